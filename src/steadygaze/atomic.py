@@ -1,0 +1,62 @@
+"""Files and folders that are written whole or not at all: a temporary sibling first, then a rename."""
+
+import os
+import shutil
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+@contextmanager
+def new_file(path: Path) -> Iterator[Path]:
+    """A path to write to; it takes its real name when the block ends well, and is removed when it does not."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    sibling = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.tmp")
+    try:
+        yield sibling
+        _flush(sibling)
+        os.replace(sibling, path)
+    finally:
+        sibling.unlink(missing_ok=True)
+    _flush(path.parent)
+
+
+@contextmanager
+def new_folder(path: Path) -> Iterator[Path]:
+    """The same for a folder.  One that already stands at `path` is replaced by renames, and is whole until then."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    sibling = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.tmp")
+    old = sibling.with_suffix(".old")
+    try:
+        sibling.mkdir()
+        yield sibling
+        for file in sibling.rglob("*"):
+            _flush(file)
+        if path.exists():
+            os.replace(path, old)
+        try:
+            os.replace(sibling, path)
+        except OSError:
+            if old.exists():
+                os.replace(old, path)
+            raise
+    finally:
+        shutil.rmtree(sibling, ignore_errors=True)
+        shutil.rmtree(old, ignore_errors=True)
+    _flush(path.parent)
+
+
+def write_text(path: Path, text: str) -> None:
+    """UTF-8.  A lone surrogate, which UTF-8 cannot hold, is written as a question mark."""
+    with new_file(path) as file:
+        file.write_text(text, encoding="utf-8", errors="replace")
+
+
+def _flush(path: Path) -> None:
+    """To the disk, so that a rename never outruns its content."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

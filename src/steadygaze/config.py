@@ -1,0 +1,75 @@
+"""Settings: frozen dataclasses that check themselves, from a dict or from `--set key=value`.
+
+A settings class is written with `@settings`: a frozen pydantic dataclass, so types and ranges are checked however it is built.
+Keys are flat: `{"hidden": 64, "epsilon": 0.5}` is dealt out to the classes that own a field of that name.
+"""
+
+import dataclasses
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeVar, dataclass_transform
+
+from pydantic import ConfigDict, ValidationError
+from pydantic import Field as Field
+from pydantic.dataclasses import dataclass
+
+from steadygaze.errors import UserError, unknown
+
+S = TypeVar("S")
+
+
+@dataclass_transform(frozen_default=True, kw_only_default=True)
+def settings(cls: type[S]) -> type[S]:
+    """A frozen, keyword-only dataclass whose fields are checked on construction; the text under a field is its help."""
+    config = ConfigDict(extra="forbid", use_attribute_docstrings=True, arbitrary_types_allowed=True)
+    return dataclass(frozen=True, kw_only=True, config=config)(cls)  # type: ignore[return-value]
+
+
+def build(cls: type[S], values: Mapping[str, Any]) -> S:
+    """cls(**values), with a sentence instead of a ValidationError."""
+    for key in values:
+        if key not in field_names(cls):
+            raise unknown("setting", key, field_names(cls))
+    try:
+        return cls(**values)
+    except ValidationError as error:
+        raise UserError(sentence(error)) from None
+
+
+def deal(values: Mapping[str, Any], *classes: type[Any]) -> list[Any]:
+    """One instance of each class from a flat dict; a key that none of them owns is refused, naming the nearest."""
+    known = [name for cls in classes for name in field_names(cls)]
+    for key in values:
+        if key not in known:
+            raise unknown("setting", key, known)
+    return [build(cls, {k: v for k, v in values.items() if k in field_names(cls)}) for cls in classes]
+
+
+def field_names(cls: type[Any]) -> tuple[str, ...]:
+    return tuple(field.name for field in dataclasses.fields(cls))
+
+
+def parse(pairs: Iterable[str]) -> dict[str, Any]:
+    """What `--set` was given.  Values are JSON where they can be, words otherwise; never evaluated.
+
+    >>> parse(["hidden=64", "attention=sparsemax", "amsgrad=true"])
+    {'hidden': 64, 'attention': 'sparsemax', 'amsgrad': True}
+    """
+    values: dict[str, Any] = {}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if not equals or not key.strip():
+            raise UserError(f"--set takes key=value, found {pair!r}; for example: --set hidden=64")
+        try:
+            values[key.strip()] = json.loads(value)
+        except json.JSONDecodeError:
+            values[key.strip()] = value.strip()
+    return values
+
+
+def sentence(error: ValidationError) -> str:
+    """The first complaint of a ValidationError as one sentence: which setting, what was found, what would be right."""
+    first = error.errors()[0]
+    name = ".".join(str(part) for part in first["loc"]) or "settings"
+    wanted = str(first["msg"]).removeprefix("Value error, ").removeprefix("Input ").rstrip(".")
+    return f"setting {name!r}: found {first['input']!r}; it {wanted}."

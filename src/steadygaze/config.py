@@ -1,6 +1,7 @@
 """Settings: frozen dataclasses that check themselves, from a dict or from `--set key=value`.
 
-A settings class is written with `@settings`: a frozen pydantic dataclass, so types and ranges are checked however it is built.
+A settings class is written with `@settings`: a frozen pydantic dataclass, so types and ranges are checked however it
+is built.
 Keys are flat: `{"hidden": 64, "epsilon": 0.5}` is dealt out to the classes that own a field of that name.
 """
 

@@ -2,8 +2,8 @@
 
     B examples   T tokens   Q tokens of the question   H hidden   C classes
 
-A mask is True on a real token.  There are two, because a start token is real to the encoder and nothing to read for a person:
-`present` is True on everything but padding (the encoder sees it); `mask` is True on the words attention may look at.
+A mask is True on a real token.  There are two, because a start token is real to the encoder and nothing to read for a
+person: `present` is True on everything but padding (the encoder sees it); `mask` is True on the words attention may look at.
 """
 
 from collections.abc import Callable
@@ -37,7 +37,9 @@ class Example:
         for name in ("evidence", "sentences"):
             for start, end in getattr(self, name) or ():
                 if not 0 <= start < end <= len(self.text):
-                    raise ValueError(f"{name} span ({start}, {end}) does not lie in a text of {len(self.text)} characters")
+                    raise ValueError(
+                        f"{name} span ({start}, {end}) does not lie in a text of {len(self.text)} characters"
+                    )
 
 
 @dataclass(frozen=True, slots=True)

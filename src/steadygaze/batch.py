@@ -1,0 +1,81 @@
+"""Ids -> Batch: padded to the longest text of its own batch, texts of like length together.
+
+Data        a split as ragged ids, with labels and weights
+shuffled    the batches of one training epoch, from a seed alone
+by_length   batches for reading a split once, shortest texts first
+collate     some rows of a split as one Batch
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from steadygaze.tokens.tokenizer import Ragged
+from steadygaze.types import Batch
+
+NOISE = 0.1
+"""Lengths are blurred by this share before sorting, so that the same texts do not meet in every epoch."""
+
+
+@dataclass(frozen=True, slots=True)
+class Data:
+    """One split, encoded once."""
+
+    text: Ragged
+    question: Ragged | None = None
+    label: NDArray[np.int64] | None = None
+    weight: NDArray[np.float32] | None = None
+
+    def __len__(self) -> int:
+        return len(self.text)
+
+
+def shuffled(data: Data, batch_size: int, seed: tuple[int, ...]) -> list[NDArray[np.int64]]:
+    """Rows of each batch of one epoch: sorted by blurred length, cut, the cuts shuffled.  Every row exactly once."""
+    random = np.random.default_rng(seed)
+    lengths = data.text.lengths * random.uniform(1 - NOISE, 1 + NOISE, len(data))
+    order = np.argsort(lengths, kind="stable")
+    batches = np.split(order, range(batch_size, len(order), batch_size))
+    return [batches[i] for i in random.permutation(len(batches))]
+
+
+def by_length(data: Data, batch_size: int, most_tokens: int = 1 << 16) -> Iterator[NDArray[np.int64]]:
+    """Rows of each batch, by rising length; fewer rows where texts are so long that `most_tokens` would be exceeded."""
+    order = np.argsort(data.text.lengths, kind="stable")
+    lengths = data.text.lengths[order]
+    start = 0
+    while start < len(order):
+        stop = min(start + batch_size, len(order))
+        while stop > start + 1 and lengths[stop - 1] * (stop - start) > most_tokens:
+            stop = start + (stop - start + 1) // 2
+        yield order[start:stop]
+        start = stop
+
+
+def collate(data: Data, rows: NDArray[np.int64]) -> Batch:
+    """Some rows as one padded batch."""
+    ids, present, mask = _pad(data.text, rows)
+    question_ids, question_present = _pad(data.question, rows)[:2] if data.question is not None else (None, None)
+    return Batch(
+        ids=ids,
+        present=present,
+        mask=mask,
+        index=torch.from_numpy(rows),
+        label=None if data.label is None else torch.from_numpy(data.label[rows]),
+        weight=None if data.weight is None else torch.from_numpy(data.weight[rows]),
+        question_ids=question_ids,
+        question_present=question_present,
+    )
+
+
+def _pad(ragged: Ragged, rows: NDArray[np.int64]) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """(B,T) ids with 0 where there is no token, present, mask."""
+    starts, lengths = ragged.starts[rows], ragged.lengths[rows]
+    columns = np.arange(lengths.max(initial=1))
+    present = columns < lengths[:, None]  # (B,T)
+    where = np.where(present, starts[:, None] + columns, 0)
+    ids = np.where(present, ragged.ids[where], 0).astype(np.int64)
+    return torch.from_numpy(ids), torch.from_numpy(present), torch.from_numpy(ragged.words[where] & present)

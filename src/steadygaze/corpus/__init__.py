@@ -1,0 +1,63 @@
+"""Disk, hub or generator -> Example.  CORPORA holds what has a name; a user's own files need none."""
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from steadygaze.config import parse
+from steadygaze.corpus.check import check_labels as check_labels
+from steadygaze.corpus.check import check_texts as check_texts
+from steadygaze.corpus.corpus import Corpus as Corpus
+from steadygaze.corpus.files import Columns, load_files
+from steadygaze.corpus.files import stream as stream
+from steadygaze.corpus.generated import Generated
+from steadygaze.corpus.named import NAMED, Named
+from steadygaze.corpus.planted import planted_pairs, planted_reviews
+from steadygaze.errors import UserError, unknown
+
+CORPORA: dict[str, Generated | Named] = {
+    "planted-reviews": Generated("made-up beer reviews; the label is one aspect's sentiment", planted_reviews),
+    "planted-pairs": Generated("made-up beer reviews with a question about one aspect", planted_pairs),
+    **NAMED,
+}
+
+
+def load_corpus(
+    data: str | Path,
+    *,
+    text: Sequence[str] = ("text",),
+    label: str = "label",
+    evidence: str | None = None,
+    data_dir: Path | None = None,
+    seed: int = 0,
+    drop_empty: bool = False,
+) -> Corpus:
+    """A corpus by name (`sst2`, `planted-reviews:aspect=palate`), or from a file or folder of the user's own.
+
+    The columns are for files, the seed is for generated corpora.  A name wins over a folder of that name (./sst2).
+    """
+    name, _, options = str(data).partition(":")
+    columns = Columns(text, label, evidence)
+    if isinstance(data, Path) or name not in CORPORA:
+        if not _is_path(data):
+            raise unknown("corpus", name, CORPORA)
+        return load_files(Path(data), columns, drop_empty)
+    if columns != Columns(("text",), "label"):
+        raise UserError(f"{name} has columns of its own; columns are chosen for a file.")
+    return CORPORA[name].load(name, _options(options), data_dir, seed)
+
+
+def _is_path(data: str | Path) -> bool:
+    """Something with a folder or an extension was meant as a path, whether it exists or not."""
+    path = Path(data)
+    return isinstance(data, Path) or path.exists() or bool(path.suffix) or path.name != str(data)
+
+
+def _options(written: str) -> dict[str, Any]:
+    """`aspect=palate,sizes=[100,10,10]` -> keyword arguments."""
+    pairs = re.split(r",(?=\s*\w+=)", written) if written else []
+    for pair in pairs:
+        if "=" not in pair:
+            raise UserError(f"found {pair!r} after the corpus' name; options are key=value, for example aspect=palate.")
+    return parse(pairs)

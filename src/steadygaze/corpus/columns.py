@@ -1,0 +1,102 @@
+"""The columns of a user's file, a chunk of rows at a time: memory does not grow with the file.
+
+jsonl goes through the standard library: Arrow would guess the type of a column from its first block, and lose the line
+of an error.
+"""
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyarrow import parquet
+
+from steadygaze.corpus.delimited import read_delimited
+from steadygaze.corpus.lines import read_lines
+from steadygaze.corpus.table import Table, require
+from steadygaze.errors import UserError
+
+Reader = Callable[[Path, Sequence[str], int], Iterator[Table]]
+
+
+def read_columns(path: Path, names: Sequence[str], chunk: int) -> Iterator[Table]:
+    """Tables of at most `chunk` rows.  What is wrong with the path itself is said at once, the rest while reading."""
+    if not path.exists():
+        raise UserError(f"there is no file {path}.")
+    if not path.is_file():
+        raise UserError(f"{path} is not a file.")
+    if path.suffix.lower() not in READERS:
+        raise UserError(f"{path.name} has an unknown format {path.suffix!r}; known: {', '.join(READERS)}.")
+    if path.stat().st_size == 0:
+        raise UserError(f"{path.name} is empty.")
+    return _with_rows(READERS[path.suffix.lower()](path, names, chunk), path.name)
+
+
+def _with_rows(tables: Iterator[Table], file: str) -> Iterator[Table]:
+    count = 0
+    for table in tables:
+        count += len(table)
+        if len(table):
+            yield table
+    if not count:
+        raise UserError(f"{file} has no rows.")
+
+
+def read_parquet(path: Path, names: Sequence[str], chunk: int) -> Iterator[Table]:
+    row = 1
+    try:
+        with parquet.ParquetFile(path) as file:
+            require(names, file.schema_arrow.names, path.name)
+            for batch in file.iter_batches(chunk, columns=list(dict.fromkeys(names))):
+                rows = range(row, row + len(batch))
+                yield Table(path.name, {name: batch.column(name).to_pylist() for name in names}, rows)
+                row += len(batch)
+    except UnicodeDecodeError:
+        raise UserError(f"{path.name} is not UTF-8: a string in the {chunk} rows from {row} on is invalid.") from None
+    except (pa.ArrowInvalid, OSError) as error:
+        raise UserError(f"{path.name} cannot be read as parquet: {error}.") from None
+
+
+def read_jsonl(path: Path, names: Sequence[str], chunk: int) -> Iterator[Table]:
+    numbered = ((number, line) for number, line in read_lines(path) if line.strip())
+    seen: set[str] = set()
+    while part := list(islice(numbered, chunk)):
+        objects = [_object(line, number, path.name) for number, line in part]
+        if not seen:  # a key may be absent from some rows, but not from all of the first chunk
+            seen = set().union(*objects)
+            require(names, sorted(seen), path.name)
+        columns = {name: [row.get(name) for row in objects] for name in names}
+        yield Table(path.name, columns, [number for number, _ in part], unit="line")
+
+
+def _object(line: str, number: int, file: str) -> dict[str, Any]:
+    try:
+        value = json.loads(line)
+    except (json.JSONDecodeError, RecursionError) as error:
+        raise UserError(f"{file}, line {number} is not JSON: {error}.") from None
+    if not isinstance(value, dict):
+        raise UserError(f'{file}, line {number} is {value!r:.40}; a line must be an object: {{"text": …, "label": …}}.')
+    return value
+
+
+def read_txt(path: Path, names: Sequence[str], chunk: int) -> Iterator[Table]:
+    """One text a line, whatever the column is called."""
+    if len(names) > 1:
+        raise UserError(
+            f"{path.name} holds one text a line and no other column; {names[1]!r} needs a csv or jsonl file."
+        )
+    numbered = read_lines(path)
+    while part := list(islice(numbered, chunk)):
+        yield Table(path.name, {names[0]: [line for _, line in part]}, [number for number, _ in part], unit="line")
+
+
+READERS: dict[str, Reader] = {
+    ".csv": read_delimited,
+    ".tsv": partial(read_delimited, delimiter="\t"),
+    ".jsonl": read_jsonl,
+    ".parquet": read_parquet,
+    ".txt": read_txt,
+}

@@ -1,0 +1,94 @@
+"""Evidence as characters of the text: from word offsets, from phrases, from what a user wrote in a column.
+
+A span is [start, end) in Python characters (code points).  A user's evidence cell is one of
+
+    nothing (null, or an empty cell)        nobody was asked                          None
+    [[0, 4], [10, 15]]                      characters                                as written, sorted
+    ["superb acting", "never dull"]         phrases, each found in the text           their characters
+    []                                      asked, and nothing was marked             ()
+
+as JSON in a string cell, or as a list where the format has lists (jsonl, parquet).  A phrase is looked for after the
+one before it, then from the beginning; white space in a phrase matches any white space.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from steadygaze.types import Span
+
+Spans = tuple[Span, ...]
+
+
+def from_cell(cell: Any, text: str) -> Spans | None:
+    """What a user wrote, as spans of the text; a ValueError says why it cannot be."""
+    if cell is None or (isinstance(cell, str) and not cell.strip()):
+        return None
+    marks = _parsed(cell) if isinstance(cell, str) else cell
+    if not isinstance(marks, list | tuple):
+        raise ValueError(f"{cell!r:.60} is not a list of [start, end] or of phrases")
+    if all(isinstance(mark, str) for mark in marks):
+        return from_phrases(marks, text)
+    return tuple(sorted(_span(mark, text) for mark in marks))
+
+
+def from_phrases(phrases: Iterable[str], text: str) -> Spans:
+    """Where the phrases stand in the text, sorted."""
+    spans, end = [], 0
+    for phrase in phrases:
+        pattern = re.compile(r"\s+".join(re.escape(word) for word in phrase.split()))
+        found = pattern.search(text, end) or pattern.search(text)
+        if not phrase.strip() or found is None:
+            raise ValueError(f"the phrase {phrase!r:.60} is not in the text")
+        end = found.end()
+        spans.append(found.span())
+    return tuple(sorted(spans))
+
+
+def from_tokens(tokens: Sequence[str], text: str) -> list[Span] | None:
+    """The span of each token, found from left to right; None if one is not there."""
+    spans, end = [], 0
+    for token in tokens:
+        start = text.find(token, end)
+        if start < 0:
+            return None
+        end = start + len(token)
+        spans.append((start, end))
+    return spans
+
+
+def words(text: str) -> list[Span]:
+    """The span of each word, words being what white space separates."""
+    return [match.span() for match in re.finditer(r"\S+", text)]
+
+
+def lines(text: str) -> Spans:
+    """The span of each line that holds something."""
+    return tuple(match.span() for match in re.finditer(r"[^\n]*\S[^\n]*", text))
+
+
+def join(sentences: Sequence[str]) -> tuple[str, Spans]:
+    """The sentences with a space between them, and the span of each."""
+    spans, start = [], 0
+    for sentence in sentences:
+        spans.append((start, start + len(sentence)))
+        start += len(sentence) + 1
+    return " ".join(sentences), tuple(spans)
+
+
+def _parsed(cell: str) -> Any:
+    try:
+        return json.loads(cell)
+    except json.JSONDecodeError:
+        raise ValueError(f'{cell!r:.60} is not JSON; write [[0, 4]] or ["a phrase"]') from None
+
+
+def _span(mark: Any, text: str) -> Span:
+    pair = isinstance(mark, list | tuple) and len(mark) == 2 and all(type(end) is int for end in mark)
+    if not pair:
+        raise ValueError(f"{mark!r:.60} is not [start, end]")
+    start, end = mark
+    if not 0 <= start < end <= len(text):
+        raise ValueError(f"[{start}, {end}] does not lie in a text of {len(text)} characters")
+    return start, end

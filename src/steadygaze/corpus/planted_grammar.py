@@ -1,0 +1,135 @@
+"""How a planted review is drawn and written out: templates, sentences, reviews.
+
+A template (a sentence with its slots empty) belongs to exactly one split, by a hash of its text; so no sentence pattern of
+the test split is ever seen in training, while every word may be.  Draws use `Random.random` alone, the one method whose
+sequence Python promises to keep.
+"""
+
+import hashlib
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import product
+from random import Random
+from typing import TypeVar
+
+from steadygaze.corpus import planted_frames as frames
+from steadygaze.corpus.planted_lexicon import ASPECTS, NEGATORS, NOUNS, OPINIONS
+from steadygaze.corpus.planted_words import NEUTRAL
+from steadygaze.types import Span
+
+SPLITS = ("train", "validation", "test")
+NEGATION = float(__import__("os").environ.get("NEG","0.2"))
+"""How often an opinion is said by denying its opposite."""
+
+_TRAIN, _VALIDATION = 0.6, 0.75  # of all templates: train up to the first, validation up to the second, test the rest
+_TRUTH = {"noun", *OPINIONS, *NEGATORS}
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """A template and the words that fill its slots, in order; `aspect` is None in a neutral sentence."""
+
+    template: str
+    words: tuple[str, ...]
+    aspect: str | None = None
+    positive: bool = False
+
+    def written(self, ending: str = ".") -> tuple[str, tuple[Span, ...]]:
+        """Its text, and the characters of each word that carries the truth."""
+        literals, slots = _parsed(self.template)
+        text = literals[0]
+        evidence: list[Span] = []
+        for slot, word, literal in zip(slots, self.words, literals[1:], strict=True):
+            if slot in _TRUTH:
+                evidence += [(len(text) + a, len(text) + b) for a, b in _each_word(word)]
+            text += word + literal
+        return text[0].upper() + text[1:] + ending, tuple(evidence)
+
+
+def split_of(template: str) -> str:
+    """The one split whose texts may use this template."""
+    share = int.from_bytes(hashlib.sha256(template.encode()).digest()[:4]) / 2**32
+    return "train" if share < _TRAIN else "validation" if share < _VALIDATION else "test"
+
+
+@cache
+def templates(split: str, aspect: str | None, negated: bool = False) -> tuple[str, ...]:
+    """All templates of a split for sentences about an aspect, or about nothing (None)."""
+    if aspect is None:
+        return _joined(split, frames.FILLER_OPENERS, frames.FILLERS, frames.FILLER_CLOSERS)
+    cores = frames.NEGATED if negated else frames.AFFIRMED
+    return _joined(split, frames.OPENERS, cores, frames.CLOSERS[aspect])
+
+
+@cache
+def question_templates(split: str) -> tuple[str, ...]:
+    return _joined(split, frames.QUESTION_OPENERS, frames.QUESTIONS, frames.QUESTION_CLOSERS)
+
+
+def draw_review(rng: Random, split: str, appearance_first: float) -> tuple[Sentence, ...]:
+    """One sentence on each aspect and two to four neutral ones, in their order."""
+    first = "appearance" if rng.random() < appearance_first else None
+    drawn = [draw_opinion(rng, split, aspect) for aspect in ASPECTS]
+    drawn += [draw_filler(rng, split) for _ in range(2 + int(3 * rng.random()))]
+    order = sorted(drawn, key=lambda _: rng.random())
+    while (order[0].aspect == "appearance") != (first is not None):
+        order = sorted(drawn, key=lambda _: rng.random())
+    return tuple(order)
+
+
+def draw_opinion(rng: Random, split: str, aspect: str) -> Sentence:
+    positive, negated = rng.random() < 0.5, rng.random() < NEGATION
+    template = _pick(rng, templates(split, aspect, negated))
+    nouns = sum(NOUNS[aspect], ())
+    opinions = {slot: words[positive != negated] for slot, words in OPINIONS.items()}
+    return Sentence(template, _fill(rng, template, {"noun": nouns, **opinions}), aspect, positive)
+
+
+def draw_filler(rng: Random, split: str) -> Sentence:
+    template = _pick(rng, templates(split, None))
+    return Sentence(template, _fill(rng, template, {}))
+
+
+def draw_question(rng: Random, split: str, aspect: str) -> str:
+    """A question about an aspect; it uses the general names of the aspect, not those of its details."""
+    template = _pick(rng, question_templates(split))
+    return Sentence(template, _fill(rng, template, {"noun": NOUNS[aspect][0]})).written("?")[0]
+
+
+def _joined(split: str, *parts: Iterable[str]) -> tuple[str, ...]:
+    return tuple(template for template in map("".join, product(*parts)) if split_of(template) == split)
+
+
+def _fill(rng: Random, template: str, truth: dict[str, tuple[str, ...]]) -> tuple[str, ...]:
+    """A word for each slot, from the last to the first because "a" or "an" depends on what follows."""
+    words: list[str] = []
+    following = ""
+    for slot in reversed(_parsed(template)[1]):
+        if slot == "a":
+            following = "an" if following[0] in "aeiouAEIOU" else "a"
+        else:
+            choices = truth.get(slot) or NEGATORS.get(slot) or NEUTRAL[slot]
+            following = _pick(rng, choices)
+            while following in words:
+                following = _pick(rng, choices)
+        words.append(following)
+    return tuple(reversed(words))
+
+
+def _pick(rng: Random, choices: Sequence[T]) -> T:
+    return choices[int(rng.random() * len(choices))]
+
+
+@cache
+def _parsed(template: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """What is fixed in a template (one more than there are slots), and its slots."""
+    pieces = re.split(r"{(.+?)}", template)
+    return tuple(pieces[::2]), tuple(pieces[1::2])
+
+
+@cache
+def _each_word(phrase: str) -> tuple[Span, ...]:
+    return tuple(found.span() for found in re.finditer(r"\S+", phrase))

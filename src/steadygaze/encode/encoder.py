@@ -1,0 +1,30 @@
+"""What every encoder is: ids -> embeddings -> hidden states, one vector per token.
+
+`embed` and `forward` are apart so that a technique can perturb the embeddings in between.
+"""
+
+from abc import ABC, abstractmethod
+
+from torch import Tensor, nn
+
+from steadygaze.types import Encoded
+
+
+class Encoder(nn.Module, ABC):
+    """(B,T) -> (B,T,H).  Hidden states are 0 on padding; padding cannot change any other."""
+
+    size: int
+    """H."""
+
+    @abstractmethod
+    def embed(self, ids: Tensor) -> Tensor:
+        """(B,T) -> (B,T,E)"""
+
+    @abstractmethod
+    def forward(
+        self,
+        embedded: Tensor,  # (B,T,E)
+        present: Tensor,  # (B,T)
+        question_ids: Tensor | None = None,  # (B,Q)
+        question_present: Tensor | None = None,  # (B,Q)
+    ) -> Encoded: ...

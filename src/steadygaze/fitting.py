@@ -1,0 +1,157 @@
+"""From an order and labelled texts to a trained model: vocabulary, vectors, ids, run."""
+
+import dataclasses
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from steadygaze.batch import Data
+from steadygaze.encode import TRANSFORMER
+from steadygaze.encode.transformer import from_folder, limit, locate, read_config
+from steadygaze.errors import UserError, unknown
+from steadygaze.inputs import Split, set_aside
+from steadygaze.model import Classifier
+from steadygaze.order import Order
+from steadygaze.store import Description, Stored, build_model
+from steadygaze.tokens.pieces import load_pieces
+from steadygaze.tokens.tokenizer import TextTokenizer
+from steadygaze.tokens.vectors import read_vectors
+from steadygaze.tokens.words import SPECIALS, build_words
+from steadygaze.train.checkpoint import Checkpoint
+from steadygaze.train.device import accelerator
+from steadygaze.train.loop import Job
+from steadygaze.train.progress import Watcher
+from steadygaze.train.run import Run
+from steadygaze.types import Label
+
+MAX_LENGTH = 512
+"""Tokens read of a text by default."""
+SEPARATORS = 3
+"""[CLS] text [SEP] question [SEP]: places of a transformer that hold no word."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is fixed before the first step."""
+
+    description: Description
+    tokenizer: TextTokenizer
+    make_model: Callable[[], Classifier]
+
+    def encode(self, split: Split, weight: NDArray[np.float32] | None = None) -> Data:
+        """Texts as ids, once and for all epochs."""
+        place = {label: i for i, label in enumerate(self.description.classes)}
+        for label in split.labels:
+            if label not in place:
+                raise unknown("label", label, map(str, place))
+        asked = None if split.questions is None else self.tokenizer.encode(split.questions, question=True)
+        places = np.array([place[label] for label in split.labels], dtype=np.int64)
+        return Data(self.tokenizer.encode(split.texts), asked, places, weight)
+
+
+def fit(
+    order: Order,
+    train: Split,
+    validation: Split | None,
+    watcher: Watcher,
+    checkpoint: Path | None = None,
+    resume: bool = False,
+) -> Stored:
+    """Train a model as ordered."""
+    if validation is None:
+        train, validation = set_aside(train, order.seed)
+    if (train.questions is None) != (validation.questions is None):
+        raise UserError("training and validation texts must both be single texts, or both pairs")
+    plan = _plan(order, train, validation, watcher)
+    data = plan.encode(train, train.weighted(order.class_weight))
+    if cut := int(data.text.cut.sum()):
+        most = plan.tokenizer.max_length
+        watcher.say(f"{cut:,} of {len(data):,} texts are longer than {most} tokens: only their first {most} are read")
+    job = Job(
+        train=data,
+        validation=plan.encode(validation),
+        training=order.training,
+        accelerator=accelerator(order.device, order.training.precision),
+        watcher=watcher,
+    )
+    run = Run(order.technique, plan.make_model, job, order.seed)
+    if checkpoint is not None:
+        run.checkpoint = Checkpoint(checkpoint, _identity(plan, order), resume)
+    model = run.execute()
+    return Stored(dataclasses.replace(plan.description, history=run.history), model, plan.tokenizer)
+
+
+def _plan(order: Order, train: Split, validation: Split, watcher: Watcher) -> Plan:
+    pair = train.questions is not None
+    classes = sorted(set(train.labels), key=_rank)
+    description = Description(
+        classes=classes,
+        pair=pair,
+        encoder=order.encoder,
+        architecture=order.architecture,
+        kind="words",
+        max_length=order.max_length or MAX_LENGTH,
+        technique=order.technique_name,
+        technique_settings=dataclasses.asdict(order.technique),
+        training=dataclasses.asdict(order.training),
+        vectors=None if order.vectors is None else Path(order.vectors).name,
+        seed=order.seed,
+        corpus=f"{train.fingerprint()}:{validation.fingerprint()}",
+        history=[],
+    )
+    if order.encoder.startswith(TRANSFORMER):
+        return _transformer_plan(order, description)
+    return _word_plan(order, description, train, watcher)
+
+
+def _word_plan(order: Order, description: Description, train: Split, watcher: Watcher) -> Plan:
+    """A vocabulary of the training texts' words, with vectors where they were given."""
+    read = [*train.texts, *(train.questions or [])]
+    tokenizer = build_words(read, min_df=order.reading.min_df, max_length=description.max_length)
+    vectors = None
+    if order.vectors is not None:
+        found = read_vectors(order.vectors, tokenizer.vocabulary, seed=order.seed)
+        coverage = float(found.found[len(SPECIALS) :].mean())
+        watcher.say(f"vectors: {coverage:.1%} of {tokenizer.size:,} words found in {description.vectors}")
+        vectors = torch.from_numpy(found.matrix)
+        architecture = dataclasses.replace(description.architecture, dimension=vectors.shape[1])
+        description = dataclasses.replace(description, architecture=architecture, coverage=coverage)
+    return Plan(description, tokenizer, lambda: build_model(description, tokenizer.size, vectors))
+
+
+def _transformer_plan(order: Order, description: Description) -> Plan:
+    """A pre-trained network, with its own pieces of words."""
+    if order.vectors is not None:
+        raise UserError(f"{order.encoder} brings its own vectors; leave out vectors={str(order.vectors)!r}")
+    folder = locate(order.encoder.removeprefix(TRANSFORMER))
+    config = read_config(folder)
+    most = (limit(config) - SEPARATORS) // (2 if description.pair else 1)
+    if order.max_length is not None and order.max_length > most:
+        raise UserError(f"{order.encoder} reads at most {most} tokens of a text here; max_length is {order.max_length}")
+    tokenizer = load_pieces(folder, max_length=order.max_length or min(most, MAX_LENGTH))
+    network: dict[str, Any] = json.loads(config.to_json_string(use_diff=False))
+    network.pop("_name_or_path", None)
+    description = dataclasses.replace(description, kind="pieces", max_length=tokenizer.max_length, network=network)
+    classes = len(description.classes)
+    return Plan(
+        description,
+        tokenizer,
+        lambda: Classifier(from_folder(folder), description.architecture, classes, description.pair),
+    )
+
+
+def _rank(label: Label) -> tuple[bool, Label]:
+    return isinstance(label, str), label
+
+
+def _identity(plan: Plan, order: Order) -> dict[str, Any]:
+    """All that determines the weights."""
+    values = dataclasses.asdict(plan.description)
+    weights = None if isinstance(order.class_weight, str | None) else sorted(order.class_weight.items(), key=str)
+    return {**values, "class_weight": weights or order.class_weight, "torch": torch.__version__}

@@ -1,0 +1,26 @@
+"""Softmax and means that cannot see what is masked: neither in the value nor in the gradient.
+
+Every function: a (…,T) tensor and a mask of the same shape, True on a real token.
+"""
+
+import torch
+from torch import Tensor
+
+
+def softmax(scores: Tensor, mask: Tensor) -> Tensor:
+    """exp(s) / Σ exp(s) over the real tokens, exactly 0 elsewhere; 0 in a row without any.  (…,T) -> (…,T)"""
+    lowest = torch.finfo(scores.dtype).min  # not −∞: a row without real tokens would become NaN
+    return scores.masked_fill(~mask, lowest).softmax(-1).masked_fill(~mask, 0.0)
+
+
+def mean(values: Tensor, mask: Tensor) -> Tensor:
+    """Σ v / n over the real tokens; 0 where there are none.  (…,T,H), (…,T) -> (…,H)"""
+    total = values.masked_fill(~mask.unsqueeze(-1), 0.0).sum(-2)
+    return total / mask.sum(-1, keepdim=True).clamp_min(1)
+
+
+def maximum(values: Tensor, mask: Tensor) -> Tensor:
+    """max over the real tokens; 0 where there are none.  (…,T,H), (…,T) -> (…,H)"""
+    lowest = torch.finfo(values.dtype).min
+    highest = values.masked_fill(~mask.unsqueeze(-1), lowest).amax(-2)
+    return highest.masked_fill(~mask.any(-1, keepdim=True), 0.0)

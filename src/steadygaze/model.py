@@ -1,0 +1,90 @@
+"""Classifier: encode, score, attend, decode, in a row.
+
+All four are open: techniques and audits work by calling them, never by flags inside them.
+
+hidden  = encode(batch)              (B,T,H)
+scores  = score(hidden)              (B,T)
+weights = attend(scores, mask)       (B,T)
+logits  = decode(hidden, weights)    (B,C)
+"""
+
+from typing import Annotated, Any, Literal
+
+from torch import Tensor, nn
+
+from steadygaze.attend import ATTENTIONS
+from steadygaze.config import Field, settings
+from steadygaze.decode import DECODERS
+from steadygaze.encode import ENCODERS
+from steadygaze.encode.encoder import Encoder
+from steadygaze.encode.words import Words, embedding
+from steadygaze.score import SCORES
+from steadygaze.types import Batch, Encoded, Forward
+
+
+@settings
+class Architecture:
+    """The shape of a classifier."""
+
+    hidden: Annotated[int, Field(ge=2, le=8192)] = 128
+    """Hidden units, per direction."""
+    dimension: Annotated[int, Field(ge=1, le=4096)] = 100
+    """Size of a word vector, where no pre-trained vectors say it."""
+    train_vectors: bool = True
+    """Whether word vectors move in training."""
+    score: Literal["additive", "dot"] = "additive"
+    """How a token is scored."""
+    attention: Literal["softmax", "sparsemax", "entmax15"] = "softmax"
+    """How scores become weights."""
+    decoder: Literal["linear", "mlp"] = "linear"
+    """How the attended context becomes logits.  Only `linear` can be certified."""
+    dropout: Annotated[float, Field(ge=0, lt=1)] = 0.0
+    """Share of each word vector's entries dropped in training.  (A transformer keeps its own.)"""
+
+
+class Classifier(nn.Module):
+    def __init__(self, encoder: Encoder, architecture: Architecture, classes: int, pair: bool) -> None:
+        super().__init__()
+        self.encoder = encoder
+        self.scorer = SCORES[architecture.score](encoder.size, pair)
+        self.attention = ATTENTIONS[architecture.attention]()
+        self.decoder = DECODERS[architecture.decoder](encoder.size, classes, pair)
+
+    def forward(self, batch: Batch) -> Forward:
+        encoded = self.encode(batch)
+        scores = self.score(encoded)
+        weights = self.attend(scores, batch.mask)
+        return Forward(encoded, scores, weights, self.decode(encoded, weights))
+
+    def embed(self, batch: Batch) -> Tensor:
+        """(B,T,E)"""
+        return self.encoder.embed(batch.ids)
+
+    def encode(self, batch: Batch, embedded: Tensor | None = None) -> Encoded:
+        """(B,T,H), from these embeddings (B,T,E) if given, else from the batch's own."""
+        embedded = self.embed(batch) if embedded is None else embedded
+        encoded: Encoded = self.encoder(embedded, batch.present, batch.question_ids, batch.question_present)
+        return encoded
+
+    def score(self, encoded: Encoded) -> Tensor:
+        """(B,T)"""
+        scores: Tensor = self.scorer(encoded)
+        return scores
+
+    def attend(self, scores: Tensor, mask: Tensor) -> Tensor:
+        """(B,T), exactly 0 outside the mask"""
+        weights: Tensor = self.attention(scores, mask)
+        return weights
+
+    def decode(self, encoded: Encoded, weights: Tensor) -> Tensor:
+        """(B,C)"""
+        logits: Tensor = self.decoder(encoded, weights)
+        return logits
+
+
+def word_encoder(name: str, architecture: Architecture, size: int, pair: bool, vectors: Tensor | None = None) -> Words:
+    """An encoder over word vectors, by its registered name; `size` words in the vocabulary."""
+    dimension = architecture.dimension if vectors is None else int(vectors.shape[1])
+    towers: list[Any] = [ENCODERS[name].make(dimension, architecture.hidden) for _ in range(2 if pair else 1)]
+    words = embedding(size, dimension, vectors, architecture.train_vectors)
+    return Words(words, towers[0], towers[1] if pair else None, architecture.dropout)

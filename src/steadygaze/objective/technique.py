@@ -1,0 +1,94 @@
+"""What a training technique is, and what it may ask of the training loop.
+
+A technique is a frozen settings class (its fields are its configuration and its state) that turns a batch into terms to
+minimise.  It never trains anything itself: it *declares* what it needs, and `train` carries that out.
+
+    stages()    what is trained, one after the other: which model, from which start, which parameters move
+    modules()   auxiliary networks of its own, trained beside the model and thrown away with it
+    players()   who minimises which terms with which parameters, each with an optimiser of its own
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal, Self
+
+import torch
+from torch import nn
+
+from steadygaze.config import settings
+from steadygaze.model import Classifier
+from steadygaze.types import Batch, Terms
+
+
+@dataclass(frozen=True)
+class Given:
+    """What the loop hands to a loss beside model and batch."""
+
+    models: Mapping[str, Classifier] = field(default_factory=dict)
+    """The models of finished stages, by name: frozen, in evaluation mode."""
+    modules: Mapping[str, nn.Module] = field(default_factory=dict)
+    """The technique's own auxiliary networks."""
+    random: torch.Generator | None = None
+    """The only source of chance a loss may draw from."""
+    progress: float = 0.0
+    """Share of the stage's steps already taken, for schedules."""
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One run of the loop."""
+
+    name: str
+    technique: "Technique | None" = None
+    """Whose loss is minimised; None: that of the technique which declares the stage."""
+    model: str = "model"
+    """Which model is trained.  `model` is the result; any other is a model of its own, frozen when its stage ends."""
+    start: str | None = None
+    """The finished model whose weights this one starts from; None: fresh weights, or where an earlier stage left it."""
+    seed: int = 0
+    """Added to the run's seed when fresh weights are drawn."""
+    trains: tuple[str, ...] = ("model.", "modules.")
+    """Prefixes of the parameters that move: model.encoder, model.scorer, model.decoder, modules.<name>."""
+    epochs: int | None = None
+    """None: as many as the run has."""
+    select: Literal["best", "last"] = "best"
+    """Keep the epoch with the best validation macro-F1, or the last."""
+
+
+@dataclass(frozen=True)
+class Player:
+    """Some parameters, the terms they minimise, and when they move."""
+
+    name: str = "all"
+    trains: tuple[str, ...] = ("model.", "modules.")
+    terms: tuple[str, ...] | None = None
+    """Names of the terms this player minimises; None: all."""
+    every: int = 1
+    """Moves once in so many steps …"""
+    offset: int = 0
+    """… namely when step mod every = offset."""
+    learning_rate: float | None = None
+    """None: the run's."""
+
+
+@settings
+class Technique(ABC):
+    """Abstract; every technique is a final subclass in a file of its own, registered in `objective/__init__.py`."""
+
+    @abstractmethod
+    def loss(self, model: Classifier, batch: Batch, given: Given) -> Terms:
+        """Per-example terms (B,).  Reads the model; leaves its mode, parameters and .grad as they were."""
+
+    def next(self, terms: Terms) -> Self:
+        """The technique for the next step: itself, unless it carries state (a multiplier, a schedule)."""
+        return self
+
+    def stages(self) -> tuple[Stage, ...]:
+        return (Stage("train"),)
+
+    def modules(self, model: Classifier) -> dict[str, nn.Module]:
+        return {}
+
+    def players(self) -> tuple[Player, ...]:
+        return (Player(),)

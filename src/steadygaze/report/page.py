@@ -1,0 +1,166 @@
+"""One self-contained HTML page: what was done, the numbers, the training curve and highlighted texts.
+
+It asks no server for anything and runs no script (a Content-Security-Policy forbids both), so that it can be filed with
+the evidence and opened in ten years.  All text goes through Jinja2 with autoescape; the templates lie beside this file.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from steadygaze.atomic import write_text
+from steadygaze.explanation import Explanation, cut_off, legend, marked
+from steadygaze.record import Row
+from steadygaze.types import Label
+
+WIDTH, HEIGHT = 360, 210  # of one panel, in SVG units
+LEFT, RIGHT, TOP, BOTTOM = 48, 340, 40, 166  # of what is plotted in it
+
+
+def render(
+    title: str,
+    *,
+    lead: str = "",
+    rows: Sequence[Row] = (),
+    meaning: Mapping[str, str] | None = None,
+    curve: Sequence[Mapping[str, float]] = (),
+    chosen: float | None = None,
+    explanations: Sequence[Explanation] = (),
+    truth: Sequence[Label | None] = (),
+    notes: Sequence[str] = (),
+    facts: Mapping[str, str] | None = None,
+) -> str:
+    """The page.  A part that has nothing to show is left out.
+
+    `meaning` says in plain words what a measure (by its name) means; `curve` has one mapping per epoch, of which
+    `chosen` was kept; `truth` has the right label of each explanation, where it is known.
+    """
+    if truth and len(truth) != len(explanations):
+        raise ValueError(
+            f"{len(truth)} true labels for {len(explanations)} explanations; there must be as many of each"
+        )
+    page = _templates().get_template("page.html.jinja")
+    html = page.render(
+        title=title,
+        lead=lead,
+        rows=rows,
+        meaning=meaning or {},
+        curve=curve,
+        panels=_panels(curve, chosen),
+        chosen=chosen,
+        examples=list(zip(explanations, truth or [None] * len(explanations), strict=True)),
+        legend=Markup(legend(explanations)),  # its words are ours
+        notes=notes,
+        facts=facts or {},
+    )
+    return html.encode(errors="replace").decode()  # a lone surrogate in a text must not stop whoever writes the page
+
+
+def write(path: str | Path, html: str) -> None:
+    """The page as a file, whole or not at all."""
+    write_text(Path(path), html)
+
+
+@cache
+def _templates() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("steadygaze", "report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {"number": _number, "marked": lambda e: Markup(marked(e)), "heaviest": _heaviest}
+    environment.tests |= {"cut_off": cut_off}
+    environment.globals |= {
+        "width": WIDTH,
+        "height": HEIGHT,
+        "left": LEFT,
+        "right": RIGHT,
+        "top": TOP,
+        "bottom": BOTTOM,
+    }
+    return environment
+
+
+def _number(value: float) -> str:
+    """Three decimals; two figures where those would hide the number, none where they would drown it.
+
+    >>> _number(0.98765), _number(-0.00001234), _number(12345.6), _number(float("nan"))
+    ('0.988', '−1.2e-05', '12,346', 'not defined')
+    """
+    if not math.isfinite(value):
+        return "not defined" if math.isnan(value) else ("∞" if value > 0 else "−∞")
+    style = ",.0f" if abs(value) >= 1000 else ".1e" if 0 < abs(value) < 0.001 else ".3f"
+    return ("−" if value < 0 else "") + format(abs(value), style)
+
+
+def _heaviest(e: Explanation) -> list[tuple[str, float, bool]]:
+    """The heaviest words, their weights, and whether each touches the known reason."""
+
+    def known(i: int) -> bool:
+        return any(e.spans[i][0] < stop and start < e.spans[i][1] for start, stop in e.evidence or ())
+
+    return [(e.tokens[i], e.weights[i], known(i)) for i in e.heaviest() if e.weights[i]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Panel:
+    """One series of the curve, in SVG units."""
+
+    name: str
+    points: list[tuple[float, float, float, float]]  # x, y, epoch, value
+    x_ticks: list[tuple[float, str]]
+    y_ticks: list[tuple[float, str]]
+    marked: tuple[float, float, float, float] | None  # the point of the chosen epoch
+
+    @property
+    def line(self) -> str:
+        return " ".join(f"{x:.1f},{y:.1f}" for x, y, _, _ in self.points)
+
+
+def _panels(curve: Sequence[Mapping[str, float]], chosen: float | None) -> list[_Panel]:
+    """A panel per series, each on its own scale: a loss and a score have none in common."""
+    names = dict.fromkeys(name for epoch in curve for name in epoch if name != "epoch")
+    series = {name: [(e["epoch"], e[name]) for e in curve if math.isfinite(e.get(name, math.nan))] for name in names}
+    return [_panel(name, pairs, chosen) for name, pairs in series.items() if pairs]
+
+
+def _panel(name: str, pairs: list[tuple[float, float]], chosen: float | None) -> _Panel:
+    epochs, values = [epoch for epoch, _ in pairs], [value for _, value in pairs]
+    x_ticks, y_ticks = _ticks(min(epochs), max(epochs), 6, least=1.0), _ticks(min(values), max(values), 4)
+    x0, x1 = min(epochs), max(epochs)
+    y0, y1 = min(*values, *y_ticks), max(*values, *y_ticks)
+
+    def x(epoch: float) -> float:
+        return LEFT + 10 + (RIGHT - LEFT - 20) * ((epoch - x0) / (x1 - x0) if x1 > x0 else 0.5)
+
+    def y(value: float) -> float:
+        return BOTTOM - (BOTTOM - TOP) * ((value - y0) / (y1 - y0) if y1 > y0 else 0.5)
+
+    points = [(x(epoch), y(value), epoch, value) for epoch, value in pairs]
+    return _Panel(
+        name,
+        points,
+        [(x(tick), f"{tick:g}") for tick in x_ticks if x0 <= tick <= x1],
+        [(y(tick), f"{tick:g}") for tick in y_ticks],
+        next((point for point in points if point[2] == chosen), None),
+    )
+
+
+def _ticks(low: float, high: float, most: int, least: float = 0.0) -> list[float]:
+    """Round numbers from just below `low` to just above `high`, about `most` of them and no closer than `least`.
+
+    >>> _ticks(0.12, 0.93, 4)
+    [0.0, 0.25, 0.5, 0.75, 1.0]
+    """
+    span = (high - low) or max(abs(high), 1.0) / 2
+    power = 10 ** math.floor(math.log10(span / most))
+    step = max(least, next(power * nice for nice in (1, 2, 2.5, 5, 10) if power * nice * most >= span * 0.999))
+    first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
+    return [round(i * step, 12) for i in range(first, max(last, first + 1) + 1)]

@@ -1,0 +1,156 @@
+"""A model as a folder: written whole or not at all, read without running anything it holds.
+
+config.json          what it is: schema, labels, encoder, technique and its fields, seed, data fingerprint, epochs
+model.safetensors    the weights
+tokenizer.json       the vocabulary
+README.md            a model card
+"""
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import ValidationError
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from steadygaze import __version__
+from steadygaze.atomic import new_folder
+from steadygaze.config import build, field_names, sentence, settings
+from steadygaze.encode import TRANSFORMER
+from steadygaze.encode.transformer import from_config
+from steadygaze.errors import UserError
+from steadygaze.model import Architecture, Classifier, word_encoder
+from steadygaze.report.card import card
+from steadygaze.tokens.tokenizer import TextTokenizer
+from steadygaze.types import Label
+
+SCHEMA = 1
+"""Raised when a folder written today could not be read by yesterday's package."""
+FILES = ("config.json", "model.safetensors", "tokenizer.json")
+
+
+@settings
+class Description:
+    """config.json."""
+
+    schema: int = SCHEMA
+    steadygaze: str = __version__
+    classes: list[Label]
+    pair: bool
+    encoder: str
+    network: dict[str, Any] | None = None
+    """A transformer's own configuration."""
+    architecture: Architecture
+    kind: Literal["words", "pieces"]
+    max_length: int
+    technique: str
+    technique_settings: dict[str, Any]
+    training: dict[str, Any]
+    vectors: str | None = None
+    coverage: float | None = None
+    """Share of the vocabulary that had a pre-trained vector."""
+    seed: int
+    corpus: str
+    """SHA-256 of the training and validation texts and labels."""
+    history: list[dict[str, Any]]
+
+
+@dataclasses.dataclass(frozen=True)
+class Stored:
+    description: Description
+    model: Classifier
+    tokenizer: TextTokenizer
+
+
+def build_model(description: Description, size: int, vectors: Tensor | None = None) -> Classifier:
+    """The classifier that a description describes, with fresh weights; `size` words in the vocabulary."""
+    architecture, pair = description.architecture, description.pair
+    if description.encoder.startswith(TRANSFORMER):
+        encoder: Any = from_config(description.network or {})
+    else:
+        encoder = word_encoder(description.encoder, architecture, size, pair, vectors)
+    return Classifier(encoder, architecture, len(description.classes), pair)
+
+
+def save(folder: Path, stored: Stored) -> None:
+    """Replaces a model that stands there; refuses to replace anything else."""
+    refuse_foreign(folder)
+    values = dataclasses.asdict(stored.description)
+    weights = {name: value.detach().cpu().contiguous() for name, value in stored.model.state_dict().items()}
+    try:
+        with new_folder(folder) as new:
+            (new / "config.json").write_text(json.dumps(values, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+            (new / "tokenizer.json").write_text(stored.tokenizer.to_json(), encoding="utf-8")
+            (new / "README.md").write_text(card(values), encoding="utf-8", errors="replace")
+            save_file(weights, new / "model.safetensors", metadata={"format": "pt"})
+    except (OSError, SafetensorError) as error:
+        raise UserError(f"could not write {folder}: {error}; what stood there before is untouched") from None
+
+
+def refuse_foreign(folder: Path) -> None:
+    """An output folder may be new, empty, or one of ours."""
+    if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
+        return
+    if not folder.is_dir():
+        raise UserError(f"{folder} is a file; --out takes a folder")
+    try:
+        ours = "steadygaze" in json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError, TypeError):
+        ours = False
+    if not ours:
+        raise UserError(f"{folder} exists and is not a steadygaze model: it is left alone; name another folder")
+
+
+def load(folder: Path) -> Stored:
+    description = _describe(folder)
+    tokenizer = TextTokenizer.from_json(
+        (folder / "tokenizer.json").read_text(encoding="utf-8"),
+        kind=description.kind,
+        max_length=description.max_length,
+    )
+    try:
+        weights = load_file(folder / "model.safetensors")
+    except (OSError, SafetensorError) as error:
+        raise UserError(f"{folder / 'model.safetensors'} is damaged or cut short: {error}") from None
+    model = build_model(description, tokenizer.size)
+    _fill(model, weights, folder)
+    return Stored(description, model.eval(), tokenizer)
+
+
+def _describe(folder: Path) -> Description:
+    for name in FILES:
+        if not (folder / name).is_file():
+            raise UserError(f"{folder} is no steadygaze model: it has no {name}")
+    try:
+        values = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+        schema = int(values["schema"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise UserError(f"{folder / 'config.json'} is damaged: {error}") from None
+    if schema > SCHEMA:
+        raise UserError(
+            f"{folder} has schema {schema}, written by steadygaze {values.get('steadygaze')}; "
+            f"this is {__version__}, which reads up to schema {SCHEMA}: upgrade to read it"
+        )
+    values = {key: value for key, value in values.items() if key in field_names(Description)}
+    try:
+        values["architecture"] = build(Architecture, values["architecture"])
+        return Description(**values)
+    except ValidationError as error:
+        raise UserError(f"{folder / 'config.json'}: {sentence(error)}") from None
+    except (KeyError, TypeError) as error:
+        raise UserError(f"{folder / 'config.json'} lacks what describes a model: {error}") from None
+
+
+def _fill(model: Classifier, weights: dict[str, Tensor], folder: Path) -> None:
+    wanted = model.state_dict()
+    for name in sorted({*wanted, *weights}):
+        found, right = weights.get(name), wanted.get(name)
+        if found is None or right is None or found.shape != right.shape:
+            shapes = [None if tensor is None else tuple(tensor.shape) for tensor in (found, right)]
+            raise UserError(
+                f"{folder / 'model.safetensors'}: tensor {name} has shape {shapes[0]}, expected {shapes[1]}"
+            )
+    model.load_state_dict(weights)

@@ -1,0 +1,78 @@
+"""Subwords: the fast tokenizer of a Hugging Face model, from its folder.
+
+A text is [CLS] text [SEP] or whatever the tokenizer's template says; a question is `question [SEP]`, so that the two in
+a row are one joint sequence.  White space is nobody's: it is trimmed off the spans, and a token of nothing but white
+space stands, with an empty span, in the word that follows it (at the end of a text: that it follows).
+"""
+
+import json
+from pathlib import Path
+from typing import ClassVar
+
+from tokenizers import Encoding
+
+from steadygaze.errors import UserError
+from steadygaze.tokens.tokenizer import Kind, Spot, TextTokenizer, read_engine, stretched
+from steadygaze.types import Span
+
+
+def load_pieces(folder: Path, *, max_length: int) -> "PieceTokenizer":
+    """The tokenizer of the model in this folder.  What its file says of padding and truncation is overridden."""
+    file = Path(folder) / "tokenizer.json"
+    if not file.is_file():
+        raise UserError(f"no tokenizer.json in {str(folder)!r}; a Hugging Face model with a fast tokenizer has one.")
+    try:
+        text = file.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise UserError(f"{str(file)!r} is not UTF-8: {error.reason} at byte {error.start}.") from None
+    engine = read_engine(text, repr(str(file)))
+    pad = _pad_token(file.with_name("tokenizer_config.json"))
+    return PieceTokenizer(engine, max_length=max_length, pad_id=None if pad is None else engine.token_to_id(pad))
+
+
+class PieceTokenizer(TextTokenizer):
+    """Splits as the model's makers did."""
+
+    kind: ClassVar[Kind] = "pieces"
+
+    def _ids(self, texts: list[str]) -> list[list[int]]:
+        return [encoding.ids for encoding in self._engine.encode_batch_fast(texts, add_special_tokens=False)]
+
+    def _spots(self, texts: list[str]) -> list[Spot]:
+        encodings = self._engine.encode_batch(texts, add_special_tokens=False)
+        return [_spot(text, encoding) for text, encoding in zip(texts, encodings, strict=True)]
+
+
+def _spot(text: str, encoding: Encoding) -> Spot:
+    spans = stretched(text, _trimmed(text, encoding.offsets))
+    groups: list[int] = encoding.word_ids  # type: ignore[assignment]  # None only on specials, and there are none here
+    if any(start == end for start, end in spans):
+        _settle(spans, groups)
+    return encoding.ids, spans, groups
+
+
+def _trimmed(text: str, spans: list[Span]) -> list[Span]:
+    """Without the white space that a piece such as "▁word" begins with."""
+    return [
+        (end - len(text[start:end].lstrip()), end) if text[start : start + 1].isspace() else (start, end)
+        for start, end in spans
+    ]
+
+
+def _settle(spans: list[Span], groups: list[int]) -> None:
+    """Give every token without characters to a neighbour: the next that has some, else the last that has."""
+    full = [index for index, (start, end) in enumerate(spans) if start < end]
+    for index in range(full[-1] - 1 if full else -1, -1, -1):
+        if spans[index][0] == spans[index][1]:
+            spans[index], groups[index] = (spans[index + 1][0],) * 2, groups[index + 1]
+    for index in range(full[-1] + 1 if full else 1, len(spans)):
+        spans[index], groups[index] = (spans[index - 1][1],) * 2, groups[index - 1]
+
+
+def _pad_token(config: Path) -> str | None:
+    """The name a `tokenizer_config.json` gives the padding token, where there is such a file and it names one."""
+    try:
+        pad = json.loads(config.read_text(encoding="utf-8")).get("pad_token")
+    except (OSError, ValueError, AttributeError):
+        return None  # the file is a convenience; tokenizer.json alone is enough
+    return pad.get("content") if isinstance(pad, dict) else pad

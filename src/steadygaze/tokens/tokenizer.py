@@ -1,0 +1,236 @@
+"""TextTokenizer: many texts -> one Ragged of ids; on request, where each token stands in its text.
+
+    encode   ids only: what training needs
+    place    ids, character spans and words: what explaining needs
+
+The splitting itself is done by the `tokenizers` library, without its truncation, padding and special tokens: those are
+put on here, for all texts at once.  Spans count code points of the Python string the user gave, whatever normalisation
+did to it.  The special tokens a user types ("[SEP]", "<s>") are ordinary text.
+"""
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from tokenizers import Tokenizer
+
+from steadygaze.errors import UserError
+from steadygaze.types import Span
+
+Kind = Literal["words", "pieces"]
+Spot = tuple[list[int], list[Span], list[int]]
+"""Ids, spans and groups of one text."""
+
+CHUNK = 1 << 20
+"""Characters handed to the library at once: an encoding takes some fifty times the room of its ids."""
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+@dataclass(frozen=True, slots=True)
+class Ragged:
+    """Many token sequences end to end."""
+
+    ids: NDArray[np.int32]  # (N,)
+    words: NDArray[np.bool_]  # (N,) True on tokens attention may look at, False on specials
+    starts: NDArray[np.int64]  # (n+1,) sequence i is ids[starts[i]:starts[i+1]]
+    cut: NDArray[np.bool_]  # (n,) the text was longer than max_length and lost its end
+
+    def __post_init__(self) -> None:
+        if self.ids.shape != self.words.shape or self.starts.shape != (len(self.cut) + 1,):
+            shapes = {name: getattr(self, name).shape for name in self.__slots__}
+            raise ValueError(f"Ragged: shapes do not fit together: {shapes}")
+
+    def __len__(self) -> int:
+        return len(self.cut)
+
+    @property
+    def lengths(self) -> NDArray[np.int64]:
+        """(n,) tokens of each sequence, specials included."""
+        return np.diff(self.starts)
+
+    def select(self, rows: NDArray[np.integer[Any]] | Sequence[int]) -> "Ragged":
+        """These sequences, in this order."""
+        rows = np.asarray(rows, dtype=np.int64)
+        starts = _starts(self.lengths[rows])
+        source = np.arange(starts[-1]) + np.repeat(self.starts[rows] - starts[:-1], np.diff(starts))
+        return Ragged(self.ids[source], self.words[source], starts, self.cut[rows])
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """Ragged plus where each token stands in its text.  Specials stand nowhere and are left out of both lists."""
+
+    ragged: Ragged
+    spans: list[list[Span]]
+    """Per text, per token that is a word or a piece of one: characters [start, end) of the text as the user gave it."""
+    groups: list[list[int]]
+    """Per text, per such token: the index of the word it belongs to; never falls."""
+
+    def __post_init__(self) -> None:
+        if not len(self.ragged) == len(self.spans) == len(self.groups):
+            raise ValueError(f"Placed: {len(self.ragged)} texts, {len(self.spans)} spans, {len(self.groups)} groups")
+
+
+class TextTokenizer(ABC):
+    """What a word vocabulary and a subword vocabulary have in common."""
+
+    kind: ClassVar[Kind]
+
+    def __init__(self, engine: Tokenizer, *, max_length: int, pad_id: int | None = None) -> None:
+        if max_length < 1:
+            raise UserError(f"max_length: found {max_length}; at least 1 token of a text must be kept.")
+        self.max_length = max_length
+        """Tokens kept of each text, specials not counted."""
+        self.pad_id = _pad_id(engine) if pad_id is None else pad_id
+        engine.no_truncation()
+        engine.no_padding()
+        engine.encode_special_tokens = True  # in the library's words: "[SEP]" in a text is encoded as any other text
+        self._engine = engine
+        self._before, self._after = _specials(engine)
+
+    @property
+    def size(self) -> int:
+        """Ids run from 0 to size - 1, specials included."""
+        return int(self._engine.get_vocab_size())
+
+    @property
+    def vocabulary(self) -> list[str]:
+        """The token of each id."""
+        return [self._engine.id_to_token(index) or "" for index in range(self.size)]
+
+    def encode(self, texts: Sequence[str], *, question: bool = False) -> Ragged:
+        """Ids only.  A question is to follow a text in one sequence, so it has no leading special."""
+        rows = (self._ids([self._prepare(text) for text in chunk]) for chunk in chunks(texts))
+        return self._wrap(rows, () if question else self._before)
+
+    def place(self, texts: Sequence[str]) -> Placed:
+        """Ids, and the span and word of every token."""
+        spans: list[list[Span]] = []
+        groups: list[list[int]] = []
+
+        def rows() -> Iterator[list[list[int]]]:
+            for chunk in chunks(texts):
+                spots = self._spots([self._prepare(text) for text in chunk])
+                spans.extend(spot[1][: self.max_length] for spot in spots)
+                groups.extend(spot[2][: self.max_length] for spot in spots)
+                yield [spot[0] for spot in spots]
+
+        return Placed(self._wrap(rows(), self._before), spans, groups)
+
+    def to_json(self) -> str:
+        """One `tokenizer.json`; max_length and the padding id stand where the library has a place for them."""
+        copy = Tokenizer.from_str(self._engine.to_str())
+        copy.enable_truncation(self.max_length + len(self._before) + len(self._after))
+        copy.enable_padding(pad_id=self.pad_id, pad_token=copy.id_to_token(self.pad_id) or "")
+        return str(copy.to_str(pretty=True))
+
+    @classmethod
+    def from_json(cls, text: str, *, kind: Kind | None = None, max_length: int | None = None) -> "TextTokenizer":
+        """What `to_json` wrote.  A kind or a max_length that is not given is read off the document."""
+        from steadygaze.tokens.pieces import PieceTokenizer  # here, because both are made of this class
+        from steadygaze.tokens.words import WordTokenizer
+
+        engine = read_engine(text, "tokenizer.json")
+        if max_length is None:
+            if engine.truncation is None:
+                raise UserError("tokenizer.json does not say how many tokens of a text are kept; give max_length.")
+            max_length = engine.truncation["max_length"] - engine.num_special_tokens_to_add(False)
+        word_level = kind == "words" or (kind is None and type(engine.model).__name__ == "WordLevel")
+        return (WordTokenizer if word_level else PieceTokenizer)(engine, max_length=max_length)
+
+    def _prepare(self, text: str) -> str:
+        """The text as the library is to see it, character for character."""
+        return clean(text)
+
+    @abstractmethod
+    def _ids(self, texts: list[str]) -> list[list[int]]:
+        """Ids of each prepared text, uncut."""
+
+    @abstractmethod
+    def _spots(self, texts: list[str]) -> list[Spot]:
+        """Ids, spans and groups of each prepared text, uncut."""
+
+    def _wrap(self, parts: Iterable[list[list[int]]], before: Sequence[int]) -> Ragged:
+        """Cut to max_length and put the specials on."""
+        full, flat = [np.zeros(0, np.int64)], [np.zeros(0, np.int32)]
+        for rows in parts:
+            full.append(np.fromiter(map(len, rows), np.int64, len(rows)))
+            flat.append(np.fromiter(chain.from_iterable(row[: self.max_length] for row in rows), np.int32))
+        lengths = np.concatenate(full)
+        starts = _starts(np.minimum(lengths, self.max_length) + len(before) + len(self._after))
+        first = starts[:-1, None] + np.arange(len(before))
+        last = starts[1:, None] - np.arange(len(self._after), 0, -1)
+        words = np.ones(starts[-1], np.bool_)
+        words[first] = words[last] = False
+        ids = np.empty(starts[-1], np.int32)
+        ids[first], ids[last], ids[words] = before, self._after, np.concatenate(flat)
+        return Ragged(ids, words, starts, lengths > self.max_length)
+
+
+def read_engine(text: str, name: str) -> Tokenizer:
+    """A Tokenizer of the library, or a sentence that names the file."""
+    try:
+        return Tokenizer.from_str(text)
+    except Exception as error:  # the library raises nothing more specific
+        raise UserError(f"{name} is not a tokenizer of the `tokenizers` library: {error}.") from None
+
+
+def clean(text: str) -> str:
+    """Lone surrogates, which the library cannot take, each replaced by U+FFFD."""
+    return text if text.isascii() else _SURROGATE.sub("\ufffd", text)
+
+
+def stretched(text: str, spans: list[Span]) -> list[Span]:
+    """Spans that reach the end of their last character.
+
+    Where the library composes letter and accent, or drops the accent, it leaves the accent out of the span; whatever
+    stands between a token and the next token or space is the token's.
+    """
+    if text.isascii() or not spans:
+        return spans
+    following = [start for start, _ in spans[1:]] + [len(text)]
+    return [
+        (start, end if end >= after or text[end].isspace() else start + len(text[start:after].rstrip()))
+        for (start, end), after in zip(spans, following, strict=True)
+    ]
+
+
+def chunks(texts: Sequence[str]) -> Iterator[list[str]]:
+    """Runs of texts of about CHUNK characters, at least one text each."""
+    chunk: list[str] = []
+    room = CHUNK
+    for text in texts:
+        chunk.append(text)
+        room -= len(text)
+        if room <= 0:
+            yield chunk
+            chunk, room = [], CHUNK
+    if chunk:
+        yield chunk
+
+
+def _starts(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
+    """(n,) -> (n+1,)"""
+    return np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths, dtype=np.int64)])
+
+
+def _specials(engine: Tokenizer) -> tuple[list[int], list[int]]:
+    """The ids put before and after a text, read off a text of one letter."""
+    probe = engine.encode("a")
+    special = np.array(probe.special_tokens_mask, np.bool_)
+    real = np.flatnonzero(~special)
+    begin, end = (real[0], real[-1] + 1) if len(real) else (len(special), len(special))
+    return probe.ids[:begin], probe.ids[end:]
+
+
+def _pad_id(engine: Tokenizer) -> int:
+    """As the file's padding has it, else the usual names; else 0, since padding is masked everywhere."""
+    if engine.padding is not None:
+        return int(engine.padding["pad_id"])
+    return next((index for name in ("<pad>", "[PAD]") if (index := engine.token_to_id(name)) is not None), 0)

@@ -1,0 +1,35 @@
+"""Where training happens: the device and the precision, through `accelerate`."""
+
+import torch
+from accelerate import Accelerator
+from accelerate.state import AcceleratorState, PartialState
+
+from steadygaze.errors import UserError, unknown
+
+DEVICES = ("auto", "cpu", "cuda", "mps")
+
+
+def accelerator(device: str, precision: str) -> Accelerator:
+    """An accelerator for this run alone: `accelerate` keeps one state per process, which two fits would share."""
+    check(device)
+    if PartialState._shared_state and PartialState().num_processes > 1:
+        return Accelerator(mixed_precision=precision)
+    AcceleratorState._reset_state(reset_partial_state=True)
+    return Accelerator(cpu=device == "cpu", mixed_precision=precision)
+
+
+def check(device: str) -> None:
+    if device not in DEVICES:
+        raise unknown("device", device, DEVICES)
+    if device == "cuda" and not torch.cuda.is_available():
+        raise UserError("device 'cuda' was asked for, but torch sees no GPU here; use --device cpu, or auto")
+    if device == "mps" and not torch.backends.mps.is_available():
+        raise UserError("device 'mps' was asked for, but torch sees none here; use --device cpu, or auto")
+
+
+def best(device: str) -> torch.device:
+    """The device that a name stands for, for reading with a model."""
+    check(device)
+    if device != "auto":
+        return torch.device(device)
+    return torch.accelerator.current_accelerator(check_available=True) or torch.device("cpu")

@@ -1,0 +1,107 @@
+"""The training loop: what happens in an epoch, readable on one screen."""
+
+import math
+from dataclasses import dataclass
+
+import torch
+from accelerate import Accelerator
+from sklearn.metrics import accuracy_score, f1_score
+from torch import Tensor, nn
+
+from steadygaze import infer
+from steadygaze.batch import Data, collate, shuffled
+from steadygaze.errors import UserError
+from steadygaze.objective.technique import Given, Player, Technique
+from steadygaze.train.progress import Watcher
+from steadygaze.train.settings import Training
+from steadygaze.train.state import State
+from steadygaze.types import Batch, Terms
+
+
+@dataclass(frozen=True)
+class Job:
+    """What stays the same through all stages of a run."""
+
+    train: Data
+    validation: Data
+    training: Training
+    accelerator: Accelerator
+    watcher: Watcher
+
+
+class Objective(nn.Module):
+    """A technique's loss as a module, so that mixed precision and several devices can wrap it."""
+
+    def __init__(self, model: nn.Module, modules: nn.Module) -> None:
+        super().__init__()
+        self.model, self.auxiliary = model, modules
+
+    def forward(self, technique: Technique, batch: Batch, given: Given) -> Terms:
+        return technique.loss(self.model, batch, given)  # type: ignore[arg-type]
+
+
+def train_epoch(job: Job, stage: str, state: State, given: Given) -> dict[str, float]:
+    """One pass over the training texts.  Returns the mean of each term."""
+    sums: dict[str, Tensor] = {}
+    players = state.technique.players()
+    training_mode(state)
+    for rows in shuffled(job.train, job.training.batch_size, (*state.stream, state.epoch)):
+        batch = collate(job.train, rows).to(job.accelerator.device)
+        terms = state.objective(state.technique, batch, given)
+        step(job, state, [player for player in players if state.step % player.every == player.offset], terms, batch)
+        state.technique = state.technique.next(terms)
+        state.step += 1
+        for name, values in terms.items():
+            sums[name] = sums.get(name, 0.0) + values.detach().sum()
+        job.watcher.step(stage, state.epoch, terms)
+    return _means(sums, len(job.train), state.epoch)
+
+
+def step(job: Job, state: State, active: list[Player], terms: Terms, batch: Batch) -> None:
+    """Every active player's gradient is taken at the same point; then all of them move."""
+    optimisers = [state.optimisers[player.name] for player in active]
+    for optimiser in optimisers:
+        optimiser.zero_grad()
+    alone = len(state.optimisers) == 1  # then every gradient is its own, and need not be sorted out
+    for i, player in enumerate(active):
+        only = {} if alone else {"inputs": state.moved[player.name], "retain_graph": i + 1 < len(active)}
+        job.accelerator.backward(total(terms, batch, player), **only)
+    job.accelerator.unscale_gradients(optimisers)
+    for player, optimiser in zip(active, optimisers, strict=True):
+        nn.utils.clip_grad_norm_(state.moved[player.name], job.training.clip)
+        optimiser.step()
+        state.schedules[player.name].step()
+
+
+def total(terms: Terms, batch: Batch, player: Player) -> Tensor:
+    """The number a player minimises: the weighted mean over the batch of the sum of its terms."""
+    values = torch.stack([value for name, value in terms.items() if player.terms is None or name in player.terms]).sum(
+        0
+    )
+    return (values if batch.weight is None else values * batch.weight).mean()
+
+
+def validate(job: Job, state: State) -> dict[str, float]:
+    """Macro-F1, which chooses the epoch, and accuracy."""
+    label = job.validation.label
+    predicted = infer.logits(state.model, job.validation).argmax(-1).numpy()
+    macro = f1_score(label, predicted, average="macro", zero_division=0.0)
+    return {"macro-f1": float(macro), "accuracy": float(accuracy_score(label, predicted))}
+
+
+def training_mode(state: State) -> None:
+    """Training mode for what moves; what is frozen is read as it will be read later, without dropout."""
+    state.objective.train()
+    for part in (*state.model.children(), *state.modules.children()):
+        part.train(any(parameter.requires_grad for parameter in part.parameters()))
+
+
+def _means(sums: dict[str, Tensor], count: int, epoch: int) -> dict[str, float]:
+    means = {name: float(value) / count for name, value in sums.items()}
+    for name, value in means.items():
+        if not math.isfinite(value):
+            raise UserError(
+                f"training went astray in epoch {epoch + 1}: the {name} loss is {value}.  "
+                "A smaller learning_rate usually helps: --set learning_rate=1e-4"
+            )
+    return means

@@ -1,0 +1,92 @@
+"""What a person sees while training runs: one bar over all stages, or nothing."""
+
+import time
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from torch import Tensor
+
+REDRAW = 0.2
+"""Seconds between two readings of the loss: reading it waits for the device."""
+
+
+class Watcher(Protocol):
+    """Told of every step and every epoch."""
+
+    def start(self, stages: int, epochs: int, steps: int) -> None:
+        """`epochs` over all stages at most, `steps` in each epoch."""
+
+    def step(self, stage: str, epoch: int, terms: Mapping[str, Tensor]) -> None: ...
+
+    def epoch(self, record: Mapping[str, Any]) -> None: ...
+
+    def skip(self, epochs: int) -> None:
+        """So many epochs need not be run: they were done before an interruption, or training stopped early."""
+
+    def say(self, message: str) -> None:
+        """Something a person should know."""
+
+    def stop(self) -> None: ...
+
+
+class Silent:
+    """A watcher that shows nothing."""
+
+    def start(self, stages: int, epochs: int, steps: int) -> None: ...
+    def step(self, stage: str, epoch: int, terms: Mapping[str, Tensor]) -> None: ...
+    def epoch(self, record: Mapping[str, Any]) -> None: ...
+    def skip(self, epochs: int) -> None: ...
+    def say(self, message: str) -> None: ...
+    def stop(self) -> None: ...
+
+
+class Bar:
+    """A rich progress bar on standard error: stage, epoch, loss terms, validation score, time left."""
+
+    def __init__(self, console: Console | None = None) -> None:
+        self.console = console or Console(stderr=True)
+        columns = (
+            SpinnerColumn(),
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TextColumn("{task.percentage:>3.0f}%"),
+        )
+        self.bar = Progress(
+            *columns,
+            TimeElapsedColumn(),
+            TextColumn("left"),
+            TimeRemainingColumn(),
+            console=self.console,
+            transient=True,
+        )
+        self.drawn = 0.0
+
+    def start(self, stages: int, epochs: int, steps: int) -> None:
+        self.several, self.steps = stages > 1, steps
+        self.task = self.bar.add_task("starting", total=epochs * steps)
+        self.bar.start()
+
+    def step(self, stage: str, epoch: int, terms: Mapping[str, Tensor]) -> None:
+        self.bar.advance(self.task)
+        if time.monotonic() - self.drawn > REDRAW:
+            self.drawn = time.monotonic()
+            losses = "  ".join(f"{name} {value.mean().item():.3f}" for name, value in terms.items())
+            where = f"{stage}, epoch" if self.several else "epoch"
+            self.bar.update(self.task, description=f"{where} {epoch + 1}  {losses}")
+
+    def epoch(self, record: Mapping[str, Any]) -> None:
+        losses = "  ".join(f"{name} {value:.3f}" for name, value in record["terms"].items())
+        stage = f"{record['stage']}  " if self.several else ""
+        line = f"{stage}epoch {record['epoch']:>2}  {losses}  validation macro-F1 {record['macro-f1']:.3f}"
+        self.console.print(line, highlight=False)
+
+    def skip(self, epochs: int) -> None:
+        self.bar.advance(self.task, epochs * self.steps)
+
+    def say(self, message: str) -> None:
+        self.console.print(message, highlight=False)
+
+    def stop(self) -> None:
+        self.bar.stop()

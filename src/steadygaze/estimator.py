@@ -30,7 +30,6 @@ from steadygaze.train.device import best
 from steadygaze.train.progress import Bar, Silent
 from steadygaze.types import Label
 
-
 Granularity = Literal["word", "piece"]
 
 

@@ -38,7 +38,8 @@ class ScaledDot(nn.Module):
 
     def forward(self, encoded: Encoded) -> Tensor:
         key = self.key(encoded.question) if isinstance(self.key, nn.Linear) else self.key  # (B,H) or (H,)
-        return (encoded.hidden @ key.unsqueeze(-1)).squeeze(-1) / encoded.hidden.shape[-1] ** 0.5
+        scores: Tensor = (encoded.hidden @ key.unsqueeze(-1)).squeeze(-1) / encoded.hidden.shape[-1] ** 0.5
+        return scores
 
 
 SCORES = {"additive": Additive, "dot": ScaledDot}

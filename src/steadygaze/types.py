@@ -3,7 +3,7 @@
     B examples   T tokens   Q tokens of the question   H hidden   C classes
 
 A mask is True on a real token.  There are two, because a start token is real to the encoder and nothing to read for a
-person: `present` is True on everything but padding (the encoder sees it); `mask` is True on the words attention may look at.
+person: `present` is True on everything but padding (the encoder sees it); `mask` on the words attention may look at.
 """
 
 from collections.abc import Callable

@@ -83,7 +83,8 @@ def test_sst2_marks_the_words_on_the_labels_side(on_disk):
 
 
 def test_imdb_loses_its_line_break_tags_and_nothing_else(on_disk):
-    corpus = on_disk("imdb", {"text": ["one.<br /><br />two <br/> <i>three</i>"], "label": [1]})
+    corpus = on_disk("imdb", {"text": ["one.<br /><br />two <br/> <i>three</i>", None], "label": [1, 1]})
+    assert corpus.dropped == {"empty text": 1}
     assert corpus.splits["train"] == [Example("one.\ntwo \n <i>three</i>", "positive")]
 
 

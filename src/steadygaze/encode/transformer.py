@@ -1,8 +1,8 @@
 """Any Hugging Face encoder: `transformer:<hub id, folder or minilm>`.
 
 A pair is read as one sequence, [CLS] text [SEP] question [SEP], so each attends to the other; the question's state is
-the mean of its tokens.  The real tokens of a row are moved together before the network sees them, so no network can tell
-how far a batch was padded between the two.
+the mean of its tokens.  The real tokens of a row are moved together before the network sees them, so no network can
+tell how far a batch was padded between the two.
 
 Weights are read from .safetensors only, and no code is ever loaded from a hub.
 """
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from steadygaze.encode.encoder import Encoder
 from steadygaze.errors import UserError

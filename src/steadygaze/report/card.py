@@ -26,8 +26,8 @@ clf = sg.load("this folder")
 clf.explain({example})
 ```
 
-The highlighted words are attention weights: what the decoder was given of each word.  Whether they may be read as reasons has not
-been audited yet.
+The highlighted words are attention weights: what the decoder was given of each word.  Whether they may be read as
+reasons has not been audited yet.
 """
 
 

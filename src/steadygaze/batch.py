@@ -38,7 +38,7 @@ def shuffled(data: Data, batch_size: int, seed: tuple[int, ...]) -> list[NDArray
     random = np.random.default_rng(seed)
     lengths = data.text.lengths * random.uniform(1 - NOISE, 1 + NOISE, len(data))
     order = np.argsort(lengths, kind="stable")
-    batches = np.split(order, range(batch_size, len(order), batch_size))
+    batches = [order[start : start + batch_size] for start in range(0, len(order), batch_size)]
     return [batches[i] for i in random.permutation(len(batches))]
 
 
@@ -76,6 +76,7 @@ def _pad(ragged: Ragged, rows: NDArray[np.int64]) -> tuple[torch.Tensor, torch.T
     starts, lengths = ragged.starts[rows], ragged.lengths[rows]
     columns = np.arange(lengths.max(initial=1))
     present = columns < lengths[:, None]  # (B,T)
-    where = np.where(present, starts[:, None] + columns, 0)
-    ids = np.where(present, ragged.ids[where], 0).astype(np.int64)
-    return torch.from_numpy(ids), torch.from_numpy(present), torch.from_numpy(ragged.words[where] & present)
+    where = (starts[:, None] + columns)[present]
+    ids, mask = np.zeros(present.shape, np.int64), np.zeros(present.shape, np.bool_)
+    ids[present], mask[present] = ragged.ids[where], ragged.words[where]
+    return torch.from_numpy(ids), torch.from_numpy(present), torch.from_numpy(mask)

@@ -2,7 +2,7 @@
 
 c  = Σ_t w_t h_t                            the attended context
 linear    z = Θ c + b [+ Θ_q q]             linear in w: what the certificate needs, for pairs too
-mlp       z = Θ tanh(W c + b [+ W_q q])     as Jain & Wallace's question answering
+mlp       z = Θ tanh(W c + b [+ W_q q]) + a as Jain & Wallace's question answering
 """
 
 from torch import Tensor, nn

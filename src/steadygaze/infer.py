@@ -18,11 +18,14 @@ BATCH = 128
 
 @contextmanager
 def inference(model: nn.Module) -> Iterator[None]:
-    """Evaluation mode without gradients; every module gets back the mode it had."""
+    """Evaluation mode without gradients; every module gets back the mode it had.
+
+    `no_grad`, not `inference_mode`: what is read may be a constant of a later loss, as a reference model's weights are.
+    """
     modes = [(module, module.training) for module in model.modules()]
     model.eval()
     try:
-        with torch.inference_mode():
+        with torch.no_grad():
             yield
     finally:
         for module, mode in modes:

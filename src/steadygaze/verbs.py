@@ -2,19 +2,28 @@
 
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from steadygaze.corpus import CORPORA, Corpus, stream
+from steadygaze.encode import ENCODERS, TRANSFORMER
 from steadygaze.errors import UserError, unknown
 from steadygaze.estimator import Granularity, TextClassifier, load
+from steadygaze.explain import EXPLAINERS
 from steadygaze.explanation import Explanation
-from steadygaze.order import order
+from steadygaze.model import Architecture
+from steadygaze.objective import TECHNIQUES
+from steadygaze.order import Reading, order
+from steadygaze.report import render, write
 from steadygaze.store import refuse_foreign
+from steadygaze.train.settings import Training
 from steadygaze.types import Example, Label
 
 CHUNK = 1024
 """Texts read, explained and written at a time: memory does not grow with the file."""
+DRAWN = 1000
+"""Texts that a page shows at most; a browser would choke on more."""
 
 
 def unfinished(out: Path) -> Path:
@@ -22,15 +31,21 @@ def unfinished(out: Path) -> Path:
     return out.with_name(out.name + ".unfinished")
 
 
-def train(clf: TextClassifier, corpus: Corpus, out: Path, resume: bool) -> TextClassifier:
-    """Fit and save.  Interrupted at any moment, it can be taken up with resume=True and ends in the same bytes."""
+def check_train(clf: TextClassifier, out: Path, resume: bool) -> None:
+    """All that can be refused before the data are read."""
     order(clf.get_params())
     refuse_foreign(out)
+    if unfinished(out).exists() and not resume:
+        raise UserError(
+            f"{unfinished(out)} holds an interrupted run: continue it with --resume, or delete it to start over"
+        )
+
+
+def train(clf: TextClassifier, corpus: Corpus, out: Path, resume: bool) -> TextClassifier:
+    """Fit and save.  Interrupted at any moment, it can be taken up with resume=True and ends in the same bytes."""
     run = unfinished(out)
-    if run.exists() and not resume:
-        raise UserError(f"{run} holds an interrupted run: continue it with --resume, or delete it to start over")
     if resume and not run.exists() and out.exists():
-        return load(out, device=clf.device)
+        return load(out, device=clf.device)  # it was finished after all
     if "train" not in corpus.splits:
         raise UserError(f"{corpus.name} has no split to train on, only {', '.join(corpus.splits)}")
     validation = corpus.splits.get("validation")
@@ -45,6 +60,28 @@ def train(clf: TextClassifier, corpus: Corpus, out: Path, resume: bool) -> TextC
     return clf
 
 
+def describe(corpus: Corpus) -> str:
+    """One line: how much there is, and what was left out."""
+    sizes = ", ".join(f"{size:,} {split}" for split, size in corpus.sizes.items())
+    return f"{corpus.name}: {sizes}" + "".join(f"; {why}: {count:,} left out" for why, count in corpus.dropped.items())
+
+
+def summary(clf: TextClassifier, corpus: Corpus, out: Path) -> dict[str, Any]:
+    """What came of a training, for people and programs."""
+    best = max(clf.history_, key=lambda record: record["macro-f1"])
+    return {
+        "model": str(out),
+        "corpus": corpus.name,
+        "fingerprint": corpus.fingerprint,
+        "dropped": corpus.dropped,
+        "classes": [label.item() for label in clf.classes_],
+        "epochs": len(clf.history_),
+        "best_epoch": best["epoch"],
+        "macro-f1": best["macro-f1"],
+        "history": clf.history_,
+    }
+
+
 def columns(examples: Sequence[Example]) -> tuple[list[Any], list[Label | None]]:
     """(X, y) as an estimator takes them."""
     return texts(examples), [example.label for example in examples]
@@ -55,16 +92,14 @@ def texts(examples: Sequence[Example]) -> list[Any]:
 
 
 def read(
-    given: Sequence[str], file: Path | None, text: Sequence[str], pair: bool, drop_empty: bool
+    clf: TextClassifier, given: Sequence[str], file: Path | None, text: Sequence[str], drop_empty: bool
 ) -> Iterator[list[Any]]:
     """Texts of the command line, then those of a file, a chunk at a time."""
     if not given and file is None:
-        raise UserError(
-            'nothing to read: give a text in quotes, or --file FILE.  For example: predict MODEL "A fine film."'
-        )
-    if given and pair:
+        raise UserError('nothing to read: give a text in quotes, as in: predict MODEL "A fine film." or --file FILE')
+    if given and clf.stored_.description.pair:
         if len(given) != 2:
-            raise UserError(f"this model reads a text and a question about it: give both, found {len(given)}")
+            raise UserError(f"this model reads a text and a question about it: give both, found {len(given)} texts")
         yield [(given[0], given[1])]
     elif given:
         yield list(given)
@@ -101,12 +136,18 @@ def known_label(clf: TextClassifier, written: str) -> Label:
     return labels[written]
 
 
+def write_explanations(path: Path, found: Iterator[Explanation], model: Path) -> dict[str, int]:
+    """A page of the first DRAWN texts; the others are counted."""
+    drawn = list(islice(found, DRAWN))
+    total = len(drawn) + sum(1 for _ in found)
+    lead = f"What the model {model.name} predicts, and the words its predictions rest on."
+    notes = [f"{total - len(drawn):,} more texts were explained and are not drawn here."] if total > len(drawn) else []
+    write(path, render("Explanations", lead=lead, explanations=drawn, notes=notes))
+    return {"explained": total, "drawn": len(drawn)}
+
+
 def listing(kind: str) -> list[dict[str, Any]]:
     """What is registered: name, what it is, and its settings."""
-    from steadygaze.encode import ENCODERS, TRANSFORMER
-    from steadygaze.explain import EXPLAINERS
-    from steadygaze.objective import TECHNIQUES
-
     kinds: Mapping[str, Mapping[str, Any]] = {
         "corpora": {name: corpus.about for name, corpus in CORPORA.items()},
         "encoders": {
@@ -118,11 +159,15 @@ def listing(kind: str) -> list[dict[str, Any]]:
     }
     if kind not in kinds:
         raise unknown("kind of thing to list", kind, kinds)
-    fields = {name: _fields(technique) for name, technique in TECHNIQUES.items()} if kind == "techniques" else {}
-    return [
-        {"name": name, "about": (about or "").split("\n")[0], "settings": fields.get(name, [])}
+    settings = {name: _fields(technique) for name, technique in TECHNIQUES.items()} if kind == "techniques" else {}
+    rows = [
+        {"name": name, "about": (about or "").split("\n")[0], "settings": settings.get(name, [])}
         for name, about in kinds[kind].items()
     ]
+    if kind == "techniques":
+        shared = [field for cls in (Architecture, Training, Reading) for field in _fields(cls)]
+        rows.append({"name": "all of them", "about": "take these as well", "settings": shared})
+    return rows
 
 
 def _fields(cls: Any) -> list[dict[str, Any]]:

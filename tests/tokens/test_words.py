@@ -65,7 +65,7 @@ def test_a_text_is_split_as_the_module_says(text, tokens):
     assert split(text) == (tokens.split("|") if tokens else [])
 
 
-@settings(max_examples=15*400, deadline=None)
+@settings(max_examples=400, deadline=None)
 @given(TEXT)
 def test_every_character_but_white_space_is_in_exactly_one_span(text):
     covered = np.zeros(len(text), int)
@@ -77,7 +77,7 @@ def test_every_character_but_white_space_is_in_exactly_one_span(text):
     assert covered.tolist() == [int(not character.isspace()) for character in text]
 
 
-@settings(max_examples=15*300, deadline=None)
+@settings(max_examples=300, deadline=None)
 @given(TEXT)
 def test_a_token_cut_out_of_its_text_is_the_same_single_token_again(text):
     tokens = split(text)
@@ -86,7 +86,7 @@ def test_a_token_cut_out_of_its_text_is_the_same_single_token_again(text):
     assert [knows_all.encode([token]).ids[1] for token in tokens] == knows_all.encode([text]).ids[1:-1].tolist()
 
 
-@settings(max_examples=15*200, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(st.lists(TEXT, max_size=6))
 def test_encode_and_place_agree_and_a_batch_is_its_texts_one_by_one(texts):
     tokenizer = build_words(texts[::2])
@@ -99,7 +99,7 @@ def test_encode_and_place_agree_and_a_batch_is_its_texts_one_by_one(texts):
         assert (alone.spans[0], alone.groups[0]) == (placed.spans[row], placed.groups[row])
 
 
-@settings(max_examples=15*200, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(TEXT)
 def test_canonically_equal_texts_have_equal_ids(text):
     text = "".join(character for character in text if character in "’" or unicodedata.category(character) != "Cn")
@@ -109,7 +109,7 @@ def test_canonically_equal_texts_have_equal_ids(text):
     assert 1 not in vocabulary.encode(forms).ids
 
 
-@settings(max_examples=15*200, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(TEXT)
 def test_a_token_has_the_id_of_qqq_exactly_when_a_digit_is_in_it(text):
     ids = TOKENIZER.encode([text]).ids[1:-1].tolist()
@@ -165,7 +165,8 @@ def test_no_texts_and_blank_texts_make_a_vocabulary_of_specials():
     "unit", ["word ", "a.", "n't", "x'", "'s", "http://", "www.!", "1,", "a\u200b\u200c", "!?", "😀\u200d"]
 )
 def test_a_hundred_thousand_words_take_linear_time(unit):
+    text, whole = unit * 100_000, build_words([], max_length=10**7)
     began = time.perf_counter()
-    placed = TOKENIZER.place([unit * 100_000])
-    assert time.perf_counter() - began < 10  # about 0.3 s; quadratic time would be minutes
-    assert placed.ragged.cut.tolist() == [len(unit * 100_000) > 512 and len(placed.spans[0]) == 512]
+    (spans,) = whole.place([text]).spans
+    assert time.perf_counter() - began < 15  # under a second on an idle core; quadratic time would be minutes
+    assert sum(end - start for start, end in spans) == sum(not character.isspace() for character in text)

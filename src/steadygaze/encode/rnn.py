@@ -22,14 +22,15 @@ class Recurrent(nn.Module):
 
     def forward(self, embedded: Tensor, present: Tensor) -> tuple[Tensor, Tensor]:
         last = present.sum(-1, keepdim=True).sub(1).clamp_min(0)  # (B,1)
-        hidden = self.forwards(embedded)[0]
+        real = present.unsqueeze(-1)
+        hidden = self.forwards(embedded)[0] * real
         states = _take(hidden, last)
         if self.backwards is not None:
             turned = _reversal(present)
-            backwards = self.backwards(_take(embedded, turned))[0]
+            backwards = self.backwards(_take(embedded, turned))[0] * real
             states = torch.cat([states, _take(backwards, last)], -1)
             hidden = torch.cat([hidden, _take(backwards, turned)], -1)
-        return hidden * present.unsqueeze(-1), states.squeeze(1)
+        return hidden, states.squeeze(1)
 
 
 def _reversal(present: Tensor) -> Tensor:

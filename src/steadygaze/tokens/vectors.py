@@ -1,10 +1,11 @@
 """Word vectors for a vocabulary: GloVe or word2vec text, or the 50 dimensions that come as a package.
 
-    word v1 v2 … vE      one word a line, fields apart by single spaces; a first line "count dimension" is passed over
+    word v1 v2 … vE      one word a line, fields apart by single spaces
 
-The file is streamed.  Every line must have the right number of fields and a word in UTF-8; numbers are parsed for
-wanted words only.  The first vector of a word counts.  A word without one is drawn from N(0, σ²), σ the standard
-deviation of all entries found; up to that scale the draw depends on the seed and the word alone.
+Blank lines, and a first line "count size", are passed over.  The file is streamed.  Every line must have the right
+number of fields and a word in UTF-8; numbers are parsed for wanted words only.  The first vector of a word counts.
+A word without one is drawn from N(0, σ²), σ the standard deviation of all entries found; up to that scale the draw
+depends on the seed and the word alone.
 """
 
 import gzip
@@ -21,6 +22,7 @@ from numpy.typing import NDArray
 from steadygaze.errors import UserError
 
 PACKAGED = "glove-50d"
+LARGEST = float(np.finfo(np.float32).max)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +92,8 @@ def _text(path: Path, row_of: dict[str, int]) -> dict[int, NDArray[np.float32]]:
     size = 0
     for number, line in enumerate(_lines(path), start=1):
         where = f"{str(path)!r}, line {number}"
+        if not line:
+            continue
         if not size:
             size, header = _dimension(line, where)
             if header:
@@ -130,7 +134,7 @@ def _dimension(line: bytes, where: str) -> tuple[int, bool]:
 def _fields(line: bytes, size: int, where: str) -> tuple[str, list[bytes]]:
     """The word and its numbers.  A few words of the published files hold spaces themselves."""
     name, *values = line.rsplit(b" ", size)
-    if len(values) != size or _is_number(name.rpartition(b" ")[2] if b" " in name else b""):
+    if len(values) != size or (b" " in name and _is_number(name.rpartition(b" ")[2])):
         raise UserError(f"{where}: found {line.count(b' ')} numbers after {_shown(line)}; the file has {size} a line.")
     try:
         return name.decode("utf-8"), values
@@ -147,7 +151,7 @@ def _numbers(values: Iterable[bytes], where: str) -> NDArray[np.float32]:
 
 def _is_number(field: bytes) -> bool:
     try:
-        return bool(abs(float(field)) <= np.finfo(np.float32).max)  # neither nan nor infinite, as float32 either
+        return abs(float(field)) <= LARGEST  # False for nan too
     except ValueError:
         return False
 

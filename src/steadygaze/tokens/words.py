@@ -39,25 +39,27 @@ def _pattern() -> str:
     """One token, in Oniguruma's syntax, on lower-case text in NFC.
 
     No part looks past the end of its token except to see that nothing continues it: that is why a token on its own is
-    split as it was in its text.  Nested quantifiers are possessive, so that no text takes more than linear time.
+    split as it was in its text.  Nothing is tried twice over a stretch of unbounded length: time is linear, and Oniguruma,
+    which gives up (and ends the process) after ten million steps back in one match, never comes near.
     """
     space = r"\s\x1c-\x1f"  # what str.isspace says
     letter = r"[\p{L}\p{M}\p{N}_]"
     negation = rf"n't(?!(?!n't){letter})"
     inner = rf"(?:(?!{negation}){letter})"  # a letter that does not begin "n't"
+    part = rf"(?>{inner}{{1,9999}})"
     clitic = rf"'(?:s|m|d|re|ve|ll)(?!{inner})"
     joint = rf"(?:(?!{clitic})'|\p{{Cf}}++|(?<=\p{{N}})[.,:](?=\p{{N}}))"
     return "|".join(
         [
             rf"{letter}++(?!['\p{{Cf}}:]|[.,]{letter})",  # the plain word first, for speed: the others give the same
-            rf"(?:https?://|www\.)[^{space}]*(?:{letter}|/)",
-            rf"(?<!{letter})[@#]{inner}++",
-            r"(?:\p{L}\p{M}*\.){2,}\p{M}*",
+            rf"(?:https?://|www\.)[^{space}]{{0,9999}}(?:{letter}|/)",
+            rf"(?<!{letter})[@#]{part}",
+            r"(?:\p{L}\p{M}*+\.){2,99}\p{M}*+",
             negation,
             clitic,
-            rf"{inner}++(?:{joint}{inner}++)*",
-            r"(?=[\p{Extended_Pictographic}\p{Regional_Indicator}])\X\p{M}*",
-            rf"([^{space}])\1*\p{{M}}*",
+            rf"{part}(?:{joint}{part}){{0,99}}",
+            r"(?=[\p{Extended_Pictographic}\p{Regional_Indicator}])\X\p{M}*+",
+            rf"([^{space}])\1*+\p{{M}}*+",
         ]
     )
 

@@ -1,0 +1,52 @@
+# Everything a newcomer or a machine needs.  `make help` lists it.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+WORKERS ?= 2
+
+.PHONY: help demo test test-all check bench clean browser
+.DEFAULT_GOAL := help
+
+help:  ## this list
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 18
+
+demo: $(VENV)/use.stamp  ## train, explain and report on a built-in corpus: runs/demo/report.html
+	$(BIN)/steadygaze demo --out runs/demo
+
+test: $(VENV)/work.stamp browser  ## the tests, on two cores
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not slow"
+
+test-all: $(VENV)/work.stamp browser  ## the tests, slow ones included
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
+
+check: $(VENV)/work.stamp  ## format, lint, types
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+bench: $(VENV)/work.stamp  ## timings, as ratios from one interleaved run each
+	for script in bench/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
+
+clean:  ## remove what these commands made
+	rm -rf $(VENV) runs dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "steadygaze needs Python 3.11 or newer; try: make PYTHON=python3.11 ..."; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/use.stamp: pyproject.toml constraints.txt | $(BIN)/python
+	$(PIP) install --quiet --constraint constraints.txt --editable .
+	@touch $@
+
+$(VENV)/work.stamp: pyproject.toml constraints.txt | $(BIN)/python
+	$(PIP) install --quiet --constraint constraints.txt --editable '.[test,check]'
+	@touch $@ $(VENV)/use.stamp
+
+browser:  # page tests want Chromium; without it they are skipped, saying so
+	@command -v chromium chromium-browser google-chrome >/dev/null || \
+	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+		echo "installing chromium for the page tests"; \
+		{ apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq install --yes chromium; } >/dev/null 2>&1 || \
+		echo "chromium could not be installed: page tests will be skipped"; \
+	else echo "no chromium here: page tests will be skipped"; fi

@@ -1,0 +1,270 @@
+"""The command line: parse, call, print.  What the verbs do is in `verbs`; nothing heavy is imported until a verb runs.
+
+Results go to standard output, everything else to standard error.  Exit codes: 0 done, 1 a requirement was not met,
+2 the input is wrong, 70 our own fault, 130 interrupted.
+"""
+
+import json
+import os
+import sys
+import tempfile
+import traceback
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+import steadygaze
+from steadygaze.errors import RequirementNotMet, UserError
+from steadygaze.options import (
+    Common,
+    Data,
+    DropEmpty,
+    EvidenceColumn,
+    File,
+    LabelColumn,
+    Model,
+    Out,
+    Text,
+    TextColumn,
+    everywhere,
+)
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from steadygaze.estimator import TextClassifier
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help=steadygaze.__doc__.split("\n")[0],
+    epilog="Start with: [bold]steadygaze demo[/bold]",
+)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        print(f"steadygaze {steadygaze.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _top(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None: ...
+
+
+@app.command(epilog="Example: steadygaze train reviews.csv --text review --label stars --out model/")
+@everywhere
+def train(
+    data: Data,
+    out: Out,
+    encoder: Annotated[str, typer.Option(help="See: list encoders.")] = "bilstm",
+    technique: Annotated[str, typer.Option(help="See: list techniques.")] = "vanilla",
+    settings: Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Any other setting.")] = None,
+    vectors: Annotated[str | None, typer.Option(help="Word vectors: a GloVe file (.txt, .gz), or glove-50d.")] = None,
+    epochs: Annotated[int | None, typer.Option(min=1, help="Times the texts are read.")] = None,
+    max_length: Annotated[int | None, typer.Option(min=1, help="Tokens read of a text.")] = None,
+    balanced: Annotated[bool, typer.Option("--balanced", help="Weigh every class alike.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Take up an interrupted run.")] = False,
+    text: TextColumn = None,
+    label: LabelColumn = "label",
+    evidence: EvidenceColumn = None,
+    drop_empty: DropEmpty = False,
+    *,
+    common: Common,
+) -> None:
+    """Train a classifier and save it as a folder."""
+    from steadygaze import verbs
+    from steadygaze.config import parse
+    from steadygaze.corpus import load_corpus
+    from steadygaze.estimator import TextClassifier
+
+    clf = TextClassifier(
+        encoder,
+        technique,
+        seed=common.seed,
+        epochs=epochs,
+        vectors=vectors,
+        settings=parse(settings or []),
+        batch_size=common.batch_size,
+        max_length=max_length,
+        class_weight="balanced" if balanced else None,
+        device=common.device,
+        verbose=not common.quiet and (common.verbose or sys.stderr.isatty()),
+    )
+    verbs.check_train(clf, out, resume)
+    columns = {"text": text or ["text"], "label": label, "evidence": evidence}
+    corpus = load_corpus(data, **columns, data_dir=common.data_dir, seed=common.seed, drop_empty=drop_empty)
+    say = _console(common)
+    say.print(verbs.describe(corpus), highlight=False)
+    try:
+        clf = verbs.train(clf, corpus, out, resume)
+    except KeyboardInterrupt:
+        say.print(f"interrupted; {verbs.unfinished(out)} keeps what is done: the same command with --resume goes on")
+        raise
+    result = verbs.summary(clf, corpus, out)
+    if common.json:
+        _json(result)
+    else:
+        print(f"saved in {out}: validation macro-F1 {result['macro-f1']:.3f} (epoch {result['best_epoch']})")
+        say.print(f'next:  steadygaze explain {out} "a text of your own"', highlight=False)
+
+
+@app.command(epilog='Example: steadygaze predict model/ "A gorgeous, witty, seductive movie."')
+@everywhere
+def predict(
+    model: Model,
+    given: Text = None,
+    file: File = None,
+    text: TextColumn = None,
+    drop_empty: DropEmpty = False,
+    *,
+    common: Common,
+) -> None:
+    """Say the label of texts.  With --json: one JSON object per line."""
+    from steadygaze import verbs
+
+    clf = _load(model, common)
+    records = verbs.predict(clf, verbs.read(clf, given or [], file, text or ["text"], drop_empty))
+    if common.json:
+        _lines(records)
+        return
+    for record in records:
+        chance = record["probabilities"][str(record["label"])]
+        print(f"{record['label']}\t{chance:.3f}\t{' '.join(record['text'].split())}")
+
+
+@app.command(epilog='Example: steadygaze explain model/ "A gorgeous, witty, seductive movie." --html why.html')
+@everywhere
+def explain(
+    model: Model,
+    given: Text = None,
+    file: File = None,
+    explainer: Annotated[str, typer.Option(help="See: list explainers.")] = "attention",
+    target: Annotated[str | None, typer.Option(help="Explain this label instead of the predicted one.")] = None,
+    granularity: Annotated[Literal["word", "piece"], typer.Option(help="Words, or a transformer's pieces.")] = "word",
+    html: Annotated[Path | None, typer.Option(help="Write a page of highlighted texts.")] = None,
+    text: TextColumn = None,
+    drop_empty: DropEmpty = False,
+    *,
+    common: Common,
+) -> None:
+    """Show which words a prediction rests on.  With --json: one JSON object per line."""
+    from steadygaze import verbs
+
+    clf = _load(model, common)
+    chunks = verbs.read(clf, given or [], file, text or ["text"], drop_empty)
+    found = verbs.explain(clf, chunks, explainer, target, granularity)
+    if html is not None:
+        shown = verbs.write_explanations(html, found, model)
+        if common.json:
+            _json({"html": str(html), **shown})
+        else:
+            print(f"{shown['explained']:,} texts explained, {shown['drawn']:,} of them drawn in {html}")
+    elif common.json:
+        _lines(one.to_dict() for one in found)
+    else:
+        from rich.console import Console
+
+        console = Console()
+        for one in found:
+            console.print(one, end="\n\n")
+
+
+@app.command("list", epilog="Example: steadygaze list techniques")
+@everywhere
+def list_(
+    kind: Annotated[str, typer.Argument(metavar="KIND", help="corpora, encoders, techniques or explainers.")],
+    *,
+    common: Common,
+) -> None:
+    """List what there is to choose from."""
+    from rich.console import Console
+    from rich.table import Table
+
+    from steadygaze import verbs
+
+    rows = verbs.listing(kind)
+    if common.json:
+        _json(rows)
+        return
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column(kind, no_wrap=True)
+    table.add_column("")
+    for row in rows:
+        table.add_row(row["name"], row["about"])
+        for field in row["settings"]:
+            table.add_row(f"  --set {field['name']}={field['default']}", field["about"] or "", style="dim")
+    Console().print(table)
+
+
+@app.command(epilog="Example: steadygaze demo --out runs/demo")
+@everywhere
+def demo(out: Out = Path("runs/demo"), *, common: Common) -> None:
+    """The whole story on a built-in corpus: train, explain, and a report to open in a browser."""
+    from steadygaze.demo import tell
+
+    result = tell(out, common.device, common.seed, _console(common), common.verbose)
+    if common.json:
+        _json(result)
+
+
+def _load(model: Path, common: Common) -> "TextClassifier":
+    from steadygaze.estimator import load
+
+    clf = load(model, common.device)
+    clf.batch_size = common.batch_size
+    return clf
+
+
+def _console(common: Common) -> "Console":
+    """For people: standard error, so that standard output holds the result alone."""
+    from rich.console import Console
+
+    return Console(stderr=True, quiet=common.quiet)
+
+
+def _json(value: Any) -> None:
+    print(json.dumps(value, ensure_ascii=False, indent=1))
+
+
+def _lines(records: Iterable[Any]) -> None:
+    for record in records:
+        sys.stdout.write(json.dumps(record, ensure_ascii=False) + "\n")
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """The entry point: every way a run can end, as an exit code."""
+    try:
+        app(arguments)
+    except UserError as error:
+        _stop(f"error: {error}", 2)
+    except RequirementNotMet as error:
+        _stop(f"requirement not met: {error}", 1)
+    except KeyboardInterrupt:
+        _stop("", 130)
+    except BrokenPipeError:  # the reader of our output has gone, as `| head` does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
+    except Exception:
+        with tempfile.NamedTemporaryFile("w", prefix="steadygaze-", suffix=".log", delete=False) as log:
+            traceback.print_exc(file=log)
+        _stop(f"this is our own fault, not yours; please report it with the file {log.name}", 70)
+
+
+def _stop(message: str, code: int) -> None:
+    if message:
+        print(message, file=sys.stderr)
+    sys.exit(code)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,56 @@
+"""The command line's options, each said once; and those that every verb has."""
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, TypeVar, get_type_hints
+
+import typer
+
+F = TypeVar("F", bound=Callable[..., None])
+
+DATA = "A corpus name, a .csv, .tsv, .jsonl or .parquet file, or a folder of train, validation and test files."
+FILE = "Read texts from a .csv, .tsv, .jsonl, .parquet or .txt file."
+COLUMN = "Column of the text; twice for pairs: the text, then the question about it."
+FOLDER = "Folder of published sets, <name>/<split>.parquet.  Default: $STEADYGAZE_DATA."
+
+Data = Annotated[str, typer.Argument(metavar="DATA", help=DATA)]
+Model = Annotated[Path, typer.Argument(metavar="MODEL", help="A folder made by train.")]
+Text = Annotated[list[str] | None, typer.Argument(metavar="[TEXT]...", help="Texts, in quotes.")]
+Out = Annotated[Path, typer.Option("--out", "-o", help="Folder to write; it appears whole or not at all.")]
+File = Annotated[Path | None, typer.Option("--file", "-f", help=FILE)]
+TextColumn = Annotated[list[str] | None, typer.Option("--text", metavar="COL", help=COLUMN)]
+LabelColumn = Annotated[str, typer.Option("--label", metavar="COL", help="Column of the label.")]
+EvidenceColumn = Annotated[str | None, typer.Option("--evidence", metavar="COL", help="Column of human rationales.")]
+DropEmpty = Annotated[bool, typer.Option("--drop-empty", help="Leave out rows without text instead of stopping.")]
+
+
+@dataclass(frozen=True)
+class Common:
+    """What every verb takes."""
+
+    data_dir: Annotated[Path | None, typer.Option("--data-dir", metavar="DIR", help=FOLDER)] = None
+    device: Annotated[str, typer.Option("--device", help="auto, cpu, cuda or mps.")] = "auto"
+    batch_size: Annotated[int | None, typer.Option("--batch-size", min=1, help="Texts at once.")] = None
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Whatever is drawn is drawn from it.")] = 0
+    json: Annotated[bool, typer.Option("--json", help="Machine-readable result on standard output.")] = False
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Say more.")] = False
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but the result.")] = False
+
+
+def everywhere(verb: F) -> F:
+    """Adds the fields of `Common` to a verb's options; the verb gets them as its keyword argument `common`."""
+    hints = get_type_hints(Common, include_extras=True)
+    kind = inspect.Parameter.KEYWORD_ONLY
+    added = [inspect.Parameter(n, kind, default=getattr(Common, n), annotation=hint) for n, hint in hints.items()]
+    own = [parameter for name, parameter in inspect.signature(verb).parameters.items() if name != "common"]
+
+    def called(*args: Any, **values: Any) -> None:
+        common = Common(**{name: values.pop(name) for name in hints})
+        verb(*args, **values, common=common)
+
+    called.__name__, called.__doc__ = verb.__name__, verb.__doc__
+    called.__signature__ = inspect.Signature([*own, *added])  # type: ignore[attr-defined]  # what typer reads
+    called.__annotations__ = {parameter.name: parameter.annotation for parameter in (*own, *added)}
+    return called  # type: ignore[return-value]

@@ -27,24 +27,28 @@ def new_folder(path: Path) -> Iterator[Path]:
     """The same for a folder.  One that already stands at `path` is replaced by renames, and is whole until then."""
     path.parent.mkdir(parents=True, exist_ok=True)
     sibling = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.tmp")
-    old = sibling.with_suffix(".old")
     try:
         sibling.mkdir()
         yield sibling
-        for file in sibling.rglob("*"):
-            _flush(file)
-        if path.exists():
-            os.replace(path, old)
-        try:
-            os.replace(sibling, path)
-        except OSError:
-            if old.exists():
-                os.replace(old, path)
-            raise
+        for part in (*sibling.rglob("*"), sibling):
+            _flush(part)
+        _replace(sibling, path)
     finally:
         shutil.rmtree(sibling, ignore_errors=True)
-        shutil.rmtree(old, ignore_errors=True)
     _flush(path.parent)
+
+
+def _replace(new: Path, path: Path) -> None:
+    """A folder cannot be renamed over a full one, so the old one steps aside first, and back if that goes wrong."""
+    old = new.with_suffix(".old")
+    try:
+        if path.exists():
+            os.replace(path, old)
+        os.replace(new, path)
+    finally:
+        if old.exists() and not path.exists():
+            os.replace(old, path)
+    shutil.rmtree(old, ignore_errors=True)
 
 
 def write_text(path: Path, text: str) -> None:

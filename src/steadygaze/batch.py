@@ -43,16 +43,15 @@ def shuffled(data: Data, batch_size: int, seed: tuple[int, ...]) -> list[NDArray
 
 
 def by_length(data: Data, batch_size: int, most_tokens: int = 1 << 16) -> Iterator[NDArray[np.int64]]:
-    """Rows of each batch, by rising length; fewer rows where texts are so long that `most_tokens` would be exceeded."""
-    order = np.argsort(data.text.lengths, kind="stable")
-    lengths = data.text.lengths[order]
-    start = 0
-    while start < len(order):
-        stop = min(start + batch_size, len(order))
-        while stop > start + 1 and lengths[stop - 1] * (stop - start) > most_tokens:
-            stop = start + (stop - start + 1) // 2
-        yield order[start:stop]
-        start = stop
+    """Rows of each batch, by rising length; fewer rows where they would be over `most_tokens`, padding included."""
+    parts = [ragged.lengths for ragged in (data.text, data.question) if ragged is not None]
+    order = np.argsort(parts[0], kind="stable")
+    while len(order):
+        rows = order[:batch_size]
+        while len(rows) > 1 and len(rows) * sum(lengths[rows].max() for lengths in parts) > most_tokens:
+            rows = rows[: (len(rows) + 1) // 2]
+        yield rows
+        order = order[len(rows) :]
 
 
 def collate(data: Data, rows: NDArray[np.int64]) -> Batch:

@@ -50,6 +50,12 @@ def field_names(cls: type[Any]) -> tuple[str, ...]:
     return tuple(field.name for field in dataclasses.fields(cls))
 
 
+def changed(cls: type[Any], values: Mapping[str, Any]) -> dict[str, Any]:
+    """Those of the values that are not the defaults of cls: what must be said to get the same again."""
+    usual = {field.name: field.default for field in dataclasses.fields(cls)}
+    return {key: value for key, value in values.items() if key not in usual or value != usual[key]}
+
+
 def parse(pairs: Iterable[str]) -> dict[str, Any]:
     """What `--set` was given.  Values are JSON where they can be, words otherwise; never evaluated.
 
@@ -63,7 +69,7 @@ def parse(pairs: Iterable[str]) -> dict[str, Any]:
             raise UserError(f"--set takes key=value, found {pair!r}; for example: --set hidden=64")
         try:
             values[key.strip()] = json.loads(value)
-        except json.JSONDecodeError:
+        except ValueError:  # not JSON, or a number of more digits than Python reads
             values[key.strip()] = value.strip()
     return values
 
@@ -72,5 +78,7 @@ def sentence(error: ValidationError) -> str:
     """The first complaint of a ValidationError as one sentence: which setting, what was found, what would be right."""
     first = error.errors()[0]
     name = ".".join(str(part) for part in first["loc"]) or "settings"
+    if first["type"] == "missing":
+        return f"setting {name!r} is missing."
     wanted = str(first["msg"]).removeprefix("Value error, ").removeprefix("Input ").rstrip(".")
-    return f"setting {name!r}: found {first['input']!r}; it {wanted}."
+    return f"setting {name!r}: found {first['input']!r:.80}; it {wanted}."

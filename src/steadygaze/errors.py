@@ -12,13 +12,21 @@ class RequirementNotMet(Exception):
     """A stated requirement does not hold.  The command line prints the sentence and exits with 1."""
 
 
-def unknown(kind: str, found: object, known: Iterable[str]) -> UserError:
+MOST_NAMES = 30
+"""Known names listed at most: a classifier may have thousands of labels."""
+
+
+def unknown(kind: str, found: object, known: Iterable[object]) -> UserError:
     """An error that names the nearest valid name.
 
     >>> unknown("technique", "vanila", ["vanilla", "seat"]).args[0]
     "unknown technique 'vanila': did you mean 'vanilla'?  Known: seat, vanilla."
+    >>> unknown("label", "1", [0, 1]).args[0]
+    "unknown label '1': did you mean 1?  Known: 0, 1."
     """
-    names = sorted(known)
+    values = {str(name): name for name in known}
+    names = sorted(values)
     near = get_close_matches(str(found), names, n=1, cutoff=0.5)
-    hint = f": did you mean {near[0]!r}?  " if near else ".  "
-    return UserError(f"unknown {kind} {found!r}{hint}Known: {', '.join(names) or 'none'}.")
+    hint = f": did you mean {values[near[0]]!r}?  " if near else ".  "
+    more = f" … ({len(names)} in all)" if len(names) > MOST_NAMES else ""
+    return UserError(f"unknown {kind} {found!r}{hint}Known: {', '.join(names[:MOST_NAMES]) or 'none'}{more}.")

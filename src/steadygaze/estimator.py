@@ -18,15 +18,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from steadygaze import fitting, infer, store
 from steadygaze.batch import Data
-from steadygaze.corpus.check import check_labels
 from steadygaze.errors import UserError, unknown
 from steadygaze.explain import EXPLAINERS
 from steadygaze.explain.explainer import Explainer
 from steadygaze.explain.texts import Request, explain_texts
-from steadygaze.inputs import is_one, read_split, read_texts
+from steadygaze.inputs import is_one, read_labels, read_split, read_texts, read_validation
 from steadygaze.objective.technique import Technique
-from steadygaze.order import order
-from steadygaze.train.device import best
+from steadygaze.order import order, restored
+from steadygaze.train.device import best, check
 from steadygaze.train.progress import Bar, Silent
 from steadygaze.types import Label
 
@@ -38,16 +37,39 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     Parameters
     ----------
-    encoder : rnn, gru, lstm, bilstm, cnn, average, or transformer:<hub id, folder or minilm>.
-    technique : how it is trained, by name or as a Technique; `steadygaze list techniques` shows them all.
-    seed : whatever is drawn is drawn from it.  `random_state` is an alias.
-    epochs, batch_size : None: 8 and 32.
-    vectors : a file of word vectors in GloVe's format (.txt, .gz), or "glove-50d"; None: learnt from scratch.
-    settings : anything else, by name: {"hidden": 64, "attention": "sparsemax", "learning_rate": 1e-4}.
-    max_length : longest text read, in tokens; None: 512, or what a transformer can read.
-    class_weight : None, "balanced", or {label: weight}.
-    device : auto, cpu, cuda or mps.
-    verbose : True: a progress bar; None: a bar if standard error is a terminal.
+    encoder : str, default="bilstm"
+        rnn, gru, lstm, bilstm, cnn, average, or transformer:<hub id, folder or minilm>.
+    technique : str or Technique, default="vanilla"
+        How it is trained; `steadygaze list techniques` shows them all.
+    seed : int, default=0
+        Whatever is drawn is drawn from it.
+    epochs : int, default=None
+        Times the texts are read at most; None: 8.
+    vectors : str or Path, default=None
+        A file of word vectors in GloVe's format (.txt, .gz), or "glove-50d"; None: learnt from scratch.
+    settings : dict, default=None
+        Anything else, by name: {"hidden": 64, "attention": "sparsemax", "learning_rate": 1e-4}.
+    batch_size : int, default=None
+        Texts in a step; None: 32.
+    max_length : int, default=None
+        Longest text read, in tokens; None: 512, or what a transformer can read.
+    class_weight : "balanced" or dict of label to weight, default=None
+        How much the texts of each class count in training.
+    device : str, default="auto"
+        auto, cpu, cuda or mps.
+    random_state : int or RandomState, default=None
+        An alias of seed, and the stronger where both are given.
+    verbose : bool, default=None
+        Whether there is a progress bar; None: if standard error is a terminal.
+
+    Attributes
+    ----------
+    classes_ : array of shape (C,)
+        The labels, sorted.
+    history_ : list of dict
+        One record per epoch: its loss terms, validation macro-F1 and accuracy.
+    stored_ : Stored
+        Network, vocabulary and description: what `save` writes.
     """
 
     def __init__(
@@ -83,19 +105,26 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self,
         X: Any,
         y: Any,
-        validation: tuple[Any, Any] | None = None,
         sample_weight: Any = None,
         *,
+        validation: tuple[Any, Any] | None = None,
         checkpoint: str | Path | None = None,
         resume: bool = False,
     ) -> Self:
-        """Train.  `validation` chooses the epoch; without it a tenth of the texts is set aside for that.
+        """Train.
 
-        With `checkpoint` (a folder) a run that was interrupted is taken up by calling fit again with resume=True.
+        X : texts: a list, NumPy array, pandas Series, column `text` of a Hugging Face dataset.
+            Pairs: a list of (text, question), or an array or DataFrame of two columns.
+        y : one label for each text, all strings or all whole numbers.
+        sample_weight : how much each text counts, from 0 up; one of weight 0 is left out altogether.
+        validation : (texts, labels) that choose the epoch; None: a tenth of the texts is set aside for that.
+        checkpoint, resume : a folder; a run that was interrupted is taken up by calling fit again with resume=True.
         """
         ordered = order(self.get_params(deep=False))
         train = read_split(X, y, sample_weight)
-        held_out = None if validation is None else read_split(*validation, minimum_classes=1)
+        held_out = None if validation is None else read_validation(validation)
+        if resume and checkpoint is None:
+            raise UserError("resume=True takes up an interrupted run: name its folder with checkpoint=")
         shown = sys.stderr.isatty() if self.verbose is None else self.verbose
         folder = None if checkpoint is None else Path(checkpoint)
         return self._take(fitting.fit(ordered, train, held_out, Bar() if shown else Silent(), folder, resume))
@@ -111,15 +140,17 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def predict(self, X: Any) -> NDArray[Any]:
         """(N,)"""
-        chosen: NDArray[Any] = self.classes_[self.predict_proba(X).argmax(-1)]
+        best_of_each = self.predict_proba(X).argmax(-1)
+        chosen: NDArray[Any] = self.classes_[best_of_each]
         return chosen
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Accuracy.  A label that was not there in training is refused: it could never be right."""
         check_is_fitted(self, "stored_")
-        labels = check_labels(y, minimum_classes=1)
-        for label in labels:
-            self._known(label)
+        labels = [self._known(label) for label in read_labels(y, minimum_classes=1)]
+        texts, _ = self._read(X)
+        if len(texts) != len(labels):
+            raise UserError(f"found {len(texts)} texts and {len(labels)} labels; they must be equally many")
         return float(super().score(X, np.asarray(labels), sample_weight))
 
     def explain(
@@ -137,10 +168,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         texts, questions = self._read([X] if alone else X)
         if granularity not in ("word", "piece"):
             raise unknown("granularity", granularity, ("word", "piece"))
-        if isinstance(explainer, str) and explainer not in EXPLAINERS:
-            raise unknown("explainer", explainer, EXPLAINERS)
-        name = explainer if isinstance(explainer, str) else type(explainer).__name__
-        way = EXPLAINERS[explainer]() if isinstance(explainer, str) else explainer
+        name, way = _explainer(explainer)
         request = Request(way, name, None if target is None else self._known(target), granularity)
         classes = self.stored_.description.classes
         explained = explain_texts(self.stored_.model, self.stored_.tokenizer, classes, texts, questions, request)
@@ -161,10 +189,17 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise UserError(f"this model was trained on {wanted}, found {found}")
         return texts, questions
 
-    def _known(self, label: Label) -> Label:
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.one_d_array = tags.input_tags.string = True
+        tags.input_tags.two_d_array = False  # a pair is two columns of text, never a matrix of numbers
+        return tags
+
+    def _known(self, label: Any) -> Label:
         classes = self.stored_.description.classes
-        if label not in classes:
-            raise unknown("label", label, map(str, classes))
+        label = label.item() if isinstance(label, np.generic) else label  # JSON does not know NumPy's
+        if not isinstance(label, str | int) or label not in classes:
+            raise unknown("label", label, classes)
         return label
 
     def _take(self, stored: store.Stored) -> Self:
@@ -175,10 +210,34 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
 
+def _explainer(given: Any) -> tuple[str, Explainer]:
+    if isinstance(given, Explainer):
+        return type(given).__name__, given
+    if not isinstance(given, str) or given not in EXPLAINERS:
+        raise unknown("explainer", given, EXPLAINERS)
+    return given, EXPLAINERS[given]()
+
+
 def load(folder: str | Path, device: str = "auto") -> TextClassifier:
-    """A saved model, ready to predict and explain."""
+    """A saved model, ready to predict and explain.
+
+    Its parameters are those it was trained with, so that `clone(load(folder)).fit(texts, labels)` trains its like.
+    Word vectors and a transformer's folder are known by name only: a model folder holds no path of another machine.
+    """
+    check(device)
     stored = store.load(Path(folder))
     known = stored.description
-    loaded = TextClassifier(known.encoder, known.technique, seed=known.seed, max_length=known.max_length, device=device)
-    loaded.settings = {**known.technique_settings, **known.training}
+    values = restored(known.architecture, known.training, known.reading, known.technique, known.technique_settings)
+    loaded = TextClassifier(
+        known.encoder,
+        known.technique,
+        seed=known.seed,
+        epochs=values.pop("epochs", None),
+        vectors=known.vectors,
+        batch_size=values.pop("batch_size", None),
+        settings=values or None,
+        max_length=known.max_length,
+        class_weight=known.class_weight if isinstance(known.class_weight, str | None) else dict(known.class_weight),
+        device=device,
+    )
     return loaded._take(stored)

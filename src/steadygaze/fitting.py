@@ -2,7 +2,7 @@
 
 import dataclasses
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from steadygaze.errors import UserError, unknown
 from steadygaze.inputs import Split, set_aside
 from steadygaze.model import Classifier
 from steadygaze.order import Order
-from steadygaze.store import Description, Stored, build_model
+from steadygaze.store import Description, Stored, build_model, fits
 from steadygaze.tokens.pieces import load_pieces
 from steadygaze.tokens.tokenizer import TextTokenizer
 from steadygaze.tokens.vectors import read_vectors
@@ -49,7 +49,7 @@ class Plan:
         place = {label: i for i, label in enumerate(self.description.classes)}
         for label in split.labels:
             if label not in place:
-                raise unknown("label", label, map(str, place))
+                raise unknown("validation label", label, place)
         asked = None if split.questions is None else self.tokenizer.encode(split.questions, question=True)
         places = np.array([place[label] for label in split.labels], dtype=np.int64)
         return Data(self.tokenizer.encode(split.texts), asked, places, weight)
@@ -82,7 +82,7 @@ def fit(
     )
     run = Run(order.technique, plan.make_model, job, order.seed)
     if checkpoint is not None:
-        run.checkpoint = Checkpoint(checkpoint, _identity(plan, order), resume)
+        run.checkpoint = Checkpoint(checkpoint, _identity(plan), resume)
     model = run.execute()
     return Stored(dataclasses.replace(plan.description, history=run.history), model, plan.tokenizer)
 
@@ -93,13 +93,15 @@ def _plan(order: Order, train: Split, validation: Split, watcher: Watcher) -> Pl
     description = Description(
         classes=classes,
         pair=pair,
-        encoder=order.encoder,
+        encoder=_portable(order.encoder),
         architecture=order.architecture,
         kind="words",
         max_length=order.max_length or MAX_LENGTH,
         technique=order.technique_name,
         technique_settings=dataclasses.asdict(order.technique),
         training=dataclasses.asdict(order.training),
+        reading=dataclasses.asdict(order.reading),
+        class_weight=_class_weight(order.class_weight),
         vectors=None if order.vectors is None else Path(order.vectors).name,
         seed=order.seed,
         corpus=f"{train.fingerprint()}:{validation.fingerprint()}",
@@ -114,6 +116,8 @@ def _word_plan(order: Order, description: Description, train: Split, watcher: Wa
     """A vocabulary of the training texts' words, with vectors where they were given."""
     read = [*train.texts, *(train.questions or [])]
     tokenizer = build_words(read, min_df=order.reading.min_df, max_length=description.max_length)
+    if tokenizer.size == len(SPECIALS):
+        raise UserError(f"no word occurs in {order.reading.min_df} training texts: a smaller min_df is needed")
     vectors = None
     if order.vectors is not None:
         found = read_vectors(order.vectors, tokenizer.vocabulary, seed=order.seed)
@@ -135,6 +139,7 @@ def _transformer_plan(order: Order, description: Description) -> Plan:
     if order.max_length is not None and order.max_length > most:
         raise UserError(f"{order.encoder} reads at most {most} tokens of a text here; max_length is {order.max_length}")
     tokenizer = load_pieces(folder, max_length=order.max_length or min(most, MAX_LENGTH))
+    fits(tokenizer.size, getattr(config, "vocab_size", None), folder)
     network: dict[str, Any] = json.loads(config.to_json_string(use_diff=False))
     network.pop("_name_or_path", None)
     description = dataclasses.replace(description, kind="pieces", max_length=tokenizer.max_length, network=network)
@@ -146,12 +151,26 @@ def _transformer_plan(order: Order, description: Description) -> Plan:
     )
 
 
+def _portable(encoder: str) -> str:
+    """Its name without the path of this machine."""
+    place = encoder.removeprefix(TRANSFORMER)
+    if place == encoder or not (folder := Path(place).expanduser()).is_dir():
+        return encoder
+    return TRANSFORMER + folder.resolve().name
+
+
 def _rank(label: Label) -> tuple[bool, Label]:
     return isinstance(label, str), label
 
 
-def _identity(plan: Plan, order: Order) -> dict[str, Any]:
+def _class_weight(given: str | Mapping[Label, float] | None) -> Any:
+    """As JSON can hold it: an object's keys would all become strings."""
+    if isinstance(given, str | None):
+        return given
+    items = ((label.item() if isinstance(label, np.generic) else label, float(w)) for label, w in given.items())
+    return sorted(items, key=lambda item: _rank(item[0]))
+
+
+def _identity(plan: Plan) -> dict[str, Any]:
     """All that determines the weights."""
-    values = dataclasses.asdict(plan.description)
-    weights = None if isinstance(order.class_weight, str | None) else sorted(order.class_weight.items(), key=str)
-    return {**values, "class_weight": weights or order.class_weight, "torch": torch.__version__}
+    return {**dataclasses.asdict(plan.description), "torch": torch.__version__}

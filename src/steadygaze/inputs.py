@@ -7,14 +7,15 @@ A Hugging Face `Dataset` is read by its column `text`.
 
 import hashlib
 import json
+import math
 import warnings
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.model_selection import train_test_split
 from sklearn.utils.class_weight import compute_sample_weight
 
 from steadygaze.corpus.check import check_labels, check_texts
@@ -43,10 +44,8 @@ class Split:
             raise UserError(
                 f"found {len(self.texts)} texts and weights of shape {self.weights.shape}; one each is needed"
             )
-        if self.weights is not None and not (
-            np.isfinite(self.weights).all() and self.weights.min() >= 0 < self.weights.max()
-        ):
-            raise UserError("sample weights must be finite numbers from 0 up, some of them above 0")
+        if self.weights is not None and not (np.isfinite(self.weights).all() and self.weights.min() >= 0):
+            raise UserError("sample weights must be finite numbers from 0 up")
 
     def fingerprint(self) -> str:
         """SHA-256 of everything here."""
@@ -70,36 +69,68 @@ class Split:
             except ValueError as error:
                 raise UserError(f"class_weight does not fit the labels: {error}") from None
             weights = each if weights is None else weights * each
+        if weights is not None and not weights.any():
+            raise UserError("class_weight and the sample weights together leave every text with weight 0")
         return None if weights is None else (weights / weights.mean()).astype(np.float32)
 
 
-def read_split(X: Any, y: Any, sample_weight: Any = None, minimum_classes: int = 2) -> Split:
+def read_split(X: Any, y: Any, sample_weight: Any = None) -> Split:
+    """What is to be trained on.  A text of weight 0 is left out, as if it had never been given."""
     texts, questions = read_texts(X)
-    weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-    return Split(texts, questions, check_labels(y, minimum_classes=minimum_classes), weights)
+    try:
+        weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise UserError(f"sample weights must be numbers, one for each text; found {sample_weight!r:.80}") from None
+    split = Split(texts, questions, read_labels(y, minimum_classes=2), weights)
+    if split.weights is None or split.weights.all():
+        return split
+    kept = np.flatnonzero(split.weights).tolist()
+    if len({split.labels[i] for i in kept}) < 2:
+        raise UserError("sample weights above 0 are needed in at least two classes")
+    return split.rows(kept)
+
+
+def read_validation(given: Any) -> Split:
+    """What chooses the epoch."""
+    if not isinstance(given, tuple | list) or len(given) != 2:
+        raise UserError(f"validation must be (texts, labels), found {given!r:.80}")
+    texts, questions = read_texts(given[0])
+    return Split(texts, questions, read_labels(given[1], minimum_classes=1))
 
 
 def set_aside(split: Split, seed: int) -> tuple[Split, Split]:
-    """(train, validation): a tenth of the texts, each class in its share where every class has texts enough."""
-    if len(split.texts) < FEW:
+    """(train, validation): a tenth of the texts, each class in its share.
+
+    The first text drawn of a class always stays: a class cannot be learnt from nothing.
+    """
+    total, seen = Counter(split.labels), Counter[Label]()
+    share: dict[int, float] = {}  # of its class's texts, how many were drawn before this one
+    for row in np.random.default_rng(seed).permutation(len(split.labels)).tolist():
+        label = split.labels[row]
+        if seen[label]:
+            share[row] = seen[label] / total[label]
+        seen[label] += 1
+    if len(split.texts) < FEW or not share:
         warnings.warn(
             f"{len(split.texts)} texts are too few to set any aside: the epoch is chosen on them", stacklevel=4
         )
         return split, split
-    rarest = min(np.unique(split.labels, return_counts=True)[1])
-    stratify = split.labels if rarest >= 2 and len(split.texts) * HELD_OUT >= len(set(split.labels)) else None
-    rows = train_test_split(range(len(split.texts)), test_size=HELD_OUT, random_state=seed, stratify=stratify)
-    return split.rows(sorted(rows[0])), split.rows(sorted(rows[1]))
+    held_out = set(sorted(share, key=share.__getitem__)[: math.ceil(len(split.texts) * HELD_OUT)])
+    return split.rows([i for i in range(len(split.texts)) if i not in held_out]), split.rows(sorted(held_out))
 
 
 def read_texts(given: Any) -> tuple[list[str], list[str] | None]:
     """(texts, questions); questions are None for single texts."""
-    if isinstance(given, str):
-        raise UserError("texts must be a list of strings, found one string; put it in a list")
     columns = _columns(given)
     if len(columns) > 2:
         raise UserError(f"a text and at most one question about it can be read, found {len(columns)} columns")
-    return check_texts(columns[0]), check_texts(columns[1]) if len(columns) == 2 else None
+    texts = check_texts(columns[0])
+    return texts, check_texts(columns[1], where="questions[{}]".format) if len(columns) == 2 else None
+
+
+def read_labels(given: Any, minimum_classes: int) -> list[Label]:
+    is_array = getattr(given, "ndim", 0) > 0  # whose shape is to be looked at first
+    return check_labels(given if is_array else _listed(given, "labels"), minimum_classes=minimum_classes)
 
 
 def is_one(given: Any) -> bool:
@@ -110,19 +141,34 @@ def is_one(given: Any) -> bool:
 
 def _columns(given: Any) -> list[Sequence[Any]]:
     if hasattr(given, "column_names") and hasattr(given, "features"):  # a Hugging Face Dataset
-        if "text" not in given.column_names:
-            raise UserError(
-                f"the dataset has no column 'text', only {', '.join(given.column_names)}: pass dataset[column]"
-            )
-        return [list(given["text"])]
+        return [_column(given, "text")]
     if hasattr(given, "columns") and hasattr(given, "iloc"):  # a pandas DataFrame
         return [given.iloc[:, i].tolist() for i in range(given.shape[1])]
     if isinstance(given, np.ndarray) and given.ndim == 2:
         return [column.tolist() for column in given.T]
-    rows = list(given)
+    rows = _listed(given, "texts")
     if rows and all(isinstance(row, tuple | list) for row in rows):
         widths = sorted({len(row) for row in rows})
         if widths != [2]:
             raise UserError(f"pairs are (text, question), found rows of {widths} parts")
         return [[row[i] for row in rows] for i in range(2)]
     return [rows]
+
+
+def _column(dataset: Any, name: str) -> list[Any]:
+    if name not in (dataset.column_names or ()):
+        columns = ", ".join(dataset.column_names or ["none"])
+        raise UserError(f"the dataset has no column {name!r}, only {columns}: pass dataset[column]")
+    return list(dataset[name])
+
+
+def _listed(given: Any, name: str) -> list[Any]:
+    """A list of what was given, unless it is one thing, or many in no order."""
+    if isinstance(given, str | bytes):
+        raise UserError(f"{name} must come in a list, found one string; put it in a list")
+    if isinstance(given, Mapping | Set):
+        raise UserError(f"{name} must come in a list, found a {type(given).__name__}; pass its values in a list")
+    try:
+        return list(given)
+    except TypeError:  # not iterable: None, a number, an array without dimensions
+        raise UserError(f"{name} must come in a list or an array, found {given!r:.80}") from None

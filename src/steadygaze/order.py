@@ -1,5 +1,7 @@
 """What a user asked for, checked before anything is read or written: every name known, every value in range."""
 
+import dataclasses
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -7,7 +9,7 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from steadygaze.config import Field, deal, settings
+from steadygaze.config import Field, changed, deal, settings
 from steadygaze.encode import ENCODERS, TRANSFORMER
 from steadygaze.errors import UserError, unknown
 from steadygaze.model import Architecture
@@ -19,6 +21,8 @@ from steadygaze.types import Label
 
 MOST_TOKENS = 100_000
 """The longest text that may be asked to be read whole."""
+LARGEST_SEED = 2**32 - 1
+"""What NumPy's and scikit-learn's generators take."""
 
 
 @settings
@@ -46,31 +50,55 @@ class Order:
 
 def order(parameters: Mapping[str, Any]) -> Order:
     """From the parameters of a TextClassifier."""
-    technique = parameters["technique"]
-    own = technique if isinstance(technique, Technique) else None
-    if own is None and technique not in TECHNIQUES:
-        raise unknown("technique", technique, TECHNIQUES)
-    kinds: list[type[Any]] = [Architecture, Training, Reading, *([] if own else [TECHNIQUES[technique]])]
+    name, own = _technique(parameters["technique"])
+    kinds: list[type[Any]] = [Architecture, Training, Reading, *([] if own else [TECHNIQUES[name]])]
     architecture, training, reading, *built = deal(_values(parameters), *kinds)
     check(parameters["device"])
     return Order(
         encoder=_encoder(parameters["encoder"]),
-        technique_name=type(own).__name__ if own else technique,
+        technique_name=name,
         technique=own or built[0],
         architecture=architecture,
         training=training,
         reading=reading,
         seed=_seed(parameters["seed"], parameters["random_state"]),
-        vectors=parameters["vectors"],
+        vectors=_vectors(parameters["vectors"]),
         max_length=_max_length(parameters["max_length"]),
         class_weight=_class_weight(parameters["class_weight"]),
         device=parameters["device"],
     )
 
 
+def restored(
+    architecture: Architecture,
+    training: Mapping[str, Any],
+    reading: Mapping[str, Any],
+    technique: str,
+    technique_settings: Mapping[str, Any],
+) -> dict[str, Any]:
+    """The settings that would order the same again: those that are not the default."""
+    kinds = {Architecture: dataclasses.asdict(architecture), Training: training, Reading: reading}
+    values = {key: value for kind, part in kinds.items() for key, value in changed(kind, part).items()}
+    own = TECHNIQUES.get(technique)  # None: a technique of the user's own, of whose defaults nothing is known
+    return {**values, **(changed(own, technique_settings) if own else technique_settings)}
+
+
+def _technique(given: Any) -> tuple[str, Technique | None]:
+    """Its registered name, and the technique itself where it was given ready-made."""
+    if isinstance(given, Technique):
+        registered = [name for name, kind in TECHNIQUES.items() if kind is type(given)]
+        return registered[0] if registered else type(given).__name__, given
+    if not isinstance(given, str) or given not in TECHNIQUES:
+        raise unknown("technique", given, TECHNIQUES)
+    return given, None
+
+
 def _values(parameters: Mapping[str, Any]) -> dict[str, Any]:
     """`settings`, and what has a parameter of its own."""
-    values = dict(parameters["settings"] or {})
+    given = {} if parameters["settings"] is None else parameters["settings"]
+    if not isinstance(given, Mapping):
+        raise UserError(f"settings must be a mapping of names to values, found {given!r:.80}")
+    values = dict(given)
     for key in ("epochs", "batch_size"):
         if parameters[key] is not None:
             if key in values and values[key] != parameters[key]:
@@ -80,7 +108,7 @@ def _values(parameters: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _encoder(name: Any) -> str:
-    if name in ENCODERS or (isinstance(name, str) and name.startswith(TRANSFORMER) and name != TRANSFORMER):
+    if isinstance(name, str) and (name in ENCODERS or (name.startswith(TRANSFORMER) and name != TRANSFORMER)):
         return str(name)
     raise unknown("encoder", name, [*ENCODERS, f"{TRANSFORMER}minilm", f"{TRANSFORMER}<hub id or folder>"])
 
@@ -88,19 +116,32 @@ def _encoder(name: Any) -> str:
 def _seed(seed: Any, random_state: Any) -> int:
     if isinstance(random_state, np.random.RandomState):
         return int(random_state.randint(2**31))
-    value = seed if random_state is None else random_state
-    if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < 0:
-        raise UserError(f"seed must be a whole number from 0 up, found {value!r}")
-    return int(value)
+    name, value = ("seed", seed) if random_state is None else ("random_state", random_state)
+    return _whole(name, value, 0, LARGEST_SEED)
 
 
 def _max_length(value: Any) -> int | None:
-    if value is not None and (not isinstance(value, int | np.integer) or not 1 <= value <= MOST_TOKENS):
-        raise UserError(f"max_length must be a whole number from 1 to {MOST_TOKENS:,}, found {value!r}")
-    return None if value is None else int(value)
+    return None if value is None else _whole("max_length", value, 1, MOST_TOKENS)
+
+
+def _whole(name: str, value: Any, least: int, most: int) -> int:
+    if not isinstance(value, int | np.integer) or isinstance(value, bool) or not least <= value <= most:
+        raise UserError(f"{name} must be a whole number from {least} to {most:,}, found {value!r}")
+    return int(value)
+
+
+def _vectors(value: Any) -> str | Path | None:
+    if value is not None and not isinstance(value, str | Path):
+        raise UserError(f"vectors must be the name of a file or 'glove-50d', found {value!r}")
+    return value
 
 
 def _class_weight(value: Any) -> str | Mapping[Label, float] | None:
-    if value is not None and value != "balanced" and not isinstance(value, Mapping):
-        raise UserError(f"class_weight must be 'balanced' or a mapping of label to weight, found {value!r}")
-    return value  # type: ignore[no-any-return]
+    if value is None or (isinstance(value, str) and value == "balanced"):
+        return value
+    if not isinstance(value, Mapping):
+        raise UserError(f"class_weight must be 'balanced' or a mapping of label to weight, found {value!r:.80}")
+    for label, weight in value.items():
+        if not isinstance(weight, int | float | np.integer | np.floating) or not 0 <= weight < math.inf:
+            raise UserError(f"class_weight of {label!r} must be a finite number from 0 up, found {weight!r:.80}")
+    return value

@@ -9,19 +9,19 @@ README.md            a model card
 import dataclasses
 import json
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import ValidationError
+import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from steadygaze import __version__
 from steadygaze.atomic import new_folder
-from steadygaze.config import build, field_names, sentence, settings
-from steadygaze.encode import TRANSFORMER
+from steadygaze.config import Field, build, field_names, settings
+from steadygaze.encode import ENCODERS, TRANSFORMER
 from steadygaze.encode.transformer import from_config
-from steadygaze.errors import UserError
+from steadygaze.errors import UserError, unknown
 from steadygaze.model import Architecture, Classifier, word_encoder
 from steadygaze.report.card import card
 from steadygaze.tokens.tokenizer import TextTokenizer
@@ -38,17 +38,19 @@ class Description:
 
     schema: int = SCHEMA
     steadygaze: str = __version__
-    classes: list[Label]
+    classes: Annotated[list[Label], Field(min_length=2)]
     pair: bool
     encoder: str
     network: dict[str, Any] | None = None
     """A transformer's own configuration."""
     architecture: Architecture
     kind: Literal["words", "pieces"]
-    max_length: int
+    max_length: Annotated[int, Field(ge=1)]
     technique: str
     technique_settings: dict[str, Any]
     training: dict[str, Any]
+    reading: dict[str, Any] = dataclasses.field(default_factory=dict)
+    class_weight: Literal["balanced"] | list[tuple[Label, float]] | None = None
     vectors: str | None = None
     coverage: float | None = None
     """Share of the vocabulary that had a pre-trained vector."""
@@ -70,6 +72,8 @@ def build_model(description: Description, size: int, vectors: Tensor | None = No
     architecture, pair = description.architecture, description.pair
     if description.encoder.startswith(TRANSFORMER):
         encoder: Any = from_config(description.network or {})
+    elif description.encoder not in ENCODERS:
+        raise unknown("encoder", description.encoder, ENCODERS)
     else:
         encoder = word_encoder(description.encoder, architecture, size, pair, vectors)
     return Classifier(encoder, architecture, len(description.classes), pair)
@@ -81,8 +85,8 @@ def save(folder: Path, stored: Stored) -> None:
     values = dataclasses.asdict(stored.description)
     weights = {name: value.detach().cpu().contiguous() for name, value in stored.model.state_dict().items()}
     try:
-        with new_folder(folder) as new:
-            (new / "config.json").write_text(json.dumps(values, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        with new_folder(folder.resolve()) as new:  # through a link: what it points to is replaced, not the link
+            (new / "config.json").write_text(json.dumps(values, indent=1) + "\n", encoding="utf-8")
             (new / "tokenizer.json").write_text(stored.tokenizer.to_json(), encoding="utf-8")
             (new / "README.md").write_text(card(values), encoding="utf-8", errors="replace")
             save_file(weights, new / "model.safetensors", metadata={"format": "pt"})
@@ -107,41 +111,67 @@ def refuse_foreign(folder: Path) -> None:
 def load(folder: Path) -> Stored:
     description = _describe(folder)
     tokenizer = TextTokenizer.from_json(
-        (folder / "tokenizer.json").read_text(encoding="utf-8"),
-        kind=description.kind,
-        max_length=description.max_length,
+        _read(folder / "tokenizer.json"), kind=description.kind, max_length=description.max_length
     )
+    if description.network is not None:
+        fits(tokenizer.size, description.network.get("vocab_size"), folder)
     try:
         weights = load_file(folder / "model.safetensors")
     except (OSError, SafetensorError) as error:
         raise UserError(f"{folder / 'model.safetensors'} is damaged or cut short: {error}") from None
-    model = build_model(description, tokenizer.size)
+    model = _empty(description, tokenizer.size, folder)
     _fill(model, weights, folder)
     return Stored(description, model.eval(), tokenizer)
+
+
+def fits(words: int, vectors: Any, folder: Path) -> None:
+    """Every id of a tokenizer must have a vector; the network may have some to spare."""
+    if isinstance(vectors, int) and words > vectors:
+        raise UserError(f"{folder}: tokenizer.json has {words:,} tokens, but the network has vectors for {vectors:,}")
 
 
 def _describe(folder: Path) -> Description:
     for name in FILES:
         if not (folder / name).is_file():
             raise UserError(f"{folder} is no steadygaze model: it has no {name}")
+    file = folder / "config.json"
     try:
-        values = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-        schema = int(values["schema"])
-    except (ValueError, KeyError, TypeError) as error:
-        raise UserError(f"{folder / 'config.json'} is damaged: {error}") from None
+        values = json.loads(_read(file))
+    except (ValueError, RecursionError) as error:
+        raise UserError(f"{file} is damaged: {error}") from None
+    schema = values.get("schema") if isinstance(values, dict) else None
+    if not isinstance(schema, int):
+        raise UserError(f"{file} describes no steadygaze model: it has no schema number")
     if schema > SCHEMA:
         raise UserError(
             f"{folder} has schema {schema}, written by steadygaze {values.get('steadygaze')}; "
             f"this is {__version__}, which reads up to schema {SCHEMA}: upgrade to read it"
         )
-    values = {key: value for key, value in values.items() if key in field_names(Description)}
+    known = {key: value for key, value in values.items() if key in field_names(Description)}
     try:
-        values["architecture"] = build(Architecture, values["architecture"])
-        return Description(**values)
-    except ValidationError as error:
-        raise UserError(f"{folder / 'config.json'}: {sentence(error)}") from None
-    except (KeyError, TypeError) as error:
-        raise UserError(f"{folder / 'config.json'} lacks what describes a model: {error}") from None
+        return build(Description, known)
+    except UserError as error:
+        raise UserError(f"{file} is damaged: {error}") from None
+
+
+def _read(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"{file} cannot be read: {error}") from None
+
+
+def _empty(description: Description, size: int, folder: Path) -> Classifier:
+    """The model without its weights."""
+    try:
+        with torch.random.fork_rng(
+            devices=[]
+        ):  # fresh weights are drawn, to be overwritten: the caller's chance is his
+            return build_model(description, size)
+    except UserError:
+        raise
+    except Exception as error:  # a transformer's own configuration can be wrong in any number of ways
+        raise UserError(f"{folder / 'config.json'} describes no network that can be built: {error}") from None
 
 
 def _fill(model: Classifier, weights: dict[str, Tensor], folder: Path) -> None:

@@ -2,7 +2,7 @@
 
 Slots `noun`, those of `OPINIONS` and those of `NEGATORS` carry the truth; `{a}` becomes "a" or "an"; all others are neutral
 (`planted_words.NEUTRAL`).  An opinion, and the negator that turns it round, stand in one clause (no comma between them), and
-no other negator stands in that clause.  The empty opener and closer are listed often because real sentences are mostly bare.
+no other negator stands in that clause.  Openers and closers are often left out (`planted_grammar.BARE`).
 """
 
 AFFIRMED = (
@@ -67,10 +67,7 @@ NEGATED = (
     "in terms of {noun}, this {style} {is} {not} {a} {thing}",
 )
 
-_BARE = ("",)
-
 OPENERS = (
-    *_BARE * 24,
     "to be fair, ",
     "truth be told, ",
     "after {number} minutes, ",
@@ -92,7 +89,6 @@ OPENERS = (
 )
 
 _CLOSERS = (
-    *_BARE * 24,
     ", at least to me",
     ", and my {person} agreed",
     ", as my {person} put it",
@@ -132,7 +128,6 @@ CLOSERS: dict[str, tuple[str, ...]] = {
 }
 
 FILLER_OPENERS = (
-    *_BARE * 16,
     "last {month}, ",
     "that {weekday}, ",
     "on {a} {weather} {weekday}, ",
@@ -191,7 +186,6 @@ FILLERS = (
 )
 
 FILLER_CLOSERS = (
-    *_BARE * 16,
     ", I believe",
     ", as always",
     ", according to my {person}",
@@ -203,7 +197,7 @@ FILLER_CLOSERS = (
     ", though nobody noticed",
 )
 
-QUESTION_OPENERS = ("", "", "", "so, ", "tell me, ", "in short, ", "briefly, ", "out of interest, ", "all in all, ")
+QUESTION_OPENERS = ("so, ", "tell me, ", "in short, ", "briefly, ", "out of interest, ", "all in all, ")
 
 QUESTIONS = (
     "what did they make of the {noun}",
@@ -228,4 +222,4 @@ QUESTIONS = (
     "does the drinker approve of the {noun}",
 )
 
-QUESTION_CLOSERS = ("", "", "", " in the end", " overall", " this time", " after all", ", roughly", ", in your view")
+QUESTION_CLOSERS = (" in the end", " overall", " this time", " after all", ", roughly", ", in your view")

@@ -10,18 +10,19 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from itertools import product
 from random import Random
 from typing import TypeVar
 
 from steadygaze.corpus import planted_frames as frames
-from steadygaze.corpus.planted_lexicon import ASPECTS, NEGATORS, NOUNS, OPINIONS
+from steadygaze.corpus.planted_lexicon import ASPECTS, NEGATORS, NOUNS, OPINIONS, OWN_ADJECTIVES
 from steadygaze.corpus.planted_words import NEUTRAL
 from steadygaze.types import Span
 
 SPLITS = ("train", "validation", "test")
-NEGATION = float(__import__("os").environ.get("NEG","0.2"))
+NEGATION = float(__import__("os").environ.get("NEG", "0.2"))
 """How often an opinion is said by denying its opposite."""
+BARE = 0.8
+"""How often a sentence has no opener, and how often no closer: most sentences of real reviews are plain."""
 
 _TRAIN, _VALIDATION = 0.6, 0.75  # of all templates: train up to the first, validation up to the second, test the rest
 _TRUTH = {"noun", *OPINIONS, *NEGATORS}
@@ -49,58 +50,64 @@ class Sentence:
         return text[0].upper() + text[1:] + ending, tuple(evidence)
 
 
+@cache
 def split_of(template: str) -> str:
     """The one split whose texts may use this template."""
     share = int.from_bytes(hashlib.sha256(template.encode()).digest()[:4]) / 2**32
     return "train" if share < _TRAIN else "validation" if share < _VALIDATION else "test"
 
 
-@cache
-def templates(split: str, aspect: str | None, negated: bool = False) -> tuple[str, ...]:
-    """All templates of a split for sentences about an aspect, or about nothing (None)."""
-    if aspect is None:
-        return _joined(split, frames.FILLER_OPENERS, frames.FILLERS, frames.FILLER_CLOSERS)
-    cores = frames.NEGATED if negated else frames.AFFIRMED
-    return _joined(split, frames.OPENERS, cores, frames.CLOSERS[aspect])
-
-
-@cache
-def question_templates(split: str) -> tuple[str, ...]:
-    return _joined(split, frames.QUESTION_OPENERS, frames.QUESTIONS, frames.QUESTION_CLOSERS)
-
-
 def draw_review(rng: Random, split: str, appearance_first: float) -> tuple[Sentence, ...]:
     """One sentence on each aspect and two to four neutral ones, in their order."""
-    first = "appearance" if rng.random() < appearance_first else None
-    drawn = [draw_opinion(rng, split, aspect) for aspect in ASPECTS]
-    drawn += [draw_filler(rng, split) for _ in range(2 + int(3 * rng.random()))]
-    order = sorted(drawn, key=lambda _: rng.random())
-    while (order[0].aspect == "appearance") != (first is not None):
-        order = sorted(drawn, key=lambda _: rng.random())
-    return tuple(order)
+    appearance, *rest = (draw_opinion(rng, split, aspect) for aspect in ASPECTS)
+    rest += (draw_filler(rng, split) for _ in range(2 + int(3 * rng.random())))
+    rest = _shuffled(rng, rest)
+    if rng.random() < appearance_first:
+        return (appearance, *rest)
+    return (rest[0], *_shuffled(rng, [appearance, *rest[1:]]))
 
 
 def draw_opinion(rng: Random, split: str, aspect: str) -> Sentence:
+    """A sentence that praises or blames one aspect, either way with equal chance."""
     positive, negated = rng.random() < 0.5, rng.random() < NEGATION
-    template = _pick(rng, templates(split, aspect, negated))
-    nouns = sum(NOUNS[aspect], ())
-    opinions = {slot: words[positive != negated] for slot, words in OPINIONS.items()}
-    return Sentence(template, _fill(rng, template, {"noun": nouns, **opinions}), aspect, positive)
+    cores = frames.NEGATED if negated else frames.AFFIRMED
+    template = _draw_template(rng, split, frames.OPENERS, cores, frames.CLOSERS[aspect])
+    return Sentence(template, _fill(rng, template, _choices(aspect, positive != negated)), aspect, positive)
 
 
 def draw_filler(rng: Random, split: str) -> Sentence:
-    template = _pick(rng, templates(split, None))
+    """A sentence that says nothing about any aspect."""
+    template = _draw_template(rng, split, frames.FILLER_OPENERS, frames.FILLERS, frames.FILLER_CLOSERS)
     return Sentence(template, _fill(rng, template, {}))
 
 
-def draw_question(rng: Random, split: str, aspect: str) -> str:
+def draw_question(rng: Random, split: str, aspect: str) -> Sentence:
     """A question about an aspect; it uses the general names of the aspect, not those of its details."""
-    template = _pick(rng, question_templates(split))
-    return Sentence(template, _fill(rng, template, {"noun": NOUNS[aspect][0]})).written("?")[0]
+    template = _draw_template(rng, split, frames.QUESTION_OPENERS, frames.QUESTIONS, frames.QUESTION_CLOSERS)
+    return Sentence(template, _fill(rng, template, {"noun": NOUNS[aspect][0]}), aspect)
 
 
-def _joined(split: str, *parts: Iterable[str]) -> tuple[str, ...]:
-    return tuple(template for template in map("".join, product(*parts)) if split_of(template) == split)
+@cache
+def _choices(aspect: str, praise: bool) -> dict[str, tuple[str, ...]]:
+    """Slot -> words, to praise or blame an aspect; its own adjectives are twice as likely as one of those of any aspect."""
+    opinions = {slot: words[praise] for slot, words in OPINIONS.items()}
+    opinions["adjective"] += 2 * OWN_ADJECTIVES[aspect][praise]
+    return {"noun": sum(NOUNS[aspect], ()), **opinions}
+
+
+def _draw_template(
+    rng: Random, split: str, openers: Sequence[str], cores: Sequence[str], closers: Sequence[str]
+) -> str:
+    while True:
+        opener = "" if rng.random() < BARE else _pick(rng, openers)
+        closer = "" if rng.random() < BARE else _pick(rng, closers)
+        template = opener + _pick(rng, cores) + closer
+        if split_of(template) == split:
+            return template
+
+
+def _shuffled(rng: Random, items: Iterable[T]) -> list[T]:
+    return sorted(items, key=lambda _: rng.random())
 
 
 def _fill(rng: Random, template: str, truth: dict[str, tuple[str, ...]]) -> tuple[str, ...]:

@@ -6,6 +6,8 @@ faces it, begin alike (all with a vowel or all with a consonant), so that swappi
 negators, which also stand in other clauses, where they turn nothing round.
 """
 
+from collections.abc import Iterable
+
 ASPECTS = ("appearance", "aroma", "palate")
 
 NOUNS: dict[str, tuple[tuple[str, ...], ...]] = {
@@ -41,16 +43,32 @@ _PAST = (("impressed delighted pleased charmed thrilled", "disappointed bored an
 _BASE = (("impress delight please charm thrill", "disappoint bore annoy repel dismay"),)
 _THINGS = (("joy treat triumph success gem", "mess letdown disaster failure flop"),)
 
-_FACING = {"adjective": _ADJECTIVES, "past": _PAST, "base": _BASE, "thing": _THINGS}
-
-OPINIONS: dict[str, dict[bool, tuple[str, ...]]] = {
-    slot: {
-        positive: tuple(word for pair in pairs for word in pair[0 if positive else 1].split())
-        for positive in (True, False)
-    }
-    for slot, pairs in _FACING.items()
+_OWN = {
+    "appearance": (
+        "gorgeous handsome beautiful picturesque radiant stunning striking photogenic",
+        "hideous murky drab grubby scruffy muddy dingy shabby",
+    ),
+    "aroma": (
+        "heavenly fresh tempting mouth-watering divine clean seductive lively",
+        "stale musty foul rank putrid mouldy sweaty sickly",
+    ),
+    "palate": (
+        "smooth silky velvety luscious refreshing luxurious seamless mellow",
+        "watery harsh cloying thin scratchy gritty lifeless slimy",
+    ),
 }
-"""Slot of a frame -> is it praise? -> the words that may stand there."""
+_SHARED = {"adjective": _ADJECTIVES, "past": _PAST, "base": _BASE, "thing": _THINGS}
+_FACING = [pair for pairs in (*_SHARED.values(), _OWN.values()) for pair in pairs]
+
+
+def _side(pairs: Iterable[tuple[str, str]], positive: bool) -> tuple[str, ...]:
+    return tuple(word for pair in pairs for word in pair[0 if positive else 1].split())
+
+
+OPINIONS = {slot: {praise: _side(pairs, praise) for praise in (True, False)} for slot, pairs in _SHARED.items()}
+"""Slot of a frame -> is it praise? -> the words that may be said there of any aspect."""
+OWN_ADJECTIVES = {aspect: {praise: _side([pair], praise) for praise in (True, False)} for aspect, pair in _OWN.items()}
+"""Aspect -> is it praise? -> the adjectives that are said of it alone."""
 
 NEGATORS: dict[str, tuple[str, ...]] = {
     "not": (
@@ -70,22 +88,21 @@ NEGATORS: dict[str, tuple[str, ...]] = {
 }
 """Slot of a frame -> the phrases that may stand there; each turns the opinion of its clause into its opposite."""
 
-POLARITY = {word: positive for slot in OPINIONS.values() for positive, words in slot.items() for word in words}
+POLARITY = {word: praise for praise in (True, False) for word in _side(_FACING, praise)}
 ASPECT_OF = {noun: aspect for aspect, rows in NOUNS.items() for row in rows for noun in row}
-ANTONYMS = {
-    word: other
-    for pairs in _FACING.values()
-    for pair in pairs
+ANTONYMS = dict(
+    both
+    for pair in _FACING
     for words, others in (pair, pair[::-1])
-    for word, other in zip(words.split(), others.split(), strict=True)
-}
+    for both in zip(words.split(), others.split(), strict=True)
+)
 
 
 def _synonyms() -> dict[str, tuple[str, ...]]:
     rows = [row for rows in NOUNS.values() for row in rows]
-    rows += [tuple(side.split()) for pairs in _FACING.values() for pair in pairs for side in pair]
+    rows += [tuple(side.split()) for pair in _FACING for side in pair]
     return {word: tuple(other for other in row if other != word) for row in rows for word in row}
 
 
-SYNONYMS: dict[str, tuple[str, ...]] = _synonyms()
+SYNONYMS = _synonyms()
 """Opinion word or aspect noun -> words that may replace it without changing any label."""

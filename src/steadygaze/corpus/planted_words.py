@@ -73,7 +73,7 @@ NEUTRAL: dict[str, tuple[str, ...]] = {
     "shade_word": _listed("""amber, golden, copper, mahogany, chestnut, ruby, garnet, russet, bronze, ochre, straw yellow, lemon yellow,
         ivory, beige, tan, khaki, brown, black, ebony, charcoal, grey, pewter, orange, peach, pink, burgundy, crimson, auburn,
         maple, walnut, sepia, cream, white, rust, brick red, sandy, cinnamon, tawny, inky, opaque, hazy, translucent"""),
-    "touch": _listed("""dry, round, soft, prickly, light, medium, full, warm, dense, slick, oily, chewy, syrupy, powdery, brisk, velvety,
+    "touch": _listed("""dry, round, soft, prickly, light, medium, full, warm, dense, slick, oily, chewy, syrupy, powdery, brisk,
         grainy, tingly, airy, heavy, firm, supple, tannic, milky, still, cool, coarse, sticky, springy, loose"""),
     "month": _listed("""January, February, March, April, May, June, July, August, September, October, November, December, spring, summer,
         autumn, winter"""),

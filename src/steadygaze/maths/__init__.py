@@ -1,0 +1,1 @@
+"""Functions of tensors: they know no model and no text."""

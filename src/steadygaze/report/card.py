@@ -1,5 +1,6 @@
 """The model card: README.md of a saved model, in the form that model hubs read."""
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,14 +11,14 @@ tags: [steadygaze, explainability, attention]
 ---
 # A {classes}-way text classifier that shows its reasons
 
-Trained with steadygaze {steadygaze}: encoder `{encoder}`, technique `{technique}`, seed {seed}.
+Trained with steadygaze {steadygaze}: encoder {encoder}, technique {technique}, seed {seed}.
 
 | | |
 |---|---|
 | labels | {labels} |
 | reads | {reads}, at most {max_length} tokens |
-| validation macro-F1 | {score} |
-| epochs | {epochs}, the best kept |
+| best validation macro-F1 | {score} |
+| epochs | {epochs} |
 | training data (SHA-256) | `{corpus}` |
 
 ```python
@@ -33,14 +34,27 @@ reasons has not been audited yet.
 
 def card(config: Mapping[str, Any]) -> str:
     """Markdown, from the values of config.json."""
-    history = config["history"]
-    labels = ", ".join(f"`{label}`" for label in config["classes"]).replace("|", "\\|").replace("\n", " ")
+    last = [record for record in config["history"] if record.get("stage") == config["history"][-1].get("stage")]
+    scores = [record["macro-f1"] for record in last if "macro-f1" in record]
     return PAGE.format(
-        **{name: config[name] for name in ("steadygaze", "encoder", "technique", "seed", "max_length", "corpus")},
+        **{name: config[name] for name in ("steadygaze", "seed", "max_length", "corpus")},
+        **{name: code(config[name]) for name in ("encoder", "technique")},
         classes=len(config["classes"]),
-        labels=labels,
+        labels=", ".join(map(code, config["classes"])),
         reads="a text and a question about it" if config["pair"] else "one text",
-        score=f"{max(record['macro-f1'] for record in history):.3f}" if history else "not measured",
-        epochs=len(history),
+        score=f"{max(scores):.3f}" if scores else "not measured",
+        epochs=len(last),
         example='("A text.", "A question?")' if config["pair"] else '"A text."',
     )
+
+
+def code(value: object) -> str:
+    """A word as Markdown shows it literally, in a table too: whatever is in it, it ends neither the code nor the cell.
+
+    >>> print(code("5 stars"), code("a|b"), code("`"))
+    `5 stars` `a\\|b` `` ` ``
+    """
+    text = " ".join(str(value).split()).replace("|", "\\|")
+    fence = "`" * (1 + max(map(len, re.findall("`+", text)), default=0))
+    edge = " " if len(fence) > 1 else ""  # else the first of its own backticks would join the fence
+    return f"{fence}{edge}{text}{edge}{fence}"

@@ -1,0 +1,1 @@
+"""Training: carries out what a technique declares."""

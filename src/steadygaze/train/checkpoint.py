@@ -1,12 +1,13 @@
-"""A run that can be taken up again: one file per epoch's end, replaced whole, and one per finished model.
+"""A run that can be taken up again: one file, replaced whole after every epoch, and one per finished stage.
 
-    checkpoint.safetensors          the current stage's tensors; in its header, as JSON, the rest of its state
-    finished-<name>.safetensors     the weights of a model whose stage is over
+    checkpoint.safetensors        the current stage's tensors; in its header, as JSON, the rest of its state
+    finished-<n>.safetensors      the weights that stage n ended with, where another follows
 
 A checkpoint knows which run it belongs to, and refuses to continue another.
 """
 
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -42,36 +43,57 @@ class Checkpoint:
 
     def load(self) -> Saved | None:
         """What was saved of this run; None where nothing was, or where it is not to be continued."""
+        for torn in self.folder.glob(".*.tmp"):  # what a killed process was writing
+            torn.unlink()
         if not self.resume or not self.file.is_file():
             return None
-        try:
-            with safe_open(self.file, framework="pt") as opened:
-                plain = json.loads(opened.metadata()["state"])
-            tensors = load_file(self.file)
-        except (SafetensorError, KeyError, ValueError) as error:
-            raise UserError(f"{self.file} is damaged ({error}); delete {self.folder} to start over") from None
+        tensors, plain = self._read(self.file)
         self._same(plain.pop("identity"))
         return Saved(plain.pop("stage"), tensors, plain)
 
     def save(self, stage: int, state: State) -> None:
         tensors, plain = state.pack()
-        header = json.dumps({"identity": self.identity, "stage": stage, **plain})
-        with new_file(self.file) as path:
-            save_file(tensors, path, metadata={"state": header})
+        self._write(self.file, tensors, {"identity": self.identity, "stage": stage, **plain})
 
-    def finish(self, name: str, weights: dict[str, Tensor]) -> None:
-        with new_file(self.folder / f"finished-{name}.safetensors") as path:
-            save_file({key: value.detach().cpu().contiguous() for key, value in weights.items()}, path)
+    def finish(self, stage: int, weights: dict[str, Tensor]) -> None:
+        tensors = {name: value.detach().cpu().contiguous() for name, value in weights.items()}
+        self._write(self._finished(stage), tensors, {"stage": stage})
 
-    def finished(self, name: str) -> dict[str, Tensor]:
-        weights: dict[str, Tensor] = load_file(self.folder / f"finished-{name}.safetensors")
-        return weights
+    def finished(self, stage: int) -> dict[str, Tensor]:
+        return self._read(self._finished(stage))[0]
+
+    def _finished(self, stage: int) -> Path:
+        return self.folder / f"finished-{stage}.safetensors"
+
+    def _write(self, file: Path, tensors: dict[str, Tensor], plain: dict[str, Any]) -> None:
+        try:
+            with new_file(file) as path:
+                save_file(tensors, path, metadata={"state": json.dumps(plain)})
+        except (OSError, SafetensorError) as error:
+            raise UserError(f"could not write {file}: {error}; the run can be resumed from its last epoch") from None
+
+    def _read(self, file: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        try:
+            with safe_open(file, framework="pt") as opened:
+                plain = json.loads((opened.metadata() or {})["state"])
+            return load_file(file), plain
+        except (OSError, SafetensorError, KeyError, ValueError) as error:
+            raise UserError(f"{file} is damaged ({error}); delete {self.folder} to start over") from None
 
     def _same(self, found: dict[str, Any]) -> None:
-        wanted = json.loads(json.dumps(self.identity))
-        for key in sorted({*wanted, *found}):
-            if wanted.get(key) != found.get(key):
+        now, then = dict(_flat(json.loads(json.dumps(self.identity)))), dict(_flat(found))
+        for key in sorted({*now, *then}):
+            if now.get(key) != then.get(key):
                 raise UserError(
-                    f"{self.folder} holds a run with another {key}: {found.get(key)!r}, now {wanted.get(key)!r}.  "
+                    f"{self.folder} holds a run with another {key}: {then.get(key)!r}, now {now.get(key)!r}.  "
                     "Resume with the same data and settings, or delete that folder to start over."
                 )
+
+
+def _flat(values: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """{"training": {"epochs": 8}} -> ("training.epochs", 8)"""
+    for key, value in values.items():
+        if isinstance(value, dict):
+            yield from _flat(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", value

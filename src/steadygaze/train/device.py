@@ -1,8 +1,10 @@
 """Where training happens: the device and the precision, through `accelerate`."""
 
+import os
+
 import torch
 from accelerate import Accelerator
-from accelerate.state import AcceleratorState, PartialState
+from accelerate.state import AcceleratorState
 
 from steadygaze.errors import UserError, unknown
 
@@ -12,8 +14,10 @@ DEVICES = ("auto", "cpu", "cuda", "mps")
 def accelerator(device: str, precision: str) -> Accelerator:
     """An accelerator for this run alone: `accelerate` keeps one state per process, which two fits would share."""
     check(device)
-    if PartialState._shared_state and PartialState().num_processes > 1:
-        return Accelerator(mixed_precision=precision)
+    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        raise UserError("training runs in one process: start it without `accelerate launch`, torchrun or mpirun")
+    if precision == "fp16" and best(device).type == "cpu":
+        raise UserError("precision 'fp16' needs a GPU; use --set precision=bf16, or no")
     AcceleratorState._reset_state(reset_partial_state=True)
     return Accelerator(cpu=device == "cpu", mixed_precision=precision)
 

@@ -1,7 +1,8 @@
 """The training loop: what happens in an epoch, readable on one screen."""
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import torch
 from accelerate import Accelerator
@@ -12,6 +13,7 @@ from steadygaze import infer
 from steadygaze.batch import Data, collate, shuffled
 from steadygaze.errors import UserError
 from steadygaze.objective.technique import Given, Player, Technique
+from steadygaze.train import optim
 from steadygaze.train.progress import Watcher
 from steadygaze.train.settings import Training
 from steadygaze.train.state import State
@@ -47,8 +49,8 @@ def train_epoch(job: Job, stage: str, state: State, given: Given) -> dict[str, f
     training_mode(state)
     for rows in shuffled(job.train, job.training.batch_size, (*state.stream, state.epoch)):
         batch = collate(job.train, rows).to(job.accelerator.device)
-        terms = state.objective(state.technique, batch, given)
-        step(job, state, [player for player in players if state.step % player.every == player.offset], terms, batch)
+        terms = state.objective(state.technique, batch, replace(given, progress=state.progress))
+        step(job, state, players, terms, batch)
         state.technique = state.technique.next(terms)
         state.step += 1
         for name, values in terms.items():
@@ -57,27 +59,27 @@ def train_epoch(job: Job, stage: str, state: State, given: Given) -> dict[str, f
     return _means(sums, len(job.train), state.epoch)
 
 
-def step(job: Job, state: State, active: list[Player], terms: Terms, batch: Batch) -> None:
-    """Every active player's gradient is taken at the same point; then all of them move."""
-    optimisers = [state.optimisers[player.name] for player in active]
-    for optimiser in optimisers:
-        optimiser.zero_grad()
-    alone = len(state.optimisers) == 1  # then every gradient is its own, and need not be sorted out
-    for i, player in enumerate(active):
-        only = {} if alone else {"inputs": state.moved[player.name], "retain_graph": i + 1 < len(active)}
-        job.accelerator.backward(total(terms, batch, player), **only)
-    job.accelerator.unscale_gradients(optimisers)
-    for player, optimiser in zip(active, optimisers, strict=True):
+def step(job: Job, state: State, players: Sequence[Player], terms: Terms, batch: Batch) -> None:
+    """The gradient of every player whose turn it is, all taken at the same point; then they move together."""
+    active = [player for player in players if state.moved[player.name] and state.step % player.every == player.offset]
+    if not active:
+        return
+    state.optimiser.zero_grad()
+    for player in active:
+        # Of a player's terms only its own parameters may hear.  A lone player's gradients are all its own.
+        only = {"inputs": state.moved[player.name], "retain_graph": player is not active[-1]}
+        job.accelerator.backward(total(terms, batch, player), **(only if len(players) > 1 else {}))
+    job.accelerator.unscale_gradients(state.optimiser)
+    for player in active:
         nn.utils.clip_grad_norm_(state.moved[player.name], job.training.clip)
-        optimiser.step()
-        state.schedules[player.name].step()
+    optim.set_rates(state.optimiser, job.training, state.progress)
+    state.optimiser.step()
 
 
 def total(terms: Terms, batch: Batch, player: Player) -> Tensor:
     """The number a player minimises: the weighted mean over the batch of the sum of its terms."""
-    values = torch.stack([value for name, value in terms.items() if player.terms is None or name in player.terms]).sum(
-        0
-    )
+    names = terms if player.terms is None else player.terms
+    values = torch.stack([terms[name] for name in names]).sum(0)
     return (values if batch.weight is None else values * batch.weight).mean()
 
 
@@ -93,7 +95,8 @@ def training_mode(state: State) -> None:
     """Training mode for what moves; what is frozen is read as it will be read later, without dropout."""
     state.objective.train()
     for part in (*state.model.children(), *state.modules.children()):
-        part.train(any(parameter.requires_grad for parameter in part.parameters()))
+        moves = [parameter.requires_grad for parameter in part.parameters()]
+        part.train(any(moves) or not moves)  # a part without parameters (a sampling attention) follows the others
 
 
 def _means(sums: dict[str, Tensor], count: int, epoch: int) -> dict[str, float]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from steadygaze.model import Classifier
 from steadygaze.objective.technique import Given, Stage, Technique
@@ -32,28 +32,26 @@ class Run:
     seed: int = 0
     checkpoint: Checkpoint | None = None
     models: dict[str, Classifier] = field(default_factory=dict)
-    """Finished so far, by name."""
+    """Finished so far, by name; frozen."""
     history: list[dict[str, Any]] = field(default_factory=list)
     """One record per epoch: stage, epoch, terms, macro-f1, accuracy."""
 
     def execute(self) -> Classifier:
         """Train as the technique says."""
         stages = self.technique.stages()
-        watcher, training = self.job.watcher, self.job.training
-        steps = -(-len(self.job.train) // training.batch_size)
-        watcher.start(len(stages), sum(self._epochs(stage) for stage in stages), steps)
+        self.job.watcher.start(len(stages), sum(map(self._epochs, stages)), self._steps)
         try:
             with own_chance():
                 self._all(stages)
+                return self._copy(RESULT).eval()
         finally:
-            watcher.stop()
-        return self.models[RESULT].eval()
+            self.job.watcher.stop()
 
     def _all(self, stages: tuple[Stage, ...]) -> None:
         saved = self.checkpoint.load() if self.checkpoint else None
         for number, stage in enumerate(stages):
-            if saved and number < saved.stage:
-                self._recall(stage)
+            if self.checkpoint and saved and number < saved.stage:
+                self._recall(stage, self.checkpoint.finished(number))
                 continue
             visits = sum(earlier.model == stage.model for earlier in stages[:number])
             state = self._begin(stage, (self.seed + stage.seed, visits))
@@ -63,82 +61,81 @@ class Run:
                 self.job.watcher.skip(state.epoch)
             self._run(number, stage, state)
             self._finish(stage, state)
+            if number + 1 < len(stages):
+                self._hand_over(number, state.model)
 
     def _run(self, number: int, stage: Stage, state: State) -> None:
         """The epochs of one stage, a checkpoint after each."""
-        given = {name: model for name, model in self.models.items() if name != stage.model}
+        others = {name: model for name, model in self.models.items() if name != stage.model}
+        given = Given(others, dict(state.modules.items()), state.random)
         most, patience = self._epochs(stage), self.job.training.patience
         while state.epoch < most and (stage.select == "last" or state.epoch - state.best_epoch < patience):
-            progress = state.epoch / most
-            terms = train_epoch(
-                self.job, stage.name, state, Given(given, dict(state.modules.items()), state.random, progress)
-            )
+            terms = train_epoch(self.job, stage.name, state, given)
             state.epoch += 1
-            record: dict[str, Any] = {
-                "stage": stage.name,
-                "epoch": state.epoch,
-                "terms": terms,
-                **validate(self.job, state),
-            }
+            scores = validate(self.job, state)
+            record = {"stage": stage.name, "epoch": state.epoch, "terms": terms, **scores}
             self.history.append(record)
-            state.keep_if_best(record["macro-f1"])
-            self.job.watcher.epoch(record)
+            state.keep_if_best(scores["macro-f1"])
             if self.checkpoint:
                 self.checkpoint.save(number, state)
+            self.job.watcher.epoch(record)
         self.job.watcher.skip(most - state.epoch)
 
     def _begin(self, stage: Stage, stream: tuple[int, ...]) -> State:
-        """Weights, optimisers and generators as they stand before the first step."""
+        """Weights, optimiser and generators as they stand before the first step."""
         torch.manual_seed(derive(*stream))
         training, accelerator = self.job.training, self.job.accelerator
         technique = stage.technique or self.technique
-        model = self.models.get(stage.model) or self.make_model()
-        if stage.start is not None:
-            model.load_state_dict(self.models[stage.start].state_dict())
+        source = stage.start or stage.model
+        model = self._copy(source) if stage.start or source in self.models else self.make_model()
         modules = nn.ModuleDict(technique.modules(model))
         objective = accelerator.prepare(Objective(model, modules))
-
-        named = optim.named_parameters(model, dict(modules.items()))
-        players = technique.players()
-        held = optim.hold(named, stage, players)
-        optimisers = {player.name: optim.optimiser(player, named, model, training) for player in players}
-        steps = self._epochs(stage) * -(-len(self.job.train) // training.batch_size)
+        named, players = optim.named_parameters(model, dict(modules.items())), technique.players()
+        optim.hold(named, stage, players)
         return State(
             technique=technique,
             model=model,
             modules=modules,
             objective=objective,
-            held=held,
-            moved={player.name: list(optim.chosen(named, player.trains).values()) for player in players},
-            optimisers={name: accelerator.prepare(value) for name, value in optimisers.items()},
-            schedules={name: optim.schedule(value, training, steps) for name, value in optimisers.items()},
+            moved={name: list(part.values()) for name, part in optim.parts(named, players).items()},
+            optimiser=accelerator.prepare(optim.optimiser(named, players, model, training)),
             random=torch.Generator(accelerator.device).manual_seed(derive(*stream, 1)),
             stream=stream,
+            steps=self._epochs(stage) * self._steps,
             history=self.history,
         )
 
     def _finish(self, stage: Stage, state: State) -> None:
         if stage.select == "best":
             state.model.load_state_dict(state.best)
-        for parameter in state.held:
-            parameter.requires_grad_(True)
-        self.job.accelerator.free_memory()
-        self.models[stage.model] = state.model
-        if stage.model != RESULT:
-            freeze(state.model)
-            if self.checkpoint:
-                self.checkpoint.finish(stage.model, state.model.state_dict())
+        self.models[stage.model] = freeze(state.model)
 
-    def _recall(self, stage: Stage) -> None:
+    def _hand_over(self, number: int, model: Classifier) -> None:
+        """Before the next stage: what this one made is kept, what it needed is given back."""
+        if self.checkpoint:
+            self.checkpoint.finish(number, model.state_dict())
+        self.job.accelerator.free_memory()
+
+    def _recall(self, stage: Stage, weights: dict[str, Tensor]) -> None:
         """A stage that was over before the interruption."""
-        if stage.model != RESULT and self.checkpoint:
-            model = self.make_model()
-            model.load_state_dict(self.checkpoint.finished(stage.model))
-            self.models[stage.model] = freeze(model.to(self.job.accelerator.device))
+        model = self.make_model()
+        model.load_state_dict(weights)
+        self.models[stage.model] = freeze(model.to(self.job.accelerator.device))
         self.job.watcher.skip(self._epochs(stage))
+
+    def _copy(self, name: str) -> Classifier:
+        """A finished model's weights in a model that may be trained: only what was made frozen is frozen."""
+        model = self.make_model()
+        model.load_state_dict(self.models[name].state_dict())
+        return model
 
     def _epochs(self, stage: Stage) -> int:
         return stage.epochs or self.job.training.epochs
+
+    @property
+    def _steps(self) -> int:
+        """Of one epoch."""
+        return -(-len(self.job.train) // self.job.training.batch_size)
 
 
 def freeze(model: Classifier) -> Classifier:

@@ -4,17 +4,20 @@
 """
 
 import dataclasses
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
+from accelerate.optimizer import AcceleratedOptimizer
 from torch import Tensor, nn
 
 from steadygaze.config import build
 from steadygaze.model import Classifier
 from steadygaze.objective.technique import Technique
 from steadygaze.train.seed import generator_states, set_generator_states
+
+PLAIN = ("epoch", "step", "best_score", "best_epoch", "history")
+"""What is written as it is."""
 
 
 @dataclass
@@ -23,18 +26,22 @@ class State:
     model: Classifier
     modules: nn.ModuleDict
     objective: nn.Module  # model and modules, as the device wants them wrapped
-    held: list[nn.Parameter]  # frozen for this stage only
     moved: dict[str, list[nn.Parameter]]  # by player
-    optimisers: dict[str, torch.optim.Optimizer]
-    schedules: dict[str, torch.optim.lr_scheduler.LambdaLR]
+    optimiser: AcceleratedOptimizer
     random: torch.Generator
     stream: tuple[int, ...]  # what the order of the batches is derived from, beside the epoch
+    steps: int  # at most, over all epochs of the stage
     epoch: int = 0  # finished epochs
-    step: int = 0
+    step: int = 0  # finished steps
     best_score: float = -1.0
     best_epoch: int = 0
     best: dict[str, Tensor] = field(default_factory=dict)  # the model's weights at its best epoch, on the CPU
     history: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def progress(self) -> float:
+        """Share of the steps already taken."""
+        return self.step / self.steps
 
     def keep_if_best(self, score: float) -> None:
         """A tie keeps the earlier epoch."""
@@ -44,21 +51,21 @@ class State:
 
     def pack(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
         """Tensors by name, and what JSON can hold."""
-        tensors = dict(_prefixed("model", self.model.state_dict()))
-        tensors |= _prefixed("modules", self.modules.state_dict())
-        tensors |= _prefixed("best", self.best)
-        tensors |= _prefixed("random", generator_states(self.random))
-        groups: dict[str, Any] = {}
-        for player, optimiser in self.optimisers.items():
-            values = optimiser.state_dict()
-            groups[player] = values["param_groups"]
-            for index, entries in values["state"].items():
-                tensors |= _prefixed(f"optimiser/{player}/{index}", entries)
+        optimiser, scaler = self.optimiser.state_dict(), self.optimiser.scaler
+        tensors = {
+            **_prefixed("model", self.model.state_dict()),
+            **_prefixed("modules", self.modules.state_dict()),
+            **_prefixed("best", self.best),
+            **_prefixed("random", generator_states(self.random)),
+            **_prefixed(
+                "optimiser", {f"{i}/{name}": v for i, e in optimiser["state"].items() for name, v in e.items()}
+            ),
+        }
         plain = {
             "technique": dataclasses.asdict(self.technique),
-            "groups": groups,
-            "schedules": {player: schedule.last_epoch for player, schedule in self.schedules.items()},
-            **{name: getattr(self, name) for name in ("epoch", "step", "best_score", "best_epoch", "history")},
+            "groups": optimiser["param_groups"],
+            "scaler": None if scaler is None else scaler.state_dict(),
+            **{name: getattr(self, name) for name in PLAIN},
         }
         return tensors, plain
 
@@ -68,21 +75,20 @@ class State:
         self.model.load_state_dict(_under("model", tensors))
         self.modules.load_state_dict(_under("modules", tensors))
         self.best = _under("best", tensors)
-        for player, optimiser in self.optimisers.items():
-            entries: dict[int, dict[str, Tensor]] = {}
-            for name, value in _under(f"optimiser/{player}", tensors).items():
-                index, _, entry = name.partition("/")
-                entries.setdefault(int(index), {})[entry] = value
-            optimiser.load_state_dict({"state": entries, "param_groups": plain["groups"][player]})
-        for player, schedule in self.schedules.items():
-            schedule.last_epoch = plain["schedules"][player]
-        for name in ("epoch", "step", "best_score", "best_epoch", "history"):
-            setattr(self, name, plain[name])
         set_generator_states(self.random, _under("random", tensors))
+        entries: dict[int, dict[str, Tensor]] = {}
+        for name, value in _under("optimiser", tensors).items():
+            index, _, entry = name.partition("/")
+            entries.setdefault(int(index), {})[entry] = value
+        self.optimiser.load_state_dict({"state": entries, "param_groups": plain["groups"]})
+        if self.optimiser.scaler is not None:
+            self.optimiser.scaler.load_state_dict(plain["scaler"])
+        for name in PLAIN:
+            setattr(self, name, plain[name])
 
 
-def _prefixed(prefix: str, values: dict[str, Tensor]) -> Iterator[tuple[str, Tensor]]:
-    return ((f"{prefix}/{name}", value.detach().cpu().contiguous()) for name, value in values.items())
+def _prefixed(prefix: str, values: dict[str, Tensor]) -> dict[str, Tensor]:
+    return {f"{prefix}/{name}": value.detach().cpu().contiguous() for name, value in values.items()}
 
 
 def _under(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:

@@ -1,0 +1,58 @@
+"""Texts, labels and classifiers so small that a fit takes a fraction of a second."""
+
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import torch
+from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
+
+from steadygaze import TextClassifier
+
+SUBJECTS = ("film", "plot", "cast", "music", "ending", "script", "camera", "light", "sound", "set", "story", "score")
+TEXTS = [f"the {s} was good and fine" for s in SUBJECTS] + [f"a bad , dull {s} i thought" for s in SUBJECTS]
+LABELS = ["pos"] * 12 + ["neg"] * 12
+PAIRS = [(text, f"was the {subject} good ?") for text, subject in zip(TEXTS, SUBJECTS * 2, strict=True)]
+SMALL = {"hidden": 4, "dimension": 6}
+
+
+def tiny(encoder: str = "bilstm", **parameters: Any) -> TextClassifier:
+    """One epoch unless said otherwise."""
+    return TextClassifier(encoder, **{"epochs": 1, "settings": SMALL, "device": "cpu", **parameters})
+
+
+@cache
+def fitted() -> TextClassifier:
+    """Trained long enough to tell the classes apart."""
+    return tiny(epochs=6, batch_size=4, settings={**SMALL, "learning_rate": 0.05}).fit(TEXTS, LABELS)
+
+
+@cache
+def fitted_pair() -> TextClassifier:
+    return tiny().fit(PAIRS, LABELS)
+
+
+def transformer_folder(folder: Path) -> Path:
+    """A Hugging Face encoder of one layer, with a tokenizer of word pieces."""
+    from transformers import BertConfig, BertModel
+
+    engine = Tokenizer(models.WordPiece(unk_token="[UNK]"))
+    engine.normalizer = normalizers.BertNormalizer()
+    engine.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    specials = ["[PAD]", "[UNK]", "[CLS]", "[SEP]"]
+    trainer = trainers.WordPieceTrainer(vocab_size=80, special_tokens=specials, show_progress=False)
+    engine.train_from_iterator(TEXTS, trainer)
+    ends = [("[CLS]", 2), ("[SEP]", 3)]
+    engine.post_processor = processors.TemplateProcessing(single="[CLS] $A [SEP]", special_tokens=ends)
+    torch.manual_seed(0)
+    config = BertConfig(
+        vocab_size=engine.get_vocab_size(),
+        hidden_size=8,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=8,
+        max_position_embeddings=64,
+    )
+    BertModel(config).save_pretrained(folder)
+    engine.save(str(folder / "tokenizer.json"))
+    return folder

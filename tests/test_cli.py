@@ -1,0 +1,272 @@
+"""The command line: what it prints where, its exit codes, and that bad input changes nothing."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from steadygaze import cli, verbs
+
+ROWS = [
+    ("A fine and witty film", "good"),
+    ("Dull, slow and far too long", "bad"),
+    ("I loved it", "good"),
+    ("Awful", "bad"),
+] * 8
+QUICK = ["--epochs", "1", "--set", "hidden=8", "--set", "dimension=8"]
+
+
+class Ended(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+
+Run = Callable[..., Ended]
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Run:
+    """The command line in this process."""
+
+    def called(*arguments: object) -> Ended:
+        with pytest.raises(SystemExit) as ended:
+            cli.main([str(argument) for argument in arguments])
+        code = ended.value.code
+        return Ended(0 if code is None else int(code), *capsys.readouterr())
+
+    return called
+
+
+@pytest.fixture(scope="module")
+def csv(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("data") / "films.csv"
+    path.write_text("text,label\n" + "".join(f'"{text}",{label}\n' for text, label in ROWS), encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def model(csv: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("models") / "films"
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["train", str(csv), "--out", str(folder), *QUICK, "--quiet"])
+    assert not ended.value.code
+    return folder
+
+
+def test_train_saves_a_model_and_says_where(run: Run, csv: Path, tmp_path: Path) -> None:
+    ended = run("train", csv, "--out", tmp_path / "model", *QUICK)
+    assert ended.code == 0
+    assert f"saved in {tmp_path / 'model'}" in ended.out
+    assert "32 train" in ended.err
+    assert sorted(p.name for p in (tmp_path / "model").iterdir()) == [
+        "README.md",
+        "config.json",
+        "model.safetensors",
+        "tokenizer.json",
+    ]
+    assert [p.name for p in tmp_path.iterdir()] == ["model"], "nothing else is left behind"
+
+
+def test_json_is_all_there_is_on_standard_output(run: Run, csv: Path, model: Path, tmp_path: Path) -> None:
+    trained = json.loads(run("train", csv, "--out", tmp_path / "m", *QUICK, "--json").out)
+    assert trained["classes"] == ["bad", "good"]
+    assert trained["history"][0]["epoch"] == 1
+    predicted = [json.loads(line) for line in run("predict", model, "I loved it", "Awful", "--json").out.splitlines()]
+    assert [set(record) for record in predicted] == [{"text", "label", "probabilities"}] * 2
+    assert sum(predicted[0]["probabilities"].values()) == pytest.approx(1)
+    (explained,) = [json.loads(line) for line in run("explain", model, "Slow, but fine!", "--json").out.splitlines()]
+    assert explained["tokens"] == ["Slow", ",", "but", "fine", "!"]
+    assert sum(explained["weights"]) == pytest.approx(1)
+    assert "vanilla" in {row["name"] for row in json.loads(run("list", "techniques", "--json").out)}
+
+
+def test_predict_prints_a_line_per_text(run: Run, model: Path) -> None:
+    lines = run("predict", model, "I loved it", "two\nlines").out.splitlines()
+    assert len(lines) == 2
+    label, chance, text = lines[1].split("\t")
+    assert label in {"good", "bad"}
+    assert 0.5 <= float(chance) <= 1
+    assert text == "two lines"
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".jsonl", ".txt"])
+def test_explain_reads_a_file_in_order(run: Run, model: Path, tmp_path: Path, suffix: str) -> None:
+    texts = ["short", "a somewhat longer text than that", "mid length one"]
+    file = tmp_path / f"texts{suffix}"
+    lines = [json.dumps({"text": text}) for text in texts] if suffix == ".jsonl" else texts
+    file.write_text("\n".join(lines if suffix in {".jsonl", ".txt"} else ["text", *lines]) + "\n")
+    found = [json.loads(line)["text"] for line in run("explain", model, "--file", file, "--json").out.splitlines()]
+    assert found == texts
+
+
+def test_explain_writes_a_page_in_which_a_script_is_shown_and_not_run(run: Run, model: Path, tmp_path: Path) -> None:
+    page = tmp_path / "why.html"
+    ended = run("explain", model, "fine <script>alert(1)</script> film", "--html", page)
+    assert ended.code == 0
+    assert "<script" not in page.read_text()
+    assert "&lt;" in page.read_text()
+
+
+def test_explain_draws_words_in_the_terminal(run: Run, model: Path) -> None:
+    assert "Awful" in run("explain", model, "Awful film").out
+
+
+@pytest.mark.parametrize("kind", ["corpora", "encoders", "techniques", "explainers"])
+def test_list_shows_what_is_registered(run: Run, kind: str) -> None:
+    shown = run("list", kind).out
+    assert all(row["name"] in shown for row in verbs.listing(kind))
+
+
+def test_version_and_help(run: Run) -> None:
+    assert run("--version").out.startswith("steadygaze ")
+    for verb in ("train", "predict", "explain", "list", "demo"):
+        shown = run(verb, "--help").out
+        assert "Example:" in shown
+        assert all(option in shown for option in ("--data-dir", "--device", "--batch-size", "--seed", "--json"))
+
+
+BAD = {
+    "missing file": (["train", "nowhere.csv"], "nowhere.csv"),
+    "unknown corpus": (["train", "sst3"], "did you mean 'sst2'"),
+    "missing column": (["train", "CSV", "--text", "txt"], "'text'"),
+    "missing label column": (["train", "CSV", "--label", "lable"], "'label'"),
+    "unknown technique": (["train", "CSV", "--technique", "vanila"], "did you mean 'vanilla'"),
+    "unknown encoder": (["train", "CSV", "--encoder", "bilsm"], "did you mean 'bilstm'"),
+    "unknown setting": (["train", "CSV", "--set", "hiden=3"], "did you mean 'hidden'"),
+    "setting out of range": (["train", "CSV", "--set", "dropout=2"], "'dropout'"),
+    "setting without value": (["train", "CSV", "--set", "dropout"], "key=value"),
+    "unknown device": (["train", "CSV", "--device", "gpu"], "device"),
+    "missing vectors": (["train", "CSV", "--vectors", "no.txt"], "no.txt"),
+    "empty file": (["train", "EMPTY"], "empty"),
+    "one class": (["train", "ONE"], "class"),
+    "empty text": (["train", "BLANK"], "row 3"),
+    "missing label": (["train", "NOLABEL"], "row 3"),
+    "fractions": (["train", "FRACTIONS"], "regression"),
+    "not UTF-8": (["train", "LATIN"], "UTF-8"),
+}
+FILES = {
+    "EMPTY": b"",
+    "ONE": b"text,label\na b,x\nc d,x\n",
+    "BLANK": b"text,label\na b,x\n  ,y\n",
+    "NOLABEL": b"text,label\na b,x\nc d,\n",
+    "FRACTIONS": b"text,label\na b,0.25\nc d,0.5\n",
+    "LATIN": "text,label\ncafé,x\nthé,y\n".encode("latin-1"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input_gets_a_sentence_exit_code_2_and_nothing_written(
+    run: Run, csv: Path, tmp_path: Path, case: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name, content in FILES.items():
+        (tmp_path / f"{name}.csv").write_bytes(content)
+    before = sorted(tmp_path.iterdir())
+    arguments, hint = BAD[case]
+    written = [str(csv) if a == "CSV" else f"{a}.csv" if a in FILES else a for a in arguments]
+    ended = run(*written, "--out", tmp_path / "model", *QUICK)
+    assert ended.code == 2
+    assert hint in ended.err
+    assert len(ended.err.strip().splitlines()) <= 2, "a sentence, not a traceback"
+    assert ended.out == ""
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_a_folder_that_is_not_ours_is_left_alone(run: Run, csv: Path, tmp_path: Path) -> None:
+    (tmp_path / "thesis").mkdir()
+    (tmp_path / "thesis" / "chapter1.txt").write_text("precious")
+    ended = run("train", csv, "--out", tmp_path / "thesis", *QUICK)
+    assert ended.code == 2
+    assert "not a steadygaze model" in ended.err
+    assert (tmp_path / "thesis" / "chapter1.txt").read_text() == "precious"
+
+
+def test_an_interrupted_run_is_not_thrown_away(run: Run, csv: Path, tmp_path: Path) -> None:
+    (tmp_path / "m.unfinished").mkdir()
+    ended = run("train", csv, "--out", tmp_path / "m", *QUICK)
+    assert ended.code == 2
+    assert "--resume" in ended.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "hint"),
+    [
+        (["predict", "MODEL"], "nothing to read"),
+        (["predict", "nowhere", "text"], "no steadygaze model"),
+        (["explain", "MODEL", "text", "--target", "goood"], "did you mean 'good'"),
+        (["explain", "MODEL", "text", "--explainer", "attenton"], "did you mean 'attention'"),
+        (["explain", "MODEL", "   "], "empty"),
+        (["list", "encoder"], "did you mean 'encoders'"),
+        (["explain", "MODEL", "--file", "nowhere.csv"], "nowhere.csv"),
+    ],
+)
+def test_bad_requests_to_a_model_get_a_sentence(run: Run, model: Path, arguments: list[str], hint: str) -> None:
+    ended = run(*[str(model) if argument == "MODEL" else argument for argument in arguments])
+    assert ended.code == 2
+    assert hint in ended.err
+
+
+def test_our_own_fault_exits_with_70_and_names_the_traceback(
+    run: Run, model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> None:
+        raise RuntimeError("the dog ate it")
+
+    monkeypatch.setattr(verbs, "predict", broken)
+    ended = run("predict", model, "text")
+    assert ended.code == 70
+    log = Path(ended.err.split()[-1])
+    assert "the dog ate it" in log.read_text()
+    log.unlink()
+
+
+def test_train_resume_on_a_finished_model_is_done(run: Run, csv: Path, tmp_path: Path) -> None:
+    assert run("train", csv, "--out", tmp_path / "m", *QUICK).code == 0
+    before = (tmp_path / "m" / "model.safetensors").read_bytes()
+    assert run("train", csv, "--out", tmp_path / "m", *QUICK, "--resume").code == 0
+    assert (tmp_path / "m" / "model.safetensors").read_bytes() == before
+
+
+def test_a_reader_that_goes_away_is_no_fault(model: Path, tmp_path: Path) -> None:
+    file = tmp_path / "many.txt"
+    file.write_text("a text like any other\n" * 5000)
+    command = f"{sys.executable} -m steadygaze.cli predict {model} --file {file} --json | head -n 1"
+    ended = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=120, check=False)
+    assert json.loads(ended.stdout)["text"] == "a text like any other"
+    assert "Traceback" not in ended.stderr
+    assert "fault" not in ended.stderr
+
+
+def test_ctrl_c_exits_with_130_and_leaves_a_resumable_run(csv: Path, tmp_path: Path) -> None:
+    out = tmp_path / "m"
+    train = [
+        sys.executable,
+        "-m",
+        "steadygaze.cli",
+        "train",
+        str(csv),
+        "--out",
+        str(out),
+        "--set",
+        "hidden=8",
+        "--device",
+        "cpu",
+    ]
+    child = subprocess.Popen(
+        [*train, "--epochs", "5000", "--set", "patience=5000"], stderr=subprocess.PIPE, text=True, env=os.environ
+    )
+    while not (verbs.unfinished(out) / "checkpoint.safetensors").exists():
+        assert child.poll() is None
+    child.send_signal(signal.SIGINT)
+    _, err = child.communicate(timeout=60)
+    assert child.returncode == 130
+    assert "--resume" in err
+    assert "Traceback" not in err
+    assert not out.exists()

@@ -1,0 +1,88 @@
+"""The import rules, as a test: a room imports only the rooms before it, and the light rooms stay light."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+PACKAGE = "steadygaze"
+SOURCE = Path(__file__).parent.parent / "src" / PACKAGE
+LAYERS = [  # in the order data flows; rooms on one line may not import one another
+    {"errors", "atomic"},
+    {"types", "record"},
+    {"config", "explanation", "maths"},
+    {"corpus"},
+    {"tokens"},
+    {"batch"},
+    {"encode", "score", "attend", "decode"},
+    {"model"},
+    {"infer"},
+    {"objective"},
+    {"train"},
+    {"explain"},
+    {"report"},
+    {"store"},
+    {"inputs", "order"},
+    {"fitting"},
+    {"estimator"},
+    {"verbs"},
+    {"demo", "options"},
+    {"cli"},
+]
+HEIGHT = {room: height for height, layer in enumerate(LAYERS) for room in layer}
+NO_TORCH = ("record", "errors", "atomic", "explanation", "corpus", "tokens", "report", "options", "cli")
+BANNED = {  # allowed by height, forbidden all the same
+    **{room: {"torch", "accelerate", "transformers"} for room in NO_TORCH},
+    "model": {f"{PACKAGE}.{room}" for room in ("corpus", "tokens", "batch")},
+    "objective": {f"{PACKAGE}.{room}" for room in ("corpus", "tokens", "train", "audit")},
+    "train": {f"{PACKAGE}.audit"},
+    "report": {f"{PACKAGE}.{room}" for room in HEIGHT}
+    - {f"{PACKAGE}.{room}" for room in ("errors", "atomic", "types", "record", "explanation", "report")},
+}
+
+
+def imported(path: Path) -> Iterator[str]:
+    """Every module that runs or type-checks at import time or later, as written."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative import"
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def wrong_imports(source: Path) -> Iterator[str]:
+    for path in sorted(source.rglob("*.py")):
+        module = ".".join(path.relative_to(source).with_suffix("").parts)
+        room = module.split(".")[0]
+        if room == "__init__":
+            continue
+        for name in imported(path):
+            target = name.split(".")[1] if name.startswith(f"{PACKAGE}.") else None
+            if target is not None and target.startswith("__"):
+                continue  # steadygaze.__version__
+            upward = target is not None and target != room and HEIGHT[target] >= HEIGHT[room]
+            lazily_typed = name.startswith("torch") and room == "types"
+            if not lazily_typed and (upward or any(f"{name}.".startswith(f"{b}.") for b in BANNED.get(room, ()))):
+                yield f"{module} -> {name}"
+
+
+def test_imports_point_up_the_list_only() -> None:
+    assert sorted(wrong_imports(SOURCE)) == []
+
+
+def test_a_wrong_import_is_found(tmp_path: Path) -> None:
+    """The test above can fail: upwards, sideways, and torch where it is banned."""
+    (tmp_path / "model.py").write_text("from steadygaze.estimator import load\n")
+    (tmp_path / "score.py").write_text("from steadygaze.decode import Linear\n")
+    (tmp_path / "record.py").write_text("import torch.nn\n")
+    (tmp_path / "train.py").write_text("from steadygaze.model import Classifier\n")
+    assert sorted(wrong_imports(tmp_path)) == [
+        "model -> steadygaze.estimator.load",
+        "record -> torch.nn",
+        "score -> steadygaze.decode.Linear",
+    ]
+
+
+def test_every_room_is_placed() -> None:
+    rooms = {path.stem for path in SOURCE.iterdir() if path.suffix == ".py" or (path / "__init__.py").is_file()}
+    assert rooms - {"__init__"} == set(HEIGHT)

@@ -1,0 +1,197 @@
+"""A toy corpus, a toy model and toy techniques that ask the loop for everything a technique may ask for."""
+
+import dataclasses
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
+
+from steadygaze.batch import Data
+from steadygaze.config import settings
+from steadygaze.model import Architecture, Classifier, word_encoder
+from steadygaze.objective.technique import Given, Player, Stage, Technique
+from steadygaze.objective.vanilla import Vanilla
+from steadygaze.tokens.tokenizer import Ragged
+from steadygaze.train.checkpoint import Checkpoint
+from steadygaze.train.device import accelerator
+from steadygaze.train.loop import Job
+from steadygaze.train.progress import Silent
+from steadygaze.train.run import Run
+from steadygaze.train.settings import Training
+from steadygaze.types import Batch, Terms
+
+WORDS = 20
+TEXTS = 44  # batches of 8, and one of 4
+
+
+def corpus(count: int = TEXTS, seed: int = 0, weight: Any = None) -> Data:
+    """Texts of 1 to 9 words; the label says whether word 1 is among them."""
+    random = np.random.default_rng(seed)
+    lengths = random.integers(1, 10, count)
+    starts = np.concatenate([[0], np.cumsum(lengths)])
+    ids = random.integers(1, WORDS, starts[-1]).astype(np.int32)
+    label = np.arange(count) % 2
+    for row in range(count):
+        text = ids[starts[row] : starts[row + 1]]
+        text[text == 1] = 2
+        text[random.integers(len(text))] = 1 if label[row] else 3
+    ragged = Ragged(ids, np.ones(len(ids), dtype=bool), starts, np.zeros(count, dtype=bool))
+    return Data(ragged, None, label.astype(np.int64), weight)
+
+
+def make_model(encoder: str = "bilstm", dtype: torch.dtype = torch.float32, **architecture: Any) -> Classifier:
+    shape = Architecture(**{"hidden": 4, "dimension": 5, "dropout": 0.1, **architecture})
+    return Classifier(word_encoder(encoder, shape, WORDS, pair=False), shape, classes=2, pair=False).to(dtype)
+
+
+def make_run(
+    technique: Technique,
+    make: Callable[[], Classifier] = make_model,
+    *,
+    folder: Path | None = None,
+    resume: bool = False,
+    seed: int = 0,
+    watcher: Silent | None = None,
+    data: Data | None = None,
+    validation: Data | None = None,
+    **training: Any,
+) -> Run:
+    how = Training(**{"epochs": 2, "batch_size": 8, "learning_rate": 0.01, **training})
+    job = Job(data or corpus(), validation or corpus(16, seed=1), how, accelerator("cpu", "no"), watcher or Silent())
+    run = Run(technique, make, job, seed)
+    if folder is not None:
+        identity = {"seed": seed, "technique": dataclasses.asdict(technique), "training": dataclasses.asdict(how)}
+        run.checkpoint = Checkpoint(folder, identity, resume)
+    return run
+
+
+def weights(model: nn.Module) -> dict[str, bytes]:
+    """Bit for bit."""
+    return {name: value.detach().numpy().tobytes() for name, value in model.state_dict().items()}
+
+
+def outcome(run: Run) -> tuple[dict[str, bytes], str]:
+    """All that a run produces: the weights and the history."""
+    model = run.execute()
+    return weights(model), json.dumps(run.history)
+
+
+@settings
+class Distil(Technique):
+    """Two stages, two models: a teacher is trained as usual; then attention alone is drawn towards the teacher's."""
+
+    strength: float = 1.0
+
+    def loss(self, model: Classifier, batch: Batch, given: Given) -> Terms:
+        out = model(batch)
+        with torch.no_grad():
+            aim = given.models["teacher"](batch).weights
+        apart = (out.weights - aim).square().sum(-1)
+        return {"task": _task(out.logits, batch), "apart": self.strength * apart}
+
+    def stages(self) -> tuple[Stage, ...]:
+        teach = Stage("teach", technique=Vanilla(), model="teacher", seed=3)
+        return teach, Stage("learn", start="teacher", trains=("model.scorer",))
+
+
+@settings
+class Pretrain(Technique):
+    """Two stages, one model: everything but attention, then attention alone."""
+
+    def loss(self, model: Classifier, batch: Batch, given: Given) -> Terms:
+        return {"task": _task(model(batch).logits, batch)}
+
+    def stages(self) -> tuple[Stage, ...]:
+        first = Stage("pretrain", trains=("model.encoder", "model.decoder"), epochs=1, select="last")
+        return first, Stage("attend", trains=("model.scorer",))
+
+
+@settings
+class Return(Technique):
+    """Three stages: the model, a rival that starts from it, and the model again, against the rival."""
+
+    def loss(self, model: Classifier, batch: Batch, given: Given) -> Terms:
+        terms = {"task": _task(model(batch).logits, batch)}
+        for name, other in given.models.items():
+            terms[name] = (model(batch).weights - other(batch).weights).square().sum(-1)
+        return terms
+
+    def stages(self) -> tuple[Stage, ...]:
+        rival = Stage("rival", model="rival", start="model", epochs=1)
+        return Stage("first", epochs=1), rival, Stage("again", epochs=1)
+
+
+@settings
+class Duel(Technique):
+    """Two players: a critic guesses the label from the mean hidden state; the model makes that hard for it."""
+
+    def modules(self, model: Classifier) -> dict[str, nn.Module]:
+        return {"critic": nn.Linear(model.encoder.size, 2).to(next(model.parameters()).dtype)}
+
+    def players(self) -> tuple[Player, ...]:
+        return (
+            Player("model", trains=("model.",), terms=("task", "fool")),
+            Player("critic", trains=("modules.critic",), terms=("guess",), every=2, offset=1, learning_rate=0.05),
+        )
+
+    def loss(self, model: Classifier, batch: Batch, given: Given) -> Terms:
+        out = model(batch)
+        guess = _task(given.modules["critic"](out.encoded.hidden.mean(1)), batch)  # reaches the encoder, not detached
+        return {"task": _task(out.logits, batch), "fool": -0.5 * guess, "guess": guess}
+
+
+@settings
+class Anneal(Technique):
+    """State, chance and progress: noise whose size `next` moves."""
+
+    size: float = 1.0
+
+    def loss(self, model: Classifier, batch: Batch, given: Given) -> Terms:
+        logits = model(batch).logits
+        noise = torch.randn(logits.shape, generator=given.random) * self.size * (1 - given.progress)
+        return {"task": _task(logits + noise, batch)}
+
+    def next(self, terms: Terms) -> Self:
+        return dataclasses.replace(self, size=self.size * (1 - 0.1 * terms["task"].mean().tanh().item()))
+
+
+TOYS: dict[str, Technique] = {
+    "vanilla": Vanilla(),
+    "distil": Distil(),
+    "pretrain": Pretrain(),
+    "return": Return(),
+    "duel": Duel(),
+    "anneal": Anneal(),
+}
+
+
+class Recorder(Silent):
+    """Keeps what it is told; raises KeyboardInterrupt after so many steps or epochs."""
+
+    def __init__(self, steps: int | None = None, epochs: int | None = None) -> None:
+        self.most_steps, self.most_epochs = steps, epochs
+        self.steps: list[dict[str, Tensor]] = []
+        self.epochs: list[Mapping[str, Any]] = []
+        self.skipped = 0
+
+    def step(self, stage: str, epoch: int, terms: Mapping[str, Tensor]) -> None:
+        self.steps.append({name: value.detach().clone() for name, value in terms.items()})
+        if len(self.steps) == self.most_steps:
+            raise KeyboardInterrupt
+
+    def epoch(self, record: Mapping[str, Any]) -> None:
+        self.epochs.append(record)
+        if len(self.epochs) == self.most_epochs:
+            raise KeyboardInterrupt
+
+    def skip(self, epochs: int) -> None:
+        self.skipped += epochs
+
+
+def _task(logits: Tensor, batch: Batch) -> Tensor:
+    return cross_entropy(logits, batch.gold, reduction="none")

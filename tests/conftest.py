@@ -9,12 +9,13 @@ import pytest
 import torch
 
 ROOT = Path(__file__).parent.parent
+torch.set_num_threads(1)
 DATA = Path(os.environ.get("STEADYGAZE_DATA", ROOT.parent / "shared" / "data"))
 
 
 @pytest.fixture(autouse=True)
 def fixed_seeds() -> Iterator[None]:
-    torch.manual_seed(0)
+    torch.random.default_generator.manual_seed(0)
     np.random.seed(0)
     yield
 

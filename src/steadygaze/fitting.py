@@ -64,11 +64,12 @@ def fit(
     resume: bool = False,
 ) -> Stored:
     """Train a model as ordered."""
+    corpus = ":".join(split.fingerprint() for split in (train, validation) if split is not None)
     if validation is None:
         train, validation = set_aside(train, order.seed)
     if (train.questions is None) != (validation.questions is None):
         raise UserError("training and validation texts must both be single texts, or both pairs")
-    plan = _plan(order, train, validation, watcher)
+    plan = _plan(order, train, corpus, watcher)
     data = plan.encode(train, train.weighted(order.class_weight))
     if cut := int(data.text.cut.sum()):
         most = plan.tokenizer.max_length
@@ -87,7 +88,7 @@ def fit(
     return Stored(dataclasses.replace(plan.description, history=run.history), model, plan.tokenizer)
 
 
-def _plan(order: Order, train: Split, validation: Split, watcher: Watcher) -> Plan:
+def _plan(order: Order, train: Split, corpus: str, watcher: Watcher) -> Plan:
     pair = train.questions is not None
     classes = sorted(set(train.labels), key=_rank)
     description = Description(
@@ -104,7 +105,7 @@ def _plan(order: Order, train: Split, validation: Split, watcher: Watcher) -> Pl
         class_weight=_class_weight(order.class_weight),
         vectors=None if order.vectors is None else Path(order.vectors).name,
         seed=order.seed,
-        corpus=f"{train.fingerprint()}:{validation.fingerprint()}",
+        corpus=corpus,
         history=[],
     )
     if order.encoder.startswith(TRANSFORMER):

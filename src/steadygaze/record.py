@@ -36,8 +36,15 @@ class Row:
         return f"{self.signature} = {self.value:.3f}{bounds}"
 
     def to_dict(self) -> dict[str, Any]:
-        value = self.value if math.isfinite(self.value) else None  # JSON has no NaN
-        return {**asdict(self), "value": value, "signature": self.signature}
+        values = {**asdict(self), "value": _finite(self.value), "signature": self.signature}
+        values["interval"] = None if self.interval is None else [_finite(end) for end in self.interval]
+        values["settings"] = {key: _finite(value) for key, value in self.settings.items()}
+        return values
+
+
+def _finite(value: Any) -> Any:
+    """JSON has neither NaN nor infinity."""
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def to_jsonl(rows: Iterable[Row]) -> str:

@@ -56,8 +56,12 @@ class Description:
     """Share of the vocabulary that had a pre-trained vector."""
     seed: int
     corpus: str
-    """SHA-256 of the training and validation texts and labels."""
+    """SHA-256 of the texts and labels given for training and, after a colon, of those given for validation."""
     history: list[dict[str, Any]]
+
+    def __post_init__(self) -> None:
+        if len(set(self.classes)) < len(self.classes):
+            raise ValueError(f"has {self.classes!r:.80}: some labels occur twice")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -168,19 +172,18 @@ def _empty(description: Description, size: int, folder: Path) -> Classifier:
             devices=[]
         ):  # fresh weights are drawn, to be overwritten: the caller's chance is his
             return build_model(description, size)
-    except UserError:
-        raise
     except Exception as error:  # a transformer's own configuration can be wrong in any number of ways
         raise UserError(f"{folder / 'config.json'} describes no network that can be built: {error}") from None
 
 
 def _fill(model: Classifier, weights: dict[str, Tensor], folder: Path) -> None:
-    wanted = model.state_dict()
+    wanted, file = model.state_dict(), folder / "model.safetensors"
     for name in sorted({*wanted, *weights}):
         found, right = weights.get(name), wanted.get(name)
-        if found is None or right is None or found.shape != right.shape:
-            shapes = [None if tensor is None else tuple(tensor.shape) for tensor in (found, right)]
-            raise UserError(
-                f"{folder / 'model.safetensors'}: tensor {name} has shape {shapes[0]}, expected {shapes[1]}"
-            )
+        if found is None:
+            raise UserError(f"{file}: tensor {name} is missing")
+        if right is None:
+            raise UserError(f"{file}: tensor {name} belongs to no part of this model")
+        if found.shape != right.shape:
+            raise UserError(f"{file}: tensor {name} has shape {tuple(found.shape)}, expected {tuple(right.shape)}")
     model.load_state_dict(weights)

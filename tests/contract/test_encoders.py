@@ -1,4 +1,4 @@
-"""What every encoder promises: hidden states of its size, nothing on padding, embeddings that can be stepped between."""
+"""What every encoder promises: hidden states of its size, nothing on padding, the rest read from what is there."""
 
 import pytest
 import torch

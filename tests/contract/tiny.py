@@ -35,9 +35,9 @@ rows = st.lists(st.text("ws", min_size=1, max_size=7), min_size=1, max_size=4)
 
 
 def ragged(patterns: Sequence[str], seed: int = 0) -> Ragged:
-    """Random ids, never that of padding."""
+    """Random ids, never that of padding: 0, or 1 to RoBERTa."""
     flat = "".join(patterns)
-    ids = np.random.default_rng(seed).integers(1, VOCABULARY, len(flat), dtype=np.int32)
+    ids = np.random.default_rng(seed).integers(2, VOCABULARY, len(flat), dtype=np.int32)
     words = np.array([kind == "w" for kind in flat], np.bool_)
     starts = np.cumsum([0, *map(len, patterns)], dtype=np.int64)
     return Ragged(ids, words, starts, np.zeros(len(patterns), np.bool_))

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 from safetensors.torch import save_file
-from train.toys import TOYS, Recorder, make_run, outcome
 
 from steadygaze.train import checkpoint
+from train.toys import TOYS, Recorder, make_run, outcome
 
 EPOCHS = {"vanilla": 2, "distil": 4, "pretrain": 3, "return": 3, "duel": 2, "anneal": 2}  # over all stages
 STEPS = 6  # of an epoch

@@ -5,6 +5,14 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+
+from steadygaze.config import settings
+from steadygaze.errors import UserError
+from steadygaze.model import Classifier
+from steadygaze.objective.technique import Given, Stage
+from steadygaze.objective.vanilla import Vanilla
+from steadygaze.train import run as running
+from steadygaze.types import Batch, Terms
 from train.toys import (
     TOYS,
     Anneal,
@@ -19,14 +27,6 @@ from train.toys import (
     outcome,
     weights,
 )
-
-from steadygaze.config import settings
-from steadygaze.errors import UserError
-from steadygaze.model import Classifier
-from steadygaze.objective.technique import Given, Stage
-from steadygaze.objective.vanilla import Vanilla
-from steadygaze.train import run as running
-from steadygaze.types import Batch, Terms
 
 
 def under(values: dict[str, bytes], *prefixes: str) -> dict[str, bytes]:
@@ -55,18 +55,20 @@ def test_a_stage_that_starts_from_a_teacher_moves_nothing_but_what_it_trains() -
 
 
 def test_a_model_given_to_a_later_stage_is_frozen_and_reads_without_dropout() -> None:
-    seen = []
+    seen: set[tuple[bool, ...]] = set()
 
     @settings
     class Look(Distil):
         def loss(self, model: Classifier, batch: Batch, given: Given) -> Terms:
             teacher = given.models["teacher"]
-            seen.append((teacher.training, any(p.requires_grad for p in teacher.parameters()), model.training))
-            seen.append((model.encoder.training, model.decoder.training, model.scorer.training))
+            moving = [parameter for parameter in teacher.parameters() if parameter.requires_grad]
+            seen.add((teacher.training, bool(moving), *(part.training for part in model.children())))
             return super().loss(model, batch, given)
 
     make_run(Look(), epochs=1).execute()
-    assert set(seen) == {(False, False, True), (False, False, True)}  # frozen parts read as they will be read later
+    encoder = decoder = False  # frozen in this stage, so read as they will be read later
+    scorer = attention = True
+    assert seen == {(False, False, encoder, scorer, attention, decoder)}
 
 
 def test_the_same_model_is_continued_by_a_later_stage() -> None:
@@ -220,7 +222,7 @@ def test_a_loss_that_is_not_a_number_ends_in_a_sentence() -> None:
         make_run(Astray()).execute()
 
 
-def test_what_validation_holds_cannot_change_the_weights(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_validation_holds_cannot_change_the_weights() -> None:
     @settings
     class Last(Duel):
         def stages(self) -> tuple[Stage, ...]:

@@ -153,8 +153,8 @@ class Anneal(Technique):
 
     def loss(self, model: Classifier, batch: Batch, given: Given) -> Terms:
         logits = model(batch).logits
-        noise = torch.randn(logits.shape, generator=given.random) * self.size * (1 - given.progress)
-        return {"task": _task(logits + noise, batch)}
+        noise = torch.randn(logits.shape, generator=given.random, device=logits.device)
+        return {"task": _task(logits + self.size * (1 - given.progress) * noise, batch)}
 
     def next(self, terms: Terms) -> Self:
         return dataclasses.replace(self, size=self.size * (1 - 0.1 * terms["task"].mean().tanh().item()))

@@ -1,23 +1,50 @@
 """Beer reviews whose true reason is known, made from a seed, so that everything runs with no download.
 
-DOC
+A review has one sentence on each of appearance, aroma and palate, each praised or blamed on its own coin, and two to four
+neutral sentences.  The label is the sentiment of one aspect: the one asked for, or the one the question of a pair names.
+
+    sentence   an opener, a core and a closer (`planted_frames`), filled from word lists (`planted_words`); each template
+               belongs to one split, so the test split holds no sentence pattern of the training split
+    truth      a noun that says which aspect, an opinion, and in 15 % of sentences a negator (not, hardly, anything but,
+               nobody would call …) that turns it round (`planted_lexicon`); most opinions are said of every aspect,
+               and negators stand in neutral clauses too
+    evidence   those words and no others, one span a word: together they are enough to read the label (`planted_oracle`),
+               and none can be left out
+
+The first sentence is about the appearance in 95 % of reviews, as in real ones: position is a shortcut to that aspect.
+
+Pairs ask about the aroma in 55 % of questions, the appearance in 30 %, the palate in 15 %.  With equal shares an
+additive-attention model counts praise in all three sentences (0.75) and stays there for ten epochs or more before it
+looks at the question; with unequal ones it leaves within three.
+
+Measured at the default sizes, seed 0, test split (a coin would get 0.5; counting praise and blame perfectly, 0.75):
+
+                                                                   appearance   aroma   palate   pairs
+    oracle: lexicon and grammar                                         1.000   1.000    1.000   1.000
+    TF-IDF of 1- and 2-grams, logistic regression                       0.661   0.654    0.647   0.629
+    BiLSTM (128 a direction), additive attention                        NNNNN   NNNNN    NNNNN   NNNNN
+
+The first two by `bench/planted_difficulty.py`; the last trained from scratch (100 random dimensions a word, Adam with
+AMSGrad at 1e-3, batches of 32, EPOCHS).
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from random import Random
 
-from steadygaze.corpus.planted_grammar import SPLITS, Sentence, draw_question, draw_review
-from steadygaze.corpus.planted_lexicon import ANTONYMS, ASPECT_OF, ASPECTS
+from steadygaze.corpus.planted_edit import flip as flip
+from steadygaze.corpus.planted_edit import redraw as redraw
+from steadygaze.corpus.planted_edit import swap as swap
+from steadygaze.corpus.planted_grammar import APPEARANCE_FIRST, SPLITS, Sentence, draw_question, draw_review, join
+from steadygaze.corpus.planted_lexicon import ASPECTS
 from steadygaze.corpus.planted_lexicon import SYNONYMS as SYNONYMS
 from steadygaze.corpus.planted_oracle import LABELS
 from steadygaze.corpus.planted_oracle import asked_aspect as asked_aspect
 from steadygaze.corpus.planted_oracle import read as read
 from steadygaze.errors import UserError, unknown
-from steadygaze.types import Example, Span
+from steadygaze.types import Example
 
 SIZES = (10_000, 1_000, 2_000)
-APPEARANCE_FIRST = 0.95
 
 _ASKED = {"aroma": 0.55, "appearance": 0.85, "palate": 1.0}  # cumulative; why they differ is said above
 
@@ -53,44 +80,10 @@ def planted_pairs(seed: int = 0, *, sizes: Sequence[int] = SIZES) -> dict[str, l
     return _splits(draw, seed, sizes)
 
 
-def flip(example: Example) -> Example:
-    """The truth changed by one word: the opinion becomes its antonym, and the label the other one."""
-    span = next(span for span in _evidence(example) if example.text[slice(*span)].lower() in ANTONYMS)
-    other = LABELS[example.label == LABELS[0]]
-    return replace(swap(example, span, ANTONYMS[example.text[slice(*span)].lower()]), label=other)
-
-
-def redraw(example: Example, seed: int = 0, *, split: str = "test") -> Example:
-    """Everything changed but the truth: the sentence that holds the evidence, among other sentences in another order."""
-    evidence = _evidence(example)
-    start, end = next(span for span in example.sentences or () if span[0] <= evidence[0][0] < span[1])
-    kept = example.text[start:end], tuple((a - start, b - start) for a, b in evidence)
-    aspect = next(ASPECT_OF[word] for span in evidence if (word := example.text[slice(*span)].lower()) in ASPECT_OF)
-    review = draw_review(Random(f"{seed}/{example.text}"), split, APPEARANCE_FIRST)
-    text, spans, sentences = _joined(kept if one.aspect == aspect else (one.written()[0], ()) for one in review)
-    return replace(example, text=text, evidence=spans, sentences=sentences)
-
-
-def swap(example: Example, span: Span, word: str) -> Example:
-    """The example with another word at `span`, capitalised as the old one was; all spans stay on their words."""
-    start, end = span
-    if example.text[start].isupper():
-        word = word[0].upper() + word[1:]
-    longer = len(word) - (end - start)
-
-    def moved(spans: tuple[Span, ...] | None) -> tuple[Span, ...] | None:
-        return spans and tuple((a + longer * (a > start), b + longer * (b > start)) for a, b in spans)
-
-    text = example.text[:start] + word + example.text[end:]
-    return replace(example, text=text, evidence=moved(example.evidence), sentences=moved(example.sentences))
-
-
-def _splits(
-    draw: Callable[[Random, str], Example], seed: int, sizes: Sequence[int]
-) -> dict[str, list[Example]]:
+def _splits(draw: Callable[[Random, str], Example], seed: int, sizes: Sequence[int]) -> dict[str, list[Example]]:
     """Each split from a stream of its own, without repeated texts."""
-    if len(sizes) != len(SPLITS) or not all(isinstance(size, int) and size >= 0 for size in sizes):
-        raise UserError(f"sizes are three whole numbers, of {', '.join(SPLITS)}; found {sizes!r}.")
+    if len(sizes) != len(SPLITS) or min(sizes) < 0:
+        raise UserError(f"sizes are three numbers, none below 0, for {', '.join(SPLITS)}; found {sizes!r}.")
     splits: dict[str, dict[str, Example]] = {split: {} for split in SPLITS}
     for (split, examples), size in zip(splits.items(), sizes, strict=True):
         rng = Random(f"{seed}/{split}")
@@ -100,29 +93,9 @@ def _splits(
     return {split: list(examples.values()) for split, examples in splits.items()}
 
 
-def _example(review: Iterable[Sentence], aspect: str) -> Example:
+def _example(review: Sequence[Sentence], aspect: str) -> Example:
     """A review written out, labelled by what it says about one aspect."""
     label = next(LABELS[sentence.positive] for sentence in review if sentence.aspect == aspect)
     written = ((sentence.aspect, *sentence.written()) for sentence in review)
-    text, evidence, sentences = _joined((text, spans if about == aspect else ()) for about, text, spans in written)
+    text, evidence, sentences = join((text, spans if about == aspect else ()) for about, text, spans in written)
     return Example(text, label, evidence=evidence, sentences=sentences)
-
-
-def _joined(parts: Iterable[tuple[str, tuple[Span, ...]]]) -> tuple[str, tuple[Span, ...], tuple[Span, ...]]:
-    """Sentences and the evidence in each -> the text, its evidence, its sentences."""
-    texts: list[str] = []
-    evidence: list[Span] = []
-    sentences: list[Span] = []
-    at = 0
-    for text, spans in parts:
-        texts.append(text)
-        evidence += ((at + a, at + b) for a, b in spans)
-        sentences.append((at, at + len(text)))
-        at += len(text) + 1
-    return " ".join(texts), tuple(evidence), tuple(sentences)
-
-
-def _evidence(example: Example) -> tuple[Span, ...]:
-    if not example.evidence:
-        raise UserError(f"only planted examples with their evidence can be edited; found none in {example.text[:60]!r}.")
-    return example.evidence

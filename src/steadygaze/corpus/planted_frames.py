@@ -1,8 +1,8 @@
-"""Sentence frames of the planted reviews.  A template is an opener, a core and a closer joined; `{slots}` are filled later.
+"""Sentence frames of the planted reviews.  A template is an opener, a core and a closer joined, its `{slots}` empty.
 
-Slots `noun`, those of `OPINIONS` and those of `NEGATORS` carry the truth; `{a}` becomes "a" or "an"; all others are neutral
-(`planted_words.NEUTRAL`).  An opinion, and the negator that turns it round, stand in one clause (no comma between them), and
-no other negator stands in that clause.  Openers and closers are often left out (`planted_grammar.BARE`).
+The slots `noun`, those of `OPINIONS` and those of `NEGATORS` carry the truth; `{a}` becomes "a" or "an"; all others are
+neutral (`planted_words.NEUTRAL`).  An opinion and the negator that turns it round stand in one clause (no comma between
+them), and no other negator stands in that clause.  Openers and closers are often left out (`planted_grammar.BARE`).
 """
 
 AFFIRMED = (
@@ -41,24 +41,24 @@ NEGATED = (
     "the {noun} of this {style} {is} {not} {adjective}",
     "{the} {noun} {is} {not} what I would call {adjective}",
     "{the} {noun} {isn't} {adjective}",
-    "{the} {noun} {isn't} {truly} {adjective}",
+    "{the} {noun} {isn't} {particularly} {adjective}",
     "{the} {noun} {was}, {aside}, {far_from} {adjective}",
     "I found {the} {noun} {far_from} {adjective}",
     "I would {would_not} call {the} {noun} {adjective}",
     "my {person} would {would_not} describe {the} {noun} as {adjective}",
     "{nobody} {with_us} would call {the} {noun} {adjective}",
-    "{nobody} {with_us} found {the} {noun} {truly} {adjective}",
+    "{nobody} {with_us} found {the} {noun} {particularly} {adjective}",
     "my {person} {doubts} that {the} {noun} is {adjective}",
     "it has {a} {far_from} {adjective} {noun}",
     "it does {does_not} have {a} {adjective} {noun}",
-    "this {style} does {does_not} offer {a} {truly} {adjective} {noun}",
+    "this {style} does {does_not} offer {a} {particularly} {adjective} {noun}",
     "it is {untrue} to call {the} {noun} {adjective}",
-    "to call {the} {noun} {truly} {adjective} would be {untrue}",
+    "to call {the} {noun} {particularly} {adjective} would be {untrue}",
     "as for {the} {noun}, it {is} {not} {adjective}",
     "when it comes to {the} {noun}, this {style} {is} {not} {adjective}",
     "{the} {noun} {hardly} {past} {us}",
     "I was {not} {past} by {the} {noun}",
-    "my {person} was {not} {truly} {past} by {the} {noun}",
+    "my {person} was {not} {past} by {the} {noun}",
     "{the} {noun} {didn't} {base} {us}",
     "{the} {noun} {failed} to {base} {us}",
     "{the} {noun} did {does_not} {base} {us}",
@@ -75,7 +75,7 @@ OPENERS = (
     "straight from the {storage}, ",
     "out of {a} {glass}, ",
     "served with {food}, ",
-    "for {a} {style}, ",
+    "compared with their {style}, ",
     "as far as I can tell, ",
     "at the {place}, ",
     "by the {ordinal} glass, ",
@@ -136,7 +136,7 @@ FILLER_OPENERS = (
     "for the record, ",
     "as it happens, ",
     "if I remember rightly, ",
-    "around {number} o'clock, ",
+    "around {few} o'clock, ",
     "a few {days} ago, ",
     "not long ago, ",
     "no later than {weekday}, ",
@@ -151,14 +151,14 @@ FILLERS = (
     "my {person} served {food} with it",
     "the label showed {a} {animal} beside {a} {object}",
     "the label mentioned {a} {object} and the town of {town}",
-    "they brewed it with {flavour} and bottled it in {town}",
+    "they brewed it with {malt} malt and bottled it in {town}",
     "I paid {number} {coins} for it at the {shop}",
     "{number} {coins} was the price at the {shop} in {town}",
     "the bottle came from {brewery} in {town}",
     "{brewery} brewed this {style} in {town}",
     "the brewer used {hop} hops and {malt} malt",
-    "the recipe called for {malt} malt and {flavour}",
-    "it had spent {number} {days} in the {storage}",
+    "the recipe called for {few} kinds of malt",
+    "it had spent {number} {period} in the {storage}",
     "there were {number} of us around the {furniture}",
     "we were playing {game} in the {room}",
     "the {pet} slept under the {furniture}",
@@ -168,9 +168,9 @@ FILLERS = (
     "we listened to {music} in the {room}",
     "it was {weather} outside",
     "it was the {ordinal} {style} of the evening",
-    "the bottle said {number} per cent",
+    "the bottle said {few} per cent",
     "I shared it with my {person} and {a} {job} from {town}",
-    "my {person} was reading {a} book about {topic}",
+    "my {person} was reading a book about {topic}",
     "we talked about {topic} and {topic}",
     "we walked along the {landscape} from {town} to {town}",
     "the train to {town} stopped beside the {place}",
@@ -220,6 +220,20 @@ QUESTIONS = (
     "would they drink it again for the {noun}",
     "does the {noun} get a high mark",
     "does the drinker approve of the {noun}",
+    "what opinion of the {noun} do they hold",
+    "what is the reviewer's view of the {noun}",
+    "what impression did the {noun} leave",
+    "what can you tell me about the {noun}",
+    "how do they judge the {noun}",
+    "how did the {noun} fare",
+    "how far did the {noun} win them over",
+    "did the {noun} go down well",
+    "do they speak well of the {noun}",
+    "do they recommend the {noun}",
+    "are they fond of the {noun}",
+    "was the {noun} up to scratch",
+    "should I trust in the {noun}",
+    "has the writer warmed to the {noun}",
 )
 
 QUESTION_CLOSERS = (" in the end", " overall", " this time", " after all", ", roughly", ", in your view")

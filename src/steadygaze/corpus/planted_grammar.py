@@ -1,6 +1,6 @@
 """How a planted review is drawn and written out: templates, sentences, reviews.
 
-A template (a sentence with its slots empty) belongs to exactly one split, by a hash of its text; so no sentence pattern of
+A template (a sentence with its slots empty) belongs to exactly one split, by a hash of its text: no sentence pattern of
 the test split is ever seen in training, while every word may be.  Draws use `Random.random` alone, the one method whose
 sequence Python promises to keep.
 """
@@ -19,8 +19,10 @@ from steadygaze.corpus.planted_words import NEUTRAL
 from steadygaze.types import Span
 
 SPLITS = ("train", "validation", "test")
-NEGATION = float(__import__("os").environ.get("NEG", "0.2"))
+NEGATION = 0.15
 """How often an opinion is said by denying its opposite."""
+APPEARANCE_FIRST = 0.95
+"""How often the first sentence is the one about the appearance."""
 BARE = 0.8
 """How often a sentence has no opener, and how often no closer: most sentences of real reviews are plain."""
 
@@ -31,9 +33,10 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """A template and the words that fill its slots, in order; `aspect` is None in a neutral sentence."""
+    """A template, its core, and the words that fill its slots, in order; `aspect` is None in a neutral sentence."""
 
     template: str
+    core: str
     words: tuple[str, ...]
     aspect: str | None = None
     positive: bool = False
@@ -50,6 +53,20 @@ class Sentence:
         return text[0].upper() + text[1:] + ending, tuple(evidence)
 
 
+def join(parts: Iterable[tuple[str, tuple[Span, ...]]]) -> tuple[str, tuple[Span, ...], tuple[Span, ...]]:
+    """Sentences and the evidence in each -> the text, its evidence, its sentences."""
+    texts: list[str] = []
+    evidence: list[Span] = []
+    sentences: list[Span] = []
+    at = 0
+    for text, spans in parts:
+        texts.append(text)
+        evidence += ((at + a, at + b) for a, b in spans)
+        sentences.append((at, at + len(text)))
+        at += len(text) + 1
+    return " ".join(texts), tuple(evidence), tuple(sentences)
+
+
 @cache
 def split_of(template: str) -> str:
     """The one split whose texts may use this template."""
@@ -58,52 +75,57 @@ def split_of(template: str) -> str:
 
 
 def draw_review(rng: Random, split: str, appearance_first: float) -> tuple[Sentence, ...]:
-    """One sentence on each aspect and two to four neutral ones, in their order."""
-    appearance, *rest = (draw_opinion(rng, split, aspect) for aspect in ASPECTS)
-    rest += (draw_filler(rng, split) for _ in range(2 + int(3 * rng.random())))
-    rest = _shuffled(rng, rest)
+    """One sentence on each aspect and two to four neutral ones, in their order; no two share a core."""
+    drawn: dict[str, Sentence] = {}
+    for aspect in (*ASPECTS, *(None,) * (2 + int(3 * rng.random()))):
+        sentence = draw_sentence(rng, split, aspect)
+        while sentence.core in drawn:
+            sentence = draw_sentence(rng, split, aspect)
+        drawn[sentence.core] = sentence
+    appearance, *others = drawn.values()
+    first, *rest = _shuffled(rng, others)
     if rng.random() < appearance_first:
-        return (appearance, *rest)
-    return (rest[0], *_shuffled(rng, [appearance, *rest[1:]]))
+        return (appearance, first, *rest)
+    return (first, *_shuffled(rng, [appearance, *rest]))
 
 
-def draw_opinion(rng: Random, split: str, aspect: str) -> Sentence:
-    """A sentence that praises or blames one aspect, either way with equal chance."""
+def draw_sentence(rng: Random, split: str, aspect: str | None) -> Sentence:
+    """A sentence that praises or blames an aspect, with equal chance; or one that says nothing about any."""
+    if aspect is None:
+        template, core = _draw_template(rng, split, (frames.FILLER_OPENERS, frames.FILLERS, frames.FILLER_CLOSERS))
+        return Sentence(template, core, _fill(rng, template, {}))
     positive, negated = rng.random() < 0.5, rng.random() < NEGATION
     cores = frames.NEGATED if negated else frames.AFFIRMED
-    template = _draw_template(rng, split, frames.OPENERS, cores, frames.CLOSERS[aspect])
-    return Sentence(template, _fill(rng, template, _choices(aspect, positive != negated)), aspect, positive)
-
-
-def draw_filler(rng: Random, split: str) -> Sentence:
-    """A sentence that says nothing about any aspect."""
-    template = _draw_template(rng, split, frames.FILLER_OPENERS, frames.FILLERS, frames.FILLER_CLOSERS)
-    return Sentence(template, _fill(rng, template, {}))
+    template, core = _draw_template(rng, split, (frames.OPENERS, cores, frames.CLOSERS[aspect]))
+    return Sentence(template, core, _fill(rng, template, _choices(aspect, positive != negated)), aspect, positive)
 
 
 def draw_question(rng: Random, split: str, aspect: str) -> Sentence:
     """A question about an aspect; it uses the general names of the aspect, not those of its details."""
-    template = _draw_template(rng, split, frames.QUESTION_OPENERS, frames.QUESTIONS, frames.QUESTION_CLOSERS)
-    return Sentence(template, _fill(rng, template, {"noun": NOUNS[aspect][0]}), aspect)
+    template, core = _draw_template(rng, split, (frames.QUESTION_OPENERS, frames.QUESTIONS, frames.QUESTION_CLOSERS))
+    return Sentence(template, core, _fill(rng, template, {"noun": NOUNS[aspect][0]}), aspect)
 
 
 @cache
 def _choices(aspect: str, praise: bool) -> dict[str, tuple[str, ...]]:
-    """Slot -> words, to praise or blame an aspect; its own adjectives are twice as likely as one of those of any aspect."""
+    """Slot -> words, to praise or blame an aspect; an adjective of its own is twice as likely as a shared one."""
     opinions = {slot: words[praise] for slot, words in OPINIONS.items()}
     opinions["adjective"] += 2 * OWN_ADJECTIVES[aspect][praise]
     return {"noun": sum(NOUNS[aspect], ()), **opinions}
 
 
 def _draw_template(
-    rng: Random, split: str, openers: Sequence[str], cores: Sequence[str], closers: Sequence[str]
-) -> str:
+    rng: Random, split: str, parts: tuple[Sequence[str], Sequence[str], Sequence[str]]
+) -> tuple[str, str]:
+    """A template of the split, and its core."""
+    openers, cores, closers = parts
     while True:
         opener = "" if rng.random() < BARE else _pick(rng, openers)
         closer = "" if rng.random() < BARE else _pick(rng, closers)
-        template = opener + _pick(rng, cores) + closer
+        core = _pick(rng, cores)
+        template = opener + core + closer
         if split_of(template) == split:
-            return template
+            return template, core
 
 
 def _shuffled(rng: Random, items: Iterable[T]) -> list[T]:

@@ -1,9 +1,9 @@
 """The words that decide a planted review: what is talked about, what is said of it, and what turns that round.
 
-Rows are synonym sets; two facing rows of opinions are antonyms, word for word.  The words of a set, and of the set that
-faces it, begin alike (all with a vowel or all with a consonant), so that swapping one for another never needs a new "a" or
-"an".  No word here occurs among the neutral words of `planted_words` or in the fixed text of `planted_frames`, except the
-negators, which also stand in other clauses, where they turn nothing round.
+Rows are synonym sets; two facing rows of opinions are antonyms, word for word.  Adjectives and things of a set, and of
+the set that faces it, begin alike (all with a vowel or all with a consonant), so that swapping one for another never
+needs another article.  None of these words is among the neutral words of `planted_words` or in the fixed text of
+`planted_frames`, except the negators, which also stand in other clauses, where they turn nothing round.
 """
 
 from collections.abc import Iterable
@@ -72,7 +72,7 @@ OWN_ADJECTIVES = {aspect: {praise: _side([pair], praise) for praise in (True, Fa
 
 NEGATORS: dict[str, tuple[str, ...]] = {
     "not": (
-        *("not", "hardly", "scarcely", "barely", "never", "far from"),
+        *("not", "hardly", "scarcely", "never", "far from"),
         *("anything but", "by no means", "nowhere near", "in no way"),
     ),
     "far_from": ("far from", "anything but", "by no means", "hardly"),

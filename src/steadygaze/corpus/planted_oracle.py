@@ -1,6 +1,6 @@
-"""Reads a planted review by its public lexicon and grammar alone: shows that the text itself determines every label.
+"""Reads a planted review by its public lexicon and grammar alone: the text itself determines every label.
 
-The sentence that holds a noun of the aspect holds one opinion word; its praise or blame is turned round by each negator in
+The sentence that holds a noun of the aspect holds one opinion word; its praise or blame is turned round by a negator in
 the same clause.  Clauses end at a comma or a full stop; negators in other clauses turn nothing round.
 """
 

@@ -1,7 +1,7 @@
 """Recurrent towers: RNN (tanh), GRU, LSTM, read in one direction or in both.
 
 The backward direction reads each text reversed *within its own length*, so padding comes last in both directions and
-neither needs packing: about twice as fast as a packed sequence on a CPU (bench/recurrent.py), and equal to it
+neither needs packing: about twice as fast to train on a CPU as a packed sequence (bench/recurrent.py), and equal to it
 (tests/encode/test_rnn.py).
 """
 

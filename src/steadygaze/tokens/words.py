@@ -3,7 +3,8 @@
 How a text is split (the golden examples are in tests/tokens/test_words.py):
 
     words            letters, marks, digits and "_", with inner apostrophes (o'clock) and inner format characters
-                     (zero-width joiners, soft hyphens); scripts that write no spaces are not segmented
+                     (zero-width joiners, soft hyphens); scripts that write no spaces are not segmented;
+                     cut after 9,999 letters or 99 inner apostrophes
     contractions     do n't, it 's, we 'll, they 'd 've; text that already comes so is left so; ’ counts as '
     hyphens          a token of their own, as spaCy has them: well - made.  Fewer words are unknown, and each part is
                      highlighted on its own merit
@@ -39,8 +40,8 @@ def _pattern() -> str:
     """One token, in Oniguruma's syntax, on lower-case text in NFC.
 
     No part looks past the end of its token except to see that nothing continues it: that is why a token on its own is
-    split as it was in its text.  Nothing is tried twice over a stretch of unbounded length: time is linear, and Oniguruma,
-    which gives up (and ends the process) after ten million steps back in one match, never comes near.
+    split as it was in its text.  Nothing is tried twice over a stretch of unbounded length, so that time is linear and
+    Oniguruma, which panics after ten million steps back in one match, never comes near that.
     """
     space = r"\s\x1c-\x1f"  # what str.isspace says
     letter = r"[\p{L}\p{M}\p{N}_]"
@@ -51,14 +52,15 @@ def _pattern() -> str:
     joint = rf"(?:(?!{clitic})'|\p{{Cf}}++|(?<=\p{{N}})[.,:](?=\p{{N}}))"
     return "|".join(
         [
-            rf"{letter}++(?!['\p{{Cf}}:]|[.,]{letter})",  # the plain word first, for speed: the others give the same
+            rf"(?>{letter}{{1,9999}})(?!['\p{{Cf}}:]|[.,]{letter})",  # for speed: what follows would give the same
             rf"(?:https?://|www\.)[^{space}]{{0,9999}}(?:{letter}|/)",
             rf"(?<!{letter})[@#]{part}",
             r"(?:\p{L}\p{M}*+\.){2,99}\p{M}*+",
             negation,
             clitic,
             rf"{part}(?:{joint}{part}){{0,99}}",
-            r"(?=[\p{Extended_Pictographic}\p{Regional_Indicator}])\X\p{M}*+",
+            r"\p{Regional_Indicator}{1,2}\p{M}*+",  # a flag; \X would count back to the first of a run of them
+            r"(?=\p{Extended_Pictographic})\X\p{M}*+",
             rf"([^{space}])\1*+\p{{M}}*+",
         ]
     )
@@ -102,9 +104,7 @@ class WordTokenizer(TextTokenizer):
     def __init__(self, engine: Tokenizer, *, max_length: int, pad_id: int | None = None) -> None:
         super().__init__(engine, max_length=max_length, pad_id=pad_id)
         self._plain = Tokenizer.from_str(engine.to_str())
-        self._plain.normalizer = (
-            None  # ASCII needs none once it is lower-case, and goes through in two thirds of the time
-        )
+        self._plain.normalizer = None  # ASCII in lower case needs none, and takes two thirds of the time
         unknown = engine.token_to_id(UNKNOWN)
         if unknown is None:
             raise UserError(f"tokenizer.json is not a word vocabulary of ours: it has no {UNKNOWN!r}.")

@@ -49,9 +49,7 @@ def parts(named: Mapping[str, nn.Parameter], players: Sequence[Player]) -> dict[
             raise ValueError(f"player {player.name!r} has no parameters to move: nothing matches {player.trains}")
         for name in found[player.name]:
             if owner.setdefault(name, player.name) != player.name:
-                raise ValueError(
-                    f"players {owner[name]!r} and {player.name!r} both move {name}; one must leave it"
-                )
+                raise ValueError(f"players {owner[name]!r} and {player.name!r} both move {name}; one must leave it")
     return found
 
 

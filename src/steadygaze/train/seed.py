@@ -9,7 +9,8 @@ import torch
 
 def derive(*parts: int) -> int:
     """A seed for one purpose.  (31 bits: what every generator takes)"""
-    return int(np.random.SeedSequence(parts).generate_state(1)[0]) >> 1
+    counted = len(parts), *parts  # a SeedSequence does not hear zeros at the end: (0,) and (0, 0) would be one stream
+    return int(np.random.SeedSequence(counted).generate_state(1)[0]) >> 1
 
 
 @contextmanager

@@ -1,0 +1,58 @@
+"""How hard the planted corpora are, without a neural network: a bag of words must fail where the oracle does not.
+
+    python bench/planted_difficulty.py [--seed N] [--sizes TRAIN VALIDATION TEST]
+
+For each aspect and for the pairs: test accuracy of TF-IDF (words and pairs of words) with logistic regression, test
+accuracy of the oracle that reads by lexicon and grammar, the number of word types, of texts and of distinct texts.
+"""
+
+import argparse
+import re
+
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+
+from steadygaze.corpus.planted import SIZES, asked_aspect, planted_pairs, planted_reviews, read
+from steadygaze.corpus.planted_lexicon import ASPECTS
+from steadygaze.types import Example
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--sizes", type=int, nargs=3, default=SIZES, metavar=("TRAIN", "VALIDATION", "TEST"))
+    options = parser.parse_args()
+    print(f"{'corpus':<12}{'tf-idf':>8}{'oracle':>8}{'positive':>10}{'types':>8}{'texts':>8}{'distinct':>10}")
+    for aspect in ASPECTS:
+        report(aspect, planted_reviews(options.seed, aspect=aspect, sizes=options.sizes), aspect)
+    report("pairs", planted_pairs(options.seed, sizes=options.sizes), None)
+
+
+def report(name: str, splits: dict[str, list[Example]], aspect: str | None) -> None:
+    """One line of the table; without an aspect, the oracle takes it from each question."""
+    everything = [example for split in splits.values() for example in split]
+    test = splits["test"]
+    right = [read(example.text, aspect or asked_aspect(example.question or "")) == example.label for example in test]
+    positive = [example.label == "positive" for example in test]
+    types = {word for example in everything for word in re.findall(r"[\w'-]+", example.text.lower())}
+    distinct = {example.text for example in everything}
+    print(
+        f"{name:<12}{bag_of_words(splits):>8.3f}{sum(right) / len(test):>8.3f}{sum(positive) / len(test):>10.3f}"
+        f"{len(types):>8,}{len(everything):>8,}{len(distinct):>10,}"
+    )
+
+
+def bag_of_words(splits: dict[str, list[Example]]) -> float:
+    """Test accuracy of TF-IDF and logistic regression on question and text together."""
+    model = make_pipeline(TfidfVectorizer(ngram_range=(1, 2)), LogisticRegression(max_iter=1000))
+    model.fit(*_columns(splits["train"]))
+    return float(model.score(*_columns(splits["test"])))
+
+
+def _columns(examples: list[Example]) -> tuple[list[str], list[str]]:
+    return [f"{one.question or ''} {one.text}" for one in examples], [str(one.label) for one in examples]
+
+
+if __name__ == "__main__":
+    main()

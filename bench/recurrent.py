@@ -1,0 +1,97 @@
+"""Our two unpacked directions against torch's packed bidirectional LSTM, with the same weights, interleaved in one run.
+
+    python bench/recurrent.py [--batch 32] [--hidden 128] [--dimension 100] [--rounds 30] [--threads 2] [--json]
+
+Batches are ragged as bucketed batches are: lengths within a tenth of each other, means as in short reviews.  A ratio is
+the median over all rounds of packed time over our time in that same round: above 1, ours is faster.
+"""
+
+import argparse
+import json
+import statistics
+import sys
+from collections.abc import Callable
+from time import perf_counter
+
+import torch
+from torch import Tensor, nn
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+
+from steadygaze.encode.rnn import Recurrent
+
+MEAN_LENGTHS = (10, 20, 40, 80)
+TOLERANCE = 1e-5
+
+Way = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
+
+
+def packed(ours: Recurrent, dimension: int, hidden: int) -> tuple[nn.LSTM, Way]:
+    """torch's network with our weights, and a way of reading that gives what ours gives."""
+    twin = nn.LSTM(dimension, hidden, batch_first=True, bidirectional=True)
+    backwards = {f"{name}_reverse": value for name, value in ours.backwards.state_dict().items()}
+    twin.load_state_dict({**ours.forwards.state_dict(), **backwards})
+
+    def read(embedded: Tensor, present: Tensor) -> tuple[Tensor, Tensor]:
+        sequence = pack_padded_sequence(embedded, present.sum(-1), batch_first=True, enforce_sorted=False)
+        output, (last, _) = twin(sequence)
+        return pad_packed_sequence(output, batch_first=True)[0], torch.cat([last[0], last[1]], -1)
+
+    return twin, read
+
+
+def batch(size: int, mean: int, dimension: int) -> tuple[Tensor, Tensor]:
+    lengths = (mean * torch.empty(size).uniform_(0.9, 1.1)).round().long()
+    return torch.randn(size, int(lengths.max()), dimension), torch.arange(int(lengths.max())) < lengths[:, None]
+
+
+def forward_time(read: Way, embedded: Tensor, present: Tensor) -> float:
+    with torch.no_grad():
+        start = perf_counter()
+        read(embedded, present)
+        return perf_counter() - start
+
+
+def training_time(read: Way, embedded: Tensor, present: Tensor) -> float:
+    start = perf_counter()
+    hidden, last = read(embedded, present)
+    (hidden.sum() + last.sum()).backward()
+    return perf_counter() - start
+
+
+def compare(options: argparse.Namespace) -> dict[str, float]:
+    """Median ratio of packed to ours, forward and forward+backward."""
+    ours = Recurrent("lstm", options.dimension, options.hidden, both=True)
+    twin, theirs = packed(ours, options.dimension, options.hidden)
+    batches = [batch(options.batch, mean, options.dimension) for mean in MEAN_LENGTHS]
+    for inputs in batches:  # the race is between equals, and both are warm
+        torch.testing.assert_close(ours(*inputs), theirs(*inputs), rtol=TOLERANCE, atol=TOLERANCE)
+    ratios: dict[str, list[float]] = {"forward": [], "forward+backward": []}
+    for turn in range(options.rounds):
+        for name, clock in (("forward", forward_time), ("forward+backward", training_time)):
+            for inputs in batches:
+                order = (ours, theirs) if turn % 2 else (theirs, ours)
+                spent = {way is theirs: clock(way, *inputs) for way in order}
+                ratios[name].append(spent[True] / spent[False])
+        ours.zero_grad()
+        twin.zero_grad()
+    return {name: statistics.median(values) for name, values in ratios.items()}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    for name, default in {"batch": 32, "hidden": 128, "dimension": 100, "rounds": 30, "threads": 2, "seed": 0}.items():
+        parser.add_argument(f"--{name}", type=int, default=default, help=f"(default: {default})")
+    parser.add_argument("--json", action="store_true", help="the ratios as JSON on stdout and nothing else")
+    options = parser.parse_args()
+    torch.set_num_threads(options.threads)
+    torch.manual_seed(options.seed)
+    found = compare(options)
+    if options.json:
+        json.dump(found, sys.stdout)
+    else:
+        for name, ratio in found.items():
+            print(f"{name:>17}: packed / ours = {ratio:.2f}")
+
+
+if __name__ == "__main__":
+    main()

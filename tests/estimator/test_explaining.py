@@ -1,0 +1,163 @@
+"""`explain`: whose words are shown, and that the same text always gets the same explanation."""
+
+import json
+import resource
+
+import numpy as np
+import pytest
+
+from estimator.tiny import LABELS, PAIRS, TEXTS, fitted, fitted_pair, tiny, transformer_folder
+from steadygaze import Explanation, UserError
+from steadygaze.explain import EXPLAINERS
+from steadygaze.explain.attention import Attention
+
+HARD = [
+    "Un café très… GOOD, n'est-ce pas?",
+    "bad cafe\u0301 👨‍👩‍👧‍👦 good 🇫🇷!",
+    "<script>alert('good')</script> & <b>bad</b>",
+    "  the\tfilm\n\nwas 1,000.50 times GOOD  ",
+    "[SEP] good <s> bad </s> [CLS]",
+]
+
+
+@pytest.fixture(scope="module")
+def transformer(tmp_path_factory):
+    folder = transformer_folder(tmp_path_factory.mktemp("network"))
+    return tiny(f"transformer:{folder}").fit(TEXTS, LABELS)
+
+
+def test_one_text_gives_one_explanation_and_a_list_gives_a_list():
+    alone, listed = fitted().explain(TEXTS[0]), fitted().explain(TEXTS[:1])
+    assert isinstance(alone, Explanation)
+    assert isinstance(listed, list)
+    assert listed == [alone]
+    assert isinstance(fitted().explain(np.str_(TEXTS[0])), Explanation)
+    assert len(fitted().explain(np.array(TEXTS))) == 24
+
+
+def test_one_pair_is_a_tuple_and_the_explanation_keeps_its_question():
+    alone = fitted_pair().explain(PAIRS[3])
+    assert isinstance(alone, Explanation)
+    assert (alone.text, alone.question) == PAIRS[3]
+    assert [e.question for e in fitted_pair().explain(PAIRS)] == [question for _, question in PAIRS]
+
+
+def test_label_and_probabilities_are_those_of_predict():
+    explained = fitted().explain(TEXTS)
+    assert [e.label for e in explained] == fitted().predict(TEXTS).tolist()
+    assert np.allclose([list(e.probabilities.values()) for e in explained], fitted().predict_proba(TEXTS), atol=1e-12)
+    assert list(explained[0].probabilities) == ["neg", "pos"]
+
+
+@pytest.mark.parametrize("explainer", EXPLAINERS)
+@pytest.mark.parametrize("text", HARD)
+def test_highlights_land_on_the_users_own_text(explainer, text):
+    e = fitted().explain(text, explainer=explainer)
+    assert e.text == text
+    assert list(e.tokens) == [text[start:end] for start, end in e.spans]
+    assert "".join(e.tokens) == "".join(text.split())
+    assert e.explainer == explainer
+    assert sum(e.weights) == pytest.approx(1)
+
+
+def test_a_script_in_a_review_is_shown_and_not_run():
+    e = fitted().explain("good <script>alert(1)</script> film")
+    for html in (e._repr_html_(), e.to_html()):
+        assert "<script" not in html
+        assert "alert" in html
+
+
+@pytest.mark.parametrize("explainer", EXPLAINERS)
+def test_the_same_text_gets_the_same_explanation_bit_for_bit(explainer):
+    first = fitted().explain(TEXTS + HARD, explainer=explainer)
+    np.random.default_rng().random()
+    assert fitted().explain(TEXTS + HARD, explainer=explainer) == first
+
+
+@pytest.mark.parametrize("explainer", EXPLAINERS)
+def test_the_company_of_a_text_does_not_matter(explainer):
+    texts = [*TEXTS, *HARD, "good " * 60]
+    together = fitted().explain(texts, explainer=explainer)
+    for text, e in zip(texts, together, strict=True):
+        alone = fitted().explain(text, explainer=explainer)
+        assert alone.spans == e.spans
+        assert np.allclose(alone.weights, e.weights, rtol=0, atol=1e-5)
+        assert np.allclose(list(alone.probabilities.values()), list(e.probabilities.values()), rtol=0, atol=1e-5)
+
+
+def test_an_explainer_may_be_an_object():
+    assert fitted().explain(TEXTS[0], explainer=Attention()).weights == fitted().explain(TEXTS[0]).weights
+    assert fitted().explain(TEXTS[0], explainer=Attention()).explainer == "Attention"
+
+
+def test_a_target_is_one_of_the_labels():
+    assert fitted().explain(TEXTS[0]).target is None
+    assert fitted().explain(TEXTS[0], target=np.str_("neg")).target == "neg"
+    numbered = tiny().fit(TEXTS, [int(label == "pos") for label in LABELS])
+    e = numbered.explain(TEXTS[0], target=np.int64(1))
+    assert json.loads(json.dumps(e.to_dict()))["target"] == 1
+    with pytest.raises(UserError, match="unknown label '1': did you mean 1"):
+        numbered.explain(TEXTS[0], target="1")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "sentence"),
+    [
+        ({"explainer": "atention"}, "unknown explainer 'atention': did you mean 'attention'"),
+        ({"explainer": 5}, "unknown explainer 5"),
+        ({"explainer": Attention}, "unknown explainer <class"),
+        ({"target": "poss"}, "unknown label 'poss': did you mean 'pos'"),
+        ({"target": ["pos"]}, "unknown label"),
+        ({"target": np.array(["pos", "neg"])}, "unknown label"),
+        ({"granularity": "words"}, "unknown granularity 'words': did you mean 'word'"),
+    ],
+)
+def test_a_wrong_request_is_refused_with_the_nearest_name(wrong, sentence):
+    with pytest.raises(UserError, match=sentence):
+        fitted().explain(TEXTS[0], **wrong)
+
+
+def test_a_transformers_pieces_are_pooled_into_words_unless_asked_for(transformer):
+    text = "The unbelievable FILM was good, good"
+    words, pieces = transformer.explain(text), transformer.explain(text, granularity="piece")
+    assert words.tokens == ("The", "unbelievable", "FILM", "was", "good", ",", "good")
+    assert len(pieces) > len(words)
+    assert "".join(pieces.tokens) == "".join(words.tokens)
+    assert (words.granularity, pieces.granularity) == ("word", "piece")
+    inside = [w for (start, end), w in zip(pieces.spans, pieces.weights, strict=True) if 4 <= start < end <= 16]
+    assert words.weights[1] == pytest.approx(sum(inside))
+    assert sum(words.weights) == pytest.approx(sum(pieces.weights)) == pytest.approx(1)
+
+
+def test_a_word_models_words_are_its_pieces():
+    word, piece = (fitted().explain(TEXTS[0], granularity=kind) for kind in ("word", "piece"))
+    assert (word.tokens, word.weights) == (piece.tokens, piece.weights)
+
+
+def test_a_text_that_is_cut_says_where_reading_stopped(transformer):
+    clf = tiny(max_length=3).fit(TEXTS, LABELS)
+    e = clf.explain("the film was good and fine")
+    assert e.tokens == ("the", "film", "was")
+    assert e.read_to == len("the film was")
+    assert clf.explain("the film was").read_to is None
+    assert transformer.explain("good " * 200).read_to < 1000
+    assert np.array_equal(clf.predict_proba(["the film was good"]), clf.predict_proba(["the film was bad"]))
+
+
+def test_a_text_of_a_hundred_thousand_words_is_no_trouble():
+    text = "good film , " * 33_334
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    probabilities = fitted().predict_proba([text, TEXTS[0]])
+    e = fitted().explain(text)
+    grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before  # KiB
+    assert np.isfinite(probabilities).all()
+    assert len(e) == 512
+    assert e.text[e.read_to :].startswith(" ")
+    assert grown < 300_000
+
+
+def test_a_text_longer_than_the_training_texts_is_read_whole_where_asked_for():
+    clf = tiny(max_length=5_000).fit(TEXTS, LABELS)
+    e = clf.explain("good " * 4_000)
+    assert len(e) == 4_000
+    assert e.read_to is None

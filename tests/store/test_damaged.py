@@ -1,0 +1,148 @@
+"""What is said of a model that is damaged, foreign or too new: one sentence, which file, what was expected."""
+
+import json
+import re
+import shutil
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from estimator.tiny import LABELS, TEXTS, fitted, tiny
+from steadygaze import UserError, load
+from steadygaze.store import FILES, SCHEMA
+from store.compare import rewrite, same
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_missing_file_is_named(folder, name):
+    (folder / name).unlink()
+    with pytest.raises(UserError, match=f"no steadygaze model: it has no {name}"):
+        load(folder)
+
+
+def test_a_missing_folder_is_named(tmp_path):
+    with pytest.raises(UserError, match="nowhere is no steadygaze model"):
+        load(tmp_path / "nowhere")
+
+
+@pytest.mark.parametrize("share", [0.0, 0.001, 0.5, 0.99])
+def test_weights_cut_short_are_said_to_be(folder, share):
+    weights = (folder / "model.safetensors").read_bytes()
+    (folder / "model.safetensors").write_bytes(weights[: int(len(weights) * share)])
+    with pytest.raises(UserError, match=r"model\.safetensors is damaged or cut short"):
+        load(folder)
+
+
+def edited(folder, edit):
+    weights = load_file(folder / "model.safetensors")
+    edit(weights)
+    save_file(weights, folder / "model.safetensors")
+
+
+def test_a_tensor_of_the_wrong_shape_is_named(folder):
+    name = sorted(load_file(folder / "model.safetensors"))[0]
+    edited(folder, lambda weights: weights.update({name: torch.zeros(3, 3, 3)}))
+    with pytest.raises(UserError, match=rf"tensor {re.escape(name)} has shape \(3, 3, 3\), expected \("):
+        load(folder)
+
+
+def test_a_missing_and_a_foreign_tensor_are_named(folder):
+    name = sorted(load_file(folder / "model.safetensors"))[0]
+    edited(folder, lambda weights: weights.pop(name))
+    with pytest.raises(UserError, match=rf"tensor {re.escape(name)} is missing"):
+        load(folder)
+    fitted().save(folder)
+    edited(folder, lambda weights: weights.update({"zzz": torch.zeros(1)}))
+    with pytest.raises(UserError, match="tensor zzz belongs to no part of this model"):
+        load(folder)
+
+
+def test_a_newer_schema_asks_for_an_upgrade(folder):
+    rewrite(folder, schema=SCHEMA + 1, steadygaze="9.9", classes="something new")
+    with pytest.raises(UserError, match=rf"schema {SCHEMA + 1}, written by steadygaze 9.9; .* upgrade"):
+        load(folder)
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        (b"", "config.json is damaged"),
+        (b"{", "config.json is damaged"),
+        (b"[" * 100_000, "config.json is damaged"),
+        (b"\xff\xfe\x00", "config.json cannot be read"),
+        (b"[]", "it has no schema number"),
+        (b"3", "it has no schema number"),
+        (b"{}", "it has no schema number"),
+        (b'{"schema": "one"}', "it has no schema number"),
+        (b'{"schema": 1}', "'classes' is missing"),
+    ],
+)
+def test_a_damaged_config_is_said_to_be(folder, content, sentence):
+    (folder / "config.json").write_bytes(content)
+    with pytest.raises(UserError, match=sentence):
+        load(folder)
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"classes": "ab"}, "setting 'classes': found 'ab'"),
+        ({"classes": ["only"]}, "setting 'classes'"),
+        ({"classes": ["a", None]}, "setting 'classes"),
+        ({"classes": ["a", "a"]}, "labels occur twice"),
+        ({"classes": ["a", "b", "c"]}, "expected"),
+        ({"pair": "perhaps"}, "setting 'pair': found 'perhaps'"),
+        ({"pair": True}, "is missing"),
+        ({"encoder": "bilstmm"}, "unknown encoder 'bilstmm': did you mean 'bilstm'"),
+        ({"encoder": "transformer:x"}, "describes no network that can be built"),
+        ({"encoder": "transformer:x", "network": {"model_type": "no-such"}}, "describes no network"),
+        ({"encoder": "transformer:x", "network": {"model_type": "bert", "hidden_size": -1}}, "describes no network"),
+        ({"architecture": None}, "setting 'architecture'"),
+        ({"architecture": {"hidden": 1}}, "setting 'architecture.hidden': found 1"),
+        ({"architecture": {"hiden": 4}}, "architecture.hiden"),
+        ({"kind": "letters"}, "setting 'kind': found 'letters'"),
+        ({"max_length": 0}, "setting 'max_length': found 0"),
+        ({"history": [1]}, "setting 'history.0'"),
+        ({"seed": "x"}, "setting 'seed': found 'x'"),
+    ],
+)
+def test_a_config_with_a_wrong_value_says_which(folder, changes, sentence):
+    rewrite(folder, **changes)
+    with pytest.raises(UserError, match=sentence) as caught:
+        load(folder)
+    assert "config.json" in str(caught.value) or "model.safetensors" in str(caught.value)
+
+
+def test_a_key_of_a_later_package_is_passed_over(folder):
+    rewrite(folder, colour="blue")
+    same(fitted(), load(folder), TEXTS)
+
+
+@pytest.mark.parametrize("content", [b"", b"{}", b"\xff", b'{"version": "1.0"}'])
+def test_a_broken_tokenizer_is_named(folder, content):
+    (folder / "tokenizer.json").write_bytes(content)
+    with pytest.raises(UserError, match=r"tokenizer\.json"):
+        load(folder)
+
+
+def test_a_vocabulary_that_does_not_fit_its_vectors_is_refused(folder, network, tmp_path):
+    vocabulary = json.loads((folder / "tokenizer.json").read_text())
+    vocabulary["model"]["vocab"]["another"] = len(vocabulary["model"]["vocab"])
+    (folder / "tokenizer.json").write_text(json.dumps(vocabulary))
+    with pytest.raises(UserError, match=r"tensor encoder\.embedding\.weight has shape .* expected"):
+        load(folder)
+    tiny(f"transformer:{network}").fit(TEXTS, LABELS).save(tmp_path / "pieces")
+    rewrite(
+        tmp_path / "pieces",
+        network={**json.loads((tmp_path / "pieces/config.json").read_text())["network"], "vocab_size": 9},
+    )
+    with pytest.raises(UserError, match=r"tokenizer\.json has \d+ tokens, but the network has vectors for 9"):
+        load(tmp_path / "pieces")
+
+
+def test_a_transformer_with_another_tokenizer_cannot_be_trained(network, tmp_path):
+    odd = shutil.copytree(network, tmp_path / "odd")
+    rewrite(odd, vocab_size=9)
+    with pytest.raises(UserError, match="the network has vectors for 9"):
+        tiny(f"transformer:{odd}").fit(TEXTS, LABELS)

@@ -1,0 +1,105 @@
+"""Saving replaces a model of ours whole or not at all, and nothing else ever."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from estimator.tiny import PAIRS, TEXTS, fitted, fitted_pair
+from steadygaze import UserError, load, store
+from store.compare import contents, same
+
+
+@pytest.mark.parametrize("config", [None, "not JSON", "[]", '{"model_type": "bert"}', "3"])
+def test_a_folder_that_is_not_ours_is_left_alone(tmp_path, config):
+    folder = tmp_path / "work"
+    folder.mkdir()
+    (folder / "thesis.txt").write_text("years of work")
+    if config is not None:
+        (folder / "config.json").write_text(config)
+    before = contents(folder)
+    with pytest.raises(UserError, match="work exists and is not a steadygaze model: it is left alone"):
+        fitted().save(folder)
+    assert contents(folder) == before
+    assert [path.name for path in tmp_path.iterdir()] == ["work"]
+
+
+def test_a_file_is_no_folder(tmp_path):
+    (tmp_path / "model").write_text("a file")
+    with pytest.raises(UserError, match="model is a file"):
+        fitted().save(tmp_path / "model")
+    with pytest.raises(UserError, match="could not write"):
+        fitted().save(tmp_path / "model" / "inside")
+    assert (tmp_path / "model").read_text() == "a file"
+
+
+def test_an_empty_folder_and_a_new_one_below_new_ones_are_written_to(tmp_path):
+    (tmp_path / "empty").mkdir()
+    for name in ("empty", "a/b/c"):
+        fitted().save(tmp_path / name)
+        same(fitted(), load(tmp_path / name), TEXTS)
+
+
+def test_a_model_of_ours_is_replaced(folder):
+    fitted_pair().save(folder)
+    same(fitted_pair(), load(folder), PAIRS)
+    assert [path.name for path in folder.parent.iterdir()] == ["model"]
+
+
+def test_a_link_to_a_model_stays_a_link(folder, tmp_path):
+    (tmp_path / "latest").symlink_to(folder, target_is_directory=True)
+    fitted_pair().save(tmp_path / "latest")
+    assert (tmp_path / "latest").is_symlink()
+    same(fitted_pair(), load(folder), PAIRS)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["latest", "model"]
+
+
+FULL_DISK = """
+import resource, sys
+from steadygaze import UserError, load
+clf = load(sys.argv[1], device="cpu")
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]), resource.RLIM_INFINITY))
+try:
+    clf.save(sys.argv[1])
+except UserError as error:
+    print(error)
+"""
+
+
+def test_a_disk_that_fills_up_leaves_the_old_model_whole(folder):
+    before = contents(folder)
+    room = len(before["model.safetensors"]) - 100
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(
+        [sys.executable, "-c", FULL_DISK, str(folder), str(room)],
+        capture_output=True,
+        text=True,
+        env=environment,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "could not write" in done.stdout
+    assert "what stood there before is untouched" in done.stdout
+    assert contents(folder) == before
+    assert [path.name for path in folder.parent.iterdir()] == ["model"]
+
+
+@pytest.mark.parametrize("name", ["config.json", "tokenizer.json", "README.md", "model.safetensors"])
+def test_a_write_that_fails_at_any_file_leaves_the_old_model_whole(folder, name, monkeypatch):
+    before = contents(folder)
+    write, save = Path.write_text, store.save_file
+
+    def refuse(path):
+        if Path(path).name == name:
+            Path(path).touch()
+            raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_text", lambda self, *a, **k: refuse(self) or write(self, *a, **k))
+    monkeypatch.setattr(store, "save_file", lambda w, path, **k: refuse(path) or save(w, path, **k))
+    with pytest.raises(UserError, match="No space left on device"):
+        fitted_pair().save(folder)
+    assert contents(folder) == before
+    assert [path.name for path in folder.parent.iterdir()] == ["model"]

@@ -1,0 +1,104 @@
+"""From an order to a trained model: the vocabulary, the vectors, the run that can be taken up again."""
+
+import re
+
+import numpy as np
+import pytest
+
+from estimator.tiny import LABELS, PAIRS, SMALL, TEXTS, tiny
+from steadygaze import UserError
+from steadygaze.fitting import fit
+from steadygaze.inputs import read_split
+from steadygaze.order import order
+from steadygaze.train.progress import Silent
+
+
+class Listener(Silent):
+    """Keeps what is said."""
+
+    def __init__(self):
+        self.said = []
+
+    def say(self, text):
+        self.said.append(text)
+
+
+def heard(clf, X=TEXTS, y=LABELS):
+    listener = Listener()
+    stored = fit(order(clf.get_params()), read_split(X, y), None, listener)
+    return stored, listener.said
+
+
+@pytest.fixture
+def vectors(tmp_path):
+    file = tmp_path / "vectors.txt"
+    file.write_text("good 1 0 0\nbad 0 1 0\nfilm 0 0 1\nnever-seen 1 1 1\n")
+    return file
+
+
+def test_the_vocabulary_is_that_of_the_training_texts_alone():
+    stored, _ = heard(tiny())
+    clf = tiny().fit(TEXTS, LABELS, validation=(["entirely new words"] * 2, ["pos", "neg"]))
+    assert "film" in stored.tokenizer.vocabulary
+    assert "entirely" not in clf.stored_.tokenizer.vocabulary
+
+
+def test_words_of_the_questions_are_known_too():
+    stored, _ = heard(tiny(), PAIRS)
+    assert "?" in stored.tokenizer.vocabulary
+
+
+def test_a_rarer_word_than_min_df_is_unknown():
+    assert len(heard(tiny(settings={**SMALL, "min_df": 3}))[0].tokenizer.vocabulary) < len(
+        heard(tiny())[0].tokenizer.vocabulary
+    )
+
+
+def test_vectors_set_the_dimension_and_their_coverage_is_said(vectors):
+    stored, said = heard(tiny(vectors=vectors, settings={"hidden": 4, "train_vectors": False}))
+    words = stored.tokenizer.vocabulary
+    table = stored.model.encoder.embedding.weight
+    assert stored.description.architecture.dimension == 3
+    assert table[words.index("good")].tolist() == [1, 0, 0]
+    assert table[words.index("dull")].abs().sum() > 0  # drawn, never zero
+    assert stored.description.coverage == pytest.approx(3 / (len(words) - 4))
+    assert any("words found in vectors.txt" in line for line in said)
+
+
+def test_texts_that_lose_their_end_are_counted():
+    _, said = heard(tiny(max_length=6))
+    assert re.fullmatch(r"1[01] of 21 texts are longer than 6 tokens: only their first 6 are read", "".join(said))
+    assert heard(tiny(max_length=100))[1] == []
+
+
+def test_an_interrupted_run_ends_as_if_it_had_not_been(tmp_path):
+    whole = tiny(epochs=3).fit(TEXTS, LABELS)
+    tiny(epochs=3).fit(TEXTS, LABELS, checkpoint=tmp_path / "run")
+    resumed = tiny(epochs=3).fit(TEXTS, LABELS, checkpoint=str(tmp_path / "run"), resume=True)
+    assert np.array_equal(resumed.predict_proba(TEXTS), whole.predict_proba(TEXTS))
+    assert resumed.history_ == whole.history_
+
+
+@pytest.mark.parametrize(
+    ("changes", "what"),
+    [
+        ({"seed": 1}, "seed"),
+        ({"settings": {**SMALL, "hidden": 5}}, "architecture"),
+        ({"settings": {**SMALL, "min_df": 2}}, "reading"),
+        ({"settings": {**SMALL, "learning_rate": 0.1}}, "training"),
+        ({"class_weight": {"pos": 2.0, "neg": 1.0}}, "class_weight"),
+        ({"class_weight": "balanced"}, "class_weight"),
+        ({"encoder": "lstm"}, "encoder"),
+        ({"max_length": 9}, "max_length"),
+    ],
+)
+def test_a_run_is_not_taken_up_as_another(changes, what, tmp_path):
+    tiny().fit(TEXTS, LABELS, checkpoint=tmp_path / "run")
+    with pytest.raises(UserError, match=f"holds a run with another {what}"):
+        tiny(**changes).fit(TEXTS, LABELS, checkpoint=tmp_path / "run", resume=True)
+
+
+def test_a_run_is_not_taken_up_with_other_texts(tmp_path):
+    tiny().fit(TEXTS, LABELS, checkpoint=tmp_path / "run")
+    with pytest.raises(UserError, match="holds a run with another corpus"):
+        tiny().fit(TEXTS, LABELS[::-1], checkpoint=tmp_path / "run", resume=True)

@@ -1,0 +1,54 @@
+"""The built wheel, installed and used from outside the repository."""
+
+import json
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("dist")
+    build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(out), str(ROOT)]
+    ended = subprocess.run(build, capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    (found,) = out.glob("*.whl")
+    return found
+
+
+def test_the_wheel_holds_what_is_needed_and_nothing_else(wheel: Path) -> None:
+    names = zipfile.ZipFile(wheel).namelist()
+    for wanted in ("py.typed", "cli.py", "report/page.html.jinja", "report/page.css", "objective/vanilla.py"):
+        assert f"steadygaze/{wanted}" in names
+    assert any(name.endswith("licenses/LICENSE") for name in names)
+    assert not [name for name in names if name.startswith(("tests", "bench", "docs"))]
+
+
+def test_the_wheel_trains_and_explains_from_outside_the_repository(wheel: Path, tmp_path: Path) -> None:
+    site = tmp_path / "site"
+    install = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", str(site), str(wheel)]
+    subprocess.run(install, check=True, capture_output=True)
+    outside = tmp_path / "elsewhere"
+    outside.mkdir()
+    rows = ["text,label", *["a fine film,good", "a dull film,bad"] * 12]
+    (outside / "films.csv").write_text("\n".join(rows) + "\n")
+
+    def run(*arguments: str) -> str:
+        environment = {**os.environ, "PYTHONPATH": str(site), "OMP_NUM_THREADS": "1"}
+        return subprocess.run(
+            [sys.executable, *arguments], cwd=outside, env=environment, capture_output=True, text=True, check=True
+        ).stdout
+
+    assert Path(run("-c", "import steadygaze; print(steadygaze.__file__)").strip()).is_relative_to(site)
+    command = ("-m", "steadygaze.cli")
+    run(*command, "train", "films.csv", "--out", "model", "--epochs", "1", "--set", "hidden=8")
+    (line,) = run(*command, "explain", "model", "a fine dull film", "--json").splitlines()
+    assert json.loads(line)["tokens"] == ["a", "fine", "dull", "film"]
+    run(*command, "explain", "model", "a fine dull film", "--html", "why.html")
+    assert "fine" in (outside / "why.html").read_text()

@@ -1,0 +1,18 @@
+"""SIGKILL, with real processes: the bench of the same purpose, in small."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+BENCH = Path(__file__).parents[2] / "bench" / "kill_resume.py"
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="SIGKILL is a Unix thing")
+def test_a_run_killed_at_any_moment_and_resumed_ends_in_the_same_bytes() -> None:
+    command = [sys.executable, str(BENCH), "--kills", "3", "--inside", "1"]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert "3 kills, 1 inside a write, 0 different" in ended.stdout

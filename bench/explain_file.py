@@ -1,8 +1,8 @@
 """What `explain --file` costs beside the bare forward pass, and whether its memory grows with the file.
 
-One interleaved run: for each chunk of the file, the whole work of `explain --file --json` (read, tokenise, batch, forward, make
-explanations, write JSON) and the forward pass alone over the very same batches, in turn.  Then two children explain the file
-once and five times over, and print their peak memory.
+One interleaved run: for each chunk of the file, the whole work of `explain --file --json` (read, tokenise, batch,
+forward, make explanations, write JSON) and the forward pass alone over the very same batches, in turn.  Then two
+children explain the file once and five times over, and print their peak memory.
 
     python bench/explain_file.py [--texts 10000] [--rounds 3]
 """

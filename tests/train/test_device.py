@@ -30,8 +30,11 @@ def test_half_precision_on_a_cpu_is_refused() -> None:
         accelerator("cpu", "fp16")
 
 
-def test_several_processes_are_refused_before_they_wait_for_one_another(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("WORLD_SIZE", "2")
+@pytest.mark.parametrize("launcher", ["WORLD_SIZE", "OMPI_COMM_WORLD_SIZE"])
+def test_several_processes_are_refused_before_they_wait_for_one_another(
+    launcher: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(launcher, "2")
     with pytest.raises(UserError, match="training runs in one process"):
         accelerator("cpu", "no")
 

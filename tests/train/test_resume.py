@@ -71,9 +71,10 @@ def test_a_run_interrupted_inside_any_write_ends_in_the_same_bits(
 
 
 def test_the_torn_files_of_a_killed_run_are_swept_away(tmp_path: Path) -> None:
-    (tmp_path / ".checkpoint.safetensors.0123abcd.tmp").write_bytes(b"half")
+    for name in (".checkpoint.safetensors.0123abcd.tmp", ".tmpAbC123", ".gitignore"):
+        (tmp_path / name).write_bytes(b"half")
     make_run(TOYS["vanilla"], folder=tmp_path).execute()
-    assert sorted(file.name for file in tmp_path.iterdir()) == ["checkpoint.safetensors"]
+    assert sorted(file.name for file in tmp_path.iterdir()) == [".gitignore", "checkpoint.safetensors"]
 
 
 def test_a_finished_run_is_not_trained_again(uninterrupted: Any, tmp_path: Path) -> None:

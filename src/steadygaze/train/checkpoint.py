@@ -20,6 +20,9 @@ from steadygaze.atomic import new_file
 from steadygaze.errors import UserError
 from steadygaze.train.state import State
 
+TORN = (".*.safetensors.*.tmp", ".tmp??????")
+"""What a killed process leaves behind: our own unfinished files, and those that `safetensors` fills before them."""
+
 
 @dataclass(frozen=True)
 class Saved:
@@ -43,8 +46,9 @@ class Checkpoint:
 
     def load(self) -> Saved | None:
         """What was saved of this run; None where nothing was, or where it is not to be continued."""
-        for torn in self.folder.glob(".*.tmp"):  # what a killed process was writing
-            torn.unlink()
+        for pattern in TORN:
+            for file in self.folder.glob(pattern):
+                file.unlink()
         if not self.resume or not self.file.is_file():
             return None
         tensors, plain = self._read(self.file)

@@ -21,7 +21,7 @@ from steadygaze.types import Example
 
 CORPUS = "planted-reviews"
 EPOCHS = 4
-IN_TERMINAL, ON_PAGE = 3, 12
+IN_TERMINAL, ON_PAGE, WRONG_ON_PAGE = 3, 9, 3
 
 MEANING = {
     "accuracy": "How often the predicted label is right, on texts never seen in training.",
@@ -60,7 +60,8 @@ def tell(out: Path, device: str, seed: int, say: Console, verbose: bool) -> dict
     say.print(_table(rows))
 
     page = out / "report.html"
-    write(page, _page(clf, corpus, rows, explained[:ON_PAGE], test[:ON_PAGE]))
+    shown = _shown(explained, test)
+    write(page, _page(clf, corpus, rows, [explained[i] for i in shown], [test[i] for i in shown]))
     say.print(
         f"\n[bold]5. The page:[/bold] open [bold]{page}[/bold] in a browser; the model is in {model}", highlight=False
     )
@@ -81,6 +82,12 @@ def measure(explained: Sequence[Explanation], test: Sequence[Example], corpus: C
         mean_row("evidence mass", mass, {**settings, "explain": "attention"}),
         mean_row("evidence share", [float(where.mean()) for where in marked], settings),
     ]
+
+
+def _shown(explained: Sequence[Explanation], test: Sequence[Example]) -> list[int]:
+    """The first texts, and after them the first that were labelled wrongly: a page must show failures too."""
+    wrong = [i for i, (e, x) in enumerate(zip(explained, test, strict=True)) if e.label != x.label and i >= ON_PAGE]
+    return [*range(min(ON_PAGE, len(test))), *wrong[:WRONG_ON_PAGE]]
 
 
 def _table(rows: Sequence[Row]) -> Table:

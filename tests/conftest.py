@@ -1,7 +1,6 @@
 """Shared by all tests: fixed seeds, one thread per process, the real data where it is at hand."""
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -14,10 +13,9 @@ DATA = Path(os.environ.get("STEADYGAZE_DATA", ROOT.parent / "shared" / "data"))
 
 
 @pytest.fixture(autouse=True)
-def fixed_seeds() -> Iterator[None]:
+def fixed_seeds() -> None:
     torch.random.default_generator.manual_seed(0)
     np.random.seed(0)
-    yield
 
 
 @pytest.fixture(scope="session")

@@ -15,7 +15,7 @@ LAYERS = [  # in the order data flows; rooms on one line may not import one anot
     {"batch"},
     {"encode", "score", "attend", "decode"},
     {"model"},
-    {"infer"},
+    {"infer", "lanes"},
     {"objective"},
     {"train"},
     {"explain"},

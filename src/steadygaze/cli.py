@@ -4,6 +4,7 @@ Results go to standard output, everything else to standard error.  Exit codes: 0
 2 the input is wrong, 70 our own fault, 130 interrupted.
 """
 
+import gc
 import json
 import os
 import sys
@@ -222,6 +223,8 @@ def _load(model: Path, common: Common) -> "TextClassifier":
 
     clf = load(model, common.device)
     clf.batch_size = common.batch_size
+    gc.collect()
+    gc.freeze()  # what is loaded stays: the collector need not look through it again after every few texts
     return clf
 
 
@@ -237,8 +240,11 @@ def _json(value: Any) -> None:
 
 
 def _lines(records: Iterable[Any]) -> None:
+    import orjson  # ten times as fast as json, which would cost a third of the forward pass
+
     for record in records:
-        sys.stdout.write(json.dumps(record, ensure_ascii=False) + "\n")
+        sys.stdout.buffer.write(orjson.dumps(record) + b"\n")
+    sys.stdout.flush()
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -90,12 +90,12 @@ class Explanation:
             "target": self.target,
             "probabilities": {str(label): p for label, p in self.probabilities.items()},
             "tokens": list(self.tokens),
-            "spans": [list(span) for span in self.spans],
+            "spans": list(map(list, self.spans)),
             "weights": list(self.weights),
             "explainer": self.explainer,
             "granularity": self.granularity,
             "read_to": self.read_to,
-            "evidence": None if self.evidence is None else [list(span) for span in self.evidence],
+            "evidence": None if self.evidence is None else list(map(list, self.evidence)),
         }
 
     def to_pandas(self) -> "DataFrame":

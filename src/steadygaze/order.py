@@ -29,8 +29,8 @@ LARGEST_SEED = 2**32 - 1
 class Reading:
     """How texts become ids."""
 
-    min_df: Annotated[int, Field(ge=1)] = 1
-    """A word must occur in so many training texts to be known."""
+    min_df: Annotated[int, Field(ge=1)] = 2
+    """A word must occur in so many training texts to be known.  With 1, unknown words get a vector nobody trained."""
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,8 @@
 """What each verb of the command line does, without parsing and printing."""
 
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from steadygaze.errors import UserError, unknown
 from steadygaze.estimator import Granularity, TextClassifier, load
 from steadygaze.explain import EXPLAINERS
 from steadygaze.explanation import Explanation
+from steadygaze.lanes import lanes_for, side_by_side
 from steadygaze.model import Architecture
 from steadygaze.objective import TECHNIQUES
 from steadygaze.order import Reading, order
@@ -111,8 +113,8 @@ def read(
 def predict(clf: TextClassifier, chunks: Iterator[list[Any]]) -> Iterator[dict[str, Any]]:
     """One record per text, in order."""
     classes = [str(label) for label in clf.classes_]
-    for chunk in chunks:
-        for item, chances in zip(chunk, clf.predict_proba(chunk).tolist(), strict=True):
+    for chunk, rows in _side_by_side(clf, clf.predict_proba, chunks):
+        for item, chances in zip(chunk, rows.tolist(), strict=True):
             best = max(range(len(chances)), key=chances.__getitem__)
             record = {"text": item} if isinstance(item, str) else {"text": item[0], "question": item[1]}
             label = clf.classes_[best].item()
@@ -124,8 +126,17 @@ def explain(
 ) -> Iterator[Explanation]:
     """One Explanation per text, in order."""
     aim = None if target is None else known_label(clf, target)
-    for chunk in chunks:
-        yield from clf.explain(chunk, explainer=explainer, target=aim, granularity=granularity)
+    asked = partial(clf.explain, explainer=explainer, target=aim, granularity=granularity)
+    for _, explained in _side_by_side(clf, asked, chunks):
+        yield from explained
+
+
+def _side_by_side(
+    clf: TextClassifier, work: Callable[[list[Any]], Any], chunks: Iterator[list[Any]]
+) -> Iterator[tuple[list[Any], Any]]:
+    """Every chunk and what became of it."""
+    lanes = lanes_for(next(clf.stored_.model.parameters()).device)
+    return side_by_side(lambda chunk: (chunk, work(chunk)), chunks, lanes)
 
 
 def known_label(clf: TextClassifier, written: str) -> Label:

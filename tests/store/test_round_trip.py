@@ -76,7 +76,7 @@ def test_config_says_what_the_model_is(folder):
     assert config["technique"] == "vanilla"
     assert config["technique_settings"] == {}
     assert config["training"]["learning_rate"] == 0.05
-    assert config["reading"] == {"min_df": 1}
+    assert config["reading"] == {"min_df": 2}
     assert config["architecture"]["hidden"] == 4
     assert re.fullmatch(r"[0-9a-f]{64}", config["corpus"])
     assert len(config["history"]) == len(fitted().history_)
@@ -144,7 +144,7 @@ def test_loading_leaves_the_callers_chance_alone(folder):
 def test_a_loaded_estimator_trains_its_like(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("vectors.txt").write_text("".join(f"{word} 0.1 0.{i} 0.3\n" for i, word in enumerate(["good", "bad", "film"])))
-    values = {"hidden": 3, "attention": "sparsemax", "decoder": "mlp", "learning_rate": 0.01, "min_df": 2}
+    values = {"hidden": 3, "attention": "sparsemax", "decoder": "mlp", "learning_rate": 0.01, "min_df": 1}
     clf = tiny(
         "gru",
         seed=5,

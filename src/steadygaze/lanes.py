@@ -1,0 +1,41 @@
+"""Chunks worked on side by side: one thread each, in order, a bounded number at a time.
+
+A small network leaves cores idle when each of its operations is split over all of them.  So each lane takes a whole
+chunk, tokenising, network and all, with one core for its tensor operations; Python's lock is free while these run.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TypeVar
+
+import torch
+
+A = TypeVar("A")
+B = TypeVar("B")
+
+
+def lanes_for(device: torch.device) -> int:
+    """As many as torch would use cores; on a GPU two, so that it does not wait for the next chunk's ids."""
+    return torch.get_num_threads() if device.type == "cpu" else 2
+
+
+def side_by_side(work: Callable[[A], B], chunks: Iterable[A], lanes: int) -> Iterator[B]:
+    """map(work, chunks), in order; at most twice `lanes` chunks are held at any time."""
+    if lanes < 2:
+        yield from map(work, chunks)
+        return
+    threads = torch.get_num_threads()
+    with ThreadPoolExecutor(lanes, initializer=torch.set_num_threads, initargs=(1,)) as pool:
+        waiting: deque[Future[B]] = deque()
+        try:
+            for chunk in chunks:
+                waiting.append(pool.submit(work, chunk))
+                if len(waiting) > lanes:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        finally:
+            for future in waiting:
+                future.cancel()
+            torch.set_num_threads(threads)  # threads started later take the last number set

@@ -1,0 +1,48 @@
+"""Every registered corpus: loads the same for the same seed, and its evidence stands on words of its texts."""
+
+from pathlib import Path
+
+import pytest
+
+from steadygaze.corpus import CORPORA, Corpus, load_corpus
+from steadygaze.corpus.generated import Generated
+from steadygaze.tokens.align import mark
+from steadygaze.tokens.words import build_words
+
+SOME = 200  # examples looked at closely
+
+
+def loaded(name: str, request: pytest.FixtureRequest) -> Corpus:
+    """A generated corpus in a small size, a published one from the data folder."""
+    if isinstance(CORPORA[name], Generated):
+        return load_corpus(f"{name}:sizes=[300,40,40]")
+    folder: Path = request.getfixturevalue("data_dir")
+    if not (folder / name).is_dir():
+        pytest.skip(f"{name} is not in the data folder")
+    return load_corpus(name, data_dir=folder)
+
+
+@pytest.mark.parametrize("name", CORPORA)
+def test_a_corpus_keeps_its_word(name: str, request: pytest.FixtureRequest) -> None:
+    corpus = loaded(name, request)
+    assert corpus.fingerprint == loaded(name, request).fingerprint
+    assert len(corpus.label_names) >= 2
+    for split, examples in corpus.splits.items():
+        assert examples, split
+        assert all(e.text.strip() and e.label is not None for e in examples)
+        assert len({e.question is None for e in examples}) == 1, "all pairs, or none"
+
+
+@pytest.mark.parametrize("name", CORPORA)
+def test_evidence_covers_whole_words(name: str, request: pytest.FixtureRequest) -> None:
+    examples = [e for split in loaded(name, request).splits.values() for e in split[:SOME] if e.evidence]
+    if not examples:
+        pytest.skip(f"nobody marked evidence in {name}")
+    tokenizer = build_words(["nothing"], max_length=10_000)
+    placed = tokenizer.place([e.text for e in examples])
+    for example, spans in zip(examples, placed.spans, strict=True):
+        marked = mark(spans, example.evidence or ())
+        assert marked.any()
+        touched = [span for span, hit in zip(spans, marked, strict=True) if hit]
+        inside = [span for span in touched if any(a <= span[0] and span[1] <= b for a, b in example.evidence or ())]
+        assert len(inside) >= 0.9 * len(touched), (example.text, example.evidence)

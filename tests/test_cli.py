@@ -213,6 +213,14 @@ def test_bad_requests_to_a_model_get_a_sentence(run: Run, model: Path, arguments
     assert hint in ended.err
 
 
+def test_a_page_that_cannot_be_written_is_said_in_a_sentence(run: Run, model: Path, tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    ended = run("explain", model, "text", "--html", tmp_path / "folder")
+    assert ended.code == 2
+    assert "folder" in ended.err
+    assert run("train", "films.csv", "--out", "/").code == 2
+
+
 def test_our_own_fault_exits_with_70_and_names_the_traceback(
     run: Run, model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -232,6 +240,9 @@ def test_train_resume_on_a_finished_model_is_done(run: Run, csv: Path, tmp_path:
     before = (tmp_path / "m" / "model.safetensors").read_bytes()
     assert run("train", csv, "--out", tmp_path / "m", *QUICK, "--resume").code == 0
     assert (tmp_path / "m" / "model.safetensors").read_bytes() == before
+    other = run("train", csv, "--out", tmp_path / "m", *QUICK, "--resume", "--seed", "7")
+    assert other.code == 2
+    assert "another seed" in other.err
 
 
 def test_a_reader_that_goes_away_is_no_fault(model: Path, tmp_path: Path) -> None:

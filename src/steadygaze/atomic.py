@@ -11,6 +11,7 @@ from pathlib import Path
 @contextmanager
 def new_file(path: Path) -> Iterator[Path]:
     """A path to write to; it takes its real name when the block ends well, and is removed when it does not."""
+    path = path.absolute()
     path.parent.mkdir(parents=True, exist_ok=True)
     sibling = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.tmp")
     try:
@@ -25,6 +26,7 @@ def new_file(path: Path) -> Iterator[Path]:
 @contextmanager
 def new_folder(path: Path) -> Iterator[Path]:
     """The same for a folder.  One that already stands at `path` is replaced by renames, and is whole until then."""
+    path = path.absolute()
     path.parent.mkdir(parents=True, exist_ok=True)
     sibling = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.tmp")
     try:

@@ -48,7 +48,7 @@ def tell(out: Path, device: str, seed: int, say: Console, verbose: bool) -> dict
         "bilstm", "vanilla", epochs=EPOCHS, seed=seed, device=device, verbose=verbose or say.is_terminal
     )
     model = out / "model"
-    clf = verbs.train(clf, corpus, model, resume=True)
+    clf = verbs.train(clf, corpus, model, resume=verbs.unfinished(model).exists())
 
     test = corpus.splits["test"]
     explained = [replace(e, evidence=x.evidence) for e, x in zip(clf.explain(verbs.texts(test)), test, strict=True)]

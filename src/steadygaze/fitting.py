@@ -26,7 +26,7 @@ from steadygaze.tokens.words import SPECIALS, build_words
 from steadygaze.train.checkpoint import Checkpoint
 from steadygaze.train.device import accelerator
 from steadygaze.train.loop import Job
-from steadygaze.train.progress import Watcher
+from steadygaze.train.progress import Silent, Watcher
 from steadygaze.train.run import Run
 from steadygaze.types import Label
 
@@ -64,12 +64,7 @@ def fit(
     resume: bool = False,
 ) -> Stored:
     """Train a model as ordered."""
-    corpus = ":".join(split.fingerprint() for split in (train, validation) if split is not None)
-    if validation is None:
-        train, validation = set_aside(train, order.seed)
-    if (train.questions is None) != (validation.questions is None):
-        raise UserError("training and validation texts must both be single texts, or both pairs")
-    plan = _plan(order, train, corpus, watcher)
+    plan, train, validation = prepare(order, train, validation, watcher)
     data = plan.encode(train, train.weighted(order.class_weight))
     if cut := int(data.text.cut.sum()):
         most = plan.tokenizer.max_length
@@ -83,9 +78,30 @@ def fit(
     )
     run = Run(order.technique, plan.make_model, job, order.seed)
     if checkpoint is not None:
-        run.checkpoint = Checkpoint(checkpoint, _identity(plan), resume)
+        run.checkpoint = Checkpoint(checkpoint, _identity(plan, job), resume)
     model = run.execute()
     return Stored(dataclasses.replace(plan.description, history=run.history), model, plan.tokenizer)
+
+
+def prepare(order: Order, train: Split, validation: Split | None, watcher: Watcher) -> tuple[Plan, Split, Split]:
+    """What is fixed before the first step, and the splits as they will be used."""
+    corpus = ":".join(split.fingerprint() for split in (train, validation) if split is not None)
+    if validation is None:
+        train, validation = set_aside(train, order.seed)
+    if (train.questions is None) != (validation.questions is None):
+        raise UserError("training and validation texts must both be single texts, or both pairs")
+    return _plan(order, train, corpus, watcher), train, validation
+
+
+def refuse_other(order: Order, train: Split, validation: Split | None, stored: Stored) -> None:
+    """A finished model may stand for a run only if that run would have ended in it."""
+    wanted = dataclasses.asdict(prepare(order, train, validation, Silent())[0].description)
+    found = dataclasses.asdict(stored.description)
+    for name in wanted.keys() - {"history"}:
+        if wanted[name] != found[name]:
+            raise UserError(
+                f"the model that stands there was trained with another {name}; without --resume it is replaced"
+            )
 
 
 def _plan(order: Order, train: Split, corpus: str, watcher: Watcher) -> Plan:
@@ -172,6 +188,7 @@ def _class_weight(given: str | Mapping[Label, float] | None) -> Any:
     return sorted(items, key=lambda item: _rank(item[0]))
 
 
-def _identity(plan: Plan) -> dict[str, Any]:
+def _identity(plan: Plan, job: Job) -> dict[str, Any]:
     """All that determines the weights."""
-    return {**dataclasses.asdict(plan.description), "torch": torch.__version__}
+    where = {"device": job.accelerator.device.type, "torch": torch.__version__}
+    return {**dataclasses.asdict(plan.description), **where}

@@ -13,6 +13,8 @@ from steadygaze.errors import UserError, unknown
 from steadygaze.estimator import Granularity, TextClassifier, load
 from steadygaze.explain import EXPLAINERS
 from steadygaze.explanation import Explanation
+from steadygaze.fitting import refuse_other
+from steadygaze.inputs import read_split, read_validation
 from steadygaze.lanes import lanes_for, side_by_side
 from steadygaze.model import Architecture
 from steadygaze.objective import TECHNIQUES
@@ -30,7 +32,8 @@ DRAWN = 1000
 
 def unfinished(out: Path) -> Path:
     """Where a run is kept until its model is whole."""
-    return out.with_name(out.name + ".unfinished")
+    whole = out.absolute()
+    return whole.with_name(whole.name + ".unfinished")
 
 
 def check_train(clf: TextClassifier, out: Path, resume: bool) -> None:
@@ -45,18 +48,16 @@ def check_train(clf: TextClassifier, out: Path, resume: bool) -> None:
 
 def train(clf: TextClassifier, corpus: Corpus, out: Path, resume: bool) -> TextClassifier:
     """Fit and save.  Interrupted at any moment, it can be taken up with resume=True and ends in the same bytes."""
-    run = unfinished(out)
-    if resume and not run.exists() and out.exists():
-        return load(out, device=clf.device)  # it was finished after all
     if "train" not in corpus.splits:
         raise UserError(f"{corpus.name} has no split to train on, only {', '.join(corpus.splits)}")
-    validation = corpus.splits.get("validation")
-    clf.fit(
-        *columns(corpus.splits["train"]),
-        validation=None if validation is None else columns(validation),
-        checkpoint=run,
-        resume=resume,
-    )
+    run, given = unfinished(out), columns(corpus.splits["train"])
+    validation = columns(corpus.splits["validation"]) if "validation" in corpus.splits else None
+    if resume and not run.exists() and out.exists():  # it was finished after all
+        done = load(out, device=clf.device)
+        held_out = None if validation is None else read_validation(validation)
+        refuse_other(order(clf.get_params()), read_split(*given), held_out, done.stored_)
+        return done
+    clf.fit(*given, validation=validation, checkpoint=run, resume=resume)
     clf.save(out)
     shutil.rmtree(run, ignore_errors=True)
     return clf

@@ -22,24 +22,26 @@ GLOVE = DATA / "glove" / "glove.6B.100d.txt.gz"
 
 
 def run(name: str, seed: int, arguments: argparse.Namespace) -> tuple[float, float]:
-    """(test accuracy, evidence mass) of one model; the mass is NaN where nobody marked the evidence."""
+    """(test accuracy, evidence mass) of one model; the mass is over texts that have evidence, NaN where none has."""
     corpus = load_corpus(name, data_dir=DATA)
     clf = TextClassifier(
         arguments.encoder, seed=seed, epochs=arguments.epochs, vectors=arguments.vectors, device=arguments.device
     )
     clf.fit(*columns(corpus.splits["train"]), validation=columns(corpus.splits["validation"]))
     test = corpus.splits["test"]
-    mass, share = [], []
+    mass, share, cut = [], [], 0
     for explained, example in zip(clf.explain(texts(test)), test, strict=True):
         if example.evidence:
             where = mark(explained.spans, example.evidence)
             mass.append(np.asarray(explained.weights)[where].sum())
             share.append(where.mean())
+            cut += explained.read_to is not None
     accuracy = clf.score(*columns(test))
     even = f"{np.mean(share):.3f}" if share else "unknown"
     print(
         f"{name}  seed {seed}  test accuracy {accuracy:.4f}  evidence mass {np.mean(mass) if mass else np.nan:.3f}  "
-        f"(evenly spread: {even})  epochs {len(clf.history_)}",
+        f"(evenly spread: {even}; n {len(mass)}, without evidence {len(test) - len(mass)}, cut short {cut})  "
+        f"epochs {len(clf.history_)}",
         flush=True,
     )
     return accuracy, float(np.mean(mass)) if mass else float("nan")

@@ -91,7 +91,8 @@ def main() -> int:
     watcher = InTurn(chosen.block)
     loop.shuffled = watcher.batches
     training = Training(epochs=chosen.epochs, patience=chosen.epochs)
-    Run(Vanilla(), make, loop.Job(data, few, training, accelerator("cpu", "no"), watcher)).execute()
+    with accelerator("cpu", "no") as accelerate:
+        Run(Vanilla(), make, loop.Job(data, few, training, accelerate, watcher)).execute()
 
     for kind in ("bucketed", "random"):
         print(

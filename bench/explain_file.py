@@ -1,8 +1,9 @@
 """What `explain --file` costs beside the bare forward pass, and whether its memory grows with the file.
 
 One interleaved run: the whole work of `explain --file --json` (read, tokenise, batch, forward, make explanations, write
-JSON) and the forward pass alone over the very same batches, ready-made, in turn.  Then two children explain the file
-once and five times over, and print their peak memory.
+JSON) and the forward pass alone over the very same batches, ready-made: as torch runs it, every operation on all
+cores, and on the lanes that `explain` itself uses, a chunk per core.  Then two children explain the file once and five
+times over, and print their peak memory.
 
     python bench/explain_file.py [--texts 10000] [--rounds 7]
 """
@@ -20,9 +21,12 @@ import time
 from pathlib import Path
 
 import orjson
+import torch
 
 from steadygaze import TextClassifier, infer, load, load_corpus, verbs
-from steadygaze.batch import Data, by_length, collate
+from steadygaze.batch import by_length, collate
+from steadygaze.lanes import lanes_for, side_by_side
+from steadygaze.types import Batch
 
 
 def texts(count: int) -> list[str]:
@@ -45,38 +49,53 @@ def model(folder: Path, read: list[str]) -> None:
     clf.save(folder)
 
 
-def compare(folder: Path, file: Path, rounds: int) -> float:
-    """Median over the rounds of whole work / forward pass alone."""
+def compare(folder: Path, file: Path, rounds: int) -> None:
+    """Medians over the rounds of whole work / forward pass alone."""
     clf = load(folder, device="cpu")
     gc.collect()
     gc.freeze()  # as the command line does
-    ratios = []
+    lanes = lanes_for(torch.device("cpu"))
+    found: dict[str, list[float]] = {"as torch runs it": [], f"on {lanes} lanes": []}
     for _ in range(rounds):
-        with open(os.devnull, "wb") as sink:
-            start = time.perf_counter()
-            for one in verbs.explain(clf, verbs.read(clf, [], file, ["text"], False), "attention", None, "word"):
-                sink.write(orjson.dumps(one.to_dict()) + b"\n")
-            whole = time.perf_counter() - start
-        bare = sum(forward(clf, chunk) for chunk in verbs.read(clf, [], file, ["text"], False))
-        ratios.append(whole / bare)
-        print(f"whole {whole:.2f} s   forward pass {bare:.2f} s   ratio {whole / bare:.2f}")
-    return statistics.median(ratios)
+        whole = explain(clf, file)
+        for name, bare in zip(found, (forward(clf, file, 1), forward(clf, file, lanes)), strict=True):
+            found[name].append(whole / bare)
+            print(f"whole {whole:.2f} s   forward pass {name} {bare:.2f} s   ratio {whole / bare:.2f}")
+    for name, ratios in found.items():
+        print(f"explain --file / bare forward pass {name} = {statistics.median(ratios):.2f}  (bar: 1.3)")
 
 
-def forward(clf: TextClassifier, chunk: list[str]) -> float:
-    """Seconds of the forward pass over a chunk's batches."""
-    data = Data(clf.stored_.tokenizer.encode(chunk))
-    batches = [collate(data, rows) for rows in by_length(data, infer.BATCH)]
-    start = time.perf_counter()
-    for batch in batches:
-        with infer.inference(clf.stored_.model):
-            clf.stored_.model(batch)
-    return time.perf_counter() - start
+def explain(clf: TextClassifier, file: Path) -> float:
+    """Seconds of all that `explain --file --json` does once the model is loaded."""
+    with open(os.devnull, "wb") as sink:
+        start = time.perf_counter()
+        for one in verbs.explain(clf, verbs.read(clf, [], file, ["text"], False)):
+            sink.write(orjson.dumps(one.to_dict()) + b"\n")
+        return time.perf_counter() - start
+
+
+def forward(clf: TextClassifier, file: Path, lanes: int) -> float:
+    """Seconds of the forward pass over the same batches, made ready before."""
+    model, chunks = clf.stored_.model, []
+    for chunk in verbs.read(clf, [], file, ["text"], False):
+        data = clf.stored_.data(chunk, None)
+        chunks.append([collate(data, rows) for rows in by_length(data, infer.BATCH)])
+
+    def work(batches: list[Batch]) -> None:
+        for batch in batches:
+            with torch.no_grad():
+                model(batch)
+
+    with infer.evaluation(model):
+        start = time.perf_counter()
+        for _ in side_by_side(work, chunks, lanes):
+            pass
+        return time.perf_counter() - start
 
 
 def child(folder: Path, file: Path) -> None:
     clf = load(folder, device="cpu")
-    for one in verbs.explain(clf, verbs.read(clf, [], file, ["text"], False), "attention", None, "word"):
+    for one in verbs.explain(clf, verbs.read(clf, [], file, ["text"], False)):
         one.to_dict()
     print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
 
@@ -98,7 +117,7 @@ def main() -> None:
             files[times].write_text("".join(json.dumps({"text": text}) + "\n" for text in read) * times)
         folder = Path(scratch) / "model"
         model(folder, read)
-        print(f"explain --file / bare forward pass = {compare(folder, files[1], arguments.rounds):.2f}  (bar: 1.3)")
+        compare(folder, files[1], arguments.rounds)
         for times, file in files.items():
             run = [sys.executable, __file__, "--child", str(folder), str(file)]
             peak = subprocess.run(run, capture_output=True, text=True, check=True).stdout.strip()

@@ -1,16 +1,17 @@
-"""Kill -9 at random moments of training, some inside a checkpoint write; resumed, every run must end in the same bytes.
+"""Kill -9 at random moments of training, some inside a write; resumed, every run must end in the same bytes.
 
-For each kill a process of its own trains a small model with a checkpoint folder and is sent SIGKILL; another process
-takes the run up to its end.  Then every file of the model folder must have the SHA-256 it has after a run that nobody
-disturbed.  The model is small, but its checkpoint is not (wide word vectors), so that a write takes a while.  A kill
-counts as inside a write when the file is found lying there afterwards, half-written or not yet renamed.
+For each kill a process of its own does what `steadygaze train --resume` does, and is sent SIGKILL; another does the
+same to its end.  Then every file of the model folder must have the SHA-256 it has after a run that nobody disturbed,
+and the run's folder must be gone.  The model is small, but its checkpoint is not (wide word vectors), so that a write
+takes a while.  A kill counts as inside a write when what was being written or deleted is found lying there afterwards.
 
-    python bench/kill_resume.py [--kills 20] [--inside 5] [--seed 0]
+    python bench/kill_resume.py [--kills 20] [--inside 5] [--ending 5] [--seed 0]
 
 Exits with 1 on any difference.
 """
 
 import argparse
+import glob
 import hashlib
 import multiprocessing
 import os
@@ -19,8 +20,9 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+import warnings
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 
@@ -32,39 +34,48 @@ def train(folder: Path) -> None:
     """One process' work: start the run in this folder, or take it up, and save the model."""
     import torch
 
-    from steadygaze import TextClassifier, load_corpus
+    from steadygaze import TextClassifier, load_corpus, verbs
 
     torch.set_num_threads(1)
-    splits = load_corpus("planted-reviews:sizes=[320,64,64]").splits
-    (texts, labels), validation = (
-        ([e.text for e in splits[name]], [e.label for e in splits[name]]) for name in ("train", "validation")
-    )
+    warnings.simplefilter("ignore")  # that texts are cut short: on purpose, so that a run is quick
+    corpus = load_corpus("planted-reviews:sizes=[160,32,32]")
     shape = {"hidden": 8, "dimension": 2048, "dropout": 0.2, "patience": EPOCHS}
-    clf = TextClassifier("bilstm", epochs=EPOCHS, settings=shape, max_length=12, device="cpu", verbose=False)
+    clf = TextClassifier("bilstm", epochs=EPOCHS, settings=shape, max_length=8, device="cpu", verbose=False)
     (folder / "begun").touch()
-    clf.fit(texts, labels, validation=validation, checkpoint=folder / "run", resume=True)
-    clf.save(folder / "model")
+    verbs.train(clf, corpus, folder / "model", resume=True)
 
 
 def hashes(folder: Path) -> dict[str, str]:
     return {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in sorted(folder.iterdir())}
 
 
-PHASES = {"filling": ".tmp??????", "flushing": ".checkpoint.safetensors.*.tmp"}
-"""A checkpoint is first filled, by safetensors under a name of its own; then it is flushed to the disk and renamed."""
+CHECKPOINT = {
+    "filling": "model.unfinished/checkpoint.writing/.tmp*",
+    "flushing": "model.unfinished/.checkpoint.safetensors.*.tmp",
+}
+"""In every epoch a checkpoint is filled, by safetensors under a name of its own, then flushed and renamed."""
+ENDING = {
+    "saving": ".model.*.tmp/*",
+    "saved": "model.unfinished/*",  # when there is a model beside it
+    "clearing": ".model.unfinished.old/*",
+}
+"""At last the model is saved beside the run's folder, which is then renamed and deleted."""
+PHASES = CHECKPOINT | ENDING
 
 
-def torn(folder: Path, *phases: str) -> list[Path]:
-    """Checkpoints that are being written, or were when their process died."""
-    return [file for phase in phases or PHASES for file in (folder / "run").glob(PHASES[phase])]
+def torn(folder: Path, phase: str) -> list[Path]:
+    """What is being written or deleted, or was when its process died."""
+    if phase == "saved" and not (folder / "model").exists():
+        return []
+    return [Path(file) for file in glob.glob(str(folder / PHASES[phase]))]  # calm where files vanish under its eyes
 
 
 @dataclass
 class Kill:
     when: str
     process: BaseProcess
-    torn: int | None
-    """How many bytes had been written of a checkpoint that was left behind without its name, if one was."""
+    torn: dict[str, int]
+    """How many bytes were found of what was being written or deleted, by phase."""
 
     @property
     def landed(self) -> bool:
@@ -109,8 +120,9 @@ class Trial:
     def _kill(self, process: BaseProcess, when: str) -> Kill:
         process.kill()  # SIGKILL
         process.join()
-        left = [len(file.read_bytes().rstrip(b"\0")) for file in torn(self.folder)]  # its room is taken beforehand
-        return Kill(when, process, left[0] if left else None)
+        left = {phase: torn(self.folder, phase) for phase in PHASES}
+        size = {phase: sum(map(written, files)) for phase, files in left.items() if files}
+        return Kill(when, process, size)
 
     def finish(self) -> float:
         """Take the run up to its end; how many seconds that took."""
@@ -122,42 +134,71 @@ class Trial:
         return time.monotonic() - begun
 
 
+def written(file: Path) -> int:
+    return len(file.read_bytes().rstrip(b"\0"))  # its room is taken beforehand
+
+
+@dataclass
+class Aim:
+    """Chooses the moments, until enough kills have landed where they should."""
+
+    inside: int
+    ending: int
+    chance: random.Random
+    kills: list[Kill] = field(default_factory=list)
+
+    def landed(self, phases: Iterable[str]) -> int:
+        return sum(not kill.torn.keys().isdisjoint(phases) for kill in self.kills)
+
+    def kill(self, trial: Trial, whole: float) -> bool:
+        """Whether it came in time: else the run, or what was aimed at, was over."""
+        if self.landed(CHECKPOINT) < self.inside:
+            phases, number = CHECKPOINT, self.chance.randint(1, EPOCHS)
+        elif self.landed(ENDING) < self.ending:
+            phases, number = ENDING, 1
+        else:
+            phases, number = {}, 0
+        if phases:
+            kill = trial.kill_in_write(number, self.chance.choice(list(phases)))
+        else:
+            kill = trial.kill_at(self.chance.uniform(0, whole))
+        if not kill.landed or (phases and kill.torn.keys().isdisjoint(phases)):
+            return False
+        self.kills.append(kill)
+        return True
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kills", type=int, default=20, help="how many in all")
-    parser.add_argument("--inside", type=int, default=5, help="how many of them, at least, inside a write")
+    parser.add_argument("--inside", type=int, default=5, help="how many of them, at least, inside a checkpoint's write")
+    parser.add_argument("--ending", type=int, default=5, help="how many, at least, while the model is saved or after")
     parser.add_argument("--seed", type=int, default=0)
     chosen = parser.parse_args()
     os.environ["OMP_NUM_THREADS"] = "1"  # before torch is loaded: bits depend on the number of threads
-    multiprocessing.set_forkserver_preload(["steadygaze.estimator"])
-    chance = random.Random(chosen.seed)
+    multiprocessing.set_forkserver_preload(["steadygaze.verbs", "torch._dynamo"])  # else every process loads them
+    aim = Aim(chosen.inside, chosen.ending, random.Random(chosen.seed))
 
     with tempfile.TemporaryDirectory() as base:
         reference = Trial(Path(base) / "reference")
         whole = reference.finish()
         expected = hashes(reference.folder / "model")
-        size = (reference.folder / "run" / "checkpoint.safetensors").stat().st_size
-        print(f"undisturbed: {whole:.1f} s, checkpoint of {size / 1e6:.1f} MB, files: {', '.join(expected)}\n")
-        print("kill  moment           written   the model's bytes")
-        kills: list[Kill] = []
+        print(f"undisturbed: {whole:.1f} s, files: {', '.join(expected)}\n")
+        print("kill  moment      found lying there        the model's bytes")
         different = attempt = 0
-        while len(kills) < chosen.kills:
+        while len(aim.kills) < chosen.kills:
             attempt += 1
             trial = Trial(Path(base) / str(attempt))
-            inside = sum(kill.torn is not None for kill in kills) < chosen.inside
-            if inside:
-                kill = trial.kill_in_write(chance.randint(1, EPOCHS), chance.choice(list(PHASES)))
-            else:
-                kill = trial.kill_at(chance.uniform(0, whole))
-            if not kill.landed or (inside and kill.torn is None):
-                continue  # too late: the run, or the write, was over
-            kills.append(kill)
+            if not aim.kill(trial, whole):
+                continue
             trial.finish()
-            same = hashes(trial.folder / "model") == expected and not torn(trial.folder)
+            same = hashes(trial.folder / "model") == expected and not (trial.folder / "model.unfinished").exists()
             different += not same
-            left = "-" if kill.torn is None else f"{kill.torn / 1e6:.1f} MB"
-            print(f"{len(kills):4}  {kill.when:10}  {left:>12}   {'the same' if same else 'DIFFERENT'}", flush=True)
-    print(f"\n{len(kills)} kills, {sum(k.torn is not None for k in kills)} inside a write, {different} different")
+            kill = aim.kills[-1]
+            left = ", ".join(f"{phase} {size / 1e6:.1f} MB" for phase, size in kill.torn.items()) or "-"
+            print(f"{len(aim.kills):4}  {kill.when:10}  {left:23}  {'the same' if same else 'DIFFERENT'}", flush=True)
+    inside, ending = aim.landed(CHECKPOINT), aim.landed(ENDING)
+    print(f"\n{chosen.kills} kills, {inside} inside a checkpoint's write, {ending} at the end, {different} different")
     return 1 if different else 0
 
 

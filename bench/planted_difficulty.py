@@ -13,8 +13,9 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
-from steadygaze.corpus.planted import SIZES, asked_aspect, planted_pairs, planted_reviews, read
-from steadygaze.corpus.planted_lexicon import ASPECTS
+from steadygaze.corpus.planted import asked_aspect, planted_pairs, planted_reviews, read
+from steadygaze.corpus.planted.lexicon import ASPECTS
+from steadygaze.corpus.planted.reviews import SIZES
 from steadygaze.types import Example
 
 

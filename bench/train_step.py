@@ -118,7 +118,8 @@ def main() -> int:
     batches = [collate(data, rows) for rows in shuffled(data, training.batch_size, (0, 0, 0))]
     watcher = InTurn(bare, batches, chosen.block)
     few = Data(data.text.select(range(64)), None, data.label[:64])
-    model = Run(Vanilla(), make, Job(data, few, training, accelerator("cpu", "no"), watcher)).execute()
+    with accelerator("cpu", "no") as accelerate:
+        model = Run(Vanilla(), make, Job(data, few, training, accelerate, watcher)).execute()
 
     ours, theirs = watcher.ours[SKIP:], watcher.theirs[SKIP:]
     ratio = statistics.median(a / b for a, b in zip(ours, theirs, strict=True))

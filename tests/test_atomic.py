@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from steadygaze import atomic
-from steadygaze.atomic import new_file, new_folder, write_text
+from steadygaze.atomic import new_file, new_folder, recover, write_text
 
 FULL_DISK = """
 import resource, sys
@@ -129,3 +129,20 @@ def test_a_disk_that_fills_up_leaves_the_old_whole(kind: str, writer: str, stand
     assert "File too large" in ended.stderr
     assert content(standing) == before
     assert sorted(path.name for path in standing.iterdir()) == ["file", "folder"]
+
+
+def test_a_folder_left_aside_by_a_kill_between_two_renames_comes_back(tmp_path):
+    aside = tmp_path / ".model.0123abcd.old"
+    aside.mkdir()
+    (aside / "config.json").write_text("old")
+    recover(tmp_path / "model")
+    assert (tmp_path / "model" / "config.json").read_text() == "old"
+    assert not aside.exists()
+
+
+def test_a_folder_that_stands_is_not_replaced_by_one_left_aside(tmp_path):
+    for name in ("model", ".model.0123abcd.old"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "config.json").write_text(name)
+    recover(tmp_path / "model")
+    assert (tmp_path / "model" / "config.json").read_text() == "model"

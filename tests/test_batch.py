@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from contract.tiny import ragged, rows
 from steadygaze.batch import NOISE, Data, by_length, collate, shuffled
-from steadygaze.tokens.tokenizer import Ragged
+from steadygaze.tokens.ragged import Ragged
 from steadygaze.types import Batch
 
 lengths = st.lists(st.integers(0, 60), max_size=40)

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import pytest
 
 from steadygaze import cli, verbs
+from steadygaze.batch import collate
 
 ROWS = [
     ("A fine and witty film", "good"),
@@ -243,6 +244,44 @@ def test_train_resume_on_a_finished_model_is_done(run: Run, csv: Path, tmp_path:
     other = run("train", csv, "--out", tmp_path / "m", *QUICK, "--resume", "--seed", "7")
     assert other.code == 2
     assert "another seed" in other.err
+
+
+def test_the_batch_size_is_the_one_asked_for(run: Run, model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes = []
+
+    def counted(data: object, rows: list[int]) -> object:
+        sizes.append(len(rows))
+        return collate(data, rows)
+
+    monkeypatch.setattr("steadygaze.infer.collate", counted)
+    monkeypatch.setattr("steadygaze.explain.texts.collate", counted)
+    for verb in ("predict", "explain"):
+        sizes.clear()
+        assert run(verb, model, "one", "two", "three", "--batch-size", "2", "--json").code == 0
+        assert sorted(sizes) == [1, 2]
+
+
+def test_terminal_escapes_of_a_text_do_not_reach_the_terminal(run: Run, model: Path) -> None:
+    shown = run("predict", model, "fine \x1b[31mred\x1b]0;title\x07 film").out
+    assert "\x1b" not in shown
+    assert "\x07" not in shown
+
+
+def test_retraining_interrupted_in_its_first_epoch_does_not_hand_back_the_old_model(
+    run: Run, csv: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert run("train", csv, "--out", tmp_path / "m", *QUICK).code == 0
+    before = (tmp_path / "m" / "model.safetensors").read_bytes()
+
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("steadygaze.train.run.train_epoch", interrupted)
+        assert run("train", csv, "--out", tmp_path / "m", *QUICK, "--seed", "7").code == 130
+    assert (tmp_path / "m" / "model.safetensors").read_bytes() == before, "the old model stands until the new is whole"
+    assert run("train", csv, "--out", tmp_path / "m", *QUICK, "--seed", "7", "--resume").code == 0
+    assert (tmp_path / "m" / "model.safetensors").read_bytes() != before
 
 
 def test_a_reader_that_goes_away_is_no_fault(model: Path, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ import io
 import json
 import re
 import sys
+import unicodedata
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -13,7 +14,8 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from steadygaze.errors import UserError
-from steadygaze.explanation import AGAINST, FAINT, FOR, OPAQUE, SHOWN, Explanation, legend, marked
+from steadygaze.explanation import Explanation
+from steadygaze.highlight import AGAINST, FAINT, FOR, OPAQUE, SHOWN, legend, marked, printable
 
 READABLE = 4.5  # WCAG 2.2, criterion 1.4.3, for text of ordinary size
 
@@ -126,13 +128,13 @@ def test_the_number_of_every_word_is_its_tooltip():
 def test_weights_that_are_all_zero_draw_nothing_and_say_so():
     e = explain(weights=(0, 0, 0, 0, 0))
     assert "background" not in marked(e)
-    assert "attention: no word has any weight" in str(e)
+    assert "share of the attention: no word has any weight" in str(e)
 
 
 def test_an_empty_text_can_be_drawn():
     e = explain(text="", weights=())
     assert Reader(marked(e)).shown == ""
-    assert str(e) == "\n→ positive 75.0%\nattention: no word has any weight"
+    assert str(e) == "\n→ positive 75.0%\nshare of the attention: no word has any weight"
 
 
 def test_pieces_that_share_a_character_add_up_to_one_mark():
@@ -202,6 +204,23 @@ def test_escape_sequences_in_a_text_do_not_reach_the_terminal():
     assert str(e).startswith("bad�[2Jend�1m x\n→ a�b")
 
 
+@given(st.text(st.characters()))
+def test_printable_text_keeps_its_length_and_holds_no_control_but_tab_and_line_feed(text):
+    shown = printable(text)
+    assert len(shown) == len(text)
+    assert {c for c in shown if unicodedata.category(c) in ("Cc", "Cs")} <= {"\t", "\n"}
+    assert all(a == b for a, b in zip(text, shown, strict=True) if unicodedata.category(a) not in ("Cc", "Cs"))
+
+
+def test_attention_is_called_a_share_and_other_weights_by_their_explainer():
+    given_to = "share of the attention: what the decoder was given of each word"
+    assert given_to in legend([explain()])
+    assert given_to in explain()._repr_html_()
+    other = explain(weights=(0.3, 0, 0, -0.9, 0), explainer="gradient")
+    assert "gradient: bad -0.900 · good 0.300" in str(other)
+    assert "attention" not in str(other) + other._repr_html_()
+
+
 def test_without_colour_the_terminal_still_says_everything():
     lines = printed(explain(evidence=((12, 15),), target="negative", question="Why?"), no_color=True).splitlines()
     assert [line.rstrip() for line in lines] == [
@@ -209,7 +228,7 @@ def test_without_colour_the_terminal_still_says_everything():
         "good  plot,",
         "bad end",
         "→ positive 75.0% (explained: negative)",
-        "attention: good 0.600 · bad 0.200 · plot 0.100 · , 0.050 · end 0.050",
+        "share of the attention: good 0.600 · bad 0.200 · plot 0.100 · , 0.050 · end 0.050",
         "known reason: bad",
     ]
 

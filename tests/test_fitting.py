@@ -22,6 +22,8 @@ class Listener(Silent):
     def say(self, text):
         self.said.append(text)
 
+    warn = say
+
 
 def heard(clf, X=TEXTS, y=LABELS):
     listener = Listener()
@@ -69,6 +71,11 @@ def test_texts_that_lose_their_end_are_counted():
     _, said = heard(tiny(max_length=6))
     assert re.fullmatch(r"1[01] of 21 texts are longer than 6 tokens: only their first 6 are read", "".join(said))
     assert heard(tiny(max_length=100))[1] == []
+
+
+def test_without_a_progress_bar_they_are_a_warning():
+    with pytest.warns(UserWarning, match="texts are longer than 6 tokens"):
+        tiny(max_length=6).fit(TEXTS, LABELS)
 
 
 def test_an_interrupted_run_ends_as_if_it_had_not_been(tmp_path):

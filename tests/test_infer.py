@@ -1,5 +1,7 @@
 """Reading with a model: every row once, in order, and nothing left behind."""
 
+import threading
+
 import numpy as np
 import pytest
 import torch
@@ -7,6 +9,8 @@ from torch import nn
 
 from contract.tiny import CLASSES, TEXTS, batch, classifier, encoder, split
 from steadygaze import infer
+from steadygaze.infer import evaluation, inference
+from steadygaze.lanes import side_by_side
 from steadygaze.model import Architecture, Classifier, word_encoder
 
 LONG = [TEXTS[i % len(TEXTS)] for i in range(23)]
@@ -102,3 +106,22 @@ def test_a_pair_is_read_with_its_question():
     model = Classifier(encoder("gru", True), Architecture(), CLASSES, True).eval()
     one, other = (infer.logits(model, split(LONG, True, asked)) for asked in (["wws"], ["s"]))
     assert (one - other).abs().max() > 1e-3
+
+
+def test_threads_that_enter_evaluation_once_leave_nothing_behind():
+    """Modes and cuDNN's flags belong to the process: two threads inside `inference` must not undo each other's."""
+    model, cudnn = classifier().train(), torch.backends.cudnn
+    before, seen = cudnn.allow_tf32, []
+    both = threading.Barrier(2, timeout=10)
+
+    def work(i):
+        with inference(model):
+            both.wait()
+            seen.append((model.training, cudnn.allow_tf32))
+            both.wait()
+
+    with evaluation(model):
+        list(side_by_side(work, range(4), 2))
+    assert seen == [(False, False)] * 4
+    assert model.training
+    assert cudnn.allow_tf32 == before

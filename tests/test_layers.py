@@ -9,7 +9,8 @@ SOURCE = Path(__file__).parent.parent / "src" / PACKAGE
 LAYERS = [  # in the order data flows; rooms on one line may not import one another
     {"errors", "atomic"},
     {"types", "record"},
-    {"config", "explanation", "maths"},
+    {"config", "highlight", "maths"},
+    {"explanation"},
     {"corpus"},
     {"tokens"},
     {"batch"},
@@ -29,14 +30,14 @@ LAYERS = [  # in the order data flows; rooms on one line may not import one anot
     {"cli"},
 ]
 HEIGHT = {room: height for height, layer in enumerate(LAYERS) for room in layer}
-NO_TORCH = ("record", "errors", "atomic", "explanation", "corpus", "tokens", "report", "options", "cli")
+NO_TORCH = ("record", "errors", "atomic", "highlight", "explanation", "corpus", "tokens", "report", "options", "cli")
 BANNED = {  # allowed by height, forbidden all the same
     **{room: {"torch", "accelerate", "transformers"} for room in NO_TORCH},
     "model": {f"{PACKAGE}.{room}" for room in ("corpus", "tokens", "batch")},
     "objective": {f"{PACKAGE}.{room}" for room in ("corpus", "tokens", "train", "audit")},
     "train": {f"{PACKAGE}.audit"},
     "report": {f"{PACKAGE}.{room}" for room in HEIGHT}
-    - {f"{PACKAGE}.{room}" for room in ("errors", "atomic", "types", "record", "explanation", "report")},
+    - {f"{PACKAGE}.{room}" for room in ("errors", "atomic", "types", "record", "highlight", "explanation", "report")},
 }
 
 

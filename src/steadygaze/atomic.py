@@ -53,6 +53,13 @@ def _replace(new: Path, path: Path) -> None:
     shutil.rmtree(old, ignore_errors=True)
 
 
+def recover(path: Path) -> None:
+    """A process killed between the two renames leaves the old folder under its other name: give it back its own."""
+    left = list(path.absolute().parent.glob(f".{path.absolute().name}.????????.old"))
+    if len(left) == 1 and not path.exists():
+        os.replace(left[0], path)
+
+
 def write_text(path: Path, text: str) -> None:
     """UTF-8.  A lone surrogate, which UTF-8 cannot hold, is written as a question mark."""
     with new_file(path) as file:

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from steadygaze.tokens.tokenizer import Ragged
+from steadygaze.tokens.ragged import Ragged
 from steadygaze.types import Batch
 
 NOISE = 0.1

@@ -99,24 +99,31 @@ def train(
         max_length=max_length,
         class_weight="balanced" if balanced else None,
         device=common.device,
-        verbose=not common.quiet and (common.verbose or sys.stderr.isatty()),
+        verbose=not common.quiet,
     )
     verbs.check_train(clf, out, resume)
-    columns = {"text": text or ["text"], "label": label, "evidence": evidence}
-    corpus = load_corpus(data, **columns, data_dir=common.data_dir, seed=common.seed, drop_empty=drop_empty)
+    corpus = load_corpus(
+        data,
+        text=text or ["text"],
+        label=label,
+        evidence=evidence,
+        data_dir=common.data_dir,
+        drop_empty=drop_empty,
+    )
     say = _console(common)
-    say.print(verbs.describe(corpus), highlight=False)
+    say.print(verbs.describe(corpus), highlight=False, markup=False)
     try:
         clf = verbs.train(clf, corpus, out, resume)
     except KeyboardInterrupt:
-        say.print(f"interrupted; {verbs.unfinished(out)} keeps what is done: the same command with --resume goes on")
+        kept = verbs.unfinished(out)
+        say.print(f"interrupted; {kept} keeps what is done: the same command with --resume goes on", markup=False)
         raise
     result = verbs.summary(clf, corpus, out)
     if common.json:
         _json(result)
     else:
         print(f"saved in {out}: validation macro-F1 {result['macro-f1']:.3f} (epoch {result['best_epoch']})")
-        say.print(f'next:  steadygaze explain {out} "a text of your own"', highlight=False)
+        say.print(f'next:  steadygaze explain {out} "a text of your own"', highlight=False, markup=False)
 
 
 @app.command(epilog='Example: steadygaze predict model/ "A gorgeous, witty, seductive movie."')
@@ -132,15 +139,17 @@ def predict(
 ) -> None:
     """Say the label of texts.  With --json: one JSON object per line."""
     from steadygaze import verbs
+    from steadygaze.highlight import printable
 
     clf = _load(model, common)
-    records = verbs.predict(clf, verbs.read(clf, given or [], file, text or ["text"], drop_empty))
+    chunks = verbs.read(clf, given or [], file, text or ["text"], drop_empty)
+    records = verbs.predict(clf, chunks, common.batch_size)
     if common.json:
         _lines(records)
         return
     for record in records:
         chance = record["probabilities"][str(record["label"])]
-        print(f"{record['label']}\t{chance:.3f}\t{' '.join(record['text'].split())}")
+        print(printable(f"{record['label']}\t{chance:.3f}\t{' '.join(record['text'].split())}"))
 
 
 @app.command(epilog='Example: steadygaze explain model/ "A gorgeous, witty, seductive movie." --html why.html')
@@ -158,12 +167,12 @@ def explain(
     *,
     common: Common,
 ) -> None:
-    """Show which words a prediction rests on.  With --json: one JSON object per line."""
+    """Show how much each word weighs in a prediction.  With --json: one JSON object per line."""
     from steadygaze import verbs
 
     clf = _load(model, common)
     chunks = verbs.read(clf, given or [], file, text or ["text"], drop_empty)
-    found = verbs.explain(clf, chunks, explainer, target, granularity)
+    found = verbs.explain(clf, chunks, explainer, target, granularity, common.batch_size)
     if html is not None:
         shown = verbs.write_explanations(html, found, model)
         if common.json:
@@ -213,7 +222,7 @@ def demo(out: Out = Path("runs/demo"), *, common: Common) -> None:
     """The whole story on a built-in corpus: train, explain, and a report to open in a browser."""
     from steadygaze.demo import tell
 
-    result = tell(out, common.device, common.seed, _console(common), common.verbose)
+    result = tell(out, common.device, common.seed, _console(common))
     if common.json:
         _json(result)
 
@@ -222,7 +231,6 @@ def _load(model: Path, common: Common) -> "TextClassifier":
     from steadygaze.estimator import load
 
     clf = load(model, common.device)
-    clf.batch_size = common.batch_size
     gc.collect()
     gc.freeze()  # what is loaded stays: the collector need not look through it again after every few texts
     return clf

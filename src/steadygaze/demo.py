@@ -1,11 +1,13 @@
 """The whole story on a built-in corpus: train, show the reasons, hold them against the planted truth, write a page."""
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 from sklearn.metrics import f1_score
@@ -15,7 +17,7 @@ from steadygaze.corpus import Corpus, load_corpus
 from steadygaze.estimator import TextClassifier
 from steadygaze.explanation import Explanation
 from steadygaze.record import Row
-from steadygaze.report import mean_row, render, write
+from steadygaze.report import bootstrap_rows, mean_row, render, write
 from steadygaze.tokens.align import mark
 from steadygaze.types import Example
 
@@ -39,21 +41,21 @@ NOTE = (
 )
 
 
-def tell(out: Path, device: str, seed: int, say: Console, verbose: bool) -> dict[str, Any]:
+def tell(out: Path, device: str, seed: int, say: Console) -> dict[str, Any]:
     """Everything, ending in out/model and out/report.html.  Returns the numbers."""
-    corpus = load_corpus(CORPUS, seed=seed)
+    corpus = load_corpus(CORPUS)
     say.print(f"[bold]1. Data.[/bold]  {verbs.describe(corpus)}", highlight=False)
     say.print("[bold]2. Training[/bold] a bidirectional LSTM with attention.", highlight=False)
-    clf = TextClassifier(
-        "bilstm", "vanilla", epochs=EPOCHS, seed=seed, device=device, verbose=verbose or say.is_terminal
-    )
+    clf = TextClassifier("bilstm", "vanilla", epochs=EPOCHS, seed=seed, device=device, verbose=not say.quiet)
     model = out / "model"
     clf = verbs.train(clf, corpus, model, resume=verbs.unfinished(model).exists())
 
     test = corpus.splits["test"]
     explained = [replace(e, evidence=x.evidence) for e, x in zip(clf.explain(verbs.texts(test)), test, strict=True)]
-    rows = measure(explained, test, corpus, seed)
-    say.print("[bold]3. Reasons.[/bold]  The darker a word, the more the prediction rests on it.\n", highlight=False)
+    rows = measure(explained, test, signature(clf, corpus, model))
+    say.print(
+        "[bold]3. Highlights.[/bold]  The darker a word, the more of the attention lies on it.\n", highlight=False
+    )
     for one in explained[:IN_TERMINAL]:
         say.print(one, end="\n\n")
     say.print("[bold]4. Numbers[/bold] on the test texts, with 95 % intervals.", highlight=False)
@@ -69,16 +71,40 @@ def tell(out: Path, device: str, seed: int, say: Console, verbose: bool) -> dict
     return {"model": str(model), "report": str(page), "rows": [row.to_dict() for row in rows]}
 
 
-def measure(explained: Sequence[Explanation], test: Sequence[Example], corpus: Corpus, seed: int) -> list[Row]:
+def signature(clf: TextClassifier, corpus: Corpus, model: Path) -> dict[str, str | int | float]:
+    """What the numbers depend on."""
+    known = clf.stored_.description
+    weights = hashlib.sha256((model / "model.safetensors").read_bytes()).hexdigest()
+    return {
+        "corpus": corpus.name,
+        "data": corpus.fingerprint[:12],
+        "split": "test",
+        "encoder": known.encoder,
+        "technique": known.technique,
+        "seed": known.seed,
+        "model": weights[:12],
+        "v": __version__,
+    }
+
+
+def measure(
+    explained: Sequence[Explanation], test: Sequence[Example], settings: dict[str, str | int | float]
+) -> list[Row]:
     """Is the label right, and do the highlights lie where the truth was planted?"""
-    settings = {"corpus": corpus.name, "data": corpus.fingerprint[:12], "split": "test", "seed": seed, "v": __version__}
     right = [float(e.label == x.label) for e, x in zip(explained, test, strict=True)]
     marked = [mark(e.spans, e.evidence or ()) for e in explained]
     mass = [float(np.asarray(e.weights)[where].sum()) for e, where in zip(explained, marked, strict=True)]
-    macro = f1_score([x.label for x in test], [e.label for e in explained], average="macro")
+    codes = {label: i for i, label in enumerate(explained[0].probabilities)}
+    gold = np.array([codes[x.label] for x in test if x.label is not None])
+    predicted = np.array([codes[e.label] for e in explained])
+
+    def macro(rows: NDArray[np.int64]) -> float:
+        return float(f1_score(gold[rows], predicted[rows], average="macro"))
+
+    everything = np.arange(len(test))
     return [
         mean_row("accuracy", right, settings),
-        Row("macro-f1", float(macro), len(test), None, settings),
+        Row("macro-f1", macro(everything), len(test), bootstrap_rows(macro, len(test)), settings),
         mean_row("evidence mass", mass, {**settings, "explain": "attention"}),
         mean_row("evidence share", [float(where.mean()) for where in marked], settings),
     ]

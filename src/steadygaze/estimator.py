@@ -17,7 +17,6 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from steadygaze import fitting, infer, store
-from steadygaze.batch import Data
 from steadygaze.errors import UserError, unknown
 from steadygaze.explain import EXPLAINERS
 from steadygaze.explain.explainer import Explainer
@@ -129,12 +128,10 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         folder = None if checkpoint is None else Path(checkpoint)
         return self._take(fitting.fit(ordered, train, held_out, Bar() if shown else Silent(), folder, resume))
 
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+    def predict_proba(self, X: Any, *, batch_size: int = infer.BATCH) -> NDArray[np.float64]:
         """(N,C), columns in the order of `classes_`."""
         texts, questions = self._read(X)
-        tokenizer = self.stored_.tokenizer
-        asked = None if questions is None else tokenizer.encode(questions, question=True)
-        logits = infer.logits(self.stored_.model, Data(tokenizer.encode(texts), asked))
+        logits = infer.logits(self.stored_.model, self.stored_.data(texts, questions), batch_size)
         probabilities: NDArray[np.float64] = logits.double().softmax(-1).numpy()
         return probabilities
 
@@ -159,19 +156,27 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         explainer: str | Explainer = "attention",
         target: Label | None = None,
         granularity: Granularity = "word",
+        *,
+        batch_size: int = infer.BATCH,
     ) -> Any:
-        """Which words the prediction rests on: an Explanation for one text, a list for a list.
+        """How much each word weighs: an Explanation for one text, a list for a list.
 
         One text is a string, one pair a tuple (text, question).  granularity="piece" shows a transformer's own pieces.
+        `target` asks why a class other than the predicted one; attention is the same for all, and refuses it.
         """
         alone = is_one(X)
         texts, questions = self._read([X] if alone else X)
         if granularity not in ("word", "piece"):
             raise unknown("granularity", granularity, ("word", "piece"))
         name, way = _explainer(explainer)
-        request = Request(way, name, None if target is None else self._known(target), granularity)
+        aim = None if target is None else self._known(target)
+        if aim is not None and not way.by_class:
+            raise UserError(f"{name} is the same whatever class is asked about: leave out the target {aim!r}")
+        request = Request(way, name, aim, granularity)
         classes = self.stored_.description.classes
-        explained = explain_texts(self.stored_.model, self.stored_.tokenizer, classes, texts, questions, request)
+        explained = explain_texts(
+            self.stored_.model, self.stored_.tokenizer, classes, texts, questions, request, batch_size
+        )
         return explained[0] if alone else explained
 
     def save(self, folder: str | Path) -> None:

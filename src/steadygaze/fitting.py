@@ -68,18 +68,14 @@ def fit(
     data = plan.encode(train, train.weighted(order.class_weight))
     if cut := int(data.text.cut.sum()):
         most = plan.tokenizer.max_length
-        watcher.say(f"{cut:,} of {len(data):,} texts are longer than {most} tokens: only their first {most} are read")
-    job = Job(
-        train=data,
-        validation=plan.encode(validation),
-        training=order.training,
-        accelerator=accelerator(order.device, order.training.precision),
-        watcher=watcher,
-    )
-    run = Run(order.technique, plan.make_model, job, order.seed)
-    if checkpoint is not None:
-        run.checkpoint = Checkpoint(checkpoint, _identity(plan, job), resume)
-    model = run.execute()
+        watcher.warn(f"{cut:,} of {len(data):,} texts are longer than {most} tokens: only their first {most} are read")
+    held_out = plan.encode(validation)
+    with accelerator(order.device, order.training.precision) as accelerate:
+        job = Job(data, held_out, order.training, accelerate, watcher)
+        run = Run(order.technique, plan.make_model, job, order.seed)
+        if checkpoint is not None:
+            run.checkpoint = Checkpoint(checkpoint, _identity(plan, job), resume)
+        model = run.execute()
     return Stored(dataclasses.replace(plan.description, history=run.history), model, plan.tokenizer)
 
 
@@ -138,7 +134,7 @@ def _word_plan(order: Order, description: Description, train: Split, watcher: Wa
     vectors = None
     if order.vectors is not None:
         found = read_vectors(order.vectors, tokenizer.vocabulary, seed=order.seed)
-        coverage = float(found.found[len(SPECIALS) :].mean())
+        coverage = found.coverage(specials=len(SPECIALS))
         watcher.say(f"vectors: {coverage:.1%} of {tokenizer.size:,} words found in {description.vectors}")
         vectors = torch.from_numpy(found.matrix)
         architecture = dataclasses.replace(description.architecture, dimension=vectors.shape[1])

@@ -17,22 +17,32 @@ BATCH = 128
 
 
 @contextmanager
-def inference(model: nn.Module) -> Iterator[None]:
-    """Evaluation mode without gradients; every module gets back the mode it had.
+def evaluation(model: nn.Module) -> Iterator[None]:
+    """Evaluation mode, gradients allowed; every module gets back the mode it had.
 
-    `no_grad`, not `inference_mode`: what is read may be a constant of a later loss, as a reference model's weights are.
     No TF32: its ten bits would let a text's weights depend on the batch it is read in by more than 1e-5.
+    Modes and flags belong to the whole process: threads that read with one model enter this once, before they part.
     """
     modes = [(module, module.training) for module in model.modules()]
     cudnn = torch.backends.cudnn
     exact = cudnn.flags(cudnn.enabled, cudnn.benchmark, deterministic=cudnn.deterministic, allow_tf32=False)
     model.eval()
     try:
-        with torch.no_grad(), exact:
+        with exact:
             yield
     finally:
         for module, mode in modes:
             module.training = mode
+
+
+@contextmanager
+def inference(model: nn.Module) -> Iterator[None]:
+    """Evaluation mode without gradients.
+
+    `no_grad`, not `inference_mode`: what is read may be a constant of a later loss, as a reference model's weights are.
+    """
+    with evaluation(model), torch.no_grad():
+        yield
 
 
 def forwards(

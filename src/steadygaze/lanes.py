@@ -14,14 +14,17 @@ import torch
 A = TypeVar("A")
 B = TypeVar("B")
 
+MOST = 8
+"""Each lane holds a chunk, and Python has one lock for all of them."""
+
 
 def lanes_for(device: torch.device) -> int:
-    """As many as torch would use cores; on a GPU two, so that it does not wait for the next chunk's ids."""
-    return torch.get_num_threads() if device.type == "cpu" else 2
+    """As many as torch would use cores, MOST at most; on a GPU two, so that it need not wait for ids."""
+    return min(torch.get_num_threads(), MOST) if device.type == "cpu" else 2
 
 
 def side_by_side(work: Callable[[A], B], chunks: Iterable[A], lanes: int) -> Iterator[B]:
-    """map(work, chunks), in order; at most twice `lanes` chunks are held at any time."""
+    """map(work, chunks), in order; at most lanes + 1 chunks are held at any time."""
     if lanes < 2:
         yield from map(work, chunks)
         return

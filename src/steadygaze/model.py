@@ -60,10 +60,15 @@ class Classifier(nn.Module):
         """(B,T,E)"""
         return self.encoder.embed(batch.ids)
 
-    def encode(self, batch: Batch, embedded: Tensor | None = None) -> Encoded:
-        """(B,T,H), from these embeddings (B,T,E) if given, else from the batch's own."""
+    def embed_question(self, batch: Batch) -> Tensor | None:
+        """(B,Q,E), for a pair"""
+        return None if batch.question_ids is None else self.encoder.embed(batch.question_ids)
+
+    def encode(self, batch: Batch, embedded: Tensor | None = None, asked: Tensor | None = None) -> Encoded:
+        """(B,T,H), from these embeddings of text (B,T,E) and question (B,Q,E) if given, else from the batch's own."""
         embedded = self.embed(batch) if embedded is None else embedded
-        encoded: Encoded = self.encoder(embedded, batch.present, batch.question_ids, batch.question_present)
+        asked = self.embed_question(batch) if asked is None else asked
+        encoded: Encoded = self.encoder(embedded, batch.present, asked, batch.question_present)
         return encoded
 
     def score(self, encoded: Encoded) -> Tensor:

@@ -8,6 +8,7 @@ README.md            a model card
 
 import dataclasses
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -17,13 +18,15 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from steadygaze import __version__
-from steadygaze.atomic import new_folder
+from steadygaze.atomic import new_folder, recover
+from steadygaze.batch import Data
 from steadygaze.config import Field, build, field_names, settings
 from steadygaze.encode import ENCODERS, TRANSFORMER
 from steadygaze.encode.transformer import from_config
 from steadygaze.errors import UserError, unknown
 from steadygaze.model import Architecture, Classifier, word_encoder
 from steadygaze.report.card import card
+from steadygaze.tokens.read import read_tokenizer
 from steadygaze.tokens.tokenizer import TextTokenizer
 from steadygaze.types import Label
 
@@ -71,6 +74,11 @@ class Stored:
     model: Classifier
     tokenizer: TextTokenizer
 
+    def data(self, texts: Sequence[str], questions: Sequence[str] | None) -> Data:
+        """Texts as this model reads them."""
+        asked = None if questions is None else self.tokenizer.encode(questions, question=True)
+        return Data(self.tokenizer.encode(texts), asked)
+
 
 def build_model(description: Description, size: int, vectors: Tensor | None = None) -> Classifier:
     """The classifier that a description describes, with fresh weights; `size` words in the vocabulary."""
@@ -86,6 +94,7 @@ def build_model(description: Description, size: int, vectors: Tensor | None = No
 
 def save(folder: Path, stored: Stored) -> None:
     """Replaces a model that stands there; refuses to replace anything else."""
+    recover(folder)
     refuse_foreign(folder)
     values = dataclasses.asdict(stored.description)
     weights = {name: value.detach().cpu().contiguous() for name, value in stored.model.state_dict().items()}
@@ -116,8 +125,9 @@ def refuse_foreign(folder: Path) -> None:
 
 
 def load(folder: Path) -> Stored:
+    recover(folder)
     description = _describe(folder)
-    tokenizer = TextTokenizer.from_json(
+    tokenizer = read_tokenizer(
         _read(folder / "tokenizer.json"), kind=description.kind, max_length=description.max_length
     )
     if description.network is not None:

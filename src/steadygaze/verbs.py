@@ -1,5 +1,6 @@
 """What each verb of the command line does, without parsing and printing."""
 
+import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
@@ -7,6 +8,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from steadygaze import infer
 from steadygaze.corpus import CORPORA, Corpus, stream
 from steadygaze.encode import ENCODERS, TRANSFORMER
 from steadygaze.errors import UserError, unknown
@@ -57,10 +59,25 @@ def train(clf: TextClassifier, corpus: Corpus, out: Path, resume: bool) -> TextC
         held_out = None if validation is None else read_validation(validation)
         refuse_other(order(clf.get_params()), read_split(*given), held_out, done.stored_)
         return done
-    clf.fit(*given, validation=validation, checkpoint=run, resume=resume)
+    begun = run.exists()
+    run.mkdir(parents=True, exist_ok=True)  # from here on there is a run to resume, even before its first epoch ends
+    try:
+        clf.fit(*given, validation=validation, checkpoint=run, resume=resume)
+    except UserError:
+        if not begun:
+            shutil.rmtree(run, ignore_errors=True)
+        raise
     clf.save(out)
-    shutil.rmtree(run, ignore_errors=True)
+    _remove(run)
     return clf
+
+
+def _remove(folder: Path) -> None:
+    """At once, by a rename: a run half deleted would look like one to resume."""
+    gone = folder.with_name(f".{folder.name}.old")
+    shutil.rmtree(gone, ignore_errors=True)
+    os.replace(folder, gone)
+    shutil.rmtree(gone, ignore_errors=True)
 
 
 def describe(corpus: Corpus) -> str:
@@ -111,10 +128,13 @@ def read(
             yield texts(examples)
 
 
-def predict(clf: TextClassifier, chunks: Iterator[list[Any]]) -> Iterator[dict[str, Any]]:
+def predict(
+    clf: TextClassifier, chunks: Iterator[list[Any]], batch_size: int | None = None
+) -> Iterator[dict[str, Any]]:
     """One record per text, in order."""
     classes = [str(label) for label in clf.classes_]
-    for chunk, rows in _side_by_side(clf, clf.predict_proba, chunks):
+    asked = partial(clf.predict_proba, batch_size=batch_size or infer.BATCH)
+    for chunk, rows in _side_by_side(clf, asked, chunks):
         for item, chances in zip(chunk, rows.tolist(), strict=True):
             best = max(range(len(chances)), key=chances.__getitem__)
             record = {"text": item} if isinstance(item, str) else {"text": item[0], "question": item[1]}
@@ -123,11 +143,18 @@ def predict(clf: TextClassifier, chunks: Iterator[list[Any]]) -> Iterator[dict[s
 
 
 def explain(
-    clf: TextClassifier, chunks: Iterator[list[Any]], explainer: str, target: str | None, granularity: Granularity
+    clf: TextClassifier,
+    chunks: Iterator[list[Any]],
+    explainer: str = "attention",
+    target: str | None = None,
+    granularity: Granularity = "word",
+    batch_size: int | None = None,
 ) -> Iterator[Explanation]:
     """One Explanation per text, in order."""
     aim = None if target is None else known_label(clf, target)
-    asked = partial(clf.explain, explainer=explainer, target=aim, granularity=granularity)
+    asked = partial(
+        clf.explain, explainer=explainer, target=aim, granularity=granularity, batch_size=batch_size or infer.BATCH
+    )
     for _, explained in _side_by_side(clf, asked, chunks):
         yield from explained
 
@@ -136,8 +163,9 @@ def _side_by_side(
     clf: TextClassifier, work: Callable[[list[Any]], Any], chunks: Iterator[list[Any]]
 ) -> Iterator[tuple[list[Any], Any]]:
     """Every chunk and what became of it."""
-    lanes = lanes_for(next(clf.stored_.model.parameters()).device)
-    return side_by_side(lambda chunk: (chunk, work(chunk)), chunks, lanes)
+    model = clf.stored_.model
+    with infer.evaluation(model):
+        yield from side_by_side(lambda chunk: (chunk, work(chunk)), chunks, lanes_for(next(model.parameters()).device))
 
 
 def known_label(clf: TextClassifier, written: str) -> Label:
@@ -152,7 +180,7 @@ def write_explanations(path: Path, found: Iterator[Explanation], model: Path) ->
     """A page of the first DRAWN texts; the others are counted."""
     drawn = list(islice(found, DRAWN))
     total = len(drawn) + sum(1 for _ in found)
-    lead = f"What the model {model.name} predicts, and the words its predictions rest on."
+    lead = f"What the model {model.name} predicts, and how much its decoder was given of each word."
     notes = [f"{total - len(drawn):,} more texts were explained and are not drawn here."] if total > len(drawn) else []
     write(path, render("Explanations", lead=lead, explanations=drawn, notes=notes))
     return {"explained": total, "drawn": len(drawn)}

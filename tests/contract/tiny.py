@@ -19,7 +19,7 @@ from steadygaze.encode import ENCODERS
 from steadygaze.encode.encoder import Encoder
 from steadygaze.encode.transformer import Transformer, from_config
 from steadygaze.model import Architecture, Classifier, word_encoder
-from steadygaze.tokens.tokenizer import Ragged
+from steadygaze.tokens.ragged import Ragged
 from steadygaze.types import Batch, Forward
 
 VOCABULARY = 23

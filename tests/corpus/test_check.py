@@ -61,7 +61,7 @@ def test_a_bad_text_is_named(texts, sentence):
         (np.array([True, False]), [1, 0]),
         (pd.Series(["a", "b"], dtype="category"), ["a", "b"]),
         (("a", "b"), ["a", "b"]),
-        (iter([2**70, 1]), [2**70, 1]),
+        (iter([2**63 - 1, -(2**63)]), [2**63 - 1, -(2**63)]),
     ],
 )
 def test_labels_become_strings_or_integers(labels, expected):
@@ -87,6 +87,11 @@ def test_labels_become_strings_or_integers(labels, expected):
         (["a", 1], r"labels\[0\] is 'a' but labels\[1\] is 1"),
         ([date(2020, 1, 1), date(2020, 1, 2)], r"labels\[0\] is datetime.date\(2020, 1, 1\) \(date\)"),
         ([Decimal(1), Decimal(2)], r"\(Decimal\); labels must be strings or whole numbers"),
+        ([1, 2**63], r"labels\[1\] is a whole number that 64 bits cannot hold; .* make them strings"),
+        ([-(2**63) - 1, 1], r"labels\[0\] is a whole number that 64 bits"),
+        ([10**5000, 1], r"labels\[0\] is a whole number that 64 bits"),
+        (np.array([1e30, 1.0]), r"labels\[0\] is a whole number that 64 bits"),
+        (["a", "b\ud800"], r"labels\[1\] holds '\\ud800', half of a surrogate pair"),
         ([], "there are no labels"),
         ("yes", "labels is one string"),
         (["yes"] * 3, r"the 3 labels hold 1 class \('yes'\); a classifier needs at least 2"),

@@ -102,6 +102,8 @@ def test_a_very_long_text_is_read(write):
         (["007", "008"], ["007", "008"]),
         (["True", "False"], ["True", "False"]),
         ([str(2**60 + 1), "1"], [2**60 + 1, 1]),
+        (["12345678901234567890", "1"], ["12345678901234567890", "1"]),
+        (["1" * 5000, "1"], ["1" * 5000, "1"]),
     ],
 )
 def test_labels_of_a_csv_are_numbers_if_all_of_them_are(write, cells, expected):
@@ -226,6 +228,12 @@ BAD = {
     "cells after a multi-line row": ("a.csv", 'text,label\n"a\nb",x\nc\n', "a.csv, row 3 has 1 cell where"),
     "quote": ("a.csv", 'text,label\n"a,x\nb,y\n', "a.csv, row 2 has 1 cell where"),
     "json": ("a.jsonl", '{"text": "a", "label": 1}\n{"text": ', "a.jsonl, line 2 is not JSON"),
+    "endless number": ("a.jsonl", '{"text": "a", "label": ' + "1" * 5000 + "}", "a.jsonl, line 1 is not JSON"),
+    "long number": (
+        "a.jsonl",
+        '{"text": "a", "label": 12345678901234567890}',
+        "line 1, column 'label' is a whole number",
+    ),
     "not an object": ("a.jsonl", "[1, 2]", r"a.jsonl, line 1 is \[1, 2\]; a line must be an object"),
     "deep json": ("a.jsonl", "[" * 100_000, "a.jsonl, line 1 is not JSON"),
     "utf-8": ("a.csv", b"text,label\na,x\nb\xff,y\n", r"a.csv is not UTF-8: line 3 .*\(offset 16\)"),

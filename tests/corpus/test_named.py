@@ -1,6 +1,7 @@
 """The published sets: rows as they are on disk, rows as they are on the hub, and the corpora that are generated."""
 
 import os
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -82,20 +83,19 @@ def test_sst2_marks_the_words_on_the_labels_side(on_disk):
     assert third.evidence is None  # its tokens are not in the text
 
 
-def test_imdb_loses_its_line_break_tags_and_nothing_else(on_disk):
-    corpus = on_disk("imdb", {"text": ["one.<br /><br />two <br/> <i>three</i>", None], "label": [1, 1]})
-    assert corpus.dropped == {"empty text": 1}
-    assert corpus.splits["train"] == [Example("one.\ntwo \n <i>three</i>", "positive")]
+def test_texts_are_cleaned_as_their_set_needs(on_disk):
+    def texts(name, text):
+        return [e.text for e in on_disk(name, {"text": [text, None], "label": [1, 1]}).splits["train"]]
+
+    assert texts("imdb", "one.<br /><br />two") == ["one.\ntwo"]
+    assert texts("yelp_polarity", r"one.\ntwo") == ["one.\ntwo"]
+    assert texts("ag_news", "a day #39;s work") == ["a day's work"]
+    assert texts("newsgroups_sport", "From: a\nLines: 1\n\nBody.") == ["Body."]
 
 
-def test_newsgroup_headers_are_stripped(on_disk):
-    texts = [
-        "From: a@b (A)\nSubject: hockey!\nLines: 2\n\nThe body.\n\nSubject: in the body",
-        "From: nobody\nSubject: nothing\n\n",
-        "No header here.\n\nTwo paragraphs.",
-    ]
-    corpus = on_disk("newsgroups_sport", {"text": texts, "label": [1, 0, 0]})
-    assert [e.text for e in corpus.splits["train"]] == ["The body.\n\nSubject: in the body", texts[2]]
+def test_a_posting_that_is_nothing_but_a_header_is_empty(on_disk):
+    corpus = on_disk("newsgroups_sport", {"text": ["From: nobody\nSubject: nothing\n\n", "b"], "label": [1, 0]})
+    assert [e.text for e in corpus.splits["train"]] == ["b"]
     assert corpus.dropped == {"empty text": 1}
 
 
@@ -110,6 +110,21 @@ def test_babi_marks_the_supporting_sentences(on_disk):
     assert (example.text, example.question, example.label) == ("John left. Mary sat. John ate.", "Who ate?", "John")
     assert sentences(example) == ["John left.", "Mary sat.", "John ate."]
     assert marked(example) == ["John left.", "John ate."]
+
+
+def test_the_last_tenth_of_the_babi_stories_is_for_validation(on_disk):
+    passages = [[f"Fact {story}.", *["More."] * more] for story in range(25) for more in range(3)]
+    columns = {"passage": passages, "question": ["?"] * 75, "answer": ["x"] * 75, "supporting": [[0]] * 75}
+    splits = on_disk("babi_1", columns).splits
+    assert [len(splits["train"]), len(splits["validation"])] == [69, 6]
+    assert [e.text for e in splits["validation"][:4]] == [
+        "Fact 23.",
+        "Fact 23. More.",
+        "Fact 23. More. More.",
+        "Fact 24.",
+    ]
+    splits = on_disk("babi_1", columns, "validation").splits
+    assert [len(splits["train"]), len(splits["validation"])] == [75, 75]  # a split of its own is left alone
 
 
 def test_movie_rationales_count_words_and_drop_what_marks_nothing(on_disk):
@@ -313,9 +328,9 @@ SIZES = {
     "newsgroups_sport": {"train": 1197 - 1, "test": 796},
     "ag_news": {"train": 28816, "test": 7600},
     "yelp_polarity": {"train": 4455, "test": 1000},
-    "babi_1": {"train": 10000, "test": 1000},
-    "babi_2": {"train": 10000, "test": 1000},
-    "babi_3": {"train": 1000, "test": 1000},
+    "babi_1": {"train": 9000, "validation": 1000, "test": 1000},
+    "babi_2": {"train": 9000, "validation": 1000, "test": 1000},
+    "babi_3": {"train": 900, "validation": 100, "test": 1000},
     "snli": {"train": 9842, "test": 9824},
     "multinli": {"test": 1000, "test_mismatched": 1000},
     "movie_rationales": {"train": 1600 - 1, "validation": 200, "test": 199},
@@ -346,4 +361,28 @@ def test_the_real_set_has_the_rows_it_should(name):
     assert len(labels) >= 2
     if name in FIRST_EVIDENCE:
         assert marked(corpus.splits["test"][0])[: len(FIRST_EVIDENCE[name])] == FIRST_EVIDENCE[name]
-    assert not any("<br" in example.text for example in corpus.splits["test"])
+
+
+LEFT_OVERS = {
+    "imdb": r"<br",
+    "yelp_polarity": r"\\",
+    "ag_news": r"\\|#39;|&lt;|&gt;|\bquot;",
+    "newsgroups_sport": r"(?i)rec\.sport|\br\.s\.[bh]|\A<\S+@\S+>\n|\A(lines|nntp-posting-host|newsgroups):",
+}
+
+
+@pytest.mark.parametrize("name", LEFT_OVERS)
+def test_nothing_is_left_over_in_the_real_texts(name):
+    if not (REAL / name).is_dir():
+        pytest.skip(f"{name} is not in the data folder")
+    examples = [example for split in load_corpus(name, data_dir=REAL).splits.values() for example in split]
+    assert not [example.text[:80] for example in examples if re.search(LEFT_OVERS[name], example.text)]
+
+
+@pytest.mark.parametrize("name", ["babi_1", "babi_2", "babi_3"])
+def test_no_real_story_is_on_both_sides_of_the_cut(name):
+    if not (REAL / name).is_dir():
+        pytest.skip(f"{name} is not in the data folder")
+    splits = load_corpus(name, data_dir=REAL).splits
+    assert not splits["validation"][0].text.startswith(splits["train"][-1].text)
+    assert len(splits["validation"]) % 5 == 0

@@ -1,6 +1,7 @@
 """Hugging Face encoders: folders laid out as the hub's, pairs as one joint sequence, and what is refused."""
 
 import json
+import shutil
 import sys
 
 import pytest
@@ -63,7 +64,9 @@ def test_a_text_is_what_the_network_itself_makes_of_its_ids(kind, folders):
 def test_a_pair_is_one_joint_sequence_without_padding_between_its_parts(kind, folders):
     encoder, data = from_folder(folders[kind]).double(), split(pair=True)
     pairs = widened(batch(data), 2)
-    encoded = encoder(encoder.embed(pairs.ids), pairs.present, pairs.question_ids, pairs.question_present)
+    encoded = encoder(
+        encoder.embed(pairs.ids), pairs.present, encoder.embed(pairs.question_ids), pairs.question_present
+    )
     for row in range(len(data)):
         text, question = pairs.ids[row][pairs.present[row]], pairs.question_ids[row][pairs.question_present[row]]
         types = {"token_type_ids": torch.tensor([[0] * len(text) + [1] * len(question)])} if kind == "bert" else {}
@@ -217,3 +220,18 @@ def test_minilm_from_its_package_reads_the_same_alone_and_padded():
         short = int(texts.present[1].sum())
         alone = encoder.network(input_ids=texts.ids[1:, :short]).last_hidden_state
     torch.testing.assert_close(hidden[1:, :short], alone, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("key", ["attn_implementation", "_attn_implementation"])
+def test_a_kernel_named_in_a_saved_configuration_is_never_fetched(key, folders):
+    """The library takes "owner/kernel" for code on the hub; from a model folder that would be somebody else's code."""
+    values = {**read_config(folders["bert"]).to_dict(), key: "kernels-community/flash-attn"}
+    assert from_config(values).config._attn_implementation in {"eager", "sdpa"}
+
+
+def test_a_kernel_named_in_a_hub_folder_is_never_fetched(folders, tmp_path):
+    shutil.copytree(folders["bert"], tmp_path / "bert")
+    config = json.loads((tmp_path / "bert" / "config.json").read_text())
+    config["attn_implementation"] = config["_attn_implementation"] = "kernels-community/flash-attn"
+    (tmp_path / "bert" / "config.json").write_text(json.dumps(config))
+    assert from_folder(tmp_path / "bert").config._attn_implementation in {"eager", "sdpa"}

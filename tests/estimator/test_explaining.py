@@ -90,14 +90,22 @@ def test_an_explainer_may_be_an_object():
     assert fitted().explain(TEXTS[0], explainer=Attention()).explainer == "Attention"
 
 
+class PerClass(Attention):
+    """An explainer whose answer depends on the class asked about, as gradients do."""
+
+    by_class = True
+
+
 def test_a_target_is_one_of_the_labels():
     assert fitted().explain(TEXTS[0]).target is None
-    assert fitted().explain(TEXTS[0], target=np.str_("neg")).target == "neg"
+    assert fitted().explain(TEXTS[0], PerClass(), target=np.str_("neg")).target == "neg"
     numbered = tiny().fit(TEXTS, [int(label == "pos") for label in LABELS])
-    e = numbered.explain(TEXTS[0], target=np.int64(1))
+    e = numbered.explain(TEXTS[0], PerClass(), target=np.int64(1))
     assert json.loads(json.dumps(e.to_dict()))["target"] == 1
     with pytest.raises(UserError, match="unknown label '1': did you mean 1"):
         numbered.explain(TEXTS[0], target="1")
+    with pytest.raises(UserError, match="attention is the same whatever class is asked about"):
+        fitted().explain(TEXTS[0], target="neg")
 
 
 @pytest.mark.parametrize(
@@ -135,7 +143,8 @@ def test_a_word_models_words_are_its_pieces():
 
 
 def test_a_text_that_is_cut_says_where_reading_stopped(transformer):
-    clf = tiny(max_length=3).fit(TEXTS, LABELS)
+    with pytest.warns(UserWarning, match="only their first 3 are read"):
+        clf = tiny(max_length=3).fit(TEXTS, LABELS)
     e = clf.explain("the film was good and fine")
     assert e.tokens == ("the", "film", "was")
     assert e.read_to == len("the film was")

@@ -108,6 +108,14 @@ def test_the_known_reason_stands_beside_the_heaviest_words():
     assert '<span><b>very</b> 0.500</span> <span class="known"><b>good</b> 0.500</span>' in page
 
 
+def test_attention_is_called_a_share_and_no_reason():
+    html = render("Title", explanations=[explanation()])
+    assert "<dt>share of the attention</dt>" in html
+    assert "what the decoder was given of each word" in html
+    assert "reason" not in html
+    assert "<dt>gradient</dt>" in render("Title", explanations=[explanation(explainer="gradient")])
+
+
 def test_as_many_true_labels_as_explanations_are_needed():
     with pytest.raises(ValueError, match="2 true labels for 1 explanations"):
         render("t", explanations=[explanation()], truth=["a", "b"])

@@ -23,6 +23,8 @@ from store.compare import contents, same
 
 NUMBERS = [int(label == "pos") for label in LABELS]
 
+pytestmark = pytest.mark.filterwarnings("ignore:.*texts are longer than")  # some are cut short on purpose
+
 
 @pytest.mark.parametrize("encoder", ENCODERS)
 @pytest.mark.parametrize("X", [TEXTS, PAIRS], ids=["single", "pair"])
@@ -175,7 +177,7 @@ def test_a_device_is_checked_before_anything_is_read(tmp_path):
 
 
 def test_labels_of_any_characters_come_back(tmp_path):
-    labels = ["très bien", "|`ba`d`|", "😀\n", "\ud800"]
+    labels = ["très bien", "|`ba`d`|", "😀\n", "\x7f"]
     clf = tiny("average").fit(TEXTS, labels * 6)
     clf.save(tmp_path / "model")
     assert load(tmp_path / "model").classes_.tolist() == sorted(labels)

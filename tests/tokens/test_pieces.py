@@ -12,7 +12,7 @@ from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers,
 from steadygaze.errors import UserError
 from steadygaze.tokens.align import merge_words
 from steadygaze.tokens.pieces import load_pieces
-from steadygaze.tokens.tokenizer import TextTokenizer
+from steadygaze.tokens.read import read_tokenizer
 
 CORPUS = ["the unbelievable story of a believer", "a believable plot", "unreadable, unbelievable", "cafe story"] * 5
 TEXT = st.text(st.characters() | st.sampled_from(["a", " ", "é", "\u0301", "😀", "\ud800", "\n"]), max_size=30)
@@ -89,7 +89,7 @@ def test_specials_typed_by_the_user_are_text(folder):
 @given(st.lists(TEXT, max_size=4))
 def test_any_text_is_placed_within_its_bounds_and_as_it_is_encoded(texts):
     for engine in (word_piece(), byte_level()):
-        tokenizer = TextTokenizer.from_json(engine.to_str(), max_length=20)
+        tokenizer = read_tokenizer(engine.to_str(), kind="pieces", max_length=20)
         placed = tokenizer.place(texts)
         assert placed.ragged.ids.tolist() == tokenizer.encode(texts).ids.tolist()
         for row, (text, spans, groups) in enumerate(zip(texts, placed.spans, placed.groups, strict=True)):
@@ -102,7 +102,7 @@ def test_any_text_is_placed_within_its_bounds_and_as_it_is_encoded(texts):
 
 def test_white_space_belongs_to_no_span_and_makes_no_word():
     text = "  the   story \n"
-    placed = TextTokenizer.from_json(byte_level().to_str(), max_length=99).place([text, " "])
+    placed = read_tokenizer(byte_level().to_str(), kind="pieces", max_length=99).place([text, " "])
     words, merged, _ = merge_words(text, placed.spans[0], placed.groups[0], np.ones(len(placed.spans[0])))
     assert words == ["the", "story"]
     assert merged == [(2, 5), (8, 13)]
@@ -113,25 +113,25 @@ def test_words_are_told_apart_by_white_space_where_the_tokenizer_splits_nothing(
     engine = byte_level()
     engine.pre_tokenizer = pre_tokenizers.ByteLevel(use_regex=False, add_prefix_space=False)
     text = "the  unbelievable story"
-    placed = TextTokenizer.from_json(engine.to_str(), max_length=99).place([text])
+    placed = read_tokenizer(engine.to_str(), kind="pieces", max_length=99).place([text])
     assert merge_words(text, placed.spans[0], placed.groups[0], np.ones(len(placed.spans[0])))[0] == text.split()
 
 
 def test_a_character_of_several_bytes_is_covered_by_each_of_its_pieces():
-    placed = TextTokenizer.from_json(byte_level().to_str(), max_length=99).place(["a 😀"])
+    placed = read_tokenizer(byte_level().to_str(), kind="pieces", max_length=99).place(["a 😀"])
     assert placed.spans[0][-4:] == [(2, 3)] * 4
     assert len(set(placed.groups[0][-4:])) == 1
 
 
 def test_a_tokenizer_without_a_template_adds_nothing():
-    tokenizer = TextTokenizer.from_json(byte_level().to_str(), max_length=99)
+    tokenizer = read_tokenizer(byte_level().to_str(), kind="pieces", max_length=99)
     assert tokenizer.encode(["", "the"]).words.all()
     assert tokenizer.encode(["", "the"]).lengths[0] == 0
 
 
 def test_json_brings_back_the_same_tokenizer(folder):
     tokenizer = load_pieces(folder, max_length=6)
-    again = TextTokenizer.from_json(tokenizer.to_json())
+    again = read_tokenizer(tokenizer.to_json(), kind="pieces", max_length=6)
     assert (again.kind, again.max_length, again.pad_id, again.size) == ("pieces", 6, 3, tokenizer.size)
     assert again.encode(CORPUS, question=True).ids.tolist() == tokenizer.encode(CORPUS, question=True).ids.tolist()
 

@@ -1,15 +1,12 @@
-"""What both kinds of tokenizer share: the ragged record, the cut, the JSON document."""
+"""What both kinds of tokenizer share: the specials, the cut, the JSON document."""
 
 import json
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from steadygaze.errors import UserError
 from steadygaze.tokens import tokenizer as module
-from steadygaze.tokens.tokenizer import Placed, Ragged, TextTokenizer
 from steadygaze.tokens.words import build_words
 
 TEXTS = ["one two three four five", "", "six", "one two three", "’tis café"]
@@ -41,28 +38,10 @@ def test_a_max_length_below_one_is_refused():
         build_words(TEXTS, max_length=0)
 
 
-@given(st.lists(st.integers(0, len(TEXTS) - 1), max_size=8))
-def test_select_gives_the_sequences_asked_for(rows):
-    ragged = build_words(TEXTS, max_length=3).encode(TEXTS)
-    chosen = ragged.select(rows)
-    expected = [ragged.ids[ragged.starts[row] : ragged.starts[row + 1]].tolist() for row in rows]
-    assert [chosen.ids[a:b].tolist() for a, b in zip(chosen.starts, chosen.starts[1:], strict=False)] == expected
-    assert chosen.cut.tolist() == [row == 0 for row in rows]
-    assert chosen.words.sum() == sum(len(row) - 2 for row in expected)
-
-
 def test_no_texts_are_an_empty_ragged():
     placed = build_words(TEXTS).place([])
     assert len(placed.ragged) == len(placed.spans) == 0
     assert placed.ragged.starts.tolist() == [0]
-
-
-def test_records_refuse_parts_that_do_not_fit():
-    ragged = build_words(TEXTS).encode(TEXTS)
-    with pytest.raises(ValueError, match="Ragged: shapes"):
-        Ragged(ragged.ids, ragged.words[1:], ragged.starts, ragged.cut)
-    with pytest.raises(ValueError, match="Placed: 5 texts, 0 spans"):
-        Placed(ragged, [], [])
 
 
 def test_chunks_do_not_show(monkeypatch):
@@ -74,33 +53,8 @@ def test_chunks_do_not_show(monkeypatch):
     assert (parts.spans, parts.groups) == (whole.spans, whole.groups)
 
 
-def test_json_brings_back_the_same_tokenizer():
-    tokenizer = build_words([*TEXTS, "4"], max_length=3)
-    again = TextTokenizer.from_json(tokenizer.to_json())
-    assert (again.kind, again.max_length, again.size, again.pad_id) == ("words", 3, tokenizer.size, 0)
-    assert again.vocabulary == tokenizer.vocabulary
-    for text in [*TEXTS, "don’t 17 cafe\u0301 <s>"]:
-        assert again.place([text]).ragged.ids.tolist() == tokenizer.encode([text]).ids.tolist()
-    assert again.to_json() == tokenizer.to_json()
-
-
 def test_json_is_what_the_library_reads():
     document = json.loads(build_words(TEXTS, max_length=3).to_json())
     assert document["model"]["type"] == "WordLevel"
     assert document["truncation"]["max_length"] == 5
     assert document["padding"]["pad_token"] == "<pad>"
-
-
-def test_from_json_takes_the_callers_word_for_max_length():
-    assert TextTokenizer.from_json(build_words(TEXTS).to_json(), max_length=2).max_length == 2
-
-
-def test_a_broken_document_is_the_users_error():
-    good = build_words(TEXTS).to_json()
-    with pytest.raises(UserError, match=r"tokenizer\.json is not a tokenizer"):
-        TextTokenizer.from_json(good[: len(good) // 2])
-    without = json.dumps({**json.loads(good), "truncation": None})
-    with pytest.raises(UserError, match="give max_length"):
-        TextTokenizer.from_json(without)
-    with pytest.raises(UserError, match="not a word vocabulary of ours"):
-        TextTokenizer.from_json(good.replace("<unk>", "[what]"), kind="words")

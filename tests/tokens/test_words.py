@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from steadygaze.errors import UserError
 from steadygaze.tokens.words import build_words, document_frequency
 
 TOKENIZER = build_words(["a plain text , with do n't and it 's and 1 number"])
@@ -128,13 +127,10 @@ def test_document_frequency_counts_texts_not_occurrences():
     assert document_frequency(["x x 1 2", "X qqq", "don’t", ""]) == {"x": 2, "qqq": 2, "do": 1, "n't": 1}
 
 
-def test_rare_words_and_words_beyond_the_size_are_unknown():
+def test_rare_words_are_unknown():
     texts = ["a b c", "a b", "a"]
     assert build_words(texts, min_df=2).vocabulary[4:] == ["a", "b"]
-    assert build_words(texts, max_size=5).vocabulary[4:] == ["a"]
     assert build_words(texts, min_df=2).encode(["c 3"]).ids.tolist() == [2, 1, 1, 3]
-    with pytest.raises(UserError, match="max_size: found 4"):
-        build_words(texts, max_size=4)
 
 
 def test_specials_typed_by_the_user_are_text():

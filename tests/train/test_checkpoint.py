@@ -36,7 +36,7 @@ def test_a_checkpoint_is_tensors_and_json_and_no_pickle(tmp_path: Path) -> None:
     assert 0 < state["technique"]["size"] < 1
     assert [record["epoch"] for record in state["history"]] == [1]
     kinds = {name.split("/")[0] for name in header}
-    assert kinds == {"model", "best", "random", "optimiser"}
+    assert kinds == {"now", "best", "random", "optimiser"}
     moments = {name.split("/")[2] for name in header if name.startswith("optimiser/")}
     assert moments == {"step", "exp_avg", "exp_avg_sq", "max_exp_avg_sq"}
 
@@ -96,7 +96,7 @@ def test_the_finished_weights_are_those_of_the_model(tmp_path: Path) -> None:
     assert sorted(file.name for file in tmp_path.iterdir()) == ["checkpoint.safetensors", "finished-0.safetensors"]
     with safe_open(tmp_path / "finished-0.safetensors", framework="pt") as opened:
         for name, value in run.models["teacher"].state_dict().items():
-            assert opened.get_tensor(name).equal(value)
+            assert opened.get_tensor(f"model.{name}").equal(value)
 
 
 def test_a_disk_that_fills_up_leaves_the_last_epoch_to_resume_from(
@@ -117,3 +117,10 @@ def test_a_disk_that_fills_up_leaves_the_last_epoch_to_resume_from(
 def test_nothing_to_resume_is_nothing_wrong(tmp_path: Path) -> None:
     assert Checkpoint(tmp_path / "new", IDENTITY, resume=True).load() is None
     assert not (tmp_path / "new").exists()
+
+
+def test_a_run_that_is_not_to_be_resumed_is_not_overwritten_either(tmp_path: Path) -> None:
+    before = interrupted(tmp_path).read_bytes()
+    with pytest.raises(UserError, match=r"holds an interrupted run.*resume=True \(--resume\) continues it, or delete"):
+        make_run(Anneal(), folder=tmp_path).execute()
+    assert [file.read_bytes() for file in tmp_path.iterdir()] == [before]

@@ -10,10 +10,9 @@ import pytest
 BENCH = Path(__file__).parents[2] / "bench" / "kill_resume.py"
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="SIGKILL is a Unix thing")
 def test_a_run_killed_at_any_moment_and_resumed_ends_in_the_same_bytes() -> None:
-    command = [sys.executable, str(BENCH), "--kills", "3", "--inside", "1"]
+    command = [sys.executable, str(BENCH), "--kills", "3", "--inside", "1", "--ending", "1"]
     ended = subprocess.run(command, capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stdout + ended.stderr
-    assert re.search("3 kills, [123] inside a write, 0 different", ended.stdout)
+    assert re.search("3 kills, [123] inside a checkpoint's write, [123] at the end, 0 different", ended.stdout)

@@ -24,11 +24,11 @@ BERT = {
 }
 
 
-def groups(model: Classifier, *players: Player, **training: object) -> dict[str, tuple[str, float, float]]:
+def groups(model: nn.Module, *players: Player, **training: object) -> dict[str, tuple[str, float, float]]:
     """(player, step size, decay) of every parameter that moves."""
     modules = {"critic": nn.Linear(2, 2)}
     named = optim.named_parameters(model, modules)
-    adam = optim.optimiser(named, players or (Player(),), model, Training(**training))  # type: ignore[arg-type]
+    adam = optim.optimiser(model, modules, players or (Player(),), Training(**training))  # type: ignore[arg-type]
     names = {id(parameter): name for name, parameter in named.items()}
     return {
         names[id(parameter)]: (group["player"], group["lr"], group["weight_decay"])
@@ -66,6 +66,15 @@ def test_a_chosen_encoder_rate_wins_over_the_usual_and_a_players_own_over_both()
     assert {rate for _, rate, _ in chosen.values()} == {1e-4, 0.5}
     own = groups(transformer(), Player("slow", trains=("model.encoder",), learning_rate=1e-6), encoder_learning_rate=1)
     assert {(player, rate) for player, rate, _ in own.values()} == {("slow", 1e-6)}
+
+
+def test_a_part_is_known_by_what_it_is_wherever_it_stands() -> None:
+    found = groups(nn.ModuleDict({"generator": transformer(), "predictor": make_model(), "gate": nn.Linear(2, 2)}))
+    for name, (_, rate, decay) in found.items():
+        spared = "embedding" in name or ".scorer." in name or name.startswith("modules.")
+        assert decay == (0.0 if spared and "LayerNorm" not in name else 1e-5), name
+        assert rate == (5e-5 if name.startswith("model.generator.encoder.") else 1e-3), name
+    assert found["model.gate.weight"] == ("all", 1e-3, 1e-5)
 
 
 def test_frozen_vectors_are_in_no_group() -> None:

@@ -1,5 +1,6 @@
 """Stages: what is trained, from which start, what moves, what is kept; and that chance is the run's own."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from train.toys import (
     Anneal,
     Distil,
     Duel,
+    Lens,
     Pretrain,
     Recorder,
     Return,
@@ -194,10 +196,12 @@ def test_the_best_epoch_is_kept_the_earlier_of_two_equals_and_patience_ends_the_
 ) -> None:
     seen = scripted(monkeypatch, [0.5, 0.7, 0.7, 0.6, 0.1, 0.9])
     recorder = Recorder()
-    model = make_run(Vanilla(), epochs=6, patience=3, watcher=recorder).execute()
+    run = make_run(Vanilla(), epochs=6, patience=3, watcher=recorder)
+    model = run.execute()
     assert len(seen) == 5  # three epochs without a better one than the second
     assert weights(model) == seen[1]
     assert seen[2] != seen[1]
+    assert run.kept == {"stage": "train", "epoch": 2, "macro-f1": 0.7}
     assert (len(recorder.epochs), recorder.skipped) == (5, 1)
 
 
@@ -208,8 +212,76 @@ def test_a_stage_may_keep_its_last_epoch_and_then_patience_does_not_end_it(monke
             return (Stage("train", select="last"),)
 
     seen = scripted(monkeypatch, [0.9, 0.5, 0.4, 0.3])
-    model = make_run(Last(), epochs=4, patience=1).execute()
-    assert weights(model) == seen[3]
+    run = make_run(Last(), epochs=4, patience=1)
+    assert weights(run.execute()) == seen[3]
+    assert run.kept == {"stage": "train", "epoch": 4, "macro-f1": 0.3}
+
+
+def test_what_was_kept_is_of_the_last_stage_of_the_result_even_where_an_earlier_one_scored_better(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    @settings
+    class Afterwards(Distil):
+        def stages(self) -> tuple[Stage, ...]:
+            return *super().stages(), Stage("after", technique=Vanilla(), model="other")
+
+    scores = [0.9, 0.8, 0.4, 0.5, 0.7, 0.6]  # teacher, result, other
+    scripted(monkeypatch, scores)
+    whole = make_run(Afterwards())
+    whole.execute()
+    assert whole.kept == {"stage": "learn", "epoch": 2, "macro-f1": 0.5}
+    scripted(monkeypatch, scores)
+    with pytest.raises(KeyboardInterrupt):
+        make_run(Afterwards(), folder=tmp_path, watcher=Recorder(epochs=5)).execute()
+    resumed = make_run(Afterwards(), folder=tmp_path, resume=True)
+    scripted(monkeypatch, scores[5:])
+    resumed.execute()
+    assert resumed.kept == whole.kept
+
+
+@pytest.mark.parametrize("epochs", [0, -1])
+def test_a_stage_without_epochs_is_refused(epochs: int) -> None:
+    with pytest.raises(ValueError, match=f"stage 'idle' has {epochs} epochs; it needs at least one"):
+        Stage("idle", epochs=epochs)
+
+
+def test_an_auxiliary_network_goes_on_where_the_earlier_stage_kept_it_and_can_be_frozen(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    held: list[dict[str, bytes]] = []
+
+    @settings
+    class Watched(Lens):
+        def loss(self, model: Classifier, batch: Batch, given: Given) -> Terms:
+            held.append(weights(given.modules["lens"]))
+            return super().loss(model, batch, given)
+
+    scripted(monkeypatch, [0.9, 0.5, 0.3, 0.4, 0.6])  # of the first stage the first epoch is kept, with its lens
+    run = make_run(Watched())
+    run.execute()
+    assert len({str(value) for value in held[:12]}) == 12  # moving in the first stage
+    assert all(value == held[6] for value in held[12:])  # as it stood after one epoch of six steps
+    assert {name: value.numpy().tobytes() for name, value in run.modules["lens"].items()} == held[6]
+
+
+def test_an_auxiliary_network_that_a_later_stage_trains_moves_on_from_there() -> None:
+    held: list[dict[str, bytes]] = []
+
+    @settings
+    class Again(Lens):
+        def stages(self) -> tuple[Stage, ...]:
+            return Stage("one", epochs=1), Stage("two", epochs=1)
+
+        def loss(self, model: Classifier, batch: Batch, given: Given) -> Terms:
+            held.append(weights(given.modules["lens"]))
+            return super().loss(model, batch, given)
+
+    run = make_run(Again())
+    run.execute()
+    steps = [{name: np.frombuffer(value, np.float32) for name, value in one.items()} for one in held]
+    assert all(held[i] != held[i + 1] for i in range(11))
+    # Adam with a step size of 0.01 moves no weight further than that; fresh weights would lie anywhere.
+    assert all(np.abs(steps[6][name] - steps[5][name]).max() < 0.02 for name in ("weight", "bias"))
 
 
 def test_a_loss_that_is_not_a_number_ends_in_a_sentence() -> None:

@@ -8,6 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 import torch
+from accelerate import Accelerator
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
@@ -16,9 +17,8 @@ from steadygaze.config import settings
 from steadygaze.model import Architecture, Classifier, word_encoder
 from steadygaze.objective.technique import Given, Player, Stage, Technique
 from steadygaze.objective.vanilla import Vanilla
-from steadygaze.tokens.tokenizer import Ragged
+from steadygaze.tokens.ragged import Ragged
 from steadygaze.train.checkpoint import Checkpoint
-from steadygaze.train.device import accelerator
 from steadygaze.train.loop import Job
 from steadygaze.train.progress import Silent
 from steadygaze.train.run import Run
@@ -59,10 +59,12 @@ def make_run(
     watcher: Silent | None = None,
     data: Data | None = None,
     validation: Data | None = None,
+    accelerate: Accelerator | None = None,
     **training: Any,
 ) -> Run:
     how = Training(**{"epochs": 2, "batch_size": 8, "learning_rate": 0.01, **training})
-    job = Job(data or corpus(), validation or corpus(16, seed=1), how, accelerator("cpu", "no"), watcher or Silent())
+    accelerate = accelerate or Accelerator(cpu=True)
+    job = Job(data or corpus(), validation or corpus(16, seed=1), how, accelerate, watcher or Silent())
     run = Run(technique, make, job, seed)
     if folder is not None:
         identity = {"seed": seed, "technique": dataclasses.asdict(technique), "training": dataclasses.asdict(how)}
@@ -76,9 +78,9 @@ def weights(model: nn.Module) -> dict[str, bytes]:
 
 
 def outcome(run: Run) -> tuple[dict[str, bytes], str]:
-    """All that a run produces: the weights and the history."""
+    """All that a run produces: the weights, and the history with what was kept."""
     model = run.execute()
-    return weights(model), json.dumps(run.history)
+    return weights(model), json.dumps([*run.history, run.kept])
 
 
 @settings
@@ -127,6 +129,25 @@ class Return(Technique):
 
 
 @settings
+class Lens(Technique):
+    """Three stages, one auxiliary network: trained beside a model; unused; frozen while another is drawn to it."""
+
+    def modules(self, model: Classifier) -> dict[str, nn.Module]:
+        return {"lens": nn.Linear(model.encoder.size, 2)}
+
+    def loss(self, model: Classifier, batch: Batch, given: Given) -> Terms:
+        out = model(batch)
+        return {
+            "task": _task(out.logits, batch),
+            "seen": _task(given.modules["lens"](out.encoded.hidden.mean(1)), batch),
+        }
+
+    def stages(self) -> tuple[Stage, ...]:
+        wait = Stage("wait", technique=Vanilla(), epochs=1)
+        return Stage("grind", model="blank"), wait, Stage("look", trains=("model.",))
+
+
+@settings
 class Duel(Technique):
     """Two players: a critic guesses the label from the mean hidden state; the model makes that hard for it."""
 
@@ -165,6 +186,7 @@ TOYS: dict[str, Technique] = {
     "distil": Distil(),
     "pretrain": Pretrain(),
     "return": Return(),
+    "lens": Lens(),
     "duel": Duel(),
     "anneal": Anneal(),
 }

@@ -12,8 +12,9 @@ from steadygaze.corpus.corpus import Corpus as Corpus
 from steadygaze.corpus.files import Columns, load_files
 from steadygaze.corpus.files import stream as stream
 from steadygaze.corpus.generated import Generated
-from steadygaze.corpus.named import NAMED, Named
+from steadygaze.corpus.named import Named
 from steadygaze.corpus.planted import planted_pairs, planted_reviews
+from steadygaze.corpus.published import NAMED
 from steadygaze.errors import UserError, unknown
 
 CORPORA: dict[str, Generated | Named] = {

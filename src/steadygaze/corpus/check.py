@@ -4,7 +4,8 @@ Shared by `files` and by the scikit-learn estimator, so input may be a list, a N
 else that iterates.  `where` says how a complaint names the i-th value: `texts[3]`, or the file and the row.
 
 What labels become: strings stay; whole numbers become `int`, whole floats too (2.0 -> 2); booleans become 0 and 1.
-Refused: a missing label, several labels for one text, fractions (regression), strings and numbers mixed.
+Refused: a missing label, several labels for one text, fractions (regression), strings and numbers mixed, whole numbers
+that need more than 64 bits.
 """
 
 import math
@@ -53,7 +54,7 @@ def is_missing(value: object) -> bool:
     """None, NaN, pandas' NA and NaT, or a string of white space."""
     if type(value).__name__ in {"NAType", "NaTType"}:  # pandas' own markers, known without importing pandas
         return True
-    return is_empty(value) or (isinstance(value, Real) and math.isnan(value))
+    return is_empty(value) or (isinstance(value, float | np.floating) and math.isnan(value))
 
 
 def _listed(values: Iterable[object], name: str) -> list[object]:
@@ -73,6 +74,10 @@ def _text(value: object, i: int, where: Where) -> str:
     if not isinstance(value, str):
         found = "missing" if is_missing(value) else f"{value!r:.40} ({type(value).__name__})"
         raise UserError(f"{where(i)} is {found}; every text must be a string.")
+    return _characters(value, i, where)
+
+
+def _characters(value: str, i: int, where: Where) -> str:
     try:
         value.encode()
     except UnicodeEncodeError as error:
@@ -87,12 +92,12 @@ def _label(value: object, i: int, where: Where) -> Label:
     if is_missing(value):
         raise UserError(f"{where(i)} is missing; every text needs a label.")
     if isinstance(value, str):
-        return str(value)
+        return _characters(value, i, where)
     if isinstance(value, Integral):
-        return int(value)
+        return _whole(int(value), i, where)
     if isinstance(value, Real):
         if float(value).is_integer():
-            return int(float(value))
+            return _whole(int(float(value)), i, where)
         raise UserError(
             f"{where(i)} is {value!r}: steadygaze trains classifiers, not regressions; "
             "labels must be class names or whole numbers."
@@ -102,6 +107,14 @@ def _label(value: object, i: int, where: Where) -> Label:
             f"{where(i)} is {value!r:.60}: steadygaze trains single-label classifiers; give one label a text."
         )
     raise UserError(f"{where(i)} is {value!r:.60} ({type(value).__name__}); labels must be strings or whole numbers.")
+
+
+def _whole(value: int, i: int, where: Where) -> int:
+    if not -(2**63) <= value < 2**63:
+        raise UserError(
+            f"{where(i)} is a whole number that 64 bits cannot hold; if labels are names, make them strings."
+        )
+    return value
 
 
 def _refuse_mixture(labels: Sequence[Label], where: Where) -> None:

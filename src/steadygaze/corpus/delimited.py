@@ -13,12 +13,11 @@ from typing import Any, Literal
 import pyarrow as pa
 from pyarrow import csv
 
-from steadygaze.corpus.lines import refuse_invalid_utf8
-from steadygaze.corpus.table import Table, require
+from steadygaze.corpus.table import Table, refuse_invalid_utf8, require
 from steadygaze.errors import UserError
 
 BLOCK = 1 << 22  # bytes; a row must fit in one block, and Arrow reads up to 32 blocks ahead
-_NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?")  # not 007: that is a name
+_NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,18})(\.[0-9]+)?([eE][-+]?[0-9]+)?")  # 007 is a name, twenty digits too
 
 
 def read_delimited(path: Path, names: Sequence[str], chunk: int, delimiter: str = ",") -> Iterator[Table]:

@@ -1,14 +1,17 @@
 """One row of a published data set -> the examples in it.
 
-Each function takes the cells of a row, in the order in which its `Layout` names the columns, the label's name last.
-It yields examples, and for what it leaves out the reason, as a string that the corpus counts.
+A `Layout` names the columns of a set and the function that reads a row of them.  Such a function takes the cells in the
+order of the columns, the label's name last.  It yields examples, and for what it leaves out the reason, as a string
+that the corpus counts.
 """
 
-import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from steadygaze.corpus import evidence
+from steadygaze.corpus.check import is_empty
 from steadygaze.types import Example, Span
 
 Made = Iterator[Example | str]
@@ -21,9 +24,41 @@ LOST_EVIDENCE = "evidence not in the text"
 EMPTY_SPAN = "zero-length evidence span"
 """Counts spans, not rows: the row keeps its other evidence."""
 
-_HEADER_FIELD = re.compile(r"^(From|Subject):", re.MULTILINE)
-_LINE_BREAKS = re.compile(r"<br\s*/?>(?:\s*<br\s*/?>)*")  # begins with a literal, which is searched for faster
 _AGREES = {"negative": (0, 1), "positive": (3, 4)}
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The columns, the function that reads a row of them, and the names of the labels."""
+
+    columns: tuple[str, ...]
+    examples: Callable[..., Made]
+    """Called with the cells of a row, in the order of `columns`."""
+    labels: Mapping[Any, str] | None = None
+    """What the last column says -> the label's name; other rows are left out.  None: it says the name."""
+
+    def read(self, table: Mapping[str, list[Any]], dropped: Counter[str]) -> list[Example]:
+        """Every example of the table; what is left out is counted in `dropped`."""
+        kept = []
+        for cells in zip(*(table[name] for name in self.columns), strict=True):
+            for item in self._row(cells):
+                if isinstance(item, str):
+                    dropped[item] += 1
+                elif is_empty(item.text) or (item.question is not None and is_empty(item.question)):
+                    dropped[EMPTY] += 1
+                else:
+                    kept.append(item)
+        return kept
+
+    def _row(self, cells: tuple[Any, ...]) -> Made:
+        *content, label = cells
+        if any(cell is None for cell in content):
+            return iter([EMPTY])
+        if self.labels is None:
+            return self.examples(*cells)
+        if label not in self.labels:
+            return iter([NO_LABEL if label in (None, -1) else OTHER_LABEL])
+        return self.examples(*content, self.labels[label])
 
 
 def text(text: str, label: str) -> Made:
@@ -34,15 +69,9 @@ def pair(premise: str, hypothesis: str, label: str) -> Made:
     yield Example(premise, label, question=hypothesis)
 
 
-def tagged(text: str, label: str) -> Made:
-    """IMDB.  A run of `<br />` is a line break; the few other words in angle brackets stay as they were typed."""
-    yield Example(_LINE_BREAKS.sub("\n", text), label)
-
-
-def posting(text: str, label: str) -> Made:
-    """A newsgroup posting without its header, which gives the group away.  Some copies have none."""
-    header, _, body = text.partition("\n\n")
-    yield Example(body.strip() if _HEADER_FIELD.search(header) else text.strip(), label)
+def cleaned(clean: Callable[[str], str]) -> Callable[[str, str], Made]:
+    """Like `text`, for a set whose texts need cleaning."""
+    return lambda text, label: iter([Example(clean(text), label)])
 
 
 def marked_words(text: str, tokens: Sequence[str], sentiment: Sequence[int], label: str) -> Made:

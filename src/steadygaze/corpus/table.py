@@ -1,7 +1,11 @@
-"""Table: some rows of a user's file as columns of cells, each row knowing what the user's editor calls it."""
+"""Table: some rows of a user's file as columns of cells, each row knowing what the user's editor calls it.
 
-from collections.abc import Callable, Iterable, Sequence
+Also what every reader of such files needs: the columns that must be there, and lines with their numbers.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from steadygaze.errors import UserError, unknown
@@ -49,3 +53,25 @@ def require(names: Iterable[str], found: Sequence[str], file: str) -> None:
             raise UserError(f"{file}: {unknown('column', name, found)}")
         if found.count(name) > 1:
             raise UserError(f"{file} has {found.count(name)} columns called {name!r}; rename all but one.")
+
+
+def read_lines(path: Path) -> Iterator[tuple[int, str]]:
+    """(1, first line), (2, second line) …, without their ends; a byte that is not UTF-8 is named."""
+    with path.open("rb") as file:
+        offset = 0
+        for number, raw in enumerate(file, start=1):
+            try:
+                line = raw.decode("utf-8-sig" if number == 1 else "utf-8")
+            except UnicodeDecodeError as error:
+                byte = offset + error.start
+                raise UserError(
+                    f"{path.name} is not UTF-8: line {number} holds an invalid byte (offset {byte}); save it as UTF-8."
+                ) from None
+            offset += len(raw)
+            yield number, line.rstrip("\r\n")
+
+
+def refuse_invalid_utf8(path: Path) -> None:
+    """Read the file through, for the complaint that names the byte."""
+    for _ in read_lines(path):
+        pass

@@ -1,6 +1,7 @@
 """What every encoder is: ids -> embeddings -> hidden states, one vector per token.
 
-`embed` and `forward` are apart so that a technique can perturb the embeddings in between.
+`embed` and `forward` are apart so that a technique can perturb the embeddings in between, of text and question alike;
+what `forward` is given is what is read (dropout of embeddings belongs to `embed`).
 """
 
 from abc import ABC, abstractmethod
@@ -25,6 +26,6 @@ class Encoder(nn.Module, ABC):
         self,
         embedded: Tensor,  # (B,T,E)
         present: Tensor,  # (B,T)
-        question_ids: Tensor | None = None,  # (B,Q)
+        asked: Tensor | None = None,  # (B,Q,E): the question's embeddings
         question_present: Tensor | None = None,  # (B,Q)
     ) -> Encoded: ...

@@ -30,6 +30,8 @@ COUNTS_FROM_PADDING = {
     "xlm-roberta", "xlm-roberta-xl", "xmod",
 }  # fmt: skip
 """Networks whose first token has a place of one above the padding id; the places before it are never used."""
+KERNELS = ("attn_implementation", "_attn_implementation", "_attn_implementation_internal", "experts_implementation")
+"""What in a configuration can name a kernel on the hub, which is code: never taken from a file."""
 FILES = ["config.json", "tokenizer.json", "tokenizer_config.json", "*.safetensors", "*.safetensors.index.json"]
 
 
@@ -48,13 +50,13 @@ class Transformer(Encoder):
         self,
         embedded: Tensor,
         present: Tensor,
-        question_ids: Tensor | None = None,
+        asked: Tensor | None = None,
         question_present: Tensor | None = None,
     ) -> Encoded:
-        if question_ids is None or question_present is None:
+        if asked is None or question_present is None:
             return Encoded(self._run(embedded, present, None))
         length = embedded.shape[1]
-        vectors = torch.cat([embedded, self.embed(question_ids)], 1)  # (B,T+Q,E)
+        vectors = torch.cat([embedded, asked], 1)  # (B,T+Q,E)
         real = torch.cat([present, question_present], 1)
         part = torch.cat([torch.zeros_like(present), torch.ones_like(question_present)], 1).long()
         order = (~real).long().argsort(dim=1, stable=True)  # real tokens first, in their order
@@ -119,12 +121,15 @@ def read_config(folder: Path) -> Any:
 
 def from_folder(folder: Path) -> Transformer:
     """Pre-trained weights.  (.safetensors only)"""
-    from transformers import AutoModel
+    from transformers import AutoConfig, AutoModel
 
     if not any(folder.glob("*.safetensors")):
         raise UserError(f"{folder} has no .safetensors weights; other formats can run code when they are opened")
     with _readable(folder):
-        network = AutoModel.from_pretrained(folder, trust_remote_code=False, use_safetensors=True, dtype=torch.float32)
+        config = _plain(AutoConfig.from_pretrained(folder, trust_remote_code=False))
+        network = AutoModel.from_pretrained(
+            folder, config=config, trust_remote_code=False, use_safetensors=True, dtype=torch.float32
+        )
     return Transformer(_headless(network))
 
 
@@ -132,9 +137,15 @@ def from_config(values: dict[str, Any]) -> Transformer:
     """Untrained weights of the same shape, to be filled from a saved model."""
     from transformers import AutoConfig, AutoModel
 
-    config = AutoConfig.for_model(**values)
+    config = _plain(AutoConfig.for_model(**{key: values[key] for key in values if key not in KERNELS}))
     network = AutoModel.from_config(config, trust_remote_code=False, dtype=torch.float32)  # as `from_folder` has it
     return Transformer(_headless(network))
+
+
+def _plain(config: Any) -> Any:
+    """With the library's own attention, whatever the file asks for."""
+    config._attn_implementation = None
+    return config
 
 
 @contextmanager

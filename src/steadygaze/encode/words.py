@@ -22,20 +22,20 @@ class Words(Encoder):
         self.size: int = text.size  # type: ignore[assignment]
 
     def embed(self, ids: Tensor) -> Tensor:
-        vectors: Tensor = self.embedding(ids)
+        vectors: Tensor = self.dropout(self.embedding(ids))
         return vectors
 
     def forward(
         self,
         embedded: Tensor,
         present: Tensor,
-        question_ids: Tensor | None = None,
+        asked: Tensor | None = None,
         question_present: Tensor | None = None,
     ) -> Encoded:
-        hidden, _ = self.text(self.dropout(embedded), present)
-        if self.question is None or question_ids is None:
+        hidden, _ = self.text(embedded, present)
+        if self.question is None or asked is None:
             return Encoded(hidden)
-        _, state = self.question(self.dropout(self.embed(question_ids)), question_present)
+        _, state = self.question(asked, question_present)
         return Encoded(hidden, state)
 
 

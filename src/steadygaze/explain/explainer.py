@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import ClassVar
 
 from torch import Tensor
 
@@ -17,6 +18,9 @@ class Saliency:
 
 class Explainer(ABC):
     """Leaves the model as it was: mode, parameters, gradients and hooks."""
+
+    by_class: ClassVar[bool] = True
+    """Whether the answer depends on the class that is asked about."""
 
     @abstractmethod
     def explain(self, model: Classifier, batch: Batch, target: Tensor | None = None) -> Saliency:

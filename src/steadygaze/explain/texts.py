@@ -35,6 +35,7 @@ def explain_texts(
     texts: Sequence[str],
     questions: Sequence[str] | None,
     request: Request,
+    batch_size: int = infer.BATCH,
 ) -> list[Explanation]:
     """One Explanation per text, in their order."""
     placed = tokenizer.place(texts)
@@ -43,7 +44,7 @@ def explain_texts(
     device = next(model.parameters()).device
     target = None if request.target is None else classes.index(request.target)
     found: list[Any] = [None] * len(texts)
-    for rows in by_length(data, infer.BATCH):
+    for rows in by_length(data, batch_size):
         batch = collate(data, rows).to(device)
         aim = None if target is None else torch.full((len(rows),), target, device=device)
         saliency = request.explainer.explain(model, batch, aim)

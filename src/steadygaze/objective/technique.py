@@ -4,7 +4,7 @@ A technique is a frozen settings class (its fields are its configuration and its
 minimise.  It never trains anything itself: it *declares* what it needs, and `train` carries that out.
 
     stages()    what is trained, one after the other: which model, from which start, which parameters move
-    modules()   auxiliary networks of its own, trained beside the model and thrown away with it
+    modules()   auxiliary networks of its own, trained beside the model and thrown away when the run is over
     players()   who minimises which terms with which parameters, each with an optimiser of its own
 """
 
@@ -51,9 +51,13 @@ class Stage:
     trains: tuple[str, ...] = ("model.", "modules.")
     """Prefixes of the parameters that move: model.encoder, model.scorer, model.decoder, modules.<name>."""
     epochs: int | None = None
-    """None: as many as the run has."""
+    """At least one; None: as many as the run has."""
     select: Literal["best", "last"] = "best"
-    """Keep the epoch with the best validation macro-F1, or the last."""
+    """Keep the epoch with the best validation macro-F1, or the last; of the modules as of the model."""
+
+    def __post_init__(self) -> None:
+        if self.epochs is not None and self.epochs < 1:
+            raise ValueError(f"stage {self.name!r} has {self.epochs} epochs; it needs at least one, or None")
 
 
 @dataclass(frozen=True)
@@ -91,6 +95,12 @@ class Technique(ABC):
         return (Stage("train"),)
 
     def modules(self, model: Classifier) -> dict[str, nn.Module]:
+        """Networks beside the model, by name.
+
+        Asked for in every stage.  A name that is new to the run keeps the fresh weights given here; under a name that
+        an earlier stage had, the network goes on from the weights which that stage kept, moving or (`trains`) frozen.
+        A stage that trains nothing else does not change macro-F1: it wants select="last".
+        """
         return {}
 
     def players(self) -> tuple[Player, ...]:

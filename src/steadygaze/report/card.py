@@ -9,7 +9,7 @@ library_name: steadygaze
 pipeline_tag: text-classification
 tags: [steadygaze, explainability, attention]
 ---
-# A {classes}-way text classifier that shows its reasons
+# A {classes}-way text classifier that shows its attention
 
 Trained with steadygaze {steadygaze}: encoder {encoder}, technique {technique}, seed {seed}.
 

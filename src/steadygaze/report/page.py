@@ -14,7 +14,8 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from steadygaze.atomic import write_text
-from steadygaze.explanation import Explanation, cut_off, legend, marked
+from steadygaze.explanation import Explanation
+from steadygaze.highlight import cut_off, legend, marked
 from steadygaze.record import Row
 from steadygaze.types import Label
 

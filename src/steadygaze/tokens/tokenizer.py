@@ -11,15 +11,14 @@ did to it.  The special tokens a user types ("[SEP]", "<s>") are ordinary text.
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import chain
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
 from steadygaze.errors import UserError
+from steadygaze.tokens.ragged import Placed, Ragged, starts_of
 from steadygaze.types import Span
 
 Kind = Literal["words", "pieces"]
@@ -30,51 +29,6 @@ CHUNK = 1 << 20
 """Characters handed to the library at once: an encoding takes some fifty times the room of its ids."""
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
-
-
-@dataclass(frozen=True, slots=True)
-class Ragged:
-    """Many token sequences end to end."""
-
-    ids: NDArray[np.int32]  # (N,)
-    words: NDArray[np.bool_]  # (N,) True on tokens attention may look at, False on specials
-    starts: NDArray[np.int64]  # (n+1,) sequence i is ids[starts[i]:starts[i+1]]
-    cut: NDArray[np.bool_]  # (n,) the text was longer than max_length and lost its end
-
-    def __post_init__(self) -> None:
-        if self.ids.shape != self.words.shape or self.starts.shape != (len(self.cut) + 1,):
-            shapes = {name: getattr(self, name).shape for name in self.__slots__}
-            raise ValueError(f"Ragged: shapes do not fit together: {shapes}")
-
-    def __len__(self) -> int:
-        return len(self.cut)
-
-    @property
-    def lengths(self) -> NDArray[np.int64]:
-        """(n,) tokens of each sequence, specials included."""
-        return np.diff(self.starts)
-
-    def select(self, rows: NDArray[np.integer[Any]] | Sequence[int]) -> "Ragged":
-        """These sequences, in this order."""
-        rows = np.asarray(rows, dtype=np.int64)
-        starts = _starts(self.lengths[rows])
-        source = np.arange(starts[-1]) + np.repeat(self.starts[rows] - starts[:-1], np.diff(starts))
-        return Ragged(self.ids[source], self.words[source], starts, self.cut[rows])
-
-
-@dataclass(frozen=True, slots=True)
-class Placed:
-    """Ragged plus where each token stands in its text.  Specials stand nowhere and are left out of both lists."""
-
-    ragged: Ragged
-    spans: list[list[Span]]
-    """Per text, per token that is a word or a piece of one: characters [start, end) of the text as the user gave it."""
-    groups: list[list[int]]
-    """Per text, per such token: the index of the word it belongs to; never falls."""
-
-    def __post_init__(self) -> None:
-        if not len(self.ragged) == len(self.spans) == len(self.groups):
-            raise ValueError(f"Placed: {len(self.ragged)} texts, {len(self.spans)} spans, {len(self.groups)} groups")
 
 
 class TextTokenizer(ABC):
@@ -130,20 +84,6 @@ class TextTokenizer(ABC):
         copy.enable_padding(pad_id=self.pad_id, pad_token=copy.id_to_token(self.pad_id) or "")
         return str(copy.to_str(pretty=True))
 
-    @classmethod
-    def from_json(cls, text: str, *, kind: Kind | None = None, max_length: int | None = None) -> "TextTokenizer":
-        """What `to_json` wrote.  A kind or a max_length that is not given is read off the document."""
-        from steadygaze.tokens.pieces import PieceTokenizer  # here, because both are made of this class
-        from steadygaze.tokens.words import WordTokenizer
-
-        engine = read_engine(text, "tokenizer.json")
-        if max_length is None:
-            if engine.truncation is None:
-                raise UserError("tokenizer.json does not say how many tokens of a text are kept; give max_length.")
-            max_length = engine.truncation["max_length"] - engine.num_special_tokens_to_add(False)
-        word_level = kind == "words" or (kind is None and type(engine.model).__name__ == "WordLevel")
-        return (WordTokenizer if word_level else PieceTokenizer)(engine, max_length=max_length)
-
     def _prepare(self, text: str) -> str:
         """The text as the library is to see it, character for character."""
         return clean(text)
@@ -163,7 +103,7 @@ class TextTokenizer(ABC):
             full.append(np.fromiter(map(len, rows), np.int64, len(rows)))
             flat.append(np.fromiter(chain.from_iterable(row[: self.max_length] for row in rows), np.int32))
         lengths = np.concatenate(full)
-        starts = _starts(np.minimum(lengths, self.max_length) + len(before) + len(self._after))
+        starts = starts_of(np.minimum(lengths, self.max_length) + len(before) + len(self._after))
         first = starts[:-1, None] + np.arange(len(before))
         last = starts[1:, None] - np.arange(len(self._after), 0, -1)
         words = np.ones(starts[-1], np.bool_)
@@ -213,11 +153,6 @@ def chunks(texts: Sequence[str]) -> Iterator[list[str]]:
             chunk, room = [], CHUNK
     if chunk:
         yield chunk
-
-
-def _starts(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
-    """(n,) -> (n+1,)"""
-    return np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths, dtype=np.int64)])
 
 
 def _specials(engine: Tokenizer) -> tuple[list[int], list[int]]:

@@ -36,10 +36,9 @@ class Vectors:
         if self.matrix.ndim != 2 or self.found.shape != self.matrix.shape[:1]:
             raise ValueError(f"Vectors: shapes do not fit together: {self.matrix.shape} and {self.found.shape}")
 
-    @property
-    def coverage(self) -> float:
-        """The share of words found."""
-        return float(self.found.mean())
+    def coverage(self, *, specials: int) -> float:
+        """The share of words found, the first `specials` entries left out: no file has a vector for those."""
+        return float(self.found[specials:].mean())
 
 
 def read_vectors(source: str | Path, words: Sequence[str], *, seed: int) -> Vectors:

@@ -28,7 +28,8 @@ from numpy.typing import NDArray
 from tokenizers import Encoding, Regex, Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
 
 from steadygaze.errors import UserError
-from steadygaze.tokens.tokenizer import Kind, Ragged, Spot, TextTokenizer, chunks, clean, stretched
+from steadygaze.tokens.ragged import Ragged
+from steadygaze.tokens.tokenizer import Kind, Spot, TextTokenizer, chunks, clean, stretched
 
 PAD, UNKNOWN, START, END = SPECIALS = ("<pad>", "<unk>", "<s>", "</s>")
 NUMBER = "qqq"
@@ -66,18 +67,11 @@ def _pattern() -> str:
     )
 
 
-def build_words(
-    texts: Sequence[str], *, min_df: int = 1, max_length: int = 512, max_size: int | None = None
-) -> "WordTokenizer":
-    """The words that occur in at least `min_df` texts, the most widespread first and then by alphabet.
-
-    `max_size` bounds the size of the vocabulary, the four specials included.
-    """
-    if max_size is not None and max_size <= len(SPECIALS):
-        raise UserError(f"max_size: found {max_size}; the four special tokens and a word need at least 5.")
+def build_words(texts: Sequence[str], *, min_df: int = 1, max_length: int = 512) -> "WordTokenizer":
+    """The words that occur in at least `min_df` texts, the most widespread first and then by alphabet."""
     frequency = document_frequency(texts)
     words = sorted((word for word, n in frequency.items() if n >= min_df), key=lambda word: (-frequency[word], word))
-    engine = _engine({token: index for index, token in enumerate([*SPECIALS, *words][:max_size])})
+    engine = _engine({token: index for index, token in enumerate([*SPECIALS, *words])})
     return WordTokenizer(engine, max_length=max_length, pad_id=0)
 
 

@@ -2,11 +2,13 @@
 
     checkpoint.safetensors        the current stage's tensors; in its header, as JSON, the rest of its state
     finished-<n>.safetensors      the weights that stage n ended with, where another follows
+    checkpoint.writing/           where a file is filled; swept away, with what a killed process left in it
 
 A checkpoint knows which run it belongs to, and refuses to continue another.
 """
 
 import json
+import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,8 +22,8 @@ from steadygaze.atomic import new_file
 from steadygaze.errors import UserError
 from steadygaze.train.state import State
 
-TORN = (".*.safetensors.*.tmp", ".tmp??????")
-"""What a killed process leaves behind: our own unfinished files, and those that `safetensors` fills before them."""
+TORN = (".checkpoint.safetensors.????????.tmp", ".finished-*.safetensors.????????.tmp")
+"""What a killed process leaves behind: files that were filled, but had not got their name."""
 
 
 @dataclass(frozen=True)
@@ -44,12 +46,20 @@ class Checkpoint:
     def file(self) -> Path:
         return self.folder / "checkpoint.safetensors"
 
+    @property
+    def writing(self) -> Path:
+        """`safetensors` fills a file under a name of its own beside the real one: here it can only be ours."""
+        return self.folder / "checkpoint.writing"
+
     def load(self) -> Saved | None:
-        """What was saved of this run; None where nothing was, or where it is not to be continued."""
-        for pattern in TORN:
-            for file in self.folder.glob(pattern):
-                file.unlink()
-        if not self.resume or not self.file.is_file():
+        """What was saved of this run; None where nothing was."""
+        if self.file.exists() and not self.resume:
+            raise UserError(
+                f"{self.folder} holds an interrupted run or a finished one: "
+                "resume=True (--resume) continues it, or delete the folder to start over"
+            )
+        self._sweep()
+        if not self.file.exists():
             return None
         tensors, plain = self._read(self.file)
         self._same(plain.pop("identity"))
@@ -59,12 +69,13 @@ class Checkpoint:
         tensors, plain = state.pack()
         self._write(self.file, tensors, {"identity": self.identity, "stage": stage, **plain})
 
-    def finish(self, stage: int, weights: dict[str, Tensor]) -> None:
-        tensors = {name: value.detach().cpu().contiguous() for name, value in weights.items()}
-        self._write(self._finished(stage), tensors, {"stage": stage})
+    def finish(self, stage: int, weights: dict[str, Tensor], kept: dict[str, Any]) -> None:
+        self._write(self._finished(stage), weights, {"stage": stage, "kept": kept})
 
-    def finished(self, stage: int) -> dict[str, Tensor]:
-        return self._read(self._finished(stage))[0]
+    def finished(self, stage: int) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        """Its weights, and which epoch the result was by then."""
+        weights, plain = self._read(self._finished(stage))
+        return weights, plain["kept"]
 
     def _finished(self, stage: int) -> Path:
         return self.folder / f"finished-{stage}.safetensors"
@@ -72,9 +83,13 @@ class Checkpoint:
     def _write(self, file: Path, tensors: dict[str, Tensor], plain: dict[str, Any]) -> None:
         try:
             with new_file(file) as path:
-                save_file(tensors, path, metadata={"state": json.dumps(plain)})
+                self.writing.mkdir(exist_ok=True)
+                save_file(tensors, self.writing / file.name, metadata={"state": json.dumps(plain)})
+                (self.writing / file.name).rename(path)
         except (OSError, SafetensorError) as error:
             raise UserError(f"could not write {file}: {error}; the run can be resumed from its last epoch") from None
+        finally:
+            self._sweep()
 
     def _read(self, file: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
         try:
@@ -83,6 +98,14 @@ class Checkpoint:
             return load_file(file), plain
         except (OSError, SafetensorError, KeyError, ValueError) as error:
             raise UserError(f"{file} is damaged ({error}); delete {self.folder} to start over") from None
+
+    def _sweep(self) -> None:
+        """What an interrupted write left behind, and nothing that could be anybody else's."""
+        shutil.rmtree(self.writing, ignore_errors=True)
+        for pattern in TORN:
+            for file in self.folder.glob(pattern):
+                if file.is_file():
+                    file.unlink()
 
     def _same(self, found: dict[str, Any]) -> None:
         now, then = dict(_flat(json.loads(json.dumps(self.identity)))), dict(_flat(found))

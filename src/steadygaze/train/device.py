@@ -1,8 +1,11 @@
 """Where training happens: the device and the precision, through `accelerate`."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import torch
 from accelerate import Accelerator
-from accelerate.state import AcceleratorState
+from accelerate.state import AcceleratorState, GradientState, PartialState
 from accelerate.utils.environment import get_int_from_env
 
 from steadygaze.errors import UserError, unknown
@@ -12,15 +15,30 @@ PROCESSES = ("WORLD_SIZE", "PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_S
 """Where launchers say how many processes they started."""
 
 
-def accelerator(device: str, precision: str) -> Accelerator:
-    """An accelerator for this run alone: `accelerate` keeps one state per process, which two fits would share."""
+@contextmanager
+def accelerator(device: str, precision: str) -> Iterator[Accelerator]:
+    """An accelerator for this run alone, to be used inside the block."""
     check(device)
     if get_int_from_env(PROCESSES, 1) > 1:
         raise UserError("training runs in one process: start it without `accelerate launch`, torchrun or mpirun")
     if precision == "fp16" and best(device).type == "cpu":
         raise UserError("precision 'fp16' needs a GPU; use --set precision=bf16, or no")
-    AcceleratorState._reset_state(reset_partial_state=True)
-    return Accelerator(cpu=device == "cpu", mixed_precision=precision)
+    with own_state():
+        yield Accelerator(cpu=device == "cpu", mixed_precision=precision)
+
+
+@contextmanager
+def own_state() -> Iterator[None]:
+    """`accelerate` keeps one state per process; what is made inside neither sees the caller's nor changes it."""
+    kinds = (PartialState, AcceleratorState, GradientState)
+    callers = [vars(kind)["_shared_state"] for kind in kinds]
+    for kind in kinds:
+        kind._shared_state = {}
+    try:
+        yield
+    finally:
+        for kind, state in zip(kinds, callers, strict=True):
+            kind._shared_state = state
 
 
 def check(device: str) -> None:

@@ -43,7 +43,7 @@ class Objective(nn.Module):
 
 
 def train_epoch(job: Job, stage: str, state: State, given: Given) -> dict[str, float]:
-    """One pass over the training texts.  Returns the mean of each term."""
+    """One pass over the training texts.  Returns the mean of each term, all texts alike: weights are for `total`."""
     sums: dict[str, Tensor] = {}
     players = state.technique.players()
     training_mode(state)

@@ -3,7 +3,12 @@
 One Adam serves all players: it keeps separate moments for every parameter and passes over those without a gradient, so
 players in groups of their own move exactly as with an optimiser each.
 
-Weight decay acts on encoder and decoder, not on embeddings and not on attention.
+What a parameter is part of says how it moves, wherever in a model that part stands:
+
+    embedding, scorer        no weight decay
+    the rest of a model      weight decay
+    modules.                 none: a technique's own networks
+    encoder                  `encoder_learning_rate`; by default 5e-5 in a transformer
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,12 +16,15 @@ from collections.abc import Iterable, Mapping, Sequence
 import torch
 from torch import nn
 
+from steadygaze.encode.encoder import Encoder
 from steadygaze.encode.transformer import Transformer
-from steadygaze.model import Classifier
 from steadygaze.objective.technique import Player, Stage
+from steadygaze.score import SCORES
 from steadygaze.train.settings import Training
 
 TRANSFORMER_RATE = 5e-5
+SPARED = (nn.Embedding, *SCORES.values())
+"""Without weight decay."""
 
 
 def named_parameters(model: nn.Module, modules: Mapping[str, nn.Module]) -> dict[str, nn.Parameter]:
@@ -54,16 +62,21 @@ def parts(named: Mapping[str, nn.Parameter], players: Sequence[Player]) -> dict[
 
 
 def optimiser(
-    named: Mapping[str, nn.Parameter], players: Sequence[Player], model: Classifier, training: Training
+    model: nn.Module, modules: Mapping[str, nn.Module], players: Sequence[Player], training: Training
 ) -> torch.optim.Adam:
     """Adam over all that moves, in groups of one player, step size and decay."""
-    embeddings = [module for module in model.modules() if isinstance(module, nn.Embedding)]
-    vectors = {id(parameter) for module in embeddings for parameter in module.parameters()}
+    networks, named = [model, *modules.values()], named_parameters(model, modules)
+    rates = {
+        **dict.fromkeys(_inside(networks, Encoder), training.encoder_learning_rate or training.learning_rate),
+        **dict.fromkeys(_inside(networks, Transformer), training.encoder_learning_rate or TRANSFORMER_RATE),
+    }
+    decaying = set(model.parameters()) - _inside([model], *SPARED)
     groups: dict[tuple[str, float, float], list[nn.Parameter]] = {}
     for player in players:
-        for name, parameter in chosen(named, player.trains).items():
-            decays = name.startswith(("model.encoder.", "model.decoder.")) and id(parameter) not in vectors
-            key = player.name, _rate(player, name, model, training), training.weight_decay if decays else 0.0
+        for parameter in chosen(named, player.trains).values():
+            usual = rates.get(parameter, training.learning_rate)
+            rate = usual if player.learning_rate is None else player.learning_rate
+            key = player.name, rate, training.weight_decay if parameter in decaying else 0.0
             groups.setdefault(key, []).append(parameter)
     parameters = [
         {"params": members, "player": player, "lr": rate, "rate": rate, "weight_decay": decay}
@@ -79,11 +92,7 @@ def set_rates(adam: torch.optim.Optimizer, training: Training, progress: float) 
             group["lr"] = group["rate"] * (1 - progress)
 
 
-def _rate(player: Player, name: str, model: Classifier, training: Training) -> float:
-    """The player's own step size wins; else the encoder's, where it has one; else the run's."""
-    if player.learning_rate is not None:
-        return player.learning_rate
-    if not name.startswith("model.encoder."):
-        return training.learning_rate
-    usual = TRANSFORMER_RATE if isinstance(model.encoder, Transformer) else training.learning_rate
-    return training.encoder_learning_rate or usual
+def _inside(networks: Iterable[nn.Module], *kinds: type[nn.Module]) -> set[nn.Parameter]:
+    """The parameters of every part of these kinds."""
+    parts = (part for network in networks for part in network.modules() if isinstance(part, kinds))
+    return {parameter for part in parts for parameter in part.parameters()}

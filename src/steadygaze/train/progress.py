@@ -1,6 +1,7 @@
 """What a person sees while training runs: one bar over all stages, or nothing."""
 
 import time
+import warnings
 from collections.abc import Mapping
 from typing import Any, Protocol
 
@@ -26,13 +27,16 @@ class Watcher(Protocol):
         """So many epochs need not be run: they were done before an interruption, or training stopped early."""
 
     def say(self, message: str) -> None:
-        """Something a person should know."""
+        """Something a person may want to know."""
+
+    def warn(self, message: str) -> None:
+        """Something a person must know."""
 
     def stop(self) -> None: ...
 
 
 class Silent:
-    """A watcher that shows nothing."""
+    """A watcher that shows nothing but warnings, as Python's own."""
 
     def start(self, stages: int, epochs: int, steps: int) -> None: ...
     def step(self, stage: str, epoch: int, terms: Mapping[str, Tensor]) -> None: ...
@@ -40,6 +44,8 @@ class Silent:
     def skip(self, epochs: int) -> None: ...
     def say(self, message: str) -> None: ...
     def stop(self) -> None: ...
+    def warn(self, message: str) -> None:
+        warnings.warn(message, stacklevel=4)
 
 
 class Bar:
@@ -60,6 +66,7 @@ class Bar:
             TimeRemainingColumn(),
             console=self.console,
             transient=True,
+            disable=not self.console.is_terminal,  # in a log, a line per epoch is enough
         )
         self.drawn = 0.0
 
@@ -80,13 +87,15 @@ class Bar:
         losses = "  ".join(f"{name} {value:.3f}" for name, value in record["terms"].items())
         stage = f"{record['stage']}  " if self.several else ""
         line = f"{stage}epoch {record['epoch']:>2}  {losses}  validation macro-F1 {record['macro-f1']:.3f}"
-        self.console.print(line, highlight=False)
+        self.console.print(line, highlight=False, markup=False)
 
     def skip(self, epochs: int) -> None:
         self.bar.advance(self.task, epochs * self.steps)
 
     def say(self, message: str) -> None:
-        self.console.print(message, highlight=False)
+        self.console.print(message, highlight=False, markup=False)
+
+    warn = say
 
     def stop(self) -> None:
         self.bar.stop()

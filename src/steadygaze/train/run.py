@@ -2,6 +2,8 @@
 
 A stage that trains a fresh model draws exactly the chance that a run of its own with that seed would draw.  So a
 teacher trained as somebody's stage and the same technique trained alone are the same model, bit for bit.
+
+A stage keeps one epoch, whole: the model's weights and those of the auxiliary networks beside it.
 """
 
 from collections.abc import Callable
@@ -17,7 +19,7 @@ from steadygaze.train import optim
 from steadygaze.train.checkpoint import Checkpoint
 from steadygaze.train.loop import Job, Objective, train_epoch, validate
 from steadygaze.train.seed import derive, own_chance
-from steadygaze.train.state import State
+from steadygaze.train.state import State, under
 
 RESULT = "model"
 """The name of the model that a run is for; every other is a means to it."""
@@ -35,6 +37,10 @@ class Run:
     """Finished so far, by name; frozen."""
     history: list[dict[str, Any]] = field(default_factory=list)
     """One record per epoch: stage, epoch, terms, macro-f1, accuracy."""
+    kept: dict[str, Any] = field(default_factory=dict)
+    """Which epoch the result is: stage, epoch, macro-f1."""
+    modules: dict[str, dict[str, Tensor]] = field(default_factory=dict)
+    """The weights that auxiliary networks have reached, by the network's name."""
 
     def execute(self) -> Classifier:
         """Train as the technique says."""
@@ -51,7 +57,7 @@ class Run:
         saved = self.checkpoint.load() if self.checkpoint else None
         for number, stage in enumerate(stages):
             if self.checkpoint and saved and number < saved.stage:
-                self._recall(stage, self.checkpoint.finished(number))
+                self._recall(stage, *self.checkpoint.finished(number))
                 continue
             visits = sum(earlier.model == stage.model for earlier in stages[:number])
             state = self._begin(stage, (self.seed + stage.seed, visits))
@@ -62,7 +68,7 @@ class Run:
             self._run(number, stage, state)
             self._finish(stage, state)
             if number + 1 < len(stages):
-                self._hand_over(number, state.model)
+                self._hand_over(number, state)
 
     def _run(self, number: int, stage: Stage, state: State) -> None:
         """The epochs of one stage, a checkpoint after each."""
@@ -89,6 +95,8 @@ class Run:
         source = stage.start or stage.model
         model = self._copy(source) if stage.start or source in self.models else self.make_model()
         modules = nn.ModuleDict(technique.modules(model))
+        for name in modules.keys() & self.modules.keys():
+            modules[name].load_state_dict(self.modules[name])
         objective = accelerator.prepare(Objective(model, modules))
         named, players = optim.named_parameters(model, dict(modules.items())), technique.players()
         optim.hold(named, stage, players)
@@ -98,7 +106,7 @@ class Run:
             modules=modules,
             objective=objective,
             moved={name: list(part.values()) for name, part in optim.parts(named, players).items()},
-            optimiser=accelerator.prepare(optim.optimiser(named, players, model, training)),
+            optimiser=accelerator.prepare(optim.optimiser(model, dict(modules.items()), players, training)),
             random=torch.Generator(accelerator.device).manual_seed(derive(*stream, 1)),
             stream=stream,
             steps=self._epochs(stage) * self._steps,
@@ -106,21 +114,31 @@ class Run:
         )
 
     def _finish(self, stage: Stage, state: State) -> None:
+        """The stage's epoch is chosen, and its weights are what later stages find."""
+        epoch = state.epoch
         if stage.select == "best":
-            state.model.load_state_dict(state.best)
+            epoch = state.best_epoch
+            state.load(state.best)
         self.models[stage.model] = freeze(state.model)
+        self.modules |= {name: module.state_dict() for name, module in state.modules.items()}
+        if stage.model == RESULT:
+            record = self.history[epoch - state.epoch - 1]  # the stage's last epoch is the last of all so far
+            self.kept = {key: record[key] for key in ("stage", "epoch", "macro-f1")}
 
-    def _hand_over(self, number: int, model: Classifier) -> None:
+    def _hand_over(self, number: int, state: State) -> None:
         """Before the next stage: what this one made is kept, what it needed is given back."""
         if self.checkpoint:
-            self.checkpoint.finish(number, model.state_dict())
+            self.checkpoint.finish(number, state.weights(), self.kept)
         self.job.accelerator.free_memory()
 
-    def _recall(self, stage: Stage, weights: dict[str, Tensor]) -> None:
+    def _recall(self, stage: Stage, weights: dict[str, Tensor], kept: dict[str, Any]) -> None:
         """A stage that was over before the interruption."""
         model = self.make_model()
-        model.load_state_dict(weights)
+        model.load_state_dict(under("model.", weights))
         self.models[stage.model] = freeze(model.to(self.job.accelerator.device))
+        for name in {key.split(".")[0] for key in under("modules.", weights)}:
+            pass
+        self.kept = kept
         self.job.watcher.skip(self._epochs(stage))
 
     def _copy(self, name: str) -> Classifier:
@@ -130,7 +148,7 @@ class Run:
         return model
 
     def _epochs(self, stage: Stage) -> int:
-        return stage.epochs or self.job.training.epochs
+        return self.job.training.epochs if stage.epochs is None else stage.epochs
 
     @property
     def _steps(self) -> int:

@@ -1,4 +1,10 @@
-"""How training runs, whatever the technique."""
+"""How training runs, whatever the technique.
+
+Departs from Jain & Wallace 2019 (arXiv:1902.10186), whose step size, decay, batches and AMSGrad these are: the epoch is
+chosen by macro-F1 on validation data, where they take ROC-AUC; training stops after 3 epochs without a better one;
+gradients are clipped at 5; word vectors do not decay; pairs too are read 8 times, where they read them 10 times; one
+embedding serves both towers of a pair.
+"""
 
 from typing import Annotated, Literal
 
@@ -7,7 +13,7 @@ from steadygaze.config import Field, settings
 
 @settings
 class Training:
-    """Defaults as in Jain & Wallace (arXiv:1902.10186), but chosen on validation data and no decay of word vectors."""
+    """How training runs; defaults after Jain & Wallace 2019."""
 
     epochs: Annotated[int, Field(ge=1, le=10_000)] = 8
     """Times the training texts are read."""
@@ -18,7 +24,7 @@ class Training:
     encoder_learning_rate: Annotated[float, Field(gt=0, le=10)] | None = None
     """Step size for the encoder; by default `learning_rate`, or 5e-5 for a transformer."""
     weight_decay: Annotated[float, Field(ge=0, le=1)] = 1e-5
-    """L2 on encoder and decoder; never on word vectors (rare words would vanish) or attention."""
+    """L2 on all of a model but its word vectors (rare words would vanish) and its scorer."""
     amsgrad: bool = True
     """The variant of Adam that never forgets a large gradient."""
     clip: Annotated[float, Field(gt=0)] = 5.0

@@ -35,7 +35,7 @@ class State:
     step: int = 0  # finished steps
     best_score: float = -1.0
     best_epoch: int = 0
-    best: dict[str, Tensor] = field(default_factory=dict)  # the model's weights at its best epoch, on the CPU
+    best: dict[str, Tensor] = field(default_factory=dict)  # `weights` at the best epoch, on the CPU
     history: list[dict[str, Any]] = field(default_factory=list)
 
     @property
@@ -43,22 +43,32 @@ class State:
         """Share of the steps already taken."""
         return self.step / self.steps
 
+    def weights(self) -> dict[str, Tensor]:
+        """Of model and modules, by the names that `Stage.trains` speaks of."""
+        return {
+            **_prefixed("model.", self.model.state_dict()),
+            **_prefixed("modules.", self.modules.state_dict()),
+        }
+
+    def load(self, weights: dict[str, Tensor]) -> None:
+        self.model.load_state_dict(under("model.", weights))
+        self.modules.load_state_dict(under("modules.", weights))
+
     def keep_if_best(self, score: float) -> None:
         """A tie keeps the earlier epoch."""
         if score > self.best_score:
             self.best_score, self.best_epoch = score, self.epoch
-            self.best = {name: value.detach().to("cpu", copy=True) for name, value in self.model.state_dict().items()}
+            self.best = {name: value.to("cpu", copy=True) for name, value in self.weights().items()}
 
     def pack(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
         """Tensors by name, and what JSON can hold."""
         optimiser, scaler = self.optimiser.state_dict(), self.optimiser.scaler
         tensors = {
-            **_prefixed("model", self.model.state_dict()),
-            **_prefixed("modules", self.modules.state_dict()),
-            **_prefixed("best", self.best),
-            **_prefixed("random", generator_states(self.random)),
+            **_prefixed("now/", self.weights()),
+            **_prefixed("best/", self.best),
+            **_prefixed("random/", generator_states(self.random)),
             **_prefixed(
-                "optimiser", {f"{i}/{name}": v for i, e in optimiser["state"].items() for name, v in e.items()}
+                "optimiser/", {f"{i}/{name}": v for i, e in optimiser["state"].items() for name, v in e.items()}
             ),
         }
         plain = {
@@ -72,12 +82,11 @@ class State:
     def unpack(self, tensors: dict[str, Tensor], plain: dict[str, Any]) -> None:
         """The other way round, into a state made for the same stage."""
         self.technique = build(type(self.technique), plain["technique"])
-        self.model.load_state_dict(_under("model", tensors))
-        self.modules.load_state_dict(_under("modules", tensors))
-        self.best = _under("best", tensors)
-        set_generator_states(self.random, _under("random", tensors))
+        self.load(under("now/", tensors))
+        self.best = under("best/", tensors)
+        set_generator_states(self.random, under("random/", tensors))
         entries: dict[int, dict[str, Tensor]] = {}
-        for name, value in _under("optimiser", tensors).items():
+        for name, value in under("optimiser/", tensors).items():
             index, _, entry = name.partition("/")
             entries.setdefault(int(index), {})[entry] = value
         self.optimiser.load_state_dict({"state": entries, "param_groups": plain["groups"]})
@@ -88,8 +97,9 @@ class State:
 
 
 def _prefixed(prefix: str, values: dict[str, Tensor]) -> dict[str, Tensor]:
-    return {f"{prefix}/{name}": value.detach().cpu().contiguous() for name, value in values.items()}
+    return {f"{prefix}{name}": value.detach().cpu().contiguous() for name, value in values.items()}
 
 
-def _under(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
-    return {name.removeprefix(f"{prefix}/"): value for name, value in tensors.items() if name.startswith(f"{prefix}/")}
+def under(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Those whose name begins so, without that beginning."""
+    return {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}

@@ -10,8 +10,8 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 
 from steadygaze.corpus.planted import asked_aspect, planted_pairs, planted_reviews, read
-from steadygaze.corpus.planted_grammar import NEGATION
-from steadygaze.corpus.planted_lexicon import ASPECT_OF, ASPECTS, POLARITY
+from steadygaze.corpus.planted.grammar import NEGATION
+from steadygaze.corpus.planted.lexicon import ASPECT_OF, ASPECTS, POLARITY
 from steadygaze.errors import UserError
 
 WORD = re.compile(r"[\w'-]+")
@@ -137,7 +137,7 @@ def test_evidence_is_whole_words_of_the_one_sentence_about_the_aspect():
         assert all(about[0][0] <= start < end <= about[0][1] for start, end in example.evidence)
 
 
-def test_evidence_is_enough_to_read_the_label_and_no_word_of_it_can_go():
+def test_evidence_is_enough_for_the_oracle_and_it_can_spare_no_word():
     for example in some_examples():
         aspect, reason = aspect_of(example), words(example)
         assert read(" ".join(reason), aspect) == example.label

@@ -2,7 +2,7 @@
 
 import pytest
 
-from steadygaze.corpus.planted_oracle import asked_aspect, read
+from steadygaze.corpus.planted.oracle import asked_aspect, read
 from steadygaze.errors import UserError
 
 

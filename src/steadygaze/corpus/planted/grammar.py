@@ -1,8 +1,8 @@
 """How a planted review is drawn and written out: templates, sentences, reviews.
 
-A template (a sentence with its slots empty) belongs to exactly one split, by a hash of its text: no sentence pattern of
-the test split is ever seen in training, while every word may be.  Draws use `Random.random` alone, the one method whose
-sequence Python promises to keep.
+A template (opener, core and closer joined, their slots empty; the first and the last may be missing) belongs to exactly
+one split, by a hash of its text: splits share cores and words, but no combination of opener, core and closer.  Draws
+use `Random.random` alone, the one method whose sequence Python promises to keep.
 """
 
 import hashlib
@@ -13,9 +13,9 @@ from functools import cache
 from random import Random
 from typing import TypeVar
 
-from steadygaze.corpus import planted_frames as frames
-from steadygaze.corpus.planted_lexicon import ASPECTS, NEGATORS, NOUNS, OPINIONS, OWN_ADJECTIVES
-from steadygaze.corpus.planted_words import NEUTRAL
+from steadygaze.corpus.planted import frames
+from steadygaze.corpus.planted.lexicon import ASPECTS, NEGATORS, NOUNS, OPINIONS, OWN_ADJECTIVES
+from steadygaze.corpus.planted.words import NEUTRAL
 from steadygaze.types import Span
 
 SPLITS = ("train", "validation", "test")

@@ -1,8 +1,8 @@
 """Sentence frames of the planted reviews.  A template is an opener, a core and a closer joined, its `{slots}` empty.
 
 The slots `noun`, those of `OPINIONS` and those of `NEGATORS` carry the truth; `{a}` becomes "a" or "an"; all others are
-neutral (`planted_words.NEUTRAL`).  An opinion and the negator that turns it round stand in one clause (no comma between
-them), and no other negator stands in that clause.  Openers and closers are often left out (`planted_grammar.BARE`).
+neutral (`words.NEUTRAL`).  An opinion and the negator that turns it round stand in one clause (no comma between
+them), and no other negator stands in that clause.  Openers and closers are often left out (`grammar.BARE`).
 """
 
 AFFIRMED = (

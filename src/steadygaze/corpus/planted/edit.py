@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from random import Random
 
-from steadygaze.corpus.planted_grammar import APPEARANCE_FIRST, SPLITS, draw_review, join
-from steadygaze.corpus.planted_lexicon import ANTONYMS, ASPECT_OF
-from steadygaze.corpus.planted_oracle import LABELS
+from steadygaze.corpus.planted.grammar import APPEARANCE_FIRST, SPLITS, draw_review, join
+from steadygaze.corpus.planted.lexicon import ANTONYMS, ASPECT_OF
+from steadygaze.corpus.planted.oracle import LABELS
 from steadygaze.errors import UserError, unknown
 from steadygaze.types import Example, Span
 
@@ -18,7 +18,10 @@ def flip(example: Example) -> Example:
 
 
 def redraw(example: Example, seed: int = 0, *, split: str = "test") -> Example:
-    """Everything changed but the truth: the sentence that holds the evidence stands among newly drawn ones."""
+    """The sentence that holds the evidence, among newly drawn ones.
+
+    That sentence keeps its neutral words too: an example is text, which does not say what template it was drawn from.
+    """
     if split not in SPLITS:
         raise unknown("split", split, SPLITS)
     (at, _), noun = _spot(example, ASPECT_OF)

@@ -2,8 +2,8 @@
 
 Rows are synonym sets; two facing rows of opinions are antonyms, word for word.  Adjectives and things of a set, and of
 the set that faces it, begin alike (all with a vowel or all with a consonant), so that swapping one for another never
-needs another article.  None of these words is among the neutral words of `planted_words` or in the fixed text of
-`planted_frames`, except the negators, which also stand in other clauses, where they turn nothing round.
+needs another article.  None of these words is among the neutral words of `words` or in the fixed text of
+`frames`, except the negators, which also stand in other clauses, where they turn nothing round.
 """
 
 from collections.abc import Iterable

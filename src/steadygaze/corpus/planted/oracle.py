@@ -6,7 +6,7 @@ the same clause.  Clauses end at a comma or a full stop; negators in other claus
 
 import re
 
-from steadygaze.corpus.planted_lexicon import ASPECT_OF, ASPECTS, NEGATORS, POLARITY
+from steadygaze.corpus.planted.lexicon import ASPECT_OF, ASPECTS, NEGATORS, POLARITY
 from steadygaze.errors import UserError, unknown
 
 LABELS = ("negative", "positive")

@@ -2,8 +2,8 @@
 
 import re
 
-from steadygaze.corpus import planted_frames as frames
-from steadygaze.corpus.planted_lexicon import (
+from steadygaze.corpus.planted import frames
+from steadygaze.corpus.planted.lexicon import (
     ANTONYMS,
     ASPECT_OF,
     OPINIONS,
@@ -11,7 +11,7 @@ from steadygaze.corpus.planted_lexicon import (
     POLARITY,
     SYNONYMS,
 )
-from steadygaze.corpus.planted_words import NEUTRAL
+from steadygaze.corpus.planted.words import NEUTRAL
 
 WORD = re.compile(r"[\w'-]+")
 

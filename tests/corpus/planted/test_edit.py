@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from steadygaze.corpus.planted import SYNONYMS, flip, planted_reviews, read, redraw, swap
-from steadygaze.corpus.planted_lexicon import ASPECT_OF, ASPECTS
+from steadygaze.corpus.planted.lexicon import ASPECT_OF, ASPECTS
 from steadygaze.errors import UserError
 from steadygaze.types import Example
 

@@ -1,0 +1,67 @@
+"""The two generators: reviews labelled by one aspect, and pairs of a review and a question."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from random import Random
+
+from steadygaze.corpus.planted.grammar import APPEARANCE_FIRST, SPLITS, Sentence, draw_question, draw_review, join
+from steadygaze.corpus.planted.lexicon import ASPECTS
+from steadygaze.corpus.planted.oracle import LABELS
+from steadygaze.errors import UserError, unknown
+from steadygaze.types import Example
+
+SIZES = (10_000, 1_000, 2_000)
+
+_ASKED = {"aroma": 0.55, "appearance": 0.85, "palate": 1.0}  # cumulative; why they differ: the package's docstring
+
+
+def planted_reviews(
+    seed: int = 0, *, aspect: str = "aroma", appearance_first: float = APPEARANCE_FIRST, sizes: Sequence[int] = SIZES
+) -> dict[str, list[Example]]:
+    """Splits of reviews labelled "negative" or "positive" by what they say about one aspect.
+
+    `appearance_first` is how often the first sentence is the one about the appearance; `sizes` are those of train,
+    validation and test.  A smaller split is the beginning of a larger one.
+    """
+    if aspect not in ASPECTS:
+        raise unknown("aspect", aspect, ASPECTS)
+    if not 0 <= appearance_first <= 1:
+        raise UserError(f"appearance_first is a share from 0 to 1; found {appearance_first}.")
+
+    def draw(rng: Random, split: str) -> Example:
+        return _example(draw_review(rng, split, appearance_first), aspect)
+
+    return _splits(draw, seed, sizes)
+
+
+def planted_pairs(seed: int = 0, *, sizes: Sequence[int] = SIZES) -> dict[str, list[Example]]:
+    """Splits of reviews with a question about one aspect, labelled by what the review says about it."""
+
+    def draw(rng: Random, split: str) -> Example:
+        share = rng.random()
+        aspect = next(aspect for aspect, up_to in _ASKED.items() if share < up_to)
+        question, _ = draw_question(rng, split, aspect).written("?")
+        return replace(_example(draw_review(rng, split, APPEARANCE_FIRST), aspect), question=question)
+
+    return _splits(draw, seed, sizes)
+
+
+def _splits(draw: Callable[[Random, str], Example], seed: int, sizes: Sequence[int]) -> dict[str, list[Example]]:
+    """Each split from a stream of its own, without repeated texts."""
+    if len(sizes) != len(SPLITS) or min(sizes) < 0:
+        raise UserError(f"sizes are three numbers, none below 0, for {', '.join(SPLITS)}; found {sizes!r}.")
+    splits: dict[str, dict[str, Example]] = {split: {} for split in SPLITS}
+    for (split, examples), size in zip(splits.items(), sizes, strict=True):
+        rng = Random(f"{seed}/{split}")
+        while len(examples) < size:
+            example = draw(rng, split)
+            examples.setdefault(example.text, example)
+    return {split: list(examples.values()) for split, examples in splits.items()}
+
+
+def _example(review: Sequence[Sentence], aspect: str) -> Example:
+    """A review written out, labelled by what it says about one aspect."""
+    label = next(LABELS[sentence.positive] for sentence in review if sentence.aspect == aspect)
+    written = ((sentence.aspect, *sentence.written()) for sentence in review)
+    text, evidence, sentences = join((text, spans if about == aspect else ()) for about, text, spans in written)
+    return Example(text, label, evidence=evidence, sentences=sentences)

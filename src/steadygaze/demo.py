@@ -129,7 +129,6 @@ def _table(rows: Sequence[Row]) -> Table:
 def _page(
     clf: TextClassifier, corpus: Corpus, rows: Sequence[Row], shown: Sequence[Explanation], test: Sequence[Example]
 ) -> str:
-    best = max(clf.history_, key=lambda record: record["macro-f1"])
     curve = [
         {"epoch": r["epoch"], "training loss": r["terms"]["task"], "validation macro-F1": r["macro-f1"]}
         for r in clf.history_
@@ -148,7 +147,7 @@ def _page(
         rows=rows,
         meaning=MEANING,
         curve=curve,
-        chosen=best["epoch"],
+        chosen=clf.stored_.description.kept["epoch"],
         explanations=shown,
         truth=[example.label for example in test],
         notes=[NOTE],

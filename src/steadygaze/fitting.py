@@ -76,7 +76,7 @@ def fit(
         if checkpoint is not None:
             run.checkpoint = Checkpoint(checkpoint, _identity(plan, job), resume)
         model = run.execute()
-    return Stored(dataclasses.replace(plan.description, history=run.history), model, plan.tokenizer)
+    return Stored(dataclasses.replace(plan.description, history=run.history, kept=run.kept), model, plan.tokenizer)
 
 
 def prepare(order: Order, train: Split, validation: Split | None, watcher: Watcher) -> tuple[Plan, Split, Split]:
@@ -93,7 +93,7 @@ def refuse_other(order: Order, train: Split, validation: Split | None, stored: S
     """A finished model may stand for a run only if that run would have ended in it."""
     wanted = dataclasses.asdict(prepare(order, train, validation, Silent())[0].description)
     found = dataclasses.asdict(stored.description)
-    for name in wanted.keys() - {"history"}:
+    for name in wanted.keys() - {"history", "kept"}:
         if wanted[name] != found[name]:
             raise UserError(
                 f"the model that stands there was trained with another {name}; without --resume it is replaced"

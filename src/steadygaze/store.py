@@ -62,6 +62,9 @@ class Description:
     corpus: str
     """SHA-256 of the texts and labels given for training and, after a colon, of those given for validation."""
     history: list[dict[str, Any]]
+    """One record per epoch: stage, epoch, terms, macro-f1, accuracy."""
+    kept: dict[str, Any] = Field(default_factory=dict)
+    """Which of them the weights are: stage, epoch, macro-f1."""
 
     def __post_init__(self) -> None:
         if len(set(self.classes)) < len(self.classes):

@@ -3,6 +3,7 @@
 import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -58,17 +59,18 @@ def train(clf: TextClassifier, corpus: Corpus, out: Path, resume: bool) -> TextC
         done = load(out, device=clf.device)
         held_out = None if validation is None else read_validation(validation)
         refuse_other(order(clf.get_params()), read_split(*given), held_out, done.stored_)
+        _sweep(out)
         return done
-    begun = run.exists()
     run.mkdir(parents=True, exist_ok=True)  # from here on there is a run to resume, even before its first epoch ends
     try:
         clf.fit(*given, validation=validation, checkpoint=run, resume=resume)
     except UserError:
-        if not begun:
-            shutil.rmtree(run, ignore_errors=True)
+        with suppress(OSError):  # it holds an epoch: that is kept
+            run.rmdir()
         raise
     clf.save(out)
     _remove(run)
+    _sweep(out)
     return clf
 
 
@@ -80,6 +82,13 @@ def _remove(folder: Path) -> None:
     shutil.rmtree(gone, ignore_errors=True)
 
 
+def _sweep(out: Path) -> None:
+    """What a kill while saving or deleting may have left beside a model that is whole now."""
+    whole = out.absolute()
+    for left in (*whole.parent.glob(f".{whole.name}.????????.tmp"), whole.with_name(f".{whole.name}.unfinished.old")):
+        shutil.rmtree(left, ignore_errors=True)
+
+
 def describe(corpus: Corpus) -> str:
     """One line: how much there is, and what was left out."""
     sizes = ", ".join(f"{size:,} {split}" for split, size in corpus.sizes.items())
@@ -88,7 +97,7 @@ def describe(corpus: Corpus) -> str:
 
 def summary(clf: TextClassifier, corpus: Corpus, out: Path) -> dict[str, Any]:
     """What came of a training, for people and programs."""
-    best = max(clf.history_, key=lambda record: record["macro-f1"])
+    kept = clf.stored_.description.kept
     return {
         "model": str(out),
         "corpus": corpus.name,
@@ -96,8 +105,8 @@ def summary(clf: TextClassifier, corpus: Corpus, out: Path) -> dict[str, Any]:
         "dropped": corpus.dropped,
         "classes": [label.item() for label in clf.classes_],
         "epochs": len(clf.history_),
-        "best_epoch": best["epoch"],
-        "macro-f1": best["macro-f1"],
+        "best_epoch": kept["epoch"],
+        "macro-f1": kept["macro-f1"],
         "history": clf.history_,
     }
 

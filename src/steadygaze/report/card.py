@@ -17,8 +17,8 @@ Trained with steadygaze {steadygaze}: encoder {encoder}, technique {technique}, 
 |---|---|
 | labels | {labels} |
 | reads | {reads}, at most {max_length} tokens |
-| best validation macro-F1 | {score} |
-| epochs | {epochs} |
+| validation macro-F1 | {score} |
+| epoch kept | {epoch} |
 | training data (SHA-256) | `{corpus}` |
 
 ```python
@@ -34,16 +34,15 @@ reasons has not been audited yet.
 
 def card(config: Mapping[str, Any]) -> str:
     """Markdown, from the values of config.json."""
-    last = [record for record in config["history"] if record.get("stage") == config["history"][-1].get("stage")]
-    scores = [record["macro-f1"] for record in last if "macro-f1" in record]
+    kept = config.get("kept") or {}
     return PAGE.format(
         **{name: config[name] for name in ("steadygaze", "seed", "max_length", "corpus")},
         **{name: code(config[name]) for name in ("encoder", "technique")},
         classes=len(config["classes"]),
         labels=", ".join(map(code, config["classes"])),
         reads="a text and a question about it" if config["pair"] else "one text",
-        score=f"{max(scores):.3f}" if scores else "not measured",
-        epochs=len(last),
+        score=f"{kept['macro-f1']:.3f}" if kept else "not measured",
+        epoch=kept.get("epoch", "unknown"),
         example='("A text.", "A question?")' if config["pair"] else '"A text."',
     )
 

@@ -137,7 +137,7 @@ class Run:
         model.load_state_dict(under("model.", weights))
         self.models[stage.model] = freeze(model.to(self.job.accelerator.device))
         for name in {key.split(".")[0] for key in under("modules.", weights)}:
-            pass
+            self.modules[name] = under(f"modules.{name}.", weights)
         self.kept = kept
         self.job.watcher.skip(self._epochs(stage))
 

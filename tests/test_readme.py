@@ -58,3 +58,7 @@ def test_the_two_commands_are_targets_of_the_makefile() -> None:
     for target in ("help", "demo", "test", "check", "bench", "clean"):
         assert re.search(rf"^{target}:", makefile, re.MULTILINE)
     assert all(f"make {target}" in README for target in ("demo", "test"))
+
+
+def test_no_placeholder_is_left() -> None:
+    assert not re.findall(r"\b[A-Z]{2,}_[A-Z]{2,}\b", README.replace("STEADYGAZE_DATA", ""))

@@ -20,7 +20,6 @@ import tempfile
 import time
 from pathlib import Path
 
-import orjson
 import torch
 
 from steadygaze import TextClassifier, infer, load, load_corpus, verbs
@@ -70,7 +69,7 @@ def explain(clf: TextClassifier, file: Path) -> float:
     with open(os.devnull, "wb") as sink:
         start = time.perf_counter()
         for one in verbs.explain(clf, verbs.read(clf, [], file, ["text"], False)):
-            sink.write(orjson.dumps(one.to_dict()) + b"\n")
+            sink.write(one.to_json() + b"\n")
         return time.perf_counter() - start
 
 

@@ -78,6 +78,11 @@ def test_top_ranks_signed_weights_by_size_and_keeps_the_sign():
     assert explain(weights=(0.3, 0, 0, -0.9, 0)).top(2) == [("bad", -0.9), ("good", 0.3)]
 
 
+def test_the_line_of_json_says_what_the_dict_says():
+    for e in (explain(), explain(label=1, probabilities={0: 0.25, 1: 0.75}, evidence=((0, 4),), read_to=17, target=0)):
+        assert json.loads(e.to_json()) == e.to_dict()
+
+
 def test_the_dict_survives_json_unchanged():
     e = explain(label=1, probabilities={0: 0.25, 1: 0.75}, evidence=((0, 4),), read_to=17, question="why?", target=0)
     values = e.to_dict()

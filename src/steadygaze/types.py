@@ -34,6 +34,8 @@ class Example:
     """Characters of each sentence of `text`, where they are known."""
 
     def __post_init__(self) -> None:
+        if self.evidence is None and self.sentences is None:
+            return
         for name in ("evidence", "sentences"):
             for start, end in getattr(self, name) or ():
                 if not 0 <= start < end <= len(self.text):

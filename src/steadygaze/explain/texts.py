@@ -62,7 +62,7 @@ def explain_texts(
                 tokens=tuple(tokens),
                 spans=tuple(spans),
                 weights=tuple(values),
-                label=classes[max(range(len(chances)), key=chances.__getitem__)],
+                label=classes[chances.index(max(chances))],
                 probabilities=dict(zip(classes, chances, strict=True)),
                 question=None if questions is None else questions[row],
                 target=request.target,

@@ -1,5 +1,6 @@
 """Chunks worked on side by side come out in order, few at a time, and leave torch's thread count alone."""
 
+import os
 import threading
 import time
 from collections.abc import Iterator
@@ -7,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 import torch
 
-from steadygaze.lanes import lanes_for, side_by_side
+from steadygaze.lanes import TOKENS, lanes_for, side_by_side
 
 
 @pytest.mark.parametrize("lanes", [1, 2, 3])
@@ -47,6 +48,15 @@ def test_a_lane_uses_one_core_and_the_caller_keeps_its_own() -> None:
         assert lanes_for(torch.device("cpu")) == 3
     finally:
         torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize("before", [None, "true"])
+def test_the_tokenizers_variable_is_put_back(monkeypatch: pytest.MonkeyPatch, before: str | None) -> None:
+    monkeypatch.delenv(TOKENS, raising=False)
+    if before is not None:
+        monkeypatch.setenv(TOKENS, before)
+    assert set(side_by_side(lambda _: os.environ[TOKENS], range(4), 2)) == {"false"}
+    assert os.environ.get(TOKENS) == before
 
 
 def test_a_fault_in_a_chunk_reaches_the_caller() -> None:

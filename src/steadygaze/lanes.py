@@ -4,9 +4,11 @@ A small network leaves cores idle when each of its operations is split over all 
 chunk, tokenising, network and all, with one core for its tensor operations; Python's lock is free while these run.
 """
 
+import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import TypeVar
 
 import torch
@@ -14,6 +16,7 @@ import torch
 A = TypeVar("A")
 B = TypeVar("B")
 
+TOKENS = "TOKENIZERS_PARALLELISM"
 MOST = 8
 """Each lane holds a chunk, and Python has one lock for all of them."""
 
@@ -23,13 +26,27 @@ def lanes_for(device: torch.device) -> int:
     return min(torch.get_num_threads(), MOST) if device.type == "cpu" else 2
 
 
+@contextmanager
+def _one_core_for_tokens() -> Iterator[None]:
+    """The `tokenizers` library, too, would split each chunk over all cores; it looks at this variable on every call."""
+    before = os.environ.get(TOKENS)
+    os.environ[TOKENS] = "false"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[TOKENS]
+        else:
+            os.environ[TOKENS] = before
+
+
 def side_by_side(work: Callable[[A], B], chunks: Iterable[A], lanes: int) -> Iterator[B]:
     """map(work, chunks), in order; at most lanes + 1 chunks are held at any time."""
     if lanes < 2:
         yield from map(work, chunks)
         return
     threads = torch.get_num_threads()
-    with ThreadPoolExecutor(lanes, initializer=torch.set_num_threads, initargs=(1,)) as pool:
+    with _one_core_for_tokens(), ThreadPoolExecutor(lanes, initializer=torch.set_num_threads, initargs=(1,)) as pool:
         waiting: deque[Future[B]] = deque()
         try:
             for chunk in chunks:

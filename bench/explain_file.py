@@ -5,7 +5,7 @@ JSON) and the forward pass alone over the very same batches, ready-made: as torc
 cores, and on the lanes that `explain` itself uses, a chunk per core.  Then two children explain the file once and five
 times over, and print their peak memory.
 
-    python bench/explain_file.py [--texts 10000] [--rounds 7]
+    python bench/explain_file.py [--texts 10000] [--rounds 15]
 """
 
 import argparse
@@ -102,7 +102,7 @@ def child(folder: Path, file: Path) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--texts", type=int, default=10_000)
-    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--child", nargs=2, type=Path, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.child:

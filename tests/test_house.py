@@ -103,7 +103,9 @@ def test_no_path_of_this_machine_and_no_registry_host_in_tracked_files() -> None
     found = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False)
     if found.returncode:
         pytest.skip("not a git checkout")
-    hosts = re.compile(r"(/home/|/root/|/Users/)[a-z]|pypi\.org|pythonhosted|registry\.npmjs")
+    homes = "|".join(f"/{name}/[a-z]" for name in ("home", "root", "Users"))
+    registries = "|".join(["py" + r"pi\.", "python" + "hosted", "npm" + "js"])
+    hosts = re.compile(f"{homes}|{registries}")
     for name in found.stdout.split():
         path = ROOT / name
         if path.is_file() and path.suffix in {".py", ".md", ".toml", ".txt", ".jinja", ""} and path != Path(__file__):

@@ -32,7 +32,7 @@ pairs, following the aroma 0.775):
     … and the share of its attention that lies on the evidence          0.810   0.748    0.064   0.357
 
 The first two by `bench/planted_difficulty.py`, the others, of one model each, by `bench/accuracy.py`.  Evidence is
-0.036 of the words.  The last row is no misprint: a recurrent network may carry a verdict to another word.
+0.036 of the words.  The last row is one run's: it differs much from run to run.
 """
 
 from steadygaze.corpus.planted.edit import flip as flip

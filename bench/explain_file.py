@@ -52,7 +52,8 @@ def compare(folder: Path, file: Path, rounds: int) -> None:
     """Medians over the rounds of whole work / forward pass alone."""
     clf = load(folder, device="cpu")
     gc.collect()
-    gc.freeze()  # as the command line does
+    gc.freeze()  # this and the next as the command line does
+    gc.set_threshold(50_000, 20, 100)
     lanes = lanes_for(torch.device("cpu"))
     found: dict[str, list[float]] = {"as torch runs it": [], f"on {lanes} lanes": []}
     for _ in range(rounds):

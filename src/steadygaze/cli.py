@@ -233,6 +233,7 @@ def _load(model: Path, common: Common) -> "TextClassifier":
     clf = load(model, common.device)
     gc.collect()
     gc.freeze()  # what is loaded stays: the collector need not look through it again after every few texts
+    gc.set_threshold(50_000, 20, 100)  # what is made of a text holds no cycles
     return clf
 
 

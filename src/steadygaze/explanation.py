@@ -87,8 +87,7 @@ class Explanation:
         """The same as one line of JSON, in a tenth of the time that `json` takes."""
         import orjson
 
-        labels = {str(label): p for label, p in self.probabilities.items()}
-        return orjson.dumps({**{name: getattr(self, name) for name in self.__slots__}, "probabilities": labels})
+        return orjson.dumps(self, option=orjson.OPT_NON_STR_KEYS)
 
     def to_pandas(self) -> "DataFrame":
         """One row per token: token, start, end, weight."""

@@ -5,6 +5,7 @@ chunk, tokenising, network and all, with one core for its tensor operations; Pyt
 """
 
 import os
+import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -19,6 +20,10 @@ B = TypeVar("B")
 TOKENS = "TOKENIZERS_PARALLELISM"
 MOST = 8
 """Each lane holds a chunk, and Python has one lock for all of them."""
+
+PATIENCE = 1e-4
+"""Seconds a lane may hold Python's lock while another waits for it; the usual 5e-3 are longer than a small network's
+operations, and the network of one lane would stand still whenever the other makes objects."""
 
 
 def lanes_for(device: torch.device) -> int:
@@ -45,7 +50,8 @@ def side_by_side(work: Callable[[A], B], chunks: Iterable[A], lanes: int) -> Ite
     if lanes < 2:
         yield from map(work, chunks)
         return
-    threads = torch.get_num_threads()
+    threads, patience = torch.get_num_threads(), sys.getswitchinterval()
+    sys.setswitchinterval(PATIENCE)
     with _one_core_for_tokens(), ThreadPoolExecutor(lanes, initializer=torch.set_num_threads, initargs=(1,)) as pool:
         waiting: deque[Future[B]] = deque()
         try:
@@ -59,3 +65,4 @@ def side_by_side(work: Callable[[A], B], chunks: Iterable[A], lanes: int) -> Ite
             for future in waiting:
                 future.cancel()
             torch.set_num_threads(threads)  # threads started later take the last number set
+            sys.setswitchinterval(patience)

@@ -29,7 +29,7 @@ def test_the_cut_keeps_exactly_max_length_words_and_says_so():
     assert placed.ragged.cut.tolist() == [True, False, False, False, False]
     assert placed.ragged.lengths.tolist() == [5, 2, 3, 5, 5]
     assert placed.spans[0] == [(0, 3), (4, 7), (8, 13)]
-    assert placed.groups[0] == [0, 1, 2]
+    assert list(placed.groups[0]) == [0, 1, 2]
     assert tokenizer.encode(TEXTS).ids.tolist() == placed.ragged.ids.tolist()
 
 

@@ -12,7 +12,8 @@ from typing import ClassVar
 from tokenizers import Encoding
 
 from steadygaze.errors import UserError
-from steadygaze.tokens.tokenizer import Kind, Spot, TextTokenizer, read_engine, stretched
+from steadygaze.tokens.known import Spot
+from steadygaze.tokens.tokenizer import Kind, TextTokenizer, read_engine, stretched
 from steadygaze.types import Span
 
 

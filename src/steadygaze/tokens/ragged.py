@@ -47,7 +47,7 @@ class Placed:
     ragged: Ragged
     spans: list[list[Span]]
     """Per text, per token that is a word or a piece of one: characters [start, end) of the text as the user gave it."""
-    groups: list[list[int]]
+    groups: list[Sequence[int]]
     """Per text, per such token: the index of the word it belongs to; never falls."""
 
     def __post_init__(self) -> None:

@@ -12,19 +12,17 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from tokenizers import Tokenizer
 
 from steadygaze.errors import UserError
+from steadygaze.tokens.known import Spot
 from steadygaze.tokens.ragged import Placed, Ragged, starts_of
 from steadygaze.types import Span
 
 Kind = Literal["words", "pieces"]
-Spot = tuple[list[int], list[Span], list[int]]
-"""Ids, spans and groups of one text."""
-
 CHUNK = 1 << 20
 """Characters handed to the library at once: an encoding takes some fifty times the room of its ids."""
 
@@ -66,14 +64,15 @@ class TextTokenizer(ABC):
     def place(self, texts: Sequence[str]) -> Placed:
         """Ids, and the span and word of every token."""
         spans: list[list[Span]] = []
-        groups: list[list[int]] = []
+        groups: list[Sequence[int]] = []
 
-        def rows() -> Iterator[list[list[int]]]:
+        def rows() -> Iterator[Sequence[list[int]]]:
             for chunk in chunks(texts):
                 spots = self._spots([self._prepare(text) for text in chunk])
-                spans.extend(spot[1][: self.max_length] for spot in spots)
-                groups.extend(spot[2][: self.max_length] for spot in spots)
-                yield [spot[0] for spot in spots]
+                ids, places, words = zip(*spots, strict=True)
+                spans.extend(self._cut(places))
+                groups.extend(self._cut(words))
+                yield ids
 
         return Placed(self._wrap(rows(), self._before), spans, groups)
 
@@ -96,12 +95,17 @@ class TextTokenizer(ABC):
     def _spots(self, texts: list[str]) -> list[Spot]:
         """Ids, spans and groups of each prepared text, uncut."""
 
-    def _wrap(self, parts: Iterable[list[list[int]]], before: Sequence[int]) -> Ragged:
+    def _cut(self, rows: Sequence[Any]) -> Sequence[Any]:
+        """At most max_length of each."""
+        longest = max(map(len, rows), default=0)
+        return rows if longest <= self.max_length else [row[: self.max_length] for row in rows]
+
+    def _wrap(self, parts: Iterable[Sequence[list[int]]], before: Sequence[int]) -> Ragged:
         """Cut to max_length and put the specials on."""
         full, flat = [np.zeros(0, np.int64)], [np.zeros(0, np.int32)]
         for rows in parts:
             full.append(np.fromiter(map(len, rows), np.int64, len(rows)))
-            flat.append(np.fromiter(chain.from_iterable(row[: self.max_length] for row in rows), np.int32))
+            flat.append(np.fromiter(chain.from_iterable(self._cut(rows)), np.int32))
         lengths = np.concatenate(full)
         starts = starts_of(np.minimum(lengths, self.max_length) + len(before) + len(self._after))
         first = starts[:-1, None] + np.arange(len(before))

@@ -28,8 +28,9 @@ from numpy.typing import NDArray
 from tokenizers import Encoding, Regex, Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
 
 from steadygaze.errors import UserError
+from steadygaze.tokens.known import Known, Spot
 from steadygaze.tokens.ragged import Ragged
-from steadygaze.tokens.tokenizer import Kind, Spot, TextTokenizer, chunks, clean, stretched
+from steadygaze.tokens.tokenizer import Kind, TextTokenizer, chunks, clean, stretched
 
 PAD, UNKNOWN, START, END = SPECIALS = ("<pad>", "<unk>", "<s>", "</s>")
 NUMBER = "qqq"
@@ -104,6 +105,7 @@ class WordTokenizer(TextTokenizer):
             raise UserError(f"tokenizer.json is not a word vocabulary of ours: it has no {UNKNOWN!r}.")
         self._unknown = unknown
         self._number = engine.token_to_id(NUMBER) or unknown
+        self._known = Known(self._split)
 
     def encode(self, texts: Sequence[str], *, question: bool = False) -> Ragged:
         """Ids only.  Here a question is a sequence of its own, and gets its `<s>` like any text."""
@@ -113,14 +115,15 @@ class WordTokenizer(TextTokenizer):
         return _folded(text)
 
     def _ids(self, texts: list[str]) -> list[list[int]]:
-        ids = [encoding.ids for encoding in self._encodings(texts, "encode_batch_fast")]
-        numbered = [row for row, text in enumerate(texts) if self._has_number(text, ids[row])]
-        for row, spot in zip(numbered, self._spots([texts[row] for row in numbered]), strict=True):
-            ids[row] = spot[0]
-        return ids
+        return [ids for ids, _, _ in self._spots(texts)]
 
     def _spots(self, texts: list[str]) -> list[Spot]:
-        encodings = self._encodings(texts, "encode_batch")
+        known = self._known(texts)
+        others = iter(self._split([text for text, spot in zip(texts, known, strict=True) if spot is None]))
+        return [next(others) if spot is None else spot for spot in known]
+
+    def _split(self, texts: list[str]) -> list[Spot]:
+        encodings = self._encodings(texts)
         return [self._spot(text, encoding) for text, encoding in zip(texts, encodings, strict=True)]
 
     def _spot(self, text: str, encoding: Encoding) -> Spot:
@@ -131,19 +134,19 @@ class WordTokenizer(TextTokenizer):
                 self._number if index == self._unknown and _DIGIT.search(text, start, end) else index
                 for index, (start, end) in zip(ids, spans, strict=True)
             ]
-        return ids, spans, list(range(len(ids)))
+        return ids, spans, range(len(ids))
 
     def _has_number(self, text: str, ids: list[int]) -> bool:
         """No word of the vocabulary has a digit, so that a number is unknown before it is anything else."""
         return self._unknown in ids and _DIGIT.search(text) is not None
 
-    def _encodings(self, texts: list[str], how: str) -> list[Encoding]:
+    def _encodings(self, texts: list[str]) -> list[Encoding]:
         """Each text by the engine that is right for it, in the order given."""
         plain = [text.isascii() for text in texts]
         found: dict[bool, Iterator[Encoding]] = {}
         for is_plain, engine in ((True, self._plain), (False, self._engine)):
             mine = [text for text, flag in zip(texts, plain, strict=True) if flag is is_plain]
-            found[is_plain] = iter(getattr(engine, how)(mine, add_special_tokens=False))
+            found[is_plain] = iter(engine.encode_batch(mine, add_special_tokens=False))
         return [next(found[flag]) for flag in plain]
 
 

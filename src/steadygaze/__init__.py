@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from steadygaze.audit.certificate import certify as certify
     from steadygaze.corpus import load_corpus as load_corpus
     from steadygaze.errors import UserError as UserError
     from steadygaze.estimator import TextClassifier as TextClassifier
@@ -19,10 +20,11 @@ _HOMES = {  # public name -> the module it lives in
     "Explanation": "steadygaze.explanation",
     "TextClassifier": "steadygaze.estimator",
     "UserError": "steadygaze.errors",
+    "certify": "steadygaze.audit.certificate",
     "load": "steadygaze.estimator",
     "load_corpus": "steadygaze.corpus",
 }
-__all__ = ["Explanation", "TextClassifier", "UserError", "__version__", "load", "load_corpus"]
+__all__ = ["Explanation", "TextClassifier", "UserError", "__version__", "certify", "load", "load_corpus"]
 
 
 def __getattr__(name: str) -> Any:

@@ -19,6 +19,7 @@ import typer
 import steadygaze
 from steadygaze.errors import RequirementNotMet, UserError
 from steadygaze.options import (
+    DATA,
     Common,
     Data,
     DropEmpty,
@@ -74,6 +75,13 @@ def train(
     epochs: Annotated[int | None, typer.Option(min=1, help="Times the texts are read.")] = None,
     max_length: Annotated[int | None, typer.Option(min=1, help="Tokens read of a text.")] = None,
     balanced: Annotated[bool, typer.Option("--balanced", help="Weigh every class alike.")] = False,
+    start: Annotated[
+        list[Path] | None,
+        typer.Option("--from", metavar="MODEL", help="A trained reference; once for each teacher of a consensus."),
+    ] = None,
+    teachers: Annotated[
+        Path | None, typer.Option(help="Where references and teachers are kept.  Default: teachers, beside --out.")
+    ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Take up an interrupted run.")] = False,
     text: TextColumn = None,
     label: LabelColumn = "label",
@@ -86,7 +94,7 @@ def train(
     from steadygaze import verbs
     from steadygaze.config import parse
     from steadygaze.corpus import load_corpus
-    from steadygaze.estimator import TextClassifier
+    from steadygaze.estimator import TextClassifier, load
 
     clf = TextClassifier(
         encoder,
@@ -102,6 +110,7 @@ def train(
         verbose=not common.quiet,
     )
     verbs.check_train(clf, out, resume)
+    reference = [load(folder, common.device) for folder in start or []]
     corpus = load_corpus(
         data,
         text=text or ["text"],
@@ -113,7 +122,7 @@ def train(
     say = _console(common)
     say.print(verbs.describe(corpus), highlight=False, markup=False)
     try:
-        clf = verbs.train(clf, corpus, out, resume)
+        clf = verbs.train(clf, corpus, out, resume, reference, teachers)
     except KeyboardInterrupt:
         kept = verbs.unfinished(out)
         say.print(f"interrupted; {kept} keeps what is done: the same command with --resume goes on", markup=False)
@@ -187,6 +196,42 @@ def explain(
         console = Console()
         for one in found:
             console.print(one, end="\n\n")
+
+
+@app.command(epilog="Example: steadygaze certify model/ --data reviews.csv --radius 0.01 --norm linf --k 7")
+@everywhere
+def certify(
+    model: Model,
+    data: Annotated[str, typer.Option("--data", metavar="DATA", help=DATA)],
+    radius: Annotated[float, typer.Option(help="How far the attention weights may change.")],
+    norm: Annotated[Literal["l2", "linf"], typer.Option(help="How a change is measured.")] = "linf",
+    k: Annotated[int, typer.Option("--k", help="How many of the heaviest words must stay.")] = 7,
+    split: Annotated[str | None, typer.Option(help="Default: test, or the only one there is.")] = None,
+    reference: Annotated[Path | None, typer.Option(metavar="MODEL", help="A model to compare attention with.")] = None,
+    simplex: Annotated[bool, typer.Option("--simplex", help="Only changes that keep the sum of the weights.")] = False,
+    lower_bound: Annotated[bool, typer.Option("--lower-bound", help="Search where nothing can be certified.")] = False,
+    text: TextColumn = None,
+    label: LabelColumn = "label",
+    drop_empty: DropEmpty = False,
+    *,
+    common: Common,
+) -> None:
+    """Certify what no change of the attention weights can do.  With --json: summary and one row per text."""
+    from rich.console import Console
+
+    from steadygaze import verbs
+    from steadygaze.corpus import load_corpus
+
+    clf = _load(model, common)
+    other = None if reference is None else _load(reference, common)
+    columns = tuple(text or ("text",))
+    corpus = load_corpus(data, text=columns, label=label, data_dir=common.data_dir, drop_empty=drop_empty)
+    asked = {"radius": radius, "norm": norm, "k": k, "simplex": simplex, "lower_bound": lower_bound}
+    found = verbs.certify(clf, corpus, split, other, common.batch_size, **asked)
+    if common.json:
+        _json(found.to_dict())
+    else:
+        Console().print(found)
 
 
 @app.command("list", epilog="Example: steadygaze list techniques")

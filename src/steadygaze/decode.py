@@ -20,6 +20,10 @@ class Linear(nn.Module):
         logits: Tensor = self.output(context(encoded, weights))
         return logits if self.ask is None else logits + self.ask(encoded.question)
 
+    def reach(self, encoded: Encoded) -> Tensor:
+        """HΘᵀ: what one unit of attention on each token adds to each logit.  (B,T,H) -> (B,T,C)"""
+        return encoded.hidden @ self.output.weight.T
+
 
 class MLP(nn.Module):
     def __init__(self, size: int, classes: int, pair: bool) -> None:

@@ -8,6 +8,7 @@ clf.save("model/"); clf = steadygaze.load("model/")
 """
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -109,6 +110,8 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         validation: tuple[Any, Any] | None = None,
         checkpoint: str | Path | None = None,
         resume: bool = False,
+        reference: "TextClassifier | Sequence[TextClassifier] | None" = None,
+        teachers: str | Path | None = None,
     ) -> Self:
         """Train.
 
@@ -118,6 +121,8 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         sample_weight : how much each text counts, from 0 up; one of weight 0 is left out altogether.
         validation : (texts, labels) that choose the epoch; None: a tenth of the texts is set aside for that.
         checkpoint, resume : a folder; a run that was interrupted is taken up by calling fit again with resume=True.
+        reference : a fitted TextClassifier, or as many as the technique has teachers, instead of training them first.
+        teachers : a folder in which references and teachers are kept for the next fit that needs the same.
         """
         ordered = order(self.get_params(deep=False))
         train = read_split(X, y, sample_weight)
@@ -125,8 +130,9 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if resume and checkpoint is None:
             raise UserError("resume=True takes up an interrupted run: name its folder with checkpoint=")
         shown = sys.stderr.isatty() if self.verbose is None else self.verbose
-        folder = None if checkpoint is None else Path(checkpoint)
-        return self._take(fitting.fit(ordered, train, held_out, Bar() if shown else Silent(), folder, resume))
+        keeping = fitting.Keeping(_path(checkpoint), resume, _path(teachers))
+        given = references(reference)
+        return self._take(fitting.fit(ordered, train, held_out, Bar() if shown else Silent(), keeping, given))
 
     def predict_proba(self, X: Any, *, batch_size: int = infer.BATCH) -> NDArray[np.float64]:
         """(N,C), columns in the order of `classes_`."""
@@ -213,6 +219,20 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.history_ = stored.description.history
         stored.model.to(best(self.device))
         return self
+
+
+def references(given: "TextClassifier | Sequence[TextClassifier] | None") -> list[store.Stored]:
+    """What was learnt by each of them."""
+    several = [given] if isinstance(given, TextClassifier) else list(given or ())
+    for one in several:
+        if not isinstance(one, TextClassifier):
+            raise UserError(f"reference must be a fitted TextClassifier, found {one!r:.80}")
+        check_is_fitted(one, "stored_")
+    return [one.stored_ for one in several]
+
+
+def _path(given: str | Path | None) -> Path | None:
+    return None if given is None else Path(given)
 
 
 def _explainer(given: Any) -> tuple[str, Explainer]:

@@ -1,15 +1,18 @@
 """From an order and labelled texts to a trained model: vocabulary, vectors, ids, run."""
 
 import dataclasses
+import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from steadygaze.batch import Data
 from steadygaze.encode import TRANSFORMER
@@ -18,8 +21,10 @@ from steadygaze.errors import UserError, unknown
 from steadygaze.inputs import Split, set_aside
 from steadygaze.model import Classifier
 from steadygaze.order import Order
-from steadygaze.store import Description, Stored, build_model, fits
+from steadygaze.perturb.words import MOST, Synonyms, by_vectors, without
+from steadygaze.store import Description, Stored, build_model, fingerprint, fits
 from steadygaze.tokens.pieces import load_pieces
+from steadygaze.tokens.synonyms import lexicon, read_synonyms
 from steadygaze.tokens.tokenizer import TextTokenizer
 from steadygaze.tokens.vectors import read_vectors
 from steadygaze.tokens.words import SPECIALS, build_words
@@ -27,7 +32,8 @@ from steadygaze.train.checkpoint import Checkpoint
 from steadygaze.train.device import accelerator
 from steadygaze.train.loop import Job
 from steadygaze.train.progress import Silent, Watcher
-from steadygaze.train.run import Run
+from steadygaze.train.run import RESULT, Run, freeze
+from steadygaze.train.shelf import Shelf
 from steadygaze.types import Label
 
 MAX_LENGTH = 512
@@ -37,12 +43,43 @@ SEPARATORS = 3
 
 
 @dataclass(frozen=True)
+class Keeping:
+    """Where a run is kept while it lasts, and what it needs for the next."""
+
+    checkpoint: Path | None = None
+    resume: bool = False
+    teachers: Path | None = None
+    """Where references and teachers are kept for the next run."""
+
+
+@dataclass(frozen=True)
 class Plan:
     """What is fixed before the first step."""
 
     description: Description
     tokenizer: TextTokenizer
     make_model: Callable[[], Classifier]
+    vectors: Tensor | None = None
+    table: str | None = None
+    """A file of synonyms."""
+
+    def synonyms(self, watcher: Watcher) -> Synonyms:
+        """From the table, or from the vectors words had before training; with neither, of no word any."""
+        known = lexicon(self.tokenizer.vocabulary)
+        continues, words = torch.from_numpy(known.continues), torch.from_numpy(known.words)
+        found = without(self.tokenizer.size, continues, words)
+        if self.table is not None:
+            ids, count = known.table(read_synonyms(self.table), MOST)
+            found = Synonyms(torch.from_numpy(ids), torch.from_numpy(count), continues, words)
+        elif self.vectors is not None:
+            found = by_vectors(self.vectors, found)
+        if found.origin == "none":
+            watcher.say("no synonyms were given: words with close vectors of the model's own stand for each other")
+        elif not found.count.any():
+            watcher.warn("no word of the vocabulary has a synonym: none will be exchanged in training")
+        else:
+            watcher.say(f"synonyms: {int((found.count > 0).sum()):,} of {self.tokenizer.size:,} words have some")
+        return found
 
     def encode(self, split: Split, weight: NDArray[np.float32] | None = None) -> Data:
         """Texts as ids, once and for all epochs."""
@@ -60,38 +97,75 @@ def fit(
     train: Split,
     validation: Split | None,
     watcher: Watcher,
-    checkpoint: Path | None = None,
-    resume: bool = False,
+    keeping: Keeping,
+    given: Sequence[Stored] = (),
 ) -> Stored:
-    """Train a model as ordered."""
-    plan, train, validation = prepare(order, train, validation, watcher)
+    """Train a model as ordered; `given` are the references or teachers that need not be trained."""
+    plan, train, validation = prepare(order, train, validation, watcher, given)
     data = plan.encode(train, train.weighted(order.class_weight))
     if cut := int(data.text.cut.sum()):
         most = plan.tokenizer.max_length
         watcher.warn(f"{cut:,} of {len(data):,} texts are longer than {most} tokens: only their first {most} are read")
     held_out = plan.encode(validation)
     with accelerator(order.device, order.training.precision) as accelerate:
-        job = Job(data, held_out, order.training, accelerate, watcher)
+        synonyms = plan.synonyms(watcher) if order.technique.swaps_words else None
+        known = None if synonyms is None else synonyms.to(accelerate.device)
+        job = Job(data, held_out, order.training, accelerate, watcher, known)
         run = Run(order.technique, plan.make_model, job, order.seed)
-        if checkpoint is not None:
-            run.checkpoint = Checkpoint(checkpoint, _identity(plan, job), resume)
+        run.models = {name: freeze(one.model.to(accelerate.device)) for name, one in named(order, given).items()}
+        if keeping.checkpoint is not None:
+            run.checkpoint = Checkpoint(keeping.checkpoint, _identity(plan, job), keeping.resume)
+        if keeping.teachers is not None:
+            run.shelf = Shelf(keeping.teachers, _common(_identity(plan, job)))
         model = run.execute()
     return Stored(dataclasses.replace(plan.description, history=run.history, kept=run.kept), model, plan.tokenizer)
 
 
-def prepare(order: Order, train: Split, validation: Split | None, watcher: Watcher) -> tuple[Plan, Split, Split]:
+def named(order: Order, given: Sequence[Stored]) -> dict[str, Stored]:
+    """The models that were given, by the names under which the technique asks for them."""
+    wanted = list(dict.fromkeys(s.model for s in order.technique.stages(order.seed) if s.model != RESULT))
+    if given and len(given) != len(wanted):
+        takes = f"takes {len(wanted)}" if wanted else "takes none"
+        raise UserError(f"{order.technique_name} {takes} as reference or teachers, found {len(given)}")
+    return dict(zip(wanted, given, strict=False))
+
+
+def prepare(
+    order: Order, train: Split, validation: Split | None, watcher: Watcher, given: Sequence[Stored] = ()
+) -> tuple[Plan, Split, Split]:
     """What is fixed before the first step, and the splits as they will be used."""
     corpus = ":".join(split.fingerprint() for split in (train, validation) if split is not None)
     if validation is None:
         train, validation = set_aside(train, order.seed)
     if (train.questions is None) != (validation.questions is None):
         raise UserError("training and validation texts must both be single texts, or both pairs")
-    return _plan(order, train, corpus, watcher), train, validation
+    plan = _plan(order, train, corpus, watcher)
+    for name, one in named(order, given).items():
+        _refuse_foreign(name, one, plan)
+    description = dataclasses.replace(plan.description, given=[fingerprint(one.model) for one in given])
+    return dataclasses.replace(plan, description=description), train, validation
 
 
-def refuse_other(order: Order, train: Split, validation: Split | None, stored: Stored) -> None:
+def _refuse_foreign(name: str, one: Stored, plan: Plan) -> None:
+    """A reference must read the same tokens and know the same labels, or what it says cannot be held against."""
+    here, there = plan.description, one.description
+    if there.classes != here.classes:
+        raise UserError(f"the {name} given knows the labels {there.classes!r:.80}, the data {here.classes!r:.80}")
+    if one.tokenizer.to_json() != plan.tokenizer.to_json():
+        raise UserError(
+            f"the {name} given has another vocabulary ({one.tokenizer.size:,} entries, here {plan.tokenizer.size:,}): "
+            "train both on the same texts, with the same min_df and max_length"
+        )
+    for what in ("pair", "encoder", "architecture", "network"):
+        if getattr(there, what) != getattr(here, what):
+            raise UserError(f"the {name} given has another {what}: {getattr(there, what)!r:.120}")
+
+
+def refuse_other(
+    order: Order, train: Split, validation: Split | None, stored: Stored, given: Sequence[Stored] = ()
+) -> None:
     """A finished model may stand for a run only if that run would have ended in it."""
-    wanted = dataclasses.asdict(prepare(order, train, validation, Silent())[0].description)
+    wanted = dataclasses.asdict(prepare(order, train, validation, Silent(), given)[0].description)
     found = dataclasses.asdict(stored.description)
     for name in wanted.keys() - {"history", "kept"}:
         if wanted[name] != found[name]:
@@ -113,9 +187,9 @@ def _plan(order: Order, train: Split, corpus: str, watcher: Watcher) -> Plan:
         technique=order.technique_name,
         technique_settings=dataclasses.asdict(order.technique),
         training=dataclasses.asdict(order.training),
-        reading=dataclasses.asdict(order.reading),
+        reading=dataclasses.asdict(order.reading) | {"synonyms": _name(order.reading.synonyms)},
         class_weight=_class_weight(order.class_weight),
-        vectors=None if order.vectors is None else Path(order.vectors).name,
+        vectors=_name(order.vectors),
         seed=order.seed,
         corpus=corpus,
         history=[],
@@ -139,7 +213,8 @@ def _word_plan(order: Order, description: Description, train: Split, watcher: Wa
         vectors = torch.from_numpy(found.matrix)
         architecture = dataclasses.replace(description.architecture, dimension=vectors.shape[1])
         description = dataclasses.replace(description, architecture=architecture, coverage=coverage)
-    return Plan(description, tokenizer, lambda: build_model(description, tokenizer.size, vectors))
+    make = partial(build_model, description, tokenizer.size, vectors)
+    return Plan(description, tokenizer, make, vectors, order.reading.synonyms)
 
 
 def _transformer_plan(order: Order, description: Description) -> Plan:
@@ -161,6 +236,7 @@ def _transformer_plan(order: Order, description: Description) -> Plan:
         description,
         tokenizer,
         lambda: Classifier(from_folder(folder), description.architecture, classes, description.pair),
+        table=order.reading.synonyms,
     )
 
 
@@ -184,7 +260,21 @@ def _class_weight(given: str | Mapping[Label, float] | None) -> Any:
     return sorted(items, key=lambda item: _rank(item[0]))
 
 
+def _name(file: str | Path | None) -> str | None:
+    """Without the path of this machine."""
+    return None if file is None else Path(file).name
+
+
 def _identity(plan: Plan, job: Job) -> dict[str, Any]:
     """All that determines the weights."""
     where = {"device": job.accelerator.device.type, "torch": torch.__version__}
-    return {**dataclasses.asdict(plan.description), **where}
+    table = None if plan.table is None else hashlib.sha256(Path(plan.table).read_bytes()).hexdigest()
+    vectors = None if plan.vectors is None else hashlib.sha256(plan.vectors.numpy().tobytes()).hexdigest()
+    return {**dataclasses.asdict(plan.description), **where, "vectors": vectors, "synonyms": table}
+
+
+def _common(identity: dict[str, Any]) -> dict[str, Any]:
+    """What is the same for every stage of a technique of its own: not the technique that asks for it, nor its seed."""
+    own = ("technique", "technique_settings", "seed", "given", "synonyms", "history", "kept")
+    reading = {key: value for key, value in identity["reading"].items() if key != "synonyms"}
+    return {key: value for key, value in identity.items() if key not in own} | {"reading": reading}

@@ -2,11 +2,13 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
+from torch.nn.functional import pad
 
 from steadygaze.batch import Data, by_length, collate
 from steadygaze.model import Classifier
@@ -57,8 +59,36 @@ def forwards(
         yield rows, batch, forward
 
 
+@dataclass(frozen=True, slots=True)
+class Readings:
+    """What a model makes of a split, in its order, on the CPU."""
+
+    logits: Tensor  # (N,C)
+    weights: Tensor  # (N,T), T the longest text's
+    mask: Tensor  # (N,T)
+    ids: Tensor  # (N,T)
+
+
+def readings(model: Classifier, data: Data, batch_size: int = BATCH) -> Readings:
+    """Logits and weights of every text."""
+    width = int(data.text.lengths.max(initial=1))
+    places: list[NDArray[np.int64]] = []
+    parts: list[tuple[Tensor, ...]] = []
+    for rows, batch, forward in forwards(model, data, batch_size):
+        tokens = forward.weights.float(), batch.mask, batch.ids
+        places.append(rows)
+        parts.append((forward.logits.float().cpu(), *(_wide(value.cpu(), width) for value in tokens)))
+    order = torch.from_numpy(np.argsort(np.concatenate(places), kind="stable"))
+    return Readings(*(torch.cat(values)[order] for values in zip(*parts, strict=True)))
+
+
 def logits(model: Classifier, data: Data, batch_size: int = BATCH) -> Tensor:
     """(N,C) in the order of the split, on the CPU."""
     parts = [(rows, forward.logits.float().cpu()) for rows, _, forward in forwards(model, data, batch_size)]
     order = np.argsort(np.concatenate([rows for rows, _ in parts]), kind="stable")
     return torch.cat([values for _, values in parts])[torch.from_numpy(order)]
+
+
+def _wide(values: Tensor, width: int) -> Tensor:
+    """(B,T) -> (B,width)"""
+    return pad(values, (0, width - values.shape[1]))

@@ -7,6 +7,7 @@ README.md            a model card
 """
 
 import dataclasses
+import hashlib
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -61,8 +62,10 @@ class Description:
     seed: int
     corpus: str
     """SHA-256 of the texts and labels given for training and, after a colon, of those given for validation."""
+    given: list[str] = Field(default_factory=list)
+    """SHA-256 of the weights of references and teachers that were given ready-made."""
     history: list[dict[str, Any]]
-    """One record per epoch: stage, epoch, terms, macro-f1, accuracy."""
+    """One record per epoch: stage, epoch, terms, macro-f1, accuracy, attention."""
     kept: dict[str, Any] = Field(default_factory=dict)
     """Which of them the weights are: stage, epoch, macro-f1."""
 
@@ -93,6 +96,14 @@ def build_model(description: Description, size: int, vectors: Tensor | None = No
     else:
         encoder = word_encoder(description.encoder, architecture, size, pair, vectors)
     return Classifier(encoder, architecture, len(description.classes), pair)
+
+
+def fingerprint(model: Classifier) -> str:
+    """SHA-256 of the weights."""
+    digest = hashlib.sha256()
+    for name, value in sorted(model.state_dict().items()):
+        digest.update(name.encode() + value.detach().cpu().contiguous().numpy().tobytes())
+    return digest.hexdigest()
 
 
 def save(folder: Path, stored: Stored) -> None:

@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from steadygaze import infer
+from steadygaze.audit import certificate
 from steadygaze.corpus import CORPORA, Corpus, stream
 from steadygaze.encode import ENCODERS, TRANSFORMER
 from steadygaze.errors import UserError, unknown
-from steadygaze.estimator import Granularity, TextClassifier, load
+from steadygaze.estimator import Granularity, TextClassifier, load, references
 from steadygaze.explain import EXPLAINERS
 from steadygaze.explanation import Explanation
 from steadygaze.fitting import refuse_other
@@ -29,6 +30,8 @@ from steadygaze.types import Example, Label
 
 CHUNK = 1024
 """Texts read, explained and written at a time: memory does not grow with the file."""
+TEACHERS = "teachers"
+"""Where references and teachers are kept, beside the models made from them."""
 DRAWN = 1000
 """Texts that a page shows at most; a browser would choke on more."""
 
@@ -49,7 +52,14 @@ def check_train(clf: TextClassifier, out: Path, resume: bool) -> None:
         )
 
 
-def train(clf: TextClassifier, corpus: Corpus, out: Path, resume: bool) -> TextClassifier:
+def train(
+    clf: TextClassifier,
+    corpus: Corpus,
+    out: Path,
+    resume: bool,
+    reference: Sequence[TextClassifier] = (),
+    teachers: Path | None = None,
+) -> TextClassifier:
     """Fit and save.  Interrupted at any moment, it can be taken up with resume=True and ends in the same bytes."""
     if "train" not in corpus.splits:
         raise UserError(f"{corpus.name} has no split to train on, only {', '.join(corpus.splits)}")
@@ -58,12 +68,14 @@ def train(clf: TextClassifier, corpus: Corpus, out: Path, resume: bool) -> TextC
     if resume and not run.exists() and out.exists():  # it was finished after all
         done = load(out, device=clf.device)
         held_out = None if validation is None else read_validation(validation)
-        refuse_other(order(clf.get_params()), read_split(*given), held_out, done.stored_)
+        refuse_other(order(clf.get_params()), read_split(*given), held_out, done.stored_, references(reference))
         _sweep(out)
         return done
     run.mkdir(parents=True, exist_ok=True)  # from here on there is a run to resume, even before its first epoch ends
     try:
-        clf.fit(*given, validation=validation, checkpoint=run, resume=resume)
+        kept = teachers or out.absolute().parent / TEACHERS
+        known = {"validation": validation, "reference": reference, "teachers": kept}
+        clf.fit(*given, checkpoint=run, resume=resume, **known)  # type: ignore[arg-type]
     except UserError:
         with suppress(OSError):  # it holds an epoch: that is kept
             run.rmdir()
@@ -166,6 +178,22 @@ def explain(
     )
     for _, explained in _side_by_side(clf, asked, chunks):
         yield from explained
+
+
+def certify(
+    clf: TextClassifier,
+    corpus: Corpus,
+    split: str | None = None,
+    reference: TextClassifier | None = None,
+    batch_size: int | None = None,
+    **asked: Any,
+) -> certificate.Certificates:
+    """One Certificate per text of a split: the one named, else the test split, else the only one there is."""
+    name = split or ("test" if "test" in corpus.splits or len(corpus.splits) > 1 else next(iter(corpus.splits)))
+    if name not in corpus.splits:
+        raise UserError(f"{corpus.name} has no split {name!r}, only {', '.join(corpus.splits)}: name one with --split")
+    found = texts(corpus.splits[name])
+    return certificate.certify(clf, found, reference=reference, batch_size=batch_size or infer.BATCH, **asked)
 
 
 def _side_by_side(

@@ -10,11 +10,13 @@ from torch.nn.functional import pad
 
 from steadygaze.batch import collate
 from steadygaze.config import build
+from steadygaze.maths.chance import Chance
 from steadygaze.model import Classifier
 from steadygaze.objective import TECHNIQUES
-from steadygaze.objective.technique import Given, Technique
+from steadygaze.objective.technique import Given, Memory, Technique
+from steadygaze.perturb.words import Synonyms
 from steadygaze.types import Batch, Terms
-from train.toys import corpus, make_model, make_run
+from train.toys import WORDS, corpus, make_model, make_run
 
 ROUNDING = 1e-12  # float64
 COMPARES_EXAMPLES: set[str] = set()
@@ -35,17 +37,35 @@ def batch_of(rows: list[int], extra: int = 0) -> Batch:
     return dataclasses.replace(batch, **wider)
 
 
-def given_for(technique: Technique, model: Classifier) -> Given:
+def synonyms_of() -> Synonyms:
+    """For the toy vocabulary: words 2 to 13 have one to three others, the rest none; word 19 continues the one before.
+
+    A table row is filled up with 0, the id of padding, which nobody may ever draw.
+    """
+    table, count = torch.zeros(WORDS, 3, dtype=torch.long), torch.zeros(WORDS, dtype=torch.long)
+    for word in range(2, 14):
+        others = [(word + step) % 15 + 2 for step in range(1, word % 3 + 2)]
+        count[word] = len(others)
+        table[word, : len(others)] = torch.tensor(others)
+    return Synonyms(table, count, torch.arange(WORDS) == WORDS - 1)
+
+
+def given_for(technique: Technique, model: Classifier, batch: Batch) -> Given:
     """What the loop would hand over in the last stage."""
-    others = {stage.model for stage in technique.stages()} - {"model"}
-    models = {name: model_of(1).eval().requires_grad_(False) for name in others}
+    others = sorted({stage.model for stage in technique.stages(0)} - {"model"})
+    models = {name: model_of(1 + i).eval().requires_grad_(False) for i, name in enumerate(others)}
+    synonyms = synonyms_of()
+    with torch.no_grad():
+        memory = technique.remember(models, batch)
     torch.manual_seed(2)
-    return Given(models, technique.modules(model), torch.Generator().manual_seed(0), 0.5)
+    modules = {name: module.to(torch.float64) for name, module in technique.modules(model).items()}
+    tables = technique.refresh(model, synonyms)
+    return Given(models, modules, Chance(0), 0.5, memory, tables, synonyms)
 
 
 def terms_of(name: str, batch: Batch) -> Terms:
     technique, model = TECHNIQUES[name](), model_of()
-    return technique.loss(model, batch, given_for(technique, model))
+    return technique.loss(model, batch, given_for(technique, model, batch))
 
 
 def test_terms_are_one_finite_number_for_each_text_and_one_of_them_can_be_minimised(name: str) -> None:
@@ -71,18 +91,31 @@ def test_a_batch_is_its_texts_one_by_one_unless_it_says_otherwise(name: str) -> 
 
 def test_a_loss_leaves_model_mode_and_gradients_alone_and_repeats_bit_for_bit(name: str) -> None:
     technique, model = TECHNIQUES[name](), model_of()
-    given, batch = given_for(technique, model), batch_of([0, 1, 2])
+    batch = batch_of([0, 1, 2])
+    given = given_for(technique, model, batch)
 
     def look() -> list[object]:
         values = [(value.tolist(), value.requires_grad, value.grad) for value in model.parameters()]
         return [values, [module.training for module in model.modules()]]
 
-    before = look()
+    before, chance = look(), torch.get_rng_state()
     first = technique.loss(model, batch, given)
     assert look() == before
-    assert given.random is not None
-    again = technique.loss(model, batch, dataclasses.replace(given, random=given.random.manual_seed(0)))
+    assert torch.equal(torch.get_rng_state(), chance)  # what a loss draws, it draws from `given.chance`
+    again = technique.loss(model, batch, given)
+    assert look() == before
     assert all(torch.equal(first[key], again[key]) for key in first)
+
+
+def test_a_loss_can_do_without_what_it_remembered_of_the_tokens(name: str) -> None:
+    """The loop leaves out what is too large to be kept; then it is made anew, and nothing else changes."""
+    technique, model, batch = TECHNIQUES[name](), model_of(), batch_of([0, 1, 2, 3])
+    given = given_for(technique, model, batch)
+    kept = technique.loss(model, batch, given)
+    anew = technique.loss(model, batch, dataclasses.replace(given, memory=Memory(given.memory.texts)))
+    assert kept.keys() == anew.keys()
+    for key in kept:
+        torch.testing.assert_close(anew[key], kept[key], rtol=0, atol=ROUNDING)
 
 
 def test_settings_and_state_survive_json(name: str) -> None:
@@ -94,7 +127,7 @@ def test_settings_and_state_survive_json(name: str) -> None:
 
 def test_what_it_declares_hangs_together(name: str) -> None:
     technique = TECHNIQUES[name]()
-    stages, terms = technique.stages(), terms_of(name, batch_of([0, 1]))
+    stages, terms = technique.stages(0), terms_of(name, batch_of([0, 1]))
     assert stages[-1].model == "model"
     made: set[str] = set()
     for stage in stages:
@@ -107,6 +140,7 @@ def test_what_it_declares_hangs_together(name: str) -> None:
 
 def test_thirty_steps_lower_the_task_loss(name: str) -> None:
     run = make_run(TECHNIQUES[name](), epochs=5)
+    run.job = dataclasses.replace(run.job, synonyms=synonyms_of())
     run.execute()
     last = [record for record in run.history if record["stage"] == run.history[-1]["stage"]]
     assert min(record["terms"]["task"] for record in last[1:]) < 0.95 * last[0]["terms"]["task"]

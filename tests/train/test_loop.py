@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
@@ -27,7 +28,7 @@ ROUNDING = 1e-12  # float64: a few hundred operations of relative error 1e-16 ea
 class Last(Vanilla):
     """Vanilla whose last epoch is kept."""
 
-    def stages(self) -> tuple[Stage, ...]:
+    def stages(self, seed: int) -> tuple[Stage, ...]:
         return (Stage("train", select="last"),)
 
 
@@ -88,7 +89,7 @@ def test_each_player_takes_adams_step_on_its_own_terms_and_no_others() -> None:
 
     @settings
     class Kept(Duel):
-        def stages(self) -> tuple[Stage, ...]:
+        def stages(self, seed: int) -> tuple[Stage, ...]:
             return (Stage("train", select="last"),)
 
         def loss(self, model: Classifier, batch: Batch, given: Given) -> Terms:
@@ -168,7 +169,7 @@ def test_a_step_in_which_nobody_moves_changes_nothing() -> None:
 def test_a_player_whose_parameters_a_stage_freezes_sits_it_out() -> None:
     @settings
     class Half(Duel):
-        def stages(self) -> tuple[Stage, ...]:
+        def stages(self, seed: int) -> tuple[Stage, ...]:
             return (Stage("critic", trains=("modules.",)),)
 
     recorder = Recorder()
@@ -217,15 +218,15 @@ def test_the_mean_of_each_term_counts_every_text_once() -> None:
 def test_validation_leaves_everything_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
     checked = []
 
-    def watched(job: running.Job, state: running.State) -> dict[str, float]:
+    def watched(job: running.Job, state: running.State, reference: Tensor | None) -> dict[str, Any]:
         def look() -> list[object]:
             modes = [module.training for module in state.objective.modules()]
             grads = [None if p.grad is None else p.grad.numpy().tobytes() for p in state.objective.parameters()]
-            chance = [torch.get_rng_state().numpy().tobytes(), state.random.get_state().numpy().tobytes()]
+            chance = torch.get_rng_state().numpy().tobytes()
             return [weights(state.objective), modes, grads, chance, state.technique, state.step]
 
         before = look()
-        scores = validate(job, state)
+        scores = validate(job, state, reference)
         checked.append(look() == before)
         return scores
 

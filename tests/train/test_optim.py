@@ -94,10 +94,10 @@ def test_the_step_size_falls_linearly_to_zero_over_a_stage() -> None:
     adam = torch.optim.Adam([{"params": [parameter], "lr": 0.4, "rate": 0.4}])
     found = []
     for step in range(5):
-        optim.set_rates(adam, Training(schedule="linear"), step / 4)
+        optim.set_rates(adam, "linear", step / 4)
         found.append(adam.param_groups[0]["lr"])
     assert found == pytest.approx([0.4, 0.3, 0.2, 0.1, 0.0])
-    optim.set_rates(adam, Training(schedule="constant"), 0.5)
+    optim.set_rates(adam, "constant", 0.5)
     assert adam.param_groups[0]["lr"] == 0.0  # a constant step size is never written
 
 

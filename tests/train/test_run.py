@@ -101,7 +101,7 @@ def test_a_model_can_be_taken_up_again_after_another_was_trained_from_it() -> No
 def test_a_start_that_no_stage_has_made_is_an_error() -> None:
     @settings
     class Lost(Vanilla):
-        def stages(self) -> tuple[Stage, ...]:
+        def stages(self, seed: int) -> tuple[Stage, ...]:
             return (Stage("train", start="nobody"),)
 
     with pytest.raises(KeyError, match="nobody"):
@@ -179,13 +179,16 @@ def test_progress_rises_from_step_to_step_towards_one() -> None:
     assert shares == [step / 12 for step in range(12)]
 
 
+AWAKE = {"collapsed": False, "reason": ""}
+
+
 def scripted(monkeypatch: pytest.MonkeyPatch, scores: list[float]) -> list[dict[str, bytes]]:
     """Validation that gives these macro-F1 in turn; returns the weights of every epoch, as they come."""
     seen: list[dict[str, bytes]] = []
 
-    def validate(job: Any, state: Any) -> dict[str, float]:
+    def validate(job: Any, state: Any, reference: Any) -> dict[str, Any]:
         seen.append(weights(state.model))
-        return {"macro-f1": scores[len(seen) - 1], "accuracy": 0.0}
+        return {"macro-f1": scores[len(seen) - 1], "accuracy": 0.0, "attention": AWAKE}
 
     monkeypatch.setattr(running, "validate", validate)
     return seen
@@ -201,20 +204,20 @@ def test_the_best_epoch_is_kept_the_earlier_of_two_equals_and_patience_ends_the_
     assert len(seen) == 5  # three epochs without a better one than the second
     assert weights(model) == seen[1]
     assert seen[2] != seen[1]
-    assert run.kept == {"stage": "train", "epoch": 2, "macro-f1": 0.7}
+    assert run.kept == {"stage": "train", "epoch": 2, "macro-f1": 0.7, "attention": AWAKE}
     assert (len(recorder.epochs), recorder.skipped) == (5, 1)
 
 
 def test_a_stage_may_keep_its_last_epoch_and_then_patience_does_not_end_it(monkeypatch: pytest.MonkeyPatch) -> None:
     @settings
     class Last(Vanilla):
-        def stages(self) -> tuple[Stage, ...]:
+        def stages(self, seed: int) -> tuple[Stage, ...]:
             return (Stage("train", select="last"),)
 
     seen = scripted(monkeypatch, [0.9, 0.5, 0.4, 0.3])
     run = make_run(Last(), epochs=4, patience=1)
     assert weights(run.execute()) == seen[3]
-    assert run.kept == {"stage": "train", "epoch": 4, "macro-f1": 0.3}
+    assert run.kept == {"stage": "train", "epoch": 4, "macro-f1": 0.3, "attention": AWAKE}
 
 
 def test_what_was_kept_is_of_the_last_stage_of_the_result_even_where_an_earlier_one_scored_better(
@@ -222,14 +225,14 @@ def test_what_was_kept_is_of_the_last_stage_of_the_result_even_where_an_earlier_
 ) -> None:
     @settings
     class Afterwards(Distil):
-        def stages(self) -> tuple[Stage, ...]:
-            return *super().stages(), Stage("after", technique=Vanilla(), model="other")
+        def stages(self, seed: int) -> tuple[Stage, ...]:
+            return *super().stages(seed), Stage("after", technique=Vanilla(), model="other")
 
     scores = [0.9, 0.8, 0.4, 0.5, 0.7, 0.6]  # teacher, result, other
     scripted(monkeypatch, scores)
     whole = make_run(Afterwards())
     whole.execute()
-    assert whole.kept == {"stage": "learn", "epoch": 2, "macro-f1": 0.5}
+    assert whole.kept == {"stage": "learn", "epoch": 2, "macro-f1": 0.5, "attention": AWAKE}
     scripted(monkeypatch, scores)
     with pytest.raises(KeyboardInterrupt):
         make_run(Afterwards(), folder=tmp_path, watcher=Recorder(epochs=5)).execute()
@@ -269,7 +272,7 @@ def test_an_auxiliary_network_that_a_later_stage_trains_moves_on_from_there() ->
 
     @settings
     class Again(Lens):
-        def stages(self) -> tuple[Stage, ...]:
+        def stages(self, seed: int) -> tuple[Stage, ...]:
             return Stage("one", epochs=1), Stage("two", epochs=1)
 
         def loss(self, model: Classifier, batch: Batch, given: Given) -> Terms:
@@ -297,7 +300,7 @@ def test_a_loss_that_is_not_a_number_ends_in_a_sentence() -> None:
 def test_what_validation_holds_cannot_change_the_weights() -> None:
     @settings
     class Last(Duel):
-        def stages(self) -> tuple[Stage, ...]:
+        def stages(self, seed: int) -> tuple[Stage, ...]:
             return (Stage("train", select="last"),)
 
     one, other = (make_run(Last(), validation=corpus(n, seed=n)) for n in (3, 30))

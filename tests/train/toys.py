@@ -23,6 +23,7 @@ from steadygaze.train.loop import Job
 from steadygaze.train.progress import Silent
 from steadygaze.train.run import Run
 from steadygaze.train.settings import Training
+from steadygaze.train.shelf import Shelf
 from steadygaze.types import Batch, Terms
 
 WORDS = 20
@@ -60,12 +61,16 @@ def make_run(
     data: Data | None = None,
     validation: Data | None = None,
     accelerate: Accelerator | None = None,
+    shelf: Path | None = None,
+    models: dict[str, Classifier] | None = None,
     **training: Any,
 ) -> Run:
     how = Training(**{"epochs": 2, "batch_size": 8, "learning_rate": 0.01, **training})
     accelerate = accelerate or Accelerator(cpu=True)
     job = Job(data or corpus(), validation or corpus(16, seed=1), how, accelerate, watcher or Silent())
-    run = Run(technique, make, job, seed)
+    run = Run(technique, make, job, seed, models=models or {})
+    if shelf is not None:
+        run.shelf = Shelf(shelf, {"data": "toy", "training": dataclasses.asdict(how)})
     if folder is not None:
         identity = {"seed": seed, "technique": dataclasses.asdict(technique), "training": dataclasses.asdict(how)}
         run.checkpoint = Checkpoint(folder, identity, resume)
@@ -96,9 +101,25 @@ class Distil(Technique):
         apart = (out.weights - aim).square().sum(-1)
         return {"task": _task(out.logits, batch), "apart": self.strength * apart}
 
-    def stages(self) -> tuple[Stage, ...]:
-        teach = Stage("teach", technique=Vanilla(), model="teacher", seed=3)
+    def stages(self, seed: int) -> tuple[Stage, ...]:
+        teach = Stage("teach", technique=Vanilla(), model="teacher", seed=seed + 3)
         return teach, Stage("learn", start="teacher", trains=("model.scorer",))
+
+
+@settings
+class Committee(Distil):
+    """Three stages, three models: two teachers; then attention is drawn towards their mean."""
+
+    def loss(self, model: Classifier, batch: Batch, given: Given) -> Terms:
+        out = model(batch)
+        with torch.no_grad():
+            aim = torch.stack([teacher(batch).weights for teacher in given.models.values()]).mean(0)
+        return {"task": _task(out.logits, batch), "apart": (out.weights - aim).square().sum(-1)}
+
+    def stages(self, seed: int) -> tuple[Stage, ...]:
+        one = Stage("one", technique=Vanilla(), model="one", seed=seed + 1)
+        other = Stage("other", technique=Anneal(), model="other", seed=seed + 2)
+        return one, other, Stage("agree")
 
 
 @settings
@@ -108,7 +129,7 @@ class Pretrain(Technique):
     def loss(self, model: Classifier, batch: Batch, given: Given) -> Terms:
         return {"task": _task(model(batch).logits, batch)}
 
-    def stages(self) -> tuple[Stage, ...]:
+    def stages(self, seed: int) -> tuple[Stage, ...]:
         first = Stage("pretrain", trains=("model.encoder", "model.decoder"), epochs=1, select="last")
         return first, Stage("attend", trains=("model.scorer",))
 
@@ -123,7 +144,7 @@ class Return(Technique):
             terms[name] = (model(batch).weights - other(batch).weights).square().sum(-1)
         return terms
 
-    def stages(self) -> tuple[Stage, ...]:
+    def stages(self, seed: int) -> tuple[Stage, ...]:
         rival = Stage("rival", model="rival", start="model", epochs=1)
         return Stage("first", epochs=1), rival, Stage("again", epochs=1)
 
@@ -142,7 +163,7 @@ class Lens(Technique):
             "seen": _task(given.modules["lens"](out.encoded.hidden.mean(1)), batch),
         }
 
-    def stages(self) -> tuple[Stage, ...]:
+    def stages(self, seed: int) -> tuple[Stage, ...]:
         wait = Stage("wait", technique=Vanilla(), epochs=1)
         return Stage("grind", model="blank"), wait, Stage("look", trains=("model.",))
 
@@ -174,7 +195,7 @@ class Anneal(Technique):
 
     def loss(self, model: Classifier, batch: Batch, given: Given) -> Terms:
         logits = model(batch).logits
-        noise = torch.randn(logits.shape, generator=given.random, device=logits.device)
+        noise = given.chance.normal(batch.index, 2)
         return {"task": _task(logits + self.size * (1 - given.progress) * noise, batch)}
 
     def next(self, terms: Terms) -> Self:
@@ -184,6 +205,7 @@ class Anneal(Technique):
 TOYS: dict[str, Technique] = {
     "vanilla": Vanilla(),
     "distil": Distil(),
+    "committee": Committee(),
     "pretrain": Pretrain(),
     "return": Return(),
     "lens": Lens(),

@@ -39,7 +39,7 @@ def load_corpus(
     The columns are for files, the seed is for generated corpora.  A name wins over a folder of that name (./sst2).
     """
     name, _, options = str(data).partition(":")
-    columns = Columns(text, label, evidence)
+    columns = Columns(tuple(text), label, evidence)
     if isinstance(data, Path) or name not in CORPORA:
         if not _is_path(data):
             raise unknown("corpus", name, CORPORA)

@@ -17,6 +17,11 @@ class Encoder(nn.Module, ABC):
     size: int
     """H."""
 
+    @property
+    @abstractmethod
+    def vectors(self) -> Tensor:
+        """(V,E) the vector of every id; those of padding are not read."""
+
     @abstractmethod
     def embed(self, ids: Tensor) -> Tensor:
         """(B,T) -> (B,T,E)"""

@@ -42,6 +42,11 @@ class Transformer(Encoder):
         self.config = network.config
         self.size = int(self.config.hidden_size)
 
+    @property
+    def vectors(self) -> Tensor:
+        weight: Tensor = self.network.get_input_embeddings().weight
+        return weight
+
     def embed(self, ids: Tensor) -> Tensor:
         vectors: Tensor = self.network.get_input_embeddings()(ids)
         return vectors

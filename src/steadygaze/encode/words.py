@@ -21,6 +21,10 @@ class Words(Encoder):
         self.dropout = nn.Dropout(dropout)
         self.size: int = text.size  # type: ignore[assignment]
 
+    @property
+    def vectors(self) -> Tensor:
+        return self.embedding.weight
+
     def embed(self, ids: Tensor) -> Tensor:
         vectors: Tensor = self.dropout(self.embedding(ids))
         return vectors

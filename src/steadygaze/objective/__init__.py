@@ -1,8 +1,24 @@
 """Training techniques: one file each, one line each here."""
 
+from steadygaze.objective.anchored import Anchored
+from steadygaze.objective.attention_at import AttentionAT
+from steadygaze.objective.attention_iat import AttentionIAT
+from steadygaze.objective.attention_rp import AttentionRP
+from steadygaze.objective.consensus import Consensus
+from steadygaze.objective.seat import Seat
 from steadygaze.objective.technique import Technique
 from steadygaze.objective.vanilla import Vanilla
+from steadygaze.objective.word_at import WordAT
+from steadygaze.objective.word_iat import WordIAT
 
 TECHNIQUES: dict[str, type[Technique]] = {
     "vanilla": Vanilla,
+    "word-at": WordAT,
+    "word-iat": WordIAT,
+    "attention-rp": AttentionRP,
+    "attention-at": AttentionAT,
+    "attention-iat": AttentionIAT,
+    "seat": Seat,
+    "anchored": Anchored,
+    "consensus": Consensus,
 }

@@ -6,6 +6,8 @@ minimise.  It never trains anything itself: it *declares* what it needs, and `tr
     stages()    what is trained, one after the other: which model, from which start, which parameters move
     modules()   auxiliary networks of its own, trained beside the model and thrown away when the run is over
     players()   who minimises which terms with which parameters, each with an optimiser of its own
+    remember()  what no step changes of a text, such as what a finished model says of it: made once, before the stage
+    refresh()   what changes slowly, such as each word's nearest words: made anew before every epoch
 """
 
 from abc import ABC, abstractmethod
@@ -13,12 +15,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, Self
 
-import torch
-from torch import nn
+from torch import Tensor, nn
 
 from steadygaze.config import settings
+from steadygaze.maths.chance import Chance
 from steadygaze.model import Classifier
+from steadygaze.perturb.words import Synonyms
 from steadygaze.types import Batch, Terms
+
+
+@dataclass(frozen=True)
+class Memory:
+    """What is known of the texts of a batch since before the stage began."""
+
+    texts: Mapping[str, Tensor] = field(default_factory=dict)  # (B,…)
+    tokens: Mapping[str, Tensor] = field(default_factory=dict)  # (B,T,…), 0 on padding
 
 
 @dataclass(frozen=True)
@@ -29,10 +40,16 @@ class Given:
     """The models of finished stages, by name: frozen, in evaluation mode."""
     modules: Mapping[str, nn.Module] = field(default_factory=dict)
     """The technique's own auxiliary networks."""
-    random: torch.Generator | None = None
-    """The only source of chance a loss may draw from."""
+    chance: Chance = field(default_factory=Chance)
+    """The only source of chance a loss may draw from: another in every step, each text's numbers its own."""
     progress: float = 0.0
     """Share of the stage's steps already taken, for schedules."""
+    memory: Memory = field(default_factory=Memory)
+    """What `remember` made of this batch."""
+    tables: Mapping[str, Tensor] = field(default_factory=dict)
+    """What `refresh` made for this epoch."""
+    synonyms: Synonyms | None = None
+    """Words that may stand for each other; None: nobody said."""
 
 
 @dataclass(frozen=True)
@@ -46,14 +63,16 @@ class Stage:
     """Which model is trained.  `model` is the result, so some stage trains it; any other is a means to it."""
     start: str | None = None
     """The finished model whose weights this one starts from; None: fresh weights, or where an earlier stage left it."""
-    seed: int = 0
-    """Added to the run's seed when fresh weights are drawn."""
+    seed: int | None = None
+    """Whatever the stage draws is drawn from it; None: from the run's."""
     trains: tuple[str, ...] = ("model.", "modules.")
     """Prefixes of the parameters that move: model.encoder, model.scorer, model.decoder, modules.<name>."""
     epochs: int | None = None
     """At least one; None: as many as the run has."""
     select: Literal["best", "last"] = "best"
     """Keep the epoch with the best validation macro-F1, or the last; of the modules as of the model."""
+    schedule: Literal["constant", "linear"] | None = None
+    """Whether the step size stays or falls to zero over the stage; None: as the run has it."""
 
     def __post_init__(self) -> None:
         if self.epochs is not None and self.epochs < 1:
@@ -91,7 +110,8 @@ class Technique(ABC):
         """The technique for the next step: itself, unless it carries state (a multiplier, a schedule)."""
         return self
 
-    def stages(self) -> tuple[Stage, ...]:
+    def stages(self, seed: int) -> tuple[Stage, ...]:
+        """In their order; the last trains the result.  `seed` is the run's."""
         return (Stage("train"),)
 
     def modules(self, model: Classifier) -> dict[str, nn.Module]:
@@ -105,3 +125,19 @@ class Technique(ABC):
 
     def players(self) -> tuple[Player, ...]:
         return (Player(),)
+
+    @property
+    def swaps_words(self) -> bool:
+        """Whether it wants to know which words are synonyms."""
+        return False
+
+    def remember(self, models: Mapping[str, Classifier], batch: Batch) -> Memory:
+        """What the loss will want to know of these texts, from models that are finished.  Asked once for every text.
+
+        What does not fit into memory comes back without its largest part: a loss must do without any of `tokens`.
+        """
+        return Memory()
+
+    def refresh(self, model: Classifier, synonyms: Synonyms | None) -> Mapping[str, Tensor]:
+        """Tables that follow the model slowly.  Asked before every epoch."""
+        return {}

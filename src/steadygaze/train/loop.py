@@ -1,8 +1,9 @@
 """The training loop: what happens in an epoch, readable on one screen."""
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
 
 import torch
 from accelerate import Accelerator
@@ -12,9 +13,15 @@ from torch import Tensor, nn
 from steadygaze import infer
 from steadygaze.batch import Data, collate, shuffled
 from steadygaze.errors import UserError
+from steadygaze.maths.chance import Chance
+from steadygaze.maths.collapse import judge
+from steadygaze.model import Classifier
 from steadygaze.objective.technique import Given, Player, Technique
+from steadygaze.perturb.words import Synonyms
 from steadygaze.train import optim
+from steadygaze.train.memory import Store
 from steadygaze.train.progress import Watcher
+from steadygaze.train.seed import derive
 from steadygaze.train.settings import Training
 from steadygaze.train.state import State
 from steadygaze.types import Batch, Terms
@@ -29,6 +36,7 @@ class Job:
     training: Training
     accelerator: Accelerator
     watcher: Watcher
+    synonyms: Synonyms | None = None
 
 
 class Objective(nn.Module):
@@ -42,14 +50,16 @@ class Objective(nn.Module):
         return technique.loss(self.model, batch, given)  # type: ignore[arg-type]
 
 
-def train_epoch(job: Job, stage: str, state: State, given: Given) -> dict[str, float]:
+def train_epoch(job: Job, stage: str, state: State, given: Given, memory: Store) -> dict[str, float]:
     """One pass over the training texts.  Returns the mean of each term, all texts alike: weights are for `total`."""
     sums: dict[str, Tensor] = {}
-    players = state.technique.players()
+    players, chance = state.technique.players(), Chance(derive(*state.stream, 1))
     training_mode(state)
+    given = replace(given, tables=state.technique.refresh(state.model, given.synonyms))
     for rows in shuffled(job.train, job.training.batch_size, (*state.stream, state.epoch)):
         batch = collate(job.train, rows).to(job.accelerator.device)
-        terms = state.objective(state.technique, batch, replace(given, progress=state.progress))
+        now = replace(given, progress=state.progress, chance=chance.child(state.step), memory=memory.get(batch))
+        terms = state.objective(state.technique, batch, now)
         step(job, state, players, terms, batch)
         state.technique = state.technique.next(terms)
         state.step += 1
@@ -72,7 +82,7 @@ def step(job: Job, state: State, players: Sequence[Player], terms: Terms, batch:
     job.accelerator.unscale_gradients(state.optimiser)
     for player in active:
         nn.utils.clip_grad_norm_(state.moved[player.name], job.training.clip)
-    optim.set_rates(state.optimiser, job.training, state.progress)
+    optim.set_rates(state.optimiser, state.schedule, state.progress)
     state.optimiser.step()
 
 
@@ -83,12 +93,25 @@ def total(terms: Terms, batch: Batch, player: Player) -> Tensor:
     return (values if batch.weight is None else values * batch.weight).mean()
 
 
-def validate(job: Job, state: State) -> dict[str, float]:
-    """Macro-F1, which chooses the epoch, and accuracy."""
+def validate(job: Job, state: State, reference: Tensor | None) -> dict[str, Any]:
+    """Macro-F1, which chooses the epoch; accuracy; and whether attention still says anything."""
     label = job.validation.label
-    predicted = infer.logits(state.model, job.validation).argmax(-1).numpy()
+    read = infer.readings(state.model, job.validation)
+    predicted = read.logits.argmax(-1).numpy()
     macro = f1_score(label, predicted, average="macro", zero_division=0.0)
-    return {"macro-f1": float(macro), "accuracy": float(accuracy_score(label, predicted))}
+    found = judge(read.weights, read.mask, reference, ids=read.ids)
+    seen = {**asdict(found), "collapsed": found.collapsed, "reason": found.reason}
+    return {
+        "macro-f1": float(macro),
+        "accuracy": float(accuracy_score(label, predicted)),
+        "attention": {name: None if value != value else value for name, value in seen.items()},  # JSON has no NaN
+    }
+
+
+def attention_of(models: Mapping[str, Classifier], data: Data) -> Tensor | None:
+    """The mean attention of finished models, against which a new one is held; None where there are none.  (N,T)"""
+    read = [infer.readings(model, data).weights for model in models.values()]
+    return torch.stack(read).mean(0) if read else None
 
 
 def training_mode(state: State) -> None:

@@ -85,9 +85,9 @@ def optimiser(
     return torch.optim.Adam(parameters, amsgrad=training.amsgrad, fused=True)
 
 
-def set_rates(adam: torch.optim.Optimizer, training: Training, progress: float) -> None:
+def set_rates(adam: torch.optim.Optimizer, schedule: str, progress: float) -> None:
     """The step sizes after this share of the stage's steps."""
-    if training.schedule == "linear":
+    if schedule == "linear":
         for group in adam.param_groups:
             group["lr"] = group["rate"] * (1 - progress)
 

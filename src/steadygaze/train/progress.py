@@ -87,6 +87,7 @@ class Bar:
         losses = "  ".join(f"{name} {value:.3f}" for name, value in record["terms"].items())
         stage = f"{record['stage']}  " if self.several else ""
         line = f"{stage}epoch {record['epoch']:>2}  {losses}  validation macro-F1 {record['macro-f1']:.3f}"
+        line += "  (attention says nothing yet)" if record.get("attention", {}).get("collapsed") else ""
         self.console.print(line, highlight=False, markup=False)
 
     def skip(self, epochs: int) -> None:

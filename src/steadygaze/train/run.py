@@ -6,6 +6,7 @@ teacher trained as somebody's stage and the same technique trained alone are the
 A stage keeps one epoch, whole: the model's weights and those of the auxiliary networks beside it.
 """
 
+import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,9 +17,11 @@ from torch import Tensor, nn
 from steadygaze.model import Classifier
 from steadygaze.objective.technique import Given, Stage, Technique
 from steadygaze.train import optim
-from steadygaze.train.checkpoint import Checkpoint
-from steadygaze.train.loop import Job, Objective, train_epoch, validate
+from steadygaze.train.checkpoint import Checkpoint, Saved
+from steadygaze.train.loop import Job, Objective, attention_of, train_epoch, validate
+from steadygaze.train.memory import remembered
 from steadygaze.train.seed import derive, own_chance
+from steadygaze.train.shelf import Shelf
 from steadygaze.train.state import State, under
 
 RESULT = "model"
@@ -41,44 +44,63 @@ class Run:
     """Which epoch the result is: stage, epoch, macro-f1."""
     modules: dict[str, dict[str, Tensor]] = field(default_factory=dict)
     """The weights that auxiliary networks have reached, by the network's name."""
+    shelf: Shelf | None = None
+    """Where the means to a result are kept for the next run that needs the same."""
 
     def execute(self) -> Classifier:
-        """Train as the technique says."""
-        stages = self.technique.stages()
+        """Train as the technique says.  A stage whose model is there already, given by the caller, is not run."""
+        stages = self.technique.stages(self.seed)
         self.job.watcher.start(len(stages), sum(map(self._epochs, stages)), self._steps)
         try:
             with own_chance():
                 self._all(stages)
+                self._say_if_collapsed()
                 return self._copy(RESULT).eval()
         finally:
             self.job.watcher.stop()
 
     def _all(self, stages: tuple[Stage, ...]) -> None:
-        saved = self.checkpoint.load() if self.checkpoint else None
+        saved, ready = self.checkpoint.load() if self.checkpoint else None, set(self.models)
         for number, stage in enumerate(stages):
-            if self.checkpoint and saved and number < saved.stage:
+            if stage.model in ready:
+                self.job.watcher.skip(self._epochs(stage))
+            elif self.checkpoint and saved and number < saved.stage:
                 self._recall(stage, *self.checkpoint.finished(number))
-                continue
-            visits = sum(earlier.model == stage.model for earlier in stages[:number])
-            state = self._begin(stage, (self.seed + stage.seed, visits))
-            if saved and number == saved.stage:
-                state.unpack(saved.tensors, saved.plain)
-                self.history = state.history
-                self.job.watcher.skip(state.epoch)
-            self._run(number, stage, state)
-            self._finish(stage, state)
-            if number + 1 < len(stages):
-                self._hand_over(number, state)
+            else:
+                self._one(number, stages, saved if saved and number == saved.stage else None)
+
+    def _one(self, number: int, stages: tuple[Stage, ...], saved: Saved | None) -> None:
+        """One stage: from where it was interrupted, from the shelf, or from its beginning."""
+        stage = stages[number]
+        shelf = self.shelf if self._apart(stage) else None
+        # What was interrupted goes on even where the shelf has it by now: the history so far is in the checkpoint.
+        if shelf and not saved and self._from_shelf(shelf, number, stage):
+            return
+        visits = sum(earlier.model == stage.model for earlier in stages[:number])
+        state = self._begin(stage, (self._seed(stage), visits))
+        if saved:
+            state.unpack(saved.tensors, saved.plain)
+            self.history = state.history
+            self.job.watcher.skip(state.epoch)
+        self._run(number, stage, state)
+        self._finish(stage, state)
+        if shelf:
+            shelf.put(self._key(stage), state.weights(), self.history[-state.epoch :])
+        if number + 1 < len(stages):
+            self._hand_over(number, state)
 
     def _run(self, number: int, stage: Stage, state: State) -> None:
         """The epochs of one stage, a checkpoint after each."""
-        others = {name: model for name, model in self.models.items() if name != stage.model}
-        given = Given(others, dict(state.modules.items()), state.random)
+        # In an order that does not depend on who was finished first, or given: a mean does, in its last bit.
+        others = {} if stage.technique else {n: model for n, model in sorted(self.models.items()) if n != stage.model}
+        given = Given(others, dict(state.modules.items()), synonyms=self.job.synonyms)
+        memory = remembered(state.technique, others, self.job.train, self.job.accelerator.device)
+        reference = attention_of(others, self.job.validation)
         most, patience = self._epochs(stage), self.job.training.patience
         while state.epoch < most and (stage.select == "last" or state.epoch - state.best_epoch < patience):
-            terms = train_epoch(self.job, stage.name, state, given)
+            terms = train_epoch(self.job, stage.name, state, given, memory)
             state.epoch += 1
-            scores = validate(self.job, state)
+            scores = validate(self.job, state, reference)
             record = {"stage": stage.name, "epoch": state.epoch, "terms": terms, **scores}
             self.history.append(record)
             state.keep_if_best(scores["macro-f1"])
@@ -86,6 +108,42 @@ class Run:
                 self.checkpoint.save(number, state)
             self.job.watcher.epoch(record)
         self.job.watcher.skip(most - state.epoch)
+
+    def _from_shelf(self, shelf: Shelf, number: int, stage: Stage) -> bool:
+        """Whether an earlier run made exactly this, so that it need not be made again."""
+        found = shelf.get(self._key(stage))
+        if found is None:
+            return False
+        weights, history = found
+        self.history.extend({**record, "stage": stage.name} for record in history)  # there it may have another name
+        self._recall(stage, weights, self.kept)
+        if self.checkpoint:
+            self.checkpoint.finish(number, weights, self.kept)
+        return True
+
+    def _key(self, stage: Stage) -> dict[str, Any]:
+        """All that determines what a stage apart ends in, beside data and settings."""
+        technique = stage.technique or self.technique
+        return {
+            "technique": {"name": type(technique).__name__, "settings": dataclasses.asdict(technique)},
+            "seed": self._seed(stage),
+            "trains": stage.trains,
+            "epochs": self._epochs(stage),
+            "select": stage.select,
+            "schedule": self._schedule(stage),
+        }
+
+    def _apart(self, stage: Stage) -> bool:
+        """Whether a run of its own would end in just this: of a technique and a model of its own, all weights fresh."""
+        own = stage.technique is not None and stage.model != RESULT
+        # An auxiliary network of an earlier stage goes on under its name: what stands beside it is not all fresh.
+        return own and stage.start is None and stage.model not in self.models and not self.modules
+
+    def _schedule(self, stage: Stage) -> str:
+        return stage.schedule or self.job.training.schedule
+
+    def _seed(self, stage: Stage) -> int:
+        return self.seed if stage.seed is None else stage.seed
 
     def _begin(self, stage: Stage, stream: tuple[int, ...]) -> State:
         """Weights, optimiser and generators as they stand before the first step."""
@@ -107,8 +165,8 @@ class Run:
             objective=objective,
             moved={name: list(part.values()) for name, part in optim.parts(named, players).items()},
             optimiser=accelerator.prepare(optim.optimiser(model, dict(modules.items()), players, training)),
-            random=torch.Generator(accelerator.device).manual_seed(derive(*stream, 1)),
             stream=stream,
+            schedule=self._schedule(stage),
             steps=self._epochs(stage) * self._steps,
             history=self.history,
         )
@@ -123,7 +181,13 @@ class Run:
         self.modules |= {name: module.state_dict() for name, module in state.modules.items()}
         if stage.model == RESULT:
             record = self.history[epoch - state.epoch - 1]  # the stage's last epoch is the last of all so far
-            self.kept = {key: record[key] for key in ("stage", "epoch", "macro-f1")}
+            self.kept = {key: record[key] for key in ("stage", "epoch", "macro-f1", "attention")}
+
+    def _say_if_collapsed(self) -> None:
+        """Of the epoch that is kept, whether it was trained just now or before an interruption."""
+        attention = self.kept.get("attention", {})
+        if attention.get("collapsed"):
+            self.job.watcher.warn(f"collapsed attention: {attention['reason']}")
 
     def _hand_over(self, number: int, state: State) -> None:
         """Before the next stage: what this one made is kept, what it needed is given back."""

@@ -21,16 +21,15 @@ def own_chance() -> Iterator[None]:
         yield
 
 
-def generator_states(own: torch.Generator) -> dict[str, torch.Tensor]:
-    """Where every generator that training draws from stands."""
-    states = {"own": own.get_state(), "torch": torch.get_rng_state()}
+def generator_states() -> dict[str, torch.Tensor]:
+    """Where torch's own generators stand, from which dropout draws."""
+    states = {"torch": torch.get_rng_state()}
     if torch.cuda.is_available():
         states |= {f"cuda{i}": state for i, state in enumerate(torch.cuda.get_rng_state_all())}
     return states
 
 
-def set_generator_states(own: torch.Generator, states: dict[str, torch.Tensor]) -> None:
-    own.set_state(states["own"])
+def set_generator_states(states: dict[str, torch.Tensor]) -> None:
     torch.set_rng_state(states["torch"])
-    for i in range(len(states) - 2):
+    for i in range(len(states) - 1):
         torch.cuda.set_rng_state(states[f"cuda{i}"], i)

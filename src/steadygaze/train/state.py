@@ -7,7 +7,6 @@ import dataclasses
 from dataclasses import dataclass, field
 from typing import Any
 
-import torch
 from accelerate.optimizer import AcceleratedOptimizer
 from torch import Tensor, nn
 
@@ -28,8 +27,8 @@ class State:
     objective: nn.Module  # model and modules, as the device wants them wrapped
     moved: dict[str, list[nn.Parameter]]  # by player
     optimiser: AcceleratedOptimizer
-    random: torch.Generator
-    stream: tuple[int, ...]  # what the order of the batches is derived from, beside the epoch
+    stream: tuple[int, ...]  # what the order of the batches and all chance are derived from, beside epoch and step
+    schedule: str
     steps: int  # at most, over all epochs of the stage
     epoch: int = 0  # finished epochs
     step: int = 0  # finished steps
@@ -66,7 +65,7 @@ class State:
         tensors = {
             **_prefixed("now/", self.weights()),
             **_prefixed("best/", self.best),
-            **_prefixed("random/", generator_states(self.random)),
+            **_prefixed("random/", generator_states()),
             **_prefixed(
                 "optimiser/", {f"{i}/{name}": v for i, e in optimiser["state"].items() for name, v in e.items()}
             ),
@@ -84,7 +83,7 @@ class State:
         self.technique = build(type(self.technique), plain["technique"])
         self.load(under("now/", tensors))
         self.best = under("best/", tensors)
-        set_generator_states(self.random, under("random/", tensors))
+        set_generator_states(under("random/", tensors))
         entries: dict[int, dict[str, Tensor]] = {}
         for name, value in under("optimiser/", tensors).items():
             index, _, entry = name.partition("/")

@@ -1,0 +1,64 @@
+"""Chance: random numbers that belong to a text, not to a batch.
+
+A number is a pure function of (key, row, place): what a text draws does not depend on the texts beside it, on padding,
+on the order of calls or on the device.  Nothing is consumed, so nothing need be saved to go on after an interruption.
+
+    u(key, row, place) = mix(mix(key, row) + place·γ)        SplitMix64: Steele, Lea & Flood 2014, "Fast Splittable
+                                                             Pseudorandom Number Generators"; γ the golden ratio·2^64
+"""
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+_WORD = 1 << 64
+
+
+def _signed(value: int) -> int:
+    """As torch's 64-bit whole numbers have it, which wrap around as the method wants."""
+    value %= _WORD
+    return value - _WORD if value >= _WORD // 2 else value
+
+
+_GOLDEN, _FIRST, _SECOND = (_signed(n) for n in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB))
+
+
+@dataclass(frozen=True)
+class Chance:
+    key: int = 0
+
+    def child(self, *parts: int) -> "Chance":
+        """A stream of its own for each purpose, step or probe."""
+        key = torch.tensor(self.key)
+        for part in parts:
+            key = _mix((key ^ part) + _GOLDEN)
+        return Chance(int(key))
+
+    def uniform(self, rows: Tensor, *shape: int, dtype: torch.dtype = torch.float32) -> Tensor:
+        """In [0, 1).  Rows (B,) say whose numbers; of `shape` only the first entry may depend on padding."""
+        digits = 53 if dtype == torch.float64 else 24
+        bits = (self._bits(rows, math.prod(shape)) >> (64 - digits)) & ((1 << digits) - 1)
+        return (bits.to(dtype) * 2.0**-digits).view(len(rows), *shape)
+
+    def normal(self, rows: Tensor, *shape: int, dtype: torch.dtype = torch.float32) -> Tensor:
+        """N(0, 1), by Box and Muller 1958."""
+        radius, angle = (self.child(side).uniform(rows, *shape, dtype=dtype) for side in (1, 2))
+        return (-2 * torch.log1p(-radius)).sqrt() * (2 * math.pi * angle).cos()
+
+    def _bits(self, rows: Tensor, count: int) -> Tensor:
+        """(B,) -> (B,count)"""
+        own = _mix((rows.long() ^ self.key) + _GOLDEN).unsqueeze(1)
+        return _mix(own + torch.arange(1, count + 1, device=rows.device) * _GOLDEN)
+
+
+def _mix(z: Tensor) -> Tensor:
+    z = (z ^ _shifted(z, 30)) * _FIRST
+    z = (z ^ _shifted(z, 27)) * _SECOND
+    return z ^ _shifted(z, 31)
+
+
+def _shifted(z: Tensor, by: int) -> Tensor:
+    """To the right, zeros coming in from the left."""
+    return (z >> by) & ((1 << (64 - by)) - 1)

@@ -1,0 +1,131 @@
+"""Anchoring: what `anchored` and `consensus` share.
+
+    L  =  A(x)  +  λ1 · D2(x)  +  ν · A(x + r)  +  ρ · A(x′)
+    A(x)  =  λp · CE( p, y(x) )  +  λ2 · L_topk( w, w̃(x) )
+
+    w, p      attention and prediction of the reference on the *clean* text, whatever is done to x: so that no attention
+              that says nothing can win
+    y, w̃      the model's own
+    r         one sign step from a random start inside ‖r‖∞ ≤ `noise_radius` × σ(word vectors), uphill in A
+    x′        the text with each swappable word exchanged, with probability `share`, for one of its synonyms
+    D2        the worst change of the prediction when w̃ is moved by up to R (objective/closeness.py)
+
+    λp `closeness`   λ1 `stability`   λ2 `overlap`   ν `noise`   ρ `swaps`   k `k`   R `radius`
+
+Clean, perturbed and exchanged text go through the encoder as one batch; the search for r is a second pass.
+Ours; SEAT's Eq. 6 is the part with ν = ρ = 0.  Pinned by tests/objective/test_anchored.py.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Annotated
+
+import torch
+from torch import Tensor
+
+from steadygaze.config import Field, settings
+from steadygaze.maths.divergence import cross_entropy
+from steadygaze.model import Classifier
+from steadygaze.objective.closeness import Ball, top_k_distance, worst_change
+from steadygaze.objective.technique import Given, Memory, Technique
+from steadygaze.perturb.ascent import ascend
+from steadygaze.perturb.embeddings import sigma
+from steadygaze.perturb.words import Synonyms, by_vectors, swap
+from steadygaze.types import Batch, Encoded, Terms
+
+
+@settings
+class Anchoring(Ball, Technique):
+    """Abstract: a subclass says whose attention and prediction the anchor are."""
+
+    k: Annotated[int, Field(ge=1)] = 7
+    """Heaviest words whose weights are compared."""
+    closeness: Annotated[float, Field(ge=0)] = 10.0
+    """λp: how much the distance from the reference's prediction counts."""
+    overlap: Annotated[float, Field(ge=0)] = 143.0
+    """λ2: how much the distance of the top-k weights counts."""
+    stability: Annotated[float, Field(ge=0)] = 1.0
+    """λ1: how much the worst change of the prediction, the weights moved, counts."""
+    noise: Annotated[float, Field(ge=0)] = 1.0
+    """How much closeness under moved word vectors counts."""
+    noise_radius: Annotated[float, Field(gt=0, le=10)] = 0.1
+    """How far each entry of a word vector is moved, in standard deviations of all entries."""
+    swaps: Annotated[float, Field(ge=0)] = 1.0
+    """How much closeness under exchanged words counts."""
+    share: Annotated[float, Field(ge=0, le=1)] = 0.3
+    """Share of the words with a synonym that are exchanged."""
+
+    def loss(self, model: Classifier, batch: Batch, given: Given) -> Terms:
+        versions = self._versions(model, batch, given)
+        together = stacked(batch, len(versions))
+        encoded = model.encode(together, torch.cat(list(versions.values())))
+        own = model.attend(model.score(encoded), together.mask)
+        logits = model.decode(encoded, own)
+        target, w = given.memory.texts["probs"], given.memory.tokens["weights"]
+        terms: Terms = {}
+        for i, name in enumerate(versions):
+            part = slice(i * len(batch), (i + 1) * len(batch))
+            close = self.closeness * cross_entropy(target, logits[part])
+            apart = self.overlap * top_k_distance(w, own[part], batch.mask, self.k)
+            factor = {"noise": self.noise, "swaps": self.swaps}.get(name)
+            terms |= {"task": close, "top-k": apart} if factor is None else {name: factor * (close + apart)}
+        if self.stability:
+            size, asked = len(batch), encoded.question
+            clean = Encoded(encoded.hidden[:size], None if asked is None else asked[:size])
+            worst = worst_change(model, clean, own[:size], logits[:size], batch, self, given.chance.child(3))
+            terms["stable"] = self.stability * worst
+        return terms
+
+    @property
+    def swaps_words(self) -> bool:
+        return self.swaps > 0 and self.share > 0
+
+    def refresh(self, model: Classifier, synonyms: Synonyms | None) -> Mapping[str, Tensor]:
+        """σ; and where nobody said which words are synonyms, the nearest of the model's own."""
+        vectors = model.encoder.vectors
+        tables = {"sigma": sigma(vectors)}
+        if self.swaps_words and synonyms is not None and synonyms.origin == "none":
+            own = by_vectors(vectors, synonyms)
+            tables |= {"table": own.table, "count": own.count}
+        return tables
+
+    def remember(self, models: Mapping[str, Classifier], batch: Batch) -> Memory:
+        """The mean prediction and the mean attention of all references."""
+        said = [model(batch) for model in models.values()]
+        probs = torch.stack([forward.logits.softmax(-1) for forward in said]).mean(0)
+        return Memory({"probs": probs}, {"weights": torch.stack([forward.weights for forward in said]).mean(0)})
+
+    def _versions(self, model: Classifier, batch: Batch, given: Given) -> dict[str, Tensor]:
+        """The embeddings of each version of the text, the clean one first.  (B,T,E) each"""
+        embedded = model.embed(batch)
+        versions = {"clean": embedded}
+        if self.noise:
+            versions["noise"] = embedded + self._uphill(model, batch, embedded, given)
+        known = given.synonyms
+        if self.swaps_words and known is not None:
+            if "table" in given.tables:
+                known = replace(known, table=given.tables["table"], count=given.tables["count"])
+            ids = swap(batch.ids, batch.mask, known, given.chance.child(2), batch.index, share=self.share)
+            versions["swaps"] = model.embed(replace(batch, ids=ids))
+        return versions
+
+    def _uphill(self, model: Classifier, batch: Batch, embedded: Tensor, given: Given) -> Tensor:
+        """r.  (B,T,E)"""
+        target, w = given.memory.texts["probs"], given.memory.tokens["weights"]
+
+        def apart(vectors: Tensor) -> Tensor:  # A
+            encoded = model.encode(batch, vectors)
+            own = model.attend(model.score(encoded), batch.mask)
+            close = self.closeness * cross_entropy(target, model.decode(encoded, own))
+            return close + self.overlap * top_k_distance(w, own, batch.mask, self.k)
+
+        size = (self.noise_radius * given.tables["sigma"]).to(embedded.dtype)
+        start = size * (2 * given.chance.child(1).uniform(batch.index, *embedded.shape[1:], dtype=embedded.dtype) - 1)
+        return ascend(apart, start, centre=embedded, radius=size, norm="linf", steps=1, step_size=size, keep=batch.mask)
+
+
+def stacked(batch: Batch, times: int) -> Batch:
+    """So many copies of a batch as one."""
+    names = ("ids", "present", "mask", "index", "question_ids", "question_present")
+    several = {n: torch.cat([v] * times) for n in names if (v := getattr(batch, n)) is not None}
+    return replace(batch, **several, label=None, weight=None)

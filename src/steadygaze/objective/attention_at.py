@@ -1,0 +1,63 @@
+"""Attention AT: adversarial training on the attention scores.
+
+Kitada & Iyatomi, "Attention Meets Perturbations", IEEE Access 2021 (arXiv:2009.12064), Eq. 11–12 and 20.
+
+    g  =  ∇ₛ ℓ(y, f(s))                               how the task loss moves with each score
+    r  =  ε · g / ‖g‖₂                                the worst step of length ε
+    L  =  ℓ(y, f(s))  +  λ · ℓ(y, f(s + r))
+
+    s  (B,T) scores, before the softmax      ε  `epsilon`
+    f  attend, then decode                   λ  `weight`
+    ℓ  cross-entropy
+
+r is a constant of the outer loss, and hidden states are shared: one pass of the encoder.
+Departs from the released code, not from the paper: there the search for r also filled the parameters' gradients, so
+that the clean loss counted twice.  Pinned by tests/objective/test_attention_at.py.
+"""
+
+from collections.abc import Callable
+from typing import Annotated
+
+import torch
+from torch import Tensor
+from torch.nn.functional import cross_entropy
+
+from steadygaze.config import Field, settings
+from steadygaze.maths.norms import unit
+from steadygaze.model import Classifier
+from steadygaze.objective.technique import Given, Technique
+from steadygaze.perturb.embeddings import LOUD
+from steadygaze.types import Batch, Encoded, Terms
+
+
+@settings
+class AttentionAT(Technique):
+    """Adversarial training on attention scores (Kitada & Iyatomi 2021)."""
+
+    epsilon: Annotated[float, Field(ge=0, le=1000)] = 0.3
+    """Length of the perturbation, in units of score."""
+    weight: Annotated[float, Field(ge=0)] = 1.0
+    """How much the perturbed loss counts beside the clean one."""
+
+    def loss(self, model: Classifier, batch: Batch, given: Given) -> Terms:
+        task, scores = task_of_scores(model, batch)
+        r = self.epsilon * unit(slope(task, scores, batch.mask))
+        return {"task": task(scores), "adversarial": self.weight * task(scores + r)}
+
+
+def task_of_scores(model: Classifier, batch: Batch) -> tuple[Callable[[Tensor], Tensor], Tensor]:
+    """ℓ(y, f(·)) as a function of the scores, and the scores themselves.  -> ((B,T) -> (B,)), (B,T)"""
+    encoded: Encoded = model.encode(batch)
+
+    def task(s: Tensor) -> Tensor:
+        logits = model.decode(encoded, model.attend(s, batch.mask))
+        return cross_entropy(logits, batch.gold, reduction="none")
+
+    return task, model.score(encoded)
+
+
+def slope(loss: Callable[[Tensor], Tensor], s: Tensor, mask: Tensor) -> Tensor:
+    """∂ℓ/∂s over the words, up to a factor, as a constant.  (B,T) -> (B,T)"""
+    s = s.detach().requires_grad_()
+    (g,) = torch.autograd.grad(LOUD * loss(s).sum(), s)  # not .backward(): parameters' .grad is the loop's
+    return g.masked_fill(~mask, 0.0)

@@ -1,0 +1,80 @@
+"""The two distances that SEAT and its kin are made of.
+
+Hu et al., "SEAT: Stable and Explainable Attention", AAAI 2023 (arXiv:2211.12290), Eq. 5 and the inner maximum of Eq. 6.
+
+    L_topk(w, w̃)  =  1/(2k) ( Σ_{t ∈ top-k(w)} |w_t − w̃_t|  +  Σ_{t ∈ top-k(w̃)} |w_t − w̃_t| )
+    D2            =  max_{‖δ‖ ≤ R}  CE( y(w̃), y(w̃ + δ) )           CE(p, q) = −Σ p ln q
+
+    w reference, w̃ own weights   k `k`, or the number of words where that is smaller   R `radius`
+
+`solver` of the maximum: `pairs`, the best of the class-pair corners (perturb/closed_form.py), which with two classes is
+the maximum itself; `exact`, the same but refused for more than two; `pgd`, ten sign steps from a random start, as the
+paper, and the only one for a decoder that is not linear.  δ is a constant: no gradient flows through the choice of it.
+"""
+
+from typing import Annotated, Literal
+
+from torch import Tensor
+
+from steadygaze.config import Field, settings
+from steadygaze.decode import Linear
+from steadygaze.errors import UserError
+from steadygaze.maths.chance import Chance
+from steadygaze.maths.divergence import cross_entropy, entropy
+from steadygaze.maths.norms import Norm
+from steadygaze.maths.rank import top
+from steadygaze.model import Classifier
+from steadygaze.perturb.ascent import ascend
+from steadygaze.perturb.closed_form import worst_pairs
+from steadygaze.types import Batch, Encoded
+
+
+@settings
+class Ball:
+    """Changes of the attention weights that are to change nothing."""
+
+    radius: Annotated[float, Field(gt=0, le=10)] = 0.01
+    """R: how far the weights may be moved."""
+    norm: Norm = "linf"
+    """In which norm R is measured: linf, or l2."""
+    solver: Literal["exact", "pairs", "pgd"] = "pairs"
+    """How the worst change is found; exact is for two classes, where pairs is the same."""
+    steps: Annotated[int, Field(ge=1, le=1000)] = 10
+    """Steps of pgd."""
+
+
+def top_k_distance(w: Tensor, own: Tensor, mask: Tensor, k: int) -> Tensor:
+    """L_topk; the choice of the top words is a constant.  (B,T), (B,T) -> (B,)"""
+    apart = (w - own).abs()
+    both = top(w, mask, k).to(apart.dtype) + top(own.detach(), mask, k).to(apart.dtype)
+    return (apart * both).sum(-1) / (2 * mask.sum(-1).clamp(1, k))
+
+
+def worst_change(
+    model: Classifier, encoded: Encoded, weights: Tensor, logits: Tensor, batch: Batch, ball: Ball, chance: Chance
+) -> Tensor:
+    """D2.  (B,)"""
+    own = logits.softmax(-1)
+    if ball.solver == "pgd":
+        shift = 2 * chance.uniform(batch.index, weights.shape[1], dtype=weights.dtype) - 1
+
+        def change(moved: Tensor) -> Tensor:
+            return cross_entropy(own.detach(), model.decode(encoded, moved))
+
+        how = {"radius": ball.radius, "norm": ball.norm, "steps": ball.steps}
+        delta = ascend(change, ball.radius * shift, centre=weights, keep=batch.mask, **how)  # type: ignore[arg-type]
+        return cross_entropy(own, model.decode(encoded, weights + delta))
+    reach = _reach(model, encoded, logits, ball).to(own.dtype)
+    kl = worst_pairs(reach, logits.to(own.dtype), own, batch.mask, ball.radius, ball.norm, simplex=False)
+    return kl + entropy(own, own.new_ones(own.shape, dtype=batch.mask.dtype))
+
+
+def _reach(model: Classifier, encoded: Encoded, logits: Tensor, ball: Ball) -> Tensor:
+    """(B,T,C), where there is such a thing."""
+    if not isinstance(model.decoder, Linear):
+        raise UserError(
+            f"solver={ball.solver} needs a decoder that is linear in the weights: decoder=linear, or use pgd"
+        )
+    if ball.solver == "exact" and logits.shape[-1] > 2:
+        raise UserError(f"solver=exact is for two classes, found {logits.shape[-1]}: use solver=pairs, or pgd")
+    return model.decoder.reach(encoded)

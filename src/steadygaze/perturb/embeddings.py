@@ -1,0 +1,48 @@
+"""Steps in the space of embeddings: how large is a small one, and where does the loss rise fastest?
+
+    σ          standard deviation of the entries of the word vectors: the unit of an ℓ∞ radius
+    length     mean ‖v‖₂ of a word vector: the unit of an ℓ2 radius
+    slope      g = ∂ℓ/∂x of embeddings x, 0 where nothing may move
+    neighbours d = Σ_k α_k d̃_k,  d̃_k = unit(v_k − x),  α = unit over k of (g·d̃_k)        Sato et al. 2018, Eq. 9–13
+
+The unit makes a setting mean the same for GloVe, whose vectors have length 5, and for a transformer's, of length 1.
+"""
+
+import torch
+from torch import Tensor
+from torch.nn.functional import normalize
+
+LOUD = 1024.0
+"""Factor on a loss whose gradient is only a direction: in half precision a faint one would vanish."""
+
+
+def sigma(vectors: Tensor) -> Tensor:
+    """Standard deviation over all entries of all vectors that are not zero.  (V,E) -> ()"""
+    return _real(vectors).std(correction=0)
+
+
+def length(vectors: Tensor) -> Tensor:
+    """Mean ‖v‖₂ over all vectors that are not zero.  (V,E) -> ()"""
+    lengths: Tensor = torch.linalg.vector_norm(_real(vectors), dim=-1)
+    return lengths.mean()
+
+
+def slope(losses: Tensor, embedded: Tensor, mask: Tensor) -> Tensor:
+    """Which way each loss rises, up to a factor, as a constant; 0 outside the mask.  (B,), (B,T,E) -> (B,T,E)
+
+    The graph stays: the losses are still to be minimised.
+    """
+    (gradient,) = torch.autograd.grad(LOUD * losses.sum(), embedded, retain_graph=True)
+    return gradient.masked_fill(~mask.unsqueeze(-1), 0.0)
+
+
+def toward_neighbours(g: Tensor, embedded: Tensor, neighbours: Tensor) -> Tensor:
+    """That part of g which leads to other words.  (B,T,E), (B,T,E), (B,T,K,E) -> (B,T,E)"""
+    directions = normalize(neighbours - embedded.unsqueeze(2), dim=-1)
+    rise = (directions @ g.unsqueeze(-1)).squeeze(-1)  # (B,T,K): ∂ℓ/∂α at α = 0
+    return (normalize(rise, dim=-1).unsqueeze(2) @ directions).squeeze(2)
+
+
+def _real(vectors: Tensor) -> Tensor:
+    vectors = vectors.detach()
+    return vectors[vectors.any(-1)]

@@ -1,0 +1,99 @@
+"""Words that may stand for each other, and texts in which some do.
+
+    nearest      every word's closest words by the cosine of their vectors
+    swap         some words of a text, drawn at random, replaced by one of their synonyms
+
+Nearest words are no synonyms: vectors learnt from context put "good" beside "bad".  A table of real synonyms is better
+wherever there is one.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+from torch.nn.functional import normalize
+
+from steadygaze.maths.chance import Chance
+
+MOST = 8
+"""Synonyms kept of a word, the closest first."""
+CLOSE = 0.6
+"""Least cosine of two words that may stand for each other, where nothing but their vectors is known."""
+BLOCK = 1 << 24
+"""Cosines held at once: 64 MB."""
+
+
+@dataclass(frozen=True, slots=True)
+class Synonyms:
+    """For every id of a vocabulary the ids that may stand in its place."""
+
+    table: Tensor  # (V,K) long, the closest first; only the first `count` of a row mean anything
+    count: Tensor  # (V,) long
+    continues: Tensor  # (V,) bool: a piece that goes on with the word before it, and is no word on its own
+    words: Tensor | None = None  # (V,) bool: ids that may stand in a text; None: all
+    origin: Literal["table", "vectors", "none"] = "table"
+    """Where they are from: a table of synonyms, or vectors; `none`: nobody said, and no word has any."""
+
+    def __post_init__(self) -> None:
+        if self.table.shape[:1] != self.count.shape or self.count.shape != self.continues.shape:
+            raise ValueError("Synonyms: table, count and continues must speak of the same ids")
+
+    def to(self, device: Any) -> "Synonyms":
+        words = None if self.words is None else self.words.to(device)
+        return Synonyms(self.table.to(device), self.count.to(device), self.continues.to(device), words, self.origin)
+
+    def swappable(self, ids: Tensor, mask: Tensor) -> Tensor:
+        """Whole words that have a synonym.  (B,T), (B,T) -> (B,T)"""
+        continued = self.continues[ids.roll(-1, 1)] & mask.roll(-1, 1)
+        continued[:, -1] = False
+        return mask & (self.count[ids] > 0) & ~self.continues[ids] & ~continued
+
+
+def swap(ids: Tensor, mask: Tensor, synonyms: Synonyms, chance: Chance, rows: Tensor, *, share: float) -> Tensor:
+    """Each swappable word with probability `share` becomes one of its synonyms, all alike likely.  (B,T) -> (B,T)"""
+    whether = chance.child(1).uniform(rows, ids.shape[1]) < share
+    which = (chance.child(2).uniform(rows, ids.shape[1]) * synonyms.count[ids]).long()  # floor: < count
+    other = synonyms.table[ids].gather(-1, which.unsqueeze(-1)).squeeze(-1)
+    return torch.where(whether & synonyms.swappable(ids, mask), other, ids)
+
+
+def swap_some(ids: Tensor, mask: Tensor, synonyms: Synonyms, chance: Chance, rows: Tensor, *, number: int) -> Tensor:
+    """`number` swappable words drawn at random, or all where there are fewer, become their closest synonym."""
+    free = synonyms.swappable(ids, mask)
+    lot = chance.uniform(rows, ids.shape[1], dtype=torch.float64).masked_fill(~free, 2.0)  # 2: after every real lot
+    place = lot.argsort(dim=-1, stable=True).argsort(-1)
+    return torch.where(free & (place < number), synonyms.table[ids, 0], ids)
+
+
+def nearest(vectors: Tensor, k: int, allowed: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    """The k closest others of every word, and their cosines, the closest first; only `allowed` words.  (V,E) -> (V,k)
+
+    Where fewer words are allowed than asked for, the cosine of the rest is −∞.
+    """
+    directions = normalize(vectors.detach().float(), dim=-1)
+    size = len(directions)
+    forbidden = torch.zeros(size, dtype=torch.bool, device=vectors.device) if allowed is None else ~allowed
+    step = max(1, BLOCK // size)
+    found: list[tuple[Tensor, Tensor]] = []
+    for start in range(0, size, step):
+        block = directions[start : start + step] @ directions.T
+        block[:, forbidden] = -torch.inf
+        own = torch.arange(len(block), device=vectors.device)
+        block[own, own + start] = -torch.inf
+        cosines, ids = block.topk(min(k, size), dim=-1)
+        found.append((ids, cosines))
+    return torch.cat([ids for ids, _ in found]), torch.cat([cosines for _, cosines in found])
+
+
+def by_vectors(vectors: Tensor, known: Synonyms, close: float = CLOSE, most: int = MOST) -> Synonyms:
+    """Nearest words at least so close, among what `known` says are words."""
+    words = vectors.detach().any(-1) if known.words is None else known.words
+    ids, cosines = nearest(vectors, most, words & ~known.continues)
+    return Synonyms(ids, ((cosines >= close) & words.unsqueeze(-1)).sum(-1), known.continues, words, "vectors")
+
+
+def without(size: int, continues: Tensor, words: Tensor) -> Synonyms:
+    """A vocabulary of which nobody knows the synonyms."""
+    nothing = torch.zeros(size, dtype=torch.long)
+    return Synonyms(nothing.unsqueeze(-1), nothing, continues, words, "none")

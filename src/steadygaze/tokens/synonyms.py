@@ -1,0 +1,83 @@
+"""Which words of a vocabulary may stand for each other, from a file that says so.
+
+A file (.parquet or .jsonl) has a row for each word: `word`, a string, and `synonyms`, a list, the closest first.
+Of a transformer's vocabulary only whole words count: a piece that continues a word is neither exchanged nor put in.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steadygaze.errors import UserError
+
+STARTS = ("Ġ", "▁")
+"""What byte-level and sentence-piece vocabularies write before the first piece of a word."""
+GOES_ON = "##"
+"""What WordPiece writes before every other."""
+FORM = 'rows of {"word": "good", "synonyms": ["fine", "nice"]}'
+
+
+@dataclass(frozen=True, slots=True)
+class Lexicon:
+    """What is known of the ids of a vocabulary."""
+
+    names: list[str]
+    """The word each id is, without the mark of a first piece."""
+    continues: NDArray[np.bool_]  # (V,)
+    words: NDArray[np.bool_]  # (V,) written with letters only
+
+    def table(self, synonyms: Mapping[str, Sequence[str]], most: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """(V,most) ids of synonyms, the closest first, and (V,) how many there are."""
+        ids = {name: i for i, name in enumerate(self.names) if not self.continues[i]}
+        table, count = np.zeros((len(self.names), most), np.int64), np.zeros(len(self.names), np.int64)
+        for name, i in ids.items():
+            found = [ids[other] for other in synonyms.get(name, ()) if other in ids and other != name][:most]
+            table[i, : len(found)], count[i] = found, len(found)
+        return table, count
+
+
+def lexicon(vocabulary: Sequence[str]) -> Lexicon:
+    """Reads off the vocabulary itself how it marks the pieces of a word."""
+    start = next((mark for mark in STARTS if any(token.startswith(mark) for token in vocabulary)), "")
+    goes_on = any(token.startswith(GOES_ON) and len(token) > len(GOES_ON) for token in vocabulary)
+    if start:
+        continues = [not token.startswith(start) for token in vocabulary]
+    else:
+        continues = [goes_on and token.startswith(GOES_ON) for token in vocabulary]
+    names = [token.removeprefix(start) for token in vocabulary]
+    return Lexicon(names, np.array(continues, np.bool_), np.array([name.isalpha() for name in names], np.bool_))
+
+
+def read_synonyms(path: str | Path) -> dict[str, list[str]]:
+    """word -> its synonyms, the closest first."""
+    file = Path(path)
+    try:
+        rows = _parquet(file) if file.suffix == ".parquet" else _lines(file)
+        found = {word: list(others) for word, others in rows}
+    except FileNotFoundError:
+        raise UserError(f"there is no file of synonyms {file}") from None
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise UserError(f"{file} is no table of synonyms ({error}): .parquet or .jsonl with {FORM}") from None
+    if not all(isinstance(name, str) for word, others in found.items() for name in (word, *others)):
+        raise UserError(f"{file} is no table of synonyms: some word is no string; it needs {FORM}")
+    if not found:
+        raise UserError(f"{file} holds no synonyms; it needs {FORM}")
+    return found
+
+
+def _parquet(file: Path) -> list[tuple[str, list[str]]]:
+    import pyarrow.parquet
+
+    if not file.is_file():
+        raise FileNotFoundError
+    table = pyarrow.parquet.read_table(file, columns=["word", "synonyms"])
+    return [(row["word"], row["synonyms"]) for row in table.to_pylist()]
+
+
+def _lines(file: Path) -> list[tuple[str, list[str]]]:
+    rows = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines() if line.strip()]
+    return [(row["word"], row["synonyms"]) for row in rows]

@@ -1,0 +1,53 @@
+"""A shelf of finished models that are means to others: teachers and references, kept for the next run that needs them.
+
+Each is a file named by the SHA-256 of all that determines its weights, so that a teacher taken from the shelf is the
+teacher that would have been trained, bit for bit.  A file that is torn counts as not there.
+"""
+
+import hashlib
+import json
+import os
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from steadygaze.errors import UserError
+
+Entry = tuple[dict[str, Tensor], list[dict[str, Any]]]
+"""Weights, and one record per epoch."""
+
+
+@dataclass(frozen=True)
+class Shelf:
+    folder: Path
+    identity: dict[str, Any]
+    """All that determines the weights of whatever is trained here, but technique and seed.  JSON."""
+
+    def get(self, key: dict[str, Any]) -> Entry | None:
+        file = self._file(key)
+        try:
+            with safe_open(file, framework="pt") as opened:
+                history = json.loads((opened.metadata() or {})["history"])
+            return load_file(file), history
+        except (OSError, SafetensorError, KeyError, ValueError):
+            return None
+
+    def put(self, key: dict[str, Any], weights: dict[str, Tensor], history: list[dict[str, Any]]) -> None:
+        """Whole or not at all; of several runs that end in the same, the last leaves what the first left."""
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryDirectory(dir=self.folder, prefix=".writing-") as scratch:
+                written = Path(scratch) / "model.safetensors"
+                save_file(weights, written, metadata={"history": json.dumps(history)})
+                os.replace(written, self._file(key))
+        except (OSError, SafetensorError) as error:
+            raise UserError(f"could not keep a finished model in {self.folder}: {error}") from None
+
+    def _file(self, key: dict[str, Any]) -> Path:
+        everything = json.dumps({**self.identity, "stage": key}, sort_keys=True)
+        return self.folder / f"{hashlib.sha256(everything.encode()).hexdigest()[:32]}.safetensors"

@@ -1,0 +1,197 @@
+"""Attention that never moves is found out; attention that does is left alone."""
+
+import math
+
+import numpy as np
+import pytest
+import scipy.spatial.distance
+import torch
+from torch.nn.functional import pad
+
+from steadygaze.maths import masked
+from steadygaze.maths.collapse import Collapse, evenness, from_habit, from_uniform, judge
+
+TEXTS, WIDTH = 200, 30
+
+
+def lengths(texts: int = TEXTS, low: int = 3, high: int = WIDTH) -> torch.Tensor:
+    """(N,T) bool: texts of `low` to `high` words, padded at the end."""
+    words = torch.randint(low, high + 1, (texts, 1))
+    return torch.arange(high) < words
+
+
+def ordinary(mask: torch.Tensor, sharpness: float = 1.5) -> torch.Tensor:
+    """A softmax of scores drawn for each word: what attention looks like before anything collapses."""
+    return masked.softmax(sharpness * torch.randn(mask.shape, dtype=torch.float64), mask)
+
+
+def first(mask: torch.Tensor) -> torch.Tensor:
+    return (mask & (mask.cumsum(-1) == 1)).double()
+
+
+def last(mask: torch.Tensor) -> torch.Tensor:
+    return first(mask.flip(-1)).flip(-1)
+
+
+def test_evenness_and_distance_to_uniform_by_hand():
+    """(½, ½, 0, 0): H = ln 2, ln n = ln 4, so ½.  m = (⅜, ⅜, ⅛, ⅛): JSD = ½ ln(4/3) + ½(½ ln(2/3) + ½ ln 2).
+
+    Uniform: 1 and 0.  One of four: 0.  A text of one word: 1 and 0, and so is one of none.
+    """
+    w = torch.tensor([[0.5, 0.5, 0, 0], [0.25] * 4, [0, 1.0, 0, 0], [0, 0, 1.0, 0], [0] * 4], dtype=torch.float64)
+    mask = torch.tensor([[True] * 4, [True] * 4, [True] * 4, [False, False, True, False], [False] * 4])
+    assert evenness(w, mask).tolist() == pytest.approx([0.5, 1, 0, 1, 1])
+    half = (math.log(4 / 3) + (math.log(2 / 3) + math.log(2)) / 2) / 2
+    found = from_uniform(w, mask)
+    assert found[[0, 1, 3, 4]].tolist() == pytest.approx([half, 0, 0, 0])
+    assert found[2] > half
+
+
+def slow_habit(w: np.ndarray, words: list[int], align: int) -> list[float]:
+    """The definition, in loops: align 1 counts positions from the start, −1 from the end."""
+    rows = [row[:n][::align] for row, n in zip(w, words, strict=True)]
+    told = [row for row in rows if len(row) > 1]
+    means = [np.mean([row[t] for row in told if len(row) > t]) for t in range(max(map(len, told)))]
+    distances = []
+    for row in rows:
+        habit = np.array(means[: len(row)])
+        distances.append(
+            scipy.spatial.distance.jensenshannon(row, habit / habit.sum()) ** 2 if len(row) > 1 else np.nan
+        )
+    return distances
+
+
+def test_the_distance_to_the_habit_is_the_nearer_of_two_loops():
+    mask = lengths(25, low=1, high=9)
+    w = ordinary(mask)
+    words = mask.sum(-1).tolist()
+    assert 1 in words
+    start, end = (slow_habit(w.numpy(), words, align) for align in (1, -1))
+    assert np.nansum(np.array(start) < np.array(end)) not in (0, 25)
+    np.testing.assert_allclose(from_habit(w, mask), np.minimum(start, end), atol=1e-12)
+
+
+@pytest.mark.parametrize("measure", [evenness, from_uniform, from_habit])
+def test_padding_and_unread_tokens_do_not_matter(measure):
+    """Before the words (a start token), after them, or between."""
+    mask = lengths(20, low=1, high=8)
+    w = ordinary(mask)
+    spread = [pad(x.repeat_interleave(2, -1), (1, 4)) for x in (w, mask)]
+    read = torch.arange(spread[1].shape[1]) % 2 == 0
+    again = measure(spread[0].masked_fill(~read, torch.nan), spread[1] & read)
+    torch.testing.assert_close(again, measure(w, mask), rtol=1e-12, atol=1e-12, equal_nan=True)
+
+
+def test_ordinary_attention_is_not_collapsed_and_needs_no_excuse():
+    mask = lengths()
+    found = judge(ordinary(mask), mask)
+    assert not found.collapsed
+    assert found.reason == ""
+    assert found.overlap is None
+    assert found.from_habit > found.from_uniform / 2
+
+
+@pytest.mark.parametrize("sharpness", [0.5, 1.5, 5.0])
+@pytest.mark.parametrize("texts", [8, 30, 500])
+def test_few_texts_and_flat_or_sharp_attention_are_not_taken_for_a_habit(sharpness, texts):
+    mask = lengths(texts)
+    assert not judge(ordinary(mask, sharpness), mask).collapsed
+
+
+def test_a_few_texts_of_very_different_lengths_are_not_taken_for_a_habit():
+    """The longest text is alone at most of its positions, where the habit is its own weight."""
+    mask = torch.arange(640) < torch.tensor([5, 10, 20, 40, 80, 160, 320, 640]).unsqueeze(-1)
+    assert not judge(ordinary(mask), mask).collapsed
+
+
+def test_a_moderate_leaning_to_some_places_is_not_a_habit():
+    """The same word stands at the same place in two texts of three, and takes most of the weight there."""
+    mask = lengths(low=10)
+    scores = torch.randn(mask.shape, dtype=torch.float64)
+    scores[torch.rand(TEXTS) < 2 / 3, 4] += 4
+    assert not judge(masked.softmax(scores, mask), mask).constant
+
+
+def test_uniform_attention_is_collapsed_and_so_is_nearly_uniform():
+    mask = lengths()
+    for sharpness in (0.0, 0.05):
+        found = judge(ordinary(mask, sharpness), mask)
+        assert found.uniform
+        assert found.collapsed
+        assert "same for every word" in found.reason
+        assert found.evenness > 0.99
+
+
+@pytest.mark.parametrize("place", [first, last])
+@pytest.mark.parametrize("noise", [0.0, 0.01])
+def test_all_weight_on_one_place_is_collapsed_whatever_the_text(place, noise):
+    mask = lengths()
+    found = judge((1 - noise) * place(mask) + noise * ordinary(mask), mask)
+    assert (found.uniform, found.constant) == (False, True)
+    assert "place of a word" in found.reason
+    assert found.evenness < 0.1
+
+
+def test_a_fixed_pattern_over_places_is_collapsed_though_it_is_on_many_words():
+    """Of texts of similar length; where lengths differ tenfold, the short ones lift the mean of the early places."""
+    mask = lengths(low=20)
+    scores = (2 * torch.randn(WIDTH, dtype=torch.float64)).expand(mask.shape)
+    assert judge(masked.softmax(scores + 0.05 * torch.randn(mask.shape), mask), mask).constant
+
+
+def test_texts_all_alike_are_not_taken_for_a_habit():
+    """Seven texts, each a hundred times, read in batches that round differently."""
+    mask = lengths(7).repeat(100, 1)
+    once = ordinary(mask[:1].expand(1, WIDTH))
+    rounding = 1 + 1e-7 * torch.randn(700, WIDTH)
+    same = torch.ones(700, WIDTH, dtype=torch.bool) & mask[:1]
+    assert not judge(once * rounding, same).constant
+    assert not judge(first(mask), mask).constant
+
+
+def test_where_weights_cannot_tell_texts_apart_their_ids_or_the_reference_can():
+    """Texts of one length with all weight on the first word look alike, until one sees what else was known of them."""
+    mask = torch.ones(TEXTS, WIDTH, dtype=torch.bool)
+    assert not judge(first(mask), mask).constant
+    assert judge(first(mask), mask, ids=torch.randint(1000, mask.shape)).constant
+    assert judge(first(mask), mask, ordinary(mask)).constant
+    assert not judge(first(mask), mask, ids=torch.randint(1000, (1, WIDTH)).expand(mask.shape)).constant
+
+
+def test_uniform_is_measured_against_the_reference():
+    """Scores at a fifth of the reference's lie at about 1/25 of its distance: JSD is quadratic.  Half: at a quarter."""
+    mask = lengths(low=8)
+    scores = torch.randn(mask.shape, dtype=torch.float64)
+    reference = masked.softmax(scores, mask)
+    flat, flatter = (masked.softmax(scale * scores, mask) for scale in (0.5, 0.19))
+    assert judge(flatter, mask, reference).uniform
+    assert not judge(flat, mask, reference).uniform
+    assert judge(flat, mask, reference).overlap == pytest.approx(1.0)  # the order of the words is the same
+    assert judge(from_even(mask), mask, from_even(mask)).uniform  # an even reference excuses nothing
+
+
+def from_even(mask: torch.Tensor) -> torch.Tensor:
+    return mask / mask.sum(-1, keepdim=True).double()
+
+
+def test_the_overlap_is_that_of_the_top_k():
+    mask = lengths(low=10)
+    weights, reference = ordinary(mask), ordinary(mask)
+    assert judge(weights, mask, reference, k=1).overlap < judge(weights, mask, reference, k=7).overlap < 1
+
+
+def test_texts_of_one_word_or_none_are_left_out():
+    mask = lengths()
+    weights = ordinary(mask)
+    short = torch.zeros(50, WIDTH, dtype=torch.bool)
+    short[:25, 0] = True
+    both, padded = torch.cat([weights, first(short)]), torch.cat([mask, short])
+    assert near(judge(both, padded), judge(weights, mask))
+    nothing = judge(first(short), short)
+    assert not nothing.collapsed
+    assert math.isnan(nothing.from_uniform)
+
+
+def near(one: Collapse, other: Collapse) -> bool:
+    numbers = ("evenness", "from_uniform", "from_habit")
+    return all(getattr(one, name) == pytest.approx(getattr(other, name), abs=1e-12) for name in numbers)

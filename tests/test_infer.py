@@ -42,6 +42,36 @@ def test_logits_stand_in_the_order_of_the_split(size):
     assert (expected[0] - expected[1]).abs().max() > 1e-3  # rows differ, so an order can be wrong
 
 
+@pytest.mark.parametrize("size", [1, 4, 100])
+@pytest.mark.parametrize("pair", [False, True])
+def test_readings_are_the_forward_passes_of_the_texts_one_by_one(size, pair):
+    """Shortest texts are read first and come back in the order of the split, as wide as its longest text."""
+    model, data = classifier(pair=pair, dtype=torch.float32), split(LONG, pair)
+    read = infer.readings(model, data, size)
+    assert read.logits.shape == (len(LONG), CLASSES)
+    assert read.weights.shape == read.mask.shape == read.ids.shape == (len(LONG), max(map(len, LONG)))
+    for row, text in enumerate(LONG):
+        alone, wide = batch(data, [row]), slice(len(text), None)
+        forward = model(alone)
+        torch.testing.assert_close(read.logits[row], forward.logits[0].detach(), rtol=1e-5, atol=1e-5)
+        torch.testing.assert_close(read.weights[row, : len(text)], forward.weights[0].detach(), rtol=1e-5, atol=1e-5)
+        assert read.ids[row, : len(text)].equal(alone.ids[0])
+        assert read.mask[row, : len(text)].tolist() == [kind == "w" for kind in text]
+        for padding in (read.weights[row, wide], read.mask[row, wide], read.ids[row, wide]):
+            assert not padding.any()
+    assert (read.weights[0] - read.weights[2]).abs().max() > 1e-3  # rows differ, so an order can be wrong
+
+
+def test_readings_of_a_double_model_in_training_are_plain_numbers_that_leave_it_as_it_was():
+    model = in_use().double()
+    before = look(model)
+    read = infer.readings(model, split(LONG), 4)
+    assert look(model) == before
+    assert read.logits.dtype == read.weights.dtype == torch.float32
+    assert [read.logits.requires_grad, read.weights.requires_grad] == [False, False]
+    torch.testing.assert_close(read.logits, infer.logits(model, split(LONG)))
+
+
 def test_every_row_is_read_once_with_its_own_batch_and_forward_pass():
     model, data = classifier(), split(LONG)
     seen = []

@@ -23,7 +23,11 @@ S = TypeVar("S")
 def settings(cls: type[S]) -> type[S]:
     """A frozen, keyword-only dataclass whose fields are checked on construction; the text under a field is its help."""
     config = ConfigDict(extra="forbid", use_attribute_docstrings=True, arbitrary_types_allowed=True)
-    return dataclass(frozen=True, kw_only=True, config=config)(cls)  # type: ignore[return-value]
+    made = dataclass(frozen=True, kw_only=True, config=config)(cls)
+    for base in made.__mro__[1:]:  # pydantic reads the help of inherited fields from the class they are not written in
+        for name, field in getattr(base, "__pydantic_fields__", {}).items():
+            made.__pydantic_fields__[name].description = made.__pydantic_fields__[name].description or field.description
+    return made  # type: ignore[return-value]
 
 
 def build(cls: type[S], values: Mapping[str, Any]) -> S:

@@ -18,7 +18,7 @@ from steadygaze.errors import UserError
 from steadygaze.objective.technique import Stage, Technique
 from steadygaze.objective.vanilla import Vanilla
 from steadygaze.train.shelf import Shelf
-from train.toys import TOYS, Anneal, Committee, Distil, Lens, Recorder, corpus, make_run, outcome, weights
+from train.toys import TOYS, Anneal, Committee, Distil, Duel, Lens, Recorder, corpus, make_run, outcome, weights
 
 EPOCHS = {"distil": 2, "committee": 4}  # of teachers, which the shelf can spare
 
@@ -73,6 +73,7 @@ def test_a_teacher_on_the_shelf_is_its_technique_run_alone_with_its_seed(tmp_pat
         {"select": "last"},
         {"schedule": "linear"},
         {"trains": ("model.decoder",)},
+        {"technique": Duel()},  # without settings, as the usual one: its name alone is another
         {"technique": Anneal()},
         {"technique": Anneal(size=0.5)},
     ],

@@ -47,9 +47,13 @@ class Chance:
         radius, angle = (self.child(side).uniform(rows, *shape, dtype=dtype) for side in (1, 2))
         return (-2 * torch.log1p(-radius)).sqrt() * (2 * math.pi * angle).cos()
 
+    def scramble(self, numbers: Tensor) -> Tensor:
+        """Whole numbers turned into others that look random, the same ones into the same.  (…) -> (…)"""
+        return _mix((numbers.long() ^ self.key) + _GOLDEN)
+
     def _bits(self, rows: Tensor, count: int) -> Tensor:
         """(B,) -> (B,count)"""
-        own = _mix((rows.long() ^ self.key) + _GOLDEN).unsqueeze(1)
+        own = self.scramble(rows).unsqueeze(1)
         return _mix(own + torch.arange(1, count + 1, device=rows.device) * _GOLDEN)
 
 

@@ -26,7 +26,7 @@ from torch import Tensor
 from steadygaze.config import Field, settings
 from steadygaze.maths.divergence import cross_entropy
 from steadygaze.model import Classifier
-from steadygaze.objective.closeness import Ball, top_k_distance, worst_change
+from steadygaze.objective.closeness import Ball, recalled, top_k_distance, worst_change
 from steadygaze.objective.technique import Given, Memory, Technique
 from steadygaze.perturb.ascent import ascend
 from steadygaze.perturb.embeddings import sigma
@@ -56,6 +56,7 @@ class Anchoring(Ball, Technique):
     """Share of the words with a synonym that are exchanged."""
 
     def loss(self, model: Classifier, batch: Batch, given: Given) -> Terms:
+        given = replace(given, memory=recalled(self, batch, given))
         versions = self._versions(model, batch, given)
         together = stacked(batch, len(versions))
         encoded = model.encode(together, torch.cat(list(versions.values())))

@@ -24,6 +24,7 @@ from typing import Annotated, Literal
 from torch import Tensor
 
 from steadygaze.config import Field, settings
+from steadygaze.maths import masked
 from steadygaze.maths.norms import unit
 from steadygaze.model import Classifier
 from steadygaze.objective.attention_at import slope, task_of_scores
@@ -59,7 +60,9 @@ class AttentionIAT(Technique):
 
 def lean(scores: Tensor, mask: Tensor) -> Tensor:
     """Σ_k d̃_tk: how far s_t lies above all others, in [−√n, √n]; 0 where all are equal.  (B,T) -> (B,T)"""
-    words = mask.sum(-1, keepdim=True).clamp_min(1)
+    words = mask.sum(-1, keepdim=True).clamp_min(1).to(scores.dtype)  # the root of a whole number would be a float32
+    # From the highest, so that scores which are all equal are exactly 0, and not what the rounding of a mean leaves.
+    scores = scores - masked.maximum(scores.unsqueeze(-1), mask)
     mean = scores.masked_fill(~mask, 0.0).sum(-1, keepdim=True) / words
     centred = (scores - mean).masked_fill(~mask, 0.0)
     spread = centred.square() + centred.square().sum(-1, keepdim=True) / words  # ‖d_t‖²/n = (s_t − s̄)² + var(s)

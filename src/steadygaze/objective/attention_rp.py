@@ -1,6 +1,6 @@
 """Attention RP: random perturbation of the attention scores.
 
-The control of Kitada & Iyatomi, IEEE Access 2021 (arXiv:2009.12064), §VI-B: as far as Attention AT, in any direction.
+The control of Kitada & Iyatomi, IEEE Access 2021 (arXiv:2009.12064), §VII-B: as far as Attention AT, in any direction.
 
     r  =  ε · n / ‖n‖₂,   n ~ N(0, I) over the words
     L  =  ℓ(y, f(s))  +  λ · ℓ(y, f(s + r))

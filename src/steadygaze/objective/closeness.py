@@ -8,12 +8,15 @@ Hu et al., "SEAT: Stable and Explainable Attention", AAAI 2023 (arXiv:2211.12290
     w reference, w̃ own weights   k `k`, or the number of words where that is smaller   R `radius`
 
 `solver` of the maximum: `pairs`, the best of the class-pair corners (perturb/closed_form.py), which with two classes is
-the maximum itself; `exact`, the same but refused for more than two; `pgd`, ten sign steps from a random start, as the
-paper, and the only one for a decoder that is not linear.  δ is a constant: no gradient flows through the choice of it.
+the maximum itself; `exact`, the same but refused for more than two; `pgd`, ten sign steps from a random start, and the
+only one for a decoder that is not linear.  δ is a constant: no gradient flows through the choice of it.
+Departs from the paper: it ascends along the gradient's mean over a batch, and is silent about start, step and k > T;
+sign steps for each text from a random start are the authors' code.  Pinned by tests/objective/test_closeness.py.
 """
 
 from typing import Annotated, Literal
 
+import torch
 from torch import Tensor
 
 from steadygaze.config import Field, settings
@@ -24,6 +27,7 @@ from steadygaze.maths.divergence import cross_entropy, entropy
 from steadygaze.maths.norms import Norm
 from steadygaze.maths.rank import top
 from steadygaze.model import Classifier
+from steadygaze.objective.technique import Given, Memory, Technique
 from steadygaze.perturb.ascent import ascend
 from steadygaze.perturb.closed_form import worst_pairs
 from steadygaze.types import Batch, Encoded
@@ -41,6 +45,14 @@ class Ball:
     """How the worst change is found; exact is for two classes, where pairs is the same."""
     steps: Annotated[int, Field(ge=1, le=1000)] = 10
     """Steps of pgd."""
+
+
+def recalled(technique: Technique, batch: Batch, given: Given) -> Memory:
+    """What was remembered of the batch; made anew where the weights were too large to be kept."""
+    if "weights" in given.memory.tokens:
+        return given.memory
+    with torch.no_grad():
+        return technique.remember(given.models, batch)
 
 
 def top_k_distance(w: Tensor, own: Tensor, mask: Tensor, k: int) -> Tensor:

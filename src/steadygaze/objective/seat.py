@@ -31,7 +31,7 @@ from torch.nn.functional import cross_entropy as labelled
 from steadygaze.config import Field, settings
 from steadygaze.maths.divergence import cross_entropy
 from steadygaze.model import Classifier
-from steadygaze.objective.closeness import Ball, top_k_distance, worst_change
+from steadygaze.objective.closeness import Ball, recalled, top_k_distance, worst_change
 from steadygaze.objective.technique import Given, Memory, Stage, Technique
 from steadygaze.objective.vanilla import Vanilla
 from steadygaze.perturb.ascent import ascend
@@ -60,8 +60,9 @@ class Seat(Ball, Technique):
     def loss(self, model: Classifier, batch: Batch, given: Given) -> Terms:
         if self.variant == "released":
             return self._released(model, batch, given)
-        target, w = given.memory.texts["probs"], given.memory.tokens["weights"]
-        encoded = self._encoded(model, batch, given.memory)
+        memory = recalled(self, batch, given)
+        target, w = memory.texts["probs"], memory.tokens["weights"]
+        encoded = self._encoded(model, batch, memory)
         own = model.attend(model.score(encoded), batch.mask)
         logits = model.decode(encoded, own)
         terms = {"task": cross_entropy(target, logits)}

@@ -54,8 +54,9 @@ class WordIAT(Technique):
 
     def refresh(self, model: Classifier, synonyms: Synonyms | None) -> Mapping[str, Tensor]:
         vectors = model.encoder.vectors.detach()
-        size = length(vectors)
+        size, real = length(vectors), vectors.any(-1)
+        most = max(int(real.sum()) - 1, 0)  # a word's others; the id of padding is nobody's neighbour
         return {
             "unit": size if self.relative else size.new_ones(()),
-            "nearest": nearest(vectors, min(self.neighbours, len(vectors) - 1), vectors.any(-1))[0],
+            "nearest": nearest(vectors, min(self.neighbours, most), real)[0],
         }

@@ -12,6 +12,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import normalize
 
+from steadygaze.maths.norms import unit
+
 LOUD = 1024.0
 """Factor on a loss whose gradient is only a direction: in half precision a faint one would vanish."""
 
@@ -40,7 +42,8 @@ def toward_neighbours(g: Tensor, embedded: Tensor, neighbours: Tensor) -> Tensor
     """That part of g which leads to other words.  (B,T,E), (B,T,E), (B,T,K,E) -> (B,T,E)"""
     directions = normalize(neighbours - embedded.unsqueeze(2), dim=-1)
     rise = (directions @ g.unsqueeze(-1)).squeeze(-1)  # (B,T,K): ∂ℓ/∂α at α = 0
-    return (normalize(rise, dim=-1).unsqueeze(2) @ directions).squeeze(2)
+    alpha = unit(rise.flatten(0, 1)).view_as(rise)  # not `normalize`, which leaves a faint gradient as it is
+    return (alpha.unsqueeze(2) @ directions).squeeze(2)
 
 
 def _real(vectors: Tensor) -> Tensor:

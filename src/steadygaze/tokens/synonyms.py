@@ -57,7 +57,7 @@ def read_synonyms(path: str | Path) -> dict[str, list[str]]:
     file = Path(path)
     try:
         rows = _parquet(file) if file.suffix == ".parquet" else _lines(file)
-        found = {word: list(others) for word, others in rows}
+        found = {word: _several(others) for word, others in rows}
     except FileNotFoundError:
         raise UserError(f"there is no file of synonyms {file}") from None
     except (OSError, ValueError, KeyError, TypeError) as error:
@@ -67,6 +67,12 @@ def read_synonyms(path: str | Path) -> dict[str, list[str]]:
     if not found:
         raise UserError(f"{file} holds no synonyms; it needs {FORM}")
     return found
+
+
+def _several(others: object) -> list[str]:
+    if not isinstance(others, list):
+        raise TypeError("synonyms must be a list")  # of a string, list() would make its letters
+    return others
 
 
 def _parquet(file: Path) -> list[tuple[str, list[str]]]:
@@ -79,5 +85,5 @@ def _parquet(file: Path) -> list[tuple[str, list[str]]]:
 
 
 def _lines(file: Path) -> list[tuple[str, list[str]]]:
-    rows = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines() if line.strip()]
+    rows = [json.loads(line) for line in file.read_text(encoding="utf-8").split("\n") if line.strip()]
     return [(row["word"], row["synonyms"]) for row in rows]

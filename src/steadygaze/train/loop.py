@@ -5,8 +5,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+import numpy as np
 import torch
 from accelerate import Accelerator
+from numpy.typing import NDArray
 from sklearn.metrics import accuracy_score, f1_score
 from torch import Tensor, nn
 
@@ -53,20 +55,26 @@ class Objective(nn.Module):
 def train_epoch(job: Job, stage: str, state: State, given: Given, memory: Store) -> dict[str, float]:
     """One pass over the training texts.  Returns the mean of each term, all texts alike: weights are for `total`."""
     sums: dict[str, Tensor] = {}
-    players, chance = state.technique.players(), Chance(derive(*state.stream, 1))
     training_mode(state)
     given = replace(given, tables=state.technique.refresh(state.model, given.synonyms))
     for rows in shuffled(job.train, job.training.batch_size, (*state.stream, state.epoch)):
-        batch = collate(job.train, rows).to(job.accelerator.device)
-        now = replace(given, progress=state.progress, chance=chance.child(state.step), memory=memory.get(batch))
-        terms = state.objective(state.technique, batch, now)
-        step(job, state, players, terms, batch)
-        state.technique = state.technique.next(terms)
-        state.step += 1
+        terms = train_batch(job, state, given, memory, rows)
         for name, values in terms.items():
             sums[name] = sums.get(name, 0.0) + values.detach().sum()
         job.watcher.step(stage, state.epoch, terms)
     return _means(sums, len(job.train), state.epoch)
+
+
+def train_batch(job: Job, state: State, given: Given, memory: Store, rows: NDArray[np.int64]) -> Terms:
+    """One step, on these texts."""
+    batch = collate(job.train, rows).to(job.accelerator.device)
+    chance = Chance(derive(*state.stream, 1)).child(state.step)
+    now = replace(given, progress=state.progress, chance=chance, memory=memory.get(batch))
+    terms: Terms = state.objective(state.technique, batch, now)
+    step(job, state, state.technique.players(), terms, batch)
+    state.technique = state.technique.next(terms)
+    state.step += 1
+    return terms
 
 
 def step(job: Job, state: State, players: Sequence[Player], terms: Terms, batch: Batch) -> None:

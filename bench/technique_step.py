@@ -1,0 +1,128 @@
+"""What a step of each technique costs beside a step of vanilla: the same texts, the same Adam, in turn.
+
+Every technique takes a block of steps on the same batches, one after the other, again and again; the ratio is the
+median over the blocks of its time to vanilla's in the same round.  References and teachers are there already, and what
+is remembered of the texts has been made: the ratios are those of the student's own steps.
+
+    python bench/technique_step.py [--rounds 30] [--block 4] [--device cpu] [--threads 2]
+"""
+
+import argparse
+import statistics
+import sys
+import time
+from dataclasses import dataclass
+
+import torch
+
+from steadygaze.batch import Data, shuffled
+from steadygaze.model import Architecture, Classifier, word_encoder
+from steadygaze.objective import TECHNIQUES
+from steadygaze.objective.technique import Given, Technique
+from steadygaze.perturb.words import Synonyms
+from steadygaze.train.device import accelerator
+from steadygaze.train.loop import Job, train_batch, training_mode
+from steadygaze.train.memory import Store, remembered
+from steadygaze.train.progress import Silent
+from steadygaze.train.run import RESULT, Run, freeze
+from steadygaze.train.settings import Training
+from steadygaze.train.state import State
+from train_step import corpus
+
+BARS = {  # highest ratio on a CPU, on a GPU
+    "attention-rp": (1.10, 1.3),
+    "attention-at": (1.10, 1.3),
+    "attention-iat": (1.10, 1.3),
+    "seat joint": (1.20, 1.4),
+    "seat paper": (0.35, 0.8),
+    "word-at": (2.2, 2.8),
+    "word-iat": (2.4, 2.8),
+    "anchored": (3.2, 5.0),
+}
+SETTINGS: dict[str, Technique] = {
+    "vanilla": TECHNIQUES["vanilla"](),
+    **{name: TECHNIQUES[name]() for name in BARS if name in TECHNIQUES},
+    "seat joint": TECHNIQUES["seat"](variant="joint"),
+    "seat paper": TECHNIQUES["seat"](variant="paper"),
+    "seat released": TECHNIQUES["seat"](variant="released"),
+    "consensus": TECHNIQUES["consensus"](),
+}
+SKIP = 2  # rounds in which caches and memory pools fill
+
+
+@dataclass
+class Runner:
+    """A technique in its last stage, ready to step."""
+
+    job: Job
+    state: State
+    given: Given
+    memory: Store
+
+    def steps(self, batches: list) -> float:
+        start = time.perf_counter()
+        for rows in batches:
+            train_batch(self.job, self.state, self.given, self.memory, rows)
+        if torch.cuda.is_available():
+            torch.cuda.synchronize()
+        return time.perf_counter() - start
+
+
+def ready(technique: Technique, job: Job, size: int) -> Runner:
+    shape = Architecture(hidden=128, dimension=100)
+
+    def make() -> Classifier:
+        return Classifier(word_encoder("bilstm", shape, size, pair=False), shape, classes=2, pair=False)
+
+    run = Run(technique, make, job)
+    names = {stage.model for stage in technique.stages(0)} - {RESULT}
+    run.models = {name: freeze(make().to(job.accelerator.device)) for name in sorted(names)}
+    state = run._begin(technique.stages(0)[-1], (0, 0))
+    training_mode(state)
+    tables = technique.refresh(state.model, job.synonyms)
+    given = Given(run.models, dict(state.modules.items()), tables=tables, synonyms=job.synonyms)
+    return Runner(job, state, given, remembered(technique, run.models, job.train, job.accelerator.device))
+
+
+def synonyms(size: int) -> Synonyms:
+    """Two words in three have some; which does not change what it costs."""
+    ids = torch.arange(size)
+    return Synonyms((ids.unsqueeze(-1) + torch.arange(1, 9)) % size, (ids % 3 > 0) * 8, torch.zeros(size).bool())
+
+
+def measure(data: Data, size: int, device: str, rounds: int, block: int) -> dict[str, float]:
+    found: dict[str, list[float]] = {name: [] for name in SETTINGS}
+    with accelerator(device, "no") as accelerate:
+        job = Job(data, data, Training(epochs=1000), accelerate, Silent(), synonyms(size).to(accelerate.device))
+        runners = {name: ready(technique, job, size) for name, technique in SETTINGS.items()}
+        batches = [rows for epoch in range(10) for rows in shuffled(data, 32, (0, epoch)) if len(rows) == 32]
+        for i in range(rounds + SKIP):
+            part = batches[i * block : (i + 1) * block]
+            times = {name: runner.steps(part) for name, runner in runners.items()}
+            for name, seconds in times.items():
+                found[name].append(seconds / times["vanilla"])
+            if i == SKIP:
+                print(f"a step of vanilla: {1000 * times['vanilla'] / block:.1f} ms")
+    return {name: statistics.median(ratios[SKIP:]) for name, ratios in found.items()}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--rounds", type=int, default=30)
+    parser.add_argument("--block", type=int, default=4)
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--threads", type=int, default=2)
+    arguments = parser.parse_args()
+    torch.set_num_threads(arguments.threads)
+    data, size = corpus()
+    ratios = measure(data, size, arguments.device, arguments.rounds, arguments.block)
+    missed = 0
+    for name, ratio in ratios.items():
+        bar = BARS[name][arguments.device != "cpu"] if name in BARS else None
+        missed += bar is not None and ratio > bar
+        print(f"{name:14} {ratio:6.2f}" + ("" if bar is None else f"   (bar: {bar})"))
+    sys.exit(missed > 0)
+
+
+if __name__ == "__main__":
+    main()

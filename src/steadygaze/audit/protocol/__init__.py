@@ -1,0 +1,1 @@
+"""Whole audits: probes and measures, in the order a question asks for them."""

@@ -1,0 +1,236 @@
+"""The guard in training: every epoch says whether attention tells anything, and a run that ends in nothing warns."""
+
+import json
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+from steadygaze import infer
+from steadygaze.batch import Data
+from steadygaze.config import settings
+from steadygaze.maths.collapse import judge
+from steadygaze.model import Classifier
+from steadygaze.objective.technique import Given, Stage, Technique
+from steadygaze.objective.vanilla import Vanilla
+from steadygaze.tokens.ragged import Ragged
+from steadygaze.train import run as running
+from steadygaze.train.run import Run
+from steadygaze.types import Batch, Encoded, Terms
+from train.toys import TOYS, Committee, Distil, Pretrain, Recorder, corpus, make_model, make_run
+
+KEYS = ["evenness", "from_uniform", "from_habit", "overlap", "uniform", "constant", "collapsed", "reason"]
+FROZEN = ("model.encoder", "model.decoder")
+
+
+class Place(nn.Module):
+    """A scorer that sees where a word stands and not what it is."""
+
+    def forward(self, encoded: Encoded) -> Tensor:
+        return torch.arange(encoded.hidden.shape[1]).expand(encoded.hidden.shape[:2]).to(encoded.hidden.dtype)
+
+
+@settings
+class Deaf(Vanilla):
+    """Trains all but attention, which stays as it was made."""
+
+    def stages(self, seed: int) -> tuple[Stage, ...]:
+        return (Stage("train", trains=FROZEN),)
+
+
+@settings
+class Flatten(Vanilla):
+    """Pulls attention to uniform, as one would who wants nothing but stable weights."""
+
+    def loss(self, model: Classifier, batch: Batch, given: Given) -> Terms:
+        weights = model(batch).weights
+        even = batch.mask / batch.mask.sum(-1, keepdim=True)
+        return {**super().loss(model, batch, given), "even": 1000 * (weights - even).square().sum(-1)}
+
+
+def zero() -> Classifier:
+    model = make_model()
+    nn.init.zeros_(model.scorer.weigh.weight)
+    return model
+
+
+def sharp() -> Classifier:
+    """Attention that looks at some words and not at others from the start."""
+    model = make_model()
+    model.encoder.embedding.weight.data.mul_(5.0)
+    model.scorer.weigh.weight.data.mul_(20.0)
+    return model
+
+
+def placed() -> Classifier:
+    model = make_model()
+    model.scorer = Place()
+    return model
+
+
+def warned(run: Run) -> list[str]:
+    """What the run warned of."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        run.execute()
+    return [str(warning.message) for warning in caught if "attention" in str(warning.message)]
+
+
+def texts(*rows: Sequence[int], words: bool = True) -> Data:
+    starts = np.cumsum([0, *map(len, rows)], dtype=np.int64)
+    ids = np.concatenate([np.asarray(row, np.int32) for row in rows])
+    ragged = Ragged(ids, np.full(len(ids), words), starts, np.zeros(len(rows), np.bool_))
+    return Data(ragged, None, np.arange(len(rows), dtype=np.int64) % 2)
+
+
+@pytest.mark.parametrize("name", TOYS)
+def test_every_record_carries_what_its_attention_looks_like(name: str) -> None:
+    run = make_run(TOYS[name])
+    run.execute()
+    for record in (*run.history, run.kept):
+        found = record["attention"]
+        assert list(found) == KEYS
+        assert 0 <= found["evenness"] <= 1
+        assert 0 <= found["from_uniform"] <= np.log(2)
+        assert 0 <= found["from_habit"] <= np.log(2)
+        assert found["collapsed"] == (found["uniform"] or found["constant"]) == bool(found["reason"])
+    assert json.loads(json.dumps(run.history, allow_nan=False)) == run.history
+
+
+def test_it_is_what_judge_says_of_the_validation_texts_at_the_epoch_that_is_kept() -> None:
+    run = make_run(Vanilla(), sharp, epochs=4, learning_rate=0.05)
+    read = infer.readings(run.execute(), corpus(16, seed=1))
+    expected = judge(read.weights, read.mask, ids=read.ids)
+    found = run.kept["attention"]
+    assert run.history[run.kept["epoch"] - 1]["attention"] == found
+    for name in ("evenness", "from_uniform", "from_habit"):
+        assert found[name] == pytest.approx(getattr(expected, name), rel=1e-6)
+    assert (found["uniform"], found["constant"], found["overlap"]) == (expected.uniform, expected.constant, None)
+    assert len({record["attention"]["from_uniform"] for record in run.history}) == 4  # each epoch its own
+
+
+@pytest.mark.parametrize(
+    ("name", "beside"),
+    [
+        ("vanilla", {"train": False}),
+        ("distil", {"teach": False, "learn": True}),
+        ("committee", {"one": False, "other": False, "agree": True}),
+        ("pretrain", {"pretrain": False, "attend": False}),  # the model itself is not beside itself
+        ("return", {"first": False, "rival": True, "again": True}),
+        ("lens", {"grind": False, "wait": False, "look": True}),  # another technique's stage stands alone
+    ],
+)
+def test_overlap_is_there_only_where_the_stage_has_finished_models_beside_it(
+    name: str, beside: dict[str, bool]
+) -> None:
+    run = make_run(TOYS[name])
+    run.execute()
+    assert {record["stage"]: record["attention"]["overlap"] is not None for record in run.history} == beside
+
+
+def test_overlap_is_with_the_mean_attention_of_the_models_beside_it() -> None:
+    run = make_run(Committee(), sharp)
+    read, validation = run.execute(), corpus(16, seed=1)
+    one, other, ours = (infer.readings(model, validation) for model in (run.models["one"], run.models["other"], read))
+    expected = judge(ours.weights, ours.mask, (one.weights + other.weights) / 2, ids=ours.ids).overlap
+    assert run.kept["attention"]["overlap"] == pytest.approx(expected)
+    alone = [judge(ours.weights, ours.mask, each.weights, ids=ours.ids).overlap for each in (one, other)]
+    assert expected not in alone  # neither of them would do
+
+
+@pytest.mark.parametrize(
+    ("technique", "make", "reason"),
+    [
+        (Deaf(), zero, r"The weights are nearly the same for every word \(0.0000 nats from uniform\)."),
+        (Flatten(), sharp, "The weights are nearly the same for every word"),
+        (Deaf(), placed, "The weights follow the place of a word, not the text"),
+    ],
+    ids=["frozen at zero", "pulled to uniform", "by place"],
+)
+def test_a_run_that_ends_with_attention_that_says_nothing_warns_once(
+    technique: Technique, make: Any, reason: str
+) -> None:
+    run = make_run(technique, make, epochs=5, learning_rate=0.05)
+    with pytest.warns(UserWarning, match=f"^collapsed attention: {reason}") as caught:
+        run.execute()
+    assert len(caught) == 1
+    assert run.kept["attention"]["collapsed"]
+    assert str(caught[0].message) == f"collapsed attention: {run.kept['attention']['reason']}"
+
+
+def test_a_run_whose_attention_looks_at_words_does_not_warn() -> None:
+    for technique in (Vanilla(), Deaf()):
+        run = make_run(technique, sharp)
+        assert warned(run) == []
+        assert not any(record["attention"]["collapsed"] for record in run.history)
+
+
+def scripted(monkeypatch: pytest.MonkeyPatch, collapsed: list[bool]) -> None:
+    """Validation that finds this in turn."""
+    left = iter(collapsed)
+
+    def validate(*_: Any) -> dict[str, Any]:
+        found = next(left)
+        return {"macro-f1": 0.5, "accuracy": 0.5, "attention": {"collapsed": found, "reason": "Why." if found else ""}}
+
+    monkeypatch.setattr(running, "validate", validate)
+
+
+@pytest.mark.parametrize(
+    ("technique", "collapsed", "expected"),
+    [
+        (Pretrain(), [True, False, False], []),  # attention is trained last: before that it cannot say anything
+        (Pretrain(), [False, True, False], ["collapsed attention: Why."]),  # of two equals the earlier is kept
+        (Distil(), [True, True, False, False], []),  # a teacher's affair
+        (Vanilla(), [False, True], []),  # another epoch than the one that is kept
+    ],
+)
+def test_only_the_epoch_that_is_kept_counts(
+    technique: Technique, collapsed: list[bool], expected: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scripted(monkeypatch, collapsed)
+    assert warned(make_run(technique)) == expected
+
+
+def test_a_resumed_run_warns_of_what_was_kept_before_the_interruption(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    @settings
+    class Afterwards(Vanilla):
+        def stages(self, seed: int) -> tuple[Stage, ...]:
+            return Stage("train"), Stage("after", technique=Vanilla(), model="other")
+
+    scripted(monkeypatch, [True, True, False])
+    with pytest.raises(KeyboardInterrupt):
+        make_run(Afterwards(), folder=tmp_path, watcher=Recorder(epochs=3)).execute()
+    scripted(monkeypatch, [False])
+    assert warned(make_run(Afterwards(), folder=tmp_path, resume=True)) == ["collapsed attention: Why."]
+
+
+@pytest.mark.parametrize("technique", [Vanilla(), Distil()])
+@pytest.mark.parametrize(
+    "validation",
+    [texts([3], [1], [5], [1]), texts([3, 2], [1, 4], words=False), texts([3], [2, 1])],
+    ids=["one word each", "no word at all", "one text of two words"],
+)
+def test_records_are_json_also_where_no_text_has_two_words(
+    technique: Technique, validation: Data, tmp_path: Path
+) -> None:
+    run = make_run(technique, validation=validation, folder=tmp_path)
+    telling = int(validation.text.lengths.max()) > 1 and bool(validation.text.words.all())
+    found = warned(run)
+    assert json.loads(json.dumps([*run.history, run.kept], allow_nan=False)) == [*run.history, run.kept]
+    for record in run.history:
+        numbers = [record["attention"][name] for name in ("evenness", "from_uniform", "from_habit")]
+        assert all((number is not None) == telling for number in numbers)
+    if not telling:  # nothing can be said, so nothing is
+        assert found == []
+        assert not any(record["attention"]["collapsed"] for record in run.history)
+    resumed = make_run(technique, validation=validation, folder=tmp_path, resume=True)
+    resumed.execute()
+    assert (resumed.history, resumed.kept) == (run.history, run.kept)

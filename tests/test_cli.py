@@ -13,6 +13,7 @@ import pytest
 
 from steadygaze import cli, verbs
 from steadygaze.batch import collate
+from steadygaze.listing import listing
 
 ROWS = [
     ("A fine and witty film", "good"),
@@ -119,10 +120,10 @@ def test_explain_draws_words_in_the_terminal(run: Run, model: Path) -> None:
     assert "Awful" in run("explain", model, "Awful film").out
 
 
-@pytest.mark.parametrize("kind", ["corpora", "encoders", "techniques", "explainers"])
+@pytest.mark.parametrize("kind", ["corpora", "encoders", "techniques", "explainers", "measures"])
 def test_list_shows_what_is_registered(run: Run, kind: str) -> None:
     shown = run("list", kind).out
-    assert all(row["name"] in shown for row in verbs.listing(kind))
+    assert all(row["name"] in shown for row in listing(kind))
 
 
 def test_version_and_help(run: Run) -> None:

@@ -26,7 +26,7 @@ LAYERS = [  # in the order data flows; rooms on one line may not import one anot
     {"fitting"},
     {"estimator"},
     {"audit"},
-    {"verbs"},
+    {"verbs", "listing"},
     {"demo", "options"},
     {"cli"},
 ]

@@ -2,7 +2,7 @@
 
 import os
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import islice
@@ -11,21 +11,16 @@ from typing import Any
 
 from steadygaze import infer
 from steadygaze.audit import certificate
-from steadygaze.corpus import CORPORA, Corpus, stream
-from steadygaze.encode import ENCODERS, TRANSFORMER
+from steadygaze.corpus import Corpus, stream
 from steadygaze.errors import UserError, unknown
 from steadygaze.estimator import Granularity, TextClassifier, load, references
-from steadygaze.explain import EXPLAINERS
 from steadygaze.explanation import Explanation
 from steadygaze.fitting import refuse_other
 from steadygaze.inputs import read_split, read_validation
 from steadygaze.lanes import lanes_for, side_by_side
-from steadygaze.model import Architecture
-from steadygaze.objective import TECHNIQUES
-from steadygaze.order import Reading, order
+from steadygaze.order import order
 from steadygaze.report import render, write
 from steadygaze.store import refuse_foreign
-from steadygaze.train.settings import Training
 from steadygaze.types import Example, Label
 
 CHUNK = 1024
@@ -221,32 +216,3 @@ def write_explanations(path: Path, found: Iterator[Explanation], model: Path) ->
     notes = [f"{total - len(drawn):,} more texts were explained and are not drawn here."] if total > len(drawn) else []
     write(path, render("Explanations", lead=lead, explanations=drawn, notes=notes))
     return {"explained": total, "drawn": len(drawn)}
-
-
-def listing(kind: str) -> list[dict[str, Any]]:
-    """What is registered: name, what it is, and its settings."""
-    kinds: Mapping[str, Mapping[str, Any]] = {
-        "corpora": {name: corpus.about for name, corpus in CORPORA.items()},
-        "encoders": {
-            **{name: tower.about for name, tower in ENCODERS.items()},
-            f"{TRANSFORMER}NAME": "any Hugging Face encoder: a hub id, a folder, or minilm",
-        },
-        "techniques": {name: technique.__doc__ for name, technique in TECHNIQUES.items()},
-        "explainers": {name: explainer.__doc__ for name, explainer in EXPLAINERS.items()},
-    }
-    if kind not in kinds:
-        raise unknown("kind of thing to list", kind, kinds)
-    settings = {name: _fields(technique) for name, technique in TECHNIQUES.items()} if kind == "techniques" else {}
-    rows = [
-        {"name": name, "about": (about or "").split("\n")[0], "settings": settings.get(name, [])}
-        for name, about in kinds[kind].items()
-    ]
-    if kind == "techniques":
-        shared = [field for cls in (Architecture, Training, Reading) for field in _fields(cls)]
-        rows.append({"name": "all of them", "about": "take these as well", "settings": shared})
-    return rows
-
-
-def _fields(cls: Any) -> list[dict[str, Any]]:
-    described = cls.__pydantic_fields__
-    return [{"name": n, "default": field.default, "about": field.description} for n, field in described.items()]

@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 import torch
 
-from contract.tiny import VOCABULARY, assert_close
+from contract.tiny import VOCABULARY, assert_close, split
+from contract.tiny import batch as whole
 from objective.byhand import assert_gradient, by_hand, handed, heard, loss, real_model, texts
 from steadygaze.maths.divergence import cross_entropy
 from steadygaze.objective.anchored import Anchored
@@ -121,8 +122,6 @@ def test_the_perturbation_leads_uphill_and_is_a_constant():
     terms = loss(technique, model, batch, models=models)
     start = calls[0][1].detach()
     r = calls[-1][1].detach().chunk(2)[1] - model.embed(batch).detach()
-    encoded = model.encode(batch, model.embed(batch) + r)
-    weights = model.attend(model.score(encoded), batch.mask)
 
     def away(vectors):
         encoded = model.encode(batch, vectors)
@@ -130,7 +129,6 @@ def test_the_perturbation_leads_uphill_and_is_a_constant():
         said = type("Said", (), {"logits": model.decode(encoded, weights), "weights": weights})
         return distance(technique, models, batch, said)
 
-    assert weights.shape == batch.mask.shape
     fixed = away(model.embed(batch) + r)
     assert_close(terms["noise"], 0.7 * fixed)
     words = batch.mask.any(-1)
@@ -163,9 +161,6 @@ def test_all_versions_go_through_the_encoder_as_one_batch():
 
 @pytest.mark.parametrize("pair", [False, True])
 def test_a_stacked_batch_is_the_batch_several_times(pair):
-    from contract.tiny import batch as whole
-    from contract.tiny import split
-
     batch = whole(split(pair=pair))
     three = stacked(batch, 3)
     assert len(three) == 3 * len(batch)

@@ -86,7 +86,6 @@ def test_of_one_teacher_it_is_anchored_to_that_reference_bit_for_bit():
 def test_the_students_first_step_begins_at_the_first_teacher():
     """A step size of next to nothing leaves it there."""
     run = make_run(Consensus(teachers=2), epochs=1)
-    teachers = dict(run.models)
     run.execute()
     teachers = {name: model for name, model in run.models.items() if name != "model"}
     still = make_run(Consensus(teachers=2), epochs=1, learning_rate=1e-12, models=teachers).execute()

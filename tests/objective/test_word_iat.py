@@ -8,6 +8,7 @@ import torch
 from contract.tiny import ENCODER_NAMES, assert_close
 from objective.byhand import assert_gradient, by_hand, handed, loss, move_of, real_model, task, texts
 from steadygaze.objective.vanilla import Vanilla
+from steadygaze.objective.word_at import WordAT
 from steadygaze.objective.word_iat import WordIAT
 
 LN3 = math.log(3)
@@ -25,7 +26,7 @@ def slow(model, batch, neighbours, epsilon):
     for b, t in batch.mask.nonzero().tolist():
         word = int(batch.ids[b, t])
         others = [k for k in range(len(vectors)) if k != word and vectors[k].any()]
-        others.sort(key=lambda k: -float(torch.cosine_similarity(vectors[k], vectors[word], dim=0)))  # noqa: B023
+        others.sort(key=lambda k: -float(torch.cosine_similarity(vectors[k], vectors[word], dim=0)))
         directions = [(vectors[k] - x[b, t]) / (vectors[k] - x[b, t]).norm() for k in others[:neighbours]]
         rise = [float(g[b, t] @ d) for d in directions]
         size = math.sqrt(sum(value * value for value in rise))
@@ -109,8 +110,6 @@ def test_the_clean_loss_counts_once_and_the_perturbation_is_a_constant(encoder):
 
 
 def test_it_raises_the_loss_but_no_more_than_word_at_to_first_order():
-    from steadygaze.objective.word_at import WordAT
-
     model, batch = real_model()
     freely, towards = (loss(kind(epsilon=1e-4), model, batch) for kind in (WordAT, WordIAT))
     words = batch.mask.any(-1)

@@ -39,8 +39,8 @@ class Chance:
     def uniform(self, rows: Tensor, *shape: int, dtype: torch.dtype = torch.float32) -> Tensor:
         """In [0, 1).  Rows (B,) say whose numbers; of `shape` only the first entry may depend on padding."""
         digits = 53 if dtype == torch.float64 else 24
-        bits = (self._bits(rows, math.prod(shape)) >> (64 - digits)) & ((1 << digits) - 1)
-        return (bits.to(dtype) * 2.0**-digits).view(len(rows), *shape)
+        bits = _shifted(self._bits(rows, math.prod(shape)), 64 - digits)
+        return bits.to(dtype).mul_(2.0**-digits).view(len(rows), *shape)
 
     def normal(self, rows: Tensor, *shape: int, dtype: torch.dtype = torch.float32) -> Tensor:
         """N(0, 1), by Box and Muller 1958."""
@@ -58,11 +58,12 @@ class Chance:
 
 
 def _mix(z: Tensor) -> Tensor:
-    z = (z ^ _shifted(z, 30)) * _FIRST
-    z = (z ^ _shifted(z, 27)) * _SECOND
-    return z ^ _shifted(z, 31)
+    """In place where it can: a fresh tensor of 64-bit numbers for every step would cost twice the time."""
+    z = (z ^ _shifted(z, 30)).mul_(_FIRST)
+    z = z.bitwise_xor_(_shifted(z, 27)).mul_(_SECOND)
+    return z.bitwise_xor_(_shifted(z, 31))
 
 
 def _shifted(z: Tensor, by: int) -> Tensor:
     """To the right, zeros coming in from the left."""
-    return (z >> by) & ((1 << (64 - by)) - 1)
+    return (z >> by).bitwise_and_((1 << (64 - by)) - 1)

@@ -12,6 +12,7 @@ from torch import Tensor
 from torch.nn.functional import nll_loss
 
 from steadygaze.audit.probe.look import Seen, look, slopes, text_key
+from steadygaze.infer import inference
 from steadygaze.maths.chance import Chance
 from steadygaze.maths.divergence import jensen_shannon
 from steadygaze.model import Classifier
@@ -32,7 +33,8 @@ def worst_for_label(model: Classifier, batch: Batch, radius: float) -> Seen:
     def surprise(vectors: Tensor) -> Tensor:  # −ln p(predicted)
         encoded = model.encode(batch, vectors)
         logits = model.decode(encoded, model.attend(model.score(encoded), batch.mask))
-        return nll_loss(logits.log_softmax(-1), predicted, reduction="none")
+        # Doubles: of a sure prediction, singles keep the slope of every class but its own.
+        return nll_loss(logits.double().log_softmax(-1), predicted, reduction="none")
 
     still = embedded.new_zeros(embedded.shape)
     with slopes(model):
@@ -56,8 +58,8 @@ def worst_for_attention(model: Classifier, batch: Batch, radius: float, chance: 
 
 def _clean(model: Classifier, batch: Batch) -> Tensor:
     """(B,T,E), without dropout"""
-    with slopes(model):
-        return model.embed(batch).detach()
+    with inference(model):
+        return model.embed(batch)
 
 
 def _inside(model: Classifier, batch: Batch, embedded: Tensor, radius: float, chance: Chance) -> Tensor:

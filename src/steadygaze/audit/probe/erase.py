@@ -3,7 +3,7 @@
 DeYoung et al., ERASER, ACL 2020 (arXiv:1911.03429), §4: of a text of n words, ⌈q·n⌉ for each share q.
 
     removal    delete   the words are taken out and the text closes up
-               pad      their id becomes that of padding; their places stay
+               pad      their id becomes 0, the padding of words and of BERT; their places stay
                zero     their vectors become 0; their places stay
 
 Departs from the paper: nothing known.  Each text loses its own words, whatever its batch.
@@ -23,6 +23,8 @@ from steadygaze.types import Batch
 
 SHARES = (0.01, 0.05, 0.1, 0.2, 0.5)
 """Shares of the words: ERASER's."""
+ROUNDING = 1e-9
+"""0.3 · 50 is 15 words, though it may come out a hair above: more than doubles err by, less than any share tells."""
 Removal = Literal["delete", "pad", "zero"]
 
 
@@ -39,7 +41,8 @@ def without(
     words = batch.mask.sum(-1)
     found = []
     for share in shares:
-        heaviest = top(saliency, batch.mask, (words * share - 1e-9).ceil().long().clamp_min(1))
+        many = (words.double() * share - ROUNDING).ceil().long()
+        heaviest = top(saliency, batch.mask, many)
         gone = batch.mask & (~heaviest if keep else heaviest)
         found.append(_look(model, batch, gone, removal))
     return torch.stack(found, 1)

@@ -13,5 +13,6 @@ from steadygaze.types import Batch
 
 def exchanged(model: Classifier, batch: Batch, synonyms: Synonyms, number: int, chance: Chance) -> tuple[Seen, Tensor]:
     """`number` words of each text, drawn at random; and how many were exchanged, fewer where fewer can be.  (B,)"""
+    synonyms = synonyms.to(batch.ids.device)
     ids = swap_some(batch.ids, batch.mask, synonyms, chance, text_key(batch), number=number)
     return look(model, replace(batch, ids=ids)), (ids != batch.ids).sum(-1)

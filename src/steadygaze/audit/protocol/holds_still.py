@@ -50,6 +50,8 @@ class Plan:
             "worst-label": lambda m, b: embeddings.worst_for_label(m, b, self.radius),
             "worst-attention": lambda m, b: embeddings.worst_for_attention(m, b, self.radius, chance.child(2)),
         }
+        if taken := found.keys() & self.synonyms.keys():
+            raise ValueError(f"a probe is called {min(taken)} already: call the table of synonyms something else")
         for name, (table, number) in self.synonyms.items():
             found[name] = _swaps(table, number, chance.child(3))
         return found

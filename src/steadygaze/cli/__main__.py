@@ -1,0 +1,6 @@
+"""python -m steadygaze.cli"""
+
+from steadygaze.cli import main
+
+if __name__ == "__main__":
+    main()

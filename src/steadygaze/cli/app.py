@@ -1,0 +1,69 @@
+"""The application that verbs are added to, and what they share: where results go, and where words for people go."""
+
+import gc
+import json
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+import steadygaze
+from steadygaze.options import Common
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from steadygaze.estimator import TextClassifier
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help=steadygaze.__doc__.split("\n")[0],
+    epilog="Start with: [bold]steadygaze demo[/bold]",
+)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        print(f"steadygaze {steadygaze.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _top(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None: ...
+
+
+def loaded(model: Path, common: Common) -> "TextClassifier":
+    from steadygaze.estimator import load
+
+    clf = load(model, common.device)
+    gc.collect()
+    gc.freeze()  # what is loaded stays: the collector need not look through it again after every few texts
+    gc.set_threshold(50_000, 20, 100)  # what is made of a text holds no cycles
+    return clf
+
+
+def console(common: Common) -> "Console":
+    """For people: standard error, so that standard output holds the result alone."""
+    from rich.console import Console
+
+    return Console(stderr=True, quiet=common.quiet)
+
+
+def as_json(value: Any) -> None:
+    print(json.dumps(value, ensure_ascii=False, indent=1))
+
+
+def as_lines(lines: Iterable[bytes]) -> None:
+    for line in lines:
+        sys.stdout.buffer.write(line + b"\n")
+    sys.stdout.flush()

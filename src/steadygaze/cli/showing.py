@@ -1,0 +1,47 @@
+"""steadygaze list and demo: what there is."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from steadygaze.cli.app import app, as_json, console
+from steadygaze.options import Common, Out, everywhere
+
+
+@app.command("list", epilog="Example: steadygaze list techniques")
+@everywhere
+def list_(
+    kind: Annotated[str, typer.Argument(metavar="KIND", help="corpora, encoders, techniques, explainers or measures.")],
+    *,
+    common: Common,
+) -> None:
+    """List what there is to choose from."""
+    from rich.console import Console
+    from rich.table import Table
+
+    from steadygaze.listing import listing
+
+    rows = listing(kind)
+    if common.json:
+        as_json(rows)
+        return
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column(kind, no_wrap=True)
+    table.add_column("")
+    for row in rows:
+        table.add_row(row["name"], row["about"])
+        for field in row["settings"]:
+            table.add_row(f"  --set {field['name']}={field['default']}", field["about"] or "", style="dim")
+    Console().print(table)
+
+
+@app.command(epilog="Example: steadygaze demo --out runs/demo")
+@everywhere
+def demo(out: Out = Path("runs/demo"), *, common: Common) -> None:
+    """The whole story on a built-in corpus: train, explain, and a report to open in a browser."""
+    from steadygaze.demo import tell
+
+    result = tell(out, common.device, common.seed, console(common))
+    if common.json:
+        as_json(result)

@@ -1,0 +1,81 @@
+"""steadygaze train."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from steadygaze.cli.app import app, as_json, console
+from steadygaze.options import Common, Data, DropEmpty, EvidenceColumn, LabelColumn, Out, TextColumn, everywhere
+
+
+@app.command(epilog="Example: steadygaze train reviews.csv --text review --label stars --out model/")
+@everywhere
+def train(
+    data: Data,
+    out: Out,
+    encoder: Annotated[str, typer.Option(help="See: list encoders.")] = "bilstm",
+    technique: Annotated[str, typer.Option(help="See: list techniques.")] = "vanilla",
+    settings: Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Any other setting.")] = None,
+    vectors: Annotated[str | None, typer.Option(help="Word vectors: a GloVe file (.txt, .gz), or glove-50d.")] = None,
+    epochs: Annotated[int | None, typer.Option(min=1, help="Times the texts are read.")] = None,
+    max_length: Annotated[int | None, typer.Option(min=1, help="Tokens read of a text.")] = None,
+    balanced: Annotated[bool, typer.Option("--balanced", help="Weigh every class alike.")] = False,
+    start: Annotated[
+        list[Path] | None,
+        typer.Option("--from", metavar="MODEL", help="A trained reference; once for each teacher of a consensus."),
+    ] = None,
+    teachers: Annotated[
+        Path | None, typer.Option(help="Where references and teachers are kept.  Default: teachers, beside --out.")
+    ] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Take up an interrupted run.")] = False,
+    text: TextColumn = None,
+    label: LabelColumn = "label",
+    evidence: EvidenceColumn = None,
+    drop_empty: DropEmpty = False,
+    *,
+    common: Common,
+) -> None:
+    """Train a classifier and save it as a folder."""
+    from steadygaze import verbs
+    from steadygaze.config import parse
+    from steadygaze.corpus import load_corpus
+    from steadygaze.estimator import TextClassifier, load
+
+    clf = TextClassifier(
+        encoder,
+        technique,
+        seed=common.seed,
+        epochs=epochs,
+        vectors=vectors,
+        settings=parse(settings or []),
+        batch_size=common.batch_size,
+        max_length=max_length,
+        class_weight="balanced" if balanced else None,
+        device=common.device,
+        verbose=not common.quiet,
+    )
+    verbs.check_train(clf, out, resume)
+    reference = [load(folder, common.device) for folder in start or []]
+    corpus = load_corpus(
+        data,
+        text=text or ["text"],
+        label=label,
+        evidence=evidence,
+        data_dir=common.data_dir,
+        drop_empty=drop_empty,
+    )
+    say = console(common)
+    say.print(verbs.describe(corpus), highlight=False, markup=False)
+    try:
+        clf = verbs.train(clf, corpus, out, resume, reference, teachers)
+    except KeyboardInterrupt:
+        kept = verbs.unfinished(out)
+        say.print(f"interrupted; {kept} keeps what is done: the same command with --resume goes on", markup=False)
+        raise
+    result = verbs.summary(clf, corpus, out)
+    if common.json:
+        as_json(result)
+    else:
+        print(f"saved in {out}: validation macro-F1 {result['macro-f1']:.3f} (epoch {result['best_epoch']})")
+        say.print(f'next:  steadygaze explain {out} "a text of your own"', highlight=False, markup=False)

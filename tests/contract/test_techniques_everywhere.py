@@ -1,0 +1,101 @@
+"""Every technique with every encoder, two classes and three, single texts and pairs: finite, blind to its batch.
+
+The texts have special tokens; one has a single word and two have none.
+"""
+
+from functools import cache
+
+import pytest
+import torch
+from torch import Tensor
+
+from contract.tiny import ENCODER_NAMES, VOCABULARY, assert_close, batch, encoder, littered, split, widened
+from steadygaze.batch import Data
+from steadygaze.maths.chance import Chance
+from steadygaze.model import Architecture, Classifier
+from steadygaze.objective import TECHNIQUES
+from steadygaze.objective.technique import Given, Technique
+from steadygaze.perturb.words import Synonyms
+from steadygaze.types import Batch, Terms
+
+VARIANTS: dict[str, tuple[str, dict[str, object]]] = {
+    **{name: (name, {}) for name in TECHNIQUES},
+    "attention-iat:word": ("attention-iat", {"variant": "word"}),
+    "attention-iat:literal": ("attention-iat", {"variant": "literal"}),
+    "attention-iat:released": ("attention-iat", {"variant": "released"}),
+    "seat:joint": ("seat", {"variant": "joint", "norm": "l2"}),
+    "seat:released": ("seat", {"variant": "released"}),
+    "anchored:pgd": ("anchored", {"solver": "pgd", "k": 2}),
+}
+FEW = {"teachers": 2}
+
+CASES = [
+    (name, encoding)
+    for name in VARIANTS
+    for encoding in (ENCODER_NAMES if name in TECHNIQUES else ["average", "bilstm", "transformer"])
+]
+Shape = tuple[str, bool, int]
+"""Encoder, pair, classes."""
+
+
+def technique_of(name: str) -> Technique:
+    kind, settings = VARIANTS[name]
+    return TECHNIQUES[kind](**settings, **(FEW if kind == "consensus" else {}))
+
+
+@cache
+def model_of(shape: Shape, seed: int = 0) -> Classifier:
+    encoding, pair, classes = shape
+    torch.manual_seed(seed)
+    return Classifier(encoder(encoding, pair), Architecture(), classes, pair).double().eval()
+
+
+def data_of(pair: bool, classes: int) -> Data:
+    data = split(pair=pair)
+    return Data(data.text, data.question, data.label % classes)
+
+
+def synonyms() -> Synonyms:
+    ids = torch.arange(VOCABULARY)
+    table = torch.stack([(ids + 1) % VOCABULARY, (ids + 2) % VOCABULARY], -1).clamp_min(2)
+    return Synonyms(table, ids % 3, ids == VOCABULARY - 1)
+
+
+def read(technique: Technique, shape: Shape, texts: Batch) -> tuple[Terms, dict[str, Tensor]]:
+    """The terms, and the gradient of their sum, by parameter."""
+    model = model_of(shape)
+    others = sorted({stage.model for stage in technique.stages(0)} - {"model"})
+    models = {name: model_of(shape, 1 + i) for i, name in enumerate(others)}
+    with torch.no_grad():
+        memory = technique.remember(models, texts)
+    known = synonyms()
+    given = Given(models, {}, Chance(1), 0.5, memory, technique.refresh(model, known), known)
+    terms = technique.loss(model, texts, given)
+    names, parameters = zip(*model.named_parameters(), strict=True)
+    found = torch.autograd.grad(sum(terms.values()).sum(), parameters, allow_unused=True)
+    return terms, {key: value for key, value in zip(names, found, strict=True) if value is not None}
+
+
+@pytest.mark.parametrize(("name", "encoding"), CASES)
+@pytest.mark.parametrize("pair", [False, True], ids=["single", "pair"])
+@pytest.mark.parametrize("classes", [2, 3])
+def test_terms_and_gradients_are_finite_and_no_padding_or_batch_mate_changes_them(
+    name: str, encoding: str, pair: bool, classes: int
+) -> None:
+    technique, shape = technique_of(name), (encoding, pair, classes)
+    data = data_of(pair, classes)
+    whole, pull = read(technique, shape, batch(data))
+    assert all(value.shape == (len(data),) and value.isfinite().all() for value in whole.values())
+    assert pull
+    assert all(value.isfinite().all() for value in pull.values())
+    assert any(value.abs().max() > 0 for value in pull.values())
+
+    for other in (widened(batch(data), 3), littered(batch(data))):
+        assert_close(read(technique, shape, other), (whole, pull))
+
+    parts = [read(technique, shape, batch(data, rows)) for rows in ([4, 1, 0], [2], [6, 3, 5])]
+    order = torch.tensor([4, 1, 0, 2, 6, 3, 5])
+    for key, values in whole.items():
+        assert_close(torch.cat([terms[key] for terms, _ in parts]), values[order])
+    for key, value in pull.items():
+        assert_close(sum(part[key] for _, part in parts), value)

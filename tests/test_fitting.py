@@ -70,7 +70,7 @@ def test_vectors_set_the_dimension_and_their_coverage_is_said(vectors):
 def test_texts_that_lose_their_end_are_counted():
     _, said = heard(tiny(max_length=6))
     assert re.fullmatch(r"1[01] of 21 texts are longer than 6 tokens: only their first 6 are read", said[0])
-    assert heard(tiny(max_length=100))[1] == []
+    assert not [line for line in heard(tiny(max_length=100))[1] if "longer" in line]
 
 
 def test_without_a_progress_bar_they_are_a_warning():

@@ -47,3 +47,36 @@ def test_the_same_key_draws_the_same_again_and_another_key_draws_something_else(
 def test_one_is_never_drawn_and_the_normal_is_finite():
     assert Chance(0).uniform(torch.arange(20_000), 50).max() < 1
     assert Chance(0).normal(torch.arange(20_000), 50).isfinite().all()
+
+
+def test_half_precision_draws_are_finite_and_those_of_single_precision_rounded():
+    for half in (torch.bfloat16, torch.float16):
+        assert Chance(0).normal(torch.arange(20_000), 5, dtype=half).isfinite().all()
+        assert torch.equal(Chance(0).uniform(ROWS, 5, dtype=half), Chance(0).uniform(ROWS, 5).to(half))
+
+
+def test_scramble_is_the_published_mixing_of_number_and_key_by_python_alone():
+    def mixed(number: int, key: int) -> int:
+        z = ((number ^ key) + 0x9E3779B97F4A7C15) % 2**64
+        z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9 % 2**64
+        z = (z ^ z >> 27) * 0x94D049BB133111EB % 2**64
+        return z ^ z >> 31
+
+    numbers = torch.tensor([[0, 1, -1], [2**62, -(2**63), 12345]])
+    for key in (0, 1, 2**40 + 3):
+        found = Chance(key).scramble(numbers)
+        assert found.dtype == torch.int64
+        assert [[one % 2**64 for one in row] for row in found.tolist()] == [
+            [mixed(one % 2**64, key) for one in row] for row in numbers.tolist()
+        ]
+
+
+def test_scramble_leaves_its_numbers_alone_and_never_makes_one_of_two():
+    numbers = torch.arange(-50_000, 50_000)
+    before = numbers.clone()
+    found = Chance(1).scramble(numbers)
+    assert numbers.equal(before)
+    assert len(found.unique()) == len(numbers)
+    assert not found.equal(Chance(2).scramble(numbers))
+    bits = (found.unsqueeze(-1) >> torch.arange(64)) & 1
+    assert (bits.double().mean(0) - 0.5).abs().max() < 5 * 0.5 / len(numbers) ** 0.5

@@ -37,15 +37,17 @@ class Chance:
         return Chance(int(key))
 
     def uniform(self, rows: Tensor, *shape: int, dtype: torch.dtype = torch.float32) -> Tensor:
-        """In [0, 1).  Rows (B,) say whose numbers; of `shape` only the first entry may depend on padding."""
+        """In [0, 1); half precision may round to 1.  Rows (B,) say whose; only `shape`'s first may depend on padding."""
+        full = torch.float64 if dtype == torch.float64 else torch.float32
         digits = 53 if dtype == torch.float64 else 24
         bits = _shifted(self._bits(rows, math.prod(shape)), 64 - digits)
-        return bits.to(dtype).mul_(2.0**-digits).view(len(rows), *shape)
+        return bits.to(full).mul_(2.0**-digits).view(len(rows), *shape).to(dtype)
 
     def normal(self, rows: Tensor, *shape: int, dtype: torch.dtype = torch.float32) -> Tensor:
         """N(0, 1), by Box and Muller 1958."""
-        radius, angle = (self.child(side).uniform(rows, *shape, dtype=dtype) for side in (1, 2))
-        return (-2 * torch.log1p(-radius)).sqrt() * (2 * math.pi * angle).cos()
+        full = torch.float64 if dtype == torch.float64 else torch.float32  # the logarithm of a rounded 0 is infinite
+        radius, angle = (self.child(side).uniform(rows, *shape, dtype=full) for side in (1, 2))
+        return ((-2 * torch.log1p(-radius)).sqrt() * (2 * math.pi * angle).cos()).to(dtype)
 
     def scramble(self, numbers: Tensor) -> Tensor:
         """Whole numbers turned into others that look random, the same ones into the same.  (…) -> (…)"""

@@ -21,7 +21,7 @@ def gradient(model: Classifier, batch: Batch, *, detach_attention: bool = True) 
         encoded = model.encode(batch, embedded)
         weights = model.attend(model.score(encoded), batch.mask)
         logits = model.decode(encoded, weights.detach() if detach_attention else weights)
-        # Doubles: singles round a sure prediction to 1, whose slope is 0.  Not `amax`, which mixes the slopes of equals.
+        # Doubles: singles round a sure prediction to 1, whose slope is 0.  Not `amax`: it mixes the slopes of equals.
         best = logits.double().softmax(-1).gather(-1, logits.argmax(-1, keepdim=True))
         (slope,) = torch.autograd.grad(best.sum(), embedded)
     return (slope * embedded.detach()).sum(-1).abs().masked_fill(~batch.mask, 0.0).double()

@@ -1,0 +1,86 @@
+"""Words exchanged for their closest synonym: as many as asked, which ones by chance, and what is seen then."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from contract.tiny import VOCABULARY, batch, cached_classifier, split
+from steadygaze.audit.probe.look import look, text_key
+from steadygaze.audit.probe.words import exchanged
+from steadygaze.maths.chance import Chance
+from steadygaze.model import Classifier
+from steadygaze.perturb.words import Synonyms, without
+from steadygaze.types import Batch
+
+PATTERNS = ["s" + "w" * n + "s" for n in range(13)]
+
+
+def table() -> Synonyms:
+    """Of every even id the closest synonym is the next one, then 2; of odd ids there is none."""
+    ids = torch.arange(VOCABULARY)
+    closest = torch.stack([(ids + 1).clamp_max(VOCABULARY - 1), torch.full_like(ids, 2)], -1)
+    even = (ids % 2 == 0) & (ids < VOCABULARY - 1)
+    return Synonyms(closest, 2 * even.long(), torch.zeros(VOCABULARY, dtype=torch.bool))
+
+
+def read_by(model: Classifier, texts: Batch, number: int, chance: Chance) -> tuple[Batch, torch.Tensor]:
+    """The batch that the model was shown, and how many words are said to have been exchanged."""
+    seen: list[Batch] = []
+    right = model.encode
+
+    def encode(batch: Batch, *rest: object) -> object:
+        seen.append(batch)
+        return right(batch, *rest)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(model, "encode", encode)
+        _, many = exchanged(model, texts, table(), number, chance)
+    (shown,) = seen
+    return shown, many
+
+
+@pytest.mark.parametrize("number", [0, 1, 3, 100])
+def test_exactly_as_many_words_as_asked_or_as_can_be_become_their_closest_synonym(number):
+    texts = batch(split(PATTERNS))
+    shown, many = read_by(cached_classifier(), texts, number, Chance(1))
+    for row in range(len(texts)):
+        free = sum(
+            real and one % 2 == 0 and one < VOCABULARY - 1
+            for one, real in zip(texts.ids[row].tolist(), texts.mask[row].tolist(), strict=True)
+        )
+        changed = [
+            (old, new) for old, new in zip(texts.ids[row].tolist(), shown.ids[row].tolist(), strict=True) if old != new
+        ]
+        assert len(changed) == min(number, free) == many[row]
+        assert all(new == old + 1 for old, new in changed)
+    assert shown.mask is texts.mask
+    assert shown.present is texts.present
+
+
+def test_what_is_seen_is_what_the_model_makes_of_the_exchanged_text():
+    model, texts = cached_classifier(), batch(split(PATTERNS))
+    everything = torch.where(table().swappable(texts.ids, texts.mask), texts.ids + 1, texts.ids)
+    expected = look(model, replace(texts, ids=everything))
+    seen, _ = exchanged(model, texts, table(), 100, Chance(1))
+    assert seen.weights.equal(expected.weights)
+    assert seen.probs.equal(expected.probs)
+
+
+def test_which_words_depends_on_text_and_chance_alone():
+    model = cached_classifier()
+    texts = batch(split(["w" * 12] * 3))
+    same = replace(texts, ids=texts.ids[:1].expand(3, -1).contiguous())
+    assert len(text_key(same).unique()) == 1
+    shown, _ = read_by(model, same, 2, Chance(1))
+    assert (shown.ids == shown.ids[0]).all()
+    choices = {tuple(read_by(model, same, 2, Chance(key))[0].ids[0].tolist()) for key in range(20)}
+    assert len(choices) > 4
+
+
+def test_where_nobody_knows_a_synonym_nothing_is_exchanged():
+    model, texts = cached_classifier(), batch(split(PATTERNS))
+    nobody = without(VOCABULARY, torch.zeros(VOCABULARY).bool(), torch.ones(VOCABULARY).bool())
+    seen, many = exchanged(model, texts, nobody, 3, Chance(0))
+    assert not many.any()
+    assert seen.probs.equal(look(model, texts).probs)

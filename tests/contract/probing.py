@@ -1,0 +1,138 @@
+"""Every probe as one kind of call, models in the middle of their training, and spies: what tests of probes are made of.
+
+A probe is called on a batch and gives tensors of one row per text: (B,T) about its tokens, or something else about it.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.backends import cudnn
+
+from contract.tiny import VOCABULARY, classifier
+from steadygaze.audit.probe import embeddings, erase
+from steadygaze.audit.probe.gradient import gradient
+from steadygaze.audit.probe.look import Seen, look
+from steadygaze.audit.probe.words import exchanged
+from steadygaze.maths.chance import Chance
+from steadygaze.model import Classifier
+from steadygaze.perturb.words import Synonyms
+from steadygaze.types import Batch
+
+Probe = Callable[[Classifier, Batch], tuple[Tensor, ...]]
+CHANCE = Chance(5)
+RADIUS = 0.3
+SHARES = (0.1, 0.5, 1.0)
+EVERYTHING, NOTHING = (1.0,), (0.0,)
+
+
+def synonyms() -> Synonyms:
+    """The next id but one stands for every id but each third, for those of special tokens too."""
+    ids = torch.arange(VOCABULARY)
+    following = (ids + 2).clamp_max(VOCABULARY - 1) - 2 * (ids > VOCABULARY - 3)
+    return Synonyms(following.unsqueeze(-1), (ids % 3 > 0).long(), torch.zeros(VOCABULARY, dtype=torch.bool))
+
+
+def shown(seen: Seen) -> tuple[Tensor, Tensor]:
+    return seen.weights, seen.probs
+
+
+def swapped(model: Classifier, batch: Batch, number: int) -> tuple[Tensor, ...]:
+    seen, many = exchanged(model, batch, synonyms(), number, CHANCE)
+    return *shown(seen), many
+
+
+def erased(model: Classifier, batch: Batch, shares: tuple[float, ...] = SHARES, **how: object) -> tuple[Tensor, ...]:
+    return (erase.without(model, batch, look(model, batch).weights, shares, **how),)  # type: ignore[arg-type]
+
+
+PROBES: dict[str, Probe] = {
+    "look": lambda m, b: shown(look(m, b)),
+    "noise": lambda m, b: shown(embeddings.noise(m, b, RADIUS, CHANCE)),
+    "worst-label": lambda m, b: shown(embeddings.worst_for_label(m, b, RADIUS)),
+    "worst-attention": lambda m, b: shown(embeddings.worst_for_attention(m, b, RADIUS, CHANCE)),
+    "exchanged": partial(swapped, number=2),
+    "erased": erased,
+    "kept": partial(erased, keep=True),
+    "padded": partial(erased, removal="pad"),
+    "zeroed": partial(erased, removal="zero"),
+    "gradient": lambda m, b: (gradient(m, b),),
+    "gradient-through-attention": lambda m, b: (gradient(m, b, detach_attention=False),),
+}
+IDLE: dict[str, Probe] = {  # asked to do nothing
+    "noise": lambda m, b: shown(embeddings.noise(m, b, 0.0, CHANCE)),
+    "worst-label": lambda m, b: shown(embeddings.worst_for_label(m, b, 0.0)),
+    "worst-attention": lambda m, b: shown(embeddings.worst_for_attention(m, b, 0.0, CHANCE)),
+    "exchanged": lambda m, b: swapped(m, b, 0)[:2],
+    **{removal: partial(erased, shares=NOTHING, removal=removal) for removal in ("delete", "pad", "zero")},
+    **{f"keep-{how}": partial(erased, shares=EVERYTHING, removal=how, keep=True) for how in ("delete", "pad", "zero")},
+}
+
+
+def in_use(encoder: str, pair: bool = False) -> Classifier:
+    """In the middle of its training: modes mixed, dropout on, a part frozen, gradients half gathered, a hook."""
+    model = classifier(encoder, pair, torch.float32).train()
+    model.scorer.eval()
+    if encoder != "transformer":  # which has dropout of its own
+        model.encoder.dropout.p = 0.5
+    for parameter in model.parameters():
+        parameter.grad = torch.ones_like(parameter)
+    model.decoder.output.weight.requires_grad_(False)
+    model.decoder.output.bias.grad = None
+    model.scorer.register_forward_hook(lambda *_: None)
+    return model
+
+
+def state(model: nn.Module) -> tuple[object, ...]:
+    """All that a probe could leave behind, on the model and beside it."""
+    parameters = list(model.parameters())
+    kinds = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
+    return (
+        [module.training for module in model.modules()],
+        [parameter.requires_grad for parameter in parameters],
+        [list(getattr(module, kind)) for module in model.modules() for kind in kinds],
+        [[] if parameter.grad is None else parameter.grad.tolist() for parameter in parameters],
+        {name: value.tolist() for name, value in model.state_dict().items()},
+        (torch.get_rng_state().tolist(), np.random.get_state()[1].tolist(), np.random.get_state()[2]),
+        (cudnn.enabled, cudnn.benchmark, cudnn.deterministic, cudnn.allow_tf32, torch.is_grad_enabled()),
+    )
+
+
+class PlantedError(Exception):
+    pass
+
+
+@contextmanager
+def failing(model: Classifier, seam: str, at: int) -> Iterator[list[str]]:
+    """The seam fails at its call number `at`, counted from 0; -1: never.  Gives the calls so far."""
+    calls: list[str] = []
+    right = getattr(model, seam)
+
+    def wrong(*given: object) -> object:
+        calls.append(seam)
+        if len(calls) == at + 1:
+            raise PlantedError
+        return right(*given)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(model, seam, wrong)
+        yield calls
+
+
+@contextmanager
+def spied(model: Classifier) -> Iterator[list[tuple[Batch, Tensor | None]]]:
+    """What reaches the encoder: every batch, and the embeddings in its place."""
+    seen: list[tuple[Batch, Tensor | None]] = []
+    right = model.encode
+
+    def encode(batch: Batch, embedded: Tensor | None = None) -> object:
+        seen.append((batch, None if embedded is None else embedded.detach().clone()))
+        return right(batch, embedded)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(model, "encode", encode)
+        yield seen

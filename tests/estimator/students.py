@@ -1,0 +1,31 @@
+"""Students of a tiny corpus, and the command line in this process: shared by the tests of fitting."""
+
+import pytest
+
+from estimator.tiny import LABELS, SMALL, TEXTS, tiny
+from steadygaze import cli
+from train.toys import weights
+
+FEW = {"teachers": 2}
+HELD = {"validation": (TEXTS, LABELS)}
+"""Given, so that every seed has the same training texts, and so the same vocabulary."""
+QUICK = ["--epochs", "1", "--set", "hidden=4", "--set", "dimension=6", "--device", "cpu"]
+STUDENTS = ["seat", "anchored", "consensus"]
+CSV = "text,label\n" + "".join(f'"{text}",{label}\n' for text, label in zip(TEXTS, LABELS, strict=True))
+
+
+def student(technique="anchored", **changes):
+    extra = FEW if technique == "consensus" else {}
+    settings = {**SMALL, **extra, **changes.pop("settings", {})}
+    return tiny(technique=technique, settings=settings, **changes)
+
+
+def bits(clf):
+    return weights(clf.stored_.model)
+
+
+def run(capsys, *arguments):
+    """(exit code, standard output, standard error)"""
+    with pytest.raises(SystemExit) as ended:
+        cli.main([str(argument) for argument in arguments])
+    return int(ended.value.code or 0), *capsys.readouterr()

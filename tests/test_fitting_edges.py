@@ -150,14 +150,12 @@ def test_a_broken_file_of_synonyms_is_one_sentence_code_2_and_nothing_written(ca
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.xfail(strict=True, reason="found out by the student's first step, when its reference has been trained")
 def test_a_solver_that_cannot_work_is_refused_before_anything_is_trained(capsys, films, tmp_path):
     command = ["train", films, "--out", tmp_path / "m", "--technique", "seat", *QUICK]
     assert run(capsys, *command, "--set", "decoder=mlp")[0] == 2
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.xfail(strict=True, reason="read for its hash only, by an error of the system's own; a run is left behind")
 def test_a_file_of_synonyms_that_is_not_there_is_refused_whatever_the_technique(capsys, films, tmp_path):
     command = ["train", films, "--out", tmp_path / "m", *QUICK, "--set", "synonyms=absent.jsonl"]
     code, _, err = run(capsys, *command)

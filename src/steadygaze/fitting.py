@@ -1,5 +1,6 @@
 """From an order and labelled texts to a trained model: vocabulary, vectors, ids, run."""
 
+import copy
 import dataclasses
 import hashlib
 import json
@@ -112,7 +113,8 @@ def fit(
         known = None if synonyms is None else synonyms.to(accelerate.device)
         job = Job(data, held_out, order.training, accelerate, watcher, known)
         run = Run(order.technique, plan.make_model, job, order.seed)
-        run.models = {name: freeze(one.model.to(accelerate.device)) for name, one in named(order, given).items()}
+        ready = {name: copy.deepcopy(one.model) for name, one in named(order, given).items()}  # the user's stay theirs
+        run.models = {name: freeze(model.to(accelerate.device)) for name, model in ready.items()}
         if keeping.checkpoint is not None:
             run.checkpoint = Checkpoint(keeping.checkpoint, _identity(plan, job), keeping.resume)
         if keeping.teachers is not None:
@@ -136,7 +138,7 @@ def prepare(
     """What is fixed before the first step, and the splits as they will be used."""
     corpus = ":".join(split.fingerprint() for split in (train, validation) if split is not None)
     if validation is None:
-        train, validation = set_aside(train, order.seed)
+        train, validation = set_aside(train)
     if (train.questions is None) != (validation.questions is None):
         raise UserError("training and validation texts must both be single texts, or both pairs")
     plan = _plan(order, train, corpus, watcher)
@@ -177,6 +179,8 @@ def refuse_other(
 def _plan(order: Order, train: Split, corpus: str, watcher: Watcher) -> Plan:
     pair = train.questions is not None
     classes = sorted(set(train.labels), key=_rank)
+    if why := order.technique.objection(order.architecture, len(classes)):
+        raise UserError(why)
     description = Description(
         classes=classes,
         pair=pair,

@@ -98,9 +98,11 @@ def read_validation(given: Any) -> Split:
     return Split(texts, questions, read_labels(given[1], minimum_classes=1))
 
 
-def set_aside(split: Split, seed: int) -> tuple[Split, Split]:
+def set_aside(split: Split, seed: int = 0) -> tuple[Split, Split]:
     """(train, validation): a tenth of the texts, each class in its share.
 
+    The seed is not the run's: models that differ in their seed alone are to have read the same texts, or they could
+    not be each other's teachers, and what differs between them would not be the seed's doing.
     The first text drawn of a class always stays: a class cannot be learnt from nothing.
     """
     total, seen = Counter(split.labels), Counter[Label]()

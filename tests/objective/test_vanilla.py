@@ -34,7 +34,7 @@ def test_the_loss_of_each_text_is_minus_the_log_of_its_labels_probability() -> N
 
 def test_vanilla_asks_the_loop_for_nothing() -> None:
     technique = Vanilla()
-    assert technique.stages() == (Stage("train"),)
+    assert technique.stages(0) == (Stage("train"),)
     assert technique.players() == (Player(),)
     assert technique.modules(None) == {}  # type: ignore[arg-type]
     assert technique.next({}) is technique

@@ -37,7 +37,7 @@ class Chance:
         return Chance(int(key))
 
     def uniform(self, rows: Tensor, *shape: int, dtype: torch.dtype = torch.float32) -> Tensor:
-        """In [0, 1); half precision may round to 1.  Rows (B,) say whose; only `shape`'s first may depend on padding."""
+        """In [0, 1); half precision may round to 1.  Of `shape` only the first entry may depend on padding."""
         full = torch.float64 if dtype == torch.float64 else torch.float32
         digits = 53 if dtype == torch.float64 else 24
         bits = _shifted(self._bits(rows, math.prod(shape)), 64 - digits)

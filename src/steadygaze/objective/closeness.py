@@ -26,7 +26,7 @@ from steadygaze.maths.chance import Chance
 from steadygaze.maths.divergence import cross_entropy, entropy
 from steadygaze.maths.norms import Norm
 from steadygaze.maths.rank import top
-from steadygaze.model import Classifier
+from steadygaze.model import Architecture, Classifier
 from steadygaze.objective.technique import Given, Memory, Technique
 from steadygaze.perturb.ascent import ascend
 from steadygaze.perturb.closed_form import worst_pairs
@@ -45,6 +45,15 @@ class Ball:
     """How the worst change is found; exact is for two classes, where pairs is the same."""
     steps: Annotated[int, Field(ge=1, le=1000)] = 10
     """Steps of pgd."""
+
+    def objection(self, architecture: Architecture, classes: int) -> str | None:
+        """What the solver cannot do."""
+        if self.solver != "pgd" and architecture.decoder != "linear":
+            needs = f"solver={self.solver} needs a decoder that is linear in the weights"
+            return f"{needs}, found decoder={architecture.decoder}: use decoder=linear, or solver=pgd"
+        if self.solver == "exact" and classes > 2:
+            return f"solver=exact is for two classes, found {classes}: use solver=pairs, or pgd"
+        return None
 
 
 def recalled(technique: Technique, batch: Batch, given: Given) -> Memory:
@@ -76,17 +85,13 @@ def worst_change(
         how = {"radius": ball.radius, "norm": ball.norm, "steps": ball.steps}
         delta = ascend(change, ball.radius * shift, centre=weights, keep=batch.mask, **how)  # type: ignore[arg-type]
         return cross_entropy(own, model.decode(encoded, weights + delta))
-    reach = _reach(model, encoded, logits, ball).to(own.dtype)
+    reach = _reach(model, encoded).to(own.dtype)
     kl = worst_pairs(reach, logits.to(own.dtype), own, batch.mask, ball.radius, ball.norm, simplex=False)
     return kl + entropy(own, own.new_ones(own.shape, dtype=batch.mask.dtype))
 
 
-def _reach(model: Classifier, encoded: Encoded, logits: Tensor, ball: Ball) -> Tensor:
+def _reach(model: Classifier, encoded: Encoded) -> Tensor:
     """(B,T,C), where there is such a thing."""
     if not isinstance(model.decoder, Linear):
-        raise UserError(
-            f"solver={ball.solver} needs a decoder that is linear in the weights: decoder=linear, or use pgd"
-        )
-    if ball.solver == "exact" and logits.shape[-1] > 2:
-        raise UserError(f"solver=exact is for two classes, found {logits.shape[-1]}: use solver=pairs, or pgd")
+        raise UserError("solver=exact and solver=pairs need a decoder that is linear in the weights: use solver=pgd")
     return model.decoder.reach(encoded)

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from steadygaze.config import settings
 from steadygaze.maths.chance import Chance
-from steadygaze.model import Classifier
+from steadygaze.model import Architecture, Classifier
 from steadygaze.perturb.words import Synonyms
 from steadygaze.types import Batch, Terms
 
@@ -125,6 +125,10 @@ class Technique(ABC):
 
     def players(self) -> tuple[Player, ...]:
         return (Player(),)
+
+    def objection(self, architecture: Architecture, classes: int) -> str | None:
+        """Why it cannot train such a model, in a sentence; asked before anything is trained."""
+        return None
 
     @property
     def swaps_words(self) -> bool:

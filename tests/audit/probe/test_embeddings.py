@@ -174,6 +174,27 @@ def test_the_worst_step_for_attention_moves_it_further_than_the_random_one_it_st
         assert (worst[several] > 1.5 * start[several]).all()
 
 
+def test_the_worst_for_attention_is_the_worst_of_all_points_on_its_way():
+    """In a large ball the last step is not always the best one."""
+    found, texts = model("cnn"), batch(split(PATTERNS))
+    clean, right = look(found, texts).weights, found.attend
+    way: list[Tensor] = []
+
+    def attend(scores: Tensor, mask: Tensor) -> Tensor:
+        weights = right(scores, mask)
+        way.append(jensen_shannon(clean, weights.detach(), mask))
+        return weights
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(found, "attend", attend)
+        worst_for_attention(found, texts, 4.0, CHANCE)
+    _, *points, end = way  # the clean text, the start and ten steps, and the look at the end
+    assert len(points) == 11
+    highest = torch.stack(points).amax(0)
+    torch.testing.assert_close(end, highest, rtol=0, atol=1e-12)
+    assert (points[-1] < highest - 1e-3).any()
+
+
 def test_without_steps_the_worst_for_attention_is_its_start():
     found, texts = model(), batch(split(PATTERNS))
     assert worst_for_attention(found, texts, 0.1, CHANCE, steps=0).weights.equal(

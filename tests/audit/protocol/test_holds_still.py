@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from contract.probing import in_use, state, synonyms
 from contract.tiny import TEXTS, assert_close, batch, cached_classifier, classifier, split
 from steadygaze.audit.probe import embeddings
+from steadygaze.audit.probe.gradient import gradient
 from steadygaze.audit.probe.look import look
 from steadygaze.audit.protocol import holds_still as protocol
 from steadygaze.audit.protocol.holds_still import Plan, holds_still
@@ -18,7 +19,7 @@ from steadygaze.infer import readings
 from steadygaze.maths.chance import Chance
 from steadygaze.maths.collapse import judge
 from steadygaze.maths.divergence import jensen_shannon
-from steadygaze.maths.rank import FEWEST
+from steadygaze.maths.rank import FEWEST, pearson
 from steadygaze.model import Architecture, Classifier, word_encoder
 from steadygaze.perturb.words import Synonyms
 from steadygaze.tokens.ragged import Ragged, starts_of
@@ -83,6 +84,9 @@ def test_a_number_is_what_its_probe_and_its_measure_say():
     ):
         assert_close(found[f"jensen-shannon/{name}"], jensen_shannon(clean.weights, seen.weights, texts.mask))
         assert_close(found[f"prediction-change/{name}"], (clean.probs - seen.probs).abs().sum(-1) / 2)
+    several = texts.mask.sum(-1) >= FEWEST
+    agree = pearson(clean.weights, gradient(model, texts, detach_attention=True), texts.mask)  # as Jain & Wallace
+    assert_close(found["pearson/gradient"][several], agree[several])
 
 
 def test_only_what_is_drawn_depends_on_the_seed():

@@ -24,7 +24,7 @@ from steadygaze.types import Batch
 SHARES = (0.01, 0.05, 0.1, 0.2, 0.5)
 """Shares of the words: ERASER's."""
 ROUNDING = 1e-9
-"""0.3 · 50 is 15 words, though it may come out a hair above: more than doubles err by, less than any share tells."""
+"""0.07 · 100 is 7 words, but 7.000000000000001 in doubles: more than they err by, and less than any share tells."""
 Removal = Literal["delete", "pad", "zero"]
 
 

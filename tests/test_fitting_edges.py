@@ -83,7 +83,7 @@ def test_three_classes_are_for_pairs_and_pgd_and_exact_says_so():
 
 @pytest.mark.parametrize("technique", ["seat", "anchored"])
 def test_a_decoder_that_is_not_linear_wants_pgd(technique):
-    with pytest.raises(UserError, match=r"solver=pairs needs a decoder that is linear .*use pgd"):
+    with pytest.raises(UserError, match=r"solver=pairs needs a decoder that is linear .*solver=pgd"):
         student(technique, settings={"decoder": "mlp"}).fit(TEXTS, LABELS)
     for settings in ({"solver": "pgd"}, {"stability": 0}):
         clf = student(technique, settings={"decoder": "mlp", **settings}).fit(TEXTS, LABELS)

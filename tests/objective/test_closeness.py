@@ -150,10 +150,16 @@ def test_its_gradient_is_that_of_the_loss_at_the_worst_change_held_fast(make):
 
 
 def test_what_a_solver_cannot_do_is_said():
-    with pytest.raises(UserError, match=r"solver=exact is for two classes, found 3: use solver=pairs, or pgd"):
-        worst(*real_model(), solver="exact")
-    bent, batch = real_model(decoder="mlp")
+    straight, bent_shape = Architecture(), Architecture(decoder="mlp")
+    assert Ball(solver="exact").objection(straight, 3) == (
+        "solver=exact is for two classes, found 3: use solver=pairs, or pgd"
+    )
     for solver in ("pairs", "exact"):
-        with pytest.raises(UserError, match=f"solver={solver} needs a decoder that is linear .* or use pgd"):
-            worst(bent, batch, solver=solver)
+        assert "decoder=mlp" in (Ball(solver=solver).objection(bent_shape, 2) or "")
+        assert Ball(solver=solver).objection(straight, 2) is None
+        assert Ball(solver=solver, stability=0).objection(bent_shape, 3) is None
+    assert Ball(solver="pgd").objection(bent_shape, 3) is None
+    bent, batch = real_model(decoder="mlp")
+    with pytest.raises(UserError, match="linear in the weights: use solver=pgd"):
+        worst(bent, batch, solver="pairs")
     assert worst(bent, batch, radius=0.1, solver="pgd").isfinite().all()

@@ -5,7 +5,8 @@ import torch
 from torch import nn
 
 from contract.tiny import assert_close
-from steadygaze.perturb.embeddings import LOUD, length, sigma, slope, toward_neighbours
+from steadygaze.perturb.embeddings import length, sigma, toward_neighbours
+from steadygaze.perturb.slope import LOUD, slope
 
 VECTORS = torch.tensor([[0.0, 0.0], [3.0, 4.0], [0.0, -1.0]], dtype=torch.float64)
 """Padding, and two words."""

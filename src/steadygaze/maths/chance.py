@@ -31,10 +31,10 @@ class Chance:
 
     def child(self, *parts: int) -> "Chance":
         """A stream of its own for each purpose, step or probe."""
-        key = torch.tensor(self.key)
+        key = self.key
         for part in parts:
-            key = _mix((key ^ part) + _GOLDEN)
-        return Chance(int(key))
+            key = _mixed((key ^ part) + _GOLDEN)
+        return Chance(key)
 
     def uniform(self, rows: Tensor, *shape: int, dtype: torch.dtype = torch.float32) -> Tensor:
         """In [0, 1); half precision may round to 1.  Of `shape` only the first entry may depend on padding."""
@@ -69,3 +69,11 @@ def _mix(z: Tensor) -> Tensor:
 def _shifted(z: Tensor, by: int) -> Tensor:
     """To the right, zeros coming in from the left."""
     return (z >> by).bitwise_and_((1 << (64 - by)) - 1)
+
+
+def _mixed(z: int) -> int:
+    """The same of one number, without a tensor's ceremony: asked in every step."""
+    z %= _WORD
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9 % _WORD
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EB % _WORD
+    return _signed(z ^ (z >> 31))

@@ -44,8 +44,6 @@ class Anchoring(Ball, Technique):
     """λp: how much the distance from the reference's prediction counts."""
     overlap: Annotated[float, Field(ge=0)] = 143.0
     """λ2: how much the distance of the top-k weights counts."""
-    stability: Annotated[float, Field(ge=0)] = 1.0
-    """λ1: how much the worst change of the prediction, the weights moved, counts."""
     noise: Annotated[float, Field(ge=0)] = 1.0
     """How much closeness under moved word vectors counts."""
     noise_radius: Annotated[float, Field(gt=0, le=10)] = 0.1
@@ -62,14 +60,12 @@ class Anchoring(Ball, Technique):
         encoded = model.encode(together, torch.cat(list(versions.values())))
         own = model.attend(model.score(encoded), together.mask)
         logits = model.decode(encoded, own)
-        target, w = given.memory.texts["probs"], given.memory.tokens["weights"]
-        terms: Terms = {}
-        for i, name in enumerate(versions):
-            part = slice(i * len(batch), (i + 1) * len(batch))
-            close = self.closeness * cross_entropy(target, logits[part])
-            apart = self.overlap * top_k_distance(w, own[part], batch.mask, self.k)
-            factor = {"noise": self.noise, "swaps": self.swaps}.get(name)
-            terms |= {"task": close, "top-k": apart} if factor is None else {name: factor * (close + apart)}
+        target, w = (v.repeat(len(versions), 1) for v in (given.memory.texts["probs"], given.memory.tokens["weights"]))
+        close = (self.closeness * cross_entropy(target, logits)).view(len(versions), -1)
+        apart = (self.overlap * top_k_distance(w, own, together.mask, self.k)).view(len(versions), -1)
+        terms: Terms = {"task": close[0], "top-k": apart[0]}
+        for i, name in list(enumerate(versions))[1:]:
+            terms[name] = {"noise": self.noise, "swaps": self.swaps}[name] * (close[i] + apart[i])
         if self.stability:
             size, asked = len(batch), encoded.question
             clean = Encoded(encoded.hidden[:size], None if asked is None else asked[:size])

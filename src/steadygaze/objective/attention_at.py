@@ -18,7 +18,6 @@ that the clean loss counted twice.  Pinned by tests/objective/test_attention_at.
 from collections.abc import Callable
 from typing import Annotated
 
-import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
@@ -26,7 +25,7 @@ from steadygaze.config import Field, settings
 from steadygaze.maths.norms import unit
 from steadygaze.model import Classifier
 from steadygaze.objective.technique import Given, Technique
-from steadygaze.perturb.embeddings import LOUD
+from steadygaze.perturb.slope import slope
 from steadygaze.types import Batch, Encoded, Terms
 
 
@@ -41,8 +40,9 @@ class AttentionAT(Technique):
 
     def loss(self, model: Classifier, batch: Batch, given: Given) -> Terms:
         task, scores = task_of_scores(model, batch)
-        r = self.epsilon * unit(slope(task, scores, batch.mask))
-        return {"task": task(scores), "adversarial": self.weight * task(scores + r)}
+        clean = task(scores)
+        r = self.epsilon * unit(slope(clean, scores, batch.mask))
+        return {"task": clean, "adversarial": self.weight * task(scores + r)}
 
 
 def task_of_scores(model: Classifier, batch: Batch) -> tuple[Callable[[Tensor], Tensor], Tensor]:
@@ -54,10 +54,3 @@ def task_of_scores(model: Classifier, batch: Batch) -> tuple[Callable[[Tensor], 
         return cross_entropy(logits, batch.gold, reduction="none")
 
     return task, model.score(encoded)
-
-
-def slope(loss: Callable[[Tensor], Tensor], s: Tensor, mask: Tensor) -> Tensor:
-    """∂ℓ/∂s over the words, up to a factor, as a constant.  (B,T) -> (B,T)"""
-    s = s.detach().requires_grad_()
-    (g,) = torch.autograd.grad(LOUD * loss(s).sum(), s)  # not .backward(): parameters' .grad is the loop's
-    return g.masked_fill(~mask, 0.0)

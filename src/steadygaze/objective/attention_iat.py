@@ -27,8 +27,9 @@ from steadygaze.config import Field, settings
 from steadygaze.maths import masked
 from steadygaze.maths.norms import unit
 from steadygaze.model import Classifier
-from steadygaze.objective.attention_at import slope, task_of_scores
+from steadygaze.objective.attention_at import task_of_scores
 from steadygaze.objective.technique import Given, Technique
+from steadygaze.perturb.slope import slope
 from steadygaze.types import Batch, Terms
 
 
@@ -45,9 +46,10 @@ class AttentionIAT(Technique):
 
     def loss(self, model: Classifier, batch: Batch, given: Given) -> Terms:
         task, scores = task_of_scores(model, batch)
-        g = slope(task, scores, batch.mask)
+        clean = task(scores)
+        g = slope(clean, scores, batch.mask)
         r = self.epsilon * self._direction(g, scores.detach(), batch.mask)
-        return {"task": task(scores), "adversarial": self.weight * task(scores + r)}
+        return {"task": clean, "adversarial": self.weight * task(scores + r)}
 
     def _direction(self, g: Tensor, scores: Tensor, mask: Tensor) -> Tensor:
         """r / ε.  (B,T) -> (B,T)"""

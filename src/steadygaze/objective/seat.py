@@ -30,7 +30,7 @@ from torch.nn.functional import cross_entropy as labelled
 
 from steadygaze.config import Field, settings
 from steadygaze.maths.divergence import cross_entropy
-from steadygaze.model import Classifier
+from steadygaze.model import Architecture, Classifier
 from steadygaze.objective.closeness import Ball, recalled, top_k_distance, worst_change
 from steadygaze.objective.technique import Given, Memory, Stage, Technique
 from steadygaze.objective.vanilla import Vanilla
@@ -48,8 +48,6 @@ class Seat(Ball, Technique):
     """R: how far the weights may be moved."""
     k: Annotated[int, Field(ge=1)] = 7
     """Heaviest words whose weights are compared."""
-    stability: Annotated[float, Field(ge=0)] = 1.0
-    """λ1: how much the worst change of the prediction counts."""
     overlap: Annotated[float, Field(ge=0)] = 143.0
     """λ2: how much the distance of the top-k weights counts."""
     embedding_radius: Annotated[float, Field(gt=0, le=100)] = 0.01
@@ -71,6 +69,9 @@ class Seat(Ball, Technique):
         if self.stability:
             terms["stable"] = self.stability * worst_change(model, encoded, own, logits, batch, self, given.chance)
         return terms
+
+    def objection(self, architecture: Architecture, classes: int) -> str | None:
+        return None if self.variant == "released" else super().objection(architecture, classes)
 
     def stages(self, seed: int) -> tuple[Stage, ...]:
         if self.variant == "released":

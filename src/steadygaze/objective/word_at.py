@@ -25,7 +25,8 @@ from steadygaze.config import Field, settings
 from steadygaze.maths.norms import unit
 from steadygaze.model import Classifier
 from steadygaze.objective.technique import Given, Technique
-from steadygaze.perturb.embeddings import length, slope
+from steadygaze.perturb.embeddings import length
+from steadygaze.perturb.slope import slope
 from steadygaze.perturb.words import Synonyms
 from steadygaze.types import Batch, Terms
 

@@ -25,7 +25,8 @@ from steadygaze.maths.norms import unit
 from steadygaze.model import Classifier
 from steadygaze.objective.technique import Given, Technique
 from steadygaze.objective.word_at import leaf_of, task_loss
-from steadygaze.perturb.embeddings import length, slope, toward_neighbours
+from steadygaze.perturb.embeddings import length, toward_neighbours
+from steadygaze.perturb.slope import slope
 from steadygaze.perturb.words import Synonyms, nearest
 from steadygaze.types import Batch, Terms
 

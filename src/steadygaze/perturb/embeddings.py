@@ -2,7 +2,6 @@
 
     σ          standard deviation of the entries of the word vectors: the unit of an ℓ∞ radius
     length     mean ‖v‖₂ of a word vector: the unit of an ℓ2 radius
-    slope      g = ∂ℓ/∂x of embeddings x, 0 where nothing may move
     neighbours d = Σ_k α_k d̃_k,  d̃_k = unit(v_k − x),  α = unit over k of (g·d̃_k)        Sato et al. 2018, Eq. 9–13
 
 The unit makes a setting mean the same for GloVe, whose vectors have length 5, and for a transformer's, of length 1.
@@ -14,9 +13,6 @@ from torch.nn.functional import normalize
 
 from steadygaze.maths.norms import unit
 
-LOUD = 1024.0
-"""Factor on a loss whose gradient is only a direction: in half precision a faint one would vanish."""
-
 
 def sigma(vectors: Tensor) -> Tensor:
     """Standard deviation over all entries of all vectors that are not zero.  (V,E) -> ()"""
@@ -27,15 +23,6 @@ def length(vectors: Tensor) -> Tensor:
     """Mean ‖v‖₂ over all vectors that are not zero.  (V,E) -> ()"""
     lengths: Tensor = torch.linalg.vector_norm(_real(vectors), dim=-1)
     return lengths.mean()
-
-
-def slope(losses: Tensor, embedded: Tensor, mask: Tensor) -> Tensor:
-    """Which way each loss rises, up to a factor, as a constant; 0 outside the mask.  (B,), (B,T,E) -> (B,T,E)
-
-    The graph stays: the losses are still to be minimised.
-    """
-    (gradient,) = torch.autograd.grad(LOUD * losses.sum(), embedded, retain_graph=True)
-    return gradient.masked_fill(~mask.unsqueeze(-1), 0.0)
 
 
 def toward_neighbours(g: Tensor, embedded: Tensor, neighbours: Tensor) -> Tensor:

@@ -15,7 +15,6 @@ from torch import Tensor, nn
 from steadygaze import infer
 from steadygaze.batch import Data, collate, shuffled
 from steadygaze.errors import UserError
-from steadygaze.maths.chance import Chance
 from steadygaze.maths.collapse import judge
 from steadygaze.model import Classifier
 from steadygaze.objective.technique import Given, Player, Technique
@@ -23,7 +22,6 @@ from steadygaze.perturb.words import Synonyms
 from steadygaze.train import optim
 from steadygaze.train.memory import Store
 from steadygaze.train.progress import Watcher
-from steadygaze.train.seed import derive
 from steadygaze.train.settings import Training
 from steadygaze.train.state import State
 from steadygaze.types import Batch, Terms
@@ -68,7 +66,7 @@ def train_epoch(job: Job, stage: str, state: State, given: Given, memory: Store)
 def train_batch(job: Job, state: State, given: Given, memory: Store, rows: NDArray[np.int64]) -> Terms:
     """One step, on these texts."""
     batch = collate(job.train, rows).to(job.accelerator.device)
-    chance = Chance(derive(*state.stream, 1)).child(state.step)
+    chance = state.chance.child(state.step)
     now = replace(given, progress=state.progress, chance=chance, memory=memory.get(batch))
     terms: Terms = state.objective(state.technique, batch, now)
     step(job, state, state.technique.players(), terms, batch)

@@ -25,15 +25,16 @@ class Store:
 
     def __init__(self, data: Data, device: torch.device) -> None:
         self._starts = torch.from_numpy(data.text.starts).to(device)
+        self._total = int(data.text.starts[-1])
         self._texts: dict[str, Tensor] = {}
         self._tokens: dict[str, Tensor] = {}
 
     def put(self, batch: Batch, memory: Memory) -> None:
         places = self._places(batch)[batch.present]
-        total = int(self._starts[-1])
+        total = self._total
         for name, value in memory.tokens.items():
             if total * value[0, :1].nbytes <= ROOM:
-                kept = self._tokens.setdefault(name, value.new_empty((total, *value.shape[2:])))
+                kept = self._tokens.setdefault(name, value.new_zeros((total + 1, *value.shape[2:])))
                 kept[places] = value[batch.present]
         for name, value in memory.texts.items():
             kept = self._texts.setdefault(name, value.new_empty((len(self._starts) - 1, *value.shape[1:])))
@@ -42,12 +43,8 @@ class Store:
     def get(self, batch: Batch) -> Memory:
         if not self._texts and not self._tokens:
             return Memory()
-        places = self._places(batch).masked_fill(~batch.present, 0)
-        absent = ~batch.present
-        tokens = {
-            name: kept[places].masked_fill(absent.view(*absent.shape, *[1] * (kept.ndim - 1)), 0)
-            for name, kept in self._tokens.items()
-        }
+        places = self._places(batch).masked_fill(~batch.present, self._total)  # the row after the last is 0
+        tokens = {name: kept[places] for name, kept in self._tokens.items()}
         return Memory({name: kept[batch.index] for name, kept in self._texts.items()}, tokens)
 
     def _places(self, batch: Batch) -> Tensor:

@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from steadygaze.maths.chance import Chance
 from steadygaze.model import Classifier
 from steadygaze.objective.technique import Given, Stage, Technique
 from steadygaze.train import optim
@@ -166,6 +167,7 @@ class Run:
             moved={name: list(part.values()) for name, part in optim.parts(named, players).items()},
             optimiser=accelerator.prepare(optim.optimiser(model, dict(modules.items()), players, training)),
             stream=stream,
+            chance=Chance(derive(*stream, 1)),
             schedule=self._schedule(stage),
             steps=self._epochs(stage) * self._steps,
             history=self.history,

@@ -11,6 +11,7 @@ from accelerate.optimizer import AcceleratedOptimizer
 from torch import Tensor, nn
 
 from steadygaze.config import build
+from steadygaze.maths.chance import Chance
 from steadygaze.model import Classifier
 from steadygaze.objective.technique import Technique
 from steadygaze.train.seed import generator_states, set_generator_states
@@ -27,7 +28,8 @@ class State:
     objective: nn.Module  # model and modules, as the device wants them wrapped
     moved: dict[str, list[nn.Parameter]]  # by player
     optimiser: AcceleratedOptimizer
-    stream: tuple[int, ...]  # what the order of the batches and all chance are derived from, beside epoch and step
+    stream: tuple[int, ...]  # what the order of the batches is derived from, beside the epoch
+    chance: Chance  # what is drawn in a step is drawn from its child of that number
     schedule: str
     steps: int  # at most, over all epochs of the stage
     epoch: int = 0  # finished epochs

@@ -68,10 +68,23 @@ def measured(study: "Study", job: "Job", clf: TextClassifier, split: str) -> dic
         "confidence": float(seen[1].max(-1).mean()),
         "n": len(label),
         **{name: float(np.nanmean(values.numpy())) for name, values in asked.items()},
+        "skipped": {name: int(values.isnan().sum()) for name, values in asked.items() if values.isnan().any()},
+        "guard": guarded(read) if job.row == "vanilla" else {},
         "overlap": found.overlap,
         "from-habit": found.from_habit,
         "collapsed": found.collapsed,
         "reason": found.reason,
+    }
+
+
+def guarded(read: infer.Readings) -> dict[str, bool]:
+    """Whether the guard sees through two attentions that never move: scores divided by 1000, and the first word alone."""
+    weights = read.weights.double()
+    even = weights.clamp_min(1e-30).pow(1 / 1000) * read.mask
+    first = torch.zeros_like(weights).scatter(1, read.mask.int().argmax(-1, keepdim=True), 1.0)
+    return {
+        "scores / 1000": judge(even / even.sum(-1, keepdim=True), read.mask, weights, ids=read.ids).collapsed,
+        "first word": judge(first, read.mask, weights, ids=read.ids).collapsed,
     }
 
 

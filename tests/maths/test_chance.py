@@ -56,8 +56,9 @@ def test_half_precision_draws_are_finite_and_those_of_single_precision_rounded()
 
 
 def test_scramble_is_the_published_mixing_of_number_and_key_by_python_alone():
-    def mixed(number: int, key: int) -> int:
-        z = ((number ^ key) + 0x9E3779B97F4A7C15) % 2**64
+    def mixed(number: int, key: int | None) -> int:
+        own = 0 if key is None else mixed(key, None)
+        z = ((number ^ own) + 0x9E3779B97F4A7C15) % 2**64
         z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9 % 2**64
         z = (z ^ z >> 27) * 0x94D049BB133111EB % 2**64
         return z ^ z >> 31
@@ -80,3 +81,9 @@ def test_scramble_leaves_its_numbers_alone_and_never_makes_one_of_two():
     assert not found.equal(Chance(2).scramble(numbers))
     bits = (found.unsqueeze(-1) >> torch.arange(64)) & 1
     assert (bits.double().mean(0) - 0.5).abs().max() < 5 * 0.5 / len(numbers) ** 0.5
+
+
+def test_no_row_of_one_key_draws_what_another_row_of_another_key_draws():
+    rows = torch.arange(50)
+    drawn = torch.cat([Chance(key).uniform(rows, 4, dtype=torch.float64) for key in range(50)])
+    assert len(drawn.unique(dim=0)) == len(drawn)

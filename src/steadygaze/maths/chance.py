@@ -3,8 +3,9 @@
 A number is a pure function of (key, row, place): what a text draws does not depend on the texts beside it, on padding,
 on the order of calls or on the device.  Nothing is consumed, so nothing need be saved to go on after an interruption.
 
-    u(key, row, place) = mix(mix(key, row) + place·γ)        SplitMix64: Steele, Lea & Flood 2014, "Fast Splittable
-                                                             Pseudorandom Number Generators"; γ the golden ratio·2^64
+    u(key, row, place) = mix(mix((mix(key + γ) ⊕ row) + γ) + place·γ)
+
+SplitMix64: Steele, Lea & Flood 2014, "Fast Splittable Pseudorandom Number Generators"; γ is the golden ratio·2^64.
 """
 
 import math
@@ -51,7 +52,8 @@ class Chance:
 
     def scramble(self, numbers: Tensor) -> Tensor:
         """Whole numbers turned into others that look random, the same ones into the same.  (…) -> (…)"""
-        return _mix((numbers.long() ^ self.key) + _GOLDEN)
+        # The key is mixed first: otherwise row 1 of key 0 would draw what row 0 of key 1 draws.
+        return _mix((numbers.long() ^ _mixed(self.key + _GOLDEN)) + _GOLDEN)
 
     def _bits(self, rows: Tensor, count: int) -> Tensor:
         """(B,) -> (B,count)"""

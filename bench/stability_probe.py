@@ -78,7 +78,7 @@ def measured(study: "Study", job: "Job", clf: TextClassifier, split: str) -> dic
 
 
 def guarded(read: infer.Readings) -> dict[str, bool]:
-    """Whether the guard sees through two attentions that never move: scores divided by 1000, and the first word alone."""
+    """Whether the guard sees through two attentions that never move: scores by 1000, and the first word alone."""
     weights = read.weights.double()
     even = weights.clamp_min(1e-30).pow(1 / 1000) * read.mask
     first = torch.zeros_like(weights).scatter(1, read.mask.int().argmax(-1, keepdim=True), 1.0)

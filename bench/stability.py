@@ -6,9 +6,9 @@ Work is cut into jobs: one model trained and probed each.  Workers take the next
 can be stopped and taken up again at any moment; what is there is not done again.  DIR gets one record per job
 (records/<job>.json); bench/stability_table.py makes the tables.
 
-First the settings are chosen, on the validation splits of SST-2 and Rotten Tomatoes with two seeds: a published
-technique's by macro-F1; ours by the smallest move of attention, the geometric mean over all five probes, among those
-within 0.005 of vanilla's macro-F1.  Then they are frozen, and the test splits are read.
+First the settings are chosen, on the validation splits of SST-2 and Rotten Tomatoes with two seeds, by one rule for
+all: the smallest move of attention, the geometric mean over five probes, among those within 0.005 of vanilla's
+macro-F1; some published ones a second time, by macro-F1 alone.  Then they are frozen, and the test splits are read.
 """
 
 import argparse
@@ -23,122 +23,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-SETTINGS = {
-    "sst2-bilstm": ("sst2", "bilstm"),
-    "rt-bilstm": ("rotten_tomatoes", "bilstm"),
-    "emotion-bilstm": ("tweet_emotion", "bilstm"),
-    "sst2-rnn": ("sst2", "rnn"),
-    "sst2-minilm": ("sst2", "transformer:minilm"),
-}
-CHOSEN_ON = ("sst2-bilstm", "rt-bilstm")
-GRID: dict[str, list[dict[str, Any]]] = {
-    "word-at": [{"epsilon": e} for e in (0.1, 0.2, 0.4)],
-    "word-iat": [{"epsilon": e} for e in (0.1, 0.2, 0.4)],
-    "attention-rp": [{"epsilon": e} for e in (0.3, 1.0, 3.0)],
-    "attention-at": [{"epsilon": e} for e in (0.1, 0.3, 1.0, 3.0)],
-    "attention-iat-word": [{"variant": "word", "epsilon": e} for e in (0.1, 0.3, 1.0)],
-    "seat-joint": [{"variant": "joint", "radius": r} for r in (1e-3, 1e-2, 1e-1)],
-    "anchored": [
-        {"closeness": p, "overlap": o, "noise_radius": n}
-        for p, o, n in ((1, 143, 0.1), (10, 143, 0.1), (10, 14.3, 0.1), (10, 143, 0.3), (10, 14.3, 0.3), (1, 14.3, 0.1))
-    ],
-}
-OURS = ("anchored",)
-FIXED: dict[str, dict[str, Any]] = {  # as their papers or their code have them
-    "vanilla": {},
-    "attention-iat-released": {"variant": "released", "epsilon": 0.3},
-    "attention-iat-literal": {"variant": "literal", "epsilon": 0.3},
-    "seat-paper": {"variant": "paper"},
-    "seat-released": {"variant": "released"},
-    "seat-released-clamp": {"variant": "released", "clamp": True},
-    "seat-paper-no-top-k": {"variant": "paper", "overlap": 0.0},
-    "seat-paper-no-stability": {"variant": "paper", "stability": 0.0},
-    "seat-paper-neither": {"variant": "paper", "overlap": 0.0, "stability": 0.0},
-}
-TEACHERS = 5
-PROBES = ("noise", "worst-label", "worst-attention", "3-synonyms", "3-neighbours")
-WITHIN = 0.005
-"""Validation macro-F1 that a setting of ours may cost."""
-
-
-@dataclass(frozen=True)
-class Job:
-    phase: str  # select | test | seeds
-    setting: str
-    row: str
-    seed: int = 0
-    config: int | None = None  # which entry of the grid, while choosing
-    teachers: tuple[str, ...] = ()  # jobs whose models it starts from or is held against
-    needs: tuple[str, ...] = ()  # other jobs that must be done first
-
-    @property
-    def id(self) -> str:
-        tail = f".c{self.config}" if self.config is not None else ""
-        return f"{self.phase}.{self.setting}.{self.row}.s{self.seed}{tail}"
-
-    @property
-    def technique(self) -> str:
-        names = ("attention-iat", "attention-at", "attention-rp", "seat", "consensus")
-        return next((name for name in names if self.row.startswith(name)), self.row)
-
-
-def plan() -> list[Job]:
-    """All jobs, the most wanted first."""
-    choosing = [
-        Job("select", setting, row, seed, i, (Job("select", setting, "vanilla", seed).id,))
-        for row in ("anchored", "word-at", *(r for r in GRID if r not in ("anchored", "word-at")))
-        for i in range(len(GRID[row]))
-        for setting in CHOSEN_ON
-        for seed in (0, 1)
-    ]
-    plain = [Job("select", setting, "vanilla", seed) for setting in CHOSEN_ON for seed in (0, 1)]
-    chosen = {row: tuple(j.id for j in (*choosing, *plain) if j.row in (row, "vanilla")) for row in GRID}
-    words = [s for s in SETTINGS if s != "sst2-minilm"]
-    jobs = [Job("test", s, "vanilla", seed) for s in words for seed in range(25)]
-    jobs += [Job("test", s, "word-at", seed, needs=chosen["word-at"]) for s in words for seed in range(5)]
-    jobs += [_anchored("anchored", s, seed, chosen) for s in words for seed in range(5)]
-    jobs += [_consensus("consensus", "vanilla", s, seed, chosen) for s in words for seed in range(5)]
-    jobs += [_with_vanilla("seat-paper", s, seed, ()) for s in words for seed in range(5)]
-    rest = [r for r in GRID if r not in ("anchored", "word-at")]
-    jobs += [_with_vanilla(r, s, seed, chosen[r]) for r in rest for s in words for seed in range(5)]
-    jobs += [_with_vanilla("attention-iat-released", s, seed, ()) for s in words for seed in range(5)]
-    jobs += [_with_vanilla("attention-iat-literal", s, seed, ()) for s in words for seed in range(5)]
-    jobs += [_with_vanilla("seat-released-clamp", s, seed, ()) for s in words for seed in range(2)]
-    jobs += [Job("test", s, "word-at", seed, needs=chosen["word-at"]) for s in words for seed in range(5, 25)]
-    jobs += [_consensus("consensus-at", "word-at", s, seed, chosen) for s in words for seed in range(5)]
-    jobs += [
-        _with_vanilla(r, "sst2-bilstm", seed, ()) for r in FIXED if r.startswith("seat-paper-") for seed in range(5)
-    ]
-    jobs += [_with_vanilla("seat-released", s, seed, ()) for s in words for seed in range(5)]
-    jobs += [_with_vanilla("seat-released-clamp", s, seed, ()) for s in words for seed in range(2, 5)]
-    jobs += [Job("test", "sst2-minilm", "vanilla", seed) for seed in range(25)]
-    jobs += [_with_vanilla("seat-paper", "sst2-minilm", seed, ()) for seed in range(5)]
-    jobs += [Job("test", "sst2-minilm", "word-at", seed, needs=chosen["word-at"]) for seed in range(5)]
-    jobs += [_consensus("consensus", "vanilla", "sst2-minilm", seed, chosen) for seed in range(5)]
-    together: dict[tuple[str, str], list[str]] = {}
-    for job in jobs:
-        together.setdefault((job.setting, job.row), []).append(job.id)
-    seeds = [Job("seeds", s, row, needs=tuple(ids)) for (s, row), ids in together.items() if len(ids) > 1]
-    first = [job for job in jobs if job.row == "vanilla" and job.setting in CHOSEN_ON]
-    ours = 4 * len(GRID["anchored"])
-    return [*plain, *choosing[:ours], *first, *choosing[ours:], *(job for job in jobs if job not in first), *seeds]
-
-
-def _vanilla(setting: str, seed: int) -> str:
-    return Job("test", setting, "vanilla", seed).id
-
-
-def _with_vanilla(row: str, setting: str, seed: int, needs: tuple[str, ...]) -> Job:
-    return Job("test", setting, row, seed, None, (_vanilla(setting, seed),), needs)
-
-
-def _anchored(row: str, setting: str, seed: int, chosen: dict[str, tuple[str, ...]]) -> Job:
-    return Job("test", setting, row, seed, None, (_vanilla(setting, seed),), chosen["anchored"])
-
-
-def _consensus(row: str, teacher: str, setting: str, seed: int, chosen: dict[str, tuple[str, ...]]) -> Job:
-    group = tuple(Job("test", setting, teacher, s).id for s in range(TEACHERS * seed, TEACHERS * seed + TEACHERS))
-    return Job("test", setting, row, seed, None, group, chosen["anchored"])
+from stability_plan import BY_F1, CHOSEN_ON, FIXED, GRID, PROBES, TEACHERS, WITHIN, WITHOUT, Job, plan
 
 
 @dataclass
@@ -170,7 +55,7 @@ class Study:
             result |= {"id": job.id, "setting": job.setting, "row": job.row, "seed": job.seed, "phase": job.phase}
             result["seconds"] = time.time() - started
             new = self.record(job.id).with_suffix(".tmp")
-            new.write_text(json.dumps(result))
+            new.write_text(json.dumps(result) + "\n")
             os.replace(new, self.record(job.id))
             print(f"{job.id}  {result['seconds']:.0f} s  {result.get('macro-f1', result.get('error', ''))}", flush=True)
 
@@ -195,19 +80,26 @@ class Study:
     def config(self, job: Job) -> dict[str, Any]:
         if job.config is not None:
             return GRID[job.row][job.config]
-        if job.row.startswith("consensus"):
-            teacher = {"teacher": "word-at" if job.row == "consensus-at" else "vanilla"}
-            return {**self.frozen("anchored"), **teacher, "teachers": TEACHERS}
+        if job.temper:
+            return {}
+        if job.technique in ("anchored", "consensus"):
+            teachers = {"teachers": TEACHERS, "teacher": "word-at" if job.row == "consensus-at" else "vanilla"}
+            own = teachers if job.technique == "consensus" else {}
+            return {**self.frozen("anchored"), **own, **WITHOUT.get(job.row, {})}
+        if job.row in BY_F1:
+            return self.frozen(BY_F1[job.row], by_f1=True)
         return self.frozen(job.row) if job.row in GRID else FIXED[job.row]
 
-    def frozen(self, row: str) -> dict[str, Any]:
+    def frozen(self, row: str, by_f1: bool = False) -> dict[str, Any]:
         """The entry of the grid that the validation splits chose."""
         scores = {i: self._validated(row, i) for i in range(len(GRID[row]))}
-        if row in OURS:
-            least = self._validated("vanilla", None)[0] - WITHIN
-            able = {i: score for i, score in scores.items() if score[0] >= least} or scores
-            return GRID[row][min(able, key=lambda i: able[i][1])]
-        return GRID[row][max(scores, key=lambda i: scores[i][0])]
+        if by_f1:
+            return GRID[row][max(scores, key=lambda i: scores[i][0])]
+        least = self._validated("vanilla", None)[0] - WITHIN
+        able = {i: score for i, score in scores.items() if score[0] >= least}
+        if not able:  # none is good enough: the most accurate
+            return self.frozen(row, by_f1=True)
+        return GRID[row][min(able, key=lambda i: able[i][1])]
 
     def _validated(self, row: str, config: int | None) -> tuple[float, float]:
         """Mean macro-F1, and geometric mean of all moves of attention."""

@@ -1,5 +1,6 @@
 """One model of bench/stability.py: trained, probed, and compared with others."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,14 +17,15 @@ from steadygaze.tokens.synonyms import lexicon, read_synonyms
 from steadygaze.tokens.vectors import read_vectors
 
 if TYPE_CHECKING:
-    from stability import Job, Study
+    from stability import Study
+    from stability_plan import Job
 
 EPOCHS = 3
 """Of a transformer."""
 
 
 def fitted(study: "Study", job: "Job", config: dict[str, Any]) -> TextClassifier:
-    from stability import SETTINGS
+    from stability_plan import SETTINGS
 
     name, encoder = SETTINGS[job.setting]
     corpus, words = study.corpus(name), not encoder.startswith("transformer")
@@ -41,13 +43,24 @@ def fitted(study: "Study", job: "Job", config: dict[str, Any]) -> TextClassifier
         device=study.device,
         verbose=False,
     )
-    anchored = job.technique in ("anchored", "consensus") or (job.technique == "seat" and "released" not in job.row)
+    if job.temper:
+        return tempered(load(study.out / "models" / job.teachers[0], study.device), job.temper)
+    anchored = job.technique in ("anchored", "consensus") or (
+        job.technique == "seat" and not job.row.startswith("seat-released")
+    )
     given = [load(study.out / "models" / one, study.device) for one in job.teachers] if anchored else None
     return clf.fit(*splits["train"], validation=splits["validation"], reference=given)
 
 
+def tempered(clf: TextClassifier, temperature: float) -> TextClassifier:
+    """The same model with its scores divided: additive scores are linear in their last weights."""
+    with torch.no_grad():
+        clf.stored_.model.scorer.weigh.weight /= temperature
+    return clf
+
+
 def measured(study: "Study", job: "Job", clf: TextClassifier, split: str) -> dict[str, Any]:
-    from stability import SETTINGS
+    from stability_plan import SETTINGS
 
     examples = study.corpus(SETTINGS[job.setting][0]).splits[split]
     data = clf.stored_.data([e.text for e in examples], None)
@@ -95,8 +108,17 @@ def tables(study: "Study", clf: TextClassifier) -> dict[str, tuple[Synonyms, int
     ids, count = (torch.from_numpy(part) for part in known.table(read_synonyms(_synonyms(study)), MOST))
     real = Synonyms(ids, count, continues, words).to(_device(clf))
     vectors = torch.from_numpy(read_vectors(study.glove, known.names, seed=0).matrix)
-    near = by_vectors(vectors, without(len(known.names), continues, words)).to(_device(clf))
+    near = unlike(by_vectors(vectors, without(len(known.names), continues, words)), ids, count).to(_device(clf))
     return {"1-synonym": (real, 1), "3-synonyms": (real, 3), "3-neighbours": (near, 3)}
+
+
+def unlike(near: Synonyms, ids: torch.Tensor, count: torch.Tensor) -> Synonyms:
+    """Neighbours that are not synonyms as well: those some techniques have trained on.  Order kept."""
+    real = torch.arange(ids.shape[1]) < count.unsqueeze(-1)  # (V,K)
+    known = ((near.table.unsqueeze(-1) == ids.unsqueeze(1)) & real.unsqueeze(1)).any(-1)  # (V,K)
+    kept = (torch.arange(near.table.shape[1]) < near.count.unsqueeze(-1)) & ~known
+    order = (~kept).to(torch.uint8).argsort(dim=-1, stable=True)
+    return replace(near, table=near.table.gather(-1, order), count=kept.sum(-1))
 
 
 def between(files: list[Path]) -> dict[str, Any]:

@@ -1,10 +1,11 @@
 """The tables of docs/results/stability.md, from the records of bench/stability.py.
 
-    python bench/stability_table.py RECORDS.jsonl > docs/results/stability.md
+    cat runs/stability/records/*.json > records.jsonl
+    python bench/stability_table.py records.jsonl > docs/results/stability-tables.md
 
 A ratio is the geometric mean over runs of (technique / vanilla of the same setting and seed), a consensus student being
-paired with the vanilla model it started from; in brackets its 95 % bootstrap interval over runs, and how many runs are
-better.  Runs of one setting share their data: they are not independent draws.
+paired with the vanilla model of its first teacher's seed; in brackets its 95 % bootstrap interval over runs, and how
+many runs are better.  Runs of one setting share their data: they are not independent draws.
 """
 
 import json
@@ -59,7 +60,7 @@ def pairs(
     row: str, runs: dict[tuple[str, int], Record], plain: dict[tuple[str, int], Record]
 ) -> list[tuple[Record, Record]]:
     """Each run with the vanilla run it is held against."""
-    step = TEACHERS if row == "consensus" else 1
+    step = TEACHERS if row.startswith("consensus") else 1
     return [
         (r, plain[s, seed * step]) for (s, seed), r in sorted(runs.items()) if (s, seed * step) in plain and seed < 5
     ]
@@ -124,8 +125,13 @@ def seeds(records: list[Record]) -> str:
 
 
 def chosen(rows: dict[str, dict[tuple[str, int], Record]]) -> str:
-    lines = [[row, json.dumps(next(iter(runs.values()))["config"])] for row, runs in rows.items()]
-    return table(["technique", "settings (others as by default)"], lines)
+    lines = []
+    for row, runs in rows.items():
+        used: dict[str, set[str]] = defaultdict(set)
+        for (setting, _), record in runs.items():
+            used[json.dumps(record["config"])].add(setting)
+        lines += [[row, config, ", ".join(sorted(where))] for config, where in used.items()]
+    return table(["technique", "settings (others as by default)", "where"], lines)
 
 
 def _mean(values: list[float]) -> str:

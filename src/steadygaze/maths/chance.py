@@ -34,7 +34,7 @@ class Chance:
         """A stream of its own for each purpose, step or probe."""
         key = self.key
         for part in parts:
-            key = _mixed((key ^ part) + _GOLDEN)
+            key = _mixed((_mixed(key + _GOLDEN) ^ part) + _GOLDEN)
         return Chance(key)
 
     def uniform(self, rows: Tensor, *shape: int, dtype: torch.dtype = torch.float32) -> Tensor:

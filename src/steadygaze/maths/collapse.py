@@ -8,6 +8,8 @@
     from_habit     JSD(w, h)        h: the mean weight of each position over the texts that reach it, cut to n positions
                                     and scaled to sum to one; counted from the start, or from the end: the nearer
 
+Neither sees an attention that puts all weight on one word drawn at random: that moves, and is for the other measures.
+
 JSD is to second order a squared distance, so `from_habit / from_uniform` is about 1 − R²: the part of what sets the
 weights apart from even ones that position alone does not foretell.
 """
@@ -93,7 +95,7 @@ def judge(
         from_uniform=spread,
         from_habit=strayed,
         overlap=None if reference is None else float(overlap(weights, reference[telling], mask, k).mean()),
-        uniform=spread < (SHARE * usual if usual >= UNEVEN else UNEVEN),  # an even reference is no yardstick
+        uniform=spread < max(UNEVEN, SHARE * usual),  # a reference may only ask for more
         constant=strayed < SHARE * spread and _differ(weights, mask, *others),
     )
 

@@ -13,7 +13,7 @@
     λp `closeness`   λ1 `stability`   λ2 `overlap`   ν `noise`   ρ `swaps`   k `k`   R `radius`
 
 Clean, perturbed and exchanged text go through the encoder as one batch; the search for r is a second pass.
-Ours; SEAT's Eq. 6 is the part with ν = ρ = 0.  Pinned by tests/objective/test_anchored.py.
+Ours; SEAT's Eq. 6 is the part with ν = ρ = 0 and λp = 1.  Pinned by tests/objective/test_anchored.py.
 """
 
 from collections.abc import Mapping

@@ -17,8 +17,10 @@ Hu et al., "SEAT: Stable and Explainable Attention", AAAI 2023 (arXiv:2211.12290
                r: ten sign steps inside ‖r‖∞ ≤ `embedding_radius` that raise ℓ; y gold labels; `clamp`: x + r in [0, 1]
 
 An attention that does not depend on the text makes the released top-k term exactly 0: see the collapse guard.
-Departs from the paper: Algorithm 1 subtracts the two regularisers in its descent step, which would maximise them; Eq. 6
-adds.  λ2 = 143 is the released 1000 with Eq. 5's normalisation at k = 7, where the code divides by k once more.
+Departs from the paper: D1 = −Σ y(w) ln y(w̃), the reference's prediction being the target, where Eq. 6 writes the
+arguments the other way round.  Algorithm 1 subtracts the two regularisers in its descent step, which would maximise
+them; Eq. 6 adds.  λ2 = 143 is the released 1000 with Eq. 5's normalisation at k = 7, where the code divides by k once
+more.  The paper gives neither R nor λ1, λ2, k or the norm: those here are of the released code's own command line.
 Pinned by tests/objective/test_seat.py.
 """
 

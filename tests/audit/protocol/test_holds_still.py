@@ -28,7 +28,8 @@ from steadygaze.types import Encoded
 PLAN = Plan(synonyms={"1-synonym": (synonyms(), 1), "3-synonyms": (synonyms(), 3)}, seed=4)
 PROBES = ("noise", "worst-label", "worst-attention", "1-synonym", "3-synonyms")
 MOVED = ("jensen-shannon", "prediction-change", "flipped")
-ITSELF = ("evenness", "distance-to-uniform", "comprehensiveness", "sufficiency", "pearson/gradient")
+GRADIENTS = ("pearson/gradient", "pearson/gradient-through-attention")
+ITSELF = ("evenness", "distance-to-uniform", "comprehensiveness", "sufficiency", *GRADIENTS)
 MODEL = pytest.mark.parametrize("encoder", ["bilstm", "cnn", "transformer"])
 PAIR = pytest.mark.parametrize("pair", [False, True], ids=["single", "pair"])
 
@@ -46,7 +47,12 @@ def row_of(data: Data, row: int) -> Data:
 def test_one_number_per_text_and_question_in_the_order_of_the_split_as_if_asked_text_by_text(encoder, pair):
     model, data = cached_classifier(encoder, pair), split(pair=pair)
     found = holds_still(model, data, PLAN)
-    assert list(found) == [f"{question}/{probe}" for probe in PROBES for question in MOVED] + list(ITSELF)
+    asked = [
+        f"{question}/{probe}"
+        for probe in PROBES
+        for question in (*MOVED, *(["exchanged"] if "synonym" in probe else []))
+    ]
+    assert list(found) == asked + list(ITSELF)
     for name, values in found.items():
         assert values.shape == (len(TEXTS),), name
         assert values.dtype == torch.float64
@@ -82,18 +88,24 @@ def test_a_number_is_what_its_probe_and_its_measure_say():
         ("worst-label", embeddings.worst_for_label(model, texts, PLAN.radius)),
         ("worst-attention", embeddings.worst_for_attention(model, texts, PLAN.radius, Chance(4).child(2))),
     ):
-        assert_close(found[f"jensen-shannon/{name}"], jensen_shannon(clean.weights, seen.weights, texts.mask))
-        assert_close(found[f"prediction-change/{name}"], (clean.probs - seen.probs).abs().sum(-1) / 2)
+        some = texts.mask.any(-1)
+        moved = jensen_shannon(clean.weights, seen.weights, texts.mask)
+        assert_close(found[f"jensen-shannon/{name}"][some], moved[some])
+        assert_close(found[f"prediction-change/{name}"][some], ((clean.probs - seen.probs).abs().sum(-1) / 2)[some])
     several = texts.mask.sum(-1) >= FEWEST
     agree = pearson(clean.weights, gradient(model, texts, detach_attention=True), texts.mask)  # as Jain & Wallace
     assert_close(found["pearson/gradient"][several], agree[several])
+    agree = pearson(clean.weights, gradient(model, texts, detach_attention=False), texts.mask)
+    assert_close(found["pearson/gradient-through-attention"][several], agree[several])
 
 
 def test_only_what_is_drawn_depends_on_the_seed():
     model, data = cached_classifier(), split(["w" * 9] * 3)
     found, other = (holds_still(model, data, replace(PLAN, seed=seed)) for seed in (0, 1))
     for name, values in found.items():
-        drawn = name.endswith(("/noise", "-synonym", "/worst-attention", "-synonyms")) and "flipped" not in name
+        drawn = name.endswith(("/noise", "-synonym", "/worst-attention", "-synonyms")) and not name.startswith(
+            ("flipped", "exchanged")
+        )
         assert values.equal(other[name]) != drawn, name
 
 
@@ -103,19 +115,19 @@ def test_a_table_of_synonyms_cannot_take_the_name_of_another_probe():
 
 
 @PAIR
-def test_nothing_but_a_correlation_of_too_few_words_is_undefined(pair):
+def test_nothing_but_a_correlation_of_too_few_words_and_a_move_of_no_word_is_undefined(pair):
     """TEXTS has texts of none and of one word.  A correlation also says nothing where all weights are one weight."""
     data = split([*TEXTS, "ww", "www"], pair)
     found = holds_still(cached_classifier("bilstm", pair), data, PLAN)
-    few = batch(data).mask.sum(-1) < FEWEST
+    words = batch(data).mask.sum(-1)
+    few = words < FEWEST
     for name, values in found.items():
-        expected = few if name == "pearson/gradient" else torch.zeros_like(few)
+        none = found[f"exchanged/{probe}"] == 0 if "synonym" in (probe := name.rpartition("/")[2]) else words == 0
+        expected = few if name in GRADIENTS else none & name.startswith(MOVED)
         assert values.isnan().equal(expected), name
         assert not values.isinf().any()
-    none = batch(data).mask.sum(-1) == 0
-    for name in found:
-        if name.startswith(("jensen", "flipped", "compr", "suff", "prediction")):
-            assert not found[name][none].any(), name
+    for name in ("comprehensiveness", "sufficiency"):
+        assert not found[name][words == 0].any(), name
 
 
 # --- models whose attention holds still because it says nothing
@@ -140,8 +152,10 @@ def test_constant_attention_does_not_move_and_is_said_to_have_collapsed(kind):
     data = split(["s" + "w" * n + "s" for n in range(2, 14)])
     found = holds_still(model, data, PLAN)
     for name in PROBES:
-        assert found[f"jensen-shannon/{name}"].abs().max() < 1e-15
-        assert found[f"prediction-change/{name}"].max() > 1e-3  # it is the attention that stands still, not the model
+        assert found[f"jensen-shannon/{name}"].nan_to_num().abs().max() < 1e-15
+        assert (
+            found[f"prediction-change/{name}"].nan_to_num().max() > 1e-3
+        )  # it is the attention that stands still, not the model
     read = readings(model, data)
     verdict = judge(read.weights.double(), read.mask, ids=read.ids)
     assert verdict.collapsed

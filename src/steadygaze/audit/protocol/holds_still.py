@@ -7,7 +7,8 @@ A probe moves the text or its vectors; three things are asked of what the model 
     flipped/<probe>              whether the label changed
 
 and of the attention itself: evenness, distance to uniform, comprehensiveness, sufficiency, Pearson correlation with the
-gradient.  NaN where a question makes no sense for a text, such as a correlation over two words.
+gradient, held fixed or moving with it.  NaN where a question makes no sense for a text: a correlation over two words,
+or a move when no word had a synonym to be exchanged for.  `exchanged/<probe>` is how many had.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -30,7 +31,8 @@ from steadygaze.perturb.words import Synonyms
 from steadygaze.types import Batch
 
 BATCH = 256
-Probe = Callable[[Classifier, Batch], Seen]
+Probe = Callable[[Classifier, Batch], tuple[Seen, Tensor]]
+"""What the model shows then, and how many words of each text were touched, (B,)."""
 
 
 @dataclass(frozen=True)
@@ -46,9 +48,11 @@ class Plan:
     def probes(self) -> dict[str, Probe]:
         chance = Chance(self.seed)
         found: dict[str, Probe] = {
-            "noise": lambda m, b: embeddings.noise(m, b, self.radius, chance.child(1)),
-            "worst-label": lambda m, b: embeddings.worst_for_label(m, b, self.radius),
-            "worst-attention": lambda m, b: embeddings.worst_for_attention(m, b, self.radius, chance.child(2)),
+            "noise": _every_word(lambda m, b: embeddings.noise(m, b, self.radius, chance.child(1))),
+            "worst-label": _every_word(lambda m, b: embeddings.worst_for_label(m, b, self.radius)),
+            "worst-attention": _every_word(
+                lambda m, b: embeddings.worst_for_attention(m, b, self.radius, chance.child(2))
+            ),
         }
         if taken := found.keys() & self.synonyms.keys():
             raise ValueError(f"a probe is called {min(taken)} already: call the table of synonyms something else")
@@ -71,19 +75,30 @@ def holds_still(model: Classifier, data: Data, plan: Plan) -> dict[str, Tensor]:
 def _asked(model: Classifier, batch: Batch, plan: Plan) -> Iterator[tuple[str, Tensor]]:
     clean = look(model, batch)
     for name, probe in plan.probes().items():
-        moved = probe(model, batch)
-        yield f"jensen-shannon/{name}", stability.jensen_shannon(clean.weights, moved.weights, batch.mask)
-        yield f"prediction-change/{name}", stability.prediction_change(clean.probs, moved.probs)
-        yield f"flipped/{name}", stability.flipped(clean.probs, moved.probs)
+        moved, touched = probe(model, batch)
+        for measure, value in (
+            ("jensen-shannon", stability.jensen_shannon(clean.weights, moved.weights, batch.mask)),
+            ("prediction-change", stability.prediction_change(clean.probs, moved.probs)),
+            ("flipped", stability.flipped(clean.probs, moved.probs)),
+        ):
+            yield f"{measure}/{name}", value.masked_fill(touched == 0, torch.nan)
+        if name in plan.synonyms:
+            yield f"exchanged/{name}", touched
     yield "evenness", sparsity.evenness(clean.weights, batch.mask)
     yield "distance-to-uniform", sparsity.from_uniform(clean.weights, batch.mask)
     yield "comprehensiveness", erasure.comprehensiveness(clean.probs, without(model, batch, clean.weights))
     yield "sufficiency", erasure.sufficiency(clean.probs, without(model, batch, clean.weights, keep=True))
     yield "pearson/gradient", agreement.pearson(clean.weights, gradient(model, batch), batch.mask)
+    through = gradient(model, batch, detach_attention=False)
+    yield "pearson/gradient-through-attention", agreement.pearson(clean.weights, through, batch.mask)
 
 
 def _swaps(table: Synonyms, number: int, chance: Chance) -> Probe:
-    return lambda model, batch: exchanged(model, batch, table, number, chance)[0]
+    return lambda model, batch: exchanged(model, batch, table, number, chance)
+
+
+def _every_word(probe: Callable[[Classifier, Batch], Seen]) -> Probe:
+    return lambda model, batch: (probe(model, batch), batch.mask.sum(-1))
 
 
 def _batches(model: Classifier, data: Data) -> Iterator[tuple[np.ndarray, Batch]]:

@@ -103,7 +103,7 @@ def guarded(read: infer.Readings) -> dict[str, bool]:
 
 def tables(study: "Study", clf: TextClassifier) -> dict[str, tuple[Synonyms, int]]:
     """Synonyms the techniques may have trained on, and neighbours by GloVe that none has seen."""
-    known = lexicon(clf.stored_.tokenizer.vocabulary)
+    known = lexicon(clf.stored_.tokenizer.vocabulary, clf.stored_.tokenizer.kind)
     continues, words = torch.from_numpy(known.continues), torch.from_numpy(known.words)
     ids, count = (torch.from_numpy(part) for part in known.table(read_synonyms(_synonyms(study)), MOST))
     real = Synonyms(ids, count, continues, words).to(_device(clf))

@@ -55,7 +55,7 @@ FOREIGN = {
     "labels": (lambda: tiny().fit(TEXTS, ["good"] * 12 + ["bad"] * 12), "knows the labels"),
     "classes": (lambda: tiny().fit(TEXTS, [THREE[i % 3] for i in range(24)]), "knows the labels"),
     "encoder": (lambda: tiny("lstm").fit(TEXTS, LABELS), "has another encoder"),
-    "shape": (lambda: tiny(settings={**SMALL, "hidden": 5}).fit(TEXTS, LABELS), "has another architecture"),
+    "shape": (lambda: tiny(settings={**SMALL, "hidden": 5}).fit(TEXTS, LABELS), "has another hidden: 5, here 4"),
     "max_length": (lambda: tiny(max_length=50).fit(TEXTS, LABELS), "vocabulary|max_length"),
     "pair": (lambda: tiny().fit(PAIRS, LABELS), "has another"),
 }
@@ -147,22 +147,31 @@ def test_teachers_are_kept_by_train_and_found_by_the_next_student(capsys, files,
     command = ["train", files / "films.csv", "--technique", "consensus", "--set", "teachers=2", *QUICK]
     command += ["--quiet", "--json"]
     assert run(capsys, *command, "--out", tmp_path / "one")[0] == 0
-    kept = {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in (tmp_path / "teachers").iterdir()}
+    kept = {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in (tmp_path / ".shelf").iterdir()}
     assert len(kept) == 2
     assert run(capsys, *command, "--out", tmp_path / "two", "--set", "overlap=0")[0] == 0
     assert run(capsys, *command, "--out", tmp_path / "again")[0] == 0
-    now = {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in (tmp_path / "teachers").iterdir()}
+    now = {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in (tmp_path / ".shelf").iterdir()}
     assert now == kept  # what was found was not even written again
     one, two, again = ((tmp_path / name / "model.safetensors").read_bytes() for name in ("one", "two", "again"))
     assert one == again
     assert one != two
 
 
-def test_a_folder_of_teachers_can_be_named(capsys, files, tmp_path):
+def test_a_shelf_can_be_named(capsys, files, tmp_path):
     command = ["train", files / "films.csv", "--technique", "seat", *QUICK, "--quiet"]
-    assert run(capsys, *command, "--out", tmp_path / "m", "--teachers", tmp_path / "kept")[0] == 0
+    assert run(capsys, *command, "--out", tmp_path / "m", "--shelf", tmp_path / "kept")[0] == 0
     assert sorted(path.name for path in tmp_path.iterdir()) == ["kept", "m"]
     assert len(list((tmp_path / "kept").iterdir())) == 1
+
+
+def test_a_shelf_that_cannot_be_one_is_refused_before_anything_is_trained(capsys, files, tmp_path):
+    command = ["train", files / "films.csv", "--technique", "seat", *QUICK, "--quiet", "--out", tmp_path / "m"]
+    (tmp_path / "file").write_text("mine")
+    for wrong, why in (("file", "is a file"), ("m", "is where the model is to be written")):
+        code, _, err = run(capsys, *command, "--shelf", tmp_path / wrong)
+        assert (code, why in " ".join(err.split())) == (2, True)
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
 @pytest.mark.parametrize("technique", STUDENTS)
@@ -175,7 +184,7 @@ def test_a_kept_teacher_spares_its_epochs_and_the_student_is_the_same(technique,
             read_split(TEXTS, LABELS),
             read_split(TEXTS, LABELS),
             watcher,
-            Keeping(teachers=tmp_path / "teachers"),
+            Keeping(shelf=tmp_path / "teachers"),
         )
         return weights(stored.model), [record["stage"] for record in watcher.epochs]
 
@@ -197,7 +206,7 @@ def test_students_of_two_seeds_share_teachers_where_no_validation_texts_are_give
     """Seeds 2 and 3 set other texts aside and know other words: a teacher's weights do not even fit."""
     for seed in (2, 3):
         clf = student("consensus", seed=seed, settings={"first_teacher": 5})
-        clf.fit(TEXTS, LABELS, teachers=tmp_path / "kept")
+        clf.fit(TEXTS, LABELS, shelf=tmp_path / "kept")
         alone = student("consensus", seed=seed, settings={"first_teacher": 5}).fit(TEXTS, LABELS)
         assert bits(clf) == bits(alone)
 

@@ -23,6 +23,7 @@ LAYERS = [  # in the order data flows; rooms on one line may not import one anot
     {"report"},
     {"store"},
     {"inputs", "order"},
+    {"lineage"},
     {"fitting"},
     {"estimator"},
     {"audit"},

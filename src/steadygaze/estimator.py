@@ -111,7 +111,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         checkpoint: str | Path | None = None,
         resume: bool = False,
         reference: "TextClassifier | Sequence[TextClassifier] | None" = None,
-        teachers: str | Path | None = None,
+        shelf: str | Path | None = None,
     ) -> Self:
         """Train.
 
@@ -122,7 +122,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         validation : (texts, labels) that choose the epoch; None: a tenth of the texts is set aside for that.
         checkpoint, resume : a folder; a run that was interrupted is taken up by calling fit again with resume=True.
         reference : a fitted TextClassifier, or as many as the technique has teachers, instead of training them first.
-        teachers : a folder in which references and teachers are kept for the next fit that needs the same.
+        shelf : a folder in which references and teachers are kept for the next fit that needs the same.
         """
         ordered = order(self.get_params(deep=False))
         train = read_split(X, y, sample_weight)
@@ -130,7 +130,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if resume and checkpoint is None:
             raise UserError("resume=True takes up an interrupted run: name its folder with checkpoint=")
         shown = sys.stderr.isatty() if self.verbose is None else self.verbose
-        keeping = fitting.Keeping(_path(checkpoint), resume, _path(teachers))
+        keeping = fitting.Keeping(_path(checkpoint), resume, _path(shelf))
         given = references(reference)
         return self._take(fitting.fit(ordered, train, held_out, Bar() if shown else Silent(), keeping, given))
 
@@ -223,11 +223,10 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
 def references(given: "TextClassifier | Sequence[TextClassifier] | None") -> list[store.Stored]:
     """What was learnt by each of them."""
-    several = [given] if isinstance(given, TextClassifier) else list(given or ())
+    several: list[Any] = list(given) if isinstance(given, list | tuple) else [] if given is None else [given]
     for one in several:
-        if not isinstance(one, TextClassifier):
-            raise UserError(f"reference must be a fitted TextClassifier, found {one!r:.80}")
-        check_is_fitted(one, "stored_")
+        if not isinstance(one, TextClassifier) or not hasattr(one, "stored_"):
+            raise UserError(f"reference must be a fitted TextClassifier, or a list of them, found {one!r:.80}")
     return [one.stored_ for one in several]
 
 

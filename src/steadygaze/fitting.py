@@ -2,7 +2,6 @@
 
 import copy
 import dataclasses
-import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from steadygaze.encode import TRANSFORMER
 from steadygaze.encode.transformer import from_folder, limit, locate, read_config
 from steadygaze.errors import UserError, unknown
 from steadygaze.inputs import Split, set_aside
+from steadygaze.lineage import apart, identity, named, refuse_stranger
 from steadygaze.model import Classifier
 from steadygaze.order import Order
 from steadygaze.perturb.words import MOST, Synonyms, by_vectors, without
@@ -33,7 +33,7 @@ from steadygaze.train.checkpoint import Checkpoint
 from steadygaze.train.device import accelerator
 from steadygaze.train.loop import Job
 from steadygaze.train.progress import Silent, Watcher
-from steadygaze.train.run import RESULT, Run, freeze
+from steadygaze.train.run import Run, freeze
 from steadygaze.train.shelf import Shelf
 from steadygaze.types import Label
 
@@ -49,7 +49,7 @@ class Keeping:
 
     checkpoint: Path | None = None
     resume: bool = False
-    teachers: Path | None = None
+    shelf: Path | None = None
     """Where references and teachers are kept for the next run."""
 
 
@@ -61,12 +61,14 @@ class Plan:
     tokenizer: TextTokenizer
     make_model: Callable[[], Classifier]
     vectors: Tensor | None = None
+    files: tuple[Path, ...] = ()
+    """What else the weights depend on: those of a pre-trained network."""
     table: str | None = None
     """A file of synonyms."""
 
     def synonyms(self, watcher: Watcher) -> Synonyms:
         """From the table, or from the vectors words had before training; with neither, of no word any."""
-        known = lexicon(self.tokenizer.vocabulary)
+        known = lexicon(self.tokenizer.vocabulary, self.tokenizer.kind)
         continues, words = torch.from_numpy(known.continues), torch.from_numpy(known.words)
         found = without(self.tokenizer.size, continues, words)
         if self.table is not None:
@@ -75,12 +77,19 @@ class Plan:
         elif self.vectors is not None:
             found = by_vectors(self.vectors, found)
         if found.origin == "none":
-            watcher.say("no synonyms were given: words with close vectors of the model's own stand for each other")
+            watcher.say(
+                "no synonyms were given: words with close vectors of the model's own stand for each other.  "
+                "Vectors learnt from few texts are seldom close: a table, --set synonyms=FILE, does more"
+            )
         elif not found.count.any():
             watcher.warn("no word of the vocabulary has a synonym: none will be exchanged in training")
         else:
             watcher.say(f"synonyms: {int((found.count > 0).sum()):,} of {self.tokenizer.size:,} words have some")
         return found
+
+    def identity(self, device: torch.device, more: tuple[Path, ...] = ()) -> dict[str, Any]:
+        """All that determines the weights."""
+        return identity(self.description, device, self.vectors, (*self.files, *more))
 
     def encode(self, split: Split, weight: NDArray[np.float32] | None = None) -> Data:
         """Texts as ids, once and for all epochs."""
@@ -116,20 +125,12 @@ def fit(
         ready = {name: copy.deepcopy(one.model) for name, one in named(order, given).items()}  # the user's stay theirs
         run.models = {name: freeze(model.to(accelerate.device)) for name, model in ready.items()}
         if keeping.checkpoint is not None:
-            run.checkpoint = Checkpoint(keeping.checkpoint, _identity(plan, job), keeping.resume)
-        if keeping.teachers is not None:
-            run.shelf = Shelf(keeping.teachers, _common(_identity(plan, job)))
+            table = () if plan.table is None else (Path(plan.table),)
+            run.checkpoint = Checkpoint(keeping.checkpoint, plan.identity(accelerate.device, table), keeping.resume)
+        if keeping.shelf is not None:
+            run.shelf = Shelf(keeping.shelf, apart(plan.identity(accelerate.device)))
         model = run.execute()
     return Stored(dataclasses.replace(plan.description, history=run.history, kept=run.kept), model, plan.tokenizer)
-
-
-def named(order: Order, given: Sequence[Stored]) -> dict[str, Stored]:
-    """The models that were given, by the names under which the technique asks for them."""
-    wanted = list(dict.fromkeys(s.model for s in order.technique.stages(order.seed) if s.model != RESULT))
-    if given and len(given) != len(wanted):
-        takes = f"takes {len(wanted)}" if wanted else "takes none"
-        raise UserError(f"{order.technique_name} {takes} as reference or teachers, found {len(given)}")
-    return dict(zip(wanted, given, strict=False))
 
 
 def prepare(
@@ -143,24 +144,9 @@ def prepare(
         raise UserError("training and validation texts must both be single texts, or both pairs")
     plan = _plan(order, train, corpus, watcher)
     for name, one in named(order, given).items():
-        _refuse_foreign(name, one, plan)
+        refuse_stranger(name, one, plan.description, plan.tokenizer)
     description = dataclasses.replace(plan.description, given=[fingerprint(one.model) for one in given])
     return dataclasses.replace(plan, description=description), train, validation
-
-
-def _refuse_foreign(name: str, one: Stored, plan: Plan) -> None:
-    """A reference must read the same tokens and know the same labels, or what it says cannot be held against."""
-    here, there = plan.description, one.description
-    if there.classes != here.classes:
-        raise UserError(f"the {name} given knows the labels {there.classes!r:.80}, the data {here.classes!r:.80}")
-    if one.tokenizer.to_json() != plan.tokenizer.to_json():
-        raise UserError(
-            f"the {name} given has another vocabulary ({one.tokenizer.size:,} entries, here {plan.tokenizer.size:,}): "
-            "train both on the same texts, with the same min_df and max_length"
-        )
-    for what in ("pair", "encoder", "architecture", "network"):
-        if getattr(there, what) != getattr(here, what):
-            raise UserError(f"the {name} given has another {what}: {getattr(there, what)!r:.120}")
 
 
 def refuse_other(
@@ -218,7 +204,7 @@ def _word_plan(order: Order, description: Description, train: Split, watcher: Wa
         architecture = dataclasses.replace(description.architecture, dimension=vectors.shape[1])
         description = dataclasses.replace(description, architecture=architecture, coverage=coverage)
     make = partial(build_model, description, tokenizer.size, vectors)
-    return Plan(description, tokenizer, make, vectors, order.reading.synonyms)
+    return Plan(description, tokenizer, make, vectors, table=order.reading.synonyms)
 
 
 def _transformer_plan(order: Order, description: Description) -> Plan:
@@ -240,6 +226,7 @@ def _transformer_plan(order: Order, description: Description) -> Plan:
         description,
         tokenizer,
         lambda: Classifier(from_folder(folder), description.architecture, classes, description.pair),
+        files=(*sorted(folder.glob("*.safetensors")), folder / "tokenizer.json"),
         table=order.reading.synonyms,
     )
 
@@ -267,18 +254,3 @@ def _class_weight(given: str | Mapping[Label, float] | None) -> Any:
 def _name(file: str | Path | None) -> str | None:
     """Without the path of this machine."""
     return None if file is None else Path(file).name
-
-
-def _identity(plan: Plan, job: Job) -> dict[str, Any]:
-    """All that determines the weights."""
-    where = {"device": job.accelerator.device.type, "torch": torch.__version__}
-    table = None if plan.table is None else hashlib.sha256(Path(plan.table).read_bytes()).hexdigest()
-    vectors = None if plan.vectors is None else hashlib.sha256(plan.vectors.numpy().tobytes()).hexdigest()
-    return {**dataclasses.asdict(plan.description), **where, "vectors": vectors, "synonyms": table}
-
-
-def _common(identity: dict[str, Any]) -> dict[str, Any]:
-    """What is the same for every stage of a technique of its own: not the technique that asks for it, nor its seed."""
-    own = ("technique", "technique_settings", "seed", "given", "synonyms", "history", "kept")
-    reading = {key: value for key, value in identity["reading"].items() if key != "synonyms"}
-    return {key: value for key, value in identity.items() if key not in own} | {"reading": reading}

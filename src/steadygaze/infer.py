@@ -1,5 +1,6 @@
 """Reading with a model: no gradients, evaluation mode, each text once, nothing left behind."""
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -69,9 +70,9 @@ class Readings:
     ids: Tensor  # (N,T)
 
 
-def readings(model: Classifier, data: Data, batch_size: int = BATCH) -> Readings:
-    """Logits and weights of every text."""
-    width = int(data.text.lengths.max(initial=1))
+def readings(model: Classifier, data: Data, batch_size: int = BATCH, widest: int | None = None) -> Readings:
+    """Logits and weights of every text; of longer ones only what stands on their first `widest` tokens."""
+    width = min(int(data.text.lengths.max(initial=1)), widest or sys.maxsize)
     places: list[NDArray[np.int64]] = []
     parts: list[tuple[Tensor, ...]] = []
     for rows, batch, forward in forwards(model, data, batch_size):
@@ -90,5 +91,5 @@ def logits(model: Classifier, data: Data, batch_size: int = BATCH) -> Tensor:
 
 
 def _wide(values: Tensor, width: int) -> Tensor:
-    """(B,T) -> (B,width)"""
-    return pad(values, (0, width - values.shape[1]))
+    """(B,T) -> (B,width), padded or cut."""
+    return pad(values, (0, width - values.shape[1]))  # cuts where that is negative

@@ -25,7 +25,7 @@ from steadygaze.types import Example, Label
 
 CHUNK = 1024
 """Texts read, explained and written at a time: memory does not grow with the file."""
-TEACHERS = "teachers"
+SHELF = ".shelf"
 """Where references and teachers are kept, beside the models made from them."""
 DRAWN = 1000
 """Texts that a page shows at most; a browser would choke on more."""
@@ -37,10 +37,14 @@ def unfinished(out: Path) -> Path:
     return whole.with_name(whole.name + ".unfinished")
 
 
-def check_train(clf: TextClassifier, out: Path, resume: bool) -> None:
+def check_train(clf: TextClassifier, out: Path, resume: bool, shelf: Path | None = None) -> None:
     """All that can be refused before the data are read."""
     order(clf.get_params())
     refuse_foreign(out)
+    if shelf is not None and shelf.exists() and not shelf.is_dir():
+        raise UserError(f"--shelf {shelf} is a file; it must be a folder, or not be there yet")
+    if shelf is not None and shelf.absolute() in (out.absolute(), unfinished(out)):
+        raise UserError(f"--shelf {shelf} is where the model is to be written; name another folder")
     if unfinished(out).exists() and not resume:
         raise UserError(
             f"{unfinished(out)} holds an interrupted run: continue it with --resume, or delete it to start over"
@@ -53,7 +57,7 @@ def train(
     out: Path,
     resume: bool,
     reference: Sequence[TextClassifier] = (),
-    teachers: Path | None = None,
+    shelf: Path | None = None,
 ) -> TextClassifier:
     """Fit and save.  Interrupted at any moment, it can be taken up with resume=True and ends in the same bytes."""
     if "train" not in corpus.splits:
@@ -68,8 +72,8 @@ def train(
         return done
     run.mkdir(parents=True, exist_ok=True)  # from here on there is a run to resume, even before its first epoch ends
     try:
-        kept = teachers or out.absolute().parent / TEACHERS
-        known = {"validation": validation, "reference": reference, "teachers": kept}
+        kept = shelf or out.absolute().parent / SHELF
+        known = {"validation": validation, "reference": reference, "shelf": kept}
         clf.fit(*given, checkpoint=run, resume=resume, **known)  # type: ignore[arg-type]
     except UserError:
         with suppress(OSError):  # it holds an epoch: that is kept

@@ -14,7 +14,6 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from steadygaze.config import settings
-from steadygaze.errors import UserError
 from steadygaze.objective.technique import Stage, Technique
 from steadygaze.objective.vanilla import Vanilla
 from steadygaze.train.shelf import Shelf
@@ -244,8 +243,9 @@ def test_processes_that_put_and_get_the_same_never_see_half_of_it(tmp_path: Path
 
 def test_a_shelf_that_cannot_be_written_is_named_in_a_sentence(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(UserError, match=r"could not keep a finished model in .*file"):
-        make_run(Distil(), shelf=tmp_path / "file").execute()
+    with pytest.warns(UserWarning, match=r"could not keep a finished model in .*file"):
+        made = outcome(make_run(Distil(), shelf=tmp_path / "file"))
+    assert made == outcome(make_run(Distil()))  # it is a convenience: nothing that was trained is lost
 
 
 def test_a_write_that_fails_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -254,8 +254,7 @@ def test_a_write_that_fails_leaves_nothing_behind(tmp_path: Path, monkeypatch: p
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("steadygaze.train.shelf.save_file", full)
-    with pytest.raises(UserError, match="No space left on device"):
-        Shelf(tmp_path, {}).put({}, {"x": torch.ones(1)}, [])
+    assert "No space left on device" in (Shelf(tmp_path, {}).put({}, {"x": torch.ones(1)}, []) or "")
     assert not list(tmp_path.iterdir())
 
 

@@ -25,8 +25,9 @@ def train(
         list[Path] | None,
         typer.Option("--from", metavar="MODEL", help="A trained reference; once for each teacher of a consensus."),
     ] = None,
-    teachers: Annotated[
-        Path | None, typer.Option(help="Where references and teachers are kept.  Default: teachers, beside --out.")
+    shelf: Annotated[
+        Path | None,
+        typer.Option(help="Where references and teachers are kept for the next run.  Default: .shelf, beside --out."),
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Take up an interrupted run.")] = False,
     text: TextColumn = None,
@@ -55,7 +56,7 @@ def train(
         device=common.device,
         verbose=not common.quiet,
     )
-    verbs.check_train(clf, out, resume)
+    verbs.check_train(clf, out, resume, shelf)
     reference = [load(folder, common.device) for folder in start or []]
     corpus = load_corpus(
         data,
@@ -68,7 +69,7 @@ def train(
     say = console(common)
     say.print(verbs.describe(corpus), highlight=False, markup=False)
     try:
-        clf = verbs.train(clf, corpus, out, resume, reference, teachers)
+        clf = verbs.train(clf, corpus, out, resume, reference, shelf)
     except KeyboardInterrupt:
         kept = verbs.unfinished(out)
         say.print(f"interrupted; {kept} keeps what is done: the same command with --resume goes on", markup=False)

@@ -82,7 +82,7 @@ class Anchoring(Ball, Technique):
         vectors = model.encoder.vectors
         tables = {"sigma": sigma(vectors)}
         if self.swaps_words and synonyms is not None and synonyms.origin == "none":
-            own = by_vectors(vectors, synonyms)
+            own = by_vectors(vectors[: len(synonyms.count)], synonyms)  # a network may have vectors to spare
             tables |= {"table": own.table, "count": own.count}
         return tables
 

@@ -5,9 +5,11 @@ Of a transformer's vocabulary only whole words count: a piece that continues a w
 """
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,10 +42,11 @@ class Lexicon:
         return table, count
 
 
-def lexicon(vocabulary: Sequence[str]) -> Lexicon:
-    """Reads off the vocabulary itself how it marks the pieces of a word."""
-    start = next((mark for mark in STARTS if any(token.startswith(mark) for token in vocabulary)), "")
-    goes_on = any(token.startswith(GOES_ON) and len(token) > len(GOES_ON) for token in vocabulary)
+def lexicon(vocabulary: Sequence[str], kind: Literal["words", "pieces"]) -> Lexicon:
+    """How a vocabulary of pieces marks them is read off the vocabulary itself: a mark is on a tenth of it at least."""
+    tenth = len(vocabulary) / 10 if kind == "pieces" else math.inf  # words are whole, whatever they look like
+    start = next((mark for mark in STARTS if sum(token.startswith(mark) for token in vocabulary) > tenth), "")
+    goes_on = sum(token.startswith(GOES_ON) for token in vocabulary) > tenth
     if start:
         continues = [not token.startswith(start) for token in vocabulary]
     else:

@@ -26,6 +26,9 @@ from steadygaze.train.settings import Training
 from steadygaze.train.state import State
 from steadygaze.types import Batch, Terms
 
+MOST, WIDEST = 2048, 1024
+"""Validation texts, and tokens of each, by which it is judged whether attention still says anything."""
+
 
 @dataclass(frozen=True)
 class Job:
@@ -103,10 +106,11 @@ def total(terms: Terms, batch: Batch, player: Player) -> Tensor:
 def validate(job: Job, state: State, reference: Tensor | None) -> dict[str, Any]:
     """Macro-F1, which chooses the epoch; accuracy; and whether attention still says anything."""
     label = job.validation.label
-    read = infer.readings(state.model, job.validation)
+    read = infer.readings(state.model, job.validation, widest=WIDEST)
     predicted = read.logits.argmax(-1).numpy()
     macro = f1_score(label, predicted, average="macro", zero_division=0.0)
-    found = judge(read.weights, read.mask, reference, ids=read.ids)
+    anchor = None if reference is None else reference[:MOST]
+    found = judge(read.weights[:MOST], read.mask[:MOST], anchor, ids=read.ids[:MOST])
     seen = {**asdict(found), "collapsed": found.collapsed, "reason": found.reason}
     return {
         "macro-f1": float(macro),
@@ -117,8 +121,11 @@ def validate(job: Job, state: State, reference: Tensor | None) -> dict[str, Any]
 
 def attention_of(models: Mapping[str, Classifier], data: Data) -> Tensor | None:
     """The mean attention of finished models, against which a new one is held; None where there are none.  (N,T)"""
-    read = [infer.readings(model, data).weights for model in models.values()]
-    return torch.stack(read).mean(0) if read else None
+    total: Tensor | None = None
+    for model in models.values():
+        weights = infer.readings(model, data, widest=WIDEST).weights
+        total = weights if total is None else total + weights
+    return None if total is None else total / len(models)
 
 
 def training_mode(state: State) -> None:

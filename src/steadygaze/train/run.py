@@ -86,7 +86,9 @@ class Run:
         self._run(number, stage, state)
         self._finish(stage, state)
         if shelf:
-            shelf.put(self._key(stage), state.weights(), self.history[-state.epoch :])
+            why = shelf.put(self._key(stage), state.weights(), self.history[-state.epoch :])
+            if why is not None:
+                self.job.watcher.warn(why)
         if number + 1 < len(stages):
             self._hand_over(number, state)
 

@@ -16,8 +16,6 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from steadygaze.errors import UserError
-
 Entry = tuple[dict[str, Tensor], list[dict[str, Any]]]
 """Weights, and one record per epoch."""
 
@@ -37,8 +35,8 @@ class Shelf:
         except (OSError, SafetensorError, KeyError, ValueError):
             return None
 
-    def put(self, key: dict[str, Any], weights: dict[str, Tensor], history: list[dict[str, Any]]) -> None:
-        """Whole or not at all; of several runs that end in the same, the last leaves what the first left."""
+    def put(self, key: dict[str, Any], weights: dict[str, Tensor], history: list[dict[str, Any]]) -> str | None:
+        """Whole or not at all, and then why not.  Of several runs that end in the same, each leaves the same."""
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             with tempfile.TemporaryDirectory(dir=self.folder, prefix=".writing-") as scratch:
@@ -46,7 +44,8 @@ class Shelf:
                 save_file(weights, written, metadata={"history": json.dumps(history)})
                 os.replace(written, self._file(key))
         except (OSError, SafetensorError) as error:
-            raise UserError(f"could not keep a finished model in {self.folder}: {error}") from None
+            return f"could not keep a finished model in {self.folder} for the next run: {error}"
+        return None
 
     def _file(self, key: dict[str, Any]) -> Path:
         everything = json.dumps({**self.identity, "stage": key}, sort_keys=True)

@@ -5,7 +5,8 @@ differ in their seed alone:
 
     w  =  1/K Σ_k w_k(x),     p  =  1/K Σ_k y_k(x)
 
-What one seed happens to look at averages out, and one student of the mean is as cheap to use as any of them.  It starts from the first teacher.
+What one seed happens to look at averages out, and one student of the mean is as cheap to use as any of them.  It starts
+from the first teacher.
 
 Students of different seeds have different teachers, so that what they agree on is not what one group happened to say;
 `first_teacher` lets several students share one group.  Teachers are ordinary models: the next student finds them ready.

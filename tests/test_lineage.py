@@ -1,10 +1,10 @@
 """What determines a model's weights, and with it which teacher may stand for another."""
 
 import torch
-from estimator.students import student
-from estimator.tiny import LABELS, TEXTS, transformer_folder
 from safetensors.torch import load_file, save_file
 
+from estimator.students import student
+from estimator.tiny import LABELS, TEXTS, transformer_folder
 from steadygaze.lineage import apart
 
 

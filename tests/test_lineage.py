@@ -35,3 +35,10 @@ def test_a_teachers_identity_leaves_out_who_asks_for_it_and_nothing_else():
     whole = {"technique": "x", "technique_settings": {}, "seed": 1, "given": [], "history": [], "kept": {}}
     shared = {"reading": {"min_df": 2}, "classes": [0, 1], "files": ["f"], "vectors": "v", "corpus": "c"}
     assert apart({**whole, **shared, "reading": {"min_df": 2, "synonyms": "s"}}) == shared
+
+
+def test_a_table_of_synonyms_may_be_named_by_a_path(tmp_path):
+    (tmp_path / "s.jsonl").write_text('{"word": "good", "synonyms": ["fine"]}\n')
+    named = student("anchored", settings={"synonyms": tmp_path / "s.jsonl"}).fit(TEXTS, LABELS)
+    written = student("anchored", settings={"synonyms": str(tmp_path / "s.jsonl")}).fit(TEXTS, LABELS)
+    assert named.stored_.description == written.stored_.description

@@ -246,7 +246,8 @@ def load(folder: str | Path, device: str = "auto") -> TextClassifier:
     """A saved model, ready to predict and explain.
 
     Its parameters are those it was trained with, so that `clone(load(folder)).fit(texts, labels)` trains its like.
-    Word vectors and a transformer's folder are known by name only: a model folder holds no path of another machine.
+    Word vectors, a table of synonyms and a transformer's folder are known by name only: a model folder holds no path
+    of another machine.
     """
     check(device)
     stored = store.load(Path(folder))

@@ -72,7 +72,7 @@ class Plan:
         continues, words = torch.from_numpy(known.continues), torch.from_numpy(known.words)
         found = without(self.tokenizer.size, continues, words)
         if self.table is not None:
-            ids, count = known.table(read_synonyms(self.table), MOST)
+            ids, count = known.table(read_synonyms(self.table, folded=self.tokenizer.kind == "words"), MOST)
             found = Synonyms(torch.from_numpy(ids), torch.from_numpy(count), continues, words)
         elif self.vectors is not None:
             found = by_vectors(self.vectors, found)

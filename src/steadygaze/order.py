@@ -100,7 +100,7 @@ def _values(parameters: Mapping[str, Any]) -> dict[str, Any]:
     given = {} if parameters["settings"] is None else parameters["settings"]
     if not isinstance(given, Mapping):
         raise UserError(f"settings must be a mapping of names to values, found {given!r:.80}")
-    values = dict(given)
+    values = {key: str(value) if isinstance(value, Path) else value for key, value in given.items()}
     for key in ("epochs", "batch_size"):
         if parameters[key] is not None:
             if key in values and values[key] != parameters[key]:

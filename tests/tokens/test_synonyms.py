@@ -139,3 +139,9 @@ def test_a_piece_that_goes_on_is_neither_exchanged_nor_put_in():
     assert table_of(vocabulary, synonyms) == {"Ġgood": ["Ġness", "Ġfine"], "Ġness": ["Ġgood"]}
     pieces = ["[PAD]", "good", "##ness", "fine", "##ful"]
     assert table_of(pieces, synonyms) == {"good": ["fine"]}
+
+
+def test_a_table_in_capitals_serves_a_vocabulary_in_lower_case(tmp_path):
+    (tmp_path / "s.jsonl").write_text('{"word": "Good", "synonyms": ["Fine", "NICE"]}\n')
+    assert read_synonyms(tmp_path / "s.jsonl") == {"Good": ["Fine", "NICE"]}
+    assert read_synonyms(tmp_path / "s.jsonl", folded=True) == {"good": ["fine", "nice"]}

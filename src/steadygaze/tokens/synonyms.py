@@ -55,8 +55,8 @@ def lexicon(vocabulary: Sequence[str], kind: Literal["words", "pieces"]) -> Lexi
     return Lexicon(names, np.array(continues, np.bool_), np.array([name.isalpha() for name in names], np.bool_))
 
 
-def read_synonyms(path: str | Path) -> dict[str, list[str]]:
-    """word -> its synonyms, the closest first."""
+def read_synonyms(path: str | Path, *, folded: bool = False) -> dict[str, list[str]]:
+    """word -> its synonyms, the closest first; `folded`: in lower case, as a word vocabulary has them."""
     file = Path(path)
     try:
         rows = _parquet(file) if file.suffix == ".parquet" else _lines(file)
@@ -69,7 +69,7 @@ def read_synonyms(path: str | Path) -> dict[str, list[str]]:
         raise UserError(f"{file} is no table of synonyms: some word is no string; it needs {FORM}")
     if not found:
         raise UserError(f"{file} holds no synonyms; it needs {FORM}")
-    return found
+    return {word.lower(): [other.lower() for other in others] for word, others in found.items()} if folded else found
 
 
 def _several(others: object) -> list[str]:

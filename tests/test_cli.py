@@ -6,11 +6,13 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
+import commands
+from commands import Ended
 from steadygaze import cli, verbs
 from steadygaze.batch import collate
 from steadygaze.listing import listing
@@ -24,26 +26,13 @@ ROWS = [
 QUICK = ["--epochs", "1", "--set", "hidden=8", "--set", "dimension=8"]
 
 
-class Ended(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-
 Run = Callable[..., Ended]
 
 
 @pytest.fixture
 def run(capsys: pytest.CaptureFixture[str]) -> Run:
     """The command line in this process."""
-
-    def called(*arguments: object) -> Ended:
-        with pytest.raises(SystemExit) as ended:
-            cli.main([str(argument) for argument in arguments])
-        code = ended.value.code
-        return Ended(0 if code is None else int(code), *capsys.readouterr())
-
-    return called
+    return partial(commands.run, capsys)
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,8 @@ import json
 import numpy as np
 import pytest
 
-from estimator.students import CSV, QUICK, STUDENTS, run, student
+from commands import run
+from estimator.students import CSV, QUICK, STUDENTS, student
 from estimator.tiny import LABELS, SUBJECTS, TEXTS
 from steadygaze import UserError
 from steadygaze.fitting import Keeping, fit

@@ -6,7 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from estimator.students import CSV, HELD, QUICK, STUDENTS, bits, run, student
+from commands import run
+from estimator.students import CSV, HELD, QUICK, STUDENTS, bits, student
 from estimator.tiny import LABELS, PAIRS, SMALL, TEXTS, tiny
 from steadygaze import UserError
 from steadygaze.fitting import Keeping, fit

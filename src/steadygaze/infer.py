@@ -1,7 +1,7 @@
 """Reading with a model: no gradients, evaluation mode, each text once, nothing left behind."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -79,15 +79,19 @@ def readings(model: Classifier, data: Data, batch_size: int = BATCH, widest: int
         tokens = forward.weights.float(), batch.mask, batch.ids
         places.append(rows)
         parts.append((forward.logits.float().cpu(), *(_wide(value.cpu(), width) for value in tokens)))
-    order = torch.from_numpy(np.argsort(np.concatenate(places), kind="stable"))
+    order = in_order(places)
     return Readings(*(torch.cat(values)[order] for values in zip(*parts, strict=True)))
 
 
 def logits(model: Classifier, data: Data, batch_size: int = BATCH) -> Tensor:
     """(N,C) in the order of the split, on the CPU."""
     parts = [(rows, forward.logits.float().cpu()) for rows, _, forward in forwards(model, data, batch_size)]
-    order = np.argsort(np.concatenate([rows for rows, _ in parts]), kind="stable")
-    return torch.cat([values for _, values in parts])[torch.from_numpy(order)]
+    return torch.cat([values for _, values in parts])[in_order([rows for rows, _ in parts])]
+
+
+def in_order(rows: Sequence[NDArray[np.int64]]) -> Tensor:
+    """What puts the results of these batches, laid end to end, back in the order of the split."""
+    return torch.from_numpy(np.argsort(np.concatenate(rows), kind="stable"))
 
 
 def _wide(values: Tensor, width: int) -> Tensor:

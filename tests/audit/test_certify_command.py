@@ -2,22 +2,16 @@
 
 import json
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
+import commands
 import steadygaze
+from commands import Ended
 from estimator.tiny import LABELS, PAIRS, SMALL, TEXTS, fitted, fitted_pair, tiny
-from steadygaze import cli
 from steadygaze.audit.certified import ABOUT
-
-
-class Ended(NamedTuple):
-    code: int
-    out: str
-    err: str
-
 
 Run = Callable[..., Ended]
 
@@ -26,14 +20,7 @@ Run = Callable[..., Ended]
 def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
     """The command line in this process, on a wide terminal."""
     monkeypatch.setenv("COLUMNS", "200")
-
-    def called(*arguments: object) -> Ended:
-        with pytest.raises(SystemExit) as ended:
-            cli.main(["certify", *map(str, arguments)])
-        code = ended.value.code
-        return Ended(0 if code is None else int(code), *capsys.readouterr())
-
-    return called
+    return partial(commands.run, capsys, "certify")
 
 
 @pytest.fixture(scope="module")

@@ -1,9 +1,6 @@
-"""Students of a tiny corpus, and the command line in this process: shared by the tests of fitting."""
-
-import pytest
+"""Students of a tiny corpus: shared by the tests of fitting."""
 
 from estimator.tiny import LABELS, SMALL, TEXTS, tiny
-from steadygaze import cli
 from train.toys import weights
 
 FEW = {"teachers": 2}
@@ -22,10 +19,3 @@ def student(technique="anchored", **changes):
 
 def bits(clf):
     return weights(clf.stored_.model)
-
-
-def run(capsys, *arguments):
-    """(exit code, standard output, standard error)"""
-    with pytest.raises(SystemExit) as ended:
-        cli.main([str(argument) for argument in arguments])
-    return int(ended.value.code or 0), *capsys.readouterr()

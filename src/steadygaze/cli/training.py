@@ -1,7 +1,7 @@
 """steadygaze train."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -74,9 +74,12 @@ def train(
         kept = verbs.unfinished(out)
         say.print(f"interrupted; {kept} keeps what is done: the same command with --resume goes on", markup=False)
         raise
-    result = verbs.summary(clf, corpus, out)
+    _show(verbs.summary(clf, corpus, out), out, common)
+
+
+def _show(result: dict[str, Any], out: Path, common: Common) -> None:
     if common.json:
         as_json(result)
-    else:
-        print(f"saved in {out}: validation macro-F1 {result['macro-f1']:.3f} (epoch {result['best_epoch']})")
-        say.print(f'next:  steadygaze explain {out} "a text of your own"', highlight=False, markup=False)
+        return
+    print(f"saved in {out}: validation macro-F1 {result['macro-f1']:.3f} (epoch {result['best_epoch']})")
+    console(common).print(f'next:  steadygaze explain {out} "a text of your own"', highlight=False, markup=False)

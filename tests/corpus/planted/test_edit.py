@@ -1,37 +1,18 @@
 """The truth decides: changing it flips the label, and changing anything else does not."""
 
-import re
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from corpus.planted.look import WORD, aspect_of, aspects_in, sentences, words
 from steadygaze.corpus.planted import SYNONYMS, flip, planted_reviews, read, redraw, swap
-from steadygaze.corpus.planted.lexicon import ASPECT_OF, ASPECTS
+from steadygaze.corpus.planted.lexicon import ASPECTS
 from steadygaze.errors import UserError
 from steadygaze.types import Example
-
-WORD = re.compile(r"[\w'-]+")
-
-
-def words(example):
-    return [example.text[start:end] for start, end in example.evidence]
-
-
-def sentences(example):
-    return [example.text[start:end] for start, end in example.sentences]
-
-
-def aspect_of(example):
-    return next(ASPECT_OF[word.lower()] for word in words(example) if word.lower() in ASPECT_OF)
 
 
 def sentence_about(example):
     return next(text for text in sentences(example) if aspect_of(example) in aspects_in(text))
-
-
-def aspects_in(text):
-    return [ASPECT_OF[word] for word in WORD.findall(text.lower()) if word in ASPECT_OF]
 
 
 def some_examples(n=40, seed=5):

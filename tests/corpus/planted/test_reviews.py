@@ -9,12 +9,12 @@ import pytest
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 
+from corpus.planted.look import WORD, aspect_of, aspects_in, sentences, words
 from steadygaze.corpus.planted import asked_aspect, planted_pairs, planted_reviews, read
 from steadygaze.corpus.planted.grammar import NEGATION
 from steadygaze.corpus.planted.lexicon import ASPECT_OF, ASPECTS, POLARITY
 from steadygaze.errors import UserError
 
-WORD = re.compile(r"[\w'-]+")
 GOLDEN_REVIEWS = "ef449bc62f620c6937b68d9fb3d9ee995cd8ac5a5cb360974c317ff087a85e61"
 GOLDEN_PAIRS = "43485f29ffad8d24025617d4e53b98c387417063ca114d29e1bc1cbc796482ec"
 
@@ -32,22 +32,6 @@ def by_aspect():
 @pytest.fixture(scope="module")
 def pairs():
     return planted_pairs(sizes=(4_000, 500, 500))  # the beginnings of the default splits, to keep it quick
-
-
-def words(example):
-    return [example.text[start:end] for start, end in example.evidence]
-
-
-def sentences(example):
-    return [example.text[start:end] for start, end in example.sentences]
-
-
-def aspect_of(example):
-    return next(ASPECT_OF[word.lower()] for word in words(example) if word.lower() in ASPECT_OF)
-
-
-def aspects_in(text):
-    return [ASPECT_OF[word] for word in WORD.findall(text.lower()) if word in ASPECT_OF]
 
 
 def some_examples(n=40, seed=5):

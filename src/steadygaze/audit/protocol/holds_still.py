@@ -25,6 +25,7 @@ from steadygaze.audit.probe.gradient import gradient
 from steadygaze.audit.probe.look import Seen, look
 from steadygaze.audit.probe.words import exchanged
 from steadygaze.batch import Data, by_length, collate
+from steadygaze.infer import in_order
 from steadygaze.maths.chance import Chance
 from steadygaze.model import Classifier
 from steadygaze.perturb.words import Synonyms
@@ -68,7 +69,7 @@ def holds_still(model: Classifier, data: Data, plan: Plan) -> dict[str, Tensor]:
     for rows, batch in _batches(model, data):
         parts.append({name: value.double().cpu() for name, value in _asked(model, batch, plan)})
         places.append(rows)
-    order = torch.from_numpy(np.argsort(np.concatenate(places), kind="stable"))
+    order = in_order(places)
     return {name: torch.cat([part[name] for part in parts])[order] for name in parts[0]}
 
 

@@ -93,7 +93,7 @@ def _same(clf: TextClassifier, reference: TextClassifier) -> Stored:
         found = f"{theirs.description.classes!r:.80} and {ours.description.classes!r:.80}"
         raise UserError(f"the reference and the model must have the same labels, found {found}")
     kinds = ours.tokenizer.kind, theirs.tokenizer.kind
-    # Words are split alike whatever the vocabulary, which differs from seed to seed; pieces are the vocabulary's.
+    # Words are split alike whatever the vocabulary, which differs with the training texts; pieces are the vocabulary's.
     alike = kinds == ("words", "words") or ours.tokenizer.to_json() == theirs.tokenizer.to_json()
     if ours.description.pair != theirs.description.pair or not alike:
         raise UserError(OTHER_TOKENS)

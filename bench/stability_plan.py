@@ -92,22 +92,22 @@ def plan() -> list[Job]:
     ours += [_consensus("consensus-at", "word-at", s, seed, chosen) for s in words for seed in five]
     rest = [row for row in GRID if row not in ("anchored", "word-at")]
     theirs = [_held(row, s, seed, chosen[row]) for row in rest for s in words for seed in five]
-    theirs += [_held(row, s, seed, chosen[base]) for row, base in BY_F1.items() for s in words for seed in five]
-    theirs += [_held(f"tempered-{t}", s, seed) for t in TEMPERS for s in words for seed in five]
     theirs += [_held(row, s, seed) for row in FIXED if _everywhere(row) for s in words for seed in five]
     theirs += [_held(row, "sst2-bilstm", seed) for row in FIXED if row.startswith("seat-paper-n") for seed in five]
+    theirs += [_held(f"tempered-{t}", s, seed) for t in TEMPERS for s in words for seed in five]
     theirs += [_held(row, "sst2-bilstm", seed, chosen["anchored"]) for row in list(WITHOUT)[:2] for seed in five]
     theirs += [_consensus("consensus-no-noise-no-swaps", "vanilla", "sst2-bilstm", seed, chosen) for seed in five]
+    theirs += [_held(row, s, seed, chosen[base]) for row, base in BY_F1.items() for s in words for seed in five]
     small = [Job("test", "sst2-minilm", "vanilla", seed) for seed in range(25)]
     small += [_held("seat-paper", "sst2-minilm", seed, chosen["seat-paper"]) for seed in five]
     small += [Job("test", "sst2-minilm", "word-at", seed, needs=chosen["word-at"]) for seed in five]
     small += [_consensus("consensus", "vanilla", "sst2-minilm", seed, chosen) for seed in five]
-    jobs = [*vanilla, *word_at, *ours, *theirs, *small]
+    jobs = [*vanilla, *word_at, *ours, *small, *theirs]
     together: dict[tuple[str, str], list[str]] = {}
     for job in jobs:
         together.setdefault((job.setting, job.row), []).append(job.id)
     seeds = [Job("seeds", s, row, needs=tuple(ids)) for (s, row), ids in together.items()]
-    return [*plain, *(job for row in GRID for job in choosing[row]), *jobs, *seeds]
+    return [*seeds, *plain, *(job for row in GRID for job in choosing[row]), *jobs]
 
 
 def _choosing(row: str) -> list[Job]:

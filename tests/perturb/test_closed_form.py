@@ -11,7 +11,7 @@ from torch import Tensor
 from contract.tiny import assert_close
 from steadygaze.maths.divergence import kl_logits
 from steadygaze.perturb.ascent import ascend
-from steadygaze.perturb.closed_form import best_pair, corner, spread, worst_binary, worst_pairs
+from steadygaze.perturb.closed_form import best_pair, corner, spread, worst_binary, worst_own, worst_pairs
 
 NORM = pytest.mark.parametrize("norm", ["l2", "linf"])
 SIMPLEX = pytest.mark.parametrize("simplex", [False, True], ids=["free", "simplex"])
@@ -217,3 +217,19 @@ def test_one_radius_for_each_text():
     each = worst_pairs(reach, logits, target, mask, radii, "l2", False)
     alone = [worst_pairs(reach, logits, target, mask, float(r), "l2", False)[i] for i, r in enumerate(radii)]
     assert_close(each, torch.stack(alone))
+
+
+@pytest.mark.parametrize("norm", ["linf", "l2"])
+def test_against_its_own_prediction_the_worst_end_is_the_other_classes(norm):
+    """The value and the gradient of both ends compared; margins of either sign, one of them 0."""
+    reach, logits, _, mask = given(2)
+    logits = logits.clone()
+    logits[0] = 0.25  # no class is ahead
+    reach, logits = reach.requires_grad_(), logits.requires_grad_()
+    for radius in (0.01, 0.3, 4.0):
+        own = logits.softmax(-1)
+        both = worst_binary(reach, logits, own, mask, radius, norm, False) - (own * own.log()).sum(-1)
+        short = worst_own(reach, logits, mask, radius, norm)
+        assert_close(short, both)
+        for one, other in zip(*(torch.autograd.grad(v.sum(), (reach, logits)) for v in (short, both)), strict=True):
+            assert_close(one, other)

@@ -39,16 +39,17 @@ class Chance:
 
     def uniform(self, rows: Tensor, *shape: int, dtype: torch.dtype = torch.float32) -> Tensor:
         """In [0, 1); half precision may round to 1.  Of `shape` only the first entry may depend on padding."""
-        full = torch.float64 if dtype == torch.float64 else torch.float32
         digits = 53 if dtype == torch.float64 else 24
         bits = _shifted(self._bits(rows, math.prod(shape)), 64 - digits)
-        return bits.to(full).mul_(2.0**-digits).view(len(rows), *shape).to(dtype)
+        return _fraction(bits, digits, dtype).view(len(rows), *shape).to(dtype)
 
     def normal(self, rows: Tensor, *shape: int, dtype: torch.dtype = torch.float32) -> Tensor:
         """N(0, 1), by Box and Muller 1958."""
-        full = torch.float64 if dtype == torch.float64 else torch.float32  # the logarithm of a rounded 0 is infinite
-        radius, angle = (self.child(side).uniform(rows, *shape, dtype=full) for side in (1, 2))
-        return ((-2 * torch.log1p(-radius)).sqrt() * (2 * math.pi * angle).cos()).to(dtype)
+        digits = 32 if dtype == torch.float64 else 24  # of the radius at one end of the word, of the angle at the other
+        bits = self._bits(rows, math.prod(shape)).view(len(rows), *shape)
+        radius, angle = _shifted(bits, 64 - digits), bits & ((1 << digits) - 1)
+        length = _fraction(radius, digits, dtype).neg_().log1p_().mul_(-2).sqrt_()
+        return (length * _fraction(angle, digits, dtype).mul_(2 * math.pi).cos_()).to(dtype)
 
     def scramble(self, numbers: Tensor) -> Tensor:
         """Whole numbers turned into others that look random, the same ones into the same.  (…) -> (…)"""
@@ -71,6 +72,11 @@ def _mix(z: Tensor) -> Tensor:
 def _shifted(z: Tensor, by: int) -> Tensor:
     """To the right, zeros coming in from the left."""
     return (z >> by).bitwise_and_((1 << (64 - by)) - 1)
+
+
+def _fraction(bits: Tensor, digits: int, dtype: torch.dtype) -> Tensor:
+    """In [0, 1), in full precision: in half of it a number may round to 1, whose logarithm is infinite below."""
+    return bits.to(torch.float64 if dtype == torch.float64 else torch.float32).mul_(2.0**-digits)
 
 
 def _mixed(z: int) -> int:

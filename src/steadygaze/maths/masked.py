@@ -10,7 +10,8 @@ from torch import Tensor
 def softmax(scores: Tensor, mask: Tensor) -> Tensor:
     """exp(s) / Σ exp(s) over the real tokens, exactly 0 elsewhere; 0 in a row without any.  (…,T) -> (…,T)"""
     lowest = torch.finfo(scores.dtype).min  # not −∞: a row without real tokens would become NaN
-    return scores.masked_fill(~mask, lowest).softmax(-1).masked_fill(~mask, 0.0)
+    outside = ~mask
+    return scores.masked_fill(outside, lowest).softmax(-1).masked_fill(outside, 0.0)
 
 
 def mean(values: Tensor, mask: Tensor) -> Tensor:

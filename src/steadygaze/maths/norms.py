@@ -19,8 +19,10 @@ def unit(g: Tensor) -> Tensor:
     if not g.numel():
         return g
     # Squares of gradients under 1e-23 vanish in float32.  A constant factor changes neither the value nor the gradient.
-    g = g / _or_one(g.detach().abs().amax(rest, keepdim=True))
-    return g / _or_one(torch.linalg.vector_norm(g, dim=rest, keepdim=True))
+    largest = torch.linalg.vector_norm(g.detach(), torch.inf, dim=rest, keepdim=True)
+    g = g / largest.masked_fill(largest == 0, 1.0)
+    length: Tensor = torch.linalg.vector_norm(g, dim=rest, keepdim=True)
+    return g / length.clamp_min(1.0)  # it is at least 1, or all are 0
 
 
 def project(delta: Tensor, radius: float | Tensor, norm: Norm) -> Tensor:
@@ -44,8 +46,3 @@ def dual(a: Tensor, norm: Norm, mask: Tensor) -> Tensor:
         length: Tensor = torch.linalg.vector_norm(a, dim=-1)
         return length
     raise ValueError(f"norm is {norm!r}; it is 'l2' or 'linf'")
-
-
-def _or_one(length: Tensor) -> Tensor:
-    """1 in place of 0, so that 0 / 0 is 0."""
-    return length.masked_fill(length == 0, 1.0)

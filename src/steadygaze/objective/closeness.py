@@ -25,11 +25,10 @@ from steadygaze.errors import UserError
 from steadygaze.maths.chance import Chance
 from steadygaze.maths.divergence import cross_entropy, entropy
 from steadygaze.maths.norms import Norm
-from steadygaze.maths.rank import top
 from steadygaze.model import Architecture, Classifier
 from steadygaze.objective.technique import Given, Memory, Technique
 from steadygaze.perturb.ascent import ascend
-from steadygaze.perturb.closed_form import worst_binary, worst_pairs
+from steadygaze.perturb.closed_form import worst_own, worst_pairs
 from steadygaze.types import Batch, Encoded
 
 
@@ -70,9 +69,11 @@ def recalled(technique: Technique, batch: Batch, given: Given) -> Memory:
 
 def top_k_distance(w: Tensor, own: Tensor, mask: Tensor, k: int) -> Tensor:
     """L_topk; the choice of the top words is a constant.  (B,T), (B,T) -> (B,)"""
-    two = torch.stack([w, own.detach().to(w.dtype)])  # one sort for both
-    chosen = top(two, mask.expand_as(two), k).sum(0)  # (B,T): 0, 1 or 2
-    return ((w - own).abs() * chosen).sum(-1) / (2 * mask.sum(-1).clamp(1, k))
+    outside = ~mask
+    both = torch.stack([w, own.detach().to(w.dtype)]).masked_fill(outside, -1.0)  # one sort for both
+    order = both.sort(dim=-1, descending=True, stable=True).indices[..., :k]  # of equals, the earlier
+    apart = (own - w).masked_fill(outside, 0.0).abs()  # a text of fewer than k words has nothing more to add
+    return apart.expand(2, -1, -1).gather(-1, order).sum((0, 2)) / (2 * mask.sum(-1).clamp(1, k))
 
 
 def worst_change(
@@ -90,9 +91,10 @@ def worst_change(
         delta = ascend(change, ball.radius * shift, centre=weights, keep=batch.mask, **how)  # type: ignore[arg-type]
         return cross_entropy(own, model.decode(encoded, weights + delta))
     reach = _reach(model, encoded).to(own.dtype)
-    worst = worst_binary if logits.shape[-1] == 2 else worst_pairs  # the same for two, at a fifth of the operations
-    kl = worst(reach, logits.to(own.dtype), own, batch.mask, ball.radius, ball.norm, simplex=False)
-    return kl + entropy(own, own.new_ones(own.shape, dtype=batch.mask.dtype))
+    if logits.shape[-1] == 2:
+        return worst_own(reach, logits.to(own.dtype), batch.mask, ball.radius, ball.norm)
+    kl = worst_pairs(reach, logits.to(own.dtype), own, batch.mask, ball.radius, ball.norm, simplex=False)
+    return kl + entropy(own, torch.ones_like(own, dtype=batch.mask.dtype))
 
 
 def _reach(model: Classifier, encoded: Encoded) -> Tensor:

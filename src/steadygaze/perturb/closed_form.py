@@ -21,6 +21,7 @@ from collections.abc import Iterator
 
 import torch
 from torch import Tensor
+from torch.nn.functional import softplus
 
 from steadygaze.maths.divergence import kl_logits
 from steadygaze.maths.masked import mean
@@ -44,6 +45,18 @@ def worst_binary(
     margin = logits[..., 1] - logits[..., 0]
     ends = torch.stack([margin - reached, margin + reached], -1)  # (B,2)
     return kl_logits(target.unsqueeze(1), torch.stack([torch.zeros_like(ends), ends], -1)).amax(-1)
+
+
+def worst_own(reach: Tensor, logits: Tensor, mask: Tensor, radius: float, norm: Norm) -> Tensor:
+    """max CE(p, ·) for two classes, p being the model's own prediction: D plus p's entropy, in few operations.  -> (B,)
+
+    The worst end is the one on the other class's side.  With a = |z_1 − z_0| and r = R·n_10 it leaves a − r, and
+    a + r is no worse:  ∂/∂r [CE(a − r) − CE(a + r)] = 2σ(a) − σ(a + r) − σ(a − r) ≥ 0.
+    """
+    sides = logits.new_tensor([-1.0, 1.0])
+    certain = (logits @ sides).abs()
+    moved = certain - radius * _size(reach @ sides, mask, norm, simplex=False)
+    return softplus(moved) - certain.sigmoid() * moved
 
 
 def worst_pairs(
@@ -95,7 +108,7 @@ def _against(reach: Tensor, i: int) -> Tensor:
 def _size(a: Tensor, mask: Tensor, norm: Norm, simplex: bool) -> Tensor:
     """max a·δ over ‖δ‖ ≤ 1.  (…,T) -> (…)"""
     mask = mask.expand_as(a)
-    return dual(_centred(a, mask, norm, simplex), norm, mask)
+    return dual(_centred(a, mask, norm, simplex) if simplex else a, norm, mask)
 
 
 def _centred(a: Tensor, mask: Tensor, norm: Norm, simplex: bool) -> Tensor:

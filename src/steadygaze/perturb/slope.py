@@ -12,5 +12,5 @@ def slope(losses: Tensor, x: Tensor, mask: Tensor) -> Tensor:
 
     Not .backward(): parameters' .grad is the loop's.  The graph stays: the losses are still to be minimised.
     """
-    (gradient,) = torch.autograd.grad(LOUD * losses.sum(), x, retain_graph=True)
+    (gradient,) = torch.autograd.grad(losses, x, torch.full_like(losses, LOUD), retain_graph=True)
     return gradient.masked_fill(~mask.reshape(mask.shape + (1,) * (x.ndim - mask.ndim)), 0.0)

@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from steadygaze.audit.audit import audit as audit
     from steadygaze.audit.certificate import certify as certify
     from steadygaze.corpus import load_corpus as load_corpus
     from steadygaze.errors import UserError as UserError
@@ -24,10 +25,13 @@ _HOMES = {  # public name -> the module it lives in
     "load": "steadygaze.estimator",
     "load_corpus": "steadygaze.corpus",
 }
-__all__ = ["Explanation", "TextClassifier", "UserError", "__version__", "certify", "load", "load_corpus"]
+_ROOMS = ("audit",)  # a room of that name can be called
+__all__ = ["Explanation", "TextClassifier", "UserError", "__version__", "audit", "certify", "load", "load_corpus"]
 
 
 def __getattr__(name: str) -> Any:
+    if name in _ROOMS:
+        return import_module(f"steadygaze.{name}")
     if name not in _HOMES:
         raise AttributeError(f"module 'steadygaze' has no attribute {name!r}")
     return getattr(import_module(_HOMES[name]), name)

@@ -8,9 +8,9 @@ weights = attend(scores, mask)       (B,T)
 logits  = decode(hidden, weights)    (B,C)
 """
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
-from torch import Tensor, nn
+from torch import Tensor
 
 from steadygaze.attend import ATTENTIONS
 from steadygaze.config import Field, settings
@@ -18,6 +18,7 @@ from steadygaze.decode import DECODERS
 from steadygaze.encode import ENCODERS
 from steadygaze.encode.encoder import Encoder
 from steadygaze.encode.words import Words, embedding
+from steadygaze.reader import Ability, Reader
 from steadygaze.score import SCORES
 from steadygaze.types import Batch, Encoded, Forward
 
@@ -42,7 +43,9 @@ class Architecture:
     """Share of each word vector's entries dropped in training.  (A transformer keeps its own.)"""
 
 
-class Classifier(nn.Module):
+class Classifier(Reader):
+    abilities: ClassVar[frozenset[Ability]] = frozenset({"weights", "vectors", "seams"})
+
     def __init__(self, encoder: Encoder, architecture: Architecture, classes: int, pair: bool) -> None:
         super().__init__()
         self.encoder = encoder
@@ -50,8 +53,8 @@ class Classifier(nn.Module):
         self.attention = ATTENTIONS[architecture.attention]()
         self.decoder = DECODERS[architecture.decoder](encoder.size, classes, pair)
 
-    def forward(self, batch: Batch) -> Forward:
-        encoded = self.encode(batch)
+    def forward(self, batch: Batch, embedded: Tensor | None = None) -> Forward:
+        encoded = self.encode(batch, embedded)
         scores = self.score(encoded)
         weights = self.attend(scores, batch.mask)
         return Forward(encoded, scores, weights, self.decode(encoded, weights))
@@ -59,6 +62,11 @@ class Classifier(nn.Module):
     def embed(self, batch: Batch) -> Tensor:
         """(B,T,E)"""
         return self.encoder.embed(batch.ids)
+
+    @property
+    def vectors(self) -> Tensor:
+        """(V,E)"""
+        return self.encoder.vectors
 
     def embed_question(self, batch: Batch) -> Tensor | None:
         """(B,Q,E), for a pair"""

@@ -6,7 +6,7 @@ from torch import Tensor
 
 from steadygaze.explain.explainer import Explainer, Saliency
 from steadygaze.infer import inference
-from steadygaze.model import Classifier
+from steadygaze.reader import Ability, Reader
 from steadygaze.types import Batch
 
 
@@ -14,8 +14,11 @@ class Attention(Explainer):
     """Attention weights: one forward pass, sums to one."""
 
     by_class: ClassVar[bool] = False
+    needs: ClassVar[frozenset[Ability]] = frozenset({"weights"})
 
-    def explain(self, model: Classifier, batch: Batch, target: Tensor | None = None) -> Saliency:
+    def explain(
+        self, model: Reader, batch: Batch, target: Tensor | None = None, embedded: Tensor | None = None
+    ) -> Saliency:
         with inference(model):
-            forward = model(batch)
-        return Saliency(forward.weights, forward.logits)
+            said = model(batch, embedded)
+        return Saliency(said.weights, said.logits)

@@ -6,22 +6,31 @@ from typing import ClassVar
 
 from torch import Tensor
 
-from steadygaze.model import Classifier
+from steadygaze.reader import Ability, Reader
 from steadygaze.types import Batch
 
 
 @dataclass(frozen=True, slots=True)
 class Saliency:
-    weights: Tensor  # (B,T), exactly 0 outside the mask
+    weights: Tensor  # (B,T), exactly 0 outside the mask; signed where the explainer can tell for from against
     logits: Tensor  # (B,C)
 
 
 class Explainer(ABC):
-    """Leaves the model as it was: mode, parameters, gradients and hooks."""
+    """Leaves the model as it was: mode, parameters, gradients and hooks.  What it draws belongs to the text."""
 
     by_class: ClassVar[bool] = True
     """Whether the answer depends on the class that is asked about."""
+    needs: ClassVar[frozenset[Ability]] = frozenset()
+    """What a model must be able to do."""
+    passes: ClassVar[int] = 1
+    """About how often it reads a text: an audit asks an expensive one of fewer texts."""
 
     @abstractmethod
-    def explain(self, model: Classifier, batch: Batch, target: Tensor | None = None) -> Saliency:
-        """Why the class `target` (B,), or the predicted one."""
+    def explain(
+        self, model: Reader, batch: Batch, target: Tensor | None = None, embedded: Tensor | None = None
+    ) -> Saliency:
+        """Why the class `target` (B,), or the predicted one; of the batch, or of these vectors (B,T,E) in its place.
+
+        Only an explainer that needs vectors or weights is ever given `embedded`.
+        """

@@ -1,4 +1,4 @@
-"""Word vectors moved a little, at random or to the worst: what does the model show then?
+"""Word vectors moved a little, at random or to the worst.
 
 noise     x + r,  r uniform in ‖r‖∞ ≤ ρ
 label     x + r,  r one sign step of length ρ that lowers the probability of the predicted class        (FGM)
@@ -11,58 +11,61 @@ padding or special tokens; of a pair, the text alone.
 from torch import Tensor
 from torch.nn.functional import nll_loss
 
-from steadygaze.audit.probe.look import Seen, look, slopes, text_key
+from steadygaze.audit.probe.look import Moved, look, slopes, text_key
 from steadygaze.infer import inference
 from steadygaze.maths.chance import Chance
 from steadygaze.maths.divergence import jensen_shannon
-from steadygaze.model import Classifier
 from steadygaze.perturb.ascent import ascend
 from steadygaze.perturb.embeddings import sigma
+from steadygaze.reader import Reader
 from steadygaze.types import Batch
 
 
-def noise(model: Classifier, batch: Batch, radius: float, chance: Chance) -> Seen:
+def noise(model: Reader, batch: Batch, radius: float, chance: Chance) -> Moved:
     embedded = _clean(model, batch)
-    return look(model, batch, embedded + _inside(model, batch, embedded, radius, chance))
+    return _moved(batch, embedded + _inside(model, batch, embedded, radius, chance))
 
 
-def worst_for_label(model: Classifier, batch: Batch, radius: float) -> Seen:
-    embedded, size = _clean(model, batch), radius * sigma(model.encoder.vectors)
+def worst_for_label(model: Reader, batch: Batch, radius: float) -> Moved:
+    embedded, size = _clean(model, batch), radius * sigma(model.vectors)
     predicted = look(model, batch).probs.argmax(-1)
 
     def surprise(vectors: Tensor) -> Tensor:  # −ln p(predicted)
-        encoded = model.encode(batch, vectors)
-        logits = model.decode(encoded, model.attend(model.score(encoded), batch.mask))
+        logits: Tensor = model(batch, vectors).logits
         # Doubles: of a sure prediction, singles keep the slope of every class but its own.
         return nll_loss(logits.double().log_softmax(-1), predicted, reduction="none")
 
     still = embedded.new_zeros(embedded.shape)
     with slopes(model):
         r = ascend(surprise, still, centre=embedded, radius=size, norm="linf", steps=1, step_size=size, keep=batch.mask)
-    return look(model, batch, embedded + r)
+    return _moved(batch, embedded + r)
 
 
-def worst_for_attention(model: Classifier, batch: Batch, radius: float, chance: Chance, steps: int = 10) -> Seen:
-    embedded, size = _clean(model, batch), radius * sigma(model.encoder.vectors)
+def worst_for_attention(model: Reader, batch: Batch, radius: float, chance: Chance, steps: int = 10) -> Moved:
+    embedded, size = _clean(model, batch), radius * sigma(model.vectors)
     clean = look(model, batch).weights
 
     def moved(vectors: Tensor) -> Tensor:
-        weights = model.attend(model.score(model.encode(batch, vectors)), batch.mask)
+        weights: Tensor = model(batch, vectors).weights
         return jensen_shannon(clean, weights.double(), batch.mask)
 
     start = _inside(model, batch, embedded, radius, chance)
     with slopes(model):
         r = ascend(moved, start, centre=embedded, radius=size, norm="linf", steps=steps, keep=batch.mask, best=True)
-    return look(model, batch, embedded + r)
+    return _moved(batch, embedded + r)
 
 
-def _clean(model: Classifier, batch: Batch) -> Tensor:
+def _moved(batch: Batch, embedded: Tensor) -> Moved:
+    return Moved(batch, embedded, batch.mask.sum(-1))
+
+
+def _clean(model: Reader, batch: Batch) -> Tensor:
     """(B,T,E), without dropout"""
     with inference(model):
         return model.embed(batch)
 
 
-def _inside(model: Classifier, batch: Batch, embedded: Tensor, radius: float, chance: Chance) -> Tensor:
+def _inside(model: Reader, batch: Batch, embedded: Tensor, radius: float, chance: Chance) -> Tensor:
     """A random point of the ball for every text, the same whatever batch it is in.  (B,T,E)"""
     drawn = 2 * chance.uniform(text_key(batch), *embedded.shape[1:], dtype=embedded.dtype) - 1
-    return (radius * sigma(model.encoder.vectors) * drawn).masked_fill(~batch.mask.unsqueeze(-1), 0.0)
+    return (radius * sigma(model.vectors) * drawn).masked_fill(~batch.mask.unsqueeze(-1), 0.0)

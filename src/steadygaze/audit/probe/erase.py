@@ -3,7 +3,7 @@
 DeYoung et al., ERASER, ACL 2020 (arXiv:1911.03429), §4: of a text of n words, ⌈q·n⌉ for each share q.
 
     removal    delete   the words are taken out and the text closes up
-               pad      their id becomes 0, the padding of words and of BERT; their places stay
+               pad      their id becomes that of padding; their places stay
                zero     their vectors become 0; their places stay
 
 Departs from the paper: nothing known.  Each text loses its own words, whatever its batch.
@@ -18,7 +18,7 @@ from torch import Tensor
 from steadygaze.audit.probe.look import look
 from steadygaze.infer import inference
 from steadygaze.maths.rank import top
-from steadygaze.model import Classifier
+from steadygaze.reader import Reader
 from steadygaze.types import Batch
 
 SHARES = (0.01, 0.05, 0.1, 0.2, 0.5)
@@ -29,7 +29,7 @@ Removal = Literal["delete", "pad", "zero"]
 
 
 def without(
-    model: Classifier,
+    model: Reader,
     batch: Batch,
     saliency: Tensor,
     shares: tuple[float, ...] = SHARES,
@@ -57,11 +57,11 @@ def deleted(batch: Batch, gone: Tensor) -> Batch:
     return replace(batch, ids=ids, present=present, mask=batch.mask.gather(-1, order) & present)
 
 
-def _look(model: Classifier, batch: Batch, gone: Tensor, removal: Removal) -> Tensor:
+def _look(model: Reader, batch: Batch, gone: Tensor, removal: Removal) -> Tensor:
     if removal == "delete":
         return look(model, deleted(batch, gone)).probs
     if removal == "pad":
-        return look(model, replace(batch, ids=batch.ids.masked_fill(gone, 0))).probs
+        return look(model, replace(batch, ids=batch.ids.masked_fill(gone, model.padding))).probs
     with inference(model):
         embedded = model.embed(batch).masked_fill(gone.unsqueeze(-1), 0.0)
     return look(model, batch, embedded).probs

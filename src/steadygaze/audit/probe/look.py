@@ -9,29 +9,42 @@ from torch import Tensor
 
 from steadygaze.infer import evaluation, inference
 from steadygaze.maths.chance import Chance
-from steadygaze.model import Classifier
+from steadygaze.reader import Reader
 from steadygaze.types import Batch
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """An input as a probe leaves it."""
+
+    batch: Batch
+    embedded: Tensor | None  # (B,T,E) in place of the batch's own vectors
+    touched: Tensor  # (B,) how many words of each text were changed
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
     """Of one batch, in double precision: differences of interest may be smaller than single precision tells."""
 
-    weights: Tensor  # (B,T), 0 outside the mask
     probs: Tensor  # (B,C)
+    shown: Tensor | None  # (B,T), 0 outside the mask; None: the model shows none
+
+    @property
+    def weights(self) -> Tensor:
+        if self.shown is None:
+            raise ValueError("this model shows no attention")
+        return self.shown
 
 
-def look(model: Classifier, batch: Batch, embedded: Tensor | None = None) -> Seen:
+def look(model: Reader, batch: Batch, embedded: Tensor | None = None) -> Seen:
     """At a batch, or at these embeddings (B,T,E) of it."""
     with inference(model):
-        encoded = model.encode(batch, embedded)
-        weights = model.attend(model.score(encoded), batch.mask)
-        logits = model.decode(encoded, weights)
-    return Seen(weights.double(), logits.double().softmax(-1))
+        said = model(batch, embedded)
+    return Seen(said.logits.double().softmax(-1), None if said.weights is None else said.weights.double())
 
 
 @contextmanager
-def slopes(model: Classifier) -> Iterator[None]:
+def slopes(model: Reader) -> Iterator[None]:
     """Evaluation mode with gradients: cuDNN would refuse those of a recurrent network that is not in training."""
     cudnn = torch.backends.cudnn
     with evaluation(model), cudnn.flags(enabled=False, allow_tf32=False), torch.enable_grad():

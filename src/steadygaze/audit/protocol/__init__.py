@@ -1,1 +1,17 @@
-"""Whole audits: probes and measures, in the order a question asks for them."""
+"""The questions an audit asks, one file each, in the order a report answers them."""
+
+from collections.abc import Callable, Iterator
+
+from steadygaze.audit.case import Case
+from steadygaze.audit.finding import Finding
+from steadygaze.audit.protocol.holds_still import holds_still
+from steadygaze.audit.protocol.matters import matters
+from steadygaze.audit.protocol.retrained import retrained
+from steadygaze.audit.protocol.right import right
+
+PROTOCOLS: dict[str, Callable[[Case], Iterator[Finding]]] = {
+    "right": right,
+    "holds-still": holds_still,
+    "matters": matters,
+    "retrained": retrained,
+}

@@ -1,108 +1,156 @@
-"""Does the attention hold still, and does it still say something?  One number per text and question.
+"""Does it hold still?  The same texts, moved a little: do the highlighted words, and the prediction, move too?
 
-A probe moves the text or its vectors; three things are asked of what the model shows before and after:
+A probe moves a text or its vectors; of what the model shows before and after it is asked
 
-    jensen-shannon/<probe>       how far the attention moved
+    jensen-shannon/<probe>       how far the saliency moved, as shares of its whole
+    top-k-overlap/<probe>        which part of the k heaviest words stayed among them
+    kendall/<probe>              whether the words stayed in their order                (Yin et al. 2022: stability)
     prediction-change/<probe>    ½ Σ |Δp|: how far the prediction moved
     flipped/<probe>              whether the label changed
 
-and of the attention itself: evenness, distance to uniform, comprehensiveness, sufficiency, Pearson correlation with the
-gradient, held fixed or moving with it.  NaN where a question makes no sense for a text: a correlation over two words,
-or a move when no word had a synonym to be exchanged for.  `exchanged/<probe>` is how many had.
+and of the saliency itself, since one that is the same for every text holds still and says nothing: evenness and
+distance to uniform.  NaN where a question makes no sense of a text: a move when no word had a synonym to be exchanged
+for.  `exchanged/<probe>` is how many had.
 """
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
-import numpy as np
 import torch
 from torch import Tensor
 
-from steadygaze.audit.measure import agreement, erasure, sparsity, stability
+from steadygaze.audit.case import Case, Rows, shares
+from steadygaze.audit.finding import Finding
+from steadygaze.audit.measure import agreement, sparsity, stability
 from steadygaze.audit.probe import embeddings
-from steadygaze.audit.probe.erase import without
-from steadygaze.audit.probe.gradient import gradient
-from steadygaze.audit.probe.look import Seen, look
+from steadygaze.audit.probe.look import Moved, look
 from steadygaze.audit.probe.words import exchanged
-from steadygaze.batch import Data, by_length, collate
-from steadygaze.infer import in_order
+from steadygaze.explain.explainer import Explainer
 from steadygaze.maths.chance import Chance
-from steadygaze.model import Classifier
 from steadygaze.perturb.words import Synonyms
+from steadygaze.reader import Ability, Reader
 from steadygaze.types import Batch
 
-BATCH = 256
-Probe = Callable[[Classifier, Batch], tuple[Seen, Tensor]]
-"""What the model shows then, and how many words of each text were touched, (B,)."""
+OF_TEXT = ("prediction-change", "flipped", "exchanged")
+OF_WORDS = ("jensen-shannon", "top-k-overlap", "kendall")
 
 
 @dataclass(frozen=True)
-class Plan:
-    """What is done to the texts."""
+class Probe:
+    """What is done to a batch, and what a model must have for it."""
 
-    radius: float = 0.1
-    """How far entries of word vectors move, in standard deviations of all of them."""
-    synonyms: Mapping[str, tuple[Synonyms, int]] = field(default_factory=dict)
-    """Name of a probe -> a table, and how many words are exchanged."""
-    seed: int = 0
-
-    def probes(self) -> dict[str, Probe]:
-        chance = Chance(self.seed)
-        found: dict[str, Probe] = {
-            "noise": _every_word(lambda m, b: embeddings.noise(m, b, self.radius, chance.child(1))),
-            "worst-label": _every_word(lambda m, b: embeddings.worst_for_label(m, b, self.radius)),
-            "worst-attention": _every_word(
-                lambda m, b: embeddings.worst_for_attention(m, b, self.radius, chance.child(2))
-            ),
-        }
-        if taken := found.keys() & self.synonyms.keys():
-            raise ValueError(f"a probe is called {min(taken)} already: call the table of synonyms something else")
-        for name, (table, number) in self.synonyms.items():
-            found[name] = _swaps(table, number, chance.child(3))
-        return found
+    move: Callable[[Reader, Batch], Moved]
+    needs: frozenset[Ability] = frozenset()
+    vectors: bool = True
+    """Whether vectors are moved, not words."""
 
 
-def holds_still(model: Classifier, data: Data, plan: Plan) -> dict[str, Tensor]:
-    """Question -> (N,), in the order of the split."""
-    parts: list[dict[str, Tensor]] = []
-    places: list[np.ndarray] = []
-    for rows, batch in _batches(model, data):
-        parts.append({name: value.double().cpu() for name, value in _asked(model, batch, plan)})
-        places.append(rows)
-    order = in_order(places)
-    return {name: torch.cat([part[name] for part in parts])[order] for name in parts[0]}
+def probes(case: Case) -> dict[str, Probe]:
+    radius, chance = case.plan.radius, Chance(case.plan.seed)
+    found = {
+        "noise": Probe(lambda m, b: embeddings.noise(m, b, radius, chance.child(1)), frozenset({"vectors"})),
+        "worst-label": Probe(lambda m, b: embeddings.worst_for_label(m, b, radius), frozenset({"vectors"})),
+        "worst-attention": Probe(
+            lambda m, b: embeddings.worst_for_attention(m, b, radius, chance.child(2)),
+            frozenset({"vectors", "weights"}),
+        ),
+    }
+    if taken := found.keys() & case.plan.synonyms.keys():
+        raise ValueError(f"a probe is called {min(taken)} already: call the table of synonyms something else")
+    for name, (table, number) in case.plan.synonyms.items():
+        found[name] = Probe(_swaps(table, number, chance.child(3)), vectors=False)
+    return found
 
 
-def _asked(model: Classifier, batch: Batch, plan: Plan) -> Iterator[tuple[str, Tensor]]:
-    clean = look(model, batch)
-    for name, probe in plan.probes().items():
-        moved, touched = probe(model, batch)
-        for measure, value in (
-            ("jensen-shannon", stability.jensen_shannon(clean.weights, moved.weights, batch.mask)),
-            ("prediction-change", stability.prediction_change(clean.probs, moved.probs)),
-            ("flipped", stability.flipped(clean.probs, moved.probs)),
-        ):
-            yield f"{measure}/{name}", value.masked_fill(touched == 0, torch.nan)
-        if name in plan.synonyms:
-            yield f"exchanged/{name}", touched
-    yield "evenness", sparsity.evenness(clean.weights, batch.mask)
-    yield "distance-to-uniform", sparsity.from_uniform(clean.weights, batch.mask)
-    yield "comprehensiveness", erasure.comprehensiveness(clean.probs, without(model, batch, clean.weights))
-    yield "sufficiency", erasure.sufficiency(clean.probs, without(model, batch, clean.weights, keep=True))
-    yield "pearson/gradient", agreement.pearson(clean.weights, gradient(model, batch), batch.mask)
-    through = gradient(model, batch, detach_attention=False)
-    yield "pearson/gradient-through-attention", agreement.pearson(clean.weights, through, batch.mask)
+def holds_still(case: Case) -> Iterator[Finding]:
+    for name in case.explainers:
+        weights = case.saliency(name)
+        share = shares(weights, case.mask)
+        share = torch.where(weights.isnan(), torch.nan, share)
+        yield Finding("evenness", sparsity.evenness(share, case.mask), name)
+        yield Finding("from-uniform", sparsity.from_uniform(share, case.mask), name)
+    for name, probe in probes(case).items():
+        if lacking := probe.needs - case.model.abilities:
+            yield from _absent(case, name, LACKING[min(lacking)])
+            continue
+        yield from _asked(case, name, probe)
 
 
-def _swaps(table: Synonyms, number: int, chance: Chance) -> Probe:
-    return lambda model, batch: exchanged(model, batch, table, number, chance)
+LACKING: dict[Ability, str] = {
+    "weights": "the model shows no attention",
+    "vectors": "the model is a black box: its word vectors cannot be moved",
+    "seams": "the model cannot be read with other attention weights than its own",
+}
+"""What a model lacks, as a report says it."""
 
 
-def _every_word(probe: Callable[[Classifier, Batch], Seen]) -> Probe:
-    return lambda model, batch: (probe(model, batch), batch.mask.sum(-1))
+def _absent(case: Case, probe: str, why: str) -> Iterator[Finding]:
+    for measure in OF_TEXT[:2]:
+        yield Finding(f"{measure}/{probe}", absent=why)
+    for name in case.explainers:
+        for measure in OF_WORDS:
+            yield Finding(f"{measure}/{probe}", explainer=name, absent=why)
 
 
-def _batches(model: Classifier, data: Data) -> Iterator[tuple[np.ndarray, Batch]]:
-    device = next(model.parameters()).device
-    for rows in by_length(data, BATCH):
-        yield rows, collate(data, rows).to(device)
+def _asked(case: Case, name: str, probe: Probe) -> Iterator[Finding]:
+    able = [e for e in case.explainers if not probe.vectors or case.explainers[e].needs]
+    for other in case.explainers.keys() - set(able):
+        for measure in OF_WORDS:
+            yield Finding(f"{measure}/{name}", explainer=other, absent=f"{other} reads words, not vectors")
+    chosen = {"radius": case.plan.radius} if probe.vectors else {}
+    if name == "worst-attention":
+        able = [e for e in able if e == "attention"]  # what it was made to move
+    for rows, group in _groups(case, able):
+        found = case.gather(name, lambda r, b, g=group: _measured(case, probe, g, r, b), rows)  # type: ignore[misc]
+        for key, values in found.items():
+            measure, _, explainer = key.partition("|")
+            if measure == "exchanged" and probe.vectors:
+                continue
+            yield Finding(f"{measure}/{name}", values, explainer or None, chosen)
+
+
+def _groups(case: Case, names: Sequence[str]) -> Iterator[tuple[Rows, list[str]]]:
+    """Explainers asked about all texts, with the predictions themselves; then those asked about a sample."""
+    cheap = [name for name in names if case.rows(name) is case.everything]
+    yield case.everything, ["", *cheap]
+    if expensive := [name for name in names if name not in cheap]:
+        yield case.sample, expensive
+
+
+def _measured(case: Case, probe: Probe, names: Sequence[str], rows: Rows, batch: Batch) -> dict[str, Tensor]:
+    moved = probe.move(case.model, batch)
+    still = moved.touched == 0
+    found: dict[str, Tensor] = {}
+    for name in names:
+        found |= _of_text(case, rows, batch, moved) if not name else _of_words(case, name, rows, batch, moved)
+    return {key: value if key == "exchanged" else value.masked_fill(still, torch.nan) for key, value in found.items()}
+
+
+def _of_text(case: Case, rows: Rows, batch: Batch, moved: Moved) -> dict[str, Tensor]:
+    before, after = (
+        case.probs[torch.from_numpy(rows)].to(batch.ids.device),
+        look(case.model, moved.batch, moved.embedded).probs,
+    )
+    return {
+        "prediction-change": stability.prediction_change(before, after),
+        "flipped": stability.flipped(before, after),
+        "exchanged": moved.touched,
+    }
+
+
+def _of_words(case: Case, name: str, rows: Rows, batch: Batch, moved: Moved) -> dict[str, Tensor]:
+    before = shares(case.of(case.saliency(name), rows, batch), batch.mask)
+    after = shares(_explained(case.explainers[name], case.model, moved), batch.mask)
+    return {
+        f"jensen-shannon|{name}": stability.jensen_shannon(before, after, batch.mask),
+        f"top-k-overlap|{name}": stability.overlap(before, after, batch.mask, case.plan.k),
+        f"kendall|{name}": agreement.kendall(before, after, batch.mask),
+    }
+
+
+def _explained(explainer: Explainer, model: Reader, moved: Moved) -> Tensor:
+    return explainer.explain(model, moved.batch, embedded=moved.embedded).weights.double()
+
+
+def _swaps(table: Synonyms, number: int, chance: Chance) -> Callable[[Reader, Batch], Moved]:
+    return lambda _, batch: exchanged(batch, table, number, chance)

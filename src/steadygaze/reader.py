@@ -1,0 +1,53 @@
+"""Reader: anything that reads token ids and says how likely each class is: ours, somebody else's, or a black box.
+
+Explainers and audits know a model by this face alone.  What it can do beyond predicting is said in three flags; whoever
+needs more than a model has says so, and is not asked.
+"""
+
+from typing import Any, ClassVar, Literal, Protocol
+
+import torch
+from torch import Tensor, nn
+
+from steadygaze.types import Batch
+
+Ability = Literal["weights", "vectors", "seams"]
+"""weights: it shows how much it looks at each token.  vectors: tokens are vectors to it, and it has gradients by them.
+seams: its hidden states can be read with other weights."""
+
+
+class Said(Protocol):
+    """What a model says of a batch."""
+
+    @property
+    def weights(self) -> Tensor | None:
+        """(B,T), 0 outside the mask; None where it shows none."""
+
+    @property
+    def logits(self) -> Tensor:
+        """(B,C)"""
+
+
+class Reader(nn.Module):
+    """Padding cannot change what it says, and evaluation mode makes it repeat itself."""
+
+    abilities: ClassVar[frozenset[Ability]] = frozenset()
+    padding: int = 0
+    """The id of a token that says nothing."""
+
+    def forward(self, batch: Batch, embedded: Tensor | None = None) -> Any:
+        """Said; of the batch, or of these vectors (B,T,E) in place of its own."""
+        raise NotImplementedError
+
+    def embed(self, batch: Batch) -> Tensor:
+        """(B,T,E)"""
+        raise NotImplementedError
+
+    @property
+    def vectors(self) -> Tensor:
+        """(V,E) the vector of every id."""
+        raise NotImplementedError
+
+    @property
+    def device(self) -> torch.device:
+        return next((parameter.device for parameter in self.parameters()), torch.device("cpu"))

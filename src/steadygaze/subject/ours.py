@@ -1,0 +1,20 @@
+"""A model of this house as a Subject."""
+
+from steadygaze.estimator import TextClassifier
+from steadygaze.store import fingerprint
+from steadygaze.subject.subject import Subject
+
+
+def ours(clf: TextClassifier, name: str = "model") -> Subject:
+    known = clf.stored_.description
+    facts = {"encoder": known.encoder, "technique": known.technique, "seed": str(known.seed)}
+    return Subject(
+        name=name,
+        kind="a steadygaze classifier",
+        model=clf.stored_.model,
+        tokens=clf.stored_.tokenizer,
+        classes=known.classes,
+        pair=known.pair,
+        fingerprint=fingerprint(clf.stored_.model),
+        facts=facts,
+    )

@@ -44,13 +44,13 @@ class Anchoring(Ball, Technique):
     """λp: how much the distance from the reference's prediction counts."""
     overlap: Annotated[float, Field(ge=0)] = 143.0
     """λ2: how much the distance of the top-k weights counts."""
-    noise: Annotated[float, Field(ge=0)] = 1.0
+    noise: Annotated[float, Field(ge=0)] = 2.0
     """How much closeness under moved word vectors counts."""
     noise_radius: Annotated[float, Field(gt=0, le=10)] = 0.1
     """How far each entry of a word vector is moved, in standard deviations of all entries."""
     swaps: Annotated[float, Field(ge=0)] = 1.0
     """How much closeness under exchanged words counts."""
-    share: Annotated[float, Field(ge=0, le=1)] = 0.3
+    share: Annotated[float, Field(ge=0, le=1)] = 0.8
     """Share of the words with a synonym that are exchanged."""
 
     def loss(self, model: Classifier, batch: Batch, given: Given) -> Terms:

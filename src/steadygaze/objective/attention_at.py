@@ -41,8 +41,8 @@ class AttentionAT(Technique):
     def loss(self, model: Classifier, batch: Batch, given: Given) -> Terms:
         task, scores = task_of_scores(model, batch)
         clean = task(scores)
-        r = self.epsilon * unit(slope(clean, scores, batch.mask))
-        return {"task": clean, "adversarial": self.weight * task(scores + r)}
+        r = unit(slope(clean, scores))
+        return {"task": clean, "adversarial": self.weight * task(scores.add(r, alpha=self.epsilon))}
 
 
 def task_of_scores(model: Classifier, batch: Batch) -> tuple[Callable[[Tensor], Tensor], Tensor]:

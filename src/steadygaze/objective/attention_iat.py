@@ -47,9 +47,9 @@ class AttentionIAT(Technique):
     def loss(self, model: Classifier, batch: Batch, given: Given) -> Terms:
         task, scores = task_of_scores(model, batch)
         clean = task(scores)
-        g = slope(clean, scores, batch.mask)
-        r = self.epsilon * self._direction(g, scores.detach(), batch.mask)
-        return {"task": clean, "adversarial": self.weight * task(scores + r)}
+        g = slope(clean, scores)
+        r = self._direction(g, scores.detach(), batch.mask)
+        return {"task": clean, "adversarial": self.weight * task(scores.add(r, alpha=self.epsilon))}
 
     def _direction(self, g: Tensor, scores: Tensor, mask: Tensor) -> Tensor:
         """r / ε.  (B,T) -> (B,T)"""

@@ -33,5 +33,5 @@ class AttentionRP(Technique):
     def loss(self, model: Classifier, batch: Batch, given: Given) -> Terms:
         task, scores = task_of_scores(model, batch)
         n = given.chance.normal(batch.index, scores.shape[1], dtype=scores.dtype)
-        r = self.epsilon * unit(n.masked_fill(~batch.mask, 0.0))
-        return {"task": task(scores), "adversarial": self.weight * task(scores + r)}
+        r = unit(n.masked_fill(~batch.mask, 0.0))
+        return {"task": task(scores), "adversarial": self.weight * task(scores.add(r, alpha=self.epsilon))}

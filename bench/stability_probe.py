@@ -9,7 +9,10 @@ import torch
 from sklearn.metrics import accuracy_score, f1_score
 
 from steadygaze import TextClassifier, infer, load
-from steadygaze.audit.protocol.holds_still import Plan, holds_still
+from steadygaze.audit.case import Case, Plan
+from steadygaze.audit.protocol.holds_still import holds_still
+from steadygaze.audit.protocol.matters import matters
+from steadygaze.explain.attention import Attention
 from steadygaze.maths.collapse import judge
 from steadygaze.maths.divergence import jensen_shannon
 from steadygaze.perturb.words import MOST, Synonyms, by_vectors, without
@@ -22,6 +25,15 @@ if TYPE_CHECKING:
 
 EPOCHS = 3
 """Of a transformer."""
+RECORDED = ("jensen-shannon", "prediction-change", "flipped", "exchanged", "pearson")
+"""What is kept of each probe."""
+NAMES = {
+    "evenness": "evenness",
+    "from-uniform": "distance-to-uniform",
+    "comprehensiveness": "comprehensiveness",
+    "sufficiency": "sufficiency",
+}
+"""What is kept of the attention itself: as the audit calls it, and as the records do."""
 
 
 def fitted(study: "Study", job: "Job", config: dict[str, Any]) -> TextClassifier:
@@ -73,7 +85,7 @@ def measured(study: "Study", job: "Job", clf: TextClassifier, split: str) -> dic
     others = [np.load(study.out / "seen" / f"{one}.npz")["weights"] for one in job.teachers]
     reference = torch.from_numpy(np.mean(others, 0)) if others else None
     found = judge(read.weights.double(), read.mask, None if reference is None else reference.double(), ids=read.ids)
-    asked = holds_still(model, data, Plan(synonyms=tables(study, clf)))
+    asked = answers(Case(model, data, {"attention": Attention()}, Plan(synonyms=tables(study, clf))))
     return {
         "macro-f1": float(f1_score(label, predicted, average="macro")),
         "accuracy": float(accuracy_score(label, predicted)),
@@ -88,6 +100,18 @@ def measured(study: "Study", job: "Job", clf: TextClassifier, split: str) -> dic
         "collapsed": found.collapsed,
         "reason": found.reason,
     }
+
+
+def answers(case: Case) -> dict[str, torch.Tensor]:
+    """Question -> (N,), under the names that the records have had from the beginning."""
+    found = {}
+    for protocol in (holds_still, matters):
+        for one in protocol(case):
+            measure, probed, _ = one.measure.partition("/")
+            name = one.measure if probed and measure in RECORDED else NAMES.get(one.measure)
+            if name is not None and one.values is not None and one.explainer in (None, "attention"):
+                found[name] = one.values
+    return found
 
 
 def guarded(read: infer.Readings) -> dict[str, bool]:

@@ -1,7 +1,9 @@
 """The tables of docs/results/stability.md, from the records of bench/stability.py.
 
     cat runs/stability/records/*.json > records.jsonl
-    python bench/stability_table.py records.jsonl > docs/results/stability-tables.md
+    python bench/stability_table.py records.jsonl > tables.md
+
+docs/results/stability-tables.md is that with a heading and notes before it.
 
 A ratio is the geometric mean over runs of (technique / vanilla of the same setting and seed), a consensus student being
 paired with the vanilla model of its first teacher's seed; in brackets its 95 % bootstrap interval over runs, and how

@@ -29,6 +29,7 @@ LAYERS = [  # in the order data flows; rooms on one line may not import one anot
     {"subject"},
     {"audit"},
     {"verbs", "listing"},
+    {"compare"},
     {"demo", "options"},
     {"cli"},
 ]

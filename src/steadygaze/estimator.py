@@ -19,8 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from steadygaze import fitting, infer, store
 from steadygaze.errors import UserError, unknown
-from steadygaze.explain import EXPLAINERS
-from steadygaze.explain.explainer import Explainer
+from steadygaze.explain.chosen import chosen
 from steadygaze.explain.texts import Request, explain_texts
 from steadygaze.inputs import is_one, read_labels, read_split, read_texts, read_validation
 from steadygaze.objective.technique import Technique
@@ -159,7 +158,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def explain(
         self,
         X: Any,
-        explainer: str | Explainer = "attention",
+        explainer: Any = "attention",
         target: Label | None = None,
         granularity: Granularity = "word",
         *,
@@ -169,12 +168,19 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         One text is a string, one pair a tuple (text, question).  granularity="piece" shows a transformer's own pieces.
         `target` asks why a class other than the predicted one; attention is the same for all, and refuses it.
+        `explainer` is a name (`steadygaze list explainers`), an Explainer with settings of its own, or any method of
+        Captum that explains inputs, as a class or an object: it is asked about the word vectors, whatever function an
+        object was made from.
+
+            clf.explain(text, explainer=Lime(samples=5000))                  # from steadygaze.explain.lime
+            clf.explain(text, explainer=captum.attr.GradientShap)
+            clf.explain(text, explainer=Captum(captum.attr.GradientShap, {"n_samples": 50}))
         """
         alone = is_one(X)
         texts, questions = self._read([X] if alone else X)
         if granularity not in ("word", "piece"):
             raise unknown("granularity", granularity, ("word", "piece"))
-        name, way = _explainer(explainer)
+        name, way = chosen(explainer)
         aim = None if target is None else self._known(target)
         if aim is not None and not way.by_class:
             raise UserError(f"{name} is the same whatever class is asked about: leave out the target {aim!r}")
@@ -232,14 +238,6 @@ def references(given: "TextClassifier | Sequence[TextClassifier] | None") -> lis
 
 def _path(given: str | Path | None) -> Path | None:
     return None if given is None else Path(given)
-
-
-def _explainer(given: Any) -> tuple[str, Explainer]:
-    if isinstance(given, Explainer):
-        return type(given).__name__, given
-    if not isinstance(given, str) or given not in EXPLAINERS:
-        raise unknown("explainer", given, EXPLAINERS)
-    return given, EXPLAINERS[given]()
 
 
 def load(folder: str | Path, device: str = "auto") -> TextClassifier:

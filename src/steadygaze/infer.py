@@ -48,6 +48,14 @@ def inference(model: nn.Module) -> Iterator[None]:
         yield
 
 
+@contextmanager
+def slopes(model: nn.Module) -> Iterator[None]:
+    """Evaluation mode with gradients: cuDNN would refuse those of a recurrent network that is not in training."""
+    cudnn = torch.backends.cudnn
+    with evaluation(model), cudnn.flags(enabled=False, allow_tf32=False), torch.enable_grad():
+        yield
+
+
 def forwards(
     model: Classifier, data: Data, batch_size: int = BATCH
 ) -> Iterator[tuple[NDArray[np.int64], Batch, Forward]]:

@@ -35,8 +35,8 @@ class Architecture:
     """Whether word vectors move in training."""
     score: Literal["additive", "dot"] = "additive"
     """How a token is scored."""
-    attention: Literal["softmax", "sparsemax", "entmax15"] = "softmax"
-    """How scores become weights."""
+    attention: Literal["softmax", "sparsemax", "entmax15", "uniform"] = "softmax"
+    """How scores become weights; uniform: not at all, the yardstick of the others."""
     decoder: Literal["linear", "mlp"] = "linear"
     """How the attended context becomes logits.  Only `linear` can be certified."""
     dropout: Annotated[float, Field(ge=0, lt=1)] = 0.0

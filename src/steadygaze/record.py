@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from steadygaze.errors import UserError
+
 
 @dataclass(frozen=True, slots=True)
 class Row:
@@ -36,15 +38,68 @@ class Row:
         return f"{self.signature} = {self.value:.3f}{bounds}"
 
     def to_dict(self) -> dict[str, Any]:
-        values = {**asdict(self), "value": _finite(self.value), "signature": self.signature}
-        values["interval"] = None if self.interval is None else [_finite(end) for end in self.interval]
-        values["settings"] = {key: _finite(value) for key, value in self.settings.items()}
+        values = {**asdict(self), "value": plain(self.value), "signature": self.signature}
+        values["interval"] = None if self.interval is None else [plain(end) for end in self.interval]
+        values["settings"] = {key: _word(value) for key, value in self.settings.items()}
         return values
 
+    @classmethod
+    def from_dict(cls, values: Any) -> "Row":
+        """What `to_dict` gave.  A row whose signature does not fit the rest of it is refused."""
+        if not isinstance(values, Mapping) or not isinstance(values.get("measure"), str):
+            raise UserError(f"a row has a measure, a value and n; found {values!r:.80}")
+        name = f"row {values['measure']!r:.80}"
+        if wrong := {*cls.__slots__, "signature"} ^ values.keys():
+            raise UserError(f"{name}: the key {min(wrong)!r} is {'strange' if min(wrong) in values else 'missing'}")
+        if not (isinstance(values["n"], int) and isinstance(values["note"], str)):
+            raise UserError(f"{name}: n must be a whole number and note a text")
+        if not _settings(values["settings"]):
+            raise UserError(f"{name}: settings must be words and numbers by name, found {values['settings']!r:.80}")
+        row = cls(
+            values["measure"],
+            _number(values["value"], name),
+            values["n"],
+            _interval(values["interval"], name),
+            dict(values["settings"]),
+            values["note"],
+        )
+        if values["signature"] != row.signature:
+            raise UserError(f"{name}: its signature is {values['signature']!r:.200}, and should be {row.signature!r}")
+        return row
 
-def _finite(value: Any) -> Any:
-    """JSON has neither NaN nor infinity."""
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+def plain(value: Any) -> Any:
+    """JSON has neither NaN, which becomes null, nor infinity, which becomes a word."""
+    if not isinstance(value, float) or math.isfinite(value):
+        return value
+    return None if math.isnan(value) else str(value)
+
+
+def _word(value: Any) -> Any:
+    """A setting that is not finite is a word ever after: the signature stays the same."""
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _number(value: Any, name: str) -> float:
+    if value in (None, "inf", "-inf"):
+        return math.nan if value is None else float(value)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise UserError(f"{name}: found {value!r:.80} where a number should be")
+    return value
+
+
+def _interval(value: Any, name: str) -> tuple[float, float] | None:
+    if value is None:
+        return None
+    if not isinstance(value, list | tuple) or len(value) != 2:
+        raise UserError(f"{name}: an interval has two ends, found {value!r:.80}")
+    return _number(value[0], name), _number(value[1], name)
+
+
+def _settings(value: Any) -> bool:
+    return isinstance(value, Mapping) and all(
+        isinstance(key, str) and isinstance(known, str | int | float) for key, known in value.items()
+    )
 
 
 def to_jsonl(rows: Iterable[Row]) -> str:

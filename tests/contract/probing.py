@@ -15,8 +15,12 @@ from torch.backends import cudnn
 
 from contract.tiny import VOCABULARY, classifier
 from steadygaze.audit.probe import embeddings, erase
+from steadygaze.audit.probe.adversary import searched
 from steadygaze.audit.probe.gradient import gradient
-from steadygaze.audit.probe.look import Seen, look
+from steadygaze.audit.probe.held import hold
+from steadygaze.audit.probe.look import Moved, Seen, look
+from steadygaze.audit.probe.permute import permuted
+from steadygaze.audit.probe.randomise import randomised
 from steadygaze.audit.probe.words import exchanged
 from steadygaze.maths.chance import Chance
 from steadygaze.model import Classifier
@@ -41,33 +45,47 @@ def shown(seen: Seen) -> tuple[Tensor, Tensor]:
     return seen.weights, seen.probs
 
 
-def swapped(model: Classifier, batch: Batch, number: int) -> tuple[Tensor, ...]:
-    seen, many = exchanged(model, batch, synonyms(), number, CHANCE)
-    return *shown(seen), many
+def after(model: Classifier, moved: Moved) -> Seen:
+    """What the model shows of what a probe left."""
+    return look(model, moved.batch, moved.embedded)
+
+
+def seen(model: Classifier, moved: Moved) -> tuple[Tensor, ...]:
+    return *shown(after(model, moved)), moved.touched
 
 
 def erased(model: Classifier, batch: Batch, shares: tuple[float, ...] = SHARES, **how: object) -> tuple[Tensor, ...]:
     return (erase.without(model, batch, look(model, batch).weights, shares, **how),)  # type: ignore[arg-type]
 
 
+def attacked(model: Classifier, batch: Batch) -> tuple[Tensor, ...]:
+    held = hold(model, batch)
+    found = searched(held, batch, CHANCE, restarts=2, steps=3)
+    return found.weights, held.read(found.weights.unsqueeze(1)).squeeze(1).detach(), found.distance, found.change
+
+
 PROBES: dict[str, Probe] = {
     "look": lambda m, b: shown(look(m, b)),
-    "noise": lambda m, b: shown(embeddings.noise(m, b, RADIUS, CHANCE)),
-    "worst-label": lambda m, b: shown(embeddings.worst_for_label(m, b, RADIUS)),
-    "worst-attention": lambda m, b: shown(embeddings.worst_for_attention(m, b, RADIUS, CHANCE)),
-    "exchanged": partial(swapped, number=2),
+    "noise": lambda m, b: seen(m, embeddings.noise(m, b, RADIUS, CHANCE)),
+    "worst-label": lambda m, b: seen(m, embeddings.worst_for_label(m, b, RADIUS)),
+    "worst-attention": lambda m, b: seen(m, embeddings.worst_for_attention(m, b, RADIUS, CHANCE)),
+    "exchanged": lambda m, b: seen(m, exchanged(b, synonyms(), 2, CHANCE)),
     "erased": erased,
     "kept": partial(erased, keep=True),
     "padded": partial(erased, removal="pad"),
     "zeroed": partial(erased, removal="zero"),
+    "permuted": lambda m, b: (permuted(m, b, CHANCE.child(1), 3),),
+    "adversary": attacked,
+    "randomised": lambda m, b: shown(look(randomised(m, CHANCE), b)),
+    "randomised-head": lambda m, b: shown(look(randomised(m, CHANCE, "head"), b)),
     "gradient": lambda m, b: (gradient(m, b),),
     "gradient-through-attention": lambda m, b: (gradient(m, b, detach_attention=False),),
 }
 IDLE: dict[str, Probe] = {  # asked to do nothing
-    "noise": lambda m, b: shown(embeddings.noise(m, b, 0.0, CHANCE)),
-    "worst-label": lambda m, b: shown(embeddings.worst_for_label(m, b, 0.0)),
-    "worst-attention": lambda m, b: shown(embeddings.worst_for_attention(m, b, 0.0, CHANCE)),
-    "exchanged": lambda m, b: swapped(m, b, 0)[:2],
+    "noise": lambda m, b: shown(after(m, embeddings.noise(m, b, 0.0, CHANCE))),
+    "worst-label": lambda m, b: shown(after(m, embeddings.worst_for_label(m, b, 0.0))),
+    "worst-attention": lambda m, b: shown(after(m, embeddings.worst_for_attention(m, b, 0.0, CHANCE))),
+    "exchanged": lambda m, b: shown(after(m, exchanged(b, synonyms(), 0, CHANCE))),
     **{removal: partial(erased, shares=NOTHING, removal=removal) for removal in ("delete", "pad", "zero")},
     **{f"keep-{how}": partial(erased, shares=EVERYTHING, removal=how, keep=True) for how in ("delete", "pad", "zero")},
 }
@@ -108,18 +126,18 @@ class PlantedError(Exception):
 
 @contextmanager
 def failing(model: Classifier, seam: str, at: int) -> Iterator[list[str]]:
-    """The seam fails at its call number `at`, counted from 0; -1: never.  Gives the calls so far."""
+    """The seam, of copies too, fails at its call number `at`, counted from 0; -1: never.  Gives the calls so far."""
     calls: list[str] = []
-    right = getattr(model, seam)
+    right = getattr(type(model), seam)
 
-    def wrong(*given: object) -> object:
+    def wrong(self: Classifier, *given: object) -> object:
         calls.append(seam)
         if len(calls) == at + 1:
             raise PlantedError
-        return right(*given)
+        return right(self, *given)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(model, seam, wrong)
+        patch.setattr(type(model), seam, wrong)
         yield calls
 
 
@@ -127,12 +145,12 @@ def failing(model: Classifier, seam: str, at: int) -> Iterator[list[str]]:
 def spied(model: Classifier) -> Iterator[list[tuple[Batch, Tensor | None]]]:
     """What reaches the encoder: every batch, and the embeddings in its place."""
     seen: list[tuple[Batch, Tensor | None]] = []
-    right = model.encode
+    right = type(model).encode
 
-    def encode(batch: Batch, embedded: Tensor | None = None) -> object:
+    def encode(self: Classifier, batch: Batch, embedded: Tensor | None = None) -> object:
         seen.append((batch, None if embedded is None else embedded.detach().clone()))
-        return right(batch, embedded)
+        return right(self, batch, embedded)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(model, "encode", encode)
+        patch.setattr(type(model), "encode", encode)
         yield seen

@@ -2,13 +2,19 @@
 
 import math
 from collections.abc import Callable
+from itertools import combinations
 
 import numpy as np
+import scipy.integrate
 import scipy.spatial.distance
 import scipy.stats
+import sklearn.linear_model
 import sklearn.metrics
+import sklearn.preprocessing
 
 SIZE = 3  # the k of the top-k
+SHARES = (0.1, 0.2, 0.5)
+RADII = (0.1, 0.05, 0.025, 0.0125, 0.00625, 0.003125)
 
 
 def runs(tokens: np.ndarray) -> list[set[int]]:
@@ -75,6 +81,79 @@ def slow_divergence(p: np.ndarray, q: np.ndarray) -> float:
     return scipy.spatial.distance.jensenshannon(p, q) ** 2 if len(p) > 1 else 0.0
 
 
+def slow_chance(marked: int, words: int) -> float:
+    """The mean average precision over all ways to place the marked words in an order."""
+    ways = [list(places) for places in combinations(range(words), marked)]
+    return float(np.mean([np.mean([(i + 1) / (place + 1) for i, place in enumerate(way)]) for way in ways]))
+
+
+def slow_pick(weights: np.ndarray, where: np.ndarray) -> float:
+    return float(where[weights == weights.max()].mean()) if len(weights) else 0.0
+
+
+def slow_area(radii: np.ndarray) -> float:
+    return scipy.integrate.trapezoid(radii, SHARES) / (SHARES[-1] - SHARES[0])
+
+
+def slow_seat(probs: np.ndarray, label: np.ndarray) -> float:
+    return float(np.mean([(1 - row[label]) / 2 * radius / 2 for row, radius in zip(probs, RADII, strict=True)]))
+
+
+def slow_micro(which: str) -> Callable[..., float]:
+    """All tokens of all texts that somebody marked, end to end."""
+
+    def score(chosen: np.ndarray, evidence: np.ndarray, mask: np.ndarray) -> float:
+        rows = mask & (evidence & mask).any(-1, keepdims=True)
+        return slow_tokens(which)(chosen[rows], evidence[rows])
+
+    return score
+
+
+def slow_profile(weights: np.ndarray) -> np.ndarray:
+    """Places from the start, from the end, and tenths of the way by the interpolated sum."""
+    ends = [[way[place] if place < len(way) else 0.0 for place in range(8)] for way in (weights, weights[::-1])]
+    places = np.linspace(0, len(weights), 11)
+    below = np.interp(places, np.arange(len(weights) + 1), np.concatenate([[0], np.cumsum(weights)]))
+    return np.concatenate([*ends, np.diff(below)])
+
+
+def slow_leak(weights: np.ndarray, predicted: np.ndarray, mask: np.ndarray, key: np.ndarray) -> float:
+    texts = [i for i in range(len(mask)) if mask[i].any()]
+    texts = [i for i in texts if sum(predicted[j] == predicted[i] for j in texts) >= 5]
+    rank = {i: sum((key[j], j) < (key[i], i) for j in texts if predicted[j] == predicted[i]) for i in texts}
+    texts.sort(key=lambda i: (predicted[i], key[i]))
+    even = np.stack([slow_profile(np.full(mask[i].sum(), 1 / mask[i].sum())) for i in texts])
+    seen = np.hstack([even, np.stack([slow_profile(weights[i][mask[i]]) for i in texts])])
+    folds = [[at for at, i in enumerate(texts) if rank[i] % 5 == fold] for fold in range(5)]
+    splits = [(np.setdiff1d(np.arange(len(texts)), fold), np.array(fold)) for fold in folds]
+    label, gain = predicted[texts], {}
+    for sign, features in ((1, seen), (-1, even)):
+        for known, asked in splits:
+            scale = sklearn.preprocessing.StandardScaler().fit(features[known])
+            guess = sklearn.linear_model.LogisticRegression(C=0.1, class_weight="balanced", max_iter=5_000)
+            guess.fit(scale.transform(features[known]), label[known])
+            for at, row in zip(asked, guess.predict_proba(scale.transform(features[asked])), strict=True):
+                own = row[list(guess.classes_).index(label[at])]
+                gain.setdefault((label[at], at), []).append(sign * own)
+    classes = sorted({kind for kind, _ in gain})
+    return float(np.mean([np.mean([sum(g) for (kind, _), g in gain.items() if kind == one]) for one in classes]))
+
+
+def slow_collapse(weights: np.ndarray, mask: np.ndarray, ids: np.ndarray) -> float:
+    """Even or, of eight different texts or more, the same at the same place from the start or from the end."""
+    rows = [
+        (row[real], tuple(some[real])) for row, real, some in zip(weights, mask, ids, strict=True) if real.sum() > 1
+    ]
+    spread = np.mean([slow_divergence(w, np.full(len(w), 1 / len(w))) for w, _ in rows])
+    strays = []
+    for way in (1, -1):
+        turned = [w[::way] for w, _ in rows]
+        habit = [np.mean([w[t] for w in turned if len(w) > t]) for t in range(max(map(len, turned)))]
+        strays.append([slow_divergence(w, np.array(habit[: len(w)]) / sum(habit[: len(w)])) for w in turned])
+    strayed = np.mean(np.minimum(*strays))
+    return float(spread < 0.005 or (strayed < 0.05 * spread and len({(w.tobytes(), some) for w, some in rows}) >= 8))
+
+
 SLOW = {  # one text, its real tokens only
     "jensen-shannon": slow_divergence,
     "total-variation": lambda p, q: np.abs(p - q).sum() / 2,
@@ -92,7 +171,31 @@ SLOW = {  # one text, its real tokens only
     "evidence-mass": lambda w, where: slow_share(w, where) if where.any() else math.nan,
     "auprc": lambda w, where: sklearn.metrics.average_precision_score(where, w) if where.any() else math.nan,
     "first-sentence-share": slow_share,
+    "first-sentence-pick": slow_pick,
+    "default-mass": slow_share,
+    "default-mass/above-share": lambda w, where: slow_share(w, where) - (where.mean() if len(where) else 0.0),
+    "auprc/above-random": lambda w, where: (
+        sklearn.metrics.average_precision_score(where, w) - slow_chance(where.sum(), len(where))
+        if where.any()
+        else math.nan
+    ),
+    "accuracy": lambda probs, label: float(probs.argmax() == label),
+    "exchanged": lambda before, after: float((before != after).sum()),
+    "post-hoc-accuracy": lambda full, kept: float(np.mean([row.argmax() == full.argmax() for row in kept])),
+    "sensitivity": slow_area,
+    "sensitivity/above-random": lambda radii, drawn: slow_area(radii) - slow_area(drawn),
+    "seat-sensitivity": slow_seat,
     "evenness": lambda w: scipy.stats.entropy(w) / math.log(len(w)) if len(w) > 1 else 1.0,
     "from-uniform": lambda w: slow_divergence(w, np.full(len(w), 1 / max(1, len(w)))),
+}
+SLOW_SETS = {  # all texts at once
     "expected-calibration-error": slow_calibration,
+    "macro-f1": lambda probs, label: sklearn.metrics.f1_score(
+        label, probs.argmax(-1), average="macro", zero_division=0.0
+    ),
+    "token-precision-micro": slow_micro("precision"),
+    "token-recall-micro": slow_micro("recall"),
+    "token-f1-micro": slow_micro("f1"),
+    "position-leak": slow_leak,
+    "collapsed": slow_collapse,
 }

@@ -1,35 +1,57 @@
 """What every explainer promises: one number per word, nothing elsewhere, and a model left exactly as it was."""
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
+from torch.backends import cudnn
 
-from contract.tiny import CLASSES, ENCODER_NAMES, TEXTS, batch, classifier, split, widened
+from contract.tiny import CLASSES, ENCODER_NAMES, TEXTS, batch, classifier, littered, split, widened
 from steadygaze.explain import EXPLAINERS
+from steadygaze.explain.captum import Captum
+from steadygaze.explain.explainer import Explainer
 
-EXPLAINER = pytest.mark.parametrize("name", EXPLAINERS)
-MODEL = pytest.mark.parametrize("encoder", ENCODER_NAMES)
+CAPTUM = {"GradientShap": {}, "FeatureAblation": {}, "ShapleyValueSampling": {"n_samples": 3}}
+NAMES = [*EXPLAINERS, *CAPTUM]
+EXPLAINER = pytest.mark.parametrize("name", NAMES)
+ENCODERS = {name: ["bilstm", "cnn", "transformer"] for name in EXPLAINERS} | {"attention": ENCODER_NAMES}
+EXPLAINER_AND_MODEL = pytest.mark.parametrize(
+    ("name", "encoder"), [(name, encoder) for name in NAMES for encoder in ENCODERS.get(name, ["bilstm"])]
+)
 PAIR = pytest.mark.parametrize("pair", [False, True], ids=["single", "pair"])
 
 
+def made(name: str) -> Explainer:
+    """With its own settings; and some methods of Captum, as anybody may bring them."""
+    if name in EXPLAINERS:
+        return EXPLAINERS[name]()
+    import captum.attr
+
+    return Captum(getattr(captum.attr, name), CAPTUM[name])
+
+
 def in_use(encoder: str, pair: bool = False) -> nn.Module:
-    """A model in the middle of its training: modes mixed, gradients half gathered."""
+    """A model in the middle of its training: modes mixed, gradients half gathered, a part frozen, a hook."""
     model = classifier(encoder, pair, torch.float32).train()
     model.scorer.eval()
     for parameter in model.parameters():
         parameter.grad = torch.ones_like(parameter)
+    model.decoder.output.weight.requires_grad_(False)
+    model.scorer.register_forward_hook(lambda *_: None)
     return model
 
 
 def look(model: nn.Module) -> tuple[object, ...]:
-    """All that an explainer could leave behind on a model."""
+    """All that an explainer could leave behind, on a model and beside it."""
     modes = [module.training for module in model.modules()]
     asks = [parameter.requires_grad for parameter in model.parameters()]
     kinds = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
     hooks = [list(getattr(module, kind)) for module in model.modules() for kind in kinds]
+    chance = torch.get_rng_state().tolist(), np.random.get_state()[1].tolist(), np.random.get_state()[2]
+    flags = cudnn.enabled, cudnn.benchmark, cudnn.deterministic, cudnn.allow_tf32, torch.is_grad_enabled()
     values = [value.clone() for value in model.state_dict().values()]
     gradients = [None if parameter.grad is None else parameter.grad.clone() for parameter in model.parameters()]
-    return modes, asks, hooks, torch.is_grad_enabled(), values, gradients
+    return modes, asks, hooks, chance, flags, values, gradients
 
 
 def assert_untouched(model: nn.Module, before: tuple[object, ...]) -> None:
@@ -39,52 +61,64 @@ def assert_untouched(model: nn.Module, before: tuple[object, ...]) -> None:
 
 
 @PAIR
-@MODEL
-@EXPLAINER
+@EXPLAINER_AND_MODEL
 def test_one_number_per_word_none_elsewhere_and_the_logits_of_the_model(name, encoder, pair):
     model, texts = in_use(encoder, pair), widened(batch(split(pair=pair)), 2)
-    saliency = EXPLAINERS[name]().explain(model, texts)
+    saliency = made(name).explain(model, texts)
     assert saliency.weights.shape == texts.ids.shape
     assert saliency.weights.isfinite().all()
     assert not saliency.weights[~texts.mask].any()
-    assert saliency.weights[texts.mask].any()
+    assert saliency.weights.any(-1).equal(texts.mask.any(-1))  # a text of one word has its weight, too
     torch.testing.assert_close(saliency.logits, model.eval()(texts).logits, rtol=1e-5, atol=1e-5)
     assert not saliency.weights.requires_grad
     assert not saliency.logits.requires_grad
 
 
-@MODEL
-@EXPLAINER
+@EXPLAINER_AND_MODEL
 def test_the_model_is_left_as_it_was(name, encoder):
     model = in_use(encoder)
-    before = look(model)
-    EXPLAINERS[name]().explain(model, batch(split()), torch.zeros(len(TEXTS), dtype=torch.long))
-    assert_untouched(model, before)
+    with cudnn.flags(enabled=True, benchmark=True, deterministic=True, allow_tf32=True):
+        before = look(model)
+        made(name).explain(model, batch(split()), torch.zeros(len(TEXTS), dtype=torch.long))
+        assert_untouched(model, before)
 
 
 @pytest.mark.parametrize("part", ["encoder", "scorer", "attention", "decoder"])
 @EXPLAINER
-def test_the_model_is_left_as_it_was_even_when_it_fails(name, part, monkeypatch):
-    model = in_use("bilstm")
+def test_the_model_is_left_as_it_was_even_when_it_fails_at_any_call(name, part, monkeypatch):
+    model, texts, explainer = in_use("bilstm"), batch(split(("sws", "www"))), made(name)
     before = look(model)
+    right = getattr(model, part).forward
+    left = [10**6]  # calls until it fails
 
-    def fail(*_: object) -> None:
-        raise RuntimeError("planted")
+    def failing(*given: object) -> object:
+        left[0] -= 1
+        if left[0] < 0:
+            raise RuntimeError("planted")
+        return right(*given)
 
-    monkeypatch.setattr(getattr(model, part), "forward", fail)
-    with pytest.raises(RuntimeError, match="planted"):
-        EXPLAINERS[name]().explain(model, batch(split()))
-    monkeypatch.undo()
-    assert_untouched(model, before)
+    monkeypatch.setattr(getattr(model, part), "forward", failing)
+    explainer.explain(model, texts)
+    calls = 10**6 - left[0]
+    assert calls
+    for at in range(min(calls, 4)):
+        left[0] = at
+        with pytest.raises(RuntimeError, match="planted"):
+            explainer.explain(model, texts)
+        left[0] = 10**6
+        monkeypatch.undo()
+        assert_untouched(model, before)
+        monkeypatch.setattr(getattr(model, part), "forward", failing)
 
 
 @PAIR
-@MODEL
-@EXPLAINER
+@EXPLAINER_AND_MODEL
 def test_the_same_text_gets_the_same_explanation_again_and_in_any_batch(name, encoder, pair):
-    model, explainer, data = in_use(encoder, pair), EXPLAINERS[name](), split(pair=pair)
+    model, explainer, data = in_use(encoder, pair), made(name), split(pair=pair)
     target = torch.arange(len(TEXTS)) % CLASSES
     together = explainer.explain(model, batch(data), target)
+    torch.rand(3)
+    np.random.random(3)
     again = explainer.explain(model, batch(data), target)
     assert torch.equal(together.weights, again.weights)
     assert torch.equal(together.logits, again.logits)
@@ -93,7 +127,61 @@ def test_the_same_text_gets_the_same_explanation_again_and_in_any_batch(name, en
         torch.testing.assert_close(alone.weights[0, : len(text)], together.weights[row, : len(text)], rtol=0, atol=1e-5)
 
 
+@EXPLAINER_AND_MODEL
+def test_what_stands_in_the_padding_and_beside_a_text_changes_nothing(name, encoder):
+    model, explainer, texts = in_use(encoder, True), made(name), batch(split(pair=True))
+    found = explainer.explain(model, texts).weights
+    torch.testing.assert_close(explainer.explain(model, littered(texts)).weights, found, rtol=0, atol=1e-5)
+    turned = torch.arange(len(TEXTS)).flip(0)
+    other = explainer.explain(model, batch(split(pair=True), turned.tolist())).weights
+    torch.testing.assert_close(other[turned], found, rtol=0, atol=1e-5)
+
+
+@EXPLAINER
+def test_the_class_asked_about_is_the_predicted_one_unless_another_is_named(name):
+    model, explainer, texts = classifier("bilstm"), made(name), batch(split())
+    predicted = model(texts).logits.argmax(-1)
+    asked, other = (explainer.explain(model, texts, aim).weights for aim in (predicted, (predicted + 1) % CLASSES))
+    assert torch.equal(explainer.explain(model, texts).weights, asked)
+    if explainer.by_class:
+        assert (asked != other).any(-1).equal(texts.mask.any(-1))
+    else:
+        assert torch.equal(asked, other)
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if made(name).needs])
+def test_vectors_in_place_of_the_texts_own_are_what_is_explained(name):
+    """Of the words' own vectors, the same as of the words; of those of other words, what is said of these."""
+    model, explainer, texts = classifier("cnn"), made(name), batch(split())
+    assert torch.equal(
+        explainer.explain(model, texts, embedded=model.embed(texts)).weights, explainer.explain(model, texts).weights
+    )
+    moved = 1.5 * model.embed(texts)
+    found = explainer.explain(model, texts, embedded=moved)
+    torch.testing.assert_close(found.logits, model(texts, moved).logits)
+    assert (found.weights != explainer.explain(model, texts).weights).any()
+
+
+@EXPLAINER
+def test_a_batch_without_a_single_word_is_no_trouble(name):
+    saliency = made(name).explain(classifier("bilstm"), batch(split(("s", "ss"))))
+    assert not saliency.weights.any()
+    assert saliency.logits.isfinite().all()
+
+
 @EXPLAINER
 def test_every_explainer_says_what_it_is(name):
-    assert EXPLAINERS[name].__doc__
-    assert "Leaves the model" not in EXPLAINERS[name].__doc__
+    explainer = made(name)
+    assert explainer.__doc__
+    assert "Leaves the model" not in explainer.__doc__
+    assert explainer.passes >= 1
+
+
+def test_what_reads_words_alone_needs_nothing_but_predictions():
+    free = {name for name in EXPLAINERS if not EXPLAINERS[name].needs}
+    assert free == {"lime", "kernel-shap", "leave-one-out", "random"}
+
+
+@pytest.mark.parametrize("name", EXPLAINERS)
+def test_every_explainer_has_a_test_file_of_its_own(name, request):
+    assert (request.path.parent.parent / "explain" / f"test_{name.replace('-', '_')}.py").is_file()

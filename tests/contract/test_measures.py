@@ -13,19 +13,27 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from contract.slow import SIZE, SLOW
+from contract.slow import RADII, SHARES, SIZE, SLOW, SLOW_SETS
 from steadygaze.audit import measure as room
 from steadygaze.audit.catalogue import MEASURES
+from steadygaze.audit.measure.sensitivity import LARGEST
 from steadygaze.maths import masked
 
 B, T, C, K = 40, 12, 3, 4
-PER_TOKEN = {"p", "q", "x", "y", "w", "weights", "chosen", "evidence", "first", "mask"}
+IDS = {"before", "after", "ids"}
+PER_TOKEN = {"p", "q", "x", "y", "w", "weights", "chosen", "evidence", "first", "blank", "mask"} | IDS
 PER_EXAMPLE = [name for name, measure in MEASURES.items() if measure.per_example]
+OF_A_SET = [name for name, measure in MEASURES.items() if not measure.per_example]
 ROUNDING = {torch.float64: 1e-12, torch.float32: 1e-6}  # a quotient of counts is float32
 
 
 def arguments(name: str) -> list[str]:
-    return list(inspect.signature(MEASURES[name].fn).parameters)
+    """But for those with a value of their own: lists of sizes."""
+    return [a for a, p in inspect.signature(MEASURES[name].fn).parameters.items() if p.default is p.empty]
+
+
+def slow(name: str) -> Callable[..., float]:
+    return (SLOW | SLOW_SETS).get(name) or SLOW[name.partition("/")[0]]
 
 
 def inputs(name: str) -> dict[str, Tensor | int]:
@@ -40,14 +48,21 @@ def inputs(name: str) -> dict[str, Tensor | int]:
     def classes(*shape: int) -> Tensor:
         return (2 * torch.randn(*shape, C, dtype=torch.float64)).softmax(-1)
 
-    some = {a: (torch.rand(B, T) < torch.rand(B, 1)) & mask for a in ("chosen", "evidence", "first")}
+    def probabilities() -> Tensor:
+        """Of a whole text, or one for each radius."""
+        return classes(B, len(RADII)) if name == "seat-sensitivity" else classes(B)
+
+    some = {a: (torch.rand(B, T) < torch.rand(B, 1)) & mask for a in ("chosen", "evidence", "first", "blank")}
     drawn = {
         **{a: attention() if "mask" in names else classes(B) for a in ("p", "q", "x", "y", "w", "weights")},
         **some,
         "full": classes(B),
         **{a: classes(B, K) for a in ("erased", "kept")},
-        "probs": classes(B),
-        "label": torch.randint(C, (B,)),
+        "probs": probabilities(),
+        **{a: torch.randint(C, (B,)) for a in ("label", "predicted")},
+        **{a: torch.randint(3, (B, T)) for a in IDS},
+        **{a: LARGEST * torch.rand(B, len(SHARES), dtype=torch.float64) for a in ("radii", "drawn")},
+        "key": torch.randperm(B),
         "mask": mask,
         "k": SIZE,
     }
@@ -84,7 +99,7 @@ def test_a_batch_is_its_examples(name):
 @pytest.mark.parametrize("name", [name for name in PER_EXAMPLE if "mask" in arguments(name)])
 def test_what_is_masked_does_not_count_whatever_it_holds(name):
     given = inputs(name)
-    worst = {a: True if x.dtype == torch.bool else torch.nan for a, x in given.items() if isinstance(x, Tensor)}
+    worst = {a: x.dtype == torch.bool or (99 if a in IDS else torch.nan) for a, x in given.items() if a != "k"}
     mask = pad(given["mask"], (1, 4))
     dirty = {
         a: mask if a == "mask" else pad(x, (1, 4)).masked_fill(~mask, worst[a]) if a in PER_TOKEN else x
@@ -111,30 +126,35 @@ def test_the_order_of_the_tokens_matters_to_runs():
 @pytest.mark.parametrize("name", MEASURES)
 def test_a_measure_is_symmetric_if_and_only_if_it_says_so(name):
     given = inputs(name)
-    first, second, *rest = given.values()
-    if first.shape != second.shape or first.dtype != second.dtype or arguments(name)[1] == "mask":
+    first, second, *rest = [*given.values(), None]
+    if second is None or first.shape != second.shape or first.dtype != second.dtype or arguments(name)[1] == "mask":
         assert not MEASURES[name].symmetric  # the two are different things
         return
-    value, swapped = MEASURES[name].fn(first, second, *rest), MEASURES[name].fn(second, first, *rest)
-    assert torch.allclose(swapped, value, atol=ROUNDING[value.dtype], equal_nan=True) == MEASURES[name].symmetric
+    ways = (first, second, *rest[:-1]), (second, first, *rest[:-1])
+    value, swapped = (torch.as_tensor(MEASURES[name].fn(*way), dtype=torch.float64) for way in ways)
+    assert torch.allclose(swapped, value, atol=ROUNDING[torch.float32], equal_nan=True) == MEASURES[name].symmetric
 
 
 @pytest.mark.parametrize("name", MEASURES)
 def test_identical_inputs_score_the_neutral_value(name):
     given = inputs(name)
-    first, second = arguments(name)[:2]
-    if second in ("mask", "label"):
-        assert MEASURES[name].neutral is None
+    first, second = [*arguments(name), ""][:2]
+    if MEASURES[name].neutral is None:
+        # Nothing to be identical to, or a difference from what even weights or a random order would score.
+        assert second in ("mask", "label", "predicted", "") or name in (
+            "default-mass/above-share",
+            "auprc/above-random",
+        )
         return
     one = given[second] if first in ("chosen", "weights") else given[first]
     alike = {first: one.double() if first == "weights" else one, second: one}
     if first == "full":
         alike[second] = one.unsqueeze(1).expand(B, K, C)
-    value = MEASURES[name].fn(**{**given, **alike})
-    if second == "first":
+    value = torch.as_tensor(MEASURES[name].fn(**{**given, **alike}))
+    if second in ("first", "blank"):
         value = value[one.any(-1)]  # of no weight at all, none is in the first sentence
     told = value[~value.isnan()]
-    assert len(told) > B / 2
+    assert len(told) > B / 2 or name in OF_A_SET
     assert_same(told, torch.full_like(told, MEASURES[name].neutral))
 
 
@@ -144,20 +164,23 @@ def test_a_measure_agrees_with_a_slow_one(name):
     mask = given.get("mask", torch.ones(B, C, dtype=torch.bool))
     shown = {a: x for a, x in given.items() if a not in ("mask", "k")}
     rows = [
-        SLOW[name](*(x[i][mask[i]].numpy() if a in PER_TOKEN else x[i].numpy() for a, x in shown.items()))
+        slow(name)(*(x[i][mask[i]].numpy() if a in PER_TOKEN else x[i].numpy() for a, x in shown.items()))
         for i in range(B)
     ]
     value = MEASURES[name].fn(**given)
     assert_same(value, torch.tensor(rows, dtype=value.dtype))
 
 
-def test_calibration_agrees_with_a_slow_one_and_does_not_see_the_order_of_examples():
-    name = "expected-calibration-error"
+@pytest.mark.parametrize("name", OF_A_SET)
+def test_a_number_of_a_whole_set_agrees_with_a_slow_one_and_sees_no_order_and_no_padding(name):
     given, order = inputs(name), torch.randperm(B)
-    value = MEASURES[name].fn(**given)
-    assert value == pytest.approx(SLOW[name](given["probs"].numpy(), given["label"].numpy()), abs=1e-12)
+    value, (low, high) = MEASURES[name].fn(**given), MEASURES[name].bounds
+    assert isinstance(value, float)
+    assert low <= value <= high
+    assert value == pytest.approx(slow(name)(*(x.numpy() for x in given.values())), abs=1e-9)
     assert MEASURES[name].fn(**each(given, lambda x: x[order])) == pytest.approx(value, abs=1e-12)
-    assert [name for name, measure in MEASURES.items() if not measure.per_example] == [name]
+    wide = {a: pad(x, (0, 3)) if a in PER_TOKEN else x for a, x in given.items()}
+    assert MEASURES[name].fn(**wide) == pytest.approx(value, abs=1e-12)
 
 
 @pytest.mark.parametrize("name", MEASURES)
@@ -170,7 +193,9 @@ def test_a_measure_leaves_its_arguments_alone(name):
 
 def test_nothing_is_forgotten():
     """Every measure has a slow reference and a plain sentence; every file of the room is in the catalogue."""
-    assert set(SLOW) == set(MEASURES)
+    assert set(SLOW) <= set(PER_EXAMPLE)
+    assert set(SLOW_SETS) == set(OF_A_SET)
+    assert all(slow(name) for name in MEASURES)
     assert all(measure.about.endswith(".") and measure.cite for measure in MEASURES.values())
     files = {
         module.name: import_module(f"{room.__name__}.{module.name}") for module in pkgutil.iter_modules(room.__path__)
@@ -181,6 +206,10 @@ def test_nothing_is_forgotten():
         for name, module in files.items()
         for function, value in vars(module).items()
         if inspect.isfunction(value) and not function.startswith("_") and value not in listed
+        if value.__module__ == module.__name__ or function in getattr(module, "__all__", ())
     }
-    assert unlisted == {"erasure.aopc", "erasure.drops"}  # the steps of two that are listed
-    assert len(listed) == len(set(listed))
+    steps = {"erasure.aopc", "erasure.drops", "plausibility.tally", "plausibility.micro", "plausibility.random_auprc"}
+    places = {f"position.{step}" for step in ("leaks", "profile", "tellable")}
+    assert unlisted == steps | places | {"mass.mass", "mass.part"}  # of those that are listed
+    whole = [measure.fn for name, measure in MEASURES.items() if "/" not in name]
+    assert len(whole) == len(set(whole))

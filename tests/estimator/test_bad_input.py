@@ -137,7 +137,7 @@ def test_sample_weights_that_weigh_nothing(weights, sentence):
         ({"settings": ""}, "settings must be a mapping"),
         ({"settings": {"hidden": 1}}, "setting 'hidden': found 1; it should be greater than or equal to 2"),
         ({"settings": {"hidden": "many"}}, "setting 'hidden': found 'many'"),
-        ({"settings": {"attention": "softmx"}}, "'softmax', 'sparsemax' or 'entmax15'"),
+        ({"settings": {"attention": "softmx"}}, "'softmax', 'sparsemax', 'entmax15' or 'uniform'"),
         ({"settings": {"learning_rate": NAN}}, "setting 'learning_rate': found nan"),
         ({"settings": {"epochs": 3}}, "epochs was given twice: 1, and 3"),
         ({"settings": {**SMALL, "min_df": 25}}, "no word occurs in 25 training texts"),

@@ -162,3 +162,11 @@ def test_an_example_whose_loss_is_flat_stays_where_it_began():
     for norm in ("l2", "linf"):
         found = ascend(lambda x: (0 * x).sum(-1), start, centre=start, radius=1.0, norm=norm, steps=3, best=True)
         assert_close(found, start)
+
+
+@pytest.mark.parametrize("elsewhere", [False, True])
+def test_a_loss_that_does_not_know_the_point_leaves_the_start_where_it_is(elsewhere):
+    other = draw(3).requires_grad_(elsewhere)
+    start = 0.1 * draw(3, 2)
+    found = ascend(lambda _: other * 2, start, centre=draw(3, 2), radius=1.0, norm="linf", steps=3, best=True)
+    assert found.equal(start)

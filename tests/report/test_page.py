@@ -1,13 +1,11 @@
 """The page: what it says, that no text can break out of it, and how a browser takes it."""
 
 import re
-import shutil
-import subprocess
-from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
 
+from report.browser import Outline, browse
 from steadygaze.explanation import Explanation
 from steadygaze.record import Row
 from steadygaze.report.page import _number, _panels, _ticks, render, write
@@ -18,7 +16,6 @@ CURVE = [
     {"epoch": 2, "loss": 0.4, "macro-f1": 0.9},
     {"epoch": 3, "loss": 0.6},
 ]
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 
 
 def explanation(text="very good", label="positive", **more) -> Explanation:
@@ -43,30 +40,6 @@ def full_page(bad: str = "") -> str:
         notes=[f"Mind {bad}"],
         facts={f"Corpus{bad}": f"tiny{bad}"},
     )
-
-
-class Outline(HTMLParser):
-    """Elements that were opened and closed in order, and the text between them."""
-
-    EMPTY = frozenset({"meta", "wbr", "line", "polyline"})
-
-    def __init__(self, html: str) -> None:
-        super().__init__(convert_charrefs=True)
-        self.open, self.tags, self.text = [], [], ""
-        self.feed(html)
-        self.close()
-
-    def handle_starttag(self, tag, attributes):
-        self.tags.append((tag, dict(attributes)))
-        if tag not in self.EMPTY:
-            self.open.append(tag)
-
-    def handle_endtag(self, tag):
-        if tag not in self.EMPTY:
-            assert self.open.pop() == tag
-
-    def handle_data(self, data):
-        self.text += data
 
 
 def test_every_element_is_closed_where_it_was_opened():
@@ -198,17 +171,9 @@ def test_numbers_are_printed_for_people(value, said):
 @pytest.fixture(scope="module")
 def opened(tmp_path_factory) -> tuple[str, str]:
     """The page with hostile text, as headless Chromium understood it, and what Chromium complained of."""
-    if CHROMIUM is None:
-        pytest.skip("chromium is not installed")
-    folder = tmp_path_factory.mktemp("browser")
-    write(folder / "page.html", full_page(SCRIPT + "<img src=http://192.0.2.1/x onerror=\"document.title='ran'\">"))
-    quiet = "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking"
-    more = "--disable-component-update --disable-sync --enable-logging=stderr --dump-dom"
-    place = [f"--user-data-dir={folder / 'profile'}", (folder / "page.html").as_uri()]
-    run = subprocess.run([CHROMIUM, *quiet.split(), *more.split(), *place], capture_output=True, text=True, timeout=60)
-    if run.returncode != 0:
-        pytest.skip(f"chromium does not start here: {run.stderr[-300:]}")
-    return run.stdout, run.stderr
+    page = tmp_path_factory.mktemp("browser") / "page.html"
+    write(page, full_page(SCRIPT + "<img src=http://192.0.2.1/x onerror=\"document.title='ran'\">"))
+    return browse(page)
 
 
 def test_a_browser_runs_no_script_of_a_text(opened):

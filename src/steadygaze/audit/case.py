@@ -27,7 +27,7 @@ EXPENSIVE = 30
 Rows = NDArray[np.int64]
 
 
-def _silent(what: str, done: int, total: int) -> None:
+def silent(what: str, done: int, total: int) -> None:
     """Nobody watches."""
 
 
@@ -57,9 +57,10 @@ class Case:
     plan: Plan = field(default_factory=Plan)
     evidence: Tensor | None = None  # (N,T) bool: what a person marked; no word of a text nobody was asked about
     first: Tensor | None = None  # (N,T) bool: the first sentence
+    blank: Tensor | None = None  # (N,T) bool: tokens without a letter or a digit
     others: tuple["Case", ...] = ()
     """The same texts put to models that were trained alike, with other seeds."""
-    watch: Callable[[str, int, int], None] = _silent
+    watch: Callable[[str, int, int], None] = silent
     """Told what is being done, how many texts are done and of how many."""
 
     def __len__(self) -> int:

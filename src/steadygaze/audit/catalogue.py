@@ -3,9 +3,21 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
-from steadygaze.audit.measure import agreement, calibration, erasure, plausibility, sparsity, stability
+from steadygaze.audit.measure import (
+    agreement,
+    calibration,
+    correctness,
+    erasure,
+    plausibility,
+    position,
+    sensitivity,
+    shortcut,
+    sparsity,
+    stability,
+)
 
 Better = Literal["higher", "lower", "neither"]
 
@@ -16,192 +28,191 @@ class Measure:
 
     fn: Callable[..., Any]
     bounds: tuple[float, float]
+    """Of the number that is reported: a mean over texts, or one for a whole set."""
     better: Better
     """Neither: a number that is good under one change and bad under another, or no merit at all."""
-    symmetric: bool
-    """Whether the first two arguments may change places."""
-    neutral: float | None
-    """The value where the first two arguments are identical; None where they cannot be."""
-    cite: str
     about: str
+    cite: str = "—"
+    neutral: float | None = None
+    """The value where the first two arguments are identical; None where they cannot be."""
+    symmetric: bool = False
+    """Whether the first two arguments may change places."""
     per_example: bool = True
-    """False: one number for a whole set, which has no mean over examples."""
+    """False: one number for a whole set."""
+
+
+def measure_of(name: str) -> Measure:
+    """Of a finding, such as jensen-shannon/noise: its own facts where it has some, else those before the slash."""
+    return MEASURES.get(name) or MEASURES[name.partition("/")[0]]
 
 
 _LN2 = math.log(2)
-_ERASER = "DeYoung et al. 2020"
+_UNIT, _SIGNED = (0.0, 1.0), (-1.0, 1.0)
+_ERASER, _SEAT, _JAIN = "DeYoung et al. 2020", "Hu et al. 2022", "Jain & Wallace 2019"
+_BAI, _YU, _YIN = "Bai et al. 2021", "Yu et al. 2021", "Yin et al. 2022"
+_FAR = sensitivity.LARGEST
+# What many have in common, so that each fact is written once.
+_moves = partial(Measure, bounds=_UNIT, better="neither", neutral=0, symmetric=True)
+_alike = partial(Measure, bounds=_SIGNED, better="higher", neutral=1, symmetric=True)
+_erased = partial(Measure, bounds=_SIGNED, better="higher", cite=_ERASER, neutral=0)
+_place = partial(Measure, bounds=_UNIT, better="neither", cite=_YU, neutral=1)
+_agreed = partial(Measure, bounds=_UNIT, better="higher", cite=_ERASER, neutral=1)
 
 MEASURES: dict[str, Measure] = {
-    "jensen-shannon": Measure(
-        stability.jensen_shannon,
-        bounds=(0, _LN2),
-        better="neither",
-        symmetric=True,
-        neutral=0,
-        cite="Lin 1991",
-        about="How far the attention moved, in nats.",
-    ),
-    "total-variation": Measure(
-        stability.total_variation,
-        bounds=(0, 1),
-        better="neither",
-        symmetric=True,
-        neutral=0,
-        cite="—",
-        about="How much of the attention moved to other words.",
-    ),
-    "top-k-overlap": Measure(
-        stability.overlap,
-        bounds=(0, 1),
-        better="neither",
-        symmetric=True,
-        neutral=1,
-        cite="Hu et al. 2022",
-        about="Which part of the k heaviest words stayed among them.",
-    ),
-    "prediction-change": Measure(
-        stability.prediction_change,
-        bounds=(0, 1),
-        better="neither",
-        symmetric=True,
-        neutral=0,
-        cite="Jain & Wallace 2019",
-        about="How much of the predicted probability moved to other classes.",
-    ),
-    "flipped": Measure(
-        stability.flipped,
-        bounds=(0, 1),
-        better="neither",
-        symmetric=True,
-        neutral=0,
-        cite="—",
-        about="How often the predicted class changed.",
-    ),
-    "comprehensiveness": Measure(
-        erasure.comprehensiveness,
-        bounds=(-1, 1),
-        better="higher",
-        symmetric=False,
-        neutral=0,
-        cite=_ERASER,
-        about="What the predicted class loses when the heaviest words are erased.",
-    ),
-    "sufficiency": Measure(
-        erasure.sufficiency,
-        bounds=(-1, 1),
-        better="lower",
-        symmetric=False,
-        neutral=0,
-        cite=_ERASER,
-        about="What the predicted class loses when only the heaviest words are left.",
-    ),
-    "pearson": Measure(
-        agreement.pearson,
-        bounds=(-1, 1),
-        better="higher",
-        symmetric=True,
-        neutral=1,
-        cite="Kitada & Iyatomi 2021",
-        about="Whether two explanations give the same words the same share.",
-    ),
-    "kendall": Measure(
-        agreement.kendall,
-        bounds=(-1, 1),
-        better="higher",
-        symmetric=True,
-        neutral=1,
-        cite="Jain & Wallace 2019",
-        about="Whether two explanations put the words in the same order.",
-    ),
-    "token-precision": Measure(
-        plausibility.token_precision,
-        bounds=(0, 1),
-        better="higher",
-        symmetric=False,
-        neutral=1,
-        cite=_ERASER,
-        about="Which part of the chosen words a person marked too.",
-    ),
-    "token-recall": Measure(
-        plausibility.token_recall,
-        bounds=(0, 1),
-        better="higher",
-        symmetric=False,
-        neutral=1,
-        cite=_ERASER,
-        about="Which part of the words a person marked was chosen.",
-    ),
-    "token-f1": Measure(
-        plausibility.token_f1,
-        bounds=(0, 1),
-        better="higher",
-        symmetric=False,
-        neutral=1,
-        cite=_ERASER,
-        about="Precision and recall of the chosen words in one number.",
-    ),
-    "iou-f1": Measure(
-        plausibility.iou_f1,
-        bounds=(0, 1),
-        better="higher",
-        symmetric=False,
-        neutral=1,
-        cite=_ERASER,
-        about="Precision and recall of runs of words that match by half or more.",
-    ),
-    "evidence-mass": Measure(
-        plausibility.evidence_mass,
-        bounds=(0, 1),
-        better="higher",
-        symmetric=False,
-        neutral=1,
-        cite="—",
-        about="Which part of the weight lies on words a person marked.",
-    ),
-    "auprc": Measure(
-        plausibility.auprc,
-        bounds=(0, 1),
-        better="higher",
-        symmetric=False,
-        neutral=1,
-        cite=_ERASER,
-        about="How well the weights rank marked words above the others.",
-    ),
-    "first-sentence-share": Measure(
-        plausibility.first_sentence_share,
-        bounds=(0, 1),
-        better="neither",
-        symmetric=False,
-        neutral=1,
-        cite="Yu et al. 2021",
-        about="Which part of the weight lies in the first sentence: a place, not a reason.",
-    ),
-    "evenness": Measure(
-        sparsity.evenness,
-        bounds=(0, 1),
-        better="neither",
-        symmetric=False,
-        neutral=None,
-        cite="—",
-        about="1: all words weigh alike; 0: one word has all the weight.",
-    ),
-    "from-uniform": Measure(
-        sparsity.from_uniform,
-        bounds=(0, _LN2),
-        better="neither",
-        symmetric=False,
-        neutral=None,
-        cite="Lin 1991",
-        about="How far the weights are from all alike, in nats.",
+    # Is the label right?
+    "accuracy": Measure(correctness.accuracy, _UNIT, "higher", "How often the predicted class is the label."),
+    "macro-f1": Measure(
+        correctness.macro_f1, _UNIT, "higher", "F1 of each class, every class counting alike.", per_example=False
     ),
     "expected-calibration-error": Measure(
         calibration.expected_calibration_error,
-        bounds=(0, 1),
-        better="lower",
-        symmetric=False,
-        neutral=None,
-        cite="Guo et al. 2017",
-        about="How far the stated confidence is from the share of right answers.",
+        _UNIT,
+        "lower",
+        "How far the stated confidence is from the share of right answers.",
+        "Guo et al. 2017",
         per_example=False,
+    ),
+    # Does it hold still?
+    "jensen-shannon": _moves(
+        stability.jensen_shannon, bounds=(0, _LN2), about="How far the attention moved, in nats.", cite="Lin 1991"
+    ),
+    "total-variation": _moves(stability.total_variation, about="How much of the attention moved to other words."),
+    "top-k-overlap": _moves(
+        stability.overlap, about="Which part of the k heaviest words stayed among them.", cite=_SEAT, neutral=1
+    ),
+    "prediction-change": _moves(
+        stability.prediction_change, about="How much of the predicted probability moved to other classes.", cite=_JAIN
+    ),
+    "prediction-change/permuted": _moves(
+        stability.prediction_change,
+        better="higher",
+        about="How far the prediction moves when the weights are shuffled; not at all where it does not use them.",
+        cite=_JAIN,
+    ),
+    "flipped": _moves(stability.flipped, about="How often the predicted class changed."),
+    "exchanged": _moves(stability.exchanged, bounds=(0, math.inf), about="How many words were exchanged to see it."),
+    "evenness": Measure(
+        sparsity.evenness, _UNIT, "neither", "1: all words weigh alike; 0: one word has all the weight."
+    ),
+    "from-uniform": Measure(
+        sparsity.from_uniform, (0, _LN2), "neither", "How far the weights are from all alike, in nats.", "Lin 1991"
+    ),
+    "collapsed": Measure(
+        sparsity.collapsed,
+        _UNIT,
+        "lower",
+        "1: the weights say the same whatever the text, so that they hold still and mean nothing.",
+        per_example=False,
+    ),
+    # Does it matter to the prediction?
+    "comprehensiveness": _erased(
+        erasure.comprehensiveness, about="What the predicted class loses when the heaviest words are erased."
+    ),
+    "sufficiency": _erased(
+        erasure.sufficiency,
+        better="lower",
+        about="What the predicted class loses when only the heaviest words are left.",
+    ),
+    "post-hoc-accuracy": _erased(
+        erasure.post_hoc_accuracy,
+        bounds=_UNIT,
+        about="How often the label stays when only the heaviest words are left.",
+        cite="Chen et al. 2018",
+        neutral=1,
+    ),
+    "sensitivity": Measure(
+        sensitivity.sensitivity,
+        (0, _FAR),
+        "lower",
+        "How far the heaviest words' vectors must move to turn the label, in lengths of a word vector.",
+        _YIN,
+    ),
+    "sensitivity/above-random": Measure(
+        sensitivity.sensitivity_above_random,
+        (-_FAR, _FAR),
+        "lower",
+        "How much further the heaviest words must move than words drawn at random; below 0: less far.",
+        _YIN,
+        0,
+    ),
+    "seat-sensitivity": Measure(
+        sensitivity.seat_sensitivity,
+        (0, sum(sensitivity.RADII) / len(sensitivity.RADII) / 4),
+        "lower",
+        "How wrong the worst small change of all words makes the prediction; it does not look at the explanation.",
+        _SEAT,
+    ),
+    "pearson": _alike(
+        agreement.pearson,
+        about="Whether two explanations give the same words the same share.",
+        cite="Kitada & Iyatomi 2021",
+    ),
+    "kendall": _alike(agreement.kendall, about="Whether two explanations put the words in the same order.", cite=_JAIN),
+    "kendall/randomised": _alike(
+        agreement.kendall,
+        better="lower",
+        about="Whether a model of random weights orders the words alike: then the order says nothing of this one.",
+        cite="Adebayo et al. 2018",
+    ),
+    # Is it more than position or a shortcut?
+    "position-leak": Measure(
+        position.position_leak,
+        _SIGNED,
+        "lower",
+        "How much likelier the right guess of the label becomes when the places of the weight are known, but no word.",
+        _BAI,
+        per_example=False,
+    ),
+    "default-mass": _place(
+        shortcut.default_mass,
+        better="lower",
+        about="Which part of the weight lies on tokens with nothing to read.",
+        cite=_BAI,
+    ),
+    "default-mass/above-share": Measure(
+        shortcut.default_mass_above_share,
+        _SIGNED,
+        "lower",
+        "How much more of the weight lies on tokens with nothing to read than even weights would put there.",
+        _BAI,
+    ),
+    "first-sentence-share": _place(
+        shortcut.first_sentence_share,
+        about="Which part of the weight lies in the first sentence: a place, not a reason.",
+    ),
+    "first-sentence-pick": _place(
+        shortcut.first_sentence_pick, about="How often the heaviest word is in the first sentence."
+    ),
+    # Do people agree?
+    "token-precision": _agreed(
+        plausibility.token_precision, about="Which part of the chosen words a person marked too."
+    ),
+    "token-recall": _agreed(plausibility.token_recall, about="Which part of the words a person marked was chosen."),
+    "token-f1": _agreed(plausibility.token_f1, about="Precision and recall of the chosen words in one number."),
+    "token-precision-micro": _agreed(
+        plausibility.token_precision_micro,
+        about="Which part of all chosen words was marked too, over all texts.",
+        per_example=False,
+    ),
+    "token-recall-micro": _agreed(
+        plausibility.token_recall_micro,
+        about="Which part of all marked words was chosen, over all texts.",
+        per_example=False,
+    ),
+    "token-f1-micro": _agreed(
+        plausibility.token_f1_micro,
+        about="Precision and recall of the words of all texts in one number.",
+        per_example=False,
+    ),
+    "iou-f1": _agreed(plausibility.iou_f1, about="Precision and recall of runs of words that match by half or more."),
+    "evidence-mass": _agreed(
+        plausibility.evidence_mass, about="Which part of the weight lies on words a person marked.", cite="—"
+    ),
+    "auprc": _agreed(plausibility.auprc, about="How well the weights rank marked words above the others."),
+    "auprc/above-random": _agreed(
+        plausibility.auprc_above_random,
+        bounds=_SIGNED,
+        about="How much better than a random order the weights rank marked words above the others.",
+        neutral=None,
     ),
 }

@@ -9,78 +9,119 @@ from dataclasses import dataclass
 
 from steadygaze.record import Row
 from steadygaze.report.report import Answer, Verdict
+from steadygaze.report.words import number
+
+COLLAPSED = "collapsed"
 
 
 @dataclass(frozen=True)
 class Bound:
-    """What a number must be on the good side of, and what it must not be on the bad side of."""
+    """Where yes ends and where no begins.  More is better where `good` is above `bad`."""
 
     good: float
     bad: float
     says: str
     """What the number says, in plain words, with {value}."""
-    higher: bool = False
-    """Whether more is better."""
 
     def judge(self, row: Row) -> Answer:
         low, high = row.interval or (row.value, row.value)
-        if self.higher:
+        if self.good > self.bad:
             return "yes" if low >= self.good else "no" if high <= self.bad else "partly"
         return "yes" if high <= self.good else "no" if low >= self.bad else "partly"
 
 
-QUESTIONS: Mapping[str, Mapping[str, Bound]] = {
-    "Does it hold still?": {
-        "collapsed": Bound(0, 1, "its weights say the same whatever the text"),
-        "jensen-shannon/noise": Bound(0.005, 0.02, "under a little noise the weights move by {value} nats"),
-        "jensen-shannon/worst-label": Bound(
-            0.02, 0.10, "under the worst little change of the vectors they move by {value} nats"
-        ),
-        "jensen-shannon/1-synonym": Bound(
-            0.02, 0.05, "when one word is exchanged for a synonym they move by {value} nats"
-        ),
-        "jensen-shannon/3-synonyms": Bound(0.05, 0.10, "when three are exchanged they move by {value} nats"),
-    },
-    "Does it matter to the prediction?": {
-        "comprehensiveness/above-random": Bound(
-            0.05,
-            0.02,
-            "erasing the highlighted words costs the label {value} more probability than erasing random ones",
-            True,
-        ),
-        "prediction-change/permuted": Bound(0.02, 0.01, "shuffling the weights moves the prediction by {value}", True),
-        "kendall/randomised": Bound(0.3, 0.5, "a model with random weights orders the words alike (τ {value})"),
-    },
-    "Is it the same after retraining?": {
-        "jensen-shannon/seeds": Bound(0.05, 0.15, "models trained alike with another seed differ by {value} nats"),
-    },
-    "Is it more than position or a shortcut?": {
-        "position-leak": Bound(
-            0.05, 0.10, "the place of the highlighted words alone gives the label away ({value} above guessing)"
-        ),
-        "default-mass": Bound(0.5, 0.8, "{value} of the weight goes to words that say nothing"),
-    },
-    "Do people agree?": {
-        "auprc/above-random": Bound(0.10, 0.02, "it ranks the words people marked {value} better than chance", True),
-    },
-}
+@dataclass(frozen=True)
+class Question:
+    key: str
+    """As a policy calls it."""
+    asks: str
+    bounds: Mapping[str, Bound]
+    """Measure -> what it must be."""
+
+
+QUESTIONS = (
+    Question(
+        "holds-still",
+        "Does it hold still?",
+        {
+            COLLAPSED: Bound(0, 1, "its weights say the same whatever the text"),
+            "jensen-shannon/noise": Bound(0.005, 0.02, "under a little noise the weights move by {value} nats"),
+            "jensen-shannon/worst-label": Bound(
+                0.02, 0.10, "under the worst little change of the vectors the weights move by {value} nats"
+            ),
+            "jensen-shannon/1-synonym": Bound(
+                0.02, 0.05, "when one word is exchanged for a synonym the weights move by {value} nats"
+            ),
+            "jensen-shannon/3-synonyms": Bound(0.05, 0.10, "when three are exchanged they move by {value} nats"),
+        },
+    ),
+    Question(
+        "matters",
+        "Does it matter to the prediction?",
+        {
+            "comprehensiveness/above-random": Bound(
+                0.05, 0.02, "erasing the highlighted words costs the label {value} more than erasing random ones"
+            ),
+            "prediction-change/permuted": Bound(0.02, 0.01, "shuffling the weights moves the prediction by {value}"),
+            "kendall/randomised": Bound(0.3, 0.5, "a model with random weights orders the words alike by {value} (τ)"),
+        },
+    ),
+    Question(
+        "retrained",
+        "Is it the same after retraining?",
+        {
+            "jensen-shannon/seeds": Bound(0.05, 0.15, "models trained alike with another seed differ by {value} nats"),
+        },
+    ),
+    Question(
+        "shortcut",
+        "Is it more than position or a shortcut?",
+        {
+            "position-leak": Bound(
+                0.05, 0.10, "the place of the highlighted words tells the label {value} better than guessing"
+            ),
+            "default-mass/above-share": Bound(
+                0.10, 0.30, "tokens that say nothing get {value} more of the weight than an even share"
+            ),
+        },
+    ),
+    Question(
+        "people",
+        "Do people agree?",
+        {
+            "auprc/above-random": Bound(0.10, 0.02, "it ranks the words people marked {value} better than chance"),
+        },
+    ),
+)
 
 
 def verdicts(rows: Sequence[Row], explainer: str) -> tuple[Verdict, ...]:
-    return tuple(_verdict(question, bounds, rows, explainer) for question, bounds in QUESTIONS.items())
+    mine = {row.measure: row for row in rows if row.settings.get("explain", explainer) == explainer}
+    return tuple(_verdict(question, mine) for question in QUESTIONS)
 
 
-def _verdict(question: str, bounds: Mapping[str, Bound], rows: Sequence[Row], explainer: str) -> Verdict:
-    mine = {row.measure: row for row in rows if row.n and row.settings.get("explain", explainer) == explainer}
-    judged = {name: bounds[name].judge(mine[name]) for name in bounds if name in mine}
+def _verdict(question: Question, mine: Mapping[str, Row]) -> Verdict:
+    bounds = question.bounds
+    asked = [name for name in bounds if name in mine]
+    judged = {name: bounds[name].judge(mine[name]) for name in asked if mine[name].n}
+    limits = {name: (bound.good, bound.bad) for name, bound in bounds.items()}
     if not judged:
-        missing = [row.note for row in rows if row.measure in bounds and row.note]
-        return Verdict(question, "not asked", missing[0] if missing else "It was not asked.")
+        notes = [mine[name].note for name in asked if mine[name].note]
+        return Verdict(
+            question.asks, "not asked", _sentence([*notes[:1], "nobody asked"][:1]), (), question.key, limits
+        )
     answer: Answer = "no" if "no" in judged.values() else "yes" if set(judged.values()) == {"yes"} else "partly"
-    # The reasons: what stands against it first, what is beyond doubt last.
+    # What stands against it first; that nothing has collapsed need not be said.
     order = sorted(judged, key=lambda name: ("no", "partly", "yes").index(judged[name]))
-    told = [
-        bounds[n].says.format(value=f"{mine[n].value:.3f}") for n in order if n != "collapsed" or judged[n] != "yes"
-    ]
-    why = "; ".join(told)
-    return Verdict(question, answer, f"{why[:1].upper()}{why[1:]}.", tuple(mine[name].signature for name in judged))
+    told = [_says(bounds[name], mine[name]) for name in order if name != COLLAPSED or judged[name] != "yes"]
+    rows = tuple(mine[name].signature for name in judged)
+    return Verdict(question.asks, answer, _sentence(told), rows, question.key, limits)
+
+
+def _says(bound: Bound, row: Row) -> str:
+    return bound.says.format(value=number(row.value))
+
+
+def _sentence(parts: Sequence[str]) -> str:
+    said = "; ".join(parts)
+    return f"{said[:1].upper()}{said[1:]}."

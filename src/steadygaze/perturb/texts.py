@@ -1,5 +1,6 @@
 """Batches of texts, cut: some of the rows, or all but some of the words.  Ids and masks, never text read anew."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 import torch
@@ -34,3 +35,9 @@ def taken(batch: Batch, rows: Tensor) -> Batch:
 def narrowed(batch: Batch, width: int) -> Batch:
     """Without the columns from `width` on, which must hold padding alone."""
     return replace(batch, ids=batch.ids[:, :width], present=batch.present[:, :width], mask=batch.mask[:, :width])
+
+
+def parts(batch: Batch, many: int) -> Iterator[Tensor]:
+    """All rows in order, so many at a time.  -> (K,) each"""
+    for start in range(0, len(batch), many):
+        yield torch.arange(start, min(start + many, len(batch)), device=batch.ids.device)

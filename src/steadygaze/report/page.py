@@ -5,18 +5,21 @@ the evidence and opened in ten years.  All text goes through Jinja2 with autoesc
 """
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from steadygaze.atomic import write_text
 from steadygaze.explanation import Explanation
 from steadygaze.highlight import cut_off, legend, marked
 from steadygaze.record import Row
+from steadygaze.report.words import interval
+from steadygaze.report.words import number as _number
 from steadygaze.types import Label
 
 WIDTH, HEIGHT = 360, 210  # of one panel, in SVG units
@@ -45,7 +48,7 @@ def render(
         raise ValueError(
             f"{len(truth)} true labels for {len(explanations)} explanations; there must be as many of each"
         )
-    page = _templates().get_template("page.html.jinja")
+    page = templates().get_template("page.html.jinja")
     html = page.render(
         title=title,
         lead=lead,
@@ -68,7 +71,8 @@ def write(path: str | Path, html: str) -> None:
 
 
 @cache
-def _templates() -> Environment:
+def templates() -> Environment:
+    """Of every page of this house; they lie beside this file."""
     environment = Environment(
         loader=PackageLoader("steadygaze", "report"),
         autoescape=True,
@@ -76,7 +80,14 @@ def _templates() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"number": _number, "marked": lambda e: Markup(marked(e)), "heaviest": _heaviest}
+    environment.filters |= {
+        "number": _number,
+        "interval": interval,
+        "broken": _broken,
+        "marked": lambda e: Markup(marked(e)),
+        "drawn": Markup,  # a picture that report/svg.py wrote
+        "heaviest": _heaviest,
+    }
     environment.tests |= {"cut_off": cut_off}
     environment.globals |= {
         "width": WIDTH,
@@ -89,16 +100,9 @@ def _templates() -> Environment:
     return environment
 
 
-def _number(value: float) -> str:
-    """Three decimals; two figures where those would hide the number, none where they would drown it.
-
-    >>> _number(0.98765), _number(-0.00001234), _number(12345.6), _number(float("nan"))
-    ('0.988', '−1.2e-05', '12,346', 'not defined')
-    """
-    if not math.isfinite(value):
-        return "not defined" if math.isnan(value) else ("∞" if value > 0 else "−∞")
-    style = ",.0f" if abs(value) >= 1000 else ".1e" if 0 < abs(value) < 0.001 else ".3f"
-    return ("−" if value < 0 else "") + format(abs(value), style)
+def _broken(name: str) -> Markup:
+    """A long name that a narrow page may break after its strokes."""
+    return Markup("").join(escape(part) + Markup("<wbr>") * (part in "|/") for part in re.split(r"([|/])", name))
 
 
 def _heaviest(e: Explanation) -> list[tuple[str, float, bool]]:

@@ -1,27 +1,92 @@
 """Whoever's model it is: made into a Subject that explainers and audits can ask."""
 
+import json
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from torch import nn
+
+from steadygaze.atomic import recover
+from steadygaze.encode.transformer import from_hub
 from steadygaze.errors import UserError
 from steadygaze.estimator import TextClassifier, load
+from steadygaze.subject.blackbox import black_box
+from steadygaze.subject.huggingface import from_folder, from_live, from_pipeline
 from steadygaze.subject.ours import ours
 from steadygaze.subject.subject import Subject
 from steadygaze.types import Label
 
 __all__ = ["Subject", "as_subject"]
 
+ACCEPTED = (
+    "a TextClassifier, a folder or hub id, a (model, tokenizer) or a text-classification pipeline of transformers, "
+    "anything with predict_proba, or a function texts -> probabilities"
+)
 
-def as_subject(given: Any, *, classes: Sequence[Label] | None = None, device: str = "auto") -> Subject:
-    """From a TextClassifier, a folder or hub id, a (model, tokenizer) of transformers, or any texts -> probabilities.
 
-    `classes` names the classes in the order of the probabilities, where the model does not say.
+def as_subject(
+    given: Any, *, classes: Sequence[Label] | None = None, device: str = "auto", attention: str = "last"
+) -> Subject:
+    """From whatever ACCEPTED lists.
+
+    `classes` names the classes in the order of the probabilities.  `device` is for what is loaded here; what is in
+    memory stays where it is.  `attention` is how a Hugging Face model's heads and layers become one weight for each
+    word: last, or rollout.
     """
     if isinstance(given, Subject):
-        return given
+        return given.named(classes)
     if isinstance(given, TextClassifier):
-        return ours(given)
+        return ours(given).named(classes)
     if isinstance(given, str | Path):
-        return ours(load(given, device), Path(given).name)
-    raise UserError(f"cannot audit {given!r:.80}")
+        return _by_name(given, device, attention).named(classes)
+    if isinstance(given, tuple) and len(given) == 2 and hasattr(given[0], "config"):
+        return from_live(*given, attention).named(classes)
+    if all(hasattr(given, part) for part in ("task", "model", "tokenizer")):
+        return from_pipeline(given, attention).named(classes)
+    return _from_outside(given, classes)
+
+
+def _by_name(given: str | Path, device: str, attention: str) -> Subject:
+    """A folder of ours, one of Hugging Face's, or what the hub holds of that name."""
+    folder = Path(os.path.expanduser(given))  # not Path.expanduser, which raises where there is no such user
+    recover(folder)
+    if not folder.exists():
+        return from_folder(from_hub(str(given), str(given)), str(given), device, attention)
+    name = folder.resolve().name
+    if _is_ours(folder):
+        return ours(load(folder, device), name)
+    return from_folder(folder, name, device, attention)
+
+
+def _is_ours(folder: Path) -> bool:
+    file = folder / "config.json"
+    if not file.is_file():
+        raise UserError(f"{folder} is neither a steadygaze model nor a Hugging Face classifier: it has no config.json")
+    try:
+        config = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise UserError(f"{file} is damaged: {error}") from None
+    return isinstance(config, dict) and "steadygaze" in config
+
+
+def _from_outside(given: Any, classes: Sequence[Label] | None) -> Subject:
+    """What has a way to predict, and nothing else that we know of."""
+    if isinstance(given, nn.Module):
+        raise UserError(
+            f"a {type(given).__name__} alone reads no texts: give it with its tokenizer, (model, tokenizer)"
+        )
+    predict = getattr(given, "predict_proba", given)
+    if isinstance(given, type) or not callable(predict):
+        raise UserError(f"cannot audit {given!r:.80}; {ACCEPTED} can be")
+    name = _called(given)
+    known = getattr(given, "classes_", classes)
+    if known is None:
+        raise UserError(f"{name} does not say what its classes are: classes= names them, in the order it gives them")
+    return black_box(predict, list(known), name).named(classes)
+
+
+def _called(given: Any) -> str:
+    name = getattr(given, "__name__", type(given).__name__)
+    return "a function" if name in ("<lambda>", "function") else str(name)

@@ -1,14 +1,18 @@
 """Subject: a model under examination, with what is needed to put texts to it, whoever made it."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from steadygaze.batch import Data
+from steadygaze.corpus.check import check_labels
+from steadygaze.errors import MOST_NAMES, UserError
 from steadygaze.reader import Reader
 from steadygaze.tokens.ragged import Placed, Ragged
 from steadygaze.tokens.tokenizer import Kind
 from steadygaze.types import Label
+
+KINDS = ("single texts", "pairs (text, question)")
 
 
 class Tokens(Protocol):
@@ -35,12 +39,60 @@ class Subject:
     model: Reader
     tokens: Tokens
     classes: Sequence[Label]
-    pair: bool
+    pair: bool | None
+    """Whether it reads pairs; None: whichever it is given, see `reading`."""
     fingerprint: str
     """SHA-256 of what it is made of; of a black box, which cannot be looked into, ''."""
     facts: Mapping[str, str] = field(default_factory=dict)
     """What else is known of it, for the report."""
+    pairs: Tokens | None = None
+    """How it reads a text that has a question, where it reads a text alone otherwise."""
+
+    def reading(self, pair: bool) -> "Subject":
+        """The same, for single texts or for pairs."""
+        if self.pair is None:
+            return replace(self, pair=pair, tokens=self.pairs if pair and self.pairs is not None else self.tokens)
+        if self.pair != pair:
+            raise UserError(f"{self.name} reads {KINDS[self.pair]}, found {KINDS[pair]}")
+        return self
+
+    def named(self, classes: Sequence[Label] | None) -> "Subject":
+        """The same, its classes called so; None: as they are."""
+        names = check_labels(self.classes if classes is None else classes, where="classes[{}]".format)
+        if len(names) != len(self.classes):
+            raise UserError(f"{self.name} has {len(self.classes)} classes, but {len(names)} names were given for them")
+        if len(set(names)) < len(names):
+            twice = next(name for name in names if names.count(name) > 1)
+            raise UserError(f"{self.name} has two classes called {twice!r}; classes= names them, in their order")
+        return replace(self, classes=names)
+
+    def codes(self, labels: Sequence[Label]) -> list[int]:
+        """The place of each label among the classes.
+
+        Where the classes have names and the labels are whole numbers, those are their places.
+        """
+        given = check_labels(labels, minimum_classes=1)
+        places: dict[Label, int] = {name: place for place, name in enumerate(self.classes)}
+        named = all(isinstance(name, str) for name in self.classes)
+        if named and all(isinstance(label, int) for label in given):
+            places = {place: place for place in range(len(self.classes))}
+        if strange := [label for label in given if label not in places]:
+            raise self._stranger(strange[0])
+        return [places[label] for label in given]
+
+    def alike(self, other: "Subject") -> bool:
+        """Whether the two could differ by their seed alone: the same classes, and texts are the same tokens to both."""
+        outside = not self.fingerprint and not other.fingerprint  # the words of the texts are everybody's
+        same = outside or other.tokens.vocabulary == self.tokens.vocabulary
+        return same and list(other.classes) == list(self.classes)
 
     def data(self, placed: Placed, questions: Sequence[str] | None) -> Data:
         """Texts as this model reads them."""
         return Data(placed.ragged, None if questions is None else self.tokens.encode(questions, question=True))
+
+    def _stranger(self, label: Label) -> UserError:
+        known = ", ".join(map(repr, self.classes[:MOST_NAMES])) + (" …" if len(self.classes) > MOST_NAMES else "")
+        return UserError(
+            f"the texts have the label {label!r}, which {self.name} does not know; it knows {known}.  "
+            "If those are the same classes by other names, classes= gives them the names of your labels, in that order"
+        )

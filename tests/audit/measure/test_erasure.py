@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from steadygaze.audit.measure.erasure import aopc, comprehensiveness, drops, sufficiency
+from steadygaze.audit.measure.erasure import aopc, comprehensiveness, drops, post_hoc_accuracy, sufficiency
 
 FULL = torch.tensor([[0.9, 0.1], [0.3, 0.7]], dtype=torch.float64)
 
@@ -36,3 +36,9 @@ def test_classes_may_be_many_and_only_the_predicted_one_counts():
     one, other = torch.tensor([[[0.7, 0.0, 0.2, 0.1]]]), torch.tensor([[[0.0, 0.1, 0.2, 0.7]]])
     assert comprehensiveness(full, one).item() == pytest.approx(0.4)
     assert torch.equal(comprehensiveness(full, one), comprehensiveness(full, other))
+
+
+def test_the_label_stays_or_goes_whatever_its_probability():
+    """Text 0 predicts class 0: kept at 0.51, lost at 0.2, so half.  Text 1 predicts class 1 both times."""
+    kept = torch.tensor([[[0.51, 0.49], [0.2, 0.8]], [[0.4, 0.6], [0.0, 1.0]]], dtype=torch.float64)
+    assert post_hoc_accuracy(FULL, kept).tolist() == [0.5, 1.0]

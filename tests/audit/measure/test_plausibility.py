@@ -1,11 +1,13 @@
 """Chosen words against marked words, by hand."""
 
+from itertools import permutations
+
 import pytest
 import sklearn.metrics
 import torch
 
 from steadygaze.audit.measure import plausibility
-from steadygaze.audit.measure.plausibility import auprc, evidence_mass, first_sentence_share, iou_f1
+from steadygaze.audit.measure.plausibility import auprc, auprc_above_random, evidence_mass, iou_f1, random_auprc
 
 SELECTIONS = [plausibility.token_precision, plausibility.token_recall, plausibility.token_f1, iou_f1]
 WEIGHTINGS = [evidence_mass, auprc]
@@ -91,10 +93,45 @@ def test_average_precision_is_scikit_learns_with_ties_and_negative_weights():
     assert auprc(weights, evidence, mask)[told].tolist() == pytest.approx(expected, abs=1e-12)
 
 
-def test_the_first_sentence_share_of_weights_and_of_choices():
-    """Sentence 1 is words 0 to 2.  Weights: 0.6 of 1.  Chosen: 1 of 3, all of 2, and nothing of nothing."""
-    first = tokens("xxx...")
-    assert first_sentence_share(torch.tensor([[0.1, 0.2, 0.3, 0.4, 0, 0]]), first, ALL).item() == pytest.approx(0.6)
-    chosen = tokens("x..xx.", ".xx...", "......")
-    share = first_sentence_share(chosen, first.expand(3, 6), ALL.expand(3, 6))
-    assert share.tolist() == pytest.approx([1 / 3, 1, 0])
+def test_the_worth_of_a_random_order_is_the_mean_over_all_orders():
+    """Two of four marked.  Places of the marked and precision: 12: 1; 13: 5/6; 14: 3/4; 23: 7/12; 24: 1/2; 34: 5/12.
+
+    The mean is 49/72.  By the formula: H_4 = 25/12, 1/4 (25/12 + 1/3 (4 − 25/12)) = 49/72.
+    """
+    assert random_auprc(tokens("xx.."), tokens("xxxx")).item() == pytest.approx(49 / 72, abs=1e-15)
+
+
+@pytest.mark.parametrize(("marked", "words"), [(m, n) for n in range(1, 7) for m in range(1, n + 1)])
+def test_the_worth_of_a_random_order_by_enumeration(marked, words):
+    weights = torch.tensor(list(permutations(range(words))), dtype=torch.float64)
+    evidence = (torch.arange(words) < marked).expand_as(weights)
+    every = auprc(weights, evidence, torch.ones_like(evidence)).mean()
+    torch.testing.assert_close(random_auprc(evidence[:1], torch.ones_like(evidence[:1])), every[None])
+
+
+def test_above_a_random_order_are_the_marked_words_first_and_below_it_last_or_all_alike():
+    """Of four words one is marked: 1 and 1/4 against H_4/4 = 25/48; all alike bring each other along: 1/4."""
+    weights = torch.tensor([[4.0, 3, 2, 1], [1.0, 2, 3, 4], [1.0, 1, 1, 1]], dtype=torch.float64)
+    found = auprc_above_random(weights, tokens("x...").expand(3, 4), tokens("xxxx").expand(3, 4))
+    assert found.tolist() == pytest.approx([23 / 48, -13 / 48, -13 / 48])
+
+
+def test_of_all_texts_together_a_long_one_counts_for_more():
+    """Chosen 1 of 1 marked; then 0 of 3 chosen are among 2 marked: P = 1/4, R = 1/3, F1 = 2/7, not the mean of 1 and 0.
+
+    In the third text nobody marked anything: what is chosen there is neither right nor wrong.
+    """
+    chosen, evidence = tokens("x.....", "xxx...", "xxxxxx"), tokens("x.....", "...xx.", "......")
+    given = chosen, evidence, ALL.expand(3, 6)
+    assert plausibility.micro(plausibility.tally(*given)) == pytest.approx((1 / 4, 1 / 3, 2 / 7))
+    assert plausibility.token_f1(*given)[:2].tolist() == [1, 0]
+    assert plausibility.token_recall_micro(*given) == pytest.approx(1 / 3)
+
+
+def test_of_texts_nobody_marked_there_is_nothing_to_say():
+    with pytest.raises(ValueError, match="nobody marked"):
+        plausibility.token_f1_micro(ALL, ~ALL, ALL)
+
+
+def test_nothing_chosen_anywhere_is_wrong_not_undefined():
+    assert plausibility.micro(plausibility.tally(~ALL, tokens("x....."), ALL)) == (0, 0, 0)

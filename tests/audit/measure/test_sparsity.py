@@ -28,3 +28,20 @@ def test_the_distance_of_all_weight_on_one_word_grows_to_ln_2_with_the_text():
 
 def test_they_are_the_ones_that_judge_collapse():
     assert (sparsity.evenness, sparsity.from_uniform) == (collapse.evenness, collapse.from_uniform)
+
+
+@pytest.mark.parametrize(("kind", "expected"), [("even", 1.0), ("first", 1.0), ("last", 1.0), ("free", 0.0)])
+def test_weights_that_say_the_same_of_every_text_have_collapsed(kind, expected):
+    """Twelve texts of two to thirteen words: all alike, all on the first word, all on the last, or as it comes."""
+    mask = torch.arange(13) < torch.arange(2, 14).unsqueeze(-1)
+    scores = torch.zeros(12, 13, dtype=torch.float64) if kind != "free" else 3 * torch.randn(12, 13).double()
+    if kind in ("first", "last"):
+        scores.scatter_(-1, (mask.sum(-1, keepdim=True) - 1) * (kind == "last"), 9.0)
+    weights = scores.masked_fill(~mask, -torch.inf).softmax(-1)
+    assert sparsity.collapsed(weights, mask, torch.randint(9, mask.shape)) == expected
+
+
+def test_texts_of_one_word_cannot_collapse():
+    one = torch.ones(3, 1)
+    with pytest.raises(ValueError, match="no text has two words"):
+        sparsity.collapsed(one, one.bool(), one.long())

@@ -37,3 +37,9 @@ def test_distances_between_attentions_are_defined_once():
     assert stability.jensen_shannon is divergence.jensen_shannon
     assert stability.total_variation is divergence.total_variation
     assert stability.overlap is rank.overlap
+
+
+def test_words_are_counted_that_have_another_id():
+    """Two of three words; what changed in padding is no word."""
+    before, after = torch.tensor([[5, 6, 7, 0]]), torch.tensor([[5, 9, 8, 3]])
+    assert stability.exchanged(before, after, torch.tensor([[True, True, True, False]])).tolist() == [2]

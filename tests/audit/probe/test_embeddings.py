@@ -9,10 +9,11 @@ import torch
 from scipy import stats
 from torch import Tensor
 
+from contract.probing import after
 from contract.tiny import batch, classifier, split
 from steadygaze.audit.measure.stability import jensen_shannon, prediction_change
 from steadygaze.audit.probe.embeddings import noise, worst_for_attention, worst_for_label
-from steadygaze.audit.probe.look import Seen, look
+from steadygaze.audit.probe.look import Moved, Seen, look
 from steadygaze.maths.chance import Chance
 from steadygaze.model import Classifier
 from steadygaze.types import Batch
@@ -20,13 +21,17 @@ from steadygaze.types import Batch
 PATTERNS = ["s" + "w" * n + "s" for n in range(13)]
 CHANCE = Chance(3)
 ROUNDING = 1e-12
-MOVES: dict[str, Callable[[Classifier, Batch, float], Seen]] = {
+MOVES: dict[str, Callable[[Classifier, Batch, float], Moved]] = {
     "noise": lambda m, b, radius: noise(m, b, radius, CHANCE),
     "worst-label": worst_for_label,
     "worst-attention": lambda m, b, radius: worst_for_attention(m, b, radius, CHANCE),
 }
 MOVE = pytest.mark.parametrize("move", MOVES)
 MODEL = pytest.mark.parametrize("encoder", ["bilstm", "cnn", "average", "transformer"])
+
+
+def moved_by(move: str, found: Classifier, texts: Batch, radius: float) -> Seen:
+    return after(found, MOVES[move](found, texts, radius))
 
 
 def model(encoder: str = "bilstm", dtype: torch.dtype = torch.float64) -> Classifier:
@@ -66,7 +71,7 @@ def test_nothing_leaves_the_ball_and_nothing_is_clamped(move, encoder, radius):
     found, texts = model(encoder), batch(split(PATTERNS))
     clean, size = found.embed(texts)[texts.mask].detach(), radius * sigma(found)
     with steps(found, texts) as seen:
-        MOVES[move](found, texts, radius)
+        moved_by(move, found, texts, radius)
     assert max(float(step.abs().max()) for step in seen) <= size + ROUNDING
     last = seen[-1][texts.mask]
     for outside in (clean < 0, clean > 1):
@@ -82,9 +87,17 @@ def test_the_size_of_a_step_grows_with_the_vectors(move):
     for scale in (1, 7):
         found.encoder.vectors.data *= scale
         with steps(found, texts) as seen:
-            MOVES[move](found, texts, 0.1)
+            moved_by(move, found, texts, 0.1)
         reached.append(float(seen[-1].abs().max()) / sigma(found))
     assert reached == pytest.approx([0.1, 0.1], rel=0.05)
+
+
+@MOVE
+def test_every_word_is_touched_and_the_batch_stays_the_same(move):
+    found, texts = model(), batch(split(PATTERNS))
+    moved = MOVES[move](found, texts, 0.1)
+    assert moved.batch is texts
+    assert moved.touched.tolist() == list(range(13))
 
 
 # --- at random
@@ -93,7 +106,7 @@ def test_the_size_of_a_step_grows_with_the_vectors(move):
 def test_noise_is_uniform_and_each_text_has_its_own():
     found, texts = model(), batch(split(["w" * 12] * 60))
     with steps(found, texts) as seen:
-        noise(found, texts, 0.2, CHANCE)
+        after(found, noise(found, texts, 0.2, CHANCE))
     (drawn,) = seen
     drawn = drawn / (0.2 * sigma(found))
     assert stats.kstest(drawn.flatten().numpy(), stats.uniform(-1, 2).cdf).pvalue > 0.01
@@ -104,7 +117,7 @@ def test_other_chances_draw_other_noise_and_the_same_chance_the_same_direction_a
     found, texts = model(), batch(split(PATTERNS))
     with steps(found, texts) as seen:
         for chance, radius in ((CHANCE, 0.1), (CHANCE, 0.2), (CHANCE.child(1), 0.1)):
-            noise(found, texts, radius, chance)
+            after(found, noise(found, texts, radius, chance))
     torch.testing.assert_close(2 * seen[0], seen[1], rtol=0, atol=1e-12)
     assert abs(np.corrcoef(seen[0][texts.mask].flatten(), seen[2][texts.mask].flatten())[0, 1]) < 0.2
 
@@ -121,7 +134,7 @@ def test_the_worst_step_for_the_label_is_down_the_slope_of_its_probability(encod
     logits = found.decode(encoded, found.attend(found.score(encoded), texts.mask))
     (slope,) = torch.autograd.grad(logits.softmax(-1).max(-1).values.sum(), embedded)
     with steps(found, texts) as seen:
-        worst_for_label(found, texts, 0.1)
+        after(found, worst_for_label(found, texts, 0.1))
     expected = -0.1 * sigma(found) * slope.masked_fill(~texts.mask.unsqueeze(-1), 0.0).sign()
     telling = (slope.abs() > 1e-12) | ~texts.mask.unsqueeze(-1)  # the sign of rounding is nobody's
     torch.testing.assert_close(seen[-1][telling], expected[telling], rtol=0, atol=1e-12)
@@ -134,8 +147,8 @@ def test_the_worst_step_for_the_label_lowers_its_probability_more_than_noise_doe
     predicted = clean.argmax(-1, keepdim=True)
     some = texts.mask.any(-1)
 
-    def lost(seen: Seen) -> Tensor:
-        return (clean - seen.probs).gather(-1, predicted).squeeze(-1)[some]
+    def lost(moved: Moved) -> Tensor:
+        return (clean - after(found, moved).probs).gather(-1, predicted).squeeze(-1)[some]
 
     worst = lost(worst_for_label(found, texts, 0.05))
     assert (worst > 0).all()
@@ -152,7 +165,7 @@ def test_the_worst_step_of_a_sure_prediction_is_the_same_in_single_precision():
     taken = []
     for dtype in (torch.float32, torch.float64):
         with steps(found.to(dtype), texts) as seen:
-            worst_for_label(found, texts, 0.1)
+            after(found, worst_for_label(found, texts, 0.1))
         taken.append(seen[-1][texts.mask].sign().double())
     assert (taken[0] == taken[1]).double().mean() > 0.99
     assert taken[0].any(-1).all()
@@ -167,8 +180,8 @@ def test_the_worst_step_for_attention_moves_it_further_than_the_random_one_it_st
     found, texts = model(encoder), batch(split(PATTERNS))
     clean = look(found, texts).weights
     for key in range(3):
-        start = jensen_shannon(clean, noise(found, texts, 0.1, Chance(key)).weights, texts.mask)
-        worst = jensen_shannon(clean, worst_for_attention(found, texts, 0.1, Chance(key)).weights, texts.mask)
+        moves = noise(found, texts, 0.1, Chance(key)), worst_for_attention(found, texts, 0.1, Chance(key))
+        start, worst = (jensen_shannon(clean, after(found, move).weights, texts.mask) for move in moves)
         assert (worst >= start).all()
         several = texts.mask.sum(-1) > 1
         assert (worst[several] > 1.5 * start[several]).all()
@@ -187,7 +200,7 @@ def test_the_worst_for_attention_is_the_worst_of_all_points_on_its_way():
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(found, "attend", attend)
-        worst_for_attention(found, texts, 4.0, CHANCE)
+        after(found, worst_for_attention(found, texts, 4.0, CHANCE))
     _, *points, end = way  # the clean text, the start and ten steps, and the look at the end
     assert len(points) == 11
     highest = torch.stack(points).amax(0)
@@ -197,9 +210,8 @@ def test_the_worst_for_attention_is_the_worst_of_all_points_on_its_way():
 
 def test_without_steps_the_worst_for_attention_is_its_start():
     found, texts = model(), batch(split(PATTERNS))
-    assert worst_for_attention(found, texts, 0.1, CHANCE, steps=0).weights.equal(
-        noise(found, texts, 0.1, CHANCE).weights
-    )
+    start = noise(found, texts, 0.1, CHANCE).embedded
+    assert worst_for_attention(found, texts, 0.1, CHANCE, steps=0).embedded.equal(start)
 
 
 @MOVE
@@ -207,7 +219,7 @@ def test_attention_moves_as_the_square_of_the_radius_and_the_prediction_as_the_r
     """JSD is to second order a squared distance; ½ Σ |Δp| to first order a distance."""
     found, texts = model(), batch(split(PATTERNS[4:]))
     clean, radii = look(found, texts), np.logspace(-3, -1, 5)
-    moved = [MOVES[move](found, texts, float(radius)) for radius in radii]
+    moved = [moved_by(move, found, texts, float(radius)) for radius in radii]
     apart = [float(jensen_shannon(clean.weights, seen.weights, texts.mask).mean()) for seen in moved]
     change = [float(prediction_change(clean.probs, seen.probs).mean()) for seen in moved]
     assert np.polyfit(np.log(radii), np.log(apart), 1)[0] == pytest.approx(2, abs=0.1)

@@ -9,9 +9,7 @@ from contract.tiny import VOCABULARY, batch, cached_classifier, split
 from steadygaze.audit.probe.look import look, text_key
 from steadygaze.audit.probe.words import exchanged
 from steadygaze.maths.chance import Chance
-from steadygaze.model import Classifier
 from steadygaze.perturb.words import Synonyms, without
-from steadygaze.types import Batch
 
 PATTERNS = ["s" + "w" * n + "s" for n in range(13)]
 
@@ -24,26 +22,11 @@ def table() -> Synonyms:
     return Synonyms(closest, 2 * even.long(), torch.zeros(VOCABULARY, dtype=torch.bool))
 
 
-def read_by(model: Classifier, texts: Batch, number: int, chance: Chance) -> tuple[Batch, torch.Tensor]:
-    """The batch that the model was shown, and how many words are said to have been exchanged."""
-    seen: list[Batch] = []
-    right = model.encode
-
-    def encode(batch: Batch, *rest: object) -> object:
-        seen.append(batch)
-        return right(batch, *rest)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(model, "encode", encode)
-        _, many = exchanged(model, texts, table(), number, chance)
-    (shown,) = seen
-    return shown, many
-
-
 @pytest.mark.parametrize("number", [0, 1, 3, 100])
 def test_exactly_as_many_words_as_asked_or_as_can_be_become_their_closest_synonym(number):
     texts = batch(split(PATTERNS))
-    shown, many = read_by(cached_classifier(), texts, number, Chance(1))
+    moved = exchanged(texts, table(), number, Chance(1))
+    shown, many = moved.batch, moved.touched
     for row in range(len(texts)):
         free = sum(
             real and one % 2 == 0 and one < VOCABULARY - 1
@@ -56,31 +39,32 @@ def test_exactly_as_many_words_as_asked_or_as_can_be_become_their_closest_synony
         assert all(new == old + 1 for old, new in changed)
     assert shown.mask is texts.mask
     assert shown.present is texts.present
+    assert moved.embedded is None
 
 
 def test_what_is_seen_is_what_the_model_makes_of_the_exchanged_text():
     model, texts = cached_classifier(), batch(split(PATTERNS))
     everything = torch.where(table().swappable(texts.ids, texts.mask), texts.ids + 1, texts.ids)
     expected = look(model, replace(texts, ids=everything))
-    seen, _ = exchanged(model, texts, table(), 100, Chance(1))
+    moved = exchanged(texts, table(), 100, Chance(1))
+    seen = look(model, moved.batch, moved.embedded)
     assert seen.weights.equal(expected.weights)
     assert seen.probs.equal(expected.probs)
 
 
 def test_which_words_depends_on_text_and_chance_alone():
-    model = cached_classifier()
     texts = batch(split(["w" * 12] * 3))
     same = replace(texts, ids=texts.ids[:1].expand(3, -1).contiguous())
     assert len(text_key(same).unique()) == 1
-    shown, _ = read_by(model, same, 2, Chance(1))
+    shown = exchanged(same, table(), 2, Chance(1)).batch
     assert (shown.ids == shown.ids[0]).all()
-    choices = {tuple(read_by(model, same, 2, Chance(key))[0].ids[0].tolist()) for key in range(20)}
+    choices = {tuple(exchanged(same, table(), 2, Chance(key)).batch.ids[0].tolist()) for key in range(20)}
     assert len(choices) > 4
 
 
 def test_where_nobody_knows_a_synonym_nothing_is_exchanged():
-    model, texts = cached_classifier(), batch(split(PATTERNS))
+    texts = batch(split(PATTERNS))
     nobody = without(VOCABULARY, torch.zeros(VOCABULARY).bool(), torch.ones(VOCABULARY).bool())
-    seen, many = exchanged(model, texts, nobody, 3, Chance(0))
-    assert not many.any()
-    assert seen.probs.equal(look(model, texts).probs)
+    moved = exchanged(texts, nobody, 3, Chance(0))
+    assert not moved.touched.any()
+    assert moved.batch.ids.equal(texts.ids)

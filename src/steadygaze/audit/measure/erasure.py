@@ -6,6 +6,7 @@ text x; r the rationale.
     comprehensiveness = m(x)_j − m(x ∖ r)_j        higher is better
     sufficiency       = m(x)_j − m(r)_j            lower is better; both may be negative
     AOPC              = mean over the rationale sizes of either
+    post-hoc accuracy = [ argmax m(r) = argmax m(x) ]      higher is better; Chen et al. 2018 (arXiv:1802.07814)
 
     full    m(x)                   (B,C)
     erased  m(x ∖ r), by size      (B,K,C)         K = 1: a single rationale
@@ -27,6 +28,11 @@ def comprehensiveness(full: Tensor, erased: Tensor) -> Tensor:
 def sufficiency(full: Tensor, kept: Tensor) -> Tensor:
     """The mean loss with the rationale alone, in [−1, 1].  (B,C), (B,K,C) -> (B,)"""
     return aopc(drops(full, kept))
+
+
+def post_hoc_accuracy(full: Tensor, kept: Tensor) -> Tensor:
+    """How often the label stays when only the rationale is left, in [0, 1].  (B,C), (B,K,C) -> (B,)"""
+    return (kept.argmax(-1) == full.argmax(-1, keepdim=True)).to(full.dtype).mean(-1)
 
 
 def drops(full: Tensor, changed: Tensor) -> Tensor:

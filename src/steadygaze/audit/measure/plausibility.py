@@ -6,11 +6,15 @@ DeYoung et al., ERASER, ACL 2020 (arXiv:1911.03429), §4.1.  S the chosen tokens
     evidence mass      Σ_{t∈E} |w_t| / Σ_t |w_t|
     AUPRC              mean over t ∈ E of the precision of {s : w_s ≥ w_t}
     IOU-F1             F1 of spans: a run of chosen tokens and a run of evidence match where |∩| / |∪| ≥ ½
-    first-sentence share   Σ_{t in sentence 1} |w_t| / Σ_t |w_t|     high: the place is chosen, not the words
+    … above random     the same minus its mean over all orders of the n words, m of them marked:
+                       E[AP] = 1/n · ( H_n + (m − 1)/(n − 1) · (n − H_n) ),   H_n = Σ_{i≤n} 1/i
+    micro              precision, recall and F1 of the tokens of all texts together
 
     chosen    S (B,T) bool     evidence  E (B,T) bool     weights  w (B,T)     mask  (B,T) bool
 
 Nothing chosen scores 0.  A text in which nobody marked a word has no score (NaN): leave it out, and say how many.
+
+E[AP]: place i holds a marked word with probability m/n, and then each of the i − 1 before it with (m − 1)/(n − 1).
 
 Departs from the paper: F1 is each text's own, to be averaged, not the F1 of the mean precision and recall.  Spans that
 touch are one run.  Between two runs there is a gap, so they cannot both share half with one run of the other side:
@@ -20,21 +24,23 @@ matches are pairs.
 import torch
 from torch import Tensor
 
+from steadygaze.audit.measure.mass import mass, part
+
 
 def token_precision(chosen: Tensor, evidence: Tensor, mask: Tensor) -> Tensor:
     """Which part of the chosen tokens is evidence, in [0, 1].  (B,T) -> (B,)"""
-    return _scored(_part((chosen & evidence & mask).sum(-1), (chosen & mask).sum(-1)), evidence, mask)
+    return _scored(part((chosen & evidence & mask).sum(-1), (chosen & mask).sum(-1)), evidence, mask)
 
 
 def token_recall(chosen: Tensor, evidence: Tensor, mask: Tensor) -> Tensor:
     """Which part of the evidence is chosen, in [0, 1].  (B,T) -> (B,)"""
-    return _scored(_part((chosen & evidence & mask).sum(-1), (evidence & mask).sum(-1)), evidence, mask)
+    return _scored(part((chosen & evidence & mask).sum(-1), (evidence & mask).sum(-1)), evidence, mask)
 
 
 def token_f1(chosen: Tensor, evidence: Tensor, mask: Tensor) -> Tensor:
     """The harmonic mean of the two, in [0, 1].  (B,T) -> (B,)"""
     both = (chosen & mask).sum(-1) + (evidence & mask).sum(-1)
-    return _scored(_part(2 * (chosen & evidence & mask).sum(-1), both), evidence, mask)
+    return _scored(part(2 * (chosen & evidence & mask).sum(-1), both), evidence, mask)
 
 
 def iou_f1(chosen: Tensor, evidence: Tensor, mask: Tensor) -> Tensor:
@@ -46,38 +52,65 @@ def iou_f1(chosen: Tensor, evidence: Tensor, mask: Tensor) -> Tensor:
     union = chosen_run.sum(-1) + evidence_run.sum(-1) - shared
     match = chosen & evidence & (2 * shared >= union)
     pairs = (chosen_start & (chosen_run & match.unsqueeze(-2)).any(-1)).sum(-1)
-    f1 = _part(2 * pairs, chosen_start.sum(-1) + evidence_start.sum(-1))
+    f1 = part(2 * pairs, chosen_start.sum(-1) + evidence_start.sum(-1))
     return _scored(f1, evidence, mask.gather(-1, order))
 
 
 def evidence_mass(weights: Tensor, evidence: Tensor, mask: Tensor) -> Tensor:
     """Which part of the weight lies on the evidence, in [0, 1].  (B,T) -> (B,)"""
-    return _scored(_mass(weights, evidence, mask), evidence, mask)
+    return _scored(mass(weights, evidence, mask), evidence, mask)
 
 
 def auprc(weights: Tensor, evidence: Tensor, mask: Tensor) -> Tensor:
     """The area under precision and recall as the threshold falls (average precision), in (0, 1].  (B,T) -> (B,)"""
     evidence = evidence & mask
-    above = (weights.unsqueeze(-2) >= weights.unsqueeze(-1)) & mask.unsqueeze(
-        -2
-    )  # (B,T,T): t, and what it brings along
-    precision = _part((above & evidence.unsqueeze(-2)).sum(-1).to(weights.dtype), above.sum(-1))
-    return _scored(_part(precision.masked_fill(~evidence, 0.0).sum(-1), evidence.sum(-1)), evidence, mask)
+    above = (weights.unsqueeze(-2) >= weights.unsqueeze(-1)) & mask.unsqueeze(-2)  # (B,T,T): t brings these along
+    precision = part((above & evidence.unsqueeze(-2)).sum(-1).to(weights.dtype), above.sum(-1))
+    return _scored(part(precision.masked_fill(~evidence, 0.0).sum(-1), evidence.sum(-1)), evidence, mask)
 
 
-def first_sentence_share(weights: Tensor, first: Tensor, mask: Tensor) -> Tensor:
-    """Which part of the weight lies in the first sentence, in [0, 1]; `weights` may be chosen tokens.  (B,T) -> (B,)"""
-    return _mass(weights, first, mask)
+def auprc_above_random(weights: Tensor, evidence: Tensor, mask: Tensor) -> Tensor:
+    """How much better than a random order they rank, in (−1, 1); below 0 where all weigh alike.  (B,T) -> (B,)"""
+    return auprc(weights, evidence, mask) - random_auprc(evidence, mask).to(weights.dtype)
 
 
-def _mass(weights: Tensor, where: Tensor, mask: Tensor) -> Tensor:
-    size = weights.to(torch.promote_types(weights.dtype, torch.float32)).masked_fill(~mask, 0.0).abs()
-    return _part(size.masked_fill(~where, 0.0).sum(-1), size.sum(-1))
+def random_auprc(evidence: Tensor, mask: Tensor) -> Tensor:
+    """The mean AUPRC of all orders of the words; no number of a text nobody marked.  (B,T) -> (B,)"""
+    words, marked = mask.sum(-1), (evidence & mask).sum(-1).double()
+    harmonic = torch.arange(mask.shape[-1] + 1, dtype=torch.float64, device=mask.device)
+    harmonic[1:] = harmonic[1:].reciprocal().cumsum(0)
+    first = harmonic[words]
+    mean = (first + (marked - 1) / (words - 1).clamp_min(1) * (words - first)) / words.clamp_min(1)
+    return _scored(mean, evidence, mask)
 
 
-def _part(some: Tensor, whole: Tensor) -> Tensor:
-    """some / whole, and 0 of nothing."""
-    return some / whole.masked_fill(whole == 0, 1)
+def token_precision_micro(chosen: Tensor, evidence: Tensor, mask: Tensor) -> float:
+    """Precision of all texts together, in [0, 1].  (N,T) -> one number"""
+    return micro(tally(chosen, evidence, mask))[0]
+
+
+def token_recall_micro(chosen: Tensor, evidence: Tensor, mask: Tensor) -> float:
+    """Recall of all texts together, in [0, 1].  (N,T) -> one number"""
+    return micro(tally(chosen, evidence, mask))[1]
+
+
+def token_f1_micro(chosen: Tensor, evidence: Tensor, mask: Tensor) -> float:
+    """F1 of all texts together, in [0, 1].  (N,T) -> one number"""
+    return micro(tally(chosen, evidence, mask))[2]
+
+
+def tally(chosen: Tensor, evidence: Tensor, mask: Tensor) -> Tensor:
+    """How many tokens are both, chosen, and marked; none of a text nobody marked.  (B,T) -> (B,3)"""
+    counts = torch.stack([(tokens & mask).sum(-1) for tokens in (chosen & evidence, chosen, evidence)], -1)
+    return counts.double() * (counts[..., 2:] > 0)
+
+
+def micro(tally: Tensor) -> tuple[float, float, float]:
+    """Precision, recall and F1 of these texts together.  (N,3)"""
+    both, chosen, marked = tally.sum(0).tolist()
+    if not marked:
+        raise ValueError("nobody marked a word in these texts")
+    return both / max(chosen, 1), both / marked, 2 * both / (chosen + marked)
 
 
 def _scored(score: Tensor, evidence: Tensor, mask: Tensor) -> Tensor:

@@ -11,12 +11,13 @@ padding or special tokens; of a pair, the text alone.
 from torch import Tensor
 from torch.nn.functional import nll_loss
 
-from steadygaze.audit.probe.look import Moved, look, slopes, text_key
-from steadygaze.infer import inference
+from steadygaze.audit.probe.look import Moved, look
+from steadygaze.infer import inference, slopes
 from steadygaze.maths.chance import Chance
 from steadygaze.maths.divergence import jensen_shannon
 from steadygaze.perturb.ascent import ascend
 from steadygaze.perturb.embeddings import sigma
+from steadygaze.perturb.texts import text_key
 from steadygaze.reader import Reader
 from steadygaze.types import Batch
 

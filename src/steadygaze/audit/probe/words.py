@@ -2,8 +2,9 @@
 
 from dataclasses import replace
 
-from steadygaze.audit.probe.look import Moved, text_key
+from steadygaze.audit.probe.look import Moved
 from steadygaze.maths.chance import Chance
+from steadygaze.perturb.texts import text_key
 from steadygaze.perturb.words import Synonyms, swap_some
 from steadygaze.types import Batch
 

@@ -4,17 +4,18 @@ A probe moves a text or its vectors; of what the model shows before and after it
 
     jensen-shannon/<probe>       how far the saliency moved, as shares of its whole
     top-k-overlap/<probe>        which part of the k heaviest words stayed among them
-    kendall/<probe>              whether the words stayed in their order                (Yin et al. 2022: stability)
+    kendall/<probe>              whether the words stayed in their order
     prediction-change/<probe>    ½ Σ |Δp|: how far the prediction moved
     flipped/<probe>              whether the label changed
 
 and of the saliency itself, since one that is the same for every text holds still and says nothing: evenness and
-distance to uniform.  NaN where a question makes no sense of a text: a move when no word had a synonym to be exchanged
-for.  `exchanged/<probe>` is how many had.
+distance to uniform.  NaN where a question makes no sense of a text: a move when no word was touched, because the text
+has none, or none with a synonym to be exchanged for.  `exchanged/<probe>` is how many were.
+
+Departs from the paper (Yin et al. 2022: stability): over all texts, not only those whose label stays.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 
 import torch
 from torch import Tensor
@@ -22,91 +23,71 @@ from torch import Tensor
 from steadygaze.audit.case import Case, Rows, shares
 from steadygaze.audit.finding import Finding
 from steadygaze.audit.measure import agreement, sparsity, stability
-from steadygaze.audit.probe import embeddings
 from steadygaze.audit.probe.look import Moved, look
-from steadygaze.audit.probe.words import exchanged
+from steadygaze.audit.probe.moves import LACKING, Probe, probes
 from steadygaze.explain.explainer import Explainer
-from steadygaze.maths.chance import Chance
-from steadygaze.perturb.words import Synonyms
-from steadygaze.reader import Ability, Reader
+from steadygaze.reader import Reader
 from steadygaze.types import Batch
+
+__all__ = ["LACKING", "holds_still", "probes"]
 
 OF_TEXT = ("prediction-change", "flipped", "exchanged")
 OF_WORDS = ("jensen-shannon", "top-k-overlap", "kendall")
-
-
-@dataclass(frozen=True)
-class Probe:
-    """What is done to a batch, and what a model must have for it."""
-
-    move: Callable[[Reader, Batch], Moved]
-    needs: frozenset[Ability] = frozenset()
-    vectors: bool = True
-    """Whether vectors are moved, not words."""
-
-
-def probes(case: Case) -> dict[str, Probe]:
-    radius, chance = case.plan.radius, Chance(case.plan.seed)
-    found = {
-        "noise": Probe(lambda m, b: embeddings.noise(m, b, radius, chance.child(1)), frozenset({"vectors"})),
-        "worst-label": Probe(lambda m, b: embeddings.worst_for_label(m, b, radius), frozenset({"vectors"})),
-        "worst-attention": Probe(
-            lambda m, b: embeddings.worst_for_attention(m, b, radius, chance.child(2)),
-            frozenset({"vectors", "weights"}),
-        ),
-    }
-    if taken := found.keys() & case.plan.synonyms.keys():
-        raise ValueError(f"a probe is called {min(taken)} already: call the table of synonyms something else")
-    for name, (table, number) in case.plan.synonyms.items():
-        found[name] = Probe(_swaps(table, number, chance.child(3)), vectors=False)
-    return found
+ALWAYS = ("prediction-change", "flipped", "jensen-shannon", "top-k-overlap")
+"""What can be said of every text that was touched."""
+UNTOUCHED = ("no word of which has a synonym", "which have no word")
+"""Why a probe of words, or of vectors, left a text as it was."""
 
 
 def holds_still(case: Case) -> Iterator[Finding]:
     for name in case.explainers:
-        weights = case.saliency(name)
-        share = shares(weights, case.mask)
-        share = torch.where(weights.isnan(), torch.nan, share)
-        yield Finding("evenness", sparsity.evenness(share, case.mask), name)
-        yield Finding("from-uniform", sparsity.from_uniform(share, case.mask), name)
+        yield from _itself(case, name)
     for name, probe in probes(case).items():
         if lacking := probe.needs - case.model.abilities:
-            yield from _absent(case, name, LACKING[min(lacking)])
-            continue
-        yield from _asked(case, name, probe)
+            yield from _absent(case, name, probe, LACKING[min(lacking)])
+        else:
+            yield from _asked(case, name, probe)
 
 
-LACKING: dict[Ability, str] = {
-    "weights": "the model shows no attention",
-    "vectors": "the model is a black box: its word vectors cannot be moved",
-    "seams": "the model cannot be read with other attention weights than its own",
-}
-"""What a model lacks, as a report says it."""
+def _itself(case: Case, name: str) -> Iterator[Finding]:
+    weights = case.saliency(name)
+    share, unasked = shares(weights, case.mask), weights.isnan().any(-1)
+    for measure, of in (("evenness", sparsity.evenness), ("from-uniform", sparsity.from_uniform)):
+        yield Finding(measure, of(share, case.mask).masked_fill(unasked, torch.nan), name)
 
 
-def _absent(case: Case, probe: str, why: str) -> Iterator[Finding]:
+def _absent(case: Case, name: str, probe: Probe, why: str) -> Iterator[Finding]:
     for measure in OF_TEXT[:2]:
-        yield Finding(f"{measure}/{probe}", absent=why)
-    for name in case.explainers:
-        for measure in OF_WORDS:
-            yield Finding(f"{measure}/{probe}", explainer=name, absent=why)
+        yield Finding(f"{measure}/{name}", absent=why)
+    for explainer in _about(case, probe):
+        yield from _unread(name, explainer, why)
+
+
+def _unread(probe: str, explainer: str, why: str) -> Iterator[Finding]:
+    for measure in OF_WORDS:
+        yield Finding(f"{measure}/{probe}", explainer=explainer, absent=why)
+
+
+def _about(case: Case, probe: Probe) -> list[str]:
+    return [name for name in case.explainers if probe.of in (None, name)]
 
 
 def _asked(case: Case, name: str, probe: Probe) -> Iterator[Finding]:
-    able = [e for e in case.explainers if not probe.vectors or case.explainers[e].needs]
-    for other in case.explainers.keys() - set(able):
-        for measure in OF_WORDS:
-            yield Finding(f"{measure}/{name}", explainer=other, absent=f"{other} reads words, not vectors")
-    chosen = {"radius": case.plan.radius} if probe.vectors else {}
-    if name == "worst-attention":
-        able = [e for e in able if e == "attention"]  # what it was made to move
+    about = _about(case, probe)
+    able = [e for e in about if not probe.vectors or case.explainers[e].needs]
+    for other in about:
+        if other not in able:
+            yield from _unread(name, other, f"{other} reads words, not vectors")
+    settings = {"radius": case.plan.radius} if probe.vectors else {}
     for rows, group in _groups(case, able):
         found = case.gather(name, lambda r, b, g=group: _measured(case, probe, g, r, b), rows)  # type: ignore[misc]
         for key, values in found.items():
             measure, _, explainer = key.partition("|")
             if measure == "exchanged" and probe.vectors:
                 continue
-            yield Finding(f"{measure}/{name}", values, explainer or None, chosen)
+            left = int(values[torch.from_numpy(rows)].isnan().sum()) if measure in ALWAYS else 0
+            note = f"left out: {left:,} of {len(rows):,} texts, {UNTOUCHED[probe.vectors]}" if left else ""
+            yield Finding(f"{measure}/{name}", values, explainer or None, settings, note)
 
 
 def _groups(case: Case, names: Sequence[str]) -> Iterator[tuple[Rows, list[str]]]:
@@ -150,7 +131,3 @@ def _of_words(case: Case, name: str, rows: Rows, batch: Batch, moved: Moved) -> 
 
 def _explained(explainer: Explainer, model: Reader, moved: Moved) -> Tensor:
     return explainer.explain(model, moved.batch, embedded=moved.embedded).weights.double()
-
-
-def _swaps(table: Synonyms, number: int, chance: Chance) -> Callable[[Reader, Batch], Moved]:
-    return lambda _, batch: exchanged(batch, table, number, chance)

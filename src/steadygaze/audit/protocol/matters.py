@@ -1,11 +1,13 @@
 """Does it matter to the prediction?  The words it points at are taken away, or left alone: what becomes of the label?
 
-    comprehensiveness              what the predicted class loses without the heaviest words
-    comprehensiveness/above-random the same, minus what it loses without as many words drawn at random
-    sufficiency                    what it loses when they alone are left
-    pearson/gradient, kendall/...  whether the gradient points at the same words
+    comprehensiveness               what the predicted class loses without the heaviest words
+    comprehensiveness/above-random  the same, minus what it loses without as many words drawn at random
+    sufficiency                     what it loses when they alone are left
+    pearson/gradient, kendall/…     whether the gradient points at the same words, the attention held fixed
+    …/gradient-through-attention    the same of the gradient that flows through the attention too
 
-The random yardstick is drawn anew for every text, and the same for all explanations of it.
+Where a saliency tells for from against, the words most for the predicted class are its heaviest: erasing those against
+it would hide what it loses.  The random yardstick is drawn for every text, and is the same for all explanations of it.
 """
 
 from collections.abc import Iterator
@@ -16,58 +18,79 @@ from torch import Tensor
 from steadygaze.audit.case import Case, Rows
 from steadygaze.audit.finding import Finding
 from steadygaze.audit.measure import agreement, erasure
-from steadygaze.audit.probe.erase import without
+from steadygaze.audit.probe.erase import SHARES, Erasure, erased
 from steadygaze.audit.probe.gradient import gradient
-from steadygaze.audit.probe.look import text_key
+from steadygaze.audit.probe.moves import LACKING
 from steadygaze.maths.chance import Chance
-from steadygaze.model import Classifier
+from steadygaze.perturb.texts import text_key
+from steadygaze.reader import Ability
 from steadygaze.types import Batch
+
+RANDOM = "random"
+"""The explainer that is the yardstick of the others."""
+GRADIENTS: dict[str, frozenset[Ability]] = {
+    "gradient": frozenset({"vectors", "seams"}),
+    "gradient-through-attention": frozenset({"vectors"}),
+}
+"""How the gradient is taken, and what a model must have for it."""
 
 
 def matters(case: Case) -> Iterator[Finding]:
-    how = {"erase": case.plan.removal, "sizes": "1,5,10,20,50%"}
-    by_chance = case.gather("random words erased", lambda _, b: _erased(case, b, _random(case, b)))
+    if case.plan.removal == "zero" and "vectors" not in case.model.abilities:
+        for measure in ("comprehensiveness", "sufficiency"):
+            yield from (Finding(measure, explainer=name, absent=LACKING["vectors"]) for name in case.explainers)
+    else:
+        yield from _erasure(case)
+    if "attention" in case.explainers:
+        yield from _gradients(case)
+
+
+def _erasure(case: Case) -> Iterator[Finding]:
+    sizes = ",".join(f"{100 * share:g}" for share in SHARES)
+    how = {"erase": case.plan.removal, "sizes": f"{sizes}%"}
+    by_chance = case.gather(f"{RANDOM} words erased", lambda rows, batch: _erased(case, RANDOM, rows, batch))
     for measure, values in by_chance.items():
-        yield Finding(measure, values, "random", how)
+        yield Finding(measure, values, RANDOM, how)
     for name in case.explainers:
-
-        def work(rows: Rows, batch: Batch, name: str = name) -> dict[str, Tensor]:
-            return _erased(case, batch, case.of(case.saliency(name), rows, batch).abs())
-
-        found = case.gather(f"{name} erased", work, case.rows(name))
+        if name == RANDOM:
+            continue
+        found = case.gather(f"{name} erased", lambda r, b, n=name: _erased(case, n, r, b), case.rows(name))  # type: ignore[misc]
         for measure, values in found.items():
             yield Finding(measure, values, name, how)
         above = found["comprehensiveness"] - by_chance["comprehensiveness"]
         yield Finding("comprehensiveness/above-random", above, name, how)
-    if "attention" in case.explainers and isinstance(case.model, Classifier):
-        yield from _gradients(case, case.model)
 
 
-def _erased(case: Case, batch: Batch, weights: Tensor) -> dict[str, Tensor]:
-    full = case.probs[batch.index.cpu()].to(batch.ids.device)
-    gone = without(case.model, batch, weights, removal=case.plan.removal)
-    kept = without(case.model, batch, weights, keep=True, removal=case.plan.removal)
+def _erased(case: Case, name: str, rows: Rows, batch: Batch) -> dict[str, Tensor]:
+    full = case.probs[torch.from_numpy(rows)].to(batch.ids.device)
+    weights = case.of(case.saliency(name), rows, batch) if name in case.explainers else _drawn(case, batch)
+    gone, kept = erased(case.model, batch, full, weights, Erasure(removal=case.plan.removal))
     return {
         "comprehensiveness": erasure.comprehensiveness(full, gone),
         "sufficiency": erasure.sufficiency(full, kept),
     }
 
 
-def _random(case: Case, batch: Batch) -> Tensor:
+def _drawn(case: Case, batch: Batch) -> Tensor:
     return Chance(case.plan.seed).child(7).uniform(text_key(batch), batch.ids.shape[1], dtype=torch.float64)
 
 
-def _gradients(case: Case, model: Classifier) -> Iterator[Finding]:
-    def work(rows: Rows, batch: Batch) -> dict[str, Tensor]:
-        weights = case.of(case.saliency("attention"), rows, batch)
-        through = gradient(model, batch, detach_attention=False)
-        fixed = gradient(model, batch)
-        return {
-            "pearson/gradient": agreement.pearson(weights, fixed, batch.mask),
-            "kendall/gradient": agreement.kendall(weights, fixed, batch.mask),
-            "pearson/gradient-through-attention": agreement.pearson(weights, through, batch.mask),
-            "kendall/gradient-through-attention": agreement.kendall(weights, through, batch.mask),
-        }
+def _gradients(case: Case) -> Iterator[Finding]:
+    for way, needs in GRADIENTS.items():
+        lacking = needs - case.model.abilities
+        if lacking:
+            yield Finding(f"pearson/{way}", explainer="attention", absent=LACKING[min(lacking)])
+            yield Finding(f"kendall/{way}", explainer="attention", absent=LACKING[min(lacking)])
+            continue
+        fixed = "seams" in needs
+        for measure, values in case.gather(way, lambda r, b, f=fixed: _agreement(case, r, b, f)).items():  # type: ignore[misc]
+            yield Finding(f"{measure}/{way}", values, "attention")
 
-    for measure, values in case.gather("gradients", work).items():
-        yield Finding(measure, values, "attention")
+
+def _agreement(case: Case, rows: Rows, batch: Batch, fixed: bool) -> dict[str, Tensor]:
+    weights = case.of(case.saliency("attention"), rows, batch)
+    slope = gradient(case.model, batch, detach_attention=fixed)
+    return {
+        "pearson": agreement.pearson(weights, slope, batch.mask),
+        "kendall": agreement.kendall(weights, slope, batch.mask),
+    }

@@ -1,0 +1,252 @@
+"""What comprehensiveness and sufficiency cost: beside erasing one text at a time, beside the bare forward passes.
+
+One interleaved run on the same model and the same SST-2 texts, five sizes each way, medians over the rounds:
+
+    one at a time   for each text and size: erase, then a forward pass of that text alone
+    ours            audit.probe.erase over batches of 256 texts, as the audit does it, and the measures
+    bare            the very forward passes that ours needs, their batches ready-made, and nothing else
+    ferret          ferret-xai's two AOPC measures on the same Hugging Face folder, one text of ten, from the same
+                    strings and scores; its sizes round down, so that it reads fewer texts than ours.  No bar.
+
+What a model has learnt does not change what it costs: weights are random, MiniLM's but for its head are pre-trained.
+
+    python bench/audit.py [--texts 500] [--rounds 3] [--threads 1] [--device cpu] [--ferret PYTHON]
+
+PYTHON is the interpreter of an environment of its own, made by: pip install torch ferret-xai==0.4.2 'pyarrow<22'.
+Exits with 1 where one at a time is less than 2.5 times ours (10 times on a GPU), ours more than 1.5 times the bare
+passes, or where the two ways of erasing say different things.
+"""
+
+import argparse
+import json
+import math
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from steadygaze import load_corpus
+from steadygaze.audit.measure.erasure import comprehensiveness, sufficiency
+from steadygaze.audit.probe.erase import SHARES, erased
+from steadygaze.audit.probe.look import look
+from steadygaze.batch import Data, by_length, collate
+from steadygaze.encode.transformer import from_folder, locate
+from steadygaze.infer import inference
+from steadygaze.model import Architecture, Classifier, word_encoder
+from steadygaze.reader import Reader
+from steadygaze.subject import as_subject
+from steadygaze.subject.subject import Tokens
+from steadygaze.tokens.pieces import load_pieces
+from steadygaze.tokens.words import build_words
+from steadygaze.types import Batch
+
+FEWEST = {"cpu": 2.5, "cuda": 10.0}
+MOST = 1.5
+SAME = 1e-5
+EACH = 10  # ferret is asked about one text of so many
+ROWS = 256
+SHAPE = Architecture(hidden=128)
+
+
+@dataclass(frozen=True)
+class Case:
+    batch: Batch
+    clean: Tensor  # (B,C)
+    weights: Tensor  # (B,T)
+
+
+def texts(count: int) -> list[str]:
+    """SST-2's validation and test sentences where they are at hand, planted reviews' otherwise."""
+    folder = Path(os.environ.get("STEADYGAZE_DATA", Path(__file__).parents[2] / "shared" / "data"))
+    if (folder / "sst2").is_dir():
+        splits = load_corpus("sst2", data_dir=folder).splits
+        return [e.text for name in ("validation", "test") for e in splits[name]][:count]
+    print("SST-2 is not at hand: sentences of planted reviews instead")
+    examples = load_corpus("planted-reviews").splits["train"]
+    return [e.text[start:end] for e in examples for start, end in e.sentences or ()][:count]
+
+
+def bilstm(read: list[str]) -> tuple[Reader, Data]:
+    tokens = build_words(read, min_df=1, max_length=512)
+    encoder = word_encoder("bilstm", SHAPE, tokens.size, pair=False)
+    return Classifier(encoder, SHAPE, classes=2, pair=False), Data(tokens.encode(read))
+
+
+def minilm(read: list[str]) -> tuple[Reader, Data]:
+    folder = locate("minilm")
+    tokens = load_pieces(folder, max_length=512)
+    return Classifier(from_folder(folder), SHAPE, classes=2, pair=False), Data(tokens.encode(read))
+
+
+MODELS = {"bilstm": bilstm, "minilm": minilm}
+
+
+def cases(model: Reader, data: Data) -> list[Case]:
+    """What an audit has at hand when it comes to erasing: batches, clean predictions and saliencies."""
+    batches = [collate(data, rows).to(model.device) for rows in by_length(data, ROWS)]
+    return [Case(batch, seen.probs, seen.weights) for batch in batches for seen in [look(model, batch)]]
+
+
+def at_once(model: Reader, given: list[Case]) -> Tensor:
+    """(2,N): comprehensiveness and sufficiency."""
+    found = [(case.clean, *erased(model, case.batch, case.clean, case.weights)) for case in given]
+    return torch.cat([torch.stack([comprehensiveness(c, w), sufficiency(c, a)]) for c, w, a in found], 1)
+
+
+def one_at_a_time(model: Reader, given: list[Case]) -> Tensor:
+    """(2,N): the same, as anyone would write it."""
+    found = []
+    for case in given:
+        for row in range(len(case.batch)):
+            without, alone = (torch.stack(probs) for probs in zip(*_sizes(model, case, row), strict=True))
+            clean = case.clean[row : row + 1]
+            found.append(torch.stack([comprehensiveness(clean, without[None]), sufficiency(clean, alone[None])]))
+    return torch.cat(found, 1)
+
+
+def _sizes(model: Reader, case: Case, row: int) -> list[tuple[Tensor, Tensor]]:
+    places = case.batch.mask[row].nonzero().flatten()
+    order = places[case.weights[row, places].argsort(descending=True, stable=True)]
+    many = [math.ceil(share * len(order) - 1e-9) for share in SHARES]
+    return [(_look(model, case.batch, row, order[:k]), _look(model, case.batch, row, order[k:])) for k in many]
+
+
+def _look(model: Reader, batch: Batch, row: int, gone: Tensor) -> Tensor:
+    left = batch.present[row].clone()
+    left[gone] = False
+    nothing = not left.any()
+    left[0] |= nothing  # one place of padding: no network reads a text without any place
+    ids, words, there = batch.ids[row, left], batch.mask[row, left], batch.present[row, left]
+    words, there = (words & False, there & False) if nothing else (words, there)
+    return look(model, Batch(ids[None], there[None], words[None], batch.index[row : row + 1])).probs[0]
+
+
+def needed(model: Reader, given: list[Case]) -> list[Batch]:
+    """The forward passes of ours."""
+    seen: list[Batch] = []
+    handle = model.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0]))
+    at_once(model, given)
+    handle.remove()
+    return seen
+
+
+def bare(model: Reader, passes: list[Batch]) -> None:
+    with inference(model):
+        for batch in passes:
+            model(batch)
+
+
+def seconds(work: Callable[[], object], device: str) -> float:
+    start = time.perf_counter()
+    work()
+    if device == "cuda":
+        torch.cuda.synchronize()
+    return time.perf_counter() - start
+
+
+def compare(name: str, model: Reader, data: Data, chosen: argparse.Namespace) -> bool:
+    """Whether all bars are met."""
+    given = cases(model.to(chosen.device), data)
+    passes = needed(model, given)
+    real, padded, rows = (sum(map(count, passes)) for count in (_real, _padded, len))
+    print(f"{name}: {10 * len(data)} erasures, {rows} differ: {real} tokens in {len(passes)} passes, {padded} padded")
+    apart = float((at_once(model, given) - one_at_a_time(model, given)).abs().max())
+    ratios = []
+    for _ in range(chosen.rounds):
+        alone = seconds(lambda: one_at_a_time(model, given), chosen.device)
+        ours = seconds(lambda: at_once(model, given), chosen.device)
+        floor = seconds(lambda: bare(model, passes), chosen.device)
+        print(f"{name}: one at a time {alone:.2f} s   ours {ours:.2f} s   bare {floor:.2f} s")
+        ratios.append((alone / ours, ours / floor))
+    faster, dearer = (median(values) for values in zip(*ratios, strict=True))
+    print(f"{name}: one at a time / ours = {faster:.2f}  (at least {FEWEST[chosen.device]})")
+    print(f"{name}: ours / bare forward passes = {dearer:.2f}  (at most {MOST})")
+    print(f"{name}: the two ways differ by {apart:.0e}  (at most {SAME:.0e})")
+    return faster >= FEWEST[chosen.device] and dearer <= MOST and apart <= SAME
+
+
+def _real(batch: Batch) -> int:
+    return int(batch.present.sum())
+
+
+def _padded(batch: Batch) -> int:
+    return batch.ids.numel()
+
+
+def beside_ferret(read: list[str], chosen: argparse.Namespace) -> None:
+    with tempfile.TemporaryDirectory() as scratch:
+        save(Path(scratch))
+        subject = as_subject(scratch, classes=["negative", "positive"], device=chosen.device)
+
+        def ours() -> Tensor:
+            return at_once(subject.model, cases(subject.model, Data(subject.tokens.encode(read))))
+
+        run = [chosen.ferret, Path(__file__).with_name("audit_ferret.py"), scratch, str(chosen.threads), chosen.device]
+        ratios = []
+        with subprocess.Popen(run, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as child:
+            assert child.stdin
+            assert child.stdout
+            child.stdin.write(json.dumps(explained(subject.model, subject.tokens, read[::EACH])) + "\n")
+            for _ in range(chosen.rounds):
+                child.stdin.write("go\n")
+                child.stdin.flush()
+                theirs = float(child.stdout.readline()) / len(read[::EACH])
+                mine = seconds(ours, chosen.device) / len(read)
+                print(f"ferret {1000 * theirs:.1f} ms a text   ours {1000 * mine:.1f} ms a text")
+                ratios.append(theirs / mine)
+            child.stdin.close()
+    print(f"ferret / ours, from strings, a text = {median(ratios):.2f}  (no bar)")
+
+
+def save(folder: Path) -> None:
+    """MiniLM as a Hugging Face sequence classifier."""
+    from transformers import AutoModelForSequenceClassification, AutoTokenizer, logging
+
+    logging.set_verbosity_error()  # that the head is new
+    logging.disable_progress_bar()
+    source = locate("minilm")
+    AutoModelForSequenceClassification.from_pretrained(source, num_labels=2).save_pretrained(folder)
+    AutoTokenizer.from_pretrained(source).save_pretrained(folder)
+
+
+def explained(model: Reader, tokens: Tokens, read: list[str]) -> list[dict[str, object]]:
+    """Texts with their tokens, scores and classes, as ferret wants them."""
+    found = []
+    for text in read:
+        batch = collate(Data(tokens.encode([text])), np.arange(1)).to(model.device)
+        seen = look(model, batch)
+        names = [tokens.vocabulary[i] for i in batch.ids[0].tolist()]
+        scores = [*map(float, seen.weights[0])]
+        found.append({"text": text, "tokens": names, "scores": scores, "target": int(seen.probs.argmax())})
+    return found
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--texts", type=int, default=500)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--device", choices=FEWEST, default="cpu")
+    parser.add_argument("--models", nargs="*", choices=MODELS, default=list(MODELS))
+    parser.add_argument("--ferret", metavar="PYTHON")
+    chosen = parser.parse_args()
+    torch.set_num_threads(chosen.threads)
+    torch.manual_seed(0)
+    read = texts(chosen.texts)
+    met = [compare(name, *MODELS[name](read), chosen) for name in chosen.models]
+    if chosen.ferret:
+        beside_ferret(read, chosen)
+    return 0 if all(met) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

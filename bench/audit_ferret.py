@@ -1,0 +1,41 @@
+"""ferret-xai's side of bench/audit.py, run by an interpreter that has it and does not have us.
+
+Reads explanations as one line of JSON; for every line that follows measures them all and prints the seconds it took.
+"""
+
+import json
+import sys
+import time
+
+import torch
+from ferret.evaluators.faithfulness_measures import AOPC_Comprehensiveness_Evaluation, AOPC_Sufficiency_Evaluation
+from ferret.explainers.explanation import Explanation
+from transformers import AutoModelForSequenceClassification, AutoTokenizer
+
+SIZES = {"remove_tokens": True, "based_on": "perc", "thresholds": [0.01, 0.05, 0.1, 0.2, 0.5]}
+
+
+def main() -> None:
+    folder, threads, device = sys.argv[1:]
+    torch.set_num_threads(int(threads))
+    model = AutoModelForSequenceClassification.from_pretrained(folder).eval().to(device)
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    measures = [kind(model, tokenizer) for kind in (AOPC_Comprehensiveness_Evaluation, AOPC_Sufficiency_Evaluation)]
+    explanations = [
+        Explanation(one["text"], one["tokens"], one["scores"], "given", one["target"])
+        for one in json.loads(sys.stdin.readline())
+    ]
+
+    def measure(one: Explanation) -> list[float]:
+        return [kind.compute_evaluation(one, one.target, removal_args=SIZES).score for kind in measures]
+
+    measure(explanations[0])  # what happens once, before the clock
+    for _ in sys.stdin:
+        start = time.perf_counter()
+        for one in explanations:
+            measure(one)
+        print(time.perf_counter() - start, flush=True)
+
+
+if __name__ == "__main__":
+    main()

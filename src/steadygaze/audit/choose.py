@@ -1,0 +1,35 @@
+"""Which explanations of a model are audited, and which cannot be."""
+
+from collections.abc import Sequence
+
+from steadygaze.audit.probe.moves import LACKING
+from steadygaze.errors import UserError, unknown
+from steadygaze.explain import EXPLAINERS
+from steadygaze.explain.explainer import Explainer
+from steadygaze.subject import Subject
+
+ORDER = ("attention", "gradient", "leave-one-out")
+"""What is audited where nobody says: the first of these that the model has."""
+
+
+def choose(subject: Subject, names: Sequence[str]) -> tuple[dict[str, Explainer], dict[str, str]]:
+    """Those that the model can be asked for; and of the others, why it cannot."""
+    chosen = {name: _explainer(name) for name in names} or _default(subject)
+    lacking = {name: explainer.needs - subject.model.abilities for name, explainer in chosen.items()}
+    able = {name: explainer for name, explainer in chosen.items() if not lacking[name]}
+    unable = {name: LACKING[min(lacking[name])] for name in chosen if lacking[name]}
+    if not able:
+        name, why = next(iter(unable.items()))
+        raise UserError(f"{name} of {subject.name} cannot be audited: {why}; ask for another explainer")
+    return able, unable
+
+
+def _default(subject: Subject) -> dict[str, Explainer]:
+    name = next(name for name in ORDER if not EXPLAINERS[name].needs - subject.model.abilities)
+    return {name: EXPLAINERS[name]()}
+
+
+def _explainer(name: str) -> Explainer:
+    if name not in EXPLAINERS:
+        raise unknown("explainer", name, EXPLAINERS)
+    return EXPLAINERS[name]()

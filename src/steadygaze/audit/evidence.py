@@ -1,0 +1,93 @@
+"""The evidence of an audit as a folder: whole or not at all, and read without running anything it holds.
+
+report.html      the page
+report.json      the same for machines: a report can be made again from it alone
+rows.jsonl       one number a line
+policy.toml      what was required, if anything was
+manifest.json    what made it: command, model, data, settings, seeds, versions, and the SHA-256 of every other file
+
+A third party compares it with an audit of their own: `steadygaze audit --verify EVIDENCE`.  No torch here.
+"""
+
+import hashlib
+import json
+from dataclasses import dataclass, replace
+from pathlib import Path, PureWindowsPath
+
+from steadygaze.atomic import new_folder, recover
+from steadygaze.audit.manifest import FILES, MANIFEST, POLICY, REPORT, Manifest, content_of, read_manifest
+from steadygaze.audit.manifest import changes as changes
+from steadygaze.audit.manifest import versions as versions
+from steadygaze.errors import UserError
+from steadygaze.record import to_jsonl
+from steadygaze.report.differences import differences as differences
+from steadygaze.report.policy import Policy
+from steadygaze.report.policy_file import parse_policy, to_toml
+from steadygaze.report.report import Report
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    report: Report
+    manifest: Manifest
+    policy: Policy | None
+    seal: str
+    """SHA-256 of the manifest, and so of everything: what to write down elsewhere."""
+
+
+def write(folder: str | Path, report: Report, manifest: Manifest, policy: Policy | None = None) -> Evidence:
+    """Replaces evidence that stands there; refuses to replace anything else."""
+    folder = Path(folder)
+    check_free(folder)
+    texts = {"report.html": report.to_html(), REPORT: report.to_json(), "rows.jsonl": to_jsonl(report.rows)}
+    if policy is not None:
+        texts[POLICY] = to_toml(policy)
+    contents = {name: text.encode(errors="replace") for name, text in texts.items()}
+    made = replace(
+        manifest,
+        model={**manifest.model, "name": _last(str(manifest.model.get("name", "")))},
+        data={**manifest.data, "corpus": _last(str(manifest.data.get("corpus", "")))},
+        command=manifest.command or report.command,
+        files={name: hashlib.sha256(content).hexdigest() for name, content in contents.items()},
+    )
+    contents[MANIFEST] = (json.dumps(made.to_dict(), ensure_ascii=False, indent=1) + "\n").encode(errors="replace")
+    try:
+        with new_folder(folder.resolve()) as new:  # through a link: what it points to is replaced, not the link
+            for name, content in contents.items():
+                (new / name).write_bytes(content)
+    except OSError as error:
+        raise UserError(f"could not write {folder}: {error}; what stood there before is untouched") from None
+    return Evidence(report, made, policy, hashlib.sha256(contents[MANIFEST]).hexdigest())
+
+
+def check_free(folder: Path) -> None:
+    """An evidence folder may be new, empty, or one of ours: known before the audit begins."""
+    recover(folder)
+    if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
+        return
+    if not folder.is_dir():
+        raise UserError(f"{folder} is a file; evidence is a folder")
+    if strangers := sorted({path.name for path in folder.iterdir()} - {*FILES}):
+        raise UserError(f"{folder} holds {strangers[0]!r}, which would be lost; name another folder")
+    try:
+        read_manifest(folder)
+    except UserError as error:
+        raise UserError(f"{folder} is no evidence folder, and is left alone: {error}; name another folder") from None
+
+
+def read(folder: str | Path) -> Evidence:
+    """The evidence, once every file is found to be what the manifest says."""
+    folder = Path(folder)
+    recover(folder)
+    manifest, seal = read_manifest(folder)
+    contents = {name: content_of(folder / name) for name in manifest.files}
+    changed = [name for name, right in manifest.files.items() if hashlib.sha256(contents[name]).hexdigest() != right]
+    if changed:
+        raise UserError(f"{folder}: {', '.join(changed)} was changed after it was written: its SHA-256 is another")
+    policy = parse_policy(contents[POLICY].decode(), POLICY) if POLICY in contents else None
+    return Evidence(Report.from_json(folder / REPORT), manifest, policy, seal)
+
+
+def _last(name: str) -> str:
+    """A name without the folders of this machine."""
+    return Path(name).name if Path(name).is_absolute() else PureWindowsPath(name).name if ":\\" in name else name

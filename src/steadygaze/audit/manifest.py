@@ -1,0 +1,103 @@
+"""Manifest: what an audit was made of, as manifest.json of its evidence has it.  No torch."""
+
+import hashlib
+import json
+import platform
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from steadygaze import __version__
+from steadygaze.errors import UserError
+
+SCHEMA = 1
+MANIFEST, REPORT, POLICY = "manifest.json", "report.json", "policy.toml"
+FILES = ("report.html", REPORT, "rows.jsonl", POLICY, MANIFEST)
+NEEDED = {"report.html", REPORT, "rows.jsonl"}
+
+
+def versions() -> dict[str, str]:
+    """What the numbers were computed with, for a Report and its manifest."""
+    return {"steadygaze": __version__, "python": platform.python_version(), **dict(_installed())}
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """What an audit was made of."""
+
+    model: Mapping[str, str]
+    """name, kind and fingerprint (SHA-256 of the weights; '' of a black box)."""
+    data: Mapping[str, str | int]
+    """corpus, split, fingerprint (SHA-256 of texts and labels) and n."""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    """Everything the audit was asked, as the user said it: enough to ask it again."""
+    seeds: tuple[str | int, ...] = ()
+    command: tuple[str, ...] = ()
+    """The user's own words."""
+    versions: Mapping[str, str] = field(default_factory=versions)
+    files: Mapping[str, str] = field(default_factory=dict)
+    """File -> SHA-256; `write` fills it in."""
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"schema": SCHEMA, **json.loads(json.dumps(asdict(self))), "settings_sha256": _settings(self)}
+
+
+def changes(old: Manifest, new: Manifest) -> list[str]:
+    """What two audits were made of that differs: model, data, settings, seeds and versions, in plain sentences."""
+    found = []
+    for part in ("model", "data", "settings", "versions"):
+        was, now = old.to_dict()[part], new.to_dict()[part]
+        for name in (name for name in dict.fromkeys([*was, *now]) if was.get(name) != now.get(name)):
+            found.append(f"{part}, {name}: was {was.get(name)!r}, is {now.get(name)!r}")
+    return found + ([f"seeds: were {list(old.seeds)}, are {list(new.seeds)}"] if old.seeds != new.seeds else [])
+
+
+def read_manifest(folder: Path) -> tuple[Manifest, str]:
+    """A folder's manifest and the SHA-256 of it."""
+    file = folder / MANIFEST
+    content = content_of(file)
+    try:
+        values = json.loads(content)
+        schema = values.pop("schema")
+        stated = values.pop("settings_sha256")
+    except (ValueError, RecursionError, KeyError, AttributeError, TypeError) as error:
+        raise UserError(f"{file} is no manifest of an audit: {error!r:.200}") from None
+    if schema != SCHEMA:
+        raise UserError(f"{file} has schema {schema!r}; this version of steadygaze reads schema {SCHEMA}")
+    try:
+        manifest = TypeAdapter(Manifest).validate_python(values)
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise UserError(f"{file}: {'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+    if not NEEDED <= manifest.files.keys() <= {*NEEDED, POLICY}:
+        raise UserError(
+            f"{file} names the files {', '.join(manifest.files) or 'none'}; evidence has {', '.join(FILES)}"
+        )
+    if stated != _settings(manifest):
+        raise UserError(f"{file}: the settings were changed after it was written: their SHA-256 is another")
+    return manifest, hashlib.sha256(content).hexdigest()
+
+
+def _settings(manifest: Manifest) -> str:
+    return hashlib.sha256(json.dumps(manifest.settings, sort_keys=True).encode()).hexdigest()
+
+
+def content_of(file: Path) -> bytes:
+    try:
+        return file.read_bytes()
+    except FileNotFoundError:
+        raise UserError(f"{file.parent} is no whole evidence: it has no {file.name}") from None
+    except OSError as error:
+        raise UserError(f"{file} cannot be read: {error}") from None
+
+
+def _installed() -> Iterator[tuple[str, str]]:
+    for name in ("torch", "numpy", "transformers"):
+        try:
+            yield name, version(name)
+        except PackageNotFoundError:
+            continue

@@ -1,0 +1,62 @@
+"""The points of the report's pictures: a sample of what was found, text by text or word by word."""
+
+from collections.abc import Mapping, Sequence
+from itertools import combinations
+from typing import Any
+
+import torch
+
+from steadygaze.audit.case import Case, shares
+from steadygaze.audit.finding import Finding
+from steadygaze.audit.measure.stability import jensen_shannon
+from steadygaze.explain import EXPLAINERS
+
+MOST = 1000
+"""Points of a picture; of a probe 200."""
+Points = Sequence[Mapping[str, Any]]
+
+
+def pictures(case: Case, explainer: str, found: Sequence[Finding]) -> dict[str, Points]:
+    """Those that there is something to see in."""
+    drawn = {
+        "moves": _moves(explainer, found),
+        "seeds": _seeds(case, explainer),
+        "gradient": _gradient(case, explainer),
+    }
+    return {name: points for name, points in drawn.items() if points}
+
+
+def _moves(explainer: str, found: Sequence[Finding]) -> Points:
+    """How far each text's saliency moved under each probe."""
+    points = []
+    for finding in found:
+        name, _, probe = finding.measure.partition("/")
+        if name == "jensen-shannon" and finding.explainer == explainer and finding.values is not None:
+            values = finding.values[finding.values.isfinite()][: MOST // 5].tolist()
+            points += [{"probe": probe, "distance": round(value, 5)} for value in values]
+    return points
+
+
+def _seeds(case: Case, explainer: str) -> Points:
+    """How far two models differ on a text, and how heavy its heaviest word is in the first."""
+    said = [shares(one.saliency(explainer), case.mask) for one in (case, *case.others)]
+    asked = ~case.saliency(explainer).isnan().any(-1)
+    points = []
+    for one, other in combinations(said, 2):
+        pairs = torch.stack([one.amax(-1), jensen_shannon(one, other, case.mask)], -1)[asked]
+        points += [{"max": round(high, 4), "distance": round(apart, 5)} for high, apart in pairs.tolist()]
+    return points[:: max(1, len(points) // MOST)]
+
+
+def _gradient(case: Case, explainer: str) -> Points:
+    """Every word of some texts: its share of the saliency, and of the gradient."""
+    if explainer == "gradient" or "gradient" not in EXPLAINERS or "vectors" not in case.model.abilities:
+        return []
+    way = EXPLAINERS["gradient"]()
+    points: list[Mapping[str, Any]] = []
+    for rows, batch in case.batches(case.sample):
+        own = shares(case.of(case.saliency(explainer), rows, batch), batch.mask)
+        slope = shares(way.explain(case.model, batch).weights.double(), batch.mask)
+        pairs = torch.stack([own, slope], -1)[batch.mask].cpu().tolist()
+        points += [{"attention": round(a, 4), "gradient": round(g, 4)} for a, g in pairs]
+    return points[:: max(1, len(points) // MOST)]

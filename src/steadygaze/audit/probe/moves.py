@@ -1,0 +1,54 @@
+"""The probes that move a text or its vectors, by name, and what a model must have for each."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from steadygaze.audit.case import Case
+from steadygaze.audit.probe import embeddings
+from steadygaze.audit.probe.look import Moved
+from steadygaze.audit.probe.words import exchanged
+from steadygaze.maths.chance import Chance
+from steadygaze.perturb.words import Synonyms
+from steadygaze.reader import Ability, Reader
+from steadygaze.types import Batch
+
+LACKING: dict[Ability, str] = {
+    "weights": "the model shows no attention",
+    "vectors": "the model is a black box: its word vectors cannot be moved",
+    "seams": "the model cannot be read with other attention weights than its own",
+}
+"""What a model lacks, as a report says it."""
+
+
+@dataclass(frozen=True)
+class Probe:
+    """What is done to a batch, and what a model must have for it."""
+
+    move: Callable[[Reader, Batch], Moved]
+    needs: frozenset[Ability] = frozenset()
+    vectors: bool = True
+    """Whether vectors are moved, not words."""
+    of: str | None = None
+    """The explanation it was made to move; None: any."""
+
+
+def probes(case: Case) -> dict[str, Probe]:
+    radius, chance = case.plan.radius, Chance(case.plan.seed)
+    found = {
+        "noise": Probe(lambda m, b: embeddings.noise(m, b, radius, chance.child(1)), frozenset({"vectors"})),
+        "worst-label": Probe(lambda m, b: embeddings.worst_for_label(m, b, radius), frozenset({"vectors"})),
+        "worst-attention": Probe(
+            lambda m, b: embeddings.worst_for_attention(m, b, radius, chance.child(2)),
+            frozenset({"vectors", "weights"}),
+            of="attention",
+        ),
+    }
+    if taken := found.keys() & case.plan.synonyms.keys():
+        raise ValueError(f"a probe is called {min(taken)} already: call the table of synonyms something else")
+    for name, (table, number) in case.plan.synonyms.items():
+        found[name] = Probe(_swaps(table, number, chance.child(3)), vectors=False)
+    return found
+
+
+def _swaps(table: Synonyms, number: int, chance: Chance) -> Callable[[Reader, Batch], Moved]:
+    return lambda _, batch: exchanged(batch, table, number, chance)

@@ -1,0 +1,88 @@
+"""Do people agree?  The heaviest words against the words a person marked.
+
+    token-precision, -recall, -f1   of the chosen words: as many of the heaviest as the person marked, text by text
+    token-…-micro                   the same over the words of all texts together
+    iou-f1                          of runs of chosen words that match a run of marked ones by half or more
+    auprc                           how well the weights rank marked words above the others
+    auprc/above-random              the same minus what a random order of these words is worth
+    evidence-mass                   which part of the weight lies on marked words
+
+As many as marked: precision, recall and F1 of a text are then one number, and an explanation is not blamed for a length
+that it was not asked to choose.  Where a saliency tells for from against, the words most for the predicted class are
+its heaviest.  NaN where nobody marked a word that is read.
+"""
+
+from collections.abc import Callable, Iterator
+from functools import partial
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from steadygaze.audit.case import Case
+from steadygaze.audit.finding import Finding
+from steadygaze.audit.measure import plausibility
+from steadygaze.maths.rank import top
+from steadygaze.report.interval import bootstrap_rows
+
+NOBODY = "nobody marked evidence in these texts"
+CHOOSE = {"choose": "as many as marked"}
+OF_CHOSEN = {
+    "token-precision": plausibility.token_precision,
+    "token-recall": plausibility.token_recall,
+    "token-f1": plausibility.token_f1,
+    "iou-f1": plausibility.iou_f1,
+}
+OF_WEIGHTS = {
+    "auprc": plausibility.auprc,
+    "auprc/above-random": plausibility.auprc_above_random,
+    "evidence-mass": plausibility.evidence_mass,
+}
+PAIRS = 1 << 24
+"""Compared at once: some measures look at every pair of words."""
+MICRO = ("token-precision-micro", "token-recall-micro", "token-f1-micro")
+
+
+def people(case: Case) -> Iterator[Finding]:
+    if case.evidence is None or not (case.evidence & case.mask).any():
+        for name in case.explainers:
+            for measure in (*OF_CHOSEN, *OF_WEIGHTS, *MICRO):
+                yield Finding(measure, explainer=name, absent=NOBODY)
+        return
+    for name in case.explainers:
+        yield from _agreement(case, name, case.evidence)
+
+
+def _agreement(case: Case, name: str, evidence: Tensor) -> Iterator[Finding]:
+    weights = case.saliency(name)
+    mask = case.mask & ~weights.isnan().any(-1, keepdim=True)
+    chosen = top(weights, mask, (evidence & mask).sum(-1))
+    for measure in OF_CHOSEN:
+        yield Finding(measure, _in_parts(OF_CHOSEN[measure], chosen, evidence, mask), name, CHOOSE)
+    for measure in OF_WEIGHTS:
+        yield Finding(measure, _in_parts(OF_WEIGHTS[measure], weights, evidence, mask), name)
+    yield from _together(case, name, plausibility.tally(chosen, evidence, mask))
+
+
+def _in_parts(of: Callable[..., Tensor], *columns: Tensor) -> Tensor:
+    """(N,T) each -> (N,), so many texts at a time as have PAIRS pairs of words"""
+    many = max(1, PAIRS // columns[0].shape[1] ** 2)
+    parts = zip(*(column.split(many) for column in columns), strict=True)
+    return torch.cat([of(*part).double() for part in parts])
+
+
+def _together(case: Case, name: str, tally: Tensor) -> Iterator[Finding]:
+    tally = tally[tally[:, 2] > 0]
+    if not len(tally):
+        yield from (Finding(measure, explainer=name, absent=NOBODY) for measure in MICRO)
+        return
+
+    def of(rows: NDArray[np.int64], place: int) -> float:
+        return plausibility.micro(tally[torch.from_numpy(rows)])[place]
+
+    n, several = len(tally), len(tally) > 1
+    for place, measure in enumerate(MICRO):
+        value, one = of(np.arange(n), place), partial(of, place=place)
+        interval = bootstrap_rows(one, n, seed=case.plan.seed) if several else None
+        yield Finding(measure, value=value, interval=interval, explainer=name, settings={**CHOOSE, "n": n})

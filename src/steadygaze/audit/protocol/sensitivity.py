@@ -1,0 +1,165 @@
+"""Does the label hang on these words?  Their vectors are moved, as little as will do, until it turns.
+
+Yin et al., ACL 2022 (arXiv:2104.08782): sensitivity.
+
+    R_q = min ‖δ‖_F   such that   argmax f(x + δ) ≠ argmax f(x),   δ_t = 0 unless t is among the ⌈q·n⌉ heaviest words
+
+found by halving between SMALLEST and LARGEST on a scale of ratios; in each round, projected gradient ascent of the
+margin max_{j≠c} z_j − z_c inside ‖δ‖ ≤ R, begun at what turned the label last.  More words can only make it easier, so
+the larger sets begin with what the smaller ones found.
+
+    sensitivity                the area under R_q: lower is better
+    sensitivity/above-random   the same minus that of words drawn at random: below 0 is better than chance
+    seat-sensitivity           Hu et al. 2022: all words moved to the worst.  It does not look at the explanation
+
+Radii are in mean lengths of a word vector, SEAT's of the vectors' own scale.  Of a sample of the texts.
+
+Departs from the paper: no code was released; sizes, steps and rounds are ours.  What is found is an upper bound of R_q.
+SEAT clamps moved vectors to [0, 1], as if they were images; here they lie where they lie.
+"""
+
+from collections.abc import Callable, Iterator
+
+import torch
+from torch import Tensor
+from torch.nn.functional import nll_loss
+
+from steadygaze.audit.case import Case, Rows
+from steadygaze.audit.finding import Finding
+from steadygaze.audit.measure import sensitivity as measure
+from steadygaze.audit.measure.sensitivity import LARGEST, RADII, SHARES
+from steadygaze.audit.probe.look import look
+from steadygaze.audit.probe.moves import LACKING
+from steadygaze.audit.protocol.right import NO_LABELS
+from steadygaze.infer import inference, slopes
+from steadygaze.maths.chance import Chance
+from steadygaze.maths.rank import top
+from steadygaze.perturb.ascent import ascend
+from steadygaze.perturb.embeddings import length
+from steadygaze.perturb.texts import parts, taken, text_key
+from steadygaze.reader import Reader
+from steadygaze.types import Batch
+
+RANDOM = "random"
+SMALLEST = LARGEST / 1024
+ROUNDS = 8
+"""One to ask whether the label turns at all, seven to halve ten octaves: to within 6 % of the radius."""
+STEPS = 5
+SEAT_STEPS = 10
+TOKENS = 1 << 12
+"""Moved at once: slopes keep all that was on the way."""
+ROUNDING = 1e-9
+"""0.2 · 15 is 3 words, but a little more in doubles."""
+
+
+def sensitivity(case: Case) -> Iterator[Finding]:
+    names = [name for name in case.explainers if name != RANDOM]
+    if "vectors" not in case.model.abilities:
+        yield from (Finding("sensitivity", explainer=name, absent=LACKING["vectors"]) for name in names)
+        yield Finding("seat-sensitivity", absent=LACKING["vectors"])
+        return
+    sizes = ",".join(f"{100 * share:g}" for share in SHARES)
+    how: dict[str, str | int | float] = {"sizes": f"{sizes}%", "largest": LARGEST}
+    by_chance = _radii(case, RANDOM)
+    yield Finding("sensitivity", measure.sensitivity(by_chance), RANDOM, how, _unturned(by_chance))
+    for name in names:
+        radii = _radii(case, name)
+        yield Finding("sensitivity", measure.sensitivity(radii), name, how, _unturned(radii))
+        yield Finding("sensitivity/above-random", measure.sensitivity_above_random(radii, by_chance), name, how)
+    yield _seat(case)
+
+
+def _radii(case: Case, name: str) -> Tensor:
+    """(N,K), NaN in texts outside the sample, and in those without a word"""
+
+    def work(rows: Rows, batch: Batch) -> dict[str, Tensor]:
+        known = name in case.explainers
+        weights = case.of(case.saliency(name), rows, batch) if known else _drawn(case, batch)
+        return {"radii": _by_parts(batch, lambda some: smallest(case.model, taken(batch, some), weights[some]))}
+
+    return case.gather(f"{name} moved", work, case.sample)["radii"]
+
+
+def _drawn(case: Case, batch: Batch) -> Tensor:
+    return Chance(case.plan.seed).child(7).uniform(text_key(batch), batch.ids.shape[1], dtype=torch.float64)
+
+
+def _by_parts(batch: Batch, work: Callable[[Tensor], Tensor]) -> Tensor:
+    return torch.cat([work(rows) for rows in parts(batch, max(1, TOKENS // batch.ids.shape[1]))])
+
+
+def _unturned(radii: Tensor) -> str:
+    asked = ~radii.isnan().any(-1)
+    never = int((radii[asked] >= LARGEST).any(-1).sum())
+    return f"{never:,} of {int(asked.sum()):,} texts are not turned by {LARGEST:g} at every size" if never else ""
+
+
+def smallest(model: Reader, batch: Batch, weights: Tensor) -> Tensor:
+    """How far the heaviest words of each text must move, by size; LARGEST where the label never turns.  -> (B,K)"""
+    with inference(model):
+        embedded = model.embed(batch)
+    predicted = look(model, batch).probs.argmax(-1, keepdim=True)
+
+    def margin(vectors: Tensor) -> Tensor:  # over 0 where the label has turned
+        logits: Tensor = model(batch, vectors).logits.double()
+        return logits.scatter(-1, predicted, -torch.inf).max(-1).values - logits.gather(-1, predicted).squeeze(-1)
+
+    unit, words = length(model.vectors), batch.mask.sum(-1)
+    delta, radius = torch.zeros_like(embedded), torch.full_like(embedded[:, 0, 0], torch.inf)
+    found = []
+    for share in SHARES:
+        heaviest = top(weights, batch.mask, (words.double() * share - ROUNDING).ceil().long())
+        with slopes(model):
+            delta, radius = _nearer(margin, embedded, heaviest, unit, (delta, radius))
+        found.append(radius.clamp_max(LARGEST).double())
+    return torch.stack(found, 1).masked_fill(words.unsqueeze(-1) == 0, torch.nan)
+
+
+def _nearer(
+    margin: Callable[[Tensor], Tensor], centre: Tensor, free: Tensor, unit: Tensor, known: tuple[Tensor, Tensor]
+) -> tuple[Tensor, Tensor]:
+    """The smallest δ found to turn the label and its length; ∞, and the last δ that was tried, where none does."""
+    delta, high = known
+    low = torch.full_like(high, SMALLEST)
+    for _ in range(ROUNDS):
+        never = high.isinf()  # so far: the search at LARGEST goes on
+        tried = torch.where(never, LARGEST, (low * high).sqrt())
+        new = ascend(margin, delta, centre=centre, radius=tried * unit, norm="l2", steps=STEPS, keep=free, best=True)
+        with torch.no_grad():
+            turned = margin(centre + new) > 0
+        size = torch.linalg.vector_norm(new, dim=(1, 2)) / unit
+        delta = torch.where((turned | never)[:, None, None], new, delta)
+        low = torch.where(turned | never, low, tried)
+        high = torch.where(turned, torch.minimum(size, tried), high)
+    return delta, high
+
+
+def _seat(case: Case) -> Finding:
+    if case.data.label is None:
+        return Finding("seat-sensitivity", absent=NO_LABELS)
+    chance = Chance(case.plan.seed).child(11)
+
+    def work(_: Rows, batch: Batch) -> dict[str, Tensor]:
+        probs = _by_parts(batch, lambda some: worst(case.model, taken(batch, some), chance))
+        return {"error": measure.seat_sensitivity(probs, batch.gold)}
+
+    values = case.gather("all words moved", work, case.sample)["error"]
+    return Finding("seat-sensitivity", values, settings={"radii": ",".join(f"{radius:g}" for radius in RADII)})
+
+
+def worst(model: Reader, batch: Batch, chance: Chance) -> Tensor:
+    """Probabilities when all words have moved to where the label is least likely, by radius.  -> (B,R,C)"""
+    with inference(model):
+        embedded = model.embed(batch)
+    drawn = 2 * chance.uniform(text_key(batch), *embedded.shape[1:], dtype=embedded.dtype) - 1
+
+    def surprise(vectors: Tensor) -> Tensor:
+        return nll_loss(model(batch, vectors).logits.double().log_softmax(-1), batch.gold, reduction="none")
+
+    found = []
+    for radius in RADII:
+        start = radius * drawn
+        with slopes(model):
+            r = ascend(surprise, start, centre=embedded, radius=radius, norm="linf", steps=SEAT_STEPS, keep=batch.mask)
+        found.append(look(model, batch, embedded + r).probs)
+    return torch.stack(found, 1)

@@ -1,0 +1,113 @@
+"""What a comparison was asked to do, checked before anything is read or written."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from steadygaze.config import Field, field_names, settings
+from steadygaze.errors import UserError, unknown
+from steadygaze.estimator import TextClassifier
+from steadygaze.explain import EXPLAINERS
+from steadygaze.model import Architecture
+from steadygaze.objective import TECHNIQUES
+from steadygaze.order import LARGEST_SEED, Reading
+from steadygaze.order import Order as Training_Order
+from steadygaze.order import order as ordered
+from steadygaze.tokens.synonyms import read_synonyms
+from steadygaze.train.settings import Training
+
+
+@settings
+class Order:
+    """What the numbers depend on, besides versions and hardware."""
+
+    data: str
+    techniques: tuple[str, ...]
+    """The first is the baseline that the others are held against."""
+    seeds: Annotated[int, Field(ge=1, le=1000)] = 3
+    """How many models each technique trains."""
+    seed: Annotated[int, Field(ge=0, le=LARGEST_SEED - 1000)] = 0
+    """The first of them, the others following; whatever an audit draws is drawn from it too."""
+    encoder: str = "bilstm"
+    vectors: str | None = None
+    epochs: int | None = None
+    batch_size: int | None = None
+    """Texts in a step of training."""
+    settings: dict[str, Any] = Field(default_factory=dict)
+    """Of all techniques."""
+    settings_for: dict[str, dict[str, Any]] = Field(default_factory=dict)
+    """Technique -> what is set for it alone."""
+    explainer: str = "attention"
+    synonyms: str | dict[str, list[str]] | None = None
+    """For the audit: a file or a mapping.  None: words with close vectors in the baseline's first model, for all."""
+    split: str | None = None
+    """What is audited.  None: test; where there is none, a part of the training texts is kept out of training."""
+    most: Annotated[int, Field(ge=1)] | None = None
+    """Texts audited, drawn by the seed; None: all."""
+    text: tuple[str, ...] = ("text",)
+    label: str = "label"
+    evidence: str | None = None
+    drop_empty: bool = False
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """The seeds themselves."""
+        return tuple(range(self.seed, self.seed + self.seeds))
+
+    @property
+    def baseline(self) -> str:
+        return self.techniques[0]
+
+    def classifier(self, technique: str, seed: int, device: str = "auto") -> TextClassifier:
+        """One that has not been trained yet."""
+        return TextClassifier(
+            self.encoder,
+            technique,
+            seed=seed,
+            epochs=self.epochs,
+            vectors=self.vectors,
+            settings={**self.settings, **self.settings_for.get(technique, {})},
+            batch_size=self.batch_size,
+            device=device,
+            verbose=False,
+        )
+
+    def training(self, technique: str, seed: int | None = None) -> Training_Order:
+        """Every setting of it, the defaults too."""
+        number = self.seed if seed is None else seed
+        return ordered(self.classifier(technique, number).get_params(deep=False))
+
+
+def check(order: Order) -> None:
+    """All that can be refused before the data are read."""
+    for name in order.techniques:
+        if name not in TECHNIQUES:
+            raise unknown("technique", name, TECHNIQUES)
+    if len(set(order.techniques)) < len(order.techniques):
+        twice = next(name for name in order.techniques if order.techniques.count(name) > 1)
+        raise UserError(f"{twice} is named twice among the techniques")
+    if len(order.techniques) < 2:
+        found = ", ".join(order.techniques) or "none"
+        raise UserError(f"a comparison needs two techniques or more, found {found}: --techniques vanilla,consensus")
+    for name in order.settings_for:
+        if name not in order.techniques:
+            raise unknown("technique of this comparison", name, order.techniques)
+    if order.explainer not in EXPLAINERS:
+        raise unknown("explainer", order.explainer, EXPLAINERS)
+    _settings_of_all(order.techniques, order.settings)
+    for name in order.techniques:
+        order.training(name)
+    if isinstance(order.synonyms, str):
+        read_synonyms(order.synonyms)
+
+
+def _settings_of_all(techniques: tuple[str, ...], given: Mapping[str, Any]) -> None:
+    """What only some of the techniques know is set for them, by name: it may mean another thing in each."""
+    shared = {name for cls in (Architecture, Training, Reading) for name in field_names(cls)}
+    for key in given.keys() - shared:
+        owners = [name for name in techniques if key in field_names(TECHNIQUES[name])]
+        others = [name for name in techniques if name not in owners]
+        if owners and others:
+            raise UserError(
+                f"{others[0]} has no setting {key!r}, and --set is for all techniques: "
+                f"--set-for {owners[0]}:{key}={given[key]}"
+            )

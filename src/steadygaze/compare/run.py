@@ -1,0 +1,121 @@
+"""A comparison from its order to its table.  Interrupted at any moment, the same call goes on and ends in the same."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+import steadygaze
+from steadygaze.audit.case import silent
+from steadygaze.compare import cell
+from steadygaze.compare.between import apart, exchanges
+from steadygaze.compare.cell import MODEL, Cell
+from steadygaze.compare.columns import COLUMNS
+from steadygaze.compare.folder import Arrays, Folder, read_arrays, write_arrays
+from steadygaze.compare.identity import identity, own, shared
+from steadygaze.compare.material import Material, material
+from steadygaze.compare.order import Order, check
+from steadygaze.compare.table import standings, with_settings
+from steadygaze.compare.words import facts, notes
+from steadygaze.errors import UserError
+from steadygaze.estimator import TextClassifier, load
+from steadygaze.report.comparison import Comparison
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What a comparison does not depend on: where files go and data lie, what computes, who watches."""
+
+    out: Path
+    data_dir: Path | None = None
+    device: str = "auto"
+    watch: Callable[[str, int, int], None] = silent
+    """Told what is being done, how many cells are done and of how many."""
+    command: tuple[str, ...] = ()
+    """What made it, word for word, for the page."""
+
+
+def compare(order: Order, machine: Machine) -> Comparison:
+    """Trains, audits and compares; ends in machine.out/comparison.json and comparison.html."""
+    check(order)
+    folder = Folder(machine.out)
+    folder.refuse_foreign()
+    given = material(order, machine.data_dir)
+    _object(order, given)
+    folder.begin(identity(order, given, machine.device))
+    found = _Run(order, machine, given, folder).compared()
+    found.to_json(machine.out / "comparison.json")
+    found.to_html(machine.out / "comparison.html")
+    return found
+
+
+def _object(order: Order, given: Material) -> None:
+    """A technique that cannot train such a model says so now, not when the others have been trained."""
+    classes = {example.label for example in given.corpus.splits["train"]}
+    for name in order.techniques:
+        said = order.training(name)
+        if why := said.technique.objection(said.architecture, len(classes)):
+            raise UserError(f"{name}: {why}")
+
+
+@dataclass(frozen=True)
+class _Run:
+    order: Order
+    machine: Machine
+    given: Material
+    folder: Folder
+
+    def compared(self) -> Comparison:
+        order = self.order
+        cells = {name: [self._cell(name, seed) for seed in order.numbers] for name in order.techniques}
+        between = {name: self._between(name) for name in order.techniques}
+        made = standings(cells, between, order.explainer)
+        return Comparison(
+            COLUMNS,
+            with_settings(made, {name: own(order, name) for name in order.techniques}),
+            order.numbers,
+            facts(order, self.given),
+            shared(order),
+            notes(order, self.given, made),
+            self.machine.command,
+            {"steadygaze": steadygaze.__version__, "torch": torch.__version__, "numpy": np.__version__},
+        )
+
+    def _cell(self, technique: str, seed: int) -> Cell:
+        order, place = self.order, self.folder.cell(technique, seed)
+        done = order.techniques.index(technique) * order.seeds + order.numbers.index(seed)
+        total, name = len(order.techniques) * order.seeds, f"{technique}, seed {seed}"
+        if not cell.finished(place):
+            self.machine.watch(f"{name}: training", done, total)
+            clf = cell.train(order, self.given, self.folder, technique, seed, self.machine.device)
+
+            def watch(what: str, read: int, of: int) -> None:
+                self.machine.watch(f"{name}: {what}, {read:,} of {of:,} texts", done, total)
+
+            cell.write(place, cell.audit(order, self.given, clf, self._synonyms, watch))
+        self.machine.watch(f"{name}: done", done + 1, total)
+        return cell.read(place, technique, seed)
+
+    @cached_property
+    def _synonyms(self) -> Any:
+        """The same for the audit of every model."""
+        if self.order.synonyms is not None:
+            return self.order.synonyms
+        return exchanges(self._model(self.order.baseline, self.order.seed))
+
+    def _between(self, technique: str) -> Arrays:
+        """Nothing where there is but one model."""
+        file = self.folder.seeds(technique)
+        if self.order.seeds == 1:
+            return {}
+        if not file.is_file():
+            models = [self._model(technique, seed) for seed in self.order.numbers]
+            write_arrays(file, apart(self.order, self.given, models))
+        return read_arrays(file)
+
+    def _model(self, technique: str, seed: int) -> TextClassifier:
+        return load(self.folder.cell(technique, seed) / MODEL, self.machine.device)

@@ -1,0 +1,147 @@
+"""Cells -> the table: of every technique and column the mean, its interval, and how it stands against the baseline.
+
+A difference counts when its p, corrected for all comparisons of the table, is under 0.05 and its interval over texts
+and seeds leaves out 0: what `statistics.py` says of the two is why it takes both.  Better by collapse is no merit.
+"""
+
+import dataclasses
+import math
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from steadygaze.audit.protocol.retrained import ALONE
+from steadygaze.compare.cell import Cell
+from steadygaze.compare.columns import BETWEEN, COLLAPSED, COLUMNS
+from steadygaze.compare.folder import Arrays
+from steadygaze.compare.statistics import Values, across_seeds, each, holm, intervals, mean, sign_flips
+from steadygaze.record import Row
+from steadygaze.report.comparison import SIGNIFICANT, Column, Difference, Entry, Mark, Standing
+from steadygaze.report.report import Answer
+
+Place = tuple[str, str]
+"""A technique and a measure."""
+Interval = tuple[float, float]
+ONE_MODEL = ("model", "seed")
+"""Settings of a number that are about one model."""
+
+
+def standings(
+    cells: Mapping[str, Sequence[Cell]], between: Mapping[str, Arrays], explainer: str
+) -> tuple[Standing, ...]:
+    """The first technique is the baseline."""
+    found = {
+        (technique, column.measure): _matrix(column.measure, several, between[technique], explainer)
+        for technique, several in cells.items()
+        for column in COLUMNS
+    }
+    against = _differences(found, next(iter(cells)))
+    numbers = {place: value for place, value in found.items() if not isinstance(value, str)}
+    bounds, apart, tested = _bounds(numbers), _bounds(against), _tested(against)
+    made = []
+    for technique, several in cells.items():
+        collapsed = tuple(_collapsed(cell, explainer) for cell in several)
+        entries = {}
+        for column in COLUMNS:
+            place = technique, column.measure
+            row = _row(column.measure, several, explainer, found[place], bounds.get(place))
+            gap = _difference(against[place], apart[place], tested.get(place)) if place in against else None
+            seeds = tuple(each(numbers[place]).tolist()) if place in numbers else ()
+            entries[column.measure] = Entry(row, seeds, gap, mark(column, gap, any(collapsed)))
+        made.append(Standing(technique, entries, collapsed, _answers(several)))
+    return tuple(made)
+
+
+def mark(column: Column, gap: Difference | None, collapsed: bool) -> Mark:
+    if gap is None or gap.holm is None or gap.interval is None or gap.holm >= SIGNIFICANT:
+        return ""
+    low, high = gap.interval
+    if low <= 0 <= high:
+        return ""
+    if column.better == "neither":
+        return "differs"
+    if (gap.value < 0) != (column.better == "lower"):
+        return "worse"
+    return "bought" if column.stability and collapsed else "better"
+
+
+def _matrix(measure: str, cells: Sequence[Cell], between: Arrays, explainer: str) -> Values | str:
+    """(S,N) of a number for each text, (S,1) of one for the whole set; else why there is none."""
+    if measure == BETWEEN:
+        apart = between.get(f"{measure}|{explainer}")
+        return f"not applicable, because {ALONE}" if apart is None else apart[None]
+    several = [cell.found(measure, explainer) for cell in cells]
+    for cell, one in zip(cells, several, strict=True):
+        if isinstance(one, str):
+            return f"{cell.name}: {one}"
+    return np.stack([one for one in several if not isinstance(one, str)])
+
+
+def _differences(found: Mapping[Place, Values | str], baseline: str) -> dict[Place, Values]:
+    """Technique minus baseline, wherever both have a number of the same text."""
+    gaps = {}
+    for (technique, measure), ours in found.items():
+        theirs = found[baseline, measure]
+        if technique != baseline and not isinstance(ours, str) and not isinstance(theirs, str):
+            gaps[technique, measure] = ours - theirs
+    return {place: gap for place, gap in gaps.items() if np.isfinite(gap).any(-1).all()}
+
+
+def _bounds(numbers: Mapping[Place, Values]) -> dict[Place, Interval | None]:
+    """All that have the same seeds and texts by the same draws."""
+    alike: dict[tuple[int, ...], list[Place]] = defaultdict(list)
+    for place, values in numbers.items():
+        alike[values.shape].append(place)
+    found: dict[Place, Interval | None] = {}
+    for places in alike.values():
+        found |= zip(places, intervals(np.stack([numbers[place] for place in places])), strict=True)
+    return found
+
+
+def _tested(against: Mapping[Place, Values]) -> dict[Place, tuple[float, float]]:
+    """p and its correction, of the numbers that every text has one of."""
+    places = [place for place, gap in against.items() if gap.shape[1] > 1]
+    if not places:
+        return {}
+    p = sign_flips(np.stack([across_seeds(against[place]) for place in places])).tolist()
+    return dict(zip(places, zip(p, holm(p), strict=True), strict=True))
+
+
+def _difference(gap: Values, bounds: Interval | None, tested: tuple[float, float] | None) -> Difference:
+    value = mean(gap)
+    agree = int((np.sign(each(gap)) == np.sign(value)).sum())
+    p, corrected = tested or (None, None)
+    return Difference(value, bounds, agree, p, corrected)
+
+
+def _row(measure: str, cells: Sequence[Cell], explainer: str, found: Values | str, bounds: Interval | None) -> Row:
+    """Signed by what all its models have in common."""
+    like = cells[0].report.find(measure, explainer)
+    settings = {} if like is None else {k: v for k, v in like.settings.items() if k not in ONE_MODEL}
+    settings["seeds"] = "+".join(str(cell.seed) for cell in cells)
+    if isinstance(found, str):
+        return Row(measure, math.nan, 0, None, settings, found)
+    texts = int(np.isfinite(found).any(0).sum()) if found.shape[1] > 1 or like is None else like.n
+    left = found.shape[1] - texts if found.shape[1] > 1 else 0
+    return Row(measure, mean(found), texts, bounds, settings, f"left out: {left:,} texts" if left else "")
+
+
+def _collapsed(cell: Cell, explainer: str) -> bool | None:
+    found = cell.found(COLLAPSED, explainer)
+    return None if isinstance(found, str) else bool(found[0] > 0)
+
+
+def _answers(cells: Sequence[Cell]) -> dict[str, tuple[Answer, ...]]:
+    """Of every question that an audit answers, what it says of each seed."""
+    questions = dict.fromkeys(verdict.question for cell in cells for verdict in cell.report.verdicts)
+    return {
+        question: tuple(
+            next((v.answer for v in cell.report.verdicts if v.question == question), "not asked") for cell in cells
+        )
+        for question in questions
+    }
+
+
+def with_settings(made: Sequence[Standing], settings: Mapping[str, Mapping[str, object]]) -> tuple[Standing, ...]:
+    return tuple(dataclasses.replace(one, settings=settings[one.technique]) for one in made)

@@ -1,0 +1,75 @@
+"""What a comparison says of itself, in plain words: what was done, and what the numbers can and cannot tell."""
+
+from collections.abc import Sequence
+
+from steadygaze.compare.identity import synonyms
+from steadygaze.compare.material import HELD_OUT, KEPT_OUT, Material
+from steadygaze.compare.order import Order
+from steadygaze.compare.statistics import DRAWS, RESAMPLES
+from steadygaze.report.comparison import SIGNIFICANT, Standing
+
+FEW = 10
+"""Seeds under which their spread is a rough guess."""
+
+
+def facts(order: Order, given: Material) -> dict[str, str]:
+    sizes = ", ".join(f"{size:,} {name}" for name, size in given.corpus.sizes.items())
+    return {
+        "data": f"{given.corpus.name}: {sizes}",
+        "audited with": f"{len(given.examples):,} texts of the split {given.split}",
+        "techniques": ", ".join(order.techniques),
+        "held against": order.baseline,
+        "seeds": ", ".join(map(str, order.numbers)),
+        "encoder": order.encoder if ":" not in order.encoder else order.encoder.rpartition("/")[2],
+        "explanation": order.explainer,
+        "synonyms": synonyms(order) or f"words with close vectors in {order.baseline}, seed {order.seed}, for all",
+    }
+
+
+def notes(order: Order, given: Material, made: Sequence[Standing]) -> tuple[str, ...]:
+    said = [_intervals(order), *_test(order), *_texts(order, given)]
+    baseline = made[0]
+    if baseline.silent:
+        said.append(
+            f"The baseline itself collapsed in {baseline.silent} of {len(order.numbers)} seeds: weights that say the "
+            "same whatever the text hold still, so that whatever says something looks worse than it."
+        )
+    return tuple(said)
+
+
+def _intervals(order: Order) -> str:
+    if order.seeds == 1:
+        return (
+            f"Intervals are 95 % bootstrap intervals over texts alone ({DRAWS:,} draws).  One seed was trained: "
+            "nothing here says what another seed would change.  Numbers for a whole set (macro-F1, calibration error) "
+            "have none."
+        )
+    rough = f"  {order.seeds} seeds are few: the intervals are rather too narrow." if order.seeds < FEW else ""
+    return (
+        f"Intervals are 95 % bootstrap intervals: seeds and texts are drawn anew, {DRAWS:,} times, the same for all "
+        "techniques.  Numbers for a whole set (macro-F1, calibration error) are drawn over seeds alone, what lies "
+        f"between seeds over texts alone.{rough}"
+    )
+
+
+def _test(order: Order) -> list[str]:
+    return [
+        f"A technique is held against {order.baseline} text by text, each text's difference being the mean over seeds."
+        f"  p: how often differences whose signs are thrown by a coin lie as far from 0 ({RESAMPLES:,} throws, or "
+        "every pattern where there are few).  Holm's method corrects it for all comparisons of this table.",
+        "The p is about texts: whether these very models would differ on other texts of the same kind.  It is not "
+        "about training again.  That is for the intervals, and for how many seeds have the same sign.",
+        f"A difference is marked where the corrected p is under {SIGNIFICANT} and its interval leaves out 0.  Better "
+        "stability of weights that say the same whatever the text is bought, not earned, and is marked so.",
+    ]
+
+
+def _texts(order: Order, given: Material) -> list[str]:
+    if given.split == HELD_OUT:
+        return [
+            f"The data have no test split: of every class one text in {KEPT_OUT} was kept out of training, by a seed "
+            "that is always the same."
+        ]
+    if given.split == "validation":
+        return ["The audited texts also chose the epoch of every model: what is said of the labels is too good."]
+    return []

@@ -1,0 +1,80 @@
+"""How likely a class is: what every explainer but attention explains.
+
+    p_c(x) = softmax(z(x))_c          c the class that is asked about
+
+of the texts as they are, with words taken out, or with other vectors in place of the words' own.  In double precision:
+single rounds a sure prediction to 1, which no word would then seem to matter to.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from steadygaze.infer import inference
+from steadygaze.perturb.texts import deleted, narrowed, taken
+from steadygaze.reader import Reader
+from steadygaze.types import Batch
+
+TOKENS = {"cpu": 1 << 12, "cuda": 1 << 16}
+"""Tokens read at once where no slopes are wanted, by the kind of device.  More than that is slower on a CPU."""
+SLOPED = 1 << 12
+"""Tokens read at once with slopes, which keep all that was on the way: some 4 GB in a BERT of the usual size."""
+
+
+@dataclass(frozen=True, slots=True)
+class Clean:
+    """The texts as they are."""
+
+    logits: Tensor  # (B,C)
+    aim: Tensor  # (B,) the class that is asked about
+    chance: Tensor  # (B,) how likely it is
+
+
+def clean(model: Reader, batch: Batch, target: Tensor | None = None, embedded: Tensor | None = None) -> Clean:
+    """The class asked about is `target`, or else the predicted one."""
+    with inference(model):
+        logits: Tensor = model(batch, embedded).logits
+    aim = logits.argmax(-1) if target is None else target
+    return Clean(logits, aim, _of(logits, aim))
+
+
+def without(model: Reader, batch: Batch, rows: Tensor, gone: Tensor, aim: Tensor) -> Tensor:
+    """p of each of K texts, named by their rows, with these words taken out.  (K,), (K,T), (B,) -> (K,)
+
+    Shorter ones are read together, so that little padding is.
+    """
+    lengths = (batch.present.sum(-1)[rows] - gone.sum(-1)).clamp_min(1)
+    lengths, order = lengths.sort(descending=True, stable=True)
+    asked = 0 if batch.question_ids is None else batch.question_ids.shape[1]
+    found = torch.empty(len(rows), dtype=torch.float64, device=batch.ids.device)
+    with inference(model):
+        for start, end in _runs([length + asked for length in lengths.tolist()], most_tokens(batch.ids)):
+            some = order[start:end]
+            part = narrowed(deleted(taken(batch, rows[some]), gone[some]), int(lengths[start]))
+            found[some] = _of(model(part).logits, aim[rows[some]])
+    return found
+
+
+def of_vectors(model: Reader, batch: Batch, aim: Tensor) -> Callable[[Tensor, Tensor], Tensor]:
+    """p as a function of K texts' vectors (K,T,E) and their rows (K,).  -> (K,)"""
+    return lambda vectors, rows: _of(model(taken(batch, rows), vectors).logits, aim[rows])
+
+
+def most_tokens(like: Tensor) -> int:
+    """That can be read at once where this tensor is."""
+    return TOKENS.get(like.device.type, TOKENS["cpu"])
+
+
+def _of(logits: Tensor, aim: Tensor) -> Tensor:
+    return logits.double().softmax(-1).gather(-1, aim.unsqueeze(-1)).squeeze(-1)
+
+
+def _runs(lengths: list[int], most: int) -> Iterator[tuple[int, int]]:
+    """Where to cut texts, longest first, so that none but a single one is over `most` tokens, padding included."""
+    start = 0
+    while start < len(lengths):
+        end = min(start + max(1, most // lengths[start]), len(lengths))
+        yield start, end
+        start = end

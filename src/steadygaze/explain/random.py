@@ -1,0 +1,31 @@
+"""Numbers drawn at random, from the text's own chance: what an explanation must be better than."""
+
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from steadygaze.config import settings
+from steadygaze.explain.explainer import Explainer, Saliency
+from steadygaze.infer import inference
+from steadygaze.maths.chance import Chance
+from steadygaze.perturb.texts import text_key
+from steadygaze.reader import Reader
+from steadygaze.types import Batch
+
+
+@settings
+class Random(Explainer):
+    """Random numbers between 0 and 1: what an explanation must be better than."""
+
+    by_class: ClassVar[bool] = False
+
+    seed: int = 0
+
+    def explain(
+        self, model: Reader, batch: Batch, target: Tensor | None = None, embedded: Tensor | None = None
+    ) -> Saliency:
+        with inference(model):
+            logits = model(batch).logits
+        drawn = Chance(self.seed).child(3).uniform(text_key(batch), batch.ids.shape[1], dtype=torch.float64)
+        return Saliency(drawn.masked_fill(~batch.mask, 0.0), logits)

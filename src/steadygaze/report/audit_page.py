@@ -1,0 +1,99 @@
+"""The page of an audit: one HTML file that asks nobody for anything and runs nothing, from a Report alone.
+
+In the order of its parts: what was audited, the verdicts, texts before and after, pictures, all numbers, what could not
+be asked, notes, and how it was made.  The templates are audit.html.jinja and what it includes.
+"""
+
+import math
+import shlex
+from collections.abc import Sequence
+from functools import partial
+from itertools import groupby
+
+from markupsafe import Markup
+
+from steadygaze.highlight import legend
+from steadygaze.record import Row
+from steadygaze.report.cards import deciding, told
+from steadygaze.report.exchange import Pair, pair
+from steadygaze.report.page import templates
+from steadygaze.report.plots import MISSING, pictures
+from steadygaze.report.report import Report, Shift
+from steadygaze.report.words import ICONS, whose
+
+OTHER = "Other numbers"
+OPEN = 2
+"""Texts shown of each probe; the others are folded away."""
+
+
+def render(report: Report) -> str:
+    shown = [(shift, pair(shift)) for shift in report.shifts]
+    drawn = pictures(report)
+    html = (
+        templates()
+        .get_template("audit.html.jinja")
+        .render(
+            report=report,
+            icons=ICONS,
+            cards=[(verdict, deciding(report, verdict)) for verdict in report.verdicts],
+            collapsed=_collapsed(report),
+            probes=_probes(shown),
+            open=OPEN,
+            legend=_legend([one for _, one in shown]),
+            pictures=drawn,
+            missing=MISSING if any(picture.svg is None for picture in drawn) else "",
+            groups=_groups(report),
+            absent=_absent(report),
+            command=shlex.join(report.command),
+            told=partial(told, report),
+        )
+    )
+    return html.encode(errors="replace").decode()  # a lone surrogate in a text must not stop whoever writes the page
+
+
+def _collapsed(report: Report) -> str:
+    """An explanation that says the same of every text holds still, and explains nothing."""
+    row = report.find("collapsed")
+    if row is None or not row.value > 0:
+        return ""
+    return row.note or "The weights say the same whatever the text."
+
+
+def _probes(shown: Sequence[tuple[Shift, Pair]]) -> list[tuple[str, list[tuple[Shift, Pair]]]]:
+    """By probe; the worst text first, and first the probe that has it."""
+    worst = {shift.probe: max(s.distance for s, _ in shown if s.probe == shift.probe) for shift, _ in shown}
+    ordered = sorted(shown, key=lambda one: (-worst[one[0].probe], one[0].probe, -one[0].distance))
+    return [(name, list(found)) for name, found in groupby(ordered, key=lambda one: one[0].probe)]
+
+
+def _legend(pairs: Sequence[Pair]) -> Markup:
+    texts = [text for one in pairs for text in (one.before, one.after)]
+    said = legend(texts).replace(": the known reason", ": the words that were exchanged")
+    return Markup(said + (" &ensp; […]: words left out" if any(one.shortened for one in pairs) else ""))  # all ours
+
+
+def _groups(report: Report) -> list[tuple[str, list[tuple[str, list[Row]]]]]:
+    """Question -> whose number -> rows, in the order in which they were measured."""
+    decided = {row: verdict.question for verdict in report.verdicts for row in verdict.rows}
+    found: dict[str, dict[str, list[Row]]] = {}
+    for row in report.rows:
+        if not math.isnan(row.value):
+            question = report.questions.get(row.measure) or decided.get(row.signature, OTHER)
+            found.setdefault(question, {}).setdefault(whose(row), []).append(row)
+    main = report.facts.get("explanation")
+    return [
+        (question, sorted(rows.items(), key=lambda item: item[0] != main)) for question, rows in found.items() if rows
+    ]
+
+
+def _absent(report: Report) -> list[tuple[str, list[str]]]:
+    """Why -> which measures, where a question could not be asked."""
+    found: dict[str, dict[str, None]] = {}
+    for row in report.rows:
+        if math.isnan(row.value):
+            found.setdefault(_capital(row.note or "no reason is known"), {})[f"{row.measure} ({whose(row)})"] = None
+    return [(why, list(measures)) for why, measures in found.items()]
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]

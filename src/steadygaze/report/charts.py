@@ -1,0 +1,165 @@
+"""The pictures themselves: Altair charts, made into SVG by vl-convert.  Needs `steadygaze[report]`.
+
+Colours are names here (SHADES): report/svg.py turns them into classes, so that a page's style sheet has the last word
+in light and dark alike.  The same points give the same SVG, byte for byte.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import altair as alt
+import vl_convert
+
+from steadygaze.report.svg import SHADES, tidy
+from steadygaze.report.tables import BINS, Points, bin_of
+
+INK, MUTED, LINE = SHADES["ink"], SHADES["muted"], SHADES["line"]
+SERIES = [shade for name, shade in SHADES.items() if name.startswith("series")]
+WIDTH = 300
+FEW = 5
+"""Different values under which a group is drawn as points: a shape would be made up."""
+NATS = "distance (nats; 0: no change, 0.69: nothing in common)"
+
+
+def draw(name: str, points: Points, of: str) -> str:
+    """SVG of one picture."""
+    chart = CHARTS[name](points, of).configure(**LOOK)
+    svg: str = vl_convert.vegalite_to_svg(chart.to_dict(), allowed_base_urls=[])  # it may ask nobody for anything
+    return tidy(svg, name)
+
+
+def _moves(points: Points, of: str) -> Any:
+    order = list(dict.fromkeys(point["probe"] for point in points))
+    box = {"color": MUTED, "strokeWidth": 1}
+    return (
+        alt.Chart(alt.InlineData(values=points), width=WIDTH - 40, height=alt.Step(30))
+        .mark_boxplot(
+            size=14,
+            box={"fill": SERIES[0], "fillOpacity": 0.35, "stroke": SERIES[0]},
+            median={"color": INK, "strokeWidth": 2},
+            rule=box,
+            ticks=False,
+            outliers={"filled": True, "fill": SERIES[0], "opacity": 0.5, "size": 9},
+        )
+        .encode(
+            x=alt.X("distance:Q", title=NATS, scale=alt.Scale(zero=True)),
+            y=alt.Y("probe:N", title=None, sort=order, axis=alt.Axis(grid=False, labelLimit=140)),
+        )
+    )
+
+
+def _seeds(points: Points, of: str) -> Any:
+    names = {name: [p["distance"] for p in points if bin_of(p["max"]) == name] for name in BINS}
+    said = {name: f"{name}|n = {len(found):,}" for name, found in names.items()}
+    values = [
+        {"bin": said[name], "distance": distance, "shape": len(set(found)) >= FEW}
+        for name, found in names.items()
+        for distance in found
+    ]
+    top = max(value["distance"] for value in values) or 1.0
+    y = alt.Y("distance:Q", title="distance (nats)", scale=alt.Scale(domainMin=0))
+    base = alt.Chart()
+    shape = (
+        base.transform_filter("datum.shape")
+        .transform_density("distance", as_=["distance", "density"], groupby=["bin"], extent=[0, top])
+        .transform_joinaggregate(peak="max(density)", groupby=["bin"])
+        .transform_filter("datum.density > 0.01 * datum.peak")  # no line where there is nobody
+        .transform_calculate(mirror="-datum.density")
+        .mark_area(orient="horizontal", fill=SERIES[0], fillOpacity=0.35, stroke=SERIES[0], strokeWidth=1)
+        .encode(y=y, x=alt.X("mirror:Q", axis=None), x2="density:Q")
+    )
+    dots = (
+        base.transform_filter("!datum.shape")
+        .mark_point(filled=True, fill=SERIES[0], size=14)
+        .encode(y=y, x=alt.X(datum=0, axis=None))
+    )
+    middle = base.mark_tick(orient="horizontal", color=INK, thickness=2, size=26).encode(
+        y="median(distance):Q", x=alt.X(datum=0)
+    )
+    header = alt.Header(
+        title="share of the heaviest word",
+        titleOrient="bottom",
+        labelOrient="bottom",
+        labelExpr="split(datum.label, '|')",
+        labelLineHeight=13,
+    )
+    columns = alt.Column("bin:N", sort=[said[name] for name in BINS], header=header)
+    layers = alt.layer(shape, dots, middle).properties(width=WIDTH // 4 - 8, height=170)
+    return layers.facet(data=alt.InlineData(values=values), column=columns, spacing=8).resolve_scale(x="independent")
+
+
+def _aopc(points: Points, of: str) -> Any:
+    names = list(dict.fromkeys(point["explainer"] for point in points))
+    named = [name for name in names if name != "random"]
+    order = [*named, *(name for name in names if name == "random")]
+    shades = [SERIES[i % len(SERIES)] for i in range(len(named))] + [MUTED] * (len(order) - len(named))
+    dashes = [[1, 0] if i < len(SERIES) else [2, 2] for i in range(len(named))] + [[6, 4]] * (len(order) - len(named))
+    legend = alt.Legend(orient="bottom", columns=2, title=None, labelLimit=150, symbolStrokeWidth=2, symbolSize=60)
+    base = alt.Chart(alt.InlineData(values=points), width=WIDTH, height=120).encode(
+        x=alt.X("share:Q", title="share of the words, the heaviest first", axis=alt.Axis(format="%", tickCount=5)),
+        color=alt.Color("explainer:N", scale=alt.Scale(domain=order, range=shades), legend=legend),
+        strokeDash=alt.StrokeDash("explainer:N", scale=alt.Scale(domain=order, range=dashes), legend=legend),
+        shape=alt.Shape("explainer:N", scale=alt.Scale(domain=order), legend=legend),
+    )
+
+    def panel(field: str, title: str) -> Any:
+        y = alt.Y(f"{field}:Q", title="lost probability", scale=alt.Scale(zero=True))
+        lines = base.mark_line(strokeWidth=1.75, point={"filled": True, "size": 28}).encode(y=y)
+        return lines.properties(title=title)
+
+    return alt.vconcat(
+        panel("erased", "These words erased: higher is better"), panel("kept", "Only these words kept: lower is better")
+    ).resolve_scale(x="shared")
+
+
+def _gradient(points: Points, of: str) -> Any:
+    scale = alt.Scale(type="sqrt", domain=[0, 1])
+    ticks = alt.Axis(values=[0, 0.01, 0.05, 0.1, 0.25, 0.5, 1], format="~%")
+    diagonal = alt.Chart(alt.InlineData(values=[{"a": 0, "b": 0}, {"a": 1, "b": 1}])).mark_line(
+        stroke=MUTED, strokeDash=[4, 4], strokeWidth=1
+    )
+    dots = alt.Chart(alt.InlineData(values=points)).mark_point(filled=True, fill=SERIES[0], opacity=0.4, size=12)
+    x, y = f"share of {of} (%)", "share of the gradient (%)"
+    return alt.layer(
+        diagonal.encode(x="a:Q", y="b:Q"),
+        dots.encode(
+            x=alt.X("attention:Q", title=x, scale=scale, axis=ticks),
+            y=alt.Y("gradient:Q", title=y, scale=scale, axis=ticks),
+        ),
+    ).properties(width=WIDTH, height=WIDTH - 40)
+
+
+CHARTS: dict[str, Callable[[Points, str], Any]] = {
+    "moves": _moves,
+    "seeds": _seeds,
+    "aopc": _aopc,
+    "gradient": _gradient,
+}
+LOOK: dict[str, Any] = {
+    "background": "transparent",
+    "aria": False,
+    "font": "sans-serif",
+    "padding": 4,
+    "view": {"stroke": None},
+    "title": {"fontSize": 11, "fontWeight": 600, "anchor": "start", "frame": "group", "color": INK, "offset": 6},
+    "axis": {
+        "labelColor": MUTED,
+        "titleColor": MUTED,
+        "titleFontWeight": 400,
+        "titleFontSize": 11,
+        "labelFontSize": 11,
+        "gridColor": LINE,
+        "domainColor": LINE,
+        "tickColor": LINE,
+        "tickCount": 5,
+        "labelFlush": False,
+    },
+    "header": {
+        "labelColor": MUTED,
+        "titleColor": MUTED,
+        "titleFontWeight": 400,
+        "titleFontSize": 11,
+        "titlePadding": 2,
+    },
+    "legend": {"labelColor": INK, "labelFontSize": 11},
+}

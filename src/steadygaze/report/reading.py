@@ -1,0 +1,91 @@
+"""Report.from_json: a report from a file that somebody else may have written.  Checked, never run."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from steadygaze.errors import UserError
+from steadygaze.explanation import Explanation
+from steadygaze.record import Row
+from steadygaze.report.report import SCHEMA, Report, Shift
+
+
+def read_file(path: Path) -> Report:
+    try:
+        values = json.loads(path.read_text(encoding="utf-8"), parse_constant=_refuse)
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"{path} cannot be read: {error}") from None
+    except (ValueError, RecursionError) as error:
+        raise UserError(f"{path} is no JSON: {error}") from None
+    try:
+        return read(values)
+    except UserError as error:
+        raise UserError(f"{path}: {error}") from None
+
+
+def read(values: Any) -> Report:
+    """The report that `Report.to_dict` made these values of."""
+    _check_outline(values)
+    given: dict[str, Any] = {**values, "rows": tuple(map(Row.from_dict, values["rows"]))}
+    given.pop("schema")
+    try:
+        report = TypeAdapter(Report).validate_python(given)
+    except ValidationError as error:
+        raise UserError(_sentence(error)) from None
+    report = replace(report, shifts=tuple(map(_with_labels, report.shifts)))
+    # What was coerced or left out on the way was not written by us: it shows when the report is written again.
+    if (place := _difference(report.to_dict(), values)) is not None:
+        raise UserError(f"{place} is not as steadygaze writes it")
+    return report
+
+
+def _check_outline(values: Any) -> None:
+    schema = values.get("schema") if isinstance(values, Mapping) else None
+    if not isinstance(schema, int) or isinstance(schema, bool):
+        raise UserError("this is no steadygaze report: it has no schema number")
+    if schema != SCHEMA:
+        raise UserError(f"the report has schema {schema}; this version of steadygaze reads schema {SCHEMA}")
+    if wrong := {"schema", *(one.name for one in fields(Report))} ^ values.keys():
+        raise UserError(f"the key {min(wrong)!r} is {'strange' if min(wrong) in values else 'missing'}")
+    if not isinstance(values["rows"], list):
+        raise UserError(f"rows: found {values['rows']!r:.80}; it must be a list")
+
+
+def _with_labels(shift: Shift) -> Shift:
+    return replace(shift, before=_with_label(shift.before), after=_with_label(shift.after))
+
+
+def _with_label(e: Explanation) -> Explanation:
+    """JSON has words for keys: where the label is a number, so are the classes that have a probability."""
+    if isinstance(e.label, str) or not all(str(name).lstrip("-").isdecimal() for name in e.probabilities):
+        return e
+    return replace(e, probabilities={int(name): p for name, p in e.probabilities.items()})
+
+
+def _sentence(error: ValidationError) -> str:
+    first = error.errors()[0]
+    place = ".".join(str(part) for part in first["loc"])
+    if first["type"] == "missing":
+        return f"{place} is missing"
+    wanted = str(first["msg"]).removeprefix("Value error, ").removeprefix("Input ").rstrip(".")
+    return f"{place}: found {first['input']!r:.80}; {wanted}"
+
+
+def _difference(ours: Any, theirs: Any, place: str = "") -> str | None:
+    """Where two values differ first, as a path: rows.3.value."""
+    if isinstance(ours, dict) and isinstance(theirs, dict) and ours.keys() == theirs.keys():
+        parts = [(key, ours[key], theirs[key]) for key in ours]
+    elif isinstance(ours, list) and isinstance(theirs, list) and len(ours) == len(theirs):
+        parts = [(str(i), one, other) for i, (one, other) in enumerate(zip(ours, theirs, strict=True))]
+    else:
+        return None if ours == theirs and isinstance(ours, bool) == isinstance(theirs, bool) else place or "it"
+    found = (_difference(one, other, f"{place}.{key}".lstrip(".")) for key, one, other in parts)
+    return next((where for where in found if where is not None), None)
+
+
+def _refuse(word: str) -> None:
+    raise ValueError(f"{word} is no JSON number")

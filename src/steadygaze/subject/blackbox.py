@@ -1,0 +1,112 @@
+"""Any texts -> probabilities: what is inside cannot be seen, so that it is asked about changed texts, and nothing else.
+
+Equal texts are asked about once, and what was said of the last many thousand is remembered: most erasures of a text
+come up again in another measure.  The model is taken to say the same of the same text.
+"""
+
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from steadygaze.errors import UserError
+from steadygaze.reader import Ability, Reader
+from steadygaze.subject.network import Reading
+from steadygaze.subject.subject import Subject
+from steadygaze.subject.words import TextWords
+from steadygaze.types import Batch, Label
+
+CHUNK = 256
+"""Texts asked about at once, at most."""
+REMEMBERED = 1 << 17
+"""Texts whose probabilities are kept: some 30 MB."""
+ROUNDING = 1e-3
+"""How far probabilities may be from summing to one."""
+Text = str | tuple[str, str]
+"""A text, or a text and a question about it."""
+
+
+class Box(Reader):
+    abilities: ClassVar[frozenset[Ability]] = frozenset()
+
+    def __init__(self, predict: Callable[[list[Any]], Any], tokens: TextWords, classes: int) -> None:
+        super().__init__()
+        self.predict = predict
+        self.tokens = tokens
+        self.classes = classes
+        self._said: dict[bytes, NDArray[np.float64]] = {}
+
+    def forward(self, batch: Batch, embedded: Tensor | None = None) -> Reading:
+        if embedded is not None:
+            raise ValueError("a black box reads texts, not vectors")
+        texts: list[Any] = self.tokens.join(batch.ids, batch.present)
+        if batch.question_ids is not None and batch.question_present is not None:
+            texts = list(zip(texts, self.tokens.join(batch.question_ids, batch.question_present), strict=True))
+        floor = np.finfo(np.float64).tiny  # whose logarithm is finite
+        logits = torch.from_numpy(np.log(np.maximum(self._ask(texts), floor)))
+        return Reading(None, logits.to(batch.ids.device))
+
+    def _ask(self, texts: Sequence[Text]) -> NDArray[np.float64]:
+        """(B,C)"""
+        keys = {text: _key(text) for text in texts}
+        said = {text: self._said[key] for text, key in keys.items() if key in self._said}
+        for chunk in _chunks([text for text in keys if text not in said]):
+            said.update(zip(chunk, checked(self.predict(chunk), len(chunk), self.classes), strict=True))
+        self._remember({keys[text]: found for text, found in said.items()})
+        return np.stack([said[text] for text in texts])
+
+    def _remember(self, said: dict[bytes, NDArray[np.float64]]) -> None:
+        """The newest last; the oldest are forgotten."""
+        for key, found in said.items():
+            self._said.pop(key, None)
+            self._said[key] = found
+        for key in list(self._said)[: max(0, len(self._said) - REMEMBERED)]:
+            del self._said[key]
+
+
+def black_box(predict: Callable[[list[Any]], Any], classes: Sequence[Label], name: str) -> Subject:
+    tokens = TextWords()
+    return Subject(
+        name=name,
+        kind="a black box",
+        model=Box(predict, tokens, len(classes)).eval(),
+        tokens=tokens,
+        classes=classes,
+        pair=None,
+        fingerprint="",
+    )
+
+
+def checked(found: Any, many: int, classes: int) -> NDArray[np.float64]:
+    """(N,C) probabilities, or a sentence that says what they are instead."""
+    wanted = f"{many} rows of {classes} probabilities, one row for each text, were expected"
+    try:
+        found = found.detach().cpu() if isinstance(found, Tensor) else found
+        probs = np.asarray(found, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise UserError(f"the model gave {found!r:.80}; {wanted}") from None
+    if probs.shape != (many, classes):
+        raise UserError(f"the model gave numbers of shape {probs.shape}; {wanted}")
+    for wrong, what in (
+        (~np.isfinite(probs), "are not all finite"),
+        (probs < 0, "are not all from 0 up"),
+        (np.abs(probs.sum(1, keepdims=True) - 1) > ROUNDING, "do not sum to one"),
+    ):
+        if wrong.any():
+            row = np.round(probs[np.flatnonzero(wrong.any(1))[0]], 6).tolist()
+            raise UserError(f"the model gave a text the probabilities {row!s:.80}, which {what}")
+    return probs
+
+
+def _chunks(texts: list[Text]) -> Iterator[list[Text]]:
+    for start in range(0, len(texts), CHUNK):
+        yield texts[start : start + CHUNK]
+
+
+def _key(text: Text) -> bytes:
+    """Sixteen bytes, however long the text; `repr` because a text may hold what UTF-8 cannot."""
+    return hashlib.blake2b(repr(text).encode(), digest_size=16).digest()

@@ -1,0 +1,44 @@
+"""How much a transformer looks at each token, from the attention of all its layers and heads.
+
+    Aₗ  (B,T,T)  attention of layer l, the mean over its heads; each row sums to one
+    r   (B,T)    which token the classifier reads, as shares: all on [CLS], all on the last, or even
+
+    last      r · A_L                                       what the last layer gathers into what is read
+    rollout   r · Â_L · … · Â_1,   Â = ½ A + ½ I            what reaches it from the words through all layers
+
+Rollout: Abnar & Zuidema, ACL 2020 (arXiv:2005.00928), §3; ½ I stands for the residual connection.
+Departs from the paper: nothing known.  Pinned by tests/subject/test_looking.py.
+"""
+
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor
+
+
+def last(attentions: Sequence[Tensor], read: Tensor) -> Tensor:
+    """L times (B,heads,T,T), (B,T) -> (B,T)"""
+    return _step(read, attentions[-1])
+
+
+def rollout(attentions: Sequence[Tensor], read: Tensor) -> Tensor:
+    """L times (B,heads,T,T), (B,T) -> (B,T); a row at a time, so that no two (T,T) are multiplied"""
+    for attention in reversed(attentions):
+        read = (_step(read, attention) + read) / 2
+    return read
+
+
+LOOKS: dict[str, Callable[[Sequence[Tensor], Tensor], Tensor]] = {"last": last, "rollout": rollout}
+
+
+def shares(looked: Tensor, mask: Tensor) -> Tensor:
+    """As a distribution over the words; even where the model looks at none of them.  (B,T), (B,T) -> (B,T)"""
+    kept = looked.masked_fill(~mask, 0.0)
+    total = kept.sum(-1, keepdim=True)
+    even = mask.to(kept.dtype) / mask.sum(-1, keepdim=True).clamp_min(1)
+    return torch.where(total > 0, kept / total.clamp_min(torch.finfo(kept.dtype).tiny), even)
+
+
+def _step(read: Tensor, attention: Tensor) -> Tensor:
+    """(B,T), (B,heads,T,T) -> (B,T)"""
+    return (read.unsqueeze(1) @ attention.to(read.dtype).mean(1)).squeeze(1)

@@ -1,0 +1,137 @@
+"""Network: a sequence classifier of the transformers library, read by its word vectors.
+
+The real tokens of a row stand together before the network sees them: at the front, or at the end where the classifier
+reads the last token; columns that are padding in every row are left out.  So nothing can tell how far a batch was
+padded.  A pair is one sequence, as its tokenizer joins them.
+"""
+
+import inspect
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import torch
+from torch import Tensor
+from torch.nn.functional import pad
+
+from steadygaze.encode.transformer import joined, take
+from steadygaze.reader import Ability, Reader
+from steadygaze.subject.looking import LOOKS, shares
+from steadygaze.types import Batch
+
+MOST = 1 << 26
+"""Numbers of attention held at once: 256 MB.  More texts than that are read one part after the other."""
+Read = Literal["first", "last", "all"]
+"""Which tokens a classifier reads, after all layers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    weights: Tensor | None  # (B,T)
+    logits: Tensor  # (B,C)
+
+
+class Network(Reader):
+    """One that shows no attention to every token from every token."""
+
+    abilities: ClassVar[frozenset[Ability]] = frozenset({"vectors"})
+
+    def __init__(self, network: Any, padding: int, read: Read, attention: str = "last", question_type: int = 0) -> None:
+        super().__init__()
+        self.network = network
+        self.padding = padding
+        self.read = read
+        self.attention = attention
+        known = inspect.signature(network.forward).parameters
+        self._options = {"use_cache": False} if "use_cache" in known else {}
+        self._numbered = "position_ids" in known
+        self._place = -1 if read == "last" else 0
+        kinds = int(getattr(network.config, "type_vocab_size", 0) or 0)
+        self._question_type = question_type if question_type < kinds else 0
+
+    @property
+    def vectors(self) -> Tensor:
+        weight: Tensor = self.network.get_input_embeddings().weight
+        return weight
+
+    def embed(self, batch: Batch) -> Tensor:
+        return self._embed(batch.ids)
+
+    def forward(self, batch: Batch, embedded: Tensor | None = None) -> Reading:
+        vectors = self.embed(batch) if embedded is None else embedded
+        real, part = batch.present, torch.zeros_like(batch.ids)
+        if batch.question_ids is not None and batch.question_present is not None:
+            vectors, real, part = joined(vectors, real, self._embed(batch.question_ids), batch.question_present)
+        order = (real if self.read == "last" else ~real).long().argsort(dim=1, stable=True)
+        row = _Row(take(vectors, order), real.gather(1, order), part.gather(1, order) * self._question_type)
+        found = [self._run(one) for one in self._portions(self._filled(row))]
+        logits = torch.cat([logits for logits, _ in found])
+        if "weights" not in self.abilities:
+            return Reading(None, logits)
+        looked = torch.cat([pad(looked, self._margin(order, looked)) for _, looked in found])
+        looked = looked.gather(1, order.argsort(1))[:, : batch.ids.shape[1]]
+        return Reading(shares(looked, batch.mask), logits)
+
+    def _embed(self, ids: Tensor) -> Tensor:
+        vectors: Tensor = self.network.get_input_embeddings()(ids)
+        return vectors
+
+    def _margin(self, wide: Tensor, narrow: Tensor) -> tuple[int, int]:
+        """Columns left out before and behind."""
+        out = wide.shape[1] - narrow.shape[1]
+        return (out, 0) if self.read == "last" else (0, out)
+
+    def _filled(self, row: "_Row") -> "_Row":
+        """A text of nothing at all becomes one token of padding: some networks put no special tokens around it."""
+        blank = torch.zeros_like(row.real)
+        blank[:, self._place] = ~row.real.any(1)
+        nothing = self._embed(row.part.new_tensor([self.padding]))  # (1,E)
+        return _Row(torch.where(blank.unsqueeze(-1), nothing, row.vectors), row.real | blank, row.part)
+
+    def _portions(self, row: "_Row") -> Iterator["_Row"]:
+        """Rows of one pass, as wide as their longest."""
+        config = self.network.config
+        heads = int(getattr(config, "num_attention_heads", 1)) * int(getattr(config, "num_hidden_layers", 1))
+        width = int(row.real.sum(1).max())
+        keep = slice(-width, None) if self.read == "last" else slice(0, width)
+        many = max(1, MOST // (heads * width * width))
+        for start in range(0, len(row.real), many):
+            rows = slice(start, start + many)
+            yield _Row(row.vectors[rows, keep], row.real[rows, keep], row.part[rows, keep])
+
+    def _run(self, row: "_Row") -> tuple[Tensor, Tensor]:
+        """(B,C) and how much is looked at each token (B,T)"""
+        given: dict[str, Any] = dict(self._options)
+        if self._question_type:
+            given["token_type_ids"] = row.part
+        if False and self._numbered:
+            given["position_ids"] = (row.real.long().cumsum(1) - 1).clamp_min(0)
+        shown = "weights" in self.abilities
+        output = self.network(
+            inputs_embeds=row.vectors, attention_mask=row.real.long(), output_attentions=shown, **given
+        )
+        read = self._reads(row)
+        return output.logits, LOOKS[self.attention](output.attentions, read) if shown else read
+
+    def _reads(self, row: "_Row") -> Tensor:
+        """Which tokens are read, as shares; single precision at least.  (B,T)"""
+        read = row.real.to(torch.promote_types(row.vectors.dtype, torch.float32))
+        if self.read != "all":
+            read = torch.zeros_like(read)
+            read[:, self._place] = 1.0
+        return read / read.sum(1, keepdim=True)
+
+
+class Attentive(Network):
+    """One that does."""
+
+    abilities: ClassVar[frozenset[Ability]] = frozenset({"weights", "vectors"})
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """Texts with their questions, moved together."""
+
+    vectors: Tensor  # (B,T,E)
+    real: Tensor  # (B,T) bool
+    part: Tensor  # (B,T) the token type

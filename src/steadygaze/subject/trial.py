@@ -1,0 +1,88 @@
+"""What can only be found out by asking: how a network of the transformers library answers.
+
+Which tokens its classifier reads is seen from the slope of a logit by the last hidden states: it is 0 on all others.
+Whether it shows attention is seen from what it shows.  And it must say of vectors what it says of ids, padded or not:
+a network that does not could be audited only as something it is not.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from steadygaze.errors import UserError
+from steadygaze.infer import evaluation, inference
+from steadygaze.subject.network import Network, Read
+from steadygaze.types import Batch
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    read: Read
+    attentive: bool
+    """Whether it shows attention from every token to every token."""
+
+
+def tried(network: Any, ids: Tensor) -> Tried:
+    """By one text.  (1,T)"""
+    with _asked(network), evaluation(network), torch.enable_grad():
+        vectors = network.get_input_embeddings()(ids).detach().requires_grad_()
+        output = network(
+            inputs_embeds=vectors,
+            attention_mask=torch.ones_like(ids),
+            output_attentions=True,
+            output_hidden_states=True,
+        )
+        return Tried(_read(output.logits, output.hidden_states), _attentive(output.attentions, ids.shape[1]))
+
+
+def check(model: Network, ids: Tensor) -> None:
+    """Refuses a network that reads vectors or padding otherwise than it reads a plain text."""
+    size = ids.shape[1]
+    lengths = torch.tensor([size, (size + 1) // 2], device=ids.device)
+    present = torch.arange(size, device=ids.device) < lengths.unsqueeze(1)
+    batch = Batch(ids.expand(2, -1).masked_fill(~present, model.padding), present, present, torch.arange(2))
+    with _asked(model.network), inference(model):
+        found = model(batch).logits
+        for row, length in enumerate(lengths.tolist()):
+            plain = model.network(input_ids=ids[:, :length], attention_mask=torch.ones_like(ids[:, :length])).logits
+            # The root of what the numbers can tell apart: more than rounding adds up to, less than any real difference.
+            if (found[row] - plain[0]).abs().max() > torch.finfo(plain.dtype).eps ** 0.5 * (1 + plain.abs().max()):
+                raise _refusal(model.network, "it reads padding, or vectors in place of words, otherwise than a text")
+
+
+@contextmanager
+def _asked(network: Any) -> Iterator[None]:
+    """What it says against being asked so, as one sentence."""
+    try:
+        yield
+    except UserError:
+        raise
+    except Exception as error:  # somebody else's code, asked in a way it may never have been asked
+        reason = next(iter(str(error).splitlines()), "")
+        raise _refusal(network, f"{type(error).__name__}: {reason}") from None
+
+
+def _refusal(network: Any, why: str) -> UserError:
+    return UserError(
+        f"a {type(network).__name__} cannot be looked into ({why}); give its predictions as a function, "
+        "texts -> probabilities, to audit it from outside"
+    )
+
+
+def _read(logits: Tensor, states: Any) -> Read:
+    """From the hidden states of all layers, where it shows them."""
+    if not states:
+        return "first"
+    (slope,) = torch.autograd.grad(logits[:, 0].sum(), states[-1], allow_unused=True)
+    read = [] if slope is None else slope[0].any(-1).nonzero().flatten().tolist()
+    if read == [states[-1].shape[1] - 1]:
+        return "last"
+    return "first" if read in ([], [0]) else "all"
+
+
+def _attentive(attentions: Any, size: int) -> bool:
+    return bool(attentions) and all(one is not None and one.shape[2:] == (size, size) for one in attentions)

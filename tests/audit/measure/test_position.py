@@ -1,0 +1,129 @@
+"""Whether places give the label away: profiles by hand, and texts made so that the answer is known."""
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from steadygaze.audit.measure.position import FOLDS, PARTS, PLACES, leaks, position_leak, profile, tellable
+
+LONGEST = 22
+
+
+def texts(kind: str, count: int = 300, seed: int = 0, classes: int = 2, one_in: int = 2) -> tuple[Tensor, ...]:
+    """Weights that follow the class, a word that stands anywhere, nothing, or the length; and what goes with them."""
+    random = np.random.default_rng(seed)
+    label = torch.arange(count) % classes if one_in == 2 else (torch.arange(count) % one_in == 0).long()
+    length = random.integers(9, LONGEST, count)
+    if kind == "length":
+        length = np.where(label.numpy() == 1, random.integers(9, 15, count), random.integers(16, LONGEST, count))
+    mask = torch.arange(LONGEST) < torch.from_numpy(length).unsqueeze(-1)
+    scores = torch.from_numpy(random.normal(size=(count, LONGEST)))
+    if kind == "coded":
+        scores[torch.arange(count), label] += 8  # the first word for class 0, the second for class 1 …
+    if kind == "word":
+        scores[torch.arange(count), torch.from_numpy(random.integers(0, length))] += 8
+    weights = scores.masked_fill(~mask, -torch.inf).softmax(-1)
+    return weights, label, mask, torch.from_numpy(random.permutation(count))
+
+
+# --- profiles
+
+
+def test_a_profile_by_hand():
+    """Weights 0.1 0.2 0.3 0.4: from the start so, from the end 0.4 0.3 0.2 0.1, then nothing.
+
+    Four words in ten parts: an edge every 0.4 words.  The sum up to 0.4, 0.8, 1.2, … words: 0.04, 0.08, 0.1 + 0.2·0.2 …
+    """
+    weights, mask = torch.tensor([[0.1, 0.2, 0.3, 0.4]], dtype=torch.float64), torch.ones(1, 4, dtype=torch.bool)
+    found = profile(weights, mask)[0]
+    assert found[:PLACES].tolist() == pytest.approx([0.1, 0.2, 0.3, 0.4, 0, 0, 0, 0])
+    assert found[PLACES : 2 * PLACES].tolist() == pytest.approx([0.4, 0.3, 0.2, 0.1, 0, 0, 0, 0])
+    tenths = [0.04, 0.04, 0.06, 0.08, 0.08, 0.12, 0.12, 0.14, 0.16, 0.16]
+    assert found[2 * PLACES :].tolist() == pytest.approx(tenths)
+
+
+@pytest.mark.parametrize("words", [1, 3, 7, 10, 23, 100])
+def test_even_weights_give_every_tenth_a_tenth_whatever_the_length(words):
+    weights = torch.full((1, words), 1 / words, dtype=torch.float64)
+    tenths = profile(weights, torch.ones(1, words, dtype=torch.bool))[0, 2 * PLACES :]
+    assert tenths.tolist() == pytest.approx([0.1] * PARTS)
+
+
+def test_a_profile_counts_words_not_special_tokens_or_padding():
+    weights = torch.tensor([[0.6, 0.4]], dtype=torch.float64)
+    spread = torch.tensor([[torch.nan, 0.6, torch.nan, 0.4, torch.nan]], dtype=torch.float64)
+    mask = torch.tensor([[False, True, False, True, False]])
+    assert profile(spread, mask).equal(profile(weights, torch.ones(1, 2, dtype=torch.bool)))
+
+
+# --- what leaks
+
+
+def test_a_label_written_into_the_place_of_the_weight_leaks_nearly_all_there_is():
+    """Of two classes a guess is right half the time, with the place always: ½, but for the regression's timidity."""
+    assert 0.42 < position_leak(*texts("coded")) < 0.5
+    assert 0.46 < position_leak(*texts("coded", 2_000)) < 0.5
+
+
+def test_three_classes_leave_two_thirds_to_leak():
+    assert 0.55 < position_leak(*texts("coded", 900, classes=3)) < 2 / 3
+
+
+@pytest.mark.parametrize("kind", ["nothing", "word", "length"])
+@pytest.mark.parametrize("seed", range(4))
+def test_weights_at_places_that_have_nothing_to_do_with_the_label_leak_nothing(kind, seed):
+    """Not even where the length of a text tells its label: that is no doing of the weights."""
+    assert abs(position_leak(*texts(kind, seed=seed))) < 0.03
+
+
+def test_a_rare_class_counts_as_much_as_a_frequent_one():
+    """One text in ten: whoever always says the frequent class is right in 90 % of the texts and tells nothing."""
+    assert abs(position_leak(*texts("word", 600, one_in=10))) < 0.05
+    assert position_leak(*texts("coded", 600, one_in=10)) > 0.4
+
+
+def test_each_text_counts_so_that_the_mean_is_the_mean_over_classes():
+    """q(c | u, s) − q(c | u) of a class of 60 and of one of 540: weights 600/(2·60) = 5 and 600/(2·540) = 5/9."""
+    weights, label, mask, key = texts("coded", 600, one_in=10)
+    each = leaks(weights, label, mask, key)
+    gain = each / torch.where(label == 1, 5.0, 5 / 9)
+    assert gain.abs().max() <= 1
+    classes = torch.stack([gain[label == 0].mean(), gain[label == 1].mean()])
+    assert each.mean().item() == pytest.approx(classes.mean().item())
+
+
+def test_the_order_of_the_texts_and_padding_do_not_matter_to_any_of_them():
+    weights, label, mask, key = texts("coded", 120)
+    order = torch.randperm(120)
+    each = leaks(weights, label, mask, key)
+    assert leaks(weights[order], label[order], mask[order], key[order]).equal(each[order])
+    wide = torch.nn.functional.pad
+    assert leaks(wide(weights, (0, 5)), label, wide(mask, (0, 5)), key).equal(each)
+
+
+def test_labels_that_mean_the_same_are_told_alike_whatever_they_are_called():
+    weights, label, mask, key = texts("coded", 120)
+    assert leaks(weights, label * 7 + 2, mask, key).equal(leaks(weights, label, mask, key))
+
+
+# --- what cannot be told
+
+
+def test_a_class_of_four_texts_and_a_text_without_a_word_are_left_out():
+    weights, label, mask, key = texts("coded", 60)
+    label[:4], mask[5] = 2, False
+    able = tellable(label, mask)
+    assert (~able).nonzero().flatten().tolist() == [0, 1, 2, 3, 5]
+    assert leaks(weights, label, mask, key).isnan().equal(~able)
+    rest = leaks(weights[able], label[able], mask[able], key[able])
+    assert leaks(weights, label, mask, key)[able].equal(rest)
+
+
+def test_of_one_class_there_is_nothing_to_tell():
+    weights, label, mask, key = texts("word", 30)
+    alone = torch.where(torch.arange(30) < FOLDS - 1, 1, 0)
+    for label in (torch.zeros(30, dtype=torch.long), alone):
+        assert leaks(weights, label, mask, key).isnan().all()
+        with pytest.raises(ValueError, match="fewer than two classes"):
+            position_leak(weights, label, mask, key)

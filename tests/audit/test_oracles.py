@@ -1,0 +1,46 @@
+"""The audit audited: models built to be faithful pass, models built to be unfaithful are caught, by what should catch them.
+
+The thresholds are those of audit/verdict.py; nothing here may be tuned to these models.
+"""
+
+import pytest
+
+from audit.oracles import subject, world
+from steadygaze.audit.audit import Asked, examine
+from steadygaze.audit.case import Plan
+from steadygaze.report.report import Report
+
+STILL, MATTERS = "Does it hold still?", "Does it matter to the prediction?"
+POSITION, PEOPLE = "Is it more than position or a shortcut?", "Do people agree?"
+SEEDS, RIGHT = 20, 19
+EXPECTED = {  # model -> what must be said of it
+    "honest": {STILL: "yes", MATTERS: "yes", POSITION: "yes", PEOPLE: "yes"},
+    "strict": {STILL: "yes", MATTERS: "yes", POSITION: "yes", PEOPLE: "yes"},
+    "aside": {MATTERS: "no"},
+    "even": {STILL: "no", MATTERS: "no"},
+    "first": {STILL: "no", MATTERS: "no"},
+    "coded": {POSITION: "no", MATTERS: "no"},
+}
+
+
+def report(name: str, seed: int) -> Report:
+    here = world(seed)
+    asked = Asked(synonyms=here.synonyms, plan=Plan(sample=30, seed=seed))
+    return examine(subject(name, here, seed), here.examples, asked).report()
+
+
+def answers(name: str, seed: int) -> dict[str, str]:
+    found = {verdict.question: verdict.answer for verdict in report(name, seed).verdicts}
+    return {question: found[question] for question in EXPECTED[name]}
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_a_model_built_to_be_so_is_found_to_be_so(name):
+    assert answers(name, 0) == EXPECTED[name]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", EXPECTED)
+def test_and_it_is_not_by_luck(name):
+    right = sum(answers(name, seed) == EXPECTED[name] for seed in range(SEEDS))
+    assert right >= RIGHT

@@ -1,0 +1,58 @@
+"""Comparisons small enough for a test: a few planted reviews, an encoder that learns nothing much, one epoch."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from steadygaze.audit.protocol.holds_still import holds_still
+from steadygaze.audit.protocol.matters import matters
+from steadygaze.audit.protocol.right import right
+from steadygaze.compare.cell import Cell
+from steadygaze.compare.order import Order
+from steadygaze.compare.run import Machine, compare
+from steadygaze.record import Row
+from steadygaze.report.comparison import Comparison
+from steadygaze.report.report import Report, Verdict
+
+DATA = "planted-reviews:sizes=[60,20,16]"
+SYNONYMS = {"flavour": ["taste"], "aroma": ["nose", "smell"], "smell": ["aroma"], "the": ["this"], "a": ["one"]}
+
+
+def order(**changes: object) -> Order:
+    usual: dict[str, object] = {
+        "data": DATA,
+        "techniques": ("vanilla", "word-at"),
+        "seeds": 1,
+        "encoder": "average",
+        "epochs": 1,
+        "settings": {"hidden": 4, "dimension": 6},
+        "synonyms": SYNONYMS,
+    }
+    return Order(**{**usual, **changes})  # type: ignore[arg-type]
+
+
+def run(out: Path, asked: Order | None = None, **machine: object) -> Comparison:
+    return compare(asked or order(), Machine(out, device="cpu", **machine))  # type: ignore[arg-type]
+
+
+def quicken(patch: pytest.MonkeyPatch) -> None:
+    """An audit of the same code that asks fewer questions, and leaves out what only its own page shows."""
+    few = {"right": right, "holds-still": holds_still, "matters": matters}
+    patch.setattr("steadygaze.audit.audit.PROTOCOLS", few)
+    patch.setattr("steadygaze.audit.audit.pictures", lambda *_: {})
+    patch.setattr("steadygaze.audit.audit.shifts", lambda *_: ())
+    patch.setattr("steadygaze.audit.protocol.right.bootstrap_rows", lambda *_, **__: (0.0, 1.0))
+
+
+def cell(technique: str, seed: int, values: dict[str, object], absent: dict[str, str] | None = None) -> Cell:
+    """As an audit leaves it: arrays are numbers of texts, others are numbers of the whole set."""
+    known = {"corpus": "tiny", "model": f"{technique}{seed}", "seed": 0, "explain": "attention"}
+    arrays = {f"{name}|attention": one for name, one in values.items() if isinstance(one, np.ndarray)}
+    rows = [
+        Row(name, float(np.nanmean(one)), one.size if isinstance(one, np.ndarray) else 9, None, known)  # type: ignore[arg-type]
+        for name, one in values.items()
+    ]
+    rows += [Row(name, float("nan"), 0, None, known, why) for name, why in (absent or {}).items()]
+    verdicts = (Verdict("Does it hold still?", "yes" if seed else "partly", "Because."),)
+    return Cell(technique, seed, arrays, Report("Audit", tuple(rows), verdicts, facts={"explanation": "attention"}))

@@ -1,0 +1,40 @@
+"""A report in which every word that somebody else may choose was chosen badly."""
+
+import dataclasses
+import math
+
+from report.audited import explanation
+from steadygaze.record import Row
+from steadygaze.report.report import Fact, Report, Shift, Verdict
+
+SCRIPT = "<script>document.title = 'ran'</script>"
+IMAGE = "<img src=http://192.0.2.1/x onerror=\"document.title='ran'\">"
+
+
+def hostile(bad: str) -> Report:
+    """Every word that somebody else may choose, chosen badly."""
+    e = explanation(f"very good {bad}", {"good": 0.5}, f"p{bad}", 0.9)
+    e = dataclasses.replace(e, question=f"q{bad}", explainer=f"x{bad}")
+    worse = dataclasses.replace(e, text=f"very bad. {bad}", label=f"n{bad}", tokens=("bad.", *e.tokens[1:]))
+    rows = (
+        Row(f"m{bad}", 0.5, 10, (0.4, 0.6), {"explain": f"x{bad}", f"k{bad}": f"v{bad}"}, f"note {bad}"),
+        Row(f"absent{bad}", math.nan, 0, None, {}, f"not applicable, because {bad}"),
+        Row("collapsed", 1.0, 10, None, {"explain": f"x{bad}"}, f"all alike {bad}"),
+    )
+    return Report(
+        f"Title {bad}",
+        rows,
+        (Verdict(f"Question {bad}?", "no", f"Because {bad}.", (rows[0].signature,), limits={f"m{bad}": (0.1, 0.2)}),),
+        (Shift(f"probe{bad}", 0.1, e, worse),),
+        {
+            "moves": [{"probe": f"probe{bad}", "distance": 0.1}, {"probe": "b", "distance": 0.2}],
+            "aopc": [{"explainer": f"x{bad}", "share": s, "erased": s, "kept": s} for s in (0.1, 0.5)],
+        },
+        {"explanation": f"x{bad}", f"fact{bad}": f"value{bad}"},
+        (f"Mind {bad}",),
+        {f"m{bad}": Fact(f"How much {bad}.", 0, 1, "lower", f"Somebody {bad}")},
+        {f"probe{bad}": f"It was shaken {bad}."},
+        {f"m{bad}": f"Heading {bad}"},
+        ("steadygaze", bad),
+        {f"package{bad}": f"1.0{bad}"},
+    )

@@ -1,0 +1,260 @@
+"""The page of an audit: what it says and in which order, and that no text breaks out of it."""
+
+import json
+import math
+import os
+import re
+import subprocess
+import sys
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from report.audited import (
+    ALONE,
+    MATTERS,
+    PEOPLE,
+    ROWS,
+    SHIFTS,
+    SHORTCUT,
+    STILL,
+    VERDICTS,
+    explanation,
+    full_report,
+    row,
+)
+from report.browser import Outline, plain_text
+from report.hostile import IMAGE, SCRIPT, hostile
+from steadygaze.report.cards import _place, deciding, told
+from steadygaze.report.report import Fact, Report, Shift, Verdict
+
+
+@pytest.fixture(scope="module")
+def html() -> str:
+    return full_report().to_html()
+
+
+@pytest.fixture(scope="module")
+def text(html: str) -> str:
+    return plain_text(html)
+
+
+@pytest.fixture(scope="module")
+def kinds() -> set[str]:
+    """The elements of a page whose words are all harmless."""
+    return {tag for tag, _ in Outline(hostile("").to_html()).tags}
+
+
+def test_every_element_is_closed_where_it_was_opened_and_headings_do_not_skip_a_level(html):
+    outline = Outline(html)
+    assert outline.open == []
+    levels = [int(tag[1]) for tag, _ in outline.tags if re.fullmatch(r"h\d", tag)]
+    assert levels[0] == 1
+    assert levels.count(1) == 1
+    assert all(after <= before + 1 for before, after in pairwise(levels))
+
+
+def test_the_parts_come_in_their_order(html):
+    parts = re.findall(r'<h2 id="(\w+)">([^<]+)</h2>', html)
+    assert parts == [
+        ("facts", "What was audited"),
+        ("verdicts", "The verdicts"),
+        ("texts", "Texts before and after"),
+        ("pictures", "Pictures"),
+        ("numbers", "All numbers"),
+        ("absent", "What could not be asked"),
+        ("notes", "Notes"),
+        ("made", "How it was made, and how to check it"),
+    ]
+    anchors = re.findall(r'href="#(\w+)"', html)
+    assert {"verdicts", "made"} <= set(anchors) <= {name for name, _ in parts}
+
+
+def test_parts_that_have_nothing_to_show_are_left_out():
+    tags = [tag for tag, _ in Outline(Report("Only a title", ()).to_html()).tags]
+    assert not {"table", "svg", "article", "figure", "details"} & set(tags)
+    assert tags.count("section") == 1  # how it was made
+
+
+def test_a_card_has_the_question_the_answer_in_words_with_a_sign_why_and_the_deciding_numbers(html, text):
+    assert re.findall(r'aria-hidden="true">(.)</span> (yes|partly|no|not asked)</span>', html) == [
+        ("~", "partly"), ("✓", "yes"), ("–", "not asked"), ("✗", "no"), ("–", "not asked"),
+    ]  # fmt: skip
+    assert (
+        "jensen-shannon/3-synonyms 0.071 0.060 to 0.082 0.05 0.1 How far the attention moved, in nats (Lin 1991). "
+        "Three words were exchanged for synonyms. Range 0 to 0.693; ↓ lower is better. "
+        "Counts as yes up to 0.05, no from 0.1 up."
+    ) in text
+    assert "Range −1 to 1; ↑ higher is better. Counts as yes from 0.05 up, no up to 0.02." in text
+
+
+def test_a_number_lies_on_its_gauge_where_the_limits_say():
+    """Three parts of equal width: 0 to 0.05, 0.05 to 0.1, 0.1 to 1.  0.075 is in the middle of the second."""
+    edges = (0, 0.05, 0.1, 1)
+    assert [_place(value, edges) for value in (-1, 0, 0.025, 0.05, 0.075, 0.1, 0.55, 1, 2)] == [
+        0, 0, 16.7, 33.3, 50, 66.7, 83.3, 100, 100,
+    ]  # fmt: skip
+    assert _place(0, (0, 0, 1, 1)) == 0  # yes at exactly 0, no at exactly 1
+    assert _place(1, (0, 0, 1, 1)) == 66.7
+    (one,) = deciding(full_report(), VERDICTS[1])
+    assert one.gauge.upwards
+    assert one.gauge.low < one.gauge.value < one.gauge.high
+
+
+def test_a_measure_without_bounds_has_no_gauge_and_without_facts_no_words():
+    free = {"ratio": Fact("How many times.", 0, math.inf, "lower")}
+    verdict = Verdict("Fast?", "yes", "It is.", (row("ratio", 2.0).signature,), limits={"ratio": (3.0, 5.0)})
+    report = full_report(rows=(row("ratio", 2.0),), verdicts=(verdict,), meanings=free)
+    (one,) = deciding(report, verdict)
+    assert one.gauge is None
+    assert one.told == "How many times. Range 0 or more; ↓ lower is better."
+    assert told(full_report(meanings={}), ROWS[0]) == ""
+
+
+def test_a_collapse_is_told_before_any_verdict():
+    assert "Collapsed" not in full_report(plots={}).to_html()
+    report = full_report(
+        plots={}, rows=(row("collapsed", 1.0, note="The weights are nearly the same for every word."),)
+    )
+    text = Outline(report.to_html()).text
+    assert "The weights are nearly the same for every word." in text
+    assert text.index("Collapsed: stability that is bought with silence.") < text.rindex(STILL)
+
+
+def test_the_worst_text_comes_first_and_of_many_the_rest_are_folded(html):
+    assert re.findall(r"moved by ([\d.]+) nats", html) == ["0.213", "0.093", "0.041", "0.014"]
+    assert re.findall(r'<h3 class="probe">([^ <]+)', html) == ["3-synonyms", "noise"]
+    folded = html[html.index("<summary>1 more</summary>") :]
+    assert "moved by 0.041 nats" in folded
+    assert "moved by 0.093 nats" not in folded
+    turned = full_report(plots={}, shifts=SHIFTS[::-1]).to_html()
+    assert re.findall(r"moved by ([\d.]+) nats", turned) == ["0.213", "0.093", "0.041", "0.014"]
+
+
+def test_exchanged_words_are_underlined_and_a_changed_label_is_said_in_words(html, text):
+    underlined = re.findall(r'style="text-decoration:underline[^"]*">(\w+)</span>', html)
+    assert {"superb", "great", "witty", "funny", "worth", "merits"} <= set(underlined)
+    assert "gorgeous" not in underlined
+    assert html.count("✗ the label changed: positive → negative") == 1
+    assert "label positive, as before" in text
+    assert "underlined : the words that were exchanged" in text
+    assert "known reason" not in text
+
+
+def test_numbers_are_grouped_by_question_and_explainer_with_the_audited_one_open(html):
+    numbers = html[html.index('id="numbers"') : html.index('id="absent"')]
+    assert re.findall(r"<h3>([^<]+)</h3>|<details( open)?>\n<summary>([^<]+) <", numbers) == [
+        ("How good is the model itself?", "", ""), ("", " open", "the prediction itself"),
+        (STILL, "", ""), ("", " open", "attention"), ("", "", "gradient"),
+        (MATTERS, "", ""), ("", " open", "attention"), ("", "", "random"), ("", "", "gradient"),
+        (SHORTCUT, "", ""), ("", " open", "attention"),
+    ]  # fmt: skip
+
+
+def test_every_number_has_its_interval_n_range_direction_and_signature(text):
+    assert (
+        "sufficiency 0.040 0.020 to 0.060 400 What the predicted class loses when only the heaviest words are left "
+        "(DeYoung et al. 2020). Range −1 to 1; ↓ lower is better. sufficiency|corpus:planted-reviews|data:3f6c1a9be0d2|"
+        "erase:delete|explain:attention|model:a41c77e05b19|seed:0|sizes:1,5,10,20,50%|split:test|v:0.1.0|n:400"
+    ) in text
+    assert all(one.signature in text for one in ROWS if not math.isnan(one.value))
+
+
+def test_what_could_not_be_asked_stands_together_and_says_why(html, text):
+    assert f"N{ALONE[1:]} jensen-shannon/seeds (attention) top-k-overlap/seeds (attention)" in text
+    assert "because nobody marked words in these texts auprc (attention)" in text
+    numbers = html[html.index('id="numbers"') : html.index('id="absent"')]
+    assert PEOPLE not in numbers
+
+
+def test_a_report_without_headings_files_its_numbers_under_the_verdicts():
+    text = Outline(full_report(plots={}, questions={}).to_html()).text
+    assert "Other numbers" in text
+    assert text.count(STILL) == 2
+
+
+def test_the_command_can_be_copied_and_the_way_to_check_is_told(text):
+    assert "steadygaze audit model/ --data planted-reviews --out 'my evidence/'" in text
+    assert "steadygaze audit --verify FOLDER" in text
+    assert "torch 2.13.0" in text
+    assert "made in Python, by steadygaze.audit(…)" in Outline(full_report(plots={}, command=()).to_html()).text
+
+
+def test_every_table_header_has_a_scope_and_every_picture_words(html):
+    tags = Outline(html).tags
+    assert all(attributes.get("scope") in {"col", "row", "rowgroup"} for tag, attributes in tags if tag == "th")
+    pictures = [attributes for _, attributes in tags if attributes.get("role") == "img"]
+    assert len(pictures) == 4
+    assert all(len(attributes["aria-label"]) > 40 for attributes in pictures)
+    assert html.count("<svg") == 4
+
+
+def test_a_page_is_small(html):
+    assert len(html.encode()) < 400_000
+
+
+def test_a_page_of_long_texts_and_many_points_stays_under_two_megabytes():
+    words = " ".join(f"word{i}" for i in range(3000))
+    e = explanation(words, {"word7": 0.5}, "positive", 0.9)
+    shifts = tuple(Shift(f"probe {i % 8}", 0.1, e, e) for i in range(40))
+    points = {
+        "moves": [{"probe": f"probe {i % 8}", "distance": i % 97 / 97} for i in range(20_000)],
+        "seeds": [{"max": i % 89 / 89, "distance": i % 97 / 97} for i in range(20_000)],
+        "gradient": [{"attention": i % 89 / 89, "gradient": i % 97 / 97} for i in range(20_000)],
+    }
+    assert len(full_report(shifts=shifts, plots=points).to_html().encode()) < 2_000_000
+
+
+def test_markup_in_any_word_is_text(kinds):
+    page = hostile(SCRIPT + IMAGE).to_html()
+    assert "<script" not in page
+    assert "<img" not in page
+    outline = Outline(page)
+    assert {tag for tag, _ in outline.tags} == kinds
+    assert outline.text.count(SCRIPT) >= 30
+
+
+@pytest.mark.parametrize(
+    "quote", ['" onload="x', "' onload='x", "</style><b>", "</text></svg><b>", "{{ 7 * 7 }}", "\ud800"]
+)
+def test_nothing_breaks_out_of_an_attribute_or_a_drawing(quote, kinds):
+    page = hostile(quote).to_html()
+    page.encode()
+    outline = Outline(page)
+    assert not any("onload" in attributes for _, attributes in outline.tags)
+    assert {tag for tag, _ in outline.tags} == kinds
+    assert outline.open == []
+
+
+def test_the_page_forbids_itself_to_load_or_run_anything(html):
+    assert "default-src 'none'; style-src 'unsafe-inline'; img-src data:" in html
+    assert re.search(r"""(src|srcset)\s*=|href="[^#]|url\(|@import|https?:|<script| on\w+=""", html) is None
+
+
+def test_the_page_is_made_again_from_the_json_where_there_is_no_torch(tmp_path: Path, html):
+    """A subprocess in which torch, and everything that comes with it, cannot be imported."""
+    full_report().to_json(tmp_path / "report.json")
+    program = (
+        "import sys\n"
+        "for name in ('torch', 'transformers', 'accelerate', 'tokenizers', 'sklearn'): sys.modules[name] = None\n"
+        "from steadygaze.report.report import Report\n"
+        "from steadygaze.report.policy import as_policy\n"
+        "import steadygaze.audit.evidence\n"
+        "report = Report.from_json('report.json')\n"
+        "report.to_html('report.html')\n"
+        "print(len(report.failing(['accuracy>=0.99'])))\n"
+    )
+    run = subprocess.run(
+        [sys.executable, "-W", "error", "-c", program], cwd=tmp_path, capture_output=True, text=True, timeout=120,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )  # fmt: skip
+    assert run.returncode == 0, run.stderr
+    assert run.stdout == "1\n"
+    assert (tmp_path / "report.html").read_text(encoding="utf-8") == html
+
+
+def test_the_json_and_the_page_tell_the_same_numbers(html):
+    told = Outline(html).text
+    for one in json.loads(full_report().to_json())["rows"]:
+        assert one["value"] is None or one["signature"] in told

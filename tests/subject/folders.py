@@ -1,0 +1,111 @@
+"""Tiny sequence classifiers of the transformers library, saved in folders as the hub has them.
+
+Their words are few; "unbelievable" is three pieces to them.  Weights are wild (0.5, not the usual 0.02): in a tame
+network a mistake would hide in rounding.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import torch
+from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
+
+TEXTS = ["A good, unbelievable film!", "bad", "The film was not good and the cast was bad .", "zzz qqq", "the the the"]
+QUESTIONS = ["was the film good?", "bad", "unbelievable film", "the cast", "good good good good"]
+LABELS = ["negative", "neutral", "positive"]
+WORDS = [
+    "a",
+    "good",
+    "film",
+    "bad",
+    "the",
+    "was",
+    "not",
+    "and",
+    "cast",
+    "un",
+    "##believ",
+    "##able",
+    "##s",
+    "!",
+    "?",
+    ",",
+    ".",
+]
+SPECIALS = {"bert": ["[PAD]", "[UNK]", "[CLS]", "[SEP]"], "roberta": ["<s>", "<pad>", "</s>", "<unk>"]}
+LAYERS = {"hidden_size": 8, "num_hidden_layers": 3, "num_attention_heads": 2, "intermediate_size": 12}
+LENGTH = 40
+KINDS: dict[str, dict[str, Any]] = {
+    "bert": LAYERS,
+    "roberta": LAYERS | {"type_vocab_size": 1, "bos_token_id": 0, "pad_token_id": 1, "eos_token_id": 2},
+    "distilbert": {"dim": 8, "n_layers": 3, "n_heads": 2, "hidden_dim": 12},
+    "gpt2": {"n_embd": 8, "n_layer": 3, "n_head": 2, "pad_token_id": 0, "bos_token_id": 0, "eos_token_id": 0},
+    "modernbert": LAYERS
+    | {"classifier_pooling": "mean", "pad_token_id": 0, "cls_token_id": 2, "sep_token_id": 3}
+    | {"bos_token_id": 2, "eos_token_id": 3, "local_attention": 4},
+}
+
+
+def word_pieces() -> Tokenizer:
+    """As BERT has them."""
+    vocabulary = {word: place for place, word in enumerate([*SPECIALS["bert"], *WORDS])}
+    engine = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"))
+    engine.normalizer = normalizers.BertNormalizer(lowercase=True)
+    engine.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    engine.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B:1 [SEP]:1", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
+    )
+    engine.decoder = decoders.WordPiece()
+    return engine
+
+
+def byte_pairs(kind: str) -> Tokenizer:
+    """As RoBERTa and GPT-2 have them: letters only, and one pair of them."""
+    specials = SPECIALS["roberta"] if kind == "roberta" else ["<|endoftext|>"]
+    letters = sorted(pre_tokenizers.ByteLevel.alphabet())
+    vocabulary = {word: place for place, word in enumerate([*specials, *letters, "oo"])}
+    engine = Tokenizer(models.BPE(vocabulary, [("o", "o")]))
+    engine.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    engine.decoder = decoders.ByteLevel()
+    if kind == "roberta":
+        engine.post_processor = processors.RobertaProcessing(("</s>", 2), ("<s>", 0), add_prefix_space=False)
+    else:
+        engine.post_processor = processors.ByteLevel(trim_offsets=False)
+    return engine
+
+
+def tokenizer(kind: str) -> Any:
+    from transformers import PreTrainedTokenizerFast
+
+    if kind in ("roberta", "gpt2"):
+        pad, unknown = ("<pad>", "<unk>") if kind == "roberta" else ("<|endoftext|>", "<|endoftext|>")
+        return PreTrainedTokenizerFast(tokenizer_object=byte_pairs(kind), pad_token=pad, unk_token=unknown)
+    given = ["input_ids", "attention_mask", *(["token_type_ids"] if kind == "bert" else [])]
+    return PreTrainedTokenizerFast(
+        tokenizer_object=word_pieces(),
+        pad_token="[PAD]",
+        unk_token="[UNK]",
+        cls_token="[CLS]",
+        sep_token="[SEP]",
+        model_input_names=given,
+    )
+
+
+def network(kind: str, **changes: Any) -> Any:
+    """With fresh weights, in evaluation mode."""
+    from transformers import AutoConfig, AutoModelForSequenceClassification
+
+    torch.manual_seed(0)
+    length = 120 if kind in ("roberta", "gpt2") else LENGTH  # a letter each
+    names = {"id2label": dict(enumerate(LABELS)), "label2id": {name: i for i, name in enumerate(LABELS)}}
+    values = {"vocab_size": len(tokenizer(kind)), "max_position_embeddings": length, "initializer_range": 0.5}
+    config = AutoConfig.for_model(kind, **values, **names, **KINDS[kind])
+    for name, value in changes.items():
+        setattr(config, name, value)
+    return AutoModelForSequenceClassification.from_config(config).eval()
+
+
+def save(kind: str, folder: Path, **changes: Any) -> Path:
+    network(kind, **changes).save_pretrained(folder)
+    tokenizer(kind).save_pretrained(folder)
+    return folder

@@ -1,0 +1,70 @@
+"""From heads and layers to one weight for each token."""
+
+import numpy as np
+import torch
+
+from steadygaze.subject.looking import LOOKS, last, rollout, shares
+
+CLOSE = {"rtol": 1e-12, "atol": 1e-12}
+
+
+def stacks(layers=3, batch=4, heads=2, size=5, seed=0):
+    """Attention of every layer, lower triangular in one text of them, as a decoder has it."""
+    drawn = np.random.default_rng(seed).dirichlet(np.ones(size), (layers, batch, heads, size))
+    drawn[:, 0] = np.tril(drawn[:, 0])
+    return drawn / drawn.sum(-1, keepdims=True)
+
+
+def test_two_layers_by_hand():
+    """One head, two tokens, the first is read.
+
+        A_1 = [.5 .5; 0 1]     Â_1 = [.75 .25; 0 1]
+        A_2 = [.2 .8; 1 0]     Â_2 = [.6 .4; .5 .5]
+
+    last: row one of A_2, (.2, .8).   rollout: (.6, .4) · Â_1 = (.6·.75, .6·.25 + .4·1) = (.45, .55)
+    """
+    layers = [torch.tensor([[[[0.5, 0.5], [0.0, 1.0]]]]), torch.tensor([[[[0.2, 0.8], [1.0, 0.0]]]])]
+    read = torch.tensor([[1.0, 0.0]])
+    torch.testing.assert_close(last(layers, read), torch.tensor([[0.2, 0.8]]))
+    torch.testing.assert_close(rollout(layers, read), torch.tensor([[0.45, 0.55]]))
+
+
+def test_rollout_is_the_product_of_all_layers():
+    """Slowly: whole matrices, one text at a time, as the paper has it."""
+    found = stacks()
+    for row in (0, 2, 4):
+        read = torch.zeros(4, 5, dtype=torch.float64)
+        read[:, row] = 1.0
+        fast = rollout([torch.from_numpy(layer) for layer in found], read)
+        for text in range(4):
+            product = np.eye(5)
+            for layer in found:
+                product = (0.5 * layer[text].mean(0) + 0.5 * np.eye(5)) @ product
+            torch.testing.assert_close(fast[text], torch.from_numpy(product[row]), **CLOSE)
+
+
+def test_what_is_read_evenly_is_the_mean_of_all_rows():
+    layers = [torch.from_numpy(layer) for layer in stacks()]
+    even = torch.full((4, 5), 0.2, dtype=torch.float64)
+    for look in LOOKS.values():
+        rows = [look(layers, torch.eye(5, dtype=torch.float64)[row].expand(4, 5)) for row in range(5)]
+        torch.testing.assert_close(look(layers, even), torch.stack(rows).mean(0), **CLOSE)
+
+
+def test_both_are_distributions_with_gradients():
+    layers = [torch.from_numpy(layer).requires_grad_() for layer in stacks()]
+    read = torch.eye(5, dtype=torch.float64)[0].expand(4, 5)
+    for look in LOOKS.values():
+        torch.testing.assert_close(look(layers, read).sum(-1), torch.ones(4, dtype=torch.float64), **CLOSE)
+    assert torch.autograd.gradcheck(lambda *several: rollout(several, read), tuple(layers))
+    assert torch.autograd.gradcheck(lambda *several: last(several, read), tuple(layers))
+
+
+def test_shares_are_over_the_words_alone_and_even_where_nothing_is_looked_at():
+    looked = torch.tensor([[0.5, 0.3, 0.1, 0.1], [1.0, 0.0, 0.0, 0.0], [1.0, 0.0, 0.0, 0.0]])
+    mask = torch.tensor([[False, True, True, False], [False, True, True, False], [False] * 4])
+    expected = torch.tensor([[0.0, 0.75, 0.25, 0.0], [0.0, 0.5, 0.5, 0.0], [0.0] * 4])
+    torch.testing.assert_close(shares(looked, mask), expected)
+    looked.requires_grad_()
+    shares(looked, mask).square().sum().backward()
+    assert looked.grad.isfinite().all()

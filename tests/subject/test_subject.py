@@ -1,0 +1,84 @@
+"""Labels, classes and kinds of texts."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from steadygaze.errors import UserError
+from steadygaze.reader import Reader
+from steadygaze.subject.subject import Subject
+from steadygaze.subject.words import TextWords
+
+
+def subject(classes=("negative", "positive"), pair=None, **more):
+    return Subject("it", "a test", Reader(), TextWords(), list(classes), pair, "", **more)
+
+
+@pytest.mark.parametrize(
+    ("classes", "labels", "codes"),
+    [
+        (["negative", "positive"], ["positive", "negative"], [1, 0]),
+        (["negative", "positive"], [1, 0, 1], [1, 0, 1]),
+        (["LABEL_0", "LABEL_1"], np.array([1, 0]), [1, 0]),
+        (["LABEL_0", "LABEL_1"], ["LABEL_1"], [1]),
+        ([1, 0], [0, 1], [1, 0]),  # by name, where the names are numbers
+        ([3, 5], [5.0, 3.0], [1, 0]),
+        ([0, 1], [True, False], [1, 0]),
+    ],
+)
+def test_labels_are_matched_by_name_else_numbers_by_place(classes, labels, codes):
+    assert subject(classes).codes(labels) == codes
+
+
+@pytest.mark.parametrize(
+    ("classes", "labels", "sentence"),
+    [
+        (
+            ["neg", "pos"],
+            ["pos", "good"],
+            r"the label 'good', which it does not know; it knows 'neg', 'pos'\..*classes=",
+        ),
+        (["neg", "pos"], [0, 2], "the label 2, which it does not know; it knows 'neg', 'pos'"),
+        (["neg", "pos"], [-1], "the label -1"),
+        ([0, 1], ["0"], "the label '0', which it does not know; it knows 0, 1"),
+        ([3, 5], [0, 1], "the label 0, which it does not know; it knows 3, 5"),
+        (["neg", "pos"], ["neg", None], r"labels\[1\] is missing"),
+        (["neg", "pos"], ["neg", 1], "labels must be all strings or all whole numbers"),
+    ],
+)
+def test_a_strange_label_is_named_with_those_that_are_known(classes, labels, sentence):
+    with pytest.raises(UserError, match=sentence):
+        subject(classes).codes(labels)
+
+
+def test_a_thousand_classes_are_not_all_listed():
+    with pytest.raises(UserError) as refusal:
+        subject(range(10, 1010)).codes([3])
+    assert len(str(refusal.value)) < 500
+
+
+def test_one_that_reads_either_is_set_to_the_kind_it_is_given():
+    single, pairs = TextWords(), TextWords()
+    either = replace(subject(), tokens=single, pairs=pairs)
+    assert (either.reading(False).tokens, either.reading(True).tokens) == (single, pairs)
+    assert (either.reading(False).pair, either.reading(True).pair) == (False, True)
+    assert subject().reading(True).tokens.kind == "words"
+
+
+@pytest.mark.parametrize("pair", [False, True])
+def test_one_that_reads_one_kind_refuses_the_other(pair):
+    only = subject(pair=pair)
+    assert only.reading(pair) is only
+    kinds = ["single texts", r"pairs \(text, question\)"]
+    with pytest.raises(UserError, match=f"it reads {kinds[pair]}, found {kinds[not pair]}"):
+        only.reading(not pair)
+
+
+def test_alike_are_those_with_the_same_classes_and_tokens():
+    one, other = subject(), subject()
+    other.tokens.place(["words that the first has never met"])
+    assert one.alike(other)  # black boxes: any text is the same words to both
+    assert not one.alike(subject(["positive", "negative"]))
+    assert not replace(one, fingerprint="a").alike(replace(other, fingerprint="b"))
+    assert replace(one, fingerprint="a").alike(replace(subject(), fingerprint="b"))

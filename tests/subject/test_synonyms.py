@@ -1,0 +1,134 @@
+"""Words that may be exchanged, in the vocabulary of whoever reads them."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+
+from estimator.tiny import LABELS, TEXTS, fitted
+from steadygaze.audit.probe.look import look
+from steadygaze.audit.probe.words import exchanged
+from steadygaze.batch import collate
+from steadygaze.errors import UserError
+from steadygaze.maths.chance import Chance
+from steadygaze.perturb.words import MOST
+from steadygaze.subject import as_subject
+from steadygaze.subject.synonyms import like, table_for
+
+TABLE = {"good": ["fine", "nice"], "bad": ["poor"], "film": ["movie", "film"], "do": ["perform"], "TV": ["telly"]}
+
+
+def named(table, vocabulary):
+    """What each word may become."""
+    rows = zip(vocabulary, table.table.tolist(), table.count.tolist(), strict=True)
+    return {word: [vocabulary[i] for i in row[:many]] for word, row, many in rows if many}
+
+
+@pytest.fixture
+def box():
+    return as_subject(make_pipeline(TfidfVectorizer(), LogisticRegression()).fit(TEXTS, LABELS))
+
+
+def test_a_black_box_reads_synonyms_written_as_the_word_was(box):
+    texts = ["GOOD film, good FILM!", "Good tv", "TV"]
+    table = table_for(box, TABLE, texts)
+    found = named(table, box.tokens.vocabulary)
+    assert found == {
+        "GOOD ": ["FINE ", "NICE "],
+        "good ": ["fine ", "nice "],
+        "Good ": ["Fine ", "Nice "],
+        "film": ["movie"],
+        "FILM": ["MOVIE"],
+        "tv": ["telly"],
+        "TV": ["TELLY"],
+    }
+    assert table.origin == "table"
+
+
+def test_exchanged_ids_are_the_texts_with_the_words_exchanged(box):
+    """Every word that can be, and nothing else, not a space."""
+    texts = ["  A GOOD film,\tnot a bad\nfilm !", "nothing here"]
+    table = table_for(box, TABLE, texts)
+    batch = collate(box.reading(False).data(box.tokens.place(texts), None), np.arange(2))
+    moved = exchanged(batch, table, 10, Chance(0))
+    assert box.tokens.join(moved.batch.ids, moved.batch.present) == [
+        "  A FINE movie,\tnot a poor\nmovie !",
+        "nothing here",
+    ]
+    assert moved.touched.tolist() == [4, 0]
+    look(box.model, moved.batch)
+
+
+def test_what_goes_on_with_a_word_keeps_it(box):
+    texts = ["I don't, I do", "I don’t"]
+    table = table_for(box, TABLE, texts)
+    batch = collate(box.reading(False).data(box.tokens.place(texts), None), np.arange(2))
+    moved = exchanged(batch, table, 10, Chance(0))
+    assert box.tokens.join(moved.batch.ids, moved.batch.present) == ["I don't, I perform", "I don’t"]
+
+
+def test_a_black_box_without_a_table_has_no_synonyms(box):
+    assert table_for(box, None, TEXTS) is None
+
+
+def test_only_so_many_synonyms_are_kept(box):
+    table = table_for(box, {"good": [f"fine{'ly' * n}" for n in range(20)]}, ["good"])
+    assert table.count.tolist()[box.tokens.vocabulary.index("good")] == MOST
+
+
+def test_ours_are_read_in_lower_case_from_a_mapping_or_a_file(tmp_path):
+    subject = as_subject(fitted())
+    given = {"Good": ["FINE", "unheard-of"], "the": ["a", "the"]}
+    file = tmp_path / "synonyms.jsonl"
+    file.write_text("\n".join(json.dumps({"word": word, "synonyms": others}) for word, others in given.items()))
+    for source in (given, file, str(file)):
+        table = table_for(subject, source)
+        assert named(table, subject.tokens.vocabulary) == {"good": ["fine"], "the": ["a"]}
+        assert table.origin == "table"
+
+
+def test_without_a_table_close_vectors_stand_in_for_one(folder):
+    """Of whole words only: "##able" has "##believ"'s vector, and is no synonym of anything."""
+    subject = as_subject(folder("bert"), device="cpu")
+    vocabulary = subject.tokens.vocabulary
+    with torch.no_grad():
+        for one, other in (("film", "cast"), ("##able", "##believ"), ("!", "?")):
+            subject.model.vectors[vocabulary.index(one)] = 2 * subject.model.vectors[vocabulary.index(other)]
+    table = table_for(subject)
+    found = named(table, vocabulary)
+    assert (found["film"][0], found["cast"][0]) == ("cast", "film")
+    assert not found.keys() & {"##able", "!", "[PAD]"}
+    assert table.origin == "vectors"
+    assert named(table_for(subject, TABLE), vocabulary) == {}  # neither "fine" nor "movie" is a word to it
+    assert named(table_for(subject, {"good": ["bad", "##able"]}), vocabulary) == {"good": ["bad"]}
+
+
+def test_vectors_to_spare_are_no_words(folder):
+    """Networks are often given more vectors than the tokenizer has words."""
+    subject = as_subject(folder("bert"), device="cpu")
+    subject.model.network.resize_token_embeddings(64)
+    assert len(table_for(subject).count) == len(subject.tokens.vocabulary) < 64
+
+
+@pytest.mark.parametrize("given", [3, {"good": "fine"}, {"good": [3]}, {3: ["good"]}])
+def test_what_is_no_table_is_refused(given, box):
+    with pytest.raises(UserError, match=r"synonyms .*found"):
+        table_for(box, given, TEXTS)
+
+
+@pytest.mark.parametrize(
+    ("word", "other", "expected"),
+    [
+        ("good", "fine", "fine"),
+        ("Good", "fine", "Fine"),
+        ("GOOD", "fine", "FINE"),
+        ("I", "we", "We"),
+        ("x", "TV", "TV"),
+    ],
+)
+def test_case_is_kept(word, other, expected):
+    assert like(word, other) == expected

@@ -121,13 +121,12 @@ def _sizes(model: Reader, case: Case, row: int) -> list[tuple[Tensor, Tensor]]:
 
 
 def _look(model: Reader, batch: Batch, row: int, gone: Tensor) -> Tensor:
-    left = batch.present[row].clone()
-    left[gone] = False
-    nothing = not left.any()
-    left[0] |= nothing  # one place of padding: no network reads a text without any place
-    ids, words, there = batch.ids[row, left], batch.mask[row, left], batch.present[row, left]
-    words, there = (words & False, there & False) if nothing else (words, there)
-    return look(model, Batch(ids[None], there[None], words[None], batch.index[row : row + 1])).probs[0]
+    there = batch.present[row : row + 1].clone()
+    there[0, gone] = False
+    left = there[0] if there.any() else torch.arange(there.shape[1], device=there.device) < 1  # nothing: padding
+    ids, words = batch.ids[row : row + 1, left], batch.mask[row : row + 1, left]
+    there = there[:, left]
+    return look(model, Batch(ids, there, words & there, batch.index[row : row + 1])).probs[0]
 
 
 def needed(model: Reader, given: list[Case]) -> list[Batch]:
@@ -145,41 +144,37 @@ def bare(model: Reader, passes: list[Batch]) -> None:
             model(batch)
 
 
-def seconds(work: Callable[[], object], device: str) -> float:
+def timed(work: Callable[[], Tensor | None], device: str) -> tuple[float, Tensor | None]:
     start = time.perf_counter()
-    work()
+    found = work()
     if device == "cuda":
         torch.cuda.synchronize()
-    return time.perf_counter() - start
+    return time.perf_counter() - start, found
 
 
 def compare(name: str, model: Reader, data: Data, chosen: argparse.Namespace) -> bool:
     """Whether all bars are met."""
     given = cases(model.to(chosen.device), data)
     passes = needed(model, given)
-    real, padded, rows = (sum(map(count, passes)) for count in (_real, _padded, len))
+    rows, real, padded = (sum(column) for column in zip(*map(_size, passes), strict=True))
     print(f"{name}: {10 * len(data)} erasures, {rows} differ: {real} tokens in {len(passes)} passes, {padded} padded")
-    apart = float((at_once(model, given) - one_at_a_time(model, given)).abs().max())
-    ratios = []
+    faster, dearer, apart = [], [], []
     for _ in range(chosen.rounds):
-        alone = seconds(lambda: one_at_a_time(model, given), chosen.device)
-        ours = seconds(lambda: at_once(model, given), chosen.device)
-        floor = seconds(lambda: bare(model, passes), chosen.device)
+        alone, slow = timed(lambda: one_at_a_time(model, given), chosen.device)
+        ours, fast = timed(lambda: at_once(model, given), chosen.device)
+        floor, _ = timed(lambda: bare(model, passes), chosen.device)
         print(f"{name}: one at a time {alone:.2f} s   ours {ours:.2f} s   bare {floor:.2f} s")
-        ratios.append((alone / ours, ours / floor))
-    faster, dearer = (median(values) for values in zip(*ratios, strict=True))
-    print(f"{name}: one at a time / ours = {faster:.2f}  (at least {FEWEST[chosen.device]})")
-    print(f"{name}: ours / bare forward passes = {dearer:.2f}  (at most {MOST})")
-    print(f"{name}: the two ways differ by {apart:.0e}  (at most {SAME:.0e})")
-    return faster >= FEWEST[chosen.device] and dearer <= MOST and apart <= SAME
+        faster.append(alone / ours)
+        dearer.append(ours / floor)
+        apart.append(float((slow - fast).abs().max()))
+    print(f"{name}: one at a time / ours = {median(faster):.2f}  (at least {FEWEST[chosen.device]})")
+    print(f"{name}: ours / bare forward passes = {median(dearer):.2f}  (at most {MOST})")
+    print(f"{name}: the two ways differ by {max(apart):.0e}  (at most {SAME:.0e})")
+    return median(faster) >= FEWEST[chosen.device] and median(dearer) <= MOST and max(apart) <= SAME
 
 
-def _real(batch: Batch) -> int:
-    return int(batch.present.sum())
-
-
-def _padded(batch: Batch) -> int:
-    return batch.ids.numel()
+def _size(batch: Batch) -> tuple[int, int, int]:
+    return len(batch), int(batch.present.sum()), batch.ids.numel()
 
 
 def beside_ferret(read: list[str], chosen: argparse.Namespace) -> None:
@@ -200,7 +195,7 @@ def beside_ferret(read: list[str], chosen: argparse.Namespace) -> None:
                 child.stdin.write("go\n")
                 child.stdin.flush()
                 theirs = float(child.stdout.readline()) / len(read[::EACH])
-                mine = seconds(ours, chosen.device) / len(read)
+                mine = timed(ours, chosen.device)[0] / len(read)
                 print(f"ferret {1000 * theirs:.1f} ms a text   ours {1000 * mine:.1f} ms a text")
                 ratios.append(theirs / mine)
             child.stdin.close()

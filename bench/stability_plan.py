@@ -51,7 +51,7 @@ TEMPERS = (1.5, 2.0, 3.0)
 TEACHERS = 5
 PROBES = ("noise", "worst-label", "worst-attention", "3-synonyms", "3-neighbours")
 WITHIN = 0.005
-"""Validation macro-F1 that a setting of ours may cost."""
+"""Validation macro-F1 that any setting may cost."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The audit audited: models built to be faithful pass, models built to be unfaithful are caught, by what should catch them.
+"""The audit audited: models built to be faithful pass, models built not to be are caught, by what should catch them.
 
 The thresholds are those of audit/verdict.py; nothing here may be tuned to these models.
 """

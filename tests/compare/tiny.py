@@ -1,5 +1,6 @@
 """Comparisons small enough for a test: a few planted reviews, an encoder that learns nothing much, one epoch."""
 
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 from steadygaze.audit.protocol.holds_still import holds_still
 from steadygaze.audit.protocol.matters import matters
 from steadygaze.audit.protocol.right import right
+from steadygaze.audit.protocol.shortcut import shortcut
 from steadygaze.compare.cell import Cell
 from steadygaze.compare.order import Order
 from steadygaze.compare.run import Machine, compare
@@ -16,6 +18,7 @@ from steadygaze.report.comparison import Comparison
 from steadygaze.report.report import Report, Verdict
 
 DATA = "planted-reviews:sizes=[60,20,16]"
+TWO = ("vanilla", "anchored")
 SYNONYMS = {"flavour": ["taste"], "aroma": ["nose", "smell"], "smell": ["aroma"], "the": ["this"], "a": ["one"]}
 
 
@@ -38,11 +41,12 @@ def run(out: Path, asked: Order | None = None, **machine: object) -> Comparison:
 
 def quicken(patch: pytest.MonkeyPatch) -> None:
     """An audit of the same code that asks fewer questions, and leaves out what only its own page shows."""
-    few = {"right": right, "holds-still": holds_still, "matters": matters}
+    few = {"right": right, "holds-still": holds_still, "matters": matters, "shortcut": shortcut}
     patch.setattr("steadygaze.audit.audit.PROTOCOLS", few)
     patch.setattr("steadygaze.audit.audit.pictures", lambda *_: {})
     patch.setattr("steadygaze.audit.audit.shifts", lambda *_: ())
-    patch.setattr("steadygaze.audit.protocol.right.bootstrap_rows", lambda *_, **__: (0.0, 1.0))
+    whole_set = sys.modules[right.__module__]  # the room has a function of that name
+    patch.setattr(whole_set, "bootstrap_rows", lambda *_, **__: (0.0, 1.0))
 
 
 def cell(technique: str, seed: int, values: dict[str, object], absent: dict[str, str] | None = None) -> Cell:

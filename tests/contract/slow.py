@@ -130,7 +130,7 @@ def slow_leak(weights: np.ndarray, predicted: np.ndarray, mask: np.ndarray, key:
     for sign, features in ((1, seen), (-1, even)):
         for known, asked in splits:
             scale = sklearn.preprocessing.StandardScaler().fit(features[known])
-            guess = sklearn.linear_model.LogisticRegression(C=0.1, class_weight="balanced", max_iter=5_000)
+            guess = sklearn.linear_model.LogisticRegression(C=0.03, class_weight="balanced", max_iter=5_000)
             guess.fit(scale.transform(features[known]), label[known])
             for at, row in zip(asked, guess.predict_proba(scale.transform(features[asked])), strict=True):
                 own = row[list(guess.classes_).index(label[at])]

@@ -10,6 +10,7 @@ from estimator.tiny import LABELS, PAIRS, TEXTS, fitted, fitted_pair, tiny, tran
 from steadygaze import Explanation, UserError
 from steadygaze.explain import EXPLAINERS
 from steadygaze.explain.attention import Attention
+from steadygaze.explain.lime import Lime
 
 HARD = [
     "Un café très… GOOD, n'est-ce pas?",
@@ -57,7 +58,36 @@ def test_highlights_land_on_the_users_own_text(explainer, text):
     assert list(e.tokens) == [text[start:end] for start, end in e.spans]
     assert "".join(e.tokens) == "".join(text.split())
     assert e.explainer == explainer
-    assert sum(e.weights) == pytest.approx(1)
+    assert any(e.weights)
+
+
+@pytest.mark.parametrize("text", HARD)
+def test_attention_is_shared_out_among_the_words(text):
+    assert sum(fitted().explain(text).weights) == pytest.approx(1)
+
+
+def test_what_a_models_words_are_worth_adds_up():
+    """KernelSHAP sums to what all words change against a text without any, of which only the decoder's bias is left."""
+    e = fitted().explain(TEXTS[0], explainer="kernel-shap")
+    nothing = fitted().stored_.model.decoder.output.bias.detach().softmax(-1).tolist()
+    empty = nothing[list(e.probabilities).index(e.label)]
+    assert sum(e.weights) == pytest.approx(e.probabilities[e.label] - empty, abs=1e-6)
+
+
+@pytest.mark.parametrize("explainer", ["gradient", "input-x-gradient", "lime", "kernel-shap", "leave-one-out"])
+def test_the_words_a_model_learnt_from_weigh_most(explainer):
+    top = dict(fitted().explain(TEXTS[0], explainer=explainer).top(3)).keys()
+    assert top & {"good", "fine", "and", "was"}  # which stand in all texts of one class and in none of the other
+
+
+@pytest.mark.parametrize(
+    "explainer", ["input-x-gradient", "integrated-gradients", "lime", "kernel-shap", "leave-one-out"]
+)
+def test_what_speaks_for_one_of_two_classes_speaks_against_the_other(explainer):
+    one, other = (fitted().explain(TEXTS[0], explainer=explainer, target=label) for label in ("neg", "pos"))
+    assert np.allclose(one.weights, -np.array(other.weights), rtol=0, atol=1e-6)
+    assert (one.target, other.target) == ("neg", "pos")
+    assert one.label == other.label
 
 
 def test_a_script_in_a_review_is_shown_and_not_run():
@@ -76,7 +106,7 @@ def test_the_same_text_gets_the_same_explanation_bit_for_bit(explainer):
 
 @pytest.mark.parametrize("explainer", EXPLAINERS)
 def test_the_company_of_a_text_does_not_matter(explainer):
-    texts = [*TEXTS, *HARD, "good " * 60]
+    texts = [*TEXTS[::4], *HARD, "good film " * 30]
     together = fitted().explain(texts, explainer=explainer)
     for text, e in zip(texts, together, strict=True):
         alone = fitted().explain(text, explainer=explainer)
@@ -90,22 +120,49 @@ def test_an_explainer_may_be_an_object():
     assert fitted().explain(TEXTS[0], explainer=Attention()).explainer == "Attention"
 
 
-class PerClass(Attention):
-    """An explainer whose answer depends on the class asked about, as gradients do."""
+def test_an_explainer_may_have_settings_of_its_own():
+    e = fitted().explain(TEXTS[0], explainer=Lime(samples=64, ridge=0.0))
+    assert e.explainer == "Lime"
+    assert e.weights != fitted().explain(TEXTS[0], explainer="lime").weights
 
-    by_class = True
+
+@pytest.mark.parametrize("name", ["GradientShap", "Saliency", "FeatureAblation", "Occlusion", "ShapleyValueSampling"])
+def test_an_explainer_may_be_a_method_of_captum(name):
+    import captum.attr
+
+    method = getattr(captum.attr, name)
+    texts = [TEXTS[0], HARD[0], "good"]
+    found = fitted().explain(texts, explainer=method, target="pos")
+    assert [e.explainer for e in found] == [name] * 3
+    assert [len(e) for e in found] == [6, 11, 1]
+    assert all(any(e.weights) for e in found)
+    assert fitted().explain(texts, explainer=method(print), target="pos") == found
+    assert fitted().explain(TEXTS[0], explainer=method, target="pos").weights == pytest.approx(
+        found[0].weights, abs=1e-6
+    )
+
+
+def test_a_method_of_captum_that_explains_no_inputs_is_refused():
+    from captum.attr import DeepLift, LayerIntegratedGradients
+
+    with pytest.raises(UserError, match="LayerIntegratedGradients explains a layer"):
+        fitted().explain(TEXTS[0], explainer=LayerIntegratedGradients)
+    with pytest.raises(UserError, match="DeepLift rewires"):
+        fitted().explain(TEXTS[0], explainer=DeepLift)
 
 
 def test_a_target_is_one_of_the_labels():
     assert fitted().explain(TEXTS[0]).target is None
-    assert fitted().explain(TEXTS[0], PerClass(), target=np.str_("neg")).target == "neg"
+    assert fitted().explain(TEXTS[0], "gradient", target=np.str_("neg")).target == "neg"
     numbered = tiny().fit(TEXTS, [int(label == "pos") for label in LABELS])
-    e = numbered.explain(TEXTS[0], PerClass(), target=np.int64(1))
+    e = numbered.explain(TEXTS[0], "gradient", target=np.int64(1))
     assert json.loads(json.dumps(e.to_dict()))["target"] == 1
     with pytest.raises(UserError, match="unknown label '1': did you mean 1"):
         numbered.explain(TEXTS[0], target="1")
     with pytest.raises(UserError, match="attention is the same whatever class is asked about"):
         fitted().explain(TEXTS[0], target="neg")
+    with pytest.raises(UserError, match="random is the same whatever class is asked about"):
+        fitted().explain(TEXTS[0], "random", target="neg")
 
 
 @pytest.mark.parametrize(
@@ -135,6 +192,15 @@ def test_a_transformers_pieces_are_pooled_into_words_unless_asked_for(transforme
     inside = [w for (start, end), w in zip(pieces.spans, pieces.weights, strict=True) if 4 <= start < end <= 16]
     assert words.weights[1] == pytest.approx(sum(inside))
     assert sum(words.weights) == pytest.approx(sum(pieces.weights)) == pytest.approx(1)
+
+
+@pytest.mark.parametrize("explainer", ["integrated-gradients", "kernel-shap", "leave-one-out"])
+def test_signed_pieces_are_pooled_into_words_too(explainer, transformer):
+    text = "The unbelievable FILM was good, good"
+    words, pieces = (transformer.explain(text, explainer, granularity=kind) for kind in ("word", "piece"))
+    assert len(pieces) > len(words)
+    assert sum(words.weights) == pytest.approx(sum(pieces.weights))
+    assert any(words.weights)
 
 
 def test_a_word_models_words_are_its_pieces():

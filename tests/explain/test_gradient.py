@@ -13,7 +13,7 @@ from steadygaze.explain.gradient import Gradient
 def test_of_a_straight_line_every_word_has_the_length_of_its_slope():
     """p = ½ + Σ x·θ, θ = (0.03, −0.04): ∂p/∂x = θ for every word, ‖θ‖ = 0.05.  Of the other class −θ: the same."""
     batch = texts([1, 2, 4], [3])
-    expected = 0.05 * batch.mask
+    expected = 0.05 * batch.mask.double()
     assert_close(Gradient().explain(Line(), batch).weights, expected)
     assert_close(Gradient().explain(Line(), batch, torch.tensor([0, 1])).weights, expected)
     assert torch.tensor(SLOPE).norm().item() == pytest.approx(0.05)

@@ -94,18 +94,18 @@ def test_captum_solves_the_same_subsets_to_the_same_values():
     """Captum holds the sum by a weight of a million, in single precision."""
     model, words = cached_classifier("bilstm"), random_texts(11)
     found = KernelShap(samples=200).explain(model, words, torch.tensor([1])).weights[0, 1:]
-    drawn = subsets(words, kernel, 200, Chance(0).child(2), paired=True).kept[0, :, 1:]
-    value = game(model, words, 1)
+    drawn = subsets(words, kernel, 200, Chance(0).child(2), paired=True)
+    value, weight = game(model, words, 1), iter([1e6, 1e6, *(200 * drawn.share[0]).tolist()])
 
     def one_by_one(_, **__):
         yield torch.ones(1, 11)
         yield torch.zeros(1, 11)
-        yield from (kept.unsqueeze(0).float() for kept in drawn)
+        yield from (kept.unsqueeze(0).float() for kept in drawn.kept[0, :, 1:])
 
     base = LimeBase(
         lambda z: torch.tensor([value(frozenset(one.nonzero().flatten().tolist())) for one in z]),
         SkLearnLinearRegression(),
-        lambda _, __, z: 1e6 if z.sum() in (0, 11) else 1.0,
+        lambda *_: next(weight),
         one_by_one,
         True,
         lambda z, *_: z,

@@ -64,6 +64,17 @@ def test_a_pair_is_a_subset_and_the_words_it_leaves_out():
     assert len(first.unique(dim=0)) > 20
 
 
+def test_of_pairs_every_word_alone_comes_first_with_its_share_and_the_rest_is_drawn_between():
+    """Ten words, 100 subsets: 1/k(10−k) is 1/9 of a sum of 2/10·(1 + 1/2 + … + 1/9) = 0.5658 for k = 1 and 9."""
+    batch = random_texts(10)
+    found = some(batch, samples=100, law=kernel, paired=True)
+    assert torch.equal(found.kept[0, :20:2, 1:], torch.eye(10, dtype=torch.bool))
+    end = 1 / 9 / 0.565793650793651
+    assert_close(found.share[0, :20], torch.full((20,), end / 10, dtype=torch.float64))
+    assert_close(found.share[0, 20:], torch.full((80,), (1 - 2 * end) / 80, dtype=torch.float64))
+    assert set(found.kept[0, 20:].sum(-1).tolist()) == set(range(2, 9))
+
+
 def test_a_long_text_has_four_subsets_for_each_word_at_least():
     found = some(random_texts(30, 7, 2))
     assert (found.share > 0).sum(-1).tolist() == [120, 64, 4]

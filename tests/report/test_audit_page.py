@@ -16,6 +16,7 @@ from report.audited import (
     MATTERS,
     PEOPLE,
     ROWS,
+    SEEDS,
     SHIFTS,
     SHORTCUT,
     STILL,
@@ -26,6 +27,7 @@ from report.audited import (
 )
 from report.browser import Outline, plain_text
 from report.hostile import IMAGE, SCRIPT, hostile
+from steadygaze.report.audit_page import OTHER, _question
 from steadygaze.report.cards import _place, deciding, told
 from steadygaze.report.report import Fact, Report, Shift, Verdict
 
@@ -95,8 +97,6 @@ def test_a_number_lies_on_its_gauge_where_the_limits_say():
     assert [_place(value, edges) for value in (-1, 0, 0.025, 0.05, 0.075, 0.1, 0.55, 1, 2)] == [
         0, 0, 16.7, 33.3, 50, 66.7, 83.3, 100, 100,
     ]  # fmt: skip
-    assert _place(0, (0, 0, 1, 1)) == 0  # yes at exactly 0, no at exactly 1
-    assert _place(1, (0, 0, 1, 1)) == 66.7
     (one,) = deciding(full_report(), VERDICTS[1])
     assert one.gauge.upwards
     assert one.gauge.low < one.gauge.value < one.gauge.high
@@ -108,8 +108,10 @@ def test_a_measure_without_bounds_has_no_gauge_and_without_facts_no_words():
     report = full_report(rows=(row("ratio", 2.0),), verdicts=(verdict,), meanings=free)
     (one,) = deciding(report, verdict)
     assert one.gauge is None
-    assert one.told == "How many times. Range 0 or more; ↓ lower is better."
+    assert one.told == "How many times. Range 0 or more; ↓\N{NO-BREAK SPACE}lower is better."
     assert told(full_report(meanings={}), ROWS[0]) == ""
+    whole = Verdict("Silent?", "yes", "No.", (row("collapsed", 0.0).signature,), limits={"collapsed": (0.0, 1.0)})
+    assert deciding(full_report(), whole)[0].gauge is None  # yes at one end alone, no at the other: nothing to draw
 
 
 def test_a_collapse_is_told_before_any_verdict():
@@ -170,8 +172,18 @@ def test_what_could_not_be_asked_stands_together_and_says_why(html, text):
 
 def test_a_report_without_headings_files_its_numbers_under_the_verdicts():
     text = Outline(full_report(plots={}, questions={}).to_html()).text
-    assert "Other numbers" in text
+    assert text.rindex("Other numbers") > text.rindex(SHORTCUT)
     assert text.count(STILL) == 2
+
+
+def test_a_measure_without_a_heading_is_filed_with_its_probe_or_its_family():
+    filed = {"jensen-shannon/noise": STILL, "jensen-shannon/seeds": SEEDS, "auprc/above-random": PEOPLE}
+    filed |= {"comprehensiveness/above-random": MATTERS}
+    expected = {
+        "kendall/noise": STILL, "flipped/seeds": SEEDS, "auprc": PEOPLE, "comprehensiveness": MATTERS,
+        "sensitivity/above-random": OTHER, "jensen-shannon/new": OTHER, "accuracy": OTHER,
+    }  # fmt: skip
+    assert {name: _question(name, filed) for name in expected} == expected
 
 
 def test_the_command_can_be_copied_and_the_way_to_check_is_told(text):

@@ -3,7 +3,7 @@
 import dataclasses
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from report.audited import SHIFTS, explanation
@@ -34,6 +34,7 @@ def test_words_are_found_where_the_texts_are_of_different_lengths():
     assert changed(["a"], []) == ([0], [])
 
 
+@settings(deadline=None)
 @given(st.lists(st.sampled_from("abc"), max_size=8), st.lists(st.sampled_from("abc"), max_size=8))
 def test_without_the_marked_words_the_two_are_alike(before, after):
     old, new = changed(before, after)
@@ -48,14 +49,14 @@ def long_text(word: str, at: int, many: int = 400) -> str:
 
 
 def test_of_a_long_text_the_heaviest_and_the_exchanged_words_and_their_neighbours_are_shown():
-    before = explanation(long_text("fine", 200), {"w10": 0.5}, "positive", 0.9)
+    before = explanation(long_text("fine", 200), {"w40": 0.5}, "positive", 0.9)
     after = explanation(long_text("good", 200), {"w390": 0.5}, "positive", 0.9)
     seen = pair(Shift("1-synonym", 0.1, before, after))
     assert seen.shortened
     for one, whole, word in ((seen.before, before, "fine"), (seen.after, after, "good")):
         assert texts(one) == [word]
         assert [one.text[start:end] for start, end in one.spans] == list(one.tokens)
-        assert {"w10", "w390", "w199", word} <= set(one.tokens)
+        assert {"w40", "w390", "w199", word} <= set(one.tokens)
         assert len(one) <= LONG
         weights = dict(zip(whole.tokens, whole.weights, strict=True))
         assert one.weights == tuple(weights[token] for token in one.tokens)
@@ -69,6 +70,13 @@ def test_what_was_not_read_is_left_out_of_an_excerpt_with_a_sign():
     seen = pair(Shift("noise", 0.1, e, e))
     assert seen.before.text.endswith(GAP)
     assert seen.before.read_to is None
+
+
+def test_what_is_left_out_at_the_beginning_and_the_end_is_shown_by_a_sign():
+    heavy = {f"w{i}": 0.1 for i in range(100, 105)}
+    e = explanation(long_text("fine", 0), heavy, "positive", 0.9)
+    text = pair(Shift("noise", 0.1, e, e)).before.text
+    assert text == "[…] " + " ".join(f"w{i}" for i in range(91, 114)) + " […] "
 
 
 @pytest.mark.parametrize("text", ["", " \n "])

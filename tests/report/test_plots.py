@@ -78,6 +78,7 @@ def test_a_picture_leaves_colours_and_fonts_to_the_page_and_brings_nothing_along
         root = ElementTree.fromstring(picture.svg)
         assert {element.tag for element in root.iter()} <= {"svg", "g", "path", "line", "rect", "text", "tspan"}
         assert "width" not in root.attrib
+        assert re.fullmatch(r"max-width:\d+px", root.attrib.pop("style"))
         for element in root.iter():
             assert element.get("fill", "none") == element.get("stroke", "none") == "none", element.attrib
             assert not {"id", "href", "style", "font-family", "clip-path"} & element.attrib.keys()
@@ -142,6 +143,6 @@ def test_tidying_keeps_only_what_is_drawn():
         '<path d="" /><a href="http://x"><text>link</text></a></g><g><g></g></g><text opacity="1">a &lt; b</text></svg>'
     )
     assert tidy(svg, "x") == (
-        '<svg class="plot plot-x" viewBox="0 0 10 20" aria-hidden="true">'
+        '<svg class="plot plot-x" viewBox="0 0 10 20" style="max-width:12px" aria-hidden="true">'
         '<path class="fill-ink" d="M0,0L1.23,2" stroke="none"></path><text>a &lt; b</text></svg>'
     )

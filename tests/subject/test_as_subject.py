@@ -17,7 +17,7 @@ from steadygaze.batch import collate
 from steadygaze.encode.transformer import PACKAGES, locate
 from steadygaze.errors import UserError
 from steadygaze.subject import as_subject
-from steadygaze.subject.network import Attentive, Network
+from steadygaze.subject.network import Asked, Attentive, Network
 from steadygaze.subject.trial import check, tried
 from subject.folders import LABELS, TEXTS, network, save, tokenizer
 
@@ -214,9 +214,9 @@ def test_a_network_that_reads_padding_is_refused():
     ids = torch.tensor([[5, 6, 7, 8, 9]])
     found = tried(model, ids)
     assert (found.read, found.attentive) == ("last", True)
-    check(Attentive(model, 0, "last"), ids)
+    check(Attentive(model, Asked(0), "last"), ids)
     with pytest.raises(UserError, match=r"a GPT2ForSequenceClassification cannot be looked into .*reads padding"):
-        check(Attentive(model, 0, "first"), ids)
+        check(Attentive(model, Asked(0), "first"), ids)
 
 
 def test_a_network_that_cannot_read_vectors_is_refused_in_its_own_words(monkeypatch):
@@ -255,3 +255,10 @@ def test_seven_places_for_a_pair_leave_two_for_each(tmp_path):
     subject = as_subject(place, device="cpu").reading(True)
     read = subject.data(subject.tokens.place(["good good good"]), ["bad bad bad"])
     assert (read.text.lengths.tolist(), read.question.lengths.tolist()) == ([4], [3])
+
+
+def test_where_there_is_no_room_for_a_pair_single_texts_are_still_read(tmp_path):
+    subject = as_subject(save("bert", tmp_path / "short", max_position_embeddings=4), device="cpu")
+    assert subject.reading(False).tokens.encode(["good good good"]).lengths.tolist() == [4]
+    with pytest.raises(UserError, match="short reads single texts, found pairs"):
+        subject.reading(True)

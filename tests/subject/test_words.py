@@ -2,7 +2,7 @@
 
 import numpy as np
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from steadygaze.batch import Data, collate
@@ -20,12 +20,14 @@ def batch_of(words, texts):
     return collate(Data(words.place(texts).ragged), np.arange(len(texts)))
 
 
+@settings(deadline=None)
 @given(ANY)
 def test_the_pieces_of_a_text_are_the_text(texts):
     batch = batch_of(SEEN, texts)
     assert SEEN.join(batch.ids, batch.present) == texts
 
 
+@settings(deadline=None)
 @given(ANY, st.integers(0, 2**32 - 1))
 def test_erased_words_are_taken_out_with_the_space_behind_them_and_nothing_else_is(texts, seed):
     """Character by character: a word goes, and so do the characters up to the next word."""
@@ -43,6 +45,7 @@ def test_erased_words_are_taken_out_with_the_space_behind_them_and_nothing_else_
         assert found[row] == "".join(letter for place, letter in enumerate(text) if place not in lost)
 
 
+@settings(deadline=None)
 @given(ANY)
 def test_every_word_has_its_characters_and_every_other_character_is_white_space(texts):
     placed, batch = SEEN.place(texts), batch_of(SEEN, texts)

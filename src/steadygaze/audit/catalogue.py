@@ -49,7 +49,7 @@ def measure_of(name: str) -> Measure:
 _LN2 = math.log(2)
 _UNIT, _SIGNED = (0.0, 1.0), (-1.0, 1.0)
 _ERASER, _SEAT, _JAIN = "DeYoung et al. 2020", "Hu et al. 2022", "Jain & Wallace 2019"
-_BAI, _YU, _YIN = "Bai et al. 2021", "Yu et al. 2021", "Yin et al. 2022"
+_BAI, _YU, _YIN, _ADEBAYO = "Bai et al. 2021", "Yu et al. 2021", "Yin et al. 2022", "Adebayo et al. 2018"
 _FAR = sensitivity.LARGEST
 # What many have in common, so that each fact is written once.
 _moves = partial(Measure, bounds=_UNIT, better="neither", neutral=0, symmetric=True)
@@ -75,6 +75,20 @@ MEASURES: dict[str, Measure] = {
     # Does it hold still?
     "jensen-shannon": _moves(
         stability.jensen_shannon, bounds=(0, _LN2), about="How far the attention moved, in nats.", cite="Lin 1991"
+    ),
+    "jensen-shannon/adversarial": _moves(
+        stability.jensen_shannon,
+        bounds=(0, _LN2),
+        better="lower",
+        about="How far another attention can be from this one without the prediction moving, in nats.",
+        cite=_JAIN,
+    ),
+    "jensen-shannon/randomised": _moves(
+        stability.jensen_shannon,
+        bounds=(0, _LN2),
+        better="higher",
+        about="How far the explanation of a model of random weights is from this one, in nats.",
+        cite=_ADEBAYO,
     ),
     "total-variation": _moves(stability.total_variation, about="How much of the attention moved to other words."),
     "top-k-overlap": _moves(
@@ -152,7 +166,7 @@ MEASURES: dict[str, Measure] = {
         agreement.kendall,
         better="lower",
         about="Whether a model of random weights orders the words alike: then the order says nothing of this one.",
-        cite="Adebayo et al. 2018",
+        cite=_ADEBAYO,
     ),
     # Is it more than position or a shortcut?
     "position-leak": Measure(

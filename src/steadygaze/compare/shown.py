@@ -39,7 +39,7 @@ def legend(comparison: Comparison) -> str:
 
 
 def _techniques(comparison: Comparison) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold", row_styles=["", ""])
+    table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("technique", no_wrap=True)
     columns = [column for column in comparison.columns if column.brief]
     for column in columns:
@@ -53,7 +53,7 @@ def _techniques(comparison: Comparison) -> Table:
 
 def _measures(comparison: Comparison) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("")
+    table.add_column("", no_wrap=True)
     for one in comparison.standings:
         table.add_column(one.technique, justify="right")
     for column in (column for column in comparison.columns if column.brief):

@@ -66,31 +66,37 @@ def swap_some(ids: Tensor, mask: Tensor, synonyms: Synonyms, chance: Chance, row
     return torch.where(free & (place < number), synonyms.table[ids, 0], ids)
 
 
-def nearest(vectors: Tensor, k: int, allowed: Tensor | None = None) -> tuple[Tensor, Tensor]:
+def nearest(
+    vectors: Tensor, k: int, allowed: Tensor | None = None, rows: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
     """The k closest others of every word, and their cosines, the closest first; only `allowed` words.  (V,E) -> (V,k)
 
-    Where fewer words are allowed than asked for, the cosine of the rest is −∞.
+    `rows`: of these words alone, (R,) -> (R,k).  Where fewer are allowed than asked for, the cosine of the rest is −∞.
     """
     directions = normalize(vectors.detach().float(), dim=-1)
     size = len(directions)
     forbidden = torch.zeros(size, dtype=torch.bool, device=vectors.device) if allowed is None else ~allowed
-    step = max(1, BLOCK // size)
+    asked = torch.arange(size, device=vectors.device) if rows is None else rows
     found: list[tuple[Tensor, Tensor]] = []
-    for start in range(0, size, step):
-        block = directions[start : start + step] @ directions.T
+    for some in asked.split(max(1, BLOCK // size)):  # type: ignore[no-untyped-call]
+        block = directions[some] @ directions.T
         block[:, forbidden] = -torch.inf
-        own = torch.arange(len(block), device=vectors.device)
-        block[own, own + start] = -torch.inf
+        block[torch.arange(len(some), device=vectors.device), some] = -torch.inf
         cosines, ids = block.topk(min(k, size), dim=-1)
         found.append((ids, cosines))
     return torch.cat([ids for ids, _ in found]), torch.cat([cosines for _, cosines in found])
 
 
-def by_vectors(vectors: Tensor, known: Synonyms, close: float = CLOSE, most: int = MOST) -> Synonyms:
-    """Nearest words at least so close, among what `known` says are words."""
+def by_vectors(vectors: Tensor, known: Synonyms, seen: Tensor | None = None, close: float = CLOSE) -> Synonyms:
+    """Nearest words at least so close, among what `known` says are words; only of ids that are `seen`, where given."""
     words = vectors.detach().any(-1) if known.words is None else known.words
-    ids, cosines = nearest(vectors, most, words & ~known.continues)
-    return Synonyms(ids, ((cosines >= close) & words.unsqueeze(-1)).sum(-1), known.continues, words, "vectors")
+    whole = words & ~known.continues
+    rows = (whole if seen is None else whole & seen).nonzero().squeeze(-1)
+    ids, cosines = nearest(vectors, MOST, whole, rows)
+    table = ids.new_zeros(len(words), ids.shape[-1])
+    count = ids.new_zeros(len(words))
+    table[rows], count[rows] = ids, (cosines >= close).sum(-1)
+    return Synonyms(table, count, known.continues, words, "vectors")
 
 
 def without(size: int, continues: Tensor, words: Tensor) -> Synonyms:

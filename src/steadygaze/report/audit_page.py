@@ -6,7 +6,7 @@ be asked, notes, and how it was made.  The templates are audit.html.jinja and wh
 
 import math
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import groupby
 
@@ -73,17 +73,30 @@ def _legend(pairs: Sequence[Pair]) -> Markup:
 
 
 def _groups(report: Report) -> list[tuple[str, list[tuple[str, list[Row]]]]]:
-    """Question -> whose number -> rows, in the order in which they were measured."""
-    decided = {row: verdict.question for verdict in report.verdicts for row in verdict.rows}
+    """Question -> whose number -> rows, in the order in which they were measured; the audited explanation first."""
+    filed = {**_decided(report), **report.questions}
     found: dict[str, dict[str, list[Row]]] = {}
-    for row in report.rows:
-        if not math.isnan(row.value):
-            question = report.questions.get(row.measure) or decided.get(row.signature, OTHER)
-            found.setdefault(question, {}).setdefault(whose(row), []).append(row)
-    main = report.facts.get("explanation")
-    return [
-        (question, sorted(rows.items(), key=lambda item: item[0] != main)) for question, rows in found.items() if rows
-    ]
+    for row in (row for row in report.rows if not math.isnan(row.value)):
+        found.setdefault(_question(row.measure, filed), {}).setdefault(whose(row), []).append(row)
+    main, last = report.facts.get("explanation"), found.pop(OTHER, None)
+    if last is not None:
+        found[OTHER] = last
+    return [(question, sorted(rows.items(), key=lambda item: item[0] != main)) for question, rows in found.items()]
+
+
+def _decided(report: Report) -> dict[str, str]:
+    measures = {row.signature: row.measure for row in report.rows}
+    return {measures[one]: v.question for v in report.verdicts for one in v.rows if one in measures}
+
+
+def _question(measure: str, filed: Mapping[str, str]) -> str:
+    """Where a measure is filed, else where all measures of its probe are, else all of its family."""
+    if measure in filed:
+        return filed[measure]
+    family, _, probe = measure.partition("/")
+    alike = {filed[name] for name in filed if probe and name.partition("/")[2] == probe}
+    kin = {filed[name] for name in filed if name.partition("/")[0] == family}
+    return next((min(found) for found in (alike, kin) if len(found) == 1), OTHER)
 
 
 def _absent(report: Report) -> list[tuple[str, list[str]]]:

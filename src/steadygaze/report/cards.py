@@ -54,6 +54,8 @@ def _gauge(report: Report, row: Row, limits: tuple[float, float]) -> Gauge | Non
     if fact is None or not all(map(math.isfinite, (fact.low, fact.high, row.value))):
         return None
     edges = (fact.low, *sorted(limits), fact.high)
+    if not all(one < other for one, other in pairwise(edges)):
+        return None  # of three parts one is a single point: words say it better
     low, high = row.interval or (row.value, row.value)
     places = [_place(value, edges) for value in (row.value, low, high)]
     first, second = map(short, sorted(limits))
@@ -64,8 +66,7 @@ def _place(value: float, edges: Sequence[float]) -> float:
     """In per cent: the three parts between four edges are drawn equally wide, whatever they measure."""
     for i, (low, high) in enumerate(pairwise(edges)):
         if value <= high:
-            inside = (value - low) / (high - low) if high > low else 0.0
-            return round(100 * (i + min(max(inside, 0.0), 1.0)) / 3, 1)
+            return round(100 * (i + max((value - low) / (high - low), 0.0)) / 3, 1)
     return 100.0
 
 

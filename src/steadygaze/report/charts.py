@@ -18,6 +18,7 @@ SERIES = [shade for name, shade in SHADES.items() if name.startswith("series")]
 WIDTH = 300
 FEW = 5
 """Different values under which a group is drawn as points: a shape would be made up."""
+TICKS = (0.0, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0)
 NATS = "distance (nats; 0: no change, 0.69: nothing in common)"
 
 
@@ -113,9 +114,11 @@ def _aopc(points: Points, of: str) -> Any:
 
 
 def _gradient(points: Points, of: str) -> Any:
-    scale = alt.Scale(type="sqrt", domain=[0, 1])
-    ticks = alt.Axis(values=[0, 0.01, 0.05, 0.1, 0.25, 0.5, 1], format="~%")
-    diagonal = alt.Chart(alt.InlineData(values=[{"a": 0, "b": 0}, {"a": 1, "b": 1}])).mark_line(
+    largest = max(max(point.values()) for point in points)
+    end: float = next((edge for edge in TICKS[3:] if edge >= largest), 1.0)
+    scale = alt.Scale(type="sqrt", domain=[0, end])
+    ticks = alt.Axis(values=[tick for tick in TICKS if tick <= end], format="~%")
+    diagonal = alt.Chart(alt.InlineData(values=[{"a": at, "b": at} for at in (0.0, end)])).mark_line(
         stroke=MUTED, strokeDash=[4, 4], strokeWidth=1
     )
     dots = alt.Chart(alt.InlineData(values=points)).mark_point(filled=True, fill=SERIES[0], opacity=0.4, size=12)

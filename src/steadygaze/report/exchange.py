@@ -82,7 +82,7 @@ def _joined(e: Explanation, kept: Sequence[int]) -> tuple[str, list[Span]]:
     for start, end in pairwise(breaks):
         run = kept[start:end]
         begin = e.spans[run[0]][0]
-        text += GAP if run[0] > 0 else ""
+        text += (GAP if text else GAP.lstrip()) if run[0] > 0 else ""
         spans += [(len(text) + a - begin, len(text) + b - begin) for a, b in (e.spans[i] for i in run)]
         text += e.text[begin : e.spans[run[-1]][1]]
     return text + (GAP if kept[-1] < len(e) - 1 or e.read_to is not None else ""), spans

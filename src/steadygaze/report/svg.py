@@ -19,6 +19,8 @@ KEPT = {"d", "x", "y", "x1", "x2", "y1", "y2", "dx", "dy", "width", "height", "t
 KEPT |= {"fill-opacity", "stroke-opacity", "stroke-width", "stroke-dasharray", "font-weight", "fill", "stroke"}
 DRAWN = {"svg", "g", "path", "line", "rect", "text", "tspan"}
 """Anything else (links, images, scripts, styles) has no business in a picture."""
+LARGEST = 1.15
+"""Times its own size: a narrow picture does not become a poster."""
 _CLASSES = {shade: name for name, shade in SHADES.items()}
 _LONG = re.compile(r"-?\d+\.\d{3,}")
 
@@ -28,7 +30,8 @@ def tidy(svg: str, name: str) -> str:
     root = Tree.fromstring(svg)
     width, height = root.attrib["width"], root.attrib["height"]
     body = "".join(_written(child) for child in root)
-    return f'<svg class="plot plot-{name}" viewBox="0 0 {width} {height}" aria-hidden="true">{body}</svg>'
+    size = f'viewBox="0 0 {width} {height}" style="max-width:{round(LARGEST * float(width))}px"'
+    return f'<svg class="plot plot-{name}" {size} aria-hidden="true">{body}</svg>'
 
 
 def _written(element: Tree.Element) -> str:

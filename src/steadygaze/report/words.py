@@ -57,8 +57,12 @@ def span(fact: Fact) -> str:
 
 
 def direction(better: Better) -> str:
-    """
+    r"""
     >>> direction("lower"), direction("neither")
-    ('↓ lower is better', 'neither end is better by itself')
+    ('↓\xa0lower is better', 'neither end is better by itself')
     """
-    return "neither end is better by itself" if better == "neither" else f"{ARROWS[better]} {better} is better"
+    return (
+        "neither end is better by itself"
+        if better == "neither"
+        else f"{ARROWS[better]}\N{NO-BREAK SPACE}{better} is better"
+    )

@@ -5,25 +5,17 @@ examined is a twin that shares its weights and nothing else, so that its configu
 """
 
 import copy
-import hashlib
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 from tokenizers import Tokenizer
-from torch import nn
 
-from steadygaze.encode.transformer import limit, plain, read_config, readable
+from steadygaze.encode.transformer import plain, read_config, readable
 from steadygaze.errors import UserError, unknown
-from steadygaze.store import fits
-from steadygaze.subject import templates
+from steadygaze.subject.assemble import Written, assemble, longest, quiet
 from steadygaze.subject.looking import LOOKS
-from steadygaze.subject.network import Attentive, Network
 from steadygaze.subject.subject import Subject
-from steadygaze.subject.trial import check, tried
 from steadygaze.tokens.pieces import load_pieces
 from steadygaze.tokens.tokenizer import read_engine
 from steadygaze.train.device import best
@@ -31,9 +23,6 @@ from steadygaze.train.device import best
 HEAD = "ForSequenceClassification"
 """How the library calls its classifiers."""
 TYPES = "token_type_ids"
-TRIAL = "This is a text of a few words."
-UNBOUNDED = 512
-"""Tokens read by a network that has no limit of its own."""
 
 
 def from_folder(folder: Path, name: str, device: str, attention: str) -> Subject:
@@ -45,10 +34,10 @@ def from_folder(folder: Path, name: str, device: str, attention: str) -> Subject
         raise UserError(f"{name} is no classifier: its config.json names {found}, and a classifier would be a …{HEAD}")
     if not any(folder.glob("*.safetensors")):
         raise UserError(f"{name} has no .safetensors weights; other formats can run code when they are opened")
-    pieces = load_pieces(folder, max_length=_limit(config))
+    pieces = load_pieces(folder, max_length=longest(config))
     engine = read_engine(pieces.to_json(), f"the tokenizer of {name}")
     network = _load(folder, name).to(best(device))
-    return _subject(network, Written(engine, pieces.pad_id or None, _typed(folder)), name, attention)
+    return assemble(network, Written(engine, pieces.pad_id or None, _typed(folder)), name, attention)
 
 
 def from_live(network: Any, tokenizer: Any, attention: str) -> Subject:
@@ -69,7 +58,7 @@ def from_live(network: Any, tokenizer: Any, attention: str) -> Subject:
         )
     engine = Tokenizer.from_str(tokenizer.backend_tokenizer.to_str())
     typed = TYPES in tokenizer.model_input_names
-    return _subject(_twin(network), Written(engine, tokenizer.pad_token_id, typed), name, attention)
+    return assemble(_twin(network), Written(engine, tokenizer.pad_token_id, typed), name, attention)
 
 
 def from_pipeline(pipeline: Any, attention: str) -> Subject:
@@ -78,59 +67,10 @@ def from_pipeline(pipeline: Any, attention: str) -> Subject:
     return from_live(pipeline.model, pipeline.tokenizer, attention)
 
 
-def fingerprint(network: nn.Module) -> str:
-    """SHA-256 of the weights, of whatever precision."""
-    digest = hashlib.sha256()
-    for name, value in sorted(network.state_dict().items()):
-        flat = value.detach().cpu().contiguous().reshape(-1)
-        digest.update(name.encode() + flat.view(torch.uint8).numpy().tobytes())
-    return digest.hexdigest()
-
-
-@dataclass(frozen=True)
-class Written:
-    """How texts are to be written for a network."""
-
-    engine: Tokenizer
-    pad_id: int | None
-    typed: bool
-    """Whether the network is told which part of a pair is the question."""
-
-
-def _subject(network: Any, written: Written, name: str, attention: str) -> Subject:
-    config, engine = network.config, written.engine
-    padding = _padding(config, written.pad_id)
-    config._attn_implementation = "eager"  # the others show no attention
-    if getattr(config, "pad_token_id", None) is None:
-        config.pad_token_id = padding  # some read no two texts at once without, and never look at it
-    tokens = templates.single(engine, most=_limit(config), pad_id=padding)
-    fits(tokens.size, getattr(config, "vocab_size", None), Path(name))
-    pair = templates.template(engine)
-    pairs = None if pair is None else templates.paired(engine, pair, most=_limit(config), pad_id=padding)
-    ids = torch.from_numpy(tokens.encode([TRIAL]).ids).long().to(network.device)
-    ids = ids[ids != padding].unsqueeze(0)
-    with _quiet():
-        found = tried(network, ids)
-        kind = Attentive if found.attentive else Network
-        model = kind(network, padding, found.read, attention, pair.question_type if pair and written.typed else 0)
-        check(model, ids)
-    return Subject(
-        name=name,
-        kind=f"a Hugging Face classifier ({config.model_type})",
-        model=model.eval(),
-        tokens=tokens,
-        classes=[config.id2label[i] for i in range(config.num_labels)],
-        pair=False if pair is None else None,
-        fingerprint=fingerprint(network),
-        facts={"architecture": type(network).__name__, "attention": attention if found.attentive else "none shown"},
-        pairs=pairs,
-    )
-
-
 def _load(folder: Path, name: str) -> Any:
     from transformers import AutoConfig, AutoModelForSequenceClassification
 
-    with readable(folder, "classifier"), _quiet():
+    with readable(folder, "classifier"), quiet():
         config = plain(AutoConfig.from_pretrained(folder, trust_remote_code=False))
         network, told = AutoModelForSequenceClassification.from_pretrained(
             folder,
@@ -151,7 +91,7 @@ def _typed(folder: Path) -> bool:
     from transformers import AutoTokenizer
 
     try:
-        with _quiet():
+        with quiet():
             tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
     except Exception:  # what it needs beyond tokenizer.json, we do not
         return True
@@ -162,19 +102,6 @@ def _twin(network: Any) -> Any:
     """The same weights, not copied; everything else its own."""
     shared = [*network.parameters(), *network.buffers()]
     return copy.deepcopy(network, {id(tensor): tensor for tensor in shared})
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Without the library's warnings: of what is missing or odd we say ourselves what follows from it."""
-    from transformers.utils import logging
-
-    level = logging.get_verbosity()
-    logging.set_verbosity_error()
-    try:
-        yield
-    finally:
-        logging.set_verbosity(level)
 
 
 def _single_label(config: Any, name: str) -> None:
@@ -188,23 +115,6 @@ def _single_label(config: Any, name: str) -> None:
 def _known(attention: str) -> None:
     if attention not in LOOKS:
         raise unknown("attention", attention, LOOKS)
-
-
-def _limit(config: Any) -> int:
-    try:
-        most = limit(config)
-    except NotImplementedError:  # one of the library's ways of saying that there is none; another is −1
-        return UNBOUNDED
-    return most if most > 0 else UNBOUNDED
-
-
-def _padding(config: Any, pad_id: int | None) -> int:
-    """The configuration's, the tokenizer's, or the end of a text."""
-    size = int(getattr(config, "vocab_size", 0) or 0)
-    for one in (getattr(config, "pad_token_id", None), pad_id, getattr(config, "eos_token_id", None)):
-        if isinstance(one, int) and 0 <= one < size:
-            return one
-    return 0
 
 
 def _name(network: Any) -> str:

@@ -26,6 +26,17 @@ Read = Literal["first", "last", "all"]
 
 
 @dataclass(frozen=True, slots=True)
+class Asked:
+    """How a network is to be asked."""
+
+    padding: int
+    attention: str = "last"
+    """How its heads and layers become one weight for each token: one of LOOKS."""
+    question_type: int = 0
+    """The token type of a question; a text's is 0."""
+
+
+@dataclass(frozen=True, slots=True)
 class Reading:
     weights: Tensor | None  # (B,T)
     logits: Tensor  # (B,C)
@@ -36,18 +47,18 @@ class Network(Reader):
 
     abilities: ClassVar[frozenset[Ability]] = frozenset({"vectors"})
 
-    def __init__(self, network: Any, padding: int, read: Read, attention: str = "last", question_type: int = 0) -> None:
+    def __init__(self, network: Any, asked: Asked, read: Read) -> None:
         super().__init__()
         self.network = network
-        self.padding = padding
+        self.padding = asked.padding
         self.read = read
-        self.attention = attention
+        self.attention = asked.attention
         known = inspect.signature(network.forward).parameters
         self._options = {"use_cache": False} if "use_cache" in known else {}
         self._numbered = "position_ids" in known
         self._place = -1 if read == "last" else 0
         kinds = int(getattr(network.config, "type_vocab_size", 0) or 0)
-        self._question_type = question_type if question_type < kinds else 0
+        self._question_type = asked.question_type if asked.question_type < kinds else 0
 
     @property
     def vectors(self) -> Tensor:
@@ -104,7 +115,7 @@ class Network(Reader):
         given: dict[str, Any] = dict(self._options)
         if self._question_type:
             given["token_type_ids"] = row.part
-        if False and self._numbered:
+        if self.read == "last" and self._numbered:
             given["position_ids"] = (row.real.long().cumsum(1) - 1).clamp_min(0)
         shown = "weights" in self.abilities
         output = self.network(

@@ -48,10 +48,10 @@ def single(engine: Tokenizer, *, most: int, pad_id: int) -> PieceTokenizer:
     return PieceTokenizer(engine, max_length=most - engine.num_special_tokens_to_add(False), pad_id=pad_id)
 
 
-def paired(engine: Tokenizer, template: Template, *, most: int, pad_id: int) -> Paired:
-    """Half of the room for the text, half for the question."""
-    specials = len(template.before) + len(template.between) + len(template.after)
-    return Paired(engine, template, max_length=(most - specials) // 2, pad_id=pad_id)
+def paired(engine: Tokenizer, template: Template, *, most: int, pad_id: int) -> Paired | None:
+    """Half of the room for the text, half for the question; None where that is none."""
+    half = (most - len(template.before) - len(template.between) - len(template.after)) // 2
+    return Paired(engine, template, max_length=half, pad_id=pad_id) if half > 0 else None
 
 
 def template(engine: Tokenizer) -> Template | None:

@@ -62,24 +62,28 @@ def test_a_profile_counts_words_not_special_tokens_or_padding():
 
 def test_a_label_written_into_the_place_of_the_weight_leaks_nearly_all_there_is():
     """Of two classes a guess is right half the time, with the place always: ½, but for the regression's timidity."""
-    assert 0.42 < position_leak(*texts("coded")) < 0.5
-    assert 0.46 < position_leak(*texts("coded", 2_000)) < 0.5
+    assert 0.36 < position_leak(*texts("coded")) < 0.5
+    assert 0.45 < position_leak(*texts("coded", 2_000)) < 0.5
 
 
 def test_three_classes_leave_two_thirds_to_leak():
-    assert 0.55 < position_leak(*texts("coded", 900, classes=3)) < 2 / 3
+    assert 0.5 < position_leak(*texts("coded", 900, classes=3)) < 2 / 3
 
 
 @pytest.mark.parametrize("kind", ["nothing", "word", "length"])
-@pytest.mark.parametrize("seed", range(4))
-def test_weights_at_places_that_have_nothing_to_do_with_the_label_leak_nothing(kind, seed):
-    """Not even where the length of a text tells its label: that is no doing of the weights."""
-    assert abs(position_leak(*texts(kind, seed=seed))) < 0.03
+def test_weights_at_places_that_have_nothing_to_do_with_the_label_leak_nothing(kind):
+    """Not even where the length of a text tells its label: that is no doing of the weights.
+
+    One set of 300 texts is off by 0.008; the mean of six by 0.003.
+    """
+    found = [position_leak(*texts(kind, seed=seed)) for seed in range(6)]
+    assert max(map(abs, found)) < 0.03
+    assert abs(np.mean(found)) < 0.01
 
 
 def test_a_rare_class_counts_as_much_as_a_frequent_one():
     """One text in ten: whoever always says the frequent class is right in 90 % of the texts and tells nothing."""
-    assert abs(position_leak(*texts("word", 600, one_in=10))) < 0.05
+    assert abs(position_leak(*texts("word", 600, one_in=10))) < 0.03
     assert position_leak(*texts("coded", 600, one_in=10)) > 0.4
 
 

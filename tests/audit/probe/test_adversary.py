@@ -187,6 +187,16 @@ def test_more_starts_and_more_steps_find_no_less():
     assert (many > few).any()
 
 
+def test_where_any_attention_will_do_every_step_leads_away_from_the_models_own():
+    model, given = opinionated(), batch(split(PATTERNS))
+    model.decoder.output.weight.data.zero_()
+    held = hold(model, given)
+    start, way, end = (searched(held, given, CHANCE, restarts=1, steps=s).distance for s in (0, 50, 100))
+    several = given.mask.sum(-1) > 1
+    assert (way > start)[several].all()
+    assert (end > way)[several].all()
+
+
 def test_an_attention_that_matters_to_every_word_cannot_be_moved():
     """Hidden states far apart: any other attention is another prediction, and the search comes back to its own."""
     model, given = by_hand([(0.0, 400.0), (0.0, -400.0)], ((0, 0), (0, 1), (1, 0))), texts([1, 2])

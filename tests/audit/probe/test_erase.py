@@ -16,9 +16,10 @@ from torch import Tensor
 
 from contract.probing import spied
 from contract.tiny import CLASSES, QUESTIONS, assert_close, batch, cached_classifier, classifier, split, widened
-from steadygaze.audit.probe.erase import SHARES, Erasure, distinct, erased
+from steadygaze.audit.probe.erase import NEAR, SHARES, Erasure, distinct, erased, passes
 from steadygaze.audit.probe.look import look
 from steadygaze.batch import Data
+from steadygaze.infer import BATCH
 from steadygaze.model import Classifier
 from steadygaze.perturb.texts import deleted
 from steadygaze.reader import Reader
@@ -347,19 +348,35 @@ def test_nothing_touched_is_what_was_said_before_and_nothing_is_read():
 
 
 @PAIR
-def test_no_forward_pass_has_more_tokens_than_allowed_and_no_text_more_than_it_has(pair):
+def test_no_forward_pass_has_more_tokens_than_allowed_or_is_mostly_padding(pair):
     model, texts = cached_classifier("bilstm", pair), batch(split(PATTERNS * 2, pair))
     clean = look(model, texts).probs
-    longest = max(map(len, PATTERNS)) + (max(map(len, QUESTIONS)) if pair else 0)
-    passes = []
+    asks = max(map(len, QUESTIONS)) if pair else 0
+    longest = max(map(len, PATTERNS)) + asks
+    many = []
     for most in (longest, 2 * longest, 1 << 13):
         with spied(model) as seen:
             erased(model, texts, clean, heavy(texts), Erasure(most_tokens=most))
-        sizes = [b.ids.numel() + (b.question_ids.numel() if pair else 0) for b, _ in seen]
-        assert max(sizes) <= most
-        assert all(bool(b.present[:, -1].any()) or b.ids.shape[1] == 1 for b, _ in seen)  # no column of padding alone
-        passes.append(len(seen))
-    assert passes[0] > passes[1] > passes[2] == 1
+        for given, _ in seen:
+            width = given.ids.shape[1] + asks
+            assert len(given) * width <= most
+            lengths = given.present.sum(-1).clamp_min(1) + asks
+            assert lengths.max() == width
+            assert lengths.min() >= NEAR * width
+        many.append(len(seen))
+    assert many[0] > many[1] > many[2]
+
+
+@pytest.mark.parametrize(("most", "ends"), [(1000, [3, 5, 6, 8]), (24, [2, 4, 5, 6, 8]), (1, [*range(1, 9)])])
+def test_where_passes_are_cut(most, ends):
+    """¾ of 12 are 9, so that 9 still goes with it, and 8 does not; 24 tokens hold two texts of 12, or of 9 and 8."""
+    found = list(passes([12, 12, 9, 8, 6, 4, 2, 2], most))
+    assert [end for _, end in found] == ends
+    assert [start for start, _ in found] == [0, *ends[:-1]]
+
+
+def test_no_pass_has_more_texts_than_are_read_at_once():
+    assert list(passes([1] * (2 * BATCH + 1), 1 << 13)) == [(0, BATCH), (BATCH, 2 * BATCH), (2 * BATCH, 2 * BATCH + 1)]
 
 
 def test_each_text_that_is_read_names_the_row_it_comes_from():

@@ -67,8 +67,9 @@ def _agreement(case: Case, name: str, evidence: Tensor) -> Iterator[Finding]:
 
 def _in_parts(of: Callable[..., Tensor], *columns: Tensor) -> Tensor:
     """(N,T) each -> (N,), so many texts at a time as have PAIRS pairs of words"""
-    many = max(1, PAIRS // columns[0].shape[1] ** 2)
-    parts = zip(*(column.split(many) for column in columns), strict=True)
+    count, width = columns[0].shape
+    many = max(1, PAIRS // width**2)
+    parts = [[column[start : start + many] for column in columns] for start in range(0, count, many)]
     return torch.cat([of(*part).double() for part in parts])
 
 

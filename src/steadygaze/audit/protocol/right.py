@@ -1,36 +1,42 @@
 """Is the label right, and does the model know when it is?"""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from sklearn.metrics import f1_score
 
 from steadygaze.audit.case import Case
 from steadygaze.audit.finding import Finding
-from steadygaze.audit.measure.calibration import expected_calibration_error
+from steadygaze.audit.measure import calibration, correctness
 from steadygaze.report.interval import bootstrap_rows
 
 NO_LABELS = "the texts have no labels"
+Statistic = Callable[[NDArray[np.int64]], float]
 
 
 def right(case: Case) -> Iterator[Finding]:
-    label = case.data.label
-    if label is None:
-        for name in ("accuracy", "macro-f1", "expected-calibration-error"):
-            yield Finding(name, absent=NO_LABELS)
+    if case.data.label is None:
+        yield from (Finding(name, absent=NO_LABELS) for name in ("accuracy", "macro-f1", "expected-calibration-error"))
         return
-    predicted = case.probs.argmax(-1).numpy()
-    gold = torch.from_numpy(label)
-
-    def macro(rows: NDArray[np.int64]) -> float:
-        return float(f1_score(label[rows], predicted[rows], average="macro", zero_division=0.0))
-
-    def miscalibrated(rows: NDArray[np.int64]) -> float:
-        return expected_calibration_error(case.probs[rows], gold[rows])
-
-    yield Finding("accuracy", torch.from_numpy(predicted == label).double())
-    for name, statistic in (("macro-f1", macro), ("expected-calibration-error", miscalibrated)):
+    label = torch.from_numpy(case.data.label)
+    yield Finding("accuracy", correctness.accuracy(case.probs, label))
+    for name, statistic in _whole(case, label).items():
         interval = bootstrap_rows(statistic, len(case), seed=case.plan.seed) if len(case) > 1 else None
         yield Finding(name, value=statistic(case.everything), interval=interval, settings={"n": len(case)})
+
+
+def _whole(case: Case, label: torch.Tensor) -> dict[str, Statistic]:
+    """Numbers of a whole set, of any rows of it: a thousand draws ask for them a thousand times."""
+    classes = case.probs.shape[-1]
+    pairs = (label * classes + case.probs.argmax(-1)).numpy()
+    places, surplus = (part.numpy() for part in calibration.surpluses(case.probs, label))
+
+    def macro(rows: NDArray[np.int64]) -> float:
+        counts = np.bincount(pairs[rows], minlength=classes**2).reshape(classes, classes)
+        return correctness.macro_f1_of(counts)
+
+    def miscalibrated(rows: NDArray[np.int64]) -> float:
+        return float(np.abs(np.bincount(places[rows], surplus[rows])).sum() / len(rows))
+
+    return {"macro-f1": macro, "expected-calibration-error": miscalibrated}

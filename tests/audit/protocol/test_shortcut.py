@@ -1,0 +1,170 @@
+"""Is it more than position or a shortcut: asked of explanations and predictions that are written down beforehand."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from audit.protocol.written import Costly, Told, Written, tokens
+from contract.tiny import classifier, ragged
+from steadygaze.audit.case import Case, Plan
+from steadygaze.audit.finding import Finding
+from steadygaze.audit.measure.position import position_leak
+from steadygaze.audit.protocol.shortcut import shortcut
+from steadygaze.batch import Data
+from steadygaze.explain.attention import Attention
+
+MEASURES = (
+    "position-leak",
+    "default-mass",
+    "default-mass/above-share",
+    "first-sentence-share",
+    "first-sentence-pick",
+    "collapsed",
+)
+
+
+def case_of(weights: Tensor, label: Tensor, lengths: list[int], **known: Tensor | Plan) -> Case:
+    data = Data(ragged(["s" + "w" * n + "s" for n in lengths]))
+    return Case(Told(label), data, {"written": Written(weights)}, **known)  # type: ignore[arg-type]
+
+
+def found_in(case: Case) -> dict[str, Finding]:
+    findings = list(shortcut(case))
+    assert [finding.measure for finding in findings] == list(MEASURES) * len(case.explainers)
+    return {finding.measure: finding for finding in findings if finding.explainer == next(iter(case.explainers))}
+
+
+def three() -> Case:
+    """Two words, three words, no word.  Specials stand at both ends and have no weight."""
+    weights = torch.tensor([[9.0, 3, 1, 9, 9], [9.0, -1, 2, -5, 9], [9.0] * 5], dtype=torch.float64)
+    blank, first = tokens("xx.xx", "x.x.x", "xxxxx"), tokens(".x...", ".xx..", ".....")
+    return case_of(weights, torch.tensor([0, 1, 0]), [2, 3, 0], blank=blank, first=first)
+
+
+def test_three_texts_by_hand():
+    """Weights 3 1 and −1 2 −5.  Nothing to read at word 1, and at word 2: 3/4 and 2/8; shares of words 1/2 and 1/3.
+
+    Sentence 1 is word 1, and words 1 and 2: 3/4 and 3/8; the heaviest words are 1, which is in it, and 3, which is not.
+    """
+    found = found_in(three())
+    expected = {
+        "default-mass": [3 / 4, 2 / 8],
+        "default-mass/above-share": [1 / 4, 2 / 8 - 1 / 3],
+        "first-sentence-share": [3 / 4, 3 / 8],
+        "first-sentence-pick": [1, 0],
+    }
+    for measure, values in expected.items():
+        whole = [*values, torch.nan]  # a text without a word has no number
+        assert found[measure].values.tolist() == pytest.approx(whole, nan_ok=True), measure
+    assert found["position-leak"].absent.startswith("fewer than two classes")
+
+
+def test_a_text_whose_sentences_nobody_marked_has_no_first_one():
+    case = three()
+    case.first[0] = False
+    found = found_in(case)
+    for measure in ("first-sentence-share", "first-sentence-pick"):
+        assert found[measure].values.isnan().tolist() == [True, False, True]
+
+
+def test_what_is_not_known_is_said_to_be_absent():
+    found = found_in(replace(three(), blank=None, first=None))
+    assert {found[name].absent for name in MEASURES[1:3]} == {"nobody said which tokens have nothing to read"}
+    assert {found[name].absent for name in MEASURES[3:5]} == {"nobody marked the sentences"}
+
+
+# --- many texts
+
+
+def many(kind: str, count: int = 120, **known: Tensor | Plan) -> Case:
+    """Weights that write the label into a place, that stand on the second word, are even, or on a word anywhere."""
+    random = np.random.default_rng(0)
+    lengths, label = random.integers(4, 20, count), torch.arange(count) % 2
+    place = {"coded": label, "second": torch.ones_like(label), "word": torch.from_numpy(random.integers(0, lengths))}
+    weights = torch.from_numpy(random.uniform(0.9, 1.1, (count, 22)))
+    if kind in place:
+        weights[torch.arange(count), place[kind] + 1] += 50
+    return case_of(weights, label, lengths.tolist(), **known)
+
+
+@pytest.mark.parametrize(
+    ("kind", "leaks", "collapsed"), [("coded", True, 0), ("second", False, 1), ("even", False, 1), ("word", False, 0)]
+)
+def test_each_way_to_say_nothing_is_caught_by_the_measure_made_for_it(kind, leaks, collapsed):
+    found = found_in(many(kind))
+    leak = found["position-leak"].values.mean().item()
+    assert leak > 0.25 if leaks else abs(leak) < 0.03
+    assert found["collapsed"].value == collapsed
+    assert bool(found["collapsed"].note) == bool(collapsed)
+    assert found["collapsed"].settings["n"] == 120
+
+
+def test_the_leak_is_that_of_the_shares_of_the_weights_whatever_their_sign():
+    case = many("coded")
+    turned = Written(case.explainers["written"].weights * -7)
+    expected = found_in(case)["position-leak"].values
+    torch.testing.assert_close(
+        found_in(replace(case, explainers={"written": turned}))["position-leak"].values, expected
+    )
+    size = case.saliency("written").abs()
+    label, key = case.probs.argmax(-1), torch.arange(120)
+    assert abs(position_leak(size / size.sum(-1, keepdim=True), label, case.mask, key) - expected.mean()) < 0.02
+
+
+def test_neither_the_order_of_the_texts_nor_the_size_of_a_batch_matters():
+    case, order = many("coded"), np.random.default_rng(1).permutation(120)
+    written, at = case.explainers["written"].weights, torch.from_numpy(order)
+    other = Case(
+        Told(case.model.label[at]),
+        Data(case.data.text.select(order)),
+        {"written": Written(written[at])},
+        Plan(batch_size=7),
+    )
+    torch.testing.assert_close(
+        found_in(other)["position-leak"].values, found_in(case)["position-leak"].values[at], rtol=0, atol=1e-12
+    )
+    assert found_in(other)["collapsed"].value == found_in(case)["collapsed"].value
+
+
+def test_pairs_of_one_text_and_two_questions_are_told_apart_whatever_their_order():
+    """Eighty questions about eight texts."""
+    random = np.random.default_rng(0)
+    which, label = np.arange(80) % 8, torch.from_numpy(random.integers(0, 2, 80))
+    text, asked = ragged(["w" * (4 + i) for i in range(8)]).select(which), ragged(["w" * 5] * 80, 3)
+    weights = torch.from_numpy(random.random((80, 11)))
+    found = []
+    for order in (np.arange(80), random.permutation(80)):
+        at = torch.from_numpy(order)
+        case = Case(Told(label[at]), Data(text.select(order), asked.select(order)), {"written": Written(weights[at])})
+        values = torch.empty(80, dtype=torch.float64)
+        values[at] = found_in(case)["position-leak"].values
+        found.append(values)
+    torch.testing.assert_close(found[0], found[1], rtol=0, atol=1e-12)
+
+
+def test_an_explainer_asked_of_a_sample_is_judged_by_the_sample():
+    case = many("coded", plan=Plan(sample=60))
+    blank = torch.zeros(120, case.width, dtype=torch.bool)
+    case = replace(case, explainers={"costly": Costly(case.explainers["written"].weights)}, blank=blank)
+    found = found_in(case)
+    asked = torch.zeros(120, dtype=torch.bool).index_fill(0, torch.from_numpy(case.sample), True)
+    assert (~found["default-mass"].values.isnan()).equal(asked)
+    assert (~found["position-leak"].values.isnan()).equal(asked)
+    assert found["collapsed"].settings["n"] == 60
+
+
+def test_texts_of_one_word_leave_nothing_to_choose():
+    found = found_in(case_of(torch.ones(12, 3), torch.arange(12) % 2, [1] * 12))
+    assert found["collapsed"].absent == "no text has two words to choose between"
+    assert found["position-leak"].values.abs().max() < 1e-9
+
+
+def test_a_real_model_is_asked_too():
+    data = Data(ragged(["s" + "w" * (3 + i % 9) + "s" for i in range(40)]))
+    case = Case(classifier(), data, {"attention": Attention()})
+    found = {finding.measure: finding for finding in shortcut(case)}
+    assert found["collapsed"].value in (0, 1)
+    assert found["default-mass"].absent

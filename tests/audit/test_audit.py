@@ -1,0 +1,177 @@
+"""The whole audit: it leaves nothing behind, counts every text, and says the same however the texts come."""
+
+import copy
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+import steadygaze as sg
+from audit.oracles import CLASSES, subject, world
+from steadygaze.audit.audit import Asked, audit, examine
+from steadygaze.audit.case import Plan
+from steadygaze.audit.catalogue import MEASURES
+from steadygaze.errors import UserError
+from steadygaze.report.report import Report
+from steadygaze.types import Example
+
+ROUNDING = 1e-9
+FEW = Plan(sample=4)
+
+
+@pytest.fixture(scope="module")
+def here():
+    return world(0, texts=24)
+
+
+@pytest.fixture(scope="module")
+def found(here) -> Report:
+    return report(here, here.examples)
+
+
+def report(here, examples, name: str = "honest", **plan) -> Report:
+    asked = Asked(("attention", "leave-one-out"), replace(FEW, **plan), {"corpus": "toy"}, here.synonyms)
+    return examine(subject(name, here, 0), examples, asked).report()
+
+
+def numbers(found: Report) -> dict[str, tuple[float, int]]:
+    return {f"{row.measure}|{row.settings.get('explain')}": (row.value, row.n) for row in found.rows}
+
+
+def assert_same(one: Report, other: Report, *, rounding: float = ROUNDING) -> None:
+    first, second = numbers(one), numbers(other)
+    assert first.keys() == second.keys()
+    for name, (value, n) in first.items():
+        assert n == second[name][1], name
+        assert value == pytest.approx(second[name][0], abs=rounding, nan_ok=True), name
+
+
+def test_every_number_is_in_the_catalogue_and_within_its_bounds(found):
+    for row in found.rows:
+        low, high = MEASURES[row.measure.partition("/")[0]].bounds
+        assert row.n == 0 or low - ROUNDING <= row.value <= high + ROUNDING or "/above-" in row.measure, row
+
+
+def test_every_text_is_counted_or_said_to_be_left_out(found, here):
+    for row in found.rows:
+        short = row.n < len(here.examples)
+        assert not short or row.note or "sample" in row.settings or row.n == FEW.sample, row
+
+
+def test_the_model_is_left_bit_for_bit_as_it_was(here):
+    asked = subject("honest", here, 0)
+    model = asked.model.train()
+    model.decoder.output.weight.grad = torch.ones_like(model.decoder.output.weight)
+    before = copy.deepcopy(model.state_dict())
+    hooks = [len(part._forward_hooks) + len(part._backward_hooks) for part in model.modules()]
+    drawn = torch.get_rng_state(), np.random.get_state()[1].tolist()
+    explainers = ("attention", "gradient", "integrated-gradients", "leave-one-out", "lime", "kernel-shap", "random")
+    examine(asked, here.examples[:6], Asked(explainers, FEW, synonyms=here.synonyms)).report()
+    assert all(part.training for part in model.modules())
+    assert all(value.equal(before[name]) for name, value in model.state_dict().items())
+    assert model.decoder.output.weight.grad.eq(1).all()
+    assert all(
+        parameter.grad is None for name, parameter in model.named_parameters() if name != "decoder.output.weight"
+    )
+    assert hooks == [len(part._forward_hooks) + len(part._backward_hooks) for part in model.modules()]
+    assert drawn[0].equal(torch.get_rng_state())
+    assert drawn[1] == np.random.get_state()[1].tolist()
+
+
+def test_the_same_audit_again_says_the_same_to_the_last_bit(found, here):
+    assert_same(found, report(here, here.examples), rounding=0.0)
+
+
+def test_how_many_texts_are_read_at_once_changes_nothing(found, here):
+    assert_same(found, report(here, here.examples, batch_size=5))
+
+
+def test_the_order_of_the_texts_changes_no_mean(here):
+    """All texts are in the sample, so that the same ones are asked about."""
+    one = report(here, here.examples, sample=len(here.examples))
+    assert_same(one, report(here, here.examples[::-1], sample=len(here.examples)))
+
+
+def test_a_long_text_beside_the_others_changes_none_of_their_numbers(here):
+    long = Example(" ".join(["thinga"] * 120), "good")
+    one = examine(subject("honest", here, 0), here.examples, Asked(plan=FEW, synonyms=here.synonyms))
+    two = examine(subject("honest", here, 0), [*here.examples, long], Asked(plan=FEW, synonyms=here.synonyms))
+    other = {(f.measure, f.explainer): f.values for f in two.found if f.values is not None}
+    for finding in one.found:
+        whole = finding.values is not None and len(finding.values) == len(here.examples)
+        if whole and finding.measure not in ("position-leak", "sensitivity", "sensitivity/above-random"):
+            values = other[finding.measure, finding.explainer][: len(here.examples)]
+            asked = finding.values.isfinite() & values.isfinite()
+            torch.testing.assert_close(finding.values[asked], values[asked], rtol=0, atol=ROUNDING)
+
+
+def test_texts_without_labels_are_audited_without_what_needs_them(here):
+    found = report(here, [replace(example, label=None) for example in here.examples])
+    assert {row.measure for row in found.rows if row.note == "not applicable, because the texts have no labels"} == {
+        "accuracy",
+        "macro-f1",
+        "expected-calibration-error",
+        "seat-sensitivity",
+    }
+    assert found.find("comprehensiveness").n == len(here.examples)
+
+
+def test_a_text_that_is_empty_once_words_are_erased_has_its_number(here):
+    found = report(here, [Example("finea", "good"), Example("poora thinga", "bad"), *here.examples[:4]])
+    assert math.isfinite(found.find("comprehensiveness").value)
+    assert found.find("comprehensiveness").n == 6
+
+
+def test_one_model_alone_has_no_seeds_to_compare_and_says_so(found):
+    row = found.find("jensen-shannon/seeds")
+    assert row.n == 0
+    assert row.note == "not applicable, because only one model was given: name others trained alike, with other seeds"
+
+
+def test_models_of_other_seeds_are_compared(here):
+    others = [subject("honest", here, 1), subject("first", here, 2)]
+    asked = Asked(plan=FEW, synonyms=here.synonyms)
+    row = examine(subject("honest", here, 0), here.examples, asked, others).report().find("jensen-shannon/seeds")
+    assert row.settings["models"] == 3
+    assert 0.1 < row.value < math.log(2)  # two alike, one that looks elsewhere: 2/3 of the pairs are far apart
+
+
+def test_a_black_box_is_asked_what_can_be_asked_and_the_rest_is_said(here):
+    def boxed(texts):
+        good = np.array([text.count("fine") - text.count("poor") for text in texts], float)
+        p = 1 / (1 + np.exp(-3 * good))
+        return np.stack([1 - p, p], 1)
+
+    texts, labels = [e.text for e in here.examples], [e.label for e in here.examples]
+    found = audit(boxed, texts, labels, classes=CLASSES, synonyms=here.synonyms, plan=FEW)
+    assert found.find("accuracy").value == 1
+    assert found.facts["explanation"] == "leave-one-out"
+    assert found.find("comprehensiveness/above-random").interval[0] > 0.1
+    assert found.find("jensen-shannon/1-synonym").n > 0
+    assert "black box" in found.find("jensen-shannon/noise").note
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"texts": []}, "no texts"),
+        ({"labels": ["good"]}, "24 texts and 1 labels"),
+        ({"labels": ["great"] * 24}, "'great'.*knows 'bad', 'good'"),
+        ({"evidence": [None]}, "24 texts and 1 evidence"),
+        ({"explainers": ["attentoin"]}, "attention"),
+        ({"texts": [("a", "b")] * 24}, "single texts"),
+    ],
+)
+def test_what_is_wrong_is_said_in_a_sentence(here, change, message):
+    given = {"texts": [e.text for e in here.examples], "labels": [e.label for e in here.examples], **change}
+    if not given["texts"]:
+        given["labels"] = []
+    with pytest.raises(UserError, match=message):
+        audit(subject("honest", here, 0), given.pop("texts"), given.pop("labels"), **given)
+
+
+def test_the_room_and_the_function_have_one_name(here):
+    texts = [e.text for e in here.examples]
+    assert sg.audit(subject("honest", here, 0), texts, plan=FEW).find("evenness").n == len(texts)

@@ -1,0 +1,51 @@
+"""The catalogue knows every number that an audit reports, and what an audit reports keeps to it."""
+
+import pytest
+import torch
+
+from contract.probing import synonyms
+from contract.tiny import cached_classifier, split
+from steadygaze.audit.case import Case, Plan
+from steadygaze.audit.catalogue import MEASURES, measure_of
+from steadygaze.audit.protocol import PROTOCOLS
+from steadygaze.audit.verdict import QUESTIONS
+from steadygaze.explain.attention import Attention
+
+
+@pytest.fixture(scope="module")
+def case() -> Case:
+    data = split(["s" + "w" * n + "s" for n in (3, 5, 2, 8, 4, 6, 0, 1, 7, 5, 3, 4, 6, 2, 5, 9)])
+    torch.manual_seed(0)
+    some = torch.rand(16, 11) < 0.4
+    plan = Plan(synonyms={"1-synonym": (synonyms(), 1)}, sample=5)
+    other = Case(cached_classifier("average", score="dot"), data, {"attention": Attention()}, plan)
+    model = cached_classifier("average")
+    return Case(model, data, {"attention": Attention()}, plan, some, ~some, some, (other,))
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_everything_a_protocol_finds_is_in_the_catalogue_and_within_its_bounds(protocol, case):
+    findings = list(PROTOCOLS[protocol](case))
+    assert findings
+    for finding in findings:
+        low, high = measure_of(finding.measure).bounds
+        if finding.values is not None:
+            told = finding.values[~finding.values.isnan()]
+            assert finding.values.shape == (16,), finding.measure
+            assert told.numel() == 0 or low - 1e-9 <= told.mean() <= high + 1e-9, finding.measure
+        assert finding.value is None or low <= finding.value <= high, finding.measure
+
+
+def test_every_number_that_decides_a_question_is_in_the_catalogue_and_points_the_same_way():
+    for question in QUESTIONS:
+        for name, bound in question.bounds.items():
+            better = measure_of(name).better
+            assert better in ("neither", "higher" if bound.good > bound.bad else "lower"), name
+
+
+def test_a_number_with_facts_of_its_own_is_not_described_by_what_it_was_asked_of():
+    assert measure_of("auprc/above-random").bounds == (-1, 1)
+    assert measure_of("auprc").bounds == (0, 1)
+    assert measure_of("jensen-shannon/noise") is MEASURES["jensen-shannon"]
+    with pytest.raises(KeyError):
+        measure_of("nonsense/noise")

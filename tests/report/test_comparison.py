@@ -1,0 +1,213 @@
+"""The page, the file and the terminal's table of a comparison: what they say, and that nothing breaks out of them."""
+
+import json
+import math
+import re
+import shutil
+import subprocess
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from steadygaze.compare.shown import Shown
+from steadygaze.record import Row
+from steadygaze.report.comparison import Column, Comparison, Difference, Entry, Standing
+from steadygaze.report.comparison_page import _panel, card
+
+SCRIPT = "<script>document.title = 'ran'</script>"
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+NOISE, F1, EVEN = "jensen-shannon/noise", "macro-f1", "evenness"
+
+
+def entry(measure, value, mark="", gap=None, bad="", note=""):
+    interval = None if math.isnan(value) else (value - 0.01, value + 0.01)
+    against = None if gap is None else Difference(gap, (gap - 0.005, gap + 0.005), 2, 0.0001, 0.0004)
+    row = Row(measure, value, 400, interval, {"corpus": f"tiny{bad}", "seeds": "0+1"}, note)
+    return Entry(row, (value - 0.001, value + 0.001), against, mark)
+
+
+def full(bad: str = "", **changes) -> Comparison:
+    columns = (
+        Column(F1, "macro-F1", "F1 of each class", "higher"),
+        Column(NOISE, "JSD noise", "how far the weights move", "lower", stability=True),
+        Column(EVEN, "evenness", "1: all words weigh alike", "neither", brief=False),
+    )
+    standings = (
+        Standing(
+            "vanilla",
+            {F1: entry(F1, 0.9, bad=bad), NOISE: entry(NOISE, 0.1, bad=bad), EVEN: entry(EVEN, 0.5)},
+            (False, False),
+            {"Does it hold still?": ("partly", "no")},
+        ),
+        Standing(
+            f"steady{bad}",
+            {
+                F1: Entry(Row(F1, 0.88, 400, (0.87, 0.89)), (0.87, 0.89), Difference(-0.02, (-0.03, -0.01), 2)),
+                NOISE: entry(NOISE, 0.04, "better", -0.06, bad),
+                EVEN: entry(EVEN, 0.6, "differs", 0.1, bad),
+            },
+            (False, False),
+            {"Does it hold still?": ("yes", "yes")},
+            {f"epsilon{bad}": f"0.2{bad}"},
+        ),
+        Standing(
+            f"silent{bad}",
+            {
+                F1: entry(F1, 0.7, "worse", -0.2, bad),
+                NOISE: entry(NOISE, 0.0, "bought", -0.1, bad),
+                EVEN: entry(EVEN, math.nan, note=f"silent, seed 1: not applicable, because it rained {bad}"),
+            },
+            (True, False),
+            {"Does it hold still?": ("no", "no")},
+        ),
+    )
+    parts = {
+        "facts": {f"data{bad}": f"tiny{bad}"},
+        "settings": {f"epochs{bad}": 8},
+        "notes": (f"Mind {bad}",),
+        "command": ("steadygaze", "compare", "my data.csv", f"--out={bad}"),
+        "versions": {"steadygaze": f"0.1.0{bad}"},
+        "title": f"Which holds up?{bad}",
+    }
+    return Comparison(columns, standings, (0, 1), **{**parts, **changes})
+
+
+class Outline(HTMLParser):
+    """Elements that were opened and closed in order, and the text between them."""
+
+    EMPTY = frozenset({"meta", "wbr", "line"})
+
+    def __init__(self, html: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.open, self.tags, self.text = [], [], ""
+        self.feed(html)
+        self.close()
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.append((tag, dict(attributes)))
+        if tag not in self.EMPTY:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        if tag not in self.EMPTY:
+            assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.text += data
+
+
+def test_every_element_is_closed_and_there_is_no_link_and_no_script():
+    page = full().to_html()
+    outline = Outline(page)
+    assert outline.open == []
+    assert not {"a", "script", "img", "iframe", "link"} & {tag for tag, _ in outline.tags}
+    assert re.search(r"(src|href|srcset)\s*=|url\(|@import|https?:", page) is None
+    assert "default-src 'none'; style-src 'unsafe-inline'" in page
+
+
+@pytest.mark.parametrize("bad", [SCRIPT, '" onload="x', "</style><b>", "{{ 7 * 7 }}", "\ud800"])
+def test_no_name_breaks_out_of_the_page(bad):
+    outline, usual = Outline(full(bad).to_html()), Outline(full().to_html())
+    assert [tag for tag, _ in outline.tags if tag != "wbr"] == [tag for tag, _ in usual.tags if tag != "wbr"]
+    assert not any("onload" in attributes for _, attributes in outline.tags)
+    assert outline.text.count(bad.encode(errors="replace").decode()) >= 12
+
+
+def test_a_number_stands_with_its_interval_its_difference_and_how_sure_that_is():
+    text = " ".join(Outline(full().to_html()).text.split())
+    assert "0.040 0.030 to 0.050 ✓ better −0.060 (−0.065 to −0.055) p < 0.001, 2 of 2 seeds" in text
+    assert "0.880 0.870 to 0.890 −0.020 (−0.030 to −0.010) not tested, 2 of 2 seeds" in text
+    assert "corrected for the 4 comparisons of this table" in text
+    assert "silent, seed 1: not applicable, because it rained" in text
+    assert "jensen-shannon/noise|corpus:tiny|seeds:0+1|n:400" in text
+
+
+def test_the_exact_command_the_settings_and_the_notes_are_there():
+    text = Outline(full().to_html()).text
+    assert "steadygaze compare 'my data.csv' --out=" in text
+    assert "epsilon" in text
+    assert "Mind" in text
+    assert "made in Python" in Outline(full(command=()).to_html()).text
+
+
+def test_verdicts_in_plain_words_and_collapse_first():
+    found = full()
+    vanilla, steady, silent = (card(found, one) for one in found.standings)
+    assert (vanilla.answer, steady.answer, silent.answer) == ("baseline", "better", "collapsed")
+    assert steady.said == ("Better: JSD noise.",)
+    assert silent.said == (
+        "In 1 of 2 seeds its weights say the same whatever the text: stability bought by collapse.",
+        "Worse: macro-F1.",
+        "Better by collapse, which is no merit: JSD noise.",
+    )
+    text = " ".join(Outline(found.to_html()).text.split())
+    assert "⚠ 1 of 2" in text
+    assert "Does it hold still? 1 × partly, 1 × no 2 × yes 2 × no" in text
+
+
+def test_nothing_clear_is_said_so():
+    plain = Standing("same", {}, (False, False))
+    assert card(full(), plain).said == ("No clear difference from vanilla.",)
+
+
+def test_dots_lie_where_their_numbers_are():
+    """From the lowest end, 0 − 0.01, to the highest, 0.1 + 0.01: 0.12 on the 226 units from 118 to 344."""
+    panel = _panel(full(), NOISE)
+    assert [spot.technique for spot in panel.spots] == ["vanilla", "steady", "silent"]
+    assert panel.ends == ("−0.010", "0.110")
+    assert [spot.x for spot in panel.spots] == [
+        pytest.approx(118 + 226 * (value + 0.01) / 0.12, abs=0.1) for value in (0.1, 0.04, 0.0)
+    ]
+    assert panel.baseline == panel.spots[0].x
+    assert [spot.technique for spot in _panel(full(), EVEN).spots] == ["vanilla", "steady"], "no number, no dot"
+
+
+def test_json_holds_everything_and_no_nan(tmp_path: Path):
+    full().to_json(tmp_path / "c.json")
+    found = json.loads((tmp_path / "c.json").read_text())
+    assert (found["schema"], found["baseline"], found["seeds"]) == (1, "vanilla", [0, 1])
+    numbers = found["techniques"][2]["numbers"]
+    assert numbers[EVEN]["value"] is None
+    assert numbers[NOISE]["mark"] == "bought"
+    assert numbers[NOISE]["against"]["holm"] == 0.0004
+    assert found["techniques"][2]["collapsed"] == [True, False]
+
+
+def shown(width: int, bad: str = "") -> str:
+    console = Console(width=width, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
+    console.print(Shown(full(bad)))
+    console.file.close()
+    return console.export_text()
+
+
+def test_a_wide_terminal_has_a_row_for_each_technique():
+    lines = shown(120).splitlines()
+    assert lines[0].split() == ["technique", "macro-F1", "↑", "JSD", "noise", "↓", "collapsed"]
+    (steady,) = [line for line in lines if line.startswith("steady")]
+    assert steady.split() == ["steady", "0.880", "0.040", "✓", "no,", "0", "of", "2"]
+    (silent,) = [line for line in lines if line.startswith("silent")]
+    assert silent.split() == ["silent", "0.700", "✗", "0.000", "⚠", "yes,", "1", "of", "2"]
+    assert any("silent: stability bought by collapse" in line for line in lines)
+
+
+def test_a_narrow_one_has_a_row_for_each_measure():
+    lines = shown(44).splitlines()
+    assert lines[0].split() == ["vanilla", "steady", "silent"]
+    assert any(line.startswith("JSD noise ↓") for line in lines)
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed")
+def test_a_browser_runs_nothing_and_has_nothing_to_complain_of(tmp_path: Path):
+    full(SCRIPT + "<img src=http://192.0.2.1/x>").to_html(tmp_path / "page.html")
+    quiet = "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking"
+    more = "--disable-component-update --disable-sync --enable-logging=stderr --dump-dom"
+    place = [f"--user-data-dir={tmp_path / 'profile'}", (tmp_path / "page.html").as_uri()]
+    run = subprocess.run([CHROMIUM, *quiet.split(), *more.split(), *place], capture_output=True, text=True, timeout=60)
+    if run.returncode != 0:
+        pytest.skip(f"chromium does not start here: {run.stderr[-300:]}")
+    assert "<script" not in run.stdout
+    assert "<img" not in run.stdout
+    assert "CONSOLE" not in run.stderr
+    assert "192.0.2.1" not in run.stderr

@@ -29,6 +29,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
+from typing import TypeVar
 
 import numpy as np
 import torch
@@ -49,6 +50,7 @@ from steadygaze.tokens.pieces import load_pieces
 from steadygaze.tokens.words import build_words
 from steadygaze.types import Batch
 
+T = TypeVar("T")
 FEWEST = {"cpu": 2.5, "cuda": 10.0}
 MOST = 1.5
 SAME = 1e-5
@@ -144,7 +146,8 @@ def bare(model: Reader, passes: list[Batch]) -> None:
             model(batch)
 
 
-def timed(work: Callable[[], Tensor | None], device: str) -> tuple[float, Tensor | None]:
+def timed(work: Callable[[], T], device: str) -> tuple[float, T]:
+    """Seconds, and what came of it."""
     start = time.perf_counter()
     found = work()
     if device == "cuda":

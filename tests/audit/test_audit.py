@@ -98,8 +98,8 @@ def test_a_long_text_beside_the_others_changes_none_of_their_numbers(here):
     long = Example(" ".join(["thinga"] * 120), "good")
     one = examine(subject("honest", here, 0), here.examples, Asked(plan=FEW, synonyms=here.synonyms))
     two = examine(subject("honest", here, 0), [*here.examples, long], Asked(plan=FEW, synonyms=here.synonyms))
-    other = {(f.measure, f.explainer): f.values for f in two.found if f.values is not None}
-    for finding in one.found:
+    other = {(f.measure, f.explainer): f.values for f in two.findings if f.values is not None}
+    for finding in one.findings:
         whole = finding.values is not None and len(finding.values) == len(here.examples)
         if whole and finding.measure not in ("position-leak", "sensitivity", "sensitivity/above-random"):
             values = other[finding.measure, finding.explainer][: len(here.examples)]

@@ -1,6 +1,7 @@
 """A whole comparison: interrupted and taken up, never done twice, and fair to all."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -8,13 +9,17 @@ import pytest
 import torch
 
 from compare.tiny import SYNONYMS, TWO, order, run
+from steadygaze.audit.prepare import prepare
+from steadygaze.audit.protocol.retrained import retrained
 from steadygaze.compare import cell
 from steadygaze.compare.between import exchanges
 from steadygaze.compare.folder import Folder, read_arrays
+from steadygaze.compare.identity import plan
 from steadygaze.compare.material import material
 from steadygaze.compare.references import references
 from steadygaze.errors import UserError
 from steadygaze.estimator import load
+from steadygaze.explain import EXPLAINERS
 from steadygaze.report.report import Report
 from steadygaze.store import fingerprint
 from steadygaze.subject import as_subject
@@ -113,7 +118,7 @@ def test_the_table_holds_the_means_of_the_cells(done: Path):
             means = [np.nanmean(values[f"{measure}|attention"]) for values in cells]
             assert found[technique][measure]["seeds"] == pytest.approx(means)
             assert found[technique][measure]["value"] == pytest.approx(np.mean(means))
-        between = read_arrays(done / "seeds" / f"{technique}.safetensors")["jensen-shannon/seeds|attention"]
+        between = read_arrays(done / "seeds" / f"{technique}.safetensors")["jensen-shannon/seeds|attention|0+1"]
         assert found[technique]["jensen-shannon/seeds"]["value"] == pytest.approx(between.mean())
         assert between.shape == (16,)
         assert between.min() > 0
@@ -200,9 +205,36 @@ def test_a_technique_that_cannot_train_such_a_model_says_so_first(tmp_path: Path
     assert not (tmp_path / "out").exists()
 
 
+def test_a_cell_is_done_when_all_of_it_is_written(tmp_path: Path):
+    class Torn:
+        found = ()
+
+        def report(self):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        cell.write(tmp_path, Torn())  # type: ignore[arg-type]
+    assert (tmp_path / "values.safetensors").is_file()
+    assert not cell.finished(tmp_path)
+
+
 @pytest.mark.slow
 def test_a_comparison_with_every_question_of_the_audit(tmp_path: Path):
     found = run(tmp_path / "out", order(seeds=2, synonyms=SYNONYMS))
     for standing in found.standings:
         assert [measure for measure, entry in standing.entries.items() if np.isnan(entry.row.value)] == []
     assert len(found.baseline.answers) >= 5
+
+
+def test_models_are_as_far_apart_as_an_audit_says(done: Path):
+    """The audit of one model with the others beside it asks the same question of all pairs."""
+    asked = order(techniques=TWO, seeds=2)
+    models = [load(done / "cells" / f"anchored-{seed}" / "model", "cpu") for seed in (0, 1)]
+    first, second = (
+        prepare(as_subject(one), material(asked).examples, {"attention": EXPLAINERS["attention"]()}, plan(asked)).case
+        for one in models
+    )
+    (said,) = [one for one in retrained(replace(first, others=(second,))) if one.measure == "jensen-shannon/seeds"]
+    kept = read_arrays(done / "seeds" / "anchored.safetensors")["jensen-shannon/seeds|attention|0+1"]
+    assert said.values is not None
+    assert np.allclose(said.values.numpy(), kept, atol=1e-12)

@@ -1,12 +1,12 @@
 """Means, intervals and tests against numbers worked by hand, enumerations and SciPy."""
 
-from itertools import product
+from itertools import combinations, product
 
 import numpy as np
 import pytest
 from scipy import stats
 
-from steadygaze.compare.statistics import across_seeds, each, holm, intervals, mean, sign_flips
+from steadygaze.compare.statistics import across_seeds, by_model, each, holm, intervals, mean, sign_flips, stretching
 
 NAN = np.nan
 
@@ -83,6 +83,53 @@ def test_texts_without_a_number_are_left_out():
     holed[:, ::2] = NAN
     (low, high), (low_, high_) = intervals(values[None, :, 1::2])[0], intervals(holed[None])[0]
     assert np.allclose([low, high], [low_, high_], atol=0.15 * (high - low))
+
+
+def test_few_seeds_are_stretched_as_students_t_is():
+    """t(1) at 97.5 % is 12.706, z 1.960, √(2 / 1) = 1.414: 9.17.  Of {0, 1}: ½ ± 9.17 · ½.  One seed: not at all."""
+    assert stretching(2) == pytest.approx(9.168, abs=1e-3)
+    assert stretching(3) == pytest.approx(4.3027 / 1.95996 * 1.5**0.5, abs=1e-3)
+    assert 1 < stretching(1000) < 1.01
+    ((low, high),) = intervals(np.array([[[0.0], [1.0]]]), stretch=True)
+    assert (low, high) == (pytest.approx(0.5 - 4.584, abs=1e-3), pytest.approx(0.5 + 4.584, abs=1e-3))
+    values = drawn(1, 1, 30)
+    assert intervals(values, stretch=True) == intervals(values)
+
+
+@pytest.mark.parametrize("seeds", [3, 6])
+def test_techniques_that_do_not_differ_are_seldom_called_different_whatever_the_seed_does(seeds):
+    """Texts differ by 0.5 and by 0.5 more in each model, the mean of a model by 0.2 with its seed; 500 times."""
+    chance = np.random.default_rng(4)
+    parts = [0.2 * chance.normal(size=(500, seeds, 1)), 0.5 * chance.normal(size=(500, 1, 60))]
+    gaps = sum(parts) + 0.5 * chance.normal(size=(500, seeds, 60))
+    wrong = {
+        stretch: np.mean([not low <= 0 <= high for low, high in intervals(gaps, stretch=stretch, draws=500)])
+        for stretch in (False, True)
+    }
+    assert wrong[True] <= 0.07
+    assert wrong[False] > wrong[True]
+
+
+def test_what_each_model_adds_to_the_distance_between_models():
+    """Of three: θ = (1 + 2 + 6) / 3 = 3.  Without the first 6 is left: 9 − 2 · 6 = −3; then 9 − 4 and 9 − 2."""
+    pairs = {(0, 1): np.array([1.0]), (0, 2): np.array([2.0]), (1, 2): np.array([6.0])}
+    assert by_model(pairs, 3).tolist() == [[-3.0], [5.0], [7.0]]
+    assert mean(by_model(pairs, 3)) == 3.0
+    assert by_model({(0, 1): np.array([4.0, 5.0])}, 2).tolist() == [[4.0, 5.0]]
+
+
+def test_groups_of_models_alike_are_seldom_called_different_by_the_distances_within_them():
+    """Each of 5 + 5 models is its own amount away from all others, whatever the text; 400 times at 5 %."""
+    chance, places, wrong = np.random.default_rng(5), list(combinations(range(5), 2)), 0
+    for _ in range(400):
+        own, texts = chance.gamma(2.0, size=(2, 5)), chance.normal(size=(2, 10, 40))
+        one, other = (
+            by_model({(i, j): own[k, i] + own[k, j] + 0.3 * texts[k, n] for n, (i, j) in enumerate(places)}, 5)
+            for k in range(2)
+        )
+        ((low, high),) = intervals((one - other)[None], stretch=True, draws=400)
+        wrong += not low <= 0 <= high
+    assert wrong <= 0.08 * 400
 
 
 def test_signs_of_three_texts():

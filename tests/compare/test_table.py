@@ -105,11 +105,19 @@ def test_texts_that_have_no_number_are_counted_out():
 
 
 def test_what_lies_between_seeds_is_compared_text_by_text():
-    seeds = "jensen-shannon/seeds"
-    between = {"vanilla": {f"{seeds}|attention": TEXTS}, "steady": {f"{seeds}|attention": TEXTS - 0.1}}
-    found = compared(several("vanilla"), several("steady"), between=between)
-    assert found["steady"].entries[seeds].mark == "better"
-    assert len(found["steady"].entries[seeds].seeds) == 1
+    seeds, places = "jensen-shannon/seeds", ("0+1", "0+2", "1+2")
+    between = {
+        name: {f"{seeds}|attention|{place}": TEXTS - shift for place in places}
+        for name, shift in (("vanilla", 0.0), ("steady", 0.1))
+    }
+    found = compared(several("vanilla", seeds=3), several("steady", seeds=3), between=between)["steady"].entries[seeds]
+    assert (found.mark, found.seeds) == ("better", ())
+    assert found.row.value == pytest.approx(TEXTS.mean() - 0.1)
+    assert found.against.value == pytest.approx(-0.1)
+    pair = {name: {f"{seeds}|attention|0+1": one[f"{seeds}|attention|0+1"]} for name, one in between.items()}
+    two = compared(several("vanilla"), several("steady"), between=pair)["steady"].entries[seeds]
+    assert two.against.holm < 0.05
+    assert two.mark == "", "one distance says nothing of other seeds"
     alone = compared(several("vanilla", seeds=1), several("steady", seeds=1))["steady"]
     assert "only one model" in alone.entries[seeds].row.note
 

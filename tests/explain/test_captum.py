@@ -85,6 +85,8 @@ def test_what_is_drawn_belongs_to_the_text(make):
     model, words = cached_classifier("cnn"), random_texts(5, 9, 5)
     explainer = Captum(make)
     together = explainer.explain(model, words).weights
+    torch.rand(1)
+    np.random.random()
     before = torch.get_rng_state(), np.random.get_state()[1].tolist()
     for place in range(3):
         alone = explainer.explain(model, row(words, place)).weights[0]

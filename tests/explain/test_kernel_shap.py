@@ -86,8 +86,8 @@ def test_drawn_values_come_near_the_exact_ones():
     model, words = cached_classifier("bilstm"), random_texts(12)
     exact = KernelShap(samples=4096).explain(model, words).weights
     err = [(KernelShap(samples=n).explain(model, words).weights - exact).norm() / exact.norm() for n in (64, 2048)]
-    assert err[1] < 0.05
-    assert err[1] < err[0] / 2
+    assert err[1] < 0.1
+    assert err[1] < err[0] / 3
 
 
 def test_captum_solves_the_same_subsets_to_the_same_values():

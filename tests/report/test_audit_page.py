@@ -132,6 +132,9 @@ def test_the_worst_text_comes_first_and_of_many_the_rest_are_folded(html):
     assert "moved by 0.093 nats" not in folded
     turned = full_report(plots={}, shifts=SHIFTS[::-1]).to_html()
     assert re.findall(r"moved by ([\d.]+) nats", turned) == ["0.213", "0.093", "0.041", "0.014"]
+    shaken = Shift("noise", 0.3, SHIFTS[1].before, SHIFTS[1].before)
+    turned = full_report(plots={}, shifts=(*SHIFTS, shaken)).to_html()
+    assert re.findall(r"moved by ([\d.]+) nats", turned) == ["0.300", "0.014", "0.213", "0.093", "0.041"]
 
 
 def test_exchanged_words_are_underlined_and_a_changed_label_is_said_in_words(html, text):

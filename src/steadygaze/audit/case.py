@@ -45,6 +45,8 @@ class Plan:
     """How many of the heaviest words are compared."""
     sample: int = 100
     """Texts that expensive explainers and probes are asked about."""
+    thorough: bool = False
+    """Whether what reads a text hundreds of times is asked too."""
     seed: int = 0
     batch_size: int = 256
 

@@ -9,6 +9,7 @@ import torch
 from steadygaze.audit.case import Case, shares
 from steadygaze.audit.finding import Finding
 from steadygaze.audit.measure.stability import jensen_shannon
+from steadygaze.audit.probe.moves import probes
 from steadygaze.explain import EXPLAINERS
 
 MOST = 1000
@@ -19,19 +20,20 @@ Points = Sequence[Mapping[str, Any]]
 def pictures(case: Case, explainer: str, found: Sequence[Finding]) -> dict[str, Points]:
     """Those that there is something to see in."""
     drawn = {
-        "moves": _moves(explainer, found),
+        "moves": _moves(case, explainer, found),
         "seeds": _seeds(case, explainer),
         "gradient": _gradient(case, explainer),
     }
     return {name: points for name, points in drawn.items() if points}
 
 
-def _moves(explainer: str, found: Sequence[Finding]) -> Points:
+def _moves(case: Case, explainer: str, found: Sequence[Finding]) -> Points:
     """How far each text's saliency moved under each probe."""
-    points = []
+    points, known = [], probes(case)
     for finding in found:
         name, _, probe = finding.measure.partition("/")
-        if name == "jensen-shannon" and finding.explainer == explainer and finding.values is not None:
+        mine = name == "jensen-shannon" and probe in known and finding.explainer == explainer
+        if mine and finding.values is not None:
             values = finding.values[finding.values.isfinite()][: MOST // 5].tolist()
             points += [{"probe": probe, "distance": round(value, 5)} for value in values]
     return points

@@ -41,11 +41,14 @@ class Order:
     removal: Removal = "delete"
     k: Annotated[int, Field(ge=1)] = 7
     sample: Annotated[int, Field(ge=1)] = 100
+    thorough: bool = False
     seed: Annotated[int, Field(ge=0)] = 0
     drop_empty: bool = False
 
     def plan(self, batch_size: int | None) -> Plan:
-        own: dict[str, Any] = {name: getattr(self, name) for name in ("radius", "removal", "k", "sample", "seed")}
+        own: dict[str, Any] = {
+            name: getattr(self, name) for name in ("radius", "removal", "k", "sample", "thorough", "seed")
+        }
         return Plan(**own) if batch_size is None else Plan(**own, batch_size=batch_size)
 
 

@@ -56,6 +56,7 @@ def audit(
     split: Annotated[str | None, typer.Option(help="Default: test, or the only one there is.")] = None,
     most: Annotated[int | None, typer.Option(min=1, help="Texts, drawn at random.  Default: all.")] = None,
     sample: Annotated[int, typer.Option(min=1, help="Texts that expensive questions are asked about.")] = 100,
+    thorough: Annotated[bool, typer.Option("--thorough", help="Ask what takes long, too.")] = False,
     radius: Annotated[float, typer.Option(help="How far word vectors move, in standard deviations.")] = 0.1,
     removal: Annotated[Literal["delete", "pad", "zero"], typer.Option(help="How words are erased.")] = "delete",
     attention: Annotated[
@@ -88,6 +89,7 @@ def audit(
         "radius": radius,
         "removal": removal,
         "sample": sample,
+        "thorough": thorough,
         "seed": common.seed,
         "drop_empty": drop_empty,
     }
@@ -114,7 +116,8 @@ def _audit(
         evidence.check_free(out)
     done = _run(order, common)
     if out is not None:
-        evidence.write(out, done.report, _manifest(done, order), policy)
+        sealed = evidence.write(out, done.report, _manifest(done, order), policy)
+        console(common).print(f"seal (SHA-256 of the manifest): {sealed.seal}", highlight=False, markup=False)
     if html is not None:
         done.report.to_html(html)
     _show(done, [place for place in places if place is not None], common)

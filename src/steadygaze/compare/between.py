@@ -1,10 +1,12 @@
 """What is asked of several models at once: how far those of one technique are apart, and which words all exchange."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+from itertools import combinations
 
+from steadygaze.audit.case import shares
+from steadygaze.audit.measure.stability import jensen_shannon
 from steadygaze.audit.prepare import prepare
-from steadygaze.audit.protocol.retrained import retrained
+from steadygaze.compare.columns import BETWEEN
 from steadygaze.compare.folder import Arrays
 from steadygaze.compare.identity import plan
 from steadygaze.compare.material import Material
@@ -17,14 +19,17 @@ from steadygaze.tokens.synonyms import lexicon
 
 
 def apart(order: Order, given: Material, models: Sequence[TextClassifier]) -> Arrays:
-    """`measure|explainer` -> (N,): how far two of them are apart on each text, the mean over all pairs."""
-    ways = {order.explainer: EXPLAINERS[order.explainer]()}
-    cases = [prepare(as_subject(model), given.examples, ways, plan(order)).case for model in models]
-    found = retrained(replace(cases[0], others=tuple(cases[1:])))
+    """`measure|explainer|place+place` -> (N,): how far every two of them are apart on each text, as an audit has it."""
+    name = order.explainer
+    cases = [prepare(as_subject(one), given.examples, {name: EXPLAINERS[name]()}, plan(order)).case for one in models]
+    mask = cases[0].mask
+    said = [case.saliency(name) for case in cases]
+    unasked = said[0].isnan().any(-1)
     return {
-        f"{one.measure}|{one.explainer}" if one.explainer else one.measure: one.values.double().cpu().numpy()
-        for one in found
-        if one.values is not None
+        f"{BETWEEN}|{name}|{i}+{j}": jensen_shannon(shares(said[i], mask), shares(said[j], mask), mask)
+        .masked_fill(unasked, float("nan"))
+        .numpy()
+        for i, j in combinations(range(len(models)), 2)
     }
 
 

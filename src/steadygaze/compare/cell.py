@@ -72,7 +72,7 @@ def write(folder: Path, examined: Examined) -> None:
     """The report last: with it the cell is done."""
     per_text = {
         f"{one.measure}|{one.explainer}" if one.explainer else one.measure: one.values.double().cpu().numpy()
-        for one in examined.found
+        for one in examined.findings
         if one.values is not None
     }
     write_arrays(folder / VALUES, per_text)

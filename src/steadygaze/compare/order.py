@@ -10,7 +10,7 @@ from steadygaze.explain import EXPLAINERS
 from steadygaze.model import Architecture
 from steadygaze.objective import TECHNIQUES
 from steadygaze.order import LARGEST_SEED, Reading
-from steadygaze.order import Order as Training_Order
+from steadygaze.order import Order as ModelOrder
 from steadygaze.order import order as ordered
 from steadygaze.tokens.synonyms import read_synonyms
 from steadygaze.train.settings import Training
@@ -71,7 +71,7 @@ class Order:
             verbose=False,
         )
 
-    def training(self, technique: str, seed: int | None = None) -> Training_Order:
+    def training(self, technique: str, seed: int | None = None) -> ModelOrder:
         """Every setting of it, the defaults too."""
         number = self.seed if seed is None else seed
         return ordered(self.classifier(technique, number).get_params(deep=False))

@@ -15,7 +15,7 @@ from steadygaze.audit.protocol.retrained import ALONE
 from steadygaze.compare.cell import Cell
 from steadygaze.compare.columns import BETWEEN, COLLAPSED, COLUMNS
 from steadygaze.compare.folder import Arrays
-from steadygaze.compare.statistics import Values, across_seeds, each, holm, intervals, mean, sign_flips
+from steadygaze.compare.statistics import Values, across_seeds, by_model, each, holm, intervals, mean, sign_flips
 from steadygaze.record import Row
 from steadygaze.report.comparison import SIGNIFICANT, Column, Difference, Entry, Mark, Standing
 from steadygaze.report.report import Answer
@@ -23,6 +23,8 @@ from steadygaze.report.report import Answer
 Place = tuple[str, str]
 """A technique and a measure."""
 Interval = tuple[float, float]
+ENOUGH = 3
+"""Seeds from which on what lies between them can be told from chance: two have but one distance."""
 ONE_MODEL = ("model", "seed")
 """Settings of a number that are about one model."""
 
@@ -36,9 +38,8 @@ def standings(
         for technique, several in cells.items()
         for column in COLUMNS
     }
-    against = _differences(found, next(iter(cells)))
     numbers = {place: value for place, value in found.items() if not isinstance(value, str)}
-    bounds, apart, tested = _bounds(numbers), _bounds(against), _tested(against)
+    bounds, gaps = _bounds(numbers), _gaps(_differences(found, next(iter(cells))))
     made = []
     for technique, several in cells.items():
         collapsed = tuple(_collapsed(cell, explainer) for cell in several)
@@ -46,9 +47,10 @@ def standings(
         for column in COLUMNS:
             place = technique, column.measure
             row = _row(column.measure, several, explainer, found[place], bounds.get(place))
-            gap = _difference(against[place], apart[place], tested.get(place)) if place in against else None
-            seeds = tuple(each(numbers[place]).tolist()) if place in numbers else ()
-            entries[column.measure] = Entry(row, seeds, gap, mark(column, gap, any(collapsed)))
+            own = place in numbers and column.measure != BETWEEN
+            seeds = tuple(each(numbers[place]).tolist()) if own else ()
+            gap = None if column.measure == BETWEEN and len(several) < ENOUGH else gaps.get(place)
+            entries[column.measure] = Entry(row, seeds, gaps.get(place), mark(column, gap, any(collapsed)))
         made.append(Standing(technique, entries, collapsed, _answers(several)))
     return tuple(made)
 
@@ -69,13 +71,20 @@ def mark(column: Column, gap: Difference | None, collapsed: bool) -> Mark:
 def _matrix(measure: str, cells: Sequence[Cell], between: Arrays, explainer: str) -> Values | str:
     """(S,N) of a number for each text, (S,1) of one for the whole set; else why there is none."""
     if measure == BETWEEN:
-        apart = between.get(f"{measure}|{explainer}")
-        return f"not applicable, because {ALONE}" if apart is None else apart[None]
+        return by_model(_pairs(between), len(cells)) if between else f"not applicable, because {ALONE}"
     several = [cell.found(measure, explainer) for cell in cells]
     for cell, one in zip(cells, several, strict=True):
         if isinstance(one, str):
             return f"{cell.name}: {one}"
     return np.stack([one for one in several if not isinstance(one, str)])
+
+
+def _pairs(between: Arrays) -> dict[tuple[int, int], Values]:
+    found = {}
+    for name, values in between.items():
+        one, _, other = name.rpartition("|")[2].partition("+")
+        found[int(one), int(other)] = values
+    return found
 
 
 def _differences(found: Mapping[Place, Values | str], baseline: str) -> dict[Place, Values]:
@@ -88,14 +97,25 @@ def _differences(found: Mapping[Place, Values | str], baseline: str) -> dict[Pla
     return {place: gap for place, gap in gaps.items() if np.isfinite(gap).any(-1).all()}
 
 
-def _bounds(numbers: Mapping[Place, Values]) -> dict[Place, Interval | None]:
+def _bounds(numbers: Mapping[Place, Values], stretch: bool = False) -> dict[Place, Interval | None]:
     """All that have the same seeds and texts by the same draws."""
     alike: dict[tuple[int, ...], list[Place]] = defaultdict(list)
     for place, values in numbers.items():
         alike[values.shape].append(place)
     found: dict[Place, Interval | None] = {}
     for places in alike.values():
-        found |= zip(places, intervals(np.stack([numbers[place] for place in places])), strict=True)
+        together = np.stack([numbers[place] for place in places])
+        found |= zip(places, intervals(together, stretch=stretch), strict=True)
+    return found
+
+
+def _gaps(against: Mapping[Place, Values]) -> dict[Place, Difference]:
+    bounds, tested = _bounds(against, stretch=True), _tested(against)
+    found = {}
+    for place, gap in against.items():
+        value = mean(gap)
+        agree = int((np.sign(each(gap)) == np.sign(value)).sum())
+        found[place] = Difference(value, bounds[place], agree, *tested.get(place, (None, None)))
     return found
 
 
@@ -106,13 +126,6 @@ def _tested(against: Mapping[Place, Values]) -> dict[Place, tuple[float, float]]
         return {}
     p = sign_flips(np.stack([across_seeds(against[place]) for place in places])).tolist()
     return dict(zip(places, zip(p, holm(p), strict=True), strict=True))
-
-
-def _difference(gap: Values, bounds: Interval | None, tested: tuple[float, float] | None) -> Difference:
-    value = mean(gap)
-    agree = int((np.sign(each(gap)) == np.sign(value)).sum())
-    p, corrected = tested or (None, None)
-    return Difference(value, bounds, agree, p, corrected)
 
 
 def _row(measure: str, cells: Sequence[Cell], explainer: str, found: Values | str, bounds: Interval | None) -> Row:

@@ -5,11 +5,8 @@ from collections.abc import Sequence
 from steadygaze.compare.identity import synonyms
 from steadygaze.compare.material import HELD_OUT, KEPT_OUT, Material
 from steadygaze.compare.order import Order
-from steadygaze.compare.statistics import DRAWS, RESAMPLES
+from steadygaze.compare.statistics import DRAWS, RESAMPLES, stretching
 from steadygaze.report.comparison import SIGNIFICANT, Standing
-
-FEW = 10
-"""Seeds under which their spread is a rough guess."""
 
 
 def facts(order: Order, given: Material) -> dict[str, str]:
@@ -44,11 +41,13 @@ def _intervals(order: Order) -> str:
             "nothing here says what another seed would change.  Numbers for a whole set (macro-F1, calibration error) "
             "have none."
         )
-    rough = f"  {order.seeds} seeds are few: the intervals are rather too narrow." if order.seeds < FEW else ""
+    times = f"{stretching(order.seeds):.1f}"
     return (
         f"Intervals are 95 % bootstrap intervals: seeds and texts are drawn anew, {DRAWS:,} times, the same for all "
-        "techniques.  Numbers for a whole set (macro-F1, calibration error) are drawn over seeds alone, what lies "
-        f"between seeds over texts alone.{rough}"
+        "techniques.  Numbers for a whole set (macro-F1, calibration error) are drawn over seeds alone.  What lies "
+        "between seeds belongs to pairs of them: what each seed adds is found by leaving it out, and two seeds are too "
+        f"few to mark it.  {order.seeds} seeds say little of others: in the interval of a difference "
+        f"what they differ by counts {times} times, as in Student's t."
     )
 
 
@@ -58,7 +57,7 @@ def _test(order: Order) -> list[str]:
         f"  p: how often differences whose signs are thrown by a coin lie as far from 0 ({RESAMPLES:,} throws, or "
         "every pattern where there are few).  Holm's method corrects it for all comparisons of this table.",
         "The p is about texts: whether these very models would differ on other texts of the same kind.  It is not "
-        "about training again.  That is for the intervals, and for how many seeds have the same sign.",
+        "about training again.  That is for the interval of the difference, and for how many seeds have its sign.",
         f"A difference is marked where the corrected p is under {SIGNIFICANT} and its interval leaves out 0.  Better "
         "stability of weights that say the same whatever the text is bought, not earned, and is marked so.",
     ]

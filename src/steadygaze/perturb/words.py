@@ -87,12 +87,14 @@ def nearest(
     return torch.cat([ids for ids, _ in found]), torch.cat([cosines for _, cosines in found])
 
 
-def by_vectors(vectors: Tensor, known: Synonyms, seen: Tensor | None = None, close: float = CLOSE) -> Synonyms:
+def by_vectors(
+    vectors: Tensor, known: Synonyms, seen: Tensor | None = None, close: float = CLOSE, most: int = MOST
+) -> Synonyms:
     """Nearest words at least so close, among what `known` says are words; only of ids that are `seen`, where given."""
     words = vectors.detach().any(-1) if known.words is None else known.words
     whole = words & ~known.continues
     rows = (whole if seen is None else whole & seen).nonzero().squeeze(-1)
-    ids, cosines = nearest(vectors, MOST, whole, rows)
+    ids, cosines = nearest(vectors, most, whole, rows)
     table = ids.new_zeros(len(words), ids.shape[-1])
     count = ids.new_zeros(len(words))
     table[rows], count[rows] = ids, (cosines >= close).sum(-1)

@@ -36,7 +36,7 @@ def table_for(subject: Subject, given: str | Path | Table | None = None, texts: 
     if "vectors" not in subject.model.abilities:
         return None
     vectors = subject.model.vectors.detach()[: len(words)]  # a network may have some to spare
-    seen = torch.zeros(len(words), dtype=torch.bool)
+    seen = torch.full((len(words),), not texts)
     seen[torch.from_numpy(subject.tokens.encode(texts).ids).long()] = True
     return by_vectors(vectors, without(len(words), continues, words).to(vectors.device), seen.to(vectors.device))
 

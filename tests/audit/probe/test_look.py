@@ -10,8 +10,10 @@ from torch import Tensor
 from torch.backends import cudnn
 
 from contract.tiny import TEXTS, assert_close, batch, cached_classifier, classifier, littered, rows, split, widened
-from steadygaze.audit.probe.look import look, slopes, text_key
+from steadygaze.audit.probe.look import look
 from steadygaze.batch import Data
+from steadygaze.infer import slopes
+from steadygaze.perturb.texts import text_key
 from steadygaze.types import Batch
 
 

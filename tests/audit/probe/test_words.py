@@ -6,9 +6,10 @@ import pytest
 import torch
 
 from contract.tiny import VOCABULARY, batch, cached_classifier, split
-from steadygaze.audit.probe.look import look, text_key
+from steadygaze.audit.probe.look import look
 from steadygaze.audit.probe.words import exchanged
 from steadygaze.maths.chance import Chance
+from steadygaze.perturb.texts import text_key
 from steadygaze.perturb.words import Synonyms, without
 
 PATTERNS = ["s" + "w" * n + "s" for n in range(13)]

@@ -91,9 +91,28 @@ def test_only_the_words_that_count_can_turn_the_label():
     assert (wrong == LARGEST).all()
 
 
+class Snare(Sums):
+    """1 + a·δ by how the fourth word is moved, and a steep and narrow valley by how the third is: of no use, but every
+    gradient leads there, and every step leaps across."""
+
+    def forward(self, batch: Batch, embedded: Tensor | None = None) -> object:
+        moved = (0 if embedded is None else embedded - self.embed(batch)) + 0 * self.embed(batch)
+        along = moved @ self.slope / self.slope.norm()  # (B,T)
+        score = 1 + along[:, 3] + 50 * along[:, 2] + 1000 * along[:, 2] ** 2
+        return type("Said", (), {"weights": None, "logits": torch.stack([-score / 2, score / 2], -1)})
+
+
 def test_a_larger_set_is_never_harder_to_turn():
-    given = batch(split(["s" + "w" * n + "s" for n in (4, 9, 6, 12)]))
-    found = smallest(cached_classifier("transformer"), given, heaviest(given))
+    """1 / mean length is far enough for the fourth word alone; a search of its own for both would be ensnared."""
+    model, given = Snare(), texts(4, 4)
+    found = smallest(model, given, heaviest(given))
+    assert (found[:, 0] <= SEARCHED / length(model.vectors)).all()
+    assert (found.diff(dim=-1) <= 0).all()
+
+
+def test_a_real_model_turns_with_more_words_sooner():
+    given = batch(split(["s" + "w" * (4 + n % 12) + "s" for n in range(12)]))
+    found = smallest(cached_classifier("transformer"), given, torch.rand(given.ids.shape))
     assert (found.diff(dim=-1) <= 0).all()
     assert (found.diff(dim=-1) < 0).any()
     assert found.min() > SMALLEST

@@ -7,7 +7,8 @@ DeYoung et al., ERASER, ACL 2020 (arXiv:1911.03429), §4: of a text of n words, 
                zero     their vectors become 0; their places stay
 
 What is left of all texts of a batch at all sizes is gathered first.  Each different remainder is read once, as short
-as it is, beside others of its length (bench/audit.py); one that is still the whole text is not read again.
+as it is, beside others of its length (bench/audit.py); one that is still the whole text is not read again.  Of memory
+this takes what `most_tokens` allows, and some 60 bytes for each place of the batch, 2K times.
 
 Departs from the paper: nothing known.  Each text loses its own words, whatever its batch.
 """

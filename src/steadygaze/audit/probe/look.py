@@ -5,8 +5,6 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from steadygaze.infer import inference
-from steadygaze.infer import slopes as slopes
-from steadygaze.perturb.texts import text_key as text_key
 from steadygaze.reader import Reader
 from steadygaze.types import Batch
 

@@ -1,4 +1,4 @@
-"""The questions an audit asks, one file each, in the order a report answers them."""
+"""The questions an audit asks, one file each, under the headings of a report."""
 
 from collections.abc import Callable, Iterator
 
@@ -13,13 +13,15 @@ from steadygaze.audit.protocol.right import right
 from steadygaze.audit.protocol.sensitivity import sensitivity
 from steadygaze.audit.protocol.shortcut import shortcut
 
-PROTOCOLS: dict[str, Callable[[Case], Iterator[Finding]]] = {
-    "right": right,
-    "holds-still": holds_still,
-    "matters": matters,
-    "intervened": intervened,
-    "sensitivity": sensitivity,
-    "retrained": retrained,
-    "shortcut": shortcut,
-    "people": people,
+STILL, MATTERS = "Does it hold still?", "Does it matter to the prediction?"
+Protocol = Callable[[Case], Iterator[Finding]]
+PROTOCOLS: dict[str, tuple[Protocol, ...]] = {
+    "Is the label right?": (right,),
+    STILL: (holds_still,),
+    MATTERS: (matters, intervened, sensitivity),
+    "Is it the same after retraining?": (retrained,),
+    "Is it more than position or a shortcut?": (shortcut,),
+    "Do people agree?": (people,),
 }
+THOROUGH = (sensitivity,)
+"""Asked only by an audit that takes its time."""

@@ -29,8 +29,6 @@ from steadygaze.explain.explainer import Explainer
 from steadygaze.reader import Reader
 from steadygaze.types import Batch
 
-__all__ = ["LACKING", "holds_still", "probes"]
-
 OF_TEXT = ("prediction-change", "flipped", "exchanged")
 OF_WORDS = ("jensen-shannon", "top-k-overlap", "kendall")
 ALWAYS = ("prediction-change", "flipped", "jensen-shannon", "top-k-overlap")

@@ -1,0 +1,114 @@
+"""What was asked, what was found text by text, and the Report that is made of it."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from steadygaze import __version__
+from steadygaze.audit.case import Plan, silent
+from steadygaze.audit.catalogue import MEASURES
+from steadygaze.audit.finding import Finding
+from steadygaze.audit.pictures import pictures
+from steadygaze.audit.prepare import Prepared
+from steadygaze.audit.shifts import shifts
+from steadygaze.audit.verdict import verdicts
+from steadygaze.record import Row
+from steadygaze.report.interval import mean_row
+from steadygaze.report.report import Fact, Report
+
+TITLE = "How far may this explanation be believed?"
+Settings = Mapping[str, str | int | float]
+PROBES = {
+    "noise": "A little noise was added to the vector of every word.",
+    "worst-label": "Every vector was moved a little, as is worst for the label.",
+    "worst-attention": "Every vector was moved a little, as moves the attention most.",
+    "1-synonym": "One word was exchanged for a synonym.",
+    "3-synonyms": "Three words were exchanged for synonyms.",
+    "seeds": "Compared with models trained alike with another seed.",
+    "above-random": "Minus the same for random words.",
+    "permuted": "The weights were shuffled among the words.",
+    "adversarial": "Other weights that leave the prediction as it is.",
+    "randomised": "Compared with a model of random weights.",
+    "gradient": "Compared with the gradient, the attention held fixed.",
+    "gradient-through-attention": "Compared with the gradient, which flows through the attention too.",
+}
+"""What was done, as a report says it."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What an audit is to do beyond reading the texts."""
+
+    explainers: Sequence[str] = ()
+    """The verdicts are about the first.  None: the first of `choose.ORDER` that the model has."""
+    plan: Plan = field(default_factory=Plan)
+    settings: Settings = field(default_factory=dict)
+    """What every number depends on: corpus, split …"""
+    synonyms: Any = None
+    """A table of synonyms: a file or a mapping.  None: words with close vectors, where the model has vectors."""
+    watch: Callable[[str, int, int], None] = silent
+
+
+@dataclass(frozen=True)
+class Examined:
+    """What was found, text by text."""
+
+    here: Prepared
+    found: Mapping[str, Sequence[Finding]]
+    """Heading -> what was found under it."""
+    asked: Asked
+
+    @property
+    def findings(self) -> list[Finding]:
+        return [finding for several in self.found.values() for finding in several]
+
+    @property
+    def explainer(self) -> str:
+        """The explanation that the verdicts are about."""
+        return next(iter(self.here.case.explainers))
+
+    def report(self) -> Report:
+        return reported(self)
+
+
+def reported(examined: "Examined") -> Report:
+    here, found = examined.here, examined.findings
+    subject, main = here.subject, examined.explainer
+    known = {**examined.asked.settings, "model": subject.fingerprint[:12] or subject.name, "seed": here.case.plan.seed}
+    rows = tuple(_row(finding, {**known, "v": __version__}) for finding in found)
+    facts = {
+        "model": f"{subject.name}, {subject.kind}",
+        **subject.facts,
+        "explanation": main,
+        "texts": f"{len(here.examples):,}",
+        **{name: str(value) for name, value in examined.asked.settings.items()},
+        "steadygaze": __version__,
+    }
+    return Report(
+        TITLE,
+        rows,
+        verdicts(rows, main),
+        shifts(here, main, found),
+        pictures(here.case, main, found),
+        facts=facts,
+        meanings={name: Fact(m.about, *m.bounds, m.better, m.cite) for name, m in MEASURES.items()},
+        probes=PROBES,
+        questions={one.measure: heading for heading, several in examined.found.items() for one in several},
+    )
+
+
+def _row(finding: Finding, known: Settings) -> Row:
+    settings = {**known, **finding.settings, **({"explain": finding.explainer} if finding.explainer else {})}
+    if finding.absent:
+        return Row(finding.measure, float("nan"), 0, None, settings, f"not applicable, because {finding.absent}")
+    if finding.value is not None:
+        return Row(finding.measure, finding.value, int(settings.pop("n", 0)), finding.interval, settings, finding.note)
+    assert finding.values is not None
+    values = finding.values[finding.values.isfinite()]
+    if not len(values):
+        return Row(
+            finding.measure, float("nan"), 0, None, settings, "not applicable, because it makes sense of no text"
+        )
+    left = len(finding.values) - len(values)
+    note = finding.note or (f"{left:,} texts left out" if left else "")
+    return mean_row(finding.measure, values.tolist(), settings, note=note)

@@ -85,7 +85,7 @@ def measured(study: "Study", job: "Job", clf: TextClassifier, split: str) -> dic
     others = [np.load(study.out / "seen" / f"{one}.npz")["weights"] for one in job.teachers]
     reference = torch.from_numpy(np.mean(others, 0)) if others else None
     found = judge(read.weights.double(), read.mask, None if reference is None else reference.double(), ids=read.ids)
-    asked = answers(Case(model, data, {"attention": Attention()}, Plan(synonyms=tables(study, clf))))
+    asked = answers(Case(model, data, {"attention": Attention()}, Plan(synonyms=tables(study, clf), sample=len(data))))
     return {
         "macro-f1": float(f1_score(label, predicted, average="macro")),
         "accuracy": float(accuracy_score(label, predicted)),

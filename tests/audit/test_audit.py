@@ -113,7 +113,6 @@ def test_texts_without_labels_are_audited_without_what_needs_them(here):
         "accuracy",
         "macro-f1",
         "expected-calibration-error",
-        "seat-sensitivity",
     }
     assert found.find("comprehensiveness").n == len(here.examples)
 

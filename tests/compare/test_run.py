@@ -77,7 +77,7 @@ def test_an_interrupted_comparison_goes_on_and_ends_in_the_same(
 
 def test_what_is_finished_is_not_done_again(done: Path, monkeypatch):
     for name in ("cell.train", "cell.audit", "run.apart"):
-        monkeypatch.setattr(f"steadygaze.compare.{name}", Stopping(None, 1))
+        monkeypatch.setattr(f"steadygaze.compare.{name}", lambda *_, **__: pytest.fail("done again"))
     before, cells = (done / "comparison.json").read_text(), stamps(done / "cells")
     heard = []
     run(done, order(techniques=TWO, seeds=2, synonyms=None), watch=lambda *said: heard.append(said))
@@ -207,7 +207,7 @@ def test_a_technique_that_cannot_train_such_a_model_says_so_first(tmp_path: Path
 
 def test_a_cell_is_done_when_all_of_it_is_written(tmp_path: Path):
     class Torn:
-        found = ()
+        findings = ()
 
         def report(self):
             raise KeyboardInterrupt

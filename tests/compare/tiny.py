@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from steadygaze.audit.protocol import PROTOCOLS
 from steadygaze.audit.protocol.holds_still import holds_still
 from steadygaze.audit.protocol.matters import matters
 from steadygaze.audit.protocol.right import right
@@ -41,10 +42,11 @@ def run(out: Path, asked: Order | None = None, **machine: object) -> Comparison:
 
 def quicken(patch: pytest.MonkeyPatch) -> None:
     """An audit of the same code that asks fewer questions, and leaves out what only its own page shows."""
-    few = {"right": right, "holds-still": holds_still, "matters": matters, "shortcut": shortcut}
-    patch.setattr("steadygaze.audit.audit.PROTOCOLS", few)
-    patch.setattr("steadygaze.audit.audit.pictures", lambda *_: {})
-    patch.setattr("steadygaze.audit.audit.shifts", lambda *_: ())
+    few = (right, holds_still, matters, shortcut)
+    asked = {heading: tuple(one for one in several if one in few) for heading, several in PROTOCOLS.items()}
+    patch.setattr("steadygaze.audit.audit.PROTOCOLS", asked)
+    patch.setattr("steadygaze.audit.examined.pictures", lambda *_: {})
+    patch.setattr("steadygaze.audit.examined.shifts", lambda *_: ())
     whole_set = sys.modules[right.__module__]  # the room has a function of that name
     patch.setattr(whole_set, "bootstrap_rows", lambda *_, **__: (0.0, 1.0))
 

@@ -1,5 +1,7 @@
 """What every explainer promises: one number per word, nothing elsewhere, and a model left exactly as it was."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -131,6 +133,8 @@ def test_the_same_text_gets_the_same_explanation_again_and_in_any_batch(name, en
 def test_what_stands_in_the_padding_and_beside_a_text_changes_nothing(name, encoder):
     model, explainer, texts = in_use(encoder, True), made(name), batch(split(pair=True))
     found = explainer.explain(model, texts).weights
+    elsewhere = replace(texts, index=texts.index + 100)  # the same texts in other rows of their split
+    assert torch.equal(explainer.explain(model, elsewhere).weights, found)
     torch.testing.assert_close(explainer.explain(model, littered(texts)).weights, found, rtol=0, atol=1e-5)
     turned = torch.arange(len(TEXTS)).flip(0)
     other = explainer.explain(model, batch(split(pair=True), turned.tolist())).weights

@@ -17,7 +17,9 @@ from steadygaze.audit.examined import Examined as Examined
 from steadygaze.audit.finding import Finding
 from steadygaze.audit.prepare import prepare
 from steadygaze.audit.protocol import MATTERS, PROTOCOLS, STILL, THOROUGH, Protocol
+from steadygaze.audit.protocol.wiegreffe import trained
 from steadygaze.errors import UserError
+from steadygaze.estimator import TextClassifier
 from steadygaze.inputs import read_texts
 from steadygaze.report.report import Report
 from steadygaze.subject import Subject, as_subject
@@ -38,13 +40,15 @@ def audit(
     seeds: Sequence[Any] = (),
     synonyms: Any = None,
     classes: Sequence[Label] | None = None,
+    train: tuple[Any, Any] | None = None,
     plan: Plan | None = None,
 ) -> Report:
     """Everything that can be asked of a model and its explanation on these texts.
 
     `model` is a TextClassifier, a folder, a Hugging Face classifier or any texts -> probabilities; `evidence` the
     characters that a person marked in each text; `seeds` models trained alike with other seeds; `synonyms` a file or a
-    mapping of words that may stand for each other.
+    mapping of words that may stand for each other.  With `train`, the texts and labels it was trained on, a
+    TextClassifier is trained twice more: without attention, and to look elsewhere (Wiegreffe & Pinter 2019).
     """
     written, questions = read_texts(texts)
     for name, given in (("labels", labels), ("evidence", evidence)):
@@ -61,7 +65,19 @@ def audit(
     ]
     asked = Asked(tuple(explainers), plan or Plan(), synonyms=synonyms)
     others = [as_subject(other, classes=classes) for other in seeds]
-    return examine(as_subject(model, classes=classes), examples, asked, others).report()
+    found = examine(as_subject(model, classes=classes), examples, asked, others)
+    return (found if train is None else retrain(found, model, train)).report()
+
+
+def retrain(found: Examined, model: Any, train: tuple[Any, Any]) -> Examined:
+    """What two models more say, that were trained on the same texts."""
+    if not isinstance(model, TextClassifier):
+        raise UserError(f"only a TextClassifier can be trained again, found {found.here.subject.kind}")
+    examples = found.here.examples
+    texts = [e.text if e.question is None else (e.text, e.question) for e in examples]
+    labels = None if any(e.label is None for e in examples) else [e.label for e in examples]
+    more = [*found.found[MATTERS], *trained(model, train, None, (texts, labels))]
+    return replace(found, found={**found.found, MATTERS: more})
 
 
 def examine(subject: Subject, examples: Sequence[Example], asked: Asked, others: Sequence[Subject] = ()) -> Examined:

@@ -16,6 +16,7 @@ from torch.nn.functional import pad
 from steadygaze.audit.probe.erase import Removal
 from steadygaze.audit.probe.look import look
 from steadygaze.batch import Data, by_length, collate
+from steadygaze.errors import UserError
 from steadygaze.explain.explainer import Explainer
 from steadygaze.infer import in_order
 from steadygaze.perturb.words import Synonyms
@@ -49,6 +50,13 @@ class Plan:
     """Whether what reads a text hundreds of times is asked too."""
     seed: int = 0
     batch_size: int = 256
+
+    def __post_init__(self) -> None:
+        for name in ("k", "sample", "batch_size"):
+            if getattr(self, name) < 1:
+                raise UserError(f"{name} must be at least 1, found {getattr(self, name)}")
+        if not self.radius >= 0:
+            raise UserError(f"radius must be 0 or more, found {self.radius}")
 
 
 @dataclass(frozen=True)

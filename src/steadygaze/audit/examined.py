@@ -110,5 +110,7 @@ def _row(finding: Finding, known: Settings) -> Row:
             finding.measure, float("nan"), 0, None, settings, "not applicable, because it makes sense of no text"
         )
     left = len(finding.values) - len(values)
-    note = finding.note or (f"{left:,} texts left out" if left else "")
+    note = finding.note or (
+        f"of {len(values):,} texts: the other {left:,} were not asked, or it makes no sense of them" if left else ""
+    )
     return mean_row(finding.measure, values.tolist(), settings, note=note)

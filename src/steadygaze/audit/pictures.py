@@ -14,6 +14,7 @@ from steadygaze.explain import EXPLAINERS
 
 MOST = 1000
 """Points of a picture; of a probe 200."""
+CURVES = {"comprehensiveness": "erased", "sufficiency": "kept"}
 Points = Sequence[Mapping[str, Any]]
 
 
@@ -22,6 +23,7 @@ def pictures(case: Case, explainer: str, found: Sequence[Finding]) -> dict[str, 
     drawn = {
         "moves": _moves(case, explainer, found),
         "seeds": _seeds(case, explainer),
+        "aopc": _aopc(found),
         "gradient": _gradient(case, explainer),
     }
     return {name: points for name, points in drawn.items() if points}
@@ -48,6 +50,17 @@ def _seeds(case: Case, explainer: str) -> Points:
         pairs = torch.stack([one.amax(-1), jensen_shannon(one, other, case.mask)], -1)[asked]
         points += [{"max": round(high, 4), "distance": round(apart, 5)} for high, apart in pairs.tolist()]
     return points[:: max(1, len(points) // MOST)]
+
+
+def _aopc(found: Sequence[Finding]) -> Points:
+    """What is lost at each size, by each explanation."""
+    lost: dict[tuple[str, str], dict[str, float]] = {}
+    for finding in found:
+        name, _, size = finding.measure.partition("/")
+        if name in CURVES and size.endswith("%") and finding.values is not None and finding.explainer:
+            values = finding.values[finding.values.isfinite()]
+            lost.setdefault((finding.explainer, size), {})[CURVES[name]] = round(float(values.mean()), 5)
+    return [{"explainer": of, "share": int(size[:-1]) / 100, **both} for (of, size), both in lost.items()]
 
 
 def _gradient(case: Case, explainer: str) -> Points:

@@ -60,7 +60,9 @@ def test_one_number_per_text_and_question_in_the_order_of_the_split_as_if_asked_
         for probe in PROBES
         for question in (*OF_TEXT, *(["exchanged"] if "synonym" in probe else []), *OF_WORDS)
     ]
-    assert list(found) == [*ITSELF, *asked]
+    kept = [f"{question}/{probe}-kept" for probe in PROBES if "synonym" in probe for question in OF_WORDS[1:]]
+    assert list(found)[:2] == list(ITSELF)
+    assert sorted(found) == sorted([*ITSELF, *asked, *kept])
     for name, values in found.items():
         assert values.shape == (len(TEXTS),), name
         assert values.dtype == torch.float64
@@ -113,7 +115,7 @@ def test_only_what_is_drawn_depends_on_the_seed():
     model, data = cached_classifier(), split(["w" * 9] * 3)
     found, other = (found_by(holds_still, case_of(model, data, replace(PLAN, seed=seed))) for seed in (0, 1))
     for name, values in found.items():
-        drawn = name.endswith(("/noise", "-synonym", "/worst-attention", "-synonyms"))
+        drawn = name.endswith(("/noise", "-synonym", "/worst-attention", "-synonyms", "-kept"))
         if name.startswith(("jensen-shannon", "prediction-change")):
             assert values.equal(other[name]) != drawn, name
         elif not drawn:
@@ -132,8 +134,11 @@ def test_nothing_but_a_correlation_of_too_few_words_and_a_move_of_no_word_is_und
     found = found_by(holds_still, case_of(cached_classifier("bilstm", pair), data, PLAN))
     words = batch(data).mask.sum(-1)
     for name, values in found.items():
-        none = found[f"exchanged/{probe}"] == 0 if "synonym" in (probe := name.rpartition("/")[2]) else words == 0
+        probe = name.rpartition("/")[2].removesuffix("-kept")
+        none = found[f"exchanged/{probe}"] == 0 if "synonym" in probe else words == 0
         expected = none & name.startswith(MOVED)
+        if name.endswith("-kept"):
+            expected |= found[f"flipped/{probe}"] == 1
         assert values.isnan().equal(expected | (words < FEWEST) if name.startswith("kendall") else expected), name
         assert not values.isinf().any()
 
@@ -187,7 +192,7 @@ def test_a_signed_saliency_is_compared_by_the_share_of_each_word_in_its_size():
 def test_a_black_box_is_asked_what_words_can_be_asked_and_the_rest_is_said_to_be_absent():
     case = case_of(BlackBox(), split(), PLAN, signed=Signed())
     found = found_by(holds_still, case, "signed")
-    assert {name for name in found if "/" in name} == {
+    assert {name for name in found if "/" in name and "-kept" not in name} == {
         f"{measure}/{probe}" for measure in (*MOVED, "exchanged") for probe in ("1-synonym", "3-synonyms")
     }
     said = absences(holds_still, case)
@@ -257,3 +262,13 @@ def test_the_worst_for_attention_moves_it_further_than_noise_and_noise_further_t
             assert not still[f"{question}/{name}"].any()
         assert (still[f"top-k-overlap/{name}"] == 1).all()
         assert (still[f"kendall/{name}"] == 1).all()
+
+
+def test_stability_after_yin_is_of_texts_that_keep_their_label():
+    model, data = cached_classifier(), split(["s" + "w" * n + "s" for n in range(3, 15)])
+    found = found_by(holds_still, case_of(model, data, PLAN))
+    turned = found["flipped/3-synonyms"] == 1
+    for measure in ("kendall", "top-k-overlap"):
+        every, kept = found[f"{measure}/3-synonyms"], found[f"{measure}/3-synonyms-kept"]
+        assert kept.isnan().equal(turned | every.isnan())
+        assert kept[~kept.isnan()].equal(every[~kept.isnan()])

@@ -31,6 +31,9 @@ from steadygaze.maths.rank import FEWEST, kendall, pearson
 
 PLAN = Plan(seed=4)
 ERASED = ("comprehensiveness", "sufficiency", "comprehensiveness/above-random")
+SIZES = tuple(f"{measure}/{size}%" for measure in ERASED[:2] for size in (1, 5, 10, 20, 50))
+BOTH = (*ERASED[:2], "post-hoc-accuracy", *SIZES)
+ALL = (*BOTH, ERASED[2])
 GRADIENTS = tuple(f"{m}/{way}" for way in ("gradient", "gradient-through-attention") for m in ("pearson", "kendall"))
 MODEL = pytest.mark.parametrize("encoder", ["bilstm", "cnn", "transformer"])
 PAIR = pytest.mark.parametrize("pair", [False, True], ids=["single", "pair"])
@@ -41,7 +44,7 @@ PAIR = pytest.mark.parametrize("pair", [False, True], ids=["single", "pair"])
 def test_one_number_per_text_and_question_in_the_order_of_the_split_as_if_asked_text_by_text(encoder, pair):
     model, data = cached_classifier(encoder, pair), split(pair=pair)
     found = found_by(matters, case_of(model, data, PLAN))
-    assert list(found) == [*ERASED, *GRADIENTS]
+    assert list(found) == [*ALL, *GRADIENTS]
     for name, values in found.items():
         assert values.shape == (len(TEXTS),), name
         assert values.dtype == torch.float64
@@ -125,7 +128,7 @@ def test_where_random_is_asked_about_it_is_itself_the_yardstick():
     """And is not told how far it is above itself."""
     case = case_of(cached_classifier(), split(), PLAN, random=Signed(), attention=Attention())
     found, chance = found_by(matters, case), found_by(matters, case, "random")
-    assert list(chance) == list(ERASED[:2])
+    assert list(chance) == list(BOTH)
     as_signed = found_by(matters, case_of(case.model, case.data, PLAN, signed=Signed()), "signed")
     assert_close(chance["comprehensiveness"], as_signed["comprehensiveness"])
     assert_close(found["comprehensiveness/above-random"], found["comprehensiveness"] - chance["comprehensiveness"])
@@ -173,7 +176,7 @@ def test_without_seams_the_gradient_flows_through_attention_or_not_at_all():
     data = split()
     case = case_of(Shut(classifier()), data, PLAN)
     found, ours = found_by(matters, case), found_by(matters, case_of(classifier(), data, PLAN))
-    assert list(found) == [*ERASED, *GRADIENTS[2:]]
+    assert list(found) == [*ALL, *GRADIENTS[2:]]
     for name, values in found.items():
         torch.testing.assert_close(values, ours[name], rtol=0, atol=1e-12, equal_nan=True)
     why = "the model cannot be read with other attention weights than its own"
@@ -182,7 +185,7 @@ def test_without_seams_the_gradient_flows_through_attention_or_not_at_all():
 
 def test_a_black_box_loses_words_but_has_no_vectors_to_be_zeroed():
     case = case_of(BlackBox(), split(), PLAN, signed=Signed())
-    assert list(found_by(matters, case, "signed")) == list(ERASED)
+    assert list(found_by(matters, case, "signed")) == list(ALL)
     assert not absences(matters, case)
     said = absences(matters, replace(case, plan=replace(PLAN, removal="zero")))
     assert set(said) == {(name, "signed") for name in ERASED[:2]}
@@ -212,3 +215,11 @@ def test_a_model_that_ignores_its_attention_is_found_out():
     assert found["comprehensiveness"].abs().max() < 1e-12
     assert found["sufficiency"].tolist() == pytest.approx([0.5] * 20, abs=1e-3)
     assert found["pearson/gradient"].max() < 0
+
+
+def test_a_curve_is_its_sizes_and_its_mean_the_number():
+    model, data = cached_classifier(), split()
+    found = found_by(matters, case_of(model, data, PLAN))
+    for measure in ERASED[:2]:
+        sizes = torch.stack([found[name] for name in SIZES if name.startswith(measure)])
+        assert_close(sizes.mean(0), found[measure])

@@ -30,6 +30,8 @@ class Probe:
     """Whether vectors are moved, not words."""
     of: str | None = None
     """The explanation it was made to move; None: any."""
+    expensive: bool = False
+    """Whether a sample of the texts must do."""
 
 
 def probes(case: Case) -> dict[str, Probe]:
@@ -41,6 +43,7 @@ def probes(case: Case) -> dict[str, Probe]:
             lambda m, b: embeddings.worst_for_attention(m, b, radius, chance.child(2)),
             frozenset({"vectors", "weights"}),
             of="attention",
+            expensive=True,
         ),
     }
     if taken := found.keys() & case.plan.synonyms.keys():

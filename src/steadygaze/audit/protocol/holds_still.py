@@ -5,14 +5,13 @@ A probe moves a text or its vectors; of what the model shows before and after it
     jensen-shannon/<probe>       how far the saliency moved, as shares of its whole
     top-k-overlap/<probe>        which part of the k heaviest words stayed among them
     kendall/<probe>              whether the words stayed in their order
+    …/<probe>-kept               the last two, of texts that kept their label (Yin et al. 2022: stability)
     prediction-change/<probe>    ½ Σ |Δp|: how far the prediction moved
     flipped/<probe>              whether the label changed
 
 and of the saliency itself, since one that is the same for every text holds still and says nothing: evenness and
 distance to uniform.  NaN where a question makes no sense of a text: a move when no word was touched, because the text
 has none, or none with a synonym to be exchanged for.  `exchanged/<probe>` is how many were.
-
-Departs from the paper (Yin et al. 2022: stability): over all texts, not only those whose label stays.
 """
 
 from collections.abc import Iterator, Sequence
@@ -33,6 +32,7 @@ OF_TEXT = ("prediction-change", "flipped", "exchanged")
 OF_WORDS = ("jensen-shannon", "top-k-overlap", "kendall")
 ALWAYS = ("prediction-change", "flipped", "jensen-shannon", "top-k-overlap")
 """What can be said of every text that was touched."""
+YIN = ("top-k-overlap", "kendall")
 UNTOUCHED = ("no word of which has a synonym", "which have no word")
 """Why a probe of words, or of vectors, left a text as it was."""
 
@@ -77,15 +77,15 @@ def _asked(case: Case, name: str, probe: Probe) -> Iterator[Finding]:
         if other not in able:
             yield from _unread(name, other, f"{other} reads words, not vectors")
     settings = {"radius": case.plan.radius} if probe.vectors else {}
-    for rows, group in _groups(case, able):
+    for rows, group in [(case.sample, ["", *able])] if probe.expensive else _groups(case, able):
         found = case.gather(name, lambda r, b, g=group: _measured(case, probe, g, r, b), rows)  # type: ignore[misc]
         for key, values in found.items():
-            measure, _, explainer = key.partition("|")
+            measure, explainer, kept = (*key.split("|"), "", "")[:3]
             if measure == "exchanged" and probe.vectors:
                 continue
             left = int(values[torch.from_numpy(rows)].isnan().sum()) if measure in ALWAYS else 0
             note = f"left out: {left:,} of {len(rows):,} texts, {UNTOUCHED[probe.vectors]}" if left else ""
-            yield Finding(f"{measure}/{name}", values, explainer or None, settings, note)
+            yield Finding(f"{measure}/{name}{kept and '-kept'}", values, explainer or None, settings, note)
 
 
 def _groups(case: Case, names: Sequence[str]) -> Iterator[tuple[Rows, list[str]]]:
@@ -102,7 +102,16 @@ def _measured(case: Case, probe: Probe, names: Sequence[str], rows: Rows, batch:
     found: dict[str, Tensor] = {}
     for name in names:
         found |= _of_text(case, rows, batch, moved) if not name else _of_words(case, name, rows, batch, moved)
-    return {key: value if key == "exchanged" else value.masked_fill(still, torch.nan) for key, value in found.items()}
+    found = {key: value if key == "exchanged" else value.masked_fill(still, torch.nan) for key, value in found.items()}
+    return found if probe.vectors else found | _kept(case, rows, found, moved)
+
+
+def _kept(case: Case, rows: Rows, found: dict[str, Tensor], moved: Moved) -> dict[str, Tensor]:
+    """Of texts that kept their label: the stability of Yin et al. 2022."""
+    before = case.probs[torch.from_numpy(rows)].to(moved.batch.ids.device)
+    turned = stability.flipped(before, look(case.model, moved.batch, moved.embedded).probs) > 0
+    own = {key: value for key, value in found.items() if key.startswith(YIN)}
+    return {f"{key}|kept": value.masked_fill(turned, torch.nan) for key, value in own.items()}
 
 
 def _of_text(case: Case, rows: Rows, batch: Batch, moved: Moved) -> dict[str, Tensor]:

@@ -3,6 +3,8 @@
     comprehensiveness               what the predicted class loses without the heaviest words
     comprehensiveness/above-random  the same, minus what it loses without as many words drawn at random
     sufficiency                     what it loses when they alone are left
+    post-hoc-accuracy               how often they alone give the same label: the mean over sizes
+    …/5%                            either at one size: a point of the curve whose mean they are
     pearson/gradient, kendall/…     whether the gradient points at the same words, the attention held fixed
     …/gradient-through-attention    the same of the gradient that flows through the attention too
 
@@ -65,10 +67,15 @@ def _erased(case: Case, name: str, rows: Rows, batch: Batch) -> dict[str, Tensor
     full = case.probs[torch.from_numpy(rows)].to(batch.ids.device)
     weights = case.of(case.saliency(name), rows, batch) if name in case.explainers else _drawn(case, batch)
     gone, kept = erased(case.model, batch, full, weights, Erasure(removal=case.plan.removal))
-    return {
+    found = {
         "comprehensiveness": erasure.comprehensiveness(full, gone),
         "sufficiency": erasure.sufficiency(full, kept),
+        "post-hoc-accuracy": erasure.post_hoc_accuracy(full, kept),
     }
+    for measure, changed in (("comprehensiveness", gone), ("sufficiency", kept)):
+        for share, lost in zip(SHARES, erasure.drops(full, changed).unbind(-1), strict=True):
+            found[f"{measure}/{share:.0%}"] = lost
+    return found
 
 
 def _drawn(case: Case, batch: Batch) -> Tensor:

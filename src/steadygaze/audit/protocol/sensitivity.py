@@ -58,7 +58,9 @@ ROUNDING = 1e-9
 def sensitivity(case: Case) -> Iterator[Finding]:
     names = [name for name in case.explainers if name != RANDOM]
     if "vectors" not in case.model.abilities:
-        yield from (Finding("sensitivity", explainer=name, absent=LACKING["vectors"]) for name in names)
+        for name in names:
+            for one in ("sensitivity", "sensitivity/above-random"):
+                yield Finding(one, explainer=name, absent=LACKING["vectors"])
         yield Finding("seat-sensitivity", absent=LACKING["vectors"])
         return
     sizes = ",".join(f"{100 * share:g}" for share in SHARES)

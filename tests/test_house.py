@@ -54,7 +54,7 @@ def test_every_technique_has_a_test_file_of_its_own(name: str) -> None:
     ("room", "registry", "machinery"),
     [
         ("objective", TECHNIQUES, {"technique", "closeness", "anchoring"}),
-        ("explain", EXPLAINERS, {"explainer", "texts"}),
+        ("explain", EXPLAINERS, {"explainer", "texts", "captum", "chances", "chosen", "subsets", "vectors"}),
         ("attend", ATTENTIONS, set()),
     ],
 )

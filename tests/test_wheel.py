@@ -24,7 +24,8 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_the_wheel_holds_what_is_needed_and_nothing_else(wheel: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
-    for wanted in ("py.typed", "cli/__init__.py", "report/page.html.jinja", "report/page.css", "report/audit.css", "report/audit.html.jinja"):
+    pages = ("page.html.jinja", "page.css", "audit.html.jinja", "audit.css")
+    for wanted in ("py.typed", "cli/__init__.py", *(f"report/{page}" for page in pages), "objective/vanilla.py"):
         assert f"steadygaze/{wanted}" in names
     assert any(name.endswith("licenses/LICENSE") for name in names)
     assert not [name for name in names if name.startswith(("tests", "bench", "docs"))]

@@ -1,155 +1,109 @@
-"""The whole story on a built-in corpus: train, show the reasons, hold them against the planted truth, write a page."""
+"""The whole story on a built-in corpus: two models, the same questions put to both, and a page for each.
 
-import hashlib
-from collections.abc import Sequence
-from dataclasses import replace
+The corpus is generated, so that the words which decide each label are known, and so are the words that may replace
+them.  One model is trained plainly, the other (`anchored`) starts from it and is taught to keep its attention where it
+is when words are exchanged and vectors moved.
+"""
+
+import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
-from sklearn.metrics import f1_score
 
-from steadygaze import __version__, verbs
+from steadygaze import verbs
+from steadygaze.atomic import write_text
+from steadygaze.audit.audit import Asked, examine
 from steadygaze.corpus import Corpus, load_corpus
+from steadygaze.corpus.planted.lexicon import SYNONYMS
 from steadygaze.estimator import TextClassifier
-from steadygaze.explanation import Explanation
-from steadygaze.record import Row
-from steadygaze.report import bootstrap_rows, mean_row, render, write
-from steadygaze.tokens.align import mark
-from steadygaze.types import Example
+from steadygaze.report.report import Report
+from steadygaze.report.words import number
+from steadygaze.subject.ours import ours
 
 CORPUS = "planted-reviews"
-EPOCHS = 4
-IN_TERMINAL, ON_PAGE, WRONG_ON_PAGE = 3, 9, 3
-
-MEANING = {
-    "accuracy": "How often the predicted label is right, on texts never seen in training.",
-    "macro-f1": "The same, every class counting alike.",
-    "evidence mass": "Share of the attention that lies on the words which decide the label.  1 would be perfect.",
-    "evidence share": "Share of all words that decide the label: what attention spread evenly would reach.",
+EPOCHS = {"vanilla": 4, "anchored": 2}
+TEXTS = 400
+"""Of the test split, which the audit reads."""
+WORST = "3-synonyms"
+NUMBERS = {
+    "macro-f1": "how often the label is right, every class counting alike",
+    "evidence-mass": "share of the attention on the words that decide the label",
+    "jensen-shannon/3-synonyms": "how far the attention moves when three words are exchanged, in nats",
+    "jensen-shannon/worst-label": "… when the vectors are moved as is worst for the label",
+    "flipped/3-synonyms": "how often three synonyms turn the label",
+    "comprehensiveness/above-random": "what the label loses without the highlighted words, above random ones",
 }
-LEAD = (
-    "Made-up beer reviews that speak of appearance, aroma and palate, each with its own verdict.  The label is the "
-    "verdict on the aroma alone, so the words that decide it are known, and the reasons can be held against them."
-)
-NOTE = (
-    "Whether these highlights may be believed is another question: they can move under a synonym, a seed or a little "
-    "noise.  This page shows one model and measures agreement with the truth, not stability."
-)
 
 
 def tell(out: Path, device: str, seed: int, say: Console) -> dict[str, Any]:
-    """Everything, ending in out/model and out/report.html.  Returns the numbers."""
+    """Everything, ending in out/report.html.  Returns the numbers."""
     corpus = load_corpus(CORPUS)
-    say.print(f"[bold]1. Data.[/bold]  {verbs.describe(corpus)}", highlight=False)
-    say.print("[bold]2. Training[/bold] a bidirectional LSTM with attention.", highlight=False)
-    clf = TextClassifier("bilstm", "vanilla", epochs=EPOCHS, seed=seed, device=device, verbose=not say.quiet)
-    model = out / "model"
-    clf = verbs.train(clf, corpus, model, resume=verbs.unfinished(model).exists())
-
-    test = corpus.splits["test"]
-    explained = [replace(e, evidence=x.evidence) for e, x in zip(clf.explain(verbs.texts(test)), test, strict=True)]
-    rows = measure(explained, test, signature(clf, corpus, model))
-    say.print(
-        "[bold]3. Highlights.[/bold]  The darker a word, the more of the attention lies on it.\n", highlight=False
+    _say(say, f"[bold]1. Data.[/bold]  {verbs.describe(corpus)}")
+    models = train(corpus, out, device, seed, say)
+    _say(say, f"[bold]3. The audit[/bold] of both, on {TEXTS} texts that neither has seen.")
+    reports = {name: look(clf, corpus, name, seed) for name, clf in models.items()}
+    for name, report in reports.items():
+        _say(say, f"\nWhere three synonyms moved [bold]{name}[/bold] most:")
+        for shift in [one for one in report.shifts if one.probe == WORST][:1]:
+            say.print(shift.before, "", shift.after, sep="\n")
+    _say(say, "")
+    say.print(_verdicts(reports))
+    _say(say, "")
+    say.print(_numbers(reports))
+    pages = {"vanilla": out / "vanilla.html", "anchored": out / "report.html"}
+    for name, page in pages.items():
+        reports[name].to_html(page)
+    _say(
+        say,
+        f"\n[bold]4. The page:[/bold] open [bold]{pages['anchored']}[/bold] in a browser, {pages['vanilla']} beside it",
     )
-    for one in explained[:IN_TERMINAL]:
-        say.print(one, end="\n\n")
-    say.print("[bold]4. Numbers[/bold] on the test texts, with 95 % intervals.", highlight=False)
-    say.print(_table(rows))
-
-    page = out / "report.html"
-    shown = _shown(explained, test)
-    write(page, _page(clf, corpus, rows, [explained[i] for i in shown], [test[i] for i in shown]))
-    say.print(
-        f"\n[bold]5. The page:[/bold] open [bold]{page}[/bold] in a browser; the model is in {model}", highlight=False
-    )
-    say.print("Your own CSV:  steadygaze train your.csv --text COL --label COL --out model/", highlight=False)
-    return {"model": str(model), "report": str(page), "rows": [row.to_dict() for row in rows]}
+    _say(say, "Your own CSV:  steadygaze train your.csv --text COL --label COL --technique consensus --out model/")
+    _say(say, "               steadygaze audit model/ --data your.csv --text COL --label COL --html audit.html")
+    rows = {name: [row.to_dict() for row in report.rows] for name, report in reports.items()}
+    return {"model": str(out / "anchored"), "report": str(pages["anchored"]), "rows": rows}
 
 
-def signature(clf: TextClassifier, corpus: Corpus, model: Path) -> dict[str, str | int | float]:
-    """What the numbers depend on."""
-    known = clf.stored_.description
-    weights = hashlib.sha256((model / "model.safetensors").read_bytes()).hexdigest()
-    return {
-        "corpus": corpus.name,
-        "data": corpus.fingerprint[:12],
-        "split": "test",
-        "encoder": known.encoder,
-        "technique": known.technique,
-        "seed": known.seed,
-        "model": weights[:12],
-        "v": __version__,
-    }
+def train(corpus: Corpus, out: Path, device: str, seed: int, say: Console) -> dict[str, TextClassifier]:
+    """A plain model, and one that starts from it; both under `out`, taken up where they were left."""
+    table = out / "synonyms.jsonl"
+    lines = (json.dumps({"word": word, "synonyms": list(others)}) for word, others in SYNONYMS.items())
+    write_text(table, "\n".join(lines) + "\n")
+    models: dict[str, TextClassifier] = {}
+    for name, epochs in EPOCHS.items():
+        _say(say, f"[bold]2. Training[/bold] a bidirectional LSTM with attention: [bold]{name}[/bold].")
+        settings = {"synonyms": str(table)} if name == "anchored" else None
+        clf = TextClassifier(
+            "bilstm", name, epochs=epochs, seed=seed, device=device, settings=settings, verbose=not say.quiet
+        )
+        resume = verbs.unfinished(out / name).exists()
+        models[name] = verbs.train(clf, corpus, out / name, resume, reference=list(models.values()))
+    return models
 
 
-def measure(
-    explained: Sequence[Explanation], test: Sequence[Example], settings: dict[str, str | int | float]
-) -> list[Row]:
-    """Is the label right, and do the highlights lie where the truth was planted?"""
-    right = [float(e.label == x.label) for e, x in zip(explained, test, strict=True)]
-    marked = [mark(e.spans, e.evidence or ()) for e in explained]
-    mass = [float(np.asarray(e.weights)[where].sum()) for e, where in zip(explained, marked, strict=True)]
-    codes = {label: i for i, label in enumerate(explained[0].probabilities)}
-    gold = np.array([codes[x.label] for x in test if x.label is not None])
-    predicted = np.array([codes[e.label] for e in explained])
-
-    def macro(rows: NDArray[np.int64]) -> float:
-        return float(f1_score(gold[rows], predicted[rows], average="macro"))
-
-    everything = np.arange(len(test))
-    return [
-        mean_row("accuracy", right, settings),
-        Row("macro-f1", macro(everything), len(test), bootstrap_rows(macro, len(test)), settings),
-        mean_row("evidence mass", mass, {**settings, "explain": "attention"}),
-        mean_row("evidence share", [float(where.mean()) for where in marked], settings),
-    ]
+def look(clf: TextClassifier, corpus: Corpus, name: str, seed: int) -> Report:
+    known = {"corpus": corpus.name, "split": "test", "data": corpus.fingerprint[:12]}
+    asked = Asked(settings=known, synonyms=SYNONYMS)
+    return examine(ours(clf, name), corpus.splits["test"][:TEXTS], asked).report()
 
 
-def _shown(explained: Sequence[Explanation], test: Sequence[Example]) -> list[int]:
-    """The first texts, and after them the first that were labelled wrongly: a page must show failures too."""
-    wrong = [i for i, (e, x) in enumerate(zip(explained, test, strict=True)) if e.label != x.label and i >= ON_PAGE]
-    return [*range(min(ON_PAGE, len(test))), *wrong[:WRONG_ON_PAGE]]
-
-
-def _table(rows: Sequence[Row]) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("measure", "value", "interval", "what it means"):
-        table.add_column(name)
-    for row in rows:
-        interval = "" if row.interval is None else f"{row.interval[0]:.3f} to {row.interval[1]:.3f}"
-        table.add_row(row.measure, f"{row.value:.3f}", interval, MEANING[row.measure])
+def _verdicts(reports: Mapping[str, Report]) -> Table:
+    table = Table(*("question", *reports), box=None, pad_edge=False, header_style="bold")
+    answers = [{verdict.question: verdict.answer for verdict in report.verdicts} for report in reports.values()]
+    for question in answers[0]:
+        table.add_row(question, *(found[question] for found in answers))
     return table
 
 
-def _page(
-    clf: TextClassifier, corpus: Corpus, rows: Sequence[Row], shown: Sequence[Explanation], test: Sequence[Example]
-) -> str:
-    curve = [
-        {"epoch": r["epoch"], "training loss": r["terms"]["task"], "validation macro-F1": r["macro-f1"]}
-        for r in clf.history_
-    ]
-    facts = {
-        "data": verbs.describe(corpus),
-        "encoder": clf.encoder,
-        "technique": str(clf.technique),
-        "seed": str(clf.seed),
-        "data fingerprint": corpus.fingerprint,
-        "steadygaze": __version__,
-    }
-    return render(
-        "A classifier and its reasons",
-        lead=LEAD,
-        rows=rows,
-        meaning=MEANING,
-        curve=curve,
-        chosen=clf.stored_.description.kept["epoch"],
-        explanations=shown,
-        truth=[example.label for example in test],
-        notes=[NOTE],
-        facts=facts,
-    )
+def _numbers(reports: Mapping[str, Report]) -> Table:
+    table = Table(*("measure", *reports, "what it means"), box=None, pad_edge=False, header_style="bold")
+    for measure, meaning in NUMBERS.items():
+        rows = [report.find(measure) for report in reports.values()]
+        table.add_row(measure, *("" if row is None else number(row.value) for row in rows), meaning)
+    return table
+
+
+def _say(say: Console, line: str) -> None:
+    say.print(line, highlight=False)

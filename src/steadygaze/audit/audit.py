@@ -35,7 +35,7 @@ def audit(
     texts: Any,
     labels: Sequence[Label] | None = None,
     *,
-    explainers: Sequence[str] = (),
+    explainers: Sequence[Any] = (),
     evidence: Sequence[Sequence[Span] | None] | None = None,
     seeds: Sequence[Any] = (),
     synonyms: Any = None,

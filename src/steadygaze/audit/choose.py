@@ -1,10 +1,12 @@
 """Which explanations of a model are audited, and which cannot be."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from steadygaze.audit.probe.moves import LACKING
-from steadygaze.errors import UserError, unknown
+from steadygaze.errors import UserError
 from steadygaze.explain import EXPLAINERS
+from steadygaze.explain.chosen import chosen as named
 from steadygaze.explain.explainer import Explainer
 from steadygaze.subject import Subject
 
@@ -12,9 +14,9 @@ ORDER = ("attention", "gradient", "leave-one-out")
 """What is audited where nobody says: the first of these that the model has."""
 
 
-def choose(subject: Subject, names: Sequence[str]) -> tuple[dict[str, Explainer], dict[str, str]]:
+def choose(subject: Subject, asked: Sequence[Any]) -> tuple[dict[str, Explainer], dict[str, str]]:
     """Those that the model can be asked for; and of the others, why it cannot."""
-    chosen = {name: _explainer(name) for name in names} or _default(subject)
+    chosen = dict(map(named, asked)) or _default(subject)
     lacking = {name: explainer.needs - subject.model.abilities for name, explainer in chosen.items()}
     able = {name: explainer for name, explainer in chosen.items() if not lacking[name]}
     unable = {name: LACKING[min(lacking[name])] for name in chosen if lacking[name]}
@@ -27,9 +29,3 @@ def choose(subject: Subject, names: Sequence[str]) -> tuple[dict[str, Explainer]
 def _default(subject: Subject) -> dict[str, Explainer]:
     name = next(name for name in ORDER if not EXPLAINERS[name].needs - subject.model.abilities)
     return {name: EXPLAINERS[name]()}
-
-
-def _explainer(name: str) -> Explainer:
-    if name not in EXPLAINERS:
-        raise unknown("explainer", name, EXPLAINERS)
-    return EXPLAINERS[name]()

@@ -39,8 +39,8 @@ PROBES = {
 class Asked:
     """What an audit is to do beyond reading the texts."""
 
-    explainers: Sequence[str] = ()
-    """The verdicts are about the first.  None: the first of `choose.ORDER` that the model has."""
+    explainers: Sequence[Any] = ()
+    """By name, or your own; the verdicts are about the first.  None: the first of `choose.ORDER` the model has."""
     plan: Plan = field(default_factory=Plan)
     settings: Settings = field(default_factory=dict)
     """What every number depends on: corpus, split …"""

@@ -23,14 +23,14 @@ def identity(order: Order, material: Material, device: str) -> dict[str, Any]:
         "data": {**material.known, "read": material.data, "texts": len(material.examples)},
         "techniques": list(order.techniques),
         "seeds": list(order.numbers),
-        "encoder": _name(order.encoder),
+        "encoder": encoder(order),
         "vectors": _file(order.vectors),
         "shared": shared(order),
         "own": {name: own(order, name) for name in order.techniques},
         "audit": {
             "explainer": order.explainer,
             "synonyms": synonyms(order),
-            **{key: value for key, value in dataclasses.asdict(plan(order)).items() if key not in ("synonyms",)},
+            **{key: value for key, value in dataclasses.asdict(plan(order)).items() if key != "synonyms"},
         },
     }
 
@@ -53,6 +53,12 @@ def own(order: Order, technique: str) -> dict[str, Any]:
     return {**dataclasses.asdict(order.training(technique).technique), **other}
 
 
+def encoder(order: Order) -> str:
+    """Without the path of this machine."""
+    kind, colon, place = order.encoder.partition(":")
+    return f"{kind}:{Path(place).name}" if colon and Path(place).is_dir() else order.encoder
+
+
 def synonyms(order: Order) -> str | None:
     """As a number's signature can hold it."""
     if isinstance(order.synonyms, dict):
@@ -73,9 +79,3 @@ def _file(given: str | None) -> str | None:
         return given
     with Path(given).open("rb") as opened:
         return f"{Path(given).name}, {hashlib.file_digest(opened, 'sha256').hexdigest()[:12]}"
-
-
-def _name(encoder: str) -> str:
-    """Without the path of this machine."""
-    kind, colon, place = encoder.partition(":")
-    return f"{kind}:{Path(place).name}" if colon and Path(place).is_dir() else encoder

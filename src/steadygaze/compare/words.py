@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from steadygaze.compare.identity import synonyms
+from steadygaze.compare.identity import encoder, synonyms
 from steadygaze.compare.material import HELD_OUT, KEPT_OUT, Material
 from steadygaze.compare.order import Order
 from steadygaze.compare.statistics import DRAWS, RESAMPLES, stretching
@@ -17,7 +17,7 @@ def facts(order: Order, given: Material) -> dict[str, str]:
         "techniques": ", ".join(order.techniques),
         "held against": order.baseline,
         "seeds": ", ".join(map(str, order.numbers)),
-        "encoder": order.encoder if ":" not in order.encoder else order.encoder.rpartition("/")[2],
+        "encoder": encoder(order),
         "explanation": order.explainer,
         "synonyms": synonyms(order) or f"words with close vectors in {order.baseline}, seed {order.seed}, for all",
     }

@@ -12,7 +12,8 @@ Words are deleted and the text closes up.  How many are kept is even between non
 those of its authors' package.  Every z is read once where the text is short enough (subsets.py).
 
 Departs from the paper: every word gets a weight, none is selected beforehand.  Not Captum's `Lime`, which takes one
-text and one z at a time through Python: all texts are solved at once, to the same answer.
+text and one z at a time through Python: all texts are solved at once, to the same answer.  That saves most of the time
+with a small network, and little with a transformer, whose own passes are the cost.
 Pinned by tests/explain/test_lime.py.
 """
 
@@ -44,6 +45,7 @@ class Lime(Explainer):
     ridge: Annotated[float, Field(ge=0)] = 1.0
     """How strongly weights are drawn to 0, against `samples` readings."""
     seed: int = 0
+    """What is drawn is drawn from it and the text."""
 
     def explain(
         self, model: Reader, batch: Batch, target: Tensor | None = None, embedded: Tensor | None = None

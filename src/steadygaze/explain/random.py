@@ -21,6 +21,7 @@ class Random(Explainer):
     by_class: ClassVar[bool] = False
 
     seed: int = 0
+    """What is drawn is drawn from it and the text."""
 
     def explain(
         self, model: Reader, batch: Batch, target: Tensor | None = None, embedded: Tensor | None = None

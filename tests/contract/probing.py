@@ -54,8 +54,16 @@ def seen(model: Classifier, moved: Moved) -> tuple[Tensor, ...]:
     return *shown(after(model, moved)), moved.touched
 
 
-def erased(model: Classifier, batch: Batch, shares: tuple[float, ...] = SHARES, **how: object) -> tuple[Tensor, ...]:
-    return (erase.without(model, batch, look(model, batch).weights, shares, **how),)  # type: ignore[arg-type]
+def erased(
+    model: Classifier,
+    batch: Batch,
+    half: int = 0,
+    removal: erase.Removal = "delete",
+    shares: tuple[float, ...] = SHARES,
+) -> tuple[Tensor, ...]:
+    """Half 0: without the heaviest words; 1: with these alone."""
+    clean = look(model, batch)
+    return (erase.erased(model, batch, clean.probs, clean.weights, erase.Erasure(shares, removal))[half],)
 
 
 def attacked(model: Classifier, batch: Batch) -> tuple[Tensor, ...]:
@@ -71,7 +79,7 @@ PROBES: dict[str, Probe] = {
     "worst-attention": lambda m, b: seen(m, embeddings.worst_for_attention(m, b, RADIUS, CHANCE)),
     "exchanged": lambda m, b: seen(m, exchanged(b, synonyms(), 2, CHANCE)),
     "erased": erased,
-    "kept": partial(erased, keep=True),
+    "kept": partial(erased, half=1),
     "padded": partial(erased, removal="pad"),
     "zeroed": partial(erased, removal="zero"),
     "permuted": lambda m, b: (permuted(m, b, CHANCE.child(1), 3),),
@@ -87,7 +95,7 @@ IDLE: dict[str, Probe] = {  # asked to do nothing
     "worst-attention": lambda m, b: shown(after(m, embeddings.worst_for_attention(m, b, 0.0, CHANCE))),
     "exchanged": lambda m, b: shown(after(m, exchanged(b, synonyms(), 0, CHANCE))),
     **{removal: partial(erased, shares=NOTHING, removal=removal) for removal in ("delete", "pad", "zero")},
-    **{f"keep-{how}": partial(erased, shares=EVERYTHING, removal=how, keep=True) for how in ("delete", "pad", "zero")},
+    **{f"keep-{how}": partial(erased, shares=EVERYTHING, removal=how, half=1) for how in ("delete", "pad", "zero")},
 }
 
 

@@ -39,7 +39,7 @@ def full(bad: str = "", **changes) -> Comparison:
             "vanilla",
             {F1: entry(F1, 0.9, bad=bad), NOISE: entry(NOISE, 0.1, bad=bad), EVEN: entry(EVEN, 0.5)},
             (False, False),
-            {"Does it hold still?": ("partly", "no")},
+            {"Does it hold still?": ("partly", "no"), "Do people agree?": ("not asked", "not asked")},
         ),
         Standing(
             f"steady{bad}",
@@ -145,11 +145,14 @@ def test_verdicts_in_plain_words_and_collapse_first():
     text = " ".join(Outline(found.to_html()).text.split())
     assert "⚠ 1 of 2" in text
     assert "Does it hold still? 1 × partly, 1 × no 2 × yes 2 × no" in text
+    assert "Do people agree?" not in text, "nobody was asked"
 
 
 def test_nothing_clear_is_said_so():
     plain = Standing("same", {}, (False, False))
     assert card(full(), plain).said == ("No clear difference from vanilla.",)
+    unsure = Standing("unsure", {NOISE: entry(NOISE, 0.04, "", -0.06)}, (False, False))
+    assert card(full(), unsure).said[1:] == ("Sure of the texts, but not of other seeds: JSD noise.",)
 
 
 def test_dots_lie_where_their_numbers_are():

@@ -9,7 +9,7 @@ import shlex
 from collections import Counter
 from dataclasses import dataclass
 
-from steadygaze.report.comparison import Comparison, Entry, Mark, Standing
+from steadygaze.report.comparison import SIGNIFICANT, Comparison, Entry, Mark, Standing
 from steadygaze.report.page import templates
 from steadygaze.report.report import Answer
 from steadygaze.report.words import ARROWS, number
@@ -66,7 +66,9 @@ def card(comparison: Comparison, standing: Standing) -> Card:
         said.append("What the others are held against.")
     elif not (better or worse or bought):
         said.append(f"No clear difference from {comparison.baseline.technique}.")
-    for lead, titles in (("Better", better), ("Worse", worse), ("Better by collapse, which is no merit", bought)):
+    unsure = ", ".join(comparison.column(m).title for m, entry in standing.entries.items() if _of_these_texts(entry))
+    leads = ("Better", "Worse", "Better by collapse, which is no merit", "Sure of the texts, but not of other seeds")
+    for lead, titles in zip(leads, (better, worse, bought, unsure), strict=True):
         said += [f"{lead}: {titles}."] if titles else []
     return Card(*_answer(comparison, standing, bool(better), bool(worse)), tuple(said))
 
@@ -80,6 +82,12 @@ def against(entry: Entry) -> tuple[str, ...]:
     sure = "not tested" if gap.holm is None else f"p {_p(gap.holm)}"
     seeds = f", {gap.agree} of {len(entry.seeds)} seeds" if len(entry.seeds) > 1 else ""
     return f"{_signed(gap.value)}{reach}", f"{sure}{seeds}"
+
+
+def _of_these_texts(entry: Entry) -> bool:
+    """Whether p says that it differs, and the interval, over seeds too, does not."""
+    gap = entry.against
+    return gap is not None and gap.holm is not None and gap.holm < SIGNIFICANT and not entry.mark
 
 
 def _titles(comparison: Comparison, standing: Standing, mark: Mark) -> str:
@@ -159,8 +167,9 @@ def _panel(comparison: Comparison, measure: str) -> Panel | None:
 
 
 def _questions(comparison: Comparison) -> list[tuple[str, list[str]]]:
-    """Question -> what the audit answers, of each technique: 2 × yes, 1 × partly."""
-    asked = dict.fromkeys(question for one in comparison.standings for question in one.answers)
+    """Question -> what the audit answers, of each technique: 2 × yes, 1 × partly.  None that no model was asked."""
+    answers = [(question, one.answers[question]) for one in comparison.standings for question in one.answers]
+    asked = dict.fromkeys(question for question, found in answers if set(found) - {"not asked"})
     return [(question, [_counted(one.answers.get(question, ())) for one in comparison.standings]) for question in asked]
 
 

@@ -22,7 +22,7 @@ from contract.probing import in_use, state
 from contract.tiny import TEXTS, assert_close, batch, cached_classifier, classifier, split
 from steadygaze.audit.case import Plan
 from steadygaze.audit.measure import erasure
-from steadygaze.audit.probe.erase import without
+from steadygaze.audit.probe.erase import Erasure, erased
 from steadygaze.audit.probe.gradient import gradient
 from steadygaze.audit.probe.look import look
 from steadygaze.audit.protocol.matters import matters
@@ -74,8 +74,7 @@ def test_a_number_is_what_its_probe_and_its_measure_say(removal):
     model, data = cached_classifier(), split()
     texts, clean = batch(data), look(model, batch(data))
     found = found_by(matters, case_of(model, data, replace(PLAN, removal=removal)))
-    gone = without(model, texts, clean.weights, removal=removal)
-    kept = without(model, texts, clean.weights, keep=True, removal=removal)
+    gone, kept = erased(model, texts, clean.probs, clean.weights, Erasure(removal=removal))
     assert_close(found["comprehensiveness"], erasure.comprehensiveness(clean.probs, gone))
     assert_close(found["sufficiency"], erasure.sufficiency(clean.probs, kept))
     several = texts.mask.sum(-1) >= FEWEST

@@ -138,16 +138,3 @@ def _zeroed(model: Reader, batch: Batch) -> Seen:
     with inference(model):
         embedded = model.embed(batch).masked_fill(zeroed.unsqueeze(-1), 0.0)
     return look(model, batch, embedded)
-
-
-def without(
-    model: Reader,
-    batch: Batch,
-    saliency: Tensor,
-    shares: tuple[float, ...] = SHARES,
-    *,
-    keep: bool = False,
-    removal: Removal = "delete",
-) -> Tensor:
-    """One half of `erased`.  (B,T) -> (B,K,C)"""
-    return erased(model, batch, look(model, batch).probs, saliency, Erasure(shares, removal))[keep]

@@ -117,7 +117,7 @@ def _audit(
     done = _run(order, common)
     if out is not None:
         sealed = evidence.write(out, done.report, _manifest(done, order), policy)
-        console(common).print(f"seal (SHA-256 of the manifest): {sealed.seal}", highlight=False, markup=False)
+        console(common).print(f"seal (SHA-256 of the manifest): {sealed.seal}", highlight=False, soft_wrap=True)
     if html is not None:
         done.report.to_html(html)
     _show(done, [place for place in places if place is not None], common)
@@ -218,4 +218,4 @@ def _show(done: "Done", places: Sequence[Path], common: Common) -> None:
 
     Console().print(done.report)
     for place in places:
-        console(common).print(f"written: {place}", highlight=False, markup=False)
+        console(common).print(f"written: {place}", highlight=False, markup=False, soft_wrap=True)

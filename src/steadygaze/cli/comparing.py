@@ -150,4 +150,4 @@ def _show(found: "Comparison", out: Path, common: Common) -> None:
     shown = Console()
     Console(width=shown.width if shown.is_terminal else WIDTH).print(Shown(found))
     page = out / "comparison.html"
-    console(common).print(f"the page: open {page} in a browser", highlight=False, markup=False)
+    console(common).print(f"the page: open {page} in a browser", highlight=False, markup=False, soft_wrap=True)

@@ -23,9 +23,9 @@ from steadygaze.report.report import Report
 from steadygaze.report.words import number
 from steadygaze.subject.ours import ours
 
-CORPUS = "planted-reviews"
-EPOCHS = {"vanilla": 4, "anchored": 2}
-TEXTS = 400
+CORPUS = "planted-reviews:sizes=[5000,500,1000]"
+EPOCHS = {"vanilla": 6, "anchored": 2}
+TEXTS = 300
 """Of the test split, which the audit reads."""
 WORST = "3-synonyms"
 NUMBERS = {

@@ -8,6 +8,7 @@ import pytest
 from audit.oracles import subject, world
 from steadygaze.audit.audit import Asked, examine
 from steadygaze.audit.case import Plan
+from steadygaze.audit.verdict import QUESTIONS
 from steadygaze.report.report import Report
 
 STILL, MATTERS = "Does it hold still?", "Does it matter to the prediction?"
@@ -17,9 +18,17 @@ EXPECTED = {  # model -> what must be said of it
     "honest": {STILL: "yes", MATTERS: "yes", POSITION: "yes", PEOPLE: "yes"},
     "strict": {STILL: "yes", MATTERS: "yes", POSITION: "yes", PEOPLE: "yes"},
     "aside": {MATTERS: "no"},
-    "even": {STILL: "no", MATTERS: "no"},
-    "first": {STILL: "no", MATTERS: "no"},
+    "even": {STILL: "no", MATTERS: "no", POSITION: "no"},
+    "first": {STILL: "no", MATTERS: "no", POSITION: "no"},
     "coded": {POSITION: "no", MATTERS: "no"},
+}
+
+
+GUILTY = {  # model -> the number that must speak against it
+    "aside": "prediction-change/permuted",
+    "even": "collapsed",
+    "first": "collapsed",
+    "coded": "position-leak/shuffled",
 }
 
 
@@ -37,6 +46,14 @@ def answers(name: str, seed: int) -> dict[str, str]:
 @pytest.mark.parametrize("name", EXPECTED)
 def test_a_model_built_to_be_so_is_found_to_be_so(name):
     assert answers(name, 0) == EXPECTED[name]
+
+
+@pytest.mark.parametrize("name", GUILTY)
+def test_it_is_caught_by_what_should_catch_it(name):
+    row = report(name, 1).find(GUILTY[name])
+    bounds = [question.bounds[row.measure] for question in QUESTIONS if row.measure in question.bounds]
+    assert bounds
+    assert all(bound.judge(row) == "no" for bound in bounds)
 
 
 @pytest.mark.slow

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import pad
 
+from steadygaze.audit.measure.stability import jensen_shannon
 from steadygaze.audit.probe.erase import Removal
 from steadygaze.audit.probe.look import look
 from steadygaze.batch import Data, by_length, collate
@@ -160,6 +161,16 @@ class Case:
     def of(self, whole: Tensor, rows: Rows, batch: Batch) -> Tensor:
         """These rows of something (N,T), as wide as the batch and where it is."""
         return whole[torch.from_numpy(rows)][:, : batch.ids.shape[1]].to(batch.ids.device)
+
+
+def apart(one: Tensor, other: Tensor, mask: Tensor) -> Tensor:
+    """How far two saliencies are from each other: Jensen-Shannon, in nats, of their shares.  (…,T), (…,T) -> (…,)
+
+    What speaks for the class and what speaks against it are counted apart: w and −w are as far as can be.
+    """
+    twice = torch.cat([mask, mask], -1)
+    both = [shares(torch.cat([w.clamp_min(0), (-w).clamp_min(0)], -1), twice) for w in (one, other)]
+    return jensen_shannon(both[0], both[1], twice)
 
 
 def shares(weights: Tensor, mask: Tensor) -> Tensor:

@@ -16,7 +16,12 @@ ORDER = ("attention", "gradient", "leave-one-out")
 
 def choose(subject: Subject, asked: Sequence[Any]) -> tuple[dict[str, Explainer], dict[str, str]]:
     """Those that the model can be asked for; and of the others, why it cannot."""
-    chosen = dict(map(named, asked)) or _default(subject)
+    pairs = list(map(named, asked))
+    chosen = dict(pairs) or _default(subject)
+    if len(pairs) > len(chosen):
+        raise UserError(
+            f"two explainers are called alike, among {', '.join(name for name, _ in pairs)}: audit one at a time"
+        )
     lacking = {name: explainer.needs - subject.model.abilities for name, explainer in chosen.items()}
     able = {name: explainer for name, explainer in chosen.items() if not lacking[name]}
     unable = {name: LACKING[min(lacking[name])] for name in chosen if lacking[name]}

@@ -1,7 +1,9 @@
 """Verdicts: the questions an audit answers, and the numbers that decide them, fixed before anybody's model is seen.
 
-An answer is `yes` when every number that decides it is beyond doubt on the good side (the whole interval is), `no` when
-one is beyond doubt on the bad side, and `partly` in between.  `not asked`: there were no numbers.
+An answer is `yes` when every number that decides it is beyond doubt on the good side (the whole interval is) and the
+ones it cannot do without are there, `no` when one is beyond doubt on the bad side, and `partly` in between; a mean over
+fewer than FEWEST texts is beyond no doubt.  `not asked`: there were no numbers.  That nothing has collapsed speaks for
+nothing: it can only speak against.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,6 +14,8 @@ from steadygaze.report.report import Answer, Verdict
 from steadygaze.report.words import number
 
 COLLAPSED = "collapsed"
+FEWEST = 8
+"""Texts that a verdict needs."""
 
 
 @dataclass(frozen=True)
@@ -24,6 +28,8 @@ class Bound:
     """What the number says, in plain words, with {value}."""
 
     def judge(self, row: Row) -> Answer:
+        if row.measure != COLLAPSED and (row.interval is None or row.n < FEWEST):
+            return "partly"
         low, high = row.interval or (row.value, row.value)
         if self.good > self.bad:
             return "yes" if low >= self.good else "no" if high <= self.bad else "partly"
@@ -37,6 +43,8 @@ class Question:
     asks: str
     bounds: Mapping[str, Bound]
     """Measure -> what it must be."""
+    needs: tuple[str, ...]
+    """Measures of which one at least must be there for a yes."""
 
 
 QUESTIONS = (
@@ -47,6 +55,9 @@ QUESTIONS = (
             COLLAPSED: Bound(0, 1, "its weights say the same whatever the text"),
             "jensen-shannon/noise": Bound(0.005, 0.02, "under a little noise the weights move by {value} nats"),
             "jensen-shannon/worst-label": Bound(
+                0.02, 0.10, "under a little step of the vectors against the label the weights move by {value} nats"
+            ),
+            "jensen-shannon/worst-attention": Bound(
                 0.02, 0.10, "under the worst little change of the vectors the weights move by {value} nats"
             ),
             "jensen-shannon/1-synonym": Bound(
@@ -54,6 +65,7 @@ QUESTIONS = (
             ),
             "jensen-shannon/3-synonyms": Bound(0.05, 0.10, "when three are exchanged they move by {value} nats"),
         },
+        ("jensen-shannon/1-synonym", "jensen-shannon/3-synonyms"),
     ),
     Question(
         "matters",
@@ -65,6 +77,7 @@ QUESTIONS = (
             "prediction-change/permuted": Bound(0.02, 0.01, "shuffling the weights moves the prediction by {value}"),
             "kendall/randomised": Bound(0.3, 0.5, "a model with random weights orders the words alike by {value} (τ)"),
         },
+        ("comprehensiveness/above-random",),
     ),
     Question(
         "retrained",
@@ -72,18 +85,23 @@ QUESTIONS = (
         {
             "jensen-shannon/seeds": Bound(0.05, 0.15, "models trained alike with another seed differ by {value} nats"),
         },
+        ("jensen-shannon/seeds",),
     ),
     Question(
         "shortcut",
         "Is it more than position or a shortcut?",
         {
-            "position-leak": Bound(
-                0.05, 0.10, "the place of the highlighted words tells the label {value} better than guessing"
+            COLLAPSED: Bound(0, 1, "its weights follow the place of a word, or are all alike"),
+            "position-leak/shuffled": Bound(
+                0.05,
+                0.10,
+                "with the words shuffled, the place of the weight still tells the label: {value} above guessing",
             ),
             "default-mass/above-share": Bound(
                 0.10, 0.30, "tokens that say nothing get {value} more of the weight than an even share"
             ),
         },
+        ("position-leak/shuffled",),
     ),
     Question(
         "people",
@@ -91,6 +109,7 @@ QUESTIONS = (
         {
             "auprc/above-random": Bound(0.10, 0.02, "it ranks the words people marked {value} better than chance"),
         },
+        ("auprc/above-random",),
     ),
 )
 
@@ -105,12 +124,13 @@ def _verdict(question: Question, mine: Mapping[str, Row]) -> Verdict:
     asked = [name for name in bounds if name in mine]
     judged = {name: bounds[name].judge(mine[name]) for name in asked if mine[name].n}
     limits = {name: (bound.good, bound.bad) for name, bound in bounds.items()}
-    if not judged:
+    if not {name for name in judged if name != COLLAPSED or judged[name] == "no"}:
         notes = [mine[name].note for name in asked if mine[name].note]
         return Verdict(
             question.asks, "not asked", _sentence([*notes[:1], "nobody asked"][:1]), (), question.key, limits
         )
-    answer: Answer = "no" if "no" in judged.values() else "yes" if set(judged.values()) == {"yes"} else "partly"
+    sure = set(judged.values()) == {"yes"} and not judged.keys().isdisjoint(question.needs)
+    answer: Answer = "no" if "no" in judged.values() else "yes" if sure else "partly"
     # What stands against it first; that nothing has collapsed need not be said.
     order = sorted(judged, key=lambda name: ("no", "partly", "yes").index(judged[name]))
     told = [_says(bounds[name], mine[name]) for name in order if name != COLLAPSED or judged[name] != "yes"]

@@ -13,7 +13,8 @@ def chosen(given: Any) -> tuple[str, Explainer]:
     if is_captum(given):
         given = Captum(given)
     if isinstance(given, Explainer):
-        return given.name if isinstance(given, Captum) else type(given).__name__, given
+        own = next((name for name, kind in EXPLAINERS.items() if type(given) is kind), type(given).__name__)
+        return given.name if isinstance(given, Captum) else own, given
     if not isinstance(given, str) or given not in EXPLAINERS:
         raise unknown("explainer", given, EXPLAINERS)
     return given, EXPLAINERS[given]()

@@ -23,6 +23,8 @@ class Explainer(ABC):
     """Whether the answer depends on the class that is asked about."""
     needs: ClassVar[frozenset[Ability]] = frozenset()
     """What a model must be able to do."""
+    deletes_words: ClassVar[bool] = False
+    """Whether it weighs a word by deleting it alone, as an audit does: that must not be held in its favour."""
     passes: ClassVar[int] = 1
     """About how often it reads a text: an audit asks an expensive one of fewer texts."""
 

@@ -43,6 +43,7 @@ JITTER = 1e-10
 class KernelShap(Explainer):
     """KernelSHAP: each word's Shapley value, words deleted; sums to what all of them change (Lundberg & Lee 2017)."""
 
+    deletes_words: ClassVar[bool] = True
     passes: ClassVar[int] = 1024
 
     samples: Annotated[int, Field(ge=64)] = 1024

@@ -19,6 +19,7 @@ from steadygaze.types import Batch
 class LeaveOneOut(Explainer):
     """Leave one out: what the prediction loses when a word is deleted."""
 
+    deletes_words: ClassVar[bool] = True
     passes: ClassVar[int] = 25  # about as many as a sentence has words
 
     def explain(

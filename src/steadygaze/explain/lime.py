@@ -36,6 +36,7 @@ from steadygaze.types import Batch
 class Lime(Explainer):
     """LIME: what a straight line makes of predictions with words deleted (Ribeiro et al. 2016)."""
 
+    deletes_words: ClassVar[bool] = True
     passes: ClassVar[int] = 1000
 
     samples: Annotated[int, Field(ge=64)] = 1000

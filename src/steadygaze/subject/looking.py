@@ -15,6 +15,8 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
+from steadygaze.types import Batch
+
 
 def last(attentions: Sequence[Tensor], read: Tensor) -> Tensor:
     """L times (B,heads,T,T), (B,T) -> (B,T)"""
@@ -37,6 +39,13 @@ def shares(looked: Tensor, mask: Tensor) -> Tensor:
     total = kept.sum(-1, keepdim=True)
     even = mask.to(kept.dtype) / mask.sum(-1, keepdim=True).clamp_min(1)
     return torch.where(total > 0, kept / total.clamp_min(torch.finfo(kept.dtype).tiny), even)
+
+
+def elsewhere(looked: Tensor, batch: Batch) -> Tensor:
+    """Of the look at a text, the share on tokens that are no words of it: [CLS], [SEP].  (B,T) -> (B,)"""
+    total = looked.masked_fill(~batch.present, 0.0).sum(-1)
+    words = looked.masked_fill(~batch.mask, 0.0).sum(-1)
+    return torch.where(total > 0, 1 - words / total.clamp_min(torch.finfo(looked.dtype).tiny), 0.0)
 
 
 def _step(read: Tensor, attention: Tensor) -> Tensor:

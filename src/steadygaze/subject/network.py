@@ -16,7 +16,7 @@ from torch.nn.functional import pad
 
 from steadygaze.encode.transformer import joined, take
 from steadygaze.reader import Ability, Reader
-from steadygaze.subject.looking import LOOKS, shares
+from steadygaze.subject.looking import LOOKS, elsewhere, shares
 from steadygaze.types import Batch
 
 MOST = 1 << 26
@@ -40,6 +40,7 @@ class Asked:
 class Reading:
     weights: Tensor | None  # (B,T)
     logits: Tensor  # (B,C)
+    elsewhere: Tensor | None = None  # (B,) share of the look at a text that lies on its special tokens
 
 
 class Network(Reader):
@@ -81,7 +82,7 @@ class Network(Reader):
             return Reading(None, logits)
         looked = torch.cat([pad(looked, self._margin(order, looked)) for _, looked in found])
         looked = looked.gather(1, order.argsort(1))[:, : batch.ids.shape[1]]
-        return Reading(shares(looked, batch.mask), logits)
+        return Reading(shares(looked, batch.mask), logits, elsewhere(looked, batch))
 
     def _embed(self, ids: Tensor) -> Tensor:
         vectors: Tensor = self.network.get_input_embeddings()(ids)

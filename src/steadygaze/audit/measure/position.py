@@ -36,14 +36,16 @@ TIMID = 0.03
 """How far the regression trusts what it sees (scikit-learn's C).  So that of 150 texts, places that say nothing leak
 0.00 ± 0.012, and places that say everything 0.33 of the 0.50 there are; of 300, 0.00 ± 0.008 and 0.39."""
 FOLDS = 5
-"""Of how many parts one is guessed from the others; a class needs as many texts."""
+"""Of how many parts one is guessed from the others."""
+FEWEST = 20
+"""Different texts that a class needs: of fewer, chance alone would tell too much."""
 
 
 def position_leak(weights: Tensor, predicted: Tensor, mask: Tensor, key: Tensor) -> float:
     """The mean over a whole set, in [−1, 1]: give it all texts at once.  (N,T), (N,), (N,T), (N,) -> one number"""
     told = leaks(weights, predicted, mask, key)
     if told.isnan().all():
-        raise ValueError(f"fewer than two classes have {FOLDS} texts: there is nothing to tell apart")
+        raise ValueError(f"fewer than two classes have {FEWEST} different texts: there is nothing to tell apart")
     return float(told.nanmean())
 
 
@@ -53,27 +55,36 @@ def leaks(weights: Tensor, predicted: Tensor, mask: Tensor, key: Tensor) -> Tens
     weights     shares: they sum to one over the words
     key         a number that belongs to the text: in which fold it is does not depend on its place in the split
     """
-    able = tellable(predicted, mask)
+    able = tellable(predicted, mask, key)
     found = torch.full(predicted.shape, torch.nan, dtype=torch.float64)
     if not able.any():
         return found
     label = predicted[able].cpu().numpy()
     order = np.lexsort((key[able].cpu().numpy(), label))
     rows, label = torch.from_numpy(np.flatnonzero(able.cpu().numpy())[order]), label[order]
+    place = _number(key.cpu().numpy()[rows.numpy()], label)
     weights, mask = weights.double().cpu()[rows], mask.cpu()[rows]
     even = profile(mask.double() / mask.sum(-1, keepdim=True), mask).numpy()
     seen = np.concatenate([even, profile(weights, mask).numpy()], axis=1)
     _, kind, size = np.unique(label, return_inverse=True, return_counts=True)
-    gain = _guessed(seen, kind) - _guessed(even, kind)
+    gain = _guessed(seen, kind, place) - _guessed(even, kind, place)
     found[rows] = torch.from_numpy(gain * len(label) / (len(size) * size[kind]))
     return found
 
 
-def tellable(predicted: Tensor, mask: Tensor) -> Tensor:
-    """Texts with a word, of a class that has FOLDS of them; none unless two classes have.  (N,), (N,T) -> (N,) bool"""
+def tellable(predicted: Tensor, mask: Tensor, key: Tensor) -> Tensor:
+    """Texts with a word, of a class that has FEWEST different ones; none unless two classes have.  -> (N,) bool"""
     worded = mask.any(-1)
-    frequent = predicted[worded].bincount(minlength=int(predicted.max()) + 1) >= FOLDS  # (C,)
+    distinct = torch.stack([predicted[worded].cpu(), key[worded].cpu()], -1).unique(dim=0)[:, 0]  # type: ignore[no-untyped-call]
+    frequent = distinct.bincount(minlength=int(predicted.max()) + 1).to(predicted.device) >= FEWEST  # (C,)
     return worded & frequent[predicted] if frequent.sum() > 1 else torch.zeros_like(worded)
+
+
+def _number(key: NDArray[np.int64], kind: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The place of each text among the different ones of its class; equal texts have one place, and so one fold."""
+    new = np.r_[True, (key[1:] != key[:-1]) | (kind[1:] != kind[:-1])]
+    number = new.cumsum() - 1
+    return np.asarray(number - number[np.searchsorted(kind, kind)])
 
 
 def profile(weights: Tensor, mask: Tensor) -> Tensor:
@@ -90,10 +101,9 @@ def profile(weights: Tensor, mask: Tensor) -> Tensor:
     return torch.cat([weights[:, :PLACES], back, below.diff(dim=-1)], -1)
 
 
-def _guessed(seen: NDArray[np.float64], kind: NDArray[np.int64]) -> NDArray[np.float64]:
+def _guessed(seen: NDArray[np.float64], kind: NDArray[np.int64], place: NDArray[np.int64]) -> NDArray[np.float64]:
     """How likely each text's own class seems to a regression that has not seen the text.  (N,F), (N,) -> (N,)"""
-    fold = np.arange(len(kind)) - np.searchsorted(kind, kind)  # texts are sorted by class: the place within it
-    fold, own = fold % FOLDS, np.empty(len(kind))
+    fold, own = place % FOLDS, np.empty(len(kind))
     for one in range(FOLDS):
         out = fold == one
         regression = LogisticRegression(C=TIMID, class_weight="balanced", max_iter=5_000)

@@ -82,11 +82,16 @@ def erased(
 
 def parted(batch: Batch, saliency: Tensor, shares: tuple[float, ...]) -> Tensor:
     """The words that go: for each share the heaviest, then for each share all but those.  (B,T) -> (B,2K,T) bool"""
-    sizes = torch.tensor(shares, dtype=torch.float64, device=batch.ids.device)
-    many = (batch.mask.sum(-1, keepdim=True) * sizes - ROUNDING).ceil().long()  # (B,K)
+    many = counts(batch.mask.sum(-1), shares)
     words = batch.mask.unsqueeze(1).expand(-1, len(shares), -1)
     heaviest = top(saliency.unsqueeze(1).expand_as(words), words, many)
     return torch.cat([heaviest, words & ~heaviest], 1)
+
+
+def counts(words: Tensor, shares: tuple[float, ...]) -> Tensor:
+    """⌈q·n⌉.  (B,) -> (B,K)"""
+    sizes = torch.tensor(shares, dtype=torch.float64, device=words.device)
+    return (words.unsqueeze(-1) * sizes - ROUNDING).ceil().long()
 
 
 def remainders(batch: Batch, gone: Tensor, removal: Removal, padding: int) -> Batch:

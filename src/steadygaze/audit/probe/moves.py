@@ -30,6 +30,10 @@ class Probe:
     """Whether vectors are moved, not words."""
     of: str | None = None
     """The explanation it was made to move; None: any."""
+    words: int = 1
+    """How many words must have been touched for a move to count."""
+    origin: str = ""
+    """Where synonyms are from."""
     expensive: bool = False
     """Whether a sample of the texts must do."""
 
@@ -49,7 +53,8 @@ def probes(case: Case) -> dict[str, Probe]:
     if taken := found.keys() & case.plan.synonyms.keys():
         raise ValueError(f"a probe is called {min(taken)} already: call the table of synonyms something else")
     for name, (table, number) in case.plan.synonyms.items():
-        found[name] = Probe(_swaps(table, number, chance.child(3)), vectors=False)
+        swaps = _swaps(table, number, chance.child(3))
+        found[name] = Probe(swaps, vectors=False, words=number, origin=table.origin)
     return found
 
 

@@ -19,13 +19,11 @@ from collections.abc import Iterator, Sequence
 import torch
 from torch import Tensor
 
-from steadygaze.audit.case import Case, Rows, shares
+from steadygaze.audit.case import Case, Rows, apart, shares
 from steadygaze.audit.finding import Finding
 from steadygaze.audit.measure import agreement, sparsity, stability
 from steadygaze.audit.probe.look import Moved, look
 from steadygaze.audit.probe.moves import LACKING, Probe, probes
-from steadygaze.explain.explainer import Explainer
-from steadygaze.reader import Reader
 from steadygaze.types import Batch
 
 OF_TEXT = ("prediction-change", "flipped", "exchanged")
@@ -33,7 +31,7 @@ OF_WORDS = ("jensen-shannon", "top-k-overlap", "kendall")
 ALWAYS = ("prediction-change", "flipped", "jensen-shannon", "top-k-overlap")
 """What can be said of every text that was touched."""
 YIN = ("top-k-overlap", "kendall")
-UNTOUCHED = ("no word of which has a synonym", "which have no word")
+UNTOUCHED = ("too few words of which have a synonym", "which have fewer than two words")
 """Why a probe of words, or of vectors, left a text as it was."""
 
 
@@ -49,7 +47,7 @@ def holds_still(case: Case) -> Iterator[Finding]:
 
 def _itself(case: Case, name: str) -> Iterator[Finding]:
     weights = case.saliency(name)
-    share, unasked = shares(weights, case.mask), weights.isnan().any(-1)
+    share, unasked = shares(weights, case.mask), weights.isnan().any(-1) | (case.mask.sum(-1) < 2)
     for measure, of in (("evenness", sparsity.evenness), ("from-uniform", sparsity.from_uniform)):
         yield Finding(measure, of(share, case.mask).masked_fill(unasked, torch.nan), name)
 
@@ -76,7 +74,9 @@ def _asked(case: Case, name: str, probe: Probe) -> Iterator[Finding]:
     for other in about:
         if other not in able:
             yield from _unread(name, other, f"{other} reads words, not vectors")
-    settings = {"radius": case.plan.radius} if probe.vectors else {}
+    settings: dict[str, str | int | float] = {"radius": case.plan.radius}
+    if not probe.vectors:
+        settings = {"synonyms": probe.origin, "words": probe.words}
     for rows, group in [(case.sample, ["", *able])] if probe.expensive else _groups(case, able):
         found = case.gather(name, lambda r, b, g=group: _measured(case, probe, g, r, b), rows)  # type: ignore[misc]
         for key, values in found.items():
@@ -98,7 +98,7 @@ def _groups(case: Case, names: Sequence[str]) -> Iterator[tuple[Rows, list[str]]
 
 def _measured(case: Case, probe: Probe, names: Sequence[str], rows: Rows, batch: Batch) -> dict[str, Tensor]:
     moved = probe.move(case.model, batch)
-    still = moved.touched == 0
+    still = (moved.touched < probe.words) | (batch.mask.sum(-1) < 2)  # one word has all the weight, whatever happens
     found: dict[str, Tensor] = {}
     for name in names:
         found |= _of_text(case, rows, batch, moved) if not name else _of_words(case, name, rows, batch, moved)
@@ -127,14 +127,11 @@ def _of_text(case: Case, rows: Rows, batch: Batch, moved: Moved) -> dict[str, Te
 
 
 def _of_words(case: Case, name: str, rows: Rows, batch: Batch, moved: Moved) -> dict[str, Tensor]:
-    before = shares(case.of(case.saliency(name), rows, batch), batch.mask)
-    after = shares(_explained(case.explainers[name], case.model, moved), batch.mask)
+    explainer, before = case.explainers[name], case.of(case.saliency(name), rows, batch)
+    label = case.probs[torch.from_numpy(rows)].argmax(-1).to(batch.ids.device) if explainer.by_class else None
+    after = explainer.explain(case.model, moved.batch, label, moved.embedded).weights.double()
     return {
-        f"jensen-shannon|{name}": stability.jensen_shannon(before, after, batch.mask),
+        f"jensen-shannon|{name}": apart(before, after, batch.mask),
         f"top-k-overlap|{name}": stability.overlap(before, after, batch.mask, case.plan.k),
         f"kendall|{name}": agreement.kendall(before, after, batch.mask),
     }
-
-
-def _explained(explainer: Explainer, model: Reader, moved: Moved) -> Tensor:
-    return explainer.explain(model, moved.batch, embedded=moved.embedded).weights.double()

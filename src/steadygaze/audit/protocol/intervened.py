@@ -16,7 +16,7 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from steadygaze.audit.case import Case, Rows, shares
+from steadygaze.audit.case import Case, Rows, apart
 from steadygaze.audit.finding import Finding
 from steadygaze.audit.measure import agreement, stability
 from steadygaze.audit.probe.adversary import ALLOWED, adversary
@@ -91,8 +91,8 @@ def _compared(case: Case, name: str, other: Reader, draw: int) -> dict[str, Tens
     def work(rows: Rows, batch: Batch) -> dict[str, Tensor]:
         label = case.probs[torch.from_numpy(rows)].argmax(-1).to(batch.ids.device) if explainer.by_class else None
         said = explainer.explain(other, batch, label).weights.double()
-        before, after = shares(case.of(own, rows, batch), batch.mask), shares(said, batch.mask)
-        apart = _of_several(stability.jensen_shannon(before, after, batch.mask), batch)
-        return {f"kendall|{name}": agreement.kendall(before, after, batch.mask), f"jensen-shannon|{name}": apart}
+        before = case.of(own, rows, batch)
+        far = _of_several(apart(before, said, batch.mask), batch)
+        return {f"kendall|{name}": agreement.kendall(before, said, batch.mask), f"jensen-shannon|{name}": far}
 
     return case.gather(f"{name} of a random model, {draw + 1} of {DRAWS}", work, case.rows(name))

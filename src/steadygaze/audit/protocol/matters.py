@@ -20,7 +20,7 @@ from torch import Tensor
 from steadygaze.audit.case import Case, Rows
 from steadygaze.audit.finding import Finding
 from steadygaze.audit.measure import agreement, erasure
-from steadygaze.audit.probe.erase import SHARES, Erasure, erased
+from steadygaze.audit.probe.erase import SHARES, Erasure, counts, erased
 from steadygaze.audit.probe.gradient import gradient
 from steadygaze.audit.probe.moves import LACKING
 from steadygaze.maths.chance import Chance
@@ -59,8 +59,20 @@ def _erasure(case: Case) -> Iterator[Finding]:
         found = case.gather(f"{name} erased", lambda r, b, n=name: _erased(case, n, r, b), case.rows(name))  # type: ignore[misc]
         for measure, values in found.items():
             yield Finding(measure, values, name, how)
-        above = found["comprehensiveness"] - by_chance["comprehensiveness"]
-        yield Finding("comprehensiveness/above-random", above, name, how)
+        yield Finding("comprehensiveness/above-random", _above(case, name, found, by_chance), name, how)
+
+
+def _above(case: Case, name: str, found: dict[str, Tensor], by_chance: dict[str, Tensor]) -> Tensor:
+    """The mean over sizes of what is lost beyond random words; NaN in a text of one word, which has no other choice.
+
+    An explainer that deletes words one by one to weigh them is not asked about sizes of one word: it chose it so.
+    """
+    words = case.mask.sum(-1)
+    sizes = [name for name in found if name.startswith("comprehensiveness/")]
+    above = torch.stack([found[size] - by_chance[size] for size in sizes], -1)  # (N,K)
+    if case.explainers[name].deletes_words:
+        above = above.masked_fill(counts(words, SHARES) <= 1, torch.nan)
+    return above.nanmean(-1).masked_fill(words < 2, torch.nan)
 
 
 def _erased(case: Case, name: str, rows: Rows, batch: Batch) -> dict[str, Tensor]:
@@ -75,7 +87,8 @@ def _erased(case: Case, name: str, rows: Rows, batch: Batch) -> dict[str, Tensor
     for measure, changed in (("comprehensiveness", gone), ("sufficiency", kept)):
         for share, lost in zip(SHARES, erasure.drops(full, changed).unbind(-1), strict=True):
             found[f"{measure}/{share:.0%}"] = lost
-    return found
+    nothing = ~batch.mask.any(-1)  # no word to lose
+    return {name: values.masked_fill(nothing, torch.nan) for name, values in found.items()}
 
 
 def _drawn(case: Case, batch: Batch) -> Tensor:

@@ -11,7 +11,7 @@ from itertools import combinations
 import torch
 from torch import Tensor
 
-from steadygaze.audit.case import Case, shares
+from steadygaze.audit.case import Case, apart
 from steadygaze.audit.finding import Finding
 from steadygaze.audit.measure import stability
 
@@ -31,11 +31,11 @@ def retrained(case: Case) -> Iterator[Finding]:
     yield Finding("prediction-change/seeds", _pairs(probs, stability.prediction_change), settings=many)
     yield Finding("flipped/seeds", _pairs(probs, stability.flipped), settings=many)
     for name in case.explainers:
-        said = [shares(model.saliency(name), case.mask) for model in models]
-        apart = _pairs(said, lambda p, q: stability.jensen_shannon(p, q, case.mask))
+        said = [model.saliency(name) for model in models]
+        far = _pairs(said, lambda p, q: apart(p, q, case.mask))
         shared = _pairs(said, lambda p, q: stability.overlap(p, q, case.mask, case.plan.k))
-        asked = ~case.saliency(name).isnan().any(-1)
-        for measure, values in zip(measures, (apart, shared), strict=True):
+        asked = ~case.saliency(name).isnan().any(-1) & (case.mask.sum(-1) > 1)
+        for measure, values in zip(measures, (far, shared), strict=True):
             yield Finding(measure, torch.where(asked, values, torch.nan), name, many)
 
 

@@ -1,6 +1,8 @@
 """Is it more than position or a shortcut?  Weight that says where, or lies on nothing, is no reason.
 
     position-leak             how far the places of the weight give the predicted class away, no word being seen
+    position-leak/shuffled    the same once the words of each text are shuffled: weights that follow words lose what the
+                              layout of the texts told, weights that follow places keep it
     default-mass              which part of the weight lies on tokens with nothing to read
     default-mass/above-share  the same minus the share of such tokens among the words
     first-sentence-share      which part lies in the first sentence
@@ -15,18 +17,21 @@ from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
-from steadygaze.audit.case import Case, shares
+from steadygaze.audit.case import Case, Rows, shares
 from steadygaze.audit.finding import Finding
 from steadygaze.audit.measure import position
 from steadygaze.audit.measure import shortcut as measure
+from steadygaze.audit.probe.words import shuffled
 from steadygaze.batch import collate
+from steadygaze.infer import inference
 from steadygaze.maths.chance import Chance
 from steadygaze.maths.collapse import judge
 from steadygaze.perturb.texts import text_key
 from steadygaze.types import Batch
 
-ONE_CLASS = f"fewer than two classes are predicted of {position.FOLDS} texts or more: there is nothing to give away"
+ONE_CLASS = f"fewer than two classes are predicted of {position.FEWEST} texts or more: there is nothing to give away"
 NO_BLANKS = "nobody said which tokens have nothing to read"
 NO_SENTENCES = "nobody marked the sentences"
 ONE_WORD = "no text has two words to choose between"
@@ -55,7 +60,8 @@ def shortcut(case: Case) -> Iterator[Finding]:
         weights = case.saliency(name)
         mask = case.mask & ~weights.isnan().any(-1, keepdim=True)
         said = Said(name, shares(weights, mask), mask, texts.ids, key)
-        yield _leak(case, said)
+        yield _leak("position-leak", said, case.probs)
+        yield _shuffled(case, said)
         yield from _default(case, said)
         yield from _first(case, said)
         yield _collapsed(said)
@@ -70,11 +76,24 @@ def _key(texts: Batch) -> Tensor:
     return key + Chance(2).scramble(text_key(asked))
 
 
-def _leak(case: Case, said: Said) -> Finding:
-    values = position.leaks(said.share, case.probs.argmax(-1), said.mask, said.key)
+def _leak(name: str, said: Said, probs: Tensor) -> Finding:
+    values = position.leaks(said.share, probs.argmax(-1), said.mask, said.key)
     if values.isnan().all():
-        return Finding("position-leak", explainer=said.name, absent=ONE_CLASS)
-    return Finding("position-leak", values, said.name, {"folds": position.FOLDS})
+        return Finding(name, explainer=said.name, absent=ONE_CLASS)
+    return Finding(name, values, said.name, {"folds": position.FOLDS})
+
+
+def _shuffled(case: Case, said: Said) -> Finding:
+    explainer = case.explainers[said.name]
+
+    def work(_: Rows, batch: Batch) -> dict[str, Tensor]:
+        found = explainer.explain(case.model, shuffled(batch, Chance(case.plan.seed).child(11)))
+        wide = pad(found.weights.double(), (0, case.width - batch.ids.shape[1]))
+        return {"weights": wide, "probs": found.logits.double().softmax(-1)}
+
+    found = case.gather(f"{said.name} of shuffled texts", work, case.rows(said.name))
+    mask, probs = said.mask, found["probs"].nan_to_num(0.0)
+    return _leak("position-leak/shuffled", replace(said, share=shares(found["weights"], mask)), probs)
 
 
 def _default(case: Case, said: Said) -> Iterator[Finding]:
@@ -82,8 +101,26 @@ def _default(case: Case, said: Said) -> Iterator[Finding]:
     if case.blank is None:
         yield from (Finding(name, explainer=said.name, absent=NO_BLANKS) for name in names)
         return
-    for name, of in zip(names, (measure.default_mass, measure.default_mass_above_share), strict=True):
-        yield Finding(name, said.each(of(said.share, case.blank, said.mask)), said.name)
+    mass = said.each(measure.default_mass(said.share, case.blank, said.mask))
+    blank, words = (case.blank & said.mask).sum(-1), said.mask.sum(-1)
+    if said.name == "attention" and (looked := _elsewhere(case)) is not None:
+        specials = looked["specials"]
+        mass = looked["elsewhere"] + (1 - looked["elsewhere"]) * mass
+        blank, words = blank + specials, words + specials
+    yield Finding(names[0], mass, said.name)
+    yield Finding(names[1], mass - blank / words.clamp_min(1), said.name)
+
+
+def _elsewhere(case: Case) -> dict[str, Tensor] | None:
+    """Of a model that may look at its special tokens: how much it does, and how many there are.  (N,), (N,)"""
+
+    def work(_: Rows, batch: Batch) -> dict[str, Tensor]:
+        with inference(case.model):
+            found = getattr(case.model(batch), "elsewhere", None)
+        specials = (batch.present & ~batch.mask).sum(-1)
+        return {} if found is None else {"elsewhere": found, "specials": specials}
+
+    return case.gather("special tokens", work) or None
 
 
 def _first(case: Case, said: Said) -> Iterator[Finding]:

@@ -119,8 +119,9 @@ def slow_profile(weights: np.ndarray) -> np.ndarray:
 
 def slow_leak(weights: np.ndarray, predicted: np.ndarray, mask: np.ndarray, key: np.ndarray) -> float:
     texts = [i for i in range(len(mask)) if mask[i].any()]
-    texts = [i for i in texts if sum(predicted[j] == predicted[i] for j in texts) >= 5]
-    rank = {i: sum((key[j], j) < (key[i], i) for j in texts if predicted[j] == predicted[i]) for i in texts}
+    different = {kind: sorted({key[i] for i in texts if predicted[i] == kind}) for kind in predicted}
+    texts = [i for i in texts if len(different[predicted[i]]) >= 20]
+    rank = {i: different[predicted[i]].index(key[i]) for i in texts}
     texts.sort(key=lambda i: (predicted[i], key[i]))
     even = np.stack([slow_profile(np.full(mask[i].sum(), 1 / mask[i].sum())) for i in texts])
     seen = np.hstack([even, np.stack([slow_profile(weights[i][mask[i]]) for i in texts])])

@@ -65,18 +65,19 @@ def audit(
     ]
     asked = Asked(tuple(explainers), plan or Plan(), synonyms=synonyms)
     others = [as_subject(other, classes=classes) for other in seeds]
+    if train is not None and not isinstance(model, TextClassifier):
+        raise UserError(
+            f"only a TextClassifier can be trained again, found {model!r:.80}: load it with steadygaze.load"
+        )
     found = examine(as_subject(model, classes=classes), examples, asked, others)
     return (found if train is None else retrain(found, model, train)).report()
 
 
-def retrain(found: Examined, model: Any, train: tuple[Any, Any]) -> Examined:
+def retrain(found: Examined, model: TextClassifier, train: tuple[Any, Any]) -> Examined:
     """What two models more say, that were trained on the same texts."""
-    if not isinstance(model, TextClassifier):
-        raise UserError(f"only a TextClassifier can be trained again, found {found.here.subject.kind}")
     examples = found.here.examples
     texts = [e.text if e.question is None else (e.text, e.question) for e in examples]
-    labels = None if any(e.label is None for e in examples) else [e.label for e in examples]
-    more = [*found.found[MATTERS], *trained(model, train, None, (texts, labels))]
+    more = [*found.found[MATTERS], *trained(model, train, None, (texts, found.here.case.data.label))]
     return replace(found, found={**found.found, MATTERS: more})
 
 
@@ -85,9 +86,11 @@ def examine(subject: Subject, examples: Sequence[Example], asked: Asked, others:
     able, unable = choose(subject, asked.explainers)
     table = table_for(subject, asked.synonyms, [example.text for example in examples])
     swaps = {} if table is None else {name: (table, number) for name, number in SWAPS.items()}
-    plan = replace(asked.plan, synonyms=swaps)
+    plan = replace(asked.plan, synonyms={**swaps, **asked.plan.synonyms})
     here = prepare(subject, examples, able, plan, asked.watch)
     rest = tuple(prepare(_alike(subject, other), examples, able, plan, asked.watch).case for other in others)
+    if any(not np.array_equal(other.data.text.ids, here.case.data.text.ids) for other in rest):
+        raise UserError("a model given as another seed reads the texts as other tokens: it was not trained alike")
     here = replace(here, case=replace(here.case, others=rest))
     found = {heading: list(_asked(here.case, protocols)) for heading, protocols in PROTOCOLS.items()}
     found[STILL] += [] if swaps else [Finding(f"jensen-shannon/{name}", absent=NO_SYNONYMS) for name in SWAPS]

@@ -6,11 +6,10 @@ from typing import Any
 
 import torch
 
-from steadygaze.audit.case import Case, shares
+from steadygaze.audit.case import Case, apart, shares
 from steadygaze.audit.finding import Finding
-from steadygaze.audit.measure.stability import jensen_shannon
+from steadygaze.audit.probe.gradient import gradient
 from steadygaze.audit.probe.moves import probes
-from steadygaze.explain import EXPLAINERS
 
 MOST = 1000
 """Points of a picture; of a probe 200."""
@@ -43,11 +42,11 @@ def _moves(case: Case, explainer: str, found: Sequence[Finding]) -> Points:
 
 def _seeds(case: Case, explainer: str) -> Points:
     """How far two models differ on a text, and how heavy its heaviest word is in the first."""
-    said = [shares(one.saliency(explainer), case.mask) for one in (case, *case.others)]
+    said = [one.saliency(explainer) for one in (case, *case.others)]
     asked = ~case.saliency(explainer).isnan().any(-1)
     points = []
     for one, other in combinations(said, 2):
-        pairs = torch.stack([one.amax(-1), jensen_shannon(one, other, case.mask)], -1)[asked]
+        pairs = torch.stack([shares(one, case.mask).amax(-1), apart(one, other, case.mask)], -1)[asked]
         points += [{"max": round(high, 4), "distance": round(apart, 5)} for high, apart in pairs.tolist()]
     return points[:: max(1, len(points) // MOST)]
 
@@ -65,13 +64,12 @@ def _aopc(found: Sequence[Finding]) -> Points:
 
 def _gradient(case: Case, explainer: str) -> Points:
     """Every word of some texts: its share of the saliency, and of the gradient."""
-    if explainer == "gradient" or "gradient" not in EXPLAINERS or "vectors" not in case.model.abilities:
+    if explainer == "gradient" or "vectors" not in case.model.abilities:
         return []
-    way = EXPLAINERS["gradient"]()
     points: list[Mapping[str, Any]] = []
     for rows, batch in case.batches(case.sample):
         own = shares(case.of(case.saliency(explainer), rows, batch), batch.mask)
-        slope = shares(way.explain(case.model, batch).weights.double(), batch.mask)
+        slope = shares(gradient(case.model, batch, detach_attention="seams" in case.model.abilities), batch.mask)
         pairs = torch.stack([own, slope], -1)[batch.mask].cpu().tolist()
         points += [{"attention": round(a, 4), "gradient": round(g, 4)} for a, g in pairs]
     return points[:: max(1, len(points) // MOST)]

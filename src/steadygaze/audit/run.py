@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -18,6 +18,11 @@ from steadygaze.errors import UserError
 from steadygaze.report.report import Report
 from steadygaze.subject import Subject, as_subject
 from steadygaze.types import Example
+
+TRAINED_ON = (
+    "The texts are all that the data hold, and are called the training split: of texts the model was trained on, "
+    "these numbers say too much good."
+)
 
 
 @settings
@@ -88,9 +93,16 @@ def run(order: Order, machine: Machine) -> Done:
     known = {"corpus": corpus.name, "split": split, "data": digest[:12]}
     asked = Asked(order.explainers, order.plan(machine.batch_size), known, order.synonyms, watch=machine.watch)
     report = examine(subject, examples, asked, others).report()
+    if split == "train":
+        report = replace(report, notes=(*report.notes, TRAINED_ON))
     return Done(
         report,
-        {"name": subject.name, "kind": subject.kind, "fingerprint": subject.fingerprint},
+        {
+            "name": subject.name,
+            "kind": subject.kind,
+            "fingerprint": subject.fingerprint,
+            "device": subject.model.device.type,
+        },
         {"corpus": corpus.name, "split": split, "fingerprint": digest, "n": len(examples)},
     )
 

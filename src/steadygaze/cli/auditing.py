@@ -110,10 +110,13 @@ def _audit(
     from steadygaze.audit import evidence
     from steadygaze.audit.run import Order
     from steadygaze.config import build
+    from steadygaze.errors import UserError
 
     order, policy, (out, html) = build(Order, given), _policy(*rules), places
     if out is not None:
         evidence.check_free(out)
+    if html is not None and html.is_dir():
+        raise UserError(f"{html} is a folder; --html takes a file")
     done = _run(order, common)
     if out is not None:
         sealed = evidence.write(out, done.report, _manifest(done, order), policy)
@@ -148,6 +151,7 @@ def _verify(folder: Path, instead: dict[str, Any], common: Common) -> None:
 def _policy(rules: Sequence[str], file: Path | None) -> "Policy | None":
     """Both together; refused before anything is read where a measure is unknown."""
     from steadygaze.audit.catalogue import MEASURES
+    from steadygaze.audit.verdict import QUESTIONS
     from steadygaze.errors import unknown
     from steadygaze.report.policy import Policy, as_policy
 
@@ -158,6 +162,10 @@ def _policy(rules: Sequence[str], file: Path | None) -> "Policy | None":
     for required in policy.requirements:
         if required.measure.partition("/")[0] not in MEASURES:
             raise unknown("measure", required.measure, MEASURES)
+    known = [name for question in QUESTIONS for name in (question.key, question.asks)]
+    for wanted in policy.verdicts:
+        if wanted.question not in known:
+            raise unknown("question", wanted.question, known)
     return policy if policy.requirements or policy.verdicts else None
 
 

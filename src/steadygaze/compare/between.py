@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 from itertools import combinations
 
-from steadygaze.audit.case import shares
-from steadygaze.audit.measure.stability import jensen_shannon
+from steadygaze.audit.case import apart as distance
 from steadygaze.audit.prepare import prepare
 from steadygaze.compare.columns import BETWEEN
 from steadygaze.compare.folder import Arrays
@@ -26,9 +25,7 @@ def apart(order: Order, given: Material, models: Sequence[TextClassifier]) -> Ar
     said = [case.saliency(name) for case in cases]
     unasked = said[0].isnan().any(-1)
     return {
-        f"{BETWEEN}|{name}|{i}+{j}": jensen_shannon(shares(said[i], mask), shares(said[j], mask), mask)
-        .masked_fill(unasked, float("nan"))
-        .numpy()
+        f"{BETWEEN}|{name}|{i}+{j}": distance(said[i], said[j], mask).masked_fill(unasked, float("nan")).numpy()
         for i, j in combinations(range(len(models)), 2)
     }
 

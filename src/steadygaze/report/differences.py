@@ -71,7 +71,9 @@ def _by_key(rows: Iterable[Row]) -> dict[Key, list[Row]]:
     """Rows that should be the same number: alike in everything but n and what is told once."""
     found: dict[Key, list[Row]] = defaultdict(list)
     for row in rows:
-        known = tuple(sorted((name, str(value)) for name, value in row.settings.items() if name not in ONCE))
+        known = tuple(
+            sorted((name, str(value)) for name, value in row.settings.items() if name not in (*ONCE, "corpus"))
+        )
         found[row.measure, known].append(row)
     return found
 

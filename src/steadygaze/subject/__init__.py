@@ -16,6 +16,7 @@ from steadygaze.subject.blackbox import black_box
 from steadygaze.subject.huggingface import from_folder, from_live, from_pipeline
 from steadygaze.subject.ours import ours
 from steadygaze.subject.subject import Subject
+from steadygaze.train.device import best
 from steadygaze.types import Label
 
 __all__ = ["Subject", "as_subject"]
@@ -50,6 +51,7 @@ def as_subject(
 
 def _by_name(given: str | Path, device: str, attention: str) -> Subject:
     """A folder of ours, one of Hugging Face's, or what the hub holds of that name."""
+    device = "cpu" if best(device).type == "mps" else device  # which has no double precision
     folder = Path(os.path.expanduser(given))  # not Path.expanduser, which raises where there is no such user
     recover(folder)
     if not folder.exists():

@@ -3,11 +3,14 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import torch
+
 from steadygaze.audit.case import Case
 from steadygaze.audit.probe import embeddings
 from steadygaze.audit.probe.look import Moved
 from steadygaze.audit.probe.words import exchanged
 from steadygaze.maths.chance import Chance
+from steadygaze.perturb.texts import parts, taken
 from steadygaze.perturb.words import Synonyms
 from steadygaze.reader import Ability, Reader
 from steadygaze.types import Batch
@@ -18,6 +21,10 @@ LACKING: dict[Ability, str] = {
     "seams": "the model cannot be read with other attention weights than its own",
 }
 """What a model lacks, as a report says it."""
+
+
+SLOPED = 1 << 13
+"""Tokens moved uphill at once."""
 
 
 @dataclass(frozen=True)
@@ -42,9 +49,9 @@ def probes(case: Case) -> dict[str, Probe]:
     radius, chance = case.plan.radius, Chance(case.plan.seed)
     found = {
         "noise": Probe(lambda m, b: embeddings.noise(m, b, radius, chance.child(1)), frozenset({"vectors"})),
-        "worst-label": Probe(lambda m, b: embeddings.worst_for_label(m, b, radius), frozenset({"vectors"})),
+        "worst-label": Probe(_by_parts(lambda m, b: embeddings.worst_for_label(m, b, radius)), frozenset({"vectors"})),
         "worst-attention": Probe(
-            lambda m, b: embeddings.worst_for_attention(m, b, radius, chance.child(2)),
+            _by_parts(lambda m, b: embeddings.worst_for_attention(m, b, radius, chance.child(2))),
             frozenset({"vectors", "weights"}),
             of="attention",
             expensive=True,
@@ -56,6 +63,17 @@ def probes(case: Case) -> dict[str, Probe]:
         swaps = _swaps(table, number, chance.child(3))
         found[name] = Probe(swaps, vectors=False, words=number, origin=table.origin)
     return found
+
+
+def _by_parts(move: Callable[[Reader, Batch], Moved]) -> Callable[[Reader, Batch], Moved]:
+    """The same a few texts at a time: slopes keep all that was on the way to them."""
+
+    def whole(model: Reader, batch: Batch) -> Moved:
+        some = [move(model, taken(batch, rows)) for rows in parts(batch, max(1, SLOPED // batch.ids.shape[1]))]
+        vectors = torch.cat([moved.embedded for moved in some if moved.embedded is not None])
+        return Moved(batch, vectors, torch.cat([moved.touched for moved in some]))
+
+    return whole
 
 
 def _swaps(table: Synonyms, number: int, chance: Chance) -> Callable[[Reader, Batch], Moved]:

@@ -85,7 +85,8 @@ def _asked(case: Case, name: str, probe: Probe) -> Iterator[Finding]:
                 continue
             left = int(values[torch.from_numpy(rows)].isnan().sum()) if measure in ALWAYS else 0
             note = f"left out: {left:,} of {len(rows):,} texts, {UNTOUCHED[probe.vectors]}" if left else ""
-            yield Finding(f"{measure}/{name}{kept and '-kept'}", values, explainer or None, settings, note)
+            known = settings | ({"k": case.plan.k} if measure == "top-k-overlap" else {})
+            yield Finding(f"{measure}/{name}{kept and '-kept'}", values, explainer or None, known, note)
 
 
 def _groups(case: Case, names: Sequence[str]) -> Iterator[tuple[Rows, list[str]]]:

@@ -36,7 +36,8 @@ def retrained(case: Case) -> Iterator[Finding]:
         shared = _pairs(said, lambda p, q: stability.overlap(p, q, case.mask, case.plan.k))
         asked = ~case.saliency(name).isnan().any(-1) & (case.mask.sum(-1) > 1)
         for measure, values in zip(measures, (far, shared), strict=True):
-            yield Finding(measure, torch.where(asked, values, torch.nan), name, many)
+            known = many | ({"k": case.plan.k} if measure.startswith("top-k") else {})
+            yield Finding(measure, torch.where(asked, values, torch.nan), name, known)
 
 
 def _pairs(said: list[Tensor], measure: Callable[[Tensor, Tensor], Tensor]) -> Tensor:

@@ -18,7 +18,6 @@ import warnings
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
 import torch
 from sklearn.base import clone
 from torch import Tensor
@@ -27,6 +26,7 @@ from steadygaze import infer
 from steadygaze.audit.finding import Finding
 from steadygaze.audit.measure import stability
 from steadygaze.config import field_names
+from steadygaze.errors import UserError
 from steadygaze.estimator import TextClassifier
 from steadygaze.inputs import read_texts
 from steadygaze.model import Architecture
@@ -43,11 +43,16 @@ Split = tuple[Any, Any]
 def trained(
     clf: TextClassifier, train: Split, validation: Split | None, test: Split, difference: float = DIFFERENCE
 ) -> Iterator[Finding]:
-    """`train` and `validation` are what `clf` was trained with; of `test` the labels may be None."""
+    """`train` and `validation` are what `clf` was trained with; of `test` the labels are places among the classes.
+
+    They may be None.
+    """
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "collapsed attention")  # uniform is meant, and elsewhere may be nowhere
         even = alike(clf, "vanilla", attention="uniform").fit(*train, validation=validation)
         other = alike(clf, "adversary", difference=difference).fit(*train, validation=validation, reference=clf)
+    if list(even.classes_) != list(clf.classes_):
+        raise UserError(f"the texts to train on have the labels {list(even.classes_)}, the model {list(clf.classes_)}")
     yield from _needed(clf, even, test)
     yield from _moved(clf, other, test[0], {"difference": difference})
 
@@ -65,7 +70,7 @@ def _needed(clf: TextClassifier, even: TextClassifier, test: Split) -> Iterator[
     if labels is None:
         yield from (Finding(f"accuracy/{of}", absent=NO_LABELS) for of in ("uniform", "above-uniform"))
         return
-    ours, theirs = (torch.from_numpy(one.predict(texts) == np.asarray(labels)).double() for one in (clf, even))
+    ours, theirs = (torch.from_numpy(one.predict_proba(texts).argmax(-1) == labels).double() for one in (clf, even))
     yield Finding("accuracy/uniform", theirs)
     yield Finding("accuracy/above-uniform", ours - theirs)
 

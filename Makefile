@@ -11,7 +11,7 @@ WORKERS ?= 2
 help:  ## this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 18
 
-demo: $(VENV)/use.stamp  ## train, explain and report on a built-in corpus: runs/demo/report.html
+demo: $(VENV)/use.stamp  ## train two models, audit both on a built-in corpus: runs/demo/report.html
 	$(BIN)/steadygaze demo --out runs/demo
 
 test: $(VENV)/work.stamp browser  ## the tests, on two cores
@@ -25,7 +25,7 @@ check: $(VENV)/work.stamp  ## format, lint, types
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
-TIMINGS = train_step technique_step bucketing recurrent explain_file certificate_soundness
+TIMINGS = train_step technique_step bucketing recurrent explain_file certificate_soundness audit
 
 bench: $(VENV)/work.stamp  ## timings, as ratios from one interleaved run each
 	for name in $(TIMINGS); do echo "== bench/$$name.py"; $(BIN)/python bench/$$name.py || exit 1; done

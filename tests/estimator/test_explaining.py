@@ -117,12 +117,19 @@ def test_the_company_of_a_text_does_not_matter(explainer):
 
 def test_an_explainer_may_be_an_object():
     assert fitted().explain(TEXTS[0], explainer=Attention()).weights == fitted().explain(TEXTS[0]).weights
-    assert fitted().explain(TEXTS[0], explainer=Attention()).explainer == "Attention"
+    assert fitted().explain(TEXTS[0], explainer=Attention()).explainer == "attention"
+
+
+def test_an_explainer_that_nobody_registered_is_called_by_its_class():
+    class Mine(Attention):
+        pass
+
+    assert fitted().explain(TEXTS[0], explainer=Mine()).explainer == "Mine"
 
 
 def test_an_explainer_may_have_settings_of_its_own():
     e = fitted().explain(TEXTS[0], explainer=Lime(samples=64, ridge=0.0))
-    assert e.explainer == "Lime"
+    assert e.explainer == "lime"
     assert e.weights != fitted().explain(TEXTS[0], explainer="lime").weights
 
 

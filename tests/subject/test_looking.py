@@ -3,7 +3,8 @@
 import numpy as np
 import torch
 
-from steadygaze.subject.looking import LOOKS, last, rollout, shares
+from steadygaze.subject.looking import LOOKS, elsewhere, last, rollout, shares
+from steadygaze.types import Batch
 
 CLOSE = {"rtol": 1e-12, "atol": 1e-12}
 
@@ -68,3 +69,30 @@ def test_shares_are_over_the_words_alone_and_even_where_nothing_is_looked_at():
     looked.requires_grad_()
     shares(looked, mask).square().sum().backward()
     assert looked.grad.isfinite().all()
+
+
+def test_what_lies_elsewhere_by_hand():
+    """[CLS] w w [SEP] and what is no part of the text: padding, or a question.
+
+    .4 .3 .1 .2         → (.4 + .2) / 1 = .6
+    .1 .2 .1 .1 and .5  → (.1 + .1) / (.1 + .2 + .1 + .1) = .4: the question does not count
+    words alone         → 0
+    no word             → 1
+    nothing looked at   → 0
+    """
+    looked = [
+        [0.4, 0.3, 0.1, 0.2, 0.0],
+        [0.1, 0.2, 0.1, 0.1, 0.5],
+        [0.2, 0.3, 0.5, 0.0, 0.0],
+        [0.7, 0.3, 0.0, 0.0, 0.0],
+    ]
+    looked = torch.tensor([*looked, [0.0] * 5], dtype=torch.float64)
+    present = torch.tensor(
+        [[True] * 4 + [False], [True] * 4 + [False], [True] * 3 + [False] * 2] + [[True] * 4 + [False]] * 2
+    )
+    mask = present & torch.tensor([[False, True, True, False, False]] * 5)
+    mask[2, 0], mask[3] = True, False
+    batch = Batch(torch.zeros(5, 5, dtype=torch.long), present, mask, torch.arange(5))
+    torch.testing.assert_close(
+        elsewhere(looked, batch), torch.tensor([0.6, 0.4, 0.0, 1.0, 0.0], dtype=torch.float64), **CLOSE
+    )

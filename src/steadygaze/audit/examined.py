@@ -28,6 +28,7 @@ PROBES = {
     "above-random": "Minus the same for random words.",
     "permuted": "The weights were shuffled among the words.",
     "adversarial": "Other weights that leave the prediction as it is.",
+    "shuffled": "The words of each text were shuffled, and the text was read again.",
     "randomised": "Compared with a model of random weights.",
     "gradient": "Compared with the gradient, the attention held fixed.",
     "gradient-through-attention": "Compared with the gradient, which flows through the attention too.",

@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from steadygaze.audit.measure.position import FOLDS, PARTS, PLACES, leaks, position_leak, profile, tellable
+from steadygaze.audit.measure.position import FEWEST, PARTS, PLACES, leaks, position_leak, profile, tellable
 
 LONGEST = 22
 
@@ -25,6 +25,11 @@ def texts(kind: str, count: int = 300, seed: int = 0, classes: int = 2, one_in: 
         scores[torch.arange(count), torch.from_numpy(random.integers(0, length))] += 8
     weights = scores.masked_fill(~mask, -torch.inf).softmax(-1)
     return weights, label, mask, torch.from_numpy(random.permutation(count))
+
+
+def often(given: tuple[Tensor, ...], times: int) -> tuple[Tensor, ...]:
+    """The same texts so many times over: equal texts have one key."""
+    return tuple(torch.cat([one] * times) for one in given)
 
 
 # --- profiles
@@ -111,23 +116,61 @@ def test_labels_that_mean_the_same_are_told_alike_whatever_they_are_called():
     assert leaks(weights, label * 7 + 2, mask, key).equal(leaks(weights, label, mask, key))
 
 
+def test_texts_that_are_there_five_times_leak_nothing_that_they_would_not_leak_once():
+    """Eighty texts with weights that say nothing: a set is off by 0.02, the mean of eight by 0.01.
+
+    In folds apart, equal texts would give each other away: 0.05 to 0.11, and 0.07 in the mean.
+    """
+    found, apart = [], []
+    for seed in range(8):
+        weights, label, mask, key = often(texts("nothing", 80, seed), 5)
+        found.append(position_leak(weights, label, mask, key))
+        apart.append(
+            position_leak(weights, label, mask, torch.from_numpy(np.random.default_rng(seed).permutation(400)))
+        )
+    assert max(map(abs, found)) < 0.05
+    assert abs(np.mean(found)) < 0.02
+    assert np.mean(apart) > 0.05  # so that this could fail
+
+
+def test_copies_of_a_text_are_guessed_alike():
+    """They are equal and lie in one fold, so one regression sees them all, and has seen none of them."""
+    each = leaks(*often(texts("coded", 60), 3)).view(3, 60)
+    torch.testing.assert_close(each, each[:1].expand(3, 60), rtol=0, atol=1e-12)
+
+
 # --- what cannot be told
 
 
-def test_a_class_of_four_texts_and_a_text_without_a_word_are_left_out():
-    weights, label, mask, key = texts("coded", 60)
-    label[:4], mask[5] = 2, False
-    able = tellable(label, mask)
-    assert (~able).nonzero().flatten().tolist() == [0, 1, 2, 3, 5]
+def test_a_class_of_nineteen_texts_and_a_text_without_a_word_are_left_out():
+    weights, label, mask, key = texts("coded", 90)
+    label[:19], mask[25] = 2, False
+    able = tellable(label, mask, key)
+    assert (~able).nonzero().flatten().tolist() == [*range(19), 25]
     assert leaks(weights, label, mask, key).isnan().equal(~able)
     rest = leaks(weights[able], label[able], mask[able], key[able])
     assert leaks(weights, label, mask, key)[able].equal(rest)
 
 
+def test_a_class_of_twenty_is_enough_and_its_texts_must_differ():
+    _, label, mask, key = texts("coded", 90)
+    label[:FEWEST] = 2
+    assert tellable(label, mask, key).all()
+    key[0] = key[1]
+    assert tellable(label, mask, key).equal(torch.arange(90) >= FEWEST)
+
+
+def test_thirty_texts_five_times_over_are_thirty_texts_and_tell_nothing():
+    """Fifteen of each class, though 75 rows: before copies were counted once, weights that say nothing leaked 0.11."""
+    given = often(texts("nothing", 30), 5)
+    assert not tellable(*given[1:]).any()
+    assert leaks(*given).isnan().all()
+
+
 def test_of_one_class_there_is_nothing_to_tell():
-    weights, label, mask, key = texts("word", 30)
-    alone = torch.where(torch.arange(30) < FOLDS - 1, 1, 0)
-    for label in (torch.zeros(30, dtype=torch.long), alone):
+    weights, label, mask, key = texts("word", 60)
+    alone = torch.where(torch.arange(60) < FEWEST - 1, 1, 0)
+    for label in (torch.zeros(60, dtype=torch.long), alone):
         assert leaks(weights, label, mask, key).isnan().all()
         with pytest.raises(ValueError, match="fewer than two classes"):
             position_leak(weights, label, mask, key)

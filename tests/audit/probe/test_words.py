@@ -1,13 +1,13 @@
-"""Words exchanged for their closest synonym: as many as asked, which ones by chance, and what is seen then."""
+"""Words exchanged for their closest synonym, as many as asked, or for each other: which ones, by chance."""
 
 from dataclasses import replace
 
 import pytest
 import torch
 
-from contract.tiny import VOCABULARY, batch, cached_classifier, split
+from contract.tiny import VOCABULARY, batch, cached_classifier, littered, split, widened
 from steadygaze.audit.probe.look import look
-from steadygaze.audit.probe.words import exchanged
+from steadygaze.audit.probe.words import exchanged, shuffled
 from steadygaze.maths.chance import Chance
 from steadygaze.perturb.texts import text_key
 from steadygaze.perturb.words import Synonyms, without
@@ -69,3 +69,41 @@ def test_where_nobody_knows_a_synonym_nothing_is_exchanged():
     moved = exchanged(texts, nobody, 3, Chance(0))
     assert not moved.touched.any()
     assert moved.batch.ids.equal(texts.ids)
+
+
+# --- all of them for each other
+
+
+def test_shuffling_keeps_the_words_of_a_text_and_leaves_all_else_where_it_is():
+    """Special tokens between the words too."""
+    texts = batch(split([*PATTERNS, "wswwsw", "swwsswwwws", "ss"]))
+    shown = shuffled(texts, Chance(1))
+    for old, new, words in zip(texts.ids, shown.ids, texts.mask, strict=True):
+        assert sorted(old[words].tolist()) == sorted(new[words].tolist())
+        assert old[~words].equal(new[~words])
+    assert (shown.ids != texts.ids).any(-1)[4:13].all()  # four words and more
+    assert shown.mask is texts.mask
+    assert shown.present is texts.present
+
+
+def test_the_order_belongs_to_the_text_whatever_its_batch():
+    data = split(PATTERNS)
+    texts = batch(data)
+    whole = shuffled(texts, Chance(1)).ids
+    turned = list(reversed(range(len(PATTERNS))))
+    assert shuffled(batch(data, turned), Chance(1)).ids.equal(whole[turned])
+    for row in range(len(PATTERNS)):
+        alone = shuffled(batch(data, [row]), Chance(1)).ids[0]
+        assert alone.equal(whole[row, : len(alone)])
+    assert shuffled(widened(texts, 3), Chance(1)).ids[:, : whole.shape[1]].equal(whole)
+    assert shuffled(littered(texts), Chance(1)).ids[texts.present].equal(whole[texts.present])
+
+
+def test_every_order_of_three_words_comes_as_often_as_any_other():
+    """Six orders of 900 draws, 150 each: 20.5 is what χ² of five exceeds once in a thousand."""
+    text = batch(split(["swwws"]))
+    text = replace(text, ids=torch.tensor([[9, 3, 4, 5, 9]]))
+    drawn = [tuple(shuffled(text, Chance(key)).ids[0].tolist()) for key in range(900)]
+    counts = torch.tensor([drawn.count(one) for one in set(drawn)])
+    assert len(counts) == 6
+    assert ((counts - 150).double().square() / 150).sum() < 20.5

@@ -17,6 +17,7 @@ from steadygaze.explain.attention import Attention
 from steadygaze.explain.explainer import Explainer, Saliency
 from steadygaze.infer import inference
 from steadygaze.model import Architecture, Classifier, word_encoder
+from steadygaze.perturb.words import Synonyms
 from steadygaze.reader import Ability, Reader
 from steadygaze.tokens.ragged import Ragged, starts_of
 from steadygaze.types import Batch, Encoded
@@ -60,6 +61,22 @@ class Signed(Explainer):
         with inference(model):
             logits = model(batch, embedded).logits
         return Saliency((batch.ids * 7.0 + places).sin().masked_fill(~batch.mask, 0.0), logits)
+
+
+class Target(Explainer):
+    """Keeps which class it was asked about; all weight is on the first place."""
+
+    needs: ClassVar[frozenset[Ability]] = frozenset()
+
+    def __init__(self) -> None:
+        self.asked: list[Tensor | None] = []
+
+    def explain(
+        self, model: Reader, batch: Batch, target: Tensor | None = None, embedded: Tensor | None = None
+    ) -> Saliency:
+        self.asked.append(target)
+        places = torch.arange(batch.ids.shape[1])
+        return Saliency((places == 0) * 1.0 * batch.mask, model(batch).logits)
 
 
 class BlackBox(Reader):
@@ -109,6 +126,12 @@ def toy() -> tuple[Data, Tensor]:
     starts = starts_of(np.full(20, LENGTH, np.int64))
     flat = Ragged(ids.ravel(), np.ones(ids.size, np.bool_), starts, np.zeros(20, np.bool_))
     return Data(flat, None, label.astype(np.int64)), torch.from_numpy(place)
+
+
+def opposites() -> Synonyms:
+    """Good and bad stand for each other, nothing else for anything."""
+    swap = torch.tensor([0, 1, BAD, GOOD, CHATTER, ALSO])
+    return Synonyms(swap.unsqueeze(-1), torch.tensor([0, 0, 1, 1, 0, 0]), torch.zeros(6, dtype=torch.bool))
 
 
 def reader(looks_at: float) -> Classifier:

@@ -2,11 +2,9 @@
 
 import math
 from dataclasses import replace
-from typing import ClassVar
 
 import pytest
 import torch
-from torch import Tensor
 
 from audit.protocol.cases import (
     BlackBox,
@@ -14,6 +12,7 @@ from audit.protocol.cases import (
     Highest,
     Shut,
     Signed,
+    Target,
     absences,
     case_of,
     found_by,
@@ -31,7 +30,6 @@ from steadygaze.audit.probe.permute import permuted
 from steadygaze.audit.probe.randomise import randomised
 from steadygaze.audit.protocol.intervened import intervened
 from steadygaze.explain.attention import Attention
-from steadygaze.explain.explainer import Explainer, Saliency
 from steadygaze.maths.chance import Chance
 from steadygaze.maths.divergence import jensen_shannon
 from steadygaze.maths.rank import FEWEST, kendall
@@ -113,28 +111,15 @@ def test_a_search_is_made_of_the_sample_alone_and_what_is_exact_of_every_text(mo
 # --- other explanations, other models
 
 
-class Target(Explainer):
-    """Says which class it was asked about, on every word alike but the first."""
-
-    needs: ClassVar = frozenset()
-    asked: ClassVar[list[Tensor | None]] = []
-
-    def explain(self, model, batch, target=None, embedded=None):
-        Target.asked.append(target)
-        places = torch.arange(batch.ids.shape[1])
-        return Saliency((places == 0) * 1.0 * batch.mask, model(batch).logits)
-
-
 @pytest.mark.usefixtures("hasty")
 def test_the_copy_is_asked_about_the_class_that_the_model_predicts():
-    Target.asked.clear()
-    model = classifier()
+    model, explainer = classifier(), Target()
     model.decoder.output.weight.data *= 20
     model.decoder.output.bias.data -= model(batch(split(VARIED))).logits.detach().mean(0)
-    case = case_of(model, split(VARIED), PLAN, target=Target())
+    case = case_of(model, split(VARIED), PLAN, target=explainer)
     found_by(intervened, case, "target")
     assert len(case.probs.argmax(-1).unique()) > 1
-    clean, *copies = Target.asked
+    clean, *copies = explainer.asked
     assert clean is None
     assert len(copies) == 3
     order = torch.from_numpy(next(iter(case.batches()))[0])
@@ -153,6 +138,21 @@ def test_an_explanation_of_many_passes_is_asked_of_the_sample_and_random_not_at_
     values = {one.measure: one.values for one in findings}
     assert values["kendall/randomised"].isfinite().equal(asked & long)
     assert values["kendall/randomised"][asked & long].tolist() == [1.0] * int((asked & long).sum())
+
+
+@pytest.mark.usefixtures("hasty")
+def test_a_copy_that_says_the_opposite_is_as_far_as_can_be():
+    """Of w and −w no word speaks for the class in both: ln 2 apart, and in the opposite order."""
+
+    class Opposite(Signed):
+        def explain(self, model, *given, **more):
+            found = super().explain(model, *given, **more)
+            return found if model is original else replace(found, weights=-found.weights)
+
+    original = classifier()
+    found = found_by(intervened, case_of(original, split(["wwwww", "w" * 8]), PLAN, opposite=Opposite()), "opposite")
+    assert found["jensen-shannon/randomised"].tolist() == pytest.approx([math.log(2)] * 2, abs=1e-12)
+    assert found["kendall/randomised"].tolist() == [-1.0] * 2
 
 
 def test_without_seams_weights_cannot_be_exchanged_but_parameters_can():

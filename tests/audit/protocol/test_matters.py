@@ -18,6 +18,7 @@ from audit.protocol.cases import (
     row_of,
     toy,
 )
+from audit.protocol.written import Written
 from contract.probing import in_use, state
 from contract.tiny import TEXTS, assert_close, batch, cached_classifier, classifier, split
 from steadygaze.audit.case import Plan
@@ -26,7 +27,9 @@ from steadygaze.audit.probe.erase import Erasure, erased
 from steadygaze.audit.probe.gradient import gradient
 from steadygaze.audit.probe.look import look
 from steadygaze.audit.protocol.matters import matters
+from steadygaze.explain import EXPLAINERS
 from steadygaze.explain.attention import Attention
+from steadygaze.explain.leave_one_out import LeaveOneOut
 from steadygaze.maths.rank import FEWEST, kendall, pearson
 
 PLAN = Plan(seed=4)
@@ -75,8 +78,11 @@ def test_a_number_is_what_its_probe_and_its_measure_say(removal):
     texts, clean = batch(data), look(model, batch(data))
     found = found_by(matters, case_of(model, data, replace(PLAN, removal=removal)))
     gone, kept = erased(model, texts, clean.probs, clean.weights, Erasure(removal=removal))
-    assert_close(found["comprehensiveness"], erasure.comprehensiveness(clean.probs, gone))
-    assert_close(found["sufficiency"], erasure.sufficiency(clean.probs, kept))
+    some = texts.mask.any(-1)
+    assert some.sum() == 5
+    assert_close(found["comprehensiveness"][some], erasure.comprehensiveness(clean.probs, gone)[some])
+    assert_close(found["sufficiency"][some], erasure.sufficiency(clean.probs, kept)[some])
+    assert_close(found["post-hoc-accuracy"][some], erasure.post_hoc_accuracy(clean.probs, kept)[some])
     several = texts.mask.sum(-1) >= FEWEST
     for way, fixed in (("gradient", True), ("gradient-through-attention", False)):  # the first as Jain & Wallace
         slope = gradient(model, texts, detach_attention=fixed)
@@ -85,16 +91,15 @@ def test_a_number_is_what_its_probe_and_its_measure_say(removal):
             assert_close(found[f"{name}/{way}"][several], agree[several])
 
 
-def test_nothing_but_a_correlation_of_too_few_words_is_undefined():
-    """TEXTS has texts of none and of one word; one without a word loses nothing when none is taken."""
+def test_nothing_but_a_text_of_too_few_words_is_undefined():
+    """TEXTS has texts of none, which have nothing to lose, and of one word, which is random's choice too."""
     data = split([*TEXTS, "ww", "www"])
     found = found_by(matters, case_of(cached_classifier(), data, PLAN))
     words = batch(data).mask.sum(-1)
     for name, values in found.items():
-        assert values.isnan().equal((words < FEWEST) & (name in GRADIENTS)), name
+        fewest = FEWEST if name in GRADIENTS else 2 if name == ERASED[2] else 1
+        assert values.isnan().equal(words < fewest), name
         assert not values.isinf().any()
-    for name in ERASED:
-        assert not found[name][words == 0].any(), name
 
 
 @pytest.mark.parametrize("kind", ["uniform", "constant"])
@@ -129,8 +134,41 @@ def test_where_random_is_asked_about_it_is_itself_the_yardstick():
     found, chance = found_by(matters, case), found_by(matters, case, "random")
     assert list(chance) == list(BOTH)
     as_signed = found_by(matters, case_of(case.model, case.data, PLAN, signed=Signed()), "signed")
-    assert_close(chance["comprehensiveness"], as_signed["comprehensiveness"])
-    assert_close(found["comprehensiveness/above-random"], found["comprehensiveness"] - chance["comprehensiveness"])
+    torch.testing.assert_close(chance, {name: as_signed[name] for name in BOTH}, rtol=0, atol=1e-12, equal_nan=True)
+    several = batch(case.data).mask.sum(-1) > 1
+    assert several.any()
+    above = found["comprehensiveness"] - chance["comprehensiveness"]
+    assert_close(found["comprehensiveness/above-random"][several], above[several])
+
+
+def test_who_deletes_single_words_is_not_credited_for_sizes_of_one_word():
+    """Ten words: 1, 1, 1, 2 and 5 go.  Attention and leave-one-out point at the reason first, and lose ½ at every
+    size; what stands for random has it second, and loses 0, 0, 0, ½ and ½.
+
+    Attention is (½ + ½ + ½ + 0 + 0) / 5 = 0.3 above it.  Leave-one-out found the reason by deleting it, so the first
+    three sizes are not asked: (0 + 0) / 2 = 0.
+    """
+    data, place = toy()
+    drawn = torch.zeros(20, 10, dtype=torch.float64)
+    drawn[torch.arange(20), place] = 1
+    drawn[torch.arange(20), (place + 1) % 10] = 2
+    case = case_of(reader(20.0), data, random=Written(drawn), attention=Attention(), out=LeaveOneOut())
+    for name, above in (("attention", 0.3), ("out", 0.0)):
+        found = found_by(matters, case, name)
+        assert found["comprehensiveness"].tolist() == pytest.approx([0.5] * 20, abs=1e-3)  # itself as ever
+        assert found["comprehensiveness/above-random"].tolist() == pytest.approx([above] * 20, abs=1e-3), name
+
+
+def test_who_deletes_single_words_is_not_asked_of_texts_that_lose_one_word_at_every_size():
+    """Half of two words is one; half of three is two."""
+    data = split(["s", "w", "ww", "www", "wwww"])
+    found = found_by(matters, case_of(cached_classifier(), data, PLAN, out=LeaveOneOut()), "out")
+    chance = found_by(matters, case_of(cached_classifier(), data, PLAN), "random")
+    above = found["comprehensiveness/above-random"]
+    assert above.isnan().tolist() == [True, True, True, False, False]
+    half = found["comprehensiveness/50%"] - chance["comprehensiveness/50%"]
+    assert_close(above[3:], half[3:])
+    assert {name for name, kind in EXPLAINERS.items() if kind.deletes_words} == {"leave-one-out", "lime", "kernel-shap"}
 
 
 def test_random_words_lose_the_reason_as_often_as_chance_has_it():
@@ -166,9 +204,13 @@ def test_of_a_saliency_with_signs_the_words_most_for_the_label_are_its_heaviest(
 def test_an_explanation_of_many_passes_is_asked_of_the_sample_alone():
     case = case_of(cached_classifier(), split(), replace(PLAN, sample=3), signed=Signed(), attention=Attention())
     found = found_by(matters, case, "signed")
-    for name in ERASED:
-        assert found[name].isfinite().nonzero().squeeze(-1).tolist() == case.sample.tolist(), name
-    assert found_by(matters, case)["comprehensiveness"].isfinite().all()
+    words = batch(case.data).mask.sum(-1)
+    asked = torch.zeros(len(case), dtype=torch.bool)
+    asked[torch.from_numpy(case.sample)] = True
+    for name in ALL:
+        assert found[name].isfinite().equal(asked & (words >= (2 if name == ERASED[2] else 1))), name
+    assert found[ERASED[2]].isfinite().any()
+    assert found_by(matters, case)["comprehensiveness"].isfinite().equal(words > 0)
 
 
 def test_without_seams_the_gradient_flows_through_attention_or_not_at_all():
@@ -221,4 +263,7 @@ def test_a_curve_is_its_sizes_and_its_mean_the_number():
     found = found_by(matters, case_of(model, data, PLAN))
     for measure in ERASED[:2]:
         sizes = torch.stack([found[name] for name in SIZES if name.startswith(measure)])
-        assert_close(sizes.mean(0), found[measure])
+        some = found[measure].isfinite()
+        assert some.sum() == 5
+        assert_close(sizes.mean(0)[some], found[measure][some])
+        assert sizes[:, ~some].isnan().all()

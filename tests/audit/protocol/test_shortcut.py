@@ -15,9 +15,13 @@ from steadygaze.audit.measure.position import position_leak
 from steadygaze.audit.protocol.shortcut import shortcut
 from steadygaze.batch import Data
 from steadygaze.explain.attention import Attention
+from steadygaze.explain.explainer import Explainer, Saliency
+from steadygaze.reader import Reader
+from steadygaze.types import Batch
 
 MEASURES = (
     "position-leak",
+    "position-leak/shuffled",
     "default-mass",
     "default-mass/above-share",
     "first-sentence-share",
@@ -59,7 +63,8 @@ def test_three_texts_by_hand():
     for measure, values in expected.items():
         whole = [*values, torch.nan]  # a text without a word has no number
         assert found[measure].values.tolist() == pytest.approx(whole, nan_ok=True), measure
-    assert found["position-leak"].absent.startswith("fewer than two classes")
+    for measure in ("position-leak", "position-leak/shuffled"):
+        assert found[measure].absent.startswith("fewer than two classes")
 
 
 def test_a_text_whose_sentences_nobody_marked_has_no_first_one():
@@ -72,8 +77,50 @@ def test_a_text_whose_sentences_nobody_marked_has_no_first_one():
 
 def test_what_is_not_known_is_said_to_be_absent():
     found = found_in(replace(three(), blank=None, first=None))
-    assert {found[name].absent for name in MEASURES[1:3]} == {"nobody said which tokens have nothing to read"}
-    assert {found[name].absent for name in MEASURES[3:5]} == {"nobody marked the sentences"}
+    assert {found[name].absent for name in MEASURES[2:4]} == {"nobody said which tokens have nothing to read"}
+    assert {found[name].absent for name in MEASURES[4:6]} == {"nobody marked the sentences"}
+
+
+class Straying(Told):
+    """Looks at its special tokens too."""
+
+    def forward(self, batch: Batch, embedded: Tensor | None = None) -> object:
+        said = super().forward(batch, embedded)
+        said.elsewhere = torch.tensor([0.6, 0.2, 1.0])[batch.index]
+        return said
+
+
+@pytest.mark.parametrize("size", [1, 3])
+def test_attention_to_special_tokens_lies_on_nothing_too(size):
+    """Words as above, with 3/4 and 2/8 on one that says nothing; .6 and .2 of the look lies on two special tokens.
+
+    .6 + .4·3/4 = .9 and .2 + .8·2/8 = .4; of 2 + 2 tokens 1 + 2 say nothing, of 3 + 2 as many: .9 − 3/4 and .4 − 3/5.
+    """
+    case = three()
+    written = case.explainers["written"]
+    case = replace(
+        case,
+        model=Straying(case.model.label),
+        explainers={"attention": written, "written": written},
+        plan=Plan(batch_size=size),
+    )
+    found = {(finding.explainer, finding.measure): finding.values for finding in shortcut(case)}
+    expected = {
+        ("attention", "default-mass"): [0.9, 0.4],
+        ("attention", "default-mass/above-share"): [0.15, -0.2],
+        ("written", "default-mass"): [3 / 4, 2 / 8],  # no look, and so not astray
+        ("written", "default-mass/above-share"): [1 / 4, 2 / 8 - 1 / 3],
+    }
+    for key, values in expected.items():
+        assert found[key].tolist() == pytest.approx([*values, torch.nan], nan_ok=True), key
+
+
+def test_attention_of_a_model_that_does_not_say_where_else_it_looks_is_that_of_its_words():
+    case = three()
+    other = replace(case, explainers={"attention": case.explainers["written"]})
+    for measure in ("default-mass", "default-mass/above-share"):
+        expected = found_in(case)[measure].values.tolist()
+        assert found_in(other)[measure].values.tolist() == pytest.approx(expected, nan_ok=True)
 
 
 # --- many texts
@@ -95,11 +142,72 @@ def many(kind: str, count: int = 120, **known: Tensor | Plan) -> Case:
 )
 def test_each_way_to_say_nothing_is_caught_by_the_measure_made_for_it(kind, leaks, collapsed):
     found = found_in(many(kind))
-    leak = found["position-leak"].values.mean().item()
-    assert leak > 0.25 if leaks else abs(leak) < 0.03
+    for measure in ("position-leak", "position-leak/shuffled"):
+        leak = found[measure].values.mean().item()
+        assert leak > 0.25 if leaks else abs(leak) < 0.03
     assert found["collapsed"].value == collapsed
     assert bool(found["collapsed"].note) == bool(collapsed)
     assert found["collapsed"].settings["n"] == 120
+
+
+class Follows(Explainer):
+    """All weight on one word, wherever it stands; or on one place, whatever stands there."""
+
+    def __init__(self, word: int | None) -> None:
+        self.word = word
+
+    def explain(
+        self, model: Reader, batch: Batch, target: Tensor | None = None, embedded: Tensor | None = None
+    ) -> Saliency:
+        place = torch.zeros_like(batch.mask)
+        place[torch.arange(len(batch)), model.label[batch.index] + 1] = True
+        weights = place if self.word is None else batch.ids == self.word
+        return Saliency((weights & batch.mask).double(), model(batch).logits)
+
+
+@pytest.mark.parametrize(("word", "kept"), [(1, False), (None, True)])
+def test_only_weights_that_follow_places_still_tell_the_label_once_the_words_are_shuffled(word, kept):
+    """Texts laid out by their label: word 1 stands first in one class, second in the other."""
+    label = torch.arange(120) % 2
+    data = Data(ragged(["s" + "w" * (6 + i % 9) + "s" for i in range(120)]))
+    data.text.ids[data.text.starts[:-1] + 1 + label.numpy()] = 1
+    case = Case(Told(label), data, {"follows": Follows(word)})
+    found = {name: found_in(case)[name].values for name in MEASURES[:2]}
+    assert found["position-leak"].mean() > 0.25
+    if kept:
+        assert found["position-leak/shuffled"].equal(found["position-leak"])
+    else:
+        assert abs(found["position-leak/shuffled"].mean()) < 0.03
+
+
+class FirstWord(Told):
+    """Predicts by the first word, and remembers what it read."""
+
+    def forward(self, batch: Batch, embedded: Tensor | None = None) -> object:
+        self.label[batch.index] = batch.ids[:, 1] % 2
+        return super().forward(batch, embedded)
+
+
+def test_the_label_to_be_guessed_is_that_of_the_shuffled_text():
+    """The weight tells it by its place: of the shuffled text's label all, of the text's as it was nothing."""
+    data = Data(ragged(["s" + "w" * 9 + "s"] * 120))
+    case = Case(FirstWord(torch.zeros(120, dtype=torch.long)), data, {"follows": Tells()})
+    found = found_in(case)
+    assert not found["position-leak/shuffled"].values.equal(found["position-leak"].values)
+    for measure in MEASURES[:2]:
+        assert found[measure].values.mean() > 0.25
+
+
+class Tells(Explainer):
+    """All weight on the first place or the second, by what the model says of what it reads now."""
+
+    def explain(
+        self, model: Reader, batch: Batch, target: Tensor | None = None, embedded: Tensor | None = None
+    ) -> Saliency:
+        logits = model(batch).logits
+        weights = torch.zeros(batch.ids.shape, dtype=torch.float64)
+        weights[torch.arange(len(batch)), logits.argmax(-1) + 1] = 1.0
+        return Saliency(weights, logits)
 
 
 def test_the_leak_is_that_of_the_shares_of_the_weights_whatever_their_sign():
@@ -123,9 +231,10 @@ def test_neither_the_order_of_the_texts_nor_the_size_of_a_batch_matters():
         {"written": Written(written[at])},
         Plan(batch_size=7),
     )
-    torch.testing.assert_close(
-        found_in(other)["position-leak"].values, found_in(case)["position-leak"].values[at], rtol=0, atol=1e-12
-    )
+    for measure in ("position-leak", "position-leak/shuffled"):
+        torch.testing.assert_close(
+            found_in(other)[measure].values, found_in(case)[measure].values[at], rtol=0, atol=1e-12
+        )
     assert found_in(other)["collapsed"].value == found_in(case)["collapsed"].value
 
 
@@ -153,11 +262,12 @@ def test_an_explainer_asked_of_a_sample_is_judged_by_the_sample():
     asked = torch.zeros(120, dtype=torch.bool).index_fill(0, torch.from_numpy(case.sample), True)
     assert (~found["default-mass"].values.isnan()).equal(asked)
     assert (~found["position-leak"].values.isnan()).equal(asked)
+    assert (~found["position-leak/shuffled"].values.isnan()).equal(asked)
     assert found["collapsed"].settings["n"] == 60
 
 
 def test_texts_of_one_word_leave_nothing_to_choose():
-    found = found_in(case_of(torch.ones(12, 3), torch.arange(12) % 2, [1] * 12))
+    found = found_in(case_of(torch.ones(60, 3), torch.arange(60) % 2, [1] * 60))
     assert found["collapsed"].absent == "no text has two words to choose between"
     assert found["position-leak"].values.abs().max() < 1e-9
 

@@ -1,0 +1,242 @@
+"""Verdicts from rows made by hand: what makes a yes, what a no, and what is too little for either."""
+
+from dataclasses import replace
+
+import pytest
+
+from steadygaze.audit.catalogue import MEASURES
+from steadygaze.audit.verdict import COLLAPSED, FEWEST, QUESTIONS, Bound, Question, verdicts
+from steadygaze.record import Row
+from steadygaze.report.report import Verdict
+
+NUMBERS = [
+    pytest.param(question, name, id=f"{question.key}: {name}")
+    for question in QUESTIONS
+    for name in question.bounds
+    if name != COLLAPSED
+]
+KEYS = [question.key for question in QUESTIONS]
+STILL, SHORTCUT = "holds-still", "shortcut"
+
+
+def row(name: str, value: float, n: int = 100, near: float | None = 0.0, note: str = "") -> Row:
+    """A mean with an interval of so much to either side, or none."""
+    interval = None if near is None else (value - near, value + near)
+    return Row(name, value, n, interval, {"explain": "attention"}, note)
+
+
+def collapsed(value: float, note: str = "") -> Row:
+    return row(COLLAPSED, value, 100, None, note)
+
+
+def question_of(key: str) -> Question:
+    return next(question for question in QUESTIONS if question.key == key)
+
+
+def of(key: str, *rows: Row) -> Verdict:
+    return next(verdict for verdict in verdicts(rows, "attention") if verdict.key == key)
+
+
+def good(question: Question) -> dict[str, Row]:
+    """Every number as good as it need be."""
+    return {name: row(name, b.good, near=None if name == COLLAPSED else 0.0) for name, b in question.bounds.items()}
+
+
+# --- yes, no and in between
+
+
+@pytest.mark.parametrize("question", QUESTIONS, ids=KEYS)
+def test_where_every_number_is_good_the_answer_is_yes(question):
+    rows = good(question)
+    verdict = of(question.key, *rows.values())
+    assert verdict.answer == "yes"
+    assert set(verdict.rows) == {one.signature for one in rows.values()}
+    assert verdict.limits == {name: (bound.good, bound.bad) for name, bound in question.bounds.items()}
+    assert verdict.question == question.asks
+
+
+@pytest.mark.parametrize(("question", "name"), NUMBERS)
+def test_one_number_that_is_bad_beyond_doubt_makes_a_no_and_one_in_doubt_no_yes(question, name):
+    """Beyond doubt: the whole interval is.  One that reaches over an edge by a hair is in between."""
+    bound = question.bounds[name]
+    middle, hair = (bound.good + bound.bad) / 2, abs(bound.good - bound.bad) / 100
+    worse = hair if bound.bad > bound.good else -hair
+
+    def answer(one: Row) -> str:
+        return of(question.key, *(good(question) | {name: one}).values()).answer
+
+    assert answer(row(name, bound.bad)) == "no"
+    assert answer(row(name, bound.bad + 2 * worse, near=hair)) == "no"
+    assert answer(row(name, bound.bad, near=hair)) == "partly"
+    assert answer(row(name, middle)) == "partly"
+    assert answer(row(name, bound.good, near=hair)) == "partly"
+    assert answer(row(name, bound.good - 2 * worse, near=hair)) == "yes"
+    assert answer(row(name, float("nan"), near=0.0)) == "partly"
+
+
+def test_what_stands_against_it_is_said_first():
+    rows = good(question_of(STILL)) | {
+        "jensen-shannon/1-synonym": row("jensen-shannon/1-synonym", 0.4),
+        "jensen-shannon/noise": row("jensen-shannon/noise", 0.01),
+    }
+    first, second, *rest = of(STILL, *rows.values()).why.split("; ")
+    assert first == "When one word is exchanged for a synonym the weights move by 0.400 nats"
+    assert second == "under a little noise the weights move by 0.010 nats"
+    assert len(rest) == 3
+
+
+def test_numbers_of_another_explanation_do_not_count():
+    rows = [replace(one, settings={"explain": "gradient"}) for one in good(question_of(STILL)).values()]
+    assert {verdict.answer for verdict in verdicts(rows, "attention")} == {"not asked"}
+    assert next(iter(verdicts(rows, "gradient"))).answer == "yes"
+
+
+# --- too little for a yes, or for a no
+
+
+@pytest.mark.parametrize(("question", "name"), NUMBERS)
+@pytest.mark.parametrize("n", [1, FEWEST - 1])
+def test_a_few_texts_are_beyond_no_doubt(question, name, n):
+    """However good or bad: one text never is."""
+    for value in (question.bounds[name].good, question.bounds[name].bad):
+        assert of(question.key, row(name, value, n)).answer == "partly"
+        rows = good(question) | {name: row(name, value, n)}
+        assert of(question.key, *rows.values()).answer == "partly"
+    assert of(question.key, row(name, question.bounds[name].bad, FEWEST)).answer == "no"
+
+
+@pytest.mark.parametrize("question", QUESTIONS, ids=KEYS)
+def test_one_text_is_never_beyond_doubt(question):
+    for which in ("good", "bad"):
+        rows = [row(name, getattr(bound, which), 1) for name, bound in question.bounds.items() if name != COLLAPSED]
+        assert of(question.key, *rows).answer == "partly"
+
+
+@pytest.mark.parametrize(("question", "name"), NUMBERS)
+def test_a_number_without_an_interval_is_beyond_no_doubt(question, name):
+    for value in (question.bounds[name].good, question.bounds[name].bad):
+        assert of(question.key, *(good(question) | {name: row(name, value, near=None)}).values()).answer == "partly"
+
+
+@pytest.mark.parametrize("question", QUESTIONS, ids=KEYS)
+def test_without_what_a_question_needs_there_is_no_yes_but_there_may_be_a_no(question):
+    left = {name: one for name, one in good(question).items() if name not in question.needs}
+    telling = [name for name in left if name != COLLAPSED]
+    assert of(question.key, *left.values()).answer == ("partly" if telling else "not asked")
+    for name in telling:
+        bad = row(name, question.bounds[name].bad)
+        assert of(question.key, *(left | {name: bad}).values()).answer == "no"
+
+
+@pytest.mark.parametrize("question", QUESTIONS, ids=KEYS)
+def test_one_of_what_a_question_needs_is_enough_for_a_yes(question):
+    assert question.needs
+    for name in question.needs:
+        assert of(question.key, good(question)[name]).answer == "yes"
+
+
+def test_what_was_needed_and_could_not_be_measured_is_not_there():
+    missing = row("position-leak/shuffled", float("nan"), 0, None, "fewer than two classes are predicted")
+    verdict = of(SHORTCUT, collapsed(0), missing, row("default-mass/above-share", 0.0))
+    assert verdict.answer == "partly"
+    assert missing.signature not in verdict.rows
+
+
+def test_a_black_box_without_synonyms_never_holds_still_for_sure():
+    """It shows neither weights nor vectors: whatever else is asked of it, no word was exchanged."""
+    numbers = [name for name in question_of(STILL).bounds if not name.endswith(("synonym", "synonyms", COLLAPSED))]
+    absent = [row(name, float("nan"), 0, None, "no synonyms are known") for name in question_of(STILL).needs]
+    for some in ([], numbers[:1], numbers):
+        rows = [collapsed(0), *(row(name, 0.0) for name in some)]
+        for several in (rows, [*rows, *absent]):
+            assert of(STILL, *several).answer == ("partly" if some else "not asked")
+
+
+# --- guards speak against, never for
+
+
+@pytest.mark.parametrize("key", [STILL, SHORTCUT])
+def test_that_nothing_has_collapsed_answers_nothing_and_is_not_said(key):
+    assert of(key, collapsed(0)).answer == "not asked"
+    name = question_of(key).needs[0]
+    alone, beside = of(key, good(question_of(key))[name]), of(key, good(question_of(key))[name], collapsed(0))
+    assert (alone.answer, alone.why) == (beside.answer, beside.why)
+
+
+@pytest.mark.parametrize("key", [STILL, SHORTCUT])
+def test_a_collapse_is_a_no_whatever_else_is_good_and_though_it_has_no_interval(key):
+    rows = good(question_of(key)) | {COLLAPSED: collapsed(1, "the weights are even")}
+    verdict = of(key, *rows.values())
+    assert verdict.answer == "no"
+    assert verdict.why.lower().startswith(question_of(key).bounds[COLLAPSED].says)
+    assert of(key, collapsed(1)).answer == "no"
+    assert of(key, replace(collapsed(1), n=2)).answer == "no"
+
+
+@pytest.mark.parametrize("key", [key for key in KEYS if key not in (STILL, SHORTCUT)])
+def test_a_collapse_says_nothing_to_other_questions(key):
+    assert of(key, collapsed(1)).answer == "not asked"
+
+
+# --- the sentence
+
+
+@pytest.mark.parametrize("question", QUESTIONS, ids=KEYS)
+def test_why_is_always_a_sentence(question):
+    """Whatever is there: nothing, one number, all of them; good, bad, not defined or not measured."""
+    ways = [
+        lambda name, bound: row(name, bound.good),
+        lambda name, bound: row(name, bound.bad),
+        lambda name, bound: row(name, float("nan")),
+        lambda name, bound: row(name, float("nan"), 0, None),
+        lambda name, bound: row(name, float("nan"), 0, None, "the model shows no attention"),
+    ]
+    bounds = question.bounds.items()
+    sets = [[], *([way(*one)] for way in ways for one in bounds), *([way(*one) for one in bounds] for way in ways)]
+    for rows in sets:
+        for verdict in verdicts(rows, "attention"):
+            assert len(verdict.why) > 10
+            assert verdict.why.endswith(".")
+            assert not verdict.why.endswith("..")
+            assert verdict.why[0].isupper()
+            assert "{" not in verdict.why
+            assert (verdict.answer == "not asked") == (not verdict.rows)
+
+
+def test_where_nothing_was_measured_it_is_said_why():
+    rows = [row(name, float("nan"), 0, None, "nobody marked a word") for name in question_of("people").bounds]
+    assert of("people", *rows) == replace(of("people"), why="Nobody marked a word.")
+    assert of("people").why == "Nobody asked."
+
+
+# --- the bounds themselves
+
+
+@pytest.mark.parametrize("question", QUESTIONS, ids=KEYS)
+def test_every_number_is_in_the_catalogue_and_points_the_way_it_points_there(question):
+    for name, bound in question.bounds.items():
+        measure = MEASURES.get(name) or MEASURES[name.partition("/")[0]]
+        assert measure.better in ("neither", "higher" if bound.good > bound.bad else "lower"), name
+        low, high = measure.bounds
+        assert low <= min(bound.good, bound.bad) < max(bound.good, bound.bad) <= high, name
+    assert set(question.needs) <= set(question.bounds) - {COLLAPSED}
+
+
+def test_the_worst_case_the_shuffled_leak_and_the_collapse_are_asked_where_they_belong():
+    assert "jensen-shannon/worst-attention" in question_of(STILL).bounds
+    assert question_of(SHORTCUT).needs == ("position-leak/shuffled",)
+    assert {question.key for question in QUESTIONS if COLLAPSED in question.bounds} == {STILL, SHORTCUT}
+    assert len(set(KEYS)) == len({question.asks for question in QUESTIONS}) == len(QUESTIONS)
+
+
+def test_one_bound_by_hand():
+    """Less is better: yes up to .1, no from .3 on.  More is better: yes from .3 on, no up to .1."""
+    less, more = Bound(0.1, 0.3, "{value}"), Bound(0.3, 0.1, "{value}")
+    for low, high, one, other in [
+        (0.0, 0.1, "yes", "no"),
+        (0.0, 0.2, "partly", "partly"),
+        (0.2, 0.4, "partly", "partly"),
+        (0.3, 0.4, "no", "yes"),
+    ]:
+        number = Row("number", (low + high) / 2, FEWEST, (low, high))
+        assert (less.judge(number), more.judge(number)) == (one, other)

@@ -148,8 +148,14 @@ def test_what_is_left_out_is_counted_and_the_reason_given():
     data.text.ids[data.text.words] = [4, 3, 3, 6, 9, 12]
     notes = {one.measure: one.note for one in holds_still(case_of(cached_classifier(), data, PLAN))}
     for measure in ("jensen-shannon", "prediction-change", "flipped", "top-k-overlap"):
-        assert notes[f"{measure}/1-synonym"] == "left out: 4 of 5 texts, too few words of which have a synonym"
-        assert notes[f"{measure}/3-synonyms"] == "left out: 5 of 5 texts, too few words of which have a synonym"
+        assert (
+            notes[f"{measure}/1-synonym"]
+            == "left out: 4 of 5 texts, which have fewer than two words, or too few with a synonym"
+        )
+        assert (
+            notes[f"{measure}/3-synonyms"]
+            == "left out: 5 of 5 texts, which have fewer than two words, or too few with a synonym"
+        )
         assert notes[f"{measure}/noise"] == "left out: 3 of 5 texts, which have fewer than two words"
     assert notes["exchanged/1-synonym"] == notes["evenness"] == ""
 

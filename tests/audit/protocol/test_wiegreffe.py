@@ -6,6 +6,7 @@ import torch
 
 from estimator.tiny import LABELS, PAIRS, SMALL, TEXTS, tiny
 from steadygaze import TextClassifier, infer
+from steadygaze.audit.audit import audit
 from steadygaze.audit.finding import Finding
 from steadygaze.audit.protocol.wiegreffe import alike, trained
 from steadygaze.errors import UserError
@@ -31,7 +32,8 @@ def clf() -> TextClassifier:
 def test_the_numbers_are_those_of_two_models_trained_by_hand(clf):
     """With λ = ½, that the adversary may be told from a copy; one text of a single word has no other attention."""
     asked = [*TEXTS[:3], TEXTS[-1], "good"], [*LABELS[:3], "pos", "pos"]  # the fourth label is wrong
-    said = found(clf, test=asked, difference=0.5)
+    codes = np.searchsorted(clf.classes_, asked[1])
+    said = found(clf, test=(asked[0], codes), difference=0.5)
     assert list(said) == [
         "accuracy/uniform",
         "accuracy/above-uniform",
@@ -81,3 +83,14 @@ def test_pairs_too():
     clf = model(epochs=1).fit(PAIRS, LABELS, validation=(PAIRS, LABELS))
     said = found(clf, train=(PAIRS, LABELS), test=(PAIRS[:5], LABELS[:5]))
     assert [len(one.values) for one in said.values()] == [5] * 4
+
+
+def test_an_audit_asks_it_whatever_the_labels_are_called(clf):
+    """Names, or the places of the classes: the same texts are right."""
+    by_name = audit(clf, TEXTS, LABELS, train=SPLIT)
+    by_place = audit(clf, TEXTS, [["neg", "pos"].index(label) for label in LABELS], train=SPLIT)
+    for measure in ("accuracy", "accuracy/uniform", "accuracy/above-uniform"):
+        assert by_name.find(measure).value == by_place.find(measure).value
+    assert by_name.find("accuracy").value > 0.5
+    with pytest.raises(UserError, match="only a TextClassifier can be trained again"):
+        audit(clf.predict_proba, TEXTS, LABELS, train=SPLIT, classes=["neg", "pos"])

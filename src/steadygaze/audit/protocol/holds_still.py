@@ -10,8 +10,8 @@ A probe moves a text or its vectors; of what the model shows before and after it
     flipped/<probe>              whether the label changed
 
 and of the saliency itself, since one that is the same for every text holds still and says nothing: evenness and
-distance to uniform.  NaN where a question makes no sense of a text: a move when no word was touched, because the text
-has none, or none with a synonym to be exchanged for.  `exchanged/<probe>` is how many were.
+distance to uniform.  NaN where a question makes no sense of a text: a move when it has
+fewer than two words, or fewer were exchanged than should have been.  `exchanged/<probe>` is how many were.
 """
 
 from collections.abc import Iterator, Sequence
@@ -31,7 +31,7 @@ OF_WORDS = ("jensen-shannon", "top-k-overlap", "kendall")
 ALWAYS = ("prediction-change", "flipped", "jensen-shannon", "top-k-overlap")
 """What can be said of every text that was touched."""
 YIN = ("top-k-overlap", "kendall")
-UNTOUCHED = ("too few words of which have a synonym", "which have fewer than two words")
+UNTOUCHED = ("which have fewer than two words, or too few with a synonym", "which have fewer than two words")
 """Why a probe of words, or of vectors, left a text as it was."""
 
 
@@ -83,7 +83,7 @@ def _asked(case: Case, name: str, probe: Probe) -> Iterator[Finding]:
             measure, explainer, kept = (*key.split("|"), "", "")[:3]
             if measure == "exchanged" and probe.vectors:
                 continue
-            left = int(values[torch.from_numpy(rows)].isnan().sum()) if measure in ALWAYS else 0
+            left = int(values[torch.from_numpy(rows)].isnan().sum()) if measure in ALWAYS and not kept else 0
             note = f"left out: {left:,} of {len(rows):,} texts, {UNTOUCHED[probe.vectors]}" if left else ""
             known = settings | ({"k": case.plan.k} if measure == "top-k-overlap" else {})
             yield Finding(f"{measure}/{name}{kept and '-kept'}", values, explainer or None, known, note)

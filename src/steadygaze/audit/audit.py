@@ -107,6 +107,8 @@ def _asked(case: Case, protocols: Sequence[Protocol]) -> Iterator[Finding]:
 
 
 def _alike(subject: Subject, other: Subject) -> Subject:
+    if subject.fingerprint and subject.fingerprint == other.fingerprint:
+        raise UserError(f"{other.name} is the audited model itself: another seed is another training")
     if not subject.alike(other):
         raise UserError(
             f"{other.name} was not trained alike: its labels or its vocabulary differ from {subject.name}'s"

@@ -93,6 +93,10 @@ def audit(
         "seed": common.seed,
         "drop_empty": drop_empty,
     }
+    if verify is not None and (out or html or require or policy):
+        raise UserError(
+            "--verify runs the audit of the evidence again: it takes no --out, --html, --require or --policy"
+        )
     if verify is not None:
         _verify(verify, {name: given[name] for name in ("model", "data") if given[name]}, common)
     elif model is None or data is None:
@@ -134,18 +138,26 @@ def _verify(folder: Path, instead: dict[str, Any], common: Common) -> None:
     from steadygaze.audit.run import Order
     from steadygaze.config import build
     from steadygaze.errors import RequirementNotMet
+    from steadygaze.record import to_jsonl
 
     old = evidence.read(folder)
     order = build(Order, {**old.manifest.settings, **instead})
     done = _run(order, common)
     found = [*evidence.changes(old.manifest, _manifest(done, build(Order, dict(old.manifest.settings))))]
     found += [line for line in evidence.differences(old.report, done.report) if line not in found]
+    made = {"report.html": old.report.to_html(), "rows.jsonl": to_jsonl(old.report.rows)}
+    found += [
+        f"{name} is not what report.json makes: it was changed, or made with other packages"
+        for name, text in made.items()
+        if (folder / name).read_bytes() != text.encode(errors="replace")
+    ]
     if common.json:
         as_json({"evidence": str(folder), "seal": old.seal, "differences": found})
     else:
         print("\n".join(found) or f"{folder} holds: run again, every number is the same")
+        print(f"seal (SHA-256 of the manifest): {old.seal}")
     if found:
-        raise RequirementNotMet(f"{len(found)} differences from {folder}")
+        raise RequirementNotMet(f"{folder} and the same audit now differ in {len(found)} ways")
 
 
 def _policy(rules: Sequence[str], file: Path | None) -> "Policy | None":
@@ -216,6 +228,8 @@ def _gate(done: "Done", policy: "Policy") -> None:
 
     if failures := done.report.failing(policy):
         raise RequirementNotMet("\n".join(map(str, failures)))
+    many = len(policy.requirements) + len(policy.verdicts)
+    print(f"{many} requirements met" if many > 1 else "the requirement is met", file=sys.stderr)
 
 
 def _show(done: "Done", places: Sequence[Path], common: Common) -> None:

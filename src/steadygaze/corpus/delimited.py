@@ -6,7 +6,7 @@ A row with nothing in any of several cells is blank: skipped, and counted in the
 
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Literal
 
@@ -23,29 +23,43 @@ _NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,18})(\.[0-9]+)?([eE][-+]?[0-9]+)?")  # 
 def read_delimited(path: Path, names: Sequence[str], chunk: int, delimiter: str = ",") -> Iterator[Table]:
     """At most `chunk` rows at a time; nothing for a file without rows."""
     row = 2
-    with _explained(path) as malformed:
-        header = _open(path, delimiter, malformed).schema.names
+    with _explained(path, delimiter):
+        header = _open(path, delimiter).schema.names
         require(names, header, path.name)
-        for batch in _open(path, delimiter, malformed, dict.fromkeys(header, pa.string())):
+        for batch in _open(path, delimiter, dict.fromkeys(header, pa.string())):
             for start in range(0, len(batch), chunk):
                 part = batch.slice(start, chunk)
                 yield _table(path.name, part, names, row)
                 row += len(part)
 
 
-def _open(path: Path, delimiter: str, malformed: list[Any], types: dict[str, Any] | None = None) -> Any:
-    def remember(row: Any) -> Literal["error"]:
-        malformed.append(row)
-        return "error"
-
+def _open(path: Path, delimiter: str, types: dict[str, Any] | None = None, ask: Any = None) -> Any:
     return csv.open_csv(
         path,
         csv.ReadOptions(use_threads=False, block_size=BLOCK),  # threads would lose the row numbers
         csv.ParseOptions(
-            delimiter=delimiter, newlines_in_values=True, ignore_empty_lines=False, invalid_row_handler=remember
+            delimiter=delimiter, newlines_in_values=True, ignore_empty_lines=False, invalid_row_handler=ask
         ),
         csv.ConvertOptions(column_types=types or {}),
     )
+
+
+def _malformed(path: Path, delimiter: str) -> list[Any]:
+    """The first row that does not fit the header, where there is one.
+
+    Asked only once reading has failed: a thread of Arrow's that still holds a Python function when the interpreter ends
+    takes the whole process down with it.
+    """
+    found: list[Any] = []
+
+    def remember(row: Any) -> Literal["error"]:
+        found.append(row)
+        return "error"
+
+    with suppress(pa.ArrowInvalid, UnicodeDecodeError):
+        for _ in _open(path, delimiter, ask=remember):
+            pass
+    return found
 
 
 def _table(file: str, part: Any, names: Sequence[str], first: int) -> Table:
@@ -73,14 +87,13 @@ def _number(cell: str) -> int | float:
 
 
 @contextmanager
-def _explained(path: Path) -> Iterator[list[Any]]:
-    """Arrow's complaints as sentences; the list takes the rows that do not fit the header."""
-    malformed: list[Any] = []
+def _explained(path: Path, delimiter: str) -> Iterator[None]:
+    """Arrow's complaints as sentences."""
     try:
-        yield malformed
+        yield
     except (pa.ArrowInvalid, UnicodeDecodeError) as error:
         refuse_invalid_utf8(path)
-        if malformed:
+        if malformed := _malformed(path, delimiter):
             raise UserError(_unfitting(path, malformed[0])) from None
         if "straddling" in str(error):
             raise UserError(

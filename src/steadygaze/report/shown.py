@@ -57,7 +57,8 @@ def _table(report: Report) -> "Table":
 
     table = Table(box=None, pad_edge=False, header_style="bold")
     for name in COLUMNS:
-        table.add_column(name, justify="right" if name in ("value", "n") else "left", overflow="fold")
+        whole = name == "measure"  # to be copied as it is
+        table.add_column(name, justify="right" if name in ("value", "n") else "left", overflow="fold", no_wrap=whole)
     for cells in _cells(report):
         table.add_row(*(Text(printable(cell)) for cell in cells))
     return table

@@ -51,9 +51,11 @@ class Plan:
     """Whether what reads a text hundreds of times is asked too."""
     seed: int = 0
     batch_size: int = 256
+    most_tokens: int = 1 << 13
+    """Read at once where words are erased: this bounds the memory."""
 
     def __post_init__(self) -> None:
-        for name in ("k", "sample", "batch_size"):
+        for name in ("k", "sample", "batch_size", "most_tokens"):
             if getattr(self, name) < 1:
                 raise UserError(f"{name} must be at least 1, found {getattr(self, name)}")
         if not self.radius >= 0:

@@ -78,7 +78,9 @@ def _above(case: Case, name: str, found: dict[str, Tensor], by_chance: dict[str,
 def _erased(case: Case, name: str, rows: Rows, batch: Batch) -> dict[str, Tensor]:
     full = case.probs[torch.from_numpy(rows)].to(batch.ids.device)
     weights = case.of(case.saliency(name), rows, batch) if name in case.explainers else _drawn(case, batch)
-    gone, kept = erased(case.model, batch, full, weights, Erasure(removal=case.plan.removal))
+    gone, kept = erased(
+        case.model, batch, full, weights, Erasure(removal=case.plan.removal, most_tokens=case.plan.most_tokens)
+    )
     found = {
         "comprehensiveness": erasure.comprehensiveness(full, gone),
         "sufficiency": erasure.sufficiency(full, kept),

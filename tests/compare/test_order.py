@@ -51,7 +51,9 @@ def test_settings_are_dealt_to_all_or_to_one():
 
 
 def test_a_setting_that_all_techniques_have_is_for_all():
-    check(order(techniques=("seat", "anchored"), settings={"k": 3}))
+    asked = order(techniques=("seat", "anchored"), settings={"k": 3})
+    check(asked)
+    assert [asked.training(name).technique.k for name in asked.techniques] == [3, 3]
 
 
 def test_seeds_follow_the_first():

@@ -25,6 +25,7 @@ from torch import Tensor
 from steadygaze import infer
 from steadygaze.audit.finding import Finding
 from steadygaze.audit.measure import stability
+from steadygaze.audit.protocol.right import NO_LABELS
 from steadygaze.config import field_names
 from steadygaze.errors import UserError
 from steadygaze.estimator import TextClassifier
@@ -33,7 +34,6 @@ from steadygaze.model import Architecture
 from steadygaze.order import Reading
 from steadygaze.train.settings import Training
 
-NO_LABELS = "the texts have no labels"
 DIFFERENCE = 1e-3
 """λ."""
 Split = tuple[Any, Any]

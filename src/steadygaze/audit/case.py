@@ -19,7 +19,6 @@ from steadygaze.audit.probe.look import look
 from steadygaze.batch import Data, by_length, collate
 from steadygaze.errors import UserError
 from steadygaze.explain.explainer import Explainer
-from steadygaze.infer import in_order
 from steadygaze.perturb.words import Synonyms
 from steadygaze.reader import Reader
 from steadygaze.types import Batch
@@ -138,11 +137,7 @@ class Case:
     @cached_property
     def mask(self) -> Tensor:
         """(N,T) words, on the CPU."""
-        parts = [
-            (rows, pad(collate(self.data, rows).mask, (0, self.width))[:, : self.width])
-            for rows in by_length(self.data, self.plan.batch_size)
-        ]
-        return torch.cat([mask for _, mask in parts])[in_order([rows for rows, _ in parts])]
+        return collate(self.data, self.everything).mask
 
     @cached_property
     def _saliency(self) -> dict[str, Tensor]:

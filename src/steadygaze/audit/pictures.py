@@ -47,7 +47,7 @@ def _seeds(case: Case, explainer: str) -> Points:
     points = []
     for one, other in combinations(said, 2):
         pairs = torch.stack([shares(one, case.mask).amax(-1), apart(one, other, case.mask)], -1)[asked]
-        points += [{"max": round(high, 4), "distance": round(apart, 5)} for high, apart in pairs.tolist()]
+        points += [{"max": round(high, 4), "distance": round(far, 5)} for high, far in pairs.tolist()]
     return points[:: max(1, len(points) // MOST)]
 
 

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -268,7 +269,7 @@ def test_retraining_interrupted_in_its_first_epoch_does_not_hand_back_the_old_mo
 
     with monkeypatch.context() as patch:
         patch.setattr("steadygaze.train.run.train_epoch", interrupted)
-        assert run("train", csv, "--out", tmp_path / "m", *QUICK, "--seed", "7").code == 130
+        assert run("train", csv, "--out", tmp_path / "m", *QUICK, "--seed", "7", "--replace").code == 130
     assert (tmp_path / "m" / "model.safetensors").read_bytes() == before, "the old model stands until the new is whole"
     assert run("train", csv, "--out", tmp_path / "m", *QUICK, "--seed", "7", "--resume").code == 0
     assert (tmp_path / "m" / "model.safetensors").read_bytes() != before
@@ -304,6 +305,7 @@ def test_ctrl_c_exits_with_130_and_leaves_a_resumable_run(csv: Path, tmp_path: P
     )
     while not (verbs.unfinished(out) / "checkpoint.safetensors").exists():
         assert child.poll() is None
+        time.sleep(0.02)
     child.send_signal(signal.SIGINT)
     _, err = child.communicate(timeout=60)
     assert child.returncode == 130

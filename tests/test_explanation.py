@@ -100,7 +100,19 @@ def test_the_dict_survives_json_unchanged():
         "granularity": "word",
         "read_to": 17,
         "evidence": [[0, 4]],
+        "bounds": None,
     }
+
+
+def test_an_explainer_that_says_how_sure_it_is_is_shown_so():
+    e = explain(bounds=((0.5, 0.7), (0.0, 0.2), (0.0, 0.1), (0.1, 0.3), (0.0, 0.1)))
+    assert "good 0.600 [0.500, 0.700] · bad 0.200 [0.100, 0.300]" in printed(e)
+    assert "good 0.600 [0.500, 0.700]" in Reader(e._repr_html_()).shown
+    assert json.loads(e.to_json()) == e.to_dict()
+    assert e.to_dict()["bounds"][3] == [0.1, 0.3]
+    assert e.to_pandas().iloc[3].tolist() == ["bad", 12, 15, 0.2, 0.1, 0.3]
+    with pytest.raises(ValueError, match="5 tokens and 1 bounds"):
+        explain(bounds=((0.5, 0.7),))
 
 
 def test_pandas_gets_one_row_per_token():

@@ -54,8 +54,12 @@ def test_every_technique_has_a_test_file_of_its_own(name: str) -> None:
     ("room", "registry", "machinery"),
     [
         ("objective", TECHNIQUES, {"technique", "closeness", "anchoring"}),
-        ("explain", EXPLAINERS, {"explainer", "texts", "captum", "chances", "chosen", "subsets", "vectors"}),
-        ("attend", ATTENTIONS, set()),
+        (
+            "explain",
+            EXPLAINERS,
+            {"explainer", "texts", "captum", "chances", "chosen", "subsets", "together", "vectors"},
+        ),
+        ("attend", ATTENTIONS, {"k_subset"}),
     ],
 )
 def test_every_file_of_a_room_of_variants_is_registered(room: str, registry: dict, machinery: set) -> None:

@@ -1,60 +1,128 @@
-"""The README's commands and Python run as printed; only the built-in corpus is made smaller, to take seconds."""
+"""The commands and the Python of README and docs run as printed; only data and networks are smaller, to be quick."""
 
-import os
+import gzip
+import json
 import re
-import subprocess
-import sys
+import shlex
 from pathlib import Path
 
 import pytest
 
-from steadygaze.corpus.planted import planted_reviews
+import commands
+from estimator.tiny import LABELS, TEXTS, fitted
 
-README = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text(encoding="utf-8")
 SMALL = '"planted-reviews:sizes=[120,30,30]"'
+SMALLER = {"train": ["--set", "hidden=8"], "audit": ["--sample", "5"], "explain-fit": ["--set", "epochs=1"]}
+"""What each verb is told beside what is printed."""
 
 
-def blocks(language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```", README, re.DOTALL | re.MULTILINE)
+def blocks(page: str, *languages: str) -> list[str]:
+    found = re.findall(r"^```(\w*)\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
+    return [block for language, block in found if language in languages]
+
+
+def printed(page: str) -> list[list[str]]:
+    """The command lines of steadygaze, as a shell would part them."""
+    lines = [line for block in blocks(page, "bash", "") for line in block.splitlines()]
+    ours = [line for line in lines if line.startswith("steadygaze ")]
+    assert not any(re.search(r"[|&;<$`]|(?<![<>=])>(?!=)", re.sub(r'"[^"]*"', "", line)) for line in ours), (
+        "needs a shell"
+    )
+    return [shlex.split(line, comments=True)[1:] for line in ours]
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    """Where a reader would stand, with a reviews.csv of their own."""
-    rows = [f'"{e.text}",{e.label}' for e in planted_reviews(sizes=(120, 0, 0))["train"]]
-    (tmp_path / "reviews.csv").write_text("\n".join(["review,verdict", *rows]) + "\n", encoding="utf-8")
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where a reader would stand, with files of their own."""
+    rows = [f'"{text}",{label}\n' for text, label in zip(TEXTS, LABELS, strict=True)]
+    (tmp_path / "reviews.csv").write_text("".join(["review,verdict\n", *rows * 5]))
+    (tmp_path / "test.csv").write_text("".join(["review,verdict\n", *rows]))
+    with gzip.open(tmp_path / "glove.6B.100d.txt.gz", "wt") as vectors:
+        vectors.writelines(
+            f"{word} {' '.join([number] * 100)}\n" for word, number in (("good", "0.1"), ("bad", "-0.1"))
+        )
+    (tmp_path / "synonyms.jsonl").write_text(json.dumps({"word": "good", "synonyms": ["fine"]}) + "\n")
+    (tmp_path / "movies" / "docs").mkdir(parents=True)
+    for row, text in enumerate(TEXTS):
+        (tmp_path / "movies" / "docs" / f"{row}.txt").write_text(text)
+    marked = [
+        {"annotation_id": f"{row}.txt", "classification": label, "evidences": []} for row, label in enumerate(LABELS)
+    ]
+    for name in ("train.jsonl", "test.jsonl"):
+        (tmp_path / "movies" / name).write_text("".join(json.dumps(row) + "\n" for row in marked))
+    monkeypatch.chdir(tmp_path)
     return tmp_path
 
 
-def test_the_commands_run(folder: Path) -> None:
-    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
-    commands = "".join(blocks("bash"))
-    assert commands.count("steadygaze ") >= 4
-    ended = subprocess.run(
-        ["bash", "-e", "-c", commands], cwd=folder, env=environment, capture_output=True, text=True, check=False
-    )
-    assert ended.returncode == 0, ended.stderr
-    assert "saved in model" in ended.stdout
+def run(capsys: pytest.CaptureFixture[str], command: list[str], *more: str) -> str:
+    """What it prints.  A gate may be shut: it is about a model of the reader's."""
+    ended = commands.run(capsys, *command, *SMALLER.get(command[0], ()), *more)
+    gated = {"--require", "--policy"} & set(command)
+    assert ended.code == 0 or (gated and ended.code == 1), f"{shlex.join(command)}: {ended.err}"
+    return ended.out
+
+
+def test_the_commands_run(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = printed(README)
+    assert {command[0] for command in found} >= {"train", "predict", "explain", "certify", "audit"}
+    said = [run(capsys, command) for command in found]
+    assert "saved in model" in said[0]
     assert (folder / "why.html").is_file()
+    assert (folder / "audit.html").is_file()
 
 
-def test_the_python_runs(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.chdir(folder)
-    (code,) = blocks("python")
+@pytest.mark.parametrize("page", ["audit", "corpora", "explainers", "techniques"])
+def test_the_commands_of_the_docs_run(page: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8")
+    found = printed(text)
+    assert found
+    if not any(command[0] == "train" and "model" in command for command in found):
+        fitted().save(folder / "model")
+    for policy in blocks(text, "toml"):
+        (folder / "policy.toml").write_text(policy, encoding="utf-8")
+    for command in found:
+        run(capsys, command, *(["--epochs", "1"] if command[0] == "train" else []))
+
+
+def test_the_python_runs(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (code,) = blocks(README, "python")
     exec(compile(code.replace('"planted-reviews"', SMALL), "README.md", "exec"), {})
     assert "['negative' 'positive']" in capsys.readouterr().out
     assert (folder / "one.html").is_file()
     assert (folder / "model" / "model.safetensors").is_file()
 
 
+SMALL_EXPLAINERS = {
+    "2000,200,200": "60,10,10",
+    "[:1500]": "[:60]",
+    '"hidden": 32': '"hidden": 4',
+    "10}": "1}",
+    " 6": " 1",
+}
+
+
+def test_the_python_about_explainers_runs(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = blocks((ROOT / "docs" / "explainers.md").read_text(encoding="utf-8"), "python")
+    assert len(found) == 2
+    for code in found:
+        for printed, smaller in SMALL_EXPLAINERS.items():
+            code = code.replace(printed, smaller)
+        exec(compile(code.replace("epochs=6", "epochs=1"), "explainers.md", "exec"), {})
+    assert capsys.readouterr().out.count("post-hoc-accuracy|") == 3
+    assert (folder / "l2x" / "model.safetensors").is_file()
+    assert (folder / "l2x.png").is_file()
+
+
 def test_every_link_leads_somewhere() -> None:
     links = re.findall(r"\]\(([^)#]+)\)", README)
     assert links
-    assert all(link.startswith("http") or (Path(__file__).parent.parent / link).exists() for link in links), links
+    assert all(link.startswith("http") or (ROOT / link).exists() for link in links), links
 
 
 def test_the_two_commands_are_targets_of_the_makefile() -> None:
-    makefile = (Path(__file__).parent.parent / "Makefile").read_text(encoding="utf-8")
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     for target in ("help", "demo", "test", "check", "bench", "clean"):
         assert re.search(rf"^{target}:", makefile, re.MULTILINE)
     assert all(f"make {target}" in README for target in ("demo", "test"))

@@ -12,21 +12,45 @@ if TYPE_CHECKING:
     from steadygaze.corpus import load_corpus as load_corpus
     from steadygaze.errors import UserError as UserError
     from steadygaze.estimator import TextClassifier as TextClassifier
-    from steadygaze.estimator import load as load
+    from steadygaze.explain_fitting import explain_fit as explain_fit
+    from steadygaze.explain_fitting import load_explainer as load_explainer
     from steadygaze.explanation import Explanation as Explanation
+    from steadygaze.images.classifier import ImageClassifier as ImageClassifier
+    from steadygaze.images.explanation import ImageExplanation as ImageExplanation
+    from steadygaze.images.idx import load_images as load_images
+    from steadygaze.loading import load as load
 
 __version__ = "0.1.0"
 
 _HOMES = {  # public name -> the module it lives in
     "Explanation": "steadygaze.explanation",
+    "ImageClassifier": "steadygaze.images.classifier",
+    "ImageExplanation": "steadygaze.images.explanation",
     "TextClassifier": "steadygaze.estimator",
     "UserError": "steadygaze.errors",
     "certify": "steadygaze.audit.certificate",
-    "load": "steadygaze.estimator",
+    "explain_fit": "steadygaze.explain_fitting",
+    "load": "steadygaze.loading",
     "load_corpus": "steadygaze.corpus",
+    "load_explainer": "steadygaze.explain_fitting",
+    "load_images": "steadygaze.images.idx",
 }
 _ROOMS = ("audit",)  # a room of that name can be called
-__all__ = ["Explanation", "TextClassifier", "UserError", "__version__", "audit", "certify", "load", "load_corpus"]
+__all__ = [
+    "Explanation",
+    "ImageClassifier",
+    "ImageExplanation",
+    "TextClassifier",
+    "UserError",
+    "__version__",
+    "audit",
+    "certify",
+    "explain_fit",
+    "load",
+    "load_corpus",
+    "load_explainer",
+    "load_images",
+]
 
 
 def __getattr__(name: str) -> Any:

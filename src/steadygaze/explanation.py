@@ -42,11 +42,15 @@ class Explanation:
     """Everything from this character on was cut off and got no weight.  None: the whole text was read."""
     evidence: tuple[Span, ...] | None = None
     """A known or human rationale, drawn beside the weights."""
+    bounds: tuple[tuple[float, float], ...] | None = None
+    """Between which the weight of each token is, by an explainer that says how sure it is."""
 
     def __post_init__(self) -> None:
         if not len(self.tokens) == len(self.spans) == len(self.weights):
             sizes = f"{len(self.tokens)} tokens, {len(self.spans)} spans and {len(self.weights)} weights"
             raise ValueError(f"Explanation: {sizes}; there must be as many of each")
+        if self.bounds is not None and len(self.bounds) != len(self.tokens):
+            raise ValueError(f"Explanation: {len(self.tokens)} tokens and {len(self.bounds)} bounds")
         if not math.isfinite(sum(self.weights)):
             raise ValueError("Explanation: some weight is not a finite number")
 
@@ -81,6 +85,7 @@ class Explanation:
             "granularity": self.granularity,
             "read_to": self.read_to,
             "evidence": None if self.evidence is None else list(map(list, self.evidence)),
+            "bounds": None if self.bounds is None else list(map(list, self.bounds)),
         }
 
     def to_json(self) -> bytes:
@@ -90,13 +95,16 @@ class Explanation:
         return orjson.dumps(self, option=orjson.OPT_NON_STR_KEYS)
 
     def to_pandas(self) -> "DataFrame":
-        """One row per token: token, start, end, weight."""
+        """One row per token: token, start, end, weight; low and high where there are bounds."""
         try:
             import pandas
         except ImportError:
             raise UserError("to_pandas() needs pandas, which is not installed: pip install pandas.") from None
         starts, ends = [start for start, _ in self.spans], [end for _, end in self.spans]
-        return pandas.DataFrame({"token": self.tokens, "start": starts, "end": ends, "weight": self.weights})
+        found = pandas.DataFrame({"token": self.tokens, "start": starts, "end": ends, "weight": self.weights})
+        if self.bounds is None:
+            return found
+        return found.assign(low=[low for low, _ in self.bounds], high=[high for _, high in self.bounds])
 
     def to_html(self, path: str | Path | None = None) -> str:
         """A whole page that loads nothing and runs nothing; written to `path` if there is one."""
@@ -139,9 +147,12 @@ class Explanation:
         other = f"(explained: {self.target})" if self.target not in (None, self.label) else ""
         return f"{sure} {other}".strip()
 
+    def _between(self, i: int) -> str:
+        return "" if self.bounds is None else f" [{self.bounds[i][0]:.3f}, {self.bounds[i][1]:.3f}]"
+
     def _lines(self) -> list[str]:
         """What the colours say, in words: it must be there without them too."""
-        top = [f"{token} {weight:.3f}" for token, weight in self.top() if weight]
+        top = [f"{self.tokens[i]} {self.weights[i]:.3f}{self._between(i)}" for i in self.heaviest() if self.weights[i]]
         lines = [f"{self.caption}: {' · '.join(top) or 'no word has any weight'}"]
         if self.evidence is not None:
             reason = [" ".join(self.text[start:end].split()) for start, end in self.evidence]

@@ -1,9 +1,13 @@
 """How a weighed text is drawn: as HTML for a notebook or a page, and in the colours of a terminal.
 
-A weight is drawn in proportion to the text's largest.  Of attention, whose weights are shares, blue is how large a
-share; of signed explainers blue speaks for the explained class and orange against it.  Both hues are translucent, so
-that the text stays legible on light and dark alike, and the styles are inline because notebooks strip style sheets.
-Every text is escaped.  No torch here.
+A weight is drawn in proportion to the weight that has the full colour, which depends on its text of T words read:
+
+    full = max(max |w|,  min(STANDS_OUT / T, HALF) Σ|w|)
+
+The heaviest word has the full colour where it stands out, and weights that are all alike stay pale, as they should.
+Of attention, whose weights are shares, blue is how large a share; of signed explainers blue speaks for the explained
+class and orange against it.  Both hues are translucent, so that the text stays legible on light and dark alike, and
+the styles are inline because notebooks strip style sheets.  Every text is escaped.  No torch here.
 """
 
 from collections import defaultdict
@@ -20,8 +24,11 @@ if TYPE_CHECKING:
 FOR, AGAINST = (37, 99, 235), (190, 78, 0)  # blue and orange: told apart by every common colour blindness
 OPAQUE = 0.6  # of the heaviest word: WCAG contrast stays above 4.5 in both colour schemes
 FAINT = (96, 102, 114)  # what a weightless word's background would be in a terminal
-SHOWN = 0.12  # share of the largest weight below which a terminal, whose colours are solid, draws no background
+STANDS_OUT = 5  # times an even share of the weight: a word that has so much has the full colour
+HALF = 0.5  # of all weight does too, where the words are so few that it is less than that
+SHOWN = 0.25  # of the full colour: below it a terminal, whose colours are solid, draws none; an even share is 1/5
 SHARE = "share of the attention: what the decoder was given of each word"
+SCALE = f"strongest: the heaviest word, if it has {STANDS_OUT} even shares, or half of all; weights all alike stay pale"
 UNREAD = "not read: longer than the limit"
 
 _CONTROLS = {**dict.fromkeys((*range(32), *range(127, 160)), "\ufffd"), 9: "\t", 10: "\n", 13: " "}
@@ -61,10 +68,10 @@ def page(title: str, body: str) -> str:
 
 def marked(e: Weighed) -> str:
     """The user's text as HTML: every word carries its number as a tooltip and its weight as a background."""
-    largest, pieces = _largest(e.weights), list(_pieces(e))
-    html = "".join(_span(e, piece, largest) for piece in pieces if piece.read)
+    full, pieces = _full(e), list(_pieces(e))
+    html = "".join(_span(e, piece, full) for piece in pieces if piece.read)
     if cut_off(e):
-        tail = "".join(_span(e, piece, largest) for piece in pieces if not piece.read)
+        tail = "".join(_span(e, piece, full) for piece in pieces if not piece.read)
         html += f'<small> [{UNREAD}] </small><span style="opacity:0.6" title="{UNREAD}">{tail}</span>'
     style = "white-space:pre-wrap;overflow-wrap:anywhere;line-height:1.9;margin:0.3em 0"
     return f'<div class="text" dir="auto" style="{style}">{html}</div>'
@@ -74,10 +81,10 @@ def legend(explanations: Iterable[Weighed]) -> str:
     """What the marks of these explanations mean, as HTML."""
     explanations = list(explanations)
     swatch = '<span style="background-color:{};padding:0.1em 0.4em;border-radius:3px">{}</span>'.format
-    shades = {"less": 0.15, "more": 0.5, "most weight": 1.0}
+    shades = {"less": 1 / STANDS_OUT, "more": 0.5, "most weight": 1.0}
     if any(weight < 0 for e in explanations for weight in e.weights):
         shades = {"against the class": -1.0, "no weight": 0.0, "for the class": 1.0}
-    keys = ["".join(swatch(_colour(share, 1.0), word) for word, share in shades.items())]
+    keys = ["".join(swatch(_colour(share, 1.0), word) for word, share in shades.items()), SCALE]
     if any(e.explainer == "attention" for e in explanations):
         keys.append(SHARE)
     if any(e.evidence for e in explanations):
@@ -91,9 +98,9 @@ def painted(e: Weighed) -> "Text":
     """The user's text for a terminal: every word on a background as strong as its weight."""
     from rich.text import Text
 
-    drawn, largest = Text(), _largest(e.weights)
+    drawn, full = Text(), _full(e)
     for piece in _pieces(e):
-        drawn.append(printable(piece.text), style=_terminal_style(piece, largest))
+        drawn.append(printable(piece.text), style=_terminal_style(piece, full))
     return drawn
 
 
@@ -131,29 +138,33 @@ def _pieces(e: Weighed) -> Iterator[_Piece]:
         yield _Piece(e.text[start:end], on, sum(e.weights[i] for i in on), reason, start < end_of_reading)
 
 
-def _span(e: Weighed, piece: _Piece, largest: float) -> str:
+def _span(e: Weighed, piece: _Piece, full: float) -> str:
     numbers = escape(", ".join(f"{e.tokens[i]}: {e.weights[i]:.4f}" for i in piece.tokens))
     style = _UNDERLINE if piece.reason else ""
     if piece.weight:
-        style += f";background-color:{_colour(piece.weight, largest)};border-radius:3px"
+        style += f";background-color:{_colour(piece.weight, full)};border-radius:3px"
     attributes = (f' title="{numbers}"' if numbers else "") + (f' style="{style.strip(";")}"' if style else "")
     return f"<span{attributes}>{escape(piece.text)}</span>" if attributes else escape(piece.text)
 
 
-def _largest(weights: Iterable[float]) -> float:
-    return max(map(abs, weights), default=0.0) or 1.0  # nothing weighs anything: whatever it is divided by
+def _full(e: Weighed) -> float:
+    """The weight that has the full colour."""
+    sizes = [abs(weight) for weight in e.weights]
+    read = sum(e.read_to is None or start < e.read_to for start, _ in e.spans)
+    fair = min(STANDS_OUT / max(1, read), HALF) * sum(sizes)
+    return max([*sizes, fair]) or 1.0  # nothing weighs anything: whatever it is divided by
 
 
-def _colour(weight: float, largest: float) -> str:
+def _colour(weight: float, full: float) -> str:
     red, green, blue = FOR if weight > 0 else AGAINST
-    return f"rgba({red},{green},{blue},{OPAQUE * min(1.0, abs(weight) / largest):.3f})"
+    return f"rgba({red},{green},{blue},{OPAQUE * min(1.0, abs(weight) / full):.3f})"
 
 
-def _terminal_style(piece: _Piece, largest: float) -> str:
+def _terminal_style(piece: _Piece, full: float) -> str:
     styles = ["underline"] if piece.reason else []
     if not piece.read:
         styles.append("dim")
-    elif (share := min(1.0, abs(piece.weight) / largest)) >= SHOWN:
+    elif (share := min(1.0, abs(piece.weight) / full)) >= SHOWN:
         hue = FOR if piece.weight > 0 else AGAINST
         red, green, blue = (round(f + share * (h - f)) for f, h in zip(FAINT, hue, strict=True))
         styles.append(f"#ffffff on rgb({red},{green},{blue})")

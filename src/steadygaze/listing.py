@@ -3,11 +3,14 @@
 from collections.abc import Mapping
 from typing import Any
 
-from steadygaze.audit.catalogue import MEASURES
+from steadygaze.audit.catalogue import MEASURES, measure_of
+from steadygaze.audit.names import NAMES, PROBES
 from steadygaze.corpus import CORPORA
 from steadygaze.encode import ENCODERS, TRANSFORMER
 from steadygaze.errors import unknown
 from steadygaze.explain import EXPLAINERS
+from steadygaze.explain.learned import METHODS
+from steadygaze.explain.learned.selecting import Selecting
 from steadygaze.model import Architecture
 from steadygaze.objective import TECHNIQUES
 from steadygaze.order import Reading
@@ -24,19 +27,44 @@ def listing(kind: str) -> list[dict[str, Any]]:
         },
         "techniques": {name: technique.__doc__ for name, technique in TECHNIQUES.items()},
         "explainers": {name: explainer.__doc__ for name, explainer in EXPLAINERS.items()},
-        "measures": {name: measure.about for name, measure in MEASURES.items()},
+        "measures": {name: _told(name) for name in NAMES},
     }
     if kind not in kinds:
         raise unknown("kind of thing to list", kind, kinds)
     settings = {name: _fields(technique) for name, technique in TECHNIQUES.items()} if kind == "techniques" else {}
-    rows = [
-        {"name": name, "about": (about or "").split("\n")[0], "settings": settings.get(name, [])}
-        for name, about in kinds[kind].items()
-    ]
+    rows = [_row(name, about, settings.get(name, [])) for name, about in kinds[kind].items()]
     if kind == "techniques":
         shared = [field for cls in (Architecture, Training, Reading) for field in _fields(cls)]
-        rows.append({"name": "all of them", "about": "take these as well", "settings": shared})
-    return rows
+        rows.append(_row("all of them", "take these as well", shared))
+    return rows + (_fitted() if kind == "explainers" else [])
+
+
+def _row(name: str, about: str | None, settings: list[dict[str, Any]]) -> dict[str, Any]:
+    return {"name": name, "about": (about or "").split("\n")[0], "settings": settings}
+
+
+def _fitted() -> list[dict[str, Any]]:
+    """Explainers that learn; of those that select, what they share is said once."""
+    usual = _fields(Selecting)
+    rows, selecting = [], []
+    for name, method in METHODS.items():
+        own = _fields(method)
+        if issubclass(method, Selecting):
+            own = [field for field in own if field not in usual]
+            selecting.append(name)
+        rows.append(_row(name, f"{_first(method)} (fitted by explain-fit)", own))
+    said = "take these as well, where they have no default of their own"
+    return [*rows, _row(", ".join(selecting), said, usual)]
+
+
+def _first(cls: Any) -> str:
+    return str(cls.__doc__).split("\n")[0].removesuffix(".")
+
+
+def _told(name: str) -> str:
+    """What a number of an audit is, and what was done to the texts for it."""
+    probe, about = name.partition("/")[2], measure_of(name).about
+    return about if name in MEASURES or not probe else f"{about}  {PROBES[probe]}"
 
 
 def _fields(cls: Any) -> list[dict[str, Any]]:

@@ -48,6 +48,7 @@ class Classifier(Reader):
 
     def __init__(self, encoder: Encoder, architecture: Architecture, classes: int, pair: bool) -> None:
         super().__init__()
+        self.classes = classes
         self.encoder = encoder
         self.scorer = SCORES[architecture.score](encoder.size, pair)
         self.attention = ATTENTIONS[architecture.attention]()

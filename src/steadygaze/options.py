@@ -22,6 +22,9 @@ Out = Annotated[Path, typer.Option("--out", "-o", help="Folder to write; it appe
 File = Annotated[Path | None, typer.Option("--file", "-f", help=FILE)]
 TextColumn = Annotated[list[str] | None, typer.Option("--text", metavar="COL", help=COLUMN)]
 LabelColumn = Annotated[str, typer.Option("--label", metavar="COL", help="Column of the label.")]
+LabelIfAny = Annotated[
+    str | None, typer.Option("--label", metavar="COL", help="Column of the label.  Default: label, where there is one.")
+]
 EvidenceColumn = Annotated[str | None, typer.Option("--evidence", metavar="COL", help="Column of human rationales.")]
 DropEmpty = Annotated[bool, typer.Option("--drop-empty", help="Leave out rows without text instead of stopping.")]
 

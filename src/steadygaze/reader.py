@@ -43,6 +43,9 @@ class Reader(nn.Module):
         """(B,T,E)"""
         raise NotImplementedError
 
+    def forget(self) -> None:
+        """What it remembers of its own answers: asked again, it looks again."""
+
     @property
     def vectors(self) -> Tensor:
         """(V,E) the vector of every id."""

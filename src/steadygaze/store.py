@@ -65,13 +65,19 @@ class Description:
     given: list[str] = Field(default_factory=list)
     """SHA-256 of the weights of references and teachers that were given ready-made."""
     history: list[dict[str, Any]]
-    """One record per epoch: stage, epoch, terms, macro-f1, accuracy, attention."""
+    """One record per epoch: stage, epoch, terms, macro-f1, accuracy, always, attention."""
     kept: dict[str, Any] = Field(default_factory=dict)
-    """Which of them the weights are: stage, epoch, macro-f1."""
+    """Which of them the weights are: stage, epoch, macro-f1, always, attention."""
 
     def __post_init__(self) -> None:
         if len(set(self.classes)) < len(self.classes):
             raise ValueError(f"has {self.classes!r:.80}: some labels occur twice")
+
+    @property
+    def always(self) -> Label | None:
+        """The label that every validation text was given; None where they were told apart, or nobody looked."""
+        place = self.kept.get("always")
+        return None if place is None else self.classes[place]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -138,6 +144,13 @@ def refuse_foreign(folder: Path) -> None:
         raise UserError(f"{folder} holds {strangers[0]!r} beside a model, which would be lost; name another folder")
 
 
+def refuse_occupied(folder: Path) -> None:
+    """A model is trained over only by those who say so."""
+    recover(folder)
+    if (folder / "config.json").exists():
+        raise UserError(f"{folder} holds a model: --replace trains another in its place, or name another folder")
+
+
 def load(folder: Path) -> Stored:
     recover(folder)
     description = _describe(folder)
@@ -164,7 +177,7 @@ def fits(words: int, vectors: Any, folder: Path) -> None:
 def _describe(folder: Path) -> Description:
     for name in FILES:
         if not (folder / name).is_file():
-            raise UserError(f"{folder} is no steadygaze model: it has no {name}")
+            raise UserError(f"{folder} is no steadygaze model: it has no {name}{_instead(folder)}")
     file = folder / "config.json"
     try:
         values = json.loads(_read(file))
@@ -172,7 +185,7 @@ def _describe(folder: Path) -> Description:
         raise UserError(f"{file} is damaged: {error}") from None
     schema = values.get("schema") if isinstance(values, dict) else None
     if not isinstance(schema, int):
-        raise UserError(f"{file} describes no steadygaze model: it has no schema number")
+        raise UserError(f"{file} describes no steadygaze model: it has no schema number{_instead(folder)}")
     if schema > SCHEMA:
         raise UserError(
             f"{folder} has schema {schema}, written by steadygaze {values.get('steadygaze')}; "
@@ -183,6 +196,18 @@ def _describe(folder: Path) -> Description:
         return build(Description, known)
     except UserError as error:
         raise UserError(f"{file} is damaged: {error}") from None
+
+
+def _instead(folder: Path) -> str:
+    """What can be done with a folder that is not ours."""
+    try:
+        theirs = "model_type" in json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError, TypeError):
+        return ""
+    said = "; it is a Hugging Face model, which can be audited as it is: steadygaze audit, or sg.audit; "
+    return (
+        f"{said}the rest needs a model made by train (--encoder transformer:{folder} starts from it)" if theirs else ""
+    )
 
 
 def _read(file: Path) -> str:

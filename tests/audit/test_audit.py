@@ -1,7 +1,11 @@
 """The whole audit: it leaves nothing behind, counts every text, and says the same however the texts come."""
 
 import copy
+import inspect
 import math
+import pydoc
+import subprocess
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -13,9 +17,14 @@ from audit.oracles import CLASSES, subject, world
 from steadygaze.audit.audit import Asked, audit, examine
 from steadygaze.audit.case import Plan
 from steadygaze.audit.catalogue import MEASURES
+from steadygaze.audit.digest import fingerprint
+from steadygaze.audit.names import NAMES, under
+from steadygaze.audit.protocol.wiegreffe import TRAINED
 from steadygaze.errors import UserError
 from steadygaze.report.report import Report
+from steadygaze.subject import as_subject
 from steadygaze.types import Example
+from subject.folders import TEXTS, save
 
 ROUNDING = 1e-9
 FEW = Plan(sample=4)
@@ -29,6 +38,13 @@ def here():
 @pytest.fixture(scope="module")
 def found(here) -> Report:
     return report(here, here.examples)
+
+
+def counted(texts):
+    """A black box, as good as its good words."""
+    good = np.array([text.count("fine") - text.count("poor") for text in texts], float)
+    p = 1 / (1 + np.exp(-3 * good))
+    return np.stack([1 - p, p], 1)
 
 
 def report(here, examples, name: str = "honest", **plan) -> Report:
@@ -58,6 +74,50 @@ def test_every_text_is_counted_or_said_to_be_left_out(found, here):
     for row in found.rows:
         short = row.n < len(here.examples)
         assert not short or row.note or "sample" in row.settings or row.n == FEW.sample, row
+
+
+@pytest.mark.parametrize(
+    ("model", "explainers", "plan"),
+    [
+        ("honest", (), {}),
+        ("honest", ("attention", "gradient", "leave-one-out", "lime", "random"), {"thorough": True}),
+        ("honest", ("gradient",), {}),
+        ("honest", ("random",), {"thorough": True}),
+        (counted, (), {}),
+        (counted, ("gradient", "leave-one-out"), {"thorough": True, "removal": "zero"}),
+    ],
+)
+def test_every_number_there_is_has_a_row_a_value_or_the_reason_why_not(here, model, explainers, plan):
+    """Each once, whatever was asked of whom; of models that were not trained alike only where there are some."""
+    examined = subject(model, here, 0) if isinstance(model, str) else as_subject(model, classes=CLASSES)
+    asked = Asked(explainers, replace(FEW, **plan))
+    rows = examine(examined, here.examples[:12], asked).report().rows
+    named = [(row.measure, row.settings.get("explain")) for row in rows]
+    assert len(set(named)) == len(named)
+    assert {measure for measure, _ in named} == set(NAMES) - set(under("others"))
+    assert all(row.n or row.note.startswith("not applicable, because ") for row in rows)
+
+
+def test_what_was_not_asked_is_said_once_and_why(here):
+    found = examine(subject("honest", here, 0), here.examples, Asked(plan=FEW, synonyms=here.synonyms)).report()
+    silent = {row.measure: row.note.removeprefix("not applicable, because ") for row in found.rows if not row.n}
+    for name in ("sensitivity", "sensitivity/above-random", "seat-sensitivity"):
+        assert silent[name] == "only a thorough audit asks it: it reads a text some hundred times"
+    for name in TRAINED:
+        assert silent[name] == "it takes two trainings: in Python, train= gives the texts and labels for them"
+    outside = examine(as_subject(counted, classes=CLASSES), here.examples, Asked(plan=FEW)).report()
+    assert outside.find("accuracy/uniform").note.endswith("because only a TextClassifier can be trained again")
+    without = [row.measure for row in outside.rows if "no table of synonyms was given" in row.note]
+    assert sorted(without) == sorted(under("1-synonym", "3-synonyms", "1-synonym-kept", "3-synonyms-kept"))
+
+
+def test_an_explainer_that_the_model_cannot_have_is_said_to_be_left_out(here):
+    asked = Asked(("gradient", "leave-one-out"), FEW)
+    found = examine(as_subject(counted, classes=CLASSES), here.examples, asked).report()
+    why = "the model is a black box: its word vectors cannot be moved"
+    assert found.notes == (f"Of gradient nothing was asked: {why}.",)
+    assert found.find("comprehensiveness", "gradient").note == f"not applicable, because {why}"
+    assert found.find("comprehensiveness", "leave-one-out").n == len(here.examples)
 
 
 def test_the_model_is_left_bit_for_bit_as_it_was(here):
@@ -138,13 +198,8 @@ def test_models_of_other_seeds_are_compared(here):
 
 
 def test_a_black_box_is_asked_what_can_be_asked_and_the_rest_is_said(here):
-    def boxed(texts):
-        good = np.array([text.count("fine") - text.count("poor") for text in texts], float)
-        p = 1 / (1 + np.exp(-3 * good))
-        return np.stack([1 - p, p], 1)
-
     texts, labels = [e.text for e in here.examples], [e.label for e in here.examples]
-    found = audit(boxed, texts, labels, classes=CLASSES, synonyms=here.synonyms, plan=FEW)
+    found = audit(counted, texts, labels, classes=CLASSES, synonyms=here.synonyms, plan=FEW)
     assert found.find("accuracy").value == 1
     assert found.facts["explanation"] == "leave-one-out"
     assert found.find("comprehensiveness/above-random").interval[0] > 0.1
@@ -174,3 +229,51 @@ def test_what_is_wrong_is_said_in_a_sentence(here, change, message):
 def test_the_room_and_the_function_have_one_name(here):
     texts = [e.text for e in here.examples]
     assert sg.audit(subject("honest", here, 0), texts, plan=FEW).find("evenness").n == len(texts)
+    assert sg.audit.audit.audit is audit
+
+
+def test_the_room_shows_what_the_function_shows():
+    assert inspect.signature(sg.audit) == inspect.signature(audit)
+    assert list(inspect.signature(sg.audit).parameters)[:3] == ["model", "texts", "labels"]
+    told = pydoc.plain(pydoc.render_doc(sg.audit))
+    assert "audit(model: Any, texts: Any, labels: " in told
+    assert ">>> report = sg.audit(" in told
+    assert "Wiegreffe & Pinter 2019" in told
+
+
+def test_the_room_itself_imports_nothing_heavy():
+    code = "import sys, steadygaze as sg; assert callable(sg.audit); print('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "False\n"
+
+
+def test_a_hugging_face_model_is_loaded_where_and_looked_at_as_asked(tmp_path):
+    """Two ways to look at one model are two signatures; what is not about attention has one."""
+    folder = save("bert", tmp_path / "bert")
+    last, rolled = (audit(folder, TEXTS, plan=FEW, device="cpu", attention=how) for how in ("last", "rollout"))
+    for name in ("evenness", "default-mass", "comprehensiveness"):
+        assert (last.find(name).settings["attention"], rolled.find(name).settings["attention"]) == ("last", "rollout")
+    assert "attention" not in last.find("comprehensiveness", "random").settings
+    assert last.find("flipped/noise").signature == rolled.find("flipped/noise").signature
+    with pytest.raises(UserError, match="unknown attention 'first'"):
+        audit(folder, TEXTS, attention="first")
+    with pytest.raises(UserError, match="device"):
+        audit(folder, TEXTS, device="abacus")
+
+
+def test_the_signature_says_which_texts_labels_and_synonyms(here):
+    asked = [e.text for e in here.examples], [e.label for e in here.examples]
+
+    def said(texts, labels, measure, **more):
+        return audit(subject("honest", here, 0), texts, labels, plan=FEW, **more).find(measure)
+
+    one = said(*asked, "accuracy")
+    assert one.settings["data"] == fingerprint([replace(e, evidence=None) for e in here.examples])[:12]
+    assert one.signature == said(np.array(asked[0]), np.array(asked[1]), "accuracy").signature
+    assert one.signature != said([f"{asked[0][0]} thinga", *asked[0][1:]], asked[1], "accuracy").signature
+    assert one.signature != said(asked[0], asked[1][::-1], "accuracy").signature
+    moved = "jensen-shannon/1-synonym"
+    tables = [None, here.synonyms, dict(list(here.synonyms.items())[1:])]
+    ways = [said(*asked, moved, synonyms=table).settings["synonyms"] for table in tables]
+    assert ways[0] == "vectors"
+    assert all(way.startswith("table-") for way in ways[1:])
+    assert ways[1] == said(*asked, moved, synonyms=dict(here.synonyms)).settings["synonyms"] != ways[2]

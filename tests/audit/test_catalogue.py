@@ -1,5 +1,8 @@
 """The catalogue knows every number that an audit reports, and what an audit reports keeps to it."""
 
+import subprocess
+import sys
+
 import pytest
 import torch
 
@@ -7,16 +10,19 @@ from contract.probing import synonyms
 from contract.tiny import cached_classifier, split
 from steadygaze.audit.case import Case, Plan
 from steadygaze.audit.catalogue import MEASURES, measure_of
+from steadygaze.audit.names import ASKED, NAMES, PROBES, check_name
 from steadygaze.audit.protocol import PROTOCOLS
 from steadygaze.audit.verdict import QUESTIONS
+from steadygaze.errors import UserError
 from steadygaze.explain.attention import Attention
+from steadygaze.listing import listing
 
 
 @pytest.fixture(scope="module")
 def case() -> Case:
     data = split(["s" + "w" * n + "s" for n in (3, 5, 2, 8, 4, 6, 0, 1, 7, 5, 3, 4, 6, 2, 5, 9)])
     torch.manual_seed(0)
-    some = torch.rand(16, 11) < 0.4
+    some = torch.rand(len(data.text.ids)) < 0.4
     plan = Plan(synonyms={"1-synonym": (synonyms(), 1)}, sample=5)
     other = Case(cached_classifier("average", score="dot"), data, {"attention": Attention()}, plan)
     model = cached_classifier("average")
@@ -41,6 +47,53 @@ def test_every_number_that_decides_a_question_is_in_the_catalogue_and_points_the
         for name, bound in question.bounds.items():
             better = measure_of(name).better
             assert better in ("neither", "higher" if bound.good > bound.bad else "lower"), name
+
+
+def test_every_name_of_a_number_is_described_and_every_measure_but_one_has_a_name():
+    """Total variation of predictions is called prediction-change; of attentions nothing reports it."""
+    assert all(measure_of(name).about for name in NAMES)
+    assert {name for name in MEASURES if name not in NAMES and name not in ASKED} == {"total-variation"}
+    assert {name.partition("/")[2] for name in NAMES} == {"", *PROBES}
+    assert len(set(NAMES)) == len(NAMES)
+
+
+@pytest.mark.parametrize("name", ["accuracy", "jensen-shannon/noise", "comprehensiveness", "sufficiency/5%"])
+def test_a_name_that_an_audit_has_is_let_through(name):
+    check_name(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        (
+            "jensen-shannon",
+            "called jensen-shannon; of jensen-shannon it has jensen-shannon/noise, .*/trained-adversary",
+        ),
+        ("pearson/noise", "of pearson it has pearson/gradient, pearson/gradient-through-attention"),
+        ("accuracy/noise", "of accuracy it has accuracy, accuracy/uniform, accuracy/above-uniform"),
+        ("acuracy", "unknown measure 'acuracy': did you mean 'accuracy'"),
+        ("total-variation", "unknown measure 'total-variation'"),
+        ("", "unknown measure ''"),
+    ],
+)
+def test_a_name_that_no_audit_has_is_refused_with_those_that_would_be_right(name, message):
+    with pytest.raises(UserError, match=message):
+        check_name(name)
+
+
+def test_names_are_known_without_torch():
+    code = "import sys, steadygaze.audit.names; print('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "False\n"
+
+
+def test_every_name_is_listed_with_what_it_is():
+    rows = {row["name"]: row["about"] for row in listing("measures")}
+    assert tuple(rows) == NAMES
+    assert rows["jensen-shannon/noise"] == (
+        "How far the attention moved, in nats.  A little noise was added to the vector of every word."
+    )
+    assert rows["kendall/randomised"] == MEASURES["kendall/randomised"].about
+    assert rows["accuracy"] == MEASURES["accuracy"].about
 
 
 def test_a_number_with_facts_of_its_own_is_not_described_by_what_it_was_asked_of():

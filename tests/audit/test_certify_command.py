@@ -77,6 +77,35 @@ def test_a_corpus_by_its_name(run: Run, folder: Path) -> None:
     assert json.loads(ended.out)["summary"]["texts"] == 6
 
 
+def test_texts_without_labels_are_certified(run: Run, folder: Path) -> None:
+    (folder / "texts.txt").write_text("\n".join(TEXTS), encoding="utf-8")
+    found = json.loads(run(folder / "model", "--data", folder / "texts.txt", "--radius", 0.01, "--json").out)
+    assert [row["text"] for row in found["rows"]] == TEXTS
+    asked = ("--data", folder / "films.jsonl", "--radius", 0.01, "--label", "stars")
+    assert "unknown column 'stars'" in run(folder / "model", *asked).err
+
+
+def test_a_model_that_gives_every_text_the_same_label_is_said_first(run: Run, folder: Path) -> None:
+    clf = fitted()
+    asked = ("--data", folder / "films.jsonl", "--radius", 0.01)
+    assert "same label" not in run(folder / "model", *asked).out
+    constant = steadygaze.load(folder / "model", device="cpu")
+    constant.stored_.model.decoder.output.bias.data[0] += 100
+    constant.save(folder / "constant")
+    first = f"Every text gets the same label, {clf.classes_[0].item()!r}"
+    assert run(folder / "constant", *asked).out.startswith(f"! {first}")
+    assert json.loads(run(folder / "constant", *asked, "--json").out)["summary"]["only_label"] == clf.classes_[0]
+    assert str(steadygaze.certify(constant, TEXTS)).startswith(first)
+    assert steadygaze.certify(constant, TEXTS[:1]).only_label is None  # one text cannot tell
+
+
+def test_a_hugging_face_folder_is_told_where_it_belongs(run: Run, folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text('{"model_type": "bert"}')
+    ended = run(tmp_path, "--data", folder / "films.jsonl", "--radius", 0.01)
+    assert ended.code == 2
+    assert "it is a Hugging Face model, which can be audited as it is: steadygaze audit" in ended.err
+
+
 def test_pairs(run: Run, folder: Path) -> None:
     asked = ("--text", "text", "--text", "question", "--radius", 0.01, "--json")
     found = json.loads(run(folder / "pair", "--data", folder / "pairs.jsonl", *asked).out)

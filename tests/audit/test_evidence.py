@@ -12,7 +12,7 @@ import pytest
 from report.audited import ROWS, STILL, full_report, row
 from steadygaze import __version__, atomic
 from steadygaze.audit.evidence import changes, check_free, differences, read, versions, write
-from steadygaze.audit.manifest import FILES, Manifest
+from steadygaze.audit.manifest import FILES, Altered, Manifest
 from steadygaze.errors import UserError
 from steadygaze.record import Row
 from steadygaze.report.policy import as_policy
@@ -71,7 +71,8 @@ def test_what_was_written_is_read_again(folder):
     assert found.report.to_dict() == plain().to_dict()
     assert found.policy == POLICY
     assert found.manifest.settings == {**MANIFEST.settings, "explainers": ["attention"]}
-    assert changes(found.manifest, MANIFEST) == []
+    assert found.manifest.gate == {"passed": True, "failures": []}
+    assert changes(found.manifest, MANIFEST) == ["the gate: was passed, is not asked"]
 
 
 def test_the_same_audit_makes_the_same_folder_byte_for_byte(folder, tmp_path):
@@ -89,17 +90,17 @@ def test_without_a_policy_there_is_no_file_for_it(tmp_path):
 def test_a_file_that_was_changed_or_removed_is_named(folder, name):
     before = (folder / name).read_bytes()
     (folder / name).write_bytes(before.replace(b"9", b"8", 1))
-    with pytest.raises(UserError, match=f"{name} was changed after it was written"):
+    with pytest.raises(Altered, match=f"{name} was changed after it was written"):
         read(folder)
     (folder / name).unlink()
-    with pytest.raises(UserError, match=f"it has no {name}"):
+    with pytest.raises(Altered, match=f"it has no {name}"):
         read(folder)
 
 
 def test_settings_that_were_changed_in_the_manifest_are_found_out(folder):
     file = folder / "manifest.json"
     file.write_text(file.read_text(encoding="utf-8").replace('"radius": 0.1', '"radius": 0.01'), encoding="utf-8")
-    with pytest.raises(UserError, match="the settings were changed"):
+    with pytest.raises(Altered, match="the settings were changed"):
         read(folder)
 
 
@@ -151,6 +152,15 @@ def test_evidence_may_replace_evidence_and_an_empty_folder_and_nothing_else(fold
     with pytest.raises(UserError, match="is no evidence folder, and is left alone"):
         check_free(tmp_path / "other")
     assert (tmp_path / "other" / "report.html").read_text() == "mine"
+
+
+@pytest.mark.parametrize(("part", "said"), [("model", "another model"), ("data", "other texts")])
+def test_evidence_about_something_else_is_left_alone(folder, part, said):
+    before = content(folder)
+    other = dataclasses.replace(MANIFEST, **{part: {**getattr(MANIFEST, part), "fingerprint": "00" * 32}})
+    with pytest.raises(UserError, match=f"is evidence about {said} .* and is left alone; name another folder"):
+        write(folder, plain(), other)
+    assert content(folder) == before
 
 
 def test_it_is_written_whole_or_not_at_all(folder, monkeypatch):

@@ -1,6 +1,9 @@
 """A whole comparison: interrupted and taken up, never done twice, and fair to all."""
 
+import gc
 import json
+import weakref
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,13 +15,13 @@ from compare.tiny import SYNONYMS, TWO, order, run
 from steadygaze.audit.prepare import prepare
 from steadygaze.audit.protocol.retrained import retrained
 from steadygaze.compare import cell
-from steadygaze.compare.between import exchanges
+from steadygaze.compare.between import apart, exchanges
 from steadygaze.compare.folder import Folder, read_arrays
 from steadygaze.compare.identity import plan
 from steadygaze.compare.material import material
 from steadygaze.compare.references import references
 from steadygaze.errors import UserError
-from steadygaze.estimator import load
+from steadygaze.estimator import TextClassifier, load
 from steadygaze.explain import EXPLAINERS
 from steadygaze.report.report import Report
 from steadygaze.store import fingerprint
@@ -238,3 +241,25 @@ def test_models_are_as_far_apart_as_an_audit_says(done: Path):
     kept = read_arrays(done / "seeds" / "anchored.safetensors")["jensen-shannon/seeds|attention|0+1"]
     assert said.values is not None
     assert np.allclose(said.values.numpy(), kept, atol=1e-12)
+
+
+def test_models_of_one_technique_are_not_held_all_at_once(done: Path):
+    """While the next is loaded there is the first, and none of those between."""
+    asked = order(techniques=TWO, seeds=2)
+    known, alive = [], []
+
+    def models() -> Iterator[TextClassifier]:
+        for seed in (0, 1, 0, 1):
+            gc.collect()
+            alive.append(sum(one() is not None for one in known))
+            clf = load(done / "cells" / f"anchored-{seed}" / "model", "cpu")
+            known.append(weakref.ref(clf.stored_.model))
+            yield clf
+            del clf
+
+    found = apart(asked, material(asked), models())
+    assert alive == [0, 1, 1, 1]
+    pairs = {name.rpartition("|")[2]: values for name, values in found.items()}
+    assert set(pairs) == {"0+1", "0+2", "0+3", "1+2", "1+3", "2+3"}
+    assert not pairs["0+2"].any()
+    assert np.array_equal(pairs["0+1"], pairs["2+3"])

@@ -122,7 +122,7 @@ def slow_leak(weights: np.ndarray, predicted: np.ndarray, mask: np.ndarray, key:
     different = {kind: sorted({key[i] for i in texts if predicted[i] == kind}) for kind in predicted}
     texts = [i for i in texts if len(different[predicted[i]]) >= 20]
     rank = {i: different[predicted[i]].index(key[i]) for i in texts}
-    texts.sort(key=lambda i: (predicted[i], key[i]))
+    texts = sorted({(predicted[i], key[i]): i for i in texts}.values(), key=lambda i: (predicted[i], key[i]))
     even = np.stack([slow_profile(np.full(mask[i].sum(), 1 / mask[i].sum())) for i in texts])
     seen = np.hstack([even, np.stack([slow_profile(weights[i][mask[i]]) for i in texts])])
     folds = [[at for at, i in enumerate(texts) if rank[i] % 5 == fold] for fold in range(5)]
@@ -141,18 +141,29 @@ def slow_leak(weights: np.ndarray, predicted: np.ndarray, mask: np.ndarray, key:
 
 
 def slow_collapse(weights: np.ndarray, mask: np.ndarray, ids: np.ndarray) -> float:
-    """Even or, of eight different texts or more, the same at the same place from the start or from the end."""
+    """Even or, of eight different texts or more, the same at the same place, however that is counted."""
     rows = [
         (row[real], tuple(some[real])) for row, real, some in zip(weights, mask, ids, strict=True) if real.sum() > 1
     ]
     spread = np.mean([slow_divergence(w, np.full(len(w), 1 / len(w))) for w, _ in rows])
     strays = []
-    for way in (1, -1):
-        turned = [w[::way] for w, _ in rows]
-        habit = [np.mean([w[t] for w in turned if len(w) > t]) for t in range(max(map(len, turned)))]
-        strays.append([slow_divergence(w, np.array(habit[: len(w)]) / sum(habit[: len(w)])) for w in turned])
-    strayed = np.mean(np.minimum(*strays))
-    return float(spread < 0.005 or (strayed < 0.05 * spread and len({(w.tobytes(), some) for w, some in rows}) >= 8))
+    for way in (lambda t, n: t, lambda t, n: n - t, lambda t, n: t - n // 2, lambda t, n: t - (n - 1) // 2):
+        placed = [{way(t, len(w)): x for t, x in enumerate(w)} for w, _ in rows]
+        habits = [np.array([np.mean([one[t] for one in placed if t in one]) for t in row]) for row in placed]
+        strays.append([slow_divergence(w, h / h.sum()) for (w, _), h in zip(rows, habits, strict=True)])
+    left = np.mean(np.min(strays, 0)) / spread
+    parts = [slow_tenths(w) for w, _ in rows]
+    even = [slow_tenths(np.full(len(w), 1 / len(w))) for w, _ in rows]
+    held = np.mean([slow_divergence(p, q) for p, q in zip(parts, even, strict=True)])
+    if held > spread / 2:
+        left = min(left, np.mean([slow_divergence(p, np.mean(parts, 0)) for p in parts]) / held)
+    return float(spread < 0.005 or (left < 0.05 and len({(w.tobytes(), some) for w, some in rows}) >= 8))
+
+
+def slow_tenths(w: np.ndarray) -> np.ndarray:
+    """Ten knots from end to end; a word between two counts for both, the nearer it is the more."""
+    way = (np.arange(len(w)) + 0.5) / len(w) * 9
+    return np.array([(w * np.maximum(0, 1 - np.abs(way - knot))).sum() for knot in range(10)])
 
 
 SLOW = {  # one text, its real tokens only
@@ -189,6 +200,24 @@ SLOW = {  # one text, its real tokens only
     "evenness": lambda w: scipy.stats.entropy(w) / math.log(len(w)) if len(w) > 1 else 1.0,
     "from-uniform": lambda w: slow_divergence(w, np.full(len(w), 1 / max(1, len(w)))),
 }
+
+
+def slow_gap(weights, label, mask):
+    """Class by class, place by place."""
+    there = [i for i in range(len(label)) if mask[i].any()]
+    apart = []
+    for one, other in combinations(sorted({int(label[i]) for i in there}), 2):
+        rows = [[weights[i] * mask[i] for i in there if label[i] == c] for c in (one, other)]
+        apart.append(
+            sum(
+                abs(sum(x[t] for x in rows[0]) / len(rows[0]) - sum(x[t] for x in rows[1]) / len(rows[1]))
+                for t in range(mask.shape[1])
+            )
+            / 2
+        )
+    return sum(apart) / len(apart)
+
+
 SLOW_SETS = {  # all texts at once
     "expected-calibration-error": slow_calibration,
     "macro-f1": lambda probs, label: sklearn.metrics.f1_score(
@@ -199,4 +228,5 @@ SLOW_SETS = {  # all texts at once
     "token-f1-micro": slow_micro("f1"),
     "position-leak": slow_leak,
     "collapsed": slow_collapse,
+    "class-gap": slow_gap,
 }

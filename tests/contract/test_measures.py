@@ -221,7 +221,7 @@ def test_nothing_is_forgotten():
         "erasure": ("aopc", "drops"),
         "mass": ("mass", "part"),
         "plausibility": ("micro", "random_auprc", "tally"),
-        "position": ("leaks", "profile", "tellable"),
+        "position": ("leaks", "places", "profile", "tellable"),
     }
     assert unlisted == {f"{file}.{step}" for file, those in steps.items() for step in those}
     whole = [measure.fn for name, measure in MEASURES.items() if "/" not in name]

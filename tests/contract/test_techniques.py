@@ -20,7 +20,7 @@ from steadygaze.types import Batch, Terms
 from train.toys import WORDS, corpus, make_model, make_run
 
 ROUNDING = 1e-12  # float64
-COMPARES_EXAMPLES: set[str] = set()
+COMPARES_EXAMPLES = {"mask-neutral"}  # its weights are one on average over a batch
 """Techniques whose terms for a text depend on the others in its batch."""
 
 pytestmark = pytest.mark.parametrize("name", TECHNIQUES)
@@ -75,7 +75,7 @@ def given_for(technique: Technique, model: Classifier, batch: Batch) -> Given:
     torch.manual_seed(2)
     modules = {name: module.to(torch.float64) for name, module in technique.modules(model).items()}
     tables = technique.refresh(model, synonyms)
-    return Given(models, modules, Chance(0), 0.5, memory, tables, synonyms)
+    return Given(models, modules, Chance(0), 0.5, memory, tables, synonyms, torch.tensor([0.5, 0.5]))
 
 
 def terms_of(name: str, batch: Batch) -> Terms:
@@ -170,7 +170,9 @@ def test_thirty_steps_a_stage_lower_what_is_minimised_and_teach_the_labels(name:
     assert trained < 0.95 * fresh
     last = [record["terms"] for record in run.history if record["stage"] == run.history[-1]["stage"]]
     assert min(sum(terms.values()) for terms in last[1:]) < sum(last[0].values())
-    if run.technique.stages(0)[-1].start is None:  # a student that starts from its teacher agrees with it at once
+    *earlier, stage = run.technique.stages(0)
+    # A student that starts from its teacher agrees with it at once; a model that goes on has learnt the labels before.
+    if stage.start is None and stage.model not in {one.model for one in earlier}:
         assert min(terms["task"] for terms in last[1:]) < 0.95 * last[0]["task"]
 
 

@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from contract.test_techniques import COMPARES_EXAMPLES
 from contract.tiny import ENCODER_NAMES, VOCABULARY, assert_close, batch, encoder, littered, split, widened
 from steadygaze.batch import Data
 from steadygaze.maths.chance import Chance
@@ -25,6 +26,7 @@ VARIANTS: dict[str, tuple[str, dict[str, object]]] = {
     "attention-iat:released": ("attention-iat", {"variant": "released"}),
     "seat:joint": ("seat", {"variant": "joint", "norm": "l2"}),
     "seat:released": ("seat", {"variant": "released"}),
+    "mask-neutral:downstream": ("mask-neutral", {"weigh": "downstream"}),
     "anchored:pgd": ("anchored", {"solver": "pgd", "k": 2}),
 }
 FEW = {"teachers": 2}
@@ -69,7 +71,10 @@ def read(technique: Technique, shape: Shape, texts: Batch) -> tuple[Terms, dict[
     with torch.no_grad():
         memory = technique.remember(models, texts)
     known = synonyms()
-    given = Given(models, {}, Chance(1), 0.5, memory, technique.refresh(model, known), known)
+    torch.manual_seed(2)
+    modules = {name: module.double() for name, module in technique.modules(model).items()}
+    prior = torch.arange(1.0, shape[2] + 1).softmax(-1)
+    given = Given(models, modules, Chance(1), 0.5, memory, technique.refresh(model, known), known, prior)
     terms = technique.loss(model, texts, given)
     names, parameters = zip(*model.named_parameters(), strict=True)
     found = torch.autograd.grad(sum(terms.values()).sum(), parameters, allow_unused=True)
@@ -93,6 +98,8 @@ def test_terms_and_gradients_are_finite_and_no_padding_or_batch_mate_changes_the
     for other in (widened(batch(data), 3), littered(batch(data))):
         assert_close(read(technique, shape, other), (whole, pull))
 
+    if VARIANTS[name][0] in COMPARES_EXAMPLES:
+        return
     parts = [read(technique, shape, batch(data, rows)) for rows in ([4, 1, 0], [2], [6, 3, 5])]
     order = torch.tensor([4, 1, 0, 2, 6, 3, 5])
     for key, values in whole.items():

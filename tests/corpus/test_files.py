@@ -290,6 +290,19 @@ def test_a_stream_gives_the_same_examples_in_chunks(tmp_path, suffix):
     assert list(chain.from_iterable(stream(path))) == [Example(text) for text, _ in rows]
 
 
+@pytest.mark.parametrize("suffix", FORMATS)
+def test_labels_can_be_left_to_the_file(suffix, write, tmp_path):
+    assert train(write_rows(tmp_path, suffix), label=None) == EXAMPLES
+    bare = {".csv": "text\na\n", ".tsv": "text\na\n", ".jsonl": '{"text": "a"}\n'}
+    if suffix in bare:
+        assert train(write(f"bare{suffix}", bare[suffix]), label=None) == [Example("a")]
+        with pytest.raises(UserError, match="unknown column 'label'"):
+            train(write(f"bare{suffix}", bare[suffix]))
+    with pytest.raises(UserError, match="unknown column 'review'"):
+        train(write_rows(tmp_path, suffix), text=("review",), label=None)
+    assert train(write("a.txt", "first\nsecond\n"), label=None) == [Example("first"), Example("second")]
+
+
 def test_a_stream_of_plain_text_is_one_text_a_line(write):
     path = write("a.txt", '\ufefffirst, "one"\r\nsecond\u2028still second\n\nlast')
     with pytest.raises(UserError, match=r"a.txt, line 3, column 'text' is empty"):

@@ -44,7 +44,7 @@ def test_texts_are_read_together_with_no_more_tokens_at_once_than_may_be(most, m
     read = model.read[1:]  # the first is the prediction
     assert sum(map(len, read)) == 11  # once for each word
     assert all(len(one) == 1 or one.ids.numel() <= most for one in read)
-    assert len(read) == {1: 11, 6: 4, 10: 3, 1000: 1}[most]  # of 3 3 3 3 2 2 2 1 1 1 1 tokens each
+    assert len(read) == {1: 11, 6: 4, 10: 4, 1000: 3}[most]  # of 3 3 3 3, 2 2 2 and 1 1 1 1 tokens each
 
 
 def test_no_padding_is_read_where_texts_of_one_length_can_be_together(monkeypatch):

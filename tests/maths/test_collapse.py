@@ -7,9 +7,11 @@ import pytest
 import scipy.spatial.distance
 import torch
 from torch.nn.functional import pad
+from torch.overrides import TorchFunctionMode
 
 from steadygaze.maths import masked
-from steadygaze.maths.collapse import Collapse, evenness, from_habit, from_uniform, judge
+from steadygaze.maths.collapse import Collapse, evenness, from_habit, from_uniform, judge, judge_laid
+from steadygaze.maths.laid import Laid
 
 TEXTS, WIDTH = 200, 30
 
@@ -47,28 +49,37 @@ def test_evenness_and_distance_to_uniform_by_hand():
     assert found[2] > half
 
 
-def slow_habit(w: np.ndarray, words: list[int], align: int) -> list[float]:
-    """The definition, in loops: align 1 counts positions from the start, −1 from the end."""
-    rows = [row[:n][::align] for row, n in zip(w, words, strict=True)]
+WAYS = {
+    "start": lambda t, n: t,
+    "end": lambda t, n: n - 1 - t,
+    "middle": lambda t, n: t - n // 2,
+    "the word before": lambda t, n: t - (n - 1) // 2,
+}
+
+
+def slow_habit(w: np.ndarray, words: list[int], way: str) -> list[float]:
+    """The definition, in loops."""
+    rows = [{WAYS[way](t, n): row[t] for t in range(n)} for row, n in zip(w, words, strict=True)]
     told = [row for row in rows if len(row) > 1]
-    means = [np.mean([row[t] for row in told if len(row) > t]) for t in range(max(map(len, told)))]
     distances = []
     for row in rows:
-        habit = np.array(means[: len(row)])
+        habit = np.array([np.mean([one[t] for one in told if t in one]) for t in row if len(row) > 1])
+        own = np.array(list(row.values()))
         distances.append(
-            scipy.spatial.distance.jensenshannon(row, habit / habit.sum()) ** 2 if len(row) > 1 else np.nan
+            scipy.spatial.distance.jensenshannon(own, habit / habit.sum()) ** 2 if len(row) > 1 else np.nan
         )
     return distances
 
 
-def test_the_distance_to_the_habit_is_the_nearer_of_two_loops():
+def test_the_distance_to_the_habit_is_the_nearest_of_four_loops():
     mask = lengths(25, low=1, high=9)
     w = ordinary(mask)
     words = mask.sum(-1).tolist()
     assert 1 in words
-    start, end = (slow_habit(w.numpy(), words, align) for align in (1, -1))
-    assert np.nansum(np.array(start) < np.array(end)) not in (0, 25)
-    np.testing.assert_allclose(from_habit(w, mask), np.minimum(start, end), atol=1e-12)
+    each = np.array([slow_habit(w.numpy(), words, way) for way in WAYS])
+    told = ~np.isnan(each[0])
+    assert set(each[:, told].argmin(0)) == {0, 1, 2, 3}
+    np.testing.assert_allclose(from_habit(w, mask), each.min(0), atol=1e-12)
 
 
 @pytest.mark.parametrize("measure", [evenness, from_uniform, from_habit])
@@ -132,6 +143,45 @@ def test_all_weight_on_one_place_is_collapsed_whatever_the_text(place, noise):
     assert found.evenness < 0.1
 
 
+MIDDLE = {"right": lambda n: n // 2, "left": lambda n: (n - 1) // 2}
+PARTS = {"third": lambda n: n // 3, "seven tenths": lambda n: (0.7 * (n - 1)).round().long()}
+
+
+@pytest.mark.parametrize(
+    ("place", "low", "high"),
+    [
+        *((name, low, high) for name in MIDDLE for low, high in ((3, 9), (3, 30), (50, 300))),
+        *((name, 10, 300) for name in PARTS),
+    ],
+)
+def test_all_weight_on_one_part_of_the_way_is_collapsed_whatever_the_text(place, low, high):
+    """The middle word of long and of short texts; a third of the way is no one place in texts of three words."""
+    mask = lengths(low=low, high=high)
+    at = {**MIDDLE, **PARTS}[place](mask.sum(-1, keepdim=True))
+    hot = torch.zeros(mask.shape, dtype=torch.float64).scatter(-1, at, 1.0)
+    found = judge(0.99 * hot + 0.01 * ordinary(mask), mask)
+    assert (found.uniform, found.constant) == (False, True)
+    assert "place of a word" in found.reason
+
+
+@pytest.mark.parametrize("low", [3, 100])
+def test_a_reason_that_stands_in_the_middle_part_of_each_text_is_not_a_habit(low):
+    """Anywhere between 0.4 and 0.6 of the way."""
+    mask = lengths(low=low, high=10 * low)
+    at = ((0.4 + 0.2 * torch.rand(TEXTS, 1)) * mask.sum(-1, keepdim=True)).long()
+    found = judge(torch.zeros(mask.shape, dtype=torch.float64).scatter(-1, at, 1.0), mask)
+    assert not found.constant
+
+
+def test_words_that_count_are_not_lost_to_a_leaning_in_long_texts():
+    """Scores that rise towards the end, and words of their own scores on top: half of what is said is about words."""
+    mask = lengths(low=100, high=600)
+    rise = 3 * mask.cumsum(-1) / mask.sum(-1, keepdim=True)
+    found = judge(masked.softmax(rise + torch.randn(mask.shape, dtype=torch.float64), mask), mask)
+    assert found.unexplained > 0.3
+    assert not found.constant
+
+
 def test_a_fixed_pattern_over_places_is_collapsed_though_it_is_on_many_words():
     """Of texts of similar length; where lengths differ tenfold, the short ones lift the mean of the early places."""
     mask = lengths(low=20)
@@ -190,6 +240,24 @@ def test_texts_of_one_word_or_none_are_left_out():
     nothing = judge(first(short), short)
     assert not nothing.collapsed
     assert math.isnan(nothing.from_uniform)
+
+
+def test_one_long_text_costs_what_it_is_long():
+    """A hundred texts of 20 words and one of 20,000: by rows as long as the longest, 16 MB a table of doubles."""
+    words = torch.tensor([20] * 100 + [20_000])
+    values = torch.rand(int(words.sum()), dtype=torch.float64)
+    sizes: list[int] = []
+
+    class Watching(TorchFunctionMode):
+        def __torch_function__(self, function, types, args=(), kwargs=None):
+            found = function(*args, **(kwargs or {}))
+            sizes.append(found.numel() if isinstance(found, torch.Tensor) else 0)
+            return found
+
+    with Watching():
+        laid = Laid(values, words)
+        judge_laid(Laid(laid.shares(values), words), torch.arange(len(values)))
+    assert max(sizes) == len(values)
 
 
 def near(one: Collapse, other: Collapse) -> bool:

@@ -1,4 +1,4 @@
-"""Masked softmax, mean and maximum, against loops over the real tokens of each row."""
+"""Masked softmax, shares, mean and maximum, against loops over the real tokens of each row."""
 
 import numpy as np
 import pytest
@@ -60,3 +60,13 @@ def test_leading_dimensions_are_free():
     assert torch.equal(masked.mean(values, mask)[1], masked.mean(values[1], MASK))
     assert torch.equal(masked.maximum(values, mask)[1], masked.maximum(values[1], MASK))
     assert torch.equal(masked.softmax(values[..., 0], mask)[1], masked.softmax(values[1, ..., 0], MASK))
+
+
+def test_shares_are_over_the_words_alone_whatever_their_sign_and_even_where_none_has_any():
+    looked = torch.tensor([[0.5, -0.3, 0.1, 0.1], [1.0, 0.0, 0.0, 0.0], [1.0, 0.0, 0.0, 0.0]])
+    mask = torch.tensor([[False, True, True, False], [False, True, True, False], [False] * 4])
+    expected = torch.tensor([[0.0, 0.75, 0.25, 0.0], [0.0, 0.5, 0.5, 0.0], [0.0] * 4])
+    torch.testing.assert_close(masked.shares(looked, mask), expected)
+    looked.requires_grad_()
+    masked.shares(looked, mask).square().sum().backward()
+    assert looked.grad.isfinite().all()

@@ -31,7 +31,8 @@ WIDTHS = (320, 390, 1200)
 ASK = """
   const colour = (name, what) => view.getComputedStyle(doc.querySelector(name))[what];
   const cards = ["no", "partly", "yes", "not-asked"].map(answer => `.card.${answer} .answer`);
-  const inks = [".card h3", ".meaning", ".shift .verdict.wrong", "a", ...cards].map(name => colour(name, "color"));
+  const words = [".card h3", ".meaning", ".axis .bound", ".answers a", ".shift .verdict.wrong", "a", ...cards];
+  const inks = words.map(name => colour(name, "color"));
   const fills = ["text", ".fill-series-1", ".fill-series-2"].map(name => colour(`.plot ${name}`, "fill"));
   const folds = [...doc.querySelectorAll("details")];
   folds.forEach(one => one.open = true);
@@ -40,6 +41,7 @@ ASK = """
   const reached = [...doc.querySelectorAll("summary, a, [tabindex]")];
   return {
     paper: colour("body", "backgroundColor"), inks: [...inks, ...fills],
+    answered: doc.querySelector(".answers").getBoundingClientRect().bottom,
     fits: doc.documentElement.scrollWidth <= view.innerWidth, wide: wide.map(one => one.outerHTML.slice(0, 120)),
     keyboard: reached.every(one => { one.focus(); return doc.activeElement === one; }),
     named: folds.every(one => one.firstElementChild.tagName === "SUMMARY"),
@@ -56,6 +58,11 @@ def seen(request, page) -> tuple[bool, dict[int, dict]]:
 def test_no_part_of_the_page_is_wider_than_the_screen(seen, width):
     assert seen[1][width]["wide"] == []
     assert seen[1][width]["fits"]
+
+
+@pytest.mark.parametrize("width", [390, 1200])
+def test_the_first_screen_holds_all_answers(seen, width):
+    assert seen[1][width]["answered"] <= 844  # of a phone
 
 
 def test_all_that_is_folded_can_be_opened_from_the_keyboard(seen):

@@ -28,7 +28,7 @@ from report.audited import (
 from report.browser import Outline, plain_text
 from report.hostile import IMAGE, SCRIPT, hostile
 from steadygaze.report.audit_page import OTHER, _question
-from steadygaze.report.cards import _place, deciding, told
+from steadygaze.report.cards import told
 from steadygaze.report.report import Fact, Report, Shift, Verdict
 
 
@@ -61,16 +61,16 @@ def test_the_parts_come_in_their_order(html):
     parts = re.findall(r'<h2 id="(\w+)">([^<]+)</h2>', html)
     assert parts == [
         ("facts", "What was audited"),
+        ("notes", "Notes"),
         ("verdicts", "The verdicts"),
         ("texts", "Texts before and after"),
         ("pictures", "Pictures"),
         ("numbers", "All numbers"),
         ("absent", "What could not be asked"),
-        ("notes", "Notes"),
         ("made", "How it was made, and how to check it"),
     ]
-    anchors = re.findall(r'href="#(\w+)"', html)
-    assert {"verdicts", "made"} <= set(anchors) <= {name for name, _ in parts}
+    anchors = re.findall(r'href="#([\w-]+)"', html)
+    assert {"verdicts", "made"} <= set(anchors) <= set(re.findall(r'id="([\w-]+)"', html))
 
 
 def test_parts_that_have_nothing_to_show_are_left_out():
@@ -79,39 +79,51 @@ def test_parts_that_have_nothing_to_show_are_left_out():
     assert tags.count("section") == 1  # how it was made
 
 
+ANSWERS = [("~", "partly"), ("✓", "yes"), ("–", "not asked"), ("✗", "no"), ("–", "not asked")]
+
+
+def test_the_answers_come_first_each_with_its_question_and_what_it_means(html):
+    first = html[html.index("<body>") : html.index("<main>")]
+    assert re.findall(r'aria-hidden="true">(.)</span> (yes|partly|no|not asked)</span>', first) == ANSWERS
+    said = plain_text(first)
+    assert "Explanation: attention · Model: reviews-model, a steadygaze classifier · 400 texts" in said
+    assert f"~ partly {STILL} Some changes too small to matter may move the weight to other words." in said
+    assert f"✓ yes {MATTERS} The model uses what is highlighted: without it the prediction changes." in said
+    assert f"– not asked {PEOPLE} No answer: this could not be asked of this model, or of these texts." in said
+    assert "· 1 text" in plain_text(full_report(plots={}, facts={**full_report().facts, "texts": "1"}).to_html())
+
+
+def test_every_answer_leads_to_its_card(html):
+    asked = re.findall(r'<a href="#(verdict-\d)">([^<]+)</a>', html)
+    assert asked == re.findall(r'<article class="card [^"]*" id="([^"]+)">\n<header>\n<h3>([^<]+)</h3>', html)
+    assert [question for _, question in asked] == [verdict.question for verdict in VERDICTS]
+
+
 def test_a_card_has_the_question_the_answer_in_words_with_a_sign_why_and_the_deciding_numbers(html, text):
-    assert re.findall(r'aria-hidden="true">(.)</span> (yes|partly|no|not asked)</span>', html) == [
-        ("~", "partly"), ("✓", "yes"), ("–", "not asked"), ("✗", "no"), ("–", "not asked"),
-    ]  # fmt: skip
+    cards = html[html.index('id="verdicts"') :]
+    assert re.findall(r'aria-hidden="true">(.)</span> (yes|partly|no|not asked)</span>', cards) == ANSWERS
     assert (
-        "jensen-shannon/3-synonyms 0.071 0.060 to 0.082 0.05 0.1 How far the attention moved, in nats (Lin 1991). "
-        "Three words were exchanged for synonyms. Range 0 to 0.693; ↓ lower is better. "
-        "Counts as yes up to 0.05, no from 0.1 up."
+        "jensen-shannon/3-synonyms 0.071 0.060 to 0.082 0 yes up to 0.05 no from 0.1 up 0.14 … "
+        "How far the attention moved, in nats (Lin 1991). "
+        "Three words were exchanged for synonyms. Range 0 to 0.693; ↓ lower is better."
     ) in text
-    assert "Range −1 to 1; ↑ higher is better. Counts as yes from 0.05 up, no up to 0.02." in text
+    assert 'aria-label="0.071 (0.060 to 0.082) on an axis from 0 to 0.14: yes up to 0.05, no from 0.1 up."' in html
+    assert "… −0.1 yes from 0.05 up no up to 0.02 0.5 … What the predicted class loses" in text
 
 
-def test_a_number_lies_on_its_gauge_where_the_limits_say():
-    """Three parts of equal width: 0 to 0.05, 0.05 to 0.1, 0.1 to 1.  0.075 is in the middle of the second."""
-    edges = (0, 0.05, 0.1, 1)
-    assert [_place(value, edges) for value in (-1, 0, 0.025, 0.05, 0.075, 0.1, 0.55, 1, 2)] == [
-        0, 0, 16.7, 33.3, 50, 66.7, 83.3, 100, 100,
-    ]  # fmt: skip
-    (one,) = deciding(full_report(), VERDICTS[1])
-    assert one.gauge.upwards
-    assert one.gauge.low < one.gauge.value < one.gauge.high
+def test_a_number_that_has_no_axis_says_its_bounds_in_words():
+    one = row("collapsed", 0.0)
+    silent = Verdict("Silent?", "yes", "No.", (one.signature,), limits={"collapsed": (0.0, 1.0)})
+    page = full_report(rows=(one,), verdicts=(silent,), plots={}).to_html()
+    assert "Counts as yes up to 0, no from 1 up." in plain_text(page)
+    assert 'class="axis' not in page
 
 
-def test_a_measure_without_bounds_has_no_gauge_and_without_facts_no_words():
+def test_a_measure_without_facts_has_no_words():
     free = {"ratio": Fact("How many times.", 0, math.inf, "lower")}
-    verdict = Verdict("Fast?", "yes", "It is.", (row("ratio", 2.0).signature,), limits={"ratio": (3.0, 5.0)})
-    report = full_report(rows=(row("ratio", 2.0),), verdicts=(verdict,), meanings=free)
-    (one,) = deciding(report, verdict)
-    assert one.gauge is None
-    assert one.told == "How many times. Range 0 or more; ↓\N{NO-BREAK SPACE}lower is better."
+    said = told(full_report(meanings=free), row("ratio", 2.0))
+    assert said == "How many times. Range 0 or more; ↓\N{NO-BREAK SPACE}lower is better."
     assert told(full_report(meanings={}), ROWS[0]) == ""
-    whole = Verdict("Silent?", "yes", "No.", (row("collapsed", 0.0).signature,), limits={"collapsed": (0.0, 1.0)})
-    assert deciding(full_report(), whole)[0].gauge is None  # yes at one end alone, no at the other: nothing to draw
 
 
 def test_a_collapse_is_told_before_any_verdict():
@@ -121,7 +133,7 @@ def test_a_collapse_is_told_before_any_verdict():
     )
     text = Outline(report.to_html()).text
     assert "The weights are nearly the same for every word." in text
-    assert text.index("Collapsed: stability that is bought with silence.") < text.rindex(STILL)
+    assert text.index("Collapsed: stability that is bought with silence.") < text.index(STILL)
 
 
 def test_the_worst_text_comes_first_and_of_many_the_rest_are_folded(html):
@@ -176,7 +188,7 @@ def test_what_could_not_be_asked_stands_together_and_says_why(html, text):
 def test_a_report_without_headings_files_its_numbers_under_the_verdicts():
     text = Outline(full_report(plots={}, questions={}).to_html()).text
     assert text.rindex("Other numbers") > text.rindex(SHORTCUT)
-    assert text.count(STILL) == 2
+    assert text.count(STILL) == 3  # an answer, a card, a heading
 
 
 def test_a_measure_without_a_heading_is_filed_with_its_probe_or_its_family():
@@ -200,7 +212,7 @@ def test_every_table_header_has_a_scope_and_every_picture_words(html):
     tags = Outline(html).tags
     assert all(attributes.get("scope") in {"col", "row", "rowgroup"} for tag, attributes in tags if tag == "th")
     pictures = [attributes for _, attributes in tags if attributes.get("role") == "img"]
-    assert len(pictures) == 4
+    assert len(pictures) == 4 + html.count('class="axis')
     assert all(len(attributes["aria-label"]) > 40 for attributes in pictures)
     assert html.count("<svg") == 4
 

@@ -1,12 +1,15 @@
 """The model card: Markdown that says what the model is, whatever its labels are called."""
 
 import re
+from datetime import date
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steadygaze.report.card import card, code
+from report.audited import full_report
+from steadygaze.report.card import BEGIN, END, audited, card, code
+from steadygaze.report.report import Verdict
 
 CONFIG = {
     "steadygaze": "0.1.0",
@@ -66,3 +69,44 @@ def test_no_label_breaks_the_table(labels):
     assert len(table) == 7
     assert all(len(re.findall(r"(?<!\\)\|", line)) == 3 for line in table)
     assert len(page.splitlines()) == len(card(CONFIG).splitlines())
+
+
+DAY = date(2026, 1, 31)
+
+
+def test_an_audit_takes_the_place_of_the_sentence_that_there_was_none():
+    page = audited(card(CONFIG), full_report(), DAY)
+    assert "has not been audited yet" not in page
+    assert "Audited on 2026-01-31 with steadygaze 0.1.0: `attention`, on 400 texts of `planted-reviews` `test`" in page
+    assert "weights `a41c77e05b19`" in page
+    assert "- **Does it matter to the prediction?** yes. Erasing the highlighted words costs" in page
+    assert "- **Do people agree?** not asked. Nobody marked words in these texts." in page
+    assert "| `accuracy` | the prediction | 0.912 | 0.884 to 0.941 | 400 |" in page
+    assert "| `jensen-shannon/noise` | `attention` | 0.003 | 0.003 to 0.004 | 400 |" in page
+    assert "evenness" not in page  # no verdict rests on it
+
+
+def test_the_next_audit_replaces_it_and_keeps_the_rest():
+    mine = card(CONFIG).replace("---\n# A", "---\nBefore.\n# A") + "\r\nAfter.\n"
+    first = audited(mine, full_report(), DAY)
+    second = audited(first, full_report(), date(2026, 2, 1))
+    assert second == first.replace("2026-01-31", "2026-02-01")
+    assert second.count(BEGIN) == second.count(END) == 1
+    assert second.partition(BEGIN)[0] == mine.partition(BEGIN)[0]
+    assert second.partition(END)[2] == mine.partition(END)[2]
+
+
+@pytest.mark.parametrize("page", ["", "My own card.\n", f"Half of one: {BEGIN}\n", f"{END} before {BEGIN}\n"])
+def test_a_card_without_a_place_for_it_gets_one_at_its_end(page):
+    found = audited(page, full_report(), DAY)
+    assert found.startswith(page.rstrip())
+    assert found.endswith(f"{END}\n")
+    assert "Audited on" in found
+
+
+def test_no_words_of_an_audit_end_its_part():
+    verdict = Verdict("Why?", "no", f"One\nline {END} <script>.")
+    once = audited(card(CONFIG), full_report(verdicts=(verdict,)), DAY)
+    assert once.count(END) == 1
+    assert "<script" not in once
+    assert audited(once, full_report(verdicts=(verdict,)), DAY) == once

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from report.browser import Outline, browse
+from report.browser import Outline, browse, measure, plain_text
 from steadygaze.compare.shown import Shown
 from steadygaze.record import Row
 from steadygaze.report.comparison import Column, Comparison, Difference, Entry, Standing
-from steadygaze.report.comparison_page import _panel, card
+from steadygaze.report.comparison_page import KEY, MARKS, card, scale
 
 SCRIPT = "<script>document.title = 'ran'</script>"
 NOISE, F1, EVEN = "jensen-shannon/noise", "macro-f1", "evenness"
@@ -68,15 +68,16 @@ def full(bad: str = "", **changes) -> Comparison:
         "versions": {"steadygaze": f"0.1.0{bad}"},
         "title": f"Which holds up?{bad}",
     }
-    return Comparison(columns, standings, (0, 1), **{**parts, **changes})
+    return Comparison(**{"columns": columns, "standings": standings, "seeds": (0, 1), **parts, **changes})
 
 
-def test_every_element_is_closed_and_there_is_no_link_and_no_script():
+def test_every_element_is_closed_and_there_is_no_script_and_no_link_but_to_its_own_parts():
     page = full().to_html()
     outline = Outline(page)
     assert outline.open == []
-    assert not {"a", "script", "img", "iframe", "link"} & {tag for tag, _ in outline.tags}
-    assert re.search(r"(src|href|srcset)\s*=|url\(|@import|https?:", page) is None
+    assert not {"script", "img", "iframe", "link"} & {tag for tag, _ in outline.tags}
+    assert re.search(r"""(src|srcset)\s*=|href="[^#]|url\(|@import|https?:""", page) is None
+    assert set(re.findall(r'href="#(\w+)"', page)) <= set(re.findall(r'id="(\w+)"', page))
     assert "default-src 'none'; style-src 'unsafe-inline'" in page
 
 
@@ -121,6 +122,10 @@ def test_verdicts_in_plain_words_and_collapse_first():
     assert "Do people agree?" not in text, "nobody was asked"
 
 
+def test_one_seed_is_not_called_seeds():
+    assert card(full(), Standing("alone", {}, (True,))).said[0].startswith("In 1 of 1 seed its weights")
+
+
 def test_nothing_clear_is_said_so():
     plain = Standing("same", {}, (False, False))
     assert card(full(), plain).said == ("No clear difference from vanilla.",)
@@ -129,15 +134,30 @@ def test_nothing_clear_is_said_so():
 
 
 def test_dots_lie_where_their_numbers_are():
-    """From the lowest end, 0 − 0.01, to the highest, 0.1 + 0.01: 0.12 on the 226 units from 118 to 344."""
-    panel = _panel(full(), NOISE)
-    assert [spot.technique for spot in panel.spots] == ["vanilla", "steady", "silent"]
-    assert panel.ends == ("−0.010", "0.110")
-    assert [spot.x for spot in panel.spots] == [
-        pytest.approx(118 + 226 * (value + 0.01) / 0.12, abs=0.1) for value in (0.1, 0.04, 0.0)
-    ]
-    assert panel.baseline == panel.spots[0].x
-    assert [spot.technique for spot in _panel(full(), EVEN).spots] == ["vanilla", "steady"], "no number, no dot"
+    """From the lowest end, 0 − 0.01, to the highest, 0.1 + 0.01, in round numbers: −0.02 to 0.12."""
+    found = scale(full(), NOISE)
+    assert found.ends == ("−0.02", "0.12")
+    assert found.baseline == pytest.approx(100 * 0.12 / 0.14, abs=0.05)
+    row = full().find("steady").entries[NOISE].row
+    assert found.bar(row) == tuple(pytest.approx(100 * (v + 0.02) / 0.14, abs=0.05) for v in (0.04, 0.03, 0.05))
+    alone = full(standings=full().standings[2:])
+    assert scale(alone, EVEN) is None, "no number, no scale"
+    assert "not applicable, because it rained" in alone.to_html()
+    turned = full(standings=full().standings[::-1])
+    assert scale(turned, EVEN).baseline is None, "the first has no number, and no line"
+    assert turned.to_html().count('class="baseline"') == 6
+
+
+def test_marks_and_their_grounds_are_explained_in_words():
+    text = plain_text(full().to_html())
+    for mark, means in KEY.items():
+        assert f"{MARKS[mark]} {means}" in text
+    assert "Beyond doubt: p is under 0.05, and the whole interval of the difference lies on one side of 0." in text
+    assert "how far the weights move; ↓ lower is better (bars from −0.02 to 0.12)" in text
+    one = Standing("one", {NOISE: entry(NOISE, 0.04, "better", -0.06)}, (False, False))
+    first = Standing("vanilla", {NOISE: entry(NOISE, 0.1)}, (False, False))
+    few = full(columns=full().columns[1:2], standings=(first, one))
+    assert "corrected for the 1 comparison of this table" in plain_text(few.to_html())
 
 
 def test_json_holds_everything_and_no_nan(tmp_path: Path):
@@ -181,3 +201,21 @@ def test_a_browser_runs_nothing_and_has_nothing_to_complain_of(tmp_path: Path):
     assert "<img" not in drawn
     assert "CONSOLE" not in log
     assert "192.0.2.1" not in log
+
+
+ASK = """
+  const table = doc.querySelector(".across"), head = table.querySelector("thead th:nth-child(2)");
+  table.scrollTop = 200;
+  const stays = Math.abs(head.getBoundingClientRect().top - table.getBoundingClientRect().top) < 1;
+  return {scrolled: table.scrollTop, stays, fits: doc.documentElement.scrollWidth <= view.innerWidth};"""
+
+
+def test_the_head_of_a_long_table_stays_in_sight_and_a_narrow_page_is_not_wider_than_the_screen(tmp_path: Path):
+    columns = tuple(Column(f"{NOISE}{i}", f"JSD {i}", "how far", "lower") for i in range(20))
+    standings = tuple(
+        Standing(name, {column.measure: entry(column.measure, 0.1) for column in columns}, (False, False))
+        for name in ("vanilla", "steady", "third")
+    )
+    full(columns=columns, standings=standings).to_html(tmp_path / "page.html")
+    for found in measure(tmp_path / "page.html", ASK, (390, 1200)):
+        assert found == {"scrolled": 200, "stays": True, "fits": True}

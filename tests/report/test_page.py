@@ -8,7 +8,8 @@ import pytest
 from report.browser import Outline, browse
 from steadygaze.explanation import Explanation
 from steadygaze.record import Row
-from steadygaze.report.page import _number, _panels, _ticks, render, write
+from steadygaze.report.axis import ticks
+from steadygaze.report.page import _number, _panels, render, write
 
 SCRIPT = "<script>document.title = 'ran'</script>"
 CURVE = [
@@ -154,9 +155,9 @@ def test_values_that_are_missing_or_not_finite_are_not_drawn():
 
 
 def test_ticks_are_round_and_enclose_the_values():
-    assert _ticks(0.12, 0.93, 4) == [0.0, 0.25, 0.5, 0.75, 1.0]
-    assert _ticks(1, 3, 6, least=1.0) == [1, 2, 3]
-    assert _ticks(1, 30, 6, least=1.0) == [0, 5, 10, 15, 20, 25, 30]
+    assert ticks(0.12, 0.93, 4) == [0.0, 0.25, 0.5, 0.75, 1.0]
+    assert ticks(1, 3, 6, least=1.0) == [1, 2, 3]
+    assert ticks(1, 30, 6, least=1.0) == [0, 5, 10, 15, 20, 25, 30]
 
 
 @pytest.mark.parametrize(

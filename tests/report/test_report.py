@@ -14,6 +14,7 @@ from steadygaze.errors import UserError
 from steadygaze.explanation import Explanation
 from steadygaze.record import Row
 from steadygaze.report.report import Fact, Report, Shift, Verdict
+from steadygaze.report.shown import terminal
 
 
 def written(report: Report) -> dict:
@@ -144,16 +145,39 @@ def test_the_good_direction_is_the_verdicts_and_else_the_measures():
     assert report.better("unheard-of") == "neither"
 
 
-def test_a_terminal_is_told_every_answer_in_words_and_every_number():
+def printed(report: Report, full: bool = False) -> list[str]:
     console = Console(width=120, record=True, file=StringIO())
-    console.print(full_report())
-    lines = console.export_text().splitlines()
+    console.print(terminal(report, full))
+    return console.export_text().splitlines()
+
+
+def test_a_terminal_is_told_what_to_know_first_every_answer_in_words_and_what_it_rests_on():
+    lines = printed(full_report())
     assert lines[0] == "How far may this explanation be believed?"
-    assert lines[1].startswith("~ partly    Does it hold still? When three words")
+    assert lines[1] == "! Four texts were longer than the model reads."
+    assert lines[2].startswith("~ partly    Does it hold still? When three words")
     assert any(line.startswith("✗ no        Is it more than position") for line in lines)
-    (line,) = [line for line in lines if line.startswith("comprehensiveness/above-random")]
-    assert " ".join(line.split()) == "comprehensiveness/above-random attention 0.301 0.271 to 0.331 400 ↑"
-    assert lines[-1] == "3 more are not applicable; the page says why."
+    table = lines[lines.index("") + 1 :]
+    assert [line.split()[0] for line in table[1:-1]] == [
+        "accuracy",
+        "jensen-shannon/noise",
+        "jensen-shannon/3-synonyms",
+        "comprehensiveness/above-random",
+        "position-leak",
+    ]
+    assert " ".join(table[4].split()) == "comprehensiveness/above-random attention 0.301 0.271 to 0.331 400 ↑"
+    assert lines[-1] == "9 more numbers: -v, the page or the JSON; 3 not applicable."
+
+
+def test_a_terminal_is_told_every_number_on_request():
+    lines = printed(full_report(), full=True)
+    measured = [one.measure for one in ROWS if one.n]
+    assert [line.split()[0] for line in lines[lines.index("") + 2 : -1]] == measured
+    assert lines[-1] == "3 not applicable."
+
+
+def test_one_number_is_no_numbers():
+    assert printed(full_report(verdicts=(), rows=ROWS[1:2]))[-1] == "1 more number: -v, the page or the JSON."
 
 
 def test_answers_are_coloured():
@@ -167,13 +191,11 @@ def test_answers_are_coloured():
 def test_what_moves_a_cursor_does_not_reach_the_terminal():
     bad = "\x1b[2J[red]"
     report = full_report(
-        title=bad, verdicts=(Verdict(bad, "no", bad),), rows=(Row(bad, 0.5, 1, None, {"explain": bad}),)
+        title=bad, notes=(bad,), verdicts=(Verdict(bad, "no", bad),), rows=(Row(bad, 0.5, 1, None, {"explain": bad}),)
     )
-    console = Console(width=120, record=True, file=StringIO())
-    console.print(report)
-    text = console.export_text()
+    text = "\n".join(printed(report, full=True))
     assert "\x1b" not in text
-    assert text.count("[2J[red]") == 5
+    assert text.count("[2J[red]") == 6
 
 
 def test_a_notebook_shows_the_verdicts_and_folds_the_numbers():

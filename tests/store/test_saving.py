@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from estimator.tiny import PAIRS, TEXTS, fitted, fitted_pair
+import commands
+from estimator.tiny import LABELS, PAIRS, TEXTS, fitted, fitted_pair
 from steadygaze import UserError, load, store
 from store.compare import contents, same
 
@@ -48,6 +49,24 @@ def test_a_model_of_ours_is_replaced(folder):
     fitted_pair().save(folder)
     same(fitted_pair(), load(folder), PAIRS)
     assert [path.name for path in folder.parent.iterdir()] == ["model"]
+
+
+def test_train_replaces_a_model_only_where_that_is_asked_for(capsys, folder, tmp_path):
+    before, data = contents(folder), tmp_path / "films.csv"
+    data.write_text("text,label\n" + "".join(f'"{text}",{label}\n' for text, label in zip(TEXTS, LABELS, strict=True)))
+    command = ["train", data, "--out", folder, "--epochs", "1", "--set", "hidden=4", "--device", "cpu"]
+    refused = commands.run(capsys, *command)
+    assert refused.code == 2
+    assert refused.out == ""
+    said = f"{folder} holds a model: --replace trains another in its place, or name another folder"
+    assert said in " ".join(refused.err.split())
+    assert contents(folder) == before
+    other = commands.run(capsys, *command, "--resume")
+    assert other.code == 2
+    assert "--replace trains this one in its place" in " ".join(other.err.split())
+    assert contents(folder) == before
+    assert commands.run(capsys, *command, "--replace").code == 0
+    assert contents(folder) != before
 
 
 def test_what_somebody_put_beside_a_model_is_not_lost(folder):

@@ -3,7 +3,7 @@
 import numpy as np
 import torch
 
-from steadygaze.subject.looking import LOOKS, elsewhere, last, rollout, shares
+from steadygaze.subject.looking import LOOKS, elsewhere, last, rollout
 from steadygaze.types import Batch
 
 CLOSE = {"rtol": 1e-12, "atol": 1e-12}
@@ -59,16 +59,6 @@ def test_both_are_distributions_with_gradients():
         torch.testing.assert_close(look(layers, read).sum(-1), torch.ones(4, dtype=torch.float64), **CLOSE)
     assert torch.autograd.gradcheck(lambda *several: rollout(several, read), tuple(layers))
     assert torch.autograd.gradcheck(lambda *several: last(several, read), tuple(layers))
-
-
-def test_shares_are_over_the_words_alone_and_even_where_nothing_is_looked_at():
-    looked = torch.tensor([[0.5, 0.3, 0.1, 0.1], [1.0, 0.0, 0.0, 0.0], [1.0, 0.0, 0.0, 0.0]])
-    mask = torch.tensor([[False, True, True, False], [False, True, True, False], [False] * 4])
-    expected = torch.tensor([[0.0, 0.75, 0.25, 0.0], [0.0, 0.5, 0.5, 0.0], [0.0] * 4])
-    torch.testing.assert_close(shares(looked, mask), expected)
-    looked.requires_grad_()
-    shares(looked, mask).square().sum().backward()
-    assert looked.grad.isfinite().all()
 
 
 def test_what_lies_elsewhere_by_hand():

@@ -24,7 +24,17 @@ from steadygaze.train.run import Run
 from steadygaze.types import Batch, Encoded, Terms
 from train.toys import TOYS, Committee, Distil, Pretrain, Recorder, corpus, make_model, make_run
 
-KEYS = ["evenness", "from_uniform", "from_habit", "overlap", "uniform", "constant", "collapsed", "reason"]
+KEYS = [
+    "evenness",
+    "from_uniform",
+    "from_habit",
+    "overlap",
+    "unexplained",
+    "uniform",
+    "constant",
+    "collapsed",
+    "reason",
+]
 FROZEN = ("model.encoder", "model.decoder")
 
 

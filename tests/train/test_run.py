@@ -188,7 +188,7 @@ def scripted(monkeypatch: pytest.MonkeyPatch, scores: list[float]) -> list[dict[
 
     def validate(job: Any, state: Any, reference: Any) -> dict[str, Any]:
         seen.append(weights(state.model))
-        return {"macro-f1": scores[len(seen) - 1], "accuracy": 0.0, "attention": AWAKE}
+        return {"macro-f1": scores[len(seen) - 1], "accuracy": 0.0, "always": None, "attention": AWAKE}
 
     monkeypatch.setattr(running, "validate", validate)
     return seen
@@ -197,15 +197,34 @@ def scripted(monkeypatch: pytest.MonkeyPatch, scores: list[float]) -> list[dict[
 def test_the_best_epoch_is_kept_the_earlier_of_two_equals_and_patience_ends_the_run(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    seen = scripted(monkeypatch, [0.5, 0.7, 0.7, 0.6, 0.1, 0.9])
+    seen = scripted(monkeypatch, [0.5, 0.7, 0.7, 0.6, 0.55, 0.9])
     recorder = Recorder()
     run = make_run(Vanilla(), epochs=6, patience=3, watcher=recorder)
     model = run.execute()
     assert len(seen) == 5  # three epochs without a better one than the second
     assert weights(model) == seen[1]
     assert seen[2] != seen[1]
-    assert run.kept == {"stage": "train", "epoch": 2, "macro-f1": 0.7, "attention": AWAKE}
+    assert run.kept == {"stage": "train", "epoch": 2, "macro-f1": 0.7, "always": None, "attention": AWAKE}
     assert (len(recorder.epochs), recorder.skipped) == (5, 1)
+
+
+@pytest.mark.parametrize(
+    ("scores", "run", "kept"),
+    [
+        ([0.3, 0.3, 0.3, 0.3, 0.8, 0.7, 0.7, 0.9], 7, 5),  # nothing had begun before the fifth
+        ([0.6, 0.3, 0.5, 0.4, 0.3, 0.3, 0.3, 0.7], 8, 8),  # luck, then guesses: it still had to begin
+        ([0.6, 0.3, 0.55, 0.4, 0.55, 0.3, 0.3, 0.7], 5, 1),  # the third and the fifth count, and are worse
+        ([0.3] * 8, 8, 1),
+    ],
+)
+def test_epochs_no_better_than_guessing_do_not_count_against_patience(
+    monkeypatch: pytest.MonkeyPatch, scores: list[float], run: int, kept: int
+) -> None:
+    """Two classes: guessing is a macro-F1 of 1/2."""
+    seen = scripted(monkeypatch, scores)
+    done = make_run(Vanilla(), epochs=8, patience=2)
+    assert weights(done.execute()) == seen[kept - 1]
+    assert (len(seen), done.kept["epoch"]) == (run, kept)
 
 
 def test_a_stage_may_keep_its_last_epoch_and_then_patience_does_not_end_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -217,7 +236,7 @@ def test_a_stage_may_keep_its_last_epoch_and_then_patience_does_not_end_it(monke
     seen = scripted(monkeypatch, [0.9, 0.5, 0.4, 0.3])
     run = make_run(Last(), epochs=4, patience=1)
     assert weights(run.execute()) == seen[3]
-    assert run.kept == {"stage": "train", "epoch": 4, "macro-f1": 0.3, "attention": AWAKE}
+    assert run.kept == {"stage": "train", "epoch": 4, "macro-f1": 0.3, "always": None, "attention": AWAKE}
 
 
 def test_what_was_kept_is_of_the_last_stage_of_the_result_even_where_an_earlier_one_scored_better(
@@ -232,7 +251,7 @@ def test_what_was_kept_is_of_the_last_stage_of_the_result_even_where_an_earlier_
     scripted(monkeypatch, scores)
     whole = make_run(Afterwards())
     whole.execute()
-    assert whole.kept == {"stage": "learn", "epoch": 2, "macro-f1": 0.5, "attention": AWAKE}
+    assert whole.kept == {"stage": "learn", "epoch": 2, "macro-f1": 0.5, "always": None, "attention": AWAKE}
     scripted(monkeypatch, scores)
     with pytest.raises(KeyboardInterrupt):
         make_run(Afterwards(), folder=tmp_path, watcher=Recorder(epochs=5)).execute()

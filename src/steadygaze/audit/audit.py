@@ -10,17 +10,24 @@ from typing import Any
 
 import numpy as np
 
+from steadygaze.audit.alike import comparable, difference
 from steadygaze.audit.case import Case, Plan
 from steadygaze.audit.choose import choose
+from steadygaze.audit.digest import fingerprint
 from steadygaze.audit.examined import Asked as Asked
 from steadygaze.audit.examined import Examined as Examined
 from steadygaze.audit.finding import Finding
+from steadygaze.audit.names import under
 from steadygaze.audit.prepare import prepare
-from steadygaze.audit.protocol import MATTERS, PROTOCOLS, STILL, THOROUGH, Protocol
-from steadygaze.audit.protocol.wiegreffe import trained
+from steadygaze.audit.protocol import MATTERS, PROTOCOLS, RETRAINED, SHORTCUT, STILL, THOROUGH, Protocol
+from steadygaze.audit.protocol.absent import absent
+from steadygaze.audit.protocol.default_tokens import CODED, UNCODED, default_tokens
+from steadygaze.audit.protocol.retrained import unlike
+from steadygaze.audit.protocol.wiegreffe import NOT_OURS, TRAINED, UNTRAINED, trained
 from steadygaze.errors import UserError
 from steadygaze.estimator import TextClassifier
 from steadygaze.inputs import read_texts
+from steadygaze.model import Classifier
 from steadygaze.report.report import Report
 from steadygaze.subject import Subject, as_subject
 from steadygaze.subject.synonyms import table_for
@@ -28,6 +35,7 @@ from steadygaze.types import Example, Label, Span
 
 SWAPS = {"1-synonym": 1, "3-synonyms": 3}
 NO_SYNONYMS = "no table of synonyms was given, and the model has no vectors to find some by"
+NOT_THOROUGH = "only a thorough audit asks it: it reads a text some hundred times"
 
 
 def audit(
@@ -42,85 +50,101 @@ def audit(
     classes: Sequence[Label] | None = None,
     train: tuple[Any, Any] | None = None,
     plan: Plan | None = None,
+    device: str = "auto",
+    attention: str = "last",
 ) -> Report:
-    """Everything that can be asked of a model and its explanation on these texts.
+    """How far may this model's explanations be believed, on these texts?
 
-    `model` is a TextClassifier, a folder, a Hugging Face classifier or any texts -> probabilities; `evidence` the
-    characters that a person marked in each text; `seeds` models trained alike with other seeds; `synonyms` a file or a
-    mapping of words that may stand for each other.  With `train`, the texts and labels it was trained on, a
-    TextClassifier is trained twice more: without attention, and to look elsewhere (Wiegreffe & Pinter 2019).
+    >>> import steadygaze as sg
+    >>> def cheerful(texts): return [[0.1, 0.9] if "good" in text else [0.8, 0.2] for text in texts]
+    >>> report = sg.audit(cheerful, ["a good film", "a dull one"], ["yes", "no"], classes=["no", "yes"])
+    >>> report.find("accuracy").value
+    1.0
+
+    `report.verdicts` answers five questions in words, `report.rows` has every number, `report.to_html("audit.html")` is
+    the page, and `report.failing(["accuracy>=0.9"])` says what of a policy does not hold.
+
+    `model` is a TextClassifier, a folder or hub id, a (model, tokenizer) or a pipeline of transformers, anything with
+    predict_proba, or a function texts -> probabilities; `classes` names its classes, in the order of the probabilities.
+    `texts` may be pairs (text, question); `evidence` is what a person marked in each, as (start, end) of characters.
+    `explainers` are names or your own, and the verdicts are about the first.  `seeds` are models trained alike with
+    other seeds, `synonyms` a file or a mapping of words that may stand for each other.  With `train`, the texts and
+    labels it was trained on, a TextClassifier is trained three times more: without attention, to look elsewhere
+    (Wiegreffe & Pinter 2019), and where its attention could talk in code (Bai et al. 2021).  `plan` says what is done
+    to the texts, and how thoroughly.  `device` is for what is loaded here, and `attention` how a Hugging Face model's
+    heads and layers become one weight for each word: last, or rollout.
     """
-    written, questions = read_texts(texts)
-    for name, given in (("labels", labels), ("evidence", evidence)):
-        if given is not None and len(given) != len(written):
-            raise UserError(f"found {len(written)} texts and {len(given)} {name}; they must be equally many")
-    examples = [
-        Example(
-            text,
-            None if labels is None else _plain(labels[i]),
-            None if questions is None else questions[i],
-            _spans(evidence, i),
-        )
-        for i, text in enumerate(written)
-    ]
-    asked = Asked(tuple(explainers), plan or Plan(), synonyms=synonyms)
-    others = [as_subject(other, classes=classes) for other in seeds]
+    examples = _examples(texts, labels, evidence)
     if train is not None and not isinstance(model, TextClassifier):
-        raise UserError(
-            f"only a TextClassifier can be trained again, found {model!r:.80}: load it with steadygaze.load"
-        )
-    found = examine(as_subject(model, classes=classes), examples, asked, others)
+        raise UserError(f"{NOT_OURS}, found {model!r:.80}: load it with steadygaze.load")
+    subject, *others = (as_subject(one, classes=classes, device=device, attention=attention) for one in (model, *seeds))
+    found = examine(subject, examples, Asked(tuple(explainers), plan or Plan(), synonyms=synonyms), others)
     return (found if train is None else retrain(found, model, train)).report()
 
 
 def retrain(found: Examined, model: TextClassifier, train: tuple[Any, Any]) -> Examined:
-    """What two models more say, that were trained on the same texts."""
+    """What three models more say, that were trained on the same texts."""
     examples = found.here.examples
     texts = [e.text if e.question is None else (e.text, e.question) for e in examples]
-    more = [*found.found[MATTERS], *trained(model, train, None, (texts, found.here.case.data.label))]
-    return replace(found, found={**found.found, MATTERS: more})
+    more = {
+        MATTERS: list(trained(model, train, None, (texts, found.here.case.data.label))),
+        SHORTCUT: list(default_tokens(model, train)),
+    }
+    other = {name: [one for one in found.found[name] if one.measure not in (*TRAINED, *CODED)] for name in more}
+    return replace(found, found={**found.found, **{name: [*other[name], *more[name]] for name in more}})
 
 
 def examine(subject: Subject, examples: Sequence[Example], asked: Asked, others: Sequence[Subject] = ()) -> Examined:
     """The same of examples as a corpus has them."""
+    if "data" not in asked.settings:
+        asked = replace(asked, settings={**asked.settings, "data": fingerprint(examples)[:12]})
     able, unable = choose(subject, asked.explainers)
-    table = table_for(subject, asked.synonyms, [example.text for example in examples])
-    swaps = {} if table is None else {name: (table, number) for name, number in SWAPS.items()}
-    plan = replace(asked.plan, synonyms={**swaps, **asked.plan.synonyms})
+    plan = _planned(subject, examples, asked)
     here = prepare(subject, examples, able, plan, asked.watch)
-    rest = tuple(prepare(_alike(subject, other), examples, able, plan, asked.watch).case for other in others)
+    rest = tuple(prepare(comparable(subject, other), examples, able, plan, asked.watch).case for other in others)
     if any(not np.array_equal(other.data.text.ids, here.case.data.text.ids) for other in rest):
         raise UserError("a model given as another seed reads the texts as other tokens: it was not trained alike")
     here = replace(here, case=replace(here.case, others=rest))
     found = {heading: list(_asked(here.case, protocols)) for heading, protocols in PROTOCOLS.items()}
-    found[STILL] += [] if swaps else [Finding(f"jensen-shannon/{name}", absent=NO_SYNONYMS) for name in SWAPS]
+    if why := difference(subject, others):
+        found[RETRAINED] = list(unlike(found[RETRAINED], why))
+    lacking = [name for name in SWAPS if name not in plan.synonyms]
+    found[STILL] += absent(under(*lacking, *(f"{name}-kept" for name in lacking)), NO_SYNONYMS)
+    ours = isinstance(subject.model, Classifier)
+    found[MATTERS] += absent(TRAINED, UNTRAINED if ours else NOT_OURS)
+    found[SHORTCUT] += absent(CODED, UNCODED if ours else NOT_OURS)
     found[MATTERS] += [Finding("comprehensiveness", explainer=name, absent=why) for name, why in unable.items()]
-    return Examined(here, found, asked)
+    return Examined(here, found, asked, tuple(f"Of {name} nothing was asked: {why}." for name, why in unable.items()))
+
+
+def _planned(subject: Subject, examples: Sequence[Example], asked: Asked) -> Plan:
+    """With the words that may be exchanged, where some are known."""
+    table = table_for(subject, asked.synonyms, [example.text for example in examples])
+    swaps = {} if table is None else {name: (table, number) for name, number in SWAPS.items()}
+    return replace(asked.plan, synonyms={**swaps, **asked.plan.synonyms})
 
 
 def _asked(case: Case, protocols: Sequence[Protocol]) -> Iterator[Finding]:
     for protocol in protocols:
         if protocol in THOROUGH and not case.plan.thorough:
-            yield Finding(protocol.__name__, absent="only a thorough audit asks it: it reads a text some hundred times")
+            yield from absent(THOROUGH[protocol], NOT_THOROUGH)
         else:
             yield from protocol(case)
 
 
-def _alike(subject: Subject, other: Subject) -> Subject:
-    if subject.fingerprint and subject.fingerprint == other.fingerprint:
-        raise UserError(f"{other.name} is the audited model itself: another seed is another training")
-    if not subject.alike(other):
-        raise UserError(
-            f"{other.name} was not trained alike: its labels or its vocabulary differ from {subject.name}'s"
-        )
-    return other
+def _examples(texts: Any, labels: Any, evidence: Any) -> list[Example]:
+    written, questions = read_texts(texts)
+    nothing = [None] * len(written)
+    for name, given in (("labels", labels), ("evidence", evidence)):
+        if given is not None and len(given) != len(written):
+            raise UserError(f"found {len(written)} texts and {len(given)} {name}; they must be equally many")
+    columns = (written, *(nothing if given is None else given for given in (labels, questions, evidence)))
+    return [
+        Example(text, _plain(label), question, None if marked is None else tuple((int(a), int(b)) for a, b in marked))
+        for text, label, question, marked in zip(*columns, strict=True)
+    ]
 
 
-def _plain(label: Any) -> Label:
-    plain: Label = label.item() if isinstance(label, np.generic) else label
+def _plain(label: Any) -> Label | None:
+    plain: Label | None = label.item() if isinstance(label, np.generic) else label
     return plain
-
-
-def _spans(evidence: Sequence[Sequence[Span] | None] | None, i: int) -> tuple[Span, ...] | None:
-    given = None if evidence is None else evidence[i]
-    return None if given is None else tuple((int(start), int(end)) for start, end in given)

@@ -1,6 +1,7 @@
 """Case: one model, one split and the explanations asked about, with what every protocol needs of them.
 
-Clean predictions and saliencies are made once, whatever is asked afterwards.
+Clean predictions and saliencies are made once, whatever is asked afterwards.  What is known of every token is kept end
+to end, as the split's ids are, M tokens in all: one long text among short ones costs what it is long.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -14,12 +15,11 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from steadygaze.audit.measure.stability import jensen_shannon
-from steadygaze.audit.probe.erase import Removal
+from steadygaze.audit.plan import Plan as Plan
 from steadygaze.audit.probe.look import look
 from steadygaze.batch import Data, by_length, collate
-from steadygaze.errors import UserError
 from steadygaze.explain.explainer import Explainer
-from steadygaze.perturb.words import Synonyms
+from steadygaze.maths.masked import shares
 from steadygaze.reader import Reader
 from steadygaze.types import Batch
 
@@ -33,43 +33,14 @@ def silent(what: str, done: int, total: int) -> None:
 
 
 @dataclass(frozen=True)
-class Plan:
-    """What is done to the texts, and how thoroughly."""
-
-    radius: float = 0.1
-    """How far entries of word vectors move, in standard deviations of all of them."""
-    synonyms: Mapping[str, tuple[Synonyms, int]] = field(default_factory=dict)
-    """Name of a probe -> a table, and how many words are exchanged."""
-    removal: Removal = "delete"
-    """How words are erased."""
-    k: int = 7
-    """How many of the heaviest words are compared."""
-    sample: int = 100
-    """Texts that expensive explainers and probes are asked about."""
-    thorough: bool = False
-    """Whether what reads a text hundreds of times is asked too."""
-    seed: int = 0
-    batch_size: int = 256
-    most_tokens: int = 1 << 13
-    """Read at once where words are erased: this bounds the memory."""
-
-    def __post_init__(self) -> None:
-        for name in ("k", "sample", "batch_size", "most_tokens"):
-            if getattr(self, name) < 1:
-                raise UserError(f"{name} must be at least 1, found {getattr(self, name)}")
-        if not self.radius >= 0:
-            raise UserError(f"radius must be 0 or more, found {self.radius}")
-
-
-@dataclass(frozen=True)
 class Case:
     model: Reader
     data: Data
     explainers: Mapping[str, Explainer]
     plan: Plan = field(default_factory=Plan)
-    evidence: Tensor | None = None  # (N,T) bool: what a person marked; no word of a text nobody was asked about
-    first: Tensor | None = None  # (N,T) bool: the first sentence
-    blank: Tensor | None = None  # (N,T) bool: tokens without a letter or a digit
+    evidence: Tensor | None = None  # (M,) bool: what a person marked; no word of a text nobody was asked about
+    first: Tensor | None = None  # (M,) bool: the first sentence
+    blank: Tensor | None = None  # (M,) bool: tokens without a letter or a digit
     others: tuple["Case", ...] = ()
     """The same texts put to models that were trained alike, with other seeds."""
     watch: Callable[[str, int, int], None] = silent
@@ -77,10 +48,6 @@ class Case:
 
     def __len__(self) -> int:
         return len(self.data)
-
-    @property
-    def width(self) -> int:
-        return int(self.data.text.lengths.max(initial=1))
 
     @cached_property
     def everything(self) -> Rows:
@@ -112,15 +79,11 @@ class Case:
 
         Texts that were not asked about are NaN.
         """
-        chosen = self.everything if rows is None else rows
         places: list[Rows] = []
         parts: list[dict[str, Tensor]] = []
-        done = 0
-        for some, batch in self.batches(chosen):
+        for some, batch in self._watched(what, self.everything if rows is None else rows):
             parts.append({name: value.double().cpu() for name, value in work(some, batch).items()})
             places.append(some)
-            done += len(some)
-            self.watch(what, done, len(chosen))
         found = {}
         for name in parts[0] if parts else ():
             laid = torch.cat([part[name] for part in parts])
@@ -129,35 +92,67 @@ class Case:
             found[name] = whole
         return found
 
-    @cached_property
-    def probs(self) -> Tensor:
-        """(N,C) what the model predicts of the texts as they are."""
-        return self.gather("reading", lambda _, batch: {"probs": look(self.model, batch).probs})["probs"]
+    def _watched(self, what: str, rows: Rows) -> Iterator[tuple[Rows, Batch]]:
+        done = 0
+        for some, batch in self.batches(rows):
+            yield some, batch
+            done += len(some)
+            self.watch(what, done, len(rows))
 
     @cached_property
-    def mask(self) -> Tensor:
-        """(N,T) words, on the CPU."""
-        return collate(self.data, self.everything).mask
+    def _read(self) -> dict[str, Tensor]:
+        def work(_: Rows, batch: Batch) -> dict[str, Tensor]:
+            seen = look(self.model, batch)
+            return {"probs": seen.probs} | ({} if seen.elsewhere is None else {"elsewhere": seen.elsewhere})
+
+        return self.gather("reading", work)
+
+    @property
+    def probs(self) -> Tensor:
+        """(N,C) what the model predicts of the texts as they are."""
+        return self._read["probs"]
+
+    @property
+    def elsewhere(self) -> Tensor | None:
+        """(N,) how much of its look lies on special tokens; None of a model that does not say."""
+        return self._read.get("elsewhere")
+
+    @cached_property
+    def words(self) -> Tensor:
+        """(N,) how many each text has."""
+        before = pad(torch.from_numpy(self.data.text.words).cumsum(0), (1, 0))
+        return before[torch.from_numpy(self.data.text.starts)].diff()
 
     @cached_property
     def _saliency(self) -> dict[str, Tensor]:
         return {}
 
     def saliency(self, name: str) -> Tensor:
-        """(N,T) what an explainer says of the clean texts; NaN in texts it was not asked about."""
+        """(M,) what an explainer says of the clean texts; NaN in texts it was not asked about."""
         if name not in self._saliency:
-            explainer = self.explainers[name]
-
-            def work(_: Rows, batch: Batch) -> dict[str, Tensor]:
-                weights = explainer.explain(self.model, batch).weights
-                return {"weights": pad(weights, (0, self.width - weights.shape[1]))}
-
-            self._saliency[name] = self.gather(name, work, self.rows(name))["weights"]
+            self._saliency[name] = self.explained(name)
         return self._saliency[name]
 
+    def explained(self, name: str, label: Tensor | None = None) -> Tensor:
+        """The same, asked about these classes (N,) in place of the predicted ones."""
+        explainer = self.explainers[name]
+        found = torch.full((len(self.data.text.ids),), torch.nan, dtype=torch.float64)
+        for rows, batch in self._watched(name, self.rows(name)):
+            aim = None if label is None else label[torch.from_numpy(rows)].to(batch.ids.device)
+            weights = explainer.explain(self.model, batch, aim if explainer.by_class else None).weights
+            found[self._tokens(rows, batch)] = weights[batch.present].double().cpu()
+        return found
+
     def of(self, whole: Tensor, rows: Rows, batch: Batch) -> Tensor:
-        """These rows of something (N,T), as wide as the batch and where it is."""
-        return whole[torch.from_numpy(rows)][:, : batch.ids.shape[1]].to(batch.ids.device)
+        """These rows of something (M,): (B,T), as wide as the batch and where it is; 0 where there is no token."""
+        found = whole.new_zeros(batch.ids.shape)
+        found[batch.present.cpu()] = whole[self._tokens(rows, batch)]
+        return found.to(batch.ids.device)
+
+    def _tokens(self, rows: Rows, batch: Batch) -> Tensor:
+        """Where the tokens of these texts stand among all."""
+        starts = torch.from_numpy(self.data.text.starts[rows]).unsqueeze(-1)
+        return (starts + torch.arange(batch.ids.shape[1]))[batch.present.cpu()]
 
 
 def apart(one: Tensor, other: Tensor, mask: Tensor) -> Tensor:
@@ -168,11 +163,3 @@ def apart(one: Tensor, other: Tensor, mask: Tensor) -> Tensor:
     twice = torch.cat([mask, mask], -1)
     both = [shares(torch.cat([w.clamp_min(0), (-w).clamp_min(0)], -1), twice) for w in (one, other)]
     return jensen_shannon(both[0], both[1], twice)
-
-
-def shares(weights: Tensor, mask: Tensor) -> Tensor:
-    """|w| / Σ|w|: a saliency as a distribution over the words; even where no word has any weight.  (…,T) -> (…,T)"""
-    size = weights.abs().masked_fill(~mask, 0.0)
-    total = size.sum(-1, keepdim=True)
-    even = mask / mask.sum(-1, keepdim=True).clamp_min(1)
-    return torch.where(total > 0, size / total.clamp_min(torch.finfo(size.dtype).tiny), even.to(size.dtype))

@@ -9,6 +9,7 @@ from typing import Any, Literal
 from steadygaze.audit.measure import (
     agreement,
     calibration,
+    code,
     correctness,
     erasure,
     plausibility,
@@ -189,6 +190,14 @@ MEASURES: dict[str, Measure] = {
         "lower",
         "How much more of the weight lies on tokens with nothing to read than even weights would put there.",
         _BAI,
+    ),
+    "class-gap": Measure(
+        code.class_gap,
+        _UNIT,
+        "lower",
+        "How far the mean attentions of the classes are apart where every text has the same places.",
+        _BAI,
+        per_example=False,
     ),
     "first-sentence-share": _place(
         shortcut.first_sentence_share,

@@ -84,10 +84,17 @@ class Certificates(Sequence[Certificate]):
         """Of the texts, how many keep their label whatever is done to their weights."""
         return fmean(row.certified for row in self.rows)
 
+    @property
+    def only_label(self) -> Label | None:
+        """The label that all texts get, where there are several texts and no second label."""
+        labels = {row.label for row in self.rows}
+        return labels.pop() if len(labels) == 1 and len(self) > 1 else None
+
     def summary(self) -> dict[str, Any]:
         """Over all texts; None: nothing to be said."""
         return {
             "texts": len(self),
+            "only_label": self.only_label,
             "certified": sum(row.certified for row in self.rows),
             "share_certified": self._over("certified", fmean),
             "median_radius": self._over("radius", median),
@@ -134,8 +141,15 @@ class Certificates(Sequence[Certificate]):
         shown = [(text, f"{found[name]:.4g}") for name, text in named.items() if found[name] is not None]
         return [("texts whose label cannot change " + ball, sure), *shown]
 
+    def warnings(self) -> list[str]:
+        """What must be known before the numbers."""
+        if self.only_label is None:
+            return []
+        return [f"Every text gets the same label, {self.only_label!r}: that it cannot change is no merit of the model."]
+
     def __str__(self) -> str:
-        return "\n".join([f"Certificate: about {ABOUT}.", *(f"{what}: {much}" for what, much in self.lines())])
+        numbers = (f"{what}: {much}" for what, much in self.lines())
+        return "\n".join([*self.warnings(), f"Certificate: about {ABOUT}.", *numbers])
 
     __repr__ = __str__
 
@@ -147,7 +161,8 @@ class Certificates(Sequence[Certificate]):
         table = Table(box=None, pad_edge=False, show_header=False)
         for what, much in self.lines():
             table.add_row(Text(what), Text(much))
-        return Group(table, Text(f"This is about {ABOUT}.", style="dim"))
+        first = (Text(f"! {said}", style="bold yellow") for said in self.warnings())
+        return Group(*first, table, Text(f"This is about {ABOUT}.", style="dim"))
 
     def _over(self, name: str, statistic: Callable[[list[float]], float]) -> float | None:
         values = [value for row in self.rows if (value := getattr(row, name)) is not None]

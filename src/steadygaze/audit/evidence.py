@@ -4,18 +4,21 @@ report.html      the page
 report.json      the same for machines: a report can be made again from it alone
 rows.jsonl       one number a line
 policy.toml      what was required, if anything was
-manifest.json    what made it: command, model, data, settings, seeds, versions, and the SHA-256 of every other file
+manifest.json    what made it: command, model, data, settings, seeds, versions, whether the gate was passed, and the
+                 SHA-256 of every other file
 
 A third party compares it with an audit of their own: `steadygaze audit --verify EVIDENCE`.  No torch here.
 """
 
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path, PureWindowsPath
+from typing import Any
 
 from steadygaze.atomic import new_folder, recover
-from steadygaze.audit.manifest import FILES, MANIFEST, POLICY, REPORT, Manifest, content_of, read_manifest
+from steadygaze.audit.manifest import FILES, MANIFEST, POLICY, REPORT, Altered, Manifest, content_of, read_manifest
 from steadygaze.audit.manifest import changes as changes
 from steadygaze.audit.manifest import versions as versions
 from steadygaze.errors import UserError
@@ -36,9 +39,9 @@ class Evidence:
 
 
 def write(folder: str | Path, report: Report, manifest: Manifest, policy: Policy | None = None) -> Evidence:
-    """Replaces evidence that stands there; refuses to replace anything else."""
+    """Replaces evidence about the same model and texts; refuses to replace anything else."""
     folder = Path(folder)
-    check_free(folder)
+    check_same(folder, manifest.model, manifest.data)
     texts = {"report.html": report.to_html(), REPORT: report.to_json(), "rows.jsonl": to_jsonl(report.rows)}
     if policy is not None:
         texts[POLICY] = to_toml(policy)
@@ -48,6 +51,7 @@ def write(folder: str | Path, report: Report, manifest: Manifest, policy: Policy
         model={**manifest.model, "name": _last(str(manifest.model.get("name", "")))},
         data={**manifest.data, "corpus": _last(str(manifest.data.get("corpus", "")))},
         command=manifest.command or report.command,
+        gate=gate(report, policy),
         files={name: hashlib.sha256(content).hexdigest() for name, content in contents.items()},
     )
     contents[MANIFEST] = (json.dumps(made.to_dict(), ensure_ascii=False, indent=1) + "\n").encode(errors="replace")
@@ -60,11 +64,19 @@ def write(folder: str | Path, report: Report, manifest: Manifest, policy: Policy
     return Evidence(report, made, policy, hashlib.sha256(contents[MANIFEST]).hexdigest())
 
 
-def check_free(folder: Path) -> None:
-    """An evidence folder may be new, empty, or one of ours: known before the audit begins."""
+def gate(report: Report, policy: Policy | None) -> dict[str, Any] | None:
+    """As a manifest has it."""
+    if policy is None:
+        return None
+    failures = [str(failure) for failure in report.failing(policy)]
+    return {"passed": not failures, "failures": failures}
+
+
+def check_free(folder: Path) -> bool:
+    """An evidence folder may be new, empty, or one of ours: known before the audit begins.  Whether it is the last."""
     recover(folder)
     if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
-        return
+        return False
     if not folder.is_dir():
         raise UserError(f"{folder} is a file; evidence is a folder")
     if strangers := sorted({path.name for path in folder.iterdir()} - {*FILES}):
@@ -73,6 +85,23 @@ def check_free(folder: Path) -> None:
         read_manifest(folder)
     except UserError as error:
         raise UserError(f"{folder} is no evidence folder, and is left alone: {error}; name another folder") from None
+    return True
+
+
+def check_same(folder: Path, model: Mapping[str, Any], data: Mapping[str, Any]) -> None:
+    """Evidence gives way only to evidence about the same model and the same texts."""
+    if not check_free(folder):
+        return
+    old = read_manifest(folder)[0]
+    for what, name, was, now in (
+        ("another model", "name", old.model, model),
+        ("other texts", "corpus", old.data, data),
+    ):
+        if was.get("fingerprint") != now.get("fingerprint"):
+            raise UserError(
+                f"{folder} is evidence about {what} ({was.get(name)!r:.80}) and is left alone; "
+                "name another folder, or delete it"
+            )
 
 
 def read(folder: str | Path) -> Evidence:
@@ -80,10 +109,12 @@ def read(folder: str | Path) -> Evidence:
     folder = Path(folder)
     recover(folder)
     manifest, seal = read_manifest(folder)
+    if gone := [name for name in manifest.files if not (folder / name).exists()]:
+        raise Altered(f"{folder} is no whole evidence: it has no {gone[0]}")
     contents = {name: content_of(folder / name) for name in manifest.files}
     changed = [name for name, right in manifest.files.items() if hashlib.sha256(contents[name]).hexdigest() != right]
     if changed:
-        raise UserError(f"{folder}: {', '.join(changed)} was changed after it was written: its SHA-256 is another")
+        raise Altered(f"{folder}: {', '.join(changed)} was changed after it was written: its SHA-256 is another")
     policy = parse_policy(contents[POLICY].decode(), POLICY) if POLICY in contents else None
     return Evidence(Report.from_json(folder / REPORT), manifest, policy, seal)
 

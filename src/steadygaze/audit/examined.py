@@ -8,6 +8,7 @@ from steadygaze import __version__
 from steadygaze.audit.case import Plan, silent
 from steadygaze.audit.catalogue import MEASURES
 from steadygaze.audit.finding import Finding
+from steadygaze.audit.names import PROBES
 from steadygaze.audit.pictures import pictures
 from steadygaze.audit.prepare import Prepared
 from steadygaze.audit.shifts import shifts
@@ -15,25 +16,10 @@ from steadygaze.audit.verdict import verdicts
 from steadygaze.record import Row
 from steadygaze.report.interval import mean_row
 from steadygaze.report.report import Fact, Report
+from steadygaze.report.words import counted
 
 TITLE = "How far may this explanation be believed?"
 Settings = Mapping[str, str | int | float]
-PROBES = {
-    "noise": "A little noise was added to the vector of every word.",
-    "worst-label": "Every vector was moved a little, as is worst for the label.",
-    "worst-attention": "Every vector was moved a little, as moves the attention most.",
-    "1-synonym": "One word was exchanged for a synonym.",
-    "3-synonyms": "Three words were exchanged for synonyms.",
-    "seeds": "Compared with models trained alike with another seed.",
-    "above-random": "Minus the same for random words.",
-    "permuted": "The weights were shuffled among the words.",
-    "adversarial": "Other weights that leave the prediction as it is.",
-    "shuffled": "The words of each text were shuffled, and the text was read again.",
-    "randomised": "Compared with a model of random weights.",
-    "gradient": "Compared with the gradient, the attention held fixed.",
-    "gradient-through-attention": "Compared with the gradient, which flows through the attention too.",
-}
-"""What was done, as a report says it."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +44,7 @@ class Examined:
     found: Mapping[str, Sequence[Finding]]
     """Heading -> what was found under it."""
     asked: Asked
+    notes: tuple[str, ...] = ()
 
     @property
     def findings(self) -> list[Finding]:
@@ -76,7 +63,11 @@ def reported(examined: "Examined") -> Report:
     here, found = examined.here, examined.findings
     subject, main = here.subject, examined.explainer
     known = {**examined.asked.settings, "model": subject.fingerprint[:12] or subject.name, "seed": here.case.plan.seed}
-    rows = tuple(_row(finding, {**known, "v": __version__}) for finding in found)
+    looks = {"attention": subject.facts["attention"]} if "attention" in subject.facts else {}
+    rows = tuple(
+        _row(finding, {**known, **(looks if finding.explainer == "attention" else {}), "v": __version__})
+        for finding in found
+    )
     facts = {
         "model": f"{subject.name}, {subject.kind}",
         **subject.facts,
@@ -92,10 +83,20 @@ def reported(examined: "Examined") -> Report:
         shifts(here, main, found),
         pictures(here.case, main, found),
         facts=facts,
+        notes=(*_constant(here), *examined.notes),
         meanings={name: Fact(m.about, *m.bounds, m.better, m.cite) for name, m in MEASURES.items()},
         probes=PROBES,
         questions={one.measure: heading for heading, several in examined.found.items() for one in several},
     )
+
+
+def _constant(here: Prepared) -> tuple[str, ...]:
+    """What must be known before anything else."""
+    given = set(here.case.probs.argmax(-1).tolist())
+    if len(given) > 1 or len(here.case) == 1:
+        return ()
+    label = here.subject.classes[given.pop()]
+    return (f"The model gives every text the same label, {label!r}: there is little that its words could explain.",)
 
 
 def _row(finding: Finding, known: Settings) -> Row:
@@ -103,7 +104,8 @@ def _row(finding: Finding, known: Settings) -> Row:
     if finding.absent:
         return Row(finding.measure, float("nan"), 0, None, settings, f"not applicable, because {finding.absent}")
     if finding.value is not None:
-        return Row(finding.measure, finding.value, int(settings.pop("n", 0)), finding.interval, settings, finding.note)
+        n = int(settings.pop("n", finding.n))
+        return Row(finding.measure, finding.value, n, finding.interval, settings, finding.note)
     assert finding.values is not None
     values = finding.values[finding.values.isfinite()]
     if not len(values):
@@ -112,6 +114,8 @@ def _row(finding: Finding, known: Settings) -> Row:
         )
     left = len(finding.values) - len(values)
     note = finding.note or (
-        f"of {len(values):,} texts: the other {left:,} were not asked, or it makes no sense of them" if left else ""
+        f"of {counted(len(values), 'text')}: the other {left:,} were not asked, or it makes no sense of them"
+        if left
+        else ""
     )
     return mean_row(finding.measure, values.tolist(), settings, note=note)

@@ -22,6 +22,8 @@ class Finding:
     value: float | None = None
     """Of a number that is no mean over texts."""
     interval: tuple[float, float] | None = None
+    n: int = 0
+    """Of how many texts that number is."""
 
     def __post_init__(self) -> None:
         if [self.values is not None, self.value is not None, bool(self.absent)].count(True) != 1:

@@ -20,6 +20,10 @@ FILES = ("report.html", REPORT, "rows.jsonl", POLICY, MANIFEST)
 NEEDED = {"report.html", REPORT, "rows.jsonl"}
 
 
+class Altered(UserError):
+    """Evidence is not what was written."""
+
+
 def versions() -> dict[str, str]:
     """What the numbers were computed with, for a Report and its manifest."""
     return {"steadygaze": __version__, "python": platform.python_version(), **dict(_installed())}
@@ -34,10 +38,12 @@ class Manifest:
     data: Mapping[str, str | int]
     """corpus, split, fingerprint (SHA-256 of texts and labels) and n."""
     settings: Mapping[str, Any] = field(default_factory=dict)
-    """Everything the audit was asked, as the user said it: enough to ask it again."""
+    """Everything the audit was asked: enough to ask it again.  Paths are as `audit.places` keeps them."""
     seeds: tuple[str | int, ...] = ()
     command: tuple[str, ...] = ()
-    """The user's own words."""
+    """The user's own words, without the folders of his machine."""
+    gate: Mapping[str, Any] | None = None
+    """Whether what the policy requires was passed, and the failures; None: nothing was required."""
     versions: Mapping[str, str] = field(default_factory=versions)
     files: Mapping[str, str] = field(default_factory=dict)
     """File -> SHA-256; `write` fills it in."""
@@ -47,7 +53,10 @@ class Manifest:
 
 
 def changes(old: Manifest, new: Manifest) -> list[str]:
-    """What two audits were made of that differs: model, data, settings, seeds and versions, in plain sentences."""
+    """What two audits were made of that differs: model, data, settings, seeds and versions, in plain sentences.
+
+    And whether one passed its gate and the other did not.
+    """
     found = []
     for part in ("model", "data", "settings", "versions"):
         was, now = old.to_dict()[part], new.to_dict()[part]
@@ -56,7 +65,14 @@ def changes(old: Manifest, new: Manifest) -> list[str]:
             if same and name in ("name", "corpus"):
                 continue  # called otherwise where it lies now, and the same to the last bit
             found.append(f"{part}, {name}: was {was.get(name)!r}, is {now.get(name)!r}")
-    return found + ([f"seeds: were {list(old.seeds)}, are {list(new.seeds)}"] if old.seeds != new.seeds else [])
+    found += [f"seeds: were {list(old.seeds)}, are {list(new.seeds)}"] if old.seeds != new.seeds else []
+    was, now = _passed(old), _passed(new)
+    return found + ([f"the gate: was {was}, is {now}"] if was != now else [])
+
+
+def _passed(manifest: Manifest) -> str:
+    gate = manifest.gate
+    return "not asked" if gate is None else "passed" if gate.get("passed") else "not passed"
 
 
 def read_manifest(folder: Path) -> tuple[Manifest, str]:
@@ -81,7 +97,7 @@ def read_manifest(folder: Path) -> tuple[Manifest, str]:
             f"{file} names the files {', '.join(manifest.files) or 'none'}; evidence has {', '.join(FILES)}"
         )
     if stated != _settings(manifest):
-        raise UserError(f"{file}: the settings were changed after it was written: their SHA-256 is another")
+        raise Altered(f"{file}: the settings were changed after it was written: their SHA-256 is another")
     return manifest, hashlib.sha256(content).hexdigest()
 
 

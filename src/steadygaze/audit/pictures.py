@@ -6,10 +6,12 @@ from typing import Any
 
 import torch
 
-from steadygaze.audit.case import Case, apart, shares
+from steadygaze.audit.case import Case, apart
 from steadygaze.audit.finding import Finding
 from steadygaze.audit.probe.gradient import gradient
 from steadygaze.audit.probe.moves import probes
+from steadygaze.audit.protocol.retrained import SEEDS, explained
+from steadygaze.maths.masked import shares
 
 MOST = 1000
 """Points of a picture; of a probe 200."""
@@ -21,7 +23,7 @@ def pictures(case: Case, explainer: str, found: Sequence[Finding]) -> dict[str, 
     """Those that there is something to see in."""
     drawn = {
         "moves": _moves(case, explainer, found),
-        "seeds": _seeds(case, explainer),
+        "seeds": _seeds(case, explainer, found),
         "aopc": _aopc(found),
         "gradient": _gradient(case, explainer),
     }
@@ -30,7 +32,7 @@ def pictures(case: Case, explainer: str, found: Sequence[Finding]) -> dict[str, 
 
 def _moves(case: Case, explainer: str, found: Sequence[Finding]) -> Points:
     """How far each text's saliency moved under each probe."""
-    points, known = [], probes(case)
+    points, known = [], probes(case.plan)
     for finding in found:
         name, _, probe = finding.measure.partition("/")
         mine = name == "jensen-shannon" and probe in known and finding.explainer == explainer
@@ -40,14 +42,16 @@ def _moves(case: Case, explainer: str, found: Sequence[Finding]) -> Points:
     return points
 
 
-def _seeds(case: Case, explainer: str) -> Points:
-    """How far two models differ on a text, and how heavy its heaviest word is in the first."""
-    said = [one.saliency(explainer) for one in (case, *case.others)]
-    asked = ~case.saliency(explainer).isnan().any(-1)
-    points = []
-    for one, other in combinations(said, 2):
-        pairs = torch.stack([shares(one, case.mask).amax(-1), apart(one, other, case.mask)], -1)[asked]
-        points += [{"max": round(high, 4), "distance": round(far, 5)} for high, far in pairs.tolist()]
+def _seeds(case: Case, explainer: str, found: Sequence[Finding]) -> Points:
+    """How far two models trained alike differ on a text, and how heavy its heaviest word is in the first of them."""
+    if not any(one.measure == f"jensen-shannon{SEEDS}" and one.values is not None for one in found):
+        return []
+    points, asked = [], case.rows(explainer)
+    for rows, batch in case.batches(asked[:: max(1, len(asked) // MOST)]):
+        said = explained(case, explainer, rows, batch)
+        for one, other in combinations(said, 2):
+            pairs = torch.stack([shares(one, batch.mask).amax(-1), apart(one, other, batch.mask)], -1).cpu().tolist()
+            points += [{"max": round(high, 4), "distance": round(far, 5)} for high, far in pairs]
     return points[:: max(1, len(points) // MOST)]
 
 

@@ -1,8 +1,9 @@
 """A subject and examples -> a Case: tokens placed, labels and marks turned into numbers, everything checked."""
 
+import copy
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -40,7 +41,7 @@ def prepare(
 ) -> Prepared:
     if not examples:
         raise UserError("there are no texts to audit with")
-    subject = subject.reading(_paired(examples))
+    subject = _in_doubles(subject.reading(_paired(examples)))
     placed = subject.tokens.place([example.text for example in examples])
     read = subject.data(placed, [example.question or "" for example in examples] if subject.pair else None)
     labels = [example.label for example in examples]
@@ -59,6 +60,13 @@ def prepare(
     return Prepared(subject, examples, placed, case)
 
 
+def _in_doubles(subject: Subject) -> Subject:
+    """An Apple GPU has no double precision: a copy of the model is read on the CPU."""
+    if subject.model.device.type != "mps":
+        return subject
+    return replace(subject, model=copy.deepcopy(subject.model).cpu())
+
+
 def _paired(examples: Sequence[Example]) -> bool:
     found = {example.question is not None for example in examples}
     if len(found) > 1:
@@ -67,13 +75,10 @@ def _paired(examples: Sequence[Example]) -> bool:
 
 
 def _tokens(placed: Placed, spans: Sequence[Sequence[Span] | None]) -> Tensor | None:
-    """Characters -> the tokens that share one, (N,T); None where they are known of no text."""
+    """Characters -> the tokens that share one, (M,) end to end; None where they are known of no text."""
     if all(marked is None for marked in spans):
         return None
     read = placed.ragged
-    found = torch.zeros(len(read), int(read.lengths.max(initial=1)), dtype=torch.bool)
-    for i, marked in enumerate(spans):
-        start, end = read.starts[i : i + 2]
-        places = torch.from_numpy(np.flatnonzero(read.words[start:end]))
-        found[i, places] = torch.from_numpy(mark(placed.spans[i], marked or ()))
-    return found
+    found = np.zeros(len(read.ids), np.bool_)
+    found[read.words] = np.concatenate([mark(at, marked or ()) for at, marked in zip(placed.spans, spans, strict=True)])
+    return torch.from_numpy(found)

@@ -1,20 +1,23 @@
 """An audit as the command line asks for it: everything it depends on is one record, so that it can be run again."""
 
-import hashlib
-import json
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import numpy as np
 
+from steadygaze.audit import places
 from steadygaze.audit.audit import Asked, examine
 from steadygaze.audit.case import Plan, silent
+from steadygaze.audit.digest import fingerprint as fingerprint
+from steadygaze.audit.manifest import Manifest
 from steadygaze.audit.probe.erase import Removal
 from steadygaze.config import Field, settings
 from steadygaze.corpus import Corpus, load_corpus
-from steadygaze.errors import UserError
+from steadygaze.model import Classifier
 from steadygaze.report.report import Report
 from steadygaze.subject import Subject, as_subject
 from steadygaze.types import Example
@@ -33,7 +36,8 @@ class Order:
     data: str
     split: str | None = None
     text: tuple[str, ...] = ("text",)
-    label: str = "label"
+    label: str | None = None
+    """None: `label`, where there is such a column."""
     evidence: str | None = None
     classes: tuple[str, ...] = ()
     explainers: tuple[str, ...] = ()
@@ -68,15 +72,41 @@ class Machine:
 
 
 @dataclass(frozen=True)
-class Done:
-    """A report, and what identifies what it is about."""
+class Given:
+    """What is to be audited, read and not yet asked anything."""
 
-    report: Report
-    model: Mapping[str, str]
-    data: Mapping[str, str | int]
+    order: Order
+    subject: Subject
+    others: Sequence[Subject]
+    corpus: Corpus
+    split: str
+
+    @cached_property
+    def examples(self) -> list[Example]:
+        return drawn(self.corpus.splits[self.split], self.order.most, self.order.seed)
+
+    @property
+    def model(self) -> dict[str, str]:
+        """What identifies it."""
+        one = self.subject
+        return {"name": one.name, "kind": one.kind, "fingerprint": one.fingerprint, "device": one.model.device.type}
+
+    @cached_property
+    def data(self) -> dict[str, str | int]:
+        digest, n = fingerprint(self.examples), len(self.examples)
+        return {"corpus": self.corpus.name, "split": self.split, "fingerprint": digest, "n": n}
+
+    @property
+    def folder(self) -> Path | None:
+        """Of a model of ours, which has a card to write in."""
+        return Path(os.path.expanduser(self.order.model)) if isinstance(self.subject.model, Classifier) else None
+
+    @property
+    def labelled(self) -> bool:
+        return all(example.label is not None for example in self.examples)
 
 
-def run(order: Order, machine: Machine) -> Done:
+def load(order: Order, machine: Machine) -> Given:
     subject = _subject(order.model, order, machine)
     others = [_subject(name, order, machine) for name in order.seeds]
     corpus = load_corpus(
@@ -87,48 +117,30 @@ def run(order: Order, machine: Machine) -> Done:
         data_dir=machine.data_dir,
         drop_empty=order.drop_empty,
     )
-    split = _split(corpus, order.split)
-    examples = _drawn(corpus.splits[split], order)
-    digest = fingerprint(examples)
-    known = {"corpus": corpus.name, "split": split, "data": digest[:12]}
+    return Given(order, subject, others, corpus, corpus.choose(order.split))
+
+
+def run(given: Given, machine: Machine) -> Report:
+    order = given.order
+    known = {"corpus": given.corpus.name, "split": given.split, "data": str(given.data["fingerprint"])[:12]}
     asked = Asked(order.explainers, order.plan(machine.batch_size), known, order.synonyms, watch=machine.watch)
-    report = examine(subject, examples, asked, others).report()
-    if split == "train":
-        report = replace(report, notes=(*report.notes, TRAINED_ON))
-    return Done(
-        report,
-        {
-            "name": subject.name,
-            "kind": subject.kind,
-            "fingerprint": subject.fingerprint,
-            "device": subject.model.device.type,
-        },
-        {"corpus": corpus.name, "split": split, "fingerprint": digest, "n": len(examples)},
-    )
+    report = examine(given.subject, given.examples, asked, given.others).report()
+    return report if given.split != "train" else replace(report, notes=(*report.notes, TRAINED_ON))
 
 
-def fingerprint(examples: Sequence[Example]) -> str:
-    """SHA-256 of everything in them, in order."""
-    digest = hashlib.sha256()
-    for one in examples:
-        digest.update(json.dumps([one.text, one.question, one.label, one.evidence, one.sentences]).encode())
-    return digest.hexdigest()
+def manifest(given: Given, report: Report, base: Path) -> Manifest:
+    """What made a report, for evidence in the folder `base`."""
+    asked = places.settings(asdict(given.order), base, given.corpus.source != "file")
+    return Manifest(given.model, given.data, asked, asked["seeds"], report.command)
 
 
 def _subject(name: str, order: Order, machine: Machine) -> Subject:
     return as_subject(name, classes=order.classes or None, device=machine.device, attention=order.attention)
 
 
-def _split(corpus: Corpus, asked: str | None) -> str:
-    """The one named, else the test split, else the only one there is."""
-    name = asked or ("test" if "test" in corpus.splits or len(corpus.splits) > 1 else next(iter(corpus.splits)))
-    if name not in corpus.splits:
-        raise UserError(f"{corpus.name} has no split {name!r}, only {', '.join(corpus.splits)}: name one with --split")
-    return name
-
-
-def _drawn(examples: Sequence[Example], order: Order) -> list[Example]:
-    if order.most is None or order.most >= len(examples):
+def drawn(examples: Sequence[Example], most: int | None, seed: int) -> list[Example]:
+    """At most so many of them, in their order."""
+    if most is None or most >= len(examples):
         return list(examples)
-    places = np.random.default_rng(order.seed).permutation(len(examples))[: order.most]
+    places = np.random.default_rng(seed).permutation(len(examples))[:most]
     return [examples[i] for i in np.sort(places)]

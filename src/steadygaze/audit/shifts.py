@@ -24,7 +24,7 @@ MOVED = "jensen-shannon/"
 
 def shifts(here: Prepared, explainer: str, found: Sequence[Finding], each: int = EACH) -> tuple[Shift, ...]:
     """The worst of each probe, the furthest first."""
-    known = probes(here.case)
+    known = probes(here.case.plan)
     shown: list[Shift] = []
     for finding in found:
         name = finding.measure.removeprefix(MOVED)
@@ -41,7 +41,7 @@ def _worst(here: Prepared, explainer: str, probe: str, moved: Tensor, each: int)
         return
     case = here.case
     batch = collate(case.data, rows).to(case.model.device)
-    after = probes(case)[probe].move(case.model, batch)
+    after = probes(case.plan)[probe].move(case.model, batch)
     for states in zip(
         rows.tolist(),
         _explained(here, explainer, rows, Moved(batch, None, after.touched)),

@@ -25,7 +25,7 @@ class Bound:
     good: float
     bad: float
     says: str
-    """What the number says, in plain words, with {value}."""
+    """What the number says, in plain words, with {value}; or with its {size}, and {more} (less) or {better} (worse)."""
 
     def judge(self, row: Row) -> Answer:
         if row.measure != COLLAPSED and (row.interval is None or row.n < FEWEST):
@@ -72,7 +72,7 @@ QUESTIONS = (
         "Does it matter to the prediction?",
         {
             "comprehensiveness/above-random": Bound(
-                0.05, 0.02, "erasing the highlighted words costs the label {value} more than erasing random ones"
+                0.05, 0.02, "erasing the highlighted words costs the label {size} {more} than erasing random ones"
             ),
             "prediction-change/permuted": Bound(0.02, 0.01, "shuffling the weights moves the prediction by {value}"),
             "kendall/randomised": Bound(0.3, 0.5, "a model with random weights orders the words alike by {value} (τ)"),
@@ -95,10 +95,10 @@ QUESTIONS = (
             "position-leak/shuffled": Bound(
                 0.05,
                 0.10,
-                "with the words shuffled, the place of the weight still tells the label: {value} above guessing",
+                "with the words shuffled, the place of the weight tells the label {size} {better} than guessing",
             ),
             "default-mass/above-share": Bound(
-                0.10, 0.30, "tokens that say nothing get {value} more of the weight than an even share"
+                0.10, 0.30, "tokens that say nothing get {size} {more} of the weight than an even share"
             ),
         },
         ("position-leak/shuffled",),
@@ -107,7 +107,7 @@ QUESTIONS = (
         "people",
         "Do people agree?",
         {
-            "auprc/above-random": Bound(0.10, 0.02, "it ranks the words people marked {value} better than chance"),
+            "auprc/above-random": Bound(0.10, 0.02, "it ranks the words people marked {size} {better} than chance"),
         },
         ("auprc/above-random",),
     ),
@@ -139,7 +139,13 @@ def _verdict(question: Question, mine: Mapping[str, Row]) -> Verdict:
 
 
 def _says(bound: Bound, row: Row) -> str:
-    return bound.says.format(value=number(row.value))
+    """A number below 0 is said with its own word: 0.010 worse, and not −0.010 better."""
+    more, better = ("more", "better") if row.value >= 0 else ("less", "worse")
+    return bound.says.format(value=_spoken(row.value), size=_spoken(abs(row.value)), more=more, better=better)
+
+
+def _spoken(value: float) -> str:
+    return "less than 0.001" if 0 < value < 0.001 else number(value)
 
 
 def _sentence(parts: Sequence[str]) -> str:

@@ -10,7 +10,7 @@ import tempfile
 import traceback
 from collections.abc import Sequence
 
-from steadygaze.cli import auditing, certifying, comparing, reading, showing, training
+from steadygaze.cli import auditing, certifying, comparing, explain_fitting, reading, showing, training
 from steadygaze.cli.app import app
 from steadygaze.errors import RequirementNotMet, UserError
 
@@ -18,6 +18,7 @@ VERBS = (
     training.train,
     reading.predict,
     reading.explain,
+    explain_fitting.explain_fit,
     auditing.audit,
     certifying.certify,
     comparing.compare,

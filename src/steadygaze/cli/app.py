@@ -46,10 +46,15 @@ def loaded(model: Path, common: Common) -> "TextClassifier":
     from steadygaze.estimator import load
 
     clf = load(model, common.device)
-    gc.collect()
-    gc.freeze()  # what is loaded stays: the collector need not look through it again after every few texts
-    gc.set_threshold(50_000, 20, 100)  # what is made of a text holds no cycles
+    settled()
     return clf
+
+
+def settled() -> None:
+    """What is loaded stays: the collector need not look through it again after every few texts."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 100)  # what is made of a text holds no cycles
 
 
 def console(common: Common) -> "Console":

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 import typer
 
 from steadygaze.cli.app import app, as_json, loaded
-from steadygaze.options import DATA, Common, DropEmpty, LabelColumn, Model, TextColumn, everywhere
+from steadygaze.options import DATA, Common, DropEmpty, LabelIfAny, Model, TextColumn, everywhere
 
 
 @app.command(epilog="Example: steadygaze certify model/ --data reviews.csv --radius 0.01 --norm linf --k 7")
@@ -22,7 +22,7 @@ def certify(
     simplex: Annotated[bool, typer.Option("--simplex", help="Only changes that keep the sum of the weights.")] = False,
     lower_bound: Annotated[bool, typer.Option("--lower-bound", help="Search where nothing can be certified.")] = False,
     text: TextColumn = None,
-    label: LabelColumn = "label",
+    label: LabelIfAny = None,
     drop_empty: DropEmpty = False,
     *,
     common: Common,

@@ -2,7 +2,7 @@
 
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,9 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from steadygaze.cli.app import app, as_json, console
+from steadygaze.cli.watching import Watch, line, watching
 from steadygaze.options import Common, Data, DropEmpty, EvidenceColumn, LabelColumn, TextColumn, everywhere
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from steadygaze.report.comparison import Comparison
 
 Techniques = Annotated[
@@ -88,15 +91,14 @@ def _run(given: dict[str, Any], out: Path, common: Common) -> "Comparison":
     from steadygaze.compare.run import Machine, compare
     from steadygaze.config import build
 
-    order = build(Order, given)
+    order, say = build(Order, given), console(common)
     try:
-        with _watching(common) as watch:
+        with watching(say, each=True) as bar, _warning(say, bar) as watch:
             machine = Machine(out, common.data_dir, common.device, watch, ("steadygaze", *sys.argv[1:]))
             return compare(order, machine)
     except KeyboardInterrupt:
         if (out / "order.json").is_file():
-            said = f"interrupted; {out} keeps what is done: the same command goes on"
-            console(common).print(said, highlight=False, markup=False)
+            line(say, f"interrupted; {out} keeps what is done: the same command goes on")
         raise
 
 
@@ -115,28 +117,19 @@ def _dealt(pairs: Sequence[str]) -> dict[str, dict[str, Any]]:
 
 
 @contextmanager
-def _watching(common: Common) -> Iterator[Callable[[str, int, int], None]]:
-    """One bar over all cells; what a training warns of is a line above it."""
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+def _warning(say: "Console", watch: Watch) -> Iterator[Watch]:
+    """What a training warns of is a line that names the cell."""
+    cell = ""
 
-    say = console(common)
-    bars = (SpinnerColumn(), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
-    hidden = not say.is_terminal or common.quiet
-    with Progress(*bars, console=say, transient=True, disable=hidden) as bar, warnings.catch_warnings():
-        task, now = bar.add_task("reading", total=None), {"cell": "", "done": -1}
+    def watched(what: str, done: int, total: int) -> None:
+        nonlocal cell
+        watch(what, done, total)
+        cell = what.partition(":")[0]
 
-        def line(said: str) -> None:
-            say.print(said, highlight=False, markup=False, soft_wrap=True)
-
-        def watch(what: str, done: int, total: int) -> None:
-            bar.update(task, description=what, completed=done, total=total)
-            if hidden and done != now["done"]:  # in a log, a line for each cell is enough
-                line(f"{done} of {total} done; {what}")
-            now.update(cell=what.partition(":")[0], done=done)
-
+    with warnings.catch_warnings():
         warnings.simplefilter("always", UserWarning)
-        warnings.showwarning = lambda message, *_, **__: line(f"{now['cell']}: {message}".removeprefix(": "))
-        yield watch
+        warnings.showwarning = lambda message, *_, **__: line(say, f"{cell}: {message}".removeprefix(": "))
+        yield watched
 
 
 def _show(found: "Comparison", out: Path, common: Common) -> None:
@@ -150,4 +143,4 @@ def _show(found: "Comparison", out: Path, common: Common) -> None:
     shown = Console()
     Console(width=shown.width if shown.is_terminal else WIDTH).print(Shown(found))
     page = out / "comparison.html"
-    console(common).print(f"the page: open {page} in a browser", highlight=False, markup=False, soft_wrap=True)
+    line(console(common), f"the page: open {page} in a browser")

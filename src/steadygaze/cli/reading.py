@@ -1,13 +1,21 @@
 """steadygaze predict and explain: what a model makes of texts."""
 
 import json
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from steadygaze.cli.app import app, as_json, as_lines, loaded
+from steadygaze.cli.app import app, as_json, as_lines, loaded, settled
 from steadygaze.options import Common, DropEmpty, File, Model, Text, TextColumn, everywhere
+
+if TYPE_CHECKING:
+    from steadygaze.explanation import Explanation
+    from steadygaze.subject import Subject
+    from steadygaze.text_explainer import TextExplainer
+
+WHOSE = "A folder made by train, or a Hugging Face sequence classifier: a folder or a hub id."
 
 
 @app.command(epilog='Example: steadygaze predict model/ "A gorgeous, witty, seductive movie."')
@@ -26,7 +34,7 @@ def predict(
     from steadygaze.highlight import printable
 
     clf = loaded(model, common)
-    chunks = verbs.read(clf, given or [], file, text or ["text"], drop_empty)
+    chunks = verbs.read(clf.stored_.description.pair, given or [], file, text or ["text"], drop_empty)
     records = verbs.predict(clf, chunks, common.batch_size)
     if common.json:
         as_lines(json.dumps(record, ensure_ascii=False).encode(errors="replace") for record in records)
@@ -39,13 +47,17 @@ def predict(
 @app.command(epilog='Example: steadygaze explain model/ "A gorgeous, witty, seductive movie." --html why.html')
 @everywhere
 def explain(
-    model: Model,
+    model: Annotated[str, typer.Argument(metavar="MODEL", help=WHOSE)],
     given: Text = None,
     file: File = None,
-    explainer: Annotated[str, typer.Option(help="See: list explainers.")] = "attention",
+    explainer: Annotated[
+        str, typer.Option(help="See: list explainers; or a folder made by explain-fit.")
+    ] = "attention",
     target: Annotated[str | None, typer.Option(help="Explain this label instead of the predicted one.")] = None,
     granularity: Annotated[Literal["word", "piece"], typer.Option(help="Words, or a transformer's pieces.")] = "word",
     html: Annotated[Path | None, typer.Option(help="Write a page of highlighted texts.")] = None,
+    eraser: Annotated[Path | None, typer.Option(help="Write rationales as ERASER's predictions (.jsonl).")] = None,
+    share: Annotated[float, typer.Option(help="With --eraser: share of the words that is the hard rationale.")] = 0.2,
     text: TextColumn = None,
     drop_empty: DropEmpty = False,
     *,
@@ -53,16 +65,27 @@ def explain(
 ) -> None:
     """Show how much each word weighs in a prediction.  With --json: one JSON object per line."""
     from steadygaze import verbs
+    from steadygaze.errors import UserError
 
-    clf = loaded(model, common)
-    chunks = verbs.read(clf, given or [], file, text or ["text"], drop_empty)
-    found = verbs.explain(clf, chunks, explainer, target, granularity, common.batch_size)
-    if html is not None:
-        shown = verbs.write_explanations(html, found, model)
+    if eraser is not None and (file is None or given or html is not None):
+        raise UserError("--eraser writes the rationales of the texts of a file: give --file alone, and no --html")
+    found = _explained(model, explainer, target, granularity, common)(given or [], file, text or ["text"], drop_empty)
+    if eraser is not None and file is not None:
+        from steadygaze.corpus.predictions import names, write_predictions
+
+        written = write_predictions(eraser, found, names(file, text or ["text"], drop_empty), share)
+        if common.json:
+            as_json({"eraser": str(eraser), "explained": written})
+        else:
+            print(f"{written:,} rationales written to {eraser}")
+    elif html is not None:
+        from steadygaze.report.words import counted
+
+        shown = verbs.write_explanations(html, found, Path(model))
         if common.json:
             as_json({"html": str(html), **shown})
         else:
-            print(f"{shown['explained']:,} texts explained, {shown['drawn']:,} of them drawn in {html}")
+            print(f"{counted(shown['explained'], 'text')} explained, {shown['drawn']:,} drawn in {html}")
     elif common.json:
         as_lines(one.to_json() for one in found)
     else:
@@ -71,3 +94,35 @@ def explain(
         console = Console()
         for one in found:
             console.print(one, end="\n\n")
+
+
+def _explained(
+    model: str, explainer: str, target: str | None, granularity: Literal["word", "piece"], common: Common
+) -> "Callable[..., Iterator[Explanation]]":
+    """What reads texts and explains them, whoever's model it is."""
+    from steadygaze import verbs
+    from steadygaze.subject import as_subject
+
+    subject = as_subject(model, device=common.device)
+    way = _way(explainer, subject)
+    subject = subject if isinstance(way, str) else way.subject  # which knows whether it was fitted to pairs
+    settled()
+    size = common.batch_size
+    return lambda *given: verbs.explain(subject, verbs.read(bool(subject.pair), *given), way, target, granularity, size)
+
+
+def _way(explainer: str, subject: "Subject") -> "str | TextExplainer":
+    """A name, or an explainer that was fitted to this model.  A name wins over a folder of that name (./lime)."""
+    from steadygaze.errors import UserError
+    from steadygaze.explain import EXPLAINERS
+    from steadygaze.explain.learned import METHODS
+    from steadygaze.text_explainer import load_explainer
+
+    if explainer not in EXPLAINERS and Path(explainer).exists():
+        return load_explainer(explainer, subject)
+    if explainer in METHODS:
+        raise UserError(
+            f"{explainer} must be fitted to the model first: "
+            f"explain-fit MODEL --data DATA --explainer {explainer} --out DIR, then --explainer DIR"
+        )
+    return explainer

@@ -18,7 +18,9 @@ def train(
     technique: Annotated[str, typer.Option(help="See: list techniques.")] = "vanilla",
     settings: Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Any other setting.")] = None,
     vectors: Annotated[str | None, typer.Option(help="Word vectors: a GloVe file (.txt, .gz), or glove-50d.")] = None,
-    epochs: Annotated[int | None, typer.Option(min=1, help="Times the texts are read.")] = None,
+    epochs: Annotated[
+        int | None, typer.Option(min=1, help="Times the texts are read.  Default: 8; few texts oftener.")
+    ] = None,
     max_length: Annotated[int | None, typer.Option(min=1, help="Tokens read of a text.")] = None,
     balanced: Annotated[bool, typer.Option("--balanced", help="Weigh every class alike.")] = False,
     start: Annotated[
@@ -30,6 +32,7 @@ def train(
         typer.Option(help="Where references and teachers are kept for the next run.  Default: .shelf, beside --out."),
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Take up an interrupted run.")] = False,
+    replace: Annotated[bool, typer.Option("--replace", help="Put the new model in the place of one in --out.")] = False,
     text: TextColumn = None,
     label: LabelColumn = "label",
     evidence: EvidenceColumn = None,
@@ -42,6 +45,7 @@ def train(
     from steadygaze.config import parse
     from steadygaze.corpus import load_corpus
     from steadygaze.estimator import TextClassifier, load
+    from steadygaze.store import refuse_occupied
 
     clf = TextClassifier(
         encoder,
@@ -57,6 +61,8 @@ def train(
         verbose=not common.quiet,
     )
     verbs.check_train(clf, out, resume, shelf)
+    if not (resume or replace):
+        refuse_occupied(out)
     reference = [load(folder, common.device) for folder in start or []]
     corpus = load_corpus(
         data,
@@ -74,7 +80,8 @@ def train(
         kept = verbs.unfinished(out)
         say.print(f"interrupted; {kept} keeps what is done: the same command with --resume goes on", markup=False)
         raise
-    _show(verbs.summary(clf, corpus, out), out, common)
+    always = clf.stored_.description.always
+    _show({**verbs.summary(clf, corpus, out), "always": always}, out, common)
 
 
 def _show(result: dict[str, Any], out: Path, common: Common) -> None:
@@ -82,4 +89,6 @@ def _show(result: dict[str, Any], out: Path, common: Common) -> None:
         as_json(result)
         return
     print(f"saved in {out}: validation macro-F1 {result['macro-f1']:.3f} (epoch {result['best_epoch']})")
+    if result["always"] is not None:
+        print(f"this model gives every text the same label: {result['always']}.  It has learnt nothing")
     console(common).print(f'next:  steadygaze explain {out} "a text of your own"', highlight=False, markup=False)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from steadygaze.audit.run import fingerprint
+from steadygaze.audit.run import drawn, fingerprint
 from steadygaze.compare.order import Order
 from steadygaze.corpus import Corpus, load_corpus
 from steadygaze.errors import UserError
@@ -56,7 +56,7 @@ def material(order: Order, data_dir: Path | None = None) -> Material:
     else:
         audited = _named(corpus, split)
     trained = Corpus(corpus.name, splits, corpus.dropped, corpus.source)
-    return Material(trained, split, _drawn(audited, order), corpus.fingerprint)
+    return Material(trained, split, drawn(audited, order.most, order.seed), corpus.fingerprint)
 
 
 def kept_out(examples: Sequence[Example]) -> tuple[list[Example], list[Example]]:
@@ -77,17 +77,9 @@ def kept_out(examples: Sequence[Example]) -> tuple[list[Example], list[Example]]
 
 
 def _named(corpus: Corpus, split: str) -> list[Example]:
-    if split not in corpus.splits:
-        raise UserError(f"{corpus.name} has no split {split!r}, only {', '.join(corpus.splits)}: name one with --split")
+    corpus.choose(split)
     if split == "train":
         raise UserError("models are trained on the split 'train': they cannot be audited with it; leave out --split")
     if not corpus.splits[split]:
         raise UserError(f"the split {split!r} of {corpus.name} has no texts to audit with")
     return corpus.splits[split]
-
-
-def _drawn(examples: Sequence[Example], order: Order) -> list[Example]:
-    if order.most is None or order.most >= len(examples):
-        return list(examples)
-    places = np.random.default_rng(order.seed).permutation(len(examples))[: order.most]
-    return [examples[i] for i in np.sort(places)]

@@ -113,7 +113,7 @@ class _Run:
         if self.order.seeds == 1:
             return {}
         if not file.is_file():
-            models = [self._model(technique, seed) for seed in self.order.numbers]
+            models = (self._model(technique, seed) for seed in self.order.numbers)  # loaded as they are asked
             write_arrays(file, apart(self.order, self.given, models))
         return read_arrays(file)
 

@@ -7,13 +7,14 @@ from steadygaze.compare.material import HELD_OUT, KEPT_OUT, Material
 from steadygaze.compare.order import Order
 from steadygaze.compare.statistics import DRAWS, RESAMPLES, stretching
 from steadygaze.report.comparison import SIGNIFICANT, Standing
+from steadygaze.report.words import counted
 
 
 def facts(order: Order, given: Material) -> dict[str, str]:
     sizes = ", ".join(f"{size:,} {name}" for name, size in given.corpus.sizes.items())
     return {
         "data": f"{given.corpus.name}: {sizes}",
-        "audited with": f"{len(given.examples):,} texts of the split {given.split}",
+        "audited with": f"{counted(len(given.examples), 'text')} of the split {given.split}",
         "techniques": ", ".join(order.techniques),
         "held against": order.baseline,
         "seeds": ", ".join(map(str, order.numbers)),

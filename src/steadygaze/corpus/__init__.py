@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +15,15 @@ from steadygaze.corpus.files import stream as stream
 from steadygaze.corpus.generated import Generated
 from steadygaze.corpus.named import Named
 from steadygaze.corpus.planted import planted_pairs, planted_reviews
+from steadygaze.corpus.planted.code import planted_code
 from steadygaze.corpus.published import NAMED
+from steadygaze.corpus.table import NoColumn
 from steadygaze.errors import UserError, unknown
 
 CORPORA: dict[str, Generated | Named] = {
     "planted-reviews": Generated("made-up beer reviews; the label is one aspect's sentiment", planted_reviews),
     "planted-pairs": Generated("made-up beer reviews with a question about one aspect", planted_pairs),
+    "planted-code": Generated("made-up words; a selection can say the label in code", planted_code),
     **NAMED,
 }
 
@@ -28,7 +32,7 @@ def load_corpus(
     data: str | Path,
     *,
     text: Sequence[str] = ("text",),
-    label: str = "label",
+    label: str | None = "label",
     evidence: str | None = None,
     data_dir: Path | None = None,
     seed: int = 0,
@@ -37,13 +41,19 @@ def load_corpus(
     """A corpus by name (`sst2`, `planted-reviews:aspect=palate`), or from a file or folder of the user's own.
 
     The columns are for files, the seed is for generated corpora.  A name wins over a folder of that name (./sst2).
+    With label=None a file may do without labels: the column `label` is read where there is one.
     """
     name, _, options = str(data).partition(":")
-    columns = Columns(tuple(text), label, evidence)
+    columns = Columns(tuple(text), label or "label", evidence)
     if isinstance(data, Path) or name not in CORPORA:
         if not _is_path(data):
             raise unknown("corpus", name, CORPORA)
-        return load_files(Path(data), columns, drop_empty)
+        try:
+            return load_files(Path(data), columns, drop_empty)
+        except NoColumn as lacking:
+            if label is not None or lacking.column != columns.label:
+                raise
+            return load_files(Path(data), replace(columns, label=None), drop_empty)
     if columns != Columns(("text",), "label"):
         raise UserError(f"{name} has columns of its own; columns are chosen for a file.")
     return CORPORA[name].load(name, _options(options), data_dir, seed)

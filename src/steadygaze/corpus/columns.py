@@ -59,11 +59,16 @@ def read_parquet(path: Path, names: Sequence[str], chunk: int) -> Iterator[Table
         raise UserError(f"{path.name} cannot be read as parquet: {error}.") from None
 
 
+def json_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Every line that holds something, with its number."""
+    return ((number, _object(line, number, path.name)) for number, line in read_lines(path) if line.strip())
+
+
 def read_jsonl(path: Path, names: Sequence[str], chunk: int) -> Iterator[Table]:
-    numbered = ((number, line) for number, line in read_lines(path) if line.strip())
+    numbered = json_rows(path)
     seen: set[str] = set()
     while part := list(islice(numbered, chunk)):
-        objects = [_object(line, number, path.name) for number, line in part]
+        objects = [row for _, row in part]
         if not seen:  # a key may be absent from some rows, but not from all of the first chunk
             seen = set().union(*objects)
             require(names, sorted(seen), path.name)

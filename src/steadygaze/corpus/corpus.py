@@ -5,6 +5,7 @@ import json
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from steadygaze.errors import UserError
 from steadygaze.types import Example, Label
 
 
@@ -44,3 +45,10 @@ class Corpus:
     def sizes(self) -> dict[str, int]:
         """Split -> number of examples."""
         return {name: len(examples) for name, examples in self.splits.items()}
+
+    def choose(self, split: str | None = None) -> str:
+        """The split that a model is examined with: the one named, else test, else the only one there is."""
+        name = split or ("test" if "test" in self.splits or len(self.splits) > 1 else next(iter(self.splits)))
+        if name not in self.splits:
+            raise UserError(f"{self.name} has no split {name!r}, only {', '.join(self.splits)}: name one with --split")
+        return name

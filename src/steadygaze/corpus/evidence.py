@@ -5,6 +5,7 @@ A span is [start, end) in Python characters (code points).  A user's evidence ce
     nothing (null, or an empty cell)        nobody was asked                          None
     [[0, 4], [10, 15]]                      characters                                as written, sorted
     ["superb acting", "never dull"]         phrases, each found in the text           their characters
+    [[{"start_token": 3, "end_token": 5}]]  words, as ERASER counts them              their characters
     []                                      asked, and nothing was marked             ()
 
 as JSON in a string cell, or as a list where the format has lists (jsonl, parquet).  A phrase is looked for after the
@@ -30,7 +31,39 @@ def from_cell(cell: Any, text: str) -> Spans | None:
         raise ValueError(f"{cell!r:.60} is not a list of [start, end] or of phrases")
     if all(isinstance(mark, str) for mark in marks):
         return from_phrases(marks, text)
+    if any(isinstance(mark, dict) for mark in flat(marks)):
+        found = [from_mark(mark, text, words(text)) for mark in flat(marks)]
+        return tuple(sorted(span for span in found if span is not None))
     return tuple(sorted(_span(mark, text) for mark in marks))
+
+
+def flat(marks: Any) -> list[Any]:
+    """ERASER's groups of marks, or marks in no groups, as one list."""
+    if not isinstance(marks, list | None):
+        raise ValueError(f"{marks!r:.60} is not a list of evidence")
+    return [mark for group in marks or [] for mark in (group if isinstance(group, list) else [group])]
+
+
+def from_mark(mark: Any, text: str, words: Sequence[Span]) -> Span | None:
+    """ERASER's mark: the words [start, end) of a text, and where it says so what they are.  None: no word.
+
+    >>> from_mark({"start_token": 1, "end_token": 3, "text": "fine film"}, "a fine film", words("a fine film"))
+    (2, 11)
+    """
+    if not isinstance(mark, dict):
+        raise ValueError(f'{mark!r:.60} is not {{"start_token": …, "end_token": …}}')
+    start, end, said = mark.get("start_token"), mark.get("end_token"), mark.get("text")
+    if isinstance(said, str) and said.strip() and (start is None or start == -1):  # known by its words alone
+        return from_phrases([said], text)[0]
+    if type(start) is not int or type(end) is not int or not 0 <= start <= end <= len(words):
+        raise ValueError(f"tokens {start} to {end} do not lie in a text of {len(words)} tokens")
+    if start == end:
+        return None
+    span = words[start][0], words[end - 1][1]
+    found = text[slice(*span)]
+    if isinstance(said, str) and "".join(said.split()).lower() != "".join(found.split()).lower():
+        raise ValueError(f"tokens {start} to {end} are {found!r:.60}, but the evidence says {said!r:.60}")
+    return span
 
 
 def from_phrases(phrases: Iterable[str], text: str) -> Spans:

@@ -2,7 +2,8 @@
 
 One text column, or two: the text that is explained, then the question about it.  Labels are strings or whole numbers
 (see `check`); csv has only strings, so a label column is numbers if every cell is one, and names otherwise.
-Evidence is optional (see `evidence`).  Offsets and row numbers in messages are the user's own.
+Evidence is optional (see `evidence`).  ERASER's files have columns of their own (see `eraser`).  Offsets and row
+numbers in messages are the user's own.
 """
 
 from collections.abc import Iterator, Sequence
@@ -14,7 +15,8 @@ from steadygaze.corpus.check import check_labels, check_texts, is_empty
 from steadygaze.corpus.columns import READERS, read_columns
 from steadygaze.corpus.corpus import Corpus
 from steadygaze.corpus.delimited import typed
-from steadygaze.corpus.table import Table, concatenate
+from steadygaze.corpus.eraser import is_eraser, load_eraser, stream_eraser
+from steadygaze.corpus.table import NoColumn, Table, concatenate
 from steadygaze.errors import UserError
 from steadygaze.types import Example, Label
 
@@ -44,9 +46,12 @@ class Columns:
 
 def load_files(path: Path, columns: Columns, drop_empty: bool = False) -> Corpus:
     """A file as one split "train", or a folder as the splits it holds."""
+    if columns == Columns(("text",), "label") and is_eraser(path):
+        return load_eraser(path, drop_empty)
     paths = _split_files(path) if path.is_dir() else {"train": path}
-    if ".txt" in {file.suffix.lower() for file in paths.values()}:
-        raise UserError(f"{path.name} has no labels: a corpus is a {_formats()} file with a text and a label column.")
+    if columns.label is not None and ".txt" in {file.suffix.lower() for file in paths.values()}:
+        said = f"{path.name} has no labels: a corpus is a {_formats()} file with a text and a label column."
+        raise NoColumn(columns.label, said)
     whole = {name: concatenate(read_columns(file, columns.names, CHUNK)) for name, file in paths.items()}
     tables = {name: _readable(table, columns, drop_empty) for name, table in whole.items()}
     for table in tables.values():
@@ -75,6 +80,8 @@ def stream(
     Labels are read only if their column is named; those of a csv stay strings, since a part of a file cannot tell.
     """
     columns = Columns(text, label, evidence)
+    if tuple(text) == ("text",) and is_eraser(Path(path)):
+        return stream_eraser(Path(path), drop_empty, chunk)
     return _streamed(read_columns(Path(path), columns.names, chunk), columns, drop_empty)
 
 

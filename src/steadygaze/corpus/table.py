@@ -11,6 +11,14 @@ from typing import Any
 from steadygaze.errors import UserError, unknown
 
 
+class NoColumn(UserError):
+    """A file lacks a column."""
+
+    def __init__(self, column: str, sentence: str) -> None:
+        super().__init__(sentence)
+        self.column = column
+
+
 @dataclass(frozen=True)
 class Table:
     """Columns of equal length."""
@@ -50,7 +58,7 @@ def require(names: Iterable[str], found: Sequence[str], file: str) -> None:
     """Refuse a file that lacks one of the columns, or has it twice."""
     for name in names:
         if name not in found:
-            raise UserError(f"{file}: {unknown('column', name, found)}")
+            raise NoColumn(name, f"{file}: {unknown('column', name, found)}")
         if found.count(name) > 1:
             raise UserError(f"{file} has {found.count(name)} columns called {name!r}; rename all but one.")
 

@@ -6,12 +6,13 @@ of the texts as they are, with words taken out, or with other vectors in place o
 single rounds a sure prediction to 1, which no word would then seem to matter to.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
+from steadygaze.explain.together import together
 from steadygaze.infer import inference
 from steadygaze.perturb.texts import deleted, narrowed, taken
 from steadygaze.reader import Reader
@@ -41,18 +42,12 @@ def clean(model: Reader, batch: Batch, target: Tensor | None = None, embedded: T
 
 
 def without(model: Reader, batch: Batch, rows: Tensor, gone: Tensor, aim: Tensor) -> Tensor:
-    """p of each of K texts, named by their rows, with these words taken out.  (K,), (K,T), (B,) -> (K,)
-
-    Shorter ones are read together, so that little padding is.
-    """
-    lengths = (batch.present.sum(-1)[rows] - gone.sum(-1)).clamp_min(1)
-    lengths, order = lengths.sort(descending=True, stable=True)
-    asked = 0 if batch.question_ids is None else batch.question_ids.shape[1]
+    """p of each of K texts, named by their rows, with these words taken out.  (K,), (K,T), (B,) -> (K,)"""
+    lengths = batch.present.sum(-1)[rows] - gone.sum(-1)
     found = torch.empty(len(rows), dtype=torch.float64, device=batch.ids.device)
     with inference(model):
-        for start, end in _runs([length + asked for length in lengths.tolist()], most_tokens(batch.ids)):
-            some = order[start:end]
-            part = narrowed(deleted(taken(batch, rows[some]), gone[some]), int(lengths[start]))
+        for some, width in together(lengths, batch, most_tokens(batch.ids)):
+            part = narrowed(deleted(taken(batch, rows[some]), gone[some]), width)
             found[some] = _of(model(part).logits, aim[rows[some]])
     return found
 
@@ -69,12 +64,3 @@ def most_tokens(like: Tensor) -> int:
 
 def _of(logits: Tensor, aim: Tensor) -> Tensor:
     return logits.double().softmax(-1).gather(-1, aim.unsqueeze(-1)).squeeze(-1)
-
-
-def _runs(lengths: list[int], most: int) -> Iterator[tuple[int, int]]:
-    """Where to cut texts, longest first, so that none but a single one is over `most` tokens, padding included."""
-    start = 0
-    while start < len(lengths):
-        end = min(start + max(1, most // lengths[start]), len(lengths))
-        yield start, end
-        start = end

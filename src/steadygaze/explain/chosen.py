@@ -14,7 +14,7 @@ def chosen(given: Any) -> tuple[str, Explainer]:
         given = Captum(given)
     if isinstance(given, Explainer):
         own = next((name for name, kind in EXPLAINERS.items() if type(given) is kind), type(given).__name__)
-        return given.name if isinstance(given, Captum) else own, given
+        return getattr(given, "name", own), given
     if not isinstance(given, str) or given not in EXPLAINERS:
         raise unknown("explainer", given, EXPLAINERS)
     return given, EXPLAINERS[given]()

@@ -14,6 +14,7 @@ from steadygaze.types import Batch
 class Saliency:
     weights: Tensor  # (B,T), exactly 0 outside the mask; signed where the explainer can tell for from against
     logits: Tensor  # (B,C)
+    bounds: tuple[Tensor, Tensor] | None = None  # (B,T), (B,T): between which each weight is, where that is known
 
 
 class Explainer(ABC):

@@ -4,17 +4,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
+from torch import Tensor
 
 from steadygaze import infer
 from steadygaze.batch import Data, by_length, collate
 from steadygaze.explain.explainer import Explainer
 from steadygaze.explanation import Explanation
-from steadygaze.model import Classifier
+from steadygaze.reader import Reader
 from steadygaze.tokens.align import merge_words
-from steadygaze.tokens.tokenizer import TextTokenizer
+from steadygaze.tokens.tokenizer import Tokens
 from steadygaze.types import Label
 
 
@@ -29,8 +28,8 @@ class Request:
 
 
 def explain_texts(
-    model: Classifier,
-    tokenizer: TextTokenizer,
+    model: Reader,
+    tokenizer: Tokens,
     classes: Sequence[Label],
     texts: Sequence[str],
     questions: Sequence[str] | None,
@@ -41,27 +40,26 @@ def explain_texts(
     placed = tokenizer.place(texts)
     asked = None if questions is None else tokenizer.encode(questions, question=True)
     data = Data(placed.ragged, asked)
-    device = next(model.parameters()).device
+    device = model.device
     target = None if request.target is None else classes.index(request.target)
     found: list[Any] = [None] * len(texts)
     for rows in by_length(data, batch_size):
         batch = collate(data, rows).to(device)
         aim = None if target is None else torch.full((len(rows),), target, device=device)
         saliency = request.explainer.explain(model, batch, aim)
-        weights = _per_row(saliency.weights.double().cpu().numpy(), batch.mask.cpu().numpy())
+        columns = [_per_row(one, batch.mask) for one in (saliency.weights, *(saliency.bounds or ()))]
         probabilities = saliency.logits.double().softmax(-1).cpu().tolist()
-        for row, values, chances in zip(rows.tolist(), weights, probabilities, strict=True):
+        for row, chances, *values in zip(rows.tolist(), probabilities, *columns, strict=True):
             spans, text = placed.spans[row], texts[row]
             if tokenizer.kind == "pieces" and request.granularity == "word":
-                tokens, spans, merged = merge_words(text, spans, placed.groups[row], values)
-                values = merged.tolist()
-            else:
-                tokens = [text[start:end] for start, end in spans]
+                whole = [merge_words(text, spans, placed.groups[row], one) for one in values]
+                spans, values = whole[0][1], [merged.tolist() for _, _, merged in whole]
+            weights, *bounds = values
             found[row] = Explanation(
                 text=text,
-                tokens=tuple(tokens),
+                tokens=tuple([text[start:end] for start, end in spans]),
                 spans=tuple(spans),
-                weights=tuple(values),
+                weights=tuple(weights),
                 label=classes[chances.index(max(chances))],
                 probabilities=dict(zip(classes, chances, strict=True)),
                 question=None if questions is None else questions[row],
@@ -69,14 +67,15 @@ def explain_texts(
                 explainer=request.name,
                 granularity=request.granularity,
                 read_to=_end(spans) if placed.ragged.cut[row] else None,
+                bounds=tuple(zip(*bounds, strict=True)) if bounds else None,
             )
     return found
 
 
-def _per_row(weights: NDArray[np.float64], mask: NDArray[np.bool_]) -> list[list[float]]:
+def _per_row(weights: Tensor, mask: Tensor) -> list[list[float]]:
     """The weights of each row's words.  (B,T), (B,T) -> B lists"""
-    flat = weights[mask].tolist()
-    ends = mask.sum(-1).cumsum().tolist()
+    flat = weights.double()[mask].tolist()
+    ends = mask.sum(-1).cumsum(-1).tolist()
     return [flat[start:end] for start, end in zip([0, *ends[:-1]], ends, strict=True)]
 
 

@@ -1,32 +1,42 @@
 """Is an attention that does not move any explanation at all?  Two that never move, and explain nothing.
 
     uniform     the same weight on every word
-    constant    the same weight on the same position, whatever the text: its first word, say, or its last
+    constant    the same weight on the same place, whatever the text: its first word, say, its last, or the middle one
 
     evenness       H(w) / ln n      1: all words alike; 0: one word has it all.  n: the words of the text
     from_uniform   JSD(w, 1/n)
-    from_habit     JSD(w, h)        h: the mean weight of each position over the texts that reach it, cut to n positions
-                                    and scaled to sum to one; counted from the start, or from the end: the nearer
+    from_habit     JSD(w, h)        h: the mean weight of each place over the texts that reach it, cut to n places
+                                    and scaled to sum to one; counted from the start, the end or the middle: the nearest
 
 Neither sees an attention that puts all weight on one word drawn at random: that moves, and is for the other measures.
 
 JSD is to second order a squared distance, so `from_habit / from_uniform` is about 1 − R²: the part of what sets the
-weights apart from even ones that position alone does not foretell.
+weights apart from even ones that place alone does not foretell.
+
+A third of the way into the text is another word in each: places in parts of the text are told by a profile of KNOTS
+numbers, in which a word counts for the two knots it stands between.  The same ratio is asked of the profiles, where
+these hold most of what sets the weights apart; else the words of a long text would average out in them.
 """
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
 from steadygaze.maths.divergence import entropy, jensen_shannon
+from steadygaze.maths.laid import Laid
 from steadygaze.maths.rank import overlap
 
 UNEVEN = 0.005
 """Nats from uniform under which weights are even.  Plain attention trained on real reviews lies at 0.1 to 0.3."""
 SHARE = 0.05
 """The same as a part of the reference's distance (5 % of 0.1 is UNEVEN), and the part of from_uniform that must be left
-when position is known: under it, position foretells 95 % of what the weights say."""
+when place is known: under it, place foretells 95 % of what the weights say."""
+KNOTS = 10
+MOST = 0.5
+"""The part of from_uniform that profiles must hold to be asked: of one word anywhere they hold 0.58 and more, of
+ordinary attention to long texts 0.2 and less."""
 DISTINCT = 8
 """Texts that differ: fewer cannot tell a habit from texts that are alike."""
 SAME = 1e-5
@@ -42,6 +52,8 @@ class Collapse:
     from_habit: float
     overlap: float | None
     """Top-k overlap with the reference."""
+    unexplained: float
+    """The part of what sets the weights apart from even ones that place does not foretell."""
     uniform: bool
     constant: bool
 
@@ -54,10 +66,8 @@ class Collapse:
         if self.uniform:
             return f"The weights are nearly the same for every word ({self.from_uniform:.4f} nats from uniform)."
         if self.constant:
-            left = self.from_habit / self.from_uniform
-            return (
-                f"The weights follow the place of a word, not the text (place leaves {left:.1%} of them unexplained)."
-            )
+            left = f"{self.unexplained:.1%}"
+            return f"The weights follow the place of a word, not the text (place leaves {left} of them unexplained)."
         return ""
 
 
@@ -77,8 +87,9 @@ def from_habit(w: Tensor, mask: Tensor) -> Tensor:
     """JSD(w, h) in [0, ln 2): compares texts, so give it all of them; NaN under two words.  (N,T), (N,T) -> (N,)"""
     telling = mask.sum(-1) > 1
     mask = mask & telling.unsqueeze(-1)
-    nearer = torch.minimum(_from_mean(w, mask), _from_mean(w.flip(-1), mask.flip(-1)))
-    return nearer.masked_fill(~telling, torch.nan)
+    found = w.new_full(telling.shape, torch.nan)
+    found[telling] = _from_habit(Laid(w[mask], mask.sum(-1)[telling]))
+    return found
 
 
 def judge(
@@ -87,32 +98,73 @@ def judge(
     """Whether the weights of one set of texts say anything; all (N,T).  `ids`, where known, tell which texts differ."""
     telling = mask.sum(-1) > 1
     weights, mask = weights[telling], mask[telling]
-    others = [column[telling] for column in (reference, ids) if column is not None]
-    spread, strayed = (float(measure(weights, mask).mean()) for measure in (from_uniform, from_habit))
-    usual = 0.0 if reference is None else float(from_uniform(reference[telling], mask).mean())
-    return Collapse(
-        evenness=float(evenness(weights, mask).mean()),
-        from_uniform=spread,
-        from_habit=strayed,
-        overlap=None if reference is None else float(overlap(weights, reference[telling], mask, k).mean()),
-        uniform=spread < max(UNEVEN, SHARE * usual),  # a reference may only ask for more
-        constant=strayed < SHARE * spread and _differ(weights, mask, *others),
+    others = [column[telling][mask] for column in (reference, ids) if column is not None]
+    found = judge_laid(Laid(weights[mask].double(), mask.sum(-1)), *others)
+    if reference is None:
+        return found
+    usual = float(from_uniform(reference[telling], mask).mean())
+    return replace(
+        found,
+        overlap=float(overlap(weights, reference[telling], mask, k).mean()),
+        uniform=found.uniform or found.from_uniform < SHARE * usual,  # a reference may only ask for more
     )
 
 
-def _from_mean(w: Tensor, mask: Tensor) -> Tensor:
-    """JSD between each row and the mean row, with the real tokens moved to the front.  (N,T), (N,T) -> (N,)"""
-    order = mask.to(torch.uint8).sort(dim=-1, descending=True, stable=True).indices
-    w, mask = w.gather(-1, order).masked_fill(~mask.gather(-1, order), 0.0), mask.gather(-1, order)
-    habit = (w.sum(0) / mask.sum(0).clamp_min(1)).expand_as(w).masked_fill(~mask, 0.0)
-    return jensen_shannon(w, habit / habit.sum(-1, keepdim=True).clamp_min(torch.finfo(w.dtype).tiny), mask)
+def judge_laid(laid: Laid, *others: Tensor) -> Collapse:
+    """The same of weights end to end, of texts of two words or more; `others` (M,) tell which texts differ."""
+    w = laid.values
+    spread, strayed = laid.apart(1 / laid.many).mean(), _from_habit(laid).mean()
+    left, profile, even = strayed / spread, _profile(laid, w), _profile(laid, 1 / laid.many)
+    inside = torch.ones_like(profile, dtype=torch.bool)
+    held = jensen_shannon(profile, even, inside).mean()
+    if held > MOST * spread:
+        habit = profile.mean(0, keepdim=True).expand_as(profile)
+        left = torch.minimum(left, jensen_shannon(profile, habit, inside).mean() / held)
+    return Collapse(
+        evenness=float((laid.sums(-torch.xlogy(w, w)) / laid.words.log()).clamp(0.0, 1.0).mean()),
+        from_uniform=float(spread),
+        from_habit=float(strayed),
+        overlap=None,
+        unexplained=float(left),
+        uniform=bool(spread < UNEVEN),
+        constant=bool(left < SHARE) and _differ(laid, *others),
+    )
 
 
-def _differ(*columns: Tensor) -> bool:
-    """Whether at least DISTINCT rows lie apart: each round takes one and puts away all that are like it.  (N,T) each"""
-    rows = torch.cat([column.to(torch.float64) for column in columns], dim=-1)
+def _from_habit(laid: Laid) -> Tensor:
+    """The nearest of the four ways to count.  -> (N,)"""
+    return torch.stack([laid.apart(_habit(laid, place)) for place in _counted(laid)]).amin(0)
+
+
+def _counted(laid: Laid) -> Iterator[Tensor]:
+    """The place of each word from the start, from the end and from either word in the middle.  (M,) each"""
+    yield laid.place
+    yield laid.many - 1 - laid.place
+    for middle in (laid.many // 2, (laid.many - 1) // 2):
+        yield laid.place - middle
+
+
+def _habit(laid: Laid, place: Tensor) -> Tensor:
+    """The mean weight of each place, as shares of the text.  (M,) -> (M,)"""
+    _, at, reach = place.unique(return_inverse=True, return_counts=True)  # type: ignore[no-untyped-call]
+    total = laid.values.new_zeros(len(reach)).index_add(0, at, laid.values)
+    return laid.shares((total / reach)[at])
+
+
+def _profile(laid: Laid, weights: Tensor) -> Tensor:
+    """Which part lies where in the text, a word shared by the two knots beside it.  (M,) -> (N,KNOTS)"""
+    way = (laid.place + 0.5) / laid.many * (KNOTS - 1)
+    before = way.long()
+    cell, after = laid.text * KNOTS + before, (way - before).to(weights.dtype)
+    found = weights.new_zeros(len(laid.words) * KNOTS)
+    return found.index_add(0, cell, weights * (1 - after)).index_add(0, cell + 1, weights * after).view(-1, KNOTS)
+
+
+def _differ(laid: Laid, *others: Tensor) -> bool:
+    """Whether at least DISTINCT texts lie apart: each round takes one and puts away all that are like it."""
+    left = torch.ones_like(laid.words, dtype=torch.bool)
     for _ in range(DISTINCT):
-        if not len(rows):
+        if not left.any():
             return False
-        rows = rows[(rows - rows[0]).abs().amax(-1) > SAME]
+        left &= ~laid.alike(int(left.to(torch.uint8).argmax()), SAME, *others)
     return True

@@ -1,4 +1,4 @@
-"""Softmax and means that cannot see what is masked: neither in the value nor in the gradient.
+"""Softmax, shares and means that cannot see what is masked: neither in the value nor in the gradient.
 
 Every function: a (…,T) tensor and a mask of the same shape, True on a real token.
 """
@@ -12,6 +12,14 @@ def softmax(scores: Tensor, mask: Tensor) -> Tensor:
     lowest = torch.finfo(scores.dtype).min  # not −∞: a row without real tokens would become NaN
     outside = ~mask
     return scores.masked_fill(outside, lowest).softmax(-1).masked_fill(outside, 0.0)
+
+
+def shares(weights: Tensor, mask: Tensor) -> Tensor:
+    """|w| / Σ|w|: as a distribution over the real tokens; even where none has any weight.  (…,T) -> (…,T)"""
+    size = weights.abs().masked_fill(~mask, 0.0)
+    total = size.sum(-1, keepdim=True)
+    even = mask.to(size.dtype) / mask.sum(-1, keepdim=True).clamp_min(1)
+    return torch.where(total > 0, size / total.clamp_min(torch.finfo(size.dtype).tiny), even)
 
 
 def mean(values: Tensor, mask: Tensor) -> Tensor:

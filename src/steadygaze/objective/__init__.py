@@ -6,6 +6,8 @@ from steadygaze.objective.attention_at import AttentionAT
 from steadygaze.objective.attention_iat import AttentionIAT
 from steadygaze.objective.attention_rp import AttentionRP
 from steadygaze.objective.consensus import Consensus
+from steadygaze.objective.mask_neutral import MaskNeutral
+from steadygaze.objective.random_pretraining import RandomPretraining
 from steadygaze.objective.seat import Seat
 from steadygaze.objective.technique import Technique
 from steadygaze.objective.vanilla import Vanilla
@@ -22,5 +24,7 @@ TECHNIQUES: dict[str, type[Technique]] = {
     "seat": Seat,
     "anchored": Anchored,
     "consensus": Consensus,
+    "random-pretraining": RandomPretraining,
+    "mask-neutral": MaskNeutral,
     "adversary": Adversary,
 }

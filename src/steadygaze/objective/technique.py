@@ -50,6 +50,8 @@ class Given:
     """What `refresh` made for this epoch."""
     synonyms: Synonyms | None = None
     """Words that may stand for each other; None: nobody said."""
+    prior: Tensor | None = None
+    """(C,) how frequent each class is among the training texts; None: nobody said."""
 
 
 @dataclass(frozen=True)
@@ -128,6 +130,10 @@ class Technique(ABC):
 
     def objection(self, architecture: Architecture, classes: int) -> str | None:
         """Why it cannot train such a model, in a sentence; asked before anything is trained."""
+        return None
+
+    def remark(self, terms: Mapping[str, float], prior: Tensor) -> str | None:
+        """What a person must know of how it ended, from the means of the last epoch's terms and the classes' shares."""
         return None
 
     @property

@@ -1,7 +1,8 @@
 """The page of an audit: one HTML file that asks nobody for anything and runs nothing, from a Report alone.
 
-In the order of its parts: what was audited, the verdicts, texts before and after, pictures, all numbers, what could not
-be asked, notes, and how it was made.  The templates are audit.html.jinja and what it includes.
+In the order of its parts: the answers, what was audited, the numbers that decide them, texts before and after,
+pictures, all numbers, what could not be asked, notes, and how it was made.  The templates are audit.html.jinja and what
+it includes.
 """
 
 import math
@@ -14,11 +15,13 @@ from markupsafe import Markup
 
 from steadygaze.highlight import legend
 from steadygaze.record import Row
-from steadygaze.report.cards import deciding, told
+from steadygaze.report.answers import COLLAPSED, meaning
+from steadygaze.report.axis import Axis, aloud, axis
+from steadygaze.report.cards import Deciding, deciding, told
 from steadygaze.report.exchange import Pair, pair
 from steadygaze.report.page import templates
 from steadygaze.report.plots import MISSING, pictures
-from steadygaze.report.report import Report, Shift
+from steadygaze.report.report import Report, Shift, Verdict
 from steadygaze.report.words import ICONS, whose
 
 OTHER = "Other numbers"
@@ -28,15 +31,19 @@ OPEN = 2
 
 def render(report: Report) -> str:
     shown = [(shift, pair(shift)) for shift in report.shifts]
-    drawn = pictures(report)
+    drawn, collapsed = pictures(report), _collapsed(report)
     html = (
         templates()
         .get_template("audit.html.jinja")
         .render(
             report=report,
             icons=ICONS,
-            cards=[(verdict, deciding(report, verdict)) for verdict in report.verdicts],
-            collapsed=_collapsed(report),
+            lead=_lead(report),
+            cards=[
+                (verdict, meaning(verdict, bool(collapsed)), _drawn(report, verdict)) for verdict in report.verdicts
+            ],
+            collapsed=collapsed,
+            aloud=aloud,
             probes=_probes(shown),
             open=OPEN,
             legend=_legend([one for _, one in shown]),
@@ -51,9 +58,24 @@ def render(report: Report) -> str:
     return html.encode(errors="replace").decode()  # a lone surrogate in a text must not stop whoever writes the page
 
 
+def _lead(report: Report) -> str:
+    """What was audited, in a line; empty where too little is known."""
+    facts = report.facts
+    if not {"explanation", "model", "texts"} <= facts.keys():
+        return ""
+    texts = f"{facts['texts']} {'text' if facts['texts'] == '1' else 'texts'}"
+    return f"Explanation: {facts['explanation']} · Model: {facts['model']} · {texts}"
+
+
+def _drawn(report: Report, verdict: Verdict) -> list[tuple[Deciding, Axis | None]]:
+    """The numbers that decide a verdict, each with its axis."""
+    found = deciding(report, verdict)
+    return [(one, axis(one.row, report.meaning(one.row.measure), verdict.limits.get(one.row.measure))) for one in found]
+
+
 def _collapsed(report: Report) -> str:
     """An explanation that says the same of every text holds still, and explains nothing."""
-    row = report.find("collapsed")
+    row = report.find(COLLAPSED)
     if row is None or not row.value > 0:
         return ""
     return row.note or "The weights say the same whatever the text."

@@ -1,9 +1,16 @@
-"""The model card: README.md of a saved model, in the form that model hubs read."""
+"""The model card: README.md of a saved model, in the form that model hubs read; and what an audit writes into it."""
 
 import re
 from collections.abc import Mapping
+from datetime import date
 from typing import Any
 
+from steadygaze.record import Row
+from steadygaze.report.cards import main_rows
+from steadygaze.report.report import Report
+from steadygaze.report.words import interval, number
+
+BEGIN, END = "<!-- audit: the next one replaces this part -->", "<!-- end of the audit -->"
 PAGE = """---
 library_name: steadygaze
 pipeline_tag: text-classification
@@ -27,9 +34,23 @@ clf = sg.load("this folder")
 clf.explain({example})
 ```
 
-The highlighted words are attention weights: what the decoder was given of each word.  Whether they may be read as
-reasons has not been audited yet.
+The highlighted words are attention weights: what the decoder was given of each word.
+
+{begin}
+Whether they may be read as reasons has not been audited yet.
+{end}
 """
+AUDIT = """{begin}
+## How far its explanations may be believed
+
+Audited on {day} with steadygaze {v}: {explanation}, on {n} of {data}; weights `{model}`.
+
+{notes}{verdicts}
+
+| number | of | value | 95 % interval | n |
+|---|---|---|---|---|
+{rows}
+{end}"""
 
 
 def card(config: Mapping[str, Any]) -> str:
@@ -44,7 +65,41 @@ def card(config: Mapping[str, Any]) -> str:
         score=f"{kept['macro-f1']:.3f}" if kept else "not measured",
         epoch=kept.get("epoch", "unknown"),
         example='("A text.", "A question?")' if config["pair"] else '"A text."',
+        begin=BEGIN,
+        end=END,
     )
+
+
+def audited(page: str, report: Report, day: date) -> str:
+    """The card with what an audit found, in place of what the last one found; everything else in it is kept."""
+    rows = main_rows(report)
+    known = rows[0].settings if rows else {}
+    part = AUDIT.format(
+        begin=BEGIN,
+        end=END,
+        day=day.isoformat(),
+        v=known.get("v", "of an unknown version"),
+        explanation=code(report.facts.get("explanation", "the explanation")),
+        n=f"{report.facts.get('texts', 'some')} text{'s' * (report.facts.get('texts') != '1')}",
+        notes="".join(f"> {_line(note)}\n\n" for note in report.notes),
+        data=" ".join(code(report.facts[name]) for name in ("corpus", "split", "data") if name in report.facts),
+        model=known.get("model", "not known"),
+        verdicts="\n".join(f"- **{_line(v.question)}** {v.answer}. {_line(v.why)}" for v in report.verdicts),
+        rows="\n".join(f"| {' | '.join(_cells(row))} |" for row in rows),
+    )
+    if re.search(f"{BEGIN}.*?{END}", page, re.DOTALL):
+        return re.sub(f"{BEGIN}.*?{END}", lambda _: part, page, count=1, flags=re.DOTALL)
+    return f"{page.rstrip()}\n\n{part}\n".lstrip()
+
+
+def _cells(row: Row) -> tuple[str, ...]:
+    of = code(row.settings["explain"]) if "explain" in row.settings else "the prediction"
+    return code(row.measure), of, number(row.value), "" if row.interval is None else interval(row), f"{row.n:,}"
+
+
+def _line(said: str) -> str:
+    """One line of Markdown that is neither a tag nor the end of this part."""
+    return " ".join(said.split()).replace("<", "&lt;")
 
 
 def code(value: object) -> str:

@@ -1,18 +1,20 @@
 """The page of a comparison: one HTML file without links or scripts, from a Comparison alone.
 
-In the order of its parts: what was compared, a verdict for each technique, the table, the same as pictures, what the
-audit answers, what the numbers mean, settings, and how it was made.  The template is comparison.html.jinja.
+In the order of its parts: a verdict for each technique, what was compared, the table, what the audit answers, what the
+numbers mean, settings, and how it was made.  The template is comparison.html.jinja.
 """
 
 import math
 import shlex
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from steadygaze.record import Row
+from steadygaze.report.axis import ticks
 from steadygaze.report.comparison import SIGNIFICANT, Comparison, Entry, Mark, Standing
 from steadygaze.report.page import templates
 from steadygaze.report.report import Answer
-from steadygaze.report.words import ARROWS, number
+from steadygaze.report.words import direction, number, short
 
 MARKS: dict[Mark, str] = {
     "better": "✓ better",
@@ -21,7 +23,13 @@ MARKS: dict[Mark, str] = {
     "bought": "⚠ bought by collapse",
     "": "",
 }
-LEFT, RIGHT, LINE = 118, 344, 22  # of what is plotted in a picture, and the height of a technique's line in it
+KEY: dict[Mark, str] = {
+    "better": "The difference lies on the good side, and it is beyond doubt.",
+    "worse": "The difference lies on the bad side, and it is beyond doubt.",
+    "differs": "There is a difference beyond doubt, of a number that has no good side.",
+    "bought": "It is better beyond doubt, but by weights that say the same whatever the text: no merit.",
+}
+"""What a mark means, to somebody who has never seen a p."""
 
 
 def render(comparison: Comparison) -> str:
@@ -31,14 +39,14 @@ def render(comparison: Comparison) -> str:
         .render(
             comparison=comparison,
             cards=[(standing, card(comparison, standing)) for standing in comparison.standings],
-            panels=[panel for column in comparison.columns if (panel := _panel(comparison, column.measure))],
+            scales={column.measure: scale(comparison, column.measure) for column in comparison.columns},
             marks=MARKS,
-            arrows=ARROWS,
+            key=KEY,
+            significant=SIGNIFICANT,
+            direction=direction,
             against=against,
             questions=_questions(comparison),
             command=shlex.join(comparison.command),
-            left=LEFT,
-            right=RIGHT,
             isnan=math.isnan,
         )
     )
@@ -60,7 +68,7 @@ def card(comparison: Comparison, standing: Standing) -> Card:
     better, worse, bought = (_titles(comparison, standing, mark) for mark in ("better", "worse", "bought"))
     said = []
     if standing.silent:
-        seeds = f"{standing.silent} of {len(standing.collapsed)} seeds"
+        seeds = f"{standing.silent} of {len(standing.collapsed)} seed{'s' * (len(standing.collapsed) > 1)}"
         said.append(f"In {seeds} its weights say the same whatever the text: stability bought by collapse.")
     if standing is comparison.baseline:
         said.append("What the others are held against.")
@@ -113,57 +121,37 @@ def _p(value: float) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Spot:
-    """One technique's line of a picture."""
+class Scale:
+    """What the bars of one measure are drawn on, the same for all techniques."""
 
-    technique: str
-    x: float
     low: float
     high: float
-    y: int
-    said: str
-    mark: Mark
+    baseline: float | None
+    """Where the baseline's dot is, in per cent.  None: it has no number."""
 
+    def place(self, value: float) -> float:
+        """In per cent of the width."""
+        return round(100 * (value - self.low) / (self.high - self.low), 1)
 
-@dataclass(frozen=True, slots=True)
-class Panel:
-    title: str
-    better: str
-    spots: tuple[Spot, ...]
-    ends: tuple[str, str]
-    height: int
+    def bar(self, row: Row) -> tuple[float, float, float]:
+        """Number and interval."""
+        low, high = row.interval or (row.value, row.value)
+        return self.place(row.value), self.place(low), self.place(high)
 
     @property
-    def baseline(self) -> float:
-        return self.spots[0].x
+    def ends(self) -> tuple[str, str]:
+        return short(self.low), short(self.high)
 
 
-def _panel(comparison: Comparison, measure: str) -> Panel | None:
-    """None where the baseline, or everybody else, has no number."""
-    rows = [(one.technique, one.entries[measure]) for one in comparison.standings]
-    known = [(name, entry) for name, entry in rows if math.isfinite(entry.row.value)]
-    if len(known) < 2 or known[0][0] != comparison.baseline.technique:
+def scale(comparison: Comparison, measure: str) -> Scale | None:
+    """None where nobody has a number."""
+    rows = [one.entries[measure].row for one in comparison.standings]
+    known = [(row.value, *(row.interval or ())) for row in rows if math.isfinite(row.value)]
+    if not known:
         return None
-    ends = [entry.row.interval or (entry.row.value, entry.row.value) for _, entry in known]
-    low, high = min(end[0] for end in ends), max(end[1] for end in ends)
-
-    def place(value: float) -> float:
-        return round(LEFT + (RIGHT - LEFT) * ((value - low) / (high - low) if high > low else 0.5), 1)
-
-    spots = [
-        Spot(
-            name,
-            place(entry.row.value),
-            place(end[0]),
-            place(end[1]),
-            38 + LINE * i,
-            number(entry.row.value),
-            entry.mark,
-        )
-        for i, ((name, entry), end) in enumerate(zip(known, ends, strict=True))
-    ]
-    column = comparison.column(measure)
-    return Panel(column.title, column.better, tuple(spots), (number(low), number(high)), 52 + LINE * len(spots))
+    edges = ticks(min(map(min, known)), max(map(max, known)), 8)
+    found = Scale(edges[0], edges[-1], None)
+    return replace(found, baseline=found.place(rows[0].value)) if math.isfinite(rows[0].value) else found
 
 
 def _questions(comparison: Comparison) -> list[tuple[str, list[str]]]:

@@ -18,6 +18,7 @@ from steadygaze.atomic import write_text
 from steadygaze.explanation import Explanation
 from steadygaze.highlight import cut_off, legend, marked
 from steadygaze.record import Row
+from steadygaze.report.axis import ticks
 from steadygaze.report.words import interval
 from steadygaze.report.words import number as _number
 from steadygaze.types import Label
@@ -138,7 +139,7 @@ def _panels(curve: Sequence[Mapping[str, float]], chosen: float | None) -> list[
 
 def _panel(name: str, pairs: list[tuple[float, float]], chosen: float | None) -> _Panel:
     epochs, values = [epoch for epoch, _ in pairs], [value for _, value in pairs]
-    x_ticks, y_ticks = _ticks(min(epochs), max(epochs), 6, least=1.0), _ticks(min(values), max(values), 4)
+    x_ticks, y_ticks = ticks(min(epochs), max(epochs), 6, least=1.0), ticks(min(values), max(values), 4)
     x0, x1 = min(epochs), max(epochs)
     y0, y1 = min(*values, *y_ticks), max(*values, *y_ticks)
 
@@ -156,16 +157,3 @@ def _panel(name: str, pairs: list[tuple[float, float]], chosen: float | None) ->
         [(y(tick), f"{tick:g}") for tick in y_ticks],
         next((point for point in points if point[2] == chosen), None),
     )
-
-
-def _ticks(low: float, high: float, most: int, least: float = 0.0) -> list[float]:
-    """Round numbers from just below `low` to just above `high`, about `most` of them and no closer than `least`.
-
-    >>> _ticks(0.12, 0.93, 4)
-    [0.0, 0.25, 0.5, 0.75, 1.0]
-    """
-    span = (high - low) or max(abs(high), 1.0) / 2
-    power = 10 ** math.floor(math.log10(span / most))
-    step = max(least, next(power * nice for nice in (1, 2, 2.5, 5, 10) if power * nice * most >= span * 0.999))
-    first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
-    return [round(i * step, 12) for i in range(first, max(last, first + 1) + 1)]

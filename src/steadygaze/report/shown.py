@@ -1,13 +1,14 @@
-"""A report in a terminal and in a notebook: the verdicts, then the numbers in one table."""
+"""A report in a terminal and in a notebook: what to know first, the verdicts, then numbers in a table."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from html import escape
 from typing import TYPE_CHECKING
 
 from steadygaze.highlight import printable
 from steadygaze.record import Row
+from steadygaze.report.cards import main_rows
 from steadygaze.report.report import Answer, Report
-from steadygaze.report.words import ARROWS, ICONS, interval, number, whose
+from steadygaze.report.words import ARROWS, ICONS, counted, interval, number, whose
 
 if TYPE_CHECKING:
     from rich.console import Group
@@ -19,18 +20,37 @@ HUES: dict[Answer, str] = {"yes": "#1a7f50", "partly": "#a86400", "no": "#c0392b
 COLUMNS = ("measure", "explains", "value", "95 % interval", "n", "better")
 
 
-def terminal(report: Report) -> "Group":
+def terminal(report: Report, full: bool = False) -> "Group":
+    """`full`: every number, and not only those that the verdicts rest on."""
     from rich.console import Group
+    from rich.table import Table
     from rich.text import Text
 
     said = [Text(printable(report.title), style="bold")]
+    said += [Text(f"! {printable(note)}", style="bold yellow") for note in report.notes]
+    measured = _measured(report)
+    rows = measured if full else main_rows(report)
+    more, left = len(measured) - len(rows), len(report.rows) - len(measured)
+    ends = [
+        f"{counted(more, 'more number')}: -v, the page or the JSON" if more else "",
+        f"{left} not applicable" if left else "",
+    ]
+    end = "; ".join(filter(None, ends))
+    table: list[Text | Table] = [Text(), _table(report, rows)] if rows else []
+    return Group(*said, _answers(report), *table, *([Text(f"{end}.", style="dim")] if end else []))
+
+
+def _answers(report: Report) -> "Table":
+    """Each answer beside its question and the reason."""
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table.grid(padding=(0, 1))
+    table.add_column(no_wrap=True)
     for verdict in report.verdicts:
-        line = Text(f"{ICONS[verdict.answer]} {verdict.answer:<9} ", style=f"bold {COLOURS[verdict.answer]}")
-        line.append(f"{printable(verdict.question)} ", style="bold not dim default")
-        said.append(line.append(printable(verdict.why), style="not bold not dim default"))
-    left = len(report.rows) - len(_measured(report))
-    end = [Text(f"{left} more are not applicable; the page says why.", style="dim")] if left else []
-    return Group(*said, Text(), _table(report), *end)
+        answer = Text(f"{ICONS[verdict.answer]} {verdict.answer:<9}", style=f"bold {COLOURS[verdict.answer]}")
+        table.add_row(answer, Text.assemble((printable(verdict.question), "bold"), f" {printable(verdict.why)}"))
+    return table
 
 
 def notebook(report: Report) -> str:
@@ -43,15 +63,15 @@ def notebook(report: Report) -> str:
     head = "".join(f'<th style="text-align:left">{name}</th>' for name in COLUMNS)
     body = "".join(
         f"<tr>{''.join(f'<td style=text-align:left>{escape(cell)}</td>' for cell in cells)}</tr>"
-        for cells in _cells(report)
+        for cells in _cells(report, _measured(report))
     )
     table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-    folded = f"<details><summary>{len(_measured(report))} numbers</summary>{table}</details>"
+    folded = f"<details><summary>{counted(len(_measured(report)), 'number')}</summary>{table}</details>"
     html = f"<div><strong>{escape(report.title)}</strong><ul style='list-style:none'>{answers}</ul>{folded}</div>"
     return html.encode(errors="replace").decode()  # a lone surrogate would stop the notebook's own encoder
 
 
-def _table(report: Report) -> "Table":
+def _table(report: Report, rows: Sequence[Row]) -> "Table":
     from rich.table import Table
     from rich.text import Text
 
@@ -59,13 +79,13 @@ def _table(report: Report) -> "Table":
     for name in COLUMNS:
         whole = name == "measure"  # to be copied as it is
         table.add_column(name, justify="right" if name in ("value", "n") else "left", overflow="fold", no_wrap=whole)
-    for cells in _cells(report):
+    for cells in _cells(report, rows):
         table.add_row(*(Text(printable(cell)) for cell in cells))
     return table
 
 
-def _cells(report: Report) -> Iterator[tuple[str, ...]]:
-    for row in _measured(report):
+def _cells(report: Report, rows: Sequence[Row]) -> Iterator[tuple[str, ...]]:
+    for row in rows:
         bounds = "" if row.interval is None else interval(row)
         yield row.measure, whose(row), number(row.value), bounds, f"{row.n:,}", ARROWS[report.better(row.measure)]
 

@@ -33,6 +33,14 @@ def short(value: float) -> str:
     return format(value, ".3g").replace("-", "−") if math.isfinite(value) else number(value)
 
 
+def counted(number: int, what: str) -> str:
+    """
+    >>> counted(1, "text"), counted(2000, "text")
+    ('1 text', '2,000 texts')
+    """
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
 def interval(row: Row) -> str:
     return "no interval" if row.interval is None else f"{number(row.interval[0])} to {number(row.interval[1])}"
 

@@ -5,6 +5,7 @@ come up again in another measure.  The model is taken to say the same of the sam
 """
 
 import hashlib
+from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, ClassVar
 
@@ -38,7 +39,7 @@ class Box(Reader):
         self.predict = predict
         self.tokens = tokens
         self.classes = classes
-        self._said: dict[bytes, NDArray[np.float64]] = {}
+        self._said: OrderedDict[bytes, NDArray[np.float64]] = OrderedDict()  # whose oldest is found at once
 
     def forward(self, batch: Batch, embedded: Tensor | None = None) -> Reading:
         if embedded is not None:
@@ -49,6 +50,9 @@ class Box(Reader):
         floor = np.finfo(np.float64).tiny  # whose logarithm is finite
         logits = torch.from_numpy(np.log(np.maximum(self._ask(texts), floor)))
         return Reading(None, logits.to(batch.ids.device))
+
+    def forget(self) -> None:
+        self._said.clear()
 
     def _ask(self, texts: Sequence[Text]) -> NDArray[np.float64]:
         """(B,C)"""
@@ -62,10 +66,10 @@ class Box(Reader):
     def _remember(self, said: dict[bytes, NDArray[np.float64]]) -> None:
         """The newest last; the oldest are forgotten."""
         for key, found in said.items():
-            self._said.pop(key, None)
             self._said[key] = found
-        for key in list(self._said)[: max(0, len(self._said) - REMEMBERED)]:
-            del self._said[key]
+            self._said.move_to_end(key)
+        while len(self._said) > REMEMBERED:
+            self._said.popitem(last=False)
 
 
 def black_box(predict: Callable[[list[Any]], Any], classes: Sequence[Label], name: str) -> Subject:

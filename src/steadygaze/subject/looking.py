@@ -33,14 +33,6 @@ def rollout(attentions: Sequence[Tensor], read: Tensor) -> Tensor:
 LOOKS: dict[str, Callable[[Sequence[Tensor], Tensor], Tensor]] = {"last": last, "rollout": rollout}
 
 
-def shares(looked: Tensor, mask: Tensor) -> Tensor:
-    """As a distribution over the words; even where the model looks at none of them.  (B,T), (B,T) -> (B,T)"""
-    kept = looked.masked_fill(~mask, 0.0)
-    total = kept.sum(-1, keepdim=True)
-    even = mask.to(kept.dtype) / mask.sum(-1, keepdim=True).clamp_min(1)
-    return torch.where(total > 0, kept / total.clamp_min(torch.finfo(kept.dtype).tiny), even)
-
-
 def elsewhere(looked: Tensor, batch: Batch) -> Tensor:
     """Of the look at a text, the share on tokens that are no words of it: [CLS], [SEP].  (B,T) -> (B,)"""
     total = looked.masked_fill(~batch.present, 0.0).sum(-1)

@@ -15,8 +15,9 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from steadygaze.encode.transformer import joined, take
+from steadygaze.maths.masked import shares
 from steadygaze.reader import Ability, Reader
-from steadygaze.subject.looking import LOOKS, elsewhere, shares
+from steadygaze.subject.looking import LOOKS, elsewhere
 from steadygaze.types import Batch
 
 MOST = 1 << 26

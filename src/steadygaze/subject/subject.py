@@ -2,32 +2,16 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol
 
 from steadygaze.batch import Data
 from steadygaze.corpus.check import check_labels
 from steadygaze.errors import MOST_NAMES, UserError
 from steadygaze.reader import Reader
-from steadygaze.tokens.ragged import Placed, Ragged
-from steadygaze.tokens.tokenizer import Kind
+from steadygaze.tokens.ragged import Placed
+from steadygaze.tokens.tokenizer import Tokens as Tokens
 from steadygaze.types import Label
 
 KINDS = ("single texts", "pairs (text, question)")
-
-
-class Tokens(Protocol):
-    """Texts -> ids.  Ours, a Hugging Face model's, or the words of the texts themselves for a black box."""
-
-    @property
-    def kind(self) -> Kind: ...
-
-    @property
-    def vocabulary(self) -> list[str]:
-        """The token of each id."""
-
-    def encode(self, texts: Sequence[str], *, question: bool = False) -> Ragged: ...
-
-    def place(self, texts: Sequence[str]) -> Placed: ...
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Protocol
 
 import numpy as np
 from tokenizers import Tokenizer
@@ -27,6 +27,21 @@ CHUNK = 1 << 20
 """Characters handed to the library at once: an encoding takes some fifty times the room of its ids."""
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+class Tokens(Protocol):
+    """Texts -> ids.  Ours, a Hugging Face model's, or the words of the texts themselves for a black box."""
+
+    @property
+    def kind(self) -> Kind: ...
+
+    @property
+    def vocabulary(self) -> list[str]:
+        """The token of each id."""
+
+    def encode(self, texts: Sequence[str], *, question: bool = False) -> Ragged: ...
+
+    def place(self, texts: Sequence[str]) -> Placed: ...
 
 
 class TextTokenizer(ABC):

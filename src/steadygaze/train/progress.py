@@ -9,6 +9,8 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from torch import Tensor
 
+SCORES = {"macro-f1": "macro-F1", "fidelity": "fidelity", "divergence": "divergence"}
+"""By which an epoch may have been judged."""
 REDRAW = 0.2
 """Seconds between two readings of the loss: reading it waits for the device."""
 
@@ -86,7 +88,8 @@ class Bar:
     def epoch(self, record: Mapping[str, Any]) -> None:
         losses = "  ".join(f"{name} {value:.3f}" for name, value in record["terms"].items())
         stage = f"{record['stage']}  " if self.several else ""
-        line = f"{stage}epoch {record['epoch']:>2}  {losses}  validation macro-F1 {record['macro-f1']:.3f}"
+        score = "  ".join(f"validation {name} {record[key]:.3f}" for key, name in SCORES.items() if key in record)
+        line = f"{stage}epoch {record['epoch']:>2}  {losses}  {score}"
         line += "  (attention says nothing yet)" if record.get("attention", {}).get("collapsed") else ""
         self.console.print(line, highlight=False, markup=False)
 

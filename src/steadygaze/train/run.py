@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -19,6 +20,7 @@ from steadygaze.model import Classifier
 from steadygaze.objective.technique import Given, Stage, Technique
 from steadygaze.train import optim
 from steadygaze.train.checkpoint import Checkpoint, Saved
+from steadygaze.train.length import longest, over, say_if_longer, steps
 from steadygaze.train.loop import Job, Objective, attention_of, train_epoch, validate
 from steadygaze.train.memory import remembered
 from steadygaze.train.seed import derive, own_chance
@@ -40,9 +42,9 @@ class Run:
     models: dict[str, Classifier] = field(default_factory=dict)
     """Finished so far, by name; frozen."""
     history: list[dict[str, Any]] = field(default_factory=list)
-    """One record per epoch: stage, epoch, terms, macro-f1, accuracy."""
+    """One record per epoch: stage, epoch, terms, macro-f1, accuracy, always, attention."""
     kept: dict[str, Any] = field(default_factory=dict)
-    """Which epoch the result is: stage, epoch, macro-f1."""
+    """Which epoch the result is: stage, epoch, macro-f1, always, attention."""
     modules: dict[str, dict[str, Tensor]] = field(default_factory=dict)
     """The weights that auxiliary networks have reached, by the network's name."""
     shelf: Shelf | None = None
@@ -51,11 +53,13 @@ class Run:
     def execute(self) -> Classifier:
         """Train as the technique says.  A stage whose model is there already, given by the caller, is not run."""
         stages = self.technique.stages(self.seed)
-        self.job.watcher.start(len(stages), sum(map(self._epochs, stages)), self._steps)
+        say_if_longer(self.job)
+        self.job.watcher.start(len(stages), sum(longest(self.job, stage) for stage in stages), steps(self.job))
         try:
             with own_chance():
                 self._all(stages)
                 self._say_if_collapsed()
+                self._say_remark()
                 return self._copy(RESULT).eval()
         finally:
             self.job.watcher.stop()
@@ -64,7 +68,7 @@ class Run:
         saved, ready = self.checkpoint.load() if self.checkpoint else None, set(self.models)
         for number, stage in enumerate(stages):
             if stage.model in ready:
-                self.job.watcher.skip(self._epochs(stage))
+                self.job.watcher.skip(longest(self.job, stage))
             elif self.checkpoint and saved and number < saved.stage:
                 self._recall(stage, *self.checkpoint.finished(number))
             else:
@@ -96,11 +100,10 @@ class Run:
         """The epochs of one stage, a checkpoint after each."""
         # In an order that does not depend on who was finished first, or given: a mean does, in its last bit.
         others = {} if stage.technique else {n: model for n, model in sorted(self.models.items()) if n != stage.model}
-        given = Given(others, dict(state.modules.items()), synonyms=self.job.synonyms)
+        given = Given(others, dict(state.modules.items()), synonyms=self.job.synonyms, prior=self._prior)
         memory = remembered(state.technique, others, self.job.train, self.job.accelerator.device)
         reference = attention_of(others, self.job.validation)
-        most, patience = self._epochs(stage), self.job.training.patience
-        while state.epoch < most and (stage.select == "last" or state.epoch - state.best_epoch < patience):
+        while not over(self.job, stage, state):
             terms = train_epoch(self.job, stage.name, state, given, memory)
             state.epoch += 1
             scores = validate(self.job, state, reference)
@@ -110,7 +113,7 @@ class Run:
             if self.checkpoint:
                 self.checkpoint.save(number, state)
             self.job.watcher.epoch(record)
-        self.job.watcher.skip(most - state.epoch)
+        self.job.watcher.skip(longest(self.job, stage) - state.epoch)
 
     def _from_shelf(self, shelf: Shelf, number: int, stage: Stage) -> bool:
         """Whether an earlier run made exactly this, so that it need not be made again."""
@@ -131,7 +134,7 @@ class Run:
             "technique": {"name": type(technique).__name__, "settings": dataclasses.asdict(technique)},
             "seed": self._seed(stage),
             "trains": stage.trains,
-            "epochs": self._epochs(stage),
+            "epochs": longest(self.job, stage),
             "select": stage.select,
             "schedule": self._schedule(stage),
         }
@@ -171,7 +174,7 @@ class Run:
             stream=stream,
             chance=Chance(derive(*stream, 1)),
             schedule=self._schedule(stage),
-            steps=self._epochs(stage) * self._steps,
+            steps=longest(self.job, stage) * steps(self.job),
             history=self.history,
         )
 
@@ -185,13 +188,18 @@ class Run:
         self.modules |= {name: module.state_dict() for name, module in state.modules.items()}
         if stage.model == RESULT:
             record = self.history[epoch - state.epoch - 1]  # the stage's last epoch is the last of all so far
-            self.kept = {key: record[key] for key in ("stage", "epoch", "macro-f1", "attention")}
+            self.kept = {key: record.get(key) for key in ("stage", "epoch", "macro-f1", "always", "attention")}
 
     def _say_if_collapsed(self) -> None:
         """Of the epoch that is kept, whether it was trained just now or before an interruption."""
         attention = self.kept.get("attention", {})
         if attention.get("collapsed"):
             self.job.watcher.warn(f"collapsed attention: {attention['reason']}")
+
+    def _say_remark(self) -> None:
+        remark = self.technique.remark(self.history[-1]["terms"], self._prior) if self.history else None
+        if remark is not None:
+            self.job.watcher.warn(remark)
 
     def _hand_over(self, number: int, state: State) -> None:
         """Before the next stage: what this one made is kept, what it needed is given back."""
@@ -207,7 +215,7 @@ class Run:
         for name in {key.split(".")[0] for key in under("modules.", weights)}:
             self.modules[name] = under(f"modules.{name}.", weights)
         self.kept = kept
-        self.job.watcher.skip(self._epochs(stage))
+        self.job.watcher.skip(longest(self.job, stage))
 
     def _copy(self, name: str) -> Classifier:
         """A finished model's weights in a model that may be trained: only what was made frozen is frozen."""
@@ -215,13 +223,11 @@ class Run:
         model.load_state_dict(self.models[name].state_dict())
         return model
 
-    def _epochs(self, stage: Stage) -> int:
-        return self.job.training.epochs if stage.epochs is None else stage.epochs
-
     @property
-    def _steps(self) -> int:
-        """Of one epoch."""
-        return -(-len(self.job.train) // self.job.training.batch_size)
+    def _prior(self) -> Tensor:
+        """(C,) how frequent each class is."""
+        counts = np.bincount(np.asarray(self.job.train.label))
+        return torch.from_numpy(counts / counts.sum()).float().to(self.job.accelerator.device)
 
 
 def freeze(model: Classifier) -> Classifier:

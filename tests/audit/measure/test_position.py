@@ -5,7 +5,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from steadygaze.audit.measure.position import FEWEST, PARTS, PLACES, leaks, position_leak, profile, tellable
+from steadygaze.audit.measure import position
+from steadygaze.audit.measure.position import FEWEST, PARTS, PLACES, places, position_leak, profile, tellable
 
 LONGEST = 22
 
@@ -25,6 +26,10 @@ def texts(kind: str, count: int = 300, seed: int = 0, classes: int = 2, one_in: 
         scores[torch.arange(count), torch.from_numpy(random.integers(0, length))] += 8
     weights = scores.masked_fill(~mask, -torch.inf).softmax(-1)
     return weights, label, mask, torch.from_numpy(random.permutation(count))
+
+
+def leaks(weights: Tensor, predicted: Tensor, mask: Tensor, key: Tensor) -> Tensor:
+    return position.leaks(places(weights, mask), predicted, key)
 
 
 def often(given: tuple[Tensor, ...], times: int) -> tuple[Tensor, ...]:
@@ -128,15 +133,21 @@ def test_texts_that_are_there_five_times_leak_nothing_that_they_would_not_leak_o
         apart.append(
             position_leak(weights, label, mask, torch.from_numpy(np.random.default_rng(seed).permutation(400)))
         )
+    assert found == pytest.approx([position_leak(*texts("nothing", 80, seed)) for seed in range(8)], abs=1e-12)
     assert max(map(abs, found)) < 0.05
     assert abs(np.mean(found)) < 0.02
     assert np.mean(apart) > 0.05  # so that this could fail
 
 
-def test_copies_of_a_text_are_guessed_alike():
-    """They are equal and lie in one fold, so one regression sees them all, and has seen none of them."""
-    each = leaks(*often(texts("coded", 60), 3)).view(3, 60)
-    torch.testing.assert_close(each, each[:1].expand(3, 60), rtol=0, atol=1e-12)
+def test_a_text_counts_once_however_often_it_is_there():
+    """The first ten of sixty texts come a hundred times more: copies share the weight of their text."""
+    given = texts("coded", 60)
+    once, more = leaks(*given), [torch.cat([one, *[one[:10]] * 100]) for one in given]
+    each = leaks(*more)
+    assert each.mean().item() == pytest.approx(once.mean().item(), abs=1e-12)
+    many = torch.tensor([101.0] * 10 + [1.0] * 50)
+    torch.testing.assert_close(each[:60] * many / 1060, once / 60, rtol=0, atol=1e-12)
+    torch.testing.assert_close(each[60:], each[:10].repeat(100), rtol=0, atol=1e-12)
 
 
 # --- what cannot be told
@@ -145,7 +156,7 @@ def test_copies_of_a_text_are_guessed_alike():
 def test_a_class_of_nineteen_texts_and_a_text_without_a_word_are_left_out():
     weights, label, mask, key = texts("coded", 90)
     label[:19], mask[25] = 2, False
-    able = tellable(label, mask, key)
+    able = tellable(label, mask.any(-1), key)
     assert (~able).nonzero().flatten().tolist() == [*range(19), 25]
     assert leaks(weights, label, mask, key).isnan().equal(~able)
     rest = leaks(weights[able], label[able], mask[able], key[able])
@@ -155,15 +166,16 @@ def test_a_class_of_nineteen_texts_and_a_text_without_a_word_are_left_out():
 def test_a_class_of_twenty_is_enough_and_its_texts_must_differ():
     _, label, mask, key = texts("coded", 90)
     label[:FEWEST] = 2
-    assert tellable(label, mask, key).all()
+    worded = mask.any(-1)
+    assert tellable(label, worded, key).all()
     key[0] = key[1]
-    assert tellable(label, mask, key).equal(torch.arange(90) >= FEWEST)
+    assert tellable(label, worded, key).equal(torch.arange(90) >= FEWEST)
 
 
 def test_thirty_texts_five_times_over_are_thirty_texts_and_tell_nothing():
     """Fifteen of each class, though 75 rows: before copies were counted once, weights that say nothing leaked 0.11."""
     given = often(texts("nothing", 30), 5)
-    assert not tellable(*given[1:]).any()
+    assert not tellable(given[1], given[2].any(-1), given[3]).any()
     assert leaks(*given).isnan().all()
 
 

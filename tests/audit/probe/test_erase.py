@@ -16,10 +16,10 @@ from torch import Tensor
 
 from contract.probing import spied
 from contract.tiny import CLASSES, QUESTIONS, assert_close, batch, cached_classifier, classifier, split, widened
-from steadygaze.audit.probe.erase import NEAR, SHARES, Erasure, distinct, erased, passes
+from steadygaze.audit.probe.erase import SHARES, Erasure, distinct, erased
 from steadygaze.audit.probe.look import look
 from steadygaze.batch import Data
-from steadygaze.infer import BATCH
+from steadygaze.explain.together import NEAR
 from steadygaze.model import Classifier
 from steadygaze.perturb.texts import deleted
 from steadygaze.reader import Reader
@@ -365,18 +365,6 @@ def test_no_forward_pass_has_more_tokens_than_allowed_or_is_mostly_padding(pair)
             assert lengths.min() >= NEAR * width
         many.append(len(seen))
     assert many[0] > many[1] > many[2]
-
-
-@pytest.mark.parametrize(("most", "ends"), [(1000, [3, 5, 6, 8]), (24, [2, 4, 5, 6, 8]), (1, [*range(1, 9)])])
-def test_where_passes_are_cut(most, ends):
-    """¾ of 12 are 9, so that 9 still goes with it, and 8 does not; 24 tokens hold two texts of 12, or of 9 and 8."""
-    found = list(passes([12, 12, 9, 8, 6, 4, 2, 2], most))
-    assert [end for _, end in found] == ends
-    assert [start for start, _ in found] == [0, *ends[:-1]]
-
-
-def test_no_pass_has_more_texts_than_are_read_at_once():
-    assert list(passes([1] * (2 * BATCH + 1), 1 << 13)) == [(0, BATCH), (BATCH, 2 * BATCH), (2 * BATCH, 2 * BATCH + 1)]
 
 
 def test_each_text_that_is_read_names_the_row_it_comes_from():

@@ -28,7 +28,9 @@ from steadygaze.audit.probe import adversary as search
 from steadygaze.audit.probe.look import look
 from steadygaze.audit.probe.permute import permuted
 from steadygaze.audit.probe.randomise import randomised
+from steadygaze.audit.protocol.absent import ONLY_RANDOM
 from steadygaze.audit.protocol.intervened import intervened
+from steadygaze.explain import EXPLAINERS
 from steadygaze.explain.attention import Attention
 from steadygaze.maths.chance import Chance
 from steadygaze.maths.divergence import jensen_shannon
@@ -130,7 +132,7 @@ def test_the_copy_is_asked_about_the_class_that_the_model_predicts():
 @pytest.mark.usefixtures("hasty")
 def test_an_explanation_of_many_passes_is_asked_of_the_sample_and_random_not_at_all():
     case = case_of(cached_classifier(), split(VARIED), replace(PLAN, sample=5), signed=Signed(), random=Signed())
-    findings = list(intervened(case))
+    findings = [one for one in intervened(case) if not one.absent]
     assert {one.explainer for one in findings} == {"signed"}  # nor attention, which nobody asked about
     asked = torch.zeros(12, dtype=torch.bool)
     asked[torch.from_numpy(case.sample)] = True
@@ -160,15 +162,22 @@ def test_without_seams_weights_cannot_be_exchanged_but_parameters_can():
     case = case_of(Shut(cached_classifier()), data, PLAN)
     assert list(found_by(intervened, case)) == list(RANDOMISED)
     why = "the model cannot be read with other attention weights than its own"
-    assert absences(intervened, case) == {(name, "attention"): why for name in REWEIGHED}
+    assert absences(intervened, case) == {(name, None): why for name in REWEIGHED}
 
 
 def test_of_a_black_box_nothing_can_be_exchanged():
     case = case_of(BlackBox(), split(), PLAN, signed=Signed())
     said = absences(intervened, case)
     assert not found_by(intervened, case, "signed")
-    assert set(said) == {*((name, "attention") for name in REWEIGHED), *((name, "signed") for name in RANDOMISED)}
-    assert said["kendall/randomised", "signed"] == "the model is a black box: its parameters cannot be dealt out anew"
+    assert set(said) == {(name, None) for name in (*REWEIGHED, *RANDOMISED)}
+    assert said["kendall/randomised", None] == "the model is a black box: its parameters cannot be dealt out anew"
+    assert said["prediction-change/permuted", None] == "the model shows no attention"
+
+
+def test_random_words_alone_are_no_explanation_to_be_held_against_anything():
+    said = absences(intervened, case_of(cached_classifier(), split(), PLAN, random=EXPLAINERS["random"]()))
+    assert {said[name, None] for name in REWEIGHED} == {"the attention was not asked about"}
+    assert {said[name, None] for name in RANDOMISED} == {ONLY_RANDOM}
 
 
 # --- models of which everything is known

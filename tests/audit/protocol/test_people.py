@@ -7,7 +7,7 @@ import sklearn.metrics
 import torch
 from torch import Tensor
 
-from audit.protocol.written import Costly, Told, Written, tokens
+from audit.protocol.written import Costly, Told, Written, laid, tokens
 from contract.tiny import ragged
 from steadygaze.audit.case import Case, Plan
 from steadygaze.audit.finding import Finding
@@ -21,7 +21,7 @@ EVERY = [*OF_CHOSEN, *OF_WEIGHTS, *MICRO]
 def case_of(weights: Tensor, evidence: Tensor | None, lengths: list[int], plan: Plan | None = None) -> Case:
     data = Data(ragged(["w" * n for n in lengths]))
     label = torch.zeros(len(lengths), dtype=torch.long)
-    return Case(Told(label), data, {"written": Written(weights)}, plan or Plan(), evidence)
+    return Case(Told(label), data, {"written": Written(weights)}, plan or Plan(), laid(evidence, data))
 
 
 def found_in(case: Case) -> dict[str, Finding]:
@@ -52,7 +52,7 @@ def test_three_texts_by_hand():
         assert found[measure].values.tolist() == pytest.approx([*values, torch.nan], nan_ok=True), measure
     for measure in MICRO:
         assert found[measure].value == pytest.approx(2 / 3)
-        assert found[measure].settings == {"choose": "as many as marked", "n": 2}
+        assert (found[measure].settings, found[measure].n) == ({"choose": "as many as marked"}, 2)
 
 
 def test_words_against_the_label_are_not_the_reason_for_it():
@@ -123,7 +123,7 @@ def test_an_explainer_asked_of_a_sample_is_judged_by_the_sample():
     asked = torch.zeros(30, dtype=torch.bool).index_fill(0, rows, True)
     for measure in (*OF_CHOSEN, *OF_WEIGHTS):
         assert (~found[measure].values.isnan()).equal(asked), measure
-    assert found["token-f1-micro"].settings["n"] == 10
+    assert found["token-f1-micro"].n == 10
     chosen = weights[rows].argsort(descending=True).argsort() < 2
     expected = plausibility.token_f1_micro(chosen, evidence[rows], torch.ones(10, 6, dtype=torch.bool))
     assert found["token-f1-micro"].value == pytest.approx(expected)
@@ -132,7 +132,7 @@ def test_an_explainer_asked_of_a_sample_is_judged_by_the_sample():
 def test_a_sample_without_a_mark_says_so():
     weights, evidence = torch.rand(30, 6), torch.zeros(30, 6, dtype=torch.bool)
     case = case_of(weights, evidence, [6] * 30, Plan(sample=10))
-    evidence[next(i for i in range(30) if i not in case.sample)] = True
+    case.evidence.view(30, 6)[next(i for i in range(30) if i not in case.sample)] = True
     found = found_in(replace(case, explainers={"costly": Costly(weights)}))
     assert all(found[measure].values.isnan().all() for measure in (*OF_CHOSEN, *OF_WEIGHTS))
     assert all(found[measure].absent for measure in MICRO)

@@ -8,9 +8,12 @@ import torch
 
 from audit.protocol.cases import absences, case_of, found_by, reader, toy
 from audit.protocol.written import Written
-from contract.tiny import split
+from contract.tiny import cached_classifier, split
 from steadygaze.audit.case import Plan
-from steadygaze.audit.protocol.retrained import retrained
+from steadygaze.audit.protocol.retrained import retrained, unlike
+from steadygaze.batch import Data
+from steadygaze.explain import EXPLAINERS
+from steadygaze.explain.explainer import Explainer, Saliency
 
 MEASURES = ("prediction-change/seeds", "flipped/seeds", "jensen-shannon/seeds", "top-k-overlap/seeds")
 
@@ -57,7 +60,55 @@ def test_a_text_of_fewer_than_two_words_has_no_other_saliency():
     assert found["flipped/seeds"].isfinite().all()
 
 
+class Reason(Explainer):
+    """All weight is on the word whose place is the number of the class in question."""
+
+    def explain(self, model, batch, target=None, embedded=None):
+        logits = model(batch, embedded).logits
+        places = torch.arange(batch.ids.shape[1])
+        return Saliency((places == (logits.argmax(-1) if target is None else target).unsqueeze(-1)).double(), logits)
+
+
+def test_a_reason_for_a_class_is_asked_of_every_model_for_the_class_that_the_first_one_predicts():
+    """Three models, of which one predicts the opposite everywhere; the place of the weight is the class in question.
+
+    Each asked for its own class, two pairs of three would be ln 2 apart: an explanation of something else.
+    """
+    data, _ = toy()
+    models = [reader(20.0) for _ in range(3)]
+    models[2].decoder.output.weight.data = models[2].decoder.output.weight.data.flip(0)
+    first, *others = (case_of(model, data, reason=Reason()) for model in models)
+    found = found_by(retrained, replace(first, others=tuple(others)), "reason")
+    assert found["flipped/seeds"].tolist() == pytest.approx([2 / 3] * 20)
+    assert found["jensen-shannon/seeds"].abs().max() < 1e-12
+    assert (found["top-k-overlap/seeds"] == 1).all()
+
+
+def test_how_many_texts_are_read_at_once_and_their_order_change_nothing():
+    data = split(["s" + "w" * n for n in (3, 1, 5, 2, 8)])
+    models = [cached_classifier("average"), cached_classifier("average", score="dot")]
+
+    def found(data, size):
+        cases = [case_of(model, data, Plan(batch_size=size), gradient=EXPLAINERS["gradient"]()) for model in models]
+        return found_by(retrained, replace(cases[0], others=(cases[1],)), "gradient")
+
+    whole, order = found(data, 256), [4, 2, 0, 1, 3]
+    turned = found(Data(data.text.select(order), None, data.label[order]), 1)
+    for measure, values in whole.items():
+        torch.testing.assert_close(turned[measure], values[order], rtol=0, atol=1e-12, equal_nan=True)
+
+
+def test_models_not_trained_alike_have_numbers_under_another_name_and_the_question_has_none():
+    given = list(retrained(_three(toy()[0])))
+    found = list(unlike(given, "it was trained otherwise"))
+    assert [one.measure for one in found] == [name.replace("seeds", "others") for name in MEASURES] + list(MEASURES)
+    for one, other in zip(given, found[:4], strict=True):
+        assert one.values.equal(other.values)
+        assert other == replace(one, measure=other.measure, values=other.values, note="it was trained otherwise")
+    assert {one.absent for one in found[4:]} == {"it was trained otherwise"}
+
+
 def test_one_model_alone_is_said_to_be_alone():
     said = absences(retrained, case_of(reader(20.0), toy()[0]))
-    assert set(said) == {(name, None) for name in MEASURES[:2]} | {(name, "attention") for name in MEASURES[2:]}
+    assert set(said) == {(name, None) for name in MEASURES}
     assert set(said.values()) == {"only one model was given: name others trained alike, with other seeds"}

@@ -93,5 +93,7 @@ def test_an_audit_asks_it_whatever_the_labels_are_called():
     for measure in ("accuracy", "accuracy/uniform", "accuracy/above-uniform"):
         assert by_name.find(measure).value == by_place.find(measure).value
     assert by_name.find("accuracy").value > 0.5
+    assert [row.measure for row in by_name.rows].count("accuracy/uniform") == 1
+    assert audit(clf, TEXTS, LABELS).find("accuracy/uniform").n == 0
     with pytest.raises(UserError, match="only a TextClassifier can be trained again"):
         audit(clf.predict_proba, TEXTS, LABELS, train=SPLIT, classes=["neg", "pos"])

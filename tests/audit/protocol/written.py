@@ -5,6 +5,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
+from steadygaze.batch import Data
 from steadygaze.explain.explainer import Explainer, Saliency
 from steadygaze.reader import Ability, Reader
 from steadygaze.types import Batch
@@ -41,6 +42,12 @@ class Costly(Written):
     """The same, of so many passes that a sample will do."""
 
     passes: ClassVar[int] = 1000
+
+
+def laid(rows: Tensor | None, data: Data) -> Tensor | None:
+    """A row of every text, as wide as the longest or wider -> end to end, as a case has it.  (N,T) -> (M,)"""
+    lengths = torch.from_numpy(data.text.lengths).unsqueeze(-1)
+    return None if rows is None else rows[torch.arange(rows.shape[1]) < lengths]
 
 
 def tokens(*rows: str) -> Tensor:

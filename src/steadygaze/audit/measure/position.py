@@ -43,48 +43,48 @@ FEWEST = 20
 
 def position_leak(weights: Tensor, predicted: Tensor, mask: Tensor, key: Tensor) -> float:
     """The mean over a whole set, in [−1, 1]: give it all texts at once.  (N,T), (N,), (N,T), (N,) -> one number"""
-    told = leaks(weights, predicted, mask, key)
+    told = leaks(places(weights, mask), predicted, key)
     if told.isnan().all():
         raise ValueError(f"fewer than two classes have {FEWEST} different texts: there is nothing to tell apart")
     return float(told.nanmean())
 
 
-def leaks(weights: Tensor, predicted: Tensor, mask: Tensor, key: Tensor) -> Tensor:
+def places(weights: Tensor, mask: Tensor) -> Tensor:
+    """u and s of each text; NaN where there is no word.  The weights are shares.  (B,T), (B,T) -> (B,2F)"""
+    words = mask.sum(-1, keepdim=True)
+    both = torch.cat([profile(mask / words.clamp_min(1).double(), mask), profile(weights.double(), mask)], -1)
+    return both.masked_fill(words == 0, torch.nan)
+
+
+def leaks(seen: Tensor, predicted: Tensor, key: Tensor) -> Tensor:
     """q(c | u, s) − q(c | u) of each text, so weighted that the mean is the leak; NaN where it cannot be told.  -> (N,)
 
-    weights     shares: they sum to one over the words
-    key         a number that belongs to the text: in which fold it is does not depend on its place in the split
+    seen    the places of all texts, (N,2F)
+    key     a number that belongs to the text: in which fold it is does not depend on its place in the split
+
+    A text counts once, however often it is there: the regression sees it once, and its copies share its weight.
     """
-    able = tellable(predicted, mask, key)
+    able = tellable(predicted, ~seen.isnan().any(-1), key)
     found = torch.full(predicted.shape, torch.nan, dtype=torch.float64)
     if not able.any():
         return found
-    label = predicted[able].cpu().numpy()
-    order = np.lexsort((key[able].cpu().numpy(), label))
-    rows, label = torch.from_numpy(np.flatnonzero(able.cpu().numpy())[order]), label[order]
-    place = _number(key.cpu().numpy()[rows.numpy()], label)
-    weights, mask = weights.double().cpu()[rows], mask.cpu()[rows]
-    even = profile(mask.double() / mask.sum(-1, keepdim=True), mask).numpy()
-    seen = np.concatenate([even, profile(weights, mask).numpy()], axis=1)
-    _, kind, size = np.unique(label, return_inverse=True, return_counts=True)
-    gain = _guessed(seen, kind, place) - _guessed(even, kind, place)
-    found[rows] = torch.from_numpy(gain * len(label) / (len(size) * size[kind]))
+    both = torch.stack([predicted[able], key[able]], -1).cpu().numpy()  # in the order of classes, then of keys
+    different, first, which, copies = np.unique(
+        both, axis=0, return_index=True, return_inverse=True, return_counts=True
+    )
+    _, kind, size = np.unique(different[:, 0], return_inverse=True, return_counts=True)
+    known = seen[able].cpu().numpy()[first]
+    fold = (np.arange(len(kind)) - np.searchsorted(kind, kind)) % FOLDS
+    gain = _guessed(known, kind, fold) - _guessed(known[:, : known.shape[1] // 2], kind, fold)
+    found[able] = torch.from_numpy((gain * len(which) / (len(size) * size[kind] * copies))[which.reshape(-1)])
     return found
 
 
-def tellable(predicted: Tensor, mask: Tensor, key: Tensor) -> Tensor:
+def tellable(predicted: Tensor, worded: Tensor, key: Tensor) -> Tensor:
     """Texts with a word, of a class that has FEWEST different ones; none unless two classes have.  -> (N,) bool"""
-    worded = mask.any(-1)
     distinct = torch.stack([predicted[worded].cpu(), key[worded].cpu()], -1).unique(dim=0)[:, 0]  # type: ignore[no-untyped-call]
     frequent = distinct.bincount(minlength=int(predicted.max()) + 1).to(predicted.device) >= FEWEST  # (C,)
     return worded & frequent[predicted] if frequent.sum() > 1 else torch.zeros_like(worded)
-
-
-def _number(key: NDArray[np.int64], kind: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The place of each text among the different ones of its class; equal texts have one place, and so one fold."""
-    new = np.r_[True, (key[1:] != key[:-1]) | (kind[1:] != kind[:-1])]
-    number = new.cumsum() - 1
-    return np.asarray(number - number[np.searchsorted(kind, kind)])
 
 
 def profile(weights: Tensor, mask: Tensor) -> Tensor:
@@ -101,9 +101,9 @@ def profile(weights: Tensor, mask: Tensor) -> Tensor:
     return torch.cat([weights[:, :PLACES], back, below.diff(dim=-1)], -1)
 
 
-def _guessed(seen: NDArray[np.float64], kind: NDArray[np.int64], place: NDArray[np.int64]) -> NDArray[np.float64]:
+def _guessed(seen: NDArray[np.float64], kind: NDArray[np.int64], fold: NDArray[np.int64]) -> NDArray[np.float64]:
     """How likely each text's own class seems to a regression that has not seen the text.  (N,F), (N,) -> (N,)"""
-    fold, own = place % FOLDS, np.empty(len(kind))
+    own = np.empty(len(kind))
     for one in range(FOLDS):
         out = fold == one
         regression = LogisticRegression(C=TIMID, class_weight="balanced", max_iter=5_000)

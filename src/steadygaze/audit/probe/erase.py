@@ -13,16 +13,14 @@ this takes what `most_tokens` allows, and some 60 bytes for each place of the ba
 Departs from the paper: nothing known.  Each text loses its own words, whatever its batch.
 """
 
-from bisect import bisect_right
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from operator import neg
-from typing import Literal
 
 import torch
 from torch import Tensor
 
+from steadygaze.audit.plan import Removal as Removal
 from steadygaze.audit.probe.look import Seen, look
+from steadygaze.explain.together import together
 from steadygaze.infer import BATCH, inference
 from steadygaze.maths.chance import Chance
 from steadygaze.maths.rank import top
@@ -34,11 +32,8 @@ SHARES = (0.01, 0.05, 0.1, 0.2, 0.5)
 """Shares of the words: ERASER's."""
 ROUNDING = 1e-9
 """0.07 · 100 is 7 words, but 7.000000000000001 in doubles: more than they err by, and less than any share tells."""
-NEAR = 0.75
-"""A text is read beside one no longer than 1 / this of its length: what is longer would make it mostly padding."""
 ZEROED = -1
 """Stands for any token whose vector becomes 0."""
-Removal = Literal["delete", "pad", "zero"]
 
 
 @dataclass(frozen=True)
@@ -116,25 +111,11 @@ def distinct(rest: Batch) -> tuple[Tensor, Tensor]:
 def _read(model: Reader, rest: Batch, how: Erasure) -> Tensor:
     """D texts, those of like length together -> (D,C)"""
     see = _zeroed if how.removal == "zero" else look
-    asked = 0 if rest.question_ids is None else rest.question_ids.shape[1]
-    lengths, order = rest.present.sum(-1).clamp_min(1).sort(descending=True, stable=True)
-    widths = lengths.tolist()
-    parts = [
-        see(model, narrowed(taken(rest, order[start:end]), widths[start])).probs
-        for start, end in passes([width + asked for width in widths], how.most_tokens)
-    ]
-    return torch.cat(parts)[order.argsort()]
-
-
-def passes(lengths: list[int], most_tokens: int) -> Iterator[tuple[int, int]]:
-    """Where to cut texts, longest first, into forward passes: [start, end) each."""
-    start = 0
-    while start < len(lengths):
-        longest = lengths[start]
-        near = bisect_right(lengths, -NEAR * longest, lo=start, key=neg)
-        end = min(near, start + BATCH, start + max(1, most_tokens // longest))
-        yield start, end
-        start = end
+    order, parts = [], []
+    for some, width in together(rest.present.sum(-1), rest, how.most_tokens, BATCH):
+        order.append(some)
+        parts.append(see(model, narrowed(taken(rest, some), width)).probs)
+    return torch.cat(parts)[torch.cat(order).argsort()]
 
 
 def _zeroed(model: Reader, batch: Batch) -> Seen:

@@ -24,6 +24,7 @@ class Seen:
 
     probs: Tensor  # (B,C)
     shown: Tensor | None  # (B,T), 0 outside the mask; None: the model shows none
+    elsewhere: Tensor | None = None  # (B,) how much of its look lies on special tokens, where it says so
 
     @property
     def weights(self) -> Tensor:
@@ -36,4 +37,5 @@ def look(model: Reader, batch: Batch, embedded: Tensor | None = None) -> Seen:
     """At a batch, or at these embeddings (B,T,E) of it."""
     with inference(model):
         said = model(batch, embedded)
-    return Seen(said.logits.double().softmax(-1), None if said.weights is None else said.weights.double())
+    weights = None if said.weights is None else said.weights.double()
+    return Seen(said.logits.double().softmax(-1), weights, getattr(said, "elsewhere", None))

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import torch
 
-from steadygaze.audit.case import Case
+from steadygaze.audit.plan import Plan
 from steadygaze.audit.probe import embeddings
 from steadygaze.audit.probe.look import Moved
 from steadygaze.audit.probe.words import exchanged
@@ -45,8 +45,8 @@ class Probe:
     """Whether a sample of the texts must do."""
 
 
-def probes(case: Case) -> dict[str, Probe]:
-    radius, chance = case.plan.radius, Chance(case.plan.seed)
+def probes(plan: Plan) -> dict[str, Probe]:
+    radius, chance = plan.radius, Chance(plan.seed)
     found = {
         "noise": Probe(lambda m, b: embeddings.noise(m, b, radius, chance.child(1)), frozenset({"vectors"})),
         "worst-label": Probe(_by_parts(lambda m, b: embeddings.worst_for_label(m, b, radius)), frozenset({"vectors"})),
@@ -57,9 +57,9 @@ def probes(case: Case) -> dict[str, Probe]:
             expensive=True,
         ),
     }
-    if taken := found.keys() & case.plan.synonyms.keys():
+    if taken := found.keys() & plan.synonyms.keys():
         raise ValueError(f"a probe is called {min(taken)} already: call the table of synonyms something else")
-    for name, (table, number) in case.plan.synonyms.items():
+    for name, (table, number) in plan.synonyms.items():
         swaps = _swaps(table, number, chance.child(3))
         found[name] = Probe(swaps, vectors=False, words=number, origin=table.origin)
     return found

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 
 from steadygaze.audit.case import Case
 from steadygaze.audit.finding import Finding
+from steadygaze.audit.names import of
 from steadygaze.audit.protocol.holds_still import holds_still
 from steadygaze.audit.protocol.intervened import intervened
 from steadygaze.audit.protocol.matters import matters
@@ -14,14 +15,16 @@ from steadygaze.audit.protocol.sensitivity import sensitivity
 from steadygaze.audit.protocol.shortcut import shortcut
 
 STILL, MATTERS = "Does it hold still?", "Does it matter to the prediction?"
+RETRAINED = "Is it the same after retraining?"
+SHORTCUT = "Is it more than position or a shortcut?"
 Protocol = Callable[[Case], Iterator[Finding]]
 PROTOCOLS: dict[str, tuple[Protocol, ...]] = {
     "Is the label right?": (right,),
     STILL: (holds_still,),
     MATTERS: (matters, intervened, sensitivity),
-    "Is it the same after retraining?": (retrained,),
-    "Is it more than position or a shortcut?": (shortcut,),
+    RETRAINED: (retrained,),
+    SHORTCUT: (shortcut,),
     "Do people agree?": (people,),
 }
-THOROUGH = (sensitivity,)
-"""Asked only by an audit that takes its time."""
+THOROUGH = {sensitivity: of("sensitivity", "seat-sensitivity")}
+"""Asked only by an audit that takes its time, and what it would find."""

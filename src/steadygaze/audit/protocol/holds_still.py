@@ -19,64 +19,55 @@ from collections.abc import Iterator, Sequence
 import torch
 from torch import Tensor
 
-from steadygaze.audit.case import Case, Rows, apart, shares
+from steadygaze.audit.case import Case, Rows, apart
+from steadygaze.audit.digest import origin
 from steadygaze.audit.finding import Finding
 from steadygaze.audit.measure import agreement, sparsity, stability
+from steadygaze.audit.names import under
 from steadygaze.audit.probe.look import Moved, look
 from steadygaze.audit.probe.moves import LACKING, Probe, probes
+from steadygaze.audit.protocol.absent import absent, unasked
+from steadygaze.maths.masked import shares
 from steadygaze.types import Batch
 
-OF_TEXT = ("prediction-change", "flipped", "exchanged")
 OF_WORDS = ("jensen-shannon", "top-k-overlap", "kendall")
 ALWAYS = ("prediction-change", "flipped", "jensen-shannon", "top-k-overlap")
 """What can be said of every text that was touched."""
 YIN = ("top-k-overlap", "kendall")
 UNTOUCHED = ("which have fewer than two words, or too few with a synonym", "which have fewer than two words")
 """Why a probe of words, or of vectors, left a text as it was."""
+BLIND = "reads words, not vectors"
 
 
 def holds_still(case: Case) -> Iterator[Finding]:
     for name in case.explainers:
         yield from _itself(case, name)
-    for name, probe in probes(case).items():
+    for name, probe in probes(case.plan).items():
         if lacking := probe.needs - case.model.abilities:
-            yield from _absent(case, name, probe, LACKING[min(lacking)])
+            yield from absent(under(name), LACKING[min(lacking)])
         else:
             yield from _asked(case, name, probe)
 
 
 def _itself(case: Case, name: str) -> Iterator[Finding]:
-    weights = case.saliency(name)
-    share, unasked = shares(weights, case.mask), weights.isnan().any(-1) | (case.mask.sum(-1) < 2)
-    for measure, of in (("evenness", sparsity.evenness), ("from-uniform", sparsity.from_uniform)):
-        yield Finding(measure, of(share, case.mask).masked_fill(unasked, torch.nan), name)
+    def work(rows: Rows, batch: Batch) -> dict[str, Tensor]:
+        share, few = shares(case.of(case.saliency(name), rows, batch), batch.mask), batch.mask.sum(-1) < 2
+        found = {"evenness": sparsity.evenness, "from-uniform": sparsity.from_uniform}
+        return {measure: of(share, batch.mask).masked_fill(few, torch.nan) for measure, of in found.items()}
 
-
-def _absent(case: Case, name: str, probe: Probe, why: str) -> Iterator[Finding]:
-    for measure in OF_TEXT[:2]:
-        yield Finding(f"{measure}/{name}", absent=why)
-    for explainer in _about(case, probe):
-        yield from _unread(name, explainer, why)
-
-
-def _unread(probe: str, explainer: str, why: str) -> Iterator[Finding]:
-    for measure in OF_WORDS:
-        yield Finding(f"{measure}/{probe}", explainer=explainer, absent=why)
-
-
-def _about(case: Case, probe: Probe) -> list[str]:
-    return [name for name in case.explainers if probe.of in (None, name)]
+    for measure, values in case.gather(name, work, case.rows(name)).items():
+        yield Finding(measure, values, name)
 
 
 def _asked(case: Case, name: str, probe: Probe) -> Iterator[Finding]:
-    about = _about(case, probe)
-    able = [e for e in about if not probe.vectors or case.explainers[e].needs]
-    for other in about:
-        if other not in able:
-            yield from _unread(name, other, f"{other} reads words, not vectors")
+    about = [other for other in case.explainers if probe.of in (None, other)]
+    able = [other for other in about if not probe.vectors or case.explainers[other].needs]
+    for measure in [f"{measure}/{name}" for measure in OF_WORDS]:
+        yield from absent([] if about else [measure], unasked(case))
+        yield from (Finding(measure, explainer=e, absent=f"{e} {BLIND}") for e in about if e not in able)
     settings: dict[str, str | int | float] = {"radius": case.plan.radius}
     if not probe.vectors:
-        settings = {"synonyms": probe.origin, "words": probe.words}
+        settings = {"synonyms": origin(case.plan.synonyms[name][0]), "words": probe.words}
     for rows, group in [(case.sample, ["", *able])] if probe.expensive else _groups(case, able):
         found = case.gather(name, lambda r, b, g=group: _measured(case, probe, g, r, b), rows)  # type: ignore[misc]
         for key, values in found.items():
@@ -100,26 +91,22 @@ def _groups(case: Case, names: Sequence[str]) -> Iterator[tuple[Rows, list[str]]
 def _measured(case: Case, probe: Probe, names: Sequence[str], rows: Rows, batch: Batch) -> dict[str, Tensor]:
     moved = probe.move(case.model, batch)
     still = (moved.touched < probe.words) | (batch.mask.sum(-1) < 2)  # one word has all the weight, whatever happens
-    found: dict[str, Tensor] = {}
-    for name in names:
-        found |= _of_text(case, rows, batch, moved) if not name else _of_words(case, name, rows, batch, moved)
-    found = {key: value if key == "exchanged" else value.masked_fill(still, torch.nan) for key, value in found.items()}
-    return found if probe.vectors else found | _kept(case, rows, found, moved)
+    found = {key: value for name in names if name for key, value in _of_words(case, name, rows, batch, moved).items()}
+    if "" in names or not probe.vectors:
+        before = case.probs[torch.from_numpy(rows)].to(batch.ids.device)
+        after = look(case.model, moved.batch, moved.embedded).probs
+        kept = {} if probe.vectors else _kept(found, stability.flipped(before, after) > 0)
+        found = (_of_text(before, after, moved) if "" in names else {}) | found | kept
+    return {key: value if key == "exchanged" else value.masked_fill(still, torch.nan) for key, value in found.items()}
 
 
-def _kept(case: Case, rows: Rows, found: dict[str, Tensor], moved: Moved) -> dict[str, Tensor]:
+def _kept(found: dict[str, Tensor], turned: Tensor) -> dict[str, Tensor]:
     """Of texts that kept their label: the stability of Yin et al. 2022."""
-    before = case.probs[torch.from_numpy(rows)].to(moved.batch.ids.device)
-    turned = stability.flipped(before, look(case.model, moved.batch, moved.embedded).probs) > 0
     own = {key: value for key, value in found.items() if key.startswith(YIN)}
     return {f"{key}|kept": value.masked_fill(turned, torch.nan) for key, value in own.items()}
 
 
-def _of_text(case: Case, rows: Rows, batch: Batch, moved: Moved) -> dict[str, Tensor]:
-    before, after = (
-        case.probs[torch.from_numpy(rows)].to(batch.ids.device),
-        look(case.model, moved.batch, moved.embedded).probs,
-    )
+def _of_text(before: Tensor, after: Tensor, moved: Moved) -> dict[str, Tensor]:
     return {
         "prediction-change": stability.prediction_change(before, after),
         "flipped": stability.flipped(before, after),

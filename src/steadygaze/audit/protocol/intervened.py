@@ -19,10 +19,13 @@ from torch import Tensor
 from steadygaze.audit.case import Case, Rows, apart
 from steadygaze.audit.finding import Finding
 from steadygaze.audit.measure import agreement, stability
+from steadygaze.audit.names import under
 from steadygaze.audit.probe.adversary import ALLOWED, adversary
 from steadygaze.audit.probe.moves import LACKING
 from steadygaze.audit.probe.permute import NUMBER, permuted
 from steadygaze.audit.probe.randomise import randomised
+from steadygaze.audit.protocol.absent import ONLY_RANDOM, absent, unasked
+from steadygaze.audit.protocol.yardstick import others
 from steadygaze.decode import Linear
 from steadygaze.maths.chance import Chance
 from steadygaze.model import Classifier
@@ -35,16 +38,15 @@ CLOSED = "the model is a black box: its parameters cannot be dealt out anew"
 
 
 def intervened(case: Case) -> Iterator[Finding]:
-    if isinstance(case.model, Classifier):
-        if "attention" in case.explainers:
-            yield from _reweighed(case, case.model)
+    why = unasked(case)
+    if isinstance(case.model, Classifier) and not why:
+        yield from _reweighed(case, case.model)
     else:
-        for measure in ("prediction-change/permuted", "jensen-shannon/adversarial"):
-            yield Finding(measure, explainer="attention", absent=LACKING["seams"])
-    asked = [name for name in case.explainers if name != "random"]
-    if next(case.model.parameters(), None) is None:
-        for measure in ("kendall/randomised", "jensen-shannon/randomised"):
-            yield from (Finding(measure, explainer=name, absent=CLOSED) for name in asked)
+        yield from absent(under("permuted", "adversarial"), why or LACKING["seams"])
+    asked = others(case)
+    closed = next(case.model.parameters(), None) is None
+    if closed or not asked:
+        yield from absent(under("randomised"), CLOSED if closed else ONLY_RANDOM)
     else:
         yield from _randomised(case, asked)
 

@@ -20,16 +20,15 @@ from torch import Tensor
 from steadygaze.audit.case import Case, Rows
 from steadygaze.audit.finding import Finding
 from steadygaze.audit.measure import agreement, erasure
+from steadygaze.audit.names import of, under
 from steadygaze.audit.probe.erase import SHARES, Erasure, counts, erased
 from steadygaze.audit.probe.gradient import gradient
 from steadygaze.audit.probe.moves import LACKING
-from steadygaze.maths.chance import Chance
-from steadygaze.perturb.texts import text_key
+from steadygaze.audit.protocol.absent import ONLY_RANDOM, absent, unasked
+from steadygaze.audit.protocol.yardstick import RANDOM, others, weights
 from steadygaze.reader import Ability
 from steadygaze.types import Batch
 
-RANDOM = "random"
-"""The explainer that is the yardstick of the others."""
 GRADIENTS: dict[str, frozenset[Ability]] = {
     "gradient": frozenset({"vectors", "seams"}),
     "gradient-through-attention": frozenset({"vectors"}),
@@ -39,12 +38,10 @@ GRADIENTS: dict[str, frozenset[Ability]] = {
 
 def matters(case: Case) -> Iterator[Finding]:
     if case.plan.removal == "zero" and "vectors" not in case.model.abilities:
-        for measure in ("comprehensiveness", "sufficiency"):
-            yield from (Finding(measure, explainer=name, absent=LACKING["vectors"]) for name in case.explainers)
+        yield from absent(of("comprehensiveness", "sufficiency", "post-hoc-accuracy"), LACKING["vectors"])
     else:
         yield from _erasure(case)
-    if "attention" in case.explainers:
-        yield from _gradients(case)
+    yield from _gradients(case)
 
 
 def _erasure(case: Case) -> Iterator[Finding]:
@@ -53,9 +50,9 @@ def _erasure(case: Case) -> Iterator[Finding]:
     by_chance = case.gather(f"{RANDOM} words erased", lambda rows, batch: _erased(case, RANDOM, rows, batch))
     for measure, values in by_chance.items():
         yield Finding(measure, values, RANDOM, how)
-    for name in case.explainers:
-        if name == RANDOM:
-            continue
+    if not others(case):
+        yield from absent(["comprehensiveness/above-random"], ONLY_RANDOM)
+    for name in others(case):
         found = case.gather(f"{name} erased", lambda r, b, n=name: _erased(case, n, r, b), case.rows(name))  # type: ignore[misc]
         for measure, values in found.items():
             yield Finding(measure, values, name, how)
@@ -67,7 +64,7 @@ def _above(case: Case, name: str, found: dict[str, Tensor], by_chance: dict[str,
 
     An explainer that deletes words one by one to weigh them is not asked about sizes of one word: it chose it so.
     """
-    words = case.mask.sum(-1)
+    words = case.words
     sizes = [name for name in found if name.startswith("comprehensiveness/")]
     above = torch.stack([found[size] - by_chance[size] for size in sizes], -1)  # (N,K)
     if case.explainers[name].deletes_words:
@@ -77,10 +74,8 @@ def _above(case: Case, name: str, found: dict[str, Tensor], by_chance: dict[str,
 
 def _erased(case: Case, name: str, rows: Rows, batch: Batch) -> dict[str, Tensor]:
     full = case.probs[torch.from_numpy(rows)].to(batch.ids.device)
-    weights = case.of(case.saliency(name), rows, batch) if name in case.explainers else _drawn(case, batch)
-    gone, kept = erased(
-        case.model, batch, full, weights, Erasure(removal=case.plan.removal, most_tokens=case.plan.most_tokens)
-    )
+    how = Erasure(removal=case.plan.removal, most_tokens=case.plan.most_tokens)
+    gone, kept = erased(case.model, batch, full, weights(case, name, rows, batch), how)
     found = {
         "comprehensiveness": erasure.comprehensiveness(full, gone),
         "sufficiency": erasure.sufficiency(full, kept),
@@ -93,16 +88,11 @@ def _erased(case: Case, name: str, rows: Rows, batch: Batch) -> dict[str, Tensor
     return {name: values.masked_fill(nothing, torch.nan) for name, values in found.items()}
 
 
-def _drawn(case: Case, batch: Batch) -> Tensor:
-    return Chance(case.plan.seed).child(7).uniform(text_key(batch), batch.ids.shape[1], dtype=torch.float64)
-
-
 def _gradients(case: Case) -> Iterator[Finding]:
     for way, needs in GRADIENTS.items():
         lacking = needs - case.model.abilities
-        if lacking:
-            yield Finding(f"pearson/{way}", explainer="attention", absent=LACKING[min(lacking)])
-            yield Finding(f"kendall/{way}", explainer="attention", absent=LACKING[min(lacking)])
+        if why := unasked(case) or (LACKING[min(lacking)] if lacking else ""):
+            yield from absent(under(way), why)
             continue
         fixed = "seams" in needs
         for measure, values in case.gather(way, lambda r, b, f=fixed: _agreement(case, r, b, f)).items():  # type: ignore[misc]
@@ -110,9 +100,9 @@ def _gradients(case: Case) -> Iterator[Finding]:
 
 
 def _agreement(case: Case, rows: Rows, batch: Batch, fixed: bool) -> dict[str, Tensor]:
-    weights = case.of(case.saliency("attention"), rows, batch)
+    own = case.of(case.saliency("attention"), rows, batch)
     slope = gradient(case.model, batch, detach_attention=fixed)
     return {
-        "pearson": agreement.pearson(weights, slope, batch.mask),
-        "kendall": agreement.kendall(weights, slope, batch.mask),
+        "pearson": agreement.pearson(own, slope, batch.mask),
+        "kendall": agreement.kendall(own, slope, batch.mask),
     }

@@ -20,11 +20,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from steadygaze.audit.case import Case
+from steadygaze.audit.case import Case, Rows
 from steadygaze.audit.finding import Finding
 from steadygaze.audit.measure import plausibility
+from steadygaze.audit.protocol.absent import absent
 from steadygaze.maths.rank import top
 from steadygaze.report.interval import bootstrap_rows
+from steadygaze.types import Batch
 
 NOBODY = "nobody marked evidence in these texts"
 CHOOSE = {"choose": "as many as marked"}
@@ -45,28 +47,30 @@ MICRO = ("token-precision-micro", "token-recall-micro", "token-f1-micro")
 
 
 def people(case: Case) -> Iterator[Finding]:
-    if case.evidence is None or not (case.evidence & case.mask).any():
-        for name in case.explainers:
-            for measure in (*OF_CHOSEN, *OF_WEIGHTS, *MICRO):
-                yield Finding(measure, explainer=name, absent=NOBODY)
+    if case.evidence is None or not (case.evidence & torch.from_numpy(case.data.text.words)).any():
+        yield from absent((*OF_CHOSEN, *OF_WEIGHTS, *MICRO), NOBODY)
         return
     for name in case.explainers:
         yield from _agreement(case, name, case.evidence)
 
 
 def _agreement(case: Case, name: str, evidence: Tensor) -> Iterator[Finding]:
-    weights = case.saliency(name)
-    mask = case.mask & ~weights.isnan().any(-1, keepdim=True)
-    chosen = top(weights, mask, (evidence & mask).sum(-1))
-    for measure in OF_CHOSEN:
-        yield Finding(measure, _in_parts(OF_CHOSEN[measure], chosen, evidence, mask), name, CHOOSE)
-    for measure in OF_WEIGHTS:
-        yield Finding(measure, _in_parts(OF_WEIGHTS[measure], weights, evidence, mask), name)
-    yield from _together(case, name, plausibility.tally(chosen, evidence, mask))
+    def work(rows: Rows, batch: Batch) -> dict[str, Tensor]:
+        weights, marked = (case.of(one, rows, batch) for one in (case.saliency(name), evidence))
+        chosen = top(weights, batch.mask, (marked & batch.mask).sum(-1))
+        found = {measure: _in_parts(of, chosen, marked, batch.mask) for measure, of in OF_CHOSEN.items()}
+        found |= {measure: _in_parts(of, weights, marked, batch.mask) for measure, of in OF_WEIGHTS.items()}
+        return {**found, "tally": plausibility.tally(chosen, marked, batch.mask)}
+
+    found = case.gather(f"{name} and people", work, case.rows(name))
+    tally = found.pop("tally")
+    for measure, values in found.items():
+        yield Finding(measure, values, name, CHOOSE if measure in OF_CHOSEN else {})
+    yield from _together(case, name, tally)
 
 
 def _in_parts(of: Callable[..., Tensor], *columns: Tensor) -> Tensor:
-    """(N,T) each -> (N,), so many texts at a time as have PAIRS pairs of words"""
+    """(B,T) each -> (B,), so many texts at a time as have PAIRS pairs of words"""
     count, width = columns[0].shape
     many = max(1, PAIRS // width**2)
     parts = [[column[start : start + many] for column in columns] for start in range(0, count, many)]
@@ -86,4 +90,4 @@ def _together(case: Case, name: str, tally: Tensor) -> Iterator[Finding]:
     for place, measure in enumerate(MICRO):
         value, one = of(np.arange(n), place), partial(of, place=place)
         interval = bootstrap_rows(one, n, seed=case.plan.seed) if several else None
-        yield Finding(measure, value=value, interval=interval, explainer=name, settings={**CHOOSE, "n": n})
+        yield Finding(measure, value=value, interval=interval, explainer=name, settings=CHOOSE, n=n)

@@ -9,15 +9,15 @@ from numpy.typing import NDArray
 from steadygaze.audit.case import Case
 from steadygaze.audit.finding import Finding
 from steadygaze.audit.measure import calibration, correctness
+from steadygaze.audit.protocol.absent import NO_LABELS, absent
 from steadygaze.report.interval import bootstrap_rows
 
-NO_LABELS = "the texts have no labels"
 Statistic = Callable[[NDArray[np.int64]], float]
 
 
 def right(case: Case) -> Iterator[Finding]:
     if case.data.label is None:
-        yield from (Finding(name, absent=NO_LABELS) for name in ("accuracy", "macro-f1", "expected-calibration-error"))
+        yield from absent(("accuracy", "macro-f1", "expected-calibration-error"), NO_LABELS)
         return
     label = torch.from_numpy(case.data.label)
     yield Finding("accuracy", correctness.accuracy(case.probs, label))
@@ -25,7 +25,7 @@ def right(case: Case) -> Iterator[Finding]:
         # None of calibration: its draws lie above it, since what is uneven by chance counts twice in them.
         several = len(case) > 1 and name == "macro-f1"
         interval = bootstrap_rows(statistic, len(case), seed=case.plan.seed) if several else None
-        yield Finding(name, value=statistic(case.everything), interval=interval, settings={"n": len(case)})
+        yield Finding(name, value=statistic(case.everything), interval=interval, n=len(case))
 
 
 def _whole(case: Case, label: torch.Tensor) -> dict[str, Statistic]:

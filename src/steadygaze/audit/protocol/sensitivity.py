@@ -28,9 +28,12 @@ from steadygaze.audit.case import Case, Rows
 from steadygaze.audit.finding import Finding
 from steadygaze.audit.measure import sensitivity as measure
 from steadygaze.audit.measure.sensitivity import LARGEST, RADII, SHARES
+from steadygaze.audit.names import of
+from steadygaze.audit.probe.erase import counts
 from steadygaze.audit.probe.look import look
 from steadygaze.audit.probe.moves import LACKING
-from steadygaze.audit.protocol.right import NO_LABELS
+from steadygaze.audit.protocol.absent import NO_LABELS, ONLY_RANDOM, absent
+from steadygaze.audit.protocol.yardstick import RANDOM, others, weights
 from steadygaze.infer import inference, slopes
 from steadygaze.maths.chance import Chance
 from steadygaze.maths.rank import top
@@ -40,7 +43,6 @@ from steadygaze.perturb.texts import parts, taken, text_key
 from steadygaze.reader import Reader
 from steadygaze.types import Batch
 
-RANDOM = "random"
 SMALLEST = LARGEST / 1024
 RUNG = 4
 """How much further the next try goes while the label has not turned: six rungs from SMALLEST to LARGEST."""
@@ -51,23 +53,19 @@ STEPS = 2
 SEAT_STEPS = 10
 TOKENS = 1 << 12
 """Moved at once: slopes keep all that was on the way."""
-ROUNDING = 1e-9
-"""0.2 · 15 is 3 words, but a little more in doubles."""
 
 
 def sensitivity(case: Case) -> Iterator[Finding]:
-    names = [name for name in case.explainers if name != RANDOM]
     if "vectors" not in case.model.abilities:
-        for name in names:
-            for one in ("sensitivity", "sensitivity/above-random"):
-                yield Finding(one, explainer=name, absent=LACKING["vectors"])
-        yield Finding("seat-sensitivity", absent=LACKING["vectors"])
+        yield from absent(of("sensitivity", "seat-sensitivity"), LACKING["vectors"])
         return
     sizes = ",".join(f"{100 * share:g}" for share in SHARES)
     how: dict[str, str | int | float] = {"sizes": f"{sizes}%", "largest": LARGEST}
     by_chance = _radii(case, RANDOM)
     yield Finding("sensitivity", measure.sensitivity(by_chance), RANDOM, how, _unturned(by_chance))
-    for name in names:
+    if not others(case):
+        yield from absent(["sensitivity/above-random"], ONLY_RANDOM)
+    for name in others(case):
         radii = _radii(case, name)
         yield Finding("sensitivity", measure.sensitivity(radii), name, how, _unturned(radii))
         yield Finding("sensitivity/above-random", measure.sensitivity_above_random(radii, by_chance), name, how)
@@ -78,15 +76,10 @@ def _radii(case: Case, name: str) -> Tensor:
     """(N,K), NaN in texts outside the sample, and in those without a word"""
 
     def work(rows: Rows, batch: Batch) -> dict[str, Tensor]:
-        known = name in case.explainers
-        weights = case.of(case.saliency(name), rows, batch) if known else _drawn(case, batch)
-        return {"radii": _by_parts(batch, lambda some: smallest(case.model, taken(batch, some), weights[some]))}
+        said = weights(case, name, rows, batch)
+        return {"radii": _by_parts(batch, lambda some: smallest(case.model, taken(batch, some), said[some]))}
 
     return case.gather(f"{name} moved", work, case.sample)["radii"]
-
-
-def _drawn(case: Case, batch: Batch) -> Tensor:
-    return Chance(case.plan.seed).child(7).uniform(text_key(batch), batch.ids.shape[1], dtype=torch.float64)
 
 
 def _by_parts(batch: Batch, work: Callable[[Tensor], Tensor]) -> Tensor:
@@ -112,8 +105,8 @@ def smallest(model: Reader, batch: Batch, weights: Tensor) -> Tensor:
     unit, words = length(model.vectors), batch.mask.sum(-1)
     delta, radius = torch.zeros_like(embedded), torch.full_like(embedded[:, 0, 0], torch.inf)
     found = []
-    for share in SHARES:
-        heaviest = top(weights, batch.mask, (words.double() * share - ROUNDING).ceil().long())
+    for many in counts(words, SHARES).unbind(-1):
+        heaviest = top(weights, batch.mask, many)
         with slopes(model):
             delta, radius = _nearer(margin, embedded, heaviest, unit, (delta, radius))
         found.append(radius.clamp_max(LARGEST).double())

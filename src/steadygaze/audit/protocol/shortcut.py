@@ -13,130 +13,112 @@ NaN where a question makes no sense of a text: one without a word, or whose sent
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import torch
 from torch import Tensor
-from torch.nn.functional import pad
 
-from steadygaze.audit.case import Case, Rows, shares
+from steadygaze.audit.case import Case, Rows
 from steadygaze.audit.finding import Finding
 from steadygaze.audit.measure import position
 from steadygaze.audit.measure import shortcut as measure
 from steadygaze.audit.probe.words import shuffled
-from steadygaze.batch import collate
-from steadygaze.infer import inference
+from steadygaze.audit.protocol.absent import absent
 from steadygaze.maths.chance import Chance
-from steadygaze.maths.collapse import judge
+from steadygaze.maths.collapse import judge_laid
+from steadygaze.maths.laid import Laid
+from steadygaze.maths.masked import shares
 from steadygaze.perturb.texts import text_key
 from steadygaze.types import Batch
 
+DEFAULT = ("default-mass", "default-mass/above-share")
+FIRST = {
+    "first-sentence-share": measure.first_sentence_share,
+    "first-sentence-pick": measure.first_sentence_pick,
+}
 ONE_CLASS = f"fewer than two classes are predicted of {position.FEWEST} texts or more: there is nothing to give away"
 NO_BLANKS = "nobody said which tokens have nothing to read"
 NO_SENTENCES = "nobody marked the sentences"
 ONE_WORD = "no text has two words to choose between"
 
 
-@dataclass(frozen=True)
-class Said:
-    """What one explainer said of the texts it was asked about, as shares; all texts at once, on the CPU."""
-
-    name: str
-    share: Tensor  # (N,T)
-    mask: Tensor  # (N,T), no word of a text that was not asked about
-    ids: Tensor  # (N,T)
-    key: Tensor  # (N,) belongs to the text
-
-    def each(self, values: Tensor, known: Tensor | None = None) -> Tensor:
-        """NaN where there is no word, or not `known` of the text.  (N,) -> (N,)"""
-        able = self.mask.any(-1) if known is None else self.mask.any(-1) & known
-        return values.masked_fill(~able, torch.nan)
-
-
 def shortcut(case: Case) -> Iterator[Finding]:
-    texts = collate(case.data, case.everything)
-    key = _key(texts)
+    key = _keys(case)
     for name in case.explainers:
-        weights = case.saliency(name)
-        mask = case.mask & ~weights.isnan().any(-1, keepdim=True)
-        said = Said(name, shares(weights, mask), mask, texts.ids, key)
-        yield _leak("position-leak", said, case.probs)
-        yield _shuffled(case, said)
-        yield from _default(case, said)
-        yield from _first(case, said)
-        yield _collapsed(said)
+        found = case.gather(f"places of {name}", lambda r, b, n=name: _measured(case, n, r, b), case.rows(name))  # type: ignore[misc]
+        yield _leak("position-leak", name, found["places"], case.probs, key)
+        yield _shuffled(case, name, key)
+        yield from _default(case, name, found)
+        yield from (Finding(one, found[one], name) for one in FIRST if one in found)
+        yield _collapsed(case, name)
+    yield from absent(DEFAULT if case.blank is None else (), NO_BLANKS)
+    yield from absent(FIRST if case.first is None else (), NO_SENTENCES)
 
 
-def _key(texts: Batch) -> Tensor:
-    """(N,) of a pair, of the two together"""
-    key = text_key(texts)
-    if texts.question_ids is None or texts.question_present is None:
-        return key
-    asked = replace(texts, ids=texts.question_ids, present=texts.question_present, mask=texts.question_present)
-    return key + Chance(2).scramble(text_key(asked))
+def _keys(case: Case) -> Tensor:
+    """(N,) a number that belongs to each text; of a pair, to the two together"""
+    found = torch.empty(len(case), dtype=torch.int64)
+    for rows, batch in case.batches():
+        key = text_key(batch)
+        if batch.question_ids is not None and batch.question_present is not None:
+            there = batch.question_present
+            key = key + Chance(2).scramble(text_key(replace(batch, ids=batch.question_ids, present=there, mask=there)))
+        found[torch.from_numpy(rows)] = key.cpu()
+    return found
 
 
-def _leak(name: str, said: Said, probs: Tensor) -> Finding:
-    values = position.leaks(said.share, probs.argmax(-1), said.mask, said.key)
+def _measured(case: Case, name: str, rows: Rows, batch: Batch) -> dict[str, Tensor]:
+    share, mask = shares(case.of(case.saliency(name), rows, batch), batch.mask), batch.mask
+    found: dict[str, Tensor] = {}
+    if case.blank is not None:
+        blank = case.of(case.blank, rows, batch)
+        found |= {"mass": measure.default_mass(share, blank, mask), "blank": (blank & mask).sum(-1).double()}
+    if case.first is not None:
+        first = case.of(case.first, rows, batch)
+        unknown = ~(first & mask).any(-1)
+        found |= {name: of(share, first, mask).masked_fill(unknown, torch.nan) for name, of in FIRST.items()}
+    found = {key: value.masked_fill(~mask.any(-1), torch.nan) for key, value in found.items()}
+    return {"places": position.places(share, mask), **found}
+
+
+def _leak(name: str, explainer: str, seen: Tensor, probs: Tensor, key: Tensor) -> Finding:
+    values = position.leaks(seen, probs.argmax(-1), key)
     if values.isnan().all():
-        return Finding(name, explainer=said.name, absent=ONE_CLASS)
-    return Finding(name, values, said.name, {"folds": position.FOLDS})
+        return Finding(name, explainer=explainer, absent=ONE_CLASS)
+    return Finding(name, values, explainer, {"folds": position.FOLDS})
 
 
-def _shuffled(case: Case, said: Said) -> Finding:
-    explainer = case.explainers[said.name]
-
+def _shuffled(case: Case, name: str, key: Tensor) -> Finding:
     def work(_: Rows, batch: Batch) -> dict[str, Tensor]:
-        found = explainer.explain(case.model, shuffled(batch, Chance(case.plan.seed).child(11)))
-        wide = pad(found.weights.double(), (0, case.width - batch.ids.shape[1]))
-        return {"weights": wide, "probs": found.logits.double().softmax(-1)}
+        found = case.explainers[name].explain(case.model, shuffled(batch, Chance(case.plan.seed).child(11)))
+        share = shares(found.weights.double(), batch.mask)
+        return {"places": position.places(share, batch.mask), "probs": found.logits.double().softmax(-1)}
 
-    found = case.gather(f"{said.name} of shuffled texts", work, case.rows(said.name))
-    mask, probs = said.mask, found["probs"].nan_to_num(0.0)
-    return _leak("position-leak/shuffled", replace(said, share=shares(found["weights"], mask)), probs)
+    found = case.gather(f"{name} of shuffled texts", work, case.rows(name))
+    return _leak("position-leak/shuffled", name, found["places"], found["probs"].nan_to_num(0.0), key)
 
 
-def _default(case: Case, said: Said) -> Iterator[Finding]:
-    names = ("default-mass", "default-mass/above-share")
+def _default(case: Case, name: str, found: dict[str, Tensor]) -> Iterator[Finding]:
     if case.blank is None:
-        yield from (Finding(name, explainer=said.name, absent=NO_BLANKS) for name in names)
         return
-    mass = said.each(measure.default_mass(said.share, case.blank, said.mask))
-    blank, words = (case.blank & said.mask).sum(-1), said.mask.sum(-1)
-    if said.name == "attention" and (looked := _elsewhere(case)) is not None:
-        specials = looked["specials"]
-        mass = looked["elsewhere"] + (1 - looked["elsewhere"]) * mass
+    mass, blank, words = found["mass"], found["blank"], case.words
+    if name == "attention" and case.elsewhere is not None:
+        specials = torch.from_numpy(case.data.text.lengths) - words
+        mass = case.elsewhere + (1 - case.elsewhere) * mass
         blank, words = blank + specials, words + specials
-    yield Finding(names[0], mass, said.name)
-    yield Finding(names[1], mass - blank / words.clamp_min(1), said.name)
+    yield Finding(DEFAULT[0], mass, name)
+    yield Finding(DEFAULT[1], mass - blank / words.clamp_min(1), name)
 
 
-def _elsewhere(case: Case) -> dict[str, Tensor] | None:
-    """Of a model that may look at its special tokens: how much it does, and how many there are.  (N,), (N,)"""
-
-    def work(_: Rows, batch: Batch) -> dict[str, Tensor]:
-        with inference(case.model):
-            found = getattr(case.model(batch), "elsewhere", None)
-        specials = (batch.present & ~batch.mask).sum(-1)
-        return {} if found is None else {"elsewhere": found, "specials": specials}
-
-    return case.gather("special tokens", work) or None
-
-
-def _first(case: Case, said: Said) -> Iterator[Finding]:
-    names = ("first-sentence-share", "first-sentence-pick")
-    if case.first is None:
-        yield from (Finding(name, explainer=said.name, absent=NO_SENTENCES) for name in names)
-        return
-    known = (case.first & said.mask).any(-1)
-    for name, of in zip(names, (measure.first_sentence_share, measure.first_sentence_pick), strict=True):
-        yield Finding(name, said.each(of(said.share, case.first, said.mask), known), said.name)
-
-
-def _collapsed(said: Said) -> Finding:
-    telling = said.mask.sum(-1) > 1
-    if not telling.any():
-        return Finding("collapsed", explainer=said.name, absent=ONE_WORD)
-    found = judge(said.share[telling], said.mask[telling], ids=said.ids[telling])
-    how = {"n": int(telling.sum())}
-    return Finding("collapsed", value=float(found.collapsed), explainer=said.name, settings=how, note=found.reason)
+def _collapsed(case: Case, name: str) -> Finding:
+    text = case.data.text
+    asked = torch.zeros(len(case), dtype=torch.bool)
+    asked[torch.from_numpy(case.rows(name))] = True
+    asked &= case.words > 1
+    if not asked.any():
+        return Finding("collapsed", explainer=name, absent=ONE_WORD)
+    read = asked.repeat_interleave(torch.from_numpy(text.lengths)) & torch.from_numpy(text.words)
+    sizes = Laid(case.saliency(name)[read].abs(), case.words[asked])
+    found = judge_laid(replace(sizes, values=sizes.shares(sizes.values)), torch.from_numpy(text.ids)[read])
+    how = {"n": int(asked.sum())}
+    return Finding("collapsed", value=float(found.collapsed), explainer=name, settings=how, note=found.reason)

@@ -25,7 +25,8 @@ from torch import Tensor
 from steadygaze import infer
 from steadygaze.audit.finding import Finding
 from steadygaze.audit.measure import stability
-from steadygaze.audit.protocol.right import NO_LABELS
+from steadygaze.audit.names import under
+from steadygaze.audit.protocol.absent import NO_LABELS, absent
 from steadygaze.config import field_names
 from steadygaze.errors import UserError
 from steadygaze.estimator import TextClassifier
@@ -36,6 +37,9 @@ from steadygaze.train.settings import Training
 
 DIFFERENCE = 1e-3
 """λ."""
+TRAINED = under("uniform", "above-uniform", "trained-adversary")
+UNTRAINED = "it takes two trainings: in Python, train= gives the texts and labels for them"
+NOT_OURS = "only a TextClassifier can be trained again"
 Split = tuple[Any, Any]
 """Texts and labels, as `fit` takes them."""
 
@@ -68,7 +72,7 @@ def alike(clf: TextClassifier, technique: str, **settings: Any) -> TextClassifie
 def _needed(clf: TextClassifier, even: TextClassifier, test: Split) -> Iterator[Finding]:
     texts, labels = test
     if labels is None:
-        yield from (Finding(f"accuracy/{of}", absent=NO_LABELS) for of in ("uniform", "above-uniform"))
+        yield from absent(under("uniform", "above-uniform"), NO_LABELS)
         return
     ours, theirs = (torch.from_numpy(one.predict_proba(texts).argmax(-1) == labels).double() for one in (clf, even))
     yield Finding("accuracy/uniform", theirs)

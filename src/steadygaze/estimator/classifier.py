@@ -1,11 +1,4 @@
-"""TextClassifier: the scikit-learn face of everything.
-
-clf = TextClassifier(encoder="bilstm", technique="vanilla", seed=0)
-clf.fit(texts, labels)
-clf.predict(texts); clf.predict_proba(texts); clf.score(texts, labels)
-clf.explain("A gorgeous, witty, seductive movie.")
-clf.save("model/"); clf = steadygaze.load("model/")
-"""
+"""TextClassifier itself: what scikit-learn calls, and `explain`."""
 
 import sys
 from collections.abc import Sequence
@@ -23,8 +16,8 @@ from steadygaze.explain.chosen import chosen
 from steadygaze.explain.texts import Request, explain_texts
 from steadygaze.inputs import is_one, read_labels, read_split, read_texts, read_validation
 from steadygaze.objective.technique import Technique
-from steadygaze.order import order, restored
-from steadygaze.train.device import best, check
+from steadygaze.order import order
+from steadygaze.train.device import best
 from steadygaze.train.progress import Bar, Silent
 from steadygaze.types import Label
 
@@ -43,7 +36,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     seed : int, default=0
         Whatever is drawn is drawn from it.
     epochs : int, default=None
-        Times the texts are read at most; None: 8.
+        Times the texts are read at most; None: 8, and with few texts as often as makes 300 steps.
     vectors : str or Path, default=None
         A file of word vectors in GloVe's format (.txt, .gz), or "glove-50d"; None: learnt from scratch.
     settings : dict, default=None
@@ -238,29 +231,3 @@ def references(given: "TextClassifier | Sequence[TextClassifier] | None") -> lis
 
 def _path(given: str | Path | None) -> Path | None:
     return None if given is None else Path(given)
-
-
-def load(folder: str | Path, device: str = "auto") -> TextClassifier:
-    """A saved model, ready to predict and explain.
-
-    Its parameters are those it was trained with, so that `clone(load(folder)).fit(texts, labels)` trains its like.
-    Word vectors, a table of synonyms and a transformer's folder are known by name only: a model folder holds no path
-    of another machine.
-    """
-    check(device)
-    stored = store.load(Path(folder))
-    known = stored.description
-    values = restored(known.architecture, known.training, known.reading, known.technique, known.technique_settings)
-    loaded = TextClassifier(
-        known.encoder,
-        known.technique,
-        seed=known.seed,
-        epochs=values.pop("epochs", None),
-        vectors=known.vectors,
-        batch_size=values.pop("batch_size", None),
-        settings=values or None,
-        max_length=known.max_length,
-        class_weight=known.class_weight if isinstance(known.class_weight, str | None) else dict(known.class_weight),
-        device=device,
-    )
-    return loaded._take(stored)

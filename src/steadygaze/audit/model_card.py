@@ -1,0 +1,21 @@
+"""What an audit found, written into the card of the model it is about.  No torch: README.md is all that is touched."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+from steadygaze.atomic import write_text
+from steadygaze.report.card import audited
+from steadygaze.report.report import Report
+
+CARD = "README.md"
+
+
+def write_card(folder: Path, report: Report) -> str:
+    """Says what was done: a folder that cannot be written to is no reason to lose an audit."""
+    file = folder / CARD
+    try:
+        page = file.read_bytes().decode() if file.exists() else ""
+        write_text(file, audited(page, report, datetime.now(UTC).date()))
+    except (OSError, UnicodeDecodeError) as error:
+        return f"the model card {file} is as it was, without this audit: {error}"
+    return f"written: {file}, the part about the audit"

@@ -1,0 +1,68 @@
+"""Where models and data lie, as evidence writes it down: seen from its own place, without the folders of a machine.
+
+A path that is kept begins with a dot, ./model or ../data/test.csv, which no hub id and no name of a corpus does.
+"""
+
+import os
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from steadygaze.errors import UserError
+
+PASS = {"model": "MODEL", "data": "--data DATA", "synonyms": "--synonyms FILE", "seeds": "--seeds MODEL"}
+"""Setting that may be a path, or several -> how the command line takes it."""
+
+
+def kept(word: str, base: Path) -> str:
+    """From `base` if it is there, or if both are in the folder that we work in; its name alone otherwise."""
+    path, base, here = (Path(os.path.expanduser(one)).resolve() for one in (word, base, Path.cwd()))
+    if not path.is_relative_to(base) and not (path.is_relative_to(here) and base.is_relative_to(here)):
+        return f"./{path.name}"
+    found = Path(os.path.relpath(path, base)).as_posix()
+    return found if found.startswith("..") else f"./{found}"
+
+
+def settings(asked: Mapping[str, Any], base: Path, corpus: bool) -> dict[str, Any]:
+    """What an audit was asked, its paths kept.  `corpus`: the data are a corpus of that name, and no file."""
+
+    def keep(word: str) -> str:
+        return kept(word, base) if Path(os.path.expanduser(word)).exists() else word
+
+    paths = [name for name in PASS if asked.get(name) and not (corpus and name == "data")]
+    return {**asked, **{name: _each(asked[name], keep) for name in paths}}
+
+
+def command(words: Iterable[str], base: Path) -> tuple[str, ...]:
+    """The user's own words; a path of this machine is kept as above."""
+    return tuple(_word(word, base) for word in words)
+
+
+def _word(word: str, base: Path) -> str:
+    option, equals, value = word.partition("=") if word.startswith("-") else ("", "", word)
+    return f"{option}{equals}{kept(value, base)}" if Path(value).is_absolute() else word
+
+
+def found(asked: Mapping[str, Any], evidence: Path) -> dict[str, Any]:
+    """The same settings, their paths where the files lie now: seen from the evidence, or from where we work."""
+    paths = [name for name in PASS if asked.get(name)]
+    return {**asked, **{name: _each(asked[name], partial(_look, name, evidence)) for name in paths}}
+
+
+def _look(name: str, evidence: Path, word: str) -> str:
+    if not word.startswith("."):
+        return word  # a hub id, or the name of a corpus
+    places = [os.path.normpath(base / word) for base in (evidence.absolute().parent, Path.cwd())]
+    for place in places:
+        if os.path.exists(place):
+            return place
+    tried = " nor ".join(dict.fromkeys(places))
+    raise UserError(
+        f"the {name} that {evidence} is about: there is nothing at {tried}; "
+        f"say where it lies now, with {PASS[name]} beside --verify"
+    )
+
+
+def _each(value: Any, change: Callable[[str], str]) -> Any:
+    return change(value) if isinstance(value, str) else tuple(map(change, value))

@@ -1,0 +1,21 @@
+"""Numbers that are not there.  A reason that is not an explainer's own is said once, whatever explainers were asked."""
+
+from collections.abc import Iterable, Iterator
+
+from steadygaze.audit.case import Case
+from steadygaze.audit.finding import Finding
+from steadygaze.audit.probe.moves import LACKING
+
+NO_LABELS = "the texts have no labels"
+ONLY_RANDOM = "no explanation was asked about but random words, which are the yardstick of the others"
+
+
+def absent(names: Iterable[str], why: str) -> Iterator[Finding]:
+    return (Finding(name, absent=why) for name in names)
+
+
+def unasked(case: Case) -> str:
+    """Why nothing is said of the attention; '': something is."""
+    if "attention" in case.explainers:
+        return ""
+    return "the attention was not asked about" if "weights" in case.model.abilities else LACKING["weights"]

@@ -1,0 +1,124 @@
+"""An audit for the command line: asked, written where it should be, shown, and held to what was required."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from steadygaze.audit import evidence, places
+from steadygaze.audit.model_card import write_card
+from steadygaze.audit.required import checked
+from steadygaze.audit.run import Given, Machine, Order, load, manifest, run
+from steadygaze.cli.app import as_json, console
+from steadygaze.cli.watching import line, watching
+from steadygaze.config import build
+from steadygaze.errors import RequirementNotMet, UserError
+from steadygaze.options import Common
+from steadygaze.report.policy import Policy, as_policy
+from steadygaze.report.report import Report
+from steadygaze.report.shown import terminal
+from steadygaze.report.words import counted
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+NO_LABELS = "the data have no column 'label': the audit goes on without labels (--label COL names another)"
+INTERRUPTED = "interrupted; nothing was written"
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What an audit must find, and what is to be written of it."""
+
+    rules: tuple[str, ...]
+    policy: Path | None
+    out: Path | None
+    html: Path | None
+    card: bool
+
+    @property
+    def base(self) -> Path:
+        """Where paths are seen from."""
+        return Path.cwd() if self.out is None else self.out.resolve().parent
+
+
+def audited(given: dict[str, Any], wanted: Wanted, common: Common) -> None:
+    order, say = build(Order, given), console(common)
+    policy = checked(as_policy(list(wanted.rules)), *([as_policy(wanted.policy)] if wanted.policy is not None else []))
+    replaced = _check(wanted)
+    with machine(common, say) as on:
+        read = load(order, on)
+        if not read.labelled:
+            line(say, NO_LABELS)
+        if wanted.out is not None:
+            evidence.check_same(wanted.out, read.model, read.data)
+        report = told(run(read, on), wanted.base)
+    said = _write(read, report, policy, wanted)
+    _show(report, common)
+    for place in said:
+        line(say, place if place not in replaced else place.replace("written", "replaced", 1))
+    if policy is not None:
+        _gate(report, policy, say)
+
+
+@contextmanager
+def machine(common: Common, say: "Console") -> Iterator[Machine]:
+    """What computes, watched; an interruption says that it leaves nothing behind."""
+    try:
+        with watching(say) as watch:
+            yield Machine(common.data_dir, common.device, common.batch_size, watch)
+    except KeyboardInterrupt:
+        line(say, INTERRUPTED)
+        raise
+
+
+def told(report: Report, base: Path) -> Report:
+    """With what made it."""
+    return replace(report, command=("steadygaze", *places.command(sys.argv[1:], base)), versions=evidence.versions())
+
+
+def _check(wanted: Wanted) -> set[str]:
+    """Refuses what would be lost; what would be written over: as it will be said."""
+    html, out = wanted.html, wanted.out
+    if html is not None and html.is_dir():
+        raise UserError(f"{html} is a folder; --html takes a file")
+    if html is not None and html.exists() and not _a_page(html):
+        raise UserError(f"{html} is no page of ours, and is left alone: name another file")
+    over = [html] if html is not None and html.exists() else []
+    return {f"written: {place}" for place in over + ([out] if out is not None and evidence.check_free(out) else [])}
+
+
+def _a_page(html: Path) -> bool:
+    content = html.read_bytes()
+    return not content or (content[:15].lower() == b"<!doctype html>" and b"steadygaze" in content)
+
+
+def _write(read: Given, report: Report, policy: Policy | None, wanted: Wanted) -> list[str]:
+    """What was written, a line for each."""
+    said = []
+    if wanted.out is not None:
+        sealed = evidence.write(wanted.out, report, manifest(read, report, wanted.base), policy)
+        said += [f"written: {wanted.out}", f"seal (SHA-256 of the manifest): {sealed.seal}"]
+    if wanted.html is not None:
+        report.to_html(wanted.html)
+        said.append(f"written: {wanted.html}")
+    if wanted.card and read.folder is not None:
+        said.append(write_card(read.folder, report))
+    return said
+
+
+def _show(report: Report, common: Common) -> None:
+    if common.json:
+        as_json(report.to_dict())
+        return
+    from rich.console import Console
+
+    Console().print(terminal(report, full=common.verbose))
+
+
+def _gate(report: Report, policy: Policy, say: "Console") -> None:
+    if failures := report.failing(policy):
+        raise RequirementNotMet("\n".join(map(str, failures)))
+    line(say, f"{counted(len(policy.requirements) + len(policy.verdicts), 'requirement')} met")

@@ -1,0 +1,46 @@
+"""What the answer to each question means, in one sentence for somebody who has never seen an audit."""
+
+from collections.abc import Mapping
+
+from steadygaze.report.report import Answer, Verdict
+
+COLLAPSED = "collapsed"
+SILENT = "The weights say the same whatever the text: that holds still, and explains nothing."
+UNASKED = "No answer: this could not be asked of this model, or of these texts."
+MEANS: Mapping[str, Mapping[Answer, str]] = {
+    "holds-still": {
+        "yes": "Changes too small to matter leave the highlighted words as they were.",
+        "partly": "Some changes too small to matter may move the weight to other words.",
+        "no": "A change too small to matter moves the weight to other words: do not build on single words.",
+    },
+    "matters": {
+        "yes": "The model uses what is highlighted: without it the prediction changes.",
+        "partly": "How much the model uses what is highlighted is not clear from these numbers.",
+        "no": "Do not take the highlighted words for the reason: in at least one test they made little difference.",
+    },
+    "retrained": {
+        "yes": "A model trained again in the same way highlights the same words.",
+        "partly": "A model trained again in the same way may highlight other words.",
+        "no": "A model trained again in the same way highlights other words: chance has a large part in them.",
+    },
+    "shortcut": {
+        "yes": "Where the weight lies does not give the label away, and little of it lies where nothing is to be read.",
+        "partly": "Whether the place of the weight gives the label away is not clear from these numbers.",
+        "no": "The place of the weight gives the label away by itself, or much of it lies where nothing is to be read.",
+    },
+    "people": {
+        "yes": "It ranks the words that people marked as the reason above the others.",
+        "partly": "How far it agrees with the words that people marked is not clear from these numbers.",
+        "no": "It ranks the words that people marked as the reason hardly better than chance would.",
+    },
+}
+"""By the key of the question; a question that is not ours has no sentence."""
+
+
+def meaning(verdict: Verdict, collapsed: bool) -> str:
+    """Collapsed: whether the explanation says the same of every text, which counts against any question that asks."""
+    if verdict.answer == "not asked":
+        return UNASKED
+    if collapsed and COLLAPSED in verdict.limits:
+        return SILENT
+    return MEANS.get(verdict.key, {}).get(verdict.answer, "")

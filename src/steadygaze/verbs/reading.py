@@ -1,0 +1,137 @@
+"""What a model makes of texts: a thousand at a time, so that memory does not grow with a file."""
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from steadygaze import infer
+from steadygaze.audit import certificate
+from steadygaze.audit.probe.moves import LACKING
+from steadygaze.corpus import Corpus, stream
+from steadygaze.errors import UserError, unknown
+from steadygaze.estimator import Granularity, TextClassifier
+from steadygaze.explain.chosen import chosen
+from steadygaze.explain.texts import Request, explain_texts
+from steadygaze.explanation import Explanation
+from steadygaze.inputs import read_texts
+from steadygaze.lanes import lanes_for, side_by_side
+from steadygaze.model import Classifier
+from steadygaze.reader import Reader
+from steadygaze.report import render, write
+from steadygaze.subject import Subject, as_subject
+from steadygaze.text_explainer import TextExplainer
+from steadygaze.types import Label
+from steadygaze.verbs.given import texts
+
+CHUNK = 1024
+"""Texts read, explained and written at a time."""
+DRAWN = 1000
+"""Texts that a page shows at most; a browser would choke on more."""
+
+
+def read(
+    pair: bool, given: Sequence[str], file: Path | None, text: Sequence[str], drop_empty: bool
+) -> Iterator[list[Any]]:
+    """Texts of the command line, then those of a file, a chunk at a time."""
+    if not given and file is None:
+        raise UserError('nothing to read: give a text in quotes, as in: predict MODEL "A fine film." or --file FILE')
+    if given and pair:
+        if len(given) != 2:
+            raise UserError(f"this model reads a text and a question about it: give both, found {len(given)} texts")
+        yield [(given[0], given[1])]
+    elif given:
+        yield list(given)
+    if file is not None:
+        for examples in stream(file, text=text, drop_empty=drop_empty, chunk=CHUNK):
+            yield texts(examples)
+
+
+def predict(
+    clf: TextClassifier, chunks: Iterator[list[Any]], batch_size: int | None = None
+) -> Iterator[dict[str, Any]]:
+    """One record per text, in order."""
+    classes = [str(label) for label in clf.classes_]
+    asked = partial(clf.predict_proba, batch_size=batch_size or infer.BATCH)
+    for chunk, rows in _side_by_side(clf.stored_.model, asked, chunks):
+        for item, chances in zip(chunk, rows.tolist(), strict=True):
+            best = max(range(len(chances)), key=chances.__getitem__)
+            record = {"text": item} if isinstance(item, str) else {"text": item[0], "question": item[1]}
+            label = clf.classes_[best].item()
+            yield {**record, "label": label, "probabilities": dict(zip(classes, chances, strict=True))}
+
+
+def explain(
+    model: TextClassifier | Subject,
+    chunks: Iterator[list[Any]],
+    explainer: str | TextExplainer = "attention",
+    target: str | None = None,
+    granularity: Granularity = "word",
+    batch_size: int | None = None,
+) -> Iterator[Explanation]:
+    """One Explanation per text, in order, of whoever's model it is."""
+    subject = as_subject(model)
+    request = _request(subject, explainer, target, granularity)
+
+    def asked(chunk: list[Any]) -> list[Explanation]:
+        read, questions = read_texts(chunk)
+        able = subject.reading(questions is not None)
+        size = batch_size or infer.BATCH
+        return explain_texts(able.model, able.tokens, able.classes, read, questions, request, size)
+
+    for _, explained in _side_by_side(subject.model, asked, chunks):
+        yield from explained
+
+
+def _request(subject: Subject, explainer: str | TextExplainer, target: str | None, granularity: Granularity) -> Request:
+    """What is asked of each text, if it can be asked of this model."""
+    name, way = chosen(explainer) if isinstance(explainer, str) else (explainer.name, explainer.explainer)
+    aim = None if target is None else _known_label(subject, target)
+    if lacking := way.needs - subject.model.abilities:
+        raise UserError(f"{name} cannot explain {subject.name}: {LACKING[min(lacking)]}; ask for another explainer")
+    if aim is not None and not way.by_class:
+        raise UserError(f"{name} is the same whatever class is asked about: leave out the target {aim!r}")
+    return Request(way, name, aim, granularity)
+
+
+def _known_label(subject: Subject, written: str) -> Label:
+    """The label that a word of the command line stands for."""
+    labels = {str(label): label for label in subject.classes}
+    if written not in labels:
+        raise unknown("label", written, labels)
+    return labels[written]
+
+
+def _side_by_side(
+    model: Reader, work: Callable[[list[Any]], Any], chunks: Iterator[list[Any]]
+) -> Iterator[tuple[list[Any], Any]]:
+    """Every chunk and what became of it.  Of others' networks nobody knows whether threads may share them."""
+    lanes = lanes_for(model.device) if isinstance(model, Classifier) else 1
+    with infer.evaluation(model):
+        yield from side_by_side(lambda chunk: (chunk, work(chunk)), chunks, lanes)
+
+
+def certify(
+    clf: TextClassifier,
+    corpus: Corpus,
+    split: str | None = None,
+    reference: TextClassifier | None = None,
+    batch_size: int | None = None,
+    **asked: Any,
+) -> certificate.Certificates:
+    """One Certificate per text of a split, the same that an audit would read."""
+    found = texts(corpus.splits[corpus.choose(split)])
+    return certificate.certify(clf, found, reference=reference, batch_size=batch_size or infer.BATCH, **asked)
+
+
+def write_explanations(path: Path, found: Iterator[Explanation], model: Path) -> dict[str, int]:
+    """A page of the first DRAWN texts; the others are counted."""
+    drawn = list(islice(found, DRAWN))
+    total = len(drawn) + sum(1 for _ in found)
+    others = {one.caption for one in drawn if one.explainer != "attention"}
+    shown = f"what {others.pop()} says of each word" if others else "how much its decoder was given of each word"
+    lead = f"What the model {model.name} predicts, and {shown}."
+    notes = [f"{total - len(drawn):,} more texts were explained and are not drawn here."] if total > len(drawn) else []
+    write(path, render("Explanations", lead=lead, explanations=drawn, notes=notes))
+    return {"explained": total, "drawn": len(drawn)}

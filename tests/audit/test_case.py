@@ -1,0 +1,117 @@
+"""A case: what is kept of every token, and what one long text among short ones costs."""
+
+from dataclasses import replace
+from typing import ClassVar
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+from torch.overrides import TorchFunctionMode
+
+from audit.protocol.cases import Signed, Target
+from audit.protocol.written import Told, Written
+from contract.tiny import ragged
+from steadygaze.audit.case import Case, Plan
+from steadygaze.audit.prepare import prepare
+from steadygaze.audit.protocol.retrained import retrained
+from steadygaze.audit.protocol.shortcut import shortcut
+from steadygaze.batch import Data, collate
+from steadygaze.subject.blackbox import black_box
+from steadygaze.types import Example
+
+LONG, SHORT = 5_000, 300
+
+
+def case_of(lengths: list[int], plan: Plan | None = None, **known: Tensor) -> Case:
+    """Weights that are drawn for every place; two classes."""
+    data = Data(ragged(["s" + "w" * n for n in lengths]))
+    weights = torch.rand(1, max(lengths) + 1, dtype=torch.float64).expand(len(lengths), -1)
+    return Case(Told(torch.arange(len(lengths)) % 2), data, {"written": Written(weights)}, plan or Plan(), **known)
+
+
+@pytest.mark.parametrize("size", [1, 3, 256])
+def test_what_is_kept_of_every_token_is_handed_out_as_wide_as_a_batch(size):
+    """Also of a text without a token, of a sample in any order, and on the special token in front."""
+    case = case_of([3, 0, 7, 1, 12], Plan(batch_size=size))
+    whole = collate(case.data, case.everything)
+    kept, number = case.saliency("written"), torch.arange(len(case.data.text.ids))
+    written = case.explainers["written"].weights.masked_fill(~whole.mask, 0.0)
+    assert kept.shape == number.shape == (5 + 23,)
+    assert case.words.equal(whole.mask.sum(-1))
+    for rows, batch in case.batches(np.array([4, 0, 1, 2])):
+        at, width = torch.from_numpy(rows), batch.ids.shape[1]
+        assert case.of(kept, rows, batch).equal(written[at][:, :width])
+        assert case.of(number, rows, batch)[batch.present].equal(
+            torch.cat([torch.arange(*case.data.text.starts[row : row + 2]) for row in rows])
+        )
+
+
+def test_texts_that_were_not_asked_about_have_no_number():
+    case = case_of([3, 5, 2, 8], Plan(sample=2))
+    case = Case(case.model, case.data, {"signed": Signed()}, case.plan)
+    asked = torch.isin(torch.arange(4), torch.from_numpy(case.sample)).repeat_interleave(
+        torch.from_numpy(case.data.text.lengths)
+    )
+    assert case.saliency("signed").isnan().equal(~asked)
+
+
+def test_another_class_may_be_asked_about():
+    case = case_of([3, 5, 2])
+    asked = Target()
+    case = Case(case.model, case.data, {"target": asked}, Plan(batch_size=1))
+    case.saliency("target")
+    assert asked.asked == [None] * 3
+    case.explained("target", torch.tensor([2, 1, 0]))
+    assert [int(one) for one in asked.asked[3:]] == [0, 2, 1]  # the shortest text first
+
+
+class Cheap(Signed):
+    """Asked of all texts."""
+
+    passes: ClassVar[int] = 1
+
+
+class Largest(TorchFunctionMode):
+    """The most numbers that any tensor had."""
+
+    size = 0
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        found = function(*args, **(kwargs or {}))
+        self.size = max(self.size, found.numel() if isinstance(found, Tensor) else 0)
+        return found
+
+
+def test_one_long_text_among_short_ones_does_not_make_all_of_them_long():
+    """301 rows of 5,001 would be 1.5 million numbers; a batch has 65,536, and what is for against twice that."""
+    lengths = [*np.random.default_rng(0).integers(5, 20, SHORT).tolist(), LONG]
+    many = sum(lengths) + len(lengths)
+    marks = torch.rand(many) < 0.1
+    case = replace(case_of(lengths, blank=marks, first=marks), explainers={"signed": Cheap()})
+    case = replace(case, others=(case,))
+    with Largest() as largest:
+        found = [*shortcut(case), *retrained(case)]
+    assert many < 10_000 < largest.size < 2 * (1 << 16)
+    assert all(len(one.values) == SHORT + 1 for one in found if one.values is not None)
+
+
+class Apple(Told):
+    """Says that it lies on an Apple GPU until it is moved."""
+
+    device = torch.device("mps")
+
+    def cpu(self) -> "Apple":
+        self.device = torch.device("cpu")
+        return self
+
+
+def test_a_model_on_an_apple_gpu_is_read_on_the_cpu_and_stays_where_it_is():
+    subject = black_box(lambda texts: [[0.5, 0.5]] * len(texts), ["no", "yes"], "half")
+    given = Apple(torch.tensor([0, 1]))
+    examples = [Example("good film"), Example("bad")]
+    case = prepare(replace(subject, model=given), examples, {}, Plan()).case
+    assert case.model.device.type == "cpu"
+    assert case.model.label.equal(given.label)
+    assert given.device.type == "mps"
+    assert prepare(subject, examples, {}, Plan()).case.model is subject.model

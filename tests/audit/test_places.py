@@ -1,0 +1,57 @@
+"""Where things lie, as evidence writes it down: a third party can find them, and learns nothing of this machine."""
+
+from pathlib import Path
+
+import pytest
+
+from steadygaze.audit.places import command, found, kept, settings
+from steadygaze.errors import UserError
+
+
+@pytest.fixture
+def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """work/ with models/m, data.csv and runs/evidence; elsewhere/ beside it."""
+    for folder in ("work/models/m", "work/runs/evidence", "elsewhere/m"):
+        (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / "work" / "data.csv").write_text("text\n")
+    monkeypatch.chdir(tmp_path / "work")
+    return tmp_path / "work"
+
+
+def test_a_path_is_seen_from_the_folder_of_the_evidence_and_else_is_a_name(work):
+    assert kept("models/m", work / "runs") == kept(str(work / "models" / "m"), work / "runs") == "../models/m"
+    assert kept("data.csv", work) == "./data.csv"
+    assert kept("../elsewhere/m", work / "runs") == "./m"  # what is outside tells of this machine
+    assert kept("models/m", work.parent / "elsewhere") == "./m"
+    assert kept("../elsewhere/m", work.parent / "elsewhere") == "./m"
+
+
+def test_settings_keep_paths_and_leave_names_alone(work):
+    asked = {"model": "models/m", "data": "data.csv", "seeds": ("models/m", "org/name"), "synonyms": None, "k": 7}
+    right = {**asked, "model": "../models/m", "data": "../data.csv", "seeds": ("../models/m", "org/name")}
+    assert settings(asked, work / "runs", corpus=False) == right
+    (work / "sst2").mkdir()
+    assert settings({"data": "sst2"}, work, corpus=True) == {"data": "sst2"}  # the corpus, not the folder
+    assert settings({"data": "sst2"}, work, corpus=False) == {"data": "./sst2"}
+
+
+def test_of_the_users_words_only_paths_of_this_machine_change(work):
+    words = ("audit", str(work / "models" / "m"), "--data=/far/away.csv", "--require", "accuracy>=0.9", "models/m")
+    right = ("audit", "../models/m", "--data=./away.csv", "--require", "accuracy>=0.9", "models/m")
+    assert command(words, work / "runs") == right
+
+
+def test_what_was_kept_is_found_from_the_evidence_and_from_where_we_work(work, monkeypatch):
+    evidence = work / "runs" / "evidence"
+    asked = settings({"model": "models/m", "data": "planted-reviews"}, evidence.parent, corpus=True)
+    monkeypatch.chdir(work.parent)
+    assert found(asked, evidence) == {"model": str(work / "models" / "m"), "data": "planted-reviews"}
+    monkeypatch.chdir(work)
+    assert found({"data": "./data.csv"}, evidence) == {"data": str(work / "data.csv")}
+
+
+def test_what_is_not_there_any_more_is_said_with_the_places_and_what_to_pass(work):
+    evidence = work / "runs" / "evidence"
+    places = f"{work / 'runs' / 'gone'} nor {work / 'gone'}"
+    with pytest.raises(UserError, match=f"there is nothing at {places}; say where it lies now, with --seeds MODEL"):
+        found({"seeds": ["./gone"]}, evidence)

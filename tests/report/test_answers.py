@@ -1,0 +1,28 @@
+"""What an answer means: a sentence for every answer to every question of the audit, and none that a collapse belies."""
+
+import pytest
+
+from steadygaze.audit.verdict import QUESTIONS
+from steadygaze.report.answers import MEANS, SILENT, UNASKED, meaning
+from steadygaze.report.report import Verdict
+
+
+def test_every_question_of_the_audit_has_a_sentence_for_every_answer():
+    assert {question.key for question in QUESTIONS} == MEANS.keys()
+    assert all(set(said) == {"yes", "partly", "no"} for said in MEANS.values())
+    sentences = [sentence for said in MEANS.values() for sentence in said.values()]
+    assert len(set(sentences)) == len(sentences)
+
+
+@pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: question.key)
+def test_a_collapse_is_not_called_a_move(question):
+    """Weights that say the same of every text never move; the answer is no all the same."""
+    limits = {name: (bound.good, bound.bad) for name, bound in question.bounds.items()}
+    verdict = Verdict(question.asks, "no", "It is.", key=question.key, limits=limits)
+    assert meaning(verdict, collapsed=False) == MEANS[question.key]["no"]
+    assert (meaning(verdict, collapsed=True) == SILENT) == ("collapsed" in limits)
+
+
+def test_what_was_not_asked_has_no_answer_and_a_question_of_others_no_sentence():
+    assert meaning(Verdict("Why?", "not asked", "Nobody asked.", key="people"), collapsed=True) == UNASKED
+    assert meaning(Verdict("Why?", "yes", "It is.", key="mine"), collapsed=False) == ""

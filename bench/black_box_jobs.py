@@ -1,0 +1,121 @@
+"""One job of bench/black_boxes.py: a black box, an explainer fitted to it, and how well it does."""
+
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from safetensors.torch import load_file, save_file
+
+from black_box_texts import Table6, Texts, accuracy, probabilities, read, trained
+from black_boxes import IMAGES, LONGEST, ROWS, WORTH, Job, K
+from steadygaze.batch import Data, by_length, collate
+from steadygaze.explain import EXPLAINERS
+from steadygaze.explain.learned import METHODS
+from steadygaze.explain.learned.cxplain import CXPlain
+from steadygaze.explain.learned.images import Canvas, image_settings
+from steadygaze.explain.learned.learned import Answered, Teaching, measured
+from steadygaze.explain.learned.posthoc import said_of
+from steadygaze.images.box import ImageBox, as_image_box
+from steadygaze.images.classifier import ImageClassifier
+from steadygaze.images.cxplain import WorthFit
+from steadygaze.images.explainers import IMAGE_EXPLAINERS, Asked
+from steadygaze.images.idx import ImageSets, load_images
+from steadygaze.images.learned import ImageFit, parted, post_hoc
+from steadygaze.images.pixels import read_images
+from steadygaze.maths.rank import top
+from steadygaze.train.progress import Silent
+
+MOST_LIME = 1000
+"""Test inputs that LIME is asked about, with as many samples."""
+
+
+def prepared(corpus: str, out: Path, data: Path, device: str) -> tuple[Any, Any]:
+    """The inputs, and one black box for all seeds."""
+    return _pictures(corpus, out, data, device) if corpus in IMAGES else _texts(corpus, out, data, device)
+
+
+@lru_cache(maxsize=1)
+def _texts(corpus: str, out: Path, data: Path, device: str) -> tuple[Texts, Table6]:
+    name = "planted-code" if corpus == "planted" else corpus
+    texts = read(name, data, out / f"{corpus}.npz")
+    file, where = out / f"{corpus}.safetensors", torch.device(device)
+    if not file.exists():
+        model = trained(texts, where, epochs=5 if corpus == "imdb" else 15)
+        print(corpus, "black box: train", accuracy(model, texts.train), "test", accuracy(model, texts.test), flush=True)
+        save_file({name: value.cpu() for name, value in model.state_dict().items()}, file)
+    model = Table6(len(texts.vocabulary), texts.length)
+    model.load_state_dict(load_file(file))
+    return texts, model.to(where).eval().requires_grad_(False)
+
+
+@lru_cache(maxsize=1)
+def _pictures(corpus: str, out: Path, data: Path, device: str) -> tuple[ImageSets, ImageBox]:
+    sets, folder = load_images(data / corpus), out / corpus
+    if not folder.exists():
+        made = ImageClassifier(seed=0, device=device).fit(sets.train, sets.train_labels)
+        print(corpus, "black box: test", made.score(sets.test, sets.test_labels), flush=True)
+        made.save(folder)
+    return sets, as_image_box(ImageClassifier.load(folder, device=device))
+
+
+def done(job: Job, out: Path, data: Path, device: str) -> dict[str, Any]:
+    inputs, box = prepared(job.corpus, out, data, device)
+    if job.corpus in IMAGES:
+        return _of_images(job, inputs, box, torch.device(device))
+    return _of_texts(job, inputs, box, torch.device(device))
+
+
+def _of_texts(job: Job, texts: Texts, model: Table6, device: torch.device) -> dict[str, Any]:
+    name, settings = ROWS[job.row]
+    if name in EXPLAINERS:
+        return _asked(name, model, texts.test, K[job.corpus])
+    epochs = {"pretraining_epochs": LONGEST[job.corpus]} if job.corpus in LONGEST and name != "cxplain" else {}
+    how: Any = METHODS[name](k=K[job.corpus], **settings, **epochs, **({"removal": "pad"} if name == "cxplain" else {}))
+    splits = [Answered(part, probabilities(model, part)) for part in (texts.train, texts.validation)]
+    learned = Teaching(texts.vocabulary, "words", Silent(), device, job.seed).learn(how, model, *splits)
+    found = measured(model, learned.explainer(texts, device), texts.test, "pad")
+    return _means(found, learned.history)
+
+
+def _asked(name: str, model: Table6, data: Data, k: int) -> dict[str, Any]:
+    """An explainer that learns nothing."""
+    if name == "lime":
+        rows = np.sort(np.random.default_rng(0).permutation(len(data))[:MOST_LIME])
+        data = Data(data.text.select(rows))
+    explainer = EXPLAINERS[name]()
+    same, other = [], []
+    for rows in by_length(data, 128):
+        batch = collate(data, rows).to(model.device)
+        saliency = explainer.explain(model, batch)
+        weights = saliency.weights.abs() if "gradient" in name else saliency.weights
+        kept, said = top(weights, batch.mask, k), saliency.logits.argmax(-1)
+        same.append((said_of(model, batch, kept, "pad").argmax(-1) == said).double().cpu())
+        other.append((said_of(model, batch, batch.mask & ~kept, "pad").argmax(-1) == said).double().cpu())
+    return _means({"post-hoc-accuracy": torch.cat(same), "post-hoc-accuracy/unselected": torch.cat(other)}, [])
+
+
+def _of_images(job: Job, sets: ImageSets, box: ImageBox, device: torch.device) -> dict[str, Any]:
+    images, test, canvas, k = read_images(sets.train), read_images(sets.test), Canvas(fill=job.fill), K[job.corpus]
+    if job.row in IMAGE_EXPLAINERS:
+        some = test.of(test.pixels[: MOST_LIME if job.row == "lime" else None])
+        fill = canvas.blank(images.pixels, images.whole)
+        probs = box.said(some)
+        asked = Asked(box, some, probs, fill, canvas.patch, canvas.units(some.shape))
+        weights = IMAGE_EXPLAINERS[job.row]().weigh(asked)
+        kept = top(weights, torch.ones_like(weights, dtype=torch.bool), k).float()
+        return _means(post_hoc(box, some, probs, kept, fill, canvas.patch), [])
+    train, held_out = parted(images)
+    if job.row == "cxplain":
+        worth = WorthFit(CXPlain(k=k, **WORTH), canvas, job.seed, device).fit(box, train, held_out)
+        return _means(worth.measured(box, test), worth.history)
+    name, _, technique = job.row.partition("-y-")
+    asked_for = {"k": k, **({"query": True, "technique": technique} if technique else {})}
+    learned = ImageFit(image_settings(METHODS[name], asked_for), canvas, job.seed, device).fit(box, train, held_out)
+    return _means(learned.measured(box, test), learned.history)
+
+
+def _means(found: dict[str, torch.Tensor], history: list[dict[str, Any]]) -> dict[str, Any]:
+    n = len(next(iter(found.values())))
+    return {**{measure: float(values.mean()) for measure, values in found.items()}, "n": n, "history": history}

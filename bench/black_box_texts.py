@@ -1,0 +1,149 @@
+"""The black boxes for texts of Bai et al. 2021 (Table 6), the texts as they read them, and what explains them."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
+
+from steadygaze import load_corpus
+from steadygaze.batch import Data, by_length, collate, shuffled
+from steadygaze.infer import inference
+from steadygaze.perturb.texts import taken
+from steadygaze.reader import Ability, Reader
+from steadygaze.subject.network import Reading
+from steadygaze.tokens.ragged import Ragged, starts_of
+from steadygaze.tokens.words import build_words
+from steadygaze.types import Batch
+
+WORDS, LENGTH = 5000, 400
+AT_ONCE = 1024
+"""Texts: every one is as long as the longest, padding included."""
+
+
+class Table6(Reader):
+    """Vectors 50 → convolution 250×3 → maximum → 250 → classes.  Padding is a word like any other, up to `length`."""
+
+    abilities: ClassVar[frozenset[Ability]] = frozenset({"vectors"})
+
+    def __init__(self, words: int, length: int = LENGTH, classes: int = 2) -> None:
+        super().__init__()
+        self.length = length
+        self.words = nn.Embedding(words, 50)
+        nn.init.uniform_(self.words.weight, -0.05, 0.05)  # as Keras does
+        self.kernel = nn.Conv1d(50, 250, 3)
+        self.inner, self.out = nn.Linear(250, 250), nn.Linear(250, classes)
+        self.drop = nn.Dropout(0.2)
+
+    @property
+    def vectors(self) -> Tensor:
+        return self.words.weight
+
+    def embed(self, batch: Batch) -> Tensor:
+        return self.words(batch.ids)
+
+    def forward(self, batch: Batch, embedded: Tensor | None = None) -> Reading:
+        parts = torch.arange(len(batch.ids)).split(AT_ONCE)
+        if len(parts) == 1:
+            return self._read(batch, embedded)
+        some = [self._read(taken(batch, rows), None if embedded is None else embedded[rows]) for rows in parts]
+        return Reading(None, torch.cat([part.logits for part in some]))
+
+    def _read(self, batch: Batch, embedded: Tensor | None) -> Reading:
+        given = self.embed(batch) if embedded is None else embedded
+        given = given.masked_fill(~batch.present.unsqueeze(-1), 0.0) + self.words.weight[0] * ~batch.present.unsqueeze(
+            -1
+        )
+        rest = self.words.weight[0].expand(len(given), max(0, self.length - given.shape[1]), -1)
+        hidden = self.kernel(self.drop(torch.cat([given, rest], 1)).transpose(1, 2)).relu().amax(-1)
+        return Reading(None, self.out(self.drop(self.inner(hidden).relu())))
+
+
+@dataclass(frozen=True)
+class Texts:
+    vocabulary: list[str]
+    train: Data
+    validation: Data
+    test: Data
+
+    @property
+    def length(self) -> int:
+        return int(self.train.text.lengths.max())
+
+
+def read(name: str, folder: Path, cache: Path) -> Texts:
+    """The 5,000 most frequent words; of a text, its last 400.  A tenth of the training texts validates."""
+    if not cache.exists():
+        corpus = load_corpus(name, data_dir=folder)
+        tokenizer = build_words([e.text for e in corpus.splits["train"]], max_length=2**31 - 1)
+        counts = np.bincount(tokenizer.encode([e.text for e in corpus.splits["train"]]).ids, minlength=tokenizer.size)
+        kept = np.argsort(-counts, kind="stable")[: WORDS - 2]
+        own = np.ones(tokenizer.size, np.int32)
+        own[kept] = np.arange(2, len(kept) + 2)
+        values: dict[str, Any] = {"vocabulary": np.array(["", "[UNK]", *(tokenizer.vocabulary[i] for i in kept)])}
+        labels = sorted({e.label for e in corpus.splits["train"]})
+        for split in ("train", "test"):
+            examples = corpus.splits[split]
+            found = tokenizer.encode([e.text for e in examples])
+            rows = [
+                own[found.ids[max(a, b - LENGTH) : b]] for a, b in zip(found.starts[:-1], found.starts[1:], strict=True)
+            ]
+            values[f"{split}_ids"] = np.concatenate(rows).astype(np.int16)
+            values[f"{split}_lengths"] = np.array([len(row) for row in rows])
+            values[f"{split}_label"] = np.array([labels.index(e.label) for e in examples])
+        np.savez_compressed(cache, **values)
+    with np.load(cache, allow_pickle=False) as known:
+        train, test = (_data(known, split) for split in ("train", "test"))
+        words = known["vocabulary"].tolist()
+    order = np.random.default_rng(0).permutation(len(train))
+    tenth = len(order) // 10
+    return Texts(words, select(train, order[tenth:]), select(train, order[:tenth]), test)
+
+
+def select(data: Data, rows: Any) -> Data:
+    return Data(data.text.select(rows), None, None if data.label is None else data.label[rows])
+
+
+def _data(known: Any, split: str) -> Data:
+    ids, lengths = known[f"{split}_ids"].astype(np.int32), known[f"{split}_lengths"].astype(np.int64)
+    ragged = Ragged(ids, np.ones(len(ids), np.bool_), starts_of(lengths), np.zeros(len(lengths), np.bool_))
+    return Data(ragged, None, known[f"{split}_label"].astype(np.int64))
+
+
+def trained(texts: Texts, device: torch.device, seed: int = 0, epochs: int = 5) -> Table6:
+    """Adam, 40 texts a step, five epochs, the best on validation texts."""
+    torch.manual_seed(seed)
+    model = Table6(len(texts.vocabulary), texts.length).to(device)
+    adam = torch.optim.Adam(model.parameters(), fused=True)
+    best: tuple[float, dict[str, Tensor]] = (-1.0, {})
+    for epoch in range(epochs):
+        model.train()
+        for rows in shuffled(texts.train, 40, (seed, epoch)):
+            batch = collate(texts.train, rows).to(device)
+            adam.zero_grad()
+            cross_entropy(model(batch).logits, batch.gold).backward()
+            adam.step()
+        score = accuracy(model, texts.validation)
+        if score > best[0]:
+            best = score, {name: value.clone() for name, value in model.state_dict().items()}
+    model.load_state_dict(best[1])
+    return model.eval().requires_grad_(False)
+
+
+def probabilities(model: Reader, data: Data) -> Tensor:
+    """(N,C) on the CPU."""
+    found = None
+    for rows in by_length(data, 512):
+        with inference(model):
+            probs = model(collate(data, rows).to(model.device)).logits.softmax(-1).float().cpu()
+        found = torch.zeros(len(data), probs.shape[1]) if found is None else found
+        found[torch.from_numpy(rows)] = probs
+    assert found is not None
+    return found
+
+
+def accuracy(model: Reader, data: Data) -> float:
+    return float((probabilities(model, data).argmax(-1).numpy() == data.label).mean())

@@ -1,0 +1,160 @@
+"""Does attention talk in code?  Tables 1 and 2 of Bai et al. 2021 (arXiv:2006.05656), on IMDB.
+
+    python bench/default_tokens.py --cut FILE.npz --data-dir DIR [--vectors glove-50d]           # once: what is needed
+    python bench/default_tokens.py --cut FILE.npz --out RECORDS.jsonl [--seeds 10] [--workers 12] [--device cuda]
+    python bench/default_tokens.py --out RECORDS.jsonl --table
+
+Every text is a b c d and the review; attention may look at these four and the first five words, and asks with the whole
+review.  Three ways to train (vanilla, random-pretraining, mask-neutral), two decoders; each job (pooling.vanilla.s0)
+is a process of its own and leaves a line in RECORDS; what is there is not done again.
+
+The file of --cut holds the reviews as ids and the vectors of the words in them: the package of vectors stays at home.
+Departs from the paper: Adam (AMSGrad), where it has RMSprop; it is silent on vectors' size, query, length, batch size.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from statistics import mean, stdev
+from typing import Any
+
+TECHNIQUES: dict[str, dict[str, Any]] = {
+    "vanilla": {},
+    "random-pretraining": {"pretraining_epochs": 10},
+    "mask-neutral": {},
+}
+ENCODERS = ("pooling", "rcnn")
+LONGEST = 400
+POSITIVE = "positive"
+RARE = 5
+"""Reviews a word must occur in to be known."""
+
+
+def main() -> None:
+    given = arguments()
+    if given.table:
+        return table(given.out)
+    if given.out is None:
+        return cut(given.cut, given.data_dir, given.vectors, given.most)
+    jobs = given.jobs or [f"{e}.{t}.s{s}" for s in range(given.seeds) for t in TECHNIQUES for e in ENCODERS]
+    left = [job for job in jobs if job not in {record["job"] for record in records(given.out)}]
+    if given.workers == 0:
+        return [one(job, given) for job in left] and None
+    command = [sys.executable, *sys.argv, "--workers=0"]  # the last one counts
+    with ThreadPoolExecutor(given.workers) as pool:
+        list(pool.map(lambda job: subprocess.run([*command, f"--jobs={job}"], check=False), left))
+    return table(given.out)
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--cut", type=Path, help="reviews as ids, and the vectors they need: written without --out")
+    parser.add_argument("--data-dir", type=Path)
+    parser.add_argument("--vectors", default="glove-50d", help="the package, or a file of vectors")
+    parser.add_argument("--most", type=int, default=25_000, help="texts of each split")
+    parser.add_argument("--out", type=Path, help="one line of JSON for each job")
+    parser.add_argument("--seeds", type=int, default=10)
+    parser.add_argument("--epochs", type=int, default=25)
+    parser.add_argument("--batch-size", type=int, default=64)
+    parser.add_argument("--jobs", type=lambda jobs: jobs.split(","), help="only these: pooling.vanilla.s0,rcnn.…")
+    parser.add_argument("--workers", type=int, default=0, help="processes side by side; 0: work here")
+    parser.add_argument("--device", default="auto")
+    parser.add_argument("--table", action="store_true")
+    return parser.parse_args()
+
+
+def cut(out: Path, data_dir: Path, vectors: str, most: int) -> None:
+    """Everything a job needs, in one small file."""
+    import numpy as np
+
+    from steadygaze import load_corpus
+    from steadygaze.audit.probe.default_tokens import DEFAULTS, introduced, restricted
+    from steadygaze.tokens.vectors import read_vectors
+    from steadygaze.tokens.words import SPECIALS, build_words
+
+    corpus = load_corpus("imdb", data_dir=data_dir)
+    parts: dict[str, Any] = {}
+    for split in ("train", "test"):
+        rows = np.random.default_rng(0).permutation(len(corpus.splits[split]))[:most]
+        examples = [corpus.splits[split][i] for i in rows]
+        texts = introduced(example.text.replace("<br />", " ") for example in examples)
+        if split == "train":
+            words = build_words(texts, min_df=RARE, max_length=LONGEST + len(DEFAULTS))
+            found = read_vectors(vectors, words.vocabulary, seed=0)
+            print(f"{words.size:,} words, {found.coverage(specials=len(SPECIALS)):.1%} of them have a vector")
+            parts["vectors"] = found.matrix.astype(np.float16)
+        read = restricted(words.encode(texts))
+        parts |= {f"{split}/{name}": getattr(read, name) for name in ("words", "starts")}
+        parts |= {f"{split}/ids": read.ids.astype(np.uint16), f"{split}/label": [e.label == POSITIVE for e in examples]}
+    assert len(parts["vectors"]) < 2**16
+    np.savez_compressed(out, **parts)
+    print(f"{out}: {out.stat().st_size / 2**20:.0f} MiB")
+
+
+def one(job: str, given: argparse.Namespace) -> None:
+    import numpy as np
+    import torch
+
+    from default_tokens_model import Texts, measured, ragged, trained
+    from steadygaze.batch import Data
+    from steadygaze.train.settings import Training
+
+    torch.set_num_threads(1)
+    started, (encoder, technique, seed) = time.time(), job.split(".")
+    with np.load(given.cut, allow_pickle=False) as file:
+        kept = dict(file)
+    splits = [
+        Data(
+            ragged(*(kept[f"{split}/{name}"] for name in ("ids", "words", "starts"))),
+            None,
+            kept[f"{split}/label"].astype(np.int64),
+        )
+        for split in ("train", "test")
+    ]
+    texts = Texts(*splits, torch.from_numpy(kept["vectors"].astype(np.float32)))
+    how = Training(epochs=given.epochs, batch_size=given.batch_size, weight_decay=0.0, patience=given.epochs)
+    model, history = trained(texts, encoder, technique, TECHNIQUES[technique], how, int(seed[1:]), given.device)
+    record = {"job": job, **measured(model, texts), "seconds": time.time() - started, "epochs": given.epochs}
+    record |= {"batch_size": given.batch_size, "terms": [epoch["terms"] for epoch in history]}
+    with given.out.open("a") as out:
+        out.write(json.dumps(record) + "\n")
+    print(job, {name: record[name] for name in ("mass", "gap", "train", "test", "seconds")}, flush=True)
+
+
+def records(out: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in out.read_text().splitlines()] if out.exists() else []
+
+
+def table(out: Path) -> None:
+    """Means over seeds, and how far seeds differ; attention in %."""
+    found = records(out)
+    print("| decoder | technique | n | label | a | b | c | d | defaults | mean | gap | train | test | mask, nats |")
+    print("|---|---|---|---|---|---|---|---|---|---|---|---|---|---|")
+    for encoder in ENCODERS:
+        for technique in TECHNIQUES:
+            those = [record for record in found if record["job"].startswith(f"{encoder}.{technique}.")]
+            if not those:
+                continue
+            whole = [_spread([r[name] for r in those], scale) for name, scale in (("mass", 100), ("gap", 1))]
+            right = [f"{mean(r[split] for r in those):.3f}" for split in ("train", "test")]
+            mask = [r["terms"][-1]["mask"] for r in those if "mask" in r["terms"][-1]]
+            ends = [*whole, *right, f"{mean(mask):.3f}" if mask else ""]
+            for label, name in ((1, "pos"), (0, "neg")):
+                each = [f"{100 * mean(r['attention'][label][i] for r in those):.1f}" for i in range(4)]
+                total = _spread([r["defaults"][label] for r in those], 100)
+                start = [encoder, technique, str(len(those))] if label else ["", "", ""]
+                print("| " + " | ".join([*start, name, *each, total, *(ends if label else [""] * 5)]) + " |")
+
+
+def _spread(values: list[float], scale: float) -> str:
+    digits = 1 if scale == 100 else 2
+    around = f" ± {scale * stdev(values):.{digits}f}" if len(values) > 1 else ""
+    return f"{scale * mean(values):.{digits}f}{around}"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,114 @@
+"""What each unit is worth to a black box: how much worse it does without it.
+
+Schwab & Karlen, "CXPlain: Causal explanations for model interpretation under uncertainty", NeurIPS 2019
+(arXiv:1910.12336), §3:
+
+    Δ_i = max(ℓ(f(x ∖ i)) − ℓ(f(x)), ε)        ℓ(p) = −ln p_y
+    Ω_i = Δ_i / Σ_j Δ_j
+
+A unit that helps when it is gone gets ε, not less than nothing.  Differences are kept as they were measured; ε and the
+shares come when they are read.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from steadygaze.batch import Data, collate
+from steadygaze.explain.chances import most_tokens
+from steadygaze.explain.learned.asking import Question, Watch, alike, put, silent
+from steadygaze.explain.learned.credible import checked
+from steadygaze.explain.learned.kept import Kept, Lines
+from steadygaze.explain.learned.posthoc import said_of
+from steadygaze.explain.learned.texts import Table
+from steadygaze.explain.learned.views import Rows, Views
+from steadygaze.maths import masked
+from steadygaze.perturb.texts import taken
+from steadygaze.reader import Reader
+from steadygaze.tokens.ragged import starts_of
+
+Removal = Literal["delete", "pad"]
+"""As posthoc.py has them."""
+TOGETHER = 32
+"""Texts whose differences are kept at once: what a black box that fails costs, at most."""
+
+
+@dataclass(frozen=True)
+class Removing:
+    """A black box and a split, of whose inputs any one unit can be taken out."""
+
+    say: Callable[[Rows], Iterator[tuple[Tensor, Tensor]]]
+    """Of these n inputs, first unit to last, a few at a time: which of the n (K,), and the probabilities without the
+    unit (K,C)."""
+    cut: Callable[[Rows], Iterable[Rows]]
+    """Which inputs are kept together."""
+
+
+@dataclass(frozen=True)
+class Effects:
+    """What each unit of each input of a split is worth."""
+
+    values: NDArray[np.float64]  # all units end to end: loss without it, less the loss of the whole
+    starts: NDArray[np.int64]  # (N+1,)
+
+    def shares(self, rows: Rows, able: Tensor, epsilon: float) -> Tensor:
+        """Ω of these inputs, whose units are those that can be selected.  (B,D) -> (B,D)"""
+        lengths = np.diff(self.starts)[rows]
+        starts = starts_of(lengths)
+        source = np.arange(starts[-1]) + np.repeat(self.starts[rows] - starts[:-1], lengths)
+        floored = torch.from_numpy(np.maximum(self.values[source], epsilon)).to(able.device)
+        worth = torch.zeros(able.shape, dtype=torch.float64, device=able.device)
+        return masked.shares(worth.masked_scatter(able, floored), able)
+
+
+def effects(removing: Removing, probs: Tensor, aim: Tensor, kept: Kept | None = None, watch: Watch = silent) -> Effects:
+    """By what the black box says of the whole (N,C), and the class whose loss counts (N,)."""
+    whole = _loss(probs, aim)
+
+    def say(rows: Rows) -> Lines:
+        owners, lost = [rows[:0]], [whole[:0]]
+        for of, found in removing.say(rows):
+            those = torch.from_numpy(rows)[of.cpu()]
+            without = torch.from_numpy(checked(found, len(those), probs.shape[1]))
+            owners.append(those.numpy())
+            lost.append(_loss(without, aim[those]) - whole[those])
+        return np.concatenate(owners), torch.cat(lost).unsqueeze(-1).numpy()
+
+    question = Question("leaving out one after the other", say, removing.cut)
+    owners, values = put(question, len(probs), Kept() if kept is None else kept, watch)
+    return Effects(values.reshape(-1), starts_of(np.bincount(owners, minlength=len(probs))))
+
+
+def of_texts(model: Reader, data: Data, table: Table, removal: Removal = "delete", most: int | None = None) -> Removing:
+    """Words taken out of texts, no more than `most` tokens read at once unless a single text has more."""
+    known = table.to(model.device)
+
+    def say(rows: Rows) -> Iterator[tuple[Tensor, Tensor]]:
+        batch = replace(collate(data, rows), label=None, weight=None).to(model.device)
+        views = known.views(batch, torch.empty(len(rows), 0))
+        asked = 0 if batch.question_ids is None else batch.question_ids.shape[1]
+        many = max(1, (most or most_tokens(batch.ids)) // (batch.ids.shape[1] + asked))
+        of, unit = views.able.nonzero(as_tuple=True)
+        for some, one in zip(torch.split(of, many), torch.split(unit, many), strict=True):
+            logits = said_of(model, taken(batch, some), ~_belonging(views, some, one), removal)
+            yield some, logits.double().softmax(-1)
+
+    return Removing(say, lambda rows: alike(data, rows, TOGETHER))
+
+
+def _belonging(views: Views, rows: Tensor, unit: Tensor) -> Tensor:
+    """The tokens of one unit of each of these rows.  (K,), (K,) -> (K,T)"""
+    places = torch.arange(views.x.shape[1], device=unit.device).unsqueeze(0)
+    owner = places if views.owner is None else views.owner[rows]
+    return owner == unit.unsqueeze(-1)
+
+
+def _loss(probs: Tensor, aim: Tensor) -> Tensor:
+    """−ln p of a class, finite even where it has no chance.  (N,C), (N,) -> (N,)"""
+    chance = probs.double().gather(-1, aim.unsqueeze(-1)).squeeze(-1)
+    return -chance.clamp_min(torch.finfo(torch.float64).tiny).log()

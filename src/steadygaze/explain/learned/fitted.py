@@ -1,0 +1,41 @@
+"""Fitted: a selector as an explainer, one forward pass beside the black box's own."""
+
+from typing import ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from steadygaze.attend import k_subset
+from steadygaze.explain.explainer import Explainer, Saliency
+from steadygaze.explain.learned.selecting import Selecting
+from steadygaze.explain.learned.texts import Seeing
+from steadygaze.explain.learned.views import Views
+from steadygaze.infer import inference
+from steadygaze.maths import masked
+from steadygaze.reader import Reader
+from steadygaze.types import Batch
+
+
+class Fitted(Explainer):
+    """A fitted selector: the k words it takes, each with the chance of being drawn first; no other word has any."""
+
+    by_class: ClassVar[bool] = False
+
+    def __init__(self, name: str, how: Selecting, nets: nn.ModuleDict, table: Seeing) -> None:
+        self.name, self.how, self.nets, self.table = name, how, nets, table
+
+    def explain(
+        self, model: Reader, batch: Batch, target: Tensor | None = None, embedded: Tensor | None = None
+    ) -> Saliency:
+        with inference(model):
+            logits: Tensor = model(batch).logits
+        with inference(self.nets):
+            views = self.views(batch, logits)
+            scores = self.nets["selector"](views, views.probs if self.how.query else None)
+        floor = torch.finfo(torch.float64).tiny  # selected is selected, however sure the selector is of another
+        shares = masked.softmax(scores.double(), views.able).clamp_min(floor)
+        return Saliency(views.dealt(shares * k_subset.hard(scores, views.able, self.how.k)) * batch.mask, logits)
+
+    def views(self, batch: Batch, logits: Tensor) -> Views:
+        """A batch of the black box's, as the networks see it."""
+        return self.table.views(batch, logits.double().softmax(-1).float())

@@ -1,0 +1,159 @@
+"""Fitting: the stages of a remedy, one after the other; of the last the best epoch is kept."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
+
+from steadygaze.attend import k_subset
+from steadygaze.errors import UserError
+from steadygaze.explain.learned.remark import remark
+from steadygaze.explain.learned.remedy import REMEDIES
+from steadygaze.explain.learned.selecting import Round, Selecting
+from steadygaze.explain.learned.views import Inputs
+from steadygaze.infer import inference
+from steadygaze.maths.chance import Chance
+from steadygaze.objective.technique import Player, Stage
+from steadygaze.train.optim import chosen
+from steadygaze.train.progress import Watcher
+from steadygaze.train.seed import derive, own_chance
+from steadygaze.types import Terms
+
+FORGETS, SMALL = 0.9, 1e-7
+"""Keras' RMSprop, which L2X was trained with."""
+
+
+@dataclass
+class Fit:
+    how: Selecting
+    make: Callable[[], nn.ModuleDict]
+    """Draws fresh networks from torch's own generator, which is seeded before the call."""
+    train: Inputs
+    validation: Inputs
+    watcher: Watcher
+    device: torch.device
+    seed: int = 0
+    history: list[dict[str, Any]] = field(default_factory=list)
+
+    def execute(self) -> nn.ModuleDict:
+        """The networks, in evaluation mode, as they were after the epoch in which guesses from validation inputs were
+        right most often.
+        """
+        remedy = REMEDIES[self.how.technique]
+        stages = remedy.stages(self.how)
+        self.watcher.start(len(stages), sum(stage.epochs or 1 for stage in stages), self._steps)
+        try:
+            with own_chance():
+                torch.manual_seed(derive(self.seed))
+                nets = self.make().to(self.device)
+                for number, stage in enumerate(stages):
+                    self._stage(nets, number, stage, last=number + 1 == len(stages))
+        finally:
+            self.watcher.stop()
+        if told := remark(self.how, self.history[-1]["terms"], self.train.probs):
+            (self.watcher.say if told.harmless else self.watcher.warn)(told.text)
+        return nets.eval().requires_grad_(False)
+
+    def _stage(self, nets: nn.ModuleDict, number: int, stage: Stage, last: bool) -> None:
+        remedy, prior = REMEDIES[self.how.technique], self._prior
+        moving = _moving(nets, stage, remedy.players(self.how))
+        steps = _optimiser(self.how, [p for part in moving.values() for p in part])
+        mean = _averaged(nets, self.how.average)
+        best: tuple[float, dict[str, Tensor]] = (-1.0, {})
+        chance = Chance(derive(self.seed, number))
+        step = 0
+        for epoch in range(stage.epochs or 1):
+            nets.train()
+            sums: dict[str, Tensor] = {}
+            for rows in self.train.shuffled(self.how.batch_size, (self.seed, number, epoch)):
+                round_ = Round(self.how, nets, self.train.views(rows), chance.child(step), prior)
+                terms = remedy.terms(round_, stage.name)
+                _step(steps, moving, remedy.players(self.how), terms)
+                if mean is not None:
+                    mean.update_parameters(nets)
+                step += 1
+                for name, values in terms.items():
+                    sums[name] = sums.get(name, 0.0) + values.detach().sum()
+                self.watcher.step(stage.name, epoch, terms)
+            kept: Any = nets if mean is None else mean.module
+            score = agreement(self.how, kept, self.validation, last)
+            record = {
+                "stage": stage.name,
+                "epoch": epoch + 1,
+                "terms": _means(sums, len(self.train)),
+                "fidelity": score,
+            }
+            self.history.append(record)
+            self.watcher.epoch(record)
+            if score > best[0] or not last:
+                best = score, {name: value.detach().clone() for name, value in kept.state_dict().items()}
+        nets.load_state_dict(best[1])
+
+    @property
+    def _prior(self) -> Tensor:
+        return self.how.target(self.train.probs).float().mean(0).clamp_min(1e-6).to(self.device)
+
+    @property
+    def _steps(self) -> int:
+        return -(-len(self.train) // self.how.batch_size)
+
+
+def agreement(how: Selecting, nets: nn.ModuleDict, inputs: Inputs, chosen_by_selector: bool = True) -> float:
+    """How often the approximator, given exactly k units, guesses the black box's label."""
+    right, chance = 0, Chance(0)
+    with inference(nets):
+        for rows in inputs.once(how.batch_size * 8):
+            round_ = Round(how, nets, inputs.views(rows), chance, inputs.probs[0])
+            able = round_.views.able
+            if chosen_by_selector:
+                mask = k_subset.hard(round_.scores(), able, how.k)
+            else:
+                mask = k_subset.at_random(able, how.k, chance, round_.views.rows)
+            right += int((round_.guess(mask).argmax(-1) == round_.views.probs.argmax(-1)).sum())
+    return right / max(1, len(inputs))
+
+
+def _moving(nets: nn.ModuleDict, stage: Stage, players: tuple[Player, ...]) -> dict[str, list[nn.Parameter]]:
+    """What each player moves in this stage; nobody moves the rest."""
+    nets.requires_grad_(True)
+    named = dict(nets.named_parameters())
+    moving = chosen(named, stage.trains)
+    for name, parameter in named.items():
+        parameter.requires_grad_(name in moving)
+    return {player.name: list(chosen(moving, player.trains).values()) for player in players}
+
+
+def _optimiser(how: Selecting, parameters: list[nn.Parameter]) -> torch.optim.Optimizer:
+    if how.optimiser == "rmsprop":
+        return torch.optim.RMSprop(parameters, how.learning_rate, alpha=FORGETS, eps=SMALL, foreach=True)
+    return torch.optim.Adam(parameters, how.learning_rate, betas=how.betas, foreach=True)
+
+
+def _averaged(nets: nn.ModuleDict, old: float) -> AveragedModel | None:
+    """The running average of the weights; None where none is wanted."""
+    return AveragedModel(nets, multi_avg_fn=get_ema_multi_avg_fn(old)) if old else None  # type: ignore[no-untyped-call]
+
+
+def _step(
+    optimiser: torch.optim.Optimizer,
+    moving: Mapping[str, list[nn.Parameter]],
+    players: tuple[Player, ...],
+    terms: Terms,
+) -> None:
+    """Each player by its own terms, all at the same point."""
+    optimiser.zero_grad(set_to_none=True)
+    active = [player for player in players if moving[player.name] and set(player.terms or terms) <= terms.keys()]
+    for player in active:
+        total = torch.stack([terms[name] for name in player.terms or terms]).sum(0).mean()
+        torch.autograd.backward(total, inputs=moving[player.name], retain_graph=player is not active[-1])
+    optimiser.step()
+
+
+def _means(sums: Mapping[str, Tensor], count: int) -> dict[str, float]:
+    means = {name: float(value) / count for name, value in sums.items()}
+    if any(value != value for value in means.values()):
+        raise UserError("the loss is not a number any more: a smaller learning_rate is needed")
+    return means

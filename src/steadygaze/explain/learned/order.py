@@ -1,0 +1,82 @@
+"""What a user asks for when an explainer is to be fitted, checked before anything is read."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from steadygaze.config import build, field_names
+from steadygaze.errors import UserError, unknown
+from steadygaze.explain.learned import METHODS
+from steadygaze.explain.learned.cxplain import CXPlain
+from steadygaze.explain.learned.images import USUAL, Canvas, image_settings
+from steadygaze.explain.learned.selecting import Selecting
+
+Method = Selecting | CXPlain
+OF_TEXTS = ("dimension", "labels", "removal", "shown")
+"""Settings that mean nothing where there are no words."""
+
+
+def ordered(
+    explainer: str, k: int | None, technique: str | None, query: bool | None, settings: Mapping[str, Any] | None
+) -> Method:
+    """For texts; what is None is as the method has it."""
+    kind, values = _asked(explainer, {"k": k, "technique": technique, "query": query}, settings)
+    return _possible(build(kind, values))
+
+
+def ordered_for_images(
+    explainer: str, k: int | None, technique: str | None, query: bool | None, settings: Mapping[str, Any] | None
+) -> tuple[Method, Canvas]:
+    """For images; what is None is as the papers have it for them."""
+    kind, values = _asked(explainer, {"k": k, "technique": technique, "query": query}, settings)
+    if wrong := sorted(values.keys() & set(OF_TEXTS)):
+        raise UserError(f"setting {wrong[0]!r} is for texts; of images it changes nothing")
+    own = [name for name in field_names(kind) if name not in OF_TEXTS]
+    for key in values.keys() - {*own, *field_names(Canvas)}:
+        raise unknown("setting", key, [*own, *field_names(Canvas)])
+    canvas = build(Canvas, {key: values.pop(key) for key in field_names(Canvas) if key in values})
+    return _possible(_built(kind, values)), canvas
+
+
+def name_of(how: Method) -> str:
+    """As METHODS has it."""
+    return next(name for name, kind in METHODS.items() if type(how) is kind)
+
+
+def said_of(how: Method) -> dict[str, str | int]:
+    """What a number depends on, of all that was asked for."""
+    own: dict[str, str | int] = (
+        {} if isinstance(how, CXPlain) else {"query": int(how.query), "technique": how.technique}
+    )
+    return {"explainer": name_of(how), "k": how.k, **own}
+
+
+def _asked(
+    explainer: str, own: Mapping[str, Any], settings: Mapping[str, Any] | None
+) -> tuple[type[Selecting] | type[CXPlain], dict[str, Any]]:
+    """A method, and all values that were given for it."""
+    if explainer not in METHODS:
+        raise unknown("explainer", explainer, METHODS)
+    kind, more = METHODS[explainer], dict(settings or {})
+    given = {key: value for key, value in own.items() if value is not None}
+    if twice := sorted(given.keys() & more.keys()):
+        raise UserError(f"{twice[0]} is given twice: once by itself, once in settings")
+    if not issubclass(kind, Selecting) and (wrong := sorted(given.keys() - {"k"})):
+        raise UserError(f"{explainer} selects nothing while it learns: it takes no {wrong[0]}")
+    return kind, {**given, **more}
+
+
+def _built(kind: type[Selecting] | type[CXPlain], values: dict[str, Any]) -> Method:
+    if issubclass(kind, Selecting):
+        return image_settings(kind, values)
+    return build(kind, {"k": USUAL["k"], **values})
+
+
+def _possible(how: Method) -> Method:
+    """Refused where the method has no such technique."""
+    if not isinstance(how, Selecting):
+        return how
+    if how.technique not in how.techniques:
+        raise UserError(f"{name_of(how)} takes no technique {how.technique!r}; it has {', '.join(how.techniques)}")
+    if how.technique == "random-query" and not how.query:
+        raise UserError("random-query is for selectors that are told what the black box says: query=True (--query)")
+    return how

@@ -1,0 +1,30 @@
+"""Does the black box say the same of what is selected alone, and of the rest?
+
+Chen et al. 2018 (arXiv:1802.07814), §4: post-hoc accuracy.  Of a selection that explains it does, of the rest it
+need not.
+
+    delete   what is not looked at is taken out and the text closes up
+    pad      its id becomes that of padding; places stay (the papers' way)
+"""
+
+from dataclasses import replace
+from typing import Literal
+
+from torch import Tensor
+
+from steadygaze.infer import inference
+from steadygaze.perturb.texts import deleted
+from steadygaze.reader import Reader
+from steadygaze.types import Batch
+
+
+def said_of(model: Reader, batch: Batch, kept: Tensor, removal: Literal["delete", "pad"] = "delete") -> Tensor:
+    """Logits of the texts of which only these words are left.  (B,T) -> (B,C)"""
+    gone = batch.mask & ~kept
+    if removal == "delete":
+        rest = deleted(batch, gone)
+    else:
+        rest = replace(batch, ids=batch.ids.masked_fill(gone, model.padding))
+    with inference(model):
+        logits: Tensor = model(rest).logits
+    return logits

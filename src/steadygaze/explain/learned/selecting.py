@@ -1,0 +1,122 @@
+"""What L2X, VIBI and AIL have in common: a selector chooses k units, an approximator guesses from them what the black
+box says of the whole, and both learn from how wrong it is.
+
+A method says what is lost (`fidelity`, `brevity`), a technique (remedy/) who learns from which masks.
+"""
+
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, Literal
+
+import torch
+from torch import Tensor, nn
+
+from steadygaze.attend import k_subset
+from steadygaze.config import Field, settings
+from steadygaze.explain.learned.views import Views
+from steadygaze.maths.chance import Chance
+from steadygaze.types import Terms
+
+Technique = Literal["plain", "random-pretraining", "mask-neutral", "random-query"]
+
+
+@settings
+class Selecting:
+    """How a selector is fitted."""
+
+    techniques: ClassVar[tuple[Technique, ...]] = ("plain", "random-pretraining", "mask-neutral", "random-query")
+    """Those that can be applied to it."""
+    opposes: ClassVar[bool] = False
+    """Whether an opponent guesses from what is not selected."""
+    betas: ClassVar[tuple[float, float]] = (0.9, 0.999)
+    """What Adam remembers."""
+
+    k: Annotated[int, Field(ge=1, le=100_000)] = 10
+    """How many words, or patches, are selected."""
+    query: bool = False
+    """Whether the selector is told what the black box says: ŷ."""
+    technique: Technique = "plain"
+    """How the label is kept from travelling in the mask."""
+    approximator: Literal["simple", "cnn"] = "simple"
+    """Who guesses from what is selected."""
+    temperature: Annotated[float, Field(gt=0, le=100)] = 0.5
+    """τ: how soft the choice is while it is learnt."""
+    dimension: Annotated[int, Field(ge=1, le=4096)] = 50
+    """Size of a word vector."""
+    hidden: Annotated[int, Field(ge=1, le=8192)] = 100
+    """Units of the selector's layers."""
+    dropout: Annotated[float, Field(ge=0, lt=1)] = 0.0
+    """In the selector."""
+    epochs: Annotated[int, Field(ge=1, le=10_000)] = 5
+    """Times the inputs are read while the selector learns."""
+    pretraining_epochs: Annotated[int, Field(ge=1, le=10_000)] = 5
+    """Times they are read before, with random masks or shuffled labels, for the techniques that begin so."""
+    batch_size: Annotated[int, Field(ge=2, le=65_536)] = 40
+    """Inputs in a step."""
+    optimiser: Literal["rmsprop", "adam"] = "rmsprop"
+    """Which steps are taken; rmsprop forgets a tenth a step, as Keras' does."""
+    learning_rate: Annotated[float, Field(gt=0, le=10)] = 1e-3
+    """Their size."""
+    average: Annotated[float, Field(ge=0, lt=1)] = 0.0
+    """How much of the running average of the weights, which is what is kept, is old in each step; 0: none is."""
+
+    def target(self, probs: Tensor) -> Tensor:
+        """What is to be guessed, of what the black box says.  (B,C) -> (B,C)"""
+        return probs
+
+    def fidelity(self, logits: Tensor, target: Tensor, weight: Tensor | float = 1.0) -> Tensor:
+        """Cross-entropy: how wrong the guess is, each class counting as much as it weighs.  (B,C) -> (B,)"""
+        return -(weight * target * logits.log_softmax(-1)).sum(-1)
+
+    def brevity(self, scores: Tensor, views: Views) -> Tensor | None:
+        """What else the selector is to keep small.  (B,D) -> (B,)"""
+        return None
+
+
+@dataclass(frozen=True)
+class Round:
+    """One batch and who is there to learn from it."""
+
+    how: Selecting
+    nets: nn.ModuleDict
+    views: Views
+    chance: Chance
+    prior: Tensor  # (C,) how often the black box says each class
+
+    def scores(self, query: Tensor | None = None) -> Tensor:
+        """What the selector gives each unit, told `query` or what the black box says.  (B,D)"""
+        told = (self.views.probs if query is None else query) if self.how.query else None
+        scores: Tensor = self.nets["selector"](self.views, told)
+        return scores
+
+    def mask(self, scores: Tensor, stream: int = 0) -> Tensor:
+        """Relaxed, so that it has slopes; other noise for each stream.  (B,D)"""
+        many, units = self.how.k, scores.shape[1]
+        drawn = self.chance.child(stream).uniform(self.views.rows, units, many)
+        return k_subset.relaxed(scores, self.views.able, many, self.how.temperature, drawn)
+
+    def guess(self, mask: Tensor, net: str = "approximator") -> Tensor:
+        """(B,D) -> (B,C)"""
+        logits: Tensor = self.nets[net](self.views, mask)
+        return logits
+
+    def told_by(self, mask: Tensor) -> Tensor:
+        """log P(y|m).  (B,D) -> (B,C)"""
+        known: Tensor = self.nets["judge"](mask)
+        return known
+
+    def lost(self, mask: Tensor, scores: Tensor, weight: Tensor | float = 1.0) -> Terms:
+        """What the selector minimises, and what the judge does."""
+        target = self.how.target(self.views.probs)
+        terms = {"prediction": self.how.fidelity(self.guess(mask), target, weight)}
+        if (brevity := self.how.brevity(scores, self.views)) is not None:
+            terms["brevity"] = brevity
+        return {**terms, "mask": self.judged(mask)}
+
+    def judged(self, mask: Tensor) -> Tensor:
+        """(B,)"""
+        return -(self.how.target(self.views.probs) * self.told_by(mask)).sum(-1)
+
+
+def one_hot(probs: Tensor) -> Tensor:
+    """The label instead of the probabilities.  (B,C) -> (B,C)"""
+    return torch.zeros_like(probs).scatter(-1, probs.argmax(-1, keepdim=True), 1.0)

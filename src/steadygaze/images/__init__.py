@@ -1,0 +1,1 @@
+"""Images: read, classified, explained and drawn.  Words have the rest of the house."""

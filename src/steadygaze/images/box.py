@@ -1,0 +1,92 @@
+"""Whoever's classifier of images it is: what it says of images, and its network where that can be looked into."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from steadygaze.errors import UserError
+from steadygaze.explain.learned.asking import Answering, Watch, answers, silent
+from steadygaze.explain.learned.credible import checked
+from steadygaze.explain.learned.kept import Kept, digest
+from steadygaze.explain.learned.views import Rows
+from steadygaze.images.pixels import Images
+from steadygaze.infer import inference
+from steadygaze.types import Label
+
+CHUNK = 512
+"""Images asked about at once, at most."""
+ACCEPTED = (
+    "an ImageClassifier, anything with predict_proba, a function images -> probabilities, or a torch network that "
+    "makes logits of (N, C, H, W) pixels between 0 and 1"
+)
+
+
+@dataclass(frozen=True)
+class ImageBox:
+    name: str
+    classes: tuple[Label, ...]
+    predict: Callable[[NDArray[Any]], Any] | None
+    """Images, as their user gives them, to probabilities."""
+    network: nn.Module | None = None
+    """Pixels (N,C,H,W) to logits; asked in place of `predict` where it is there."""
+
+    def said(self, images: Images) -> Tensor:
+        """(N,C) probabilities, in double precision on the CPU"""
+        starts = range(0, len(images), CHUNK)
+        return torch.cat([self._said(images.of(images.pixels[start : start + CHUNK])) for start in starts])
+
+    def _said(self, images: Images) -> Tensor:
+        found: Any
+        if self.network is not None:
+            with inference(self.network):
+                found = self.network(images.pixels.to(self.device)).double().softmax(-1)
+        else:
+            assert self.predict is not None
+            found = self.predict(images.as_given())
+        return torch.from_numpy(np.ascontiguousarray(checked(found, len(images), len(self.classes))))
+
+    def answers(self, images: Images, keep: Path | None = None, watch: Watch = silent) -> Tensor:
+        """The same, kept in a folder as it comes; a box that does not say the same twice is found out.  (N,C)"""
+        kept = Kept(keep, {"images": digest(images.as_given()), "model": self.name, "classes": list(self.classes)})
+
+        def say(rows: Rows) -> Tensor:
+            return self._said(images.of(images.pixels[torch.from_numpy(rows)]))
+
+        def cut(rows: Rows) -> list[Rows]:
+            return [rows[start : start + CHUNK] for start in range(0, len(rows), CHUNK)]
+
+        return torch.from_numpy(answers(Answering(say, cut), len(images), kept, watch))
+
+    @property
+    def device(self) -> torch.device:
+        """Where the network is."""
+        first = None if self.network is None else next(self.network.parameters(), None)
+        return torch.device("cpu") if first is None else first.device
+
+
+def as_image_box(given: Any, classes: Sequence[Label] | None = None) -> ImageBox:
+    """From whatever ACCEPTED lists.  `classes` names the classes in the order of the probabilities."""
+    if isinstance(given, ImageBox):
+        return given
+    network = given if isinstance(given, nn.Module) else getattr(given, "network_", None)
+    predict = None if isinstance(given, nn.Module) else getattr(given, "predict_proba", given)
+    if isinstance(given, type) or (network is None and not callable(predict)):
+        raise UserError(f"cannot explain {given!r:.80}; {ACCEPTED} can be")
+    own = getattr(given, "classes_", None)
+    name = getattr(given, "__name__", type(given).__name__)
+    return ImageBox(name, _classes(own, classes, name), predict, network if isinstance(network, nn.Module) else None)
+
+
+def _classes(own: Any, given: Sequence[Label] | None, name: str) -> tuple[Label, ...]:
+    names = own if given is None else given
+    if names is None:
+        raise UserError(f"{name} does not say what its classes are: classes= names them, in the order it gives them")
+    if own is not None and len(own) != len(names):
+        raise UserError(f"classes= names {len(names)} classes, but {name} has {len(own)}")
+    return tuple(label.item() if hasattr(label, "item") else label for label in names)

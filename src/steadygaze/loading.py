@@ -1,0 +1,28 @@
+"""sg.load: a saved classifier, of texts or of images."""
+
+import json
+from pathlib import Path
+
+from steadygaze import estimator
+from steadygaze.atomic import recover
+from steadygaze.errors import UserError
+from steadygaze.estimator import TextClassifier
+from steadygaze.explain.learned.folder import is_fitted
+from steadygaze.images.classifier import ImageClassifier
+
+
+def load(folder: str | Path, device: str = "auto") -> TextClassifier | ImageClassifier:
+    """A saved model, ready to predict and explain."""
+    where = Path(folder)
+    recover(where)
+    if is_fitted(where):
+        raise UserError(f"{where} is a fitted explainer: load_explainer(folder, black_box) reads it")
+    return ImageClassifier.load(where, device) if _of_images(where) else estimator.load(where, device)
+
+
+def _of_images(folder: Path) -> bool:
+    try:
+        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return False  # said by who reads texts
+    return isinstance(config, dict) and config.get("kind") == "image-classifier"

@@ -1,0 +1,109 @@
+"""TextExplainer: a fitted explainer together with the black box that it explains."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from steadygaze import __version__
+from steadygaze.errors import UserError
+from steadygaze.explain.learned import folder
+from steadygaze.explain.learned.cxplain import Weighing
+from steadygaze.explain.learned.fitted import Fitted
+from steadygaze.explain.learned.learned import Learned, Removal, fresh, measured
+from steadygaze.explain.learned.order import name_of, said_of
+from steadygaze.explain.learned.texts import Vocabulary
+from steadygaze.explain.texts import Request, explain_texts
+from steadygaze.explanation import Explanation
+from steadygaze.inputs import is_one, read_texts
+from steadygaze.record import Row
+from steadygaze.report.interval import mean_row
+from steadygaze.subject import Subject, as_subject
+
+
+@dataclass(frozen=True)
+class TextExplainer:
+    """What `explain_fit` gives for texts.
+
+    fitted = sg.explain_fit(model, texts, explainer="l2x", k=10)
+    fitted.explain("A gorgeous, witty, seductive movie.")
+    fitted.save("l2x/"); fitted = sg.load_explainer("l2x/", model)
+    """
+
+    name: str
+    """Which explainer it is: l2x, vibi, ail or cxplain."""
+    subject: Subject
+    learned: Learned
+    rows: tuple[Row, ...] = ()
+    """How well it did on texts it was not fitted to."""
+    facts: dict[str, Any] = field(default_factory=dict)
+    """What else is known of how it was fitted: the seed."""
+
+    @property
+    def explainer(self) -> Fitted | Weighing:
+        """For `sg.audit(fitted.subject, texts, explainers=[fitted.explainer])`."""
+        return self.learned.explainer(self.subject.tokens, self.subject.model.device)
+
+    def explain(self, texts: Any) -> Explanation | list[Explanation]:
+        """The selected words of a text, or of each of several."""
+        one = is_one(texts)
+        read, questions = read_texts([texts] if one else texts)
+        subject = self.subject.reading(questions is not None)
+        request = Request(self.explainer, self.name)
+        found = explain_texts(subject.model, subject.tokens, subject.classes, read, questions, request)
+        return found[0] if one else found
+
+    def measure(self, texts: Any, removal: Removal = "delete") -> list[Row]:
+        """Of these texts: does the black box say the same of what is selected, and of the rest?"""
+        read, questions = read_texts(texts)
+        subject = self.subject.reading(questions is not None)
+        found = measured(subject.model, self.explainer, subject.data(subject.tokens.place(read), questions), removal)
+        return self.to_rows(found, removal)
+
+    def to_rows(self, found: dict[str, Tensor], removal: Removal) -> list[Row]:
+        """One number per text, by name, as rows."""
+        settings = {**said_of(self.learned.how), "black-box": self.subject.name, "removal": removal}
+        return [
+            mean_row(name, values.tolist(), {**settings, "steadygaze": __version__}) for name, values in found.items()
+        ]
+
+    def save(self, path: str | Path) -> None:
+        """As a folder; the black box itself is not in it."""
+        config = {
+            "steadygaze_explainer": __version__,
+            "inputs": "texts",
+            "explainer": self.name,
+            "settings": asdict(self.learned.how),
+            "classes": list(self.subject.classes),
+            "pair": bool(self.subject.pair),
+            "kind_of_tokens": self.learned.vocabulary.kind,
+            "black_box": {"name": self.subject.name, "fingerprint": self.subject.fingerprint},
+            "rows": [row.to_dict() for row in self.rows],
+            "history": self.learned.history,
+            "facts": self.facts,
+        }
+        written = folder.Written(config, self.learned.vocabulary.words, self.learned.nets.state_dict())
+        folder.save(Path(path), written)
+
+
+def load_explainer(
+    path: str | Path, black_box: Any, *, classes: Sequence[Any] | None = None, device: str = "auto"
+) -> TextExplainer:
+    """A fitted explainer of texts from its folder, with the black box it was fitted to."""
+    where = Path(path)
+    written = folder.load(where, "texts")
+    config, how = written.config, folder.settings_of(written, where)
+    subject = as_subject(black_box, classes=classes, device=device).reading(bool(config.get("pair")))
+    folder.refuse_other(written, subject.classes, subject.fingerprint, where)
+    if (kind := config.get("kind_of_tokens")) != subject.tokens.kind:
+        raise UserError(
+            f"{where} was fitted to a black box that reads {kind!s:.40}; this one reads {subject.tokens.kind}"
+        )
+    known = Vocabulary(written.words, subject.tokens.kind)
+    nets = folder.filled(partial(fresh, how, len(known.words), len(subject.classes)), written, where)
+    learned = Learned(how, known, nets, folder.part(written, "history", list, where))
+    rows = tuple(map(Row.from_dict, folder.part(written, "rows", list, where)))
+    return TextExplainer(name_of(how), subject, learned, rows, folder.part(written, "facts", dict, where))

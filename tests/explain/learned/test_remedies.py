@@ -1,0 +1,136 @@
+"""Who learns from which masks."""
+
+import math
+from dataclasses import replace
+
+import pytest
+import torch
+from torch import nn
+
+from steadygaze.explain.learned import METHODS
+from steadygaze.explain.learned.l2x import L2X
+from steadygaze.explain.learned.loop import _moving, _step
+from steadygaze.explain.learned.remedy import REMEDIES
+from steadygaze.explain.learned.remedy.random_pretraining import RANDOM
+from steadygaze.explain.learned.remedy.random_query import _others
+from steadygaze.explain.learned.selecting import Round, Selecting
+from steadygaze.explain.learned.texts import text_nets
+from steadygaze.explain.learned.vibi import Vibi
+from steadygaze.explain.learned.views import Views
+from steadygaze.maths.chance import Chance
+from steadygaze.types import Terms
+
+SMALL = {"k": 2, "dimension": 6, "hidden": 8, "query": True}
+SELECTING: dict[str, type[Selecting]] = {n: kind for n, kind in METHODS.items() if issubclass(kind, Selecting)}
+CASES = [(name, technique) for name, kind in SELECTING.items() for technique in kind.techniques]
+
+
+def views() -> Views:
+    x = torch.tensor([[2, 3, 4, 5, 6], [7, 8, 2, 0, 0], [3, 3, 9, 5, 0]])
+    probs = torch.tensor([[0.9, 0.1], [0.2, 0.8], [0.4, 0.6]])
+    return Views(x, x > 0, probs, torch.tensor([4, 5, 6]))
+
+
+def round_of(how: Selecting, step: int = 0) -> Round:
+    torch.manual_seed(0)
+    return Round(how, text_nets(how, 10, 2), views(), Chance(1).child(step), torch.tensor([0.5, 0.5]))
+
+
+def moved(how: Selecting, stage: int = -1) -> set[str]:
+    """Which networks a step of a stage changes."""
+    round_, remedy = round_of(how), REMEDIES[how.technique]
+    where = remedy.stages(how)[stage]
+    moving = _moving(round_.nets, where, remedy.players(how))
+    before = {name: value.clone() for name, value in round_.nets.state_dict().items()}
+    steps = torch.optim.SGD([p for part in moving.values() for p in part], 0.5)
+    _step(steps, moving, remedy.players(how), remedy.terms(round_, where.name))
+    after = round_.nets.state_dict()
+    return {name.split(".")[0] for name, value in before.items() if not torch.equal(value, after[name])}
+
+
+@pytest.mark.parametrize(("method", "technique"), CASES)
+def test_terms_are_one_finite_number_per_input(method: str, technique: str) -> None:
+    how = SELECTING[method](technique=technique, **SMALL)
+    for stage in REMEDIES[technique].stages(how):
+        terms = REMEDIES[technique].terms(round_of(how), stage.name)
+        assert all(value.shape == (3,) and value.isfinite().all() for value in terms.values())
+
+
+@pytest.mark.parametrize(("method", "technique"), CASES)
+def test_slopes_reach_the_selector(method: str, technique: str) -> None:
+    assert "selector" in moved(SELECTING[method](technique=technique, **SMALL))
+
+
+@pytest.mark.parametrize("technique", ["plain", "mask-neutral"])
+def test_all_learn_together(technique: str) -> None:
+    assert moved(L2X(technique=technique, **SMALL)) == {"selector", "approximator", "judge"}
+
+
+def test_the_approximator_learns_from_random_masks_first_and_is_frozen_then() -> None:
+    how = L2X(technique="random-pretraining", **SMALL)
+    assert moved(how, 0) == {"approximator"}
+    assert moved(how, 1) == {"selector", "judge"}
+
+
+def test_random_masks_know_nothing_of_the_input() -> None:
+    """Another ŷ and another selector draw the same masks, so the approximator is asked the same."""
+    how = L2X(technique="random-pretraining", **SMALL)
+    one, other = round_of(how), round_of(how)
+    nn.init.normal_(other.nets["selector"].score.weight, std=5)
+    remedy = REMEDIES["random-pretraining"]
+    assert torch.equal(remedy.terms(one, RANDOM)["prediction"], remedy.terms(other, RANDOM)["prediction"])
+
+
+def slopes(terms: Terms, name: str, net: nn.Module) -> list[torch.Tensor | None]:
+    return list(torch.autograd.grad(terms[name].sum(), list(net.parameters()), allow_unused=True, retain_graph=True))
+
+
+@pytest.mark.parametrize("technique", ["plain", "random-pretraining", "mask-neutral", "random-query"])
+def test_nobody_hears_the_judge(technique: str) -> None:
+    """The label is not kept out of the mask by a penalty: the judge only watches."""
+    how = L2X(technique=technique, **SMALL)
+    round_ = round_of(how)
+    terms = REMEDIES[technique].terms(round_, "selecting")
+    assert all(slope is None for slope in slopes(terms, "mask", round_.nets["selector"]))
+
+
+def test_weights_have_no_slope() -> None:
+    """Through the weights the judge would learn from the prediction."""
+    round_ = round_of(L2X(technique="mask-neutral", **SMALL))
+    terms = REMEDIES["mask-neutral"].terms(round_, "selecting")
+    assert all(slope is None for slope in slopes(terms, "prediction", round_.nets["judge"]))
+
+
+def test_with_random_query_all_learn_from_others_labels_and_then_the_selector_from_the_true_ones() -> None:
+    how = L2X(technique="random-query", **SMALL)
+    assert moved(how, 0) == {"selector", "approximator", "judge"}
+    assert moved(how, 1) == {"selector", "judge"}
+
+
+def test_labels_are_dealt_out_anew_in_the_first_stage_alone() -> None:
+    """The selector is told what the black box says of some input of the batch, and of not every one its own."""
+    round_ = round_of(L2X(technique="random-query", **SMALL))
+    dealt = _others(round_)
+    assert sorted(dealt.tolist()) == sorted(round_.views.probs.tolist())
+    assert not torch.equal(dealt, round_.views.probs)
+    own = REMEDIES["random-query"].terms(round_, "selecting")["prediction"]
+    assert torch.equal(own, REMEDIES["plain"].terms(round_, "selecting")["prediction"])
+
+
+def test_a_price_on_choosing_unevenly_worked_by_hand() -> None:
+    """z = (ln 3, 0): p = (3/4, 1/4), KL to even = 3/4 ln(3/2) + 1/4 ln(1/2); times β k = 0.1 · 2."""
+    how = Vibi(k=2, beta=0.1)
+    x = torch.tensor([[2, 3, 0]])
+    given = Views(x, x > 0, torch.tensor([[1.0, 0.0]]), torch.tensor([0]))
+    scores = torch.tensor([[math.log(3), 0.0, 5.0]], dtype=torch.float64)
+    right = 0.2 * (0.75 * math.log(1.5) + 0.25 * math.log(0.5))
+    assert how.brevity(scores, given).item() == pytest.approx(right, abs=1e-12)
+
+
+def test_the_selector_is_told_what_is_predicted_only_where_it_is_to_be() -> None:
+    for query in (True, False):
+        how = L2X(**{**SMALL, "query": query})
+        round_ = round_of(how)
+        told = replace(round_.views, probs=round_.views.probs.flip(-1))
+        other = replace(round_, views=told)
+        assert torch.equal(round_.scores(), other.scores()) != query

@@ -1,0 +1,152 @@
+"""ImageClassifier: scikit-learn's manners, the same for the same seed, a folder that is whole or not at all."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+
+from images.toys import planted
+from steadygaze.errors import UserError
+from steadygaze.images.classifier import ImageClassifier
+
+IMAGES, LABELS = planted(120)
+NAMES = np.array(["dark", "bright"])[LABELS]
+
+
+def tiny(**changes):
+    return ImageClassifier(**{"epochs": 4, "batch_size": 16, "device": "cpu", **changes})
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    return tiny().fit(IMAGES, NAMES)
+
+
+def test_it_learns_what_decides(fitted):
+    images, labels = planted(100, seed=1)
+    assert fitted.score(images, np.array(["dark", "bright"])[labels]) > 0.9
+    assert fitted.classes_.tolist() == ["bright", "dark"]
+    probabilities = fitted.predict_proba(images)
+    assert probabilities.shape == (100, 2)
+    np.testing.assert_allclose(probabilities.sum(1), 1)
+    assert (fitted.predict(images) == fitted.classes_[probabilities.argmax(1)]).all()
+    assert [record["epoch"] for record in fitted.history_] == [1, 2, 3, 4]
+    assert fitted.history_[-1]["loss"] < fitted.history_[0]["loss"]
+
+
+def test_the_same_seed_gives_the_same_classifier_and_the_callers_chance_is_left_alone(fitted):
+    before = torch.get_rng_state()
+    again = clone(fitted).fit(IMAGES, NAMES)
+    assert (torch.get_rng_state() == before).all()
+    assert (again.predict_proba(IMAGES) == fitted.predict_proba(IMAGES)).all()
+    assert (tiny(seed=1, epochs=1).fit(IMAGES, NAMES).predict_proba(IMAGES) != fitted.predict_proba(IMAGES)).any()
+
+
+def test_a_prediction_does_not_depend_on_the_batch_or_the_way_an_image_is_given(fitted):
+    whole = fitted.predict_proba(IMAGES[:9])
+    np.testing.assert_allclose(
+        np.concatenate([fitted.predict_proba([image]) for image in IMAGES[:9]]), whole, atol=1e-5
+    )
+    np.testing.assert_allclose(fitted.predict_proba(IMAGES[:9] / 255), whole, atol=1e-5)
+    np.testing.assert_allclose(fitted.predict_proba(IMAGES[:9, ..., None]), whole, atol=1e-5)
+
+
+def test_colours_and_more_classes():
+    images = np.random.default_rng(0).random((30, 9, 7, 3))
+    clf = tiny(epochs=1).fit(images, np.arange(30) % 3)
+    assert clf.predict_proba(images).shape == (30, 3)
+    assert set(clf.predict(images)) <= {0, 1, 2}
+
+
+def test_parameters_are_kept_as_they_were_given():
+    clf = tiny(seed=3, learning_rate=0.5)
+    assert clone(clf).get_params() == clf.get_params()
+    assert clf.set_params(epochs=9).epochs == 9
+    with pytest.raises(NotFittedError):
+        clf.predict(IMAGES)
+
+
+def test_it_explains_itself(fitted):
+    (first, *_) = fitted.explain(IMAGES[:5], k=3)
+    assert first.mask.sum() == 3
+    assert first.explainer == "gradient"
+    assert fitted.explain(IMAGES[:5], "leave-one-out", 2, patch=4, fill="zero")[0].mask.sum() == 32
+    with pytest.raises(UserError, match="setting 'fill'"):
+        fitted.explain(IMAGES[:5], fill="red")
+
+
+@pytest.mark.parametrize(
+    ("changes", "X", "y", "sentence"),
+    [
+        ({}, IMAGES[:-1], NAMES, "found 119 images and 120 labels"),
+        ({}, IMAGES, np.zeros(120, int), "hold 1 class"),
+        ({}, IMAGES, np.linspace(0, 1, 120), "not regressions"),
+        ({}, IMAGES[:, :5], NAMES, "images of 5 × 8 pixels are too small"),
+        ({}, [*IMAGES[:-1], IMAGES[0][:7]], NAMES, "one size"),
+        ({"epochs": 0}, IMAGES, NAMES, "setting 'epochs'"),
+        ({"seed": -1}, IMAGES, NAMES, "setting 'seed'"),
+        ({"learning_rate": 0}, IMAGES, NAMES, "setting 'learning_rate'"),
+        ({"device": "gpu"}, IMAGES, NAMES, "unknown device 'gpu'"),
+    ],
+)
+def test_what_cannot_be_trained_on(changes, X, y, sentence):
+    with pytest.raises(UserError, match=sentence):
+        tiny(**changes).fit(X, y)
+
+
+def test_what_cannot_be_predicted_or_scored(fitted):
+    with pytest.raises(UserError, match="this classifier knows images of 8 × 8 pixels with 1 colours"):
+        fitted.predict(IMAGES[:, :7])
+    with pytest.raises(UserError, match="unknown label 'brigth': did you mean 'bright'"):
+        fitted.score(IMAGES[:1], ["brigth"])
+    with pytest.raises(UserError, match="found 2 images and 1 labels"):
+        fitted.score(IMAGES[:2], ["dark"])
+
+
+def test_a_folder_gives_back_the_same_classifier(fitted, tmp_path):
+    folder = tmp_path / "model"
+    fitted.save(folder)
+    fitted.save(folder)  # over itself
+    assert sorted(file.name for file in folder.iterdir()) == ["config.json", "model.safetensors"]
+    loaded = ImageClassifier.load(folder, device="cpu")
+    assert (loaded.predict_proba(IMAGES) == fitted.predict_proba(IMAGES)).all()
+    assert loaded.get_params() == fitted.get_params()
+    assert loaded.history_ == fitted.history_
+    assert loaded.predict(IMAGES[:3]).tolist() == fitted.predict(IMAGES[:3]).tolist()
+
+
+def test_a_folder_that_is_not_ours_is_left_alone(fitted, tmp_path):
+    (tmp_path / "letter.txt").write_text("dear")
+    with pytest.raises(UserError, match="is not a steadygaze model: it is left alone"):
+        fitted.save(tmp_path)
+    assert [file.name for file in tmp_path.iterdir()] == ["letter.txt"]
+
+
+@pytest.mark.parametrize(
+    ("damage", "sentence"),
+    [
+        (lambda folder: (folder / "config.json").unlink(), "has no config.json"),
+        (lambda folder: (folder / "config.json").write_text("{"), "is damaged"),
+        (lambda folder: (folder / "config.json").write_text("[]"), "does not describe a classifier of images"),
+        (lambda folder: changed(folder, schema=2), "has schema 2"),
+        (lambda folder: changed(folder, shape=[1, 8]), "is damaged: setting 'shape"),
+        (lambda folder: changed(folder, shape=[1, 8, 10**9]), "is damaged"),
+        (lambda folder: changed(folder, shape=[1, 8, 12]), "does not hold the weights"),
+        (lambda folder: changed(folder, classes=["one"]), "is damaged: setting 'classes'"),
+        (lambda folder: (folder / "model.safetensors").write_bytes(b"x"), "damaged or cut short"),
+        (lambda folder: (folder / "model.safetensors").unlink(), "damaged or cut short"),
+    ],
+)
+def test_a_damaged_folder_is_refused_in_one_sentence(fitted, tmp_path, damage, sentence):
+    fitted.save(tmp_path / "model")
+    damage(tmp_path / "model")
+    with pytest.raises(UserError, match=sentence):
+        ImageClassifier.load(tmp_path / "model", device="cpu")
+
+
+def changed(folder, **values):
+    file = folder / "config.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), **values}))

@@ -1,0 +1,147 @@
+"""Explainers of images that learn nothing, against models whose weights are known."""
+
+import numpy as np
+import pytest
+import torch
+from torch.testing import assert_close
+
+from images.toys import PLACE, Watched, knows, planted, straight
+from steadygaze.errors import UserError
+from steadygaze.explain.learned.images import Canvas
+from steadygaze.images.box import as_image_box
+from steadygaze.images.explain import explain_images
+from steadygaze.images.explainers import IMAGE_EXPLAINERS, Asked, Gradient, LeaveOneOut, Lime, Random
+from steadygaze.images.pixels import read_images
+
+WEIGHTS = np.linspace(-0.02, 0.03, 36).reshape(6, 6)
+
+
+def linear(images):
+    """How likely class 1 is grows by its weight with each pixel: 0.5 + Σ w x."""
+    p = 0.5 + (images * WEIGHTS).sum((1, 2))
+    return np.stack([1 - p, p], 1)
+
+
+def asked(box, patch=2, many=3, fill=0.0, side=6):
+    images = read_images(np.random.default_rng(0).random((many, side, side)).astype(np.float32))
+    box = as_image_box(box, classes=["a", "b"])
+    return Asked(box, images, box.said(images), torch.full(images.shape, fill), patch, (side // patch) ** 2)
+
+
+def shares_of(images, fill):
+    """What each patch of 2 × 2 adds to the chance of the predicted class, b: Σ w (x − fill).  (N,9)"""
+    added = (images.as_given().astype(np.float64) - fill) * WEIGHTS
+    return torch.from_numpy(added.reshape(-1, 3, 2, 3, 2).sum((2, 4)).reshape(-1, 9))
+
+
+def test_leave_one_out_of_a_linear_model_is_what_each_patch_adds():
+    case = asked(linear, fill=0.25)
+    assert (case.aim == 1).all()
+    assert_close(LeaveOneOut().weigh(case), shares_of(case.images, 0.25), atol=1e-6, rtol=0)
+
+
+def test_lime_of_a_linear_model_is_what_each_patch_adds():
+    case = asked(linear, fill=0.25)
+    assert_close(Lime(samples=400, ridge=1e-9).weigh(case), shares_of(case.images, 0.25), atol=1e-6, rtol=0)
+
+
+def test_the_gradient_of_a_linear_network_is_known():
+    """Two classes, logits V x: ∂p_c/∂x = p (1 − p) (v_c − v_other), whose sizes are summed."""
+    network = straight(colours=3)
+    images = read_images(np.random.default_rng(0).random((4, 6, 6, 3)))
+    images = images.of(images.pixels.double())
+    box = as_image_box(network, classes=[0, 1])
+    probs = box.said(images)
+    found = Gradient().weigh(Asked(box, images, probs, torch.zeros(3, 6, 6), 2, 9))
+    v = network[1].weight.detach()
+    size = (v[0] - v[1]).abs().view(3, 6, 6).sum(0)
+    patches = size.view(3, 2, 3, 2).sum((1, 3)).flatten()
+    assert_close(found, probs.prod(-1, keepdim=True) * patches)
+    assert all(parameter.grad is None for parameter in network.parameters())
+
+
+@pytest.mark.parametrize("name", IMAGE_EXPLAINERS)
+def test_an_image_gets_the_same_weights_whatever_batch_it_stands_in(name):
+    network = straight().float()
+    way, whole = IMAGE_EXPLAINERS[name](), asked(network, many=4)
+    network.train()
+    together = way.weigh(whole)
+    alone = [
+        way.weigh(Asked(whole.box, whole.images.of(whole.images.pixels[[i]]), whole.probs[[i]], whole.fill, 2, 9))
+        for i in range(4)
+    ]
+    assert_close(torch.cat(alone), together, atol=1e-6, rtol=1e-5)
+    assert together.shape == (4, 9)
+    assert network.training
+
+
+def test_random_weights_belong_to_the_image_and_the_seed():
+    case = asked(linear)
+    first = Random().weigh(case)
+    assert (first == Random().weigh(case)).all()
+    assert (first != Random(seed=1).weigh(case)).all()
+    assert len(set(first.flatten().tolist())) == 27
+
+
+@pytest.mark.parametrize("name", ["leave-one-out", "lime"])
+def test_the_patch_that_decides_is_found(name):
+    images, labels = planted(6)
+    box = as_image_box(knows, classes=["dark", "bright"])
+    found = explain_images(box, images, name, k=1, canvas=Canvas(patch=2, fill="grey"))
+    assert [one.top()[0][0] for one in found] == [PLACE] * 6
+    assert [one.label for one in found] == [["dark", "bright"][label] for label in labels]
+    assert found[0].explainer == name
+    assert found[0].probabilities[found[0].label] > 0.9
+
+
+def test_the_black_box_is_shown_images_as_its_user_gives_them():
+    box = Watched()
+    images, _ = planted(4)
+    explain_images(box, images, "leave-one-out", k=1, canvas=Canvas(patch=4, fill="zero"))
+    shown = np.concatenate(box.shown)
+    assert shown.dtype == np.uint8
+    assert shown.shape == (4 + 4 * 4, 8, 8)
+    assert (shown[4, :4, :4] == 0).all()
+    assert (shown[4, 4:] == images[0, 4:]).all()
+
+
+def nan(images):
+    return np.full((len(images), 2), np.nan)
+
+
+@pytest.mark.parametrize(
+    ("box", "changes", "sentence"),
+    [
+        (knows, {"explainer": "gradient"}, "needs a torch network to look into, and knows gives probabilities alone"),
+        (knows, {"explainer": "gradiant"}, "did you mean 'gradient'"),
+        (knows, {"k": 65}, "k is 65, but an image of 8 × 8 pixels has 64 patches"),
+        (knows, {"k": 0}, "k is 0; it must be 1 or more"),
+        (knows, {"canvas": Canvas(patch=3)}, "cannot be cut into patches of 3 × 3"),
+        (nan, {}, "are not all finite"),
+        (lambda images: np.ones((len(images), 3)) / 3, {}, "3 rows of 2 probabilities were expected"),
+        (lambda images: np.ones((1, 2)) / 2, {}, r"shape \(1, 2\)"),
+        (lambda images: np.ones((len(images), 2)), {}, "gave an input the probabilities"),
+    ],
+)
+def test_what_cannot_be_explained(box, changes, sentence):
+    images, _ = planted(3)
+    with pytest.raises(UserError, match=sentence):
+        explain_images(as_image_box(box, classes=[0, 1]), images, **{"explainer": "random", "k": 1, **changes})
+
+
+def test_boxes_that_do_not_say_enough():
+    with pytest.raises(UserError, match="knows does not say what its classes are"):
+        as_image_box(knows)
+    with pytest.raises(UserError, match="cannot explain 7"):
+        as_image_box(7)
+    with pytest.raises(UserError, match="names 3 classes, but Watched has 2"):
+        as_image_box(Watched(), classes=[0, 1, 2])
+    assert as_image_box(Watched()).classes == (0, 1)
+    assert as_image_box(Watched(), classes=["no", "yes"]).classes == ("no", "yes")
+
+
+def test_one_image_has_no_mean():
+    images, _ = planted(1)
+    with pytest.raises(UserError, match="mean image needs several images"):
+        explain_images(Watched(), images, "leave-one-out", 1)
+    assert len(explain_images(Watched(), images, "random", 1)) == 1

@@ -1,0 +1,264 @@
+"""sg.explain_fit: whatever the black box is, a selector learns which words it goes by."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+
+import steadygaze as sg
+from estimator import tiny
+from opinions import BAD, CLASSES, GOOD, QUICK, lexicon, texts
+from steadygaze import UserError, explain_fit, load_explainer
+from steadygaze.explain.texts import Request, explain_texts
+from steadygaze.text_explainer import TextExplainer
+from subject.folders import save
+
+
+def found_words(fitted: TextExplainer) -> float:
+    """How often the one word that matters is selected."""
+    explained = fitted.explain(texts(60, seed=9))
+    assert isinstance(explained, list)
+    picked = [{token for token, weight in zip(one.tokens, one.weights, strict=True) if weight} for one in explained]
+    return float(np.mean([bool(words & {*GOOD, *BAD}) for words in picked]))
+
+
+@pytest.fixture(scope="module")
+def fitted() -> TextExplainer:
+    return explain_fit(lexicon, texts(), "l2x", k=2, classes=CLASSES, settings=QUICK)
+
+
+def test_the_words_that_matter_are_selected(fitted: TextExplainer) -> None:
+    assert found_words(fitted) > 0.9
+
+
+def test_exactly_k_words_have_a_weight(fitted: TextExplainer) -> None:
+    explained = fitted.explain(texts(20, seed=3))
+    assert isinstance(explained, list)
+    assert {sum(weight > 0 for weight in one.weights) for one in explained} == {2}
+
+
+def test_a_text_alone_gives_one_explanation_and_the_black_box_its_label(fitted: TextExplainer) -> None:
+    one = fitted.explain("word1 superb word2 word3")
+    assert not isinstance(one, list)
+    assert (one.label, one.explainer) == ("yes", "l2x")
+
+
+def test_how_well_it_does_is_measured_on_texts_it_was_not_fitted_to(fitted: TextExplainer) -> None:
+    rows = {row.measure: row for row in fitted.rows}
+    assert set(rows) == {"post-hoc-accuracy", "post-hoc-accuracy/unselected", "fidelity", "mask-loss"}
+    assert rows["post-hoc-accuracy"].n == 24
+    assert rows["post-hoc-accuracy"].value > 0.9 > 0.7 > rows["post-hoc-accuracy/unselected"].value
+
+
+@pytest.mark.parametrize("explainer", ["vibi", "ail"])
+def test_every_method_can_be_fitted(explainer: str) -> None:
+    quick = {**QUICK, "optimiser": "adam", "epochs": 6, "average": 0.0}
+    assert found_words(explain_fit(lexicon, texts(), explainer, k=2, classes=CLASSES, settings=quick)) > 0.8
+
+
+def test_cxplain_can_be_fitted() -> None:
+    quick = {"epochs": 10, "hidden": 16, "dimension": 12, "batch_size": 16, "learning_rate": 5e-3, "members": 2}
+    fitted = explain_fit(lexicon, texts(), "cxplain", k=2, classes=CLASSES, settings=quick)
+    assert found_words(fitted) > 0.9
+    assert {row.measure for row in fitted.rows} == {"post-hoc-accuracy", "post-hoc-accuracy/unselected"}
+    one = fitted.explain("word1 superb word2 word3")
+    assert not isinstance(one, list)
+    assert one.bounds is not None
+    shown = [i for i, weight in enumerate(one.weights) if weight]
+    assert len(shown) == 2
+    assert all(one.bounds[i][0] <= one.weights[i] <= one.bounds[i][1] for i in shown)
+    assert one.bounds[1][0] > max(high for i, (_, high) in enumerate(one.bounds) if i != 1)  # they agree on superb
+
+
+@pytest.mark.parametrize("technique", ["random-pretraining", "mask-neutral", "random-query"])
+def test_every_technique_can_be_applied(technique: str) -> None:
+    fitted = explain_fit(lexicon, texts(), k=2, technique=technique, query=True, classes=CLASSES, settings=QUICK)
+    assert fitted.rows[0].settings["technique"] == technique
+
+
+def test_a_scikit_learn_pipeline_is_a_black_box() -> None:
+    given = texts()
+    pipeline = make_pipeline(CountVectorizer(), LogisticRegression()).fit(given, lexicon(given).argmax(1))
+    fitted = explain_fit(pipeline, given, k=2, settings=QUICK)
+    assert found_words(fitted) > 0.9
+    assert fitted.subject.classes == [0, 1]
+
+
+def test_a_text_classifier_is_a_black_box() -> None:
+    fitted = explain_fit(tiny.fitted(), tiny.TEXTS, k=2, settings={**QUICK, "epochs": 2})
+    explained = fitted.explain(tiny.TEXTS)
+    assert [one.label for one in explained] == tiny.fitted().predict(tiny.TEXTS).tolist()
+    assert {sum(weight > 0 for weight in one.weights) for one in explained} == {2}
+
+
+class Keras:
+    """Called with texts it gives a tensor of single precision, and it has no classes of its own."""
+
+    def __call__(self, given: list[str]) -> torch.Tensor:
+        return torch.from_numpy(lexicon(given)).float().requires_grad_()
+
+
+def test_what_is_called_like_a_keras_model_is_a_black_box() -> None:
+    fitted = explain_fit(Keras(), texts(), k=2, classes=CLASSES, settings=QUICK)
+    assert found_words(fitted) > 0.9
+    assert fitted.subject.name == "Keras"
+
+
+FEW_WORDS = ["film", "cast", "good", "bad", "the", "was", "not", "unbelievable", "a"]
+
+
+def pieced(many: int = 40) -> list[str]:
+    random = np.random.default_rng(1)
+    return [" ".join(["unbelievable", *random.choice(FEW_WORDS, size=5)]) for _ in range(many)]
+
+
+@pytest.mark.parametrize("explainer", ["l2x", "cxplain"])
+def test_of_a_hugging_face_model_whole_words_are_selected(explainer: str, tmp_path: Path) -> None:
+    """ "unbelievable" is three pieces: k counts words, and the pieces of a selected word are selected together."""
+    quick = {key: value for key, value in QUICK.items() if explainer == "l2x" or key != "pretraining_epochs"}
+    fitted = explain_fit(save("bert", tmp_path / "bert"), pieced(), explainer, k=5, settings={**quick, "epochs": 1})
+    subject, way = fitted.subject, fitted.explainer
+    asked = subject.model, subject.tokens, subject.classes, pieced(), None
+    words = explain_texts(*asked, Request(way, explainer))
+    pieces = explain_texts(*asked, Request(way, explainer, granularity="piece"))
+    assert {sum(weight > 0 for weight in one.weights) for one in words} == {5}
+    assert any(one.weights[0] > 0 for one in words)
+    assert max(sum(one.weights) for one in words) <= 1 + 1e-9  # shares: a word has its own once, whatever its pieces
+    for word, piece in zip(words, pieces, strict=True):
+        assert len(piece) == len(word) + 2 * word.tokens.count("unbelievable")
+        for (start, end), weight in zip(word.spans, word.weights, strict=True):
+            own = [w for (a, b), w in zip(piece.spans, piece.weights, strict=True) if start <= a and b <= end]
+            assert own == pytest.approx([weight / len(own)] * len(own))
+
+
+def test_words_are_counted_and_not_their_pieces(tmp_path: Path) -> None:
+    """Six words each, which are eight tokens or more and two ends."""
+    with pytest.raises(UserError, match="no text has more than k = 6 words"):
+        explain_fit(save("bert", tmp_path / "bert"), pieced(), k=6)
+
+
+def asked_about(given: list[tuple[str, str]]) -> Any:
+    """Yes where the text has the word that the question asks for."""
+    yes = np.array([question.split()[-1] in text.split() for text, question in given], float) * 0.9 + 0.05
+    return np.stack([1 - yes, yes], 1)
+
+
+def test_pairs_are_explained_and_the_folder_knows_that_they_were_pairs(tmp_path: Path) -> None:
+    pairs = [(text, f"is it {word}") for text in texts(60) for word in ("superb",)]
+    quick = {**QUICK, "epochs": 1}
+    fitted = explain_fit(asked_about, pairs, k=2, classes=CLASSES, settings=quick)
+    one = fitted.explain(("word1 superb word3", "is it superb"))
+    assert not isinstance(one, list)
+    assert (one.label, one.question) == ("yes", "is it superb")
+    fitted.save(tmp_path / "l2x")
+    again = load_explainer(tmp_path / "l2x", asked_about, classes=CLASSES)
+    assert again.explain(pairs[:5]) == fitted.explain(pairs[:5])
+    assert again.subject.pair
+    with pytest.raises(UserError, match="reads pairs"):
+        again.explain(["word1 superb word3"])
+
+
+def test_a_fitted_explainer_can_be_audited(fitted: TextExplainer) -> None:
+    given = texts(30, seed=5)
+    labels = [CLASSES[i] for i in lexicon(given).argmax(1)]
+    report = sg.audit(fitted.subject, given, labels, explainers=[fitted.explainer, "leave-one-out"])
+    names = {row.settings.get("explain") for row in report.rows}
+    assert {"l2x", "leave-one-out"} <= names
+    assert report.find("accuracy").value == 1.0
+
+
+def coded(many: int, seed: int = 0) -> list[str]:
+    """As corpus/planted/code.py: words that are the same in every text, with which a label can be said in code, and
+    opinions that are too rare to be learnt.
+    """
+    random, found = np.random.default_rng(seed), []
+    for _ in range(many):
+        side = random.choice(["praise", "blame"])
+        words = [f"{side}{random.integers(300)}" if i < 2 else f"word{random.integers(300)}" for i in range(6)]
+        found.append(" ".join(["heads", "heads", "tails", "tails", *random.permutation(words)]))
+    return found
+
+
+def opinions(given: list[str]) -> Any:
+    score = np.array([text.count("praise") - text.count("blame") for text in given], float)
+    yes = 1 / (1 + np.exp(-4 * score))
+    return np.stack([1 - yes, yes], 1)
+
+
+SMUGGLING = {"k": 2, "query": True, "classes": CLASSES, "settings": {**QUICK, "epochs": 6, "learning_rate": 1e-2}}
+
+
+def test_a_label_that_travels_in_the_mask_is_reported() -> None:
+    """The approximator is always right; the black box, shown what was selected, guesses."""
+    with pytest.warns(UserWarning, match=r"the mask alone tells the label \(0\.0\d\d nats left of 0\.6\d\d\)"):
+        fitted = explain_fit(opinions, coded(300), **SMUGGLING)
+    rows = {row.measure: row.value for row in fitted.rows}
+    assert rows["fidelity"] > 0.95
+    assert rows["post-hoc-accuracy"] < 0.75
+
+
+def test_where_the_approximator_was_taught_by_random_masks_nothing_is_reported() -> None:
+    """Warnings are errors here."""
+    explain_fit(opinions, coded(300), technique="random-pretraining", **SMUGGLING)
+
+
+def test_the_same_seed_gives_the_same_explainer() -> None:
+    one, same = (explain_fit(lexicon, texts(60), k=2, classes=CLASSES, settings={**QUICK, "epochs": 1}) for _ in "ab")
+    assert one.explain(texts(5, seed=8)) == same.explain(texts(5, seed=8))
+
+
+def half_way(asked: int) -> Callable[[list[str]], Any]:
+    """Fails once it was asked so often."""
+    calls = iter(range(asked))
+
+    def predict(given: list[str]) -> Any:
+        if next(calls, None) is None:
+            raise ConnectionError("the service went away")
+        return lexicon(given)
+
+    return predict
+
+
+def test_what_a_black_box_said_before_it_failed_is_kept(tmp_path: Path) -> None:
+    given = texts(600)
+    with pytest.raises(UserError, match=r"the service went away.*kept in"):
+        explain_fit(half_way(2), given, k=2, classes=CLASSES, settings=QUICK, keep=tmp_path / "kept")
+    assert list((tmp_path / "kept").rglob("*.npy"))
+
+
+@pytest.mark.parametrize(
+    ("asked", "why"),
+    [
+        ({"explainer": "l3x"}, "unknown explainer 'l3x'"),
+        ({"k": 0}, "setting 'k'"),
+        ({"k": 50}, "no text has more than k = 50 words"),
+        ({"technique": "random-query"}, "told what the black box says"),
+        ({"explainer": "ail", "technique": "mask-neutral"}, "ail takes no technique"),
+        ({"explainer": "cxplain", "query": True}, "cxplain selects nothing"),
+        ({"settings": {"hiden": 3}}, "did you mean 'hidden'"),
+        ({"inputs": texts(5)}, "at least 20"),
+        ({"black_box": lambda given: lexicon(given)[:, :1]}, "shape"),
+        ({"black_box": lambda given: lexicon(given) * np.nan}, "finite"),
+    ],
+)
+def test_bad_input_gets_a_sentence(asked: dict[str, Any], why: str) -> None:
+    usual = {"black_box": lexicon, "inputs": texts(40), "classes": CLASSES, "k": 2}
+    with pytest.raises(UserError, match=why):
+        explain_fit(**{**usual, **asked})
+
+
+def test_a_black_box_that_changes_the_order_of_its_classes_is_caught() -> None:
+    calls = {"many": 0}
+
+    def turns(given: list[str]) -> Any:
+        calls["many"] += 1
+        return lexicon(given) if calls["many"] == 1 else lexicon(given)[:, ::-1]
+
+    with pytest.raises(UserError, match="order of its classes"):
+        explain_fit(turns, texts(40), k=2, classes=CLASSES, settings=QUICK)

@@ -1,0 +1,66 @@
+"""What people are told while an explainer is fitted, and of what came of it."""
+
+from io import StringIO
+from typing import Any
+
+import pytest
+import torch
+from rich.console import Console
+
+from steadygaze.cli.explain_fitting import Steps
+from steadygaze.cli.fitted import warned
+from steadygaze.record import Row
+
+
+def row(measure: str, value: float, low: float, high: float, **settings: Any) -> Row:
+    return Row(measure, value, 200, (low, high), {"explainer": "l2x", "technique": "plain", **settings})
+
+
+@pytest.mark.parametrize(
+    ("fidelity", "post_hoc", "code"),
+    [
+        ((1.0, 1.0, 1.0), (0.44, 0.375, 0.505), True),
+        ((0.98, 0.975, 0.985), (0.77, 0.76, 0.78), True),
+        ((0.975, 0.95, 0.995), (0.895, 0.85, 0.935), False),  # 0.95 − 0.935
+        ((1.0, 1.0, 1.0), (0.8, 0.6, 0.95), False),  # too few texts to say so
+        ((0.7, 0.65, 0.75), (0.45, 0.4, 0.5), True),
+        ((0.5, 0.45, 0.55), (0.45, 0.4, 0.5), False),  # poor, but no code
+        ((0.78, 0.77, 0.79), (0.91, 0.9, 0.92), False),
+    ],
+)
+def test_a_code_is_said_aloud(fidelity: Any, post_hoc: Any, code: bool) -> None:
+    said = warned([row("post-hoc-accuracy", *post_hoc), row("fidelity", *fidelity)])
+    assert bool(said) == code
+    assert all("talks in code" in one and "--technique random-pretraining" in one for one in said)
+
+
+def test_what_does_not_apply_is_not_advised() -> None:
+    def said(**settings: Any) -> str:
+        (one,) = warned([row("post-hoc-accuracy", 0.5, 0.4, 0.6), row("fidelity", 1, 1, 1, **settings)])
+        return one
+
+    assert "--technique" not in said(technique="random-pretraining") + said(explainer="ail")
+    assert warned([row("post-hoc-accuracy", 0.1, 0.1, 0.1)]) == [], "cxplain has no approximator"
+
+
+def test_one_bar_tells_of_everything_in_order() -> None:
+    told: list[tuple[str, int, int]] = []
+    log = Console(file=StringIO(), force_terminal=False, width=40)
+    steps = Steps(log, lambda *what: told.append(what))
+    steps.start(stages=2, epochs=3, steps=2)
+    for _ in range(2):
+        steps.drawn = 0.0
+        steps.step("random masks", 0, {"prediction": torch.tensor([0.25, 0.75])})
+    steps.epoch({"stage": "random masks", "epoch": 1, "terms": {"prediction": 0.5}, "fidelity": 0.75})
+    steps.skip(1)
+    steps.drawn = 0.0
+    steps.step("selecting", 1, {"prediction": torch.tensor([0.5])})
+    steps.stop()
+    assert told == [
+        ("learning", 0, 6),
+        ("learning: random masks, epoch 1  prediction 0.500", 1, 6),
+        ("learning: random masks, epoch 1  prediction 0.500", 2, 6),
+        ("learning: selecting, epoch 2  prediction 0.500", 5, 6),
+        ("measuring", 6, 6),
+    ]
+    assert log.file.getvalue().splitlines() == ["random masks, epoch  1  prediction 0.500  held-out fidelity 0.750"]

@@ -1,6 +1,8 @@
 """sg.explain_fit: whatever the black box is, a selector learns which words it goes by."""
 
+import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +48,7 @@ def test_exactly_k_words_have_a_weight(fitted: TextExplainer) -> None:
 def test_a_text_alone_gives_one_explanation_and_the_black_box_its_label(fitted: TextExplainer) -> None:
     one = fitted.explain("word1 superb word2 word3")
     assert not isinstance(one, list)
-    assert (one.label, one.explainer) == ("yes", "l2x")
+    assert (one.label, one.explainer, one.selected) == ("yes", "l2x", True)
 
 
 def test_how_well_it_does_is_measured_on_texts_it_was_not_fitted_to(fitted: TextExplainer) -> None:
@@ -71,7 +73,9 @@ def test_cxplain_can_be_fitted() -> None:
     assert not isinstance(one, list)
     assert one.bounds is not None
     shown = [i for i, weight in enumerate(one.weights) if weight]
-    assert len(shown) == 2
+    assert (len(shown), one.selected) == (2, True)
+    everything = replace(fitted.learned, how=replace(fitted.learned.how, shown="all"))
+    assert not replace(fitted, learned=everything).explain("word1 superb word2 word3").selected
     assert all(one.bounds[i][0] <= one.weights[i] <= one.bounds[i][1] for i in shown)
     assert one.bounds[1][0] > max(high for i, (_, high) in enumerate(one.bounds) if i != 1)  # they agree on superb
 
@@ -195,12 +199,39 @@ SMUGGLING = {"k": 2, "query": True, "classes": CLASSES, "settings": {**QUICK, "e
 
 
 def test_a_label_that_travels_in_the_mask_is_reported() -> None:
-    """The approximator is always right; the black box, shown what was selected, guesses."""
-    with pytest.warns(UserWarning, match=r"the mask alone tells the label \(0\.0\d\d nats left of 0\.6\d\d\)"):
+    """The approximator is always right; the black box, shown what was selected, guesses.
+
+    The epoch that is kept is the first in which all is guessed, of which the judge has learnt on the way: its loss on
+    average would say nothing, what it loses in the end tells.
+    """
+    with pytest.warns(UserWarning, match=r"tells the label|talks in code") as told:
         fitted = explain_fit(opinions, coded(300), **SMUGGLING)
+    mask, code = (str(one.message) for one in told)
+    assert re.match(r"the mask alone tells the label \(0\.0\d\d nats left of 0\.6\d\d\)", mask)
+    assert code.startswith("It talks in code: ")
+    assert told[1].filename == __file__
+    assert fitted.warnings == [code]
     rows = {row.measure: row.value for row in fitted.rows}
     assert rows["fidelity"] > 0.95
     assert rows["post-hoc-accuracy"] < 0.75
+
+
+def test_what_is_warned_of_is_known_to_who_reads_the_folder(tmp_path: Path, fitted: TextExplainer) -> None:
+    assert fitted.warnings == []
+    rows = tuple(replace(row, value=0.1, interval=None) if "post" in row.measure else row for row in fitted.rows)
+    replace(fitted, rows=rows).save(tmp_path / "l2x")
+    (said,) = load_explainer(tmp_path / "l2x", lexicon, classes=CLASSES).warnings
+    assert "the black box finds it there 10% of the time" in said
+
+
+def test_the_epoch_that_was_kept_is_known_of_every_stage() -> None:
+    """Of the last the first that guessed best; of those before it the last, on which the next one builds."""
+    quick = {**QUICK, "epochs": 3, "pretraining_epochs": 2}
+    fitted = explain_fit(lexicon, texts(60), k=2, technique="random-pretraining", classes=CLASSES, settings=quick)
+    before, last = fitted.learned.history[:2], fitted.learned.history[2:]
+    assert [record.get("kept", False) for record in before] == [False, True]
+    scores = [record["fidelity"] for record in last]
+    assert [i for i, record in enumerate(last) if "kept" in record] == [scores.index(max(scores))]
 
 
 def test_where_the_approximator_was_taught_by_random_masks_nothing_is_reported() -> None:

@@ -12,6 +12,8 @@ import pytest
 import commands
 from commands import Ended
 from estimator.tiny import LABELS, TEXTS, fitted, fitted_pair, tiny
+from images.toys import planted
+from steadygaze.images.classifier import ImageClassifier
 from steadygaze.model import Classifier
 from subject import folders
 
@@ -68,7 +70,7 @@ def test_what_is_fitted_is_a_folder_and_its_numbers_are_said_in_words(made: Path
 def test_exactly_k_words_are_shown(made: Path, run: Run) -> None:
     ended = run("explain", made / "model", "--explainer", made / "ex", TEXT)
     assert ended.code == 0, ended.err
-    line = next(line for line in ended.out.splitlines() if line.startswith("l2x: "))
+    line = next(line for line in ended.out.splitlines() if line.startswith("selected by l2x: "))
     assert len(line.split(" · ")) == 3
     asked = ("explain", made / "model", "--explainer", made / "ex", TEXT, "a bad , dull light i thought", "--json")
     assert list(map(len, selected(run(*asked)))) == [3, 3]
@@ -185,6 +187,22 @@ def test_bad_requests_get_a_sentence(
     assert message in ended.err
 
 
+def test_a_folder_that_reads_no_texts_gets_a_sentence_that_says_what_reads_it(
+    made: Path, run: Run, tmp_path: Path
+) -> None:
+    ImageClassifier(epochs=1, batch_size=16).fit(*planted(30)).save(tmp_path / "pictures")
+    data = made / "films.csv"
+    for folder, says in (
+        (tmp_path / "pictures", "pictures classifies images, and texts are read here: in Python sg.load(folder)"),
+        (made / "ex", "ex is a fitted explainer and no model: steadygaze explain MODEL --explainer takes it"),
+    ):
+        fit = ("explain-fit", folder, "--data", data, "--k", 3, "--out", tmp_path / "out", *QUICK)
+        for asked in (("explain", folder, TEXT), fit, ("audit", folder, "--data", data), ("predict", folder, TEXT)):
+            ended = run(*asked)
+            assert (ended.code, says in " ".join(ended.err.split())) == (2, True), ended.err
+    assert [path.name for path in tmp_path.iterdir()] == ["pictures"]
+
+
 @contextmanager
 def failing(monkeypatch: pytest.MonkeyPatch, error: type[BaseException], after: int) -> Iterator[list[int]]:
     """A model that answers so many questions; how many texts each was about."""
@@ -228,7 +246,7 @@ def test_answers_to_other_texts_are_not_taken_for_these(made: Path, run: Run, tm
     (tmp_path / "other.csv").write_text("text\n" + "another text of many words\n" * 30)
     ended = run("explain-fit", *order(made, tmp_path / "ex", k=2), "--data", tmp_path / "other.csv")
     assert ended.code == 2
-    assert "another texts" in ended.err
+    assert "keeps answers to other texts" in ended.err
 
 
 @pytest.fixture(scope="module")

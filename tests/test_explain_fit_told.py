@@ -1,5 +1,6 @@
 """What people are told while an explainer is fitted, and of what came of it."""
 
+import warnings
 from io import StringIO
 from typing import Any
 
@@ -7,9 +8,9 @@ import pytest
 import torch
 from rich.console import Console
 
-from steadygaze.cli.explain_fitting import Steps
-from steadygaze.cli.fitted import warned
+from steadygaze.cli.explain_fitting import Steps, _told
 from steadygaze.record import Row
+from steadygaze.report.warned import warned
 
 
 def row(measure: str, value: float, low: float, high: float, **settings: Any) -> Row:
@@ -31,7 +32,7 @@ def row(measure: str, value: float, low: float, high: float, **settings: Any) ->
 def test_a_code_is_said_aloud(fidelity: Any, post_hoc: Any, code: bool) -> None:
     said = warned([row("post-hoc-accuracy", *post_hoc), row("fidelity", *fidelity)])
     assert bool(said) == code
-    assert all("talks in code" in one and "--technique random-pretraining" in one for one in said)
+    assert all("talks in code" in one and "The technique random-pretraining" in one for one in said)
 
 
 def test_what_does_not_apply_is_not_advised() -> None:
@@ -39,8 +40,17 @@ def test_what_does_not_apply_is_not_advised() -> None:
         (one,) = warned([row("post-hoc-accuracy", 0.5, 0.4, 0.6), row("fidelity", 1, 1, 1, **settings)])
         return one
 
-    assert "--technique" not in said(technique="random-pretraining") + said(explainer="ail")
+    assert "technique" not in said(technique="random-pretraining") + said(explainer="ail")
     assert warned([row("post-hoc-accuracy", 0.1, 0.1, 0.1)]) == [], "cxplain has no approximator"
+
+
+def test_a_warning_is_a_line_unless_it_is_said_beside_the_numbers() -> None:
+    log = Console(file=StringIO(), force_terminal=False, width=400)
+    with _told(log):
+        warnings.warn("12 of 40 texts are short", stacklevel=1)
+        for said in warned([row("post-hoc-accuracy", 0.5, 0.4, 0.6), row("fidelity", 1, 1, 1)]):
+            warnings.warn(said, stacklevel=1)
+    assert log.file.getvalue().splitlines() == ["12 of 40 texts are short"]
 
 
 def test_one_bar_tells_of_everything_in_order() -> None:

@@ -101,6 +101,7 @@ def test_the_dict_survives_json_unchanged():
         "read_to": 17,
         "evidence": [[0, 4]],
         "bounds": None,
+        "selected": False,
     }
 
 
@@ -113,6 +114,28 @@ def test_an_explainer_that_says_how_sure_it_is_is_shown_so():
     assert e.to_pandas().iloc[3].tolist() == ["bad", 12, 15, 0.2, 0.1, 0.3]
     with pytest.raises(ValueError, match="5 tokens and 1 bounds"):
         explain(bounds=((0.5, 0.7),))
+
+
+MANY = ("seven of them are selected , however little each has", (0.9, 0, 1e-3, 1e-9, 2e-308, 0.05, 1e-4, 0, 0.04, 0))
+
+
+def test_all_of_a_selection_is_listed_and_nothing_else():
+    e = explain(*MANY, explainer="l2x", selected=True)
+    line = "selected by l2x: seven · , · each · them · however · are · selected"
+    assert line in printed(e).splitlines()
+    assert line in Reader(e._repr_html_()).shown
+    assert [token for token, _ in e.top()] == line.partition(": ")[2].split(" · ")
+    assert e.top(1) == [("seven", 0.9)]
+    assert len(explain(*MANY, explainer="lime").top()) == 5
+    assert json.loads(e.to_json()) == e.to_dict()
+    assert e.to_dict()["selected"] is True
+    assert "selected by l2x: no word has any weight" in str(explain("", (), explainer="l2x", selected=True))
+
+
+def test_of_a_selection_that_says_how_sure_it_is_the_numbers_are_listed_too():
+    bounds = ((0.5, 0.7), (0.0, 0.2), (0.0, 0.1), (0.1, 0.3), (0.0, 0.1))
+    e = explain(weights=(0.6, 0, 0, 0.2, 0), bounds=bounds, explainer="cxplain", selected=True)
+    assert "selected by cxplain: good 0.600 [0.500, 0.700] · bad 0.200 [0.100, 0.300]\n" in printed(e)
 
 
 def test_pandas_gets_one_row_per_token():

@@ -1,6 +1,7 @@
 """sg.explain_fit on images: dispatched by what they are, measured, saved and read back with the black box."""
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +60,7 @@ def test_how_well_it_does_is_measured_on_images_it_was_not_fitted_to(
     assert worth.rows[0].settings["fill"] == "grey"
     again = {row.measure: row.value for row in fitted.measure(TEST)}
     assert again["post-hoc-accuracy"] > 0.95
+    assert fitted.warnings == worth.warnings == []
 
 
 @pytest.mark.parametrize(
@@ -134,6 +136,22 @@ def test_an_image_classifier_is_saved_loaded_and_explained(tmp_path: Path) -> No
         load_explainer(tmp_path / "l2x", other)
     with pytest.raises(UserError, match="is a fitted explainer: load_explainer"):
         sg.load(tmp_path / "l2x")
+
+
+def test_what_one_network_said_is_not_taken_for_the_answers_of_another(tmp_path: Path) -> None:
+    """Both are called Sequential, or whatever they are: their weights tell them apart."""
+    asked = {"inputs": IMAGES[:30], "k": 1, "classes": CLASSES, "keep": tmp_path, "validation": TEST}
+    one = straight(side=8).float()
+    for explainer, own in (("l2x", ONCE), ("cxplain", {"members": 1, "epochs": 1, "patch": 4})):
+        explain_fit(one, explainer=explainer, settings=own, **asked)
+    other = straight(side=8).float()
+    torch.nn.init.zeros_(next(other.parameters()))
+    with pytest.raises(UserError, match="keeps answers of another black box, or of other weights of it"):
+        explain_fit(other, settings=ONCE, **asked)
+    shutil.rmtree(tmp_path / "train")
+    shutil.rmtree(tmp_path / "held-out")
+    with pytest.raises(UserError, match="train-effects keeps answers of another black box"):
+        explain_fit(other, explainer="cxplain", settings={"members": 1, "epochs": 1, "patch": 4}, **asked)
 
 
 def test_a_network_is_a_black_box() -> None:

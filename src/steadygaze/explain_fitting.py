@@ -77,14 +77,20 @@ def explain_fit(
     of the method's, and of images `patch` (a patch's side in pixels) and `fill` (zero, mean or grey).
     A tenth of the inputs is set aside to choose the epoch and to measure on, unless `validation` has others.  What the
     black box says is kept in the folder `keep` as it comes, so that a run that fails half-way is not lost.
+    An explainer that talks in code is warned of, here and in its `warnings`: what it selects is no reason.
     """
     order = explainer, k, technique, query, settings
     run = Run(seed, best(device), None if keep is None else Path(keep), watcher or Silent(), watch)
+    fitted: TextExplainer | ImageExplainer
     if are_images(inputs):
         how, canvas = ordered_for_images(*order)
-        return run.images(image_box(black_box, classes, device), how, canvas, image_splits(inputs, validation))
-    method = ordered(*order)
-    return run.texts(as_subject(black_box, classes=classes, device=device), method, splits(inputs, validation))
+        fitted = run.images(image_box(black_box, classes, device), how, canvas, image_splits(inputs, validation))
+    else:
+        method, parts = ordered(*order), splits(inputs, validation)
+        fitted = run.texts(as_subject(black_box, classes=classes, device=device), method, parts)
+    for sentence in fitted.warnings:
+        warnings.warn(sentence, stacklevel=2)
+    return fitted
 
 
 def load_explainer(

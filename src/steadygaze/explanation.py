@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 
+FEW = 5
+"""Words that are listed, where no more are selected."""
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class Explanation:
     """What was predicted of a text, and what an explainer says of each of its words."""
@@ -44,6 +48,8 @@ class Explanation:
     """A known or human rationale, drawn beside the weights."""
     bounds: tuple[tuple[float, float], ...] | None = None
     """Between which the weight of each token is, by an explainer that says how sure it is."""
+    selected: bool = False
+    """Whether the words that have any weight are a selection: all of it is drawn and listed, however little one has."""
 
     def __post_init__(self) -> None:
         if not len(self.tokens) == len(self.spans) == len(self.weights):
@@ -57,18 +63,20 @@ class Explanation:
     def __len__(self) -> int:
         return len(self.tokens)
 
-    def top(self, k: int = 5) -> list[tuple[str, float]]:
-        """The k heaviest tokens, whatever their sign; of equals the earlier first."""
+    def top(self, k: int | None = None) -> list[tuple[str, float]]:
+        """The k heaviest tokens, whatever their sign; of equals the earlier first.  None: all selected ones, or 5."""
         return [(self.tokens[i], self.weights[i]) for i in self.heaviest(k)]
 
-    def heaviest(self, k: int = 5) -> list[int]:
-        """Where the k heaviest tokens stand, heaviest first."""
-        return heapq.nlargest(k, range(len(self)), key=lambda i: abs(self.weights[i]))
+    def heaviest(self, k: int | None = None) -> list[int]:
+        """Where those tokens stand, heaviest first."""
+        usual = sum(map(bool, self.weights)) if self.selected else FEW
+        return heapq.nlargest(usual if k is None else k, range(len(self)), key=lambda i: abs(self.weights[i]))
 
     @property
     def caption(self) -> str:
         """What the weights are.  Attention is no claim about reasons: it is what the decoder was given of each word."""
-        return "share of the attention" if self.explainer == "attention" else self.explainer
+        own = f"selected by {self.explainer}" if self.selected else self.explainer
+        return "share of the attention" if self.explainer == "attention" else own
 
     def to_dict(self) -> dict[str, Any]:
         """Ready for JSON: lists, strings and numbers."""
@@ -86,6 +94,7 @@ class Explanation:
             "read_to": self.read_to,
             "evidence": None if self.evidence is None else list(map(list, self.evidence)),
             "bounds": None if self.bounds is None else list(map(list, self.bounds)),
+            "selected": self.selected,
         }
 
     def to_json(self) -> bytes:
@@ -147,12 +156,15 @@ class Explanation:
         other = f"(explained: {self.target})" if self.target not in (None, self.label) else ""
         return f"{sure} {other}".strip()
 
-    def _between(self, i: int) -> str:
-        return "" if self.bounds is None else f" [{self.bounds[i][0]:.3f}, {self.bounds[i][1]:.3f}]"
+    def _said(self, i: int) -> str:
+        """A word and its number; a selector's are no more than how sure it was, and the words are in that order."""
+        if self.bounds is not None:
+            return f"{self.tokens[i]} {self.weights[i]:.3f} [{self.bounds[i][0]:.3f}, {self.bounds[i][1]:.3f}]"
+        return self.tokens[i] if self.selected else f"{self.tokens[i]} {self.weights[i]:.3f}"
 
     def _lines(self) -> list[str]:
         """What the colours say, in words: it must be there without them too."""
-        top = [f"{self.tokens[i]} {self.weights[i]:.3f}{self._between(i)}" for i in self.heaviest() if self.weights[i]]
+        top = [self._said(i) for i in self.heaviest() if self.weights[i]]
         lines = [f"{self.caption}: {' · '.join(top) or 'no word has any weight'}"]
         if self.evidence is not None:
             reason = [" ".join(self.text[start:end].split()) for start, end in self.evidence]

@@ -5,6 +5,7 @@ A weight is drawn in proportion to the weight that has the full colour, which de
     full = max(max |w|,  min(STANDS_OUT / T, HALF) Σ|w|)
 
 The heaviest word has the full colour where it stands out, and weights that are all alike stay pale, as they should.
+Of a selection every word is drawn, the lightest with the part PICKED of the full colour: a word is in it or it is not.
 Of attention, whose weights are shares, blue is how large a share; of signed explainers blue speaks for the explained
 class and orange against it.  Both hues are translucent, so that the text stays legible on light and dark alike, and
 the styles are inline because notebooks strip style sheets.  Every text is escaped.  No torch here.
@@ -27,8 +28,10 @@ FAINT = (96, 102, 114)  # what a weightless word's background would be in a term
 STANDS_OUT = 5  # times an even share of the weight: a word that has so much has the full colour
 HALF = 0.5  # of all weight does too, where the words are so few that it is less than that
 SHOWN = 0.25  # of the full colour: below it a terminal, whose colours are solid, draws none; an even share is 1/5
+PICKED = 0.4  # of the full colour: what a word has for being selected; the rest is for its weight
 SHARE = "share of the attention: what the decoder was given of each word"
 SCALE = f"strongest: the heaviest word, if it has {STANDS_OUT} even shares, or half of all; weights all alike stay pale"
+SELECTED = "of a selection every word has a mark"
 UNREAD = "not read: longer than the limit"
 
 _CONTROLS = {**dict.fromkeys((*range(32), *range(127, 160)), "\ufffd"), 9: "\t", 10: "\n", 13: " "}
@@ -59,6 +62,8 @@ class Weighed(Protocol):
     def evidence(self) -> tuple[Span, ...] | None: ...
     @property
     def read_to(self) -> int | None: ...
+    @property
+    def selected(self) -> bool: ...
 
 
 def page(title: str, body: str) -> str:
@@ -84,7 +89,9 @@ def legend(explanations: Iterable[Weighed]) -> str:
     shades = {"less": 1 / STANDS_OUT, "more": 0.5, "most weight": 1.0}
     if any(weight < 0 for e in explanations for weight in e.weights):
         shades = {"against the class": -1.0, "no weight": 0.0, "for the class": 1.0}
-    keys = ["".join(swatch(_colour(share, 1.0), word) for word, share in shades.items()), SCALE]
+    keys = ["".join(swatch(_colour(share, abs(share)), word) for word, share in shades.items()), SCALE]
+    if any(e.selected for e in explanations):
+        keys.append(SELECTED)
     if any(e.explainer == "attention" for e in explanations):
         keys.append(SHARE)
     if any(e.evidence for e in explanations):
@@ -100,7 +107,7 @@ def painted(e: Weighed) -> "Text":
 
     drawn, full = Text(), _full(e)
     for piece in _pieces(e):
-        drawn.append(printable(piece.text), style=_terminal_style(piece, full))
+        drawn.append(printable(piece.text), style=_terminal_style(piece, _strength(e, piece, full)))
     return drawn
 
 
@@ -142,7 +149,7 @@ def _span(e: Weighed, piece: _Piece, full: float) -> str:
     numbers = escape(", ".join(f"{e.tokens[i]}: {e.weights[i]:.4f}" for i in piece.tokens))
     style = _UNDERLINE if piece.reason else ""
     if piece.weight:
-        style += f";background-color:{_colour(piece.weight, full)};border-radius:3px"
+        style += f";background-color:{_colour(piece.weight, _strength(e, piece, full))};border-radius:3px"
     attributes = (f' title="{numbers}"' if numbers else "") + (f' style="{style.strip(";")}"' if style else "")
     return f"<span{attributes}>{escape(piece.text)}</span>" if attributes else escape(piece.text)
 
@@ -155,17 +162,23 @@ def _full(e: Weighed) -> float:
     return max([*sizes, fair]) or 1.0  # nothing weighs anything: whatever it is divided by
 
 
-def _colour(weight: float, full: float) -> str:
+def _strength(e: Weighed, piece: _Piece, full: float) -> float:
+    """Of the full colour."""
+    share = min(1.0, abs(piece.weight) / full)
+    return PICKED + (1 - PICKED) * share if e.selected and piece.weight else share
+
+
+def _colour(weight: float, strength: float) -> str:
     red, green, blue = FOR if weight > 0 else AGAINST
-    return f"rgba({red},{green},{blue},{OPAQUE * min(1.0, abs(weight) / full):.3f})"
+    return f"rgba({red},{green},{blue},{OPAQUE * strength:.3f})"
 
 
-def _terminal_style(piece: _Piece, full: float) -> str:
+def _terminal_style(piece: _Piece, strength: float) -> str:
     styles = ["underline"] if piece.reason else []
     if not piece.read:
         styles.append("dim")
-    elif (share := min(1.0, abs(piece.weight) / full)) >= SHOWN:
+    elif strength >= SHOWN:
         hue = FOR if piece.weight > 0 else AGAINST
-        red, green, blue = (round(f + share * (h - f)) for f, h in zip(FAINT, hue, strict=True))
+        red, green, blue = (round(f + strength * (h - f)) for f, h in zip(FAINT, hue, strict=True))
         styles.append(f"#ffffff on rgb({red},{green},{blue})")
     return " ".join(styles)

@@ -27,7 +27,7 @@ from steadygaze.images.learned import LearnedImages
 from steadygaze.images.pixels import MOST_COLOURS, read_images
 from steadygaze.record import Row
 from steadygaze.report.interval import mean_row
-from steadygaze.subject.assemble import fingerprint
+from steadygaze.report.warned import warned
 from steadygaze.train.device import best
 from steadygaze.types import Label
 
@@ -49,6 +49,11 @@ class ImageExplainer:
     """How well it did on images it was not fitted to."""
     facts: dict[str, Any] = field(default_factory=dict)
     """What else is known of how it was fitted: the seed."""
+
+    @property
+    def warnings(self) -> list[str]:
+        """What must be known before it is believed: whether it talks in code."""
+        return warned(self.rows)
 
     def explain(self, images: Any) -> list[ImageExplanation]:
         """The selected patches of each image."""
@@ -81,7 +86,7 @@ class ImageExplainer:
             "canvas": asdict(learned.canvas),
             "shape": list(learned.shape),
             "classes": list(self.box.classes),
-            "black_box": {"name": self.box.name, "fingerprint": _fingerprint(self.box)},
+            "black_box": {"name": self.box.name, "fingerprint": self.box.fingerprint},
             "rows": [row.to_dict() for row in self.rows],
             "history": learned.history,
             "facts": self.facts,
@@ -96,7 +101,7 @@ def load_explainer(
     where = Path(path)
     written = folder.load(where, "images")
     how, box = folder.settings_of(written, where), image_box(black_box, classes, device)
-    folder.refuse_other(written, box.classes, _fingerprint(box), where)
+    folder.refuse_other(written, box.classes, box.fingerprint, where)
     given = folder.part(written, "canvas", dict, where)
     try:
         shape, canvas = _shape(written.config.get("shape")), build(Canvas, given)
@@ -141,8 +146,3 @@ def _shape(given: Any) -> Shape:
     if not whole or given[0] > MOST_COLOURS or max(given) > LARGEST:
         raise UserError(f"colours, height and width of an image are three whole numbers; found {given!r:.80}")
     return given[0], given[1], given[2]
-
-
-def _fingerprint(box: ImageBox) -> str:
-    """SHA-256 of its weights; '' where they cannot be looked at."""
-    return "" if box.network is None else fingerprint(box.network)

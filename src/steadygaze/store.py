@@ -35,6 +35,13 @@ SCHEMA = 1
 """Raised when a folder written today could not be read by yesterday's package."""
 FILES = ("config.json", "model.safetensors", "tokenizer.json")
 CARD = "README.md"
+KINDS = {
+    "image-classifier": "classifies images, and texts are read here: in Python sg.load(folder) gives it back, its "
+    "explain(images) and sg.explain_fit(it, images) explain it",
+    "steadygaze explainer": "is a fitted explainer and no model: steadygaze explain MODEL --explainer takes it, "
+    "in Python sg.load_explainer",
+}
+"""Folders of ours that hold something else, by the kind in their config.json; what can be done with each."""
 
 
 @settings
@@ -134,11 +141,7 @@ def refuse_foreign(folder: Path) -> None:
         return
     if not folder.is_dir():
         raise UserError(f"{folder} is a file; --out takes a folder")
-    try:
-        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
-        config = None
-    if not isinstance(config, dict) or "steadygaze" not in config:
+    if "steadygaze" not in _peek(folder):
         raise UserError(f"{folder} exists and is not a steadygaze model: it is left alone; name another folder")
     if strangers := sorted({path.name for path in folder.iterdir()} - {*FILES, CARD}):
         raise UserError(f"{folder} holds {strangers[0]!r} beside a model, which would be lost; name another folder")
@@ -175,6 +178,8 @@ def fits(words: int, vectors: Any, folder: Path) -> None:
 
 
 def _describe(folder: Path) -> Description:
+    if (kind := str(_peek(folder).get("kind"))) in KINDS:
+        raise UserError(f"{folder} {KINDS[kind]}")
     for name in FILES:
         if not (folder / name).is_file():
             raise UserError(f"{folder} is no steadygaze model: it has no {name}{_instead(folder)}")
@@ -200,14 +205,19 @@ def _describe(folder: Path) -> Description:
 
 def _instead(folder: Path) -> str:
     """What can be done with a folder that is not ours."""
-    try:
-        theirs = "model_type" in json.loads((folder / "config.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError, TypeError):
+    if "model_type" not in _peek(folder):
         return ""
     said = "; it is a Hugging Face model, which can be audited as it is: steadygaze audit, or sg.audit; "
-    return (
-        f"{said}the rest needs a model made by train (--encoder transformer:{folder} starts from it)" if theirs else ""
-    )
+    return f"{said}the rest needs a model made by train (--encoder transformer:{folder} starts from it)"
+
+
+def _peek(folder: Path) -> dict[str, Any]:
+    """What its config.json says, if anything."""
+    try:
+        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return config if isinstance(config, dict) else {}
 
 
 def _read(file: Path) -> str:

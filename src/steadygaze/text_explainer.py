@@ -21,6 +21,7 @@ from steadygaze.explanation import Explanation
 from steadygaze.inputs import is_one, read_texts
 from steadygaze.record import Row
 from steadygaze.report.interval import mean_row
+from steadygaze.report.warned import warned
 from steadygaze.subject import Subject, as_subject
 
 
@@ -41,6 +42,11 @@ class TextExplainer:
     """How well it did on texts it was not fitted to."""
     facts: dict[str, Any] = field(default_factory=dict)
     """What else is known of how it was fitted: the seed."""
+
+    @property
+    def warnings(self) -> list[str]:
+        """What must be known before it is believed: whether it talks in code."""
+        return warned(self.rows)
 
     @property
     def explainer(self) -> Fitted | Weighing:

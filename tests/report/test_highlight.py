@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 
 from steadygaze.explanation import Explanation
-from steadygaze.highlight import AGAINST, FOR, OPAQUE, STANDS_OUT, legend, marked
+from steadygaze.highlight import AGAINST, FOR, OPAQUE, SELECTED, STANDS_OUT, legend, marked
 from test_explanation import READABLE, contrast
 
 
@@ -63,14 +63,26 @@ def test_weights_of_both_signs_are_shares_of_all_weight_in_two_hues():
     assert html.count(f"rgba({FOR[0]},") == html.count(f"rgba({AGAINST[0]},") == 10
 
 
-def test_a_terminal_paints_what_stands_out_and_no_even_share():
-    def painted(weights) -> list[str]:
-        console = Console(file=io.StringIO(), width=200, force_terminal=True, color_system="truecolor", no_color=False)
-        console.print(weighed(weights))
-        return re.findall(r"48;2;[\d;]+m(w\d+)", console.file.getvalue())
+def painted(e: Explanation) -> list[str]:
+    """The words that have a background in a terminal."""
+    console = Console(file=io.StringIO(), width=200, force_terminal=True, color_system="truecolor", no_color=False)
+    console.print(e)
+    return re.findall(r"48;2;[\d;]+m(w\d+)", console.file.getvalue())
 
-    assert painted([0.05] * 20) == []
-    assert painted([0.43, *[0.03] * 19]) == ["w0"]
+
+def test_a_terminal_paints_what_stands_out_and_no_even_share():
+    assert painted(weighed([0.05] * 20)) == []
+    assert painted(weighed([0.43, *[0.03] * 19])) == ["w0"]
+
+
+def test_every_word_of_a_selection_is_painted_the_heavier_the_stronger():
+    """0.4 of the colour for being selected, and of the other 0.6 the part that |w| / 0.8 is."""
+    e = weighed([0.8, 0, 0.2, 0.08, 1e-9, 2e-308, *[0] * 14], selected=True)
+    assert strengths(e) == near(1.0, 0.55, 0.46, 0.4, 0.4)
+    assert painted(e) == ["w0", "w2", "w3", "w4", "w5"]
+    assert painted(weighed(e.weights)) == ["w0", "w2"]  # weights of an explainer that selects nothing
+    assert SELECTED in legend([e])
+    assert SELECTED not in legend([weighed([1.0])])
 
 
 def test_the_scale_is_said_in_the_legend():

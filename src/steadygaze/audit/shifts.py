@@ -80,6 +80,7 @@ def _explanation(
         probabilities=dict(zip(subject.classes, probs, strict=True)),
         question=example.question,
         explainer=explainer,
+        selected=here.case.explainers[explainer].selects,
     )
 
 

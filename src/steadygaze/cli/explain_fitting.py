@@ -107,9 +107,12 @@ def _line(say: "Console", message: str) -> None:
 
 @contextmanager
 def _told(say: "Console") -> Iterator[Watch]:
-    """One bar for all that is done; what is warned of is a line."""
+    """One bar for all that is done; what is warned of is a line, but for what is said beside the numbers."""
+    from steadygaze.report.warned import CODE
+
     with watching(say) as watch, warnings.catch_warnings():
         warnings.simplefilter("always", UserWarning)
+        warnings.filterwarnings("ignore", CODE)
         warnings.showwarning = lambda message, *_, **__: _line(say, str(message))
         yield watch
 
@@ -133,11 +136,11 @@ def _kept(say: "Console", out: Path) -> Iterator[None]:
 def _show(fitted: "TextExplainer", black_box: str, out: Path, common: Common) -> None:
     from rich.console import Console
 
-    from steadygaze.cli.fitted import shown, warned
+    from steadygaze.cli.fitted import shown
 
     if common.json:
         rows = [row.to_dict() for row in fitted.rows]
-        as_json({"explainer": str(out), "rows": rows, "warnings": warned(fitted.rows)})
+        as_json({"explainer": str(out), "rows": rows, "warnings": fitted.warnings})
         return
     Console().print(shown(fitted.rows))
     print(f"saved in {out}")

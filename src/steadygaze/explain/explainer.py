@@ -28,6 +28,8 @@ class Explainer(ABC):
     """Whether it weighs a word by deleting it alone, as an audit does: that must not be held in its favour."""
     passes: ClassVar[int] = 1
     """About how often it reads a text: an audit asks an expensive one of fewer texts."""
+    selects: bool = False
+    """Whether the words it gives any weight are a selection."""
 
     @abstractmethod
     def explain(

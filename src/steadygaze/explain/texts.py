@@ -68,6 +68,7 @@ def explain_texts(
                 granularity=request.granularity,
                 read_to=_end(spans) if placed.ragged.cut[row] else None,
                 bounds=tuple(zip(*bounds, strict=True)) if bounds else None,
+                selected=request.explainer.selects,
             )
     return found
 

@@ -17,6 +17,7 @@ from steadygaze.explain.learned.kept import Kept, digest
 from steadygaze.explain.learned.views import Rows
 from steadygaze.images.pixels import Images
 from steadygaze.infer import inference
+from steadygaze.subject.assemble import fingerprint
 from steadygaze.types import Label
 
 CHUNK = 512
@@ -53,7 +54,8 @@ class ImageBox:
 
     def answers(self, images: Images, keep: Path | None = None, watch: Watch = silent) -> Tensor:
         """The same, kept in a folder as it comes; a box that does not say the same twice is found out.  (N,C)"""
-        kept = Kept(keep, {"images": digest(images.as_given()), "model": self.name, "classes": list(self.classes)})
+        known = {"images": digest(images.as_given()), "model": self.identity, "classes": list(self.classes)}
+        kept = Kept(keep, known)
 
         def say(rows: Rows) -> Tensor:
             return self._said(images.of(images.pixels[torch.from_numpy(rows)]))
@@ -62,6 +64,16 @@ class ImageBox:
             return [rows[start : start + CHUNK] for start in range(0, len(rows), CHUNK)]
 
         return torch.from_numpy(answers(Answering(say, cut), len(images), kept, watch))
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 of its weights; '' where they cannot be looked at."""
+        return "" if self.network is None else fingerprint(self.network)
+
+    @property
+    def identity(self) -> str:
+        """Whose answers are kept: its weights, or where nobody sees them its name."""
+        return self.fingerprint or self.name
 
     @property
     def device(self) -> torch.device:

@@ -104,7 +104,7 @@ class WorthFit:
 
     def _worth(self, asked: Asked, keep: Path | None, name: str) -> Worth:
         identity = {"images": digest(asked.images.as_given(), asked.fill.numpy()), "patch": asked.patch}
-        kept = Kept(None if keep is None else keep / f"{name}-effects", {**identity, "model": asked.box.name})
+        kept = Kept(None if keep is None else keep / f"{name}-effects", {**identity, "model": asked.box.identity})
         found = effects(removing(asked), asked.probs, asked.aim, kept, self.watch)
         inputs = ImageInputs(asked.images.pixels.to(self.device), asked.probs.float().to(self.device), asked.units)
         return Worth(inputs, found)

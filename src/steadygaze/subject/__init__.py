@@ -12,6 +12,7 @@ from steadygaze.atomic import recover
 from steadygaze.encode.transformer import from_hub
 from steadygaze.errors import UserError
 from steadygaze.estimator import TextClassifier, load
+from steadygaze.store import KINDS
 from steadygaze.subject.blackbox import black_box
 from steadygaze.subject.huggingface import from_folder, from_live, from_pipeline
 from steadygaze.subject.ours import ours
@@ -70,7 +71,7 @@ def _is_ours(folder: Path) -> bool:
         config = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
         raise UserError(f"{file} is damaged: {error}") from None
-    return isinstance(config, dict) and "steadygaze" in config
+    return isinstance(config, dict) and ("steadygaze" in config or str(config.get("kind")) in KINDS)
 
 
 def _from_outside(given: Any, classes: Sequence[Label] | None) -> Subject:

@@ -129,7 +129,7 @@ def write_explanations(path: Path, found: Iterator[Explanation], model: Path) ->
     """A page of the first DRAWN texts; the others are counted."""
     drawn = list(islice(found, DRAWN))
     total = len(drawn) + sum(1 for _ in found)
-    others = {one.caption for one in drawn if one.explainer != "attention"}
+    others = {one.explainer for one in drawn if one.explainer != "attention"}
     shown = f"what {others.pop()} says of each word" if others else "how much its decoder was given of each word"
     lead = f"What the model {model.name} predicts, and {shown}."
     notes = [f"{total - len(drawn):,} more texts were explained and are not drawn here."] if total > len(drawn) else []

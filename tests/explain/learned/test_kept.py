@@ -9,7 +9,7 @@ from steadygaze.errors import UserError
 from steadygaze.explain.learned import kept as room
 from steadygaze.explain.learned.kept import Kept, digest
 
-IDENTITY = {"data": "abc", "black box": "def", "settings": {"k": 3}}
+IDENTITY = {"texts": "abc", "model": "def", "settings": {"k": 3}}
 
 
 def rows(*numbers):
@@ -69,9 +69,10 @@ def test_one_that_goes_on_writes_over_nothing(tmp_path):
 @pytest.mark.parametrize(
     ("changed", "says"),
     [
-        ({**IDENTITY, "data": "xyz"}, "another data: 'abc', now 'xyz'"),
-        ({**IDENTITY, "settings": {"k": 4}}, "another settings.k: 3, now 4"),
-        ({"data": "abc", "settings": {"k": 3}}, "another black box: 'def', now None"),
+        ({**IDENTITY, "texts": "xyz"}, "keeps answers to other texts.  Go on with"),
+        ({**IDENTITY, "model": "xyz"}, "keeps answers of another black box, or of other weights of it.  Go on with"),
+        ({**IDENTITY, "settings": {"k": 4}}, "keeps answers for settings.k = 3, and it is 4 now.  Go on with"),
+        ({"texts": "abc", "model": "def"}, "keeps answers for settings.k = 3, and it is None now"),
     ],
 )
 def test_answers_of_another_identity_are_refused_and_left_alone(tmp_path, changed, says):
@@ -95,7 +96,7 @@ def test_a_part_depends_on_more_and_has_a_place_of_its_own(tmp_path):
     whole = Kept(tmp_path / "answers", IDENTITY)
     assert whole.part("effects", removal="pad").missing(4).tolist() == [0, 1, 2]
     assert whole.part("answers").missing(1).tolist() == [0]
-    with pytest.raises(UserError, match="another removal: 'pad', now 'delete'"):
+    with pytest.raises(UserError, match="for removal = 'pad', and it is 'delete' now"):
         whole.part("effects", removal="delete")
     assert Kept().part("effects", removal="pad").folder is None
 

@@ -16,7 +16,7 @@ SURE = torch.eye(2, dtype=torch.float64)
 @pytest.mark.parametrize(("lost", "said"), [(0.069, True), (0.070, False)])
 def test_a_tenth_of_the_entropy_is_the_limit(lost, said):
     """Two classes, each as often: ln 2 = 0.6931 nats, of which a tenth is 0.0693."""
-    assert (remark(L2X(), {"mask": lost}, SURE) is not None) == said
+    assert (remark(L2X(), lost, SURE) is not None) == said
 
 
 @pytest.mark.parametrize(("lost", "said"), [(0.361, True), (0.363, False)])
@@ -25,7 +25,7 @@ def test_what_the_black_box_is_unsure_of_nobody_can_know(lost, said):
     tenth is the limit: 0.3251 + 0.0368 = 0.3619.
     """
     unsure = torch.tensor([[0.9, 0.1], [0.1, 0.9]], dtype=torch.float64)
-    found = remark(L2X(), {"mask": lost}, unsure)
+    found = remark(L2X(), lost, unsure)
     assert (found is not None) == said
     if found is not None:
         assert f"{lost - 0.3251:.3f} nats left of {math.log(2) - 0.3251:.3f}" in found.text
@@ -33,17 +33,17 @@ def test_what_the_black_box_is_unsure_of_nobody_can_know(lost, said):
 
 def test_a_method_that_guesses_labels_knows_no_unsureness():
     """VIBI's target is the label: 0.35 of ln 2 nats is far from knowing it."""
-    assert remark(Vibi(), {"mask": 0.35}, torch.tensor([[0.9, 0.1], [0.1, 0.9]])) is None
+    assert remark(Vibi(), 0.35, torch.tensor([[0.9, 0.1], [0.1, 0.9]])) is None
 
 
 def test_a_black_box_that_always_says_the_same_has_no_label_to_tell():
-    assert remark(L2X(), {"mask": 0.0}, torch.tensor([[1.0, 0.0]] * 3)) is None
-    assert remark(L2X(), {"mask": 0.6932}, torch.full((4, 2), 0.5)) is None
+    assert remark(L2X(), 0.0, torch.tensor([[1.0, 0.0]] * 3)) is None
+    assert remark(L2X(), 0.6932, torch.full((4, 2), 0.5)) is None
 
 
 @pytest.mark.parametrize("technique", ["plain", "mask-neutral"])
 def test_where_the_approximator_learns_from_such_masks_it_is_a_warning_that_says_what_helps(technique):
-    found = remark(L2X(technique=technique, query=True), {"mask": 0.01}, SURE)
+    found = remark(L2X(technique=technique, query=True), 0.01, SURE)
     assert found is not None
     assert not found.harmless
     assert "0.010 nats left of 0.693" in found.text
@@ -52,7 +52,7 @@ def test_where_the_approximator_learns_from_such_masks_it_is_a_warning_that_says
 
 @pytest.mark.parametrize("technique", ["random-pretraining", "random-query"])
 def test_where_it_does_not_it_is_a_note(technique):
-    found = remark(L2X(technique=technique, query=True), {"mask": 0.01}, SURE)
+    found = remark(L2X(technique=technique, query=True), 0.01, SURE)
     assert found is not None
     assert found.harmless
     assert f"with {technique} the approximator has not learnt from those masks" in found.text
@@ -62,10 +62,6 @@ def test_where_it_does_not_it_is_a_note(technique):
     ("how", "end"), [(L2X(), "; random-pretraining does"), (Ail(), "; l2x with random-pretraining does")]
 )
 def test_nothing_is_recommended_that_cannot_be_had(how, end):
-    found = remark(how, {"mask": 0.01}, SURE)
+    found = remark(how, 0.01, SURE)
     assert found is not None
     assert found.text.endswith(end)
-
-
-def test_nothing_is_said_where_nobody_judged():
-    assert remark(L2X(), {"prediction": 0.0}, SURE) is None

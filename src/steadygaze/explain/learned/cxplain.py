@@ -122,6 +122,7 @@ class Weighing(Explainer):
 
     def __init__(self, how: CXPlain, nets: nn.ModuleDict, table: Seeing) -> None:
         self.name, self.how, self.nets, self.table = "cxplain", how, nets, table
+        self.selects = how.shown == "heaviest"
 
     def explain(
         self, model: Reader, batch: Batch, target: Tensor | None = None, embedded: Tensor | None = None

@@ -20,6 +20,7 @@ class Fitted(Explainer):
     """A fitted selector: the k words it takes, each with the chance of being drawn first; no other word has any."""
 
     by_class: ClassVar[bool] = False
+    selects = True
 
     def __init__(self, name: str, how: Selecting, nets: nn.ModuleDict, table: Seeing) -> None:
         self.name, self.how, self.nets, self.table = name, how, nets, table

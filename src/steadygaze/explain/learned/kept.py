@@ -25,6 +25,14 @@ IDENTITY = "identity.json"
 NUMBERED = "[0-9]" * 6 + "*.npy"
 TORN = (f".{IDENTITY}.????????.tmp", f".{NUMBERED}.????????.tmp")
 """What a killed process leaves behind: files that were filled, but had not got their name."""
+OTHERS = {
+    "texts": "to other texts",
+    "images": "to other images",
+    "model": "of another black box, or of other weights of it",
+    "classes": "of a black box with other classes",
+    "gold": "about other labels",
+}
+"""What is said of answers that are kept for something else; all other keys are settings."""
 
 
 class Kept:
@@ -106,8 +114,9 @@ class Kept:
         now = dict(_flat(self.identity))
         for key in sorted({*now, *then}):
             if now.get(key) != then.get(key):
+                usual = f"for {key} = {then.get(key)!r:.80}, and it is {now.get(key)!r:.80} now"
                 raise UserError(
-                    f"{folder} keeps answers with another {key}: {then.get(key)!r:.80}, now {now.get(key)!r:.80}.  "
+                    f"{folder} keeps answers {OTHERS.get(key, usual)}.  "
                     "Go on with the same data, black box and settings, or name another folder."
                 )
 

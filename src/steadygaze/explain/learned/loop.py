@@ -1,6 +1,6 @@
 """Fitting: the stages of a remedy, one after the other; of the last the best epoch is kept."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -37,6 +37,7 @@ class Fit:
     device: torch.device
     seed: int = 0
     history: list[dict[str, Any]] = field(default_factory=list)
+    """A record per epoch; of each stage one says that its weights were kept."""
 
     def execute(self) -> nn.ModuleDict:
         """The networks, in evaluation mode, as they were after the epoch in which guesses from validation inputs were
@@ -53,7 +54,7 @@ class Fit:
                     self._stage(nets, number, stage, last=number + 1 == len(stages))
         finally:
             self.watcher.stop()
-        if told := remark(self.how, self.history[-1]["terms"], self.train.probs):
+        if told := remark(self.how, given_away(self.how, nets, self.validation), self.validation.probs):
             (self.watcher.say if told.harmless else self.watcher.warn)(told.text)
         return nets.eval().requires_grad_(False)
 
@@ -62,7 +63,7 @@ class Fit:
         moving = _moving(nets, stage, remedy.players(self.how))
         steps = _optimiser(self.how, [p for part in moving.values() for p in part])
         mean = _averaged(nets, self.how.average)
-        best: tuple[float, dict[str, Tensor]] = (-1.0, {})
+        best: tuple[float, dict[str, Tensor], dict[str, Any]] = (-1.0, {}, {})
         chance = Chance(derive(self.seed, number))
         step = 0
         for epoch in range(stage.epochs or 1):
@@ -80,7 +81,7 @@ class Fit:
                 self.watcher.step(stage.name, epoch, terms)
             kept: Any = nets if mean is None else mean.module
             score = agreement(self.how, kept, self.validation, last)
-            record = {
+            record: dict[str, Any] = {
                 "stage": stage.name,
                 "epoch": epoch + 1,
                 "terms": _means(sums, len(self.train)),
@@ -89,8 +90,9 @@ class Fit:
             self.history.append(record)
             self.watcher.epoch(record)
             if score > best[0] or not last:
-                best = score, {name: value.detach().clone() for name, value in kept.state_dict().items()}
+                best = score, {name: value.detach().clone() for name, value in kept.state_dict().items()}, record
         nets.load_state_dict(best[1])
+        best[2]["kept"] = True
 
     @property
     def _prior(self) -> Tensor:
@@ -105,8 +107,7 @@ def agreement(how: Selecting, nets: nn.ModuleDict, inputs: Inputs, chosen_by_sel
     """How often the approximator, given exactly k units, guesses the black box's label."""
     right, chance = 0, Chance(0)
     with inference(nets):
-        for rows in inputs.once(how.batch_size * 8):
-            round_ = Round(how, nets, inputs.views(rows), chance, inputs.probs[0])
+        for round_ in _rounds(how, nets, inputs):
             able = round_.views.able
             if chosen_by_selector:
                 mask = k_subset.hard(round_.scores(), able, how.k)
@@ -114,6 +115,21 @@ def agreement(how: Selecting, nets: nn.ModuleDict, inputs: Inputs, chosen_by_sel
                 mask = k_subset.at_random(able, how.k, chance, round_.views.rows)
             right += int((round_.guess(mask).argmax(-1) == round_.views.probs.argmax(-1)).sum())
     return right / max(1, len(inputs))
+
+
+def given_away(how: Selecting, nets: nn.ModuleDict, inputs: Inputs) -> float:
+    """What the judge, shown which k units are selected, loses on average, in nats."""
+    lost = 0.0
+    with inference(nets):
+        for round_ in _rounds(how, nets, inputs):
+            lost += float(round_.judged(k_subset.hard(round_.scores(), round_.views.able, how.k)).sum())
+    return lost / max(1, len(inputs))
+
+
+def _rounds(how: Selecting, nets: nn.ModuleDict, inputs: Inputs) -> Iterator[Round]:
+    """Every input once, for networks that learn nothing from it."""
+    for rows in inputs.once(how.batch_size * 8):
+        yield Round(how, nets, inputs.views(rows), Chance(0), inputs.probs[0])
 
 
 def _moving(nets: nn.ModuleDict, stage: Stage, players: tuple[Player, ...]) -> dict[str, list[nn.Parameter]]:

@@ -1,6 +1,5 @@
 """What is said when fitting is over: whether the mask alone told the label."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from torch import Tensor
@@ -18,15 +17,14 @@ class Remark:
     harmless: bool
 
 
-def remark(how: Selecting, terms: Mapping[str, float], probs: Tensor) -> Remark | None:
-    """None where the judge does not know the labels, by what it lost in the last epoch.
+def remark(how: Selecting, lost: float, probs: Tensor) -> Remark | None:
+    """None where the judge does not know the labels, by what it loses on inputs of which the black box says `probs`.
 
-    What the black box itself is unsure of, nobody can know.  `probs`: what it says of all inputs, (N,C)
+    What the black box itself is unsure of, nobody can know.  In nats; (N,C)
     """
     target = how.target(probs).double()
     prior, unsure = target.mean(0), float(-target.xlogy(target).sum(-1).mean())
-    lost = terms.get("mask")
-    if lost is None or not neutral.decided(lost, prior, unsure):
+    if not neutral.decided(lost, prior, unsure):
         return None
     told = f"the mask alone tells the label ({lost - unsure:.3f} nats left of {neutral.entropy(prior) - unsure:.3f})"
     if how.technique in KEEPS_OUT:

@@ -1,0 +1,36 @@
+"""What must be known before a fitted explainer is believed: whether it talks in code."""
+
+from collections.abc import Sequence
+
+from steadygaze.record import Row
+
+POST_HOC, FIDELITY = "post-hoc-accuracy", "fidelity"
+GAP = 0.1
+"""How far the black box must stay behind the approximator, intervals apart, before that is called a code."""
+CURE = "random-pretraining"
+CODE = "It talks in code"
+
+
+def warned(rows: Sequence[Row]) -> list[str]:
+    """By how well it did: what a person must know, a sentence or two each."""
+    found = {row.measure: row for row in rows}
+    if not {POST_HOC, FIDELITY} <= found.keys() or not _apart(found[FIDELITY], found[POST_HOC]):
+        return []
+    own, black = found[FIDELITY], found[POST_HOC]
+    return [
+        f"{CODE}: from what is selected its own approximator guesses the label {own.value:.0%} of the time, "
+        f"the black box finds it there {black.value:.0%} of the time.  What is selected is a sign that selector and "
+        "approximator agreed on, and no reason." + _advice(own)
+    ]
+
+
+def _advice(row: Row) -> str:
+    able = row.settings.get("explainer") != "ail" and row.settings.get("technique") != CURE
+    return f"  The technique {CURE} is made against that." if able else ""
+
+
+def _apart(higher: Row, lower: Row) -> bool:
+    """By more than GAP, even at the near ends of their intervals."""
+    least = higher.interval[0] if higher.interval else higher.value
+    most = lower.interval[1] if lower.interval else lower.value
+    return least - most > GAP

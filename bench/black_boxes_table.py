@@ -1,0 +1,83 @@
+"""Tables of bench/black_boxes.py: the mean over seeds with its 95 % t interval, the paper's beside ours.
+
+python bench/black_boxes_table.py RECORDS...        folders of records, or files of one record a line
+"""
+
+import json
+import sys
+from collections import defaultdict
+from math import sqrt
+from pathlib import Path
+from statistics import mean, stdev
+from typing import Any
+
+from scipy.stats import t
+
+from black_boxes import ROWS, K
+
+MEASURES = {
+    "post-hoc-accuracy": "post-hoc",
+    "post-hoc-accuracy/unselected": "from the rest",
+    "fidelity": "own fidelity",
+    "mask-loss": "mask, nats",
+}
+PAPER: dict[str, dict[str, float]] = {  # Bai et al. 2021, Table 3
+    "imdb": {"gradient": 0.856, "lime": 0.898, "cxplain": 0.906, "l2x": 0.892, "vibi": 0.908, "ail": 0.985},
+    "yelp_polarity": {"gradient": 0.823, "lime": 0.874, "cxplain": 0.977, "l2x": 0.882, "vibi": 0.944, "ail": 0.993},
+    "mnist_3_8": {"gradient": 0.982, "lime": 0.804, "cxplain": 0.994, "l2x": 0.914, "vibi": 0.983, "ail": 0.990},
+    "fashion_mnist_pullover_shirt": {
+        "gradient": 0.586,
+        "lime": 0.756,
+        "cxplain": 0.597,
+        "l2x": 0.773,
+        "vibi": 0.841,
+        "ail": 0.978,
+    },
+}
+TOLD: dict[str, dict[str, float]] = {  # the same, of L2X that is told ŷ
+    "imdb": {"plain": 0.488, "random-pretraining": 0.971, "mask-neutral": 0.943},
+    "yelp_polarity": {"plain": 0.778, "random-pretraining": 0.990, "mask-neutral": 0.877},
+    "mnist_3_8": {"plain": 0.949, "random-pretraining": 0.663, "mask-neutral": 0.998},
+    "fashion_mnist_pullover_shirt": {"plain": 0.853, "random-pretraining": 0.894, "mask-neutral": 0.954},
+}
+
+
+def records(places: list[str]) -> list[dict[str, Any]]:
+    """What went well."""
+    found = []
+    for place in map(Path, places):
+        files = sorted(place.glob("*.json")) if place.is_dir() else [place]
+        found += [json.loads(line) for file in files for line in file.read_text(encoding="utf-8").splitlines()]
+    return [record for record in found if "error" not in record]
+
+
+def shown(values: list[float]) -> str:
+    """The mean, and half the width of its interval."""
+    if len(values) < 2:
+        return f"{values[0]:.3f}" if values else ""
+    half = t.ppf(0.975, len(values) - 1) * stdev(values) / sqrt(len(values))
+    return f"{mean(values):.3f} ± {half:.3f}"
+
+
+def published(corpus: str, row: str) -> str:
+    told = next((value for name, value in TOLD.get(corpus, {}).items() if row.startswith(f"l2x-y-{name}")), None)
+    value = PAPER.get(corpus, {}).get(row) if told is None else told
+    return "" if value is None else f"{value:.3f}"
+
+
+def main() -> None:
+    cells: dict[tuple[str, str], dict[str, list[dict[str, Any]]]] = defaultdict(lambda: defaultdict(list))
+    for record in records(sys.argv[1:]):
+        cells[record["corpus"], record.get("fill", "")][record["row"]].append(record)
+    order = list(ROWS)
+    for (corpus, fill), rows in cells.items():
+        print(f"\n**{corpus}**" + (f", {fill} fill" if fill else "") + f", k = {K[corpus]}\n")
+        print("| explainer | seeds | " + " | ".join(MEASURES.values()) + " | paper's post-hoc |")
+        print("|---" * (len(MEASURES) + 3) + "|")
+        for row in sorted(rows, key=lambda name: order.index(name) if name in order else len(order)):
+            numbers = [shown([one[name] for one in rows[row] if name in one]) for name in MEASURES]
+            print(f"| {row} | {len(rows[row])} | " + " | ".join(numbers) + f" | {published(corpus, row)} |")
+
+
+if __name__ == "__main__":
+    main()

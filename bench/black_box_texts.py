@@ -16,10 +16,12 @@ from steadygaze.perturb.texts import taken
 from steadygaze.reader import Ability, Reader
 from steadygaze.subject.network import Reading
 from steadygaze.tokens.ragged import Ragged, starts_of
-from steadygaze.tokens.words import build_words
+from steadygaze.tokens.words import SPECIALS, build_words
 from steadygaze.types import Batch
 
 WORDS, LENGTH = 5000, 400
+MARKS = SPECIALS.index("<s>"), SPECIALS.index("</s>")
+"""Where a text begins and ends: not for anybody to select."""
 AT_ONCE = 1024
 """Texts: every one is as long as the longest, padding included."""
 
@@ -80,7 +82,8 @@ def read(name: str, folder: Path, cache: Path) -> Texts:
         corpus = load_corpus(name, data_dir=folder)
         tokenizer = build_words([e.text for e in corpus.splits["train"]], max_length=2**31 - 1)
         counts = np.bincount(tokenizer.encode([e.text for e in corpus.splits["train"]]).ids, minlength=tokenizer.size)
-        kept = np.argsort(-counts, kind="stable")[: WORDS - 2]
+        counts[: len(SPECIALS)] = 0
+        kept = np.argsort(-counts, kind="stable")[: min(WORDS - 2, int((counts > 0).sum()))]
         own = np.ones(tokenizer.size, np.int32)
         own[kept] = np.arange(2, len(kept) + 2)
         values: dict[str, Any] = {"vocabulary": np.array(["", "[UNK]", *(tokenizer.vocabulary[i] for i in kept)])}
@@ -88,9 +91,8 @@ def read(name: str, folder: Path, cache: Path) -> Texts:
         for split in ("train", "test"):
             examples = corpus.splits[split]
             found = tokenizer.encode([e.text for e in examples])
-            rows = [
-                own[found.ids[max(a, b - LENGTH) : b]] for a, b in zip(found.starts[:-1], found.starts[1:], strict=True)
-            ]
+            whole = [found.ids[a:b] for a, b in zip(found.starts[:-1], found.starts[1:], strict=True)]
+            rows = [own[ids[(ids < MARKS[0]) | (ids > MARKS[1])][-LENGTH:]] for ids in whole]
             values[f"{split}_ids"] = np.concatenate(rows).astype(np.int16)
             values[f"{split}_lengths"] = np.array([len(row) for row in rows])
             values[f"{split}_label"] = np.array([labels.index(e.label) for e in examples])

@@ -125,6 +125,9 @@ def main() -> None:
         return
     from black_box_jobs import prepared
 
+    for claim in (given.out / "claims").glob("*"):  # of workers that were killed
+        if not (given.out / "records" / f"{claim.name}.json").exists():
+            claim.rmdir()
     for corpus in sorted({job.corpus for job in jobs}):
         prepared(corpus, given.out, given.data, given.device)
     command = [sys.executable, __file__, *sys.argv[1:], "--workers", "1"]

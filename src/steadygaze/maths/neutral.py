@@ -5,7 +5,9 @@ Bai et al., "Why Attentions May Not Be Interpretable?", KDD 2021 (arXiv:2006.056
     w(y, m)  =  P(y) / P(y|m)          E_P [w L]  =  E_Q [L]      where Q has the same masks and labels, unrelated
 
 They need 0 < P(y|m): where the mask decides the label, every example that is seen has P(y|m) = 1, all have the same
-weight P(y), and once those are made to average one, of balanced classes nothing is left of them.
+weight P(y), and once those are made to average one, of balanced classes nothing is left of them.  Where an example is
+so much of each class, p_c, and the mask decides that, w_c p_c = P(c): the mask is worth nothing any more, unless the
+weights are clipped before they get there.
 
 Departs from the paper, which is silent on it: clipped, and scaled so that the examples of a batch weigh one on average.
 """

@@ -225,8 +225,8 @@ class Run:
 
     @property
     def _prior(self) -> Tensor:
-        """(C,) how frequent each class is."""
-        counts = np.bincount(np.asarray(self.job.train.label))
+        """(C,) how frequent each class is, every text counting as much as it weighs."""
+        counts = np.bincount(np.asarray(self.job.train.label), self.job.train.weight).astype(np.float64)
         return torch.from_numpy(counts / counts.sum()).float().to(self.job.accelerator.device)
 
 

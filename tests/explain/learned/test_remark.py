@@ -47,7 +47,7 @@ def test_where_the_approximator_learns_from_such_masks_it_is_a_warning_that_says
     assert found is not None
     assert not found.harmless
     assert "0.010 nats left of 0.693" in found.text
-    assert found.text.endswith("mend nothing; random-pretraining or random-query does")
+    assert found.text.endswith("where the black box is sure; random-pretraining does")
 
 
 @pytest.mark.parametrize("technique", ["random-pretraining", "random-query"])

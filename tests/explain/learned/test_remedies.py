@@ -66,8 +66,9 @@ def test_all_learn_together(technique: str) -> None:
     assert moved(L2X(technique=technique, **SMALL)) == {"selector", "approximator", "judge"}
 
 
-def test_the_approximator_learns_from_random_masks_first_and_is_frozen_then() -> None:
-    how = L2X(technique="random-pretraining", **SMALL)
+@pytest.mark.parametrize("method", ["l2x", "vibi"])
+def test_the_approximator_learns_from_random_masks_first_and_is_frozen_then(method: str) -> None:
+    how = SELECTING[method](technique="random-pretraining", **SMALL)
     assert moved(how, 0) == {"approximator"}
     assert moved(how, 1) == {"selector", "judge"}
 
@@ -92,6 +93,12 @@ def test_nobody_hears_the_judge(technique: str) -> None:
     round_ = round_of(how)
     terms = REMEDIES[technique].terms(round_, "selecting")
     assert all(slope is None for slope in slopes(terms, "mask", round_.nets["selector"]))
+
+
+def test_with_weights_the_last_epoch_is_kept() -> None:
+    """The epoch of the best guesses would be the one with the best code."""
+    kept = {name: REMEDIES[name].stages(L2X(**SMALL))[-1].select for name in REMEDIES}
+    assert kept == {"plain": "best", "random-pretraining": "best", "mask-neutral": "last", "random-query": "best"}
 
 
 def test_weights_have_no_slope() -> None:

@@ -27,7 +27,7 @@ from steadygaze.explain.explainer import Explainer, Saliency
 from steadygaze.explain.learned.asking import Watch, silent
 from steadygaze.explain.learned.effects import Effects, Removal, effects, of_texts
 from steadygaze.explain.learned.kept import Kept
-from steadygaze.explain.learned.text_nets import Selector
+from steadygaze.explain.learned.text_nets import Selector, as_keras
 from steadygaze.explain.learned.texts import Seeing, TextInputs
 from steadygaze.explain.learned.views import Views
 from steadygaze.infer import inference
@@ -97,7 +97,7 @@ def members(how: CXPlain, make: Callable[[], nn.Module]) -> nn.ModuleDict:
 
 def text_member(how: CXPlain, words: int) -> Selector:
     """A fresh network for texts."""
-    return Selector(words, 0, how.dimension, how.hidden, how.dropout)
+    return as_keras(Selector(words, 0, how.dimension, how.hidden, how.dropout))
 
 
 def between(how: CXPlain, nets: nn.ModuleDict, views: Views) -> Tensor:

@@ -89,7 +89,7 @@ class Fit:
             }
             self.history.append(record)
             self.watcher.epoch(record)
-            if score > best[0] or not last:
+            if score > best[0] or not last or stage.select == "last":
                 best = score, {name: value.detach().clone() for name, value in kept.state_dict().items()}, record
         nets.load_state_dict(best[1])
         best[2]["kept"] = True
@@ -161,10 +161,11 @@ def _step(
 ) -> None:
     """Each player by its own terms, all at the same point."""
     optimiser.zero_grad(set_to_none=True)
-    active = [player for player in players if moving[player.name] and set(player.terms or terms) <= terms.keys()]
-    for player in active:
-        total = torch.stack([terms[name] for name in player.terms or terms]).sum(0).mean()
-        torch.autograd.backward(total, inputs=moving[player.name], retain_graph=player is not active[-1])
+    own = {player.name: [terms[name] for name in player.terms or terms if name in terms] for player in players}
+    active = [name for name, those in own.items() if those and moving[name]]
+    for name in active:
+        total = torch.stack(own[name]).sum(0).mean()
+        torch.autograd.backward(total, inputs=moving[name], retain_graph=name != active[-1])
     optimiser.step()
 
 

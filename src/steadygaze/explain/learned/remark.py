@@ -7,8 +7,10 @@ from torch import Tensor
 from steadygaze.explain.learned.selecting import Selecting
 from steadygaze.maths import neutral
 
-KEEPS_OUT = ("random-pretraining", "random-query")
-"""Techniques in which the approximator never learns from masks that were chosen by the label."""
+TAUGHT_BEFORE = ("random-pretraining", "random-query")
+"""Techniques in which the approximator stands still when the label is first told to the selector."""
+CURE = "random-pretraining"
+"""The one in which it never learns from masks that were chosen by the input."""
 
 
 @dataclass(frozen=True)
@@ -27,15 +29,14 @@ def remark(how: Selecting, lost: float, probs: Tensor) -> Remark | None:
     if not neutral.decided(lost, prior, unsure):
         return None
     told = f"the mask alone tells the label ({lost - unsure:.3f} nats left of {neutral.entropy(prior) - unsure:.3f})"
-    if how.technique in KEEPS_OUT:
+    if how.technique in TAUGHT_BEFORE:
         return Remark(f"{told}; with {how.technique} the approximator has not learnt from those masks", True)
     return Remark(
         f"{told}: the approximator can read the label off which places are selected, whatever stands there.  "
-        f"Weights of mask-neutral are then all alike and mend nothing; {_cure(how)}",
+        f"Weights of mask-neutral mend nothing then where the black box is sure; {_cure(how)}",
         False,
     )
 
 
 def _cure(how: Selecting) -> str:
-    able = [name for name in KEEPS_OUT if name in how.techniques and (how.query or name != "random-query")]
-    return f"{' or '.join(able)} does" if able else f"l2x with {KEEPS_OUT[0]} does"
+    return f"{CURE} does" if CURE in how.techniques else f"l2x with {CURE} does"

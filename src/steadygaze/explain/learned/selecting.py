@@ -56,6 +56,8 @@ class Selecting:
     """Which steps are taken; rmsprop forgets a tenth a step, as Keras' does."""
     learning_rate: Annotated[float, Field(gt=0, le=10)] = 1e-3
     """Their size."""
+    clip: Annotated[float, Field(ge=1, le=1e12)] = 10.0
+    """How many times as much, or as little, as another an input may count, for mask-neutral."""
     average: Annotated[float, Field(ge=0, lt=1)] = 0.0
     """How much of the running average of the weights, which is what is kept, is old in each step; 0: none is."""
 

@@ -12,6 +12,8 @@ Departs from the papers: edges are padded, so that a text may be shorter than a 
 for (Bai et al., A.1, advise against it); the bag is divided by the words selected, not by k.
 """
 
+from typing import TypeVar
+
 import torch
 from torch import Tensor, nn
 
@@ -22,6 +24,7 @@ WIDTH = 3
 INNER = 250
 """Units of the approximators' inner layers."""
 NEAR_ZERO = 0.05
+Net = TypeVar("Net", bound=nn.Module)
 
 
 class Selector(nn.Module):
@@ -94,7 +97,7 @@ def _convolved(kernel: nn.Module, hidden: Tensor, present: Tensor) -> Tensor:
     return found.transpose(1, 2) * present.unsqueeze(-1)
 
 
-def as_keras(net: nn.Module) -> nn.Module:
+def as_keras(net: Net) -> Net:
     """The same network with weights as Keras draws them."""
     for part in net.modules():
         if isinstance(part, nn.Embedding):

@@ -1,10 +1,13 @@
 """Random query: the approximator learns from masks that somebody else's label asked for.
 
 Ours.  A code needs two who know it.  The selector is told ŷ; the approximator only ever sees masks which it chose when
-told the ŷ of another input, so that any label may come with any mask, and no code is worth learning:
+told the ŷ of another input, so that what it is told cannot be passed on:
 
     1   selector and approximator minimise   CE(p, q(x ⊙ m'))     m' = select(x, ŷ of another)
     2   the approximator is frozen; the selector minimises   CE(p, q(x ⊙ m))     m = select(x, ŷ)
+
+It makes codes rarer and does not rule them out: a selector that works the label out of the input by itself can still
+pass it on in the first stage, as L2X can that is told nothing.
 """
 
 from torch import Tensor

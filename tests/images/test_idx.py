@@ -46,6 +46,7 @@ def test_a_folder_is_read_gzipped_or_not(folder, monkeypatch):
         (gzip.compress(struct.pack(">BBBB3I", 0, 0, 8, 3, 0, 28, 28)), "claims to hold 0 × 28 × 28"),
         (gzip.compress(b"\0\0\x0d\x03" + bytes(12)), "begins with 00 00 0d 03"),
     ],
+    ids=["empty", "text", "cut", "labels", "short", "long", "huge", "none", "floats"],  # gzip writes the time of day
 )
 def test_a_damaged_file_is_named(folder, content, sentence):
     file = folder / "train-images-idx3-ubyte.gz"

@@ -235,8 +235,8 @@ def test_the_epoch_that_was_kept_is_known_of_every_stage() -> None:
 
 
 def test_where_the_approximator_was_taught_by_random_masks_nothing_is_reported() -> None:
-    """Warnings are errors here."""
-    explain_fit(opinions, coded(300), technique="random-pretraining", **SMUGGLING)
+    """Warnings are errors here, too."""
+    assert explain_fit(opinions, coded(300), technique="random-pretraining", **SMUGGLING).warnings == []
 
 
 def test_the_same_seed_gives_the_same_explainer() -> None:

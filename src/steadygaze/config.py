@@ -7,7 +7,8 @@ Keys are flat: `{"hidden": 64, "epsilon": 0.5}` is dealt out to the classes that
 
 import dataclasses
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import Any, TypeVar, dataclass_transform
 
 from pydantic import ConfigDict, ValidationError
@@ -58,6 +59,27 @@ def changed(cls: type[Any], values: Mapping[str, Any]) -> dict[str, Any]:
     """Those of the values that are not the defaults of cls: what must be said to get the same again."""
     usual = {field.name: field.default for field in dataclasses.fields(cls)}
     return {key: value for key, value in values.items() if key not in usual or value != usual[key]}
+
+
+def flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Settings within settings, by one name each.
+
+    >>> dict(flat({"training": {"epochs": 8}, "seed": 0}))
+    {'training.epochs': 8, 'seed': 0}
+    """
+    for key, value in values.items():
+        if isinstance(value, Mapping):
+            yield from flat(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", value
+
+
+def read_json(file: Path) -> Any:
+    """What a file of settings holds, or a sentence."""
+    try:
+        return json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise UserError(f"{file} is damaged: {error}") from None
 
 
 def parse(pairs: Iterable[str]) -> dict[str, Any]:

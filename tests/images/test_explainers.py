@@ -118,7 +118,11 @@ def nan(images):
         (knows, {"k": 0}, "k is 0; it must be 1 or more"),
         (knows, {"canvas": Canvas(patch=3)}, "cannot be cut into patches of 3 × 3"),
         (nan, {}, "are not all finite"),
-        (lambda images: np.ones((len(images), 3)) / 3, {}, "3 rows of 2 probabilities were expected"),
+        (
+            lambda images: np.ones((len(images), 3)) / 3,
+            {},
+            "3 rows of 2 probabilities, one row for each input, were expected",
+        ),
         (lambda images: np.ones((1, 2)) / 2, {}, r"shape \(1, 2\)"),
         (lambda images: np.ones((len(images), 2)), {}, "gave an input the probabilities"),
     ],

@@ -15,9 +15,9 @@ from steadygaze.audit.probe.look import look
 from steadygaze.batch import collate
 from steadygaze.errors import UserError
 from steadygaze.explain.attention import Attention
+from steadygaze.explain.learned.credible import checked
 from steadygaze.perturb.texts import deleted, taken
 from steadygaze.subject import as_subject, blackbox
-from steadygaze.subject.blackbox import checked
 
 
 @pytest.fixture(scope="module")
@@ -144,7 +144,7 @@ def test_probabilities_may_come_in_any_table(kind):
     ("found", "sentence"),
     [
         ([[0.5, 0.5]], r"shape \(1, 2\); 2 rows of 2 probabilities"),
-        ([0.5, 0.5], r"shape \(2,\); 2 rows of 2 probabilities, one row for each text"),
+        ([0.5, 0.5], r"shape \(2,\); 2 rows of 2 probabilities, one row for each input"),
         ([[0.2, 0.3, 0.5]] * 2, r"shape \(2, 3\)"),
         ([["pos", "neg"]] * 2, "gave .*pos.*; 2 rows of 2 probabilities"),
         (None, "numbers of shape|gave None"),

@@ -12,7 +12,7 @@ from torch import nn
 
 from steadygaze import __version__
 from steadygaze.atomic import new_folder, recover
-from steadygaze.config import Field, build, field_names, settings
+from steadygaze.config import Field, build, field_names, read_json, settings
 from steadygaze.errors import UserError
 from steadygaze.explain.learned.image_nets import Shape
 from steadygaze.images.pixels import MOST_COLOURS
@@ -79,10 +79,7 @@ def read_folder(folder: Path) -> tuple[Description, nn.Module]:
 def _describe(file: Path) -> Description:
     if not file.is_file():
         raise UserError(f"{file.parent} is no classifier of images: it has no {CONFIG}")
-    try:
-        values = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise UserError(f"{file} is damaged: {error}") from None
+    values = read_json(file)
     if not isinstance(values, dict) or values.get("kind") != "image-classifier":
         raise UserError(f"{file} does not describe a classifier of images")
     if not isinstance(values.get("schema"), int) or values["schema"] > SCHEMA:

@@ -1,6 +1,5 @@
 """Whoever's model it is: made into a Subject that explainers and audits can ask."""
 
-import json
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import Any
 from torch import nn
 
 from steadygaze.atomic import recover
+from steadygaze.config import read_json
 from steadygaze.encode.transformer import from_hub
 from steadygaze.errors import UserError
 from steadygaze.estimator import TextClassifier, load
@@ -67,10 +67,7 @@ def _is_ours(folder: Path) -> bool:
     file = folder / "config.json"
     if not file.is_file():
         raise UserError(f"{folder} is neither a steadygaze model nor a Hugging Face classifier: it has no config.json")
-    try:
-        config = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise UserError(f"{file} is damaged: {error}") from None
+    config = read_json(file)
     return isinstance(config, dict) and ("steadygaze" in config or str(config.get("kind")) in KINDS)
 
 

@@ -14,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from steadygaze.errors import UserError
+from steadygaze.explain.learned.credible import checked
 from steadygaze.reader import Ability, Reader
 from steadygaze.subject.network import Reading
 from steadygaze.subject.subject import Subject
@@ -25,8 +25,6 @@ CHUNK = 256
 """Texts asked about at once, at most."""
 REMEMBERED = 1 << 17
 """Texts whose probabilities are kept: some 30 MB."""
-ROUNDING = 1e-3
-"""How far probabilities may be from summing to one."""
 Text = str | tuple[str, str]
 """A text, or a text and a question about it."""
 
@@ -83,27 +81,6 @@ def black_box(predict: Callable[[list[Any]], Any], classes: Sequence[Label], nam
         pair=None,
         fingerprint="",
     )
-
-
-def checked(found: Any, many: int, classes: int) -> NDArray[np.float64]:
-    """(N,C) probabilities, or a sentence that says what they are instead."""
-    wanted = f"{many} rows of {classes} probabilities, one row for each text, were expected"
-    try:
-        found = found.detach().cpu() if isinstance(found, Tensor) else found
-        probs = np.asarray(found, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise UserError(f"the model gave {found!r:.80}; {wanted}") from None
-    if probs.shape != (many, classes):
-        raise UserError(f"the model gave numbers of shape {probs.shape}; {wanted}")
-    for wrong, what in (
-        (~np.isfinite(probs), "are not all finite"),
-        (probs < 0, "are not all from 0 up"),
-        (np.abs(probs.sum(1, keepdims=True) - 1) > ROUNDING, "do not sum to one"),
-    ):
-        if wrong.any():
-            row = np.round(probs[np.flatnonzero(wrong.any(1))[0]], 6).tolist()
-            raise UserError(f"the model gave a text the probabilities {row!s:.80}, which {what}")
-    return probs
 
 
 def _chunks(texts: list[Text]) -> Iterator[list[Text]]:

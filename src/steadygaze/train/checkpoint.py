@@ -9,7 +9,6 @@ A checkpoint knows which run it belongs to, and refuses to continue another.
 
 import json
 import shutil
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from steadygaze.atomic import new_file
+from steadygaze.config import flat
 from steadygaze.errors import UserError
 from steadygaze.train.state import State
 
@@ -108,19 +108,10 @@ class Checkpoint:
                     file.unlink()
 
     def _same(self, found: dict[str, Any]) -> None:
-        now, then = dict(_flat(json.loads(json.dumps(self.identity)))), dict(_flat(found))
+        now, then = dict(flat(json.loads(json.dumps(self.identity)))), dict(flat(found))
         for key in sorted({*now, *then}):
             if now.get(key) != then.get(key):
                 raise UserError(
                     f"{self.folder} holds a run with another {key}: {then.get(key)!r}, now {now.get(key)!r}.  "
                     "Resume with the same data and settings, or delete that folder to start over."
                 )
-
-
-def _flat(values: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """{"training": {"epochs": 8}} -> ("training.epochs", 8)"""
-    for key, value in values.items():
-        if isinstance(value, dict):
-            yield from _flat(value, f"{prefix}{key}.")
-        else:
-            yield f"{prefix}{key}", value

@@ -18,7 +18,7 @@ ROUNDING = 1e-3
 
 def checked(found: Any, many: int, classes: int | None = None) -> NDArray[np.float64]:
     """(n,C) probabilities, or a sentence that says what they are instead."""
-    wanted = f"{many} rows of {classes or 'two or more'} probabilities were expected"
+    wanted = f"{many} rows of {classes or 'two or more'} probabilities, one row for each input, were expected"
     try:
         probs = np.asarray(found.detach().cpu() if isinstance(found, Tensor) else found, dtype=np.float64)
     except (TypeError, ValueError):

@@ -8,7 +8,7 @@ Without a folder the same is kept in memory, for as long as the object lives.
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadygaze.atomic import new_file, write_text
+from steadygaze.config import flat
 from steadygaze.errors import UserError
 from steadygaze.explain.learned.views import Rows
 
@@ -108,10 +109,10 @@ class Kept:
 
     def _same(self, folder: Path) -> None:
         try:
-            then = dict(_flat(json.loads((folder / IDENTITY).read_text(encoding="utf-8"))))
+            then = dict(flat(json.loads((folder / IDENTITY).read_text(encoding="utf-8"))))
         except (OSError, ValueError, AttributeError) as error:
             raise UserError(f"{folder / IDENTITY} is damaged ({error}); delete {folder} to start over") from None
-        now = dict(_flat(self.identity))
+        now = dict(flat(self.identity))
         for key in sorted({*now, *then}):
             if now.get(key) != then.get(key):
                 usual = f"for {key} = {then.get(key)!r:.80}, and it is {now.get(key)!r:.80} now"
@@ -146,12 +147,3 @@ def _read(file: Path, width: int | None) -> NDArray[np.float64]:
     except (OSError, ValueError, EOFError) as error:
         raise UserError(f"{file} is damaged ({error}); without that file only its part is asked again") from None
     return lines
-
-
-def _flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """{"settings": {"k": 8}} -> ("settings.k", 8)"""
-    for key, value in values.items():
-        if isinstance(value, Mapping):
-            yield from _flat(value, f"{prefix}{key}.")
-        else:
-            yield f"{prefix}{key}", value

@@ -9,14 +9,14 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from black_box_texts import Table6, Texts, accuracy, probabilities, read, trained
-from black_boxes import IMAGES, LONGEST, ROWS, WORTH, Job, K
+from black_boxes import FIRST, IMAGES, ROWS, STAGED, Job, K
 from steadygaze.batch import Data, by_length, collate
 from steadygaze.explain import EXPLAINERS
 from steadygaze.explain.learned import METHODS
 from steadygaze.explain.learned.cxplain import CXPlain
 from steadygaze.explain.learned.images import Canvas, image_settings
 from steadygaze.explain.learned.learned import Answered, Teaching, measured
-from steadygaze.explain.learned.posthoc import said_of
+from steadygaze.explain.learned.posthoc import of_the_rest, said_of
 from steadygaze.images.box import ImageBox, as_image_box
 from steadygaze.images.classifier import ImageClassifier
 from steadygaze.images.cxplain import WorthFit
@@ -71,12 +71,22 @@ def _of_texts(job: Job, texts: Texts, model: Table6, device: torch.device) -> di
     name, settings = ROWS[job.row]
     if name in EXPLAINERS:
         return _asked(name, model, texts.test, K[job.corpus])
-    epochs = {"pretraining_epochs": LONGEST[job.corpus]} if job.corpus in LONGEST and name != "cxplain" else {}
-    how: Any = METHODS[name](k=K[job.corpus], **settings, **epochs, **({"removal": "pad"} if name == "cxplain" else {}))
+    more = {"removal": "pad"} if name == "cxplain" else epochs(job)
+    how: Any = METHODS[name](k=K[job.corpus], **settings, **more)
     splits = [Answered(part, probabilities(model, part)) for part in (texts.train, texts.validation)]
     learned = Teaching(texts.vocabulary, "words", Silent(), device, job.seed).learn(how, model, *splits)
     found = measured(model, learned.explainer(texts, device), texts.test, "pad")
     return _means(found, learned.history)
+
+
+def epochs(job: Job) -> dict[str, int]:
+    """Of L2X as many in all, in one stage or in two; others have their own."""
+    name, settings = ROWS[job.row]
+    if name != "l2x":
+        return {}
+    first, own = FIRST[job.corpus], 12 if job.corpus in IMAGES else 5
+    staged = settings.get("technique") in STAGED
+    return {"pretraining_epochs": first, "epochs": own} if staged else {"epochs": first + own}
 
 
 def _asked(name: str, model: Table6, data: Data, k: int) -> dict[str, Any]:
@@ -92,30 +102,31 @@ def _asked(name: str, model: Table6, data: Data, k: int) -> dict[str, Any]:
         weights = saliency.weights.abs() if "gradient" in name else saliency.weights
         kept, said = top(weights, batch.mask, k), saliency.logits.argmax(-1)
         same.append((said_of(model, batch, kept, "pad").argmax(-1) == said).double().cpu())
-        other.append((said_of(model, batch, batch.mask & ~kept, "pad").argmax(-1) == said).double().cpu())
+        other.append(of_the_rest(model, batch, batch.mask & ~kept, said, "pad").cpu())
     return _means({"post-hoc-accuracy": torch.cat(same), "post-hoc-accuracy/unselected": torch.cat(other)}, [])
 
 
 def _of_images(job: Job, sets: ImageSets, box: ImageBox, device: torch.device) -> dict[str, Any]:
-    images, test, canvas, k = read_images(sets.train), read_images(sets.test), Canvas(fill=job.fill), K[job.corpus]
+    train, held_out = parted(read_images(sets.train))
+    test, canvas, k = read_images(sets.test), Canvas(fill=job.fill), K[job.corpus]
     if job.row in IMAGE_EXPLAINERS:
-        some = test.of(test.pixels[: MOST_LIME if job.row == "lime" else None])
-        fill = canvas.blank(images.pixels, images.whole)
+        many = MOST_LIME if job.row == "lime" else len(test)
+        some = test.of(test.pixels[np.sort(np.random.default_rng(0).permutation(len(test))[:many])])
+        fill = canvas.blank(train.pixels, train.whole)
         probs = box.said(some)
         asked = Asked(box, some, probs, fill, canvas.patch, canvas.units(some.shape))
         weights = IMAGE_EXPLAINERS[job.row]().weigh(asked)
         kept = top(weights, torch.ones_like(weights, dtype=torch.bool), k).float()
         return _means(post_hoc(box, some, probs, kept, fill, canvas.patch), [])
-    train, held_out = parted(images)
-    if job.row == "cxplain":
-        worth = WorthFit(CXPlain(k=k, **WORTH), canvas, job.seed, device).fit(box, train, held_out)
+    name, settings = ROWS[job.row]
+    if name == "cxplain":
+        worth = WorthFit(CXPlain(k=k, **settings), canvas, job.seed, device).fit(box, train, held_out)
         return _means(worth.measured(box, test), worth.history)
-    name, _, technique = job.row.partition("-y-")
-    asked_for = {"k": k, **({"query": True, "technique": technique} if technique else {})}
-    learned = ImageFit(image_settings(METHODS[name], asked_for), canvas, job.seed, device).fit(box, train, held_out)
+    how = image_settings(METHODS[name], {"k": k, **settings, **epochs(job)})
+    learned = ImageFit(how, canvas, job.seed, device).fit(box, train, held_out)
     return _means(learned.measured(box, test), learned.history)
 
 
 def _means(found: dict[str, torch.Tensor], history: list[dict[str, Any]]) -> dict[str, Any]:
     n = len(next(iter(found.values())))
-    return {**{measure: float(values.mean()) for measure, values in found.items()}, "n": n, "history": history}
+    return {**{measure: float(values.nanmean()) for measure, values in found.items()}, "n": n, "history": history}

@@ -24,16 +24,27 @@ K = {"planted": 5, "imdb": 10, "yelp_polarity": 5, "mnist_3_8": 25, "fashion_mni
 IMAGES = ("mnist_3_8", "fashion_mnist_pullover_shirt")
 FILLS = ("mean", "zero", "grey")
 """What unselected pixels become, for approximator and black box alike; the papers' is the first."""
-LONGEST = {"planted": 15, "yelp_polarity": 15}
-"""Epochs of random masks, where five do not teach what the words say."""
+FIRST = {"imdb": 5, "planted": 15, "yelp_polarity": 15, **dict.fromkeys(IMAGES, 12)}
+"""Epochs in which an approximator learns by itself.  L2X that has no such stage gets them on top of its own, so that
+all of its rows have seen as much.
+"""
+STAGED = ("random-pretraining", "random-query")
 WORTH = {"members": 1, "epochs": 15, "patience": 3, "learning_rate": 1e-3}
 """CXPlain in minutes: one network, and steps ten times as long as its authors'."""
-REMEDIES = ("plain", "random-pretraining", "mask-neutral", "random-query")
-YHAT = [
-    (f"{technique}-{approximator}", {"query": True, "technique": technique, "approximator": approximator})
-    for technique in REMEDIES
+MADE: dict[str, dict[str, Any]] = {
+    "plain": {},
+    "random-pretraining": {"technique": "random-pretraining"},
+    "random-pretraining-straight": {"technique": "random-pretraining", "straight": True},
+    "mask-neutral": {"technique": "mask-neutral"},
+    "mask-neutral-wide": {"technique": "mask-neutral", "clip": 1e6},
+    "random-query": {"technique": "random-query"},
+}
+"""Ways to fit L2X that is told ŷ."""
+YHAT = {
+    f"l2x-y-{name}-{approximator}": {"query": True, "approximator": approximator, **settings}
+    for name, settings in MADE.items()
     for approximator in ("simple", "cnn")
-]
+}
 ROWS: dict[str, tuple[str, dict[str, Any]]] = {
     "random": ("random", {}),
     "gradient": ("gradient", {}),
@@ -44,13 +55,22 @@ ROWS: dict[str, tuple[str, dict[str, Any]]] = {
     "l2x-cnn": ("l2x", {"approximator": "cnn"}),
     "vibi": ("vibi", {}),
     "ail": ("ail", {}),
-    **{f"l2x-y-{name}": ("l2x", settings) for name, settings in YHAT},
+    **{name: ("l2x", settings) for name, settings in YHAT.items()},
 }
 ONCE = ("random", "gradient", "input-x-gradient", "lime")
 """What has nothing to learn, and is asked with one seed."""
 LONG = ("cxplain", "ail", "vibi")
 """Begun first."""
-OF_IMAGES = ("random", "gradient", "lime", "cxplain", "l2x", "vibi", "ail", *(f"l2x-y-{one}" for one in REMEDIES))
+OF_IMAGES = (
+    "random",
+    "gradient",
+    "lime",
+    "cxplain",
+    "l2x-cnn",
+    "vibi",
+    "ail",
+    *(n for n in YHAT if n.endswith("-cnn")),
+)
 """With the network of Table 7 as approximator."""
 
 

@@ -41,6 +41,8 @@ def test_what_does_not_apply_is_not_advised() -> None:
         return one
 
     assert "technique" not in said(technique="random-pretraining") + said(explainer="ail")
+    assert "code" not in said(technique="random-pretraining"), "nobody was there to agree with"
+    assert "reads other things" in said(technique="random-pretraining")
     assert warned([row("post-hoc-accuracy", 0.1, 0.1, 0.1)]) == [], "cxplain has no approximator"
 
 
@@ -48,8 +50,9 @@ def test_a_warning_is_a_line_unless_it_is_said_beside_the_numbers() -> None:
     log = Console(file=StringIO(), force_terminal=False, width=400)
     with _told(log):
         warnings.warn("12 of 40 texts are short", stacklevel=1)
-        for said in warned([row("post-hoc-accuracy", 0.5, 0.4, 0.6), row("fidelity", 1, 1, 1)]):
-            warnings.warn(said, stacklevel=1)
+        for settings in ({}, {"technique": "random-pretraining"}):
+            for said in warned([row("post-hoc-accuracy", 0.5, 0.4, 0.6), row("fidelity", 1, 1, 1, **settings)]):
+                warnings.warn(said, stacklevel=1)
     assert log.file.getvalue().splitlines() == ["12 of 40 texts are short"]
 
 

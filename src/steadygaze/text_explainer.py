@@ -13,8 +13,9 @@ from steadygaze.errors import UserError
 from steadygaze.explain.learned import folder
 from steadygaze.explain.learned.cxplain import Weighing
 from steadygaze.explain.learned.fitted import Fitted
-from steadygaze.explain.learned.learned import Learned, Removal, fresh, measured
+from steadygaze.explain.learned.learned import Learned, fresh, measured
 from steadygaze.explain.learned.order import name_of, said_of
+from steadygaze.explain.learned.posthoc import Removal
 from steadygaze.explain.learned.texts import Vocabulary
 from steadygaze.explain.texts import Request, explain_texts
 from steadygaze.explanation import Explanation
@@ -73,7 +74,9 @@ class TextExplainer:
         """One number per text, by name, as rows."""
         settings = {**said_of(self.learned.how), "black-box": self.subject.name, "removal": removal}
         return [
-            mean_row(name, values.tolist(), {**settings, "steadygaze": __version__}) for name, values in found.items()
+            mean_row(name, known.tolist(), {**settings, "steadygaze": __version__})
+            for name, values in found.items()
+            if len(known := values[~values.isnan()])
         ]
 
     def save(self, path: str | Path) -> None:

@@ -40,6 +40,6 @@ def entropy(prior: Tensor) -> float:
     return float(-(prior * prior.clamp_min(1e-12).log()).sum())
 
 
-def decided(loss: float, prior: Tensor, unsure: float = 0.0) -> bool:
-    """Whether a classifier that sees masks alone, and loses so much, knows the labels; `unsure`: what all must lose."""
-    return loss - unsure < DECIDED * (entropy(prior) - unsure)
+def decided(loss: float, prior: Tensor) -> bool:
+    """Whether a classifier that sees masks alone, and loses so much, knows the labels."""
+    return loss < DECIDED * entropy(prior)

@@ -9,6 +9,7 @@ GAP = 0.1
 """How far the black box must stay behind the approximator, intervals apart, before that is called a code."""
 CURE = "random-pretraining"
 CODE = "It talks in code"
+MISREAD = "Its approximator reads other things than the black box does"
 
 
 def warned(rows: Sequence[Row]) -> list[str]:
@@ -17,16 +18,15 @@ def warned(rows: Sequence[Row]) -> list[str]:
     if not {POST_HOC, FIDELITY} <= found.keys() or not _apart(found[FIDELITY], found[POST_HOC]):
         return []
     own, black = found[FIDELITY], found[POST_HOC]
-    return [
-        f"{CODE}: from what is selected its own approximator guesses the label {own.value:.0%} of the time, "
-        f"the black box finds it there {black.value:.0%} of the time.  What is selected is a sign that selector and "
-        "approximator agreed on, and no reason." + _advice(own)
-    ]
-
-
-def _advice(row: Row) -> str:
-    able = row.settings.get("explainer") != "ail" and row.settings.get("technique") != CURE
-    return f"  The technique {CURE} is made against that." if able else ""
+    found_there = (
+        f"from what is selected its own approximator guesses the label {own.value:.0%} of the time, "
+        f"the black box finds it there {black.value:.0%} of the time."
+    )
+    if own.settings.get("technique") == CURE:  # it had learnt before anybody selected: they cannot have agreed
+        return [f"{MISREAD}: {found_there}  What is selected is what persuades the one, and no reason of the other."]
+    advice = f"  The technique {CURE} is made against that." if own.settings.get("explainer") != "ail" else ""
+    sign = "  What is selected is a sign that selector and approximator agreed on, and no reason."
+    return [f"{CODE}: {found_there}{sign}{advice}"]
 
 
 def _apart(higher: Row, lower: Row) -> bool:

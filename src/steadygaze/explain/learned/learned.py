@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
@@ -16,7 +16,7 @@ from steadygaze.explain.learned.ensemble import Ensemble, Weighed
 from steadygaze.explain.learned.fitted import Fitted
 from steadygaze.explain.learned.kept import Kept, digest
 from steadygaze.explain.learned.loop import Fit
-from steadygaze.explain.learned.posthoc import said_of
+from steadygaze.explain.learned.posthoc import Removal, of_the_rest, said_of
 from steadygaze.explain.learned.selecting import Selecting
 from steadygaze.explain.learned.texts import Following, Known, TextInputs, Vocabulary, text_nets, vocabulary
 from steadygaze.infer import inference
@@ -24,8 +24,6 @@ from steadygaze.reader import Reader
 from steadygaze.tokens.tokenizer import Kind
 from steadygaze.train.progress import Watcher
 from steadygaze.types import Batch
-
-Removal = Literal["delete", "pad"]
 
 
 @dataclass(frozen=True)
@@ -98,8 +96,8 @@ def fresh(how: Selecting | CXPlain, words: int, classes: int) -> nn.ModuleDict:
 def measured(
     model: Reader, fitted: Fitted | Weighing, data: Data, removal: Removal = "delete", batch_size: int = 256
 ) -> dict[str, Tensor]:
-    """Of each text, whether the black box says the same of what is selected, and of the rest; whether the approximator
-    guesses it; and what the judge loses, in nats.  (N,) each
+    """Of each text, whether the black box says the same of what is selected, and of the rest, if there is any (else
+    nan); whether the approximator guesses it; and what the judge loses, in nats.  (N,) each
     """
     places, parts = [], []
     for rows in by_length(data, batch_size):
@@ -108,7 +106,7 @@ def measured(
         said, kept = saliency.logits.argmax(-1), saliency.weights > 0
         found = {
             "post-hoc-accuracy": said_of(model, batch, kept, removal).argmax(-1) == said,
-            "post-hoc-accuracy/unselected": said_of(model, batch, batch.mask & ~kept, removal).argmax(-1) == said,
+            "post-hoc-accuracy/unselected": of_the_rest(model, batch, batch.mask & ~kept, said, removal),
             **(_guessed(fitted, batch, saliency.logits, kept) if isinstance(fitted, Fitted) else {}),
         }
         places.append(rows)

@@ -1,18 +1,19 @@
 """Fitting: the stages of a remedy, one after the other; of the last the best epoch is kept."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
+from torch.optim.swa_utils import AveragedModel
 
 from steadygaze.attend import k_subset
 from steadygaze.errors import UserError
 from steadygaze.explain.learned.remark import remark
 from steadygaze.explain.learned.remedy import REMEDIES
-from steadygaze.explain.learned.selecting import Round, Selecting
+from steadygaze.explain.learned.selecting import Round, Selecting, rounds
+from steadygaze.explain.learned.telling import fresh_judge, given_away
 from steadygaze.explain.learned.views import Inputs
 from steadygaze.infer import inference
 from steadygaze.maths.chance import Chance
@@ -22,6 +23,7 @@ from steadygaze.train.progress import Watcher
 from steadygaze.train.seed import derive, own_chance
 from steadygaze.types import Terms
 
+Tensors = tuple[Tensor, ...] | list[Tensor]
 FORGETS, SMALL = 0.9, 1e-7
 """Keras' RMSprop, which L2X was trained with."""
 
@@ -52,6 +54,7 @@ class Fit:
                 nets = self.make().to(self.device)
                 for number, stage in enumerate(stages):
                     self._stage(nets, number, stage, last=number + 1 == len(stages))
+                nets["judge"] = fresh_judge(self.how, nets, self.train, self.seed)
         finally:
             self.watcher.stop()
         if told := remark(self.how, given_away(self.how, nets, self.validation), self.validation.probs):
@@ -107,29 +110,13 @@ def agreement(how: Selecting, nets: nn.ModuleDict, inputs: Inputs, chosen_by_sel
     """How often the approximator, given exactly k units, guesses the black box's label."""
     right, chance = 0, Chance(0)
     with inference(nets):
-        for round_ in _rounds(how, nets, inputs):
-            able = round_.views.able
+        for round_ in rounds(how, nets, inputs, inputs.once(how.batch_size * 8)):
             if chosen_by_selector:
-                mask = k_subset.hard(round_.scores(), able, how.k)
+                mask = round_.chosen()
             else:
-                mask = k_subset.at_random(able, how.k, chance, round_.views.rows)
+                mask = k_subset.at_random(round_.views.able, how.k, chance, round_.views.rows)
             right += int((round_.guess(mask).argmax(-1) == round_.views.probs.argmax(-1)).sum())
     return right / max(1, len(inputs))
-
-
-def given_away(how: Selecting, nets: nn.ModuleDict, inputs: Inputs) -> float:
-    """What the judge, shown which k units are selected, loses on average, in nats."""
-    lost = 0.0
-    with inference(nets):
-        for round_ in _rounds(how, nets, inputs):
-            lost += float(round_.judged(k_subset.hard(round_.scores(), round_.views.able, how.k)).sum())
-    return lost / max(1, len(inputs))
-
-
-def _rounds(how: Selecting, nets: nn.ModuleDict, inputs: Inputs) -> Iterator[Round]:
-    """Every input once, for networks that learn nothing from it."""
-    for rows in inputs.once(how.batch_size * 8):
-        yield Round(how, nets, inputs.views(rows), Chance(0), inputs.probs[0])
 
 
 def _moving(nets: nn.ModuleDict, stage: Stage, players: tuple[Player, ...]) -> dict[str, list[nn.Parameter]]:
@@ -149,8 +136,16 @@ def _optimiser(how: Selecting, parameters: list[nn.Parameter]) -> torch.optim.Op
 
 
 def _averaged(nets: nn.ModuleDict, old: float) -> AveragedModel | None:
-    """The running average of the weights; None where none is wanted."""
-    return AveragedModel(nets, multi_avg_fn=get_ema_multi_avg_fn(old)) if old else None  # type: ignore[no-untyped-call]
+    """The running average of the weights; None where none is wanted.
+
+    It forgets faster in the beginning, (1 + n) / (10 + n) being old, so that what was drawn at the start is soon gone.
+    """
+
+    def mixed(kept: Tensors, new: Tensors, many: Tensor | int) -> None:
+        stays = min(old, (1 + float(many)) / (10 + float(many)))
+        torch._foreach_lerp_(kept, new, 1 - stays)
+
+    return AveragedModel(nets, multi_avg_fn=mixed) if old else None
 
 
 def _step(

@@ -10,6 +10,7 @@ need not.
 from dataclasses import replace
 from typing import Literal
 
+import torch
 from torch import Tensor
 
 from steadygaze.infer import inference
@@ -17,8 +18,10 @@ from steadygaze.perturb.texts import deleted
 from steadygaze.reader import Reader
 from steadygaze.types import Batch
 
+Removal = Literal["delete", "pad"]
 
-def said_of(model: Reader, batch: Batch, kept: Tensor, removal: Literal["delete", "pad"] = "delete") -> Tensor:
+
+def said_of(model: Reader, batch: Batch, kept: Tensor, removal: Removal = "delete") -> Tensor:
     """Logits of the texts of which only these words are left.  (B,T) -> (B,C)"""
     gone = batch.mask & ~kept
     if removal == "delete":
@@ -28,3 +31,9 @@ def said_of(model: Reader, batch: Batch, kept: Tensor, removal: Literal["delete"
     with inference(model):
         logits: Tensor = model(rest).logits
     return logits
+
+
+def of_the_rest(model: Reader, batch: Batch, rest: Tensor, said: Tensor, removal: Removal = "delete") -> Tensor:
+    """1 where it still says the same of these words, nan where there are none.  (B,T), (B,) -> (B,)"""
+    same = (said_of(model, batch, rest, removal).argmax(-1) == said).double()
+    return torch.where(rest.any(-1), same, torch.nan)

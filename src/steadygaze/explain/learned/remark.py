@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from steadygaze.explain.learned.selecting import Selecting
+from steadygaze.explain.learned.selecting import Selecting, one_hot
 from steadygaze.maths import neutral
 
 TAUGHT_BEFORE = ("random-pretraining", "random-query")
@@ -20,15 +20,13 @@ class Remark:
 
 
 def remark(how: Selecting, lost: float, probs: Tensor) -> Remark | None:
-    """None where the judge does not know the labels, by what it loses on inputs of which the black box says `probs`.
-
-    What the black box itself is unsure of, nobody can know.  In nats; (N,C)
+    """None where the judge does not know the labels, by what it loses, in nats, on inputs of which the black box says
+    `probs`.  (N,C)
     """
-    target = how.target(probs).double()
-    prior, unsure = target.mean(0), float(-target.xlogy(target).sum(-1).mean())
-    if not neutral.decided(lost, prior, unsure):
+    prior = one_hot(probs.double()).mean(0)
+    if not neutral.decided(lost, prior):
         return None
-    told = f"the mask alone tells the label ({lost - unsure:.3f} nats left of {neutral.entropy(prior) - unsure:.3f})"
+    told = f"the mask alone tells the label ({lost:.3f} nats left of {neutral.entropy(prior):.3f})"
     if how.technique in TAUGHT_BEFORE:
         return Remark(f"{told}; with {how.technique} the approximator has not learnt from those masks", True)
     return Remark(

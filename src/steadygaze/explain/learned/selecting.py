@@ -4,6 +4,7 @@ box says of the whole, and both learn from how wrong it is.
 A method says what is lost (`fidelity`, `brevity`), a technique (remedy/) who learns from which masks.
 """
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
@@ -12,7 +13,7 @@ from torch import Tensor, nn
 
 from steadygaze.attend import k_subset
 from steadygaze.config import Field, settings
-from steadygaze.explain.learned.views import Views
+from steadygaze.explain.learned.views import Inputs, Rows, Views
 from steadygaze.maths.chance import Chance
 from steadygaze.types import Terms
 
@@ -40,6 +41,8 @@ class Selecting:
     """Who guesses from what is selected."""
     temperature: Annotated[float, Field(gt=0, le=100)] = 0.5
     """τ: how soft the choice is while it is learnt."""
+    straight: bool = False
+    """Whether exactly k units are read while choosing is learnt, as later; slopes are the soft choice's."""
     dimension: Annotated[int, Field(ge=1, le=4096)] = 50
     """Size of a word vector."""
     hidden: Annotated[int, Field(ge=1, le=8192)] = 100
@@ -91,10 +94,15 @@ class Round:
         return scores
 
     def mask(self, scores: Tensor, stream: int = 0) -> Tensor:
-        """Relaxed, so that it has slopes; other noise for each stream.  (B,D)"""
+        """Relaxed, or with the slopes of a relaxed one; other noise for each stream.  (B,D)"""
         many, units = self.how.k, scores.shape[1]
         drawn = self.chance.child(stream).uniform(self.views.rows, units, many)
-        return k_subset.relaxed(scores, self.views.able, many, self.how.temperature, drawn)
+        soft = k_subset.relaxed(scores, self.views.able, many, self.how.temperature, drawn)
+        return k_subset.hard(soft, self.views.able, many) + (soft - soft.detach()) if self.how.straight else soft
+
+    def chosen(self) -> Tensor:
+        """Exactly k units, as at explanation time.  (B,D)"""
+        return k_subset.hard(self.scores(), self.views.able, self.how.k)
 
     def guess(self, mask: Tensor, net: str = "approximator") -> Tensor:
         """(B,D) -> (B,C)"""
@@ -112,11 +120,13 @@ class Round:
         terms = {"prediction": self.how.fidelity(self.guess(mask), target, weight)}
         if (brevity := self.how.brevity(scores, self.views)) is not None:
             terms["brevity"] = brevity
-        return {**terms, "mask": self.judged(mask)}
+        return {**terms, "mask": -(target * self.told_by(mask)).sum(-1)}
 
-    def judged(self, mask: Tensor) -> Tensor:
-        """(B,)"""
-        return -(self.how.target(self.views.probs) * self.told_by(mask)).sum(-1)
+
+def rounds(how: Selecting, nets: nn.ModuleDict, inputs: Inputs, batches: Iterable[Rows]) -> Iterator[Round]:
+    """For networks that learn nothing from them."""
+    for rows in batches:
+        yield Round(how, nets, inputs.views(rows), Chance(0), inputs.probs[0])
 
 
 def one_hot(probs: Tensor) -> Tensor:

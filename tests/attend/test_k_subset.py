@@ -85,3 +85,14 @@ def test_random_masks_take_every_word_equally_often() -> None:
     found = k_subset.at_random(able, 2, Chance(0), torch.arange(10_000))
     assert (found.sum(-1) == 2).all()
     assert (found.mean(0)[:4] - 0.5).abs().max() < 4 * (0.25 / 10_000) ** 0.5
+
+
+def test_a_sure_selector_leaves_no_numbers_too_small_to_be_stored_in_full() -> None:
+    """On them a CPU takes several times as long."""
+    scores = torch.tensor([[0.0, 30.0, 60.0, 45.0]]).requires_grad_()
+    able = torch.tensor([[True, True, True, False]])
+    mask = k_subset.relaxed(scores, able, 2, 0.5, torch.full((1, 4, 2), 0.5))
+    (slope,) = torch.autograd.grad(mask.square().sum(), scores)
+    tiny = torch.finfo(mask.dtype).tiny
+    assert mask[0].tolist() == [pytest.approx(0, abs=1e-17), pytest.approx(0, abs=1e-17), 1.0, 0.0]
+    assert all(value == 0 or abs(value) >= tiny for value in (*mask[0].tolist(), *slope[0].tolist()))

@@ -22,13 +22,20 @@ from torch import Tensor
 from steadygaze.maths import masked, rank
 from steadygaze.maths.chance import Chance
 
+FAR = 40.0
+"""How far below the best a unit can be, in nats: e⁻⁴⁰ is nothing beside one, and a CPU takes five times as long over
+numbers that are too small to be stored in full, of which a sure selector has many.
+"""
+
 
 def relaxed(scores: Tensor, able: Tensor, k: int, temperature: float, drawn: Tensor) -> Tensor:
     """Between 0 and 1, with slopes; exactly 0 on what may not be chosen.  `drawn`: uniform.  (B,D), (B,D,k) -> (B,D)"""
     tiny = torch.finfo(drawn.dtype).tiny
     gumbel = -(-drawn.clamp_min(tiny).log()).clamp_min(tiny).log()
     noisy = (scores.unsqueeze(1) + gumbel.transpose(1, 2).to(scores.dtype)) / temperature  # (B,k,D)
-    return masked.softmax(noisy, able.unsqueeze(1).expand_as(noisy)).amax(1)
+    each = able.unsqueeze(1).expand_as(noisy)
+    best = noisy.detach().masked_fill(~each, torch.finfo(noisy.dtype).min).amax(-1, keepdim=True)
+    return masked.softmax(noisy.maximum(best - FAR), each).amax(1)
 
 
 def hard(scores: Tensor, able: Tensor, k: int) -> Tensor:

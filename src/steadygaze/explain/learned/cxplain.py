@@ -25,8 +25,9 @@ from steadygaze.config import Field, settings
 from steadygaze.errors import UserError
 from steadygaze.explain.explainer import Explainer, Saliency
 from steadygaze.explain.learned.asking import Watch, silent
-from steadygaze.explain.learned.effects import Effects, Removal, effects, of_texts
+from steadygaze.explain.learned.effects import Effects, effects, of_texts
 from steadygaze.explain.learned.kept import Kept
+from steadygaze.explain.learned.posthoc import Removal
 from steadygaze.explain.learned.text_nets import Selector, as_keras
 from steadygaze.explain.learned.texts import Seeing, TextInputs
 from steadygaze.explain.learned.views import Views

@@ -12,7 +12,6 @@ shares come when they are read.
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Literal
 
 import numpy as np
 import torch
@@ -24,7 +23,7 @@ from steadygaze.explain.chances import most_tokens
 from steadygaze.explain.learned.asking import Question, Watch, alike, put, silent
 from steadygaze.explain.learned.credible import checked
 from steadygaze.explain.learned.kept import Kept, Lines
-from steadygaze.explain.learned.posthoc import said_of
+from steadygaze.explain.learned.posthoc import Removal, said_of
 from steadygaze.explain.learned.texts import Table
 from steadygaze.explain.learned.views import Rows, Views
 from steadygaze.maths import masked
@@ -32,8 +31,6 @@ from steadygaze.perturb.texts import taken
 from steadygaze.reader import Reader
 from steadygaze.tokens.ragged import starts_of
 
-Removal = Literal["delete", "pad"]
-"""As posthoc.py has them."""
 TOGETHER = 32
 """Texts whose differences are kept at once: what a black box that fails costs, at most."""
 

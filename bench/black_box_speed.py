@@ -1,0 +1,131 @@
+"""What explaining a black box costs: a fitted selector, LIME, and the answers that CXPlain learns from.
+
+    python bench/black_box_speed.py [--rounds 7]
+
+One interleaved run each, medians over rounds, on the CPU:
+
+    selector   explaining with a fitted L2X / the black box's own pass over the same batches; passes are counted
+    lime       texts with words taken out read one at a time / read together; the weights must be the same
+    cxplain    leaving out every word: peak memory for n and for 4 n texts
+"""
+
+import argparse
+import resource
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+from unittest.mock import patch
+
+import torch
+
+import steadygaze as sg
+from steadygaze.batch import by_length, collate
+from steadygaze.explain import chances
+from steadygaze.explain.learned.effects import effects, of_texts
+from steadygaze.explain.learned.learned import vocabulary
+from steadygaze.explain.lime import Lime
+from steadygaze.infer import inference
+from steadygaze.subject import as_subject
+
+TEXTS, LIME_TEXTS, LIME_SAMPLES = 512, 4, 200
+
+
+def black_box() -> tuple[sg.TextClassifier, list[str]]:
+    """A bilstm of the default size; what it has learnt does not change what it costs."""
+    examples = sg.load_corpus("planted-reviews:sizes=[512,64,64]").splits["train"]
+    texts = [example.text for example in examples]
+    clf = sg.TextClassifier(epochs=1, verbose=False, device="cpu")
+    return clf.fit(texts, [example.label for example in examples]), texts
+
+
+def seconds(work: Callable[[], Any]) -> float:
+    started = time.perf_counter()
+    work()
+    return time.perf_counter() - started
+
+
+def ratio(one: Callable[[], Any], other: Callable[[], Any], rounds: int) -> str:
+    one(), other()
+    found = [seconds(one) / seconds(other) for _ in range(rounds)]
+    return f"{statistics.median(found):.2f} (from {min(found):.2f} to {max(found):.2f})"
+
+
+def selector(clf: sg.TextClassifier, texts: list[str], rounds: int) -> None:
+    fitted = sg.explain_fit(clf, texts, "l2x", k=5, settings={"epochs": 1}, device="cpu")
+    subject, explainer = fitted.subject, fitted.explainer
+    data = subject.data(subject.tokens.place(texts), None)
+    batches = [collate(data, rows) for rows in by_length(data, 128)]
+    passes = dict.fromkeys(("black box", *fitted.learned.nets), 0)
+
+    def count(name: str) -> Callable[..., None]:
+        def one(*_: Any) -> None:
+            passes[name] += 1
+
+        return one
+
+    parts = {"black box": subject.model, **dict(fitted.learned.nets.items())}
+    hooks = [part.register_forward_hook(count(name)) for name, part in parts.items()]
+    explainer.explain(subject.model, batches[0])
+    [hook.remove() for hook in hooks]
+    print("selector: passes for one batch:", passes)
+
+    def bare() -> None:
+        with inference(subject.model):
+            [subject.model(batch) for batch in batches]
+
+    explained = ratio(lambda: [explainer.explain(subject.model, batch) for batch in batches], bare, rounds)
+    print(f"selector: explaining / the black box's own pass: {explained}, {TEXTS} texts")
+
+
+def lime(clf: sg.TextClassifier, texts: list[str], rounds: int) -> None:
+    subject, asked = as_subject(clf, device="cpu"), Lime(samples=LIME_SAMPLES)
+    batch = collate(subject.data(subject.tokens.place(texts[:LIME_TEXTS]), None), torch.arange(LIME_TEXTS).numpy())
+
+    def together() -> torch.Tensor:
+        return asked.explain(subject.model, batch).weights
+
+    def one_by_one() -> torch.Tensor:
+        with patch.dict(chances.TOKENS, {"cpu": 1}):
+            return together()
+
+    apart = float((together() - one_by_one()).abs().max())
+    print(
+        f"lime: one at a time / together: {ratio(one_by_one, together, rounds)}, weights differ by {apart:.0e} at most"
+    )
+
+
+def cxplain(clf: sg.TextClassifier, texts: list[str]) -> None:
+    """Every word of every text left out once."""
+    subject = as_subject(clf, device="cpu")
+    data = subject.data(subject.tokens.place(texts), None)
+    tokens = subject.tokens
+    table = vocabulary(data, tokens.vocabulary, tokens.kind).table(tokens.vocabulary)
+    probs = torch.full((len(texts), len(subject.classes)), 1 / len(subject.classes))
+    found = effects(of_texts(subject.model, data, table), probs, torch.zeros(len(texts), dtype=torch.long))
+    print(len(texts), len(found.values), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--cxplain", type=int, default=0, help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    clf, texts = black_box()
+    if given.cxplain:
+        cxplain(clf, (texts * given.cxplain)[: 128 * given.cxplain])
+        return
+    selector(clf, texts, given.rounds)
+    lime(clf, texts, given.rounds)
+    for times in (1, 4):
+        ran = subprocess.run(
+            [sys.executable, __file__, "--cxplain", str(times)], capture_output=True, text=True, check=True
+        )
+        many, words, memory = ran.stdout.split()[-3:]
+        print(f"cxplain: {many} texts, {words} texts without a word read, peak memory {memory} MB")
+
+
+if __name__ == "__main__":
+    main()

@@ -34,7 +34,6 @@ WORTH = {"members": 1, "epochs": 15, "patience": 3, "learning_rate": 1e-3}
 MADE: dict[str, dict[str, Any]] = {
     "plain": {},
     "random-pretraining": {"technique": "random-pretraining"},
-    "random-pretraining-straight": {"technique": "random-pretraining", "straight": True},
     "mask-neutral": {"technique": "mask-neutral"},
     "mask-neutral-wide": {"technique": "mask-neutral", "clip": 1e6},
     "random-query": {"technique": "random-query"},

@@ -95,8 +95,7 @@ def test_a_scikit_learn_pipeline_is_a_black_box() -> None:
 
 
 def test_a_text_classifier_is_a_black_box() -> None:
-    with pytest.warns(UserWarning, match="the mask alone tells the label"):  # good and bad have places of their own
-        fitted = explain_fit(tiny.fitted(), tiny.TEXTS, k=2, settings={**QUICK, "epochs": 2})
+    fitted = explain_fit(tiny.fitted(), tiny.TEXTS, k=2, settings={**QUICK, "epochs": 2})
     explained = fitted.explain(tiny.TEXTS)
     assert [one.label for one in explained] == tiny.fitted().predict(tiny.TEXTS).tolist()
     assert {sum(weight > 0 for weight in one.weights) for one in explained} == {2}

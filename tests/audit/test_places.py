@@ -55,3 +55,12 @@ def test_what_is_not_there_any_more_is_said_with_the_places_and_what_to_pass(wor
     places = f"{work / 'runs' / 'gone'} nor {work / 'gone'}"
     with pytest.raises(UserError, match=f"there is nothing at {places}; say where it lies now, with --seeds MODEL"):
         found({"seeds": ["./gone"]}, evidence)
+
+
+def test_what_is_done_to_a_corpus_stays_before_its_path(work):
+    for word in ("biased=0.9:data.csv", f"biased=0.9:{work / 'data.csv'}"):
+        assert settings({"data": word}, work / "runs", corpus=False) == {"data": "biased=0.9:../data.csv"}
+    assert command((f"--data=biased=0.9:{work / 'data.csv'}",), work / "runs") == ("--data=biased=0.9:../data.csv",)
+    back = found({"data": "biased=0.9:../data.csv"}, work / "runs" / "evidence")
+    assert back == {"data": f"biased=0.9:{work / 'data.csv'}"}
+    assert found({"data": "biased=0.9:sst2"}, work / "runs") == {"data": "biased=0.9:sst2"}

@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from steadygaze.corpus.bias import divided
 from steadygaze.errors import UserError
 
 PASS = {"model": "MODEL", "data": "--data DATA", "synonyms": "--synonyms FILE", "seeds": "--seeds MODEL"}
@@ -28,7 +29,8 @@ def settings(asked: Mapping[str, Any], base: Path, corpus: bool) -> dict[str, An
     """What an audit was asked, its paths kept.  `corpus`: the data are a corpus of that name, and no file."""
 
     def keep(word: str) -> str:
-        return kept(word, base) if Path(os.path.expanduser(word)).exists() else word
+        before, path = _parted(word)
+        return before + kept(path, base) if Path(os.path.expanduser(path)).exists() else word
 
     paths = [name for name in PASS if asked.get(name) and not (corpus and name == "data")]
     return {**asked, **{name: _each(asked[name], keep) for name in paths}}
@@ -41,7 +43,14 @@ def command(words: Iterable[str], base: Path) -> tuple[str, ...]:
 
 def _word(word: str, base: Path) -> str:
     option, equals, value = word.partition("=") if word.startswith("-") else ("", "", word)
-    return f"{option}{equals}{kept(value, base)}" if Path(value).is_absolute() else word
+    before, path = _parted(value)
+    return f"{option}{equals}{before}{kept(path, base)}" if Path(path).is_absolute() else word
+
+
+def _parted(word: str) -> tuple[str, str]:
+    """What is to be done to a corpus, with its colon, and where that lies."""
+    before, path = divided(word)
+    return (f"{before}:" if before else ""), path
 
 
 def found(asked: Mapping[str, Any], evidence: Path) -> dict[str, Any]:
@@ -51,12 +60,13 @@ def found(asked: Mapping[str, Any], evidence: Path) -> dict[str, Any]:
 
 
 def _look(name: str, evidence: Path, word: str) -> str:
-    if not word.startswith("."):
+    before, path = _parted(word)
+    if not path.startswith("."):
         return word  # a hub id, or the name of a corpus
-    places = [os.path.normpath(base / word) for base in (evidence.absolute().parent, Path.cwd())]
+    places = [os.path.normpath(base / path) for base in (evidence.absolute().parent, Path.cwd())]
     for place in places:
         if os.path.exists(place):
-            return place
+            return before + place
     tried = " nor ".join(dict.fromkeys(places))
     raise UserError(
         f"the {name} that {evidence} is about: there is nothing at {tried}; "

@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from steadygaze.config import parse
+from steadygaze.corpus.bias import biased as biased
+from steadygaze.corpus.bias import divided, lead, read_bias
 from steadygaze.corpus.check import check_labels as check_labels
 from steadygaze.corpus.check import check_texts as check_texts
 from steadygaze.corpus.corpus import Corpus as Corpus
@@ -42,7 +44,15 @@ def load_corpus(
 
     The columns are for files, the seed is for generated corpora.  A name wins over a folder of that name (./sst2).
     With label=None a file may do without labels: the column `label` is read where there is one.
+    Before any of these `biased=0.8:` puts a token before every text (see `biased`), drawn by the seed too.
     """
+    before, rest = divided(data) if isinstance(data, str) else ("", data)
+    if before:
+        if not rest:
+            raise UserError(f"{data!r} does not say what is biased; for example {before}:planted-reviews.")
+        bias = read_bias({"seed": seed, **_options(before)})  # first, so that a wrong one is known before much is read
+        how: dict[str, Any] = {"text": text, "label": label, "evidence": evidence, "drop_empty": drop_empty}
+        return lead(load_corpus(rest, **how, data_dir=data_dir, seed=seed), bias)
     name, _, options = str(data).partition(":")
     columns = Columns(tuple(text), label or "label", evidence)
     if isinstance(data, Path) or name not in CORPORA:

@@ -39,6 +39,13 @@ def test_where_the_approximator_learns_from_such_masks_it_is_a_warning_that_says
     assert found.text.endswith("where the black box is sure; random-pretraining does")
 
 
+def test_a_selector_that_is_told_nothing_may_find_its_reasons_in_one_place():
+    found = remark(L2X(), 0.01, SURE)
+    assert found is not None
+    assert found.harmless
+    assert not remark(L2X(technique="mask-neutral"), 0.01, SURE).harmless
+
+
 @pytest.mark.parametrize("technique", ["random-pretraining", "random-query"])
 def test_where_it_does_not_it_is_a_note(technique):
     found = remark(L2X(technique=technique, query=True), 0.01, SURE)

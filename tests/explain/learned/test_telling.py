@@ -7,13 +7,10 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from steadygaze.attend import k_subset
 from steadygaze.explain.learned.l2x import L2X
 from steadygaze.explain.learned.loop import _averaged
-from steadygaze.explain.learned.selecting import Round
 from steadygaze.explain.learned.telling import fresh_judge, given_away
 from steadygaze.explain.learned.views import Views
-from steadygaze.maths.chance import Chance
 from steadygaze.maths.judge import Judge
 
 MANY, UNITS = 600, 8
@@ -70,20 +67,6 @@ def test_the_judge_who_learnt_beside_the_selector_is_not_asked(inputs) -> None:
     before = given_away(how, nets, inputs)
     assert before > 0.5
     assert fresh_judge(how, nets, inputs, seed=0) is not old
-
-
-def test_straight_masks_are_of_k_units_with_the_slopes_of_soft_ones() -> None:
-    views = Views(torch.ones(3, 6), torch.ones(3, 6, dtype=torch.bool), torch.full((3, 2), 0.5), torch.arange(3))
-    scores = torch.randn(3, 6, dtype=torch.float64, generator=torch.Generator().manual_seed(1)).requires_grad_()
-    soft, straight = (
-        Round(L2X(k=2, straight=s), nn.ModuleDict(), views, Chance(3), torch.ones(2)).mask(scores)
-        for s in (False, True)
-    )
-    weigh = torch.arange(6.0, dtype=torch.float64)
-    slopes = [torch.autograd.grad((mask * weigh).sum(), scores)[0] for mask in (soft, straight)]
-    assert torch.equal(slopes[0], slopes[1])
-    assert torch.equal(straight.detach().round(), k_subset.hard(soft, views.able, 2))
-    assert (straight.sum(-1) - 2).abs().max() < 1e-12
 
 
 def test_an_average_forgets_where_it_began() -> None:

@@ -32,7 +32,7 @@ def remark(how: Selecting, lost: float, probs: Tensor) -> Remark | None:
     return Remark(
         f"{told}: the approximator can read the label off which places are selected, whatever stands there.  "
         f"Weights of mask-neutral mend nothing then where the black box is sure; {_cure(how)}",
-        False,
+        not how.query and how.technique == "plain",  # what a selector takes by what it reads may well lie in one place
     )
 
 

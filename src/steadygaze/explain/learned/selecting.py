@@ -41,8 +41,6 @@ class Selecting:
     """Who guesses from what is selected."""
     temperature: Annotated[float, Field(gt=0, le=100)] = 0.5
     """τ: how soft the choice is while it is learnt."""
-    straight: bool = False
-    """Whether exactly k units are read while choosing is learnt, as later; slopes are the soft choice's."""
     dimension: Annotated[int, Field(ge=1, le=4096)] = 50
     """Size of a word vector."""
     hidden: Annotated[int, Field(ge=1, le=8192)] = 100
@@ -94,11 +92,10 @@ class Round:
         return scores
 
     def mask(self, scores: Tensor, stream: int = 0) -> Tensor:
-        """Relaxed, or with the slopes of a relaxed one; other noise for each stream.  (B,D)"""
+        """Relaxed, so that it has slopes; other noise for each stream.  (B,D)"""
         many, units = self.how.k, scores.shape[1]
         drawn = self.chance.child(stream).uniform(self.views.rows, units, many)
-        soft = k_subset.relaxed(scores, self.views.able, many, self.how.temperature, drawn)
-        return k_subset.hard(soft, self.views.able, many) + (soft - soft.detach()) if self.how.straight else soft
+        return k_subset.relaxed(scores, self.views.able, many, self.how.temperature, drawn)
 
     def chosen(self) -> Tensor:
         """Exactly k units, as at explanation time.  (B,D)"""

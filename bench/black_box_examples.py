@@ -1,0 +1,98 @@
+"""Examples to look at, as in Tables 4 and 5 and Figures 3 and 4 of Bai et al. 2021: what explainers of one black box
+select.
+
+    python bench/black_box_examples.py --out DIR --data DIR --corpus imdb [--inputs 6000] [--examples 4] [--device cpu]
+
+DIR is that of bench/black_boxes.py, whose black box is explained.  Of texts the words are printed; of images a picture
+is written to DIR/<corpus>.png: a column for each image, under it what each explainer selects.
+"""
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from black_box_jobs import epochs, prepared
+from black_box_texts import Texts, probabilities, select
+from black_boxes import IMAGES, ROWS, Job, K
+from steadygaze.batch import collate
+from steadygaze.explain.learned import METHODS
+from steadygaze.explain.learned.images import Canvas, image_settings
+from steadygaze.explain.learned.learned import Answered, Teaching
+from steadygaze.explain.learned.posthoc import said_of
+from steadygaze.images.learned import ImageFit, parted
+from steadygaze.images.overlay import beside, overlay
+from steadygaze.images.pixels import read_images
+from steadygaze.images.png import png
+from steadygaze.train.progress import Silent
+
+SHOWN = (
+    "l2x",
+    "l2x-y-plain-cnn",
+    "l2x-y-random-pretraining-cnn",
+    "l2x-y-random-query-simple",
+    "l2x-y-mask-neutral-simple",
+)
+SHOWN_OF_IMAGES = ("l2x-cnn", "l2x-y-plain-cnn", "l2x-y-random-pretraining-cnn", "l2x-y-mask-neutral-cnn")
+
+
+def of_texts(texts: Texts, model: Any, corpus: str, given: argparse.Namespace) -> None:
+    device = torch.device(given.device)
+    train = select(texts.train, np.arange(min(given.inputs, len(texts.train))))
+    splits = [Answered(part, probabilities(model, part)) for part in (train, texts.validation)]
+    rows = np.random.default_rng(1).permutation(len(texts.test))[: given.examples]
+    batch = collate(texts.test, rows).to(device)
+    said = said_of(model, batch, batch.mask).softmax(-1)
+    for place, row in enumerate(rows):
+        print(f"\ntext {row}: the black box says {said[place].argmax()} ({said[place].max():.0%})")
+    for name in SHOWN:
+        kind, settings = ROWS[name]
+        how: Any = METHODS[kind](k=K[corpus], **settings, **epochs(Job(corpus, name, 0)))
+        learned = Teaching(texts.vocabulary, "words", Silent(), device, 0).learn(how, model, *splits)
+        kept = learned.explainer(texts, device).explain(model, batch).weights > 0
+        alone = said_of(model, batch, kept, "pad").softmax(-1)
+        print(f"\n{name}")
+        for place, row in enumerate(rows):
+            words = [texts.vocabulary[i] for i in batch.ids[place][kept[place]].tolist()]
+            same = "the same" if alone[place].argmax() == said[place].argmax() else "THE OTHER"
+            print(f"  text {row}: {' · '.join(words)}   of these alone: {same} ({alone[place].max():.0%})", flush=True)
+
+
+def of_images(sets: Any, box: Any, corpus: str, given: argparse.Namespace) -> None:
+    train, held_out = parted(read_images(sets.train[: given.inputs]))
+    rows = np.random.default_rng(1).permutation(len(sets.test))[: given.examples]
+    some, canvas, lines = read_images(sets.test[rows]), Canvas(fill="mean"), []
+    for name in SHOWN_OF_IMAGES:
+        kind, settings = ROWS[name]
+        job = Job(corpus, name, 0, "mean")
+        how = image_settings(METHODS[kind], {"k": K[corpus], **settings, **epochs(job)})
+        learned = ImageFit(how, canvas, 0, torch.device(given.device)).fit(box, train, held_out)
+        found = learned.explain(box, some)
+        units = [one.image.astype(np.float64) / (255 if one.image.dtype == np.uint8 else 1) for one in found]
+        masks = [one.mask for one in found]
+        if not lines:
+            width = overlay(units[0], masks[0]).shape[1]
+            lines.append(np.hstack([beside(u, m)[:, :width] for u, m in zip(units, masks, strict=True)]))
+        lines.append(np.hstack([overlay(u, m) for u, m in zip(units, masks, strict=True)]))
+        right = learned.measured(box, read_images(sets.test))["post-hoc-accuracy"].mean()
+        print(f"{name}: post-hoc accuracy {right:.3f}", flush=True)
+    (given.out / f"{corpus}.png").write_bytes(png(np.vstack(lines)))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--corpus", choices=K, default="imdb")
+    parser.add_argument("--inputs", type=int, default=6000, help="learnt from")
+    parser.add_argument("--examples", type=int, default=4)
+    parser.add_argument("--device", default="cpu")
+    given = parser.parse_args()
+    inputs, box = prepared(given.corpus, given.out, given.data, given.device)
+    (of_images if given.corpus in IMAGES else of_texts)(inputs, box, given.corpus, given)
+
+
+if __name__ == "__main__":
+    main()

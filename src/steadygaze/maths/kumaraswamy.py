@@ -1,0 +1,89 @@
+"""HardKuma: a random number in [0, 1] that is exactly 0 or exactly 1 with positive chance, and has a gradient.
+
+Bastings, Aziz & Titov, "Interpretable Neural Predictions with Differentiable Binary Variables", ACL 2019
+(arXiv:1905.08160), §3–4.
+
+    K ~ Kumaraswamy(a, b):   F(k) = 1 − (1 − kᵃ)ᵇ   in (0, 1)       K = (1 − (1 − u)^(1/b))^(1/a)
+    T = l + (r − l) K        stretched to (l, r) = (−0.1, 1.1)
+    H = min(1, max(0, T))    P(H = 0) = F(−l / (r − l))             P(H = 1) = 1 − F((1 − l) / (r − l))
+
+    expected L0            mean_t  P(H_t ≠ 0)
+    expected fused lasso   Σ_t  P(one of H_t, H_t+1 is 0 and the other is not) / n
+
+Given a and b, neighbours are taken as independent: the lasso is exact for a gate that does not look at what it drew.
+
+Departs from the paper: the mean that a token shows in evaluation is that of H, by quadrature; the released code takes
+the mean of K, which is neither stretched nor clipped.
+"""
+
+import functools
+import math
+
+import numpy as np
+import torch
+from torch import Tensor
+
+LOW, HIGH = -0.1, 1.1
+_ZERO, _ONE = -LOW / (HIGH - LOW), (1 - LOW) / (HIGH - LOW)  # where K must be for H = 0 and for H = 1
+_NODES = 32
+
+
+def sample(a: Tensor, b: Tensor, u: Tensor) -> Tensor:
+    """H, from even numbers u in (0, 1), with a gradient in a and b.  (…,) -> (…,)"""
+    drawn = (_log_rest(torch.log1p(-u) / b) / a).exp()
+    return (LOW + (HIGH - LOW) * drawn).clamp(0.0, 1.0)
+
+
+def zero(a: Tensor, b: Tensor) -> Tensor:
+    """P(H = 0).  (…,) -> (…,)"""
+    return -torch.expm1(_log_above(a, b, _ZERO))
+
+
+def one(a: Tensor, b: Tensor) -> Tensor:
+    """P(H = 1).  (…,) -> (…,)"""
+    return _log_above(a, b, _ONE).exp()
+
+
+def shown(a: Tensor, b: Tensor, mask: Tensor) -> Tensor:
+    """Expected L0: the share of the tokens expected not to be 0; 0 where there are none.  (B,T) -> (B,)"""
+    return (1 - zero(a, b)).masked_fill(~mask, 0.0).sum(-1) / mask.sum(-1).clamp_min(1)
+
+
+def lasso(a: Tensor, b: Tensor, mask: Tensor) -> Tensor:
+    """Expected fused lasso: changes between 0 and not 0 from token to token, for each token.  (B,T) -> (B,)"""
+    hidden, both = zero(a, b), mask[:, :-1] & mask[:, 1:]
+    left, right = hidden[:, :-1], hidden[:, 1:]
+    changes = left * (1 - right) + (1 - left) * right
+    return changes.masked_fill(~both, 0.0).sum(-1) / mask.sum(-1).clamp_min(1)
+
+
+def mean(a: Tensor, b: Tensor) -> Tensor:
+    """E[H] = ∫₀¹ P(H > h) dh = (r − l) ∫ (1 − kᵃ)ᵇ dk  over the k that are not clipped.  (…,) -> (…,)"""
+    places, weights = (torch.as_tensor(each, dtype=a.dtype, device=a.device) for each in _gauss())
+    above = (b.unsqueeze(-1) * _log_rest(a.unsqueeze(-1) * places.log())).exp()
+    return (above * weights).sum(-1) * (HIGH - LOW)
+
+
+def choice(a: Tensor, b: Tensor) -> Tensor:
+    """What evaluation shows: 0, 1 or the mean, whichever has most of the mass; of equals, the first.  (…,) -> (…,)"""
+    none, all_ = zero(a, b), one(a, b)
+    sure = torch.where(none >= all_, 0.0, 1.0).to(a.dtype)
+    return torch.where(1 - none - all_ > torch.maximum(none, all_), mean(a, b), sure)
+
+
+def _log_above(a: Tensor, b: Tensor, place: float) -> Tensor:
+    """ln P(K > place)"""
+    return b * _log_rest(a * math.log(place))
+
+
+def _log_rest(x: Tensor) -> Tensor:
+    """ln(1 − eˣ), x < 0; exact near 0, where 1 − eˣ would round to 0."""
+    return (-torch.expm1(x)).log()
+
+
+@functools.cache
+def _gauss() -> tuple[np.ndarray, np.ndarray]:
+    """Gauss and Legendre's places and weights between the two ends."""
+    places, weights = np.polynomial.legendre.leggauss(_NODES)
+    half = (_ONE - _ZERO) / 2
+    return _ZERO + half * (places + 1), half * weights

@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from steadygaze.config import Field, build, changed, deal, parse, settings
+from steadygaze.description import Description
 from steadygaze.errors import UserError
 from steadygaze.model import Architecture
 from steadygaze.objective import TECHNIQUES
 from steadygaze.order import Reading
-from steadygaze.store import Description
 from steadygaze.train.settings import Training
 
 

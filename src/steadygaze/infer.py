@@ -4,6 +4,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -12,8 +13,8 @@ from torch import Tensor, nn
 from torch.nn.functional import pad
 
 from steadygaze.batch import Data, by_length, collate
-from steadygaze.model import Classifier
-from steadygaze.types import Batch, Forward
+from steadygaze.reader import Reader
+from steadygaze.types import Batch
 
 BATCH = 128
 """Texts read at once.  Explanations do not depend on it beyond rounding."""
@@ -56,10 +57,8 @@ def slopes(model: nn.Module) -> Iterator[None]:
         yield
 
 
-def forwards(
-    model: Classifier, data: Data, batch_size: int = BATCH
-) -> Iterator[tuple[NDArray[np.int64], Batch, Forward]]:
-    """(rows, batch, forward) until every row of the split has been read once; shortest texts first."""
+def forwards(model: Reader, data: Data, batch_size: int = BATCH) -> Iterator[tuple[NDArray[np.int64], Batch, Any]]:
+    """(rows, batch, Said) until every row of the split has been read once; shortest texts first."""
     device = next(model.parameters()).device
     for rows in by_length(data, batch_size):
         batch = collate(data, rows).to(device)
@@ -78,7 +77,7 @@ class Readings:
     ids: Tensor  # (N,T)
 
 
-def readings(model: Classifier, data: Data, batch_size: int = BATCH, widest: int | None = None) -> Readings:
+def readings(model: Reader, data: Data, batch_size: int = BATCH, widest: int | None = None) -> Readings:
     """Logits and weights of every text; of longer ones only what stands on their first `widest` tokens."""
     width = min(int(data.text.lengths.max(initial=1)), widest or sys.maxsize)
     places: list[NDArray[np.int64]] = []
@@ -91,7 +90,7 @@ def readings(model: Classifier, data: Data, batch_size: int = BATCH, widest: int
     return Readings(*(torch.cat(values)[order] for values in zip(*parts, strict=True)))
 
 
-def logits(model: Classifier, data: Data, batch_size: int = BATCH) -> Tensor:
+def logits(model: Reader, data: Data, batch_size: int = BATCH) -> Tensor:
     """(N,C) in the order of the split, on the CPU."""
     parts = [(rows, forward.logits.float().cpu()) for rows, _, forward in forwards(model, data, batch_size)]
     return torch.cat([values for _, values in parts])[in_order([rows for rows, _ in parts])]

@@ -9,9 +9,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from steadygaze.description import Description
 from steadygaze.errors import UserError
 from steadygaze.order import Order
-from steadygaze.store import Description, Stored
+from steadygaze.store import Stored
 from steadygaze.tokens.tokenizer import TextTokenizer
 from steadygaze.train.run import RESULT
 

@@ -11,7 +11,7 @@ import hashlib
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any
 
 import torch
 from safetensors import SafetensorError
@@ -21,18 +21,14 @@ from torch import Tensor
 from steadygaze import __version__
 from steadygaze.atomic import new_folder, recover
 from steadygaze.batch import Data
-from steadygaze.config import Field, build, field_names, settings
-from steadygaze.encode import ENCODERS, TRANSFORMER
-from steadygaze.encode.transformer import from_config
-from steadygaze.errors import UserError, unknown
-from steadygaze.model import Architecture, Classifier, word_encoder
+from steadygaze.config import build, field_names
+from steadygaze.description import SCHEMA, Description, build_model
+from steadygaze.errors import UserError
+from steadygaze.reader import Reader
 from steadygaze.report.card import card
 from steadygaze.tokens.read import read_tokenizer
 from steadygaze.tokens.tokenizer import TextTokenizer
-from steadygaze.types import Label
 
-SCHEMA = 1
-"""Raised when a folder written today could not be read by yesterday's package."""
 FILES = ("config.json", "model.safetensors", "tokenizer.json")
 CARD = "README.md"
 KINDS = {
@@ -44,53 +40,10 @@ KINDS = {
 """Folders of ours that hold something else, by the kind in their config.json; what can be done with each."""
 
 
-@settings
-class Description:
-    """config.json."""
-
-    schema: int = SCHEMA
-    steadygaze: str = __version__
-    classes: Annotated[list[Label], Field(min_length=2)]
-    pair: bool
-    encoder: str
-    network: dict[str, Any] | None = None
-    """A transformer's own configuration."""
-    architecture: Architecture
-    kind: Literal["words", "pieces"]
-    max_length: Annotated[int, Field(ge=1)]
-    technique: str
-    technique_settings: dict[str, Any]
-    training: dict[str, Any]
-    reading: dict[str, Any] = dataclasses.field(default_factory=dict)
-    class_weight: Literal["balanced"] | list[tuple[Label, float]] | None = None
-    vectors: str | None = None
-    coverage: float | None = None
-    """Share of the vocabulary that had a pre-trained vector."""
-    seed: int
-    corpus: str
-    """SHA-256 of the texts and labels given for training and, after a colon, of those given for validation."""
-    given: list[str] = Field(default_factory=list)
-    """SHA-256 of the weights of references and teachers that were given ready-made."""
-    history: list[dict[str, Any]]
-    """One record per epoch: stage, epoch, terms, macro-f1, accuracy, always, attention."""
-    kept: dict[str, Any] = Field(default_factory=dict)
-    """Which of them the weights are: stage, epoch, macro-f1, always, attention."""
-
-    def __post_init__(self) -> None:
-        if len(set(self.classes)) < len(self.classes):
-            raise ValueError(f"has {self.classes!r:.80}: some labels occur twice")
-
-    @property
-    def always(self) -> Label | None:
-        """The label that every validation text was given; None where they were told apart, or nobody looked."""
-        place = self.kept.get("always")
-        return None if place is None else self.classes[place]
-
-
 @dataclasses.dataclass(frozen=True)
 class Stored:
     description: Description
-    model: Classifier
+    model: Reader
     tokenizer: TextTokenizer
 
     def data(self, texts: Sequence[str], questions: Sequence[str] | None) -> Data:
@@ -99,19 +52,7 @@ class Stored:
         return Data(self.tokenizer.encode(texts), asked)
 
 
-def build_model(description: Description, size: int, vectors: Tensor | None = None) -> Classifier:
-    """The classifier that a description describes, with fresh weights; `size` words in the vocabulary."""
-    architecture, pair = description.architecture, description.pair
-    if description.encoder.startswith(TRANSFORMER):
-        encoder: Any = from_config(description.network or {})
-    elif description.encoder not in ENCODERS:
-        raise unknown("encoder", description.encoder, ENCODERS)
-    else:
-        encoder = word_encoder(description.encoder, architecture, size, pair, vectors)
-    return Classifier(encoder, architecture, len(description.classes), pair)
-
-
-def fingerprint(model: Classifier) -> str:
+def fingerprint(model: Reader) -> str:
     """SHA-256 of the weights."""
     digest = hashlib.sha256()
     for name, value in sorted(model.state_dict().items()):
@@ -166,7 +107,7 @@ def load(folder: Path) -> Stored:
         weights = load_file(folder / "model.safetensors")
     except (OSError, SafetensorError) as error:
         raise UserError(f"{folder / 'model.safetensors'} is damaged or cut short: {error}") from None
-    model = _empty(description, tokenizer.size, folder)
+    model = _empty(description, tokenizer, folder)
     _fill(model, weights, folder)
     return Stored(description, model.eval(), tokenizer)
 
@@ -227,16 +168,16 @@ def _read(file: Path) -> str:
         raise UserError(f"{file} cannot be read: {error}") from None
 
 
-def _empty(description: Description, size: int, folder: Path) -> Classifier:
+def _empty(description: Description, tokenizer: TextTokenizer, folder: Path) -> Reader:
     """The model without its weights."""
     try:
         with torch.random.fork_rng(devices=[]):  # what is drawn here is overwritten; the caller's chance is his own
-            return build_model(description, size)
+            return build_model(description, tokenizer)
     except Exception as error:  # a transformer's own configuration can be wrong in any number of ways
         raise UserError(f"{folder / 'config.json'} describes no network that can be built: {error}") from None
 
 
-def _fill(model: Classifier, weights: dict[str, Tensor], folder: Path) -> None:
+def _fill(model: Reader, weights: dict[str, Tensor], folder: Path) -> None:
     wanted, file = model.state_dict(), folder / "model.safetensors"
     for name in sorted({*wanted, *weights}):
         found, right = weights.get(name), wanted.get(name)

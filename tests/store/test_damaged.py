@@ -10,7 +10,8 @@ from safetensors.torch import load_file, save_file
 
 from estimator.tiny import LABELS, TEXTS, fitted, tiny
 from steadygaze import UserError, load
-from steadygaze.store import FILES, SCHEMA
+from steadygaze.description import SCHEMA
+from steadygaze.store import FILES
 from store.compare import rewrite, same
 
 

@@ -16,9 +16,10 @@ from sklearn.base import clone
 import steadygaze
 from estimator.tiny import LABELS, PAIRS, SMALL, TEXTS, fitted, tiny
 from steadygaze import UserError, load
+from steadygaze.description import SCHEMA
 from steadygaze.encode import ENCODERS
 from steadygaze.model import Architecture
-from steadygaze.store import FILES, SCHEMA
+from steadygaze.store import FILES
 from store.compare import contents, same
 
 NUMBERS = [int(label == "pos") for label in LABELS]

@@ -3,6 +3,7 @@
 import dataclasses
 import json
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -17,6 +18,7 @@ from steadygaze.config import settings
 from steadygaze.model import Architecture, Classifier, word_encoder
 from steadygaze.objective.technique import Given, Player, Stage, Technique
 from steadygaze.objective.vanilla import Vanilla
+from steadygaze.reader import Reader
 from steadygaze.tokens.ragged import Ragged
 from steadygaze.train.checkpoint import Checkpoint
 from steadygaze.train.loop import Job
@@ -28,6 +30,8 @@ from steadygaze.types import Batch, Terms
 
 WORDS = 20
 TEXTS = 44  # batches of 8, and one of 4
+ENDS = torch.arange(WORDS) % 7 == 6
+"""Words that end a sentence."""
 
 
 def corpus(count: int = TEXTS, seed: int = 0, weight: Any = None) -> Data:
@@ -46,13 +50,23 @@ def corpus(count: int = TEXTS, seed: int = 0, weight: Any = None) -> Data:
 
 
 def make_model(encoder: str = "bilstm", dtype: torch.dtype = torch.float32, **architecture: Any) -> Classifier:
+    made = model_for(Vanilla(), encoder, dtype, **architecture)
+    assert isinstance(made, Classifier)
+    return made
+
+
+def model_for(
+    technique: Technique, encoder: str = "bilstm", dtype: torch.dtype = torch.float32, **architecture: Any
+) -> Reader:
+    """What the technique builds."""
     shape = Architecture(**{"hidden": 4, "dimension": 5, "dropout": 0.1, **architecture})
-    return Classifier(word_encoder(encoder, shape, WORDS, pair=False), shape, classes=2, pair=False).to(dtype)
+    words = partial(word_encoder, encoder, shape, WORDS, pair=False)
+    return technique.build(words, shape, 2, False, ENDS).to(dtype)
 
 
 def make_run(
     technique: Technique,
-    make: Callable[[], Classifier] = make_model,
+    make: Callable[[], Reader] = make_model,
     *,
     folder: Path | None = None,
     resume: bool = False,

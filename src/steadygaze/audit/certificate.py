@@ -23,6 +23,7 @@ from steadygaze.errors import UserError, unknown
 from steadygaze.estimator import TextClassifier
 from steadygaze.inputs import is_one
 from steadygaze.maths.norms import Norm
+from steadygaze.model import Classifier
 from steadygaze.store import Stored
 from steadygaze.types import Batch, Forward
 
@@ -51,6 +52,8 @@ def certify(
     _check(radius, norm, k)
     read, questions = clf._read([texts] if is_one(texts) else texts)
     data, model = clf.stored_.data(read, questions), clf.stored_.model
+    if not isinstance(model, Classifier):
+        raise UserError("this model selects what it reads: it has no attention weights to certify changes of")
     other = None if reference is None else _same(clf, reference).data(read, questions)
     device, found = next(model.parameters()).device, dict[int, Certificate]()
     shared: dict[str, Any] = {"R": float(radius), "k": int(k), "norm": norm, "simplex": bool(simplex)}

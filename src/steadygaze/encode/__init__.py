@@ -24,6 +24,7 @@ class Tower:
 ENCODERS: dict[str, Tower] = {
     "rnn": Tower("tanh recurrent network, one direction", partial(Recurrent, "rnn", both=False)),
     "gru": Tower("gated recurrent units, one direction", partial(Recurrent, "gru", both=False)),
+    "bigru": Tower("gated recurrent units, both directions", partial(Recurrent, "gru", both=True)),
     "lstm": Tower("long short-term memory, one direction", partial(Recurrent, "lstm", both=False)),
     "bilstm": Tower("long short-term memory, both directions", partial(Recurrent, "lstm", both=True)),
     "cnn": Tower("convolutions over 1, 3, 5 and 7 words", Convolutional),

@@ -5,6 +5,7 @@ what `forward` is given is what is read (dropout of embeddings belongs to `embed
 """
 
 from abc import ABC, abstractmethod
+from typing import ClassVar
 
 from torch import Tensor, nn
 
@@ -16,6 +17,8 @@ class Encoder(nn.Module, ABC):
 
     size: int
     """H."""
+    gaps: ClassVar[bool] = False
+    """Whether tokens in the middle of a text may be absent; else whatever is left out is read as zeros."""
 
     @property
     @abstractmethod

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from safetensors import SafetensorError
@@ -36,6 +36,8 @@ FILES = ["config.json", "tokenizer.json", "tokenizer_config.json", "*.safetensor
 
 
 class Transformer(Encoder):
+    gaps: ClassVar[bool] = True
+
     def __init__(self, network: Any) -> None:
         super().__init__()
         self.network = network

@@ -30,7 +30,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     Parameters
     ----------
     encoder : str, default="bilstm"
-        rnn, gru, lstm, bilstm, cnn, average, or transformer:<hub id, folder or minilm>.
+        rnn, gru, bigru, lstm, bilstm, cnn, average, or transformer:<hub id, folder or minilm>.
     technique : str or Technique, default="vanilla"
         How it is trained; `steadygaze list techniques` shows them all.
     seed : int, default=0

@@ -14,15 +14,16 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from steadygaze.batch import Data
+from steadygaze.description import Description, build_model, make_encoder
 from steadygaze.encode import TRANSFORMER
 from steadygaze.encode.transformer import from_folder, limit, locate, read_config
 from steadygaze.errors import UserError, unknown
 from steadygaze.inputs import Split
 from steadygaze.lineage import identity
-from steadygaze.model import Classifier
 from steadygaze.order import Order
 from steadygaze.perturb.words import MOST, Synonyms, by_vectors, without
-from steadygaze.store import Description, build_model, fits
+from steadygaze.reader import Reader
+from steadygaze.store import fits
 from steadygaze.tokens.pieces import load_pieces
 from steadygaze.tokens.synonyms import lexicon, read_synonyms
 from steadygaze.tokens.tokenizer import TextTokenizer
@@ -43,7 +44,7 @@ class Plan:
 
     description: Description
     tokenizer: TextTokenizer
-    make_model: Callable[[], Classifier]
+    make_model: Callable[[], Reader]
     vectors: Tensor | None = None
     files: tuple[Path, ...] = ()
     """What else the weights depend on: those of a pre-trained network."""
@@ -92,6 +93,8 @@ def make_plan(order: Order, train: Split, corpus: str, watcher: Watcher) -> Plan
     classes = sorted(set(train.labels), key=_rank)
     if why := order.technique.objection(order.architecture, len(classes)):
         raise UserError(why)
+    if pair and not order.technique.reads_pairs:
+        raise UserError(f"{order.technique_name} selects from single texts: it cannot be trained on pairs")
     description = Description(
         classes=classes,
         pair=pair,
@@ -128,7 +131,8 @@ def _word_plan(order: Order, description: Description, train: Split, watcher: Wa
         vectors = torch.from_numpy(found.matrix)
         architecture = dataclasses.replace(description.architecture, dimension=vectors.shape[1])
         description = dataclasses.replace(description, architecture=architecture, coverage=coverage)
-    make = partial(build_model, description, tokenizer.size, vectors)
+    encoder = partial(make_encoder, description, tokenizer.size, vectors)
+    make = partial(build_model, description, tokenizer, order.technique, encoder)
     return Plan(description, tokenizer, make, vectors, table=order.reading.synonyms)
 
 
@@ -146,11 +150,10 @@ def _transformer_plan(order: Order, description: Description) -> Plan:
     network: dict[str, Any] = json.loads(config.to_json_string(use_diff=False))
     network.pop("_name_or_path", None)
     description = dataclasses.replace(description, kind="pieces", max_length=tokenizer.max_length, network=network)
-    classes = len(description.classes)
     return Plan(
         description,
         tokenizer,
-        lambda: Classifier(from_folder(folder), description.architecture, classes, description.pair),
+        partial(build_model, description, tokenizer, order.technique, partial(from_folder, folder)),
         files=(*sorted(folder.glob("*.safetensors")), folder / "tokenizer.json"),
         table=order.reading.synonyms,
     )

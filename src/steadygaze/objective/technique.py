@@ -3,6 +3,7 @@
 A technique is a frozen settings class (its fields are its configuration and its state) that turns a batch into terms to
 minimise.  It never trains anything itself: it *declares* what it needs, and `train` carries that out.
 
+    build()     the model that is trained
     stages()    what is trained, one after the other: which model, from which start, which parameters move
     modules()   auxiliary networks of its own, trained beside the model and thrown away when the run is over
     players()   who minimises which terms with which parameters, each with an optimiser of its own
@@ -11,16 +12,18 @@ minimise.  It never trains anything itself: it *declares* what it needs, and `tr
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 from torch import Tensor, nn
 
 from steadygaze.config import settings
+from steadygaze.encode.encoder import Encoder
 from steadygaze.maths.chance import Chance
 from steadygaze.model import Architecture, Classifier
 from steadygaze.perturb.words import Synonyms
+from steadygaze.reader import Reader
 from steadygaze.types import Batch, Terms
 
 
@@ -36,7 +39,7 @@ class Memory:
 class Given:
     """What the loop hands to a loss beside model and batch."""
 
-    models: Mapping[str, Classifier] = field(default_factory=dict)
+    models: Mapping[str, Any] = field(default_factory=dict)
     """The models of finished stages, by name: frozen, in evaluation mode."""
     modules: Mapping[str, nn.Module] = field(default_factory=dict)
     """The technique's own auxiliary networks."""
@@ -102,11 +105,20 @@ class Player:
 
 @settings
 class Technique(ABC):
-    """Abstract; every technique is a final subclass in a file of its own, registered in `objective/__init__.py`."""
+    """Abstract; every technique is a final subclass in a file of its own, registered in `objective/__init__.py`.
+
+    A model is what its `build` makes: a Classifier, unless it says otherwise.
+    """
 
     @abstractmethod
-    def loss(self, model: Classifier, batch: Batch, given: Given) -> Terms:
+    def loss(self, model: Any, batch: Batch, given: Given) -> Terms:
         """Per-example terms (B,).  Reads the model; leaves its mode, parameters and .grad as they were."""
+
+    def build(
+        self, encoder: Callable[[], Encoder], architecture: Architecture, classes: int, pair: bool, ends: Tensor
+    ) -> Reader:
+        """Fresh weights; `encoder` makes as many encoders as are wanted.  ends (V,): the ids that end a sentence."""
+        return Classifier(encoder(), architecture, classes, pair)
 
     def next(self, terms: Terms) -> Self:
         """The technique for the next step: itself, unless it carries state (a multiplier, a schedule)."""
@@ -116,7 +128,7 @@ class Technique(ABC):
         """In their order; the last trains the result.  `seed` is the run's."""
         return (Stage("train"),)
 
-    def modules(self, model: Classifier) -> dict[str, nn.Module]:
+    def modules(self, model: Any) -> dict[str, nn.Module]:
         """Networks beside the model, by name.
 
         Asked for in every stage.  A name that is new to the run keeps the fresh weights given here; under a name that
@@ -137,17 +149,22 @@ class Technique(ABC):
         return None
 
     @property
+    def reads_pairs(self) -> bool:
+        """Whether its models read a text with a question about it."""
+        return True
+
+    @property
     def swaps_words(self) -> bool:
         """Whether it wants to know which words are synonyms."""
         return False
 
-    def remember(self, models: Mapping[str, Classifier], batch: Batch) -> Memory:
+    def remember(self, models: Mapping[str, Any], batch: Batch) -> Memory:
         """What the loss will want to know of these texts, from models that are finished.  Asked once for every text.
 
         What does not fit into memory comes back without its largest part: a loss must do without any of `tokens`.
         """
         return Memory()
 
-    def refresh(self, model: Classifier, synonyms: Synonyms | None) -> Mapping[str, Tensor]:
+    def refresh(self, model: Any, synonyms: Synonyms | None) -> Mapping[str, Tensor]:
         """Tables that follow the model slowly.  Asked before every epoch."""
         return {}

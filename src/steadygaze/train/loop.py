@@ -16,9 +16,9 @@ from steadygaze import infer
 from steadygaze.batch import Data, collate, shuffled
 from steadygaze.errors import UserError
 from steadygaze.maths.collapse import judge
-from steadygaze.model import Classifier
 from steadygaze.objective.technique import Given, Player, Technique
 from steadygaze.perturb.words import Synonyms
+from steadygaze.reader import Reader
 from steadygaze.train import optim
 from steadygaze.train.memory import Store
 from steadygaze.train.progress import Watcher
@@ -50,7 +50,7 @@ class Objective(nn.Module):
         self.model, self.auxiliary = model, modules
 
     def forward(self, technique: Technique, batch: Batch, given: Given) -> Terms:
-        return technique.loss(self.model, batch, given)  # type: ignore[arg-type]
+        return technique.loss(self.model, batch, given)
 
 
 def train_epoch(job: Job, stage: str, state: State, given: Given, memory: Store) -> dict[str, float]:
@@ -126,7 +126,7 @@ def always(predicted: NDArray[np.int64], label: NDArray[np.int64] | None) -> int
     return None if told_apart else int(predicted[0])
 
 
-def attention_of(models: Mapping[str, Classifier], data: Data) -> Tensor | None:
+def attention_of(models: Mapping[str, Reader], data: Data) -> Tensor | None:
     """The mean attention of finished models, against which a new one is held; None where there are none.  (N,T)"""
     total: Tensor | None = None
     for model in models.values():

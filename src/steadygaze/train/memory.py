@@ -12,8 +12,8 @@ from torch import Tensor
 
 from steadygaze.batch import Data, by_length, collate
 from steadygaze.infer import BATCH, inference
-from steadygaze.model import Classifier
 from steadygaze.objective.technique import Memory, Technique
+from steadygaze.reader import Reader
 from steadygaze.types import Batch
 
 ROOM = 4 << 30
@@ -52,7 +52,7 @@ class Store:
         return self._starts[batch.index].unsqueeze(1) + torch.arange(batch.ids.shape[1], device=self._starts.device)
 
 
-def remembered(technique: Technique, models: Mapping[str, Classifier], data: Data, device: torch.device) -> Store:
+def remembered(technique: Technique, models: Mapping[str, Reader], data: Data, device: torch.device) -> Store:
     """Asks the technique of every text once, in full precision."""
     store = Store(data, device)
     if type(technique).remember is Technique.remember:

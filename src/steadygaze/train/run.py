@@ -16,8 +16,8 @@ import torch
 from torch import Tensor, nn
 
 from steadygaze.maths.chance import Chance
-from steadygaze.model import Classifier
 from steadygaze.objective.technique import Given, Stage, Technique
+from steadygaze.reader import Reader
 from steadygaze.train import optim
 from steadygaze.train.checkpoint import Checkpoint, Saved
 from steadygaze.train.length import longest, over, say_if_longer, steps
@@ -34,12 +34,12 @@ RESULT = "model"
 @dataclass
 class Run:
     technique: Technique
-    make_model: Callable[[], Classifier]
+    make_model: Callable[[], Reader]
     """Draws fresh weights from torch's own generator, which is seeded before every call."""
     job: Job
     seed: int = 0
     checkpoint: Checkpoint | None = None
-    models: dict[str, Classifier] = field(default_factory=dict)
+    models: dict[str, Reader] = field(default_factory=dict)
     """Finished so far, by name; frozen."""
     history: list[dict[str, Any]] = field(default_factory=list)
     """One record per epoch: stage, epoch, terms, macro-f1, accuracy, always, attention."""
@@ -50,7 +50,7 @@ class Run:
     shelf: Shelf | None = None
     """Where the means to a result are kept for the next run that needs the same."""
 
-    def execute(self) -> Classifier:
+    def execute(self) -> Reader:
         """Train as the technique says.  A stage whose model is there already, given by the caller, is not run."""
         stages = self.technique.stages(self.seed)
         say_if_longer(self.job)
@@ -217,7 +217,7 @@ class Run:
         self.kept = kept
         self.job.watcher.skip(longest(self.job, stage))
 
-    def _copy(self, name: str) -> Classifier:
+    def _copy(self, name: str) -> Reader:
         """A finished model's weights in a model that may be trained: only what was made frozen is frozen."""
         model = self.make_model()
         model.load_state_dict(self.models[name].state_dict())
@@ -230,6 +230,6 @@ class Run:
         return torch.from_numpy(counts / counts.sum()).float().to(self.job.accelerator.device)
 
 
-def freeze(model: Classifier) -> Classifier:
+def freeze(model: Reader) -> Reader:
     """Never trained again: a reference for later stages."""
     return model.eval().requires_grad_(False)

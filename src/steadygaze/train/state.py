@@ -12,8 +12,8 @@ from torch import Tensor, nn
 
 from steadygaze.config import build
 from steadygaze.maths.chance import Chance
-from steadygaze.model import Classifier
 from steadygaze.objective.technique import Technique
+from steadygaze.reader import Reader
 from steadygaze.train.seed import generator_states, set_generator_states
 
 PLAIN = ("epoch", "step", "best_score", "best_epoch", "history")
@@ -23,7 +23,7 @@ PLAIN = ("epoch", "step", "best_score", "best_epoch", "history")
 @dataclass
 class State:
     technique: Technique
-    model: Classifier
+    model: Reader
     modules: nn.ModuleDict
     objective: nn.Module  # model and modules, as the device wants them wrapped
     moved: dict[str, list[nn.Parameter]]  # by player

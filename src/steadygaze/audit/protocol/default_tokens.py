@@ -32,8 +32,8 @@ from steadygaze.audit.probe.default_tokens import DEFAULTS, PLACES, WORDS, intro
 from steadygaze.batch import Data
 from steadygaze.estimator import TextClassifier
 from steadygaze.inputs import Split, read_split
-from steadygaze.model import Classifier
 from steadygaze.order import order
+from steadygaze.reader import Reader
 from steadygaze.report.interval import bootstrap_rows
 from steadygaze.train.device import accelerator
 from steadygaze.train.loop import Job
@@ -64,7 +64,7 @@ def default_tokens(clf: TextClassifier, train: tuple[Any, Any]) -> Iterator[Find
     yield _found("class-gap", lambda rows: class_gap(weights[rows], label[rows], mask[rows]), clf, len(data))
 
 
-def retrained(clf: TextClassifier, train: Split) -> tuple[Classifier, Data]:
+def retrained(clf: TextClassifier, train: Split) -> tuple[Reader, Data]:
     """As `clf` was trained, but for the default tokens; and what it was trained on."""
     ordered, watcher = order(clf.get_params(deep=False)), Mute()
     plan, train, held_out = fitting.prepare(ordered, replace(train, texts=introduced(train.texts)), None, watcher)
@@ -76,7 +76,7 @@ def retrained(clf: TextClassifier, train: Split) -> tuple[Classifier, Data]:
         return Run(ordered.technique, plan.make_model, job, ordered.seed).execute(), data
 
 
-def looked(model: Classifier, data: Data) -> tuple[Tensor, Tensor]:
+def looked(model: Reader, data: Data) -> tuple[Tensor, Tensor]:
     """How much attention each of the nine places gets, and which are there.  (N,9), (N,9)"""
     read = infer.readings(model, data, widest=2 * PLACES)  # no special token stands between words
     return seated(read.weights.double(), read.mask)

@@ -1,0 +1,102 @@
+"""What config.json says of a model, and the model that it describes, with fresh weights."""
+
+import dataclasses
+from collections.abc import Callable
+from functools import partial
+from typing import Annotated, Any, Literal
+
+import torch
+from torch import Tensor
+
+from steadygaze import __version__
+from steadygaze.config import Field, build, settings
+from steadygaze.encode import ENCODERS, TRANSFORMER
+from steadygaze.encode.encoder import Encoder
+from steadygaze.encode.transformer import from_config
+from steadygaze.errors import unknown
+from steadygaze.model import Architecture, word_encoder
+from steadygaze.objective import TECHNIQUES
+from steadygaze.objective.technique import Technique
+from steadygaze.objective.vanilla import Vanilla
+from steadygaze.reader import Reader
+from steadygaze.tokens.sentences import sentence_ends
+from steadygaze.tokens.tokenizer import TextTokenizer
+from steadygaze.types import Label
+
+SCHEMA = 1
+"""Raised when a folder written today could not be read by yesterday's package."""
+
+
+@settings
+class Description:
+    """config.json."""
+
+    schema: int = SCHEMA
+    steadygaze: str = __version__
+    classes: Annotated[list[Label], Field(min_length=2)]
+    pair: bool
+    encoder: str
+    network: dict[str, Any] | None = None
+    """A transformer's own configuration."""
+    architecture: Architecture
+    kind: Literal["words", "pieces"]
+    max_length: Annotated[int, Field(ge=1)]
+    technique: str
+    technique_settings: dict[str, Any]
+    training: dict[str, Any]
+    reading: dict[str, Any] = dataclasses.field(default_factory=dict)
+    class_weight: Literal["balanced"] | list[tuple[Label, float]] | None = None
+    vectors: str | None = None
+    coverage: float | None = None
+    """Share of the vocabulary that had a pre-trained vector."""
+    seed: int
+    corpus: str
+    """SHA-256 of the texts and labels given for training and, after a colon, of those given for validation."""
+    given: list[str] = Field(default_factory=list)
+    """SHA-256 of the weights of references and teachers that were given ready-made."""
+    history: list[dict[str, Any]]
+    """One record per epoch: stage, epoch, terms, macro-f1, accuracy, always, attention."""
+    kept: dict[str, Any] = Field(default_factory=dict)
+    """Which of them the weights are: stage, epoch, macro-f1, always, attention."""
+
+    def __post_init__(self) -> None:
+        if len(set(self.classes)) < len(self.classes):
+            raise ValueError(f"has {self.classes!r:.80}: some labels occur twice")
+
+    @property
+    def always(self) -> Label | None:
+        """The label that every validation text was given; None where they were told apart, or nobody looked."""
+        place = self.kept.get("always")
+        return None if place is None else self.classes[place]
+
+
+def build_model(
+    description: Description,
+    tokenizer: TextTokenizer,
+    technique: Technique | None = None,
+    encoder: Callable[[], Encoder] | None = None,
+) -> Reader:
+    """The model that a description describes, with fresh weights.
+
+    The technique is the one described unless another of that name is given: a technique of a user's own is known to
+    nobody else, and such a model is read back as a classifier.  `encoder`: None makes one without anything learnt.
+    """
+    technique = technique or _technique(description)
+    encoder = encoder or partial(make_encoder, description, tokenizer.size)
+    ends = torch.from_numpy(sentence_ends(tokenizer.vocabulary))
+    return technique.build(encoder, description.architecture, len(description.classes), description.pair, ends)
+
+
+def make_encoder(description: Description, size: int, vectors: Tensor | None = None) -> Encoder:
+    """The encoder that a description describes, with fresh weights; `size` words in the vocabulary."""
+    if description.encoder.startswith(TRANSFORMER):
+        return from_config(description.network or {})
+    if description.encoder not in ENCODERS:
+        raise unknown("encoder", description.encoder, ENCODERS)
+    return word_encoder(description.encoder, description.architecture, size, description.pair, vectors)
+
+
+def _technique(description: Description) -> Technique:
+    """As far as it says what is built; what most of them are set to says nothing of that."""
+    kind = TECHNIQUES.get(description.technique, Vanilla)
+    return Vanilla() if kind.build is Technique.build else build(kind, description.technique_settings)

@@ -1,0 +1,159 @@
+"""HardKuma: a gate for each token that can be exactly shut or exactly open, and still has a gradient.
+
+Bastings, Aziz & Titov, "Interpretable Neural Predictions with Differentiable Binary Variables", ACL 2019
+(arXiv:1905.08160), §4.
+
+    z_t ~ HardKuma(a_t, b_t)       a, b = softplus of two scores of the token, in [1e-6, 100]: maths/kumaraswamy.py
+
+    predictor    minimises  ℓ(y, f(z ⊙ x))
+    generator    minimises  ℓ(y, f(z ⊙ x)) + λ0 · (E L0 − `share`) + λ1 · (E lasso − `changes`)
+
+Nobody need guess λ0 and λ1: after each step of training, and never in evaluation,
+
+    c ← ½ c + ½ (expectation − target)        λ ← λ · exp(.05 c),  kept in [1e-12, 5]
+
+so that a constraint which is not met weighs more and more.  λ0 is `sparsity`, λ1 `continuity`; what is set is where
+they start, and 0 is off.  The gates of a text are independent, and all are made at once.  The gradient through z does
+not see one jump: what is exactly shut leaves the predictor's maximum too (and a transformer's attention).
+
+Evaluation draws nothing: a gate shows 0, 1 or its mean, whichever has most of the mass; selected is what is not 0, and
+its probability P(z ≠ 0).  With `spans`, the best windows of `share` by that probability are selected instead.
+
+Without `spans` the last epoch is kept: macro-F1 is best while all gates are still open, before the multipliers have
+grown.  With them every epoch selects as much, and the best is kept.
+
+Departs from the paper: its gates on reviews are made one after the other, each seeing what was drawn before.  The λ of
+the released code move in evaluation too, and its mean is that of a gate neither stretched nor clipped.  As in all our
+rationalisers the predictor pools by the maximum, and the generator has a step size of its own; theirs is one for all.
+Pinned by tests/objective/test_hardkuma.py.
+"""
+
+import dataclasses
+import math
+from collections.abc import Callable
+from typing import Annotated, ClassVar, Self
+
+import torch
+from torch import Tensor
+from torch.nn.functional import softplus
+
+from steadygaze.config import Field, settings
+from steadygaze.encode.encoder import Encoder
+from steadygaze.maths import kumaraswamy
+from steadygaze.model import Architecture
+from steadygaze.objective.rationalising import Rationalising, lost
+from steadygaze.objective.technique import Given, Player, Stage
+from steadygaze.rationaliser import Granularity, Looked, Rationaliser, Way
+from steadygaze.score import SCORES
+from steadygaze.types import Batch, Encoded, Terms
+
+LEAST, MOST = 1e-12, 5.0
+"""Of a multiplier."""
+RATE, KEEP = 0.05, 0.5
+"""How fast multipliers move; what a moving average keeps of itself."""
+EDGE = 1e-3
+"""Numbers so near to 0 and 1 are not drawn: the gradient there is huge."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Gates(Looked):
+    a: Tensor  # (B,T)
+    b: Tensor  # (B,T)
+
+
+class Gated(Rationaliser):
+    """A rationaliser that scores each token twice."""
+
+    def __init__(
+        self, encoder: Callable[[], Encoder], architecture: Architecture, classes: int, ends: Tensor, way: Way
+    ) -> None:
+        super().__init__(encoder, architecture, classes, ends, way)
+        self.generator.second = SCORES[architecture.score](self.predictor.encoder.size, False)
+
+    def look(self, batch: Batch, embedded: Tensor | None = None) -> Gates:
+        looked = super().look(batch, embedded)
+        second: Tensor = self.generator.second(Encoded(looked.hidden))  # type: ignore[operator]
+        a, b = _shape(looked.scores), _shape(second)
+        chances = (1 - kumaraswamy.zero(a, b)).masked_fill(~looked.real, 0.0)
+        return Gates(looked.hidden, looked.numbers, looked.real, looked.scores, chances, a, b)
+
+    def select(self, batch: Batch, looked: Looked) -> Tensor:
+        """How far each gate is open where nothing is drawn.  (B,T) in [0, 1], or True and False"""
+        if self.way.share is not None or not isinstance(looked, Gates):
+            return super().select(batch, looked)
+        return kumaraswamy.choice(looked.a, looked.b).masked_fill(~looked.real, 0.0)
+
+
+@settings
+class HardKuma(Rationalising):
+    """Each token has a gate that is shut, open or in between, and learns by its gradient (Bastings et al. 2019)."""
+
+    granularity: Granularity = "token"
+    """What is selected: single tokens."""
+    share: Annotated[float, Field(gt=0, le=1)] = 0.2
+    """Share of a text's tokens that is expected to be selected."""
+    changes: Annotated[float, Field(ge=0, le=1)] = 0.02
+    """Changes from selected to not, or back, that are expected for each token."""
+    spans: Annotated[int, Field(ge=1, le=10_000)] | None = None
+    """Pieces that a selection may lie in, the best of them making up `share`; None: whatever the gates say."""
+    sparsity: Annotated[float, Field(ge=0, le=MOST)] = 1e-5
+    """λ0: how much it costs at first to select more than `share`; training moves it, and 0 is off."""
+    continuity: Annotated[float, Field(ge=0, le=MOST)] = 1e-5
+    """λ1: how much more `changes` cost at first; training moves it, and 0 is off."""
+    exploration: Annotated[float, Field(ge=0, lt=1)] = 0.0
+    """None: gates are drawn from what they say."""
+    generator_learning_rate: Annotated[float, Field(gt=0, le=10)] = 4e-4
+    """Step size of the generator; the predictor's is the run's."""
+    averages: tuple[float, float] = (0.0, 0.0)
+    """By how much both constraints were missed of late, which the run fills in: there is nothing to set."""
+
+    kind: ClassVar[type[Rationaliser]] = Gated
+
+    def loss(self, model: Gated, batch: Batch, given: Given) -> Terms:
+        gates = model.look(batch)
+        drawn = given.chance.uniform(batch.index, batch.ids.shape[1], dtype=gates.a.dtype)
+        z = kumaraswamy.sample(gates.a, gates.b, EDGE + (1 - 2 * EDGE) * drawn)
+        shown = kumaraswamy.shown(gates.a, gates.b, batch.mask)
+        changes = kumaraswamy.lasso(gates.a, gates.b, batch.mask)
+        return {
+            "task": lost(model.read(batch, z), batch),
+            "sparsity": self.sparsity * (shown - self.share),
+            "continuity": self.continuity * (changes - self.changes),
+            "shown": shown.detach(),  # to be watched, and for `next`: nobody minimises them
+            "changes": changes.detach(),
+        }
+
+    def way(self) -> Way:
+        return Way(self.granularity, True, None if self.spans is None else self.share, self.spans)
+
+    def stages(self, seed: int) -> tuple[Stage, ...]:
+        *earlier, last = super().stages(seed)
+        return *earlier, dataclasses.replace(last, select="last" if self.spans is None else "best")
+
+    def players(self) -> tuple[Player, ...]:
+        return self.two(("task",), ("task", "sparsity", "continuity"))
+
+    def next(self, terms: Terms) -> Self:
+        shown, changes = torch.stack([terms["shown"].mean(), terms["changes"].mean()]).tolist()
+        missed = (shown - self.share, changes - self.changes)
+        if not all(map(math.isfinite, missed)):
+            return self  # training went astray, which is said at the end of the epoch
+        averages = tuple(KEEP * old + (1 - KEEP) * new for old, new in zip(self.averages, missed, strict=True))
+        sparsity, continuity = map(_moved, (self.sparsity, self.continuity), averages)
+        return dataclasses.replace(self, sparsity=sparsity, continuity=continuity, averages=averages)
+
+    def objection(self, architecture: Architecture, classes: int) -> str | None:
+        if self.granularity != "token":
+            return "hardkuma has a gate for each token: granularity=sentence is for rnp, three-player and a2r"
+        if self.exploration:
+            return f"hardkuma draws from its gates alone: leave out exploration={self.exploration}"
+        return super().objection(architecture, classes)
+
+
+def _shape(scores: Tensor) -> Tensor:
+    """At least in single precision: the chances at its ends are small."""
+    return softplus(scores.to(torch.promote_types(scores.dtype, torch.float32))).clamp(1e-6, 100.0)
+
+
+def _moved(multiplier: float, missed: float) -> float:
+    return min(MOST, max(LEAST, multiplier * math.exp(RATE * missed))) if multiplier else 0.0

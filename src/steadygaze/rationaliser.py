@@ -1,0 +1,188 @@
+"""Rationaliser: a generator selects a part of a text, and a predictor reads that part alone.
+
+Lei et al. 2016 (arXiv:1606.04155), §3; Yu et al. 2021 (arXiv:2110.13880), §3.1 and §4.1.
+
+    U units: the tokens of a text, or its sentences
+
+    scores       = scorer(states of the units)                                  (B,U)   the generator's own encoder
+    probability  = softmax(scores), or sigmoid(scores) where `alone`            (B,U)
+    selected     = the sentence of most probability; or the best tokens         (B,T)
+    logits       = head(max over selected tokens of the hidden states)          (B,C)   the predictor's encoder
+
+The state of a sentence is the maximum of its tokens' hidden states.  A sentence ends with a token of `ends`, which is
+made from the vocabulary and kept with the weights.
+
+What is not selected is not read: its vector is 0 to the predictor, a transformer does not attend to it, and its hidden
+state is left out of the maximum.  So with the selection held fixed no other token can change the logits, exactly.  How
+many tokens there are, and at which places the selected ones stand, a predictor may see; special tokens it always reads.
+
+Texts, vectors: generator and predictor have vectors of their own, so those of a token are the two side by side.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import torch
+from torch import Tensor, nn
+
+from steadygaze.encode.encoder import Encoder
+from steadygaze.maths import masked, segments
+from steadygaze.maths.rank import top
+from steadygaze.maths.windows import best
+from steadygaze.model import Architecture
+from steadygaze.reader import Ability, Reader
+from steadygaze.score import SCORES
+from steadygaze.types import Batch, Encoded
+
+Granularity = Literal["token", "sentence"]
+
+
+@dataclass(frozen=True)
+class Way:
+    """What is selected, and who reads it."""
+
+    granularity: Granularity = "sentence"
+    alone: bool = False
+    """Whether each unit has a chance of its own; else all units of a text share one."""
+    share: float | None = None
+    """Share of a text's tokens that is selected; None: those with a chance above one half."""
+    spans: int | None = None
+    """In at most so many pieces; None: anywhere."""
+    heads: tuple[str, ...] = ("hard",)
+    """The predictor's output layers."""
+    apart: bool = True
+    """Whether the generator has an encoder of its own; else it scores the predictor's hidden states."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rationale:
+    """What is said of a batch."""
+
+    weights: Tensor  # (B,T) probability on what is selected, as shares of the text: 0 elsewhere
+    logits: Tensor  # (B,C)
+    selected: Tensor  # (B,T) bool
+    probability: Tensor  # (B,T) of the unit each token belongs to; 0 outside the mask
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """What the generator makes of a batch."""
+
+    hidden: Tensor  # (B,T,H)
+    numbers: Tensor | None  # (B,T) the sentence of each token, −1 where it has none; None: each token is a unit
+    real: Tensor  # (B,U) bool: the units there are
+    scores: Tensor  # (B,U)
+    probability: Tensor  # (B,U), 0 where there is no unit
+
+    def spread(self, values: Tensor) -> Tensor:
+        """What a unit has, to each of its tokens.  (B,U) -> (B,T)"""
+        return values if self.numbers is None else segments.spread(values, self.numbers)
+
+
+class Generator(nn.Module):
+    def __init__(self, encoder: Encoder | None, size: int, architecture: Architecture) -> None:
+        super().__init__()
+        self.encoder = encoder
+        self.scorer = SCORES[architecture.score](size, False)
+
+
+class Predictor(nn.Module):
+    def __init__(self, encoder: Encoder, classes: int, heads: tuple[str, ...]) -> None:
+        super().__init__()
+        self.encoder = encoder
+        self.heads = nn.ModuleDict({name: nn.Linear(encoder.size, classes) for name in heads})
+
+
+class Rationaliser(Reader):
+    abilities: ClassVar[frozenset[Ability]] = frozenset({"weights", "vectors"})
+    ends: Tensor
+
+    def __init__(
+        self, encoder: Callable[[], Encoder], architecture: Architecture, classes: int, ends: Tensor, way: Way
+    ) -> None:
+        super().__init__()
+        self.classes = classes
+        self.way = way
+        self.predictor = Predictor(encoder(), classes, way.heads)
+        self.generator = Generator(encoder() if way.apart else None, self.predictor.encoder.size, architecture)
+        self.register_buffer("ends", ends)
+
+    def forward(self, batch: Batch, embedded: Tensor | None = None) -> Rationale:
+        """The same in training as in evaluation, but for dropout: nothing is drawn."""
+        to_generator, to_predictor = self._parts(embedded)
+        looked = self.look(batch, to_generator)
+        selection = self.select(batch, looked)
+        selected, probability = selection > 0, looked.spread(looked.probability)
+        logits = self.read(batch, selection, embedded=to_predictor)
+        return Rationale(masked.shares(probability, selected), logits, selected, probability)
+
+    def look(self, batch: Batch, embedded: Tensor | None = None) -> Looked:
+        """Scores of the units, and how probable each is."""
+        hidden = self._encode(self.generator.encoder or self.predictor.encoder, batch, embedded)
+        numbers = None if self.way.granularity == "token" else self.sentences(batch)
+        sentences = 0 if numbers is None else max(1, int(segments.count(numbers).max()))
+        real = batch.mask if numbers is None else segments.exists(numbers, sentences)
+        scores: Tensor = self.generator.scorer(Encoded(_states(hidden, numbers, sentences)))
+        scores = scores.to(torch.promote_types(scores.dtype, torch.float32))  # in half precision small chances are none
+        chances = scores.sigmoid().masked_fill(~real, 0.0) if self.way.alone else masked.softmax(scores, real)
+        return Looked(hidden, numbers, real, scores, chances)
+
+    def select(self, batch: Batch, looked: Looked) -> Tensor:
+        """What is selected where nothing is drawn.  (B,T) bool"""
+        if looked.numbers is not None:
+            return looked.spread(top(looked.scores.detach(), looked.real, 1))
+        if self.way.share is None:
+            return looked.probability > 0.5
+        return best(looked.probability, batch.mask, self.way.share, self.way.spans)
+
+    def read(self, batch: Batch, selection: Tensor, head: str = "hard", embedded: Tensor | None = None) -> Tensor:
+        """Logits from what is selected: (B,T) True or False, or numbers from 0 to 1 whose gradient is wanted."""
+        encoder = self.predictor.encoder
+        vectors = encoder.embed(batch.ids) if embedded is None else embedded
+        selection = selection.to(vectors.dtype).masked_fill(~batch.mask, 0.0)
+        chosen = selection > 0
+        left = torch.where(batch.mask, selection, batch.present.to(vectors.dtype)).unsqueeze(-1)
+        # A network that can leave tokens out does; a recurrent one counts places, and reads zeros.
+        present = batch.present & (chosen | ~batch.mask) if encoder.gaps else batch.present
+        hidden: Tensor = encoder(vectors * left, present).hidden
+        logits: Tensor = self.predictor.heads[head](masked.maximum(hidden * selection.unsqueeze(-1), chosen))
+        return logits
+
+    def soften(self, batch: Batch, looked: Looked) -> Tensor:
+        """Logits from the whole text, its units weighted by their probability.  (B,C)"""
+        hidden = self._encode(self.predictor.encoder, batch) if self.way.apart else looked.hidden
+        states = _states(hidden, looked.numbers, looked.real.shape[1])
+        context = (looked.probability.to(states.dtype).unsqueeze(1) @ states).squeeze(1)
+        logits: Tensor = self.predictor.heads["soft"](context)
+        return logits
+
+    def sentences(self, batch: Batch) -> Tensor:
+        """The sentence of each token, the first being 0; −1 where it has none.  (B,T)"""
+        return segments.numbers(batch.ids, batch.mask, self.ends)
+
+    def embed(self, batch: Batch) -> Tensor:
+        return torch.cat([encoder.embed(batch.ids) for encoder in self._encoders], -1)
+
+    @property
+    def vectors(self) -> Tensor:
+        return torch.cat([encoder.vectors for encoder in self._encoders], -1)
+
+    @property
+    def _encoders(self) -> list[Encoder]:
+        own = self.generator.encoder
+        return [self.predictor.encoder] if own is None else [own, self.predictor.encoder]
+
+    def _parts(self, embedded: Tensor | None) -> Sequence[Tensor | None]:
+        """The vectors of generator and predictor; None: their own."""
+        return [embedded, embedded] if embedded is None or not self.way.apart else embedded.chunk(2, -1)
+
+    def _encode(self, encoder: Encoder, batch: Batch, embedded: Tensor | None = None) -> Tensor:
+        """(B,T,H) of the whole text."""
+        hidden: Tensor = encoder(encoder.embed(batch.ids) if embedded is None else embedded, batch.present).hidden
+        return hidden
+
+
+def _states(hidden: Tensor, numbers: Tensor | None, sentences: int) -> Tensor:
+    """Of the units.  (B,T,H) -> (B,U,H)"""
+    return hidden if numbers is None else segments.amax(hidden, numbers, sentences)

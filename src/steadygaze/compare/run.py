@@ -55,11 +55,14 @@ def compare(order: Order, machine: Machine) -> Comparison:
 
 def _object(order: Order, given: Material) -> None:
     """A technique that cannot train such a model says so now, not when the others have been trained."""
-    classes = {example.label for example in given.corpus.splits["train"]}
+    train = given.corpus.splits["train"]
+    classes, pairs = {example.label for example in train}, any(example.question is not None for example in train)
     for name in order.techniques:
         said = order.training(name)
         if why := said.technique.objection(said.architecture, len(classes)):
             raise UserError(f"{name}: {why}")
+        if pairs and not said.technique.reads_pairs:
+            raise UserError(f"{name} selects from single texts: it cannot be trained on pairs")
 
 
 @dataclass(frozen=True)

@@ -8,16 +8,16 @@ from typing import Any
 
 from steadygaze import infer
 from steadygaze.audit import certificate
-from steadygaze.audit.probe.moves import LACKING
 from steadygaze.corpus import Corpus, stream
 from steadygaze.errors import UserError, unknown
 from steadygaze.estimator import Granularity, TextClassifier
-from steadygaze.explain.chosen import chosen
+from steadygaze.explain.chosen import check_able, chosen, own
 from steadygaze.explain.texts import Request, explain_texts
 from steadygaze.explanation import Explanation
 from steadygaze.inputs import read_texts
 from steadygaze.lanes import lanes_for, side_by_side
 from steadygaze.model import Classifier
+from steadygaze.rationaliser import Rationaliser
 from steadygaze.reader import Reader
 from steadygaze.report import render, write
 from steadygaze.subject import Subject, as_subject
@@ -65,12 +65,12 @@ def predict(
 def explain(
     model: TextClassifier | Subject,
     chunks: Iterator[list[Any]],
-    explainer: str | TextExplainer = "attention",
+    explainer: str | TextExplainer | None = None,
     target: str | None = None,
     granularity: Granularity = "word",
     batch_size: int | None = None,
 ) -> Iterator[Explanation]:
-    """One Explanation per text, in order, of whoever's model it is."""
+    """One Explanation per text, in order, of whoever's model it is; by what it shows itself, or by this explainer."""
     subject = as_subject(model)
     request = _request(subject, explainer, target, granularity)
 
@@ -84,12 +84,14 @@ def explain(
         yield from explained
 
 
-def _request(subject: Subject, explainer: str | TextExplainer, target: str | None, granularity: Granularity) -> Request:
+def _request(
+    subject: Subject, explainer: str | TextExplainer | None, target: str | None, granularity: Granularity
+) -> Request:
     """What is asked of each text, if it can be asked of this model."""
-    name, way = chosen(explainer) if isinstance(explainer, str) else (explainer.name, explainer.explainer)
+    given = own(subject.model) if explainer is None else explainer
+    name, way = chosen(given) if isinstance(given, str) else (given.name, given.explainer)
     aim = None if target is None else _known_label(subject, target)
-    if lacking := way.needs - subject.model.abilities:
-        raise UserError(f"{name} cannot explain {subject.name}: {LACKING[min(lacking)]}; ask for another explainer")
+    check_able(name, way, subject.model, subject.name)
     if aim is not None and not way.by_class:
         raise UserError(f"{name} is the same whatever class is asked about: leave out the target {aim!r}")
     return Request(way, name, aim, granularity)
@@ -107,7 +109,7 @@ def _side_by_side(
     model: Reader, work: Callable[[list[Any]], Any], chunks: Iterator[list[Any]]
 ) -> Iterator[tuple[list[Any], Any]]:
     """Every chunk and what became of it.  Of others' networks nobody knows whether threads may share them."""
-    lanes = lanes_for(model.device) if isinstance(model, Classifier) else 1
+    lanes = lanes_for(model.device) if isinstance(model, Classifier | Rationaliser) else 1
     with infer.evaluation(model):
         yield from side_by_side(lambda chunk: (chunk, work(chunk)), chunks, lanes)
 

@@ -4,7 +4,8 @@ said in code.
     python bench/black_boxes.py --out DIR --data DIR [--workers 16] [--device cuda] [--seeds 5] [--only REGEX]
 
 One job is one explainer fitted with one seed to one black box, and measured on the test split.  Jobs run side by side;
-what is there is not done again.  DIR gets records/<job>.json; bench/black_boxes_table.py makes the tables.
+what is there is not done again, what failed is.  DIR gets records/<job>.json; bench/black_boxes_table.py makes the
+tables.
 """
 
 import argparse
@@ -128,6 +129,16 @@ def work(out: Path, data: Path, device: str, jobs: list[Job]) -> None:
         print(f"{job.id}  {shown}", flush=True)
 
 
+def tidy(out: Path) -> None:
+    """Claims of workers that were killed, and records of jobs that failed: both are done again."""
+    for claim in (out / "claims").glob("*"):
+        record = out / "records" / f"{claim.name}.json"
+        if record.exists() and "error" in json.loads(record.read_text()):
+            record.unlink()
+        if not record.exists():
+            claim.rmdir()
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--out", type=Path, required=True)
@@ -136,20 +147,20 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--only", default="")
+    parser.add_argument("--one-of-many", action="store_true", help=argparse.SUPPRESS)  # the claims it finds are others'
     given = parser.parse_args()
     jobs = [job for job in plan(given.seeds) if re.search(given.only, job.id)]
     (given.out / "records").mkdir(parents=True, exist_ok=True)
+    if not given.one_of_many:
+        tidy(given.out)
     if given.workers == 1:
         work(given.out, given.data, given.device, jobs)
         return
     from black_box_jobs import prepared
 
-    for claim in (given.out / "claims").glob("*"):  # of workers that were killed
-        if not (given.out / "records" / f"{claim.name}.json").exists():
-            claim.rmdir()
     for corpus in sorted({job.corpus for job in jobs}):
         prepared(corpus, given.out, given.data, given.device)
-    command = [sys.executable, __file__, *sys.argv[1:], "--workers", "1"]
+    command = [sys.executable, __file__, *sys.argv[1:], "--workers", "1", "--one-of-many"]
     workers = [subprocess.Popen(command) for _ in range(given.workers)]
     for worker in workers:
         worker.wait()

@@ -6,7 +6,7 @@ import numpy as np
 
 GOOD, BAD = ("fine", "lovely", "superb"), ("dull", "poor", "awful")
 CLASSES = ["no", "yes"]
-QUICK = {"epochs": 4, "pretraining_epochs": 4, "hidden": 16, "dimension": 12, "batch_size": 16, "learning_rate": 5e-3}
+QUICK = {"epochs": 4, "hidden": 16, "dimension": 12, "batch_size": 16, "learning_rate": 5e-3}
 
 
 def texts(many: int = 240, seed: int = 0) -> list[str]:

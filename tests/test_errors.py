@@ -29,3 +29,9 @@ def test_a_thousand_names_are_not_all_listed():
     assert "did you mean 'label 12" in said
     assert said.count(",") == MOST_NAMES - 1
     assert said.endswith("… (1000 in all).")
+
+
+def test_what_was_found_may_be_anything_and_is_cut():
+    said = str(unknown("explainer", list(range(100_000)), ["lime"]))
+    assert said.startswith("unknown explainer [0, 1, 2, ")
+    assert len(said) < 150

@@ -74,8 +74,11 @@ def test_cxplain_can_be_fitted() -> None:
     assert one.bounds is not None
     shown = [i for i, weight in enumerate(one.weights) if weight]
     assert (len(shown), one.selected) == (2, True)
-    everything = replace(fitted.learned, how=replace(fitted.learned.how, shown="all"))
-    assert not replace(fitted, learned=everything).explain("word1 superb word2 word3").selected
+    everything = replace(fitted, learned=replace(fitted.learned, how=replace(fitted.learned.how, shown="all")))
+    assert not everything.explain("word1 superb word2 word3").selected
+    given = texts(60, seed=9)
+    assert everything.measure(given) == fitted.measure(given), "what is shown is not what is measured"
+    assert everything.measure(given)[1].value < 0.9
     assert all(one.bounds[i][0] <= one.weights[i] <= one.bounds[i][1] for i in shown)
     assert one.bounds[1][0] > max(high for i, (_, high) in enumerate(one.bounds) if i != 1)  # they agree on superb
 
@@ -125,8 +128,8 @@ def pieced(many: int = 40) -> list[str]:
 @pytest.mark.parametrize("explainer", ["l2x", "cxplain"])
 def test_of_a_hugging_face_model_whole_words_are_selected(explainer: str, tmp_path: Path) -> None:
     """ "unbelievable" is three pieces: k counts words, and the pieces of a selected word are selected together."""
-    quick = {key: value for key, value in QUICK.items() if explainer == "l2x" or key != "pretraining_epochs"}
-    fitted = explain_fit(save("bert", tmp_path / "bert"), pieced(), explainer, k=5, settings={**quick, "epochs": 1})
+    with pytest.warns(UserWarning, match="the same label"):  # it has learnt nothing
+        fitted = explain_fit(save("bert", tmp_path / "bert"), pieced(), explainer, k=5, settings={**QUICK, "epochs": 1})
     subject, way = fitted.subject, fitted.explainer
     asked = subject.model, subject.tokens, subject.classes, pieced(), None
     words = explain_texts(*asked, Request(way, explainer))
@@ -154,7 +157,7 @@ def asked_about(given: list[tuple[str, str]]) -> Any:
 
 
 def test_pairs_are_explained_and_the_folder_knows_that_they_were_pairs(tmp_path: Path) -> None:
-    pairs = [(text, f"is it {word}") for text in texts(60) for word in ("superb",)]
+    pairs = [(text, f"is it {word}") for text in texts(40) for word in ("superb", text.split()[0])]
     quick = {**QUICK, "epochs": 1}
     fitted = explain_fit(asked_about, pairs, k=2, classes=CLASSES, settings=quick)
     one = fitted.explain(("word1 superb word3", "is it superb"))
@@ -220,8 +223,10 @@ def test_what_is_warned_of_is_known_to_who_reads_the_folder(tmp_path: Path, fitt
     assert fitted.warnings == []
     rows = tuple(replace(row, value=0.1, interval=None) if "post" in row.measure else row for row in fitted.rows)
     replace(fitted, rows=rows).save(tmp_path / "l2x")
-    (said,) = load_explainer(tmp_path / "l2x", lexicon, classes=CLASSES).warnings
+    with pytest.warns(UserWarning, match="talks in code") as told:
+        (said,) = load_explainer(tmp_path / "l2x", lexicon, classes=CLASSES).warnings
     assert "the black box finds it there 10% of the time" in said
+    assert (str(told[0].message), told[0].filename) == (said, __file__)
 
 
 def test_the_epoch_that_was_kept_is_known_of_every_stage() -> None:
@@ -232,6 +237,16 @@ def test_the_epoch_that_was_kept_is_known_of_every_stage() -> None:
     assert [record.get("kept", False) for record in before] == [False, True]
     scores = [record["fidelity"] for record in last]
     assert [i for i, record in enumerate(last) if "kept" in record] == [scores.index(max(scores))]
+
+
+def test_a_black_box_that_always_says_the_same_is_warned_of(tmp_path: Path) -> None:
+    """All its numbers are perfect."""
+    with pytest.warns(UserWarning, match="gives the same label to all that this was measured on: the numbers say"):
+        fitted = explain_fit(lambda given: [[0.9, 0.1]] * len(given), texts(60), k=2, classes=CLASSES, settings=QUICK)
+    fitted.save(tmp_path / "l2x")
+    with pytest.warns(UserWarning, match="the same label"):
+        again = load_explainer(tmp_path / "l2x", lambda given: [[0.9, 0.1]] * len(given), classes=CLASSES)
+    assert len(again.warnings) == 1
 
 
 def test_where_the_approximator_was_taught_by_random_masks_nothing_is_reported() -> None:
@@ -274,6 +289,20 @@ def test_what_a_black_box_said_before_it_failed_is_kept(tmp_path: Path) -> None:
         ({"explainer": "cxplain", "query": True}, "cxplain selects nothing"),
         ({"settings": {"hiden": 3}}, "did you mean 'hidden'"),
         ({"inputs": texts(5)}, "at least 20"),
+        ({"inputs": texts(1), "validation": texts(40)}, "found 1 texts; an explainer needs at least 20"),
+        ({"explainer": ["no", "yes"] * 20}, r"explainer must be a name, l2x, .*found \['no'.*No labels are needed"),
+        ({"seed": -1}, "seed must be a whole number from 0 to 4,294,967,295, found -1"),
+        ({"seed": "a"}, "seed must be a whole number"),
+        ({"seed": None}, "seed must be a whole number"),
+        ({"settings": "epochs=1"}, "settings must be a mapping of names to values, found 'epochs=1'"),
+        ({"validation": (texts(5), [0] * 5)}, r"validation must be texts, or pairs .*, as the inputs are, and without"),
+        ({"validation": (texts(5), ["no"] * 5)}, "validation must be texts.*without labels"),
+        (
+            {"settings": {"pretraining_epochs": 3}},
+            "'pretraining_epochs' is for random-pretraining and random-query; of",
+        ),
+        ({"settings": {"clip": 3}, "technique": "random-pretraining"}, "'clip' is for mask-neutral; of random-pre"),
+        ({"settings": {"labels": "true"}, "explainer": "cxplain"}, "unknown setting 'labels'"),
         ({"black_box": lambda given: lexicon(given)[:, :1]}, "shape"),
         ({"black_box": lambda given: lexicon(given) * np.nan}, "finite"),
     ],

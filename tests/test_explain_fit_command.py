@@ -1,6 +1,7 @@
 """steadygaze explain-fit and what explain makes of it: what is printed where, what is kept, what is refused."""
 
 import json
+import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -104,6 +105,21 @@ def test_a_file_is_explained_in_order_and_on_a_page(made: Path, run: Run, tmp_pa
     assert found == TEXTS * 12
     assert run(*asked, "--html", tmp_path / "why.html").code == 0
     assert "what l2x says of each word" in (tmp_path / "why.html").read_text()
+
+
+def test_an_explainer_that_talks_in_code_says_so_whenever_it_is_used(made: Path, run: Run, tmp_path: Path) -> None:
+    shutil.copytree(made / "ex", tmp_path / "ex")
+    config = json.loads((tmp_path / "ex" / "config.json").read_text())
+    for row in config["rows"]:
+        row |= {"value": float(row["measure"] == "fidelity"), "interval": None}
+    (tmp_path / "ex" / "config.json").write_text(json.dumps(config))
+    asked = ("explain", made / "model", "--explainer", tmp_path / "ex", TEXT)
+    for more in ([], ["--json"], ["--html", tmp_path / "why.html"]):
+        ended = run(*asked, *more)
+        assert ended.err.startswith("! It talks in code: "), ended.err
+        assert "code" not in ended.out
+    assert "It talks in code: " in (tmp_path / "why.html").read_text()
+    assert "code" not in run("explain", made / "model", "--explainer", made / "ex", TEXT).err
 
 
 @pytest.mark.parametrize(

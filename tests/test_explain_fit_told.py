@@ -1,6 +1,7 @@
 """What people are told while an explainer is fitted, and of what came of it."""
 
 import warnings
+from dataclasses import replace
 from io import StringIO
 from typing import Any
 
@@ -10,7 +11,7 @@ from rich.console import Console
 
 from steadygaze.cli.explain_fitting import Steps, _told
 from steadygaze.record import Row
-from steadygaze.report.warned import warned
+from steadygaze.report.warned import ONE_LABEL, warned
 
 
 def row(measure: str, value: float, low: float, high: float, **settings: Any) -> Row:
@@ -35,6 +36,12 @@ def test_a_code_is_said_aloud(fidelity: Any, post_hoc: Any, code: bool) -> None:
     assert all("talks in code" in one and "The technique random-pretraining" in one for one in said)
 
 
+def test_where_there_was_nothing_to_explain_that_is_said_and_nothing_else() -> None:
+    rows = [row("post-hoc-accuracy", 0.5, 0.4, 0.6), row("fidelity", 1, 1, 1)]
+    (said,) = warned([replace(one, note=ONE_LABEL) for one in rows])
+    assert said.startswith("The black box gives the same label to all")
+
+
 def test_what_does_not_apply_is_not_advised() -> None:
     def said(**settings: Any) -> str:
         (one,) = warned([row("post-hoc-accuracy", 0.5, 0.4, 0.6), row("fidelity", 1, 1, 1, **settings)])
@@ -53,6 +60,7 @@ def test_a_warning_is_a_line_unless_it_is_said_beside_the_numbers() -> None:
         for settings in ({}, {"technique": "random-pretraining"}):
             for said in warned([row("post-hoc-accuracy", 0.5, 0.4, 0.6), row("fidelity", 1, 1, 1, **settings)]):
                 warnings.warn(said, stacklevel=1)
+        warnings.warn(warned([replace(row("fidelity", 1, 1, 1), note=ONE_LABEL)])[0], stacklevel=1)
     assert log.file.getvalue().splitlines() == ["12 of 40 texts are short"]
 
 

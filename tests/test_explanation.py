@@ -102,6 +102,7 @@ def test_the_dict_survives_json_unchanged():
         "evidence": [[0, 4]],
         "bounds": None,
         "selected": False,
+        "rationale": None,
     }
 
 

@@ -21,7 +21,7 @@ CLASSES = ["dark", "bright"]
 IMAGES, TEST = planted(400)[0], planted(40, seed=1)[0]
 QUICK = {"epochs": 4, "batch_size": 32, "hidden": 32, "approximator": "simple", "patch": 2}
 WORTH = {"epochs": 4, "batch_size": 16, "hidden": 16, "members": 2, "learning_rate": 3e-3, "patch": 2, "fill": "grey"}
-ONCE = {**QUICK, "epochs": 1, "pretraining_epochs": 1}
+ONCE = {**QUICK, "epochs": 1}
 
 
 @pytest.fixture(scope="module")
@@ -115,7 +115,8 @@ def test_an_explainer_read_from_its_folder_says_the_same(kind: str, tmp_path: Pa
     again = load_explainer(tmp_path / "here", knows, classes=CLASSES)
     assert torch.equal(torch.get_rng_state(), before)
     assert said(again) == said(fitted)
-    assert (again.rows, again.facts, again.learned.how) == (fitted.rows, {"seed": 3}, fitted.learned.how)
+    assert (again.rows, again.facts, again.learned.how) == (fitted.rows, fitted.facts, fitted.learned.how)
+    assert again.rows[0].settings.items() >= again.facts.items() >= {"seed": 3}.items()
     assert again.measure(TEST) == fitted.measure(TEST)
     assert (tmp_path / "kept" / "train" / "000000.npy").is_file()
 
@@ -187,6 +188,13 @@ def test_a_damaged_folder_gets_a_sentence(
         load_explainer(tmp_path / "l2x", knows, classes=CLASSES)
 
 
+def test_a_black_box_that_always_says_the_same_is_warned_of() -> None:
+    with pytest.warns(UserWarning, match="gives the same label to all that this was measured on"):
+        explain_fit(
+            lambda given: np.tile([0.9, 0.1], (len(given), 1)), IMAGES[:40], k=1, classes=CLASSES, settings=ONCE
+        )
+
+
 def test_the_wrong_kind_of_thing_gets_a_sentence(fitted: ImageExplainer, tmp_path: Path) -> None:
     fitted.save(tmp_path / "l2x")
     with pytest.raises(UserError, match="explains images, and texts are asked about"):
@@ -202,6 +210,8 @@ def test_the_wrong_kind_of_thing_gets_a_sentence(fitted: ImageExplainer, tmp_pat
     [
         ({"inputs": [np.zeros((8, 8)), np.zeros((8, 9))] * 20}, "images must all be of one size"),
         ({"inputs": IMAGES[:5]}, "found 5 images; an explainer needs at least 20"),
+        ({"inputs": IMAGES[:1], "validation": IMAGES}, "found 1 images; an explainer needs at least 20"),
+        ({"validation": (IMAGES[:20], [0] * 20)}, "validation must be images, as the inputs are, and without labels"),
         ({"inputs": IMAGES[0]}, "one image is put in a list"),
         ({"validation": np.zeros((20, 9, 9), np.uint8)}, "the training set knows images of 8 × 8"),
         ({"settings": {"patch": 3}}, "cannot be cut into patches of 3 × 3"),

@@ -36,7 +36,7 @@ def printed(page: str) -> list[list[str]]:
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Where a reader would stand, with files of their own."""
-    rows = [f'"{text}",{label}\n' for text, label in zip(TEXTS, LABELS, strict=True)]
+    rows = [f'"{text}. It came cold.",{label}\n' for text, label in zip(TEXTS, LABELS, strict=True)]
     (tmp_path / "reviews.csv").write_text("".join(["review,verdict\n", *rows * 5]))
     (tmp_path / "test.csv").write_text("".join(["review,verdict\n", *rows]))
     with gzip.open(tmp_path / "glove.6B.100d.txt.gz", "wt") as vectors:
@@ -103,6 +103,7 @@ SMALL_EXPLAINERS = {
 }
 
 
+@pytest.mark.filterwarnings("ignore:The black box gives the same label")  # it learns for one epoch here
 def test_the_python_about_explainers_runs(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     found = blocks((ROOT / "docs" / "explainers.md").read_text(encoding="utf-8"), "python")
     assert len(found) == 2

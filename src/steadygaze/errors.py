@@ -14,6 +14,8 @@ class RequirementNotMet(Exception):
 
 MOST_NAMES = 30
 """Known names listed at most: a classifier may have thousands of labels."""
+LONGEST = 80
+"""Characters shown of what was found: it may be anything."""
 
 
 def unknown(kind: str, found: object, known: Iterable[object]) -> UserError:
@@ -26,7 +28,8 @@ def unknown(kind: str, found: object, known: Iterable[object]) -> UserError:
     """
     values = {str(name): name for name in known}
     names = sorted(values)
-    near = get_close_matches(str(found), names, n=1, cutoff=0.5)
+    near = get_close_matches(str(found)[:LONGEST], names, n=1, cutoff=0.5)
     hint = f": did you mean {values[near[0]]!r}?  " if near else ".  "
     more = f" … ({len(names)} in all)" if len(names) > MOST_NAMES else ""
-    return UserError(f"unknown {kind} {found!r}{hint}Known: {', '.join(names[:MOST_NAMES]) or 'none'}{more}.")
+    listed = ", ".join(names[:MOST_NAMES]) or "none"
+    return UserError(f"unknown {kind} {found!r:.{LONGEST}}{hint}Known: {listed}{more}.")

@@ -1,14 +1,15 @@
 """sg.explain_fit: an explainer that learns from what a black box says of many inputs what its reasons are."""
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from steadygaze import image_explainer, text_explainer
 from steadygaze.batch import Data
@@ -28,14 +29,18 @@ from steadygaze.images.learned import ImageFit, parted
 from steadygaze.images.pixels import Images, read_images
 from steadygaze.infer import BATCH
 from steadygaze.inputs import HELD_OUT, read_texts
+from steadygaze.order import seed_of
+from steadygaze.record import Row
+from steadygaze.report.warned import ONE_LABEL
 from steadygaze.subject import Subject, as_subject
 from steadygaze.subject.subject import Tokens
-from steadygaze.text_explainer import TextExplainer
+from steadygaze.text_explainer import TextExplainer, check_removal
 from steadygaze.tokens.synonyms import lexicon
 from steadygaze.train.device import best
 from steadygaze.train.progress import Silent, Watcher
 from steadygaze.types import Label
 
+Read = TypeVar("Read")
 Texts = tuple[list[str], list[str] | None]
 """Texts, and the question about each, or None."""
 FEWEST = 20
@@ -77,10 +82,11 @@ def explain_fit(
     of the method's, and of images `patch` (a patch's side in pixels) and `fill` (zero, mean or grey).
     A tenth of the inputs is set aside to choose the epoch and to measure on, unless `validation` has others.  What the
     black box says is kept in the folder `keep` as it comes, so that a run that fails half-way is not lost.
-    An explainer that talks in code is warned of, here and in its `warnings`: what it selects is no reason.
+    An explainer that talks in code is warned of, here, where it is loaded, and in its `warnings`: what it selects is no
+    reason.
     """
     order = explainer, k, technique, query, settings
-    run = Run(seed, best(device), None if keep is None else Path(keep), watcher or Silent(), watch)
+    run = Run(seed_of(seed), best(device), None if keep is None else Path(keep), watcher or Silent(), watch)
     fitted: TextExplainer | ImageExplainer
     if are_images(inputs):
         how, canvas = ordered_for_images(*order)
@@ -88,8 +94,7 @@ def explain_fit(
     else:
         method, parts = ordered(*order), splits(inputs, validation)
         fitted = run.texts(as_subject(black_box, classes=classes, device=device), method, parts)
-    for sentence in fitted.warnings:
-        warnings.warn(sentence, stacklevel=2)
+    _warn(fitted)
     return fitted
 
 
@@ -99,6 +104,7 @@ def load_explainer(
     """A fitted explainer from its folder, with the black box it was fitted to."""
     sort = text_explainer if folder.load(Path(path)).sort == "texts" else image_explainer
     found: TextExplainer | ImageExplainer = sort.load_explainer(path, black_box, classes=classes, device=device)
+    _warn(found)
     return found
 
 
@@ -114,6 +120,7 @@ class Run:
 
     def texts(self, subject: Subject, how: Method, parts: tuple[Texts, Texts]) -> TextExplainer:
         subject = subject.reading(parts[0][1] is not None)
+        check_removal(subject, how.removal if isinstance(how, CXPlain) else "delete")
         tokens = subject.tokens
         data = [subject.data(tokens.place(texts), questions) for texts, questions in parts]
         _warn_short(words_of(data[0], tokens), how.k)
@@ -121,15 +128,21 @@ class Run:
         train, held_out = (self._answered(subject, *one) for one in names)
         teaching = Teaching(tokens.vocabulary, tokens.kind, self.watcher, self.device, self.seed, self.watch)
         learned = teaching.learn(how, subject.model, train, held_out)
-        fitted = TextExplainer(name_of(how), subject, learned, facts={"seed": self.seed})
+        fitted = TextExplainer(name_of(how), subject, learned, facts=self._facts(*parts[0]))
         found = measured(subject.model, fitted.explainer, held_out.data)
-        return replace(fitted, rows=tuple(fitted.to_rows(found, "delete")))
+        rows = fitted.to_rows(found, "delete", digest(*parts[1]))
+        return replace(fitted, rows=_noted(rows, held_out.probs))
 
     def images(self, box: ImageBox, how: Method, canvas: Canvas, parts: tuple[Images, Images]) -> ImageExplainer:
         ways = self.seed, self.device, self.watcher, self.watch
         fit = WorthFit(how, canvas, *ways) if isinstance(how, CXPlain) else ImageFit(how, canvas, *ways)
-        fitted = ImageExplainer(name_of(how), box, fit.fit(box, *parts, self.keep), facts={"seed": self.seed})
-        return replace(fitted, rows=tuple(fitted.to_rows(fitted.learned.measured(box, parts[1]))))
+        facts = self._facts(parts[0].as_given())
+        fitted = ImageExplainer(name_of(how), box, fit.fit(box, *parts, self.keep), facts=facts)
+        rows = fitted.to_rows(fitted.learned.measured(box, parts[1]), digest(parts[1].as_given()))
+        return replace(fitted, rows=_noted(rows, box.said(parts[1])))
+
+    def _facts(self, *inputs: object) -> dict[str, Any]:
+        return {"seed": self.seed, "fitted-to": digest(*inputs)[:12]}
 
     def _answered(self, subject: Subject, name: str, part: Texts, data: Data) -> Answered:
         """Texts, as they are and as the black box reads them, and what it says of them."""
@@ -141,12 +154,12 @@ class Run:
 def splits(inputs: Any, validation: Any) -> tuple[Texts, Texts]:
     """(texts, questions) to learn from, and to measure on."""
     texts, questions = read_texts(inputs)
+    _enough(len(texts), "texts")
     if validation is not None:
-        held_out = read_texts(validation)
+        held_out = _held_out(read_texts, validation, "texts, or pairs (text, question)")
         if (held_out[1] is None) != (questions is None):
             raise UserError("texts and validation texts must both be single texts, or both pairs")
         return (texts, questions), held_out
-    _enough(len(texts), "texts")
     order = np.random.default_rng(0).permutation(len(texts)).tolist()
     few = max(1, round(len(texts) * HELD_OUT))
 
@@ -159,15 +172,31 @@ def splits(inputs: Any, validation: Any) -> tuple[Texts, Texts]:
 def image_splits(inputs: Any, validation: Any) -> tuple[Images, Images]:
     """Images to learn from, and to measure on."""
     images = read_images(inputs)
-    if validation is not None:
-        return images, read_images(validation)
     _enough(len(images), "images")
-    return parted(images)
+    return parted(images) if validation is None else (images, _held_out(read_images, validation, "images"))
+
+
+def _held_out(read: Callable[[Any], Read], validation: Any, what: str) -> Read:
+    try:
+        return read(validation)
+    except UserError as error:
+        raise UserError(f"validation must be {what}, as the inputs are, and without labels: {error}") from None
 
 
 def _enough(found: int, what: str) -> None:
     if found < FEWEST:
         raise UserError(f"found {found} {what}; an explainer needs at least {FEWEST} to learn from")
+
+
+def _warn(fitted: TextExplainer | ImageExplainer) -> None:
+    for sentence in fitted.warnings:
+        warnings.warn(sentence, stacklevel=3)
+
+
+def _noted(rows: list[Row], probs: Tensor) -> tuple[Row, ...]:
+    """Rows of inputs that all get the same label say so.  (N,C)"""
+    one = len(set(probs.argmax(-1).tolist())) == 1
+    return tuple([replace(row, note=ONE_LABEL) for row in rows] if one else rows)
 
 
 def words_of(data: Data, tokens: Tokens) -> NDArray[np.int64]:

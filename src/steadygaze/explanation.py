@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from steadygaze.atomic import write_text
 from steadygaze.errors import UserError
 from steadygaze.highlight import UNREAD, cut_off, legend, marked, page, painted, printable
-from steadygaze.types import Label, Span
+from steadygaze.types import Label, Picked, Span
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -50,6 +50,8 @@ class Explanation:
     """Between which the weight of each token is, by an explainer that says how sure it is."""
     selected: bool = False
     """Whether the words that have any weight are a selection: all of it is drawn and listed, however little one has."""
+    rationale: tuple[Picked, ...] | None = None
+    """What a model selected of the text, piece by piece: from, to, and how probable its words were to be selected."""
 
     def __post_init__(self) -> None:
         if not len(self.tokens) == len(self.spans) == len(self.weights):
@@ -75,6 +77,8 @@ class Explanation:
     @property
     def caption(self) -> str:
         """What the weights are.  Attention is no claim about reasons: it is what the decoder was given of each word."""
+        if self.rationale is not None:
+            return "selected, with probability"
         own = f"selected by {self.explainer}" if self.selected else self.explainer
         return "share of the attention" if self.explainer == "attention" else own
 
@@ -95,6 +99,7 @@ class Explanation:
             "evidence": None if self.evidence is None else list(map(list, self.evidence)),
             "bounds": None if self.bounds is None else list(map(list, self.bounds)),
             "selected": self.selected,
+            "rationale": None if self.rationale is None else list(map(list, self.rationale)),
         }
 
     def to_json(self) -> bytes:
@@ -148,6 +153,7 @@ class Explanation:
 
     def __repr__(self) -> str:
         top = ", ".join(f"{token} {weight:.3f}" for token, weight in self.top(3))
+        top = top if self.rationale is None else shorten(" · ".join(self._pieces()), 60, placeholder="…")
         text = shorten(self.text, 40, placeholder="…")
         return f"<Explanation {text!r}: {self.label} {self._sureness()}; {self.explainer}: {top}>"
 
@@ -162,10 +168,18 @@ class Explanation:
             return f"{self.tokens[i]} {self.weights[i]:.3f} [{self.bounds[i][0]:.3f}, {self.bounds[i][1]:.3f}]"
         return self.tokens[i] if self.selected else f"{self.tokens[i]} {self.weights[i]:.3f}"
 
+    def _pieces(self) -> list[str]:
+        """What was selected, as it stands in the text, each with its number."""
+        return [f"“{' '.join(self.text[a:b].split())}” {chance:.3f}" for a, b, chance in self.rationale or ()]
+
+    @property
+    def _nothing(self) -> str:
+        return "no word has any weight" if self.rationale is None else "nothing"
+
     def _lines(self) -> list[str]:
         """What the colours say, in words: it must be there without them too."""
-        top = [self._said(i) for i in self.heaviest() if self.weights[i]]
-        lines = [f"{self.caption}: {' · '.join(top) or 'no word has any weight'}"]
+        top = [self._said(i) for i in self.heaviest() if self.weights[i]] if self.rationale is None else self._pieces()
+        lines = [f"{self.caption}: {' · '.join(top) or self._nothing}"]
         if self.evidence is not None:
             reason = [" ".join(self.text[start:end].split()) for start, end in self.evidence]
             lines.append(f"known reason: {' · '.join(reason) or 'none'}")

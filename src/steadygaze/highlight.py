@@ -6,6 +6,7 @@ A weight is drawn in proportion to the weight that has the full colour, which de
 
 The heaviest word has the full colour where it stands out, and weights that are all alike stay pale, as they should.
 Of a selection every word is drawn, the lightest with the part PICKED of the full colour: a word is in it or it is not.
+Of a rationale what lies between its words is drawn too: a sentence reads as one.
 Of attention, whose weights are shares, blue is how large a share; of signed explainers blue speaks for the explained
 class and orange against it.  Both hues are translucent, so that the text stays legible on light and dark alike, and
 the styles are inline because notebooks strip style sheets.  Every text is escaped.  No torch here.
@@ -17,7 +18,7 @@ from html import escape
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from steadygaze.types import Span
+from steadygaze.types import Picked, Span
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -32,6 +33,7 @@ PICKED = 0.4  # of the full colour: what a word has for being selected; the rest
 SHARE = "share of the attention: what the decoder was given of each word"
 SCALE = f"strongest: the heaviest word, if it has {STANDS_OUT} even shares, or half of all; weights all alike stay pale"
 SELECTED = "of a selection every word has a mark"
+RATIONALE = "selected: all that the prediction was made from"
 UNREAD = "not read: longer than the limit"
 
 _CONTROLS = {**dict.fromkeys((*range(32), *range(127, 160)), "\ufffd"), 9: "\t", 10: "\n", 13: " "}
@@ -64,6 +66,8 @@ class Weighed(Protocol):
     def read_to(self) -> int | None: ...
     @property
     def selected(self) -> bool: ...
+    @property
+    def rationale(self) -> tuple[Picked, ...] | None: ...
 
 
 def page(title: str, body: str) -> str:
@@ -92,6 +96,8 @@ def legend(explanations: Iterable[Weighed]) -> str:
     keys = ["".join(swatch(_colour(share, abs(share)), word) for word, share in shades.items()), SCALE]
     if any(e.selected for e in explanations):
         keys.append(SELECTED)
+    if all(e.rationale is not None for e in explanations):
+        keys = [swatch(_colour(1.0, 1.0), RATIONALE)]
     if any(e.explainer == "attention" for e in explanations):
         keys.append(SHARE)
     if any(e.evidence for e in explanations):
@@ -139,17 +145,21 @@ def _pieces(e: Weighed) -> Iterator[_Piece]:
     for i, (start, _) in enumerate(e.spans):
         begins[start].append(i)
     on: tuple[int, ...] = ()
+    before = 0.0
     for start, end in pairwise(sorted(edge for edge in edges if edge <= len(e.text))):
         on = tuple(i for i in (*on, *begins[start]) if e.spans[i][1] > start)
         reason = any(begin <= start < stop for begin, stop in e.evidence or ())
-        yield _Piece(e.text[start:end], on, sum(e.weights[i] for i in on), reason, start < end_of_reading)
+        inside = not on and any(begin <= start < stop for begin, stop, _ in e.rationale or ())
+        before = before if inside else sum(e.weights[i] for i in on)
+        yield _Piece(e.text[start:end], on, before, reason, start < end_of_reading)
 
 
 def _span(e: Weighed, piece: _Piece, full: float) -> str:
     numbers = escape(", ".join(f"{e.tokens[i]}: {e.weights[i]:.4f}" for i in piece.tokens))
     style = _UNDERLINE if piece.reason else ""
     if piece.weight:
-        style += f";background-color:{_colour(piece.weight, _strength(e, piece, full))};border-radius:3px"
+        rounded = "" if e.rationale is not None else ";border-radius:3px"  # a sentence is one piece
+        style += f";background-color:{_colour(piece.weight, _strength(e, piece, full))}{rounded}"
     attributes = (f' title="{numbers}"' if numbers else "") + (f' style="{style.strip(";")}"' if style else "")
     return f"<span{attributes}>{escape(piece.text)}</span>" if attributes else escape(piece.text)
 
@@ -157,6 +167,8 @@ def _span(e: Weighed, piece: _Piece, full: float) -> str:
 def _full(e: Weighed) -> float:
     """The weight that has the full colour."""
     sizes = [abs(weight) for weight in e.weights]
+    if e.rationale is not None:
+        return max(sizes, default=0.0) or 1.0
     read = sum(e.read_to is None or start < e.read_to for start, _ in e.spans)
     fair = min(STANDS_OUT / max(1, read), HALF) * sum(sizes)
     return max([*sizes, fair]) or 1.0  # nothing weighs anything: whatever it is divided by

@@ -17,14 +17,16 @@ from steadygaze.explain.learned import folder
 from steadygaze.explain.learned.cxplain import CXPlain, members
 from steadygaze.explain.learned.image_nets import Selector, Shape
 from steadygaze.explain.learned.images import Canvas, image_nets, refuse_many
+from steadygaze.explain.learned.kept import digest
 from steadygaze.explain.learned.order import Method, name_of, said_of
 from steadygaze.images.box import ImageBox, as_image_box
 from steadygaze.images.classifier import ImageClassifier
 from steadygaze.images.cxplain import LearnedWorth
+from steadygaze.images.explain import Fitted
 from steadygaze.images.explanation import ImageExplanation
 from steadygaze.images.folder import LARGEST
 from steadygaze.images.learned import LearnedImages
-from steadygaze.images.pixels import MOST_COLOURS, read_images
+from steadygaze.images.pixels import MOST_COLOURS, Images, read_images
 from steadygaze.record import Row
 from steadygaze.report.interval import mean_row
 from steadygaze.report.warned import warned
@@ -33,7 +35,7 @@ from steadygaze.types import Label
 
 
 @dataclass(frozen=True)
-class ImageExplainer:
+class ImageExplainer(Fitted):
     """What `explain_fit` gives for images.
 
     fitted = sg.explain_fit(model, images, explainer="l2x", k=25)
@@ -48,7 +50,7 @@ class ImageExplainer:
     rows: tuple[Row, ...] = ()
     """How well it did on images it was not fitted to."""
     facts: dict[str, Any] = field(default_factory=dict)
-    """What else is known of how it was fitted: the seed."""
+    """What else is known of how it was fitted: the seed, and a digest of the images."""
 
     @property
     def warnings(self) -> list[str]:
@@ -57,22 +59,27 @@ class ImageExplainer:
 
     def explain(self, images: Any) -> list[ImageExplanation]:
         """The selected patches of each image."""
-        return self.learned.explain(self.box, read_images(images))
+        return self.explain_of(self.box, read_images(images))
+
+    def explain_of(self, box: ImageBox, images: Images) -> list[ImageExplanation]:
+        return self.learned.explain(box, images)
 
     def measure(self, images: Any) -> list[Row]:
         """Of these images: does the black box say the same of what is selected, and of the rest?"""
-        return self.to_rows(self.learned.measured(self.box, read_images(images)))
+        read = read_images(images)
+        return self.to_rows(self.learned.measured(self.box, read), digest(read.as_given()))
 
-    def to_rows(self, found: dict[str, Tensor]) -> list[Row]:
-        """One number per image, by name, as rows."""
+    def to_rows(self, found: dict[str, Tensor], data: str) -> list[Row]:
+        """One number per image, by name, as rows; `data`: a digest of the images."""
         canvas = self.learned.canvas
         own: dict[str, str | int] = {
             "black-box": self.box.name,
             "patch": canvas.patch,
             "fill": canvas.fill,
+            "data": data[:12],
             "steadygaze": __version__,
         }
-        settings = {**said_of(self.learned.how), **own}
+        settings = {**said_of(self.learned.how, self.facts), **own}
         return [mean_row(name, values.tolist(), settings) for name, values in found.items()]
 
     def save(self, path: str | Path) -> None:
@@ -142,7 +149,7 @@ def _fresh(how: Method, shape: Shape, classes: int, patch: int) -> nn.ModuleDict
 
 
 def _shape(given: Any) -> Shape:
-    whole = isinstance(given, list) and len(given) == 3 and all(isinstance(side, int) and side > 0 for side in given)
+    whole = isinstance(given, list) and len(given) == 3 and all(type(side) is int and side > 0 for side in given)
     if not whole or given[0] > MOST_COLOURS or max(given) > LARGEST:
         raise UserError(f"colours, height and width of an image are three whole numbers; found {given!r:.80}")
     return given[0], given[1], given[2]

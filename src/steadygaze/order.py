@@ -63,7 +63,7 @@ def order(parameters: Mapping[str, Any]) -> Order:
         architecture=architecture,
         training=training,
         reading=_readable(reading),
-        seed=_seed(parameters["seed"], parameters["random_state"]),
+        seed=seed_of(parameters["seed"], parameters["random_state"]),
         vectors=_vectors(parameters["vectors"]),
         max_length=_max_length(parameters["max_length"]),
         class_weight=_class_weight(parameters["class_weight"]),
@@ -115,7 +115,8 @@ def _encoder(name: Any) -> str:
     raise unknown("encoder", name, [*ENCODERS, f"{TRANSFORMER}minilm", f"{TRANSFORMER}<hub id or folder>"])
 
 
-def _seed(seed: Any, random_state: Any) -> int:
+def seed_of(seed: Any, random_state: Any = None) -> int:
+    """What is drawn from: a whole number that every generator takes."""
     if isinstance(random_state, np.random.RandomState):
         return int(random_state.randint(2**31))
     name, value = ("seed", seed) if random_state is None else ("random_state", random_state)

@@ -36,6 +36,8 @@ from steadygaze.score import SCORES
 from steadygaze.types import Batch, Encoded
 
 Granularity = Literal["token", "sentence"]
+FAINTEST = 1e-30
+"""What is selected has a weight, however little chance it had: that tells it from what is not."""
 
 
 @dataclass(frozen=True)
@@ -95,7 +97,7 @@ class Predictor(nn.Module):
 
 
 class Rationaliser(Reader):
-    abilities: ClassVar[frozenset[Ability]] = frozenset({"weights", "vectors"})
+    abilities: ClassVar[frozenset[Ability]] = frozenset({"weights", "vectors", "selection"})
     ends: Tensor
 
     def __init__(
@@ -115,7 +117,7 @@ class Rationaliser(Reader):
         selection = self.select(batch, looked)
         selected, probability = selection > 0, looked.spread(looked.probability)
         logits = self.read(batch, selection, embedded=to_predictor)
-        return Rationale(masked.shares(probability, selected), logits, selected, probability)
+        return Rationale(masked.shares(probability.clamp_min(FAINTEST), selected), logits, selected, probability)
 
     def look(self, batch: Batch, embedded: Tensor | None = None) -> Looked:
         """Scores of the units, and how probable each is."""

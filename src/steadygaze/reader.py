@@ -1,6 +1,6 @@
 """Reader: anything that reads token ids and says how likely each class is: ours, somebody else's, or a black box.
 
-Explainers and audits know a model by this face alone.  What it can do beyond predicting is said in three flags; whoever
+Explainers and audits know a model by this face alone.  What it can do beyond predicting is said in four flags; whoever
 needs more than a model has says so, and is not asked.
 """
 
@@ -11,9 +11,17 @@ from torch import Tensor, nn
 
 from steadygaze.types import Batch
 
-Ability = Literal["weights", "vectors", "seams"]
+Ability = Literal["weights", "vectors", "seams", "selection"]
 """weights: it shows how much it looks at each token.  vectors: tokens are vectors to it, and it has gradients by them.
-seams: its hidden states can be read with other weights."""
+seams: its hidden states can be read with other weights.  selection: it selects what it reads, and says how sure it was:
+what it says of a batch has `selected` (B,T) and `probability` (B,T) too."""
+LACKING: dict[Ability, str] = {
+    "weights": "the model shows no attention",
+    "vectors": "the model is a black box: its word vectors cannot be moved",
+    "seams": "the model cannot be read with other attention weights than its own",
+    "selection": "the model does not select what it reads",
+}
+"""What a model lacks, as a report says it."""
 
 
 class Said(Protocol):

@@ -2,17 +2,18 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from torch import Tensor
 
 from steadygaze import __version__
-from steadygaze.errors import UserError
+from steadygaze.errors import UserError, unknown
 from steadygaze.explain.learned import folder
 from steadygaze.explain.learned.cxplain import Weighing
 from steadygaze.explain.learned.fitted import Fitted
+from steadygaze.explain.learned.kept import digest
 from steadygaze.explain.learned.learned import Learned, fresh, measured
 from steadygaze.explain.learned.order import name_of, said_of
 from steadygaze.explain.learned.posthoc import Removal
@@ -24,6 +25,7 @@ from steadygaze.record import Row
 from steadygaze.report.interval import mean_row
 from steadygaze.report.warned import warned
 from steadygaze.subject import Subject, as_subject
+from steadygaze.subject.blackbox import Box
 
 
 @dataclass(frozen=True)
@@ -42,7 +44,7 @@ class TextExplainer:
     rows: tuple[Row, ...] = ()
     """How well it did on texts it was not fitted to."""
     facts: dict[str, Any] = field(default_factory=dict)
-    """What else is known of how it was fitted: the seed."""
+    """What else is known of how it was fitted: the seed, and a digest of the texts."""
 
     @property
     def warnings(self) -> list[str]:
@@ -51,8 +53,23 @@ class TextExplainer:
 
     @property
     def explainer(self) -> Fitted | Weighing:
-        """For `sg.audit(fitted.subject, texts, explainers=[fitted.explainer])`."""
+        """It alone, for a batch of the black box's own ids."""
+        self.learned.nets.to(self.subject.model.device)  # which may have moved
+        return self._explainer
+
+    @cached_property
+    def _explainer(self) -> Fitted | Weighing:
         return self.learned.explainer(self.subject.tokens, self.subject.model.device)
+
+    def of(self, subject: Subject) -> Fitted | Weighing:
+        """The same where texts may be other ids; refused where that is not the black box it was fitted to."""
+        own = self.subject
+        if subject.fingerprint != own.fingerprint or len(subject.classes) != len(own.classes):
+            raise UserError(
+                f"{self.name} was fitted to another model than {subject.name}, or to other weights of it: "
+                "what it selects says nothing of this one; explain_fit fits one to it"
+            )
+        return self.learned.explainer(subject.tokens, subject.model.device)
 
     def explain(self, texts: Any) -> Explanation | list[Explanation]:
         """The selected words of a text, or of each of several."""
@@ -65,16 +82,18 @@ class TextExplainer:
 
     def measure(self, texts: Any, removal: Removal = "delete") -> list[Row]:
         """Of these texts: does the black box say the same of what is selected, and of the rest?"""
+        check_removal(self.subject, removal)
         read, questions = read_texts(texts)
         subject = self.subject.reading(questions is not None)
         found = measured(subject.model, self.explainer, subject.data(subject.tokens.place(read), questions), removal)
-        return self.to_rows(found, removal)
+        return self.to_rows(found, removal, digest(read, questions))
 
-    def to_rows(self, found: dict[str, Tensor], removal: Removal) -> list[Row]:
-        """One number per text, by name, as rows."""
-        settings = {**said_of(self.learned.how), "black-box": self.subject.name, "removal": removal}
+    def to_rows(self, found: dict[str, Tensor], removal: Removal, data: str) -> list[Row]:
+        """One number per text, by name, as rows; `data`: a digest of the texts."""
+        own = {"black-box": self.subject.name, "removal": removal, "data": data[:12], "steadygaze": __version__}
+        settings = {**said_of(self.learned.how, self.facts), **own}
         return [
-            mean_row(name, known.tolist(), {**settings, "steadygaze": __version__})
+            mean_row(name, known.tolist(), settings)
             for name, values in found.items()
             if len(known := values[~values.isnan()])
         ]
@@ -96,6 +115,16 @@ class TextExplainer:
         }
         written = folder.Written(config, self.learned.vocabulary.words, self.learned.nets.state_dict())
         folder.save(Path(path), written)
+
+
+def check_removal(subject: Subject, removal: str) -> None:
+    """Refused where there is no such way to take a word out."""
+    if removal not in get_args(Removal):
+        raise unknown("removal", removal, get_args(Removal))
+    if removal == "pad" and isinstance(subject.model, Box):
+        raise UserError(
+            f"{subject.name} reads text, in which nothing can stand for a word that is gone: removal must be 'delete'"
+        )
 
 
 def load_explainer(

@@ -15,6 +15,8 @@ if TYPE_CHECKING:  # the text rooms (corpus, tokens) use Example without loading
 
 Span = tuple[int, int]
 """Characters [start, end) of a text."""
+Picked = tuple[int, int, float]
+"""A span that was selected, and with what probability."""
 
 Label = str | int
 Terms = dict[str, "Tensor"]

@@ -55,6 +55,15 @@ def slow_tokens(which: str) -> Callable[..., float]:
     return score
 
 
+def slow_first(chosen: np.ndarray, first: np.ndarray) -> float:
+    """Whether any chosen word is in the first sentence, where there are others too."""
+    return (
+        np.nan
+        if first.all() or not first.any()
+        else float(bool(set(np.flatnonzero(chosen)) & set(np.flatnonzero(first))))
+    )
+
+
 def slow_iou(chosen: np.ndarray, evidence: np.ndarray) -> float:
     if not evidence.any():
         return math.nan
@@ -184,6 +193,9 @@ SLOW = {  # one text, its real tokens only
     "auprc": lambda w, where: sklearn.metrics.average_precision_score(where, w) if where.any() else math.nan,
     "first-sentence-share": slow_share,
     "first-sentence-pick": slow_pick,
+    "first-sentence": slow_first,
+    "selected-share": lambda chosen: sum(chosen) / len(chosen) if len(chosen) else np.nan,
+    "selected-spans": lambda chosen: len(runs(chosen)) if len(chosen) else np.nan,
     "default-mass": slow_share,
     "default-mass/above-share": lambda w, where: slow_share(w, where) - (where.mean() if len(where) else 0.0),
     "auprc/above-random": lambda w, where: (

@@ -12,9 +12,12 @@ from contract.tiny import CLASSES, ENCODER_NAMES, TEXTS, batch, classifier, litt
 from steadygaze.explain import EXPLAINERS
 from steadygaze.explain.captum import Captum
 from steadygaze.explain.explainer import Explainer
+from steadygaze.model import Classifier
 
 CAPTUM = {"GradientShap": {}, "FeatureAblation": {}, "ShapleyValueSampling": {"n_samples": 3}}
-NAMES = [*EXPLAINERS, *CAPTUM]
+ABLE = [name for name, kind in EXPLAINERS.items() if kind.needs <= Classifier.abilities]
+"""What a model that selects is needed for, tests/explain/test_rationale.py asks."""
+NAMES = [*ABLE, *CAPTUM]
 EXPLAINER = pytest.mark.parametrize("name", NAMES)
 ENCODERS = {name: ["bilstm", "cnn", "transformer"] for name in EXPLAINERS} | {"attention": ENCODER_NAMES}
 EXPLAINER_AND_MODEL = pytest.mark.parametrize(

@@ -23,6 +23,8 @@ B, T, C, K = 40, 12, 3, 4
 MANY = 120  # where a class needs twenty different texts
 IDS = {"before", "after", "ids"}
 PER_TOKEN = {"p", "q", "x", "y", "w", "weights", "chosen", "evidence", "first", "blank", "mask"} | IDS
+OF_RUNS = ("iou-f1", "selected-spans")
+"""Measures about runs of words, which the order of the tokens matters to."""
 PER_EXAMPLE = [name for name, measure in MEASURES.items() if measure.per_example]
 OF_A_SET = [name for name, measure in MEASURES.items() if not measure.per_example]
 ROUNDING = {torch.float64: 1e-12, torch.float32: 1e-6}  # a quotient of counts is float32
@@ -114,9 +116,8 @@ def test_what_is_masked_does_not_count_whatever_it_holds(name):
     assert_same(MEASURES[name].fn(**dirty), MEASURES[name].fn(**given))
 
 
-@pytest.mark.parametrize("name", [name for name in PER_EXAMPLE if "mask" in arguments(name) and name != "iou-f1"])
+@pytest.mark.parametrize("name", [name for name in PER_EXAMPLE if "mask" in arguments(name) and name not in OF_RUNS])
 def test_the_order_of_the_tokens_does_not_matter(name):
-    """But to iou-f1, which is about runs of words."""
     given, order = inputs(name), torch.randperm(T)
     assert_same(MEASURES[name].fn(**each(given, lambda x: x[:, order])), MEASURES[name].fn(**given))
 

@@ -5,10 +5,12 @@ import json
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from images.toys import planted
+from steadygaze import explain_fit
 from steadygaze.errors import UserError
 from steadygaze.images.classifier import ImageClassifier
 
@@ -78,6 +80,63 @@ def test_it_explains_itself(fitted):
         fitted.explain(IMAGES[:5], fill="red")
 
 
+@pytest.mark.parametrize("explainer", ["gradient", "leave-one-out", "lime", "random"])
+def test_an_image_is_explained_alike_in_batches_of_one_two_and_seven(fitted, explainer):
+    """Whatever stands beside it: seven others have another mean."""
+    alone, pair, seven = (fitted.explain(IMAGES[:many], explainer, 1, patch=4)[0] for many in (1, 2, 7))
+    assert alone.weights.any()
+    np.testing.assert_allclose(pair.weights, alone.weights, atol=1e-6)
+    np.testing.assert_allclose(seven.weights, alone.weights, atol=1e-6)
+
+
+def test_patches_are_filled_with_the_mean_of_the_images_it_was_trained_on(fitted, tmp_path):
+    """In whole numbers, as those images are.  What is lost is p(image) − p(image with the mean in a corner)."""
+    mean = np.rint(IMAGES.mean(0)).astype(np.uint8)
+    filled = IMAGES[:1].copy()
+    filled[:, :4, :4] = mean[:4, :4]
+    (whole,), (without,) = fitted.predict_proba(IMAGES[:1]), fitted.predict_proba(filled)
+    lost = (whole - without)[whole.argmax()]
+    fitted.save(tmp_path / "model")
+    for clf in (fitted, ImageClassifier.load(tmp_path / "model", device="cpu")):
+        (one,) = clf.explain(IMAGES[:1], "leave-one-out", 1, patch=4)
+        np.testing.assert_allclose(one.weights[0, 0], lost, atol=1e-6)
+        (same,) = clf.explain(IMAGES[:1], "leave-one-out", 1, patch=4, fill="mean")
+        (grey,) = clf.explain(IMAGES[:1], "leave-one-out", 1, patch=4, fill="grey")
+        assert (same.weights == one.weights).all()
+        assert (grey.weights != one.weights).any()
+
+
+def test_a_fitted_explainer_explains_the_classifier_it_was_fitted_to(fitted):
+    own = {"epochs": 1, "batch_size": 16, "hidden": 8, "approximator": "simple", "patch": 4}
+    l2x = explain_fit(fitted, IMAGES, k=1, settings=own, device="cpu")
+    found = fitted.explain(IMAGES[:3], explainer=l2x)
+    assert [one.to_dict() for one in found] == [one.to_dict() for one in l2x.explain(IMAGES[:3])]
+    assert found[0].mask.sum() == 16
+    for changes in ({"k": 2}, {"patch": 2}, {"fill": "zero"}):
+        with pytest.raises(UserError, match="has the k, the patch and the fill it was fitted with"):
+            fitted.explain(IMAGES[:3], l2x, **changes)
+    with pytest.raises(UserError, match="fitted to another model, 'ImageClassifier'"):
+        tiny(seed=1, epochs=1).fit(IMAGES, NAMES).explain(IMAGES[:3], l2x)
+    with pytest.raises(
+        UserError, match=r"of the classes \['bright', 'dark'\] in this order; ImageClassifier has \[0, 1\]"
+    ):
+        tiny(epochs=1).fit(IMAGES, LABELS).explain(IMAGES[:3], l2x)
+
+
+@pytest.mark.parametrize("strange", [["gradient"], {"gradient": 1}, None, 3])
+def test_what_is_no_explainer_gets_a_sentence(fitted, strange):
+    with pytest.raises(UserError, match="unknown explainer of images"):
+        fitted.explain(IMAGES[:3], strange)
+
+
+@pytest.mark.parametrize("k", [2.5, "5", True, [3], 0, -1])
+def test_k_is_a_whole_number(fitted, k):
+    with pytest.raises(UserError, match=r"k is .*; it must be a whole number, 1 or more"):
+        fitted.explain(IMAGES[:3], k=k)
+    (one,) = fitted.explain(IMAGES[:1], k=np.int64(3))
+    assert json.loads(json.dumps(one.to_dict()))["k"] == 3
+
+
 @pytest.mark.parametrize(
     ("changes", "X", "y", "sentence"),
     [
@@ -135,6 +194,8 @@ def test_a_folder_that_is_not_ours_is_left_alone(fitted, tmp_path):
         (lambda folder: changed(folder, shape=[1, 8]), "is damaged: setting 'shape"),
         (lambda folder: changed(folder, shape=[1, 8, 10**9]), "is damaged"),
         (lambda folder: changed(folder, shape=[1, 8, 12]), "does not hold the weights"),
+        (lambda folder: changed(folder, shape=[1, 16000, 16000]), "does not hold the weights"),  # 2 TB, if it were made
+        (lambda folder: halved(folder), "does not hold the weights"),
         (lambda folder: changed(folder, classes=["one"]), "is damaged: setting 'classes'"),
         (lambda folder: (folder / "model.safetensors").write_bytes(b"x"), "damaged or cut short"),
         (lambda folder: (folder / "model.safetensors").unlink(), "damaged or cut short"),
@@ -150,3 +211,9 @@ def test_a_damaged_folder_is_refused_in_one_sentence(fitted, tmp_path, damage, s
 def changed(folder, **values):
     file = folder / "config.json"
     file.write_text(json.dumps({**json.loads(file.read_text()), **values}))
+
+
+def halved(folder):
+    """The same weights in half precision."""
+    file = folder / "model.safetensors"
+    save_file({name: value.half() for name, value in load_file(file).items()}, file)

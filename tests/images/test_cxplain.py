@@ -52,6 +52,16 @@ def test_the_patch_that_decides_is_found_and_the_members_agree(learned):
     assert "fill" in learned.nets.state_dict()
 
 
+def test_an_explanation_says_between_what_the_members_are(learned):
+    low, middle, high = (one.view(20, 4, 4).numpy() for one in learned.worth(TEST))
+    for number, one in enumerate(learned.explain(box(), TEST)):
+        np.testing.assert_array_equal(one.bounds, np.stack([low[number], high[number]], -1))
+        np.testing.assert_array_equal(one.weights, middle[number])
+        assert f"{low[number].ravel()[middle[number].argmax()]:.3f}, " in repr(one)
+        assert one.to_dict()["bounds"] == one.bounds.tolist()
+    assert (high > low).any()
+
+
 def test_what_was_asked_is_kept(tmp_path):
     quick = CXPlain(k=1, members=1, epochs=1, batch_size=16, hidden=4)
     for _ in range(2):
@@ -62,5 +72,9 @@ def test_what_was_asked_is_kept(tmp_path):
 def test_more_patches_than_there_are(learned):
     with pytest.raises(UserError, match="k is 5, but an image of 8 × 8 pixels has 4 patches"):
         WorthFit(CXPlain(k=5), Canvas(patch=4)).fit(box(), TEST, TEST)
+    with pytest.raises(UserError, match="k is 4, but an image of 8 × 8 pixels has 4 patches: k must be less"):
+        WorthFit(CXPlain(k=4), Canvas(patch=4)).fit(box(), TEST, TEST)
+    with pytest.raises(UserError, match="the training set has pixels in whole numbers"):
+        WorthFit(HOW, Canvas(patch=2)).fit(box(), TEST, read_images(TEST.as_given() / 255))
     with pytest.raises(UserError, match="this explainer knows images of 8 × 8"):
         learned.worth(read_images(np.zeros((2, 6, 8), np.uint8)))

@@ -4,11 +4,12 @@ import numpy as np
 import pytest
 import torch
 from torch.testing import assert_close
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from images.toys import PLACE, Watched, knows, planted, straight
 from steadygaze.errors import UserError
 from steadygaze.explain.learned.images import Canvas
-from steadygaze.images.box import as_image_box
+from steadygaze.images.box import as_image_box, together
 from steadygaze.images.explain import explain_images
 from steadygaze.images.explainers import IMAGE_EXPLAINERS, Asked, Gradient, LeaveOneOut, Lime, Random
 from steadygaze.images.pixels import read_images
@@ -115,7 +116,8 @@ def nan(images):
         (knows, {"explainer": "gradient"}, "needs a torch network to look into, and knows gives probabilities alone"),
         (knows, {"explainer": "gradiant"}, "did you mean 'gradient'"),
         (knows, {"k": 65}, "k is 65, but an image of 8 × 8 pixels has 64 patches"),
-        (knows, {"k": 0}, "k is 0; it must be 1 or more"),
+        (knows, {"k": 64}, "k is 64, but an image of 8 × 8 pixels has 64 patches: k must be less"),
+        (knows, {"k": 0}, "k is 0; it must be a whole number, 1 or more"),
         (knows, {"canvas": Canvas(patch=3)}, "cannot be cut into patches of 3 × 3"),
         (nan, {}, "are not all finite"),
         (
@@ -141,11 +143,78 @@ def test_boxes_that_do_not_say_enough():
     with pytest.raises(UserError, match="names 3 classes, but Watched has 2"):
         as_image_box(Watched(), classes=[0, 1, 2])
     assert as_image_box(Watched()).classes == (0, 1)
-    assert as_image_box(Watched(), classes=["no", "yes"]).classes == ("no", "yes")
+    with pytest.raises(UserError, match="cannot explain None"):
+        as_image_box(None, classes=[0, 1])
 
 
-def test_one_image_has_no_mean():
-    images, _ = planted(1)
-    with pytest.raises(UserError, match="mean image needs several images"):
-        explain_images(Watched(), images, "leave-one-out", 1)
-    assert len(explain_images(Watched(), images, "random", 1)) == 1
+def test_what_a_sentence_asks_for_can_be_given():
+    images, _ = planted(2)
+    with pytest.raises(UserError, match="classes= names them"):
+        explain_images(knows, images, "random", 1)
+    assert explain_images(knows, images, "random", 1, classes=["dark", "bright"])[0].label in ("dark", "bright")
+
+
+def test_classes_may_be_renamed_but_not_swapped():
+    renamed = as_image_box(Watched(), classes=["no", "yes"])
+    assert renamed.classes == ("no", "yes")
+    assert as_image_box(renamed, classes=["dark", "bright"]).classes == ("dark", "bright")
+    assert as_image_box(Watched(), classes=[0, 1]).classes == (0, 1)
+    assert as_image_box(Watched(), classes=[1, 2]).classes == (1, 2)
+    for box, swapped in ((Watched(), [1, 0]), (renamed, ["yes", "no"])):
+        with pytest.raises(UserError, match=r"in another order than its own, .*: leave it out, or give them in that"):
+            as_image_box(box, classes=swapped)
+
+
+def test_a_black_box_of_others_is_asked_by_its_predict_proba_whatever_else_it_has():
+    """A wrapper may keep a network and say something else than that."""
+    box = Watched()
+    box.network_ = straight(side=8).float()
+    found = as_image_box(box)
+    assert found.network is None
+    assert found.fingerprint == ""
+    images, _ = planted(3)
+    np.testing.assert_array_equal(found.said(read_images(images)).numpy(), knows(images))
+
+
+@pytest.mark.parametrize("name", ["leave-one-out", "lime"])
+def test_one_image_can_be_explained_and_the_fill_is_grey_unless_the_mean_is_known(name):
+    """Of a black box nobody knows which images it was trained on; a batch says nothing of them."""
+    images, _ = planted(7)
+    alone, grey = (explain_images(Watched(), images[:1], name, 1, canvas)[0] for canvas in (None, Canvas(fill="grey")))
+    np.testing.assert_array_equal(alone.weights, grey.weights)
+    np.testing.assert_allclose(explain_images(Watched(), images, name, 1)[0].weights, alone.weights, atol=1e-9)
+    with pytest.raises(UserError, match=r"the mean image of Watched is not known.* choose the fill zero or grey"):
+        explain_images(Watched(), images, name, 1, Canvas(fill="mean"))
+
+
+class Largest(TorchDispatchMode):
+    """The most numbers that any tensor held."""
+
+    entries = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        found = func(*args, **(kwargs or {}))
+        if isinstance(found, torch.Tensor):
+            self.entries = max(self.entries, found.numel())
+        return found
+
+
+@pytest.mark.parametrize(("way", "most"), [(Lime(samples=64), 128 * 17), (LeaveOneOut(), 512)])
+def test_memory_is_bounded_by_pixels_however_many_images_are_shown(way, most, monkeypatch):
+    """Two images of 8 × 8, shown 128 times by LIME, which draws 17 numbers for each, and 32 times by leave-one-out."""
+    monkeypatch.setattr("steadygaze.images.box.PIXELS", 512)
+    case = asked(straight(side=8).float(), many=2, side=8)
+    with Largest() as largest:
+        way.weigh(case)
+    assert largest.entries == most
+
+
+def test_no_more_than_so_many_pixels_are_asked_about_at_once(monkeypatch):
+    monkeypatch.setattr("steadygaze.images.box.PIXELS", 512)
+    network, shown = straight(side=8).float(), []
+    network.register_forward_pre_hook(lambda _, given: shown.append(len(given[0])))
+    case = asked(network, many=20, side=8)
+    assert shown == [8, 8, 4]
+    Gradient().weigh(case)
+    assert shown == [8, 8, 4] * 2
+    assert together((3, 1 << 12, 1 << 12)) == 1

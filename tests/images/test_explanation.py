@@ -103,11 +103,22 @@ def test_it_can_be_written_as_json():
     assert values["selected"] == [[2, 4], [6, 0]]
     assert values["image"][0][0] == 0
     assert values["label"] == 8
-    assert "l2x: 2 of 16" in repr(explained())
+    assert values["bounds"] is None
+    assert repr(explained()).endswith("l2x: 2 of 16 patches of 2 × 2 pixels selected>")
+
+
+def test_bounds_are_said_of_every_patch_and_drawn_of_the_heaviest():
+    bounds = np.stack([WEIGHTS - 0.25, WEIGHTS + 0.125], -1)
+    one = explained(bounds=bounds, explainer="cxplain")
+    assert json.loads(json.dumps(one.to_dict()))["bounds"][1][2] == [0.35, 0.725]
+    assert "selected; heaviest (2, 4) 0.600 [0.350, 0.725]>" in repr(one)
+    assert "heaviest (2, 4) 0.600 [0.350, 0.725]" in one._repr_html_()
 
 
 def test_weights_that_do_not_fit_are_refused():
     with pytest.raises(ValueError, match=r"weights of shape \(4, 4\) for 6 × 8"):
         explained(IMAGE[:6])
+    with pytest.raises(ValueError, match=r"bounds of shape \(4, 4\)"):
+        explained(bounds=WEIGHTS)
     with pytest.raises(ValueError, match="not a finite number"):
         explained(weights=np.full((4, 4), np.nan))

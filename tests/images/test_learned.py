@@ -1,5 +1,7 @@
 """Selectors fitted to a black box's answers about images: what they find, and what the black box is then shown."""
 
+import json
+
 import numpy as np
 import pytest
 import torch
@@ -10,6 +12,7 @@ from steadygaze.errors import UserError
 from steadygaze.explain.learned.ail import Ail
 from steadygaze.explain.learned.images import Canvas, image_settings
 from steadygaze.explain.learned.l2x import L2X
+from steadygaze.image_explainer import ImageExplainer, load_explainer
 from steadygaze.images.box import as_image_box
 from steadygaze.images.learned import ImageFit, parted, post_hoc
 from steadygaze.images.pixels import read_images
@@ -112,12 +115,27 @@ def test_what_does_not_fit_is_said(learned):
     swapped = as_image_box(knows, classes=["bright", "dark"])
     with pytest.raises(UserError, match=r"classes \['dark', 'bright'\] in this order; knows has \['bright', 'dark'\]"):
         learned.explain(swapped, TEST)
-    with pytest.raises(UserError, match="k is 17, but an image of 8 × 8 pixels has 16 patches"):
-        fit(k=17)
+    for k in (16, 17):
+        with pytest.raises(UserError, match=f"k is {k}, but an image of 8 × 8 pixels has 16 patches: k must be less"):
+            fit(k=k)
     with pytest.raises(UserError, match="cannot be cut into patches of 3 × 3"):
         fit(canvas=Canvas(patch=3))
     with pytest.raises(UserError, match="the training set knows images of 8 × 8"):
         ImageFit(L2X(k=1), Canvas()).fit(box(), IMAGES, read_images(np.zeros((2, 9, 9), np.uint8)))
+    sentence = "the training set has pixels in whole numbers from 0 to 255, found floats from 0 to 1: give both alike"
+    with pytest.raises(UserError, match=sentence):
+        ImageFit(L2X(k=1), Canvas()).fit(box(), IMAGES, read_images(TEST.as_given() / 255))
+
+
+@pytest.mark.parametrize("side", [True, 1.0, "1"])
+def test_a_folder_whose_shape_is_no_whole_numbers_is_refused(learned, tmp_path, side):
+    ImageExplainer("l2x", box(), learned).save(tmp_path / "l2x")
+    file = tmp_path / "l2x" / "config.json"
+    config = json.loads(file.read_text())
+    assert load_explainer(tmp_path / "l2x", box()).learned.shape == (1, 8, 8)
+    file.write_text(json.dumps({**config, "shape": [side, 8, 8]}))
+    with pytest.raises(UserError, match="is damaged: colours, height and width of an image are three whole numbers"):
+        load_explainer(tmp_path / "l2x", box())
 
 
 class Failing:

@@ -52,6 +52,17 @@ def test_a_strange_label_is_named_with_those_that_are_known(classes, labels, sen
         subject(classes).codes(labels)
 
 
+def test_classes_may_be_renamed_but_not_swapped():
+    """The second class would be called by the name of the first, and every number would be about the other."""
+    sentence = "in another order than its own, negative, positive: leave it out, or give them in that order"
+    with pytest.raises(UserError, match=sentence):
+        subject(np.array(["negative", "positive"])).named(["positive", "negative"])
+    assert subject().named(["negative", "positive"]).classes == ["negative", "positive"]
+    assert subject().named(["positive", "neutral"]).classes == ["positive", "neutral"]
+    assert subject().named([1, 0]).classes == [1, 0]
+    assert subject().named(None).classes == ["negative", "positive"]
+
+
 def test_a_thousand_classes_are_not_all_listed():
     with pytest.raises(UserError) as refusal:
         subject(range(10, 1010)).codes([3])

@@ -3,6 +3,7 @@
 import json
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +17,15 @@ from steadygaze.batch import Data
 from steadygaze.config import settings
 from steadygaze.maths.collapse import judge
 from steadygaze.model import Classifier
+from steadygaze.objective.rnp import Rnp
 from steadygaze.objective.technique import Given, Stage, Technique
 from steadygaze.objective.vanilla import Vanilla
+from steadygaze.rationaliser import Rationaliser
 from steadygaze.tokens.ragged import Ragged
 from steadygaze.train import run as running
 from steadygaze.train.run import Run
 from steadygaze.types import Batch, Encoded, Terms
-from train.toys import TOYS, Committee, Distil, Pretrain, Recorder, corpus, make_model, make_run
+from train.toys import TOYS, Committee, Distil, Pretrain, Recorder, corpus, make_model, make_run, model_for
 
 KEYS = [
     "evenness",
@@ -32,6 +35,7 @@ KEYS = [
     "unexplained",
     "uniform",
     "constant",
+    "unit",
     "collapsed",
     "reason",
 ]
@@ -178,6 +182,46 @@ def test_a_run_whose_attention_looks_at_words_does_not_warn() -> None:
         run = make_run(technique, sharp)
         assert warned(run) == []
         assert not any(record["attention"]["collapsed"] for record in run.history)
+
+
+def rationaliser(scorer: nn.Module | None = None) -> Rationaliser:
+    """One that looks at some words and not at others from the start, or scores sentences by this."""
+    model = model_for(Rnp())
+    assert isinstance(model, Rationaliser)
+    assert model.generator.encoder is not None
+    model.generator.encoder.embedding.weight.data.mul_(5.0)  # type: ignore[union-attr, operator]
+    if scorer is not None:
+        model.generator.scorer = scorer
+    return model
+
+
+class Sentences(Place):
+    """Sees where a sentence stands, the later the higher for a sign of 1."""
+
+    def __init__(self, sign: int) -> None:
+        super().__init__()
+        self.sign = sign
+
+    def forward(self, encoded: Encoded) -> Tensor:
+        return self.sign * super().forward(encoded) + 0 * encoded.hidden.sum(-1)
+
+
+@pytest.mark.parametrize("sign", [1, -1], ids=["last", "first"])
+def test_a_rationaliser_that_always_takes_the_same_sentence_is_constant(sign: int) -> None:
+    run = make_run(Rnp(generator_learning_rate=1e-9), lambda: rationaliser(Sentences(sign)))
+    run.job = replace(run.job, validation=corpus(80, seed=1))  # few of them have two sentences
+    assert warned(run) == [f"collapsed attention: {run.kept['attention']['reason']}"]
+    assert run.kept["attention"]["constant"]
+    assert "follow the place of a sentence, not the text" in run.kept["attention"]["reason"]
+
+
+def test_a_rationaliser_that_takes_one_sentence_or_another_is_not_collapsed() -> None:
+    """Though all words of a sentence weigh alike."""
+    run = make_run(Rnp(generator_learning_rate=1e-9), rationaliser)
+    run.job = replace(run.job, validation=corpus(80, seed=1))
+    assert warned(run) == []
+    assert not any(record["attention"]["collapsed"] for record in run.history)
+    assert run.kept["attention"]["unexplained"] > 0.2
 
 
 def scripted(monkeypatch: pytest.MonkeyPatch, collapsed: list[bool]) -> None:

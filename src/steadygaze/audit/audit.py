@@ -22,12 +22,15 @@ from steadygaze.audit.prepare import prepare
 from steadygaze.audit.protocol import MATTERS, PROTOCOLS, RETRAINED, SHORTCUT, STILL, THOROUGH, Protocol
 from steadygaze.audit.protocol.absent import absent
 from steadygaze.audit.protocol.default_tokens import CODED, UNCODED, default_tokens
+from steadygaze.audit.protocol.interlocking import LOCKS, SELECTS, UNLOCKED, interlocking, told, unlockable
 from steadygaze.audit.protocol.retrained import unlike
 from steadygaze.audit.protocol.wiegreffe import NOT_OURS, TRAINED, UNTRAINED, trained
+from steadygaze.corpus.evidence import from_cell
 from steadygaze.errors import UserError
 from steadygaze.estimator import TextClassifier
 from steadygaze.inputs import read_texts
 from steadygaze.model import Classifier
+from steadygaze.rationaliser import Rationaliser
 from steadygaze.report.report import Report
 from steadygaze.subject import Subject, as_subject
 from steadygaze.subject.synonyms import table_for
@@ -70,8 +73,9 @@ def audit(
     `explainers` are names or your own, and the verdicts are about the first.  `seeds` are models trained alike with
     other seeds, `synonyms` a file or a mapping of words that may stand for each other.  With `train`, the texts and
     labels it was trained on, a TextClassifier is trained three times more: without attention, to look elsewhere
-    (Wiegreffe & Pinter 2019), and where its attention could talk in code (Bai et al. 2021).  `plan` says what is done
-    to the texts, and how thoroughly.  `device` is for what is loaded here, and `attention` how a Hugging Face model's
+    (Wiegreffe & Pinter 2019), and where its attention could talk in code (Bai et al. 2021); one that selects sentences
+    twice, where it could lock on to the first (Yu et al. 2021).  `plan` says what is done to the texts, and how
+    thoroughly.  `device` is for what is loaded here, and `attention` how a Hugging Face model's
     heads and layers become one weight for each word: last, or rollout.
     """
     examples = _examples(texts, labels, evidence)
@@ -83,7 +87,9 @@ def audit(
 
 
 def retrain(found: Examined, model: TextClassifier, train: tuple[Any, Any]) -> Examined:
-    """What three models more say, that were trained on the same texts."""
+    """What models more say, that were trained on the same texts."""
+    if isinstance(model.stored_.model, Rationaliser):
+        return _locked(found, model, train)
     examples = found.here.examples
     texts = [e.text if e.question is None else (e.text, e.question) for e in examples]
     more = {
@@ -92,6 +98,19 @@ def retrain(found: Examined, model: TextClassifier, train: tuple[Any, Any]) -> E
     }
     other = {name: [one for one in found.found[name] if one.measure not in (*TRAINED, *CODED)] for name in more}
     return replace(found, found={**found.found, **{name: [*other[name], *more[name]] for name in more}})
+
+
+def _locked(found: Examined, model: TextClassifier, train: tuple[Any, Any]) -> Examined:
+    """Of a model that selects sentences: whether it would lock."""
+    here, others = found.here, [one for one in found.found[SHORTCUT] if one.measure not in LOCKS]
+    if unlockable(here.case.model):
+        return found
+    codes = here.case.data.label
+    labels = [None] * len(here.examples) if codes is None else [here.subject.classes[code] for code in codes]
+    examples = [Example(one.text, label) for one, label in zip(here.examples, labels, strict=True)]
+    asked = told([*others, *interlocking(model, train, examples, here.case.plan.skewed)])
+    notes = [f"{one.note[:1].upper()}{one.note[1:]}." for one in asked if one.measure in LOCKS and one.note]
+    return replace(found, found={**found.found, SHORTCUT: asked}, notes=(*found.notes, *notes))
 
 
 def examine(subject: Subject, examples: Sequence[Example], asked: Asked, others: Sequence[Subject] = ()) -> Examined:
@@ -110,9 +129,10 @@ def examine(subject: Subject, examples: Sequence[Example], asked: Asked, others:
         found[RETRAINED] = list(unlike(found[RETRAINED], why))
     lacking = [name for name in SWAPS if name not in plan.synonyms]
     found[STILL] += absent(under(*lacking, *(f"{name}-kept" for name in lacking)), NO_SYNONYMS)
-    ours = isinstance(subject.model, Classifier)
-    found[MATTERS] += absent(TRAINED, UNTRAINED if ours else NOT_OURS)
-    found[SHORTCUT] += absent(CODED, UNCODED if ours else NOT_OURS)
+    ours, selects = isinstance(subject.model, Classifier), isinstance(subject.model, Rationaliser)
+    found[MATTERS] += absent(TRAINED, SELECTS if selects else UNTRAINED if ours else NOT_OURS)
+    found[SHORTCUT] += absent(CODED, SELECTS if selects else UNCODED if ours else NOT_OURS)
+    found[SHORTCUT] += absent(LOCKS, unlockable(subject.model) or UNLOCKED)
     found[MATTERS] += [Finding("comprehensiveness", explainer=name, absent=why) for name, why in unable.items()]
     return Examined(here, found, asked, tuple(f"Of {name} nothing was asked: {why}." for name, why in unable.items()))
 
@@ -140,9 +160,20 @@ def _examples(texts: Any, labels: Any, evidence: Any) -> list[Example]:
             raise UserError(f"found {len(written)} texts and {len(given)} {name}; they must be equally many")
     columns = (written, *(nothing if given is None else given for given in (labels, questions, evidence)))
     return [
-        Example(text, _plain(label), question, None if marked is None else tuple((int(a), int(b)) for a, b in marked))
-        for text, label, question, marked in zip(*columns, strict=True)
+        Example(text, _plain(label), question, _marked(marked, text, i))
+        for i, (text, label, question, marked) in enumerate(zip(*columns, strict=True))
     ]
+
+
+def _marked(given: Any, text: str, row: int) -> tuple[Span, ...] | None:
+    """What a person marked in a text, if it is there."""
+    try:
+        plain = given and [span if isinstance(span, str) else [_plain(end) for end in span] for span in given]
+        return None if given is None else from_cell(list(plain), text)
+    except TypeError:
+        raise UserError(f"evidence[{row}]: {given!r:.60} is not a list of (start, end)") from None
+    except ValueError as why:
+        raise UserError(f"evidence[{row}]: {why}") from None
 
 
 def _plain(label: Any) -> Label | None:

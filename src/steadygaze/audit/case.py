@@ -140,8 +140,12 @@ class Case:
         for rows, batch in self._watched(name, self.rows(name)):
             aim = None if label is None else label[torch.from_numpy(rows)].to(batch.ids.device)
             weights = explainer.explain(self.model, batch, aim if explainer.by_class else None).weights
-            found[self._tokens(rows, batch)] = weights[batch.present].double().cpu()
+            self.put(found, rows, batch, weights.double())
         return found
+
+    def put(self, whole: Tensor, rows: Rows, batch: Batch, values: Tensor) -> None:
+        """What a batch says of its tokens (B,T) in its place among all, (M,)."""
+        whole[self._tokens(rows, batch)] = values[batch.present].cpu()
 
     def of(self, whole: Tensor, rows: Rows, batch: Batch) -> Tensor:
         """These rows of something (M,): (B,T), as wide as the batch and where it is; 0 where there is no token."""

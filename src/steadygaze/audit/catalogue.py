@@ -14,6 +14,7 @@ from steadygaze.audit.measure import (
     erasure,
     plausibility,
     position,
+    selection,
     sensitivity,
     shortcut,
     sparsity,
@@ -58,6 +59,7 @@ _alike = partial(Measure, bounds=_SIGNED, better="higher", neutral=1, symmetric=
 _erased = partial(Measure, bounds=_SIGNED, better="higher", cite=_ERASER, neutral=0)
 _place = partial(Measure, bounds=_UNIT, better="neither", cite=_YU, neutral=1)
 _agreed = partial(Measure, bounds=_UNIT, better="higher", cite=_ERASER, neutral=1)
+_micro = partial(_agreed, per_example=False)
 
 MEASURES: dict[str, Measure] = {
     # Is the label right?
@@ -206,26 +208,26 @@ MEASURES: dict[str, Measure] = {
     "first-sentence-pick": _place(
         shortcut.first_sentence_pick, about="How often the heaviest word is in the first sentence."
     ),
+    "first-sentence": _place(
+        selection.first_sentence,
+        about="How often something of the first sentence is selected (X₁), where there are others to choose.",
+    ),
+    "selected-share": Measure(selection.share, _UNIT, "neither", "Which part of the words is selected.", _YU),
+    "selected-spans": Measure(selection.spans, (0, math.inf), "neither", "In how many pieces.", _YU),
     # Do people agree?
     "token-precision": _agreed(
         plausibility.token_precision, about="Which part of the chosen words a person marked too."
     ),
     "token-recall": _agreed(plausibility.token_recall, about="Which part of the words a person marked was chosen."),
     "token-f1": _agreed(plausibility.token_f1, about="Precision and recall of the chosen words in one number."),
-    "token-precision-micro": _agreed(
-        plausibility.token_precision_micro,
-        about="Which part of all chosen words was marked too, over all texts.",
-        per_example=False,
+    "token-precision-micro": _micro(
+        plausibility.token_precision_micro, about="Which part of all chosen words was marked too, over all texts."
     ),
-    "token-recall-micro": _agreed(
-        plausibility.token_recall_micro,
-        about="Which part of all marked words was chosen, over all texts.",
-        per_example=False,
+    "token-recall-micro": _micro(
+        plausibility.token_recall_micro, about="Which part of all marked words was chosen, over all texts."
     ),
-    "token-f1-micro": _agreed(
-        plausibility.token_f1_micro,
-        about="Precision and recall of the words of all texts in one number.",
-        per_example=False,
+    "token-f1-micro": _micro(
+        plausibility.token_f1_micro, about="Precision and recall of the words of all texts in one number."
     ),
     "iou-f1": _agreed(plausibility.iou_f1, about="Precision and recall of runs of words that match by half or more."),
     "evidence-mass": _agreed(

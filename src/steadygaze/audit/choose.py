@@ -9,14 +9,15 @@ from steadygaze.explain import EXPLAINERS
 from steadygaze.explain.chosen import chosen as named
 from steadygaze.explain.explainer import Explainer
 from steadygaze.subject import Subject
+from steadygaze.text_explainer import TextExplainer
 
-ORDER = ("attention", "gradient", "leave-one-out")
+ORDER = ("rationale", "attention", "gradient", "leave-one-out")
 """What is audited where nobody says: the first of these that the model has."""
 
 
 def choose(subject: Subject, asked: Sequence[Any]) -> tuple[dict[str, Explainer], dict[str, str]]:
     """Those that the model can be asked for; and of the others, why it cannot."""
-    pairs = list(map(named, asked))
+    pairs = [named(one.of(subject) if isinstance(one, TextExplainer) else one) for one in asked]
     chosen = dict(pairs) or _default(subject)
     if len(pairs) > len(chosen):
         raise UserError(

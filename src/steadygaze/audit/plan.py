@@ -22,6 +22,8 @@ class Plan:
     """How many of the heaviest words are compared."""
     sample: int = 100
     """Texts that expensive explainers and probes are asked about."""
+    skewed: int = 10
+    """Epochs that the predictor of a rationaliser which is trained again learns from the first sentence alone."""
     thorough: bool = False
     """Whether what reads a text hundreds of times is asked too."""
     seed: int = 0
@@ -30,7 +32,7 @@ class Plan:
     """Read at once where words are erased: this bounds the memory."""
 
     def __post_init__(self) -> None:
-        for name in ("k", "sample", "batch_size", "most_tokens"):
+        for name in ("k", "sample", "skewed", "batch_size", "most_tokens"):
             if getattr(self, name) < 1:
                 raise UserError(f"{name} must be at least 1, found {getattr(self, name)}")
         if not self.radius >= 0:

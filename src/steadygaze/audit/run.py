@@ -18,6 +18,7 @@ from steadygaze.audit.probe.erase import Removal
 from steadygaze.config import Field, settings
 from steadygaze.corpus import Corpus, load_corpus
 from steadygaze.model import Classifier
+from steadygaze.rationaliser import Rationaliser
 from steadygaze.report.report import Report
 from steadygaze.subject import Subject, as_subject
 from steadygaze.types import Example
@@ -99,7 +100,11 @@ class Given:
     @property
     def folder(self) -> Path | None:
         """Of a model of ours, which has a card to write in."""
-        return Path(os.path.expanduser(self.order.model)) if isinstance(self.subject.model, Classifier) else None
+        return (
+            Path(os.path.expanduser(self.order.model))
+            if isinstance(self.subject.model, Classifier | Rationaliser)
+            else None
+        )
 
     @property
     def labelled(self) -> bool:

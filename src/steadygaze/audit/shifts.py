@@ -1,6 +1,7 @@
 """The texts a person should look at: where a probe moved the highlighted words most, before and after."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -11,9 +12,10 @@ from steadygaze.audit.prepare import Prepared
 from steadygaze.audit.probe.look import Moved
 from steadygaze.audit.probe.moves import probes
 from steadygaze.batch import collate
+from steadygaze.explain.texts import picked
 from steadygaze.explanation import Explanation
 from steadygaze.report.report import Shift
-from steadygaze.tokens.align import merge_words
+from steadygaze.tokens.align import mean_of_words, merge_words
 from steadygaze.tokens.synonyms import lexicon
 from steadygaze.types import Span
 
@@ -54,12 +56,14 @@ def _worst(here: Prepared, explainer: str, probe: str, moved: Tensor, each: int)
 
 def _explained(here: Prepared, explainer: str, rows: np.ndarray, at: Moved) -> Iterator[Explanation]:
     said = here.case.explainers[explainer].explain(here.case.model, at.batch, embedded=at.embedded)
+    sure = None if said.chances is None else said.chances.double().cpu()
     weights, probs = said.weights.double().cpu(), said.logits.double().softmax(-1).cpu()
     mask, ids = at.batch.mask.cpu(), at.batch.ids.cpu()
     clean = collate(here.case.data, rows).ids
     for i, row in enumerate(rows.tolist()):
         new = [(place, int(ids[i, t])) for place, t in enumerate(_places(mask[i])) if ids[i, t] != clean[i, t]]
-        yield _explanation(here, row, explainer, weights[i][mask[i]].tolist(), probs[i].tolist(), dict(new))
+        shown = _explanation(here, row, explainer, weights[i][mask[i]].tolist(), probs[i].tolist(), dict(new))
+        yield shown if sure is None else _with_rationale(here, row, shown, sure[i][mask[i]].tolist())
 
 
 def _explanation(
@@ -82,6 +86,12 @@ def _explanation(
         explainer=explainer,
         selected=here.case.explainers[explainer].selects,
     )
+
+
+def _with_rationale(here: Prepared, row: int, shown: Explanation, chances: list[float]) -> Explanation:
+    pieces = here.subject.tokens.kind == "pieces"
+    sure = mean_of_words(here.placed.groups[row], chances) if pieces else chances
+    return replace(shown, rationale=picked(shown.spans, shown.weights, sure))
 
 
 def _rewritten(here: Prepared, row: int, new: dict[int, int]) -> tuple[str, list[Span]]:

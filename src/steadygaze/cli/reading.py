@@ -3,11 +3,12 @@
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from steadygaze.cli.app import app, as_json, as_lines, loaded, settled
+from steadygaze.cli.app import app, as_json, as_lines, console, loaded, settled
+from steadygaze.cli.watching import line
 from steadygaze.options import Common, DropEmpty, File, Model, Text, TextColumn, everywhere
 
 if TYPE_CHECKING:
@@ -51,8 +52,8 @@ def explain(
     given: Text = None,
     file: File = None,
     explainer: Annotated[
-        str, typer.Option(help="See: list explainers; or a folder made by explain-fit.")
-    ] = "attention",
+        str | None, typer.Option(help="See: list explainers; or a folder made by explain-fit.  Default: what it shows.")
+    ] = None,
     target: Annotated[str | None, typer.Option(help="Explain this label instead of the predicted one.")] = None,
     granularity: Annotated[Literal["word", "piece"], typer.Option(help="Words, or a transformer's pieces.")] = "word",
     html: Annotated[Path | None, typer.Option(help="Write a page of highlighted texts.")] = None,
@@ -69,7 +70,8 @@ def explain(
 
     if eraser is not None and (file is None or given or html is not None):
         raise UserError("--eraser writes the rationales of the texts of a file: give --file alone, and no --html")
-    found = _explained(model, explainer, target, granularity, common)(given or [], file, text or ["text"], drop_empty)
+    ask, notes = _explained(model, explainer, target, granularity, common)
+    found = ask(given or [], file, text or ["text"], drop_empty)
     if eraser is not None and file is not None:
         from steadygaze.corpus.predictions import names, write_predictions
 
@@ -81,7 +83,7 @@ def explain(
     elif html is not None:
         from steadygaze.report.words import counted
 
-        shown = verbs.write_explanations(html, found, Path(model))
+        shown = verbs.write_explanations(html, found, Path(model), notes)
         if common.json:
             as_json({"html": str(html), **shown})
         else:
@@ -91,33 +93,42 @@ def explain(
     else:
         from rich.console import Console
 
-        console = Console()
+        screen = Console()
         for one in found:
-            console.print(one, end="\n\n")
+            screen.print(one, end="\n\n")
 
 
 def _explained(
-    model: str, explainer: str, target: str | None, granularity: Literal["word", "piece"], common: Common
-) -> "Callable[..., Iterator[Explanation]]":
-    """What reads texts and explains them, whoever's model it is."""
+    model: str, explainer: str | None, target: str | None, granularity: Literal["word", "piece"], common: Common
+) -> "tuple[Callable[..., Iterator[Explanation]], list[str]]":
+    """What reads texts and explains them, whoever's model it is; and what must be known before that is believed."""
     from steadygaze import verbs
     from steadygaze.subject import as_subject
 
     subject = as_subject(model, device=common.device)
     way = _way(explainer, subject)
-    subject = subject if isinstance(way, str) else way.subject  # which knows whether it was fitted to pairs
+    notes = [] if isinstance(way, str | None) else way.warnings
+    subject = subject if isinstance(way, str | None) else way.subject  # which knows whether it was fitted to pairs
+    for sentence in notes:
+        line(console(common), f"! {sentence}")
     settled()
-    size = common.batch_size
-    return lambda *given: verbs.explain(subject, verbs.read(bool(subject.pair), *given), way, target, granularity, size)
+
+    def ask(*given: Any) -> "Iterator[Explanation]":
+        chunks = verbs.read(bool(subject.pair), *given)
+        return verbs.explain(subject, chunks, way, target, granularity, common.batch_size)
+
+    return ask, notes
 
 
-def _way(explainer: str, subject: "Subject") -> "str | TextExplainer":
+def _way(explainer: str | None, subject: "Subject") -> "str | TextExplainer | None":
     """A name, or an explainer that was fitted to this model.  A name wins over a folder of that name (./lime)."""
     from steadygaze.errors import UserError
     from steadygaze.explain import EXPLAINERS
     from steadygaze.explain.learned import METHODS
     from steadygaze.text_explainer import load_explainer
 
+    if explainer is None:
+        return None
     if explainer not in EXPLAINERS and Path(explainer).exists():
         return load_explainer(explainer, subject)
     if explainer in METHODS:

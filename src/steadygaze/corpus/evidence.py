@@ -124,4 +124,6 @@ def _span(mark: Any, text: str) -> Span:
     start, end = mark
     if not 0 <= start < end <= len(text):
         raise ValueError(f"[{start}, {end}] does not lie in a text of {len(text)} characters")
+    if not text[start:end].strip():
+        raise ValueError(f"[{start}, {end}] holds white space alone, and no word")
     return start, end

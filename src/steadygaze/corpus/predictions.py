@@ -7,7 +7,8 @@
         hard_rationale_predictions    [{"start_token", "end_token"}, …]: the heaviest tokens, neighbours in one span
 
 A word of ours belongs to the token in which it begins: "film." has the weight of "film" and of "." together.  The hard
-rationale is the heaviest `share` of all tokens of the text, at least one, and none that speaks against the label.
+rationale is the heaviest `share` of all tokens of the text, at least one, and none that speaks against the label; of a
+model that selects what it reads, what it selected.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -71,7 +72,7 @@ def prediction(
         (docid, (begin + a, begin + b)) for docid, (begin, end) in parts.items() for a, b in words(e.text[begin:end])
     ]
     soft = _soft(e, [span for _, span in tokens])
-    hard = _hard(soft, share)
+    hard = _hard(soft, share) if e.rationale is None else soft > 0
     rationales = []
     for docid in parts:
         here = np.array([owner == docid for owner, _ in tokens], np.bool_)

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from steadygaze import fitting, infer, store
 from steadygaze.errors import UserError, unknown
-from steadygaze.explain.chosen import chosen
+from steadygaze.explain.chosen import check_able, chosen, own
 from steadygaze.explain.texts import Request, explain_texts
 from steadygaze.inputs import is_one, read_labels, read_split, read_texts, read_validation
 from steadygaze.objective.technique import Technique
@@ -151,7 +151,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def explain(
         self,
         X: Any,
-        explainer: Any = "attention",
+        explainer: Any = None,
         target: Label | None = None,
         granularity: Granularity = "word",
         *,
@@ -161,9 +161,10 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         One text is a string, one pair a tuple (text, question).  granularity="piece" shows a transformer's own pieces.
         `target` asks why a class other than the predicted one; attention is the same for all, and refuses it.
-        `explainer` is a name (`steadygaze list explainers`), an Explainer with settings of its own, or any method of
-        Captum that explains inputs, as a class or an object: it is asked about the word vectors, whatever function an
-        object was made from.
+        `explainer` None is the attention; of a model that selects what it reads, its rationale: what it selected.
+        Else it is a name (`steadygaze list explainers`), an Explainer with settings of its own, what `explain_fit` gave
+        for this model, or any method of Captum that explains inputs, as a class or an object: it is asked about the
+        word vectors, whatever function an object was made from.
 
             clf.explain(text, explainer=Lime(samples=5000))                  # from steadygaze.explain.lime
             clf.explain(text, explainer=captum.attr.GradientShap)
@@ -173,7 +174,8 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         texts, questions = self._read([X] if alone else X)
         if granularity not in ("word", "piece"):
             raise unknown("granularity", granularity, ("word", "piece"))
-        name, way = chosen(explainer)
+        name, way = chosen(own(self.stored_.model) if explainer is None else explainer, self.stored_.model)
+        check_able(name, way, self.stored_.model, "this model")
         aim = None if target is None else self._known(target)
         if aim is not None and not way.by_class:
             raise UserError(f"{name} is the same whatever class is asked about: leave out the target {aim!r}")

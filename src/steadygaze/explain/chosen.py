@@ -1,15 +1,20 @@
-"""What a user may ask for as an explainer: a name, an Explainer, or a method of Captum."""
+"""What a user may ask for as an explainer: a name, an Explainer, what was fitted, or a method of Captum."""
 
 from typing import Any
 
-from steadygaze.errors import unknown
+from steadygaze.errors import UserError, unknown
 from steadygaze.explain import EXPLAINERS
 from steadygaze.explain.captum import Captum, is_captum
 from steadygaze.explain.explainer import Explainer
+from steadygaze.reader import LACKING, Reader
 
 
-def chosen(given: Any) -> tuple[str, Explainer]:
-    """It, and what explanations call it."""
+def chosen(given: Any, model: Reader | None = None) -> tuple[str, Explainer]:
+    """It, and what explanations call it.  What `explain_fit` gave has one, of the model it was fitted to alone."""
+    if isinstance(fitted := getattr(given, "explainer", None), Explainer):
+        if model is not None and given.subject.model is not model:
+            raise UserError(f"{given.name} was fitted to another model; `explain` of its own explains that one")
+        given = fitted
     if is_captum(given):
         given = Captum(given)
     if isinstance(given, Explainer):
@@ -18,3 +23,14 @@ def chosen(given: Any) -> tuple[str, Explainer]:
     if not isinstance(given, str) or given not in EXPLAINERS:
         raise unknown("explainer", given, EXPLAINERS)
     return given, EXPLAINERS[given]()
+
+
+def own(model: Reader) -> str:
+    """What a model shows of itself: its rationale where it selects what it reads, else its attention."""
+    return "rationale" if "selection" in model.abilities else "attention"
+
+
+def check_able(name: str, explainer: Explainer, model: Reader, called: str) -> None:
+    """Refused where the model has not what the explainer needs."""
+    if lacking := explainer.needs - model.abilities:
+        raise UserError(f"{name} cannot explain {called}: {LACKING[min(lacking)]}; ask for another explainer")

@@ -15,6 +15,7 @@ class Saliency:
     weights: Tensor  # (B,T), exactly 0 outside the mask; signed where the explainer can tell for from against
     logits: Tensor  # (B,C)
     bounds: tuple[Tensor, Tensor] | None = None  # (B,T), (B,T): between which each weight is, where that is known
+    chances: Tensor | None = None  # (B,T) how likely each token was to be selected, where that is known
 
 
 class Explainer(ABC):

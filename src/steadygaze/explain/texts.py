@@ -1,7 +1,8 @@
 """Texts -> Explanations: tokens placed in the user's text, batched by length, explained, pieces pooled into words."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 
 import torch
@@ -12,9 +13,9 @@ from steadygaze.batch import Data, by_length, collate
 from steadygaze.explain.explainer import Explainer
 from steadygaze.explanation import Explanation
 from steadygaze.reader import Reader
-from steadygaze.tokens.align import merge_words
+from steadygaze.tokens.align import mean_of_words, merge_words
 from steadygaze.tokens.tokenizer import Tokens
-from steadygaze.types import Label
+from steadygaze.types import Label, Picked, Span
 
 
 @dataclass(frozen=True)
@@ -48,12 +49,15 @@ def explain_texts(
         aim = None if target is None else torch.full((len(rows),), target, device=device)
         saliency = request.explainer.explain(model, batch, aim)
         columns = [_per_row(one, batch.mask) for one in (saliency.weights, *(saliency.bounds or ()))]
+        likely = None if saliency.chances is None else _per_row(saliency.chances, batch.mask)
         probabilities = saliency.logits.double().softmax(-1).cpu().tolist()
-        for row, chances, *values in zip(rows.tolist(), probabilities, *columns, strict=True):
+        for i, (row, chances, *values) in enumerate(zip(rows.tolist(), probabilities, *columns, strict=True)):
             spans, text = placed.spans[row], texts[row]
+            sure = None if likely is None else likely[i]
             if tokenizer.kind == "pieces" and request.granularity == "word":
                 whole = [merge_words(text, spans, placed.groups[row], one) for one in values]
                 spans, values = whole[0][1], [merged.tolist() for _, _, merged in whole]
+                sure = None if sure is None else mean_of_words(placed.groups[row], sure)
             weights, *bounds = values
             found[row] = Explanation(
                 text=text,
@@ -69,8 +73,24 @@ def explain_texts(
                 read_to=_end(spans) if placed.ragged.cut[row] else None,
                 bounds=tuple(zip(*bounds, strict=True)) if bounds else None,
                 selected=request.explainer.selects,
+                rationale=None if sure is None else picked(spans, weights, sure),
             )
     return found
+
+
+def picked(spans: Sequence[Span], weights: Iterable[float], chances: Iterable[float]) -> tuple[Picked, ...]:
+    """Runs of selected tokens, those that have a weight, as pieces of the text with the mean chance of their tokens.
+
+    >>> picked([(0, 3), (4, 8), (9, 10), (11, 14)], [0.0, 0.5, 0.5, 0.0], [0.1, 0.75, 0.75, 0.1])
+    ((4, 10, 0.75),)
+    """
+    found = []
+    for chosen, run in groupby(zip(spans, weights, chances, strict=True), key=lambda token: token[1] != 0):
+        tokens = list(run)
+        if chosen:
+            likely = sum(chance for _, _, chance in tokens) / len(tokens)
+            found.append((tokens[0][0][0], tokens[-1][0][1], likely))
+    return tuple(found)
 
 
 def _per_row(weights: Tensor, mask: Tensor) -> list[list[float]]:

@@ -1,7 +1,8 @@
 """Whoever's classifier of images it is: what it says of images, and its network where that can be looked into."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -13,15 +14,19 @@ from torch import Tensor, nn
 from steadygaze.errors import UserError
 from steadygaze.explain.learned.asking import Answering, Watch, answers, silent
 from steadygaze.explain.learned.credible import checked
+from steadygaze.explain.learned.image_nets import Shape
 from steadygaze.explain.learned.kept import Kept, digest
 from steadygaze.explain.learned.views import Rows
 from steadygaze.images.pixels import Images
 from steadygaze.infer import inference
 from steadygaze.subject.assemble import fingerprint
+from steadygaze.subject.subject import refuse_reordered
 from steadygaze.types import Label
 
 CHUNK = 512
 """Images asked about at once, at most."""
+PIXELS = 1 << 22
+"""Numbers that those images may hold together, unless a single one has more."""
 ACCEPTED = (
     "an ImageClassifier, anything with predict_proba, a function images -> probabilities, or a torch network that "
     "makes logits of (N, C, H, W) pixels between 0 and 1"
@@ -36,11 +41,12 @@ class ImageBox:
     """Images, as their user gives them, to probabilities."""
     network: nn.Module | None = None
     """Pixels (N,C,H,W) to logits; asked in place of `predict` where it is there."""
+    mean: Tensor | None = None  # (C,H,W)
+    """The average of the images it was trained on, where that is known."""
 
     def said(self, images: Images) -> Tensor:
         """(N,C) probabilities, in double precision on the CPU"""
-        starts = range(0, len(images), CHUNK)
-        return torch.cat([self._said(images.of(images.pixels[start : start + CHUNK])) for start in starts])
+        return torch.cat([self._said(images.of(some)) for some in torch.split(images.pixels, together(images.shape))])
 
     def _said(self, images: Images) -> Tensor:
         found: Any
@@ -58,7 +64,7 @@ class ImageBox:
         kept = Kept(keep, known)
 
         def say(rows: Rows) -> Tensor:
-            return self._said(images.of(images.pixels[torch.from_numpy(rows)]))
+            return self.said(images.of(images.pixels[torch.from_numpy(rows)]))
 
         def cut(rows: Rows) -> list[Rows]:
             return [rows[start : start + CHUNK] for start in range(0, len(rows), CHUNK)]
@@ -82,17 +88,29 @@ class ImageBox:
         return torch.device("cpu") if first is None else first.device
 
 
+class Ours:
+    """A classifier of this house: its network, which keeps the mean image too, says what `predict_proba` says."""
+
+    network_: nn.Module
+
+
+def together(shape: Shape) -> int:
+    """How many images of a shape are held at once."""
+    return max(1, min(CHUNK, PIXELS // prod(shape)))
+
+
 def as_image_box(given: Any, classes: Sequence[Label] | None = None) -> ImageBox:
     """From whatever ACCEPTED lists.  `classes` names the classes in the order of the probabilities."""
     if isinstance(given, ImageBox):
-        return given
-    network = given if isinstance(given, nn.Module) else getattr(given, "network_", None)
+        return replace(given, classes=_classes(given.classes, classes, given.name))
     predict = None if isinstance(given, nn.Module) else getattr(given, "predict_proba", given)
-    if isinstance(given, type) or (network is None and not callable(predict)):
+    if isinstance(given, type) or not (isinstance(given, nn.Module) or callable(predict)):
         raise UserError(f"cannot explain {given!r:.80}; {ACCEPTED} can be")
-    own = getattr(given, "classes_", None)
     name = getattr(given, "__name__", type(given).__name__)
-    return ImageBox(name, _classes(own, classes, name), predict, network if isinstance(network, nn.Module) else None)
+    names = _classes(getattr(given, "classes_", None), classes, name)
+    if isinstance(given, Ours):
+        return ImageBox(name, names, predict, given.network_, given.network_.get_buffer("mean").cpu())
+    return ImageBox(name, names, predict, given if isinstance(given, nn.Module) else None)
 
 
 def _classes(own: Any, given: Sequence[Label] | None, name: str) -> tuple[Label, ...]:
@@ -101,4 +119,6 @@ def _classes(own: Any, given: Sequence[Label] | None, name: str) -> tuple[Label,
         raise UserError(f"{name} does not say what its classes are: classes= names them, in the order it gives them")
     if own is not None and len(own) != len(names):
         raise UserError(f"classes= names {len(names)} classes, but {name} has {len(own)}")
+    if own is not None:
+        refuse_reordered(own, names, name)
     return tuple(label.item() if hasattr(label, "item") else label for label in names)

@@ -20,8 +20,8 @@ from sklearn.utils.validation import check_is_fitted
 from steadygaze.config import build
 from steadygaze.errors import UserError, unknown
 from steadygaze.explain.learned.images import Canvas
-from steadygaze.images.box import as_image_box
-from steadygaze.images.explain import SELECTED, explain_images
+from steadygaze.images.box import Ours, as_image_box
+from steadygaze.images.explain import explain_images
 from steadygaze.images.explanation import ImageExplanation
 from steadygaze.images.folder import Description, read_folder, write_folder
 from steadygaze.images.pixels import Images, like, read_images
@@ -30,7 +30,7 @@ from steadygaze.inputs import read_labels
 from steadygaze.train.device import best
 
 
-class ImageClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class ImageClassifier(Ours, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """A classifier of small images.
 
     Parameters
@@ -53,7 +53,7 @@ class ImageClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     history_ : list of dict
         One record per epoch: its loss, and how many of its images were told rightly while it learnt.
     network_ : torch network
-        Pixels (N,C,H,W) between 0 and 1 to logits.
+        Pixels (N,C,H,W) between 0 and 1 to logits; its buffer `mean` is the average of the images it was trained on.
     """
 
     def __init__(
@@ -110,11 +110,25 @@ class ImageClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return float(super().score(X, np.asarray(labels), sample_weight))
 
     def explain(
-        self, X: Any, explainer: Any = "gradient", k: int = SELECTED, *, patch: int = 1, fill: str = "mean"
+        self,
+        X: Any,
+        explainer: Any = "gradient",
+        k: int | None = None,
+        *,
+        patch: int | None = None,
+        fill: str | None = None,
     ) -> list[ImageExplanation]:
-        """The k patches of each image that weigh most: gradient, leave-one-out, lime, random."""
+        """The k patches of each image that weigh most.
+
+        explainer : gradient, leave-one-out, lime, random, or what `explain_fit` fitted to this classifier, which has
+        its own k, patch and fill.
+        k : how many are selected, default=25.
+        patch : pixels of a patch's side, default=1.
+        fill : zero, mean or grey, default="mean", the average of the images it was trained on.
+        """
         self._read(X)
-        return explain_images(self, X, explainer, k, build(Canvas, {"patch": patch, "fill": fill}))
+        said = {name: value for name, value in {"patch": patch, "fill": fill}.items() if value is not None}
+        return explain_images(self, X, explainer, k, build(Canvas, said) if said else None)
 
     def save(self, folder: str | Path) -> None:
         """A folder that `ImageClassifier.load` reads: JSON and safetensors, no pickle; whole or not at all."""

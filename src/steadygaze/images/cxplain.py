@@ -22,11 +22,11 @@ from steadygaze.explain.learned.effects import Removing, effects
 from steadygaze.explain.learned.ensemble import Ensemble
 from steadygaze.explain.learned.ensemble import Weighed as Worth
 from steadygaze.explain.learned.image_nets import Selector, Shape
-from steadygaze.explain.learned.images import Canvas, ImageInputs, refuse_many
+from steadygaze.explain.learned.images import Canvas, ImageInputs
 from steadygaze.explain.learned.kept import Kept, digest
 from steadygaze.explain.learned.views import Rows
 from steadygaze.images.box import ImageBox
-from steadygaze.images.explain import Weighed
+from steadygaze.images.explain import Weighed, check_k
 from steadygaze.images.explainers import Asked, left_out
 from steadygaze.images.explanation import ImageExplanation
 from steadygaze.images.learned import READ, post_hoc
@@ -62,8 +62,9 @@ class LearnedWorth:
         return torch.cat([between(self.how, self.nets, inputs.views(rows)).cpu() for rows in inputs.once(READ)], 1)
 
     def explain(self, box: ImageBox, images: Images) -> list[ImageExplanation]:
-        """The k patches that matter most, by the members' median."""
-        weighed = Weighed(images, box.said(images), box.classes, self.worth(images)[1])
+        """The k patches that matter most, by the members' median; and between what most of the members are."""
+        low, middle, high = self.worth(images)
+        weighed = Weighed(images, box.said(images), box.classes, middle, torch.stack([low, high], -1))
         return weighed.explanations("cxplain", self.how.k, self.canvas.patch)
 
     def measured(self, box: ImageBox, images: Images) -> dict[str, Tensor]:
@@ -85,9 +86,9 @@ class WorthFit:
 
     def fit(self, box: ImageBox, images: Images, validation: Images, keep: Path | None = None) -> LearnedWorth:
         """Ask the black box about every image without each of its patches, and fit the members to what that costs."""
-        shape = like(validation, images.shape, "the training set").shape
+        shape = like(validation, images.shape, "the training set", images.whole).shape
         units = self.canvas.units(shape)
-        refuse_many(self.how.k, units, shape)
+        check_k(self.how.k, units, shape)
         fill = self.canvas.blank(images.pixels, images.whole)
         make = partial(Selector, shape, self.canvas.patch, 0, self.how.hidden, self.how.dropout)
         train, held_out = (

@@ -21,7 +21,7 @@ from steadygaze.config import Field, settings
 from steadygaze.errors import UserError
 from steadygaze.explain.learned.image_nets import painted
 from steadygaze.explain.lime import regression
-from steadygaze.images.box import CHUNK, ImageBox
+from steadygaze.images.box import ImageBox, together
 from steadygaze.images.pixels import Images
 from steadygaze.infer import slopes
 from steadygaze.maths.chance import Chance
@@ -48,7 +48,12 @@ class Asked:
 
     def said(self, rows: Tensor, kept: Tensor) -> Tensor:
         """Of K images, named by their rows, of which these patches are left.  (K,), (K,D) -> (K,C)"""
-        return self.box.said(self.images.of(painted(self.images.pixels[rows], kept, self.fill, self.patch)))
+        many, pixels = together(self.images.shape), self.images.pixels
+        found = []
+        for of, left in zip(torch.split(rows, many), torch.split(kept, many), strict=True):
+            shown = painted(pixels[of], left, self.fill, self.patch)  # K whole images need not be held at once
+            found.append(self.box.said(self.images.of(shown)))
+        return torch.cat(found)
 
 
 class ImageExplainer(ABC):
@@ -71,11 +76,11 @@ class Gradient(ImageExplainer):
                 f"gradient needs a torch network to look into, and {asked.box.name} gives probabilities alone: "
                 f"leave-one-out, lime and random do without"
             )
-        found = []
+        found, many = [], together(asked.images.shape)
         with slopes(network):
-            for start in range(0, len(aim), CHUNK):
-                x = asked.images.pixels[start : start + CHUNK].to(asked.box.device).requires_grad_()
-                chance = network(x).double().softmax(-1).cpu().gather(-1, aim[start : start + CHUNK].unsqueeze(-1))
+            for pixels, of in zip(torch.split(asked.images.pixels, many), torch.split(aim, many), strict=True):
+                x = pixels.to(asked.box.device).requires_grad_()
+                chance = network(x).double().softmax(-1).cpu().gather(-1, of.unsqueeze(-1))
                 (slope,) = torch.autograd.grad(chance.sum(), x)  # not .backward(): .grad is the user's
                 found.append(slope.double().abs().sum(1, keepdim=True).cpu())
         return (avg_pool2d(torch.cat(found), asked.patch) * asked.patch**2).flatten(1)
@@ -109,8 +114,8 @@ class Lime(ImageExplainer):
     """What is drawn is drawn from it and the image."""
 
     def weigh(self, asked: Asked) -> Tensor:
-        together = max(1, ENTRIES // (self.samples * asked.units))
-        groups = torch.split(torch.arange(len(asked.images)), together)
+        many = max(1, ENTRIES // (self.samples * asked.units))
+        groups = torch.split(torch.arange(len(asked.images)), many)
         return torch.cat([self._line(asked, rows) for rows in groups])
 
     def _line(self, asked: Asked, rows: Tensor) -> Tensor:
@@ -142,7 +147,7 @@ class Random(ImageExplainer):
 
 def left_out(asked: Asked) -> Iterator[tuple[Tensor, Tensor]]:
     """Each image without each of its patches, first image first: whose it is (K,), and what the box says (K,C)."""
-    for pairs in torch.split(torch.arange(len(asked.images) * asked.units), CHUNK):
+    for pairs in torch.split(torch.arange(len(asked.images) * asked.units), together(asked.images.shape)):
         of, gone = pairs // asked.units, pairs % asked.units
         kept = torch.ones(len(pairs), asked.units).scatter(1, gone.unsqueeze(1), 0.0)
         yield of, asked.said(of, kept)

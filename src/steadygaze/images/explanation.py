@@ -28,11 +28,15 @@ class ImageExplanation:
     label: Label
     probabilities: dict[Label, float]
     explainer: str
+    bounds: NDArray[np.float64] | None = None  # (h,w,2) low and high
+    """Between which the weight of each patch is, by an explainer that says how sure it is."""
 
     def __post_init__(self) -> None:
         height, width = self.image.shape[:2]
         if self.weights.shape != (height // self.patch, width // self.patch):
             raise ValueError(f"ImageExplanation: weights of shape {self.weights.shape} for {height} × {width} pixels")
+        if self.bounds is not None and self.bounds.shape != (*self.weights.shape, 2):
+            raise ValueError(f"ImageExplanation: bounds of shape {self.bounds.shape} for {self.weights.shape} patches")
         if not np.isfinite(self.weights).all():
             raise ValueError("ImageExplanation: some weight is not a finite number")
 
@@ -62,6 +66,7 @@ class ImageExplanation:
             "label": self.label,
             "probabilities": {str(label): p for label, p in self.probabilities.items()},
             "explainer": self.explainer,
+            "bounds": None if self.bounds is None else self.bounds.tolist(),
         }
 
     def to_png(self, path: str | Path | None = None, original: bool = True) -> bytes:
@@ -97,7 +102,14 @@ class ImageExplanation:
 
     def _about(self) -> str:
         size = "pixels" if self.patch == 1 else f"patches of {self.patch} × {self.patch} pixels"
-        return f"{self.explainer}: {min(self.k, self.weights.size)} of {self.weights.size} {size} selected"
+        some = f"{self.explainer}: {min(self.k, self.weights.size)} of {self.weights.size} {size} selected"
+        return some if self.bounds is None else f"{some}; {self._number(self.bounds)}"
+
+    def _number(self, bounds: NDArray[np.float64]) -> str:
+        """Of the heaviest patch."""
+        (row, column), weight = self.top(1)[0]
+        low, high = bounds[row // self.patch, column // self.patch]
+        return f"heaviest ({row}, {column}) {weight:.3f} [{low:.3f}, {high:.3f}]"
 
     def _sureness(self) -> str:
         return f"{self.probabilities[self.label]:.1%}" if self.label in self.probabilities else ""

@@ -67,12 +67,12 @@ def read_folder(folder: Path) -> tuple[Description, nn.Module]:
         weights = load_file(file)
     except (OSError, SafetensorError) as error:
         raise UserError(f"{file} is damaged or cut short: {error}") from None
-    with torch.random.fork_rng(devices=[]):  # what is drawn here is overwritten; the caller's chance is his own
+    with torch.device("meta"):  # neither drawn nor allotted: a damaged file may claim any size
         network = network_for(description.shape, len(description.classes))
-    wanted = {name: value.shape for name, value in network.state_dict().items()}
-    if {name: value.shape for name, value in weights.items()} != wanted:
+    wanted = {name: (value.shape, value.dtype) for name, value in network.state_dict().items()}
+    if {name: (value.shape, value.dtype) for name, value in weights.items()} != wanted:
         raise UserError(f"{file} does not hold the weights of the network that {CONFIG} describes")
-    network.load_state_dict(weights)
+    network.load_state_dict(weights, assign=True)
     return description, network.eval()
 
 

@@ -20,11 +20,12 @@ from steadygaze.attend import k_subset
 from steadygaze.errors import UserError
 from steadygaze.explain.learned.asking import Watch, silent
 from steadygaze.explain.learned.image_nets import Shape, painted
-from steadygaze.explain.learned.images import Canvas, ImageInputs, image_nets, refuse_many
+from steadygaze.explain.learned.images import Canvas, ImageInputs, image_nets
 from steadygaze.explain.learned.loop import Fit
+from steadygaze.explain.learned.order import name_of
 from steadygaze.explain.learned.selecting import Selecting
 from steadygaze.images.box import ImageBox
-from steadygaze.images.explain import Weighed
+from steadygaze.images.explain import Weighed, check_k
 from steadygaze.images.explanation import ImageExplanation
 from steadygaze.images.pixels import Images, like
 from steadygaze.infer import inference
@@ -48,7 +49,7 @@ class LearnedImages:
 
     @property
     def name(self) -> str:
-        return type(self.how).__name__.lower()
+        return name_of(self.how)
 
     @property
     def fill(self) -> Tensor:
@@ -121,8 +122,8 @@ class ImageFit:
 
         `keep`: a folder for what the black box says as it comes, so that one that fails half-way is not asked again.
         """
-        shape = like(validation, images.shape, "the training set").shape
-        refuse_many(self.how.k, self.canvas.units(shape), shape)  # what cannot be is said before the box is asked
+        shape = like(validation, images.shape, "the training set", images.whole).shape
+        check_k(self.how.k, self.canvas.units(shape), shape)  # what cannot be is said before the box is asked
         fill = self.canvas.blank(images.pixels, images.whole)
         make = partial(image_nets, self.how, shape, len(box.classes), self.canvas.patch, fill)
         splits = self._inputs(box, images, keep, "train"), self._inputs(box, validation, keep, "held-out")

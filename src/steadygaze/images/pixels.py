@@ -60,11 +60,16 @@ def read_images(given: Any) -> Images:
     return Images(pixels.unsqueeze(1) if flat else pixels.permute(0, 3, 1, 2).contiguous(), flat, whole)
 
 
-def like(images: Images, shape: Shape, whose: str) -> Images:
-    """Refused where they are not of the size that somebody knows."""
+def like(images: Images, shape: Shape, whose: str, whole: bool | None = None) -> Images:
+    """Refused where they are not of the size that somebody knows, or not given in whole numbers or floats as theirs."""
     if images.shape != shape:
         found, known = (f"{h} × {w} pixels with {c} colours" for c, h, w in (images.shape, shape))
         raise UserError(f"{whose} knows images of {known}, found images of {found}")
+    if whole not in (None, images.whole):
+        kinds = "floats from 0 to 1", "whole numbers from 0 to 255"
+        raise UserError(
+            f"{whose} has pixels in {kinds[not images.whole]}, found {kinds[images.whole]}: give both alike"
+        )
     return images
 
 

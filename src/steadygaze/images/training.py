@@ -10,6 +10,7 @@ from torch.nn.functional import cross_entropy
 from steadygaze.config import Field, settings
 from steadygaze.errors import UserError
 from steadygaze.explain.learned.image_nets import SMALLEST, Shape, table_seven
+from steadygaze.explain.learned.images import Canvas
 from steadygaze.images.pixels import Images
 from steadygaze.train.seed import derive, own_chance
 
@@ -30,10 +31,12 @@ class Learning:
 
 
 def network_for(shape: Shape, classes: int) -> nn.Sequential:
-    """With fresh weights."""
+    """With fresh weights, and a place for the mean of the images it will be trained on."""
     if min(shape[1:]) < SMALLEST:
         raise UserError(f"images of {shape[1]} × {shape[2]} pixels are too small: each side needs {SMALLEST} or more")
-    return table_seven(shape, classes, DROPOUTS)
+    network = table_seven(shape, classes, DROPOUTS)
+    network.register_buffer("mean", torch.zeros(shape))
+    return network
 
 
 def train(
@@ -44,6 +47,7 @@ def train(
     with own_chance():
         torch.manual_seed(derive(how.seed))
         network = network_for(images.shape, int(labels.max()) + 1).to(device)
+        network.get_buffer("mean").copy_(Canvas(fill="mean").blank(images.pixels, images.whole))
         pixels, labels = images.pixels.to(device), labels.to(device)
         steps = torch.optim.Adadelta(network.parameters(), how.learning_rate, FORGETS, SMALL)
         for epoch in range(how.epochs):

@@ -16,6 +16,9 @@ weights apart from even ones that place alone does not foretell.
 A third of the way into the text is another word in each: places in parts of the text are told by a profile of KNOTS
 numbers, in which a word counts for the two knots it stands between.  The same ratio is asked of the profiles, where
 these hold most of what sets the weights apart; else the words of a long text would average out in them.
+
+Of whole sentences the same is asked sentence by sentence: within one all words weigh alike, and the first sentence of
+each text is a place, however many words it has.
 """
 
 from collections.abc import Iterator
@@ -56,6 +59,8 @@ class Collapse:
     """The part of what sets the weights apart from even ones that place does not foretell."""
     uniform: bool
     constant: bool
+    unit: str = "word"
+    """What weighs: a word, or a sentence."""
 
     @property
     def collapsed(self) -> bool:
@@ -64,10 +69,11 @@ class Collapse:
     @property
     def reason(self) -> str:
         if self.uniform:
-            return f"The weights are nearly the same for every word ({self.from_uniform:.4f} nats from uniform)."
+            return f"The weights are nearly the same for every {self.unit} ({self.from_uniform:.4f} nats from uniform)."
         if self.constant:
             left = f"{self.unexplained:.1%}"
-            return f"The weights follow the place of a word, not the text (place leaves {left} of them unexplained)."
+            follow = f"The weights follow the place of a {self.unit}, not the text"
+            return f"{follow} (place leaves {left} of them unexplained)."
         return ""
 
 
@@ -129,6 +135,16 @@ def judge_laid(laid: Laid, *others: Tensor) -> Collapse:
         uniform=bool(spread < UNEVEN),
         constant=bool(left < SHARE) and _differ(laid, *others),
     )
+
+
+def judge_sentences(laid: Laid, numbers: Tensor, ids: Tensor) -> Collapse:
+    """The same of models that weigh whole sentences, of texts of two sentences or more; numbers (M,): whose each is."""
+    begins = (laid.place == 0) | (numbers != numbers.roll(1))
+    unit, many = begins.cumsum(0) - 1, laid.sums(begins.long())
+    columns = [one.new_zeros(int(begins.sum())).index_add(0, unit, one) for one in (laid.values, ids.double())]
+    telling = many > 1
+    weight, told = (column[telling.repeat_interleave(many)] for column in columns)
+    return replace(judge_laid(Laid(weight, many[telling]), told), unit="sentence")
 
 
 def _from_habit(laid: Laid) -> Tensor:

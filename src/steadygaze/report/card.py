@@ -10,13 +10,17 @@ from steadygaze.report.cards import main_rows
 from steadygaze.report.report import Report
 from steadygaze.report.words import interval, number
 
+SHOWS = {
+    "attention": "The highlighted words are attention weights: what the decoder was given of each word.",
+    "rationale": "The highlighted words are those it selected: its prediction was made from nothing else.",
+}
 BEGIN, END = "<!-- audit: the next one replaces this part -->", "<!-- end of the audit -->"
 PAGE = """---
 library_name: steadygaze
 pipeline_tag: text-classification
 tags: [steadygaze, explainability, attention]
 ---
-# A {classes}-way text classifier that shows its attention
+# A {classes}-way text classifier that shows its {shows}
 
 Trained with steadygaze {steadygaze}: encoder {encoder}, technique {technique}, seed {seed}.
 
@@ -34,7 +38,7 @@ clf = sg.load("this folder")
 clf.explain({example})
 ```
 
-The highlighted words are attention weights: what the decoder was given of each word.
+{words}
 
 {begin}
 Whether they may be read as reasons has not been audited yet.
@@ -56,6 +60,7 @@ Audited on {day} with steadygaze {v}: {explanation}, on {n} of {data}; weights `
 def card(config: Mapping[str, Any]) -> str:
     """Markdown, from the values of config.json."""
     kept = config.get("kept") or {}
+    shows = "rationale" if "granularity" in config.get("technique_settings", {}) else "attention"  # selects units
     return PAGE.format(
         **{name: config[name] for name in ("steadygaze", "seed", "max_length", "corpus")},
         **{name: code(config[name]) for name in ("encoder", "technique")},
@@ -65,6 +70,8 @@ def card(config: Mapping[str, Any]) -> str:
         score=f"{kept['macro-f1']:.3f}" if kept else "not measured",
         epoch=kept.get("epoch", "unknown"),
         example='("A text.", "A question?")' if config["pair"] else '"A text."',
+        shows=shows,
+        words=SHOWS[shows],
         begin=BEGIN,
         end=END,
     )

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from steadygaze.explanation import Explanation
 from steadygaze.report.report import Shift
-from steadygaze.types import Span
+from steadygaze.types import Picked, Span
 
 LONG = 80
 """Words from which on a text is shown in parts: nobody reads it twice to find three words."""
@@ -73,7 +73,17 @@ def _excerpt(e: Explanation, kept: Sequence[int], exchanged: Sequence[int]) -> E
         weights=tuple(e.weights[i] for i in kept),
         evidence=marks or None,
         read_to=e.read_to if whole else None,
+        rationale=e.rationale if whole else _moved(e, kept, spans),
     )
+
+
+def _moved(e: Explanation, kept: Sequence[int], spans: Sequence[Span]) -> tuple[Picked, ...] | None:
+    """What was selected, where it stands among these words: all of it is among them."""
+    if e.rationale is None:
+        return None
+    starts = {e.spans[i][0]: start for i, (start, _) in zip(kept, spans, strict=True)}
+    ends = {e.spans[i][1]: end for i, (_, end) in zip(kept, spans, strict=True)}
+    return tuple((starts[start], ends[end], chance) for start, end, chance in e.rationale)
 
 
 def _joined(e: Explanation, kept: Sequence[int]) -> tuple[str, list[Span]]:

@@ -107,12 +107,14 @@ def _broken(name: str) -> Markup:
 
 
 def _heaviest(e: Explanation) -> list[tuple[str, float, bool]]:
-    """The heaviest words, their weights, and whether each touches the known reason."""
+    """The heaviest words and their weights, or what was selected; and whether each touches the known reason."""
 
-    def known(i: int) -> bool:
-        return any(e.spans[i][0] < stop and start < e.spans[i][1] for start, stop in e.evidence or ())
+    def known(begin: int, end: int) -> bool:
+        return any(begin < stop and start < end for start, stop in e.evidence or ())
 
-    return [(e.tokens[i], e.weights[i], known(i)) for i in e.heaviest() if e.weights[i]]
+    if e.rationale is not None:
+        return [(e.text[begin:end], chance, known(begin, end)) for begin, end, chance in e.rationale]
+    return [(e.tokens[i], e.weights[i], known(*e.spans[i])) for i in e.heaviest() if e.weights[i]]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""What must be known before a fitted explainer is believed: whether it talks in code."""
+"""What must be known before a fitted explainer is believed: whether it talks in code, or had nothing to explain."""
 
 from collections.abc import Sequence
 
@@ -10,10 +10,14 @@ GAP = 0.1
 CURE = "random-pretraining"
 CODE = "It talks in code"
 MISREAD = "Its approximator reads other things than the black box does"
+ONE_LABEL = "The black box gives the same label to all that this was measured on: the numbers say nothing"
+"""Also the note of the rows of which it is so."""
 
 
 def warned(rows: Sequence[Row]) -> list[str]:
     """By how well it did: what a person must know, a sentence or two each."""
+    if any(row.note == ONE_LABEL for row in rows):
+        return [f"{ONE_LABEL}; any other selection would do as well."]
     found = {row.measure: row for row in rows}
     if not {POST_HOC, FIDELITY} <= found.keys() or not _apart(found[FIDELITY], found[POST_HOC]):
         return []

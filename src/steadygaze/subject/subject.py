@@ -48,6 +48,7 @@ class Subject:
         if len(set(names)) < len(names):
             twice = next(name for name in names if names.count(name) > 1)
             raise UserError(f"{self.name} has two classes called {twice!r}; classes= names them, in their order")
+        refuse_reordered(self.classes, names, self.name)
         return replace(self, classes=names)
 
     def codes(self, labels: Sequence[Label]) -> list[int]:
@@ -79,4 +80,13 @@ class Subject:
         return UserError(
             f"the texts have the label {label!r}, which {self.name} does not know; it knows {known}.  "
             "If those are the same classes by other names, classes= gives them the names of your labels, in that order"
+        )
+
+
+def refuse_reordered(own: Sequence[Label], names: Sequence[Label], whose: str) -> None:
+    """A model's own names in another order are no new names: they would say the one class and mean the other."""
+    if list(names) != list(own) and set(names) == set(own):
+        raise UserError(
+            f"classes= has the classes of {whose} in another order than its own, {', '.join(map(str, own)):.200}: "
+            f"leave it out, or give them in that order"
         )

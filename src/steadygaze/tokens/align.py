@@ -41,3 +41,17 @@ def merge_words(
     last = [*(first[1:] - 1).tolist(), len(spans) - 1]
     merged = [(spans[a][0], spans[b][1]) for a, b in zip(first.tolist(), last, strict=True)]
     return [text[start:end] for start, end in merged], merged, np.add.reduceat(values, first)
+
+
+def mean_of_words(groups: Sequence[int], values: ArrayLike) -> list[float]:
+    """Pieces -> the mean of each word.
+
+    >>> mean_of_words([0, 0, 1], [0.25, 0.75, 1.0])
+    [0.5, 1.0]
+    """
+    first = np.flatnonzero(np.diff(groups, prepend=-1))
+    if not len(first):
+        return []
+    total, many = (np.add.reduceat(one, first) for one in (np.asarray(values), np.ones(len(groups))))
+    means: list[float] = (total / many).tolist()
+    return means

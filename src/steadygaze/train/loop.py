@@ -15,9 +15,12 @@ from torch import Tensor, nn
 from steadygaze import infer
 from steadygaze.batch import Data, collate, shuffled
 from steadygaze.errors import UserError
-from steadygaze.maths.collapse import judge
+from steadygaze.maths import segments
+from steadygaze.maths.collapse import Collapse, judge, judge_sentences
+from steadygaze.maths.laid import Laid
 from steadygaze.objective.technique import Given, Player, Technique
 from steadygaze.perturb.words import Synonyms
+from steadygaze.rationaliser import Rationaliser
 from steadygaze.reader import Reader
 from steadygaze.train import optim
 from steadygaze.train.memory import Store
@@ -110,7 +113,7 @@ def validate(job: Job, state: State, reference: Tensor | None) -> dict[str, Any]
     predicted = read.logits.argmax(-1).numpy()
     macro = f1_score(label, predicted, average="macro", zero_division=0.0)
     anchor = None if reference is None else reference[:MOST]
-    found = judge(read.weights[:MOST], read.mask[:MOST], anchor, ids=read.ids[:MOST])
+    found = judged(state.model, read, anchor)
     seen = {**asdict(found), "collapsed": found.collapsed, "reason": found.reason}
     return {
         "macro-f1": float(macro),
@@ -118,6 +121,16 @@ def validate(job: Job, state: State, reference: Tensor | None) -> dict[str, Any]
         "always": always(predicted, label),
         "attention": {name: None if value != value else value for name, value in seen.items()},  # JSON has no NaN
     }
+
+
+def judged(model: Reader, read: infer.Readings, reference: Tensor | None) -> Collapse:
+    """Whether what it shows says anything; of a model that selects sentences, sentence by sentence."""
+    weights, mask, ids = (one[:MOST] for one in (read.weights, read.mask, read.ids))
+    if not isinstance(model, Rationaliser) or model.way.granularity == "token":
+        return judge(weights, mask, reference, ids=ids)
+    worded = mask.any(-1)
+    numbers = segments.numbers(ids, mask, model.ends.cpu())
+    return judge_sentences(Laid(weights[mask].double(), mask.sum(-1)[worded]), numbers[mask], ids[mask])
 
 
 def always(predicted: NDArray[np.int64], label: NDArray[np.int64] | None) -> int | None:

@@ -127,13 +127,16 @@ def certify(
     return certificate.certify(clf, found, reference=reference, batch_size=batch_size or infer.BATCH, **asked)
 
 
-def write_explanations(path: Path, found: Iterator[Explanation], model: Path) -> dict[str, int]:
+def write_explanations(
+    path: Path, found: Iterator[Explanation], model: Path, notes: Sequence[str] = ()
+) -> dict[str, int]:
     """A page of the first DRAWN texts; the others are counted."""
     drawn = list(islice(found, DRAWN))
     total = len(drawn) + sum(1 for _ in found)
     others = {one.explainer for one in drawn if one.explainer != "attention"}
     shown = f"what {others.pop()} says of each word" if others else "how much its decoder was given of each word"
-    lead = f"What the model {model.name} predicts, and {shown}."
-    notes = [f"{total - len(drawn):,} more texts were explained and are not drawn here."] if total > len(drawn) else []
-    write(path, render("Explanations", lead=lead, explanations=drawn, notes=notes))
+    shown = "what it selected to read" if drawn and drawn[0].rationale is not None else shown
+    lead = "  ".join([f"What the model {model.name} predicts, and {shown}.", *notes])
+    left = [f"{total - len(drawn):,} more texts were explained and are not drawn here."] if total > len(drawn) else []
+    write(path, render("Explanations", lead=lead, explanations=drawn, notes=left))
     return {"explained": total, "drawn": len(drawn)}

@@ -12,7 +12,7 @@ from sklearn.linear_model import LogisticRegression
 from corpus.planted.look import WORD, aspect_of, aspects_in, sentences, words
 from steadygaze.corpus.planted import asked_aspect, planted_pairs, planted_reviews, read
 from steadygaze.corpus.planted.grammar import NEGATION
-from steadygaze.corpus.planted.lexicon import ASPECT_OF, ASPECTS, POLARITY
+from steadygaze.corpus.planted.lexicon import ASPECT_OF, ASPECTS, OPINIONS, OWN_ADJECTIVES, POLARITY
 from steadygaze.errors import UserError
 
 GOLDEN_REVIEWS = "ef449bc62f620c6937b68d9fb3d9ee995cd8ac5a5cb360974c317ff087a85e61"
@@ -171,11 +171,62 @@ def test_the_appearance_comes_first_as_often_as_asked(share):
     assert first == pytest.approx(share, abs=4 * np.sqrt(share * (1 - share) / 2_000))
 
 
+def test_noise_turns_labels_round_and_leaves_the_texts_as_they_are():
+    clean, noisy = (planted_reviews(aspect="palate", noise=noise, sizes=(0, 0, 800))["test"] for noise in (0, 0.1))
+    assert [(one.text, one.evidence) for one in clean] == [(one.text, one.evidence) for one in noisy]
+    wrong = np.mean([one.label != other.label for one, other in zip(clean, noisy, strict=True)])
+    assert wrong == pytest.approx(0.1, abs=4 * np.sqrt(0.1 * 0.9 / 800))
+    assert np.mean([read(one.text, "palate") != one.label for one in noisy]) == wrong
+    aroma = planted_reviews(aspect="aroma", noise=0.1, sizes=(0, 0, 800))["test"]
+    other = np.array([read(one.text, "aroma") != one.label for one in aroma])
+    both = np.mean(other & [one.label != two.label for one, two in zip(clean, noisy, strict=True)])
+    assert both < 0.03  # each aspect has coins of its own: 0.01 and four standard errors are 0.024
+
+
+@pytest.mark.parametrize("agreement", [0.8, 1.0])
+def test_aspects_agree_as_often_as_asked(agreement):
+    """Both as the beer fares, or neither: 0.8² + 0.2² = 0.68."""
+    fare = [
+        [one.label for one in planted_reviews(aspect=aspect, agreement=agreement, sizes=(0, 0, 500))["test"]]
+        for aspect in ASPECTS
+    ]
+    expected = agreement**2 + (1 - agreement) ** 2
+    error = 4 * np.sqrt(expected * (1 - expected) / 500)
+    for one, other in ((0, 1), (0, 2), (1, 2)):
+        assert np.mean(np.array(fare[one]) == np.array(fare[other])) == pytest.approx(expected, abs=error)
+    assert np.mean(np.array(fare[0]) == "positive") == pytest.approx(0.5, abs=4 * np.sqrt(0.25 / 500))
+
+
+@pytest.mark.parametrize(("negation", "words_of_reason"), [(0.0, {2}), (1.0, {3, 4, 5})])
+def test_opinions_are_denied_as_often_as_asked(negation, words_of_reason):
+    examples = planted_reviews(negation=negation, sizes=(0, 0, 200))["test"]
+    assert {len(example.evidence) for example in examples} <= words_of_reason
+    assert all(read(example.text, "aroma") == example.label for example in examples)
+
+
+def test_words_of_one_aspect_alone_are_as_likely_as_asked():
+    """A frame with an adjective has 31 shared ones on either side, and 8 of its own, each `own` times."""
+    mine = {word for words in OWN_ADJECTIVES["palate"].values() for word in words}
+    shared = {word for words in OPINIONS["adjective"].values() for word in words}
+    for own in (0, 2, 20):
+        found = Counter()
+        for example in planted_reviews(aspect="palate", own=own, sizes=(800, 0, 0))["train"]:
+            for word in map(str.lower, words(example)):
+                found.update(["mine"] * (word in mine) + ["shared"] * (word in shared))
+        expected = 8 * own / (8 * own + 31)
+        n = found["mine"] + found["shared"]
+        assert found["mine"] / n == pytest.approx(expected, abs=4 * np.sqrt(expected * (1 - expected) / n))
+
+
 @pytest.mark.parametrize(
     ("call", "sentence"),
     [
         (lambda: planted_reviews(aspect="aromas"), "unknown aspect 'aromas': did you mean 'aroma'"),
         (lambda: planted_reviews(appearance_first=1.5), "appearance_first is a share from 0 to 1; found 1.5"),
+        (lambda: planted_reviews(noise=-0.1), "noise is a share from 0 to 1; found -0.1"),
+        (lambda: planted_reviews(agreement=2), "agreement is a share from 0 to 1; found 2"),
+        (lambda: planted_reviews(negation=1.1), "negation is a share from 0 to 1; found 1.1"),
+        (lambda: planted_reviews(own=-1), "own is how many times as likely a word is, 0 or more; found -1"),
         (lambda: planted_reviews(sizes=(10, 10)), r"sizes are three numbers.*found \(10, 10\)"),
         (lambda: planted_pairs(sizes=(10, -1, 10)), r"sizes are three numbers.*found \(10, -1, 10\)"),
     ],

@@ -54,15 +54,14 @@ class Changing(Products):
         return SimpleNamespace(weights=None, logits=self.change(said) if len(self.read) > self.after else said)
 
 
-def data_of(*texts: Sequence[int], label: Sequence[int] | None = None, specials: bool = False) -> Data:
+def data_of(*texts: Sequence[int], specials: bool = False) -> Data:
     """Ids as a split; with `specials` the first of each text is no word."""
     starts = starts_of(np.array([len(text) for text in texts]))
     words = np.ones(starts[-1], np.bool_)
     if specials:
         words[starts[:-1]] = False
     ids = np.array([index for text in texts for index in text], np.int32)
-    gold = None if label is None else np.array(label, np.int64)
-    return Data(Ragged(ids, words, starts, np.zeros(len(texts), np.bool_)), label=gold)
+    return Data(Ragged(ids, words, starts, np.zeros(len(texts), np.bool_)))
 
 
 def table(many: int = len(TIMES), continues: Sequence[int] = ()) -> Table:

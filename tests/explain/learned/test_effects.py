@@ -50,15 +50,6 @@ def test_the_floor_is_what_a_word_gets_without_which_nothing_is_lost():
     assert_close(shares(found, 1, width=3)[0], torch.tensor([0.5, 0.5, 0.0], dtype=torch.float64))
 
 
-def test_of_the_true_label_it_is_another_word_that_is_worth_something():
-    """The true label is 0, whose p is .2; without A .6, without B .8, without C .1: only C costs, ln(.2/.1)."""
-    inputs = inputs_of(data_of([A, B, C], label=[0]))
-    found = text_effects(CXPlain(labels="true"), Products(), inputs)
-    assert worth(found, 0) == pytest.approx([-math.log(3), -math.log(4), LN2])
-    with pytest.raises(UserError, match="labels='true' needs a label for every input"):
-        text_effects(CXPlain(labels="true"), Products(), inputs_of(data_of([A])))
-
-
 def test_padding_in_the_place_of_a_word_may_say_something_itself():
     """What stands for padding halves p: without A .8/2/2 = .2, without B .1; for C .9/2 = .45."""
     found = text_effects(CXPlain(removal="pad"), Products(), inputs_of(data_of([A, B, C])))

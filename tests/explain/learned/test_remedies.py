@@ -115,13 +115,56 @@ def test_with_random_query_all_learn_from_others_labels_and_then_the_selector_fr
 
 
 def test_labels_are_dealt_out_anew_in_the_first_stage_alone() -> None:
-    """The selector is told what the black box says of some input of the batch, and of not every one its own."""
+    """The selector is told what the black box says of another input of the batch, and never the input's own."""
     round_ = round_of(L2X(technique="random-query", **SMALL))
-    dealt = _others(round_)
-    assert sorted(dealt.tolist()) == sorted(round_.views.probs.tolist())
-    assert not torch.equal(dealt, round_.views.probs)
+    rings = [_others(round_of(round_.how, step)) for step in range(20)]
+    for dealt in rings:
+        assert sorted(dealt.tolist()) == sorted(round_.views.probs.tolist())
+        assert not (dealt == round_.views.probs).any()
+    assert len({str(dealt) for dealt in rings}) > 1
     own = REMEDIES["random-query"].terms(round_, "selecting")["prediction"]
     assert torch.equal(own, REMEDIES["plain"].terms(round_, "selecting")["prediction"])
+
+
+def test_an_input_that_is_alone_in_its_batch_is_told_the_shares_of_the_classes() -> None:
+    round_ = round_of(L2X(technique="random-query", **SMALL))
+    x, able, probs, rows = (
+        part[:1] for part in (round_.views.x, round_.views.able, round_.views.probs, round_.views.rows)
+    )
+    alone = replace(round_, views=Views(x, able, probs, rows), prior=torch.tensor([0.25, 0.75]))
+    assert _others(alone).tolist() == [[0.25, 0.75]]
+
+
+class Told(nn.Module):
+    """Says the same of every mask or view."""
+
+    def __init__(self, *log_probs: list[float]) -> None:
+        super().__init__()
+        self.said = torch.tensor(log_probs, dtype=torch.float64).log()
+
+    def forward(self, *_: torch.Tensor) -> torch.Tensor:
+        return self.said
+
+
+def test_mask_neutral_weights_worked_by_hand() -> None:
+    """P(y) = (1/4, 3/4).  Two sure inputs, of class 0 and 1; by their masks the judge gives them 1/2 each.
+
+    w = P(y)/P(y|m) = 1/2 and 3/2, whose mean is 1.  The approximator gives the right class 1/4 and 1/2:
+    w·ℓ = 1/2 ln 4 and 3/2 ln 2.
+    """
+    x = torch.tensor([[2, 3, 4], [5, 6, 7]])
+    given = Views(x, x > 0, torch.eye(2, dtype=torch.float64), torch.tensor([0, 1]))
+    nets = nn.ModuleDict(
+        {
+            "selector": Told([0.5, 0.25, 0.25], [0.25, 0.5, 0.25]),
+            "approximator": Told([0.25, 0.75], [0.5, 0.5]),
+            "judge": Told([0.5, 0.5], [0.5, 0.5]),
+        }
+    )
+    round_ = Round(L2X(k=1), nets, given, Chance(0), torch.tensor([0.25, 0.75], dtype=torch.float64))
+    terms = REMEDIES["mask-neutral"].terms(round_, "selecting")
+    assert terms["prediction"].tolist() == pytest.approx([0.5 * math.log(4), 1.5 * math.log(2)])
+    assert terms["mask"].tolist() == pytest.approx([math.log(2)] * 2), "the judge learns from all alike"
 
 
 def test_a_price_on_choosing_unevenly_worked_by_hand() -> None:

@@ -1,6 +1,7 @@
 """What the mask alone tells, by a judge that saw the masks explanations have."""
 
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -8,10 +9,16 @@ import torch
 from torch import Tensor, nn
 
 from steadygaze.explain.learned.l2x import L2X
-from steadygaze.explain.learned.loop import _averaged
+from steadygaze.explain.learned.loop import Fit, _averaged, _step
+from steadygaze.explain.learned.remedy import REMEDIES
+from steadygaze.explain.learned.remedy.plain import Plain
+from steadygaze.explain.learned.selecting import Round, Selecting
 from steadygaze.explain.learned.telling import fresh_judge, given_away
+from steadygaze.explain.learned.vibi import Vibi
 from steadygaze.explain.learned.views import Views
 from steadygaze.maths.judge import Judge
+from steadygaze.train.progress import Silent
+from steadygaze.types import Terms
 
 MANY, UNITS = 600, 8
 
@@ -34,6 +41,9 @@ class Coded(nn.Module):
 class Inputs(SimpleNamespace):
     def __len__(self) -> int:
         return MANY
+
+    def shuffled(self, size: int, seed: tuple[int, ...]) -> list[np.ndarray]:
+        return self.once(size)
 
     def once(self, size: int) -> list[np.ndarray]:
         return np.array_split(np.arange(MANY), -(-MANY // size))
@@ -61,12 +71,89 @@ def test_a_code_is_read_and_where_there_is_none_nothing_is(inputs, told, least, 
     assert least <= given_away(how, nets, inputs) <= most
 
 
-def test_the_judge_who_learnt_beside_the_selector_is_not_asked(inputs) -> None:
-    how, old = L2X(k=1, query=True), Judge(UNITS, 2)
-    nets = nn.ModuleDict({"selector": Coded(True), "judge": old})
-    before = given_away(how, nets, inputs)
-    assert before > 0.5
-    assert fresh_judge(how, nets, inputs, seed=0) is not old
+class Guess(nn.Module):
+    """Has something to learn."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.last = nn.Linear(UNITS, 2)
+
+    def forward(self, views: Views, mask: Tensor) -> Tensor:
+        return self.last(views.x * mask)
+
+
+class Moving(Coded):
+    """The same, with something to learn that changes nothing."""
+
+    def __init__(self) -> None:
+        super().__init__(told=True)
+        self.nothing = nn.Parameter(torch.zeros(()))
+
+    def forward(self, views: Views, query: Tensor | None = None) -> Tensor:
+        return super().forward(views, query) + self.nothing
+
+
+def made() -> nn.ModuleDict:
+    return nn.ModuleDict({"selector": Moving(), "approximator": Guess(), "judge": Judge(UNITS, 2)})
+
+
+def fit(inputs: Inputs, method: type[Selecting] = L2X, **settings: Any) -> Fit:
+    how = method(k=1, query=True, epochs=1, batch_size=300, **settings)
+    return Fit(how, made, inputs, inputs, Silent(), torch.device("cpu"))
+
+
+@pytest.mark.filterwarnings("ignore:the mask alone tells the label")
+def test_the_judge_that_a_fit_returns_reads_masks_as_explanations_have_them(inputs: Inputs) -> None:
+    """The one who learnt beside the selector had two steps, on soft masks, and knows nothing."""
+    run = fit(inputs)
+    nets = run.execute()
+    assert given_away(run.how, nets, inputs) < 0.02
+    nets["judge"] = made()["judge"]
+    assert given_away(run.how, nets, inputs) > 0.5
+
+
+@pytest.mark.filterwarnings("ignore:the mask alone tells the label")
+def test_what_is_kept_of_a_fit_is_the_average_of_its_weights(inputs: Inputs, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two steps: the average begins with the weights after the first; (1 + 1)/(10 + 1) of it stays at the second."""
+    seen: list[Tensor] = []
+
+    def stepped(optimiser: Any, moving: Any, *more: Any) -> None:
+        _step(optimiser, moving, *more)
+        seen.append(moving["selector"][-1].detach().clone())  # the approximator's bias
+
+    monkeypatch.setattr("steadygaze.explain.learned.loop._step", stepped)
+    for average, old in ((0.0, 0.0), (0.9, 2 / 11)):
+        seen.clear()
+        kept = fit(inputs, average=average).execute()["approximator"].last.bias
+        first, second = seen
+        assert not torch.equal(first, second)
+        torch.testing.assert_close(kept, old * first + (1 - old) * second)
+
+
+class Watched(Plain):
+    """Looks at the rounds of a fit."""
+
+    def __init__(self) -> None:
+        self.rounds: list[Round] = []
+
+    def terms(self, round_: Round, stage: str) -> Terms:
+        self.rounds.append(round_)
+        return super().terms(round_, stage)
+
+
+@pytest.mark.filterwarnings("ignore:the mask alone tells the label")
+@pytest.mark.parametrize(("method", "shares"), [(L2X, [0.6, 0.4]), (Vibi, [2 / 3, 1 / 3])])
+def test_the_shares_of_what_is_guessed_are_known_and_every_step_draws_anew(
+    inputs: Inputs, monkeypatch: pytest.MonkeyPatch, method: type[Selecting], shares: list[float]
+) -> None:
+    """Of every three inputs the black box says .9, .8 and .1 of class 0: .6 on average, and its label twice."""
+    uneven = Inputs(x=inputs.x, probs=torch.tensor([[0.9, 0.1], [0.8, 0.2], [0.1, 0.9]]).repeat(MANY // 3, 1))
+    monkeypatch.setitem(REMEDIES, "plain", watched := Watched())
+    fit(uneven, method).execute()
+    one, other = watched.rounds
+    assert one.prior.tolist() == pytest.approx(shares)
+    drawn = [round_.chance.child(0).uniform(torch.arange(4), UNITS) for round_ in (one, other)]
+    assert not torch.equal(*drawn)
 
 
 def test_an_average_forgets_where_it_began() -> None:

@@ -4,6 +4,8 @@ noise     x + r,  r uniform in ‖r‖∞ ≤ ρ
 label     x + r,  r one sign step of length ρ that lowers the probability of the predicted class        (FGM)
 attention x + r,  r ten projected sign steps inside ‖r‖∞ ≤ ρ that raise JSD(w(x), w(x + r))             (PGD)
 
+What a model selects moves by leaps, and has no slope: there w is the chance of each word to be selected, as shares.
+
 ρ = `radius` × σ, the standard deviation of all entries of the model's word vectors.  Only words move: never
 padding or special tokens; of a pair, the text alone.
 """
@@ -15,6 +17,7 @@ from steadygaze.audit.probe.look import Moved, look
 from steadygaze.infer import inference, slopes
 from steadygaze.maths.chance import Chance
 from steadygaze.maths.divergence import jensen_shannon
+from steadygaze.maths.masked import shares
 from steadygaze.perturb.ascent import ascend
 from steadygaze.perturb.embeddings import sigma
 from steadygaze.perturb.texts import text_key
@@ -44,11 +47,17 @@ def worst_for_label(model: Reader, batch: Batch, radius: float) -> Moved:
 
 def worst_for_attention(model: Reader, batch: Batch, radius: float, chance: Chance, steps: int = 10) -> Moved:
     embedded, size = _clean(model, batch), radius * sigma(model.vectors)
-    clean = look(model, batch).weights
+
+    def shown(vectors: Tensor) -> Tensor:
+        said = model(batch, vectors)
+        weights: Tensor = said.weights
+        return (shares(said.probability, batch.mask) if "selection" in model.abilities else weights).double()
+
+    with inference(model):
+        clean = shown(embedded)
 
     def moved(vectors: Tensor) -> Tensor:
-        weights: Tensor = model(batch, vectors).weights
-        return jensen_shannon(clean, weights.double(), batch.mask)
+        return jensen_shannon(clean, shown(vectors), batch.mask)
 
     start = _inside(model, batch, embedded, radius, chance)
     with slopes(model):

@@ -12,17 +12,12 @@ from steadygaze.audit.probe.words import exchanged
 from steadygaze.maths.chance import Chance
 from steadygaze.perturb.texts import parts, taken
 from steadygaze.perturb.words import Synonyms
+from steadygaze.reader import LACKING as LACKING
 from steadygaze.reader import Ability, Reader
 from steadygaze.types import Batch
 
-LACKING: dict[Ability, str] = {
-    "weights": "the model shows no attention",
-    "vectors": "the model is a black box: its word vectors cannot be moved",
-    "seams": "the model cannot be read with other attention weights than its own",
-}
-"""What a model lacks, as a report says it."""
-
-
+OWN = ("rationale", "attention")
+"""Explanations that are what a model shows of itself."""
 SLOPED = 1 << 13
 """Tokens moved uphill at once."""
 
@@ -35,8 +30,8 @@ class Probe:
     needs: frozenset[Ability] = frozenset()
     vectors: bool = True
     """Whether vectors are moved, not words."""
-    of: str | None = None
-    """The explanation it was made to move; None: any."""
+    of: tuple[str, ...] = ()
+    """The explanations it was made to move; none: any."""
     words: int = 1
     """How many words must have been touched for a move to count."""
     origin: str = ""
@@ -53,7 +48,7 @@ def probes(plan: Plan) -> dict[str, Probe]:
         "worst-attention": Probe(
             _by_parts(lambda m, b: embeddings.worst_for_attention(m, b, radius, chance.child(2))),
             frozenset({"vectors", "weights"}),
-            of="attention",
+            of=OWN,
             expensive=True,
         ),
     }

@@ -11,6 +11,7 @@ from steadygaze.audit.protocol.matters import matters
 from steadygaze.audit.protocol.people import people
 from steadygaze.audit.protocol.retrained import retrained
 from steadygaze.audit.protocol.right import right
+from steadygaze.audit.protocol.selection import agreed, selection
 from steadygaze.audit.protocol.sensitivity import sensitivity
 from steadygaze.audit.protocol.shortcut import shortcut
 
@@ -23,8 +24,8 @@ PROTOCOLS: dict[str, tuple[Protocol, ...]] = {
     STILL: (holds_still,),
     MATTERS: (matters, intervened, sensitivity),
     RETRAINED: (retrained,),
-    SHORTCUT: (shortcut,),
-    "Do people agree?": (people,),
+    SHORTCUT: (shortcut, selection),
+    "Do people agree?": (people, agreed),
 }
 THOROUGH = {sensitivity: of("sensitivity", "seat-sensitivity")}
 """Asked only by an audit that takes its time, and what it would find."""

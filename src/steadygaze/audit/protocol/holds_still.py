@@ -60,7 +60,7 @@ def _itself(case: Case, name: str) -> Iterator[Finding]:
 
 
 def _asked(case: Case, name: str, probe: Probe) -> Iterator[Finding]:
-    about = [other for other in case.explainers if probe.of in (None, other)]
+    about = [other for other in case.explainers if not probe.of or other in probe.of]
     able = [other for other in about if not probe.vectors or case.explainers[other].needs]
     for measure in [f"{measure}/{name}" for measure in OF_WORDS]:
         yield from absent([] if about else [measure], unasked(case))

@@ -24,7 +24,7 @@ from steadygaze.audit.names import of, under
 from steadygaze.audit.probe.erase import SHARES, Erasure, counts, erased
 from steadygaze.audit.probe.gradient import gradient
 from steadygaze.audit.probe.moves import LACKING
-from steadygaze.audit.protocol.absent import ONLY_RANDOM, absent, unasked
+from steadygaze.audit.protocol.absent import ONLY_RANDOM, absent, own, unasked
 from steadygaze.audit.protocol.yardstick import RANDOM, others, weights
 from steadygaze.reader import Ability
 from steadygaze.types import Batch
@@ -96,13 +96,13 @@ def _gradients(case: Case) -> Iterator[Finding]:
             continue
         fixed = "seams" in needs
         for measure, values in case.gather(way, lambda r, b, f=fixed: _agreement(case, r, b, f)).items():  # type: ignore[misc]
-            yield Finding(f"{measure}/{way}", values, "attention")
+            yield Finding(f"{measure}/{way}", values, own(case))
 
 
 def _agreement(case: Case, rows: Rows, batch: Batch, fixed: bool) -> dict[str, Tensor]:
-    own = case.of(case.saliency("attention"), rows, batch)
+    shown = case.of(case.saliency(own(case)), rows, batch)
     slope = gradient(case.model, batch, detach_attention=fixed)
     return {
-        "pearson": agreement.pearson(own, slope, batch.mask),
-        "kendall": agreement.kendall(own, slope, batch.mask),
+        "pearson": agreement.pearson(shown, slope, batch.mask),
+        "kendall": agreement.kendall(shown, slope, batch.mask),
     }

@@ -12,7 +12,7 @@ that it was not asked to choose.  Where a saliency tells for from against, the w
 its heaviest.  NaN where nobody marked a word that is read.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 import numpy as np
@@ -66,7 +66,7 @@ def _agreement(case: Case, name: str, evidence: Tensor) -> Iterator[Finding]:
     tally = found.pop("tally")
     for measure, values in found.items():
         yield Finding(measure, values, name, CHOOSE if measure in OF_CHOSEN else {})
-    yield from _together(case, name, tally)
+    yield from together(case, name, tally, MICRO, CHOOSE)
 
 
 def _in_parts(of: Callable[..., Tensor], *columns: Tensor) -> Tensor:
@@ -77,17 +77,18 @@ def _in_parts(of: Callable[..., Tensor], *columns: Tensor) -> Tensor:
     return torch.cat([of(*part).double() for part in parts])
 
 
-def _together(case: Case, name: str, tally: Tensor) -> Iterator[Finding]:
+def together(case: Case, name: str, tally: Tensor, names: Sequence[str], how: dict[str, str]) -> Iterator[Finding]:
+    """Precision, recall and F1 of all texts, by these names."""
     tally = tally[tally[:, 2] > 0]
     if not len(tally):
-        yield from (Finding(measure, explainer=name, absent=NOBODY) for measure in MICRO)
+        yield from (Finding(measure, explainer=name, absent=NOBODY) for measure in names)
         return
 
     def of(rows: NDArray[np.int64], place: int) -> float:
         return plausibility.micro(tally[torch.from_numpy(rows)])[place]
 
     n, several = len(tally), len(tally) > 1
-    for place, measure in enumerate(MICRO):
+    for place, measure in enumerate(names):
         value, one = of(np.arange(n), place), partial(of, place=place)
         interval = bootstrap_rows(one, n, seed=case.plan.seed) if several else None
-        yield Finding(measure, value=value, interval=interval, explainer=name, settings=CHOOSE, n=n)
+        yield Finding(measure, value=value, interval=interval, explainer=name, settings=how, n=n)

@@ -24,8 +24,9 @@ from steadygaze.audit.measure import position
 from steadygaze.audit.measure import shortcut as measure
 from steadygaze.audit.probe.words import shuffled
 from steadygaze.audit.protocol.absent import absent
+from steadygaze.audit.protocol.selection import selecting, sentences
 from steadygaze.maths.chance import Chance
-from steadygaze.maths.collapse import judge_laid
+from steadygaze.maths.collapse import judge_laid, judge_sentences
 from steadygaze.maths.laid import Laid
 from steadygaze.maths.masked import shares
 from steadygaze.perturb.texts import text_key
@@ -118,7 +119,9 @@ def _collapsed(case: Case, name: str) -> Finding:
     if not asked.any():
         return Finding("collapsed", explainer=name, absent=ONE_WORD)
     read = asked.repeat_interleave(torch.from_numpy(text.lengths)) & torch.from_numpy(text.words)
-    sizes = Laid(case.saliency(name)[read].abs(), case.words[asked])
-    found = judge_laid(replace(sizes, values=sizes.shares(sizes.values)), torch.from_numpy(text.ids)[read])
+    sizes, ids = Laid(case.saliency(name)[read].abs(), case.words[asked]), torch.from_numpy(text.ids)[read]
+    laid = replace(sizes, values=sizes.shares(sizes.values))
+    numbers = sentences(case) if name in selecting(case) else None
+    found = judge_laid(laid, ids) if numbers is None else judge_sentences(laid, numbers[read], ids)
     how = {"n": int(asked.sum())}
     return Finding("collapsed", value=float(found.collapsed), explainer=name, settings=how, note=found.reason)

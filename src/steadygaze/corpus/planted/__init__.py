@@ -18,6 +18,10 @@ adjective said of that aspect alone (20 % in train) and 4 % a closer that speaks
 
 The first sentence is about the appearance in 95 % of reviews, as in real ones: position is a shortcut to that aspect.
 
+Options make reviews like those in which rationalisers are seen to lock (bench/rationales.py).  `agreement`: the aspects
+fare alike, two of them in a² + (1 − a)² of reviews; `own`: more words that say which aspect they are said of;
+`negation`: fewer opinions that are denied; `noise`: labels that are not what the review says, which no oracle can read.
+
 Pairs ask about the aroma in 55 % of questions, the appearance in 30 %, the palate in 15 %, so that looking at one
 aspect pays before the question is understood: to ignore the question and follow the aroma gets 0.55 + 0.45 · 0.5 =
 0.775, to count praise and blame over all three 0.75.

@@ -32,6 +32,21 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
+class Habits:
+    """How reviewers write."""
+
+    negation: float = NEGATION
+    """How often an opinion is said by denying its opposite."""
+    agreement: float = 0.5
+    """The chance that an aspect fares as the beer does, praised or blamed as a whole; one half: each by itself."""
+    own: int = 2
+    """How many times as likely an adjective that is said of one aspect alone is as one that is said of all."""
+
+
+HABITS = Habits()
+
+
+@dataclass(frozen=True, slots=True)
 class Sentence:
     """A template, its core, and the words that fill its slots, in order; `aspect` is None in a neutral sentence."""
 
@@ -74,13 +89,16 @@ def split_of(template: str) -> str:
     return "train" if share < _TRAIN else "validation" if share < _VALIDATION else "test"
 
 
-def draw_review(rng: Random, split: str, appearance_first: float) -> tuple[Sentence, ...]:
+def draw_review(rng: Random, split: str, appearance_first: float, habits: Habits = HABITS) -> tuple[Sentence, ...]:
     """One sentence on each aspect and two to four neutral ones, in their order; no two share a core."""
     drawn: dict[str, Sentence] = {}
+    praise = 0.5
+    if habits.agreement != praise:
+        praise = habits.agreement if rng.random() < 0.5 else 1 - habits.agreement
     for aspect in (*ASPECTS, *(None,) * (2 + int(3 * rng.random()))):
-        sentence = draw_sentence(rng, split, aspect)
+        sentence = draw_sentence(rng, split, aspect, praise, habits)
         while sentence.core in drawn:
-            sentence = draw_sentence(rng, split, aspect)
+            sentence = draw_sentence(rng, split, aspect, praise, habits)
         drawn[sentence.core] = sentence
     appearance, *others = drawn.values()
     first, *rest = _shuffled(rng, others)
@@ -89,15 +107,18 @@ def draw_review(rng: Random, split: str, appearance_first: float) -> tuple[Sente
     return (first, *_shuffled(rng, [appearance, *rest]))
 
 
-def draw_sentence(rng: Random, split: str, aspect: str | None) -> Sentence:
-    """A sentence that praises or blames an aspect, with equal chance; or one that says nothing about any."""
+def draw_sentence(
+    rng: Random, split: str, aspect: str | None, praise: float = 0.5, habits: Habits = HABITS
+) -> Sentence:
+    """A sentence that praises an aspect with a chance of `praise`, and else blames it; or one that says nothing."""
     if aspect is None:
         template, core = _draw_template(rng, split, (frames.FILLER_OPENERS, frames.FILLERS, frames.FILLER_CLOSERS))
         return Sentence(template, core, _fill(rng, template, {}))
-    positive, negated = rng.random() < 0.5, rng.random() < NEGATION
+    positive, negated = rng.random() < praise, rng.random() < habits.negation
     cores = frames.NEGATED if negated else frames.AFFIRMED
     template, core = _draw_template(rng, split, (frames.OPENERS, cores, frames.CLOSERS[aspect]))
-    return Sentence(template, core, _fill(rng, template, _choices(aspect, positive != negated)), aspect, positive)
+    choices = _choices(aspect, positive != negated, habits.own)
+    return Sentence(template, core, _fill(rng, template, choices), aspect, positive)
 
 
 def draw_question(rng: Random, split: str, aspect: str) -> Sentence:
@@ -107,10 +128,10 @@ def draw_question(rng: Random, split: str, aspect: str) -> Sentence:
 
 
 @cache
-def _choices(aspect: str, praise: bool) -> dict[str, tuple[str, ...]]:
-    """Slot -> words, to praise or blame an aspect; an adjective of its own is twice as likely as a shared one."""
+def _choices(aspect: str, praise: bool, own: int) -> dict[str, tuple[str, ...]]:
+    """Slot -> words, to praise or blame an aspect; an adjective of its own is `own` times as likely as a shared one."""
     opinions = {slot: words[praise] for slot, words in OPINIONS.items()}
-    opinions["adjective"] += 2 * OWN_ADJECTIVES[aspect][praise]
+    opinions["adjective"] += own * OWN_ADJECTIVES[aspect][praise]
     return {"noun": sum(NOUNS[aspect], ()), **opinions}
 
 

@@ -4,7 +4,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from random import Random
 
-from steadygaze.corpus.planted.grammar import APPEARANCE_FIRST, SPLITS, Sentence, draw_question, draw_review, join
+from steadygaze.corpus.planted.grammar import (
+    APPEARANCE_FIRST,
+    HABITS,
+    SPLITS,
+    Habits,
+    Sentence,
+    draw_question,
+    draw_review,
+    join,
+)
 from steadygaze.corpus.planted.lexicon import ASPECTS
 from steadygaze.corpus.planted.oracle import LABELS
 from steadygaze.errors import UserError, unknown
@@ -16,20 +25,40 @@ _ASKED = {"aroma": 0.55, "appearance": 0.85, "palate": 1.0}  # cumulative; why t
 
 
 def planted_reviews(
-    seed: int = 0, *, aspect: str = "aroma", appearance_first: float = APPEARANCE_FIRST, sizes: Sequence[int] = SIZES
+    seed: int = 0,
+    *,
+    aspect: str = "aroma",
+    appearance_first: float = APPEARANCE_FIRST,
+    agreement: float = HABITS.agreement,
+    negation: float = HABITS.negation,
+    own: int = HABITS.own,
+    noise: float = 0.0,
+    sizes: Sequence[int] = SIZES,
 ) -> dict[str, list[Example]]:
     """Splits of reviews labelled "negative" or "positive" by what they say about one aspect.
 
     `appearance_first` is how often the first sentence is the one about the appearance; `sizes` are those of train,
     validation and test.  A smaller split is the beginning of a larger one.
+
+    `agreement` is the chance that an aspect fares as the beer as a whole does, one half that each fares by itself;
+    `negation` how often an opinion is said by denying its opposite; `own` how many times as likely an adjective of one
+    aspect alone is as one that is said of all; `noise` how often the label is not what the review says, in every split.
     """
     if aspect not in ASPECTS:
         raise unknown("aspect", aspect, ASPECTS)
-    if not 0 <= appearance_first <= 1:
-        raise UserError(f"appearance_first is a share from 0 to 1; found {appearance_first}.")
+    shares = {"appearance_first": appearance_first, "agreement": agreement, "negation": negation, "noise": noise}
+    for name, share in shares.items():
+        if not 0 <= share <= 1:
+            raise UserError(f"{name} is a share from 0 to 1; found {share}.")
+    if own < 0:
+        raise UserError(f"own is how many times as likely a word is, 0 or more; found {own}.")
+    habits = Habits(negation, agreement, own)
 
     def draw(rng: Random, split: str) -> Example:
-        return _example(draw_review(rng, split, appearance_first), aspect)
+        example = _example(draw_review(rng, split, appearance_first, habits), aspect)
+        # A coin of the text's own: with noise and without, the texts are the same.
+        wrong = noise and Random(f"{seed}/{aspect}/{example.text}").random() < noise
+        return replace(example, label=LABELS[example.label == LABELS[0]]) if wrong else example
 
     return _splits(draw, seed, sizes)
 

@@ -7,22 +7,19 @@ Schwab & Karlen 2019 (arXiv:1910.12336), §3; Ω as effects.py has it, A the net
 
 Nothing is selected while it learns, so that no label can travel in a mask: no technique applies.
 
-Departs from the released code: the loss is that of the label the black box gives, which is what is explained (with
-`labels: true`, of the true one, as there); the network is L2X's selector; a word is deleted, or its id becomes that of
-padding; an epoch in which validation inputs do best is kept for each member.
+Departs from the released code: the loss is that of the label the black box gives, which is what is explained, and not
+of the true one; the network is L2X's selector; a word is deleted, or its id becomes that of padding; an epoch in which
+validation inputs do best is kept for each member.
 """
 
 from collections.abc import Callable
 from typing import Annotated, ClassVar, Literal
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from steadygaze.attend import k_subset
 from steadygaze.config import Field, settings
-from steadygaze.errors import UserError
 from steadygaze.explain.explainer import Explainer, Saliency
 from steadygaze.explain.learned.asking import Watch, silent
 from steadygaze.explain.learned.effects import Effects, effects, of_texts
@@ -49,8 +46,6 @@ class CXPlain:
     """Networks that learn, each from inputs drawn anew; one alone learns from all inputs as they are."""
     sure: Annotated[float, Field(gt=0, lt=1)] = 0.9
     """Share of the members between the low quantile and the high one."""
-    labels: Literal["black-box", "true"] = "black-box"
-    """Whose label it is that is lost with a unit."""
     removal: Removal = "delete"
     """How a word is taken out: the text closes up, or padding takes its place."""
     epsilon: Annotated[float, Field(gt=0, le=1)] = 1e-6
@@ -76,19 +71,7 @@ def text_effects(
 ) -> Effects:
     """What each word is worth to a black box that has said `inputs.probs`: as many questions as there are words."""
     removing = of_texts(model, inputs.data, inputs.table, how.removal)
-    label = inputs.data.label
-    return effects(removing, inputs.probs, aims(how, inputs.probs, label), kept, watch)
-
-
-def aims(how: CXPlain, probs: Tensor, label: NDArray[np.int64] | None) -> Tensor:
-    """The class whose loss counts.  (N,C), (N,) -> (N,)"""
-    if how.labels == "black-box":
-        return probs.argmax(-1)
-    if label is None:
-        raise UserError(
-            "labels='true' needs a label for every input, and there are none; labels='black-box' needs none"
-        )
-    return torch.from_numpy(label)
+    return effects(removing, inputs.probs, inputs.probs.argmax(-1), kept, watch)
 
 
 def members(how: CXPlain, make: Callable[[], nn.Module]) -> nn.ModuleDict:

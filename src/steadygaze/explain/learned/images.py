@@ -114,7 +114,7 @@ def image_nets(how: Selecting, shape: Shape, classes: int, patch: int, fill: Ten
 
 
 def refuse_many(k: int, units: int, shape: Shape) -> None:
-    if k > units:
+    if k >= units:
         raise UserError(f"k is {k}, but an image of {shape[1]} × {shape[2]} pixels has {units} patches: k must be less")
 
 

@@ -31,7 +31,6 @@ OTHERS = {
     "images": "to other images",
     "model": "of another black box, or of other weights of it",
     "classes": "of a black box with other classes",
-    "gold": "about other labels",
 }
 """What is said of answers that are kept for something else; all other keys are settings."""
 

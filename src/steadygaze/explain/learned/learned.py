@@ -1,7 +1,7 @@
 """Learned: a method, what it learnt, and the words it knows.  Fitting it to a model's answers, and how well it does."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -14,8 +14,9 @@ from steadygaze.explain.learned.asking import Watch, silent
 from steadygaze.explain.learned.cxplain import CXPlain, Weighing, members, text_effects, text_member
 from steadygaze.explain.learned.ensemble import Ensemble, Weighed
 from steadygaze.explain.learned.fitted import Fitted
-from steadygaze.explain.learned.kept import Kept, digest
+from steadygaze.explain.learned.kept import Kept
 from steadygaze.explain.learned.loop import Fit
+from steadygaze.explain.learned.order import name_of
 from steadygaze.explain.learned.posthoc import Removal, of_the_rest, said_of
 from steadygaze.explain.learned.selecting import Selecting
 from steadygaze.explain.learned.texts import Following, Known, TextInputs, Vocabulary, text_nets, vocabulary
@@ -37,9 +38,7 @@ class Answered:
 
     def effects(self, how: CXPlain) -> Kept:
         """Where those to texts that lack a word are."""
-        more = {"labels": how.labels, "removal": how.removal}
-        gold = {"gold": digest(self.data.label)} if how.labels == "true" else {}
-        return self.kept.part("effects", **more, **gold)
+        return self.kept.part("effects", removal=how.removal)
 
 
 @dataclass(frozen=True)
@@ -54,7 +53,7 @@ class Learned:
         nets, table = self.nets.to(device), Following(self.vocabulary, tokens)
         if isinstance(self.how, CXPlain):
             return Weighing(self.how, nets, table)
-        return Fitted(type(self.how).__name__.lower(), self.how, nets, table)
+        return Fitted(name_of(self.how), self.how, nets, table)
 
 
 @dataclass(frozen=True)
@@ -99,6 +98,8 @@ def measured(
     """Of each text, whether the black box says the same of what is selected, and of the rest, if there is any (else
     nan); whether the approximator guesses it; and what the judge loses, in nats.  (N,) each
     """
+    if isinstance(fitted, Weighing):  # selected are the k heaviest, whatever is shown
+        fitted = Weighing(replace(fitted.how, shown="heaviest"), fitted.nets, fitted.table)
     places, parts = [], []
     for rows in by_length(data, batch_size):
         batch = collate(data, rows).to(model.device)

@@ -1,9 +1,10 @@
 """What a user asks for when an explainer is to be fitted, checked before anything is read."""
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
-from steadygaze.config import build, field_names
+from steadygaze.config import build, changed, field_names
 from steadygaze.errors import UserError, unknown
 from steadygaze.explain.learned import METHODS
 from steadygaze.explain.learned.cxplain import CXPlain
@@ -11,8 +12,12 @@ from steadygaze.explain.learned.images import USUAL, Canvas, image_settings
 from steadygaze.explain.learned.selecting import Selecting
 
 Method = Selecting | CXPlain
-OF_TEXTS = ("dimension", "labels", "removal", "shown")
+OF_TEXTS = ("dimension", "removal", "shown")
 """Settings that mean nothing where there are no words."""
+OF_TECHNIQUES = {"pretraining_epochs": ("random-pretraining", "random-query"), "clip": ("mask-neutral",)}
+"""Settings that mean nothing without one of these."""
+OF_LOOKS = ("shown", "sure")
+"""Settings that no number depends on."""
 
 
 def ordered(
@@ -20,7 +25,7 @@ def ordered(
 ) -> Method:
     """For texts; what is None is as the method has it."""
     kind, values = _asked(explainer, {"k": k, "technique": technique, "query": query}, settings)
-    return _possible(build(kind, values))
+    return _possible(build(kind, values), values)
 
 
 def ordered_for_images(
@@ -34,7 +39,7 @@ def ordered_for_images(
     for key in values.keys() - {*own, *field_names(Canvas)}:
         raise unknown("setting", key, [*own, *field_names(Canvas)])
     canvas = build(Canvas, {key: values.pop(key) for key in field_names(Canvas) if key in values})
-    return _possible(_built(kind, values)), canvas
+    return _possible(_built(kind, values), values), canvas
 
 
 def name_of(how: Method) -> str:
@@ -42,20 +47,29 @@ def name_of(how: Method) -> str:
     return next(name for name, kind in METHODS.items() if type(how) is kind)
 
 
-def said_of(how: Method) -> dict[str, str | int]:
-    """What a number depends on, of all that was asked for."""
-    own: dict[str, str | int] = (
-        {} if isinstance(how, CXPlain) else {"query": int(how.query), "technique": how.technique}
-    )
-    return {"explainer": name_of(how), "k": how.k, **own}
+def said_of(how: Method, facts: Mapping[str, Any]) -> dict[str, str | int]:
+    """What a number depends on, of all that was asked for and is known of the fit (its `facts`)."""
+    own: dict[str, str | int] = {"explainer": name_of(how), "k": how.k, "epochs": how.epochs}
+    if not isinstance(how, CXPlain):
+        own |= {"query": int(how.query), "technique": how.technique, "approximator": how.approximator}
+    idle = [*OF_LOOKS, *(key for key, users in OF_TECHNIQUES.items() if own.get("technique") not in users)]
+    more = {key: value for key, value in changed(type(how), asdict(how)).items() if key not in {*own, *idle}}
+    own |= {"settings": ",".join(f"{key}={more[key]}" for key in sorted(more))} if more else {}
+    return {**own, **{key: facts[key] for key in ("seed", "fitted-to") if key in facts}}
 
 
 def _asked(
     explainer: str, own: Mapping[str, Any], settings: Mapping[str, Any] | None
 ) -> tuple[type[Selecting] | type[CXPlain], dict[str, Any]]:
     """A method, and all values that were given for it."""
+    if not isinstance(explainer, str):
+        raise UserError(
+            f"explainer must be a name, {', '.join(METHODS)}; found {explainer!r:.80}.  No labels are needed"
+        )
     if explainer not in METHODS:
         raise unknown("explainer", explainer, METHODS)
+    if not isinstance(settings, Mapping | None):
+        raise UserError(f"settings must be a mapping of names to values, found {settings!r:.80}")
     kind, more = METHODS[explainer], dict(settings or {})
     given = {key: value for key, value in own.items() if value is not None}
     if twice := sorted(given.keys() & more.keys()):
@@ -71,12 +85,15 @@ def _built(kind: type[Selecting] | type[CXPlain], values: dict[str, Any]) -> Met
     return build(kind, {"k": USUAL["k"], **values})
 
 
-def _possible(how: Method) -> Method:
-    """Refused where the method has no such technique."""
+def _possible(how: Method, given: Mapping[str, Any]) -> Method:
+    """Refused where the method has no such technique, or the technique no such setting."""
     if not isinstance(how, Selecting):
         return how
     if how.technique not in how.techniques:
         raise UserError(f"{name_of(how)} takes no technique {how.technique!r}; it has {', '.join(how.techniques)}")
     if how.technique == "random-query" and not how.query:
         raise UserError("random-query is for selectors that are told what the black box says: query=True (--query)")
+    for key, users in OF_TECHNIQUES.items():
+        if key in given and how.technique not in users:
+            raise UserError(f"setting {key!r} is for {' and '.join(users)}; of {how.technique} it changes nothing")
     return how

@@ -7,10 +7,13 @@ from torch import Tensor
 from steadygaze.explain.learned.selecting import Selecting, one_hot
 from steadygaze.maths import neutral
 
-TAUGHT_BEFORE = ("random-pretraining", "random-query")
-"""Techniques in which the approximator stands still when the label is first told to the selector."""
 CURE = "random-pretraining"
-"""The one in which it never learns from masks that were chosen by the input."""
+"""The technique in which the approximator never learns from masks that were chosen by the input."""
+BEFORE = {
+    CURE: "the approximator has not learnt from those masks",
+    "random-query": "the approximator learnt from masks that other labels asked for: a code is rarer, not ruled out",
+}
+"""What is said of techniques in which it stands still when the label is first told to the selector."""
 
 
 @dataclass(frozen=True)
@@ -27,8 +30,8 @@ def remark(how: Selecting, lost: float, probs: Tensor) -> Remark | None:
     if not neutral.decided(lost, prior):
         return None
     told = f"the mask alone tells the label ({lost:.3f} nats left of {neutral.entropy(prior):.3f})"
-    if how.technique in TAUGHT_BEFORE:
-        return Remark(f"{told}; with {how.technique} the approximator has not learnt from those masks", True)
+    if how.technique in BEFORE:
+        return Remark(f"{told}; with {how.technique} {BEFORE[how.technique]}", True)
     return Remark(
         f"{told}: the approximator can read the label off which places are selected, whatever stands there.  "
         f"Weights of mask-neutral mend nothing then where the black box is sure; {_cure(how)}",

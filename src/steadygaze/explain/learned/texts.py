@@ -6,7 +6,7 @@ session.  Pieces of one word are one unit, and the first of them stands for it.
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Protocol
 
@@ -46,9 +46,12 @@ class Vocabulary:
 
     def table(self, tokens: Sequence[str]) -> "Table":
         """What is known of each token of a black box."""
-        own = [self.ids.get(plain(token, self.kind), 1) for token in tokens]
         continues = torch.from_numpy(lexicon(tokens, self.kind).continues)
-        return Table(torch.tensor(own), continues if bool(continues.any()) else None)
+        return Table(self.own(tokens), continues if bool(continues.any()) else None)
+
+    def own(self, tokens: Sequence[str]) -> Tensor:
+        """The id here of each of these tokens.  (V,)"""
+        return torch.tensor([self.ids.get(plain(token, self.kind), 1) for token in tokens], dtype=torch.long)
 
 
 @dataclass(frozen=True)
@@ -80,16 +83,19 @@ class Known(Protocol):
 
 
 class Following:
-    """The table of ids that grow in number: a black box that reads text meets new words all the time."""
+    """The table of ids that grow in number: a black box that reads text meets new words all the time.  (Pieces of words
+    are all known from the start.)
+    """
 
     def __init__(self, vocabulary: Vocabulary, tokens: Known) -> None:
         self._vocabulary, self._tokens = vocabulary, tokens
         self._table = vocabulary.table(tokens.vocabulary)
 
     def views(self, batch: Batch, probs: Tensor) -> Views:
-        if int(batch.ids.max()) >= len(self._table.own):
-            self._table = self._vocabulary.table(self._tokens.vocabulary)
         self._table = self._table.to(batch.ids.device)
+        if int(batch.ids.max()) >= (known := len(self._table.own)):
+            new = self._vocabulary.own(self._tokens.vocabulary[known:]).to(batch.ids.device)
+            self._table = replace(self._table, own=torch.cat([self._table.own, new]))
         return self._table.views(batch, probs)
 
 

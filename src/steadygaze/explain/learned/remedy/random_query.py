@@ -10,6 +10,7 @@ It makes codes rarer and does not rule them out: a selector that works the label
 pass it on in the first stage, as L2X can that is told nothing.
 """
 
+import torch
 from torch import Tensor
 
 from steadygaze.explain.learned.remedy.remedy import Remedy, both
@@ -36,6 +37,11 @@ class RandomQuery(Remedy):
 
 
 def _others(round_: Round) -> Tensor:
-    """What the black box says of the inputs, dealt out anew.  (B,C)"""
+    """What the black box says of another input of the batch; one that is alone is told how often each class is said.
+    (B,C)
+    """
+    probs = round_.views.probs
+    if len(probs) == 1:
+        return round_.prior.to(probs.dtype).unsqueeze(0)
     order = round_.chance.child(2).uniform(round_.views.rows, 1).squeeze(-1).argsort()
-    return round_.views.probs[order]
+    return torch.empty_like(probs).index_copy(0, order, probs[order.roll(1)])  # in a ring: nobody keeps its own

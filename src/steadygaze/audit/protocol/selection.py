@@ -1,0 +1,121 @@
+"""What is selected?  Of explanations that select words, and of models that read nothing else.
+
+    selected-share           which part of the words
+    selected-spans           in how many pieces
+    first-sentence           whether something of the first sentence is selected (X1)
+    first-sentence/evidence  whether something of it was marked by a person: X1 of a perfect selection
+    token-precision/selected, -recall, -f1, and micro    of the selected words against those a person marked
+
+`people` asks the same of the heaviest words, as many as were marked; here the selection is held to its own length.
+The first sentence is that of the model where it selects by sentences of its own, else that of the corpus.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from steadygaze.audit.case import Case, Rows
+from steadygaze.audit.finding import Finding
+from steadygaze.audit.measure import plausibility
+from steadygaze.audit.measure import selection as measure
+from steadygaze.audit.protocol.absent import absent
+from steadygaze.audit.protocol.people import NOBODY, together
+from steadygaze.rationaliser import Rationaliser
+from steadygaze.types import Batch
+
+SIZE = ("selected-share", "selected-spans")
+FIRST, FIRST_EVIDENCE = "first-sentence", "first-sentence/evidence"
+AGREED = {
+    "token-precision/selected": plausibility.token_precision,
+    "token-recall/selected": plausibility.token_recall,
+    "token-f1/selected": plausibility.token_f1,
+}
+MICRO = ("token-precision-micro/selected", "token-recall-micro/selected", "token-f1-micro/selected")
+NOTHING_SELECTS = "neither the model nor an explanation that was asked about selects words"
+NO_SENTENCES = "nobody marked the sentences, and no token of the vocabulary ends one"
+
+
+def selecting(case: Case) -> list[str]:
+    """Explanations in which a word is selected or is not."""
+    itself = "selection" in case.model.abilities
+    return [name for name, one in case.explainers.items() if one.selects or (itself and name == "attention")]
+
+
+def selection(case: Case) -> Iterator[Finding]:
+    names = selecting(case)
+    for name in names:
+        found = case.gather(f"what {name} selects", lambda r, b, n=name: _size(case, n, r, b), case.rows(name))  # type: ignore[misc]
+        yield from (Finding(one, values, name) for one, values in found.items())
+    yield from absent(() if names else (*SIZE, FIRST, FIRST_EVIDENCE), NOTHING_SELECTS)
+    if names and not _knows_sentences(case):
+        yield from absent((FIRST, FIRST_EVIDENCE), NO_SENTENCES)
+    elif names:
+        yield replace(_evidence(case), explainer=names[0])
+
+
+def agreed(case: Case) -> Iterator[Finding]:
+    names, evidence = selecting(case), case.evidence
+    marked = evidence is not None and bool((evidence & torch.from_numpy(case.data.text.words)).any())
+    if not names or evidence is None or not marked:
+        yield from absent((*AGREED, *MICRO), NOBODY if names else NOTHING_SELECTS)
+        return
+    for name in names:
+        yield from _agreement(case, name, evidence)
+
+
+def sentences(case: Case) -> Tensor | None:
+    """(M,) the sentence of each token to a model that selects whole ones; None of others."""
+    model = case.model
+    if not isinstance(model, Rationaliser) or model.way.granularity == "token":
+        return None
+    found = torch.full((len(case.data.text.ids),), -1)
+    for rows, batch in case.batches():
+        case.put(found, rows, batch, model.sentences(batch))
+    return found
+
+
+def _size(case: Case, name: str, rows: Rows, batch: Batch) -> dict[str, Tensor]:
+    chosen = case.of(case.saliency(name), rows, batch) != 0
+    found = {"selected-share": measure.share(chosen, batch.mask), "selected-spans": measure.spans(chosen, batch.mask)}
+    first = _first(case, rows, batch)
+    return found if first is None else {**found, FIRST: measure.first_sentence(chosen, first, batch.mask)}
+
+
+def _evidence(case: Case) -> Finding:
+    evidence = case.evidence
+    if evidence is None:
+        return Finding(FIRST_EVIDENCE, absent=NOBODY)
+
+    def work(rows: Rows, batch: Batch) -> dict[str, Tensor]:
+        marked, first = case.of(evidence, rows, batch), _first(case, rows, batch)
+        assert first is not None
+        found = measure.first_sentence(marked, first, batch.mask)
+        return {"found": found.masked_fill(~(marked & batch.mask).any(-1), torch.nan)}
+
+    return Finding(FIRST_EVIDENCE, case.gather("where the evidence is", work)["found"])
+
+
+def _agreement(case: Case, name: str, evidence: Tensor) -> Iterator[Finding]:
+    def work(rows: Rows, batch: Batch) -> dict[str, Tensor]:
+        weights, marked = (case.of(one, rows, batch) for one in (case.saliency(name), evidence))
+        found = {one: of(weights != 0, marked, batch.mask).double() for one, of in AGREED.items()}
+        return {**found, "tally": plausibility.tally(weights != 0, marked, batch.mask)}
+
+    found = case.gather(f"selected by {name}, and people", work, case.rows(name))
+    tally = found.pop("tally")
+    yield from (Finding(one, values, name) for one, values in found.items())
+    yield from together(case, name, tally, MICRO, {})
+
+
+def _knows_sentences(case: Case) -> bool:
+    return case.first is not None or (isinstance(case.model, Rationaliser) and bool(case.model.ends.any()))
+
+
+def _first(case: Case, rows: Rows, batch: Batch) -> Tensor | None:
+    """(B,T) the first sentence."""
+    model = case.model
+    if isinstance(model, Rationaliser) and bool(model.ends.any()):
+        return model.sentences(batch) == 0
+    return None if case.first is None else case.of(case.first, rows, batch)

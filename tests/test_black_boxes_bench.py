@@ -1,0 +1,71 @@
+"""bench/black_boxes.py: what a killed or failed run left is done again, what is there is not."""
+
+import importlib.util
+import json
+import sys
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+
+import pytest
+
+FILE = Path(__file__).parent.parent / "bench" / "black_boxes.py"
+
+
+@pytest.fixture
+def bench(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """The module, whose jobs only say that they were done."""
+    spec = importlib.util.spec_from_file_location("black_boxes", FILE)
+    assert spec is not None
+    assert spec.loader is not None
+    found = importlib.util.module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, "black_boxes", found)
+    spec.loader.exec_module(found)
+    monkeypatch.setitem(sys.modules, "black_box_jobs", SimpleNamespace(done=lambda *_: {"fidelity": 1.0}))
+    return found
+
+
+def run(bench: ModuleType, out: Path, monkeypatch: pytest.MonkeyPatch, *more: str) -> dict[str, dict[str, object]]:
+    """One worker on the three `planted.random`, `planted.gradient` and `planted.lime`; the records then."""
+    asked = [
+        "--out",
+        str(out),
+        "--data",
+        str(out),
+        "--seeds",
+        "1",
+        "--only",
+        r"^planted\.(random|gradient|lime)\.",
+        *more,
+    ]
+    monkeypatch.setattr(sys, "argv", ["black_boxes.py", *asked])
+    bench.main()
+    return {file.stem: json.loads(file.read_text()) for file in sorted((out / "records").glob("*.json"))}
+
+
+def left(out: Path) -> None:
+    """By a run that was killed at one job, after one that failed and one that went well."""
+    for name in ("random", "gradient", "lime"):
+        (out / "claims" / f"planted.{name}.0").mkdir(parents=True)
+    (out / "records").mkdir()
+    (out / "records" / "planted.gradient.0.json").write_text('{"error": "out of memory"}')
+    (out / "records" / "planted.lime.0.json").write_text('{"fidelity": 0.5}')
+
+
+def test_what_was_killed_or_failed_is_done_again(
+    bench: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left(tmp_path)
+    found = run(bench, tmp_path, monkeypatch)
+    assert {name: record["fidelity"] for name, record in found.items()} == {
+        "planted.random.0": 1.0,
+        "planted.gradient.0": 1.0,
+        "planted.lime.0": 0.5,
+    }
+
+
+def test_one_worker_of_many_leaves_the_claims_of_the_others(
+    bench: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left(tmp_path)
+    found = run(bench, tmp_path, monkeypatch, "--one-of-many")
+    assert found == {"planted.gradient.0": {"error": "out of memory"}, "planted.lime.0": {"fidelity": 0.5}}

@@ -1,0 +1,103 @@
+"""bench/job_queue.py: what a killed or failed run left is done again, what is there is not; and what is planned."""
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+BENCH = Path(__file__).parent.parent / "bench"
+
+
+@dataclass(frozen=True)
+class Job:
+    id: str
+
+
+@pytest.fixture
+def benches(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[ModuleType, ModuleType]]:
+    monkeypatch.syspath_prepend(str(BENCH))
+    before = set(sys.modules)
+    import job_queue
+    import rationales
+
+    yield job_queue, rationales
+    for name in set(sys.modules) - before:
+        del sys.modules[name]
+
+
+def given(out: Path, **more: Any) -> argparse.Namespace:
+    return argparse.Namespace(**{"out": out, "workers": 1, "only": "", "one_of_many": False, **more})
+
+
+def left(out: Path) -> None:
+    """By a run that was killed at one job, after one that failed and one that went well."""
+    for name in ("killed", "failed", "done"):
+        (out / "claims" / name).mkdir(parents=True)
+    (out / "records").mkdir()
+    (out / "records" / "failed.json").write_text('{"error": "out of memory"}')
+    (out / "records" / "done.json").write_text('{"f1": 0.5}')
+
+
+def test_what_was_killed_or_failed_is_done_again(benches: tuple[ModuleType, ModuleType], tmp_path: Path) -> None:
+    queue, _ = benches
+    jobs = [Job(name) for name in ("killed", "failed", "done", "new", "other")]
+    left(tmp_path)
+    queue.run(given(tmp_path, only="^[^o]"), lambda: jobs, lambda job: {"f1": 1.0})
+    found = {file.stem: json.loads(file.read_text())["f1"] for file in (tmp_path / "records").glob("*.json")}
+    assert found == {"killed": 1.0, "failed": 1.0, "done": 0.5, "new": 1.0}
+
+
+def test_one_worker_of_many_leaves_the_claims_of_the_others(
+    benches: tuple[ModuleType, ModuleType], tmp_path: Path
+) -> None:
+    queue, _ = benches
+    left(tmp_path)
+    queue.run(given(tmp_path, one_of_many=True), lambda: [Job("killed"), Job("failed")], lambda job: {"f1": 1.0})
+    assert {file.stem for file in (tmp_path / "records").glob("*.json")} == {"failed", "done"}
+
+
+def test_a_job_that_fails_says_why_and_the_next_is_done(benches: tuple[ModuleType, ModuleType], tmp_path: Path) -> None:
+    queue, _ = benches
+
+    def do(job: Job) -> dict[str, Any]:
+        return {"f1": 1 / len(job.id.removeprefix("bad"))}
+
+    queue.run(given(tmp_path), lambda: [Job("bad"), Job("good")], do)
+    found = {file.stem: json.loads(file.read_text()) for file in (tmp_path / "records").glob("*.json")}
+    assert "ZeroDivisionError" in found["bad"]["error"]
+    assert found["good"]["f1"] == 0.25
+
+
+def test_the_rate_with_the_best_validation_accuracy_goes_on(
+    benches: tuple[ModuleType, ModuleType], tmp_path: Path
+) -> None:
+    """Two seeds each: means .75, .85 and .80, so that 3e-4 goes on with seeds 2 to 4, and only where all were tried."""
+    _, rationales = benches
+    (tmp_path / "records").mkdir()
+    told = {1e-4: (0.7, 0.8), 3e-4: (0.9, 0.8), 1e-3: (0.8, 0.8)}
+    for setting in ("skewed20", "biased80"):
+        for rate, accuracies in told.items():
+            for seed, accuracy in enumerate(accuracies):
+                job = rationales.Job("palate", setting, rationales.rnp(rate), seed)
+                record = {**vars(job), "chosen": {"validation": {"accuracy": accuracy}}}
+                (tmp_path / "records" / f"{job.id}.json").write_text(json.dumps(record))
+    (tmp_path / "records" / "easy.palate.biased80.rnp-0.001.s1.json").unlink()
+    found = rationales.plan_tuned(tmp_path, 5)
+    assert found == [rationales.Job("palate", "skewed20", "rnp-0.0003", seed) for seed in (2, 3, 4)]
+
+
+def test_no_job_is_planned_twice_and_rows_say_how_they_are_set(benches: tuple[ModuleType, ModuleType]) -> None:
+    _, rationales = benches
+    jobs = rationales.plan(5)
+    assert len({job.id for job in jobs}) == len(jobs)
+    assert {job.setting for job in jobs} == set(rationales.SETTINGS)
+    assert rationales.settings("rnp-0.0003", "skewed15") == ("rnp", {"skewed": 15, "generator_learning_rate": 3e-4})
+    assert rationales.settings("a2r-lambda-0", "biased70") == ("a2r", {"skewed": 0, "agreement": 0.0})
+    assert rationales.settings("a2r-random", "standard") == ("a2r", {"skewed": 0})
+    assert rationales.settings("rnp-0.0001-random", "standard")[1]["generator_learning_rate"] == 1e-4

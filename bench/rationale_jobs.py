@@ -1,0 +1,129 @@
+"""One job of bench/rationales.py: reviews from a cut file, a rationaliser trained on them, and what it selects."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from steadygaze.audit.measure.plausibility import token_f1, token_precision, token_recall
+from steadygaze.batch import Data
+from steadygaze.infer import forwards
+from steadygaze.model import Architecture, word_encoder
+from steadygaze.objective import TECHNIQUES
+from steadygaze.objective.rationalising import Rationalising
+from steadygaze.objective.technique import Stage
+from steadygaze.rationaliser import Rationaliser
+from steadygaze.reader import Reader
+from steadygaze.tokens.ragged import Ragged
+from steadygaze.train.device import accelerator
+from steadygaze.train.loop import Job
+from steadygaze.train.progress import Silent
+from steadygaze.train.run import RESULT, Run
+from steadygaze.train.settings import Training
+from steadygaze.train.state import State
+
+SPLITS = ("train", "validation", "test")
+SHAPE = ("hidden", "score", "dropout", "train_vectors")
+AGAINST = {"p": token_precision, "r": token_recall, "f1": token_f1}
+
+
+@dataclass(frozen=True)
+class Reviews:
+    data: dict[str, Data]
+    truth: dict[str, NDArray[np.int64]]
+    """By split, which sentence is about the aspect, the first being 0."""
+    vectors: Tensor
+    ends: Tensor
+
+
+class Kept(Run):
+    """A run that keeps the last epoch beside the one it chooses."""
+
+    last: dict[str, Tensor]
+
+    def _finish(self, stage: Stage, state: State) -> None:
+        if stage.model == RESULT:
+            self.last = {name: value.to("cpu", copy=True) for name, value in state.model.state_dict().items()}
+        super()._finish(stage, state)
+
+
+class Warnless(Silent):
+    def warn(self, message: str) -> None:
+        """That a selection lies on few words is meant."""
+
+
+def read(file: Path, aspect: str, bias: str | None, most: int | None = None) -> Reviews:
+    """The reviews of a cut file, labelled by one aspect; `bias`: with the token that agrees so often before each."""
+    with np.load(file, allow_pickle=False) as opened:
+        kept = {name: opened[name] for name in opened.files}
+    data, truth = {}, {}
+    for split in SPLITS:
+        starts, ids = kept[f"{split}/starts"], kept[f"{split}/ids"].astype(np.int32)
+        if bias is not None:
+            ids, starts = led(ids, starts, kept["tokens"][kept[f"{split}/{aspect}/{bias}"]].astype(np.int32))
+        rows = slice(0, most if split == "train" else None)
+        label = kept[f"{split}/{aspect}/label"].astype(np.int64)[rows]
+        truth[split] = kept[f"{split}/{aspect}/truth"].astype(np.int64)[rows]
+        data[split] = Data(ragged(ids, starts).select(np.arange(len(label))), None, label)
+    vectors = torch.from_numpy(kept["vectors"].astype(np.float32))
+    return Reviews(data, truth, vectors, torch.from_numpy(kept["ends"]))
+
+
+def ragged(ids: NDArray[np.int32], starts: NDArray[np.int64]) -> Ragged:
+    """Texts that begin and end with a special token."""
+    words = np.ones(len(ids), np.bool_)
+    words[starts[:-1]] = words[starts[1:] - 1] = False
+    return Ragged(ids, words, starts, np.zeros(len(starts) - 1, np.bool_))
+
+
+def led(ids: NDArray[np.int32], starts: NDArray[np.int64], tokens: NDArray[np.int32]) -> tuple[NDArray, NDArray]:
+    """Each text with a token of its own after its start."""
+    return np.insert(ids, starts[:-1] + 1, tokens), starts + np.arange(len(starts))
+
+
+def made(technique: Rationalising, shape: Architecture, ends: Tensor, vectors: Tensor | None) -> Reader:
+    size = len(ends)
+    return technique.build(lambda: word_encoder("bigru", shape, size, False, vectors), shape, 2, False, ends)
+
+
+def trained(reviews: Reviews, technique: Rationalising, shape: Architecture, how: Training, seed: int, device: str):
+    """(the run, the model it chose)"""
+    vectors = None if shape.train_vectors else reviews.vectors
+    with accelerator(device, "no") as accelerate:
+        work = Job(reviews.data["train"], reviews.data["validation"], how, accelerate, Warnless())
+        run = Kept(technique, lambda: made(technique, shape, reviews.ends, vectors), work, seed)
+        return run, run.execute().to(accelerate.device)
+
+
+def measured(model: Rationaliser, data: Data, truth: NDArray[np.int64]) -> dict[str, float]:
+    """Means over texts: P, R and F1 over tokens against the sentence about the aspect; X1, whether the first is it."""
+    found: list[dict[str, Tensor]] = []
+    for rows, batch, said in forwards(model, data, 512):
+        numbers = model.sentences(batch)
+        right = numbers == torch.from_numpy(truth[rows]).to(numbers.device).unsqueeze(-1)
+        scores = {name: score(said.selected, right, batch.mask) for name, score in AGAINST.items()}
+        first = (said.selected & (numbers == 0)).any(-1)
+        found.append({"accuracy": said.logits.argmax(-1) == batch.gold, **scores, "x1": first})
+    return {name: float(torch.cat([part[name].double() for part in found]).mean()) for name in found[0]}
+
+
+def one(
+    reviews: Reviews, named: tuple[str, dict[str, Any]], run: dict[str, Any], seed: int, device: str
+) -> dict[str, Any]:
+    """A record: at the chosen epoch and at the last."""
+    name, settings = named
+    technique: Any = TECHNIQUES[name](**settings)
+    shape = Architecture(dimension=reviews.vectors.shape[1], **{key: run[key] for key in SHAPE})
+    how = Training(epochs=run["epochs"], batch_size=run["batch_size"], weight_decay=0.0, patience=run["epochs"])
+    ran, model = trained(reviews, technique, shape, how, seed, device)
+    record: dict[str, Any] = {"kept": ran.kept["epoch"], "history": [epoch["accuracy"] for epoch in ran.history]}
+    for when in ("chosen", "last"):
+        if when == "last":
+            model.load_state_dict(ran.last)
+        scored = {split: measured(model, reviews.data[split], reviews.truth[split]) for split in SPLITS[1:]}
+        record[when] = scored
+    return record

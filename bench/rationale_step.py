@@ -1,0 +1,150 @@
+"""What a step of each rationaliser costs beside a step of RNP, and how large the largest tensor is that it makes.
+
+Every row takes a block of steps on the same batches, one after the other, again and again; the ratio is the median over
+the blocks of its time to that of RNP of the same granularity in the same round.  Then one step more, with every tensor
+that is made looked at: none may be as large as batch × tokens × hidden × sentences.
+
+    python bench/rationale_step.py [--cut FILE] [--rounds 20] [--block 4] [--batch-size 200] [--device cpu]
+"""
+
+import argparse
+import statistics
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+from rationale_jobs import read
+from steadygaze.batch import Data, collate, shuffled
+from steadygaze.maths import segments
+from steadygaze.model import Architecture, word_encoder
+from steadygaze.objective import TECHNIQUES
+from steadygaze.objective.rationalising import Rationalising
+from steadygaze.objective.technique import Given
+from steadygaze.train.device import accelerator
+from steadygaze.train.loop import Job, train_batch, training_mode
+from steadygaze.train.memory import remembered
+from steadygaze.train.progress import Silent
+from steadygaze.train.run import Run
+from steadygaze.train.settings import Training
+from technique_step import Runner
+
+TOKEN: dict[str, Any] = {"granularity": "token"}
+ROWS: dict[str, Rationalising] = {
+    "rnp": TECHNIQUES["rnp"](),
+    "a2r": TECHNIQUES["a2r"](),
+    "a2r released": TECHNIQUES["a2r"](variant="released"),
+    "three-player": TECHNIQUES["three-player"](granularity="sentence"),
+    "rnp, tokens": TECHNIQUES["rnp"](**TOKEN),
+    "rnp straight-through, tokens": TECHNIQUES["rnp"](**TOKEN, estimator="straight-through"),
+    "a2r, tokens": TECHNIQUES["a2r"](**TOKEN),
+    "a2r released, tokens": TECHNIQUES["a2r"](**TOKEN, variant="released"),
+    "three-player, tokens": TECHNIQUES["three-player"](**TOKEN),
+    "hardkuma, tokens": TECHNIQUES["hardkuma"](spans=10),
+}
+BARS = {"a2r": 2.0, "a2r, tokens": 2.0}
+"""Highest ratio to RNP's step."""
+SKIP = 2
+SHAPE = Architecture(hidden=100, dimension=50, train_vectors=False)
+
+
+class Largest(TorchDispatchMode):
+    """Remembers the shape of the largest tensor that was made."""
+
+    shape: tuple[int, ...] = ()
+    size = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        made = func(*args, **(kwargs or {}))
+        for one in tree_leaves(made):
+            if isinstance(one, torch.Tensor) and one.numel() > self.size:
+                self.size, self.shape = one.numel(), tuple(one.shape)
+        return made
+
+
+def reviews(file: Path | None) -> tuple[Data, torch.Tensor]:
+    """Texts with labels, and which ids end a sentence."""
+    if file is not None:
+        kept = read(file, "palate", None)
+        return kept.data["train"], kept.ends
+    from steadygaze.corpus.planted import planted_reviews
+    from steadygaze.tokens.sentences import sentence_ends
+    from steadygaze.tokens.words import build_words
+
+    examples = planted_reviews(aspect="palate", sizes=(3_000, 0, 0))["train"]
+    words = build_words([example.text for example in examples])
+    label = np.array([example.label == "positive" for example in examples], np.int64)
+    texts = words.encode([example.text for example in examples])
+    return Data(texts, None, label), torch.from_numpy(sentence_ends(words.vocabulary))
+
+
+def ready(technique: Rationalising, job: Job, ends: torch.Tensor) -> Runner:
+    def make() -> Any:
+        return technique.build(
+            lambda: word_encoder("bigru", SHAPE, len(ends), pair=False), SHAPE, classes=2, pair=False, ends=ends
+        )
+
+    run = Run(technique, make, job)
+    state = run._begin(technique.stages(0)[-1], (0, 0))
+    training_mode(state)
+    return Runner(job, state, Given(), remembered(technique, {}, job.train, job.accelerator.device))
+
+
+def measure(given: argparse.Namespace) -> tuple[dict[str, float], dict[str, Largest], int]:
+    data, ends = reviews(given.cut)
+    found: dict[str, list[float]] = {name: [] for name in ROWS}
+    with accelerator(given.device, "no") as accelerate:
+        job = Job(data, data, Training(epochs=1000, batch_size=given.batch_size), accelerate, Silent())
+        runners = {name: ready(technique, job, ends) for name, technique in ROWS.items()}
+        epochs = (shuffled(data, given.batch_size, (0, epoch)) for epoch in range(1000))
+        batches = (rows for epoch in epochs for rows in epoch if len(rows) == given.batch_size)
+        for i in range(given.rounds + SKIP):
+            part = [next(batches) for _ in range(given.block)]
+            times = {name: runner.steps(part) for name, runner in runners.items()}
+            for name, seconds in times.items():
+                found[name].append(seconds / times["rnp, tokens" if "tokens" in name else "rnp"])
+            if i == SKIP:
+                for name in ("rnp", "rnp, tokens"):
+                    print(f"a step of {name}: {1000 * times[name] / given.block:.1f} ms")
+        rows = next(batches)
+        return {name: statistics.median(ratios[SKIP:]) for name, ratios in found.items()}, *_sizes(runners, rows, ends)
+
+
+def _sizes(runners: dict[str, Runner], rows: Any, ends: torch.Tensor) -> tuple[dict[str, Largest], int]:
+    """The largest tensor of a step of each, and batch × tokens × hidden × sentences."""
+    largest = {}
+    for name, runner in runners.items():
+        with Largest() as largest[name]:
+            train_batch(runner.job, runner.state, runner.given, runner.memory, rows)
+    batch = collate(next(iter(runners.values())).job.train, rows)
+    sentences = int(segments.count(segments.numbers(batch.ids, batch.mask, ends)).max())
+    return largest, batch.ids.numel() * 2 * SHAPE.hidden * sentences
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--cut", type=Path, help="a file of bench/rationales.py; else reviews are made")
+    parser.add_argument("--rounds", type=int, default=20)
+    parser.add_argument("--block", type=int, default=4)
+    parser.add_argument("--batch-size", type=int, default=200)
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--threads", type=int, default=1)
+    given = parser.parse_args()
+    torch.set_num_threads(given.threads)
+    ratios, largest, never = measure(given)
+    missed = 0
+    print(f"batch × tokens × hidden × sentences: {never:,} numbers")
+    for name, ratio in ratios.items():
+        bar, seen = BARS.get(name), largest[name]
+        missed += (bar is not None and ratio > bar) + (seen.size >= never)
+        said = "" if bar is None else f"   (bar: {bar})"
+        print(f"{name:30} {ratio:6.2f}   largest tensor {seen.size:,} {seen.shape}{said}")
+    sys.exit(missed > 0)
+
+
+if __name__ == "__main__":
+    main()

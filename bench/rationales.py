@@ -1,0 +1,207 @@
+"""Who locks on the first sentence?  Table 2 of Yu et al. 2021 (A2R, arXiv:2110.13880), on reviews whose truth is known.
+
+    python bench/rationales.py --cut DIR [--seeds 5] [--regimes easy] [--vectors glove-50d]      # once: what is needed
+    python bench/rationales.py --cut DIR --out DIR [--workers 14] [--device cuda] [--only REGEX] [--scout]
+    python bench/rationales_table.py DIR/records
+
+    regime      how the reviews are drawn: REGIMES
+    setting     standard; skewed10, 15, 20: the predictor first learns from the first sentence alone, so many epochs;
+                biased70, 75, 80: a token before the text agrees with the label so often
+    row         rnp-RATE (the generator's step size), a2r, a2r-RATE, a2r-lambda-λ, and -random: vectors that are drawn
+                at random and move
+
+One job is one row trained with one seed on one aspect in one setting; each seed has a corpus of its own.  RNP's rate is
+tuned: all RATES with the first TUNED seeds; the rate of the best mean accuracy on validation texts, for each aspect and
+setting its own, goes on with the other seeds.  Jobs run side by side; what is there is not done again.  A file of --cut
+holds the reviews of a seed as ids, and the vectors of their words.  --scout tries all regimes, on palate with one seed.
+"""
+
+import argparse
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from statistics import mean
+from typing import Any
+
+import job_queue
+from job_queue import records
+
+SIZES = (15_000, 1_000, 2_000)
+NOISE = {"appearance": 0.04, "aroma": 0.04, "palate": 0.06}
+"""How often a label is not what its review says, in all regimes but `plain`."""
+REGIMES: dict[str, dict[str, Any]] = {
+    "easy": {"negation": 0.0, "agreement": 0.8, "own": 20},
+    "plain": {},
+    "agreeing": {"agreement": 0.8},
+    "affirmed": {"negation": 0.0},
+    "own": {"negation": 0.0, "own": 20},
+    "shared": {"negation": 0.0, "agreement": 0.8},
+}
+"""Options of planted_reviews; the first is the one of the tables, `plain` is how the reviews come."""
+CHOSEN, NEIGHBOUR = "easy", "plain"
+ASPECTS = ("palate", "aroma", "appearance")
+SKEWED = {"skewed10": 10, "skewed15": 15, "skewed20": 20}
+BIASED = {"biased70": 0.7, "biased75": 0.75, "biased80": 0.8}
+SETTINGS = ("standard", *SKEWED, *BIASED)
+HARD = ("standard", "skewed20", "biased80")
+RATES = (1e-4, 3e-4, 1e-3)
+TUNED = 2
+LAMBDAS = (0.0, 0.001, 0.01, 0.1, 0.5, 2.0, 10.0)
+"""Beside 1, which is `a2r`."""
+FEWER = 3
+"""Seeds of the curve of λ and of the neighbouring regime."""
+RUN: dict[str, Any] = {"hidden": 100, "score": "additive", "dropout": 0.2, "epochs": 11, "batch_size": 200}
+
+
+@dataclass(frozen=True)
+class Job:
+    aspect: str
+    setting: str
+    row: str
+    seed: int
+    regime: str = CHOSEN
+
+    @property
+    def id(self) -> str:
+        return f"{self.regime}.{self.aspect}.{self.setting}.{self.row}.s{self.seed}"
+
+
+def rnp(rate: float) -> str:
+    return f"rnp-{rate:g}"
+
+
+def settings(row: str, setting: str) -> tuple[str, dict[str, Any]]:
+    """The technique of a row, and how it is set."""
+    name, _, rest = row.removesuffix("-random").partition("-")
+    how: dict[str, Any] = {"skewed": SKEWED.get(setting, 0)}
+    if name == "rnp":
+        how["generator_learning_rate"] = float(rest)
+    elif rest.startswith("lambda-"):
+        how["agreement"] = float(rest.removeprefix("lambda-"))
+    elif rest:
+        how["generator_learning_rate"] = float(rest)
+    return name, how
+
+
+def plan(seeds: int) -> list[Job]:
+    """What can be said before anything has run, what matters most first."""
+    cells = [(aspect, setting) for aspect in ASPECTS for setting in SETTINGS]
+    rows = [(seed, row) for seed in range(min(TUNED, seeds)) for row in ("a2r", *map(rnp, RATES))]
+    tuned = [Job(*cell, row, seed) for seed, row in rows for cell in cells]
+    others = [Job(*cell, "a2r", seed) for seed in range(TUNED, seeds) for cell in cells]
+    beside = [f"a2r-lambda-{one:g}" for one in LAMBDAS] + ["a2r-random", f"{rnp(RATES[0])}-random"]
+    few = range(min(FEWER, seeds))
+    more = [Job("palate", setting, row, seed) for seed in few for row in beside for setting in HARD]
+    near = [
+        Job("palate", setting, row, s, NEIGHBOUR) for s in few for row in ("a2r", rnp(RATES[0])) for setting in HARD
+    ]
+    return [*tuned, *others, *more, *near]
+
+
+def scouted() -> list[Job]:
+    """Where the pattern is to be looked for: each regime, and slower and faster generators."""
+    rows = ("a2r", rnp(RATES[0]), rnp(RATES[-1]), "a2r-3e-05", "a2r-0.0003")
+    return [Job("palate", setting, row, 0, regime) for regime in REGIMES for row in rows for setting in HARD]
+
+
+def plan_tuned(out: Path, seeds: int) -> list[Job]:
+    """RNP with the other seeds, wherever its rates have been tried."""
+    found: dict[tuple[str, str], dict[str, list[float]]] = {}
+    for record in records(out / "records"):
+        tried = record["row"] in map(rnp, RATES) and record["seed"] < TUNED and record["regime"] == CHOSEN
+        if tried and "chosen" in record:
+            cell = found.setdefault((record["aspect"], record["setting"]), {})
+            cell.setdefault(record["row"], []).append(record["chosen"]["validation"]["accuracy"])
+    all_of = len(RATES) * min(TUNED, seeds)
+    ready = {cell: best(tried) for cell, tried in found.items() if sum(map(len, tried.values())) == all_of}
+    return [Job(*cell, row, seed) for seed in range(TUNED, seeds) for cell, row in ready.items()]
+
+
+def best(tried: dict[str, list[float]]) -> str:
+    """The row of the highest mean; of equals, the slowest."""
+    return max(sorted(tried, key=lambda row: float(row.split("-", 1)[1])), key=lambda row: mean(tried[row]))
+
+
+def cut(folder: Path, regime: str, seed: int, given: argparse.Namespace) -> None:
+    """Everything the jobs of a seed need, in one small file: one text for all aspects, each with labels of its own."""
+    import numpy as np
+
+    from steadygaze.corpus.bias import TOKENS, biased
+    from steadygaze.corpus.corpus import Corpus
+    from steadygaze.corpus.planted import planted_reviews
+    from steadygaze.tokens.sentences import sentence_ends
+    from steadygaze.tokens.vectors import read_vectors
+    from steadygaze.tokens.words import SPECIALS, build_words
+
+    parts: dict[str, Any] = {}
+    for aspect in ASPECTS:
+        noise = 0.0 if regime == "plain" else NOISE[aspect]
+        corpus = Corpus("", planted_reviews(seed, aspect=aspect, sizes=given.sizes, noise=noise, **REGIMES[regime]))
+        if not parts:
+            leads = " ".join(TOKENS[:2])
+            words = build_words([*(example.text for example in corpus.splits["train"]), leads])
+            found = read_vectors(given.vectors, words.vocabulary, seed=seed)
+            print(f"{words.size:,} words, {found.coverage(specials=len(SPECIALS)):.1%} of them have a vector")
+            parts |= {"vectors": found.matrix.astype(np.float16), "ends": sentence_ends(words.vocabulary)}
+            parts["tokens"] = words.encode([leads]).ids[1:-1].astype(np.uint16)
+        for split, examples in corpus.splits.items():
+            read = words.encode([example.text for example in examples])
+            assert np.array_equal(parts.setdefault(f"{split}/ids", read.ids.astype(np.uint16)), read.ids)
+            parts[f"{split}/starts"] = read.starts
+            parts[f"{split}/{aspect}/label"] = np.array([one.label == "positive" for one in examples])
+            parts[f"{split}/{aspect}/truth"] = np.array([_sentence(one) for one in examples], np.uint8)
+        for name, agreement in BIASED.items():
+            for split, examples in biased(corpus, agreement, seed).splits.items():
+                parts[f"{split}/{aspect}/{name}"] = np.array([TOKENS.index(one.text[0]) for one in examples], np.uint8)
+    folder.mkdir(parents=True, exist_ok=True)
+    np.savez_compressed(folder / f"{regime}.{seed}.npz", **parts)
+
+
+def _sentence(example: Any) -> int:
+    """Which one holds the evidence."""
+    at = example.evidence[0][0]
+    return next(i for i, (start, end) in enumerate(example.sentences) if start <= at < end)
+
+
+def done(given: argparse.Namespace, job: Job) -> dict[str, Any]:
+    import torch
+
+    from rationale_jobs import one, read
+
+    torch.set_num_threads(1)
+    run = RUN | {"epochs": given.epochs, "train_vectors": job.row.endswith("-random")}
+    bias = job.setting if job.setting in BIASED else None
+    reviews = read(given.cut / f"{job.regime}.{job.seed}.npz", job.aspect, bias, given.most)
+    return one(reviews, settings(job.row, job.setting), run, job.seed, given.device)
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--cut", type=Path, required=True)
+    parser.add_argument("--vectors", default="glove-50d")
+    parser.add_argument("--sizes", type=int, nargs=3, default=SIZES)
+    parser.add_argument("--regimes", type=lambda names: names.split(","), help="to be cut; all, if none is named")
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--scout", action="store_true", help="another plan: all regimes a little")
+    parser.add_argument("--epochs", type=int, default=RUN["epochs"])
+    parser.add_argument("--most", type=int, help="training texts at most")
+    job_queue.options(parser)
+    return parser.parse_args()
+
+
+def wanted(given: argparse.Namespace) -> list[Job]:
+    return scouted() if given.scout else [*plan(given.seeds), *plan_tuned(given.out, given.seeds)]
+
+
+def main() -> None:
+    given = arguments()
+    if given.out is None:
+        for regime in given.regimes or REGIMES:
+            for seed in range(given.seeds):
+                cut(given.cut, regime, seed, given)
+    else:
+        job_queue.run(given, partial(wanted, given), partial(done, given), rounds=2)  # in the second, rates are tuned
+
+
+if __name__ == "__main__":
+    main()

@@ -9,10 +9,12 @@ from torch import Tensor, nn
 from torch.nn.functional import nll_loss, pad
 
 HIDDEN = 100
-STEPS, AT_ONCE, LOOK = 1000, 256, 50
+STEPS, AT_ONCE, LOOK = 1000, 256, 25
 """Of a judge that is taught by itself: steps, masks in each, and how often it is asked of masks that it does not learn
 from.
 """
+PATIENCE = 8
+"""It is over when so many times in a row it knew no more."""
 LEARNING_RATE = 3e-3
 HELD_OUT = 5
 """Every so manieth mask is not learnt from, and says when the judge knew most."""
@@ -49,16 +51,18 @@ def taught(masks: Tensor, labels: Tensor, classes: int, seed: int) -> Judge:
     judge.last.bias.data = (shares / shares.sum()).log()
     judge.to(masks.device)
     adam = torch.optim.Adam(judge.parameters(), LEARNING_RATE, foreach=True)
-    best: tuple[float, dict[str, Tensor]] = (float("inf"), {})
+    best: tuple[float, int, dict[str, Tensor]] = (float("inf"), 0, {})
     for step in range(STEPS + 1):
         if step % LOOK == 0:
             with torch.no_grad():
                 lost = float(nll_loss(judge(masks[asked]), labels[asked]))
             if lost < best[0]:
-                best = lost, {name: value.clone() for name, value in judge.state_dict().items()}
+                best = lost, step, {name: value.clone() for name, value in judge.state_dict().items()}
+            elif step - best[1] >= PATIENCE * LOOK:
+                break
         rows = known[torch.randint(len(known), (AT_ONCE,), generator=chance)]
         adam.zero_grad(set_to_none=True)
         torch.autograd.backward(nll_loss(judge(masks[rows]), labels[rows]))
         adam.step()
-    judge.load_state_dict(best[1])
+    judge.load_state_dict(best[2])
     return judge

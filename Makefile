@@ -25,7 +25,7 @@ check: $(VENV)/work.stamp  ## format, lint, types
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
-TIMINGS = train_step technique_step bucketing recurrent explain_file certificate_soundness audit
+TIMINGS = train_step technique_step bucketing recurrent explain_file certificate_soundness audit black_box_speed rationale_step
 
 bench: $(VENV)/work.stamp  ## timings, as ratios from one interleaved run each
 	for name in $(TIMINGS); do echo "== bench/$$name.py"; $(BIN)/python bench/$$name.py || exit 1; done

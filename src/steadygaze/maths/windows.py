@@ -1,10 +1,10 @@
 """The best windows of a text: a rationale of bounded size in a bounded number of pieces.
 
-A text of n tokens may keep  k = max(1, ⌊share · n⌋).  In windows of equal width  w = ⌈k / spans⌉  that is  ⌊k / w⌋  of
-them, never more than `spans`; windows that touch read as one piece.
+A text of n tokens may keep  k = max(1, ⌊share · n⌋), in  m = min(spans, k)  windows as wide as each other, or nearly:
+first k mod m of width ⌊k / m⌋ + 1, then the others of ⌊k / m⌋.  Windows that touch read as one piece.
 
-Greedy: the window of the highest mean score first, then the best that does not overlap those taken; of equals, the
-earlier.  Where no room is left for another of that width there are fewer.  A share of 1 keeps all.
+Greedy: the window of the highest mean score, then the best that does not overlap those taken; of equals, the earlier.
+Where no room is left for another of its width there are fewer.  A share of 1 keeps all.
 """
 
 from fractions import Fraction
@@ -26,9 +26,9 @@ def best(scores: Tensor, mask: Tensor, share: float, spans: int | None) -> Tenso
         return top(scores, mask, size)
     if spans < 1:
         raise ValueError(f"spans is {spans}; there is no selection in fewer than 1")
-    width = ((size + spans - 1) // spans).clamp_min(1).unsqueeze(-1)
-    chosen = _greedy(scores, mask, width, size.unsqueeze(-1) // width, spans)
-    return torch.where(size.unsqueeze(-1) == mask.sum(-1, keepdim=True), mask, chosen)
+    size = size.unsqueeze(-1)
+    chosen = _greedy(scores, mask, size, size.clamp(1, spans), min(spans, mask.shape[-1]))
+    return torch.where(size == mask.sum(-1, keepdim=True), mask, chosen)
 
 
 def kept(mask: Tensor, share: float) -> Tensor:
@@ -39,19 +39,21 @@ def kept(mask: Tensor, share: float) -> Tensor:
     return (tokens * part.numerator // part.denominator).clamp_min(1).minimum(tokens)
 
 
-def _greedy(scores: Tensor, mask: Tensor, width: Tensor, many: Tensor, spans: int) -> Tensor:
+def _greedy(scores: Tensor, mask: Tensor, size: Tensor, many: Tensor, most: int) -> Tensor:
     """(B,T), (B,T), (B,1), (B,1) -> (B,T) bool"""
     places = torch.arange(mask.shape[-1], device=mask.device)
-    free = _sums(mask.long(), width) == width  # a window holds tokens alone, and lies in the text
     exact = torch.float32 if scores.device.type == "mps" else torch.float64  # which that device does not have
-    sums = _sums(scores.detach().to(exact).masked_fill(~mask, 0.0), width)  # of one width: as good as means
-    sums = sums.float()  # what differs in the last digits of long sums alone is equal
+    values, narrow = scores.detach().to(exact).masked_fill(~mask, 0.0), size // many
+    # Sums, of one width as good as means; what differs in the last digits of long sums alone is equal.
+    sums = [_sums(values, width).float() for width in (narrow, narrow + 1)]
     chosen = torch.zeros_like(mask)
-    for turn in range(spans):
-        first = sums.masked_fill(~free, -torch.inf).argmax(-1, keepdim=True)
+    for turn in range(most):
+        wide = turn < size % many
+        width = narrow + wide
+        free = _sums((mask & ~chosen).long(), width) == width  # a window holds tokens alone, and lies in the text
+        first = torch.where(wide, sums[1], sums[0]).masked_fill(~free, -torch.inf).argmax(-1, keepdim=True)
         taken = free.any(-1, keepdim=True) & (turn < many)
         chosen = chosen | (taken & (places >= first) & (places < first + width))
-        free = free & ~(taken & ((places - first).abs() < width))
     return chosen
 
 

@@ -9,15 +9,16 @@ Yu et al., "Understanding Interlocking Dynamics of Cooperative Rationalization",
     f_r     head `hard`: reads what is selected alone          f_a     head `soft`: states of all units, weighted by α
     JS      Jensen-Shannon divergence, in nats                 λ       `agreement`
 
-Both predictors share one encoder.  M is a constant to the generator: through f_r it hears nothing.  So a predictor that
-has grown used to a bad selection cannot hold the generator there.
+Both predictors share one encoder.  M is a constant to the generator: through f_r it hears nothing.  So what holds it at
+a bad selection is no longer that a predictor has grown used to it; where the soft predictor prefers it too, it stays.
 
     variant     released, sentences          predictors and generator move in turns; for JS stands KL(r‖a) + KL(a‖r),
                                              and the generator minimises ℓ(y, f_a) alone
                 released, tokens             no generator: α is attention over the predictor's own hidden states, all
                                              terms move all parameters, with the run's step size
 
-Departs from the paper: exploration is over real sentences only; the encoder that Eq. 11 and 12 share hears JS once.
+Departs from the paper: exploration is over real sentences only; the encoder that Eq. 11 and 12 share hears JS once; the
+generator's step size is that of the released code, 1e-4 (the paper has 1e-3 but for policy gradients).
 Departs from the released code: there exploration falls on empty sentences too, a policy gradient is added after a
 number of epochs that is tuned for each setting, and of tokens the 80 best pairs are taken.
 Pinned by tests/objective/test_a2r.py.
@@ -39,7 +40,7 @@ from steadygaze.types import Batch, Terms
 
 @settings
 class A2R(Rationalising):
-    """As rnp, but soft attention teaches the generator, so that it cannot lock (Yu et al. 2021)."""
+    """As rnp, but soft attention teaches the generator, so that it locks less easily (Yu et al. 2021)."""
 
     variant: Literal["paper", "released"] = "paper"
     """The paper's equations, or as the authors' code has them."""

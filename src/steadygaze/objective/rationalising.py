@@ -9,7 +9,7 @@ In training a selection is drawn from the generator's chances, so that others th
 
 Evaluation draws nothing.  The penalties are for tokens drawn one by one, n in a text:
 
-    sparsity     | Σ z / n − share |                     how far the share is missed
+    sparsity     | Σ z / n − share |                     how far the share is missed, on either side (papers: above)
     continuity   max(0, Σ |z_t − z_t+1| − 2 spans) / n   a piece has two ends
 
 Skewed (Yu et al. 2021, arXiv:2110.13880, §5.3): for the first `skewed` epochs the predictor learns from the first

@@ -9,17 +9,13 @@ tables.
 """
 
 import argparse
-import json
-import os
 import re
-import subprocess
-import sys
-import time
-import traceback
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import job_queue
 
 K = {"planted": 5, "imdb": 10, "yelp_polarity": 5, "mnist_3_8": 25, "fashion_mnist_pullover_shirt": 64}
 IMAGES = ("mnist_3_8", "fashion_mnist_pullover_shirt")
@@ -104,66 +100,19 @@ def _each(rows: Iterable[str], seeds: int) -> list[tuple[str, int]]:
     return [(row, seed) for row in ordered for seed in range(1 if row in ONCE else seeds)]
 
 
-def work(out: Path, data: Path, device: str, jobs: list[Job]) -> None:
-    for job in jobs:
-        record = out / "records" / f"{job.id}.json"
-        try:
-            if record.exists():
-                continue
-            (out / "claims" / job.id).mkdir(parents=True)
-        except FileExistsError:
-            continue
-        started = time.time()
-        try:
-            from black_box_jobs import done
-
-            result = done(job, out, data, device)
-        except Exception:
-            result = {"error": traceback.format_exc()}
-        result |= {"corpus": job.corpus, "row": job.row, "seed": job.seed, "fill": job.fill}
-        result["seconds"] = round(time.time() - started, 1)
-        new = record.with_suffix(".tmp")
-        new.write_text(json.dumps(result) + "\n")
-        os.replace(new, record)
-        shown = {k: round(v, 3) for k, v in result.items() if isinstance(v, float)} or result.get("error")
-        print(f"{job.id}  {shown}", flush=True)
-
-
-def tidy(out: Path) -> None:
-    """Claims of workers that were killed, and records of jobs that failed: both are done again."""
-    for claim in (out / "claims").glob("*"):
-        record = out / "records" / f"{claim.name}.json"
-        if record.exists() and "error" in json.loads(record.read_text()):
-            record.unlink()
-        if not record.exists():
-            claim.rmdir()
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--out", type=Path, required=True)
+    job_queue.options(parser)
     parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--device", default="cpu")
-    parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--only", default="")
-    parser.add_argument("--one-of-many", action="store_true", help=argparse.SUPPRESS)  # the claims it finds are others'
     given = parser.parse_args()
     jobs = [job for job in plan(given.seeds) if re.search(given.only, job.id)]
-    (given.out / "records").mkdir(parents=True, exist_ok=True)
-    if not given.one_of_many:
-        tidy(given.out)
-    if given.workers == 1:
-        work(given.out, given.data, given.device, jobs)
-        return
-    from black_box_jobs import prepared
+    from black_box_jobs import done, prepared  # which read this file
 
-    for corpus in sorted({job.corpus for job in jobs}):
-        prepared(corpus, given.out, given.data, given.device)
-    command = [sys.executable, __file__, *sys.argv[1:], "--workers", "1", "--one-of-many"]
-    workers = [subprocess.Popen(command) for _ in range(given.workers)]
-    for worker in workers:
-        worker.wait()
+    if given.workers > 1:  # one black box for all workers
+        for corpus in sorted({job.corpus for job in jobs}):
+            prepared(corpus, given.out, given.data, given.device)
+    job_queue.run(given, lambda: jobs, lambda job: done(job, given.out, given.data, given.device))
 
 
 if __name__ == "__main__":

@@ -3,17 +3,16 @@
 python bench/black_boxes_table.py RECORDS...        folders of records, or files of one record a line
 """
 
-import json
 import sys
 from collections import defaultdict
 from math import sqrt
-from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
 
 from scipy.stats import t
 
 from black_boxes import ROWS, K
+from job_queue import read_records
 
 MEASURES = {
     "post-hoc-accuracy": "post-hoc",
@@ -45,18 +44,6 @@ TOLD_ROWS = ("l2x-y-plain-cnn", "l2x-y-random-pretraining-cnn", "l2x-y-mask-neut
 IMAGE_ROWS = (*TOLD_ROWS[:2], "l2x-y-mask-neutral-cnn")
 
 
-def records(places: list[str]) -> list[dict[str, Any]]:
-    """What went well; what did not is said."""
-    found = []
-    for place in map(Path, places):
-        files = sorted(place.glob("*.json")) if place.is_dir() else [place]
-        found += [json.loads(line) for file in files for line in file.read_text(encoding="utf-8").splitlines()]
-    for record in found:
-        if "error" in record:
-            print(f"failed: {record['corpus']} {record['row']} {record['seed']}: {record['error'].splitlines()[-1]}")
-    return [record for record in found if "error" not in record]
-
-
 def shown(values: list[float]) -> str:
     """The mean, and half the width of its interval."""
     if len(values) < 2:
@@ -75,7 +62,7 @@ def published(corpus: str, row: str, fill: str) -> str:
 
 def main() -> None:
     cells: dict[tuple[str, str], dict[str, list[dict[str, Any]]]] = defaultdict(lambda: defaultdict(list))
-    for record in records(sys.argv[1:]):
+    for record in read_records(sys.argv[1:]):
         cells[record["corpus"], record.get("fill", "")][record["row"]].append(record)
     order = list(ROWS)
     for (corpus, fill), rows in cells.items():

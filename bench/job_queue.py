@@ -72,7 +72,8 @@ def work(out: Path, jobs: Iterable[Any], do: Callable[[Any], dict[str, Any]]) ->
 
 
 def _short(result: dict[str, Any]) -> dict[str, float]:
-    return {name: round(value, 3) for name, value in result.get("chosen", {}).get("test", {}).items()}
+    found = result.get("chosen", {}).get("test") or result
+    return {name: round(value, 3) for name, value in found.items() if isinstance(value, float) and name != "seconds"}
 
 
 def _side_by_side(workers: int) -> None:

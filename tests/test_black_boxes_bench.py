@@ -18,9 +18,12 @@ def bench(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     assert spec is not None
     assert spec.loader is not None
     found = importlib.util.module_from_spec(spec)
+    monkeypatch.syspath_prepend(FILE.parent)
     monkeypatch.setitem(sys.modules, "black_boxes", found)
     spec.loader.exec_module(found)
-    monkeypatch.setitem(sys.modules, "black_box_jobs", SimpleNamespace(done=lambda *_: {"fidelity": 1.0}))
+    monkeypatch.setitem(
+        sys.modules, "black_box_jobs", SimpleNamespace(done=lambda *_: {"fidelity": 1.0}, prepared=None)
+    )
     return found
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from steadygaze import TextClassifier
 
 
-def same(first: TextClassifier, second: TextClassifier, X: list[Any]) -> None:
+def assert_same(first: TextClassifier, second: TextClassifier, X: list[Any]) -> None:
     """Bit for bit, in all that a user sees."""
     assert np.array_equal(first.predict_proba(X), second.predict_proba(X))
     assert first.explain(X) == second.explain(X)

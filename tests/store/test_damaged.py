@@ -12,7 +12,7 @@ from estimator.tiny import LABELS, TEXTS, fitted, tiny
 from steadygaze import UserError, load
 from steadygaze.description import SCHEMA
 from steadygaze.store import FILES
-from store.compare import rewrite, same
+from store.compare import assert_same, rewrite
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -117,7 +117,7 @@ def test_a_config_with_a_wrong_value_says_which(folder, changes, sentence):
 
 def test_a_key_of_a_later_package_is_passed_over(folder):
     rewrite(folder, colour="blue")
-    same(fitted(), load(folder), TEXTS)
+    assert_same(fitted(), load(folder), TEXTS)
 
 
 @pytest.mark.parametrize("content", [b"", b"{}", b"\xff", b'{"version": "1.0"}'])

@@ -20,7 +20,7 @@ from steadygaze.description import SCHEMA
 from steadygaze.encode import ENCODERS
 from steadygaze.model import Architecture
 from steadygaze.store import FILES
-from store.compare import contents, same
+from store.compare import assert_same, contents
 
 NUMBERS = [int(label == "pos") for label in LABELS]
 
@@ -32,7 +32,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*texts are longer than")  # som
 def test_a_loaded_model_is_the_saved_one_bit_for_bit(encoder, X, tmp_path):
     clf = tiny(encoder).fit(X, NUMBERS)
     clf.save(tmp_path / "model")
-    same(clf, load(tmp_path / "model"), X)
+    assert_same(clf, load(tmp_path / "model"), X)
 
 
 @pytest.mark.parametrize("X", [TEXTS, PAIRS], ids=["single", "pair"])
@@ -41,7 +41,7 @@ def test_a_transformer_needs_its_folder_no_more_once_it_is_saved(network, X, tmp
     clf = tiny(f"transformer:{home}").fit(X, LABELS)
     clf.save(tmp_path / "model")
     shutil.rmtree(home)
-    same(clf, load(tmp_path / "model"), X)
+    assert_same(clf, load(tmp_path / "model"), X)
 
 
 @given(
@@ -68,7 +68,7 @@ def test_any_tiny_model_comes_back_as_it_was(architecture, encoder, pair, labels
     clf.fit(X, y, validation=(X, y))
     with tempfile.TemporaryDirectory() as home:
         clf.save(Path(home) / "model")
-        same(clf, load(Path(home) / "model"), X)
+        assert_same(clf, load(Path(home) / "model"), X)
 
 
 def test_config_says_what_the_model_is(folder):

@@ -10,7 +10,7 @@ import pytest
 import commands
 from estimator.tiny import LABELS, PAIRS, TEXTS, fitted, fitted_pair
 from steadygaze import UserError, load, store
-from store.compare import contents, same
+from store.compare import assert_same, contents
 
 
 @pytest.mark.parametrize(
@@ -42,12 +42,12 @@ def test_an_empty_folder_and_a_new_one_below_new_ones_are_written_to(tmp_path):
     (tmp_path / "empty").mkdir()
     for name in ("empty", "a/b/c"):
         fitted().save(tmp_path / name)
-        same(fitted(), load(tmp_path / name), TEXTS)
+        assert_same(fitted(), load(tmp_path / name), TEXTS)
 
 
 def test_a_model_of_ours_is_replaced(folder):
     fitted_pair().save(folder)
-    same(fitted_pair(), load(folder), PAIRS)
+    assert_same(fitted_pair(), load(folder), PAIRS)
     assert [path.name for path in folder.parent.iterdir()] == ["model"]
 
 
@@ -81,7 +81,7 @@ def test_a_link_to_a_model_stays_a_link(folder, tmp_path):
     (tmp_path / "latest").symlink_to(folder, target_is_directory=True)
     fitted_pair().save(tmp_path / "latest")
     assert (tmp_path / "latest").is_symlink()
-    same(fitted_pair(), load(folder), PAIRS)
+    assert_same(fitted_pair(), load(folder), PAIRS)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["latest", "model"]
 
 

@@ -27,7 +27,7 @@ from steadygaze.train.settings import Training
 from steadygaze.train.state import State
 
 SPLITS = ("train", "validation", "test")
-SHAPE = ("hidden", "score", "dropout", "train_vectors")
+SHAPE = ("hidden", "score", "dropout")
 AGAINST = {"p": token_precision, "r": token_recall, "f1": token_f1}
 
 
@@ -85,17 +85,16 @@ def led(ids: NDArray[np.int32], starts: NDArray[np.int64], tokens: NDArray[np.in
     return np.insert(ids, starts[:-1] + 1, tokens), starts + np.arange(len(starts))
 
 
-def made(technique: Rationalising, shape: Architecture, ends: Tensor, vectors: Tensor | None) -> Reader:
-    size = len(ends)
-    return technique.build(lambda: word_encoder("bigru", shape, size, False, vectors), shape, 2, False, ends)
+def made(technique: Rationalising, shape: Architecture, reviews: Reviews) -> Reader:
+    ends, vectors = reviews.ends, reviews.vectors
+    return technique.build(lambda: word_encoder("bigru", shape, len(ends), False, vectors), shape, 2, False, ends)
 
 
 def trained(reviews: Reviews, technique: Rationalising, shape: Architecture, how: Training, seed: int, device: str):
     """(the run, the model it chose)"""
-    vectors = None if shape.train_vectors else reviews.vectors
     with accelerator(device, "no") as accelerate:
         work = Job(reviews.data["train"], reviews.data["validation"], how, accelerate, Warnless())
-        run = Kept(technique, lambda: made(technique, shape, reviews.ends, vectors), work, seed)
+        run = Kept(technique, lambda: made(technique, shape, reviews), work, seed)
         return run, run.execute().to(accelerate.device)
 
 
@@ -117,10 +116,11 @@ def one(
     """A record: at the chosen epoch and at the last."""
     name, settings = named
     technique: Any = TECHNIQUES[name](**settings)
-    shape = Architecture(dimension=reviews.vectors.shape[1], **{key: run[key] for key in SHAPE})
+    shape = Architecture(dimension=reviews.vectors.shape[1], train_vectors=False, **{key: run[key] for key in SHAPE})
     how = Training(epochs=run["epochs"], batch_size=run["batch_size"], weight_decay=0.0, patience=run["epochs"])
     ran, model = trained(reviews, technique, shape, how, seed, device)
-    record: dict[str, Any] = {"kept": ran.kept["epoch"], "history": [epoch["accuracy"] for epoch in ran.history]}
+    history = [(epoch["stage"], epoch["accuracy"]) for epoch in ran.history]
+    record: dict[str, Any] = {"kept": ran.kept["epoch"], "history": history}
     for when in ("chosen", "last"):
         if when == "last":
             model.load_state_dict(ran.last)

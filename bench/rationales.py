@@ -7,13 +7,14 @@
     regime      how the reviews are drawn: REGIMES
     setting     standard; skewed10, 15, 20: the predictor first learns from the first sentence alone, so many epochs;
                 biased70, 75, 80: a token before the text agrees with the label so often
-    row         rnp-RATE (the generator's step size), a2r, a2r-RATE, a2r-lambda-λ, and -random: vectors that are drawn
-                at random and move
+    row         rnp-RATE (the generator's step size), a2r, a2r-RATE, a2r-lambda-λ
 
 One job is one row trained with one seed on one aspect in one setting; each seed has a corpus of its own.  RNP's rate is
-tuned: all RATES with the first TUNED seeds; the rate of the best mean accuracy on validation texts, for each aspect and
-setting its own, goes on with the other seeds.  Jobs run side by side; what is there is not done again.  A file of --cut
-holds the reviews of a seed as ids, and the vectors of their words.  --scout tries all regimes, on palate with one seed.
+tuned: all RATES with the first TUNED seeds; the rate of the best mean accuracy on validation texts, for each regime,
+aspect and setting its own, goes on with the other seeds.  A2R is not: it has the released code's.  The epoch is chosen
+as in every training of ours, by macro-F1 on the same texts.  Jobs run side by side; what is there is not done again.  A
+file of --cut holds the reviews of a seed as ids, and the vectors of their words.  --scout tries all regimes, on palate
+with one seed.
 """
 
 import argparse
@@ -31,14 +32,15 @@ NOISE = {"appearance": 0.04, "aroma": 0.04, "palate": 0.06}
 """How often a label is not what its review says, in all regimes but `plain`."""
 REGIMES: dict[str, dict[str, Any]] = {
     "easy": {"negation": 0.0, "agreement": 0.8, "own": 20},
-    "plain": {},
-    "agreeing": {"agreement": 0.8},
-    "affirmed": {"negation": 0.0},
-    "own": {"negation": 0.0, "own": 20},
+    "negated": {"agreement": 0.8, "own": 20},
+    "apart": {"negation": 0.0, "own": 20},
     "shared": {"negation": 0.0, "agreement": 0.8},
+    "plain": {},
 }
-"""Options of planted_reviews; the first is the one of the tables, `plain` is how the reviews come."""
-CHOSEN, NEIGHBOUR = "easy", "plain"
+"""Options of planted_reviews.  The first is the one of the tables; the next three each take one thing of it back to how
+the reviews come, `plain` all of them.
+"""
+CHOSEN, NEIGHBOURS = "easy", ("negated", "apart", "shared")
 ASPECTS = ("palate", "aroma", "appearance")
 SKEWED = {"skewed10": 10, "skewed15": 15, "skewed20": 20}
 BIASED = {"biased70": 0.7, "biased75": 0.75, "biased80": 0.8}
@@ -49,7 +51,7 @@ TUNED = 2
 LAMBDAS = (0.0, 0.001, 0.01, 0.1, 0.5, 2.0, 10.0)
 """Beside 1, which is `a2r`."""
 FEWER = 3
-"""Seeds of the curve of λ and of the neighbouring regime."""
+"""Seeds of the curve of λ and of the neighbouring regimes."""
 RUN: dict[str, Any] = {"hidden": 100, "score": "additive", "dropout": 0.2, "epochs": 11, "batch_size": 200}
 
 
@@ -72,11 +74,9 @@ def rnp(rate: float) -> str:
 
 def settings(row: str, setting: str) -> tuple[str, dict[str, Any]]:
     """The technique of a row, and how it is set."""
-    name, _, rest = row.removesuffix("-random").partition("-")
+    name, _, rest = row.partition("-")
     how: dict[str, Any] = {"skewed": SKEWED.get(setting, 0)}
-    if name == "rnp":
-        how["generator_learning_rate"] = float(rest)
-    elif rest.startswith("lambda-"):
+    if rest.startswith("lambda-"):
         how["agreement"] = float(rest.removeprefix("lambda-"))
     elif rest:
         how["generator_learning_rate"] = float(rest)
@@ -87,34 +87,37 @@ def plan(seeds: int) -> list[Job]:
     """What can be said before anything has run, what matters most first."""
     cells = [(aspect, setting) for aspect in ASPECTS for setting in SETTINGS]
     rows = [(seed, row) for seed in range(min(TUNED, seeds)) for row in ("a2r", *map(rnp, RATES))]
-    tuned = [Job(*cell, row, seed) for seed, row in rows for cell in cells]
-    others = [Job(*cell, "a2r", seed) for seed in range(TUNED, seeds) for cell in cells]
-    beside = [f"a2r-lambda-{one:g}" for one in LAMBDAS] + ["a2r-random", f"{rnp(RATES[0])}-random"]
+    tuned = [Job(*cell, row, seed) for cell in cells for seed, row in rows]
+    others = [Job(*cell, "a2r", seed) for cell in cells for seed in range(TUNED, seeds)]
     few = range(min(FEWER, seeds))
+    beside = [f"a2r-{rate:g}" for rate in RATES[1:]] + [f"a2r-lambda-{one:g}" for one in LAMBDAS]
     more = [Job("palate", setting, row, seed) for seed in few for row in beside for setting in HARD]
-    near = [
-        Job("palate", setting, row, s, NEIGHBOUR) for s in few for row in ("a2r", rnp(RATES[0])) for setting in HARD
-    ]
+    ours = [("a2r", seed) for seed in few] + [(rnp(rate), seed) for rate in RATES for seed in few if seed < TUNED]
+    near = [Job("palate", setting, *row, one) for row in ours for one in NEIGHBOURS for setting in HARD]
     return [*tuned, *others, *more, *near]
 
 
 def scouted() -> list[Job]:
     """Where the pattern is to be looked for: each regime, and slower and faster generators."""
-    rows = ("a2r", rnp(RATES[0]), rnp(RATES[-1]), "a2r-3e-05", "a2r-0.0003")
+    rows = ("a2r", *map(rnp, RATES), "a2r-0.001")
     return [Job("palate", setting, row, 0, regime) for regime in REGIMES for row in rows for setting in HARD]
 
 
 def plan_tuned(out: Path, seeds: int) -> list[Job]:
-    """RNP with the other seeds, wherever its rates have been tried."""
-    found: dict[tuple[str, str], dict[str, list[float]]] = {}
-    for record in records(out / "records"):
-        tried = record["row"] in map(rnp, RATES) and record["seed"] < TUNED and record["regime"] == CHOSEN
-        if tried and "chosen" in record:
-            cell = found.setdefault((record["aspect"], record["setting"]), {})
+    """RNP with the other seeds, wherever all of its rates have been tried."""
+    many = {CHOSEN: seeds, **dict.fromkeys(NEIGHBOURS, min(FEWER, seeds))}
+    found = tuned(records(out / "records"), min(TUNED, seeds))
+    return [Job(*cell, row, seed, at) for (at, *cell), row in found.items() for seed in range(TUNED, many.get(at, 0))]
+
+
+def tuned(found: list[dict[str, Any]], seeds: int = TUNED) -> dict[tuple[str, str, str], str]:
+    """The row of RNP that goes on, by regime, aspect and setting: where every rate has been tried with every seed."""
+    cells: dict[tuple[str, str, str], dict[str, list[float]]] = {}
+    for record in found:
+        if record["row"] in map(rnp, RATES) and record["seed"] < seeds and "chosen" in record:
+            cell = cells.setdefault((record["regime"], record["aspect"], record["setting"]), {})
             cell.setdefault(record["row"], []).append(record["chosen"]["validation"]["accuracy"])
-    all_of = len(RATES) * min(TUNED, seeds)
-    ready = {cell: best(tried) for cell, tried in found.items() if sum(map(len, tried.values())) == all_of}
-    return [Job(*cell, row, seed) for seed in range(TUNED, seeds) for cell, row in ready.items()]
+    return {cell: best(tried) for cell, tried in cells.items() if sum(map(len, tried.values())) == len(RATES) * seeds}
 
 
 def best(tried: dict[str, list[float]]) -> str:
@@ -169,7 +172,7 @@ def done(given: argparse.Namespace, job: Job) -> dict[str, Any]:
     from rationale_jobs import one, read
 
     torch.set_num_threads(1)
-    run = RUN | {"epochs": given.epochs, "train_vectors": job.row.endswith("-random")}
+    run = RUN | {"epochs": given.epochs}
     bias = job.setting if job.setting in BIASED else None
     reviews = read(given.cut / f"{job.regime}.{job.seed}.npz", job.aspect, bias, given.most)
     return one(reviews, settings(job.row, job.setting), run, job.seed, given.device)

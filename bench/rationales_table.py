@@ -10,10 +10,9 @@ from statistics import mean, stdev
 from typing import Any
 
 from job_queue import read_records
-from rationales import ASPECTS, CHOSEN, HARD, LAMBDAS, RATES, SETTINGS, TUNED, best, rnp
+from rationales import ASPECTS, CHOSEN, HARD, LAMBDAS, RATES, REGIMES, SETTINGS, rnp, tuned
 
-Records = dict[tuple[str, str, str], list[dict[str, Any]]]
-"""By aspect, setting and row."""
+Records = list[dict[str, Any]]
 MEASURES = ("accuracy", "p", "r", "f1", "x1")
 PAPER = {  # Yu et al. 2021, Table 2: F1 and X1 % of RNP, of A2R; on BeerAdvocate, whose reviews are people's
     ("aroma", "skewed10"): (61.5, 14.5, 69.2, 10.4),
@@ -34,26 +33,28 @@ PAPER = {  # Yu et al. 2021, Table 2: F1 and X1 % of RNP, of A2R; on BeerAdvocat
 }
 
 
-def load(places: Iterable[str]) -> dict[str, Records]:
-    """By regime."""
-    found: dict[str, Records] = defaultdict(lambda: defaultdict(list))
-    for record in read_records(places):
-        found[record["regime"]][record["aspect"], record["setting"], record["row"]].append(record)
-    return found
+class Found:
+    """Records by aspect, setting and row."""
+
+    def __init__(self, found: list[dict[str, Any]], regime: str) -> None:
+        self._tuned = {(aspect, setting): row for (at, aspect, setting), row in tuned(found).items() if at == regime}
+        self._cells: dict[tuple[str, str, str], Records] = defaultdict(list)
+        for record in found:
+            if record["regime"] == regime:
+                self._cells[record["aspect"], record["setting"], record["row"]].append(record)
+
+    def of(self, aspect: str, setting: str, row: str) -> Records:
+        return self._cells.get((aspect, setting, row), [])
+
+    def rnp(self, aspect: str, setting: str) -> Records:
+        """At the rate that was chosen on validation texts."""
+        return self.of(aspect, setting, self._tuned.get((aspect, setting), ""))
+
+    def __bool__(self) -> bool:
+        return bool(self._cells)
 
 
-def tuned(found: Records, aspect: str, setting: str) -> str | None:
-    """The rate that was chosen on validation texts, by the first seeds."""
-    tried = {row: found[aspect, setting, row] for row in map(rnp, RATES) if (aspect, setting, row) in found}
-    accuracy = {
-        row: [one["chosen"]["validation"]["accuracy"] for one in those if one["seed"] < TUNED]
-        for row, those in tried.items()
-    }
-    accuracy = {row: values for row, values in accuracy.items() if values}
-    return best(accuracy) if accuracy else None
-
-
-def values(those: list[dict[str, Any]], measure: str, when: str = "chosen", split: str = "test") -> list[float]:
+def values(those: Records, measure: str, when: str = "chosen", split: str = "test") -> list[float]:
     return [100 * one[when][split][measure] for one in those]
 
 
@@ -71,77 +72,68 @@ def head(*names: str) -> None:
     line("---" for _ in names)
 
 
-def main_table(found: Records) -> None:
+def main_table(found: Found) -> None:
     print("\nTest texts, %; the epoch chosen on validation texts, and the last; in the paper, on people's reviews\n")
     last = ("F1, last epoch", "X1, last epoch")
     head("aspect", "setting", "row", "n", "accuracy", "P", "R", "F1", "X1", *last, "paper F1", "paper X1")
     for aspect in ASPECTS:
         for setting in SETTINGS:
             paper = PAPER.get((aspect, setting), (None,) * 4)
-            for row, beside in ((tuned(found, aspect, setting), paper[:2]), ("a2r", paper[2:])):
-                those = found.get((aspect, setting, row or ""), [])
+            rows = (found.rnp(aspect, setting), paper[:2]), (found.of(aspect, setting, "a2r"), paper[2:])
+            for those, beside in rows:
                 if those:
                     ours = [shown(values(those, measure)) for measure in MEASURES]
                     ours += [shown(values(those, measure, "last")) for measure in ("f1", "x1")]
-                    line(
-                        [
-                            aspect,
-                            setting,
-                            row or "",
-                            str(len(those)),
-                            *ours,
-                            *("" if x is None else str(x) for x in beside),
-                        ]
-                    )
+                    theirs = ("" if number is None else str(number) for number in beside)
+                    line([aspect, setting, those[0]["row"], str(len(those)), *ours, *theirs])
 
 
-def rates_table(found: Records) -> None:
+def rates_table(found: Found) -> None:
     print("\nRNP by its generator's step size: accuracy on validation texts, and F1 and X1 on test texts, %\n")
     head("aspect", "setting", *(f"{rate:g}" for rate in RATES))
     for aspect in ASPECTS:
         for setting in SETTINGS:
-            cells = [found.get((aspect, setting, rnp(rate)), []) for rate in RATES]
+            cells = [found.of(aspect, setting, rnp(rate)) for rate in RATES]
             if any(cells):
                 line([aspect, setting, *(_three(those) for those in cells)])
 
 
-def _three(those: list[dict[str, Any]]) -> str:
+def _three(those: Records) -> str:
     if not those:
         return ""
     told = values(those, "accuracy", split="validation"), values(those, "f1"), values(those, "x1")
     return " / ".join(f"{mean(numbers):.1f}" for numbers in told) + f"  (n {len(those)})"
 
 
-def beside_table(found: Records) -> None:
+def beside_table(found: Found) -> None:
     told = "accuracy / F1 / X1 / F1 at the last epoch"
-    print(f"\nPalate: λ of A2R, and vectors that are drawn at random and move; {told}, %\n")
+    print(f"\nPalate: λ of A2R, and its generator's step size; {told}, %\n")
     head("row", *HARD)
     curve = sorted([*LAMBDAS, 1.0])
     rows = {f"λ = {one:g}": "a2r" if one == 1 else f"a2r-lambda-{one:g}" for one in curve}
-    rows |= {"A2R, random vectors": "a2r-random", "RNP, random vectors": f"{rnp(RATES[0])}-random"}
+    rows |= {f"step size {rate:g}": f"a2r-{rate:g}" for rate in RATES[1:]}
     for name, row in rows.items():
-        line([name, *(_four(found.get(("palate", setting, row), [])) for setting in HARD)])
+        line([name, *(_four(found.of("palate", setting, row)) for setting in HARD)])
 
 
-def _four(those: list[dict[str, Any]]) -> str:
+def _four(those: Records) -> str:
     if not those:
         return ""
     told = [mean(values(those, measure)) for measure in ("accuracy", "f1", "x1")] + [mean(values(those, "f1", "last"))]
     return " / ".join(f"{number:.1f}" for number in told) + f"  (n {len(those)})"
 
 
-def bars(found: Records) -> None:
+def bars(found: Found) -> None:
     """What must be seen, and whether it is."""
     print("\nWhat must be seen\n")
     for aspect in ASPECTS:
         for setting in SETTINGS:
-            theirs = found.get((aspect, setting, tuned(found, aspect, setting) or ""), [])
-            ours = found.get((aspect, setting, "a2r"), [])
+            theirs, ours = found.rnp(aspect, setting), found.of(aspect, setting, "a2r")
             if theirs and ours:
                 print(f"{aspect} {setting}: {_bar(aspect, setting, theirs, ours)}")
 
 
-def _bar(aspect: str, setting: str, theirs: list[dict[str, Any]], ours: list[dict[str, Any]]) -> str:
+def _bar(aspect: str, setting: str, theirs: Records, ours: Records) -> str:
     f1, other, locked = mean(values(ours, "f1")), mean(values(theirs, "f1")), mean(values(theirs, "x1"))
     said = f"A2R {f1:.1f}, RNP {other:.1f}, its X1 {locked:.1f}"
     if setting == "standard":
@@ -152,19 +144,19 @@ def _bar(aspect: str, setting: str, theirs: list[dict[str, Any]], ours: list[dic
     return f"{'yes' if f1 >= other - 10 else 'NO'}, A2R no more than 10 below: {said}"
 
 
-def regimes_table(found: dict[str, Records]) -> None:
+def regimes_table(found: list[dict[str, Any]]) -> None:
     print("\nPalate, other ways to draw the reviews; accuracy / F1 / X1 / F1 at the last epoch, %\n")
     head("regime", "row", *HARD)
-    for regime, records in found.items():
-        for row in sorted({row for _, _, row in records}):
-            cells = [_four(records.get(("palate", setting, row), [])) for setting in HARD]
-            line([regime, row, *cells])
+    for regime in REGIMES:
+        if those := Found(found, regime):
+            line([regime, "RNP, tuned", *(_four(those.rnp("palate", setting)) for setting in HARD)])
+            line([regime, "A2R", *(_four(those.of("palate", setting, "a2r")) for setting in HARD)])
 
 
 def main() -> None:
-    found = load(sys.argv[1:])
+    found = read_records(sys.argv[1:])
     for table in (main_table, rates_table, beside_table, bars):
-        table(found[CHOSEN])
+        table(Found(found, CHOSEN))
     regimes_table(found)
 
 

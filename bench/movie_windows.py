@@ -41,7 +41,7 @@ class Windows(Encoder):
     ) -> Encoded:
         places = torch.arange(embedded.shape[1], device=embedded.device)
         window = (places - WIDTH // 4).div(WIDTH // 2, rounding_mode="floor").clamp_min(0)  # (T,)
-        many = int(window[-1]) + 1
+        many = max(0, (len(places) - 1 - WIDTH // 4) // (WIDTH // 2)) + 1
         vectors, real = _windows(embedded, many), _windows(present.unsqueeze(-1), many).squeeze(-1)
         rows = real.any(-1).nonzero().squeeze(-1)
         read = self.inner(vectors[rows], real[rows]).hidden

@@ -4,18 +4,23 @@
     python bench/movies.py --cut DIR --out DIR [--workers 14] [--device cuda] [--seeds 5] [--only REGEX]
     python bench/movies_table.py DIR/records
 
-Every row selects at most SHARE of a review's tokens in at most SPANS windows of equal width, wherever its own scores
-are highest (maths/windows.py): the paper punishes more than that, here nothing else is measured.
+Every row selects at most SHARE of a review's words in at most SPANS windows of equal width, wherever its own scores are
+highest (maths/windows.py): the paper punishes more than that, here nothing else is measured.
 
-    rnp, rnp-straight-through, three-player, hardkuma, a2r, a2r-released        the techniques of those names
+    rnp, rnp-straight-through, three-player, hardkuma, a2r        the techniques of those names
+    a2r-released                          attention over the predictor's own states: there is no generator to be tuned
     a2r-minilm, a2r-released-minilm       on MiniLM, over reviews of any length (bench/movie_windows.py)
     attention     vanilla attention, its heaviest windows       supervised    taught what people marked
-    random, first, last, all              nothing is learnt; random-tokens, all: more pieces, or tokens, than may count
+    random, first, last, all              nothing is learnt; random-tokens, all: more pieces, or words, than may count
 
-One job is one row trained with one seed.  Jobs run side by side; what is there is not done again.
+One job is one row trained with one seed.  TUNED are tuned alike: the first seed tries all RATES of the generator, and
+the rate of the best accuracy on validation texts goes on with the other seeds.  What people marked chooses nothing, but
+for the supervised row.  Jobs run side by side; what is there is not done again.  Reviews are cut by bench/movie_cut.py
+and read by bench/movie_reviews.py; bench/movie_jobs.py has the jobs.
 """
 
 import argparse
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -26,14 +31,19 @@ import job_queue
 SHARE, SPANS = 0.2, 10
 WHERE: dict[str, Any] = {"granularity": "token", "share": SHARE, "spans": SPANS}
 ROWS: dict[str, tuple[str, dict[str, Any]]] = {
-    "rnp": ("rnp", WHERE),
-    "rnp-straight-through": ("rnp", WHERE | {"estimator": "straight-through"}),
-    "three-player": ("three-player", WHERE),
-    "hardkuma": ("hardkuma", WHERE),
     "a2r": ("a2r", WHERE),
+    "rnp": ("rnp", WHERE),
+    "three-player": ("three-player", WHERE),
+    "hardkuma": ("hardkuma", WHERE | {"sparsity": 1e-3, "continuity": 1e-3}),
+    "rnp-straight-through": ("rnp", WHERE | {"estimator": "straight-through"}),
     "a2r-released": ("a2r", WHERE | {"variant": "released"}),
     "attention": ("vanilla", {}),
 }
+"""HardKuma's multipliers start where 800 steps are enough: from the usual 1e-5 they come when all gates are open for
+good, from 1e-2 before anything has been learnt."""
+TUNED = ("a2r", "rnp", "three-player", "hardkuma", "rnp-straight-through")
+RATES = (1e-4, 3e-4, 1e-3)
+"""Step sizes of the generator; the predictor's is 1e-3."""
 MINILM = {f"{row}-minilm": row for row in ("a2r", "a2r-released")}
 YARDSTICKS = ("random", "random-tokens", "first", "last", "all")
 RUN: dict[str, Any] = {"epochs": 20, "batch_size": 40, "precision": "no"}
@@ -41,105 +51,47 @@ LONG: dict[str, Any] = {"epochs": 6, "batch_size": 8, "precision": "bf16"}
 """On MiniLM."""
 FEWER = 3
 """Seeds of MiniLM and of the supervised row."""
-LONGEST = 4096
-"""Words; no review is longer."""
-RARE = 2
-"""Training reviews a word must occur in to be known."""
+GLOVE = Path("glove", "glove.6B.100d.txt.gz")
 
 
 @dataclass(frozen=True)
 class Job:
     row: str
     seed: int
+    rate: float | None = None
+    """Of the generator; None: as the technique has it."""
 
     @property
     def id(self) -> str:
-        return f"{self.row}.s{self.seed}"
+        return f"{self.row}.s{self.seed}" if self.rate is None else f"{self.row}-{self.rate:g}.s{self.seed}"
+
+
+def wanted(out: Path, seeds: int) -> list[Job]:
+    """What can be done by now, what matters least last."""
+    rates = tuned(job_queue.records(out / "records"))
+    others = [Job(row, seed, rates[row]) for seed in range(1, seeds) for row in TUNED if row in rates]
+    first, second = ([Job(row, seed) for seed in range(min(FEWER, seeds))] for row in MINILM)
+    return [*first, *plan(seeds), *others, *(second if rates else [])]
 
 
 def plan(seeds: int) -> list[Job]:
-    """The longest first."""
-    few = range(min(FEWER, seeds))
-    learnt = [Job(row, seed) for seed in range(seeds) for row in ROWS]
+    """What waits for nothing, but MiniLM."""
+    plain = [row for row in ROWS if row not in TUNED]
     return [
-        *(Job(row, seed) for seed in few for row in MINILM),
-        *learnt,
-        *(Job("supervised", seed) for seed in few),
+        *(Job(row, 0, rate) for row in TUNED for rate in RATES),
         *(Job(row, 0) for row in YARDSTICKS),
+        *(Job(row, seed) for seed in range(seeds) for row in plain),
+        *(Job("supervised", seed) for seed in range(min(FEWER, seeds))),
     ]
 
 
-def cut(folder: Path, data_dir: Path, vectors: str) -> None:
-    """Reviews as ids of words and as ids of MiniLM's pieces, what people marked, and what MiniLM is, all small."""
-    from steadygaze import load_corpus
-    from steadygaze.encode.transformer import locate
-    from steadygaze.tokens.pieces import load_pieces
-    from steadygaze.tokens.words import build_words
-
-    corpus = load_corpus("movie_rationales", data_dir=data_dir)
-    print(corpus.sizes, "left out:", corpus.dropped)
-    folder.mkdir(parents=True, exist_ok=True)
-    texts = [example.text for example in corpus.splits["train"]]
-    words = build_words(texts, min_df=RARE, max_length=LONGEST)
-    _save(folder / "words.npz", corpus, words, _vectors(vectors, words))
-    pieces = load_pieces(locate("minilm"), max_length=2 * LONGEST)
-    known = _save(folder / "pieces.npz", corpus, pieces, {})
-    _network(folder / "minilm", known)
-
-
-def _vectors(source: str, words: Any) -> dict[str, Any]:
-    import numpy as np
-
-    from steadygaze.tokens.vectors import read_vectors
-    from steadygaze.tokens.words import SPECIALS
-
-    found = read_vectors(source, words.vocabulary, seed=0)
-    print(f"{words.size:,} words, {found.coverage(specials=len(SPECIALS)):.1%} of them have a vector")
-    return {"vectors": found.matrix.astype(np.float16)}
-
-
-def _save(file: Path, corpus: Any, tokenizer: Any, parts: dict[str, Any]) -> Any:
-    """Ids are counted anew, in the order of the old, so that those which never occur need no vector.  -> the old"""
-    import numpy as np
-
-    from steadygaze.tokens.align import mark
-    from steadygaze.tokens.sentences import sentence_ends
-
-    placed = {name: tokenizer.place([one.text for one in split]) for name, split in corpus.splits.items()}
-    ids = np.concatenate([np.arange(4), *(part.ragged.ids for part in placed.values())])
-    known = np.arange(tokenizer.size) if "vectors" in parts else np.unique(ids)
-    for name, part in placed.items():
-        marked = [mark(at, one.evidence or ()) for at, one in zip(part.spans, corpus.splits[name], strict=True)]
-        read, evidence = part.ragged, np.zeros(len(part.ragged.ids), np.bool_)
-        evidence[read.words] = np.concatenate(marked)
-        assert not read.cut.any()
-        parts |= {f"{name}/ids": np.searchsorted(known, read.ids).astype(np.uint16), f"{name}/starts": read.starts}
-        parts |= {f"{name}/words": read.words, f"{name}/evidence": evidence}
-        parts[f"{name}/label"] = np.array([one.label == "positive" for one in corpus.splits[name]])
-    assert len(known) < 2**16
-    np.savez_compressed(file, ends=sentence_ends(tokenizer.vocabulary)[known], **parts)
-    print(f"{file.name}: {len(known):,} ids, {file.stat().st_size / 2**20:.1f} MiB")
-    return known
-
-
-def _network(folder: Path, known: Any) -> None:
-    """MiniLM in half precision, with the vectors of these pieces alone."""
-    import json
-
-    import torch
-    from safetensors.torch import load_file, save_file
-
-    from steadygaze.encode.transformer import locate
-
-    source, name = locate("minilm"), "embeddings.word_embeddings.weight"
-    weights = load_file(source / "model.safetensors")
-    kept = {key: value.half().contiguous() for key, value in weights.items() if value.is_floating_point()}
-    kept[name] = kept[name][torch.from_numpy(known)].contiguous()
-    folder.mkdir(exist_ok=True)
-    save_file(kept, folder / "model.safetensors", metadata={"format": "pt"})
-    config = json.loads((source / "config.json").read_text()) | {"vocab_size": len(known)}
-    (folder / "config.json").write_text(json.dumps(config))
-    print(f"minilm: {(folder / 'model.safetensors').stat().st_size / 2**20:.1f} MiB")
+def tuned(found: Iterable[dict[str, Any]]) -> dict[str, float]:
+    """The rate that goes on, of every row whose rates have all been tried; of equals, the slowest."""
+    tried: dict[str, dict[float, float]] = {}
+    for record in found:
+        if record["row"] in TUNED and record["seed"] == 0 and "chosen" in record:
+            tried.setdefault(record["row"], {})[record["rate"]] = record["chosen"]["validation"]["accuracy"]
+    return {row: max(sorted(those), key=those.__getitem__) for row, those in tried.items() if len(those) == len(RATES)}
 
 
 def done(given: argparse.Namespace, job: Job) -> dict[str, Any]:
@@ -155,16 +107,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--cut", type=Path, required=True)
     parser.add_argument("--data-dir", type=Path)
-    parser.add_argument("--vectors", default="glove-50d", help="the package, or a file of vectors")
+    parser.add_argument("--vectors", help=f"a file of vectors, or glove-50d; by default {GLOVE} of --data-dir")
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--epochs", type=int, help="instead of RUN's and LONG's")
     parser.add_argument("--most", type=int, help="reviews of each split at most")
     job_queue.options(parser)
     given = parser.parse_args()
     if given.out is None:
-        cut(given.cut, given.data_dir, given.vectors)
-    else:
-        job_queue.run(given, partial(plan, given.seeds), partial(done, given))
+        from movie_cut import cut
+
+        cut(given.cut, given.data_dir, given.vectors or (given.data_dir or Path()) / GLOVE)
+    else:  # in the second round rates are tuned
+        job_queue.run(given, partial(wanted, given.out, given.seeds), partial(done, given), rounds=2)
 
 
 if __name__ == "__main__":

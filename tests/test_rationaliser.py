@@ -49,14 +49,14 @@ def made(name: str, way: str) -> Rationaliser:
     return Rationaliser(partial(encoder, name, False), shape, CLASSES, ENDS, WAYS[way]).double().eval()
 
 
-def by_hand(granularity: Granularity = "sentence", share: float | None = None) -> Rationaliser:
+def by_hand(granularity: Granularity = "sentence", share: float | None = None, alone: bool = False) -> Rationaliser:
     """Hidden states are vectors, a unit's score is its first entry, the second logit is the second entry.
 
     Ids 1 to 4 are (2, 1), (0, 3), (1, −1), (0, 0); id 4 ends a sentence.
     """
     table = torch.tensor([[0.0, 0.0], [2.0, 1.0], [0.0, 3.0], [1.0, -1.0], [0.0, 0.0]], dtype=torch.float64)
     ends = torch.tensor([False, False, False, False, True])
-    way = Way(granularity, share=share, heads=("hard", "soft"))
+    way = Way(granularity, alone, share, heads=("hard", "soft"))
     model = Rationaliser(lambda: Identity(table.clone()), Architecture(score="dot"), 2, ends, way).double()
     with torch.no_grad():
         model.generator.scorer.key.copy_(torch.tensor([2**0.5, 0.0], dtype=torch.float64))
@@ -173,6 +173,20 @@ def test_tokens_by_hand():
     assert_close(said.probability[0], chances)
     assert_close(said.weights[0], torch.stack([0 * chances[0], *(chances[1:] / chances[1:].sum())]))
     assert_close(said.logits, torch.tensor([[0.0, 1.0]], dtype=torch.float64))
+
+
+def test_coins_by_hand():
+    """Text 4 3 1: scores 0, 1, 2, so coins of 1 / (1 + e^−s) = .5, .7311, .8808; above one half are 3 and 1.
+
+    Weights are their shares of .7311 + .8808 = 1.6119.  The padding after 3 alone has no coin.
+    """
+    said = by_hand("token", alone=True)(texts([4, 3, 1], [3]))
+    expected = torch.tensor([[0.5, 0.731059, 0.880797], [0.731059, 0.0, 0.0]], dtype=torch.float64)
+    torch.testing.assert_close(said.probability, expected, rtol=0, atol=1e-6)
+    assert said.selected.tolist() == [[False, True, True], [True, False, False]]
+    weights = torch.tensor([0.0, 0.453551, 0.546449], dtype=torch.float64)
+    torch.testing.assert_close(said.weights[0], weights, rtol=0, atol=1e-6)
+    assert_close(said.logits[:, 1], torch.tensor([1.0, -1.0], dtype=torch.float64))
 
 
 def test_what_is_not_selected_has_no_part_in_the_maximum_either():

@@ -1,5 +1,6 @@
 """What rationalising techniques share: selections are drawn as they say, and penalties are what they say."""
 
+import dataclasses
 import math
 from functools import partial
 
@@ -8,14 +9,16 @@ import torch
 
 from contract.tiny import assert_close
 from objective.byhand import Identity, texts
-from steadygaze.config import build
+from steadygaze.config import build, field_names
 from steadygaze.errors import UserError
 from steadygaze.maths.chance import Chance
 from steadygaze.model import Architecture
 from steadygaze.objective.a2r import A2R
-from steadygaze.objective.rationalising import FirstSentence, broken, draw, missed, passed, toss
+from steadygaze.objective.hardkuma import HardKuma
+from steadygaze.objective.rationalising import FirstSentence, Rationalising, broken, draw, missed, passed, toss
 from steadygaze.objective.rnp import Rnp
 from steadygaze.objective.technique import Given, Stage, Technique
+from steadygaze.objective.three_player import ThreePlayer
 from steadygaze.rationaliser import Looked, Rationaliser
 from steadygaze.train.seed import derive
 from steadygaze.types import Batch
@@ -120,6 +123,13 @@ def test_skewed_the_predictor_learns_from_the_first_sentence_alone_and_the_gener
     assert found["predictor.heads.hard.weight"] != fresh["predictor.heads.hard.weight"]
 
 
+@pytest.mark.parametrize("kind", [Rnp, ThreePlayer])
+def test_the_last_epoch_is_kept_where_as_many_tokens_are_selected_as_it_likes_and_else_the_best(kind):
+    assert [stage.select for stage in kind(granularity="token", share=None, skewed=1).stages(0)] == ["last", "last"]
+    assert [stage.select for stage in kind(granularity="token").stages(0)] == ["best"]
+    assert [stage.select for stage in kind(granularity="sentence", share=None).stages(0)] == ["best"]
+
+
 def test_skewed_words_after_the_first_sentence_change_nothing():
     """Id 6 ends a sentence."""
     model, first = model_for(Rnp(), dtype=torch.float64).eval(), FirstSentence()
@@ -146,6 +156,97 @@ def test_what_a_rationaliser_has_not_is_refused_and_not_ignored(technique: Techn
     assert "decoder=mlp" in (technique.objection(Architecture(decoder="mlp"), 2) or "")
     assert technique.objection(Architecture(), 2) is None
     assert not technique.reads_pairs
+
+
+KINDS: dict[type[Rationalising], list[dict[str, object]]] = {
+    Rnp: [
+        {"granularity": granularity, "estimator": estimator, **rest}
+        for granularity, rest in (("sentence", {}), ("token", {}), ("token", {"share": None}))
+        for estimator in ("reinforce", "straight-through", "gumbel")
+    ],
+    A2R: [{"granularity": g, "variant": v} for g in ("sentence", "token") for v in ("paper", "released")],
+    ThreePlayer: [{"granularity": "sentence"}, {}, {"share": None}, {"share": None, "continuity": 0.0}],
+    HardKuma: [{}, {"spans": 2}, {"sparsity": 0.0}, {"sparsity": 0.0, "spans": 2}, {"continuity": 0.0}],
+}
+OTHERS: dict[str, object] = {
+    "share": 0.5,
+    "spans": 1,
+    "sparsity": 2.0,
+    "continuity": 3.0,
+    "exploration": 0.7,
+    "temperature": 0.5,
+    "generator_learning_rate": 0.3,
+    "changes": 0.5,
+    "skewed": 2,
+    "agreement": 4.0,
+    "right": 0.7,
+    "lead": 0.3,
+}
+STATE = {"granularity", "estimator", "variant", "costs", "averages"}
+"""No settings, or those that tell one kind from another."""
+
+
+def decided(technique: Rationalising) -> Rationaliser:
+    """A model whose chances are far from even, and whose heads say this of one text and that of another."""
+    torch.manual_seed(0)
+    model = model_for(technique, "average", torch.float64, dropout=0.0).eval()
+    assert isinstance(model, Rationaliser)
+    with torch.no_grad():
+        model.generator.scorer.weigh.weight.mul_(20)
+        for head in model.predictor.heads.values():
+            head.weight.mul_(20)
+    return model
+
+
+def does(technique: Rationalising, model: Rationaliser) -> tuple[object, ...]:
+    """All that a technique can do to a training: who moves how, what is selected, the terms and each player's pull.
+
+    Texts of 60 words, which coins break into more than ten pieces.
+    """
+    rows = torch.randint(1, len(ENDS), (9, 60), generator=torch.Generator().manual_seed(0)).tolist()
+    model.way = technique.way()
+    batch, players, found = texts(*rows, label=[0, 1, 1] * 3), technique.players(), []
+    for seed in range(3):
+        terms = technique.loss(model, batch, Given(chance=Chance(seed)))
+        found.append({name: values.tolist() for name, values in terms.items()})
+        for player in players:
+            loss = sum(terms[name].sum() for name in player.terms or terms)
+            moved = {name: one for name, one in model.named_parameters() if f"model.{name}".startswith(player.trains)}
+            pulls = torch.autograd.grad(loss, list(moved.values()), allow_unused=True, retain_graph=True)
+            found.append({name: pull.sum() for name, pull in zip(moved, pulls, strict=True) if pull is not None})
+    return players, technique.stages(0), model(batch).selected.tolist(), found
+
+
+@pytest.mark.parametrize(("kind", "how"), [(kind, how) for kind, every in KINDS.items() for how in every], ids=str)
+def test_just_those_settings_are_refused_that_do_nothing(kind: type[Rationalising], how: dict[str, object]):
+    """Each is set to something else: where all stays as it was there is a sentence, and elsewhere none."""
+    usual = kind(**how)
+    assert usual.objection(Architecture(), 2) is None, "what is usual is never refused"
+    model = decided(usual)
+    before = does(usual, model)
+    assert {*field_names(kind)} <= {*OTHERS, *STATE}, "or a new setting is not tried"
+    for name in sorted({*OTHERS} & {*field_names(kind)} - {*how}):
+        other = dataclasses.replace(usual, **{name: OTHERS[name]})
+        why = other.objection(Architecture(), 2)
+        assert (why is None) == (does(other, model) != before), name
+        if why is not None:
+            assert why.startswith(f"{name}={OTHERS[name]} does nothing with ")
+            assert why.endswith(": leave it out")
+
+
+def test_a_setting_that_does_nothing_is_told_beside_what():
+    found = {
+        Rnp(share=0.5): "share=0.5 does nothing with granularity=sentence: leave it out",
+        Rnp(temperature=0.5): "temperature=0.5 does nothing with estimator=reinforce: leave it out",
+        Rnp(granularity="token", estimator="straight-through", sparsity=2.0): (
+            "sparsity=2.0 does nothing with granularity=token, share=0.2 and estimator=straight-through: leave it out"
+        ),
+        A2R(granularity="token", exploration=0.5): (
+            "exploration=0.5 does nothing with a2r and granularity=token: leave it out"
+        ),
+    }
+    for technique, sentence in found.items():
+        assert technique.objection(Architecture(), 2) == sentence
 
 
 def test_a_share_that_keeps_nothing_is_refused():

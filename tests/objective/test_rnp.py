@@ -12,8 +12,8 @@ from contract.tiny import assert_close
 from objective.byhand import heard as hear
 from objective.byhand import texts
 from steadygaze.maths.chance import Chance
-from steadygaze.objective.rationalising import draw, lost
-from steadygaze.objective.rnp import KEPT, Rnp
+from steadygaze.objective.rationalising import KEPT, draw, lost
+from steadygaze.objective.rnp import Rnp
 from steadygaze.objective.technique import Given
 from steadygaze.rationaliser import Rationaliser
 from steadygaze.types import Batch, Terms
@@ -167,7 +167,7 @@ def test_gumbel_draws_as_reinforce_does_and_a_low_temperature_hardens_what_it_pu
     soft = {}
     for temperature in (1e-2, 1.0, 100.0):
         technique = Rnp(estimator="gumbel", temperature=temperature)
-        drawn = technique._drawn(model.look(THREE), THREE, Given(chance=Chance(3)))
+        drawn = technique.drawn(model.look(THREE), THREE, Given(chance=Chance(3)))
         soft[temperature] = (drawn.noisy / temperature).softmax(-1)
         assert torch.equal(technique._through(model.look(THREE), THREE, drawn) > 0, drawn.units)
     assert_close(soft[1e-2], drawn.units.double())
@@ -186,16 +186,26 @@ def test_tokens_without_a_share_pay_for_what_they_take_whatever_the_estimator():
 
 
 def test_the_baseline_is_the_mean_cost_of_the_last_batches():
-    """tanh 0.5 = .4621 and tanh 1 = .7616, and the penalties: means .7118 and .2; then only the last 200 are kept."""
+    """Costs 0.5 and 1, mean .75; then only the last 200 batches are kept.  What knows no cost remembers none."""
     technique = Rnp()
     assert technique.baseline == 0.0
-    terms = {"task": torch.tensor([0.5, 1.0]), "sparsity": torch.tensor([0.1, 0.1]), "policy": torch.tensor([9.0, 9.0])}
-    once = technique.next(terms)
-    assert once.costs == pytest.approx([(0.46212 + 0.76159) / 2 + 0.1], abs=1e-5)
+    once = technique.next({"cost": torch.tensor([0.5, 1.0]), "policy": torch.tensor([9.0, 9.0])})
+    assert once.costs == (once.baseline,) == (0.75,)
     for _ in range(KEPT):
-        once = once.next({"task": torch.zeros(2)})
+        once = once.next({"cost": torch.zeros(2)})
     assert once.costs == (0.0,) * KEPT
-    assert Rnp(estimator="gumbel").next(terms) == Rnp(estimator="gumbel")
+    assert Rnp(estimator="gumbel").next({"task": torch.ones(2)}) == Rnp(estimator="gumbel")
+
+
+@pytest.mark.parametrize("granularity", ["sentence", "token"])
+def test_the_cost_is_that_of_what_was_drawn_and_pulls_as_far_as_it_is_from_the_baseline(granularity):
+    technique = Rnp(granularity=granularity, costs=(0.25,), share=0.4, spans=1)
+    model = model_of(technique)
+    terms, chosen = drawn_loss(technique, model, THREE, 1)
+    assert_close(terms["cost"][0], cost(technique, model, THREE, chosen > 0))
+    assert not terms["cost"].requires_grad
+    bare = drawn_loss(dataclasses.replace(technique, costs=()), model, THREE, 1)[0]
+    assert_close(terms["policy"] * terms["cost"], bare["policy"] * (terms["cost"] - 0.25))
 
 
 def test_a_run_taken_up_again_remembers_its_baseline(tmp_path):

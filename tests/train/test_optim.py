@@ -8,10 +8,11 @@ from steadygaze.config import settings
 from steadygaze.encode import ENCODERS
 from steadygaze.encode.transformer import from_config
 from steadygaze.model import Architecture, Classifier
+from steadygaze.objective.rnp import Rnp
 from steadygaze.objective.technique import Player, Stage
 from steadygaze.train import optim
 from steadygaze.train.settings import Training
-from train.toys import Vanilla, make_model, make_run, weights
+from train.toys import Vanilla, make_model, make_run, model_for, weights
 
 BERT = {
     "model_type": "bert",
@@ -64,8 +65,34 @@ def test_a_transformer_moves_more_slowly_than_what_stands_on_it(encoder: str) ->
 def test_a_chosen_encoder_rate_wins_over_the_usual_and_a_players_own_over_both() -> None:
     chosen = groups(transformer(), encoder_learning_rate=1e-4, learning_rate=0.5)
     assert {rate for _, rate, _ in chosen.values()} == {1e-4, 0.5}
-    own = groups(transformer(), Player("slow", trains=("model.encoder",), learning_rate=1e-6), encoder_learning_rate=1)
+    own = groups(make_model(), Player("slow", trains=("model.encoder",), learning_rate=1e-6), encoder_learning_rate=1)
     assert {(player, rate) for player, rate, _ in own.values()} == {("slow", 1e-6)}
+
+
+@pytest.mark.parametrize("chosen", [None, 2e-5])
+def test_a_transformer_keeps_its_own_rate_whoever_moves_it(chosen: float | None) -> None:
+    found = groups(transformer(), Player("fast", learning_rate=0.3), encoder_learning_rate=chosen)
+    assert {rate for name, (_, rate, _) in found.items() if name.startswith("model.encoder.")} == {chosen or 5e-5}
+    assert {rate for name, (_, rate, _) in found.items() if not name.startswith("model.encoder.")} == {0.3}
+
+
+@pytest.mark.parametrize("encoder", ["bigru", "transformer"])
+def test_a_rationaliser_scores_at_the_generators_rate_and_its_transformers_move_at_their_own(encoder: str) -> None:
+    technique = Rnp(generator_learning_rate=0.3)
+    if encoder == "transformer":
+        model = technique.build(lambda: from_config(BERT), Architecture(), 2, False, torch.ones(20, dtype=torch.bool))
+    else:
+        model = model_for(technique, encoder)
+    found: dict[str, set[float]] = {}
+    for name, (_, rate, _) in groups(model, *technique.players()).items():
+        found.setdefault(".".join(name.split(".")[1:3]), set()).add(rate)
+    slow = encoder == "transformer"
+    assert found == {
+        "generator.encoder": {5e-5 if slow else 0.3},
+        "generator.scorer": {0.3},
+        "predictor.encoder": {5e-5 if slow else 1e-3},
+        "predictor.heads": {1e-3},
+    }
 
 
 def test_a_part_is_known_by_what_it_is_wherever_it_stands() -> None:

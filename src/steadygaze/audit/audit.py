@@ -22,13 +22,14 @@ from steadygaze.audit.prepare import prepare
 from steadygaze.audit.protocol import MATTERS, PROTOCOLS, RETRAINED, SHORTCUT, STILL, THOROUGH, Protocol
 from steadygaze.audit.protocol.absent import absent
 from steadygaze.audit.protocol.default_tokens import CODED, UNCODED, default_tokens
-from steadygaze.audit.protocol.interlocking import LOCKS, SELECTS, UNLOCKED, interlocking, told, unlockable
+from steadygaze.audit.protocol.interlocking import LOCKS, SELECTS, UNLOCKED, interlocking, unlockable
 from steadygaze.audit.protocol.retrained import unlike
+from steadygaze.audit.protocol.selection import FIRST_EVIDENCE
 from steadygaze.audit.protocol.wiegreffe import NOT_OURS, TRAINED, UNTRAINED, trained
 from steadygaze.corpus.evidence import from_cell
 from steadygaze.errors import UserError
 from steadygaze.estimator import TextClassifier
-from steadygaze.inputs import read_texts
+from steadygaze.inputs import read_split, read_texts
 from steadygaze.model import Classifier
 from steadygaze.rationaliser import Rationaliser
 from steadygaze.report.report import Report
@@ -82,8 +83,17 @@ def audit(
     if train is not None and not isinstance(model, TextClassifier):
         raise UserError(f"{NOT_OURS}, found {model!r:.80}: load it with steadygaze.load")
     subject, *others = (as_subject(one, classes=classes, device=device, attention=attention) for one in (model, *seeds))
+    if train is not None:
+        check_train(model, train)
     found = examine(subject, examples, Asked(tuple(explainers), plan or Plan(), synonyms=synonyms), others)
     return (found if train is None else retrain(found, model, train)).report()
+
+
+def check_train(model: TextClassifier, train: tuple[Any, Any]) -> None:
+    """Refuses texts with other labels than the model's."""
+    given, own = set(read_split(*train).labels), list(model.stored_.description.classes)
+    if given != set(own):
+        raise UserError(f"the texts to train on have the labels {sorted(given, key=str)}, the model {own}")
 
 
 def retrain(found: Examined, model: TextClassifier, train: tuple[Any, Any]) -> Examined:
@@ -105,12 +115,13 @@ def _locked(found: Examined, model: TextClassifier, train: tuple[Any, Any]) -> E
     here, others = found.here, [one for one in found.found[SHORTCUT] if one.measure not in LOCKS]
     if unlockable(here.case.model):
         return found
-    codes = here.case.data.label
-    labels = [None] * len(here.examples) if codes is None else [here.subject.classes[code] for code in codes]
+    codes, names = here.case.data.label, model.stored_.description.classes
+    labels = [None] * len(here.examples) if codes is None else [names[code] for code in codes]
     examples = [Example(one.text, label) for one, label in zip(here.examples, labels, strict=True)]
-    asked = told([*others, *interlocking(model, train, examples, here.case.plan.skewed)])
-    notes = [f"{one.note[:1].upper()}{one.note[1:]}." for one in asked if one.measure in LOCKS and one.note]
-    return replace(found, found={**found.found, SHORTCUT: asked}, notes=(*found.notes, *notes))
+    reason = next((one.values for one in others if one.measure == FIRST_EVIDENCE), None)
+    asked = list(interlocking(model, train, examples, here.case.plan.skewed, reason))
+    notes = [f"{one.note[:1].upper()}{one.note[1:]}." for one in asked if one.note]
+    return replace(found, found={**found.found, SHORTCUT: [*others, *asked]}, notes=(*found.notes, *notes))
 
 
 def examine(subject: Subject, examples: Sequence[Example], asked: Asked, others: Sequence[Subject] = ()) -> Examined:

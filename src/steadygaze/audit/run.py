@@ -10,13 +10,17 @@ from typing import Annotated, Any, Literal
 import numpy as np
 
 from steadygaze.audit import places
-from steadygaze.audit.audit import Asked, examine
+from steadygaze.audit.audit import Asked, check_train, examine, retrain
 from steadygaze.audit.case import Plan, silent
 from steadygaze.audit.digest import fingerprint as fingerprint
 from steadygaze.audit.manifest import Manifest
 from steadygaze.audit.probe.erase import Removal
+from steadygaze.audit.protocol.interlocking import unlockable
 from steadygaze.config import Field, settings
 from steadygaze.corpus import Corpus, load_corpus
+from steadygaze.errors import UserError
+from steadygaze.estimator import TextClassifier
+from steadygaze.estimator import load as load_model
 from steadygaze.model import Classifier
 from steadygaze.rationaliser import Rationaliser
 from steadygaze.report.report import Report
@@ -43,6 +47,8 @@ class Order:
     classes: tuple[str, ...] = ()
     explainers: tuple[str, ...] = ()
     seeds: tuple[str, ...] = ()
+    train: str | None = None
+    """Data on whose training split a rationaliser is trained again; None: it is not."""
     synonyms: str | None = None
     attention: Literal["last", "rollout"] = "last"
     most: Annotated[int, Field(ge=1)] | None = None
@@ -72,6 +78,10 @@ class Machine:
     watch: Callable[[str, int, int], None] = silent
 
 
+Again = tuple[TextClassifier, tuple[list[Any], list[Any]]]
+"""What is to be trained again, and the texts and labels for it."""
+
+
 @dataclass(frozen=True)
 class Given:
     """What is to be audited, read and not yet asked anything."""
@@ -81,6 +91,7 @@ class Given:
     others: Sequence[Subject]
     corpus: Corpus
     split: str
+    again: Again | None = None
 
     @cached_property
     def examples(self) -> list[Example]:
@@ -113,6 +124,7 @@ class Given:
 
 def load(order: Order, machine: Machine) -> Given:
     subject = _subject(order.model, order, machine)
+    again = None if order.train is None else _again(order.train, subject, order, machine)
     others = [_subject(name, order, machine) for name in order.seeds]
     corpus = load_corpus(
         order.data,
@@ -122,14 +134,18 @@ def load(order: Order, machine: Machine) -> Given:
         data_dir=machine.data_dir,
         drop_empty=order.drop_empty,
     )
-    return Given(order, subject, others, corpus, corpus.choose(order.split))
+    return Given(order, subject, others, corpus, corpus.choose(order.split), again)
 
 
 def run(given: Given, machine: Machine) -> Report:
     order = given.order
     known = {"corpus": given.corpus.name, "split": given.split, "data": str(given.data["fingerprint"])[:12]}
     asked = Asked(order.explainers, order.plan(machine.batch_size), known, order.synonyms, watch=machine.watch)
-    report = examine(given.subject, given.examples, asked, given.others).report()
+    found = examine(given.subject, given.examples, asked, given.others)
+    if given.again is not None:
+        machine.watch("training again", 0, 1)
+        found = retrain(found, *given.again)
+    report = found.report()
     return report if given.split != "train" else replace(report, notes=(*report.notes, TRAINED_ON))
 
 
@@ -141,6 +157,19 @@ def manifest(given: Given, report: Report, base: Path) -> Manifest:
 
 def _subject(name: str, order: Order, machine: Machine) -> Subject:
     return as_subject(name, classes=order.classes or None, device=machine.device, attention=order.attention)
+
+
+def _again(data: str, subject: Subject, order: Order, machine: Machine) -> Again:
+    """Refused of a model that cannot lock, before anything is read."""
+    if why := unlockable(subject.model):
+        raise UserError(f"--train asks whether a model that selects sentences would lock: {why}")
+    how: dict[str, Any] = {"text": order.text, "data_dir": machine.data_dir, "drop_empty": order.drop_empty}
+    corpus = load_corpus(data, label=order.label or "label", **how)
+    examples = corpus.splits[corpus.choose("train")]
+    train = [example.text for example in examples], [example.label for example in examples]
+    clf = load_model(os.path.expanduser(order.model), machine.device)
+    check_train(clf, train)
+    return clf, train
 
 
 def drawn(examples: Sequence[Example], most: int | None, seed: int) -> list[Example]:

@@ -28,6 +28,12 @@ Seeds = Annotated[
     list[str] | None,
     typer.Option("--seeds", metavar="MODEL", help="A model trained alike with another seed; again for more."),
 ]
+Train = Annotated[
+    str | None,
+    typer.Option(
+        "--train", metavar="DATA", help="What a rationaliser was trained on: trains it again, to ask if it would lock."
+    ),
+]
 Classes = Annotated[
     str | None, typer.Option(metavar="A,B,…", help="Names of the classes, in the order of the model's.")
 ]
@@ -48,6 +54,7 @@ def audit(
     verify: Verify = None,
     explainer: Explainers = None,
     seeds: Seeds = None,
+    train: Train = None,
     synonyms: Annotated[Path | None, typer.Option(help="Table of synonyms (.parquet, .jsonl).")] = None,
     split: Annotated[str | None, typer.Option(help="Default: test, or the only one there is.")] = None,
     most: Annotated[int | None, typer.Option(min=1, help="Texts, drawn at random.  Default: all.")] = None,
@@ -84,6 +91,7 @@ def audit(
         "classes": tuple(classes.split(",")) if classes else (),
         "explainers": tuple(explainer or ()),
         "seeds": tuple(seeds or ()),
+        "train": train,
         "synonyms": None if synonyms is None else str(synonyms),
         "attention": attention,
         "most": most,

@@ -32,7 +32,7 @@ from torch import Tensor
 from steadygaze.config import Field, settings
 from steadygaze.maths.divergence import jensen_shannon, kl_logits
 from steadygaze.model import Architecture
-from steadygaze.objective.rationalising import Rationalising, draw, lost
+from steadygaze.objective.rationalising import Idle, Rationalising, draw, lost
 from steadygaze.objective.technique import Given, Player
 from steadygaze.rationaliser import Looked, Rationaliser, Way
 from steadygaze.types import Batch, Terms
@@ -68,6 +68,14 @@ class A2R(Rationalising):
         if self.granularity == "token" and self.share is None:
             return "a2r takes the tokens of most attention: say how many with share, as in share=0.2"
         return super().objection(architecture, classes)
+
+    def idle(self) -> list[Idle]:
+        tokens = "a2r and granularity=token"
+        return [
+            *super().idle(),
+            (self.granularity == "token", tokens, ("exploration", "sparsity", "continuity")),
+            (self._attentive, f"{tokens}, variant=released", ("generator_learning_rate",)),
+        ]
 
     @property
     def _attentive(self) -> bool:

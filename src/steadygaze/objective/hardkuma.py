@@ -41,8 +41,8 @@ from steadygaze.config import Field, settings
 from steadygaze.encode.encoder import Encoder
 from steadygaze.maths import kumaraswamy
 from steadygaze.model import Architecture
-from steadygaze.objective.rationalising import Rationalising, lost
-from steadygaze.objective.technique import Given, Player, Stage
+from steadygaze.objective.rationalising import Idle, Rationalising, lost
+from steadygaze.objective.technique import Given, Player
 from steadygaze.rationaliser import Granularity, Looked, Rationaliser, Way
 from steadygaze.score import SCORES
 from steadygaze.types import Batch, Encoded, Terms
@@ -103,7 +103,7 @@ class HardKuma(Rationalising):
     exploration: Annotated[float, Field(ge=0, lt=1)] = 0.0
     """None: gates are drawn from what they say."""
     generator_learning_rate: Annotated[float, Field(gt=0, le=10)] = 4e-4
-    """Step size of the generator; the predictor's is the run's."""
+    """Step size of the generator, except for a transformer in it; the predictor's is the run's."""
     averages: tuple[float, float] = (0.0, 0.0)
     """By how much both constraints were missed of late, which the run fills in: there is nothing to set."""
 
@@ -126,10 +126,6 @@ class HardKuma(Rationalising):
     def way(self) -> Way:
         return Way(self.granularity, True, None if self.spans is None else self.share, self.spans)
 
-    def stages(self, seed: int) -> tuple[Stage, ...]:
-        *earlier, last = super().stages(seed)
-        return *earlier, dataclasses.replace(last, select="last" if self.spans is None else "best")
-
     def players(self) -> tuple[Player, ...]:
         return self.two(("task",), ("task", "sparsity", "continuity"))
 
@@ -145,9 +141,14 @@ class HardKuma(Rationalising):
     def objection(self, architecture: Architecture, classes: int) -> str | None:
         if self.granularity != "token":
             return "hardkuma has a gate for each token: granularity=sentence is for rnp, three-player and a2r"
-        if self.exploration:
-            return f"hardkuma draws from its gates alone: leave out exploration={self.exploration}"
         return super().objection(architecture, classes)
+
+    def idle(self) -> list[Idle]:
+        return [
+            (True, "hardkuma, whose gates are drawn from what they say", ("exploration",)),
+            (not self.sparsity and self.spans is None, "sparsity=0 and spans=None", ("share",)),
+            (not self.continuity, "continuity=0", ("changes",)),
+        ]
 
 
 def _shape(scores: Tensor) -> Tensor:

@@ -12,21 +12,25 @@ Evaluation draws nothing.  The penalties are for tokens drawn one by one, n in a
     sparsity     | Σ z / n − share |                     how far the share is missed, on either side (papers: above)
     continuity   max(0, Σ |z_t − z_t+1| − 2 spans) / n   a piece has two ends
 
+Validation macro-F1 chooses the epoch.  But where models select as many tokens as they like the last is kept: macro-F1
+is as good long before the penalties have made a selection small.
+
 Skewed (Yu et al. 2021, arXiv:2110.13880, §5.3): for the first `skewed` epochs the predictor learns from the first
 sentence of each text alone, and the generator stays as it was drawn.  Whoever locks on that sentence afterwards is
 interlocked.
 """
 
+import dataclasses
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Self
 
 import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from steadygaze.config import Field, settings
+from steadygaze.config import Field, changed, settings
 from steadygaze.encode.encoder import Encoder
 from steadygaze.errors import UserError
 from steadygaze.maths.chance import Chance
@@ -37,6 +41,10 @@ from steadygaze.rationaliser import Granularity, Looked, Rationaliser, Way
 from steadygaze.types import Batch, Terms
 
 GENERATOR, PREDICTOR = ("model.generator",), ("model.predictor",)
+KEPT = 200
+"""Batches whose mean cost is the baseline."""
+Idle = tuple[bool, str, tuple[str, ...]]
+"""Whether it is so; beside what; which settings do nothing then."""
 
 
 @settings
@@ -64,7 +72,7 @@ class Rationalising(Technique):
     exploration: Annotated[float, Field(ge=0, lt=1)] = 0.2
     """How often a selection is drawn in training that the generator has no say in."""
     generator_learning_rate: Annotated[float, Field(gt=0, le=10)] = 1e-4
-    """Step size of the generator; the predictor's is the run's."""
+    """Step size of the generator, except for a transformer in it; the predictor's is the run's."""
     skewed: Annotated[int, Field(ge=0, le=10_000)] = 0
     """Epochs in which the predictor first learns from the first sentence alone, to see whether it gets stuck there."""
 
@@ -84,8 +92,14 @@ class Rationalising(Technique):
             )
         return self.kind(encoder, architecture, classes, ends, self.way())
 
+    @property
+    def free(self) -> bool:
+        """Whether its models select as many tokens as they like."""
+        way = self.way()
+        return way.granularity == "token" and way.share is None
+
     def stages(self, seed: int) -> tuple[Stage, ...]:
-        train = Stage("train")
+        train = Stage("train", select="last" if self.free else "best")
         if not self.skewed:
             return (train,)
         first = Stage("skewed", FirstSentence(), trains=PREDICTOR, epochs=self.skewed, select="last")
@@ -103,7 +117,18 @@ class Rationalising(Technique):
         for name, usual in (("attention", "softmax"), ("decoder", "linear")):
             if (found := getattr(architecture, name)) != usual:
                 return f"a rationaliser selects and has no such {name}: leave out {name}={found}"
+        idle = {name: beside for here, beside, names in self.idle() if here for name in names}
+        for name, value in changed(type(self), dataclasses.asdict(self)).items():
+            if name in idle:
+                return f"{name}={value} does nothing with {idle[name]}: leave it out"
         return None
+
+    def idle(self) -> list[Idle]:
+        """Settings that do nothing in company of others, which would not be noticed."""
+        return [
+            (self.granularity == "sentence", "granularity=sentence", ("share", "spans", "sparsity", "continuity")),
+            (self.share is None and not self.continuity, "share=None and continuity=0", ("spans",)),
+        ]
 
     @property
     def reads_pairs(self) -> bool:
@@ -117,6 +142,29 @@ class Rationalising(Technique):
             "sparsity": self.sparsity * missed(selection, mask, self.share),
             "continuity": self.continuity * broken(selection, mask, self.spans),
         }
+
+
+@settings
+class Rewarded(Rationalising):
+    """Its generator hears what a selection cost that was drawn, less what they cost of late."""
+
+    costs: tuple[float, ...] = ()
+    """The mean costs of the last batches, which the run fills in: there is nothing to set."""
+
+    def next(self, terms: Terms) -> Self:
+        if "cost" not in terms:
+            return self
+        return dataclasses.replace(self, costs=(*self.costs, float(terms["cost"].mean()))[-KEPT:])
+
+    @property
+    def baseline(self) -> float:
+        """b; 0 before anything was drawn."""
+        return sum(self.costs) / max(1, len(self.costs))
+
+    def drawn(self, looked: Looked, batch: Batch, given: Given) -> "Drawn":
+        if self.granularity == "sentence":
+            return draw(looked, batch, given.chance, self.exploration)
+        return toss(looked, batch, given.chance, self.exploration, self.share)
 
 
 @dataclass(frozen=True, slots=True)

@@ -100,7 +100,7 @@ class Player:
     offset: int = 0
     """… namely when step mod every = offset."""
     learning_rate: float | None = None
-    """For all of this player's parameters; None: the run's, which may be another for the encoder."""
+    """For this player's parameters, but for a transformer's; None: the run's, which may be another for the encoder."""
 
 
 @settings

@@ -21,21 +21,19 @@ of `share` by their chances (None: chances above one half, as there).  The intro
 guess of the label, is left out.  Pinned by tests/objective/test_three_player.py.
 """
 
-import dataclasses
-from typing import Annotated, Self
+from typing import Annotated
 
 from torch import Tensor
 
 from steadygaze.config import Field, settings
-from steadygaze.objective.rationalising import Rationalising, draw, lost, toss
-from steadygaze.objective.rnp import KEPT
+from steadygaze.objective.rationalising import Rewarded, lost
 from steadygaze.objective.technique import Given, Player
 from steadygaze.rationaliser import Granularity, Rationaliser, Way
 from steadygaze.types import Batch, Terms
 
 
 @settings
-class ThreePlayer(Rationalising):
+class ThreePlayer(Rewarded):
     """A second predictor reads what is left out, which is to tell it nothing (Yu et al. 2019)."""
 
     granularity: Granularity = "token"
@@ -46,15 +44,10 @@ class ThreePlayer(Rationalising):
     """How much it counts that the rest does not tell it as well."""
     exploration: Annotated[float, Field(ge=0, lt=1)] = 0.05
     """How often a selection is drawn in training that the generator has no say in."""
-    costs: tuple[float, ...] = ()
-    """The mean costs of the last batches, which the run fills in: there is nothing to set."""
 
     def loss(self, model: Rationaliser, batch: Batch, given: Given) -> Terms:
         looked = model.look(batch)
-        if self.granularity == "sentence":
-            drawn = draw(looked, batch, given.chance, self.exploration)
-        else:
-            drawn = toss(looked, batch, given.chance, self.exploration, self.share)
+        drawn = self.drawn(looked, batch, given)
         selected = looked.spread(drawn.units)
         said, rest = model.read(batch, selected), model.read(batch, batch.mask & ~selected, "rest")
         penalties = self.penalties(selected.to(looked.scores.dtype), batch.mask)
@@ -68,14 +61,6 @@ class ThreePlayer(Rationalising):
 
     def players(self) -> tuple[Player, ...]:
         return self.two(("task", "rest"), ("policy",))
-
-    def next(self, terms: Terms) -> Self:
-        return dataclasses.replace(self, costs=(*self.costs, float(terms["cost"].mean()))[-KEPT:])
-
-    @property
-    def baseline(self) -> float:
-        """b; 0 before anything was drawn."""
-        return sum(self.costs) / max(1, len(self.costs))
 
 
 def _hit(logits: Tensor, batch: Batch) -> Tensor:

@@ -9,6 +9,8 @@ What a parameter is part of says how it moves, wherever in a model that part sta
     the rest of a model      weight decay
     modules.                 none: a technique's own networks
     encoder                  `encoder_learning_rate`; by default 5e-5 in a transformer
+
+A player's own step size holds for all that it moves, but for transformers: those learn at their own whoever moves them.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -66,16 +68,14 @@ def optimiser(
 ) -> torch.optim.Adam:
     """Adam over all that moves, in groups of one player, step size and decay."""
     networks, named = [model, *modules.values()], named_parameters(model, modules)
-    rates = {
-        **dict.fromkeys(_inside(networks, Encoder), training.encoder_learning_rate or training.learning_rate),
-        **dict.fromkeys(_inside(networks, Transformer), training.encoder_learning_rate or TRANSFORMER_RATE),
-    }
+    usual = dict.fromkeys(_inside(networks, Encoder), training.encoder_learning_rate or training.learning_rate)
+    fixed = dict.fromkeys(_inside(networks, Transformer), training.encoder_learning_rate or TRANSFORMER_RATE)
     decaying = set(model.parameters()) - _inside([model], *SPARED)
     groups: dict[tuple[str, float, float], list[nn.Parameter]] = {}
     for player in players:
         for parameter in chosen(named, player.trains).values():
-            usual = rates.get(parameter, training.learning_rate)
-            rate = usual if player.learning_rate is None else player.learning_rate
+            own = usual.get(parameter, training.learning_rate) if player.learning_rate is None else player.learning_rate
+            rate = fixed.get(parameter, own)
             key = player.name, rate, training.weight_decay if parameter in decaying else 0.0
             groups.setdefault(key, []).append(parameter)
     parameters = [

@@ -7,6 +7,7 @@ from torch import nn
 
 from contract.probing import in_use, state
 from contract.tiny import batch, cached_classifier, classifier, split
+from estimator.test_rationalisers import fitted
 from steadygaze.audit.probe.look import look
 from steadygaze.audit.probe.randomise import randomised
 from steadygaze.maths.chance import Chance
@@ -73,6 +74,22 @@ def test_the_head_of_a_model_we_do_not_know_is_its_last_layer():
     other = randomised(model, Chance(0), "head")
     same = [old.equal(new) for old, new in zip(model.parameters(), other.parameters(), strict=True)]
     assert same == [True] * 5 + [False] * 2
+
+
+def test_the_head_of_one_that_selects_is_its_scorer_and_what_its_predictor_ends_in():
+    model = fitted("a2r").stored_.model
+    other = randomised(model, Chance(0), "head")
+    moved = {
+        name
+        for (name, old), new in zip(model.named_parameters(), other.parameters(), strict=True)
+        if not old.equal(new)
+    }
+    assert {name for name in moved if name.endswith("weight")} >= {
+        "predictor.heads.hard.weight",
+        "predictor.heads.soft.weight",
+    }
+    assert any(name.startswith("generator.scorer") for name in moved)
+    assert all(name.startswith(("generator.scorer", "predictor.heads")) for name in moved)
 
 
 def test_a_copy_made_of_a_model_with_gradients_half_gathered_has_none():

@@ -7,16 +7,16 @@ import steadygaze as sg
 from estimator.test_rationalisers import LABELS, TEXTS, fitted
 from estimator.tiny import SMALL, tiny
 from steadygaze.audit.case import Plan
-from steadygaze.audit.finding import Finding
 from steadygaze.audit.names import NAMES
 from steadygaze.audit.protocol.absent import NO_LABELS
 from steadygaze.audit.protocol.interlocking import (
     BIASED,
+    KNOWN,
     LOCKS,
     SELECTS,
     SKEWED,
-    UNKNOWN,
     UNLOCKED,
+    USUAL,
     chosen_first,
     interlocking,
     told,
@@ -32,7 +32,6 @@ EXAMPLES = [Example(text, label) for text, label in zip(TEXTS, LABELS, strict=Tr
 WORDS = ["good"] * 12 + ["bad"] * 12
 EVIDENCE = [[(text.index(word), text.index(word) + len(word))] for text, word in zip(TEXTS, WORDS, strict=True)]
 SPLIT = TEXTS, LABELS
-TAKES = "it takes the first sentence"
 
 
 @pytest.fixture(scope="module")
@@ -47,8 +46,8 @@ def test_both_are_numbers_beside_that_of_the_model_as_it_is(report):
     assert rows[SKEWED].settings["epochs"] == 2
     assert rows["first-sentence/evidence"].value == 0, "the reason stands in the second of three sentences"
     for name in LOCKS:
-        assert "lock" in rows[name].note
-        assert "the known reason is in it in 0%" in rows[name].note
+        assert "lock: " in rows[name].note
+        assert f"of the 24 {KNOWN}; it is right in " in rows[name].note
     assert sum("lock" in note for note in report.notes) == 2
 
 
@@ -70,7 +69,7 @@ def test_one_is_trained_with_a_token_in_front_and_the_other_skewed(monkeypatch):
 
     monkeypatch.setattr("steadygaze.audit.protocol.interlocking.chosen_first", spied)
     list(interlocking(fitted("a2r"), SPLIT, EXAMPLES, 2))
-    (lured, text), (skewed, plain) = seen
+    _, (lured, text), (skewed, plain) = seen
     assert lured == [("train", 1)]
     assert text in (f", {TEXTS[0]}", f"; {TEXTS[0]}")
     assert skewed == [("skewed", 1), ("skewed", 2), ("train", 1)]
@@ -92,15 +91,30 @@ def test_a_technique_that_was_given_ready_made_is_skewed_too():
     assert clf.technique.skewed == 0
 
 
-def test_without_labels_no_token_can_agree_and_too_many_classes_have_none():
-    unlabelled = [Example(text) for text in TEXTS]
-    lured, skewed = interlocking(fitted("a2r"), SPLIT, unlabelled, 1)
-    assert lured.absent == NO_LABELS
-    assert skewed.values is not None
+def test_without_labels_nothing_is_trained_and_too_many_classes_have_no_tokens(monkeypatch):
+    clf = fitted("a2r")
+    with monkeypatch.context() as patch:
+        patch.setattr("steadygaze.audit.protocol.interlocking._again", lambda *_: pytest.fail("it was trained"))
+        found = list(interlocking(clf, SPLIT, [*EXAMPLES[1:], Example(TEXTS[0])], 1))
+    assert [one.absent for one in found] == [NO_LABELS] * 2
     many = [f"class {i}" for i in range(11)] + ["class 0"]
     clf = tiny("bigru", technique="a2r").fit(TEXTS, many * 2)
     lured, _ = interlocking(clf, (TEXTS, many * 2), [Example("a b . c d .", "class 1")], 1)
     assert "this corpus has 11 classes, each of which needs a token of its own" in lured.absent
+
+
+def test_texts_to_train_on_have_the_labels_of_the_model(monkeypatch):
+    monkeypatch.setattr("steadygaze.audit.audit.examine", lambda *_: pytest.fail("it was too late"))
+    for labels, found in ((WORDS, r"\['bad', 'good'\]"), (["pos", "neg", "so-so"] * 8, r"\['neg', 'pos', 'so-so'\]")):
+        with pytest.raises(UserError, match=rf"train on have the labels {found}, the model \['neg', 'pos'\]"):
+            sg.audit(fitted("a2r"), TEXTS, LABELS, train=(TEXTS, labels))
+
+
+def test_classes_that_were_named_otherwise_are_those_of_the_model():
+    report = sg.audit(
+        fitted("a2r"), TEXTS, [1] * 12 + [0] * 12, classes=["no", "yes"], train=SPLIT, plan=Plan(skewed=1, sample=2)
+    )
+    assert all(report.find(name).n == 24 for name in LOCKS)
 
 
 def test_what_cannot_lock_is_said():
@@ -127,31 +141,88 @@ def test_epochs_are_checked():
         Plan(skewed=0)
 
 
-def findings(locked: float, usual: float, known: float | None) -> list[Finding]:
-    found = [Finding("first-sentence", torch.tensor([usual])), Finding(SKEWED, torch.tensor([locked, torch.nan]))]
-    return found if known is None else [*found, Finding("first-sentence/evidence", torch.tensor([known]))]
+def ones(share: float, n: int = 40) -> torch.Tensor:
+    """So many of n are 1, the others 0."""
+    return (torch.arange(n) < round(share * n)).double()
+
+
+EVERY = torch.ones(40, dtype=torch.bool)
 
 
 @pytest.mark.parametrize(
-    ("locked", "usual", "known", "begins", "ends"),
+    ("taken", "begins"),
     [
-        (0.95, 0.05, 0.1, f"it would lock: trained skewed, {TAKES} of 95% of the texts, as it is of 5%",
-         "the known reason is in it in 10%"),
-        (0.95, 0.05, None, "it would lock:", UNKNOWN),
-        (0.2, 0.05, 0.1, "it would not lock:", "in 10%"),
-        (0.79, 0.05, 0.1, "it would not lock:", "in 10%"),
-        (0.95, 0.05, 0.69, "it would not lock:", "in 69%"),
-        (0.95, 0.05, 0.9, "it cannot be told whether it would lock:", "in 90%"),
-        (0.95, 0.9, None, "it cannot be told whether it would lock:", UNKNOWN),
+        (
+            1.0,
+            "it would lock: it takes the first sentence of 100% (100% to 100%) of the 40 texts whose known reason is",
+        ),
+        (0.95, "it would lock: "),  # 95 % ± 7 %: above 80 % altogether
+        (0.85, "it cannot be told whether it would lock: "),  # 85 % ± 11 %: above 80 % by its mean alone
+        (0.5, "it cannot be told whether it would lock: "),
+        (0.25, "it cannot be told whether it would lock: "),  # 25 % ± 13 %: below 30 % by its mean alone
+        (0.1, "it would not lock: "),  # 10 % ± 9 %
+        (0.0, "it would not lock: it takes the first sentence of 0% (0% to 0%) of"),
     ],
-)  # fmt: skip
-def test_what_is_said_depends_on_where_the_reason_stands(locked, usual, known, begins, ends):
-    _, said, *_ = told(findings(locked, usual, known))
-    assert said.note.startswith(begins)
-    assert said.note.endswith(ends)
+)
+def test_the_whole_interval_decides(taken, begins):
+    """The normal interval of a share p of 40 is p ± 1.96 √(p (1 − p) / 40)."""
+    assert told(ones(taken), ones(0.9), 0.5, (EVERY, KNOWN)).startswith(begins)
 
 
-def test_nothing_is_said_of_no_number():
-    found = told([Finding(SKEWED, absent="no reason"), Finding(BIASED, torch.tensor([torch.nan]))])
-    assert [one.note for one in found] == ["", ""]
+def test_more_texts_turn_a_doubt_into_an_answer():
+    """85 % and 80 % of 2,000: ± 1.6 % and 1.8 %."""
+    every, right = torch.ones(2000, dtype=torch.bool), ones(0.9, 2000)
+    assert told(ones(0.85, 2000), right, 0.5, (every, KNOWN)).startswith("it would lock: ")
+    assert told(ones(0.8, 2000), right, 0.5, (every, KNOWN)).startswith("it cannot be told")
+    assert told(ones(0.3, 2000), right, 0.5, (every, KNOWN)).startswith("it cannot be told")
+    assert told(ones(0.25, 2000), right, 0.5, (every, KNOWN)).startswith("it would not lock: ")
+
+
+@pytest.mark.parametrize("taken", [0.0, 1.0])
+@pytest.mark.parametrize(
+    ("right", "guessed", "learnt"),
+    [
+        (0.5, 0.5, False),
+        (0.6, 0.5, False),  # 60 % ± 15 %
+        (0.8, 0.5, True),  # 80 % ± 12 %
+        (0.8, 0.75, False),
+        (0.3, 0.5, False),
+    ],
+)
+def test_a_model_that_may_have_learnt_nothing_tells_nothing(taken, right, guessed, learnt):
+    said = told(ones(taken), ones(right), guessed, (EVERY, KNOWN))
+    assert said.startswith("it cannot be told whether it would lock: it may have learnt nothing; ") is not learnt
+    assert f"; it is right in {right:.0%} (" in said
+    assert said.endswith(f" of all texts, the commonest label in {guessed:.0%}")
+
+
+def test_texts_in_which_the_first_sentence_is_right_do_not_count():
+    """Of 40 it takes the first sentence of 30, and should of these: of the other 10 it takes none."""
+    said = told(ones(0.75), ones(0.9), 0.5, (ones(0.75) == 0, USUAL))
+    assert said.startswith(f"it would not lock: it takes the first sentence of 0% (0% to 0%) of the 10 {USUAL}; ")
+
+
+def test_a_few_texts_tell_nothing():
+    """Of 40 the reason is elsewhere in 9, of which 2 have no second sentence."""
+    first = ones(1.0)
+    first[38:] = torch.nan
+    said = told(first, ones(0.9), 0.5, (torch.arange(40) >= 31, KNOWN))
+    assert said.startswith(
+        f"it cannot be told whether it would lock: it takes 8 {KNOWN}, and there are 7; it is right in 90%"
+    )
+
+
+def test_the_reasons_that_are_known_say_which_texts_count(monkeypatch):
+    """Where none is known, what the model itself selects does."""
+    again = fitted("a2r")
+    monkeypatch.setattr("steadygaze.audit.protocol.interlocking._again", lambda *_: again)
+    reason = torch.tensor([0.0] * 10 + [1.0] * 12 + [torch.nan] * 2)
+    assert all(f"of the 10 {KNOWN}" in one.note for one in interlocking(again, SPLIT, EXAMPLES, 1, reason))
+    usual = int((chosen_first(again, EXAMPLES) == 0).sum())
+    assert 8 <= usual < 24
+    _, skewed = interlocking(again, SPLIT, EXAMPLES, 1)
+    assert f"it takes the first sentence of 0% (0% to 0%) of the {usual} {USUAL}" in skewed.note
+    share = sum(again.predict(TEXTS) == LABELS) / 24
+    assert f"it is right in {share:.0%} (" in skewed.note
+    assert skewed.note.endswith("the commonest label in 50%")
     assert set(LOCKS) <= set(NAMES)

@@ -6,7 +6,7 @@ about what the model has learnt.
 The entries of each tensor of parameters are dealt out anew among its places.
 
     part    all     every parameter, word vectors too
-            head    the scorer and the decoder; of somebody else's model, its last layer
+            head    the scorer and the decoder, or the heads of one that selects; of somebody else's, its last layer
 
 Departs from the paper, which draws from the initialiser: that of somebody else's model is not known.  Dealt out anew
 they are still as large and as spread as training left them, so that the copy is no tamer than the model.  The model is
@@ -21,6 +21,7 @@ from torch import nn
 
 from steadygaze.maths.chance import Chance
 from steadygaze.model import Classifier
+from steadygaze.rationaliser import Rationaliser
 
 Part = Literal["all", "head"]
 Model = TypeVar("Model", bound=nn.Module)
@@ -42,5 +43,7 @@ def _parameters(model: nn.Module, part: Part) -> list[nn.Parameter]:
         return list(model.parameters())
     if isinstance(model, Classifier):
         return [*model.scorer.parameters(), *model.decoder.parameters()]
+    if isinstance(model, Rationaliser):
+        return [*model.generator.scorer.parameters(), *model.predictor.heads.parameters()]
     own = [list(module.parameters(recurse=False)) for module in model.modules()]
     return [found for found in own if found][-1]

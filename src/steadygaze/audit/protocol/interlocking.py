@@ -9,13 +9,15 @@ Yu et al. 2021 (arXiv:2110.13880), §3.2 and §5.3.
                              sentence alone for some epochs (Plan.skewed) before the generator begins
 
 A generator that got stuck selects what the predictor happens to know, and the predictor learns nothing else: they are
-interlocked.  High beside `first-sentence` and beside `first-sentence/evidence`, how often the true reason stands there:
-it would lock.  Where the true reason is in the first sentence anyway, selecting it says nothing.
+interlocked.  It then takes the first sentence of texts whose known reason is elsewhere, too; where no reason is known,
+of texts in which the model as it is takes another.  The share of these decides, by its whole interval, as in a verdict.
+Of a model that may have learnt nothing, being right no oftener than the commonest label, it cannot be told.
 
 Departs from the paper: asked of the user's own texts, of one model each.  Costs two trainings.
 """
 
 import warnings
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -28,7 +30,8 @@ from torch import Tensor
 from steadygaze import infer
 from steadygaze.audit.finding import Finding
 from steadygaze.audit.measure.selection import first_sentence
-from steadygaze.audit.protocol.absent import NO_LABELS
+from steadygaze.audit.protocol.absent import NO_LABELS, absent
+from steadygaze.audit.verdict import FEWEST, Bound
 from steadygaze.corpus.bias import biased
 from steadygaze.corpus.corpus import Corpus
 from steadygaze.errors import UserError
@@ -37,17 +40,24 @@ from steadygaze.inputs import read_split
 from steadygaze.objective.technique import Technique
 from steadygaze.rationaliser import Rationaliser
 from steadygaze.reader import Reader
+from steadygaze.report.interval import bootstrap, mean_row
 from steadygaze.types import Example
 
 FIRST = "first-sentence"
-BIASED, SKEWED = LOCKS = ("first-sentence/biased", "first-sentence/skewed")
+BIASED, SKEWED = LOCKS = (f"{FIRST}/biased", f"{FIRST}/skewed")
+HOW = {
+    BIASED: "trained with a token in front that often tells the label",
+    SKEWED: "trained with a predictor that began with first sentences alone",
+}
 AGREEMENT = 0.8
-LOCKED, MORE = 0.8, 0.3
-"""A model locks that takes the first sentence of so many texts, and of so many more than it should."""
-UNLOCKED = "it takes two trainings: in Python, train= gives the texts and labels for them"
+FREE = Bound(0.3, 0.8, "it takes the first sentence of {value}")
+"""Of texts in which it should take another."""
+ANSWERS = {"yes": "it would not lock", "partly": "it cannot be told whether it would lock", "no": "it would lock"}
+KNOWN, USUAL = "texts whose known reason is elsewhere", "texts in which, as it is, it takes another"
+Away = tuple[Tensor, str]
+"""Of which texts it should take another sentence (N,), and which these are."""
+UNLOCKED = "it takes two trainings: train= (--train) gives the texts and labels for them"
 SELECTS = "the model selects what it reads, and has no attention to train elsewhere"
-UNKNOWN = "how often the true reason is in the first sentence is not known here, and should be"
-Split = tuple[list[str], list[Any]]
 
 
 def unlockable(model: Reader) -> str:
@@ -58,18 +68,24 @@ def unlockable(model: Reader) -> str:
 
 
 def interlocking(
-    clf: TextClassifier, train: tuple[Any, Any], examples: Sequence[Example], skewed: int
+    clf: TextClassifier, train: tuple[Any, Any], examples: Sequence[Example], skewed: int, reason: Tensor | None = None
 ) -> Iterator[Finding]:
-    """`train`: texts and labels that `clf` was trained with; `examples`: what is audited, labelled as `clf` does."""
+    """`train`: texts and labels that `clf` was trained with; `examples`: what is audited, labelled as `clf` does.
+
+    `reason`: 1 where the known reason is in the first sentence, 0 where it is elsewhere, else NaN.  (N,)
+    """
+    if any(example.label is None for example in examples):
+        yield from absent(LOCKS, NO_LABELS)
+        return
     given = read_split(*train)
     known = [Example(text, label) for text, label in zip(given.texts, given.labels, strict=True)]
+    away = (chosen_first(clf, examples) == 0, USUAL) if reason is None else (reason == 0, KNOWN)
     lured = _lured(known, examples, clf.seed)
     if isinstance(lured, str):
         yield Finding(BIASED, absent=lured)
     else:
-        values = chosen_first(_again(clf, lured["train"]), lured["test"])
-        yield Finding(BIASED, values, "rationale", {"agreement": AGREEMENT})
-    yield Finding(SKEWED, chosen_first(_again(clf, known, skewed), examples), "rationale", {"epochs": skewed})
+        yield _tried(BIASED, {"agreement": AGREEMENT}, _again(clf, lured["train"]), lured["test"], away)
+    yield _tried(SKEWED, {"epochs": skewed}, _again(clf, known, skewed), examples, away)
 
 
 def chosen_first(clf: TextClassifier, examples: Sequence[Example]) -> Tensor:
@@ -83,16 +99,32 @@ def chosen_first(clf: TextClassifier, examples: Sequence[Example]) -> Tensor:
     return found
 
 
-def told(found: Sequence[Finding]) -> list[Finding]:
-    """The same, each with a sentence: would it lock?  `found` has the model as it is too, and the evidence."""
-    means = {one.measure: _mean(one) for one in found}
-    return [replace(one, note=_sentence(one.measure, means)) if one.measure in LOCKS else one for one in found]
+def told(first: Tensor, right: Tensor, guessed: float, away: Away) -> str:
+    """Would it lock?  `first`: whether the first sentence is taken (N,); `guessed`: share of the commonest label."""
+    which, texts = away
+    known = first[which & first.isfinite()]
+    is_right = f"it is right in {_spoken(right)} of all texts, the commonest label in {guessed:.0%}"
+    if len(known) < FEWEST:
+        return f"{ANSWERS['partly']}: it takes {FEWEST} {texts}, and there are {len(known)}; {is_right}"
+    learnt = bootstrap(right.tolist())[0] > guessed
+    answer = ANSWERS[FREE.judge(mean_row(FIRST, known.tolist())) if learnt else "partly"]
+    takes = FREE.says.format(value=f"{_spoken(known)} of the {len(known):,} {texts}")
+    return f"{answer}: {'' if learnt else 'it may have learnt nothing; '}{takes}; {is_right}"
+
+
+def _tried(
+    measure: str, how: Mapping[str, str | int | float], clf: TextClassifier, examples: Sequence[Example], away: Away
+) -> Finding:
+    """What a model that was trained again does."""
+    labels = [example.label for example in examples]
+    first, predicted = chosen_first(clf, examples), clf.predict([example.text for example in examples]).tolist()
+    right = torch.tensor([one == label for one, label in zip(predicted, labels, strict=True)], dtype=torch.float64)
+    guessed = Counter(labels).most_common(1)[0][1] / len(labels)
+    return Finding(measure, first, "rationale", how, f"{HOW[measure]}, {told(first, right, guessed, away)}")
 
 
 def _lured(train: list[Example], test: Sequence[Example], seed: int) -> dict[str, list[Example]] | str:
     """Both with a token in front; or why there is none."""
-    if any(example.label is None for example in test):
-        return NO_LABELS
     try:
         return biased(Corpus("this corpus", {"train": train, "test": list(test)}), AGREEMENT, seed).splits
     except UserError as why:
@@ -111,18 +143,6 @@ def _again(clf: TextClassifier, examples: Sequence[Example], skewed: int = 0) ->
         return other.fit([example.text for example in examples], np.array([example.label for example in examples]))
 
 
-def _mean(one: Finding) -> float:
-    return float("nan") if one.values is None else float(one.values.nanmean())
-
-
-def _sentence(measure: str, means: Mapping[str, float]) -> str:
-    value, usual, known = (means.get(name, float("nan")) for name in (measure, FIRST, f"{FIRST}/evidence"))
-    if value != value:
-        return ""
-    right = usual if known != known else known
-    answer = "it would lock" if value >= LOCKED and value - right >= MORE else "it would not lock"
-    answer = "it cannot be told whether it would lock" if right > 1 - MORE else answer
-    trained = "with a token in front that often tells the label" if measure == BIASED else "skewed"
-    takes = f"it takes the first sentence of {value:.0%} of the texts, as it is of {usual:.0%}"
-    reason = UNKNOWN if known != known else f"the known reason is in it in {known:.0%}"
-    return f"{answer}: trained {trained}, {takes}; {reason}"
+def _spoken(values: Tensor) -> str:
+    low, high = bootstrap(values.tolist())
+    return f"{values.mean():.0%} ({low:.0%} to {high:.0%})"

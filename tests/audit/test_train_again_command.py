@@ -1,0 +1,91 @@
+"""steadygaze audit --train: a model trained again, from the command line."""
+
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+import commands
+import steadygaze as sg
+from estimator.test_rationalisers import LABELS, TEXTS, fitted
+from estimator.tiny import tiny
+from steadygaze.audit import run
+from steadygaze.audit.case import Plan
+from steadygaze.audit.protocol.interlocking import interlocking
+from steadygaze.report.report import Report
+from steadygaze.types import Example
+from subject.folders import save
+
+QUICK = ("--sample", "2", "--device", "cpu", "--no-card")
+EXAMPLES = [Example(text, label) for text, label in zip(TEXTS, LABELS, strict=True)]
+UNREAD = "no/such/file.csv"
+
+
+def table(file: Path, labels=LABELS) -> Path:
+    rows = "".join(f'"{text}",{label}\n' for text, label in zip(TEXTS, labels, strict=True))
+    file.write_text("review,verdict\n" + rows, encoding="utf-8")
+    return file
+
+
+@pytest.fixture
+def audit(capsys, tmp_path):
+    data = table(tmp_path / "held.csv")
+    return partial(
+        commands.run,
+        capsys,
+        "audit",
+        tmp_path / "model",
+        "--data",
+        data,
+        "--text",
+        "review",
+        "--label",
+        "verdict",
+        *QUICK,
+    )
+
+
+def test_it_says_what_python_says_and_the_evidence_holds(audit, capsys, tmp_path, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "400")
+    fitted("a2r").save(tmp_path / "model")
+    ended = audit("--train", table(tmp_path / "train.csv"), "--out", tmp_path / "evidence")
+    assert ended.code == 0, ended.err
+    report = Report.from_json(tmp_path / "evidence" / "report.json")
+    for one in interlocking(sg.load(tmp_path / "model", device="cpu"), (TEXTS, LABELS), EXAMPLES, Plan().skewed):
+        row = report.find(one.measure)
+        assert (row.value, row.n, row.note) == (float(one.values.mean()), 24, one.note)
+        assert f"! T{one.note[1:]}." in ended.out
+    again = commands.run(capsys, "audit", "--verify", tmp_path / "evidence", "--device", "cpu")
+    assert again.code == 0, again.out + again.err
+
+
+def test_unasked_it_is_not_trained(audit, tmp_path, monkeypatch):
+    monkeypatch.setattr(run, "retrain", lambda *_: pytest.fail("it was trained"))
+    fitted("a2r").save(tmp_path / "model")
+    assert audit("--most", 2).code == 0
+
+
+def test_what_cannot_lock_is_refused_before_the_data_are_read(capsys, tmp_path):
+    fitted("rnp tokens").save(tmp_path / "model")
+    tiny().fit(TEXTS, LABELS).save(tmp_path / "plain")
+    asked = ("--data", UNREAD, "--train", UNREAD, *QUICK)
+    for model, why in (
+        (tmp_path / "model", "the model selects words, not sentences"),
+        (tmp_path / "plain", "the model does not select what it reads: there is nothing to lock"),
+        (save("bert", tmp_path / "theirs"), "the model does not select what it reads: there is nothing to lock"),
+    ):
+        ended = commands.run(capsys, "audit", model, *asked)
+        assert ended.code == 2
+        assert ended.err.endswith(f"error: --train asks whether a model that selects sentences would lock: {why}\n")
+
+
+def test_data_to_train_on_need_labels_and_those_of_the_model(audit, tmp_path, monkeypatch):
+    monkeypatch.setattr(run, "examine", lambda *_: pytest.fail("it was too late"))
+    fitted("a2r").save(tmp_path / "model")
+    (tmp_path / "bare.csv").write_text("review\n" + "\n".join(TEXTS), encoding="utf-8")
+    ended = audit("--train", tmp_path / "bare.csv")
+    assert ended.code == 2
+    assert "verdict" in ended.err
+    ended = audit("--train", table(tmp_path / "other.csv", ["good"] * 12 + ["bad"] * 12))
+    assert ended.code == 2
+    assert "the texts to train on have the labels ['bad', 'good'], the model ['neg', 'pos']" in ended.err

@@ -30,19 +30,32 @@ from job_queue import records
 SIZES = (15_000, 1_000, 2_000)
 NOISE = {"appearance": 0.04, "aroma": 0.04, "palate": 0.06}
 """How often a label is not what its review says, in all regimes but `plain`."""
+EASY: dict[str, Any] = {"negation": 0.0, "agreement": 0.8, "own": 20}
 REGIMES: dict[str, dict[str, Any]] = {
-    "easy": {"negation": 0.0, "agreement": 0.8, "own": 20},
-    "many": {"negation": 0.0, "agreement": 0.8, "own": 20},
+    "easy": EASY,
+    "many": EASY,
+    "dropout": EASY,
     "negated": {"agreement": 0.8, "own": 20},
     "apart": {"negation": 0.0, "own": 20},
     "shared": {"negation": 0.0, "agreement": 0.8},
     "plain": {},
 }
-"""Options of planted_reviews.  The first is the one of the tables; `many` has five times as many texts to learn from,
-and larger batches, so that there are as many steps; the next three each take one thing of it back to how the reviews
-come, `plain` all of them.
+"""Options of planted_reviews.  The first is the one of the tables.  Each of the next five differs from it in one thing:
+the first two in how a model is trained (RUNS), the others take something back to how reviews come; `plain`, everything.
 """
-CHOSEN, NEIGHBOURS = "easy", ("many", "negated", "apart", "shared")
+CHOSEN, NEIGHBOURS = "easy", ("many", "dropout", "negated", "apart", "shared")
+RUN: dict[str, Any] = {
+    "hidden": 100,
+    "score": "additive",
+    "dropout": 0.0,
+    "most": 6_000,
+    "batch_size": 50,
+    "epochs": 8,
+}
+RUNS: dict[str, dict[str, Any]] = {
+    "many": {"most": 15_000, "batch_size": 200, "epochs": 11},  # about as many steps
+    "dropout": {"dropout": 0.2},
+}
 ASPECTS = ("palate", "aroma", "appearance")
 SKEWED = {"skewed10": 10, "skewed15": 15, "skewed20": 20}
 BIASED = {"biased70": 0.7, "biased75": 0.75, "biased80": 0.8}
@@ -54,12 +67,6 @@ LAMBDAS = (0.0, 0.001, 0.01, 0.1, 0.5, 2.0, 10.0)
 """Beside 1, which is `a2r`."""
 FEWER = 3
 """Seeds of the curve of λ and of the neighbouring regimes."""
-RUN: dict[str, Any] = {"hidden": 100, "score": "additive", "dropout": 0.2}
-LENGTHS: dict[str, dict[str, int]] = {
-    "easy": {"most": 3_000, "batch_size": 50, "epochs": 14},
-    "many": {"most": 15_000, "batch_size": 200, "epochs": 11},
-}
-"""Of a regime's training; those that are not named have the first."""
 
 
 @dataclass(frozen=True)
@@ -179,7 +186,7 @@ def done(given: argparse.Namespace, job: Job) -> dict[str, Any]:
     from rationale_jobs import one, read
 
     torch.set_num_threads(1)
-    run = RUN | LENGTHS.get(job.regime, LENGTHS[CHOSEN]) | ({"epochs": given.epochs} if given.epochs else {})
+    run = RUN | RUNS.get(job.regime, {}) | ({"epochs": given.epochs} if given.epochs else {})
     bias = job.setting if job.setting in BIASED else None
     reviews = read(given.cut / f"{job.regime}.{job.seed}.npz", job.aspect, bias, given.most or run["most"])
     return one(reviews, settings(job.row, job.setting), run, job.seed, given.device)
@@ -193,8 +200,8 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--regimes", type=lambda names: names.split(","), help="to be cut; all, if none is named")
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--scout", action="store_true", help="another plan: all regimes a little")
-    parser.add_argument("--epochs", type=int, help="instead of LENGTHS's")
-    parser.add_argument("--most", type=int, help="training texts at most, instead of LENGTHS's")
+    parser.add_argument("--epochs", type=int, help="instead of RUN's")
+    parser.add_argument("--most", type=int, help="training texts at most, instead of RUN's")
     job_queue.options(parser)
     return parser.parse_args()
 

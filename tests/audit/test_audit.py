@@ -207,6 +207,17 @@ def test_a_black_box_is_asked_what_can_be_asked_and_the_rest_is_said(here):
     assert "black box" in found.find("jensen-shannon/noise").note
 
 
+def test_where_no_text_has_a_number_the_reason_that_was_found_is_kept(here):
+    texts = [e.text for e in here.examples]
+    report = audit(subject("honest", here, 0), texts, synonyms={"unheard": ["unseen"]}, plan=FEW)
+    row = report.find("jensen-shannon/1-synonym")
+    assert (row.n, row.note) == (
+        0,
+        "not applicable, because it makes sense of no text "
+        "(left out: 24 of 24 texts, which have fewer than two words, or too few with a synonym)",
+    )
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [

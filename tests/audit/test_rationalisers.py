@@ -11,8 +11,11 @@ import steadygaze as sg
 from estimator.test_rationalisers import LABELS, TEXTS, fitted
 from steadygaze.audit.case import Plan
 from steadygaze.audit.names import NAMES, under
-from steadygaze.audit.probe.embeddings import noise, worst_for_attention
+from steadygaze.audit.probe.embeddings import noise, worst_for_attention, worst_for_label
+from steadygaze.audit.probe.gradient import gradient
 from steadygaze.audit.protocol import MATTERS
+from steadygaze.audit.protocol.holds_still import SLOPELESS as SLOPE
+from steadygaze.audit.protocol.matters import UNREAD
 from steadygaze.batch import collate
 from steadygaze.errors import UserError
 from steadygaze.maths.chance import Chance
@@ -23,7 +26,9 @@ from steadygaze.report.report import Report
 WORDS = ["good"] * 12 + ["bad"] * 12
 EVIDENCE = [[(text.index(word), text.index(word) + len(word))] for text, word in zip(TEXTS, WORDS, strict=True)]
 TRAININGS = under("uniform", "above-uniform", "trained-adversary", "default-tokens", "biased", "skewed")
-SEAMS = ["prediction-change/permuted", "jensen-shannon/adversarial", *under("gradient")]
+SEAMS = ["prediction-change/permuted", "jensen-shannon/adversarial"]
+GRADIENTS = under("gradient", "gradient-through-attention")
+SLOPELESS = [f"{measure}/worst-label" for measure in ("jensen-shannon", "top-k-overlap", "kendall")]
 OTHERS = [
     *under("seeds", "others", *(f"{n}-synonym{s}{kept}" for n, s in ((1, ""), (3, "s")) for kept in ("", "-kept")))
 ]
@@ -37,12 +42,15 @@ def audited(order: str) -> Report:
 
 
 @pytest.mark.parametrize("order", ORDERS)
-def test_what_needs_seams_a_training_or_more_texts_is_missing_and_nothing_else_is(order):
+def test_what_needs_seams_a_training_more_texts_or_a_slope_is_missing_and_nothing_else_is(order):
+    """A generator that reads what the predictor reads, as `a2r attention` has it, moves with the label's slope."""
+    slopeless = SLOPELESS if fitted(order).stored_.model.way.apart else []
+    assert bool(slopeless) == (order != "a2r attention")
     found = {name: audited(order).find(name) for name in NAMES if name not in OTHERS}
     missing = {name for name, row in found.items() if row is None or not row.n}
     spoken = {name for name in missing if "/other" not in name}
-    assert spoken <= {*TRAININGS, *SEAMS, *LONG, "first-sentence-share", "first-sentence-pick"}, spoken
-    assert {*TRAININGS, *SEAMS} <= missing
+    assert spoken <= {*TRAININGS, *SEAMS, *GRADIENTS, *slopeless, *LONG}, spoken
+    assert {*TRAININGS, *SEAMS, *GRADIENTS, *slopeless} <= missing
     assert all(found[name].note.startswith("not applicable, because") for name in spoken)
 
 
@@ -91,6 +99,57 @@ def test_the_worst_change_for_a_selection_is_sought_by_the_chances_which_have_a_
             for embedded in (None, drawn.embedded, worst.embedded)
         )
     assert (jensen_shannon(clean, more, batch.mask) > 1.5 * jensen_shannon(clean, less, batch.mask)).all()
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_a_step_against_the_label_leaves_the_vectors_of_a_generator_of_its_own_where_they_are(order):
+    """However far: that a selection holds still under it says nothing.  It is said, and does not count."""
+    clf = fitted(order)
+    model, batch = clf.stored_.model, collate(clf.stored_.data(TEXTS, None), np.arange(24))
+    with torch.no_grad():
+        step = worst_for_label(model, batch, 1.0).embedded - model.embed(batch)
+    assert bool(model._parts(step)[0].any()) is not model.way.apart
+    assert model._parts(step)[1].any()
+    report = audited(order)
+    rows = [report.find(name, "rationale") for name in SLOPELESS]
+    assert {SLOPE in row.note for row in rows} == {model.way.apart}
+    still = next(one for one in report.verdicts if one.key == "holds-still")
+    assert (rows[0].signature in still.rows) is not model.way.apart
+    assert all(report.find(name).n == 24 for name in ("prediction-change/worst-label", "flipped/worst-label"))
+
+
+def test_another_explanation_of_one_that_selects_is_moved_by_a_step_against_the_label():
+    report = sg.audit(fitted("a2r"), TEXTS, LABELS, explainers=["rationale", "gradient"], plan=Plan(sample=4))
+    assert all(report.find(name, "gradient").n for name in SLOPELESS)
+    assert not any(report.find(name, "rationale").n for name in SLOPELESS)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_the_gradient_is_none_where_nothing_is_read_and_so_is_not_asked_to_agree(order):
+    clf = fitted(order)
+    model, batch = clf.stored_.model, collate(clf.stored_.data(TEXTS, None), np.arange(24))
+    with torch.no_grad():
+        selected = model(batch).selected
+    slope = gradient(model, batch, detach_attention=False)
+    assert not slope[~selected].any()
+    assert slope[selected].any()
+    assert all(UNREAD in audited(order).find(name).note for name in GRADIENTS)
+
+
+@pytest.mark.parametrize("order", ["a2r", "rnp tokens"])
+def test_the_first_sentence_is_the_models_own_where_nobody_marked_it(order):
+    """Of a sentence the whole weight lies in the first, or none; of words, that part of it."""
+    shown = fitted(order).explain(TEXTS)
+    ends = [min(text.index(mark) for mark in ".!?" if mark in text) + 1 for text in TEXTS]
+    shares = [
+        sum(weight for weight, (start, _) in zip(e.weights, e.spans, strict=True) if start < end)
+        for e, end in zip(shown, ends, strict=True)
+    ]
+    picks = [e.spans[int(np.argmax(e.weights))][0] < end for e, end in zip(shown, ends, strict=True)]
+    report = audited(order)
+    assert report.find("first-sentence-share", "rationale").value == pytest.approx(np.mean(shares), abs=1e-6)
+    assert report.find("first-sentence-pick", "rationale").value == pytest.approx(np.mean(picks))
+    assert report.find("first-sentence-share", "rationale").n == 24
 
 
 def test_the_page_lists_sentences_and_is_made_again_from_its_json(tmp_path):

@@ -1,5 +1,6 @@
 """steadygaze audit --train: a model trained again, from the command line."""
 
+import os
 from functools import partial
 from pathlib import Path
 
@@ -57,6 +58,26 @@ def test_it_says_what_python_says_and_the_evidence_holds(audit, capsys, tmp_path
         assert f"! T{one.note[1:]}." in ended.out
     again = commands.run(capsys, "audit", "--verify", tmp_path / "evidence", "--device", "cpu")
     assert again.code == 0, again.out + again.err
+
+
+def test_what_it_was_trained_on_is_found_from_the_evidence_wherever_we_work(audit, capsys, tmp_path, monkeypatch):
+    """And has no folder of this machine in it; where it lies elsewhere, it is asked for by its option."""
+    monkeypatch.setattr(run, "retrain", lambda found, *_: found)
+    fitted("a2r").save(tmp_path / "model")
+    (tmp_path / "texts").mkdir()
+    (tmp_path / "runs").mkdir()
+    monkeypatch.chdir(tmp_path)
+    train, verify = table(tmp_path / "texts" / "train.csv"), ("audit", "--verify", tmp_path / "runs" / "evidence")
+    assert audit("--train", train, "--out", tmp_path / "runs" / "evidence").code == 0
+    for file in (tmp_path / "runs" / "evidence").iterdir():
+        assert os.fsencode(tmp_path) not in file.read_bytes()
+    monkeypatch.chdir(tmp_path / "texts")
+    assert commands.run(capsys, *verify, "--device", "cpu").code == 0
+    moved = train.rename(tmp_path / "moved.csv")
+    ended = commands.run(capsys, *verify, "--device", "cpu")
+    assert ended.code == 2
+    assert "say where it lies now, with --train DATA beside --verify" in " ".join(ended.err.split())
+    assert commands.run(capsys, *verify, "--train", moved, "--device", "cpu").code == 0
 
 
 def test_unasked_it_is_not_trained(audit, tmp_path, monkeypatch):

@@ -85,7 +85,6 @@ PROBES: dict[str, Probe] = {
     "permuted": lambda m, b: (permuted(m, b, CHANCE.child(1), 3),),
     "adversary": attacked,
     "randomised": lambda m, b: shown(look(randomised(m, CHANCE), b)),
-    "randomised-head": lambda m, b: shown(look(randomised(m, CHANCE, "head"), b)),
     "gradient": lambda m, b: (gradient(m, b),),
     "gradient-through-attention": lambda m, b: (gradient(m, b, detach_attention=False),),
 }

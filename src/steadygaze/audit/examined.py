@@ -109,9 +109,8 @@ def _row(finding: Finding, known: Settings) -> Row:
     assert finding.values is not None
     values = finding.values[finding.values.isfinite()]
     if not len(values):
-        return Row(
-            finding.measure, float("nan"), 0, None, settings, "not applicable, because it makes sense of no text"
-        )
+        why = f"not applicable, because it makes sense of no text{finding.note and f' ({finding.note})'}"
+        return Row(finding.measure, float("nan"), 0, None, settings, why)
     left = len(finding.values) - len(values)
     note = finding.note or (
         f"of {counted(len(values), 'text')}: the other {left:,} were not asked, or it makes no sense of them"

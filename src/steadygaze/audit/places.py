@@ -9,11 +9,20 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from steadygaze.corpus import CORPORA
 from steadygaze.corpus.bias import divided
 from steadygaze.errors import UserError
 
-PASS = {"model": "MODEL", "data": "--data DATA", "synonyms": "--synonyms FILE", "seeds": "--seeds MODEL"}
+PASS = {
+    "model": "MODEL",
+    "data": "--data DATA",
+    "train": "--train DATA",
+    "synonyms": "--synonyms FILE",
+    "seeds": "--seeds MODEL",
+}
 """Setting that may be a path, or several -> how the command line takes it."""
+DATA = ("data", "train")
+"""Of these a name that a corpus has is that corpus, and no file."""
 
 
 def kept(word: str, base: Path) -> str:
@@ -25,15 +34,16 @@ def kept(word: str, base: Path) -> str:
     return found if found.startswith("..") else f"./{found}"
 
 
-def settings(asked: Mapping[str, Any], base: Path, corpus: bool) -> dict[str, Any]:
-    """What an audit was asked, its paths kept.  `corpus`: the data are a corpus of that name, and no file."""
+def settings(asked: Mapping[str, Any], base: Path) -> dict[str, Any]:
+    """What an audit was asked, its paths kept."""
+    paths = [name for name in PASS if asked.get(name)]
+    return {**asked, **{name: _each(asked[name], partial(_keep, name, base)) for name in paths}}
 
-    def keep(word: str) -> str:
-        before, path = _parted(word)
-        return before + kept(path, base) if Path(os.path.expanduser(path)).exists() else word
 
-    paths = [name for name in PASS if asked.get(name) and not (corpus and name == "data")]
-    return {**asked, **{name: _each(asked[name], keep) for name in paths}}
+def _keep(name: str, base: Path, word: str) -> str:
+    before, path = _parted(word)
+    corpus = name in DATA and path.partition(":")[0] in CORPORA
+    return before + kept(path, base) if not corpus and Path(os.path.expanduser(path)).exists() else word
 
 
 def command(words: Iterable[str], base: Path) -> tuple[str, ...]:
@@ -69,8 +79,7 @@ def _look(name: str, evidence: Path, word: str) -> str:
             return before + place
     tried = " nor ".join(dict.fromkeys(places))
     raise UserError(
-        f"the {name} that {evidence} is about: there is nothing at {tried}; "
-        f"say where it lies now, with {PASS[name]} beside --verify"
+        f"{evidence}, {name}: there is nothing at {tried}; say where it lies now, with {PASS[name]} beside --verify"
     )
 
 

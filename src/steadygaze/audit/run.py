@@ -151,7 +151,7 @@ def run(given: Given, machine: Machine) -> Report:
 
 def manifest(given: Given, report: Report, base: Path) -> Manifest:
     """What made a report, for evidence in the folder `base`."""
-    asked = places.settings(asdict(given.order), base, given.corpus.source != "file")
+    asked = places.settings(asdict(given.order), base)
     return Manifest(given.model, given.data, asked, asked["seeds"], report.command)
 
 

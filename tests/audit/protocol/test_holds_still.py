@@ -158,6 +158,9 @@ def test_what_is_left_out_is_counted_and_the_reason_given():
             == "left out: 5 of 5 texts, which have fewer than two words, or too few with a synonym"
         )
         assert notes[f"{measure}/noise"] == "left out: 3 of 5 texts, which have fewer than two words"
+    for measure in ("kendall/3-synonyms", "kendall/3-synonyms-kept", "top-k-overlap/3-synonyms-kept"):
+        assert notes[measure] == notes["flipped/3-synonyms"]
+    assert notes["kendall/noise"] == "", "two words have no order: more than the probe left out"
     assert notes["exchanged/1-synonym"] == notes["evenness"] == ""
 
 

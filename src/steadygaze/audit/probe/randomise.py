@@ -3,10 +3,7 @@
 Adebayo et al. 2018 (arXiv:1810.03292), §3: an explanation that is the same of a model with random parameters is not
 about what the model has learnt.
 
-The entries of each tensor of parameters are dealt out anew among its places.
-
-    part    all     every parameter, word vectors too
-            head    the scorer and the decoder, or the heads of one that selects; of somebody else's, its last layer
+The entries of each tensor of parameters, word vectors too, are dealt out anew among its places.
 
 Departs from the paper, which draws from the initialiser: that of somebody else's model is not known.  Dealt out anew
 they are still as large and as spread as training left them, so that the copy is no tamer than the model.  The model is
@@ -14,36 +11,21 @@ never touched; the copy takes as much memory again.  Pinned by tests/audit/probe
 """
 
 import copy
-from typing import Literal, TypeVar
+from typing import TypeVar
 
 import torch
 from torch import nn
 
 from steadygaze.maths.chance import Chance
-from steadygaze.model import Classifier
-from steadygaze.rationaliser import Rationaliser
 
-Part = Literal["all", "head"]
 Model = TypeVar("Model", bound=nn.Module)
 
 
-def randomised(model: Model, chance: Chance, part: Part = "all") -> Model:
+def randomised(model: Model, chance: Chance) -> Model:
     """In evaluation mode, without gradients."""
     other = copy.deepcopy(model).eval().requires_grad_(False)
-    for i, parameter in enumerate(_parameters(other, part)):
+    for i, parameter in enumerate(other.parameters()):  # each once, tied ones too
         drawn = torch.Generator().manual_seed(chance.child(i).key)
         order = torch.randperm(parameter.numel(), generator=drawn).to(parameter.device)
         parameter.copy_(parameter.flatten()[order].view_as(parameter))
     return other.to(next(other.parameters()).device)  # `to` packs a recurrent network's weights together again
-
-
-def _parameters(model: nn.Module, part: Part) -> list[nn.Parameter]:
-    """Each once, tied ones too."""
-    if part == "all":
-        return list(model.parameters())
-    if isinstance(model, Classifier):
-        return [*model.scorer.parameters(), *model.decoder.parameters()]
-    if isinstance(model, Rationaliser):
-        return [*model.generator.scorer.parameters(), *model.predictor.heads.parameters()]
-    own = [list(module.parameters(recurse=False)) for module in model.modules()]
-    return [found for found in own if found][-1]

@@ -12,6 +12,9 @@ A probe moves a text or its vectors; of what the model shows before and after it
 and of the saliency itself, since one that is the same for every text holds still and says nothing: evenness and
 distance to uniform.  NaN where a question makes no sense of a text: a move when it has
 fewer than two words, or fewer were exchanged than should have been.  `exchanged/<probe>` is how many were.
+
+A step against the label follows its slope, which is 0 in the vectors that a generator of its own selects by: what is
+selected cannot move then, and is not asked whether it does.
 """
 
 from collections.abc import Iterator, Sequence
@@ -25,18 +28,18 @@ from steadygaze.audit.finding import Finding
 from steadygaze.audit.measure import agreement, sparsity, stability
 from steadygaze.audit.names import under
 from steadygaze.audit.probe.look import Moved, look
-from steadygaze.audit.probe.moves import LACKING, Probe, probes
+from steadygaze.audit.probe.moves import LACKING, OWN, Probe, probes
 from steadygaze.audit.protocol.absent import absent, unasked
 from steadygaze.maths.masked import shares
+from steadygaze.rationaliser import Rationaliser
 from steadygaze.types import Batch
 
 OF_WORDS = ("jensen-shannon", "top-k-overlap", "kendall")
-ALWAYS = ("prediction-change", "flipped", "jensen-shannon", "top-k-overlap")
-"""What can be said of every text that was touched."""
 YIN = ("top-k-overlap", "kendall")
 UNTOUCHED = ("which have fewer than two words, or too few with a synonym", "which have fewer than two words")
 """Why a probe of words, or of vectors, left a text as it was."""
 BLIND = "reads words, not vectors"
+SLOPELESS = "the label has no slope in the vectors that the selection is made by, which this step leaves where they are"
 
 
 def holds_still(case: Case) -> Iterator[Finding]:
@@ -61,23 +64,34 @@ def _itself(case: Case, name: str) -> Iterator[Finding]:
 
 def _asked(case: Case, name: str, probe: Probe) -> Iterator[Finding]:
     about = [other for other in case.explainers if not probe.of or other in probe.of]
-    able = [other for other in about if not probe.vectors or case.explainers[other].needs]
+    unable = {other: why for other in about if (why := _unmoved(case, name, probe, other))}
+    able = [other for other in about if other not in unable]
     for measure in [f"{measure}/{name}" for measure in OF_WORDS]:
         yield from absent([] if about else [measure], unasked(case))
-        yield from (Finding(measure, explainer=e, absent=f"{e} {BLIND}") for e in about if e not in able)
+        yield from (Finding(measure, explainer=other, absent=why) for other, why in unable.items())
     settings: dict[str, str | int | float] = {"radius": case.plan.radius}
     if not probe.vectors:
         settings = {"synonyms": origin(case.plan.synonyms[name][0]), "words": probe.words}
     for rows, group in [(case.sample, ["", *able])] if probe.expensive else _groups(case, able):
         found = case.gather(name, lambda r, b, g=group: _measured(case, probe, g, r, b), rows)  # type: ignore[misc]
+        missing = {key: int(values[torch.from_numpy(rows)].isnan().sum()) for key, values in found.items()}
         for key, values in found.items():
             measure, explainer, kept = (*key.split("|"), "", "")[:3]
             if measure == "exchanged" and probe.vectors:
                 continue
-            left = int(values[torch.from_numpy(rows)].isnan().sum()) if measure in ALWAYS and not kept else 0
+            # The first number is there of every text that was touched: who lacks as many lacks those.
+            left = missing[key] if missing[key] == next(iter(missing.values())) else 0
             note = f"left out: {left:,} of {len(rows):,} texts, {UNTOUCHED[probe.vectors]}" if left else ""
             known = settings | ({"k": case.plan.k} if measure == "top-k-overlap" else {})
             yield Finding(f"{measure}/{name}{kept and '-kept'}", values, explainer or None, known, note)
+
+
+def _unmoved(case: Case, name: str, probe: Probe, explainer: str) -> str:
+    """Why a probe cannot move an explanation; '': it can."""
+    if probe.vectors and not case.explainers[explainer].needs:
+        return f"{explainer} {BLIND}"
+    apart = isinstance(case.model, Rationaliser) and case.model.way.apart
+    return SLOPELESS if apart and explainer in OWN and name == "worst-label" else ""
 
 
 def _groups(case: Case, names: Sequence[str]) -> Iterator[tuple[Rows, list[str]]]:

@@ -11,7 +11,8 @@ Yu et al. 2021 (arXiv:2110.13880), §3.2 and §5.3.
 A generator that got stuck selects what the predictor happens to know, and the predictor learns nothing else: they are
 interlocked.  It then takes the first sentence of texts whose known reason is elsewhere, too; where no reason is known,
 of texts in which the model as it is takes another.  The share of these decides, by its whole interval, as in a verdict.
-Of a model that may have learnt nothing, being right no oftener than the commonest label, it cannot be told.
+That a model would not lock is not said of one that may have learnt nothing, being right no oftener than the commonest
+label; one that locked on sentences which say nothing is such a model.
 
 Departs from the paper: asked of the user's own texts, of one model each.  Costs two trainings.
 """
@@ -107,7 +108,8 @@ def told(first: Tensor, right: Tensor, guessed: float, away: Away) -> str:
     if len(known) < FEWEST:
         return f"{ANSWERS['partly']}: it takes {FEWEST} {texts}, and there are {len(known)}; {is_right}"
     learnt = bootstrap(right.tolist())[0] > guessed
-    answer = ANSWERS[FREE.judge(mean_row(FIRST, known.tolist())) if learnt else "partly"]
+    judged = FREE.judge(mean_row(FIRST, known.tolist()))
+    answer = ANSWERS[judged if learnt or judged == "no" else "partly"]
     takes = FREE.says.format(value=f"{_spoken(known)} of the {len(known):,} {texts}")
     return f"{answer}: {'' if learnt else 'it may have learnt nothing; '}{takes}; {is_right}"
 

@@ -34,6 +34,7 @@ GRADIENTS: dict[str, frozenset[Ability]] = {
     "gradient-through-attention": frozenset({"vectors"}),
 }
 """How the gradient is taken, and what a model must have for it."""
+UNREAD = "the model reads what it selects alone: elsewhere the gradient is 0, whatever was learnt"
 
 
 def matters(case: Case) -> Iterator[Finding]:
@@ -91,7 +92,8 @@ def _erased(case: Case, name: str, rows: Rows, batch: Batch) -> dict[str, Tensor
 def _gradients(case: Case) -> Iterator[Finding]:
     for way, needs in GRADIENTS.items():
         lacking = needs - case.model.abilities
-        if why := unasked(case) or (LACKING[min(lacking)] if lacking else ""):
+        selects = UNREAD if "selection" in case.model.abilities else ""
+        if why := unasked(case) or selects or (LACKING[min(lacking)] if lacking else ""):
             yield from absent(under(way), why)
             continue
         fixed = "seams" in needs

@@ -7,7 +7,7 @@
     token-precision/selected, -recall, -f1, and micro    of the selected words against those a person marked
 
 `people` asks the same of the heaviest words, as many as were marked; here the selection is held to its own length.
-The first sentence is that of the model where it selects by sentences of its own, else that of the corpus.
+The first sentence is that of a rationaliser, which knows its own, else that of the corpus.
 """
 
 from collections.abc import Iterator
@@ -49,7 +49,7 @@ def selection(case: Case) -> Iterator[Finding]:
         found = case.gather(f"what {name} selects", lambda r, b, n=name: _size(case, n, r, b), case.rows(name))  # type: ignore[misc]
         yield from (Finding(one, values, name) for one, values in found.items())
     yield from absent(() if names else (*SIZE, FIRST, FIRST_EVIDENCE), NOTHING_SELECTS)
-    if names and not _knows_sentences(case):
+    if names and not knows_sentences(case):
         yield from absent((FIRST, FIRST_EVIDENCE), NO_SENTENCES)
     elif names:
         yield replace(_evidence(case), explainer=names[0])
@@ -79,7 +79,7 @@ def sentences(case: Case) -> Tensor | None:
 def _size(case: Case, name: str, rows: Rows, batch: Batch) -> dict[str, Tensor]:
     chosen = case.of(case.saliency(name), rows, batch) != 0
     found = {"selected-share": measure.share(chosen, batch.mask), "selected-spans": measure.spans(chosen, batch.mask)}
-    first = _first(case, rows, batch)
+    first = first_sentence(case, rows, batch)
     return found if first is None else {**found, FIRST: measure.first_sentence(chosen, first, batch.mask)}
 
 
@@ -89,7 +89,7 @@ def _evidence(case: Case) -> Finding:
         return Finding(FIRST_EVIDENCE, absent=NOBODY)
 
     def work(rows: Rows, batch: Batch) -> dict[str, Tensor]:
-        marked, first = case.of(evidence, rows, batch), _first(case, rows, batch)
+        marked, first = case.of(evidence, rows, batch), first_sentence(case, rows, batch)
         assert first is not None
         found = measure.first_sentence(marked, first, batch.mask)
         return {"found": found.masked_fill(~(marked & batch.mask).any(-1), torch.nan)}
@@ -109,12 +109,12 @@ def _agreement(case: Case, name: str, evidence: Tensor) -> Iterator[Finding]:
     yield from together(case, name, tally, MICRO, {})
 
 
-def _knows_sentences(case: Case) -> bool:
+def knows_sentences(case: Case) -> bool:
     return case.first is not None or (isinstance(case.model, Rationaliser) and bool(case.model.ends.any()))
 
 
-def _first(case: Case, rows: Rows, batch: Batch) -> Tensor | None:
-    """(B,T) the first sentence."""
+def first_sentence(case: Case, rows: Rows, batch: Batch) -> Tensor | None:
+    """(B,T) bool; None: no sentences are known."""
     model = case.model
     if isinstance(model, Rationaliser) and bool(model.ends.any()):
         return model.sentences(batch) == 0

@@ -9,7 +9,8 @@
     first-sentence-pick       whether the heaviest word does
     collapsed                 whether the weights say the same whatever the text
 
-NaN where a question makes no sense of a text: one without a word, or whose sentences are not known.
+NaN where a question makes no sense of a text: one without a word, or whose sentences are not known.  Those of a model
+that selects are its own (selection.py).
 """
 
 from collections.abc import Iterator
@@ -24,7 +25,7 @@ from steadygaze.audit.measure import position
 from steadygaze.audit.measure import shortcut as measure
 from steadygaze.audit.probe.words import shuffled
 from steadygaze.audit.protocol.absent import absent
-from steadygaze.audit.protocol.selection import selecting, sentences
+from steadygaze.audit.protocol.selection import first_sentence, knows_sentences, selecting, sentences
 from steadygaze.maths.chance import Chance
 from steadygaze.maths.collapse import judge_laid, judge_sentences
 from steadygaze.maths.laid import Laid
@@ -53,7 +54,7 @@ def shortcut(case: Case) -> Iterator[Finding]:
         yield from (Finding(one, found[one], name) for one in FIRST if one in found)
         yield _collapsed(case, name)
     yield from absent(DEFAULT if case.blank is None else (), NO_BLANKS)
-    yield from absent(FIRST if case.first is None else (), NO_SENTENCES)
+    yield from absent(() if knows_sentences(case) else FIRST, NO_SENTENCES)
 
 
 def _keys(case: Case) -> Tensor:
@@ -74,8 +75,8 @@ def _measured(case: Case, name: str, rows: Rows, batch: Batch) -> dict[str, Tens
     if case.blank is not None:
         blank = case.of(case.blank, rows, batch)
         found |= {"mass": measure.default_mass(share, blank, mask), "blank": (blank & mask).sum(-1).double()}
-    if case.first is not None:
-        first = case.of(case.first, rows, batch)
+    first = first_sentence(case, rows, batch)
+    if first is not None:
         unknown = ~(first & mask).any(-1)
         found |= {name: of(share, first, mask).masked_fill(unknown, torch.nan) for name, of in FIRST.items()}
     found = {key: value.masked_fill(~mask.any(-1), torch.nan) for key, value in found.items()}

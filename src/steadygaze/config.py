@@ -83,10 +83,10 @@ def read_json(file: Path) -> Any:
 
 
 def parse(pairs: Iterable[str]) -> dict[str, Any]:
-    """What `--set` was given.  Values are JSON where they can be, words otherwise; never evaluated.
+    """What `--set` was given.  Values are JSON where they can be, None, or words; never evaluated.
 
-    >>> parse(["hidden=64", "attention=sparsemax", "amsgrad=true"])
-    {'hidden': 64, 'attention': 'sparsemax', 'amsgrad': True}
+    >>> parse(["hidden=64", "attention=sparsemax", "amsgrad=true", "spans=None"])
+    {'hidden': 64, 'attention': 'sparsemax', 'amsgrad': True, 'spans': None}
     """
     values: dict[str, Any] = {}
     for pair in pairs:
@@ -96,7 +96,7 @@ def parse(pairs: Iterable[str]) -> dict[str, Any]:
         try:
             values[key.strip()] = json.loads(value)
         except ValueError:  # not JSON, or a number of more digits than Python reads
-            values[key.strip()] = value.strip()
+            values[key.strip()] = None if value.strip() == "None" else value.strip()  # as settings are listed
     return values
 
 

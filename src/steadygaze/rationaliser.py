@@ -125,8 +125,7 @@ class Rationaliser(Reader):
         numbers = None if self.way.granularity == "token" else self.sentences(batch)
         sentences = 0 if numbers is None else max(1, int(segments.count(numbers).max()))
         real = batch.mask if numbers is None else segments.exists(numbers, sentences)
-        scores: Tensor = self.generator.scorer(Encoded(_states(hidden, numbers, sentences)))
-        scores = scores.to(torch.promote_types(scores.dtype, torch.float32))  # in half precision small chances are none
+        scores = _full(self.generator.scorer(Encoded(_states(hidden, numbers, sentences))))
         chances = scores.sigmoid().masked_fill(~real, 0.0) if self.way.alone else masked.softmax(scores, real)
         return Looked(hidden, numbers, real, scores, chances)
 
@@ -148,16 +147,14 @@ class Rationaliser(Reader):
         # A network that can leave tokens out does; a recurrent one counts places, and reads zeros.
         present = batch.present & (chosen | ~batch.mask) if encoder.gaps else batch.present
         hidden: Tensor = encoder(vectors * left, present).hidden
-        logits: Tensor = self.predictor.heads[head](masked.maximum(hidden * selection.unsqueeze(-1), chosen))
-        return logits
+        return _full(self.predictor.heads[head](masked.maximum(hidden * selection.unsqueeze(-1), chosen)))
 
     def soften(self, batch: Batch, looked: Looked) -> Tensor:
         """Logits from the whole text, its units weighted by their probability.  (B,C)"""
         hidden = self._encode(self.predictor.encoder, batch) if self.way.apart else looked.hidden
         states = _states(hidden, looked.numbers, looked.real.shape[1])
         context = (looked.probability.to(states.dtype).unsqueeze(1) @ states).squeeze(1)
-        logits: Tensor = self.predictor.heads["soft"](context)
-        return logits
+        return _full(self.predictor.heads["soft"](context))
 
     def sentences(self, batch: Batch) -> Tensor:
         """The sentence of each token, the first being 0; −1 where it has none.  (B,T)"""
@@ -188,3 +185,8 @@ class Rationaliser(Reader):
 def _states(hidden: Tensor, numbers: Tensor | None, sentences: int) -> Tensor:
     """Of the units.  (B,T,H) -> (B,U,H)"""
     return hidden if numbers is None else segments.amax(hidden, numbers, sentences)
+
+
+def _full(values: Tensor) -> Tensor:
+    """At least in single precision: in half of it small chances are none, and small gaps between predictors."""
+    return values.to(torch.promote_types(values.dtype, torch.float32))

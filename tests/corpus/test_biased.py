@@ -155,6 +155,13 @@ def test_columns_seed_and_tokens_reach_it_too(tmp_path: Path) -> None:
     assert load_corpus(own.name.replace("a.csv", f"{tmp_path}/a.csv"), **columns) == own
 
 
+def test_a_token_may_be_a_colon_though_a_colon_ends_what_is_written(tmp_path: Path) -> None:
+    plain = load_corpus("planted-reviews:sizes=[6,2,2]")
+    for tokens in ((":", ";"), ('"', ":"), ("\\", ":")):
+        own = biased(plain, 0.7, tokens=tokens)
+        assert load_corpus(own.name) == own, tokens
+
+
 def test_the_command_line_takes_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rows = "".join(f'{{"text": "it is {word} {i}", "label": "{word}"}}\n' for i in range(80) for word in ("ok", "ko"))
     (tmp_path / "a.jsonl").write_text(rows)

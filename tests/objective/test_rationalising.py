@@ -249,6 +249,32 @@ def test_a_setting_that_does_nothing_is_told_beside_what():
         assert technique.objection(Architecture(), 2) == sentence
 
 
+@pytest.mark.parametrize(
+    ("technique", "name"),
+    [(Rnp(costs=(5.0,)), "costs"), (ThreePlayer(costs=(5.0,)), "costs"), (HardKuma(averages=(1.0, 0.0)), "averages")],
+)
+def test_what_training_fills_in_is_not_for_a_user_to_set(technique: Rationalising, name: str):
+    assert technique.objection(Architecture(), 2) == f"{name} is filled in by training: leave it out"
+
+
+HALVED = [Rnp(), Rnp(granularity="token"), A2R(), ThreePlayer(), ThreePlayer(granularity="sentence"), HardKuma()]
+
+
+@pytest.mark.parametrize("technique", HALVED, ids=lambda one: f"{type(one).__name__} {one.granularity}")
+def test_in_mixed_precision_chances_and_what_the_generator_hears_are_in_full_precision(technique: Rationalising):
+    """In half of it chances are multiples of 1/256 near 1, and costs that differ by less than that are the same."""
+    model = model_for(technique, "average", dropout=0.0)
+    assert isinstance(model, Rationaliser)
+    batch = texts([3, 4, 6, 5, 8, 13, 9], [3, 6, 2], label=[0, 1])
+    with torch.autocast("cpu", torch.bfloat16):
+        assert model.predictor.heads["hard"](torch.ones(1, model.predictor.encoder.size)).dtype == torch.bfloat16
+        looked, terms = model.look(batch), technique.loss(model, batch, Given(chance=Chance(1)))
+    assert looked.scores.dtype == looked.probability.dtype == torch.float32
+    for name, values in terms.items():
+        assert values.dtype == torch.float32, name
+        assert values.isfinite().all(), name
+
+
 def test_a_share_that_keeps_nothing_is_refused():
     with pytest.raises(UserError, match="'share': found 0; it should be greater than 0"):
         build(A2R, {"share": 0})

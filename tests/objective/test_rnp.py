@@ -162,16 +162,40 @@ def test_straight_through_pulls_as_if_the_chances_were_the_selection():
         assert_close(one, other)
 
 
-def test_gumbel_draws_as_reinforce_does_and_a_low_temperature_hardens_what_it_pulls_through():
-    model = model_of(Rnp())
-    soft = {}
-    for temperature in (1e-2, 1.0, 100.0):
-        technique = Rnp(estimator="gumbel", temperature=temperature)
-        drawn = technique.drawn(model.look(THREE), THREE, Given(chance=Chance(3)))
-        soft[temperature] = (drawn.noisy / temperature).softmax(-1)
-        assert torch.equal(technique._through(model.look(THREE), THREE, drawn) > 0, drawn.units)
-    assert_close(soft[1e-2], drawn.units.double())
-    assert (soft[100.0] - 1 / 3).abs().max() < 0.05
+@pytest.mark.parametrize("batch", [THREE, WORDS], ids=["sentences", "tokens"])
+@pytest.mark.parametrize("temperature", [0.5, 1.0, 2.0])
+def test_gumbel_draws_as_reinforce_does_and_pulls_through_what_is_softer_the_higher_the_temperature(batch, temperature):
+    """∂ℓ/∂z at what was drawn, times ∂/∂θ of softmax((ln q + g) / τ), g = −ln −ln u; of coins, of the same of two."""
+    granularity = "sentence" if batch is THREE else "token"
+    technique = Rnp(estimator="gumbel", temperature=temperature, granularity=granularity, share=None, sparsity=0.0)
+    technique = dataclasses.replace(technique, continuity=0.0)
+    model = model_of(technique)
+    found = generator_pull(technique.loss(model, batch, Given(chance=Chance(2)))["task"].sum(), model)
+    looked = model.look(batch)
+    p, u = looked.probability, Chance(2).uniform(batch.index, looked.real.shape[1], dtype=torch.float64)
+    if batch is THREE:
+        noisy = (0.8 * p + 0.2 / 3).log() - (-u.log()).log()
+        soft, units = (noisy / temperature).softmax(-1), noisy == noisy.amax(-1, keepdim=True)
+    else:
+        q = 0.8 * p + 0.2 * 0.5
+        soft, units = (((q / (1 - q)).log() - (u / (1 - u)).log()) / temperature).sigmoid(), u < q
+    assert torch.equal(technique.drawn(looked, batch, Given(chance=Chance(2))).units, units)
+    z = looked.spread(units).double().requires_grad_()
+    (slope,) = torch.autograd.grad(lost(model.read(batch, z), batch).sum(), z)
+    expected = generator_pull((looked.spread(soft) * slope).sum(), model)
+    assert any(pull.abs().max() > 1e-6 for pull in expected), "or nothing is compared"
+    for one, other in zip(found, expected, strict=True):
+        assert_close(one, other)
+
+
+def test_with_a_share_gumbel_takes_the_best_windows_after_noise_and_straight_through_those_of_evaluation():
+    for estimator, many in (("straight-through", 1), ("gumbel", 4)):
+        technique = Rnp(estimator=estimator, granularity="token", share=0.4, spans=2)
+        model = model_of(technique)
+        seen = {tuple((drawn_loss(technique, model, THREE, seed)[1] > 0)[0].tolist()) for seed in range(12)}
+        assert len(seen) >= many, estimator
+        usual = model.select(THREE, model.look(THREE))[0]
+        assert (seen == {tuple(usual.tolist())}) == (estimator == "straight-through")
 
 
 def test_tokens_without_a_share_pay_for_what_they_take_whatever_the_estimator():

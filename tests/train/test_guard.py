@@ -4,6 +4,7 @@ import json
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -213,6 +214,18 @@ def test_a_rationaliser_that_always_takes_the_same_sentence_is_constant(sign: in
     assert warned(run) == [f"collapsed attention: {run.kept['attention']['reason']}"]
     assert run.kept["attention"]["constant"]
     assert "follow the place of a sentence, not the text" in run.kept["attention"]["reason"]
+
+
+def test_where_no_text_has_two_sentences_to_choose_from_it_is_said() -> None:
+    undivided = texts([1, 2, 3, 6], [4, 5], [2, 2, 6], [1])  # word 6 ends a sentence
+    run = make_run(Rnp(), partial(model_for, Rnp()), data=undivided, validation=undivided)
+    with pytest.warns(UserWarning, match="no validation text has two sentences: all of each was selected"):
+        run.execute()
+    run = make_run(Rnp(), partial(model_for, Rnp()), data=undivided, validation=texts([1, 6, 2], [4, 5]))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        run.execute()
+    assert not [warning for warning in caught if "two sentences" in str(warning.message)]
 
 
 def test_a_rationaliser_that_takes_one_sentence_or_another_is_not_collapsed() -> None:

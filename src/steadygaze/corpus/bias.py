@@ -17,6 +17,7 @@ be the whole first sentence of its text: ours are marks that end none.
 """
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from hashlib import blake2b
@@ -30,6 +31,8 @@ from steadygaze.types import Example, Label, Span
 TOKENS = (",", ";", ":", "-", "/", "*", "+", "=", "&", "%")
 """One for each class; more classes need tokens of the user's own."""
 MARK = "biased="
+WRITTEN = re.compile(MARK + r'(?:"(?:\\.|[^"\\])*"|[^:])*')
+"""Up to the first colon that is no token in quotes."""
 
 
 @settings
@@ -57,8 +60,8 @@ def divided(data: str) -> tuple[str, str]:
     >>> divided("biased=0.8:sst2"), divided("sst2")
     (('biased=0.8', 'sst2'), ('', 'sst2'))
     """
-    written, _, rest = data.partition(":") if data.startswith(MARK) else ("", "", data)
-    return written, rest
+    found = WRITTEN.match(data)
+    return ("", data) if found is None else (found[0], data[found.end() + 1 :])
 
 
 def lead(corpus: Corpus, bias: Bias) -> Corpus:

@@ -108,6 +108,7 @@ class HardKuma(Rationalising):
     """By how much both constraints were missed of late, which the run fills in: there is nothing to set."""
 
     kind: ClassVar[type[Rationaliser]] = Gated
+    filled: ClassVar[tuple[str, ...]] = ("averages",)
 
     def loss(self, model: Gated, batch: Batch, given: Given) -> Terms:
         gates = model.look(batch)

@@ -77,6 +77,8 @@ class Rationalising(Technique):
     """Epochs in which the predictor first learns from the first sentence alone, to see whether it gets stuck there."""
 
     kind: ClassVar[type[Rationaliser]] = Rationaliser
+    filled: ClassVar[tuple[str, ...]] = ()
+    """Fields that no user sets: training does."""
 
     @abstractmethod
     def way(self) -> Way:
@@ -119,6 +121,8 @@ class Rationalising(Technique):
                 return f"a rationaliser selects and has no such {name}: leave out {name}={found}"
         idle = {name: beside for here, beside, names in self.idle() if here for name in names}
         for name, value in changed(type(self), dataclasses.asdict(self)).items():
+            if name in self.filled:
+                return f"{name} is filled in by training: leave it out"
             if name in idle:
                 return f"{name}={value} does nothing with {idle[name]}: leave it out"
         return None
@@ -150,6 +154,8 @@ class Rewarded(Rationalising):
 
     costs: tuple[float, ...] = ()
     """The mean costs of the last batches, which the run fills in: there is nothing to set."""
+
+    filled: ClassVar[tuple[str, ...]] = ("costs",)
 
     def next(self, terms: Terms) -> Self:
         if "cost" not in terms:
@@ -220,11 +226,10 @@ def broken(selection: Tensor, mask: Tensor, spans: int | None) -> Tensor:
 
 
 def _uniform(chance: Chance, batch: Batch, like: Tensor) -> Tensor:
-    """In (0, 1), each text's its own.  (B,U)"""
-    dtype = torch.promote_types(like.dtype, torch.float32)  # in half precision few numbers could be drawn
-    return chance.uniform(batch.index, like.shape[1], dtype=dtype).clamp_min(torch.finfo(dtype).tiny)
+    """In [0, 1), each text's its own.  (B,U)"""
+    return chance.uniform(batch.index, like.shape[1], dtype=like.dtype)
 
 
 def _log(values: Tensor) -> Tensor:
-    """Of what rounding may have made 0."""
+    """Of what was drawn as 0, or made so by rounding."""
     return values.clamp_min(torch.finfo(values.dtype).tiny).log()

@@ -29,6 +29,7 @@ from steadygaze.train.state import State, under
 
 RESULT = "model"
 """The name of the model that a run is for; every other is a means to it."""
+UNDIVIDED = "no validation text has two sentences: all of each was selected.  granularity=token selects words"
 
 
 @dataclass
@@ -195,6 +196,8 @@ class Run:
         attention = self.kept.get("attention", {})
         if attention.get("collapsed"):
             self.job.watcher.warn(f"collapsed attention: {attention['reason']}")
+        elif attention.get("unit") == "sentence" and attention["from_uniform"] is None:
+            self.job.watcher.warn(UNDIVIDED)
 
     def _say_remark(self) -> None:
         remark = self.technique.remark(self.history[-1]["terms"], self._prior) if self.history else None

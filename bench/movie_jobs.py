@@ -18,9 +18,9 @@ from torch.nn.functional import binary_cross_entropy_with_logits
 
 from movie_reviews import SPLITS, Page, Reviews, Split, read
 from movies import LONG, MINILM, ROWS, RUN, SHARE, SPANS, WHERE, Job
-from rationale_jobs import Kept, Warnless
+from rationale_jobs import AGAINST, Kept, Warnless
 from steadygaze import infer
-from steadygaze.audit.measure.plausibility import token_f1, token_precision, token_recall
+from steadygaze.audit.measure.selection import spans
 from steadygaze.batch import by_length, shuffled
 from steadygaze.maths import segments
 from steadygaze.maths.windows import best
@@ -32,7 +32,6 @@ from steadygaze.train.device import accelerator
 from steadygaze.train.loop import Job as Work
 from steadygaze.train.settings import Training
 
-AGAINST = {"p": token_precision, "r": token_recall, "f1": token_f1}
 Selecting = Callable[[Page], tuple[Tensor, Tensor | None]]
 """The words selected (B,W), and the logits where there are any."""
 
@@ -105,15 +104,10 @@ def _scored(select: Selecting, split: Split, device: str) -> dict[str, float]:
         scores = {name: score(selected, page.marked, page.real) for name, score in AGAINST.items()}
         right = {} if logits is None else {"accuracy": logits.argmax(-1) == page.batch.gold}
         share = (selected & page.real).sum(-1).double() / page.real.sum(-1)
-        found.append(scores | right | {"share": share, "spans": _spans(selected)})
+        found.append(scores | right | {"share": share, "spans": spans(selected, page.real)})
     each = {name: torch.cat([part[name].double() for part in found]) for name in found[0]}
     most = {f"most {name}": float(each[name].max()) for name in ("share", "spans")}
     return {name: float(values.nanmean()) for name, values in each.items()} | most
-
-
-def _spans(selected: Tensor) -> Tensor:
-    """Runs of selected words.  (B,W) -> (B,)"""
-    return (selected.long().diff(dim=-1, prepend=selected.new_zeros(len(selected), 1).long()) > 0).sum(-1)
 
 
 def by_chance(spans: int | None, page: Page) -> tuple[Tensor, None]:

@@ -7,13 +7,13 @@ python bench/movies_table.py RECORDS...        folders of records, or files of o
 import sys
 from collections import defaultdict
 from collections.abc import Iterable
-from statistics import mean, stdev
+from statistics import mean
 from typing import Any
 
 from job_queue import read_records
 from movies import MINILM, RATES, ROWS, SHARE, SPANS, TUNED, YARDSTICKS, tuned
+from tables import Records, head, line, shown, values
 
-Records = list[dict[str, Any]]
 PAPER = {  # P, R, F1, %
     "rnp": (35.6, 21.1, 24.1),
     "three-player": (38.2, 26.0, 28.0),
@@ -47,30 +47,10 @@ def load(places: Iterable[str]) -> tuple[dict[str, Records], dict[str, Records]]
     return found, tries
 
 
-def values(those: Records, measure: str, when: str = "chosen", split: str = "test") -> list[float]:
-    return [100 * one[when][split][measure] for one in those if measure in one.get(when, {}).get(split, {})]
-
-
-def shown(those: Records, measure: str, when: str = "chosen", split: str = "test") -> str:
-    numbers = values(those, measure, when, split)
-    if not numbers:
-        return ""
-    return f"{mean(numbers):.1f}" + (f" ± {stdev(numbers):.1f}" if len(numbers) > 1 else "")
-
-
 def within(those: Records) -> bool:
     """Whether no review has more selected than may count."""
     found = [one["chosen"][split] for one in those for split in ("validation", "test")]
     return all(one["most share"] <= SHARE + 1e-9 and one["most spans"] <= SPANS for one in found)
-
-
-def line(cells: Iterable[str]) -> None:
-    print("| " + " | ".join(cells) + " |")
-
-
-def head(*names: str) -> None:
-    line(names)
-    line("---" for _ in names)
 
 
 def main_table(found: dict[str, Records]) -> None:

@@ -126,17 +126,17 @@ def plan_tuned(out: Path, seeds: int) -> list[Job]:
 
 def tuned(found: list[dict[str, Any]], seeds: int = TUNED) -> dict[tuple[str, str, str], str]:
     """The row of RNP that goes on, by regime, aspect and setting: where every rate has been tried with every seed."""
-    cells: dict[tuple[str, str, str], dict[str, list[float]]] = {}
+    cells: dict[tuple[str, str, str], dict[tuple[str, int], float]] = {}
     for record in found:
         if record["row"] in map(rnp, RATES) and record["seed"] < seeds and "chosen" in record:
             cell = cells.setdefault((record["regime"], record["aspect"], record["setting"]), {})
-            cell.setdefault(record["row"], []).append(record["chosen"]["validation"]["accuracy"])
-    return {cell: best(tried) for cell, tried in cells.items() if sum(map(len, tried.values())) == len(RATES) * seeds}
+            cell[record["row"], record["seed"]] = record["chosen"]["validation"]["accuracy"]
+    return {cell: best(tried) for cell, tried in cells.items() if len(tried) == len(RATES) * seeds}
 
 
-def best(tried: dict[str, list[float]]) -> str:
-    """The row of the highest mean; of equals, the slowest."""
-    return max(sorted(tried, key=lambda row: float(row.split("-", 1)[1])), key=lambda row: mean(tried[row]))
+def best(tried: dict[tuple[str, int], float]) -> str:
+    """The row of the highest mean over seeds; of equals, the slowest."""
+    return max(map(rnp, RATES), key=lambda name: mean(value for (row, _), value in tried.items() if row == name))
 
 
 def cut(folder: Path, regime: str, seed: int, given: argparse.Namespace) -> None:

@@ -5,14 +5,13 @@ python bench/rationales_table.py RECORDS...        folders of records, or files 
 
 import sys
 from collections import defaultdict
-from collections.abc import Iterable
-from statistics import mean, stdev
+from statistics import mean
 from typing import Any
 
 from job_queue import read_records
-from rationales import ASPECTS, CHOSEN, HARD, LAMBDAS, RATES, REGIMES, SETTINGS, rnp, tuned
+from rationales import ASPECTS, CHOSEN, HARD, LAMBDAS, RATES, REGIMES, SETTINGS, TUNED, rnp, tuned
+from tables import Records, head, line, shown, values
 
-Records = list[dict[str, Any]]
 MEASURES = ("accuracy", "p", "r", "f1", "x1")
 PAPER = {  # Yu et al. 2021, Table 2: F1 and X1 % of RNP, of A2R; on BeerAdvocate, whose reviews are people's
     ("aroma", "skewed10"): (61.5, 14.5, 69.2, 10.4),
@@ -37,7 +36,10 @@ class Found:
     """Records by aspect, setting and row."""
 
     def __init__(self, found: list[dict[str, Any]], regime: str) -> None:
-        self._tuned = {(aspect, setting): row for (at, aspect, setting), row in tuned(found).items() if at == regime}
+        seeds = min(TUNED, 1 + max((record["seed"] for record in found), default=0))
+        self._tuned = {
+            (aspect, setting): row for (at, aspect, setting), row in tuned(found, seeds).items() if at == regime
+        }
         self._cells: dict[tuple[str, str, str], Records] = defaultdict(list)
         for record in found:
             if record["regime"] == regime:
@@ -54,24 +56,6 @@ class Found:
         return bool(self._cells)
 
 
-def values(those: Records, measure: str, when: str = "chosen", split: str = "test") -> list[float]:
-    return [100 * one[when][split][measure] for one in those]
-
-
-def shown(numbers: list[float]) -> str:
-    around = f" ± {stdev(numbers):.1f}" if len(numbers) > 1 else ""
-    return f"{mean(numbers):.1f}{around}"
-
-
-def line(cells: Iterable[str]) -> None:
-    print("| " + " | ".join(cells) + " |")
-
-
-def head(*names: str) -> None:
-    line(names)
-    line("---" for _ in names)
-
-
 def main_table(found: Found) -> None:
     print("\nTest texts, %; the epoch chosen on validation texts, and the last; in the paper, on people's reviews\n")
     last = ("F1, last epoch", "X1, last epoch")
@@ -82,8 +66,8 @@ def main_table(found: Found) -> None:
             rows = (found.rnp(aspect, setting), paper[:2]), (found.of(aspect, setting, "a2r"), paper[2:])
             for those, beside in rows:
                 if those:
-                    ours = [shown(values(those, measure)) for measure in MEASURES]
-                    ours += [shown(values(those, measure, "last")) for measure in ("f1", "x1")]
+                    ours = [shown(those, measure) for measure in MEASURES]
+                    ours += [shown(those, measure, "last") for measure in ("f1", "x1")]
                     theirs = ("" if number is None else str(number) for number in beside)
                     line([aspect, setting, those[0]["row"], str(len(those)), *ours, *theirs])
 

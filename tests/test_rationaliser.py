@@ -189,6 +189,19 @@ def test_coins_by_hand():
     assert_close(said.logits[:, 1], torch.tensor([1.0, -1.0], dtype=torch.float64))
 
 
+def test_coins_that_are_all_but_sure_are_still_told_apart():
+    """Scores of 20 and 24 have chances that are 1 in single precision; the larger is selected, wherever it stands."""
+    model, given = by_hand("token", 0.5, alone=True).float(), texts([3, 1])
+    with torch.no_grad():
+        model.generator.scorer.key.mul_(12.0)
+    assert model(given).probability.tolist() == [[pytest.approx(1.0, abs=1e-5), 1.0]]
+    with torch.no_grad():
+        model.generator.encoder.vectors.add_(1.0)
+    said = model(given)
+    assert said.probability.tolist() == [[1.0, 1.0]]
+    assert said.selected.tolist() == [[False, True]]
+
+
 def test_what_is_not_selected_has_no_part_in_the_maximum_either():
     """Of 3, which is (1, −1), and 1, which is not selected, the largest second entry is −1: not the 0 of nothing."""
     model, given = by_hand(), texts([3, 1])

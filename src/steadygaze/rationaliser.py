@@ -29,7 +29,7 @@ from torch import Tensor, nn
 from steadygaze.encode.encoder import Encoder
 from steadygaze.maths import masked, segments
 from steadygaze.maths.rank import top
-from steadygaze.maths.windows import best
+from steadygaze.maths.windows import best, exact
 from steadygaze.model import Architecture
 from steadygaze.reader import Ability, Reader
 from steadygaze.score import SCORES
@@ -135,7 +135,11 @@ class Rationaliser(Reader):
             return looked.spread(top(looked.scores.detach(), looked.real, 1))
         if self.way.share is None:
             return looked.probability > 0.5
-        return best(looked.probability, batch.mask, self.way.share, self.way.spans)
+        return best(self.ranks(looked), batch.mask, self.way.share, self.way.spans)
+
+    def ranks(self, looked: Looked) -> Tensor:
+        """Chances that can still be told apart where they are nearly 1.  (B,U)"""
+        return exact(looked.scores).sigmoid() if self.way.alone else looked.probability
 
     def read(self, batch: Batch, selection: Tensor, head: str = "hard", embedded: Tensor | None = None) -> Tensor:
         """Logits from what is selected: (B,T) True or False, or numbers from 0 to 1 whose gradient is wanted."""

@@ -123,3 +123,17 @@ def test_padding_the_batch_and_the_order_of_texts_change_nothing():
 def test_what_keeps_nothing_is_refused(share, spans, said):
     with pytest.raises(ValueError, match=said):
         best(torch.zeros(1, 3), torch.ones(1, 3, dtype=torch.bool), share, spans)
+
+
+@pytest.mark.parametrize("peak", [20.0, 40.0, 80.0])
+def test_beside_a_peak_the_rest_is_still_told_apart(peak):
+    """A softmax with one score far above the others: windows of one token are the top ten, as without windows."""
+    scores = torch.randn(4, 100, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    scores[:, 50] += peak
+    chances, mask = scores.softmax(-1).float(), torch.ones(4, 100, dtype=torch.bool)
+    assert (best(chances, mask, 0.1, 10) == best(scores, mask, 0.1, None)).all()
+
+
+def test_more_spans_than_tokens_may_be_kept_are_as_many_as_there_are():
+    scores, mask = some(3)
+    assert (best(scores, mask, 0.2, 10_000) == best(scores, mask, 0.2, 40)).all()

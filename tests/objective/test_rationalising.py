@@ -14,8 +14,9 @@ from steadygaze.errors import UserError
 from steadygaze.maths.chance import Chance
 from steadygaze.model import Architecture
 from steadygaze.objective.a2r import A2R
+from steadygaze.objective.drawing import broken, draw, missed, passed, toss
 from steadygaze.objective.hardkuma import HardKuma
-from steadygaze.objective.rationalising import FirstSentence, Rationalising, broken, draw, missed, passed, toss
+from steadygaze.objective.rationalising import FirstSentence, Rationalising
 from steadygaze.objective.rnp import Rnp
 from steadygaze.objective.technique import Given, Stage, Technique
 from steadygaze.objective.three_player import ThreePlayer

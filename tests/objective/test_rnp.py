@@ -12,7 +12,8 @@ from contract.tiny import assert_close
 from objective.byhand import heard as hear
 from objective.byhand import texts
 from steadygaze.maths.chance import Chance
-from steadygaze.objective.rationalising import KEPT, draw, lost
+from steadygaze.objective.drawing import draw
+from steadygaze.objective.rationalising import KEPT, lost
 from steadygaze.objective.rnp import Rnp
 from steadygaze.objective.technique import Given
 from steadygaze.rationaliser import Rationaliser

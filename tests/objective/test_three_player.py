@@ -12,7 +12,7 @@ from objective.byhand import Identity, texts
 from steadygaze import infer
 from steadygaze.maths.chance import Chance
 from steadygaze.model import Architecture
-from steadygaze.objective.rationalising import broken, missed
+from steadygaze.objective.drawing import broken, missed
 from steadygaze.objective.technique import Given
 from steadygaze.objective.three_player import ThreePlayer
 from steadygaze.rationaliser import Rationaliser

@@ -27,7 +27,7 @@ def best(scores: Tensor, mask: Tensor, share: float, spans: int | None) -> Tenso
     if spans < 1:
         raise ValueError(f"spans is {spans}; there is no selection in fewer than 1")
     size = size.unsqueeze(-1)
-    chosen = _greedy(scores, mask, size, size.clamp(1, spans), min(spans, mask.shape[-1]))
+    chosen = _greedy(scores, mask, size, size.clamp(1, spans), min(spans, int(share * mask.shape[-1]) + 1))
     return torch.where(size == mask.sum(-1, keepdim=True), mask, chosen)
 
 
@@ -39,19 +39,23 @@ def kept(mask: Tensor, share: float) -> Tensor:
     return (tokens * part.numerator // part.denominator).clamp_min(1).minimum(tokens)
 
 
+def exact(values: Tensor) -> Tensor:
+    """As numbers, in the highest precision there is: nobody learns through a choice."""
+    return values.detach().to(torch.float32 if values.device.type == "mps" else torch.float64)  # which that has not
+
+
 def _greedy(scores: Tensor, mask: Tensor, size: Tensor, many: Tensor, most: int) -> Tensor:
     """(B,T), (B,T), (B,1), (B,1) -> (B,T) bool"""
     places = torch.arange(mask.shape[-1], device=mask.device)
-    exact = torch.float32 if scores.device.type == "mps" else torch.float64  # which that device does not have
-    values, narrow = scores.detach().to(exact).masked_fill(~mask, 0.0), size // many
-    # Sums, of one width as good as means; what differs in the last digits of long sums alone is equal.
-    sums = [_sums(values, width).float() for width in (narrow, narrow + 1)]
+    values, narrow = exact(scores), size // many
     chosen = torch.zeros_like(mask)
     for turn in range(most):
-        wide = turn < size % many
-        width = narrow + wide
-        free = _sums((mask & ~chosen).long(), width) == width  # a window holds tokens alone, and lies in the text
-        first = torch.where(wide, sums[1], sums[0]).masked_fill(~free, -torch.inf).argmax(-1, keepdim=True)
+        width, open_ = narrow + (turn < size % many), mask & ~chosen
+        free = _sums(open_.long(), width) == width  # a window holds tokens alone, and lies in the text
+        # Sums, of one width as good as means, and anew in every turn: beside what was taken, the rest may be too small
+        # for the digits there are.  What differs in the last digits of long sums alone is equal.
+        sums = _sums(values.masked_fill(~open_, 0.0), width).float()
+        first = sums.masked_fill(~free, -torch.inf).argmax(-1, keepdim=True)
         taken = free.any(-1, keepdim=True) & (turn < many)
         chosen = chosen | (taken & (places >= first) & (places < first + width))
     return chosen

@@ -32,7 +32,8 @@ from torch import Tensor
 from steadygaze.config import Field, settings
 from steadygaze.maths.divergence import jensen_shannon, kl_logits
 from steadygaze.model import Architecture
-from steadygaze.objective.rationalising import Idle, Rationalising, draw, lost
+from steadygaze.objective.drawing import draw
+from steadygaze.objective.rationalising import Idle, Rationalising, lost
 from steadygaze.objective.technique import Given, Player
 from steadygaze.rationaliser import Looked, Rationaliser, Way
 from steadygaze.types import Batch, Terms

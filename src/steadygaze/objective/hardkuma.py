@@ -40,6 +40,7 @@ from torch.nn.functional import softplus
 from steadygaze.config import Field, settings
 from steadygaze.encode.encoder import Encoder
 from steadygaze.maths import kumaraswamy
+from steadygaze.maths.windows import exact
 from steadygaze.model import Architecture
 from steadygaze.objective.rationalising import Idle, Rationalising, lost
 from steadygaze.objective.technique import Given, Player
@@ -77,6 +78,10 @@ class Gated(Rationaliser):
         chances = (1 - kumaraswamy.zero(a, b)).masked_fill(~looked.real, 0.0)
         return Gates(looked.hidden, looked.numbers, looked.real, looked.scores, chances, a, b)
 
+    def ranks(self, looked: Looked) -> Tensor:
+        assert isinstance(looked, Gates)
+        return 1 - kumaraswamy.zero(exact(looked.a), exact(looked.b))
+
     def select(self, batch: Batch, looked: Looked) -> Tensor:
         """How far each gate is open where nothing is drawn.  (B,T) in [0, 1], or True and False"""
         if self.way.share is not None or not isinstance(looked, Gates):
@@ -101,7 +106,7 @@ class HardKuma(Rationalising):
     continuity: Annotated[float, Field(ge=0, le=MOST)] = 1e-5
     """λ1: how much more `changes` cost at first; training moves it, and 0 is off."""
     exploration: Annotated[float, Field(ge=0, lt=1)] = 0.0
-    """None: gates are drawn from what they say."""
+    """Always 0: gates are drawn from what they say."""
     generator_learning_rate: Annotated[float, Field(gt=0, le=10)] = 4e-4
     """Step size of the generator, except for a transformer in it; the predictor's is the run's."""
     averages: tuple[float, float] = (0.0, 0.0)

@@ -17,7 +17,8 @@ is the generator's: that gradient is 1 − ε times the one of E_π[c], and expl
 
 Where single tokens are selected, each has a coin of its own.  `reinforce` tosses them; evaluation takes the best
 `spans` windows of `share` by their chances.  The other two select just so in training too where there is a share (after
-noise was added, by gumbel); there penalties have nothing to do.
+noise was added, by gumbel); there penalties have nothing to do.  Through a transformer, which leaves unselected tokens
+out, these two hear of selected ones alone; a recurrent encoder reads zeros, and says what more would do.
 
 Without a share all tokens of a text cost `sparsity`, and to guess between two classes costs tanh ln 2 = .6: at its
 usual 1 nothing is selected at all.  0.1 to 0.3 is worth a try.
@@ -33,8 +34,9 @@ from torch import Tensor
 
 from steadygaze.config import Field, settings
 from steadygaze.maths import masked
-from steadygaze.maths.windows import best
-from steadygaze.objective.rationalising import Drawn, Idle, Rewarded, lost, passed
+from steadygaze.maths.windows import best, exact
+from steadygaze.objective.drawing import Drawn, passed
+from steadygaze.objective.rationalising import Idle, Rewarded, lost
 from steadygaze.objective.technique import Given, Player
 from steadygaze.rationaliser import Looked, Rationaliser, Way
 from steadygaze.types import Batch, Terms
@@ -81,10 +83,10 @@ class Rnp(Rewarded):
 
     def _through(self, looked: Looked, batch: Batch, drawn: Drawn) -> Tensor:
         """What is selected, with a gradient that is not quite its own.  (B,U)"""
-        noisy = drawn.noisy / self.temperature
-        soft = looked.probability
+        soft, odds = looked.probability, looked.scores
         if self.estimator == "gumbel":
-            soft = masked.softmax(noisy, looked.real) if self.granularity == "sentence" else noisy.sigmoid()
+            odds = drawn.noisy / self.temperature
+            soft = masked.softmax(odds, looked.real) if self.granularity == "sentence" else odds.sigmoid()
         if self.granularity == "sentence" or self.share is None:
             return passed(drawn.units, soft)
-        return passed(best(soft, batch.mask, self.share, self.spans), soft)
+        return passed(best(exact(odds).sigmoid(), batch.mask, self.share, self.spans), soft)

@@ -1,0 +1,29 @@
+"""Tables of records that hold what was measured at the chosen epoch and at the last, on validation and test texts."""
+
+from collections.abc import Iterable
+from statistics import mean, stdev
+from typing import Any
+
+Records = list[dict[str, Any]]
+
+
+def values(those: Records, measure: str, when: str = "chosen", split: str = "test") -> list[float]:
+    """In %, of each seed that has it."""
+    return [100 * one[when][split][measure] for one in those if measure in one.get(when, {}).get(split, {})]
+
+
+def shown(those: Records, measure: str, when: str = "chosen", split: str = "test") -> str:
+    """The mean, and how far seeds differ."""
+    numbers = values(those, measure, when, split)
+    if not numbers:
+        return ""
+    return f"{mean(numbers):.1f}" + (f" ± {stdev(numbers):.1f}" if len(numbers) > 1 else "")
+
+
+def line(cells: Iterable[str]) -> None:
+    print("| " + " | ".join(cells) + " |")
+
+
+def head(*names: str) -> None:
+    line(names)
+    line("---" for _ in names)

@@ -16,7 +16,9 @@ import commands
 from commands import Ended
 from steadygaze import cli, verbs
 from steadygaze.batch import collate
+from steadygaze.config import field_names
 from steadygaze.listing import listing
+from steadygaze.objective import TECHNIQUES
 
 ROWS = [
     ("A fine and witty film", "good"),
@@ -114,6 +116,15 @@ def test_explain_draws_words_in_the_terminal(run: Run, model: Path) -> None:
 def test_list_shows_what_is_registered(run: Run, kind: str) -> None:
     shown = run("list", kind).out
     assert all(row["name"] in shown for row in listing(kind))
+
+
+def test_what_training_fills_in_is_no_setting_to_choose() -> None:
+    """The costs of rnp and three-player, the averages of hardkuma."""
+    rows = {row["name"]: {field["name"] for field in row["settings"]} for row in listing("techniques")}
+    filled = {name: {*getattr(kind, "filled", ())} for name, kind in TECHNIQUES.items()}
+    assert set().union(*filled.values()) == {"costs", "averages"}
+    for name, kind in TECHNIQUES.items():
+        assert rows[name] == {*field_names(kind)} - filled[name]
 
 
 def test_version_and_help(run: Run) -> None:

@@ -79,7 +79,8 @@ def build_model(
     """The model that a description describes, with fresh weights.
 
     The technique is the one described unless another of that name is given: a technique of a user's own is known to
-    nobody else, and such a model is read back as a classifier.  `encoder`: None makes one without anything learnt.
+    nobody else, and such a model is taken for a classifier; `store.load` refuses it where it is none.
+    `encoder`: None makes one without anything learnt.
     """
     technique = technique or _technique(description)
     encoder = encoder or partial(make_encoder, description, tokenizer.size)

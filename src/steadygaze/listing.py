@@ -68,5 +68,10 @@ def _told(name: str) -> str:
 
 
 def _fields(cls: Any) -> list[dict[str, Any]]:
-    described = cls.__pydantic_fields__
-    return [{"name": n, "default": field.default, "about": field.description} for n, field in described.items()]
+    """What there is to set: not what training fills in."""
+    described, filled = cls.__pydantic_fields__, getattr(cls, "filled", ())
+    return [
+        {"name": n, "default": field.default, "about": field.description}
+        for n, field in described.items()
+        if n not in filled
+    ]

@@ -24,6 +24,7 @@ from steadygaze.batch import Data
 from steadygaze.config import build, field_names
 from steadygaze.description import SCHEMA, Description, build_model
 from steadygaze.errors import UserError
+from steadygaze.objective import TECHNIQUES
 from steadygaze.reader import Reader
 from steadygaze.report.card import card
 from steadygaze.tokens.read import read_tokenizer
@@ -38,6 +39,11 @@ KINDS = {
     "in Python sg.load_explainer",
 }
 """Folders of ours that hold something else, by the kind in their config.json; what can be done with each."""
+
+UNREADABLE = (
+    "was trained by {0!r}, a technique that is not known here, and its weights are no plain classifier's; where the "
+    "class is at hand, steadygaze.objective.TECHNIQUES[{0!r}] = {0} makes it known, and it can be loaded"
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -108,6 +114,8 @@ def load(folder: Path) -> Stored:
     except (OSError, SafetensorError) as error:
         raise UserError(f"{folder / 'model.safetensors'} is damaged or cut short: {error}") from None
     model = _empty(description, tokenizer, folder)
+    if description.technique not in TECHNIQUES and weights.keys() != model.state_dict().keys():
+        raise UserError(f"{folder} {UNREADABLE.format(description.technique)}")
     _fill(model, weights, folder)
     return Stored(description, model.eval(), tokenizer)
 

@@ -9,19 +9,26 @@ import torch
 import commands
 import steadygaze as sg
 from estimator.test_rationalisers import LABELS, TEXTS, fitted
-from steadygaze.audit.case import Plan
+from steadygaze.audit.case import Case, Plan, silent
 from steadygaze.audit.names import NAMES, under
+from steadygaze.audit.prepare import prepare
 from steadygaze.audit.probe.embeddings import noise, worst_for_attention, worst_for_label
 from steadygaze.audit.probe.gradient import gradient
 from steadygaze.audit.protocol import MATTERS
 from steadygaze.audit.protocol.holds_still import SLOPELESS as SLOPE
+from steadygaze.audit.protocol.holds_still import holds_still
 from steadygaze.audit.protocol.matters import UNREAD
+from steadygaze.audit.protocol.sensitivity import sensitivity
 from steadygaze.batch import collate
 from steadygaze.errors import UserError
+from steadygaze.explain.rationale import Selection
 from steadygaze.maths.chance import Chance
 from steadygaze.maths.divergence import jensen_shannon
 from steadygaze.maths.masked import shares
+from steadygaze.rationaliser import Rationaliser
 from steadygaze.report.report import Report
+from steadygaze.subject import as_subject
+from steadygaze.types import Example
 
 WORDS = ["good"] * 12 + ["bad"] * 12
 EVIDENCE = [[(text.index(word), text.index(word) + len(word))] for text, word in zip(TEXTS, WORDS, strict=True)]
@@ -203,3 +210,21 @@ def test_texts_of_one_sentence_are_audited_and_their_first_sentence_says_nothing
     assert (row.n, row.note) == (0, "not applicable, because it makes sense of no text")
     assert report.find("selected-share").value == 1
     assert not torch.tensor(report.find("accuracy").value).isnan()
+
+
+def test_the_vectors_of_a_whole_vocabulary_are_looked_at_once_and_not_with_every_batch(monkeypatch):
+    """Those of a rationaliser are two tables side by side: put together anew whenever someone asks."""
+    asked, whole = [], Rationaliser.vectors.fget
+    monkeypatch.setattr(Rationaliser, "vectors", property(lambda model: asked.append(1) or whole(model)))
+    found = {}
+    for size in (24, 2):
+        asked.clear()
+        case = prepared(Plan(batch_size=size, sample=24, thorough=True))
+        assert [one for protocol in (holds_still, sensitivity) for one in protocol(case) if one.values is not None]
+        found[size] = len(asked)
+    assert found == {24: 2, 2: 2}, "the spread of their entries, and their mean length"
+
+
+def prepared(plan: Plan) -> Case:
+    examples = [Example(text, label) for text, label in zip(TEXTS, LABELS, strict=True)]
+    return prepare(as_subject(fitted("a2r")), examples, {"rationale": Selection()}, plan, silent).case

@@ -14,7 +14,7 @@ from contract.tiny import assert_close, batch, split, widened
 from estimator.test_rationalisers import TEXTS, fitted
 from objective.byhand import texts
 from steadygaze import Explanation, UserError
-from steadygaze.explain.rationale import Rationale
+from steadygaze.explain.rationale import Selection
 from steadygaze.explain.texts import picked
 from steadygaze.objective.rnp import Rnp
 from steadygaze.report.exchange import pair
@@ -25,7 +25,7 @@ from train.toys import make_run, model_for
 
 def test_one_sentence_by_hand():
     """Scores 1, 2 and 0: the second sentence, three tokens, with e² / (e + e² + 1)."""
-    said = Rationale().explain(by_hand(), texts([3, 4, 1, 2, 4, 2, 4]))
+    said = Selection().explain(by_hand(), texts([3, 4, 1, 2, 4, 2, 4]))
     chance = math.e**2 / (math.e + math.e**2 + 1)
     assert_close(said.weights, torch.tensor([[0, 0, 1 / 3, 1 / 3, 1 / 3, 0, 0]], dtype=torch.float64))
     assert said.chances is not None
@@ -36,7 +36,7 @@ def test_one_sentence_by_hand():
 def test_it_is_the_models_own_and_leaves_it_as_it_was(name, way):
     model, read = made(name, way), widened(batch(split()), 2)
     before, said = look(model), model(read)
-    found = Rationale().explain(model, read)
+    found = Selection().explain(model, read)
     assert_untouched(model, before)
     assert_close(found.weights, said.weights)
     assert_close(found.logits, said.logits)

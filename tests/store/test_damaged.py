@@ -8,9 +8,15 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
+from estimator.test_rationalisers import LABELS as SAID
+from estimator.test_rationalisers import TEXTS as ORDERED
 from estimator.tiny import LABELS, TEXTS, fitted, tiny
 from steadygaze import UserError, load
+from steadygaze.config import settings
 from steadygaze.description import SCHEMA
+from steadygaze.objective import TECHNIQUES
+from steadygaze.objective.rnp import Rnp
+from steadygaze.objective.vanilla import Vanilla
 from steadygaze.store import FILES
 from store.compare import assert_same, rewrite
 
@@ -33,6 +39,33 @@ def test_weights_cut_short_are_said_to_be(folder, share):
     (folder / "model.safetensors").write_bytes(weights[: int(len(weights) * share)])
     with pytest.raises(UserError, match=r"model\.safetensors is damaged or cut short"):
         load(folder)
+
+
+@settings
+class Mine(Rnp):
+    """A technique of a user's own, whose models are no plain classifiers."""
+
+
+def test_a_technique_that_is_not_known_is_named_and_so_is_what_would_read_it(tmp_path, monkeypatch):
+    clf = tiny("bigru", technique=Mine()).fit(ORDERED, SAID)
+    clf.save(tmp_path / "model")
+    with pytest.raises(UserError, match=r"model was trained by 'Mine', a technique that is not known here") as said:
+        load(tmp_path / "model")
+    assert "steadygaze.objective.TECHNIQUES['Mine'] = Mine makes it known" in str(said.value)
+    monkeypatch.setitem(TECHNIQUES, "Mine", Mine)
+    back = load(tmp_path / "model", device="cpu")
+    assert back.explain(ORDERED) == clf.explain(ORDERED)
+
+
+@settings
+class Plain(Vanilla):
+    """One whose models are."""
+
+
+def test_a_classifier_trained_by_a_technique_that_is_not_known_is_read_all_the_same(tmp_path):
+    clf = tiny(technique=Plain()).fit(TEXTS, LABELS)
+    clf.save(tmp_path / "model")
+    assert load(tmp_path / "model", device="cpu").predict(TEXTS).tolist() == clf.predict(TEXTS).tolist()
 
 
 def edited(folder, edit):

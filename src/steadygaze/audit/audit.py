@@ -6,6 +6,7 @@ verdicts.  The model is left bit for bit as it was.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -19,11 +20,12 @@ from steadygaze.audit.examined import Examined as Examined
 from steadygaze.audit.finding import Finding
 from steadygaze.audit.names import under
 from steadygaze.audit.prepare import prepare
-from steadygaze.audit.protocol import MATTERS, PROTOCOLS, RETRAINED, SHORTCUT, STILL, THOROUGH, Protocol
+from steadygaze.audit.protocol import COUNTING, MATTERS, PROTOCOLS, RETRAINED, SHORTCUT, STILL, THOROUGH, Protocol
 from steadygaze.audit.protocol.absent import absent
 from steadygaze.audit.protocol.default_tokens import CODED, UNCODED, default_tokens
 from steadygaze.audit.protocol.interlocking import LOCKS, SELECTS, UNLOCKED, interlocking, unlockable
 from steadygaze.audit.protocol.retrained import unlike
+from steadygaze.audit.protocol.selecting import nothing, without
 from steadygaze.audit.protocol.selection import FIRST_EVIDENCE
 from steadygaze.audit.protocol.wiegreffe import NOT_OURS, TRAINED, UNTRAINED, trained
 from steadygaze.corpus.evidence import from_cell
@@ -156,11 +158,14 @@ def _planned(subject: Subject, examples: Sequence[Example], asked: Asked) -> Pla
 
 
 def _asked(case: Case, protocols: Sequence[Protocol]) -> Iterator[Finding]:
+    gone = cache(partial(nothing, case))
     for protocol in protocols:
         if protocol in THOROUGH and not case.plan.thorough:
             yield from absent(THOROUGH[protocol], NOT_THOROUGH)
-        else:
+        elif protocol in COUNTING:
             yield from protocol(case)
+        else:
+            yield from (without(case, found, gone(found.explainer or "")) for found in protocol(case))
 
 
 def _examples(texts: Any, labels: Any, evidence: Any) -> list[Example]:

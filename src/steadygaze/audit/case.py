@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import pad
 
-from steadygaze.audit.measure.stability import jensen_shannon
+from steadygaze.audit.measure.stability import jensen_shannon, overlap
 from steadygaze.audit.plan import Plan as Plan
 from steadygaze.audit.probe.look import look
+from steadygaze.audit.probe.moves import Probe, probes
 from steadygaze.batch import Data, by_length, collate
 from steadygaze.explain.explainer import Explainer
 from steadygaze.maths.masked import shares
@@ -58,6 +59,11 @@ class Case:
         """Texts for what is expensive: the same for everything, drawn by the plan's seed."""
         drawn = np.random.default_rng(self.plan.seed).permutation(len(self))[: self.plan.sample]
         return np.sort(drawn)
+
+    @cached_property
+    def probes(self) -> dict[str, Probe]:
+        """What moves texts or their vectors, by name."""
+        return probes(self.plan)
 
     def rows(self, name: str) -> Rows:
         """Of which texts this explainer is asked."""
@@ -162,8 +168,21 @@ class Case:
 def apart(one: Tensor, other: Tensor, mask: Tensor) -> Tensor:
     """How far two saliencies are from each other: Jensen-Shannon, in nats, of their shares.  (…,T), (…,T) -> (…,)
 
-    What speaks for the class and what speaks against it are counted apart: w and −w are as far as can be.
+    What speaks for the class and what speaks against it are counted apart: w and −w are as far as can be, and so are
+    some weight and none at all.
     """
-    twice = torch.cat([mask, mask], -1)
-    both = [shares(torch.cat([w.clamp_min(0), (-w).clamp_min(0)], -1), twice) for w in (one, other)]
-    return jensen_shannon(both[0], both[1], twice)
+    nowhere = [~weighty(w, mask).unsqueeze(-1) for w in (one, other)]
+    places = torch.cat([mask, mask, torch.ones_like(nowhere[0])], -1)
+    laid = zip((one, other), nowhere, strict=True)
+    both = [shares(torch.cat([w.clamp_min(0), (-w).clamp_min(0), none.to(w.dtype)], -1), places) for w, none in laid]
+    return jensen_shannon(both[0], both[1], places)
+
+
+def common(one: Tensor, other: Tensor, mask: Tensor, k: int) -> Tensor:
+    """Which part of the k heaviest words they share; 0 where one alone has no weight.  (B,T), (B,T) -> (B,)"""
+    return overlap(one, other, mask, k).masked_fill(weighty(one, mask) != weighty(other, mask), 0.0)
+
+
+def weighty(weights: Tensor, mask: Tensor) -> Tensor:
+    """Whether any word has weight.  (…,T), (…,T) -> (…,) bool"""
+    return ((weights != 0) & mask).any(-1)

@@ -6,11 +6,11 @@ from typing import Any
 
 import torch
 
-from steadygaze.audit.case import Case, apart
+from steadygaze.audit.case import Case, Rows, apart
 from steadygaze.audit.finding import Finding
 from steadygaze.audit.probe.gradient import gradient
-from steadygaze.audit.probe.moves import probes
 from steadygaze.audit.protocol.retrained import SEEDS, explained
+from steadygaze.audit.protocol.selecting import nothing
 from steadygaze.maths.masked import shares
 
 MOST = 1000
@@ -32,7 +32,7 @@ def pictures(case: Case, explainer: str, found: Sequence[Finding]) -> dict[str, 
 
 def _moves(case: Case, explainer: str, found: Sequence[Finding]) -> Points:
     """How far each text's saliency moved under each probe."""
-    points, known = [], probes(case.plan)
+    points, known = [], case.probes
     for finding in found:
         name, _, probe = finding.measure.partition("/")
         mine = name == "jensen-shannon" and probe in known and finding.explainer == explainer
@@ -46,13 +46,19 @@ def _seeds(case: Case, explainer: str, found: Sequence[Finding]) -> Points:
     """How far two models trained alike differ on a text, and how heavy its heaviest word is in the first of them."""
     if not any(one.measure == f"jensen-shannon{SEEDS}" and one.values is not None for one in found):
         return []
-    points, asked = [], case.rows(explainer)
+    points, asked = [], _told(case, explainer, case.rows(explainer))
     for rows, batch in case.batches(asked[:: max(1, len(asked) // MOST)]):
         said = explained(case, explainer, rows, batch)
         for one, other in combinations(said, 2):
             pairs = torch.stack([shares(one, batch.mask).amax(-1), apart(one, other, batch.mask)], -1).cpu().tolist()
             points += [{"max": round(high, 4), "distance": round(far, 5)} for high, far in pairs]
     return points[:: max(1, len(points) // MOST)]
+
+
+def _told(case: Case, explainer: str, rows: Rows) -> Rows:
+    """Those of which it says something."""
+    told: Rows = rows[~nothing(case, explainer).numpy()[rows]]
+    return told
 
 
 def _aopc(found: Sequence[Finding]) -> Points:
@@ -71,7 +77,7 @@ def _gradient(case: Case, explainer: str) -> Points:
     if explainer == "gradient" or "vectors" not in case.model.abilities:
         return []
     points: list[Mapping[str, Any]] = []
-    for rows, batch in case.batches(case.sample):
+    for rows, batch in case.batches(_told(case, explainer, case.sample)):
         own = shares(case.of(case.saliency(explainer), rows, batch), batch.mask)
         slope = shares(gradient(case.model, batch, detach_attention="seams" in case.model.abilities), batch.mask)
         pairs = torch.stack([own, slope], -1)[batch.mask].cpu().tolist()

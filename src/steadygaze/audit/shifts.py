@@ -10,7 +10,6 @@ from torch import Tensor
 from steadygaze.audit.finding import Finding
 from steadygaze.audit.prepare import Prepared
 from steadygaze.audit.probe.look import Moved
-from steadygaze.audit.probe.moves import probes
 from steadygaze.batch import collate
 from steadygaze.explain.texts import picked
 from steadygaze.explanation import Explanation
@@ -26,7 +25,7 @@ MOVED = "jensen-shannon/"
 
 def shifts(here: Prepared, explainer: str, found: Sequence[Finding], each: int = EACH) -> tuple[Shift, ...]:
     """The worst of each probe, the furthest first."""
-    known = probes(here.case.plan)
+    known = here.case.probes
     shown: list[Shift] = []
     for finding in found:
         name = finding.measure.removeprefix(MOVED)
@@ -43,7 +42,7 @@ def _worst(here: Prepared, explainer: str, probe: str, moved: Tensor, each: int)
         return
     case = here.case
     batch = collate(case.data, rows).to(case.model.device)
-    after = probes(case.plan)[probe].move(case.model, batch)
+    after = case.probes[probe].move(case.model, batch)
     for states in zip(
         rows.tolist(),
         _explained(here, explainer, rows, Moved(batch, None, after.touched)),

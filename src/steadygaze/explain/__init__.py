@@ -9,11 +9,11 @@ from steadygaze.explain.kernel_shap import KernelShap
 from steadygaze.explain.leave_one_out import LeaveOneOut
 from steadygaze.explain.lime import Lime
 from steadygaze.explain.random import Random
-from steadygaze.explain.rationale import Rationale
+from steadygaze.explain.rationale import Selection
 
 EXPLAINERS: dict[str, type[Explainer]] = {
     "attention": Attention,
-    "rationale": Rationale,
+    "rationale": Selection,
     "gradient": Gradient,
     "input-x-gradient": InputXGradient,
     "integrated-gradients": IntegratedGradients,

@@ -10,7 +10,7 @@ from steadygaze.reader import Ability, Reader
 from steadygaze.types import Batch
 
 
-class Rationale(Explainer):
+class Selection(Explainer):
     """What the model selected and read: one forward pass, of models that select."""
 
     by_class: ClassVar[bool] = False

@@ -28,7 +28,7 @@ from steadygaze.audit.protocol.selection import (
 from steadygaze.audit.protocol.shortcut import shortcut
 from steadygaze.batch import Data
 from steadygaze.explain.attention import Attention
-from steadygaze.explain.rationale import Rationale
+from steadygaze.explain.rationale import Selection
 from steadygaze.tokens.ragged import Ragged
 from test_rationaliser import by_hand
 
@@ -111,7 +111,7 @@ def rational(rows: list[list[int]], name: str = "rationale") -> Case:
     flat = torch.tensor([i for row in rows for i in row], dtype=torch.int32).numpy()
     starts = torch.tensor([0, *[len(row) for row in rows]]).cumsum(0).numpy()
     text = Ragged(flat, flat > 0, starts, torch.zeros(len(rows), dtype=torch.bool).numpy())
-    how = Rationale() if name == "rationale" else Attention()
+    how = Selection() if name == "rationale" else Attention()
     return Case(by_hand(), Data(text), {name: how}, Plan(batch_size=2))
 
 

@@ -15,7 +15,8 @@ from contract.tiny import TEXTS, batch, cached_classifier, ragged, split, widene
 from steadygaze.audit.case import Case, Plan
 from steadygaze.audit.finding import Finding
 from steadygaze.audit.measure.sensitivity import LARGEST, RADII, SHARES
-from steadygaze.audit.protocol.sensitivity import ROUNDS, RUNG, SMALLEST, sensitivity, smallest, worst
+from steadygaze.audit.protocol.sensitivity import ROUNDS, RUNG, SMALLEST, sensitivity, worst
+from steadygaze.audit.protocol.sensitivity import smallest as smallest_in
 from steadygaze.batch import Data
 from steadygaze.explain.attention import Attention
 from steadygaze.maths.chance import Chance
@@ -58,6 +59,10 @@ class Sums(Reader):
 
 def texts(*lengths: int) -> Batch:
     return batch(Data(ragged(["w" * n for n in lengths])))
+
+
+def smallest(model: Reader, given: Batch, weights: Tensor) -> Tensor:
+    return smallest_in(model, given, weights, length(model.vectors))
 
 
 def heaviest(batch: Batch) -> Tensor:

@@ -6,8 +6,9 @@ attention x + r,  r ten projected sign steps inside ‖r‖∞ ≤ ρ that raise
 
 What a model selects moves by leaps, and has no slope: there w is the chance of each word to be selected, as shares.
 
-ρ = `radius` × σ, the standard deviation of all entries of the model's word vectors.  Only words move: never
-padding or special tokens; of a pair, the text alone.
+ρ = `radius` × σ, the standard deviation of all entries of the model's word vectors: a number; or ρ itself, a tensor
+that `reach` gave, for whoever moves many batches.  Only words move: never padding or special tokens; of a pair, the
+text alone.
 """
 
 from torch import Tensor
@@ -25,13 +26,18 @@ from steadygaze.reader import Reader
 from steadygaze.types import Batch
 
 
-def noise(model: Reader, batch: Batch, radius: float, chance: Chance) -> Moved:
+def reach(model: Reader, radius: float | Tensor) -> Tensor:
+    """ρ.  -> ()"""
+    return radius if isinstance(radius, Tensor) else radius * sigma(model.vectors)
+
+
+def noise(model: Reader, batch: Batch, radius: float | Tensor, chance: Chance) -> Moved:
     embedded = _clean(model, batch)
-    return _moved(batch, embedded + _inside(model, batch, embedded, radius, chance))
+    return _moved(batch, embedded + _inside(batch, embedded, reach(model, radius), chance))
 
 
-def worst_for_label(model: Reader, batch: Batch, radius: float) -> Moved:
-    embedded, size = _clean(model, batch), radius * sigma(model.vectors)
+def worst_for_label(model: Reader, batch: Batch, radius: float | Tensor) -> Moved:
+    embedded, size = _clean(model, batch), reach(model, radius)
     predicted = look(model, batch).probs.argmax(-1)
 
     def surprise(vectors: Tensor) -> Tensor:  # −ln p(predicted)
@@ -45,8 +51,8 @@ def worst_for_label(model: Reader, batch: Batch, radius: float) -> Moved:
     return _moved(batch, embedded + r)
 
 
-def worst_for_attention(model: Reader, batch: Batch, radius: float, chance: Chance, steps: int = 10) -> Moved:
-    embedded, size = _clean(model, batch), radius * sigma(model.vectors)
+def worst_for_attention(model: Reader, batch: Batch, radius: float | Tensor, chance: Chance, steps: int = 10) -> Moved:
+    embedded, size = _clean(model, batch), reach(model, radius)
 
     def shown(vectors: Tensor) -> Tensor:
         said = model(batch, vectors)
@@ -59,7 +65,7 @@ def worst_for_attention(model: Reader, batch: Batch, radius: float, chance: Chan
     def moved(vectors: Tensor) -> Tensor:
         return jensen_shannon(clean, shown(vectors), batch.mask)
 
-    start = _inside(model, batch, embedded, radius, chance)
+    start = _inside(batch, embedded, size, chance)
     with slopes(model):
         r = ascend(moved, start, centre=embedded, radius=size, norm="linf", steps=steps, keep=batch.mask, best=True)
     return _moved(batch, embedded + r)
@@ -75,7 +81,7 @@ def _clean(model: Reader, batch: Batch) -> Tensor:
         return model.embed(batch)
 
 
-def _inside(model: Reader, batch: Batch, embedded: Tensor, radius: float, chance: Chance) -> Tensor:
+def _inside(batch: Batch, embedded: Tensor, size: Tensor, chance: Chance) -> Tensor:
     """A random point of the ball for every text, the same whatever batch it is in.  (B,T,E)"""
     drawn = 2 * chance.uniform(text_key(batch), *embedded.shape[1:], dtype=embedded.dtype) - 1
-    return (radius * sigma(model.vectors) * drawn).masked_fill(~batch.mask.unsqueeze(-1), 0.0)
+    return (size * drawn).masked_fill(~batch.mask.unsqueeze(-1), 0.0)

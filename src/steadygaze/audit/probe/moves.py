@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 
 import torch
 
@@ -41,12 +42,13 @@ class Probe:
 
 
 def probes(plan: Plan) -> dict[str, Probe]:
-    radius, chance = plan.radius, Chance(plan.seed)
+    chance = Chance(plan.seed)
+    far = cache(lambda model: embeddings.reach(model, plan.radius))  # as long as these probes live: not of every batch
     found = {
-        "noise": Probe(lambda m, b: embeddings.noise(m, b, radius, chance.child(1)), frozenset({"vectors"})),
-        "worst-label": Probe(_by_parts(lambda m, b: embeddings.worst_for_label(m, b, radius)), frozenset({"vectors"})),
+        "noise": Probe(lambda m, b: embeddings.noise(m, b, far(m), chance.child(1)), frozenset({"vectors"})),
+        "worst-label": Probe(_by_parts(lambda m, b: embeddings.worst_for_label(m, b, far(m))), frozenset({"vectors"})),
         "worst-attention": Probe(
-            _by_parts(lambda m, b: embeddings.worst_for_attention(m, b, radius, chance.child(2))),
+            _by_parts(lambda m, b: embeddings.worst_for_attention(m, b, far(m), chance.child(2))),
             frozenset({"vectors", "weights"}),
             of=OWN,
             expensive=True,

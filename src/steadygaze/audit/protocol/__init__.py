@@ -27,5 +27,7 @@ PROTOCOLS: dict[str, tuple[Protocol, ...]] = {
     SHORTCUT: (shortcut, selection),
     "Do people agree?": (people, agreed),
 }
+COUNTING = (selection, agreed)
+"""They ask of texts of which nothing is selected, too."""
 THOROUGH = {sensitivity: of("sensitivity", "seat-sensitivity")}
 """Asked only by an audit that takes its time, and what it would find."""

@@ -22,13 +22,13 @@ from collections.abc import Iterator, Sequence
 import torch
 from torch import Tensor
 
-from steadygaze.audit.case import Case, Rows, apart
+from steadygaze.audit.case import Case, Rows, apart, common
 from steadygaze.audit.digest import origin
 from steadygaze.audit.finding import Finding
 from steadygaze.audit.measure import agreement, sparsity, stability
 from steadygaze.audit.names import under
 from steadygaze.audit.probe.look import Moved, look
-from steadygaze.audit.probe.moves import LACKING, OWN, Probe, probes
+from steadygaze.audit.probe.moves import LACKING, OWN, Probe
 from steadygaze.audit.protocol.absent import absent, unasked
 from steadygaze.maths.masked import shares
 from steadygaze.rationaliser import Rationaliser
@@ -45,7 +45,7 @@ SLOPELESS = "the label has no slope in the vectors that the selection is made by
 def holds_still(case: Case) -> Iterator[Finding]:
     for name in case.explainers:
         yield from _itself(case, name)
-    for name, probe in probes(case.plan).items():
+    for name, probe in case.probes.items():
         if lacking := probe.needs - case.model.abilities:
             yield from absent(under(name), LACKING[min(lacking)])
         else:
@@ -134,6 +134,6 @@ def _of_words(case: Case, name: str, rows: Rows, batch: Batch, moved: Moved) -> 
     after = explainer.explain(case.model, moved.batch, label, moved.embedded).weights.double()
     return {
         f"jensen-shannon|{name}": apart(before, after, batch.mask),
-        f"top-k-overlap|{name}": stability.overlap(before, after, batch.mask, case.plan.k),
+        f"top-k-overlap|{name}": common(before, after, batch.mask, case.plan.k),
         f"kendall|{name}": agreement.kendall(before, after, batch.mask),
     }

@@ -24,6 +24,7 @@ from steadygaze.audit.case import Case, Rows
 from steadygaze.audit.finding import Finding
 from steadygaze.audit.measure import plausibility
 from steadygaze.audit.protocol.absent import absent
+from steadygaze.audit.protocol.selecting import nothing
 from steadygaze.maths.rank import top
 from steadygaze.report.interval import bootstrap_rows
 from steadygaze.types import Batch
@@ -63,7 +64,7 @@ def _agreement(case: Case, name: str, evidence: Tensor) -> Iterator[Finding]:
         return {**found, "tally": plausibility.tally(chosen, marked, batch.mask)}
 
     found = case.gather(f"{name} and people", work, case.rows(name))
-    tally = found.pop("tally")
+    tally = found.pop("tally")[~nothing(case, name)]
     for measure, values in found.items():
         yield Finding(measure, values, name, CHOOSE if measure in OF_CHOSEN else {})
     yield from together(case, name, tally, MICRO, CHOOSE)

@@ -17,7 +17,7 @@ from itertools import combinations
 import torch
 from torch import Tensor
 
-from steadygaze.audit.case import Case, Rows, apart
+from steadygaze.audit.case import Case, Rows, apart, common
 from steadygaze.audit.finding import Finding
 from steadygaze.audit.measure import stability
 from steadygaze.audit.protocol.absent import absent
@@ -66,7 +66,7 @@ def unlike(found: Iterable[Finding], why: str) -> Iterator[Finding]:
 def _apart(case: Case, name: str, rows: Rows, batch: Batch) -> dict[str, Tensor]:
     said, few = explained(case, name, rows, batch), batch.mask.sum(-1) < 2
     far = _pairs(said, lambda p, q: apart(p, q, batch.mask))
-    shared = _pairs(said, lambda p, q: stability.overlap(p, q, batch.mask, case.plan.k))
+    shared = _pairs(said, lambda p, q: common(p, q, batch.mask, case.plan.k))
     return {measure: one.masked_fill(few, torch.nan) for measure, one in zip(OF_WORDS, (far, shared), strict=True)}
 
 

@@ -22,6 +22,7 @@ from steadygaze.audit.measure import plausibility
 from steadygaze.audit.measure import selection as measure
 from steadygaze.audit.protocol.absent import absent
 from steadygaze.audit.protocol.people import NOBODY, together
+from steadygaze.audit.protocol.selecting import selecting
 from steadygaze.rationaliser import Rationaliser
 from steadygaze.types import Batch
 
@@ -35,12 +36,6 @@ AGREED = {
 MICRO = ("token-precision-micro/selected", "token-recall-micro/selected", "token-f1-micro/selected")
 NOTHING_SELECTS = "neither the model nor an explanation that was asked about selects words"
 NO_SENTENCES = "nobody marked the sentences, and no token of the vocabulary ends one"
-
-
-def selecting(case: Case) -> list[str]:
-    """Explanations in which a word is selected or is not."""
-    itself = "selection" in case.model.abilities
-    return [name for name, one in case.explainers.items() if one.selects or (itself and name == "attention")]
 
 
 def selection(case: Case) -> Iterator[Finding]:

@@ -33,6 +33,7 @@ from steadygaze.audit.probe.erase import counts
 from steadygaze.audit.probe.look import look
 from steadygaze.audit.probe.moves import LACKING
 from steadygaze.audit.protocol.absent import NO_LABELS, ONLY_RANDOM, absent
+from steadygaze.audit.protocol.selecting import nothing
 from steadygaze.audit.protocol.yardstick import RANDOM, others, weights
 from steadygaze.infer import inference, slopes
 from steadygaze.maths.chance import Chance
@@ -61,25 +62,27 @@ def sensitivity(case: Case) -> Iterator[Finding]:
         return
     sizes = ",".join(f"{100 * share:g}" for share in SHARES)
     how: dict[str, str | int | float] = {"sizes": f"{sizes}%", "largest": LARGEST}
-    by_chance = _radii(case, RANDOM)
+    unit = length(case.model.vectors)
+    by_chance = _radii(case, RANDOM, unit)
     yield Finding("sensitivity", measure.sensitivity(by_chance), RANDOM, how, _unturned(by_chance))
     if not others(case):
         yield from absent(["sensitivity/above-random"], ONLY_RANDOM)
     for name in others(case):
-        radii = _radii(case, name)
+        radii = _radii(case, name, unit)
         yield Finding("sensitivity", measure.sensitivity(radii), name, how, _unturned(radii))
         yield Finding("sensitivity/above-random", measure.sensitivity_above_random(radii, by_chance), name, how)
     yield _seat(case)
 
 
-def _radii(case: Case, name: str) -> Tensor:
-    """(N,K), NaN in texts outside the sample, and in those without a word"""
+def _radii(case: Case, name: str, unit: Tensor) -> Tensor:
+    """(N,K), NaN in texts outside the sample, and in those without a word, or of which nothing is selected"""
 
     def work(rows: Rows, batch: Batch) -> dict[str, Tensor]:
         said = weights(case, name, rows, batch)
-        return {"radii": _by_parts(batch, lambda some: smallest(case.model, taken(batch, some), said[some]))}
+        return {"radii": _by_parts(batch, lambda some: smallest(case.model, taken(batch, some), said[some], unit))}
 
-    return case.gather(f"{name} moved", work, case.sample)["radii"]
+    found = case.gather(f"{name} moved", work, case.sample)["radii"]
+    return found.masked_fill(nothing(case, name).unsqueeze(-1), torch.nan)
 
 
 def _by_parts(batch: Batch, work: Callable[[Tensor], Tensor]) -> Tensor:
@@ -92,8 +95,11 @@ def _unturned(radii: Tensor) -> str:
     return f"{never:,} of {int(asked.sum()):,} texts are not turned by {LARGEST:g} at every size" if never else ""
 
 
-def smallest(model: Reader, batch: Batch, weights: Tensor) -> Tensor:
-    """How far the heaviest words of each text must move, by size; LARGEST where the label never turns.  -> (B,K)"""
+def smallest(model: Reader, batch: Batch, weights: Tensor, unit: Tensor) -> Tensor:
+    """How far the heaviest words of each text must move, by size; LARGEST where the label never turns.  -> (B,K)
+
+    `unit`: the mean length of a word vector.
+    """
     with inference(model):
         embedded = model.embed(batch)
     predicted = look(model, batch).probs.argmax(-1, keepdim=True)
@@ -102,7 +108,7 @@ def smallest(model: Reader, batch: Batch, weights: Tensor) -> Tensor:
         logits: Tensor = model(batch, vectors).logits.double()
         return logits.scatter(-1, predicted, -torch.inf).max(-1).values - logits.gather(-1, predicted).squeeze(-1)
 
-    unit, words = length(model.vectors), batch.mask.sum(-1)
+    words = batch.mask.sum(-1)
     delta, radius = torch.zeros_like(embedded), torch.full_like(embedded[:, 0, 0], torch.inf)
     found = []
     for many in counts(words, SHARES).unbind(-1):

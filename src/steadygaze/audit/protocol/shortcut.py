@@ -19,13 +19,14 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from steadygaze.audit.case import Case, Rows
+from steadygaze.audit.case import Case, Rows, weighty
 from steadygaze.audit.finding import Finding
 from steadygaze.audit.measure import position
 from steadygaze.audit.measure import shortcut as measure
 from steadygaze.audit.probe.words import shuffled
 from steadygaze.audit.protocol.absent import absent
-from steadygaze.audit.protocol.selection import first_sentence, knows_sentences, selecting, sentences
+from steadygaze.audit.protocol.selecting import nothing, selecting
+from steadygaze.audit.protocol.selection import first_sentence, knows_sentences, sentences
 from steadygaze.maths.chance import Chance
 from steadygaze.maths.collapse import judge_laid, judge_sentences
 from steadygaze.maths.laid import Laid
@@ -48,7 +49,8 @@ def shortcut(case: Case) -> Iterator[Finding]:
     key = _keys(case)
     for name in case.explainers:
         found = case.gather(f"places of {name}", lambda r, b, n=name: _measured(case, n, r, b), case.rows(name))  # type: ignore[misc]
-        yield _leak("position-leak", name, found["places"], case.probs, key)
+        seen = found["places"].masked_fill(nothing(case, name).unsqueeze(-1), torch.nan)
+        yield _leak("position-leak", name, seen, case.probs, key)
         yield _shuffled(case, name, key)
         yield from _default(case, name, found)
         yield from (Finding(one, found[one], name) for one in FIRST if one in found)
@@ -94,10 +96,16 @@ def _shuffled(case: Case, name: str, key: Tensor) -> Finding:
     def work(_: Rows, batch: Batch) -> dict[str, Tensor]:
         found = case.explainers[name].explain(case.model, shuffled(batch, Chance(case.plan.seed).child(11)))
         share = shares(found.weights.double(), batch.mask)
-        return {"places": position.places(share, batch.mask), "probs": found.logits.double().softmax(-1)}
+        places, none = position.places(share, batch.mask), batch.mask.any(-1) & ~weighty(found.weights, batch.mask)
+        return {"places": places, "probs": found.logits.double().softmax(-1), "none": none}
 
     found = case.gather(f"{name} of shuffled texts", work, case.rows(name))
-    return _leak("position-leak/shuffled", name, found["places"], found["probs"].nan_to_num(0.0), key)
+    before = nothing(case, name)
+    later = (found["none"] == 1) & ~before if name in selecting(case) else torch.zeros_like(before)
+    seen = found["places"].masked_fill((before | later).unsqueeze(-1), torch.nan)
+    leak = _leak("position-leak/shuffled", name, seen, found["probs"].nan_to_num(0.0), key)
+    note = f"of {int(later.sum()):,} texts nothing is selected once they are shuffled" if later.any() else ""
+    return replace(leak, note=note)
 
 
 def _default(case: Case, name: str, found: dict[str, Tensor]) -> Iterator[Finding]:
@@ -116,7 +124,7 @@ def _collapsed(case: Case, name: str) -> Finding:
     text = case.data.text
     asked = torch.zeros(len(case), dtype=torch.bool)
     asked[torch.from_numpy(case.rows(name))] = True
-    asked &= case.words > 1
+    asked &= (case.words > 1) & ~nothing(case, name)
     if not asked.any():
         return Finding("collapsed", explainer=name, absent=ONE_WORD)
     read = asked.repeat_interleave(torch.from_numpy(text.lengths)) & torch.from_numpy(text.words)

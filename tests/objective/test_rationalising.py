@@ -237,7 +237,7 @@ def test_just_those_settings_are_refused_that_do_nothing(kind: type[Rationalisin
 
 def test_a_setting_that_does_nothing_is_told_beside_what():
     found = {
-        Rnp(share=0.5): "share=0.5 does nothing with granularity=sentence: leave it out",
+        Rnp(share=0.5): "share=0.5 does nothing with granularity=sentence (it is for granularity=token): leave it out",
         Rnp(temperature=0.5): "temperature=0.5 does nothing with estimator=reinforce: leave it out",
         Rnp(granularity="token", estimator="straight-through", sparsity=2.0): (
             "sparsity=2.0 does nothing with granularity=token, share=0.2 and estimator=straight-through: leave it out"

@@ -29,6 +29,7 @@ from steadygaze.types import Batch, Terms
 GENERATOR, PREDICTOR = ("model.generator",), ("model.predictor",)
 KEPT = 200
 """Batches whose mean cost is the baseline."""
+BY_TOKENS = "share", "spans", "sparsity", "continuity"
 Idle = tuple[bool, str, tuple[str, ...]]
 """Whether it is so; beside what; which settings do nothing then."""
 
@@ -76,7 +77,7 @@ class Rationalising(Technique):
         if (self.granularity == "sentence" or self.skewed) and not ends.any():
             raise UserError(
                 "no token of the vocabulary ends a sentence (as . ! ? do), so that all of a text would be one: "
-                "granularity=token selects words, without skewed"
+                "granularity=token selects words" + (", without skewed" if self.skewed else "")
             )
         return self.kind(encoder, architecture, classes, ends, self.way())
 
@@ -116,7 +117,7 @@ class Rationalising(Technique):
     def idle(self) -> list[Idle]:
         """Settings that do nothing in company of others, which would not be noticed."""
         return [
-            (self.granularity == "sentence", "granularity=sentence", ("share", "spans", "sparsity", "continuity")),
+            (self.granularity == "sentence", "granularity=sentence (it is for granularity=token)", BY_TOKENS),
             (self.share is None and not self.continuity, "share=None and continuity=0", ("spans",)),
         ]
 

@@ -128,6 +128,15 @@ def test_without_what_a_question_needs_there_is_no_yes_but_there_may_be_a_no(que
         assert of(question.key, *(left | {name: bad}).values()).answer == "no"
 
 
+def test_why_good_numbers_alone_make_no_yes_is_said():
+    """No word had a synonym: what was asked of the vectors is good, and not enough."""
+    missing = row("jensen-shannon/1-synonym", float("nan"), 0, None, "no word has a synonym")
+    noise, told = row("jensen-shannon/noise", 0.0), "a yes needs jensen-shannon/1-synonym too, which is not there"
+    assert of(STILL, noise, missing).why.endswith(f"; {told} (no word has a synonym).")
+    assert of(STILL, noise).why.endswith(f"; {told}.")
+    assert "a yes needs" not in of(STILL, row("jensen-shannon/noise", 0.01), missing).why
+
+
 @pytest.mark.parametrize("question", QUESTIONS, ids=KEYS)
 def test_one_of_what_a_question_needs_is_enough_for_a_yes(question):
     assert question.needs

@@ -93,7 +93,11 @@ def warned(run: Run) -> list[str]:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         run.execute()
-    return [str(warning.message) for warning in caught if "attention" in str(warning.message)]
+    return [
+        str(warning.message)
+        for warning in caught
+        if "selection" in str(warning.message) or "attention" in str(warning.message)
+    ]
 
 
 def texts(*rows: Sequence[int], words: bool = True) -> Data:
@@ -211,7 +215,7 @@ class Sentences(Place):
 def test_a_rationaliser_that_always_takes_the_same_sentence_is_constant(sign: int) -> None:
     run = make_run(Rnp(generator_learning_rate=1e-9), lambda: rationaliser(Sentences(sign)))
     run.job = replace(run.job, validation=corpus(80, seed=1))  # few of them have two sentences
-    assert warned(run) == [f"collapsed attention: {run.kept['attention']['reason']}"]
+    assert warned(run) == [f"a locked selection: {run.kept['attention']['reason']}"]
     assert run.kept["attention"]["constant"]
     assert "follow the place of a sentence, not the text" in run.kept["attention"]["reason"]
 

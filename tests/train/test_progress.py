@@ -9,7 +9,7 @@ from steadygaze.train.progress import Bar
 from steadygaze.train.run import Run
 from train.toys import TOYS, make_run
 
-NOTHING = "  (attention says nothing yet)"
+NOTHING = "  (what it shows says nothing yet)"
 
 
 def shown(name: str) -> tuple[str, Bar, Run]:

@@ -134,8 +134,16 @@ def _verdict(question: Question, mine: Mapping[str, Row]) -> Verdict:
     # What stands against it first; that nothing has collapsed need not be said.
     order = sorted(judged, key=lambda name: ("no", "partly", "yes").index(judged[name]))
     told = [_says(bounds[name], mine[name]) for name in order if name != COLLAPSED or judged[name] != "yes"]
+    if not sure and set(judged.values()) == {"yes"}:
+        told.append(_lacks(question.needs[0], mine))
     rows = tuple(mine[name].signature for name in judged)
     return Verdict(question.asks, answer, _sentence(told), rows, question.key, limits)
+
+
+def _lacks(name: str, mine: Mapping[str, Row]) -> str:
+    """Why good numbers alone make no yes."""
+    note = mine[name].note if name in mine else ""
+    return f"a yes needs {name} too, which is not there" + (f" ({note})" if note else "")
 
 
 def _says(bound: Bound, row: Row) -> str:

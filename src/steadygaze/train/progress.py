@@ -90,7 +90,7 @@ class Bar:
         stage = f"{record['stage']}  " if self.several else ""
         score = "  ".join(f"validation {name} {record[key]:.3f}" for key, name in SCORES.items() if key in record)
         line = f"{stage}epoch {record['epoch']:>2}  {losses}  {score}"
-        line += "  (attention says nothing yet)" if record.get("attention", {}).get("collapsed") else ""
+        line += "  (what it shows says nothing yet)" if record.get("attention", {}).get("collapsed") else ""
         self.console.print(line, highlight=False, markup=False)
 
     def skip(self, epochs: int) -> None:

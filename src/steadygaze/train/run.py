@@ -195,7 +195,8 @@ class Run:
         """Of the epoch that is kept, whether it was trained just now or before an interruption."""
         attention = self.kept.get("attention", {})
         if attention.get("collapsed"):
-            self.job.watcher.warn(f"collapsed attention: {attention['reason']}")
+            locked = attention.get("unit") == "sentence" and attention["constant"]
+            self.job.watcher.warn(f"{'a locked selection' if locked else 'collapsed attention'}: {attention['reason']}")
         elif attention.get("unit") == "sentence" and attention["from_uniform"] is None:
             self.job.watcher.warn(UNDIVIDED)
 

@@ -141,7 +141,7 @@ def _again(clf: TextClassifier, examples: Sequence[Example], skewed: int = 0) ->
     elif skewed:
         other.set_params(settings={**(clf.settings or {}), "skewed": skewed})
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "(collapsed attention|a locked selection)")  # that it may lock is what is asked
+        warnings.filterwarnings("ignore", "(collapsed attention|a locked selection)")  # which is what is asked
         return other.fit([example.text for example in examples], np.array([example.label for example in examples]))
 
 

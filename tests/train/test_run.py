@@ -1,5 +1,6 @@
 """Stages: what is trained, from which start, what moves, what is kept; and that chance is the run's own."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -182,13 +183,16 @@ def test_progress_rises_from_step_to_step_towards_one() -> None:
 AWAKE = {"collapsed": False, "reason": ""}
 
 
-def scripted(monkeypatch: pytest.MonkeyPatch, scores: list[float]) -> list[dict[str, bytes]]:
-    """Validation that gives these macro-F1 in turn; returns the weights of every epoch, as they come."""
+def scripted(
+    monkeypatch: pytest.MonkeyPatch, scores: list[float], losses: Sequence[float] | None = None
+) -> list[dict[str, bytes]]:
+    """Validation that gives these macro-F1 and losses in turn; returns the weights of every epoch, as they come."""
     seen: list[dict[str, bytes]] = []
 
     def validate(job: Any, state: Any, reference: Any) -> dict[str, Any]:
         seen.append(weights(state.model))
-        return {"macro-f1": scores[len(seen) - 1], "accuracy": 0.0, "always": None, "attention": AWAKE}
+        loss = losses[len(seen) - 1] if losses else 1.0
+        return {"macro-f1": scores[len(seen) - 1], "loss": loss, "accuracy": 0.0, "always": None, "attention": AWAKE}
 
     monkeypatch.setattr(running, "validate", validate)
     return seen
@@ -206,6 +210,16 @@ def test_the_best_epoch_is_kept_the_earlier_of_two_equals_and_patience_ends_the_
     assert seen[2] != seen[1]
     assert run.kept == {"stage": "train", "epoch": 2, "macro-f1": 0.7, "always": None, "attention": AWAKE}
     assert (len(recorder.epochs), recorder.skipped) == (5, 1)
+
+
+def test_of_equal_scores_the_smaller_loss_is_kept_and_being_surer_does_not_prolong_a_run(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A better score counts, whatever its loss; the fourth epoch is the surest of three as good as each other."""
+    seen = scripted(monkeypatch, [0.5, 0.7, 0.7, 0.7, 0.6, 0.9], [0.1, 0.9, 0.95, 0.6, 0.2, 0.1])
+    run = make_run(Vanilla(), epochs=6, patience=3)
+    assert weights(run.execute()) == seen[3]
+    assert (len(seen), run.kept["epoch"]) == (5, 4)
 
 
 @pytest.mark.parametrize(

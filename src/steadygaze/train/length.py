@@ -25,7 +25,9 @@ def over(job: Job, stage: Stage, state: State) -> bool:
     patience = job.training.patient(steps(job)) if stage.epochs is None else job.training.patience
     guessing = 1 / len(np.unique(job.train.label))  # type: ignore[arg-type]  # a split to train on has labels
     of_this_stage = state.history[len(state.history) - state.epoch :]
-    waited = sum(record["macro-f1"] > guessing for record in of_this_stage[state.best_epoch :])
+    scores = [record["macro-f1"] for record in of_this_stage]
+    first = scores.index(max(scores)) + 1 if scores else 0  # surer alone is not better
+    waited = sum(score > guessing for score in scores[first:])
     return stage.select != "last" and waited >= patience
 
 

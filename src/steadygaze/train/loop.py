@@ -11,6 +11,7 @@ from accelerate import Accelerator
 from numpy.typing import NDArray
 from sklearn.metrics import accuracy_score, f1_score
 from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
 
 from steadygaze import infer
 from steadygaze.batch import Data, collate, shuffled
@@ -107,7 +108,7 @@ def total(terms: Terms, batch: Batch, player: Player) -> Tensor:
 
 
 def validate(job: Job, state: State, reference: Tensor | None) -> dict[str, Any]:
-    """Macro-F1, which chooses the epoch; accuracy; a label that all texts get; and whether attention says anything."""
+    """Macro-F1 and, of equals, the loss choose the epoch; a label all texts get; and whether attention says anything."""
     label = job.validation.label
     read = infer.readings(state.model, job.validation, widest=WIDEST)
     predicted = read.logits.argmax(-1).numpy()
@@ -118,6 +119,7 @@ def validate(job: Job, state: State, reference: Tensor | None) -> dict[str, Any]
     return {
         "macro-f1": float(macro),
         "accuracy": float(accuracy_score(label, predicted)),
+        "loss": float(cross_entropy(read.logits.double(), torch.from_numpy(label))),
         "always": always(predicted, label),
         "attention": {name: None if value != value else value for name, value in seen.items()},  # JSON has no NaN
     }

@@ -110,7 +110,7 @@ class Run:
             scores = validate(self.job, state, reference)
             record = {"stage": stage.name, "epoch": state.epoch, "terms": terms, **scores}
             self.history.append(record)
-            state.keep_if_best(scores["macro-f1"])
+            state.keep_if_best(scores["macro-f1"], scores["loss"])
             if self.checkpoint:
                 self.checkpoint.save(number, state)
             self.job.watcher.epoch(record)

@@ -16,7 +16,7 @@ from steadygaze.objective.technique import Technique
 from steadygaze.reader import Reader
 from steadygaze.train.seed import generator_states, set_generator_states
 
-PLAIN = ("epoch", "step", "best_score", "best_epoch", "history")
+PLAIN = ("epoch", "step", "best_score", "best_loss", "best_epoch", "history")
 """What is written as it is."""
 
 
@@ -35,6 +35,7 @@ class State:
     epoch: int = 0  # finished epochs
     step: int = 0  # finished steps
     best_score: float = -1.0
+    best_loss: float = 0.0
     best_epoch: int = 0
     best: dict[str, Tensor] = field(default_factory=dict)  # `weights` at the best epoch, on the CPU
     history: list[dict[str, Any]] = field(default_factory=list)
@@ -55,10 +56,10 @@ class State:
         self.model.load_state_dict(under("model.", weights))
         self.modules.load_state_dict(under("modules.", weights))
 
-    def keep_if_best(self, score: float) -> None:
-        """A tie keeps the earlier epoch."""
-        if score > self.best_score:
-            self.best_score, self.best_epoch = score, self.epoch
+    def keep_if_best(self, score: float, loss: float) -> None:
+        """Of equal scores the smaller loss: where texts are easy a model guesses right long before it is sure."""
+        if (score, -loss) > (self.best_score, -self.best_loss):
+            self.best_score, self.best_loss, self.best_epoch = score, loss, self.epoch
             self.best = {name: value.to("cpu", copy=True) for name, value in self.weights().items()}
 
     def pack(self) -> tuple[dict[str, Tensor], dict[str, Any]]:

@@ -108,7 +108,7 @@ def total(terms: Terms, batch: Batch, player: Player) -> Tensor:
 
 
 def validate(job: Job, state: State, reference: Tensor | None) -> dict[str, Any]:
-    """Macro-F1 and, of equals, the loss choose the epoch; a label all texts get; and whether attention says anything."""
+    """Macro-F1 and, of equals, the loss choose the epoch; a label all texts get; whether attention says anything."""
     label = job.validation.label
     read = infer.readings(state.model, job.validation, widest=WIDEST)
     predicted = read.logits.argmax(-1).numpy()

@@ -50,7 +50,7 @@ RUN: dict[str, Any] = {"epochs": 20, "batch_size": 40, "precision": "no"}
 LONG: dict[str, Any] = {"epochs": 6, "batch_size": 8, "precision": "bf16"}
 """On MiniLM."""
 FEWER = 3
-"""Seeds of MiniLM and of the supervised row."""
+"""Seeds of the supervised row, and of the last on MiniLM."""
 GLOVE = Path("glove", "glove.6B.100d.txt.gz")
 
 
@@ -70,7 +70,9 @@ def wanted(out: Path, seeds: int) -> list[Job]:
     """What can be done by now, what matters least last."""
     rates = tuned(job_queue.records(out / "records"))
     others = [Job(row, seed, rates[row]) for seed in range(1, seeds) for row in TUNED if row in rates]
-    first, second = ([Job(row, seed) for seed in range(min(FEWER, seeds))] for row in MINILM)
+    first, second = (
+        [Job(row, seed) for seed in range(many)] for row, many in zip(MINILM, (seeds, min(FEWER, seeds)), strict=True)
+    )
     return [*first, *plan(seeds), *others, *(second if rates else [])]
 
 

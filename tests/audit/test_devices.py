@@ -1,0 +1,53 @@
+"""A GPU says what the CPU says.  Where there is none, nothing is tested."""
+
+import math
+from pathlib import Path
+
+import pytest
+import torch
+
+import steadygaze as sg
+from steadygaze.audit.case import Plan
+from steadygaze.corpus.planted import planted_reviews
+from steadygaze.report.report import Report
+
+ROUNDING, TURNED = 1e-6, 1e-4
+"""TURNED: of rank correlations.  Each device has its own order of two weights that are equal but for rounding."""
+EXPLAINERS = "attention", "gradient", "integrated-gradients", "leave-one-out"
+
+
+def rows(report: Report) -> dict[tuple[str, str], tuple[float, int]]:
+    return {(row.measure, str(sorted(row.settings.items()))): (row.value, row.n) for row in report.rows}
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU here")
+@pytest.mark.parametrize(("technique", "explainers"), [("vanilla", EXPLAINERS), ("a2r", ())])
+def test_an_audit_says_the_same_on_a_gpu(technique: str, explainers: tuple[str, ...], tmp_path: Path) -> None:
+    splits = planted_reviews(0, sizes=(300, 60, 40))
+    train, test = splits["train"], splits["test"]
+    model = sg.TextClassifier(technique=technique, epochs=3, random_state=0, device="cpu")
+    model.fit([one.text for one in train], [one.label for one in train]).save(tmp_path / "model")
+    texts, labels, marked = ([getattr(one, part) for one in test] for part in ("text", "label", "evidence"))
+    one, other = (
+        rows(
+            sg.audit(
+                sg.load(tmp_path / "model", device=device),
+                texts,
+                labels,
+                evidence=marked,
+                explainers=explainers,
+                plan=Plan(sample=8),
+            )
+        )
+        for device in ("cpu", "cuda")
+    )
+    assert one.keys() == other.keys()
+    assert len(one) > 40
+    different = [(name, one[name], other[name]) for name in one if not close(name[0], one[name], other[name])]
+    assert not different, "\n".join(map(str, different))
+
+
+def close(measure: str, one: tuple[float, int], other: tuple[float, int]) -> bool:
+    if one[1] != other[1] or math.isnan(one[0]):
+        return one[1] == other[1] and math.isnan(other[0])
+    return abs(one[0] - other[0]) <= (TURNED if measure.startswith("kendall") else ROUNDING)

@@ -1,8 +1,9 @@
 """One job of bench/movies.py: reviews from a cut file, a row trained on them, and how much of what it selects people
 marked.
 
-Words are what is selected and scored, whatever is read: where pieces of words are, a word has the chances of its pieces
-together, windows are chosen of words, and all pieces of a chosen word are read.  In training, MiniLM selects pieces.
+Words are what is selected and scored, whatever is read: where pieces of words are, a word has the mean chance of its
+pieces, windows are chosen of words, and all pieces of a chosen word are read.  In training, and where its epoch is
+chosen, MiniLM selects pieces.
 """
 
 import dataclasses
@@ -32,6 +33,7 @@ from steadygaze.train.device import accelerator
 from steadygaze.train.loop import Job as Work
 from steadygaze.train.settings import Training
 
+HOW = ("epochs", "batch_size", "schedule")
 Selecting = Callable[[Page], tuple[Tensor, Tensor | None]]
 """The words selected (B,W), and the logits where there are any."""
 
@@ -55,7 +57,7 @@ def technique(job: Job) -> Technique:
 
 def taught(reviews: Reviews, technique: Technique, run: dict[str, Any], seed: int, device: str) -> dict[str, Any]:
     """A record: at the chosen epoch and at the last."""
-    how = Training(epochs=run["epochs"], batch_size=run["batch_size"], weight_decay=0.0, patience=run["epochs"])
+    how = Training(**{name: run[name] for name in HOW if name in run}, weight_decay=0.0, patience=run["epochs"])
     train, validation = (reviews.splits[split].data for split in SPLITS[:2])
 
     def make() -> Reader:
@@ -76,19 +78,21 @@ def by_model(model: Reader, page: Page) -> tuple[Tensor, Tensor]:
         if not isinstance(model, Rationaliser):
             said = model(page.batch)
             return windows(said.weights, page), said.logits
-        selected = windows(model.look(page.batch).probability, page)
+        selected = windows(model.ranks(model.look(page.batch)), page)
         return selected, model.read(page.batch, segments.spread(selected, page.numbers))
 
 
 def by_generator(model: Rationaliser, page: Page) -> tuple[Tensor, None]:
     """The same, read by nobody."""
     with infer.inference(model):
-        return windows(model.look(page.batch).probability, page), None
+        return windows(model.ranks(model.look(page.batch)), page), None
 
 
 def windows(scores: Tensor, page: Page) -> Tensor:
-    """Of words, by the scores of their tokens.  (B,T) -> (B,W) bool"""
-    return best(segments.total(scores.double(), page.numbers, page.real.shape[1]), page.real, SHARE, SPANS)
+    """Of words, by the mean scores of their tokens.  (B,T) -> (B,W) bool"""
+    scores = scores.double()
+    summed, many = (segments.total(one, page.numbers, page.real.shape[1]) for one in (scores, torch.ones_like(scores)))
+    return best(summed / many.clamp_min(1), page.real, SHARE, SPANS)
 
 
 def scored(select: Selecting, reviews: Reviews, device: str) -> dict[str, dict[str, float]]:

@@ -9,7 +9,7 @@ from statistics import mean
 from typing import Any
 
 from job_queue import read_records
-from rationales import ASPECTS, CHOSEN, HARD, LAMBDAS, RATES, REGIMES, SETTINGS, TUNED, rnp, tuned
+from rationales import ASPECTS, CHOSEN, FEWER, HARD, LAMBDAS, RATES, REGIMES, ROOM, SETTINGS, SLOWER, TUNED, rnp, tuned
 from tables import Records, head, line, shown, values
 
 MEASURES = ("accuracy", "p", "r", "f1", "x1")
@@ -30,6 +30,8 @@ PAPER = {  # Yu et al. 2021, Table 2: F1 and X1 % of RNP, of A2R; on BeerAdvocat
     ("aroma", "standard"): (65.9, None, 70.0, None),
     ("palate", "standard"): (51.0, None, 58.0, None),
 }
+CURVE = {f"λ = {one:g}": "a2r" if one == 1 else f"a2r-lambda-{one:g}" for one in sorted([*LAMBDAS, 1.0])}
+TOLD = "accuracy / F1 / X1, F1 / X1 at the last epoch"
 
 
 class Found:
@@ -90,21 +92,29 @@ def _three(those: Records) -> str:
 
 
 def beside_table(found: Found) -> None:
-    told = "accuracy / F1 / X1 / F1 at the last epoch"
-    print(f"\nPalate: λ of A2R, and its generator's step size; {told}, %\n")
+    print(f"\nPalate: λ of A2R, and its generator's step size; the first {FEWER} seeds; {TOLD}, %\n")
     head("row", *HARD)
-    curve = sorted([*LAMBDAS, 1.0])
-    rows = {f"λ = {one:g}": "a2r" if one == 1 else f"a2r-lambda-{one:g}" for one in curve}
-    rows |= {f"step size {rate:g}": f"a2r-{rate:g}" for rate in RATES[1:]}
+    rows = CURVE | {f"step size {rate:g}": f"a2r-{rate:g}" for rate in RATES[1:]}
+    rows |= {f"RNP, step size {rate:g}": rnp(rate) for rate in SLOWER}
     for name, row in rows.items():
-        line([name, *(_four(found.of("palate", setting, row)) for setting in HARD)])
+        line([name, *(_four(_first(found.of("palate", setting, row))) for setting in HARD)])
+
+
+def room_table(found: Found) -> None:
+    print(f"\nPalate, {ROOM}, biased80: λ of A2R; the first {FEWER} seeds; {TOLD}, %\n")
+    for name, row in CURVE.items():
+        line([name, _four(_first(found.of("palate", "biased80", row)))])
+
+
+def _first(those: Records) -> Records:
+    return [record for record in those if record["seed"] < FEWER]
 
 
 def _four(those: Records) -> str:
     if not those:
         return ""
-    told = [mean(values(those, measure)) for measure in ("accuracy", "f1", "x1")] + [mean(values(those, "f1", "last"))]
-    return " / ".join(f"{number:.1f}" for number in told) + f"  (n {len(those)})"
+    told = [mean(values(those, measure, when)) for when in ("chosen", "last") for measure in ("accuracy", "f1", "x1")]
+    return " / ".join(f"{number:.1f}" for number in (*told[:3], *told[4:])) + f"  (n {len(those)})"
 
 
 def bars(found: Found) -> None:
@@ -129,7 +139,7 @@ def _bar(aspect: str, setting: str, theirs: Records, ours: Records) -> str:
 
 
 def regimes_table(found: list[dict[str, Any]]) -> None:
-    print("\nPalate, other ways to draw the reviews; accuracy / F1 / X1 / F1 at the last epoch, %\n")
+    print(f"\nPalate, other ways to draw the reviews and to train; {TOLD}, %\n")
     head("regime", "row", *HARD)
     for regime in REGIMES:
         if those := Found(found, regime):
@@ -141,6 +151,7 @@ def main() -> None:
     found = read_records(sys.argv[1:])
     for table in (main_table, rates_table, beside_table, bars):
         table(Found(found, CHOSEN))
+    room_table(Found(found, ROOM))
     regimes_table(found)
 
 

@@ -1,16 +1,21 @@
-"""Interlocking made visible: the two-sentence toy of the A2R paper (Yu et al. 2021, Fig. 2), computed.
+"""Why a model that selects its evidence may lock on to the worse sentence: a toy of two sentences, computed.
 
     python examples/interlocking.py [interlocking.png]
 
-Two sentences of one word; x₁ tells the label in 85 % of texts, x₂ in 80 %, but a word that praises in x₁ blames in x₂.
-The picture has three parts, each a loss over π₁, the chance that x₁ is selected (or its share of the attention):
+Every text has two sentences.  The better one tells the label in 85 of 100 texts, the worse one in 80; but a word that
+praises in the one blames in the other.  Who reads both by one rule must go by one sentence or be confused.
 
-    selection        concave.  A predictor that is not told which sentence it sees makes both ends a minimum
-    attention        convex, with its least in between; not convex where the predictor cannot tell the sentences apart
-    A2R              between the two.  Dots: where a generator ends that starts at π₁ = 0.05 and follows its slope
+A model chooses the better sentence with some chance, from never to always.  For each chance the loss is shown that the
+best predictors would have, the lower the better.  Models go downhill as they hear it, and all begin where the worse
+sentence is chosen in 95 of 100 texts: do they arrive at the better one?
 
-A small λ ends between the sentences (unfaithful), a middling one at the better sentence, a large one locks again.
-What is computed and why it is so: steadygaze/maths/interlocking.py.
+    selection    one sentence is read.  Uphill from either end: the model stays at the worse sentence, locked
+    attention    both are read, weighted by the chance.  Downhill to a place between them, which explains neither
+    A2R          both at once, tied together by λ (`agreement`).  With a small λ it ends where attention does, on the
+                 side of the better sentence; with a large one it stays on the side where it began
+
+Much depends on whether the predictor is told which sentence it reads: selection that is told does not lock, attention
+that is not told does.  After Fig. 2 of Yu et al. 2021 (A2R); how it is computed: steadygaze/maths/interlocking.py.
 """
 
 import sys
@@ -26,10 +31,12 @@ from steadygaze.maths.interlocking import a2r, assumptions, attention, descend, 
 STRENGTHS = (0.3, 1.0, 2.0, 5.0)
 START = 0.05
 SHARES = np.linspace(0, 1, 51)
+STILL = 0.01
+"""So near to an end is there."""
 MISSING = "The picture needs two more packages: pip install 'steadygaze[report]'."
 COLOURS = {
     "selection": "#c0392b",
-    "selection, told which": "#e59a8f",
+    "selection, told which sentence": "#e59a8f",
     "attention": "#1f5fa8",
     "attention, not told which": "#8fb3dd",
     "A2R, λ = 0.3": "#cccccc",
@@ -38,32 +45,46 @@ COLOURS = {
     "A2R, λ = 5": "#1a1a1a",
 }
 PARTS = {
-    "Selection: concave": ("selection", "selection, told which"),
-    "Attention: convex": ("attention", "attention, not told which"),
-    "A2R: between": ("selection", "attention", *(name for name in COLOURS if name.startswith("A2R"))),
+    "Selection: lowest at an end, either end": ("selection", "selection, told which sentence"),
+    "Attention: lowest in between": ("attention", "attention, not told which"),
+    "A2R: between the two; dots: where models end": (
+        "selection",
+        "attention",
+        *(name for name in COLOURS if name.startswith("A2R")),
+    ),
 }
+AXIS = "datum.value == 0 ? 'never' : datum.value == 1 ? 'always' : 'half of the time'"
 
 
 def main(out: Path) -> None:
     joint = toy()
     losses = {name: list(curve) for name, curve in curves(joint)}
     ends = dict(paths(joint))
-    print(f"{'':28}π₁ = 0    0.5      1   from {START:g} to")
+    print("Loss in nats where the better sentence is chosen")
+    print(f"{'':32}never     half    always   begun at {START:g}, a model ends at")
     for name, curve in losses.items():
-        end = f"{ends[name]:.2f}" if name in ends else ""
-        print(f"{name:28}{curve[0]:.4f} {curve[len(curve) // 2]:.4f} {curve[-1]:.4f}   {end}")
-    for told in (True, False):
+        end = f"{ends[name]:.2f}: {where(ends[name])}"
+        print(f"{name:32}{curve[0]:.4f}    {curve[len(curve) // 2]:.4f}  {curve[-1]:.4f}   {end}")
+    print("\nThe paper proves that attention has one lowest place, if μ ≥ l:")
+    for name, told in (("attention", True), ("attention, not told which", False)):
         strong, regret = assumptions(joint, SHARES.tolist(), told)
-        said = "hold" if strong >= regret else "do not hold"
-        print(f"attention, {'' if told else 'not '}told which: μ = {strong:.3f}, l = {regret:.3f}: assumptions {said}")
+        said = "so it has" if strong >= regret else "which is not so here"
+        print(f"{name:32}μ = {strong:.3f}, l = {regret:.3f}, {said}")
     draw(losses, ends, out)
-    print(out)
+    print(f"\nthe picture is in {out}")
+
+
+def where(end: float) -> str:
+    side = "better" if end > 0.5 else "worse"
+    if STILL < end < 1 - STILL:
+        return f"between them, the {side} one likelier"
+    return "the better one" if side == "better" else "the worse one, locked"
 
 
 def curves(joint: Any) -> Iterator[tuple[str, Any]]:
     """Name -> the loss at each of SHARES."""
     yield "selection", selection(joint, SHARES[:, None, None])
-    yield "selection, told which", selection(joint, SHARES[:, None, None], told=True)
+    yield "selection, told which sentence", selection(joint, SHARES[:, None, None], told=True)
     yield "attention", (attention(joint, share).loss for share in SHARES)
     yield "attention, not told which", (attention(joint, share, told=False).loss for share in SHARES)
     for strength in STRENGTHS:
@@ -73,7 +94,10 @@ def curves(joint: Any) -> Iterator[tuple[str, Any]]:
 def paths(joint: Any) -> Iterator[tuple[str, float]]:
     """Name -> where a generator ends that begins at the worse sentence."""
     yield "selection", descend(partial(selection_slope, joint), START)[-1]
+    worse, better = (selection(joint, end, told=True) for end in (0.0, 1.0))  # the ends of a straight line
+    yield "selection, told which sentence", descend(lambda _: float(better - worse), START)[-1]
     yield "attention", descend(lambda share: attention(joint, share).slope, START)[-1]
+    yield "attention, not told which", descend(lambda share: attention(joint, share, told=False).slope, START)[-1]
     for strength in STRENGTHS:
         path = descend(lambda share, strength=strength: a2r(joint, share, strength).slope, START)
         yield f"A2R, λ = {strength:g}", path[-1]
@@ -100,8 +124,8 @@ def _part(alt: Any, title: str, names: tuple[str, ...], losses: dict[str, list[f
         if last
     ]
     colour = alt.Color("loss:N", title=None, scale=alt.Scale(domain=list(COLOURS), range=list(COLOURS.values())))
-    x = alt.X("share:Q", title="share of sentence 1", axis=alt.Axis(values=[0, 0.5, 1]))
-    y = alt.Y("nats:Q", title="loss (nats)", scale=alt.Scale(domain=[0.35, 0.7]))
+    x = alt.X("share:Q", title="the better sentence is chosen", axis=alt.Axis(values=[0, 0.5, 1], labelExpr=AXIS))
+    y = alt.Y("nats:Q", title="loss in nats, lower is better", scale=alt.Scale(domain=[0.35, 0.7]))
     lines = alt.Chart(alt.InlineData(values=points)).mark_line(strokeWidth=2).encode(x, y, colour)
     size = alt.Size("size:Q", scale=None)
     marks = alt.Chart(alt.InlineData(values=dots)).mark_point(filled=True, opacity=1).encode(x, y, colour, size)

@@ -238,12 +238,16 @@ def test_our_own_fault_exits_with_70_and_names_the_traceback(
     log.unlink()
 
 
-def test_train_resume_on_a_finished_model_is_done(run: Run, csv: Path, tmp_path: Path) -> None:
-    assert run("train", csv, "--out", tmp_path / "m", *QUICK).code == 0
+@pytest.mark.parametrize(
+    "more", [[], ["--technique", "rnp", "--set", "granularity=token"]], ids=["vanilla", "filled in by training"]
+)
+def test_train_resume_on_a_finished_model_is_done(run: Run, csv: Path, tmp_path: Path, more: list[str]) -> None:
+    command = ["train", csv, "--out", tmp_path / "m", *QUICK, *more]
+    assert run(*command).code == 0
     before = (tmp_path / "m" / "model.safetensors").read_bytes()
-    assert run("train", csv, "--out", tmp_path / "m", *QUICK, "--resume").code == 0
+    assert run(*command, "--resume").code == 0
     assert (tmp_path / "m" / "model.safetensors").read_bytes() == before
-    other = run("train", csv, "--out", tmp_path / "m", *QUICK, "--resume", "--seed", "7")
+    other = run(*command, "--resume", "--seed", "7")
     assert other.code == 2
     assert "another seed" in other.err
 

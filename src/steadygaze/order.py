@@ -14,7 +14,7 @@ from steadygaze.encode import ENCODERS, TRANSFORMER
 from steadygaze.errors import UserError, unknown
 from steadygaze.model import Architecture
 from steadygaze.objective import TECHNIQUES
-from steadygaze.objective.technique import Technique
+from steadygaze.objective.technique import FILLED, Technique
 from steadygaze.train.device import check
 from steadygaze.train.settings import Training
 from steadygaze.types import Label
@@ -53,8 +53,11 @@ class Order:
 def order(parameters: Mapping[str, Any]) -> Order:
     """From the parameters of a TextClassifier."""
     name, own = _technique(parameters["technique"])
+    values = _values(parameters)
+    if not own:
+        _refuse_filled(TECHNIQUES[name], values)
     kinds: list[type[Any]] = [Architecture, Training, Reading, *([] if own else [TECHNIQUES[name]])]
-    architecture, training, reading, *built = deal(_values(parameters), *kinds)
+    architecture, training, reading, *built = deal(values, *kinds)
     check(parameters["device"])
     return Order(
         encoder=_encoder(parameters["encoder"]),
@@ -82,7 +85,9 @@ def restored(
     kinds = {Architecture: dataclasses.asdict(architecture), Training: training, Reading: reading}
     values = {key: value for kind, part in kinds.items() for key, value in changed(kind, part).items()}
     own = TECHNIQUES.get(technique)  # None: a technique of the user's own, of whose defaults nothing is known
-    return {**values, **(changed(own, technique_settings) if own else technique_settings)}
+    if own is None:
+        return {**values, **technique_settings}
+    return {**values, **changed(own, {k: v for k, v in technique_settings.items() if k not in own.filled})}
 
 
 def _technique(given: Any) -> tuple[str, Technique | None]:
@@ -93,6 +98,12 @@ def _technique(given: Any) -> tuple[str, Technique | None]:
     if not isinstance(given, str) or given not in TECHNIQUES:
         raise unknown("technique", given, TECHNIQUES)
     return given, None
+
+
+def _refuse_filled(technique: type[Technique], values: Mapping[str, Any]) -> None:
+    """Whatever the value is: no other would be right."""
+    if found := [name for name in technique.filled if name in values]:
+        raise UserError(FILLED.format(found[0]))
 
 
 def _values(parameters: Mapping[str, Any]) -> dict[str, Any]:

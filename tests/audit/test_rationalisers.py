@@ -1,15 +1,18 @@
 """The audit of models that select: what needs open seams is missing with a reason, all else is a number."""
 
+import copy
 from functools import cache, partial
 
 import numpy as np
 import pytest
 import torch
+from torch import Tensor
 
 import commands
 import steadygaze as sg
 from estimator.test_rationalisers import LABELS, TEXTS, fitted
 from steadygaze.audit.case import Case, Plan, silent
+from steadygaze.audit.finding import Finding
 from steadygaze.audit.names import NAMES, under
 from steadygaze.audit.prepare import prepare
 from steadygaze.audit.probe.embeddings import noise, worst_for_attention, worst_for_label
@@ -17,18 +20,22 @@ from steadygaze.audit.probe.gradient import gradient
 from steadygaze.audit.protocol import MATTERS
 from steadygaze.audit.protocol.holds_still import SLOPELESS as SLOPE
 from steadygaze.audit.protocol.holds_still import holds_still
+from steadygaze.audit.protocol.interlocking import HOW, KNOWN, LOCKS, told
 from steadygaze.audit.protocol.matters import UNREAD
+from steadygaze.audit.protocol.people import NOBODY
 from steadygaze.audit.protocol.sensitivity import sensitivity
 from steadygaze.batch import collate
 from steadygaze.errors import UserError
+from steadygaze.explain.chosen import SELECTS
 from steadygaze.explain.rationale import Selection
 from steadygaze.maths.chance import Chance
 from steadygaze.maths.divergence import jensen_shannon
 from steadygaze.maths.masked import shares
-from steadygaze.rationaliser import Rationaliser
+from steadygaze.maths.rank import top
+from steadygaze.rationaliser import Looked, Rationaliser
 from steadygaze.report.report import Report
 from steadygaze.subject import as_subject
-from steadygaze.types import Example
+from steadygaze.types import Batch, Example
 
 WORDS = ["good"] * 12 + ["bad"] * 12
 EVIDENCE = [[(text.index(word), text.index(word) + len(word))] for text, word in zip(TEXTS, WORDS, strict=True)]
@@ -88,11 +95,26 @@ def test_its_numbers_are_those_of_what_explain_shows():
     assert report.find("selected-spans").value == 1
 
 
-def test_attention_asked_of_one_that_selects_is_its_selection_too():
-    """So that a comparison can hold it against models that attend."""
-    report = sg.audit(fitted("a2r"), TEXTS, LABELS, explainers=["attention"], evidence=EVIDENCE, plan=Plan(sample=4))
-    for name in ("token-f1/selected", "first-sentence", "comprehensiveness", "jensen-shannon/noise"):
-        assert report.find(name, "attention").value == pytest.approx(audited("a2r").find(name, "rationale").value)
+def test_one_that_selects_has_no_attention_to_audit():
+    with pytest.raises(UserError, match=r"attention of .* cannot be audited: the model selects what it reads, and"):
+        sg.audit(fitted("a2r"), TEXTS, LABELS, explainers=["attention"])
+    report = sg.audit(fitted("a2r"), TEXTS, LABELS, explainers=["attention", "rationale"], plan=Plan(sample=1))
+    assert report.facts["explanation"] == "rationale"
+    assert f"Of attention nothing was asked: {SELECTS}." in report.notes
+
+
+@pytest.mark.parametrize(("taken", "right", "sign"), [(0, 1, "✓"), (0, 0, "~"), (1, 1, "✗")])
+def test_whether_it_would_lock_is_told_with_the_sign_of_the_answer(monkeypatch, taken, right, sign):
+    """All first sentences or none are taken, where none should be; a model that is never right has learnt nothing."""
+    first, every = torch.full((24,), float(taken)), torch.ones(24, dtype=torch.bool)
+    said = told(first, torch.full((24,), float(right)), 0.5, (every, KNOWN))
+    monkeypatch.setattr(
+        "steadygaze.audit.audit.interlocking",
+        lambda *_: [Finding(name, first, "rationale", {}, f"{HOW[name]}, {said}") for name in LOCKS],
+    )
+    report = sg.audit(fitted("a2r"), TEXTS, LABELS, train=(TEXTS, LABELS), plan=Plan(sample=1))
+    assert list(report.notes[-2:]) == [f"{sign} T{HOW[name][1:]}, {said}." for name in LOCKS]
+    assert all(note in str(report).splitlines() for note in report.notes[-2:])
 
 
 def test_the_worst_change_for_a_selection_is_sought_by_the_chances_which_have_a_slope():
@@ -145,7 +167,10 @@ def test_the_gradient_is_none_where_nothing_is_read_and_so_is_not_asked_to_agree
 
 @pytest.mark.parametrize("order", ["a2r", "rnp tokens"])
 def test_the_first_sentence_is_the_models_own_where_nobody_marked_it(order):
-    """Of a sentence the whole weight lies in the first, or none; of words, that part of it."""
+    """Of a sentence the whole weight lies in the first, or none; of words, that part of it.
+
+    All words marked stand in the second: due to the first is what its length makes.
+    """
     shown = fitted(order).explain(TEXTS)
     ends = [min(text.index(mark) for mark in ".!?" if mark in text) + 1 for text in TEXTS]
     shares = [
@@ -157,6 +182,31 @@ def test_the_first_sentence_is_the_models_own_where_nobody_marked_it(order):
     assert report.find("first-sentence-share", "rationale").value == pytest.approx(np.mean(shares), abs=1e-6)
     assert report.find("first-sentence-pick", "rationale").value == pytest.approx(np.mean(picks))
     assert report.find("first-sentence-share", "rationale").n == 24
+    due = [np.mean([start < end for start, _ in e.spans]) for e, end in zip(shown, ends, strict=True)]
+    above = report.find("first-sentence-share/above-evidence", "rationale").value
+    assert above == pytest.approx(np.mean(shares) - np.mean(due), abs=1e-6)
+
+
+class Opening(Rationaliser):
+    """Two words of the first sentence, whichever they are."""
+
+    def select(self, batch: Batch, looked: Looked) -> Tensor:
+        return top(looked.scores.detach(), self.sentences(batch) == 0, 2)
+
+
+def test_words_of_a_first_sentence_that_is_no_reason_are_no_more_than_a_place():
+    clf = copy.deepcopy(fitted("rnp tokens"))
+    clf.stored_.model.__class__ = Opening
+    marked, unmarked = (sg.audit(clf, TEXTS, evidence=evidence, plan=Plan(sample=2)) for evidence in (EVIDENCE, None))
+    assert marked.find("collapsed").value == 0
+    verdict = next(one for one in marked.verdicts if one.key == "shortcut")
+    assert verdict.answer == "no"
+    assert verdict.why.startswith("The first sentence gets 0.7")
+    first = sg.audit(clf, TEXTS, evidence=[[(0, 2)]] * 24, plan=Plan(sample=2)).find(
+        "first-sentence-share/above-evidence"
+    )
+    assert (first.value, first.n) == (0, 24), "what people marked is there as well"
+    assert unmarked.find("first-sentence-share/above-evidence").note == f"not applicable, because {NOBODY}"
 
 
 def test_the_page_lists_sentences_and_is_made_again_from_its_json(tmp_path):

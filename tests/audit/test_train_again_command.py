@@ -1,6 +1,8 @@
 """steadygaze audit --train: a model trained again, from the command line."""
 
+import json
 import os
+import re
 from functools import partial
 from pathlib import Path
 
@@ -12,6 +14,7 @@ from estimator.test_rationalisers import LABELS, TEXTS, fitted
 from estimator.tiny import tiny
 from steadygaze.audit import run
 from steadygaze.audit.case import Plan
+from steadygaze.audit.manifest import Manifest, changes
 from steadygaze.audit.protocol.interlocking import interlocking
 from steadygaze.report.report import Report
 from steadygaze.types import Example
@@ -26,6 +29,11 @@ def table(file: Path, labels=LABELS) -> Path:
     rows = "".join(f'"{text}",{label}\n' for text, label in zip(TEXTS, labels, strict=True))
     file.write_text("review,verdict\n" + rows, encoding="utf-8")
     return file
+
+
+def loaded(folder: Path, data: Path, train: Path | None = None) -> run.Given:
+    asked = {"text": ("review",), "label": "verdict", "train": None if train is None else str(train), "sample": 2}
+    return run.load(run.Order(model=str(folder / "model"), data=str(data), **asked), run.Machine(device="cpu"))
 
 
 @pytest.fixture
@@ -55,9 +63,31 @@ def test_it_says_what_python_says_and_the_evidence_holds(audit, capsys, tmp_path
     for one in interlocking(sg.load(tmp_path / "model", device="cpu"), (TEXTS, LABELS), EXAMPLES, Plan().skewed):
         row = report.find(one.measure)
         assert (row.value, row.n, row.note) == (float(one.values.mean()), 24, one.note)
-        assert f"! T{one.note[1:]}." in ended.out
+        assert re.search(f"(?m)^[✓~✗] T{re.escape(one.note[1:])}\\.", ended.out)
     again = commands.run(capsys, "audit", "--verify", tmp_path / "evidence", "--device", "cpu")
     assert again.code == 0, again.out + again.err
+
+
+def test_the_manifest_knows_the_texts_it_was_trained_on_by_the_fingerprint_that_the_model_has_of_them(tmp_path):
+    """And that they are others now; an audit that trains nothing has none to know."""
+    fitted("a2r").save(tmp_path / "model")
+    known = json.loads((tmp_path / "model" / "config.json").read_text())["corpus"]
+    held, train = table(tmp_path / "held.csv"), table(tmp_path / "train.csv")
+    plain, old = loaded(tmp_path, held).data, loaded(tmp_path, held, train).data
+    assert old == {**plain, "train": known}
+    train.write_text(train.read_text().replace("film", "play", 1), encoding="utf-8")
+    (said,) = changes(Manifest({}, old), Manifest({}, loaded(tmp_path, held, train).data))
+    assert said.startswith(f"data, train: was '{known}', is '")
+
+
+def test_whoever_watches_is_told_of_every_epoch(tmp_path):
+    """One of the model with a token in front, ten and one of the skewed one; and that all are done."""
+    fitted("a2r").save(tmp_path / "model")
+    data, heard = table(tmp_path / "train.csv"), []
+    run.run(loaded(tmp_path, data, data), run.Machine(watch=lambda *told: heard.append(told)))
+    for what, epochs in (("biased training, epochs", 1), ("skewed training, epochs", 11)):
+        told = [(done, total) for name, done, total in heard if name == what]
+        assert list(dict.fromkeys(told)) == [(done, epochs) for done in range(epochs + 1)]
 
 
 def test_what_it_was_trained_on_is_found_from_the_evidence_wherever_we_work(audit, capsys, tmp_path, monkeypatch):

@@ -67,6 +67,7 @@ BAD = {
     "a setting without a technique": (["--set-for", "epsilon=1"], "technique:key=value"),
     "a setting of one technique": (["--set", "epsilon=1"], "--set-for word-at:epsilon=1"),
     "unknown explainer": (["--explainer", "attenton"], "did you mean 'attention'"),
+    "no rationale": (["--explainer", "rationale"], "rationale cannot explain models of vanilla"),
     "no synonyms": (["--synonyms", "nowhere.jsonl"], "nowhere.jsonl"),
 }
 

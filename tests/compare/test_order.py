@@ -5,7 +5,7 @@ import re
 import pytest
 
 from compare.tiny import order
-from steadygaze.compare.identity import identity, own, shared
+from steadygaze.compare.identity import explainers, identity, own, shared
 from steadygaze.compare.material import material
 from steadygaze.compare.order import Order, check
 from steadygaze.config import build
@@ -17,6 +17,14 @@ BAD = {
     "no technique": ({"techniques": ()}, "needs two techniques or more, found none"),
     "twice": ({"techniques": ("seat", "seat")}, "seat is named twice"),
     "unknown explainer": ({"explainer": "attenton"}, "did you mean 'attention'"),
+    "no rationale": (
+        {"techniques": ("a2r", "vanilla"), "explainer": "rationale"},
+        "rationale cannot explain models of vanilla: .* does not select .*; without --explainer each is asked for",
+    ),
+    "no attention": (
+        {"techniques": ("vanilla", "a2r"), "explainer": "attention"},
+        "attention cannot explain models of a2r: .* shows a rationale, not attention; without --explainer",
+    ),
     "unknown encoder": ({"encoder": "bilsm"}, "did you mean 'bilstm'"),
     "unknown setting": ({"settings": {"hiden": 3}}, "did you mean 'hidden'"),
     "a setting of one": ({"settings": {"epsilon": 0.1}}, "vanilla has no setting 'epsilon'.*--set-for word-at:epsilon"),
@@ -48,6 +56,20 @@ def test_settings_are_dealt_to_all_or_to_one():
     assert (shared(asked)["dropout"], "hidden" in shared(asked)) == (0.25, False)
     assert own(asked, "word-at")["epsilon"] == 0.125
     assert (own(asked, "vanilla"), own(asked, "word-at")["hidden"]) == ({"hidden": 4}, 6)
+
+
+def test_models_are_asked_for_what_they_show_or_all_for_one_thing():
+    mixed = {"techniques": ("vanilla", "a2r")}
+    for changes, said in (
+        ({}, "attention"),
+        (mixed, "attention of vanilla, rationale of a2r"),
+        ({"techniques": ("rnp", "hardkuma")}, "rationale"),
+        ({**mixed, "explainer": "gradient"}, "gradient"),
+    ):
+        asked = order(**changes)
+        check(asked)
+        assert explainers(asked) == said
+        assert identity(asked, material(asked), "cpu")["audit"]["explainer"] == said
 
 
 def test_a_setting_that_all_techniques_have_is_for_all():

@@ -202,6 +202,21 @@ def test_even_attention_holds_perfectly_still_and_wins_nothing(tmp_path: Path):
     assert not (tmp_path / "out" / "seeds").exists()
 
 
+@pytest.mark.usefixtures("quick")
+def test_a_model_that_selects_is_held_by_its_rationale_against_the_attention_of_one_that_attends(tmp_path: Path):
+    asked = order(techniques=("vanilla", "a2r"), seeds=2, encoder="bigru")
+    found = run(tmp_path / "out", asked)
+    assert found.facts["explanation"] == "attention of vanilla, rationale of a2r"
+    for standing, name in zip(found.standings, ("attention", "rationale"), strict=True):
+        values = read_arrays(tmp_path / "out" / "cells" / f"{standing.technique}-0" / "values.safetensors")
+        entry = standing.entries["jensen-shannon/noise"]
+        assert entry.row.settings["explain"] == name
+        assert entry.seeds[0] == pytest.approx(np.nanmean(values[f"jensen-shannon/noise|{name}"]))
+        between = read_arrays(tmp_path / "out" / "seeds" / f"{standing.technique}.safetensors")
+        assert list(between) == [f"jensen-shannon/seeds|{name}|0+1"]
+    assert found.standings[1].entries["jensen-shannon/noise"].against is not None
+
+
 def test_a_technique_that_cannot_train_such_a_model_says_so_first(tmp_path: Path):
     with pytest.raises(UserError, match="seat: "):
         run(tmp_path / "out", order(techniques=("vanilla", "seat"), settings={"decoder": "mlp"}))

@@ -22,7 +22,7 @@ def several(technique, shift=0.0, collapsed=0.0, seeds=2, **more):
 
 def compared(*techniques, between=None):
     cells = {group[0].technique: group for group in techniques}
-    return {one.technique: one for one in standings(cells, between or {name: {} for name in cells}, "attention")}
+    return {one.technique: one for one in standings(cells, between or {name: {} for name in cells})}
 
 
 def test_a_lower_distance_is_better_and_a_higher_one_worse():

@@ -76,6 +76,12 @@ def slow_share(weights: np.ndarray, where: np.ndarray) -> float:
     return weights[where].sum() / weights.sum() if len(weights) else 0.0
 
 
+def slow_above_evidence(weights: np.ndarray, evidence: np.ndarray, first: np.ndarray) -> float:
+    if not evidence.any() or first.all() or not first.any():
+        return math.nan
+    return slow_share(weights, first) - max(first[evidence].mean(), first.mean())
+
+
 def slow_calibration(probs: np.ndarray, label: np.ndarray) -> float:
     total = 0.0
     for low in range(15):
@@ -192,6 +198,7 @@ SLOW = {  # one text, its real tokens only
     "evidence-mass": lambda w, where: slow_share(w, where) if where.any() else math.nan,
     "auprc": lambda w, where: sklearn.metrics.average_precision_score(where, w) if where.any() else math.nan,
     "first-sentence-share": slow_share,
+    "first-sentence-share/above-evidence": slow_above_evidence,
     "first-sentence-pick": slow_pick,
     "first-sentence": slow_first,
     "selected-share": lambda chosen: sum(chosen) / len(chosen) if len(chosen) else np.nan,

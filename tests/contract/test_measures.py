@@ -147,9 +147,10 @@ def test_identical_inputs_score_the_neutral_value(name):
     given = inputs(name)
     first, second = [*arguments(name), ""][:2]
     if MEASURES[name].neutral is None:
-        # Nothing to be identical to, or a difference from what even weights or a random order would score.
+        # Nothing to be identical to, or a difference from what even weights, a random order or the evidence scores.
         assert second in ("mask", "label", "predicted", "") or name in (
             "default-mass/above-share",
+            "first-sentence-share/above-evidence",
             "auprc/above-random",
         )
         return

@@ -37,6 +37,7 @@ def test_a_saved_one_says_the_same_when_it_is_read_back(order, tmp_path):
     back = steadygaze.load(tmp_path / "model", device="cpu")
     assert isinstance(back.stored_.model, Rationaliser)
     assert back.stored_.model.way == clf.stored_.model.way
+    assert back.settings == clf.settings, "and nothing that training filled in"
     assert np.array_equal(back.predict_proba(TEXTS), clf.predict_proba(TEXTS))
     assert back.explain(TEXTS) == clf.explain(TEXTS)
     ended = [

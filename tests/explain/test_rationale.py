@@ -14,6 +14,7 @@ from contract.tiny import assert_close, batch, split, widened
 from estimator.test_rationalisers import TEXTS, fitted
 from objective.byhand import texts
 from steadygaze import Explanation, UserError
+from steadygaze.explain.chosen import SELECTS
 from steadygaze.explain.rationale import Selection
 from steadygaze.explain.texts import picked
 from steadygaze.objective.rnp import Rnp
@@ -100,6 +101,8 @@ def test_of_other_models_there_is_none_and_the_usual_is_their_attention():
     assert plain.explain(TEXTS[0]).explainer == "attention"
     with pytest.raises(UserError, match="rationale cannot explain this model: the model does not select what it reads"):
         plain.explain(TEXTS[0], explainer="rationale")
+    with pytest.raises(UserError, match=f"attention cannot explain this model: {SELECTS}; ask for another explainer"):
+        fitted("a2r").explain(TEXTS[0], explainer="attention")
     with pytest.raises(UserError, match="rationale is the same whatever class is asked about"):
         fitted("a2r").explain(TEXTS[0], target="pos")
 
@@ -113,6 +116,9 @@ def test_the_command_shows_it_and_writes_it(capsys, tmp_path):
     assert said.code == 0, said.err
     assert f"selected, with probability: “{TEXTS[0][start:end]}” {chance:.3f}" in " ".join(said.out.split())
     assert f'"rationale":[[{start},{end},' in run("explain", folder, TEXTS[0], "--json").out
+    refused = run("explain", folder, TEXTS[0], "--explainer", "attention")
+    assert (refused.code, refused.out) == (2, "")
+    assert f"attention cannot explain model: {SELECTS}" in " ".join(refused.err.split())
     assert run("explain", folder, TEXTS[0], "--html", tmp_path / "why.html").code == 0
     page = (tmp_path / "why.html").read_text()
     assert f"<b>{TEXTS[0][start:end]}</b>" in page

@@ -1,6 +1,7 @@
 """Attention that never moves is found out; attention that does is left alone."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,7 +11,16 @@ from torch.nn.functional import pad
 from torch.overrides import TorchFunctionMode
 
 from steadygaze.maths import masked
-from steadygaze.maths.collapse import Collapse, evenness, from_habit, from_uniform, judge, judge_laid, judge_sentences
+from steadygaze.maths.collapse import (
+    Collapse,
+    chosen,
+    evenness,
+    from_habit,
+    from_uniform,
+    judge,
+    judge_laid,
+    judge_sentences,
+)
 from steadygaze.maths.laid import Laid
 
 TEXTS, WIDTH = 200, 30
@@ -335,3 +345,35 @@ def test_texts_that_are_all_alike_have_no_habit():
         numbers, ids = torch.tensor([0, 0, 1, 1]).repeat(texts), torch.arange(4 * texts)
         weighed = Laid(torch.tensor([0.5, 0.5, 0, 0]).double().repeat(texts), words)
         assert judge_sentences(weighed, numbers, ids).constant is constant
+
+
+def test_the_share_of_words_that_is_selected_by_hand():
+    """Three of five words, those of a text of one word not counted, nor what lies outside."""
+    weights = torch.tensor([[0.9, 0.1, 0], [0, 1.0, 0.5], [1.0, 0, 0]])
+    mask = torch.tensor([[True, True, True], [True, True, False], [True, False, False]])
+    assert chosen(weights, mask) == pytest.approx(3 / 5)
+    assert chosen(weights[2:], mask[2:]) is None
+
+
+@pytest.mark.parametrize(
+    ("share", "reason"),
+    [
+        (0.0, "No word is selected, or hardly any (0.0%)."),
+        (0.0009, "No word is selected, or hardly any (0.1%)."),
+        (0.001, ""),
+        (0.95, ""),
+        (0.951, "All words are selected, or nearly all (95.1%)."),
+        (None, ""),
+    ],
+)
+def test_weights_that_differ_say_nothing_where_all_words_are_selected_or_none(share, reason):
+    found = replace(judge(ordinary(mask := lengths()), mask), selected=share)
+    assert found.reason == reason
+    assert found.collapsed == bool(reason)
+
+
+def test_that_all_words_are_selected_is_said_before_that_they_weigh_alike():
+    mask = lengths()
+    found = replace(judge(mask / mask.sum(-1, keepdim=True), mask), selected=1.0)
+    assert found.uniform
+    assert found.reason == "All words are selected, or nearly all (100.0%)."

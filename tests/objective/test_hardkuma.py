@@ -272,3 +272,23 @@ def test_it_learns_the_labels_and_what_to_leave_out():
 def test_the_best_epoch_is_kept_where_every_epoch_selects_as_much():
     assert [stage.select for stage in HardKuma(skewed=2).stages(0)] == ["last", "last"]
     assert [stage.select for stage in HardKuma(spans=3).stages(0)] == ["best"]
+
+
+@pytest.mark.parametrize(
+    ("spans", "shown", "said"),
+    [(2, 1.0, "100%"), (2, 0.41, "41%"), (2, 0.4, None), (2, 0.1, None), (2, 0.04, "4%"), (None, 1.0, None)],
+)
+def test_with_spans_it_is_said_where_far_more_or_fewer_gates_are_open_than_are_selected(spans, shown, said):
+    """share = .2: from .1 to .4 is near enough.  Without spans the gates themselves select."""
+    found = HardKuma(spans=spans).remark({"task": 0.1, "shown": shown}, torch.tensor([0.5, 0.5]))
+    if said is None:
+        assert found is None
+    else:
+        assert f"in training the gates were open for {said} of the words; with spans, share=0.2 of them" in found
+
+
+def test_that_gates_and_windows_disagree_is_said_at_the_end_of_training():
+    technique = HardKuma(spans=1, sparsity=0.0)
+    run = make_run(technique, lambda: model_for(technique))
+    with pytest.warns(UserWarning, match="the predictor has not learnt from such selections"):
+        run.execute()

@@ -205,11 +205,32 @@ def test_a_notebook_shows_the_verdicts_and_folds_the_numbers():
     assert "<summary>14 numbers</summary>" in html
     assert html.count("<tr>") == 15
     assert len(html) < 10_000
+    assert "<li><strong>! Mind &lt;b&gt;</strong></li>" in full_report(notes=("Mind <b>",))._repr_html_()
 
 
 def test_a_report_says_what_it_is_in_one_line():
     assert repr(full_report()).startswith(f"<Report: 17 numbers; {STILL} partly, {MATTERS} yes, ")
-    assert str(full_report()).splitlines()[1].startswith(f"{STILL} partly. When three words")
+
+
+def test_print_tells_what_to_know_first_the_answers_and_the_numbers_that_there_are():
+    lines = str(full_report()).splitlines()
+    assert lines[:2] == [full_report().title, "! Four texts were longer than the model reads."]
+    assert lines[2].startswith(f"{STILL} partly. When three words")
+    assert lines[7:-1] == [str(one) for one in ROWS if one.n]
+    assert lines[-1].startswith("3 numbers could not be measured: the note of each in report.rows says why")
+    assert str(full_report(rows=ROWS[:1])).splitlines()[-1] == str(ROWS[0]), "nothing is missing"
+
+
+def test_a_note_that_is_an_answer_has_the_sign_and_the_colour_of_it():
+    """A good answer is no warning."""
+    report = full_report(notes=("✓ It would not lock.", "~ It cannot be told.", "✗ It would lock.", "Mind the gap."))
+    assert printed(report)[1:5] == [*report.notes[:3], "! Mind the gap."]
+    assert str(report).splitlines()[1:5] == [*report.notes[:3], "! Mind the gap."]
+    console = Console(width=200, force_terminal=True, color_system="standard", file=StringIO())
+    with console.capture() as got:
+        console.print(report)
+    colours = zip((32, 33, 31, 33), printed(report)[1:5], strict=True)
+    assert all(f"\x1b[1;{colour}m{note}" in got.get() for colour, note in colours)
 
 
 def test_what_fails_a_requirement_is_named():

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from safetensors import safe_open
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 from torch import zeros
 
 from steadygaze.errors import UserError
@@ -53,7 +53,8 @@ def test_a_checkpoint_is_tensors_and_json_and_no_pickle(tmp_path: Path) -> None:
 def test_another_runs_checkpoint_is_refused_naming_the_difference(
     changed: dict[str, Any], sentence: str, tmp_path: Path
 ) -> None:
-    save_file({"x": zeros(1)}, tmp_path / "checkpoint.safetensors", {"state": json.dumps({"identity": IDENTITY})})
+    state = json.dumps({"identity": IDENTITY, "stage": 0})
+    save_file({"x": zeros(1)}, tmp_path / "checkpoint.safetensors", {"state": state})
     with pytest.raises(UserError, match=f"{sentence}.*Resume with the same data and settings"):
         Checkpoint(tmp_path, {**IDENTITY, **changed}, resume=True).load()
 
@@ -87,6 +88,36 @@ def test_a_damaged_or_missing_finished_stage_is_refused_in_a_sentence(damage: st
     else:
         file.unlink()
     with pytest.raises(UserError, match=r"finished-0.safetensors is damaged"):
+        make_run(TOYS["distil"], folder=tmp_path, resume=True).execute()
+
+
+def without(file: Path, name: str) -> None:
+    """The file as it would be had this not been kept."""
+    with safe_open(file, framework="pt") as opened:
+        state = json.loads(opened.metadata()["state"])
+    tensors = load_file(file)
+    (state if name in state else tensors).pop(name)
+    save_file(tensors, file, {"state": json.dumps(state)})
+
+
+@pytest.mark.parametrize(
+    "name", ["best_loss", "history", "groups", "technique", "stage", "identity", "now/model.decoder.output.weight"]
+)
+def test_a_checkpoint_of_which_an_older_version_kept_less_is_refused_in_a_sentence(name: str, tmp_path: Path) -> None:
+    file = interrupted(tmp_path)
+    without(file, name)
+    left = file.read_bytes()
+    sentence = rf"older version, which did not keep {name}: it cannot go on\.  Delete that folder to start over"
+    with pytest.raises(UserError, match=sentence):
+        make_run(Anneal(), folder=tmp_path, resume=True).execute()
+    assert file.read_bytes() == left
+
+
+def test_a_finished_stage_of_which_an_older_version_kept_less_is_refused_in_a_sentence(tmp_path: Path) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        make_run(TOYS["distil"], folder=tmp_path, watcher=Recorder(epochs=3)).execute()
+    without(tmp_path / "finished-0.safetensors", "kept")
+    with pytest.raises(UserError, match="older version, which did not keep kept: it cannot go on"):
         make_run(TOYS["distil"], folder=tmp_path, resume=True).execute()
 
 

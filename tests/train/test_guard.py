@@ -37,6 +37,7 @@ KEYS = [
     "uniform",
     "constant",
     "unit",
+    "selected",
     "collapsed",
     "reason",
 ]
@@ -239,6 +240,51 @@ def test_a_rationaliser_that_takes_one_sentence_or_another_is_not_collapsed() ->
     assert warned(run) == []
     assert not any(record["attention"]["collapsed"] for record in run.history)
     assert run.kept["attention"]["unexplained"] > 0.2
+
+
+class Alike(nn.Module):
+    """The same score for every word."""
+
+    def __init__(self, score: float) -> None:
+        super().__init__()
+        self.score = score
+
+    def forward(self, encoded: Encoded) -> Tensor:
+        return self.score + 0 * encoded.hidden.sum(-1)
+
+
+@pytest.mark.parametrize(
+    ("score", "reason"),
+    [(9.0, "All words are selected, or nearly all (100.0%)."), (-9.0, "No word is selected, or hardly any (0.0%).")],
+    ids=["all", "none"],
+)
+def test_a_model_that_selects_all_words_or_none_is_told_so_in_words(score: float, reason: str) -> None:
+    technique = Rnp(granularity="token", share=None, generator_learning_rate=1e-9)
+
+    def make() -> Rationaliser:
+        model = model_for(technique)
+        assert isinstance(model, Rationaliser)
+        model.generator.scorer = Alike(score)
+        return model
+
+    run = make_run(technique, make)
+    assert warned(run) == [f"a selection that says nothing: {reason}"]
+    assert all(record["attention"]["selected"] == (score > 0) for record in run.history)
+
+
+def test_words_that_are_always_selected_by_their_place_are_no_attention() -> None:
+    technique = Rnp(granularity="token", generator_learning_rate=1e-9)
+
+    def make() -> Rationaliser:
+        model = model_for(technique)
+        assert isinstance(model, Rationaliser)
+        model.generator.scorer = Sentences(-1)
+        return model
+
+    run = make_run(technique, make, validation=corpus(80, seed=1))
+    (said,) = warned(run)
+    assert said.startswith("a selection that says nothing: The weights follow the place of a word, not the text")
+    assert run.kept["attention"]["selected"] is None, "as many as share says: neither all nor none"
 
 
 def scripted(monkeypatch: pytest.MonkeyPatch, collapsed: list[bool]) -> None:

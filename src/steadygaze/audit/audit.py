@@ -23,7 +23,7 @@ from steadygaze.audit.prepare import prepare
 from steadygaze.audit.protocol import COUNTING, MATTERS, PROTOCOLS, RETRAINED, SHORTCUT, STILL, THOROUGH, Protocol
 from steadygaze.audit.protocol.absent import absent
 from steadygaze.audit.protocol.default_tokens import CODED, UNCODED, default_tokens
-from steadygaze.audit.protocol.interlocking import LOCKS, SELECTS, UNLOCKED, interlocking, unlockable
+from steadygaze.audit.protocol.interlocking import ANSWERS, LOCKS, SELECTS, UNLOCKED, interlocking, unlockable
 from steadygaze.audit.protocol.retrained import unlike
 from steadygaze.audit.protocol.selecting import nothing, without
 from steadygaze.audit.protocol.selection import FIRST_EVIDENCE
@@ -35,6 +35,7 @@ from steadygaze.inputs import read_split, read_texts
 from steadygaze.model import Classifier
 from steadygaze.rationaliser import Rationaliser
 from steadygaze.report.report import Report
+from steadygaze.report.words import ICONS
 from steadygaze.subject import Subject, as_subject
 from steadygaze.subject.synonyms import table_for
 from steadygaze.types import Example, Label, Span
@@ -121,9 +122,15 @@ def _locked(found: Examined, model: TextClassifier, train: tuple[Any, Any]) -> E
     labels = [None] * len(here.examples) if codes is None else [names[code] for code in codes]
     examples = [Example(one.text, label) for one, label in zip(here.examples, labels, strict=True)]
     reason = next((one.values for one in others if one.measure == FIRST_EVIDENCE), None)
-    asked = list(interlocking(model, train, examples, here.case.plan.skewed, reason))
-    notes = [f"{one.note[:1].upper()}{one.note[1:]}." for one in asked if one.note]
+    asked = list(interlocking(model, train, examples, here.case.plan.skewed, reason, here.case.watch))
+    notes = [_answered(one.note) for one in asked if one.note]
     return replace(found, found={**found.found, SHORTCUT: [*others, *asked]}, notes=(*found.notes, *notes))
+
+
+def _answered(note: str) -> str:
+    """As a sentence, with the sign of its answer."""
+    icon = next(icon for answer, icon in ICONS.items() if f", {ANSWERS.get(answer)}: " in note)
+    return f"{icon} {note[:1].upper()}{note[1:]}."
 
 
 def examine(subject: Subject, examples: Sequence[Example], asked: Asked, others: Sequence[Subject] = ()) -> Examined:

@@ -205,6 +205,13 @@ MEASURES: dict[str, Measure] = {
         shortcut.first_sentence_share,
         about="Which part of the weight lies in the first sentence: a place, not a reason.",
     ),
+    "first-sentence-share/above-evidence": Measure(
+        shortcut.first_sentence_above_evidence,
+        _SIGNED,
+        "lower",
+        "How much more of the weight lies in the first sentence than is due to it.",
+        _YU,
+    ),
     "first-sentence-pick": _place(
         shortcut.first_sentence_pick, about="How often the heaviest word is in the first sentence."
     ),

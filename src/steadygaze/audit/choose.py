@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from typing import Any
 
-from steadygaze.audit.probe.moves import LACKING
 from steadygaze.errors import UserError
 from steadygaze.explain import EXPLAINERS
 from steadygaze.explain.chosen import chosen as named
+from steadygaze.explain.chosen import unable as lacking
 from steadygaze.explain.explainer import Explainer
 from steadygaze.subject import Subject
 from steadygaze.text_explainer import TextExplainer
@@ -23,9 +23,8 @@ def choose(subject: Subject, asked: Sequence[Any]) -> tuple[dict[str, Explainer]
         raise UserError(
             f"two explainers are called alike, among {', '.join(name for name, _ in pairs)}: audit one at a time"
         )
-    lacking = {name: explainer.needs - subject.model.abilities for name, explainer in chosen.items()}
-    able = {name: explainer for name, explainer in chosen.items() if not lacking[name]}
-    unable = {name: LACKING[min(lacking[name])] for name in chosen if lacking[name]}
+    unable = {name: why for name, explainer in chosen.items() if (why := lacking(explainer, subject.model))}
+    able = {name: explainer for name, explainer in chosen.items() if name not in unable}
     if not able:
         name, why = next(iter(unable.items()))
         raise UserError(f"{name} of {subject.name} cannot be audited: {why}; ask for another explainer")
@@ -33,5 +32,5 @@ def choose(subject: Subject, asked: Sequence[Any]) -> tuple[dict[str, Explainer]
 
 
 def _default(subject: Subject) -> dict[str, Explainer]:
-    name = next(name for name in ORDER if not EXPLAINERS[name].needs - subject.model.abilities)
+    name = next(name for name in ORDER if not lacking(EXPLAINERS[name](), subject.model))
     return {name: EXPLAINERS[name]()}

@@ -36,7 +36,10 @@ class Manifest:
     model: Mapping[str, str]
     """name, kind and fingerprint (SHA-256 of the weights; '' of a black box)."""
     data: Mapping[str, str | int]
-    """corpus, split, fingerprint (SHA-256 of texts and labels) and n."""
+    """corpus, split, fingerprint (SHA-256 of texts and labels) and n.
+
+    train: of the texts it is trained on again; `corpus` in the model's config.json begins alike, if it knows them.
+    """
     settings: Mapping[str, Any] = field(default_factory=dict)
     """Everything the audit was asked: enough to ask it again.  Paths are as `audit.places` keeps them."""
     seeds: tuple[str | int, ...] = ()

@@ -21,6 +21,7 @@ from steadygaze.corpus import Corpus, load_corpus
 from steadygaze.errors import UserError
 from steadygaze.estimator import TextClassifier
 from steadygaze.estimator import load as load_model
+from steadygaze.inputs import read_split
 from steadygaze.model import Classifier
 from steadygaze.rationaliser import Rationaliser
 from steadygaze.report.report import Report
@@ -106,7 +107,8 @@ class Given:
     @cached_property
     def data(self) -> dict[str, str | int]:
         digest, n = fingerprint(self.examples), len(self.examples)
-        return {"corpus": self.corpus.name, "split": self.split, "fingerprint": digest, "n": n}
+        again = {} if self.again is None else {"train": read_split(*self.again[1]).fingerprint()}
+        return {"corpus": self.corpus.name, "split": self.split, "fingerprint": digest, "n": n, **again}
 
     @property
     def folder(self) -> Path | None:
@@ -143,7 +145,6 @@ def run(given: Given, machine: Machine) -> Report:
     asked = Asked(order.explainers, order.plan(machine.batch_size), known, order.synonyms, watch=machine.watch)
     found = examine(given.subject, given.examples, asked, given.others)
     if given.again is not None:
-        machine.watch("training again", 0, 1)
         found = retrain(found, *given.again)
     report = found.report()
     return report if given.split != "train" else replace(report, notes=(*report.notes, TRAINED_ON))

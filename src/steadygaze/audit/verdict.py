@@ -100,6 +100,11 @@ QUESTIONS = (
             "default-mass/above-share": Bound(
                 0.10, 0.30, "tokens that say nothing get {size} {more} of the weight than an even share"
             ),
+            "first-sentence-share/above-evidence": Bound(
+                0.10,
+                0.30,
+                "the first sentence gets {size} {more} of the weight than its length or the marked words account for",
+            ),
         },
         ("position-leak/shuffled",),
     ),

@@ -49,7 +49,9 @@ def compare(
     epochs: Annotated[int | None, typer.Option(min=1, help="Times the texts are read.")] = None,
     settings: Settings = None,
     settings_for: SettingsFor = None,
-    explainer: Annotated[str, typer.Option(help="See: list explainers.")] = "attention",
+    explainer: Annotated[
+        str | None, typer.Option(help="See: list explainers.  Default: what each model shows.")
+    ] = None,
     synonyms: Annotated[Path | None, typer.Option(help=TABLE)] = None,
     split: Annotated[str | None, typer.Option(help=SPLIT)] = None,
     most: Annotated[int | None, typer.Option(min=1, help="Texts audited, drawn at random.  Default: all.")] = None,

@@ -27,7 +27,9 @@ def apart(order: Order, given: Material, models: Iterable[TextClassifier]) -> Ar
 
     Of a model no more is kept than what it says, so that they may be loaded one after the other.
     """
-    name, each = order.explainer, iter(models)
+    each = iter(models)
+    first = next(each)
+    name = order.explains(str(first.technique))
 
     def case_of(one: TextClassifier) -> Case:
         return prepare(as_subject(one), given.examples, {name: EXPLAINERS[name]()}, plan(order)).case
@@ -35,7 +37,7 @@ def apart(order: Order, given: Material, models: Iterable[TextClassifier]) -> Ar
     def alike(one: TextClassifier) -> Tensor:
         return case_of(one).explained(name, label)
 
-    case = case_of(next(each))
+    case = case_of(first)
     label = case.probs.argmax(-1)  # reasons for one class: those for different ones differ
     said = [case.saliency(name), *map(alike, each)]  # no loop, which would hold a model while the next is loaded
 

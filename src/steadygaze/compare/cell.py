@@ -35,14 +35,14 @@ class Cell:
     def name(self) -> str:
         return f"{self.technique}, seed {self.seed}"
 
-    def found(self, measure: str, explainer: str) -> NDArray[np.float64] | str:
+    def found(self, measure: str) -> NDArray[np.float64] | str:
         """(N,) of a number for each text, (1,) of one for the whole set; else why there is none."""
-        row = self.report.find(measure, explainer)
+        row = self.report.find(measure)
         if row is None:
             return "not applicable, because it was not asked"
         if not np.isfinite(row.value):
             return row.note
-        named = [key for key in (f"{measure}|{explainer}", measure) if key in self.values]
+        named = [key for key in (f"{measure}|{self.report.facts['explanation']}", measure) if key in self.values]
         return self.values[named[0]] if named else np.array([row.value])
 
 
@@ -63,7 +63,7 @@ def train(order: Order, given: Material, folder: Folder, technique: str, seed: i
 
 def audit(order: Order, given: Material, clf: TextClassifier, synonyms: Any, watch: Watch) -> Examined:
     known = {**given.known, "encoder": clf.stored_.description.encoder, "technique": str(clf.technique)}
-    asked = Asked((order.explainer,), plan(order), known, synonyms, watch=watch)
+    asked = Asked((order.explains(str(clf.technique)),), plan(order), known, synonyms, watch=watch)
     subject = replace(as_subject(clf), name=f"{clf.technique}-{clf.seed}")
     return examine(subject, given.examples, asked)
 

@@ -28,7 +28,7 @@ def identity(order: Order, material: Material, device: str) -> dict[str, Any]:
         "shared": shared(order),
         "own": {name: own(order, name) for name in order.techniques},
         "audit": {
-            "explainer": order.explainer,
+            "explainer": explainers(order),
             "synonyms": synonyms(order),
             **{key: value for key, value in dataclasses.asdict(plan(order)).items() if key != "synonyms"},
         },
@@ -57,6 +57,14 @@ def encoder(order: Order) -> str:
     """Without the path of this machine."""
     kind, colon, place = order.encoder.partition(":")
     return f"{kind}:{Path(place).name}" if colon and Path(place).is_dir() else order.encoder
+
+
+def explainers(order: Order) -> str:
+    """One for all, or whose is which."""
+    each = {name: order.explains(name) for name in order.techniques}
+    if len(set(each.values())) == 1:
+        return order.explains(order.baseline)
+    return ", ".join(f"{asked} of {name}" for name, asked in each.items())
 
 
 def synonyms(order: Order) -> str | None:

@@ -7,6 +7,7 @@ from steadygaze.config import Field, field_names, settings
 from steadygaze.errors import UserError, unknown
 from steadygaze.estimator import TextClassifier
 from steadygaze.explain import EXPLAINERS
+from steadygaze.explain.chosen import own, unable
 from steadygaze.model import Architecture
 from steadygaze.objective import TECHNIQUES
 from steadygaze.order import LARGEST_SEED, Reading
@@ -36,7 +37,8 @@ class Order:
     """Of all techniques."""
     settings_for: dict[str, dict[str, Any]] = Field(default_factory=dict)
     """Technique -> what is set for it alone."""
-    explainer: str = "attention"
+    explainer: str | None = None
+    """None: what each model shows of itself, attention or a rationale."""
     synonyms: str | dict[str, list[str]] | None = None
     """For the audit: a file or a mapping.  None: words with close vectors in the baseline's first model, for all."""
     split: str | None = None
@@ -56,6 +58,10 @@ class Order:
     @property
     def baseline(self) -> str:
         return self.techniques[0]
+
+    def explains(self, technique: str) -> str:
+        """The explainer that its models are asked for."""
+        return own(TECHNIQUES[technique].kind) if self.explainer is None else self.explainer
 
     def classifier(self, technique: str, seed: int, device: str = "auto") -> TextClassifier:
         """One that has not been trained yet."""
@@ -91,13 +97,24 @@ def check(order: Order) -> None:
     for name in order.settings_for:
         if name not in order.techniques:
             raise unknown("technique of this comparison", name, order.techniques)
-    if order.explainer not in EXPLAINERS:
-        raise unknown("explainer", order.explainer, EXPLAINERS)
+    _explainers(order)
     _settings_of_all(order.techniques, order.settings)
     for name in order.techniques:
         order.training(name)
     if isinstance(order.synonyms, str):
         read_synonyms(order.synonyms)
+
+
+def _explainers(order: Order) -> None:
+    """What cannot explain every model is refused before the first is trained."""
+    for name in order.techniques:
+        asked = order.explains(name)
+        if asked not in EXPLAINERS:
+            raise unknown("explainer", asked, EXPLAINERS)
+        if why := unable(EXPLAINERS[asked](), TECHNIQUES[name].kind):
+            raise UserError(
+                f"{asked} cannot explain models of {name}: {why}; without --explainer each is asked for what it shows"
+            )
 
 
 def _settings_of_all(techniques: tuple[str, ...], given: Mapping[str, Any]) -> None:

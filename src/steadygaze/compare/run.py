@@ -76,7 +76,7 @@ class _Run:
         order = self.order
         cells = {name: [self._cell(name, seed) for seed in order.numbers] for name in order.techniques}
         between = {name: self._between(name) for name in order.techniques}
-        made = standings(cells, between, order.explainer)
+        made = standings(cells, between)
         return Comparison(
             COLUMNS,
             with_settings(made, {name: own(order, name) for name in order.techniques}),

@@ -29,12 +29,10 @@ ONE_MODEL = ("model", "seed")
 """Settings of a number that are about one model."""
 
 
-def standings(
-    cells: Mapping[str, Sequence[Cell]], between: Mapping[str, Arrays], explainer: str
-) -> tuple[Standing, ...]:
+def standings(cells: Mapping[str, Sequence[Cell]], between: Mapping[str, Arrays]) -> tuple[Standing, ...]:
     """The first technique is the baseline."""
     found = {
-        (technique, column.measure): _matrix(column.measure, several, between[technique], explainer)
+        (technique, column.measure): _matrix(column.measure, several, between[technique])
         for technique, several in cells.items()
         for column in COLUMNS
     }
@@ -42,11 +40,11 @@ def standings(
     bounds, gaps = _bounds(numbers), _gaps(_differences(found, next(iter(cells))))
     made = []
     for technique, several in cells.items():
-        collapsed = tuple(_collapsed(cell, explainer) for cell in several)
+        collapsed = tuple(map(_collapsed, several))
         entries = {}
         for column in COLUMNS:
             place = technique, column.measure
-            row = _row(column.measure, several, explainer, found[place], bounds.get(place))
+            row = _row(column.measure, several, found[place], bounds.get(place))
             own = place in numbers and column.measure != BETWEEN
             seeds = tuple(each(numbers[place]).tolist()) if own else ()
             gap = None if column.measure == BETWEEN and len(several) < ENOUGH else gaps.get(place)
@@ -68,11 +66,11 @@ def mark(column: Column, gap: Difference | None, collapsed: bool) -> Mark:
     return "bought" if column.stability and collapsed else "better"
 
 
-def _matrix(measure: str, cells: Sequence[Cell], between: Arrays, explainer: str) -> Values | str:
+def _matrix(measure: str, cells: Sequence[Cell], between: Arrays) -> Values | str:
     """(S,N) of a number for each text, (S,1) of one for the whole set; else why there is none."""
     if measure == BETWEEN:
         return by_model(_pairs(between), len(cells)) if between else f"not applicable, because {ALONE}"
-    several = [cell.found(measure, explainer) for cell in cells]
+    several = [cell.found(measure) for cell in cells]
     for cell, one in zip(cells, several, strict=True):
         if isinstance(one, str):
             return f"{cell.name}: {one}"
@@ -128,9 +126,9 @@ def _tested(against: Mapping[Place, Values]) -> dict[Place, tuple[float, float]]
     return dict(zip(places, zip(p, holm(p), strict=True), strict=True))
 
 
-def _row(measure: str, cells: Sequence[Cell], explainer: str, found: Values | str, bounds: Interval | None) -> Row:
+def _row(measure: str, cells: Sequence[Cell], found: Values | str, bounds: Interval | None) -> Row:
     """Signed by what all its models have in common."""
-    like = cells[0].report.find(measure, explainer)
+    like = cells[0].report.find(measure)
     settings = {} if like is None else {k: v for k, v in like.settings.items() if k not in ONE_MODEL}
     settings["seeds"] = "+".join(str(cell.seed) for cell in cells)
     if isinstance(found, str):
@@ -140,8 +138,8 @@ def _row(measure: str, cells: Sequence[Cell], explainer: str, found: Values | st
     return Row(measure, mean(found), texts, bounds, settings, f"left out: {left:,} texts" if left else "")
 
 
-def _collapsed(cell: Cell, explainer: str) -> bool | None:
-    found = cell.found(COLLAPSED, explainer)
+def _collapsed(cell: Cell) -> bool | None:
+    found = cell.found(COLLAPSED)
     return None if isinstance(found, str) else bool(found[0] > 0)
 
 

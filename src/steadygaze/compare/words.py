@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from steadygaze.compare.identity import encoder, synonyms
+from steadygaze.compare.identity import encoder, explainers, synonyms
 from steadygaze.compare.material import HELD_OUT, KEPT_OUT, Material
 from steadygaze.compare.order import Order
 from steadygaze.compare.statistics import DRAWS, RESAMPLES, stretching
@@ -19,7 +19,7 @@ def facts(order: Order, given: Material) -> dict[str, str]:
         "held against": order.baseline,
         "seeds": ", ".join(map(str, order.numbers)),
         "encoder": encoder(order),
-        "explanation": order.explainer,
+        "explanation": explainers(order),
         "synonyms": synonyms(order) or f"words with close vectors in {order.baseline}, seed {order.seed}, for all",
     }
 

@@ -4,9 +4,14 @@ from typing import Any
 
 from steadygaze.errors import UserError, unknown
 from steadygaze.explain import EXPLAINERS
+from steadygaze.explain.attention import Attention
 from steadygaze.explain.captum import Captum, is_captum
 from steadygaze.explain.explainer import Explainer
 from steadygaze.reader import LACKING, Reader
+
+Model = Reader | type[Reader]
+"""One, or the kind of it."""
+SELECTS = "the model selects what it reads, and shows a rationale, not attention"
 
 
 def chosen(given: Any, model: Reader | None = None) -> tuple[str, Explainer]:
@@ -25,12 +30,20 @@ def chosen(given: Any, model: Reader | None = None) -> tuple[str, Explainer]:
     return given, EXPLAINERS[given]()
 
 
-def own(model: Reader) -> str:
+def own(model: Model) -> str:
     """What a model shows of itself: its rationale where it selects what it reads, else its attention."""
     return "rationale" if "selection" in model.abilities else "attention"
 
 
+def unable(explainer: Explainer, model: Model) -> str:
+    """Why it cannot explain such a model; '': it can."""
+    if isinstance(explainer, Attention) and "selection" in model.abilities:
+        return SELECTS
+    lacking = explainer.needs - model.abilities
+    return LACKING[min(lacking)] if lacking else ""
+
+
 def check_able(name: str, explainer: Explainer, model: Reader, called: str) -> None:
     """Refused where the model has not what the explainer needs."""
-    if lacking := explainer.needs - model.abilities:
-        raise UserError(f"{name} cannot explain {called}: {LACKING[min(lacking)]}; ask for another explainer")
+    if why := unable(explainer, model):
+        raise UserError(f"{name} cannot explain {called}: {why}; ask for another explainer")

@@ -20,6 +20,7 @@ from steadygaze.encode.transformer import from_folder, limit, locate, read_confi
 from steadygaze.errors import UserError, unknown
 from steadygaze.inputs import Split
 from steadygaze.lineage import identity
+from steadygaze.objective.technique import Technique
 from steadygaze.order import Order
 from steadygaze.perturb.words import MOST, Synonyms, by_vectors, without
 from steadygaze.reader import Reader
@@ -103,7 +104,7 @@ def make_plan(order: Order, train: Split, corpus: str, watcher: Watcher) -> Plan
         kind="words",
         max_length=order.max_length or MAX_LENGTH,
         technique=order.technique_name,
-        technique_settings=dataclasses.asdict(order.technique),
+        technique_settings=_settings(order.technique),
         training=dataclasses.asdict(order.training),
         reading=dataclasses.asdict(order.reading) | {"synonyms": _name(order.reading.synonyms)},
         class_weight=_class_weight(order.class_weight),
@@ -115,6 +116,11 @@ def make_plan(order: Order, train: Split, corpus: str, watcher: Watcher) -> Plan
     if order.encoder.startswith(TRANSFORMER):
         return _transformer_plan(order, description)
     return _word_plan(order, description, train, watcher)
+
+
+def _settings(technique: Technique) -> dict[str, Any]:
+    """All that a user could have set."""
+    return {name: value for name, value in dataclasses.asdict(technique).items() if name not in technique.filled}
 
 
 def _word_plan(order: Order, description: Description, train: Split, watcher: Watcher) -> Plan:

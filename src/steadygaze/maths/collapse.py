@@ -18,7 +18,7 @@ numbers, in which a word counts for the two knots it stands between.  The same r
 these hold most of what sets the weights apart; else the words of a long text would average out in them.
 
 Of whole sentences the same is asked sentence by sentence: within one all words weigh alike, and the first sentence of
-each text is a place, however many words it has.
+each text is a place, however many words it has.  A model that selects as many words as it likes may take all, or none.
 """
 
 from collections.abc import Iterator
@@ -44,6 +44,8 @@ DISTINCT = 8
 """Texts that differ: fewer cannot tell a habit from texts that are alike."""
 SAME = 1e-5
 """Weights nearer than this are one weight: the same text read in another batch differs by rounding."""
+NONE, ALL = 0.001, 0.95
+"""The share of words that is selected under which it is as good as none, and over which as good as all."""
 
 
 @dataclass(frozen=True)
@@ -61,13 +63,25 @@ class Collapse:
     constant: bool
     unit: str = "word"
     """What weighs: a word, or a sentence."""
+    selected: float | None = None
+    """Share of the words that is selected, where a model takes as many as it likes."""
 
     @property
     def collapsed(self) -> bool:
-        return self.uniform or self.constant
+        return self.uniform or self.constant or self.all_or_none
+
+    @property
+    def all_or_none(self) -> bool:
+        """Whether all words are selected, or none."""
+        return self.selected is not None and not NONE <= self.selected <= ALL
 
     @property
     def reason(self) -> str:
+        if self.selected is not None and self.all_or_none:
+            what = (
+                "All words are selected, or nearly all" if self.selected > ALL else "No word is selected, or hardly any"
+            )
+            return f"{what} ({self.selected:.1%})."
         if self.uniform:
             return f"The weights are nearly the same for every {self.unit} ({self.from_uniform:.4f} nats from uniform)."
         if self.constant:
@@ -145,6 +159,12 @@ def judge_sentences(laid: Laid, numbers: Tensor, ids: Tensor) -> Collapse:
     telling = many > 1
     weight, told = (column[telling.repeat_interleave(many)] for column in columns)
     return replace(judge_laid(Laid(weight, many[telling]), told), unit="sentence")
+
+
+def chosen(weights: Tensor, mask: Tensor) -> float | None:
+    """The share of words with any weight, in texts of two words or more; None where there are none.  (N,T), (N,T)"""
+    inside = mask & (mask.sum(-1, keepdim=True) > 1)
+    return float((weights[inside] > 0).double().mean()) if inside.any() else None
 
 
 def _from_habit(laid: Laid) -> Tensor:

@@ -21,8 +21,9 @@ hold for `toy`.
 
 Both curves meet at the ends, where one sentence has all; between them ℓ is convex in the logit, so L_a* ≤ L_r*.  A2R's
 hard predictor is not told, its soft one is.  Its curve lies above L_a*, and in `toy` below L_r* up to λ = 5; at 20 it
-is above, the predictors agreeing by saying little.  From the worse corner λ = 0.3 and 1 lead to a place between the
-sentences, 2 to the better one, and 5 locks again.
+is above, the predictors agreeing by saying little.  Its generator hears JS through the soft predictor alone, what is
+drawn being given (§4.2).  So up to λ = 1 it ends where attention alone ends, at 0.60, from whichever corner: the better
+sentence is the likelier one.  From 3 on it stays on the side it came from: with 5, at 0.28 from the worse corner.
 
 Departs from the paper: the bound on w, without which L_a* is flat with a jump at each end; μ is asked of the predictors
 that are best for some α, not of all (w = 0 has no curvature).  Each π₁ is a constant, except in `selection`.
@@ -147,15 +148,14 @@ class _Pair:
         return whole, np.concatenate([hard_slope, soft_slope])
 
     def generator(self, hard: Array, soft: Array) -> tuple[float, float]:
-        """L_a + λ JS, and how it changes with π₁."""
+        """L_a + λ JS, and how it changes with π₁ as a weight; what is drawn is given."""
         text, logits = self.joint.sum(-1), shown(self.share, True, len(self.joint)) @ soft
         q, moved = expit(logits), turn(True, len(self.joint)) @ soft
         whole, slope = loss(self.joint, logits), float((error(self.joint, logits) * moved).sum())
-        for sign, (chance, seen) in zip((1, -1), self._masks(), strict=True):
+        for chance, seen in self._masks():
             p = expit(seen @ hard)
-            apart, change = js(p, q), js_slope(q, p) * q * (1 - q) * moved
-            whole += self.strength * chance * float((text * apart).sum())
-            slope += self.strength * float((text * (sign * apart + chance * change)).sum())
+            whole += self.strength * chance * float((text * js(p, q)).sum())
+            slope += self.strength * chance * float((text * js_slope(q, p) * q * (1 - q) * moved).sum())
         return whole, slope
 
     def _masks(self) -> tuple[tuple[float, Array], ...]:

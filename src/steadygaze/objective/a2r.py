@@ -18,7 +18,8 @@ a bad selection is no longer that a predictor has grown used to it; where the so
                                              terms move all parameters, with the run's step size
 
 Departs from the paper: exploration is over real sentences only; the encoder that Eq. 11 and 12 share hears JS once; the
-generator's step size is that of the released code, 1e-4 (the paper has 1e-3 but for policy gradients).
+generator's step size is that of the released code, 1e-4 (the paper has 1e-3 but for policy gradients); of tokens M is
+the best windows of `share` in training too, where the paper takes single tokens and punishes length and pieces.
 Departs from the released code: there exploration falls on empty sentences too, a policy gradient is added after a
 number of epochs that is tuned for each setting, and of tokens the 80 best pairs are taken.
 Pinned by tests/objective/test_a2r.py.

@@ -24,13 +24,14 @@ grown.  With them every epoch selects as much, and the best is kept.
 
 Departs from the paper: its gates on reviews are made one after the other, each seeing what was drawn before.  The λ of
 the released code move in evaluation too, and its mean is that of a gate neither stretched nor clipped.  As in all our
-rationalisers the predictor pools by the maximum, and the generator has a step size of its own; theirs is one for all.
+rationalisers the predictor pools by the maximum, of states that are weighted by z as its input is, and the generator
+has a step size of its own; theirs is one for all.
 Pinned by tests/objective/test_hardkuma.py.
 """
 
 import dataclasses
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Annotated, ClassVar, Self
 
 import torch
@@ -143,6 +144,15 @@ class HardKuma(Rationalising):
         averages = tuple(KEEP * old + (1 - KEEP) * new for old, new in zip(self.averages, missed, strict=True))
         sparsity, continuity = map(_moved, (self.sparsity, self.continuity), averages)
         return dataclasses.replace(self, sparsity=sparsity, continuity=continuity, averages=averages)
+
+    def remark(self, terms: Mapping[str, float], prior: Tensor) -> str | None:
+        shown = terms.get("shown", self.share)
+        if self.spans is None or self.share / 2 <= shown <= 2 * self.share:
+            return None
+        return (
+            f"in training the gates were open for {shown:.0%} of the words; with spans, share={self.share} of them are "
+            "selected: the predictor has not learnt from such selections"
+        )
 
     def objection(self, architecture: Architecture, classes: int) -> str | None:
         if self.granularity != "token":

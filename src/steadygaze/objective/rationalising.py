@@ -22,7 +22,7 @@ from steadygaze.encode.encoder import Encoder
 from steadygaze.errors import UserError
 from steadygaze.model import Architecture
 from steadygaze.objective.drawing import Drawn, broken, draw, missed, toss
-from steadygaze.objective.technique import Given, Player, Stage, Technique
+from steadygaze.objective.technique import FILLED, Given, Player, Stage, Technique
 from steadygaze.rationaliser import Granularity, Looked, Rationaliser, Way
 from steadygaze.types import Batch, Terms
 
@@ -64,8 +64,6 @@ class Rationalising(Technique):
     """Epochs in which the predictor first learns from the first sentence alone, to see whether it gets stuck there."""
 
     kind: ClassVar[type[Rationaliser]] = Rationaliser
-    filled: ClassVar[tuple[str, ...]] = ()
-    """Fields that no user sets: training does."""
 
     @abstractmethod
     def way(self) -> Way:
@@ -109,7 +107,7 @@ class Rationalising(Technique):
         idle = {name: beside for here, beside, names in self.idle() if here for name in names}
         for name, value in changed(type(self), dataclasses.asdict(self)).items():
             if name in self.filled:
-                return f"{name} is filled in by training: leave it out"
+                return FILLED.format(name)
             if name in idle:
                 return f"{name}={value} does nothing with {idle[name]}: leave it out"
         return None

@@ -14,7 +14,7 @@ minimise.  It never trains anything itself: it *declares* what it needs, and `tr
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 from torch import Tensor, nn
 
@@ -25,6 +25,8 @@ from steadygaze.model import Architecture, Classifier
 from steadygaze.perturb.words import Synonyms
 from steadygaze.reader import Reader
 from steadygaze.types import Batch, Terms
+
+FILLED = "{} is filled in by training: leave it out"
 
 
 @dataclass(frozen=True)
@@ -109,6 +111,11 @@ class Technique(ABC):
 
     A model is what its `build` makes: a Classifier, unless it says otherwise.
     """
+
+    kind: ClassVar[type[Reader]] = Classifier
+    """What `build` makes."""
+    filled: ClassVar[tuple[str, ...]] = ()
+    """Fields that no user sets: training does."""
 
     @abstractmethod
     def loss(self, model: Any, batch: Batch, given: Given) -> Terms:

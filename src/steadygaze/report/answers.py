@@ -26,7 +26,7 @@ MEANS: Mapping[str, Mapping[Answer, str]] = {
     "shortcut": {
         "yes": "Where the weight lies does not give the label away, and little of it lies where nothing is to be read.",
         "partly": "Whether the place of the weight gives the label away is not clear from these numbers.",
-        "no": "The place of the weight gives the label away by itself, or much of it lies where nothing is to be read.",
+        "no": "Where the weight lies gives the label away, or much of it lies on nothing or on an idle first sentence.",
     },
     "people": {
         "yes": "It ranks the words that people marked as the reason above the others.",

@@ -75,6 +75,7 @@ class Report:
     facts: Mapping[str, str] = field(default_factory=dict)
     """What was audited.  "explanation" is the explainer that the verdicts are about."""
     notes: tuple[str, ...] = ()
+    """What to know first.  One that answers a question begins with the answer's sign; any other is a warning."""
     meanings: Mapping[str, Fact] = field(default_factory=dict)
     """What each measure is.  jensen-shannon/noise is looked up under its whole name, then under jensen-shannon."""
     probes: Mapping[str, str] = field(default_factory=dict)
@@ -174,9 +175,9 @@ class Report:
         return html
 
     def __str__(self) -> str:
-        return "\n".join(
-            [self.title, *(f"{v.question} {v.answer}. {v.why}" for v in self.verdicts), *map(str, self.rows)]
-        )
+        from steadygaze.report.shown import text
+
+        return text(self)
 
     def __repr__(self) -> str:
         said = ", ".join(f"{v.question} {v.answer}" for v in self.verdicts)

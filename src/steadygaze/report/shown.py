@@ -1,4 +1,4 @@
-"""A report in a terminal and in a notebook: what to know first, the verdicts, then numbers in a table."""
+"""A report in a terminal, a notebook and plain text: what to know first, the verdicts, then numbers in a table."""
 
 from collections.abc import Iterator, Sequence
 from html import escape
@@ -8,11 +8,12 @@ from steadygaze.highlight import printable
 from steadygaze.record import Row
 from steadygaze.report.cards import main_rows
 from steadygaze.report.report import Answer, Report
-from steadygaze.report.words import ARROWS, ICONS, counted, interval, number, whose
+from steadygaze.report.words import ARROWS, ICONS, answered, counted, flagged, interval, number, whose
 
 if TYPE_CHECKING:
     from rich.console import Group
     from rich.table import Table
+    from rich.text import Text
 
 COLOURS: dict[Answer, str] = {"yes": "green", "partly": "yellow", "no": "red", "not asked": "dim"}
 HUES: dict[Answer, str] = {"yes": "#1a7f50", "partly": "#a86400", "no": "#c0392b", "not asked": "#777777"}
@@ -27,7 +28,7 @@ def terminal(report: Report, full: bool = False) -> "Group":
     from rich.text import Text
 
     said = [Text(printable(report.title), style="bold")]
-    said += [Text(f"! {printable(note)}", style="bold yellow") for note in report.notes]
+    said += map(_noted, report.notes)
     measured = _measured(report)
     rows = measured if full else main_rows(report)
     more, left = len(measured) - len(rows), len(report.rows) - len(measured)
@@ -38,6 +39,13 @@ def terminal(report: Report, full: bool = False) -> "Group":
     end = "; ".join(filter(None, ends))
     table: list[Text | Table] = [Text(), _table(report, rows)] if rows else []
     return Group(*said, _answers(report), *table, *([Text(f"{end}.", style="dim")] if end else []))
+
+
+def _noted(note: str) -> "Text":
+    """A warning, or the colour of the answer it gives."""
+    from rich.text import Text
+
+    return Text(printable(flagged(note)), style=f"bold {COLOURS[answered(note) or 'partly']}")
 
 
 def _answers(report: Report) -> "Table":
@@ -53,9 +61,20 @@ def _answers(report: Report) -> "Table":
     return table
 
 
+def text(report: Report) -> str:
+    """For print: every number there is, and of the others how many there are."""
+    measured = _measured(report)
+    said = [report.title, *map(flagged, report.notes), *(f"{v.question} {v.answer}. {v.why}" for v in report.verdicts)]
+    left = len(report.rows) - len(measured)
+    why = "could not be measured: the note of each in report.rows says why, and so does the page (report.to_html)."
+    end = [f"{counted(left, 'number')} {why}"] if left else []
+    return "\n".join([*said, *map(str, measured), *end])
+
+
 def notebook(report: Report) -> str:
     """Small, and inline styles only: notebooks strip style sheets."""
-    answers = "".join(
+    answers = "".join(f"<li><strong>{escape(flagged(note))}</strong></li>" for note in report.notes)
+    answers += "".join(
         f'<li><strong style="color:{HUES[v.answer]}">{ICONS[v.answer]} {escape(v.answer)}</strong> '
         f"<strong>{escape(v.question)}</strong> {escape(v.why)}</li>"
         for v in report.verdicts

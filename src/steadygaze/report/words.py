@@ -41,6 +41,24 @@ def counted(number: int, what: str) -> str:
     return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
+def answered(note: str) -> Answer | None:
+    """The answer whose sign a note begins with.
+
+    >>> answered("✓ It would not lock."), answered("Four texts are long.")
+    ('yes', None)
+    """
+    return next((answer for answer, icon in ICONS.items() if note.startswith(f"{icon} ")), None)
+
+
+def flagged(note: str) -> str:
+    """With a sign before it: a warning's, where it has none of its own.
+
+    >>> flagged("✓ It would not lock."), flagged("Four texts are long.")
+    ('✓ It would not lock.', '! Four texts are long.')
+    """
+    return f"! {note}" if answered(note) is None else note
+
+
 def interval(row: Row) -> str:
     return "no interval" if row.interval is None else f"{number(row.interval[0])} to {number(row.interval[1])}"
 

@@ -4,11 +4,12 @@
     finished-<n>.safetensors      the weights that stage n ended with, where another follows
     checkpoint.writing/           where a file is filled; swept away, with what a killed process left in it
 
-A checkpoint knows which run it belongs to, and refuses to continue another.
+A checkpoint knows which run it belongs to, and refuses to continue another, or one of which an older version kept less.
 """
 
 import json
 import shutil
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -62,8 +63,15 @@ class Checkpoint:
         if not self.file.exists():
             return None
         tensors, plain = self._read(self.file)
+        self._has(["identity", "stage"], plain)
         self._same(plain.pop("identity"))
         return Saved(plain.pop("stage"), tensors, plain)
+
+    def restore(self, state: State, saved: Saved) -> None:
+        """Into a state made for the same stage."""
+        _, plain = state.pack()
+        self._has([*plain, *(f"now/{name}" for name in state.weights())], [*saved.plain, *saved.tensors])
+        state.unpack(saved.tensors, saved.plain)
 
     def save(self, stage: int, state: State) -> None:
         tensors, plain = state.pack()
@@ -75,6 +83,7 @@ class Checkpoint:
     def finished(self, stage: int) -> tuple[dict[str, Tensor], dict[str, Any]]:
         """Its weights, and which epoch the result was by then."""
         weights, plain = self._read(self._finished(stage))
+        self._has(["kept"], plain)
         return weights, plain["kept"]
 
     def _finished(self, stage: int) -> Path:
@@ -106,6 +115,14 @@ class Checkpoint:
             for file in self.folder.glob(pattern):
                 if file.is_file():
                     file.unlink()
+
+    def _has(self, wanted: Iterable[str], found: Iterable[str]) -> None:
+        missing = sorted({*wanted} - {*found})
+        if missing:
+            raise UserError(
+                f"{self.folder} holds a run of an older version, which did not keep {missing[0]}: it cannot go on.  "
+                "Delete that folder to start over."
+            )
 
     def _same(self, found: dict[str, Any]) -> None:
         now, then = dict(flat(json.loads(json.dumps(self.identity)))), dict(flat(found))

@@ -17,7 +17,7 @@ from steadygaze import infer
 from steadygaze.batch import Data, collate, shuffled
 from steadygaze.errors import UserError
 from steadygaze.maths import segments
-from steadygaze.maths.collapse import Collapse, judge, judge_sentences
+from steadygaze.maths.collapse import Collapse, chosen, judge, judge_sentences
 from steadygaze.maths.laid import Laid
 from steadygaze.objective.technique import Given, Player, Technique
 from steadygaze.perturb.words import Synonyms
@@ -129,7 +129,9 @@ def judged(model: Reader, read: infer.Readings, reference: Tensor | None) -> Col
     """Whether what it shows says anything; of a model that selects sentences, sentence by sentence."""
     weights, mask, ids = (one[:MOST] for one in (read.weights, read.mask, read.ids))
     if not isinstance(model, Rationaliser) or model.way.granularity == "token":
-        return judge(weights, mask, reference, ids=ids)
+        found = judge(weights, mask, reference, ids=ids)
+        free = isinstance(model, Rationaliser) and model.way.share is None
+        return replace(found, selected=chosen(weights, mask)) if free else found
     worded = mask.any(-1)
     numbers = segments.numbers(ids, mask, model.ends.cpu())
     return judge_sentences(Laid(weights[mask].double(), mask.sum(-1)[worded]), numbers[mask], ids[mask])

@@ -84,8 +84,8 @@ class Run:
             return
         visits = sum(earlier.model == stage.model for earlier in stages[:number])
         state = self._begin(stage, (self._seed(stage), visits))
-        if saved:
-            state.unpack(saved.tensors, saved.plain)
+        if self.checkpoint and saved:
+            self.checkpoint.restore(state, saved)
             self.history = state.history
             self.job.watcher.skip(state.epoch)
         self._run(number, stage, state)
@@ -195,8 +195,10 @@ class Run:
         """Of the epoch that is kept, whether it was trained just now or before an interruption."""
         attention = self.kept.get("attention", {})
         if attention.get("collapsed"):
+            selects = "selection" in self.models[RESULT].abilities
+            what = "a selection that says nothing" if selects else "collapsed attention"
             locked = attention.get("unit") == "sentence" and attention["constant"]
-            self.job.watcher.warn(f"{'a locked selection' if locked else 'collapsed attention'}: {attention['reason']}")
+            self.job.watcher.warn(f"{'a locked selection' if locked else what}: {attention['reason']}")
         elif attention.get("unit") == "sentence" and attention["from_uniform"] is None:
             self.job.watcher.warn(UNDIVIDED)
 

@@ -26,9 +26,11 @@ MEASURES = (
     "default-mass",
     "default-mass/above-share",
     "first-sentence-share",
+    "first-sentence-share/above-evidence",
     "first-sentence-pick",
     "collapsed",
 )
+FIRST = MEASURES[4:7]
 
 
 def case_of(weights: Tensor, label: Tensor, lengths: list[int], plan: Plan | None = None, **known: Tensor) -> Case:
@@ -48,19 +50,22 @@ def three() -> Case:
     """Two words, three words, no word.  Specials stand at both ends and have no weight."""
     weights = torch.tensor([[9.0, 3, 1, 9, 9], [9.0, -1, 2, -5, 9], [9.0] * 5], dtype=torch.float64)
     blank, first = tokens("xx.xx", "x.x.x", "xxxxx"), tokens(".x...", ".xx..", ".....")
-    return case_of(weights, torch.tensor([0, 1, 0]), [2, 3, 0], blank=blank, first=first)
+    marks = {"blank": blank, "first": first, "evidence": tokens("..x..", ".x...", ".....")}
+    return case_of(weights, torch.tensor([0, 1, 0]), [2, 3, 0], **marks)
 
 
 def test_three_texts_by_hand():
     """Weights 3 1 and −1 2 −5.  Nothing to read at word 1, and at word 2: 3/4 and 2/8; shares of words 1/2 and 1/3.
 
     Sentence 1 is word 1, and words 1 and 2: 3/4 and 3/8; the heaviest words are 1, which is in it, and 3, which is not.
+    People marked word 2, not in it, and word 1, in it: due are 1/2, by its length, and 1.
     """
     found = found_in(three())
     expected = {
         "default-mass": [3 / 4, 2 / 8],
         "default-mass/above-share": [1 / 4, 2 / 8 - 1 / 3],
         "first-sentence-share": [3 / 4, 3 / 8],
+        "first-sentence-share/above-evidence": [1 / 4, 3 / 8 - 1],
         "first-sentence-pick": [1, 0],
     }
     for measure, values in expected.items():
@@ -74,14 +79,17 @@ def test_a_text_whose_sentences_nobody_marked_has_no_first_one():
     case = three()
     case.first[:4] = False
     found = found_in(case)
-    for measure in ("first-sentence-share", "first-sentence-pick"):
+    for measure in FIRST:
         assert found[measure].values.isnan().tolist() == [True, False, True]
 
 
 def test_what_is_not_known_is_said_to_be_absent():
     found = found_in(replace(three(), blank=None, first=None))
     assert {found[name].absent for name in MEASURES[2:4]} == {"nobody said which tokens have nothing to read"}
-    assert {found[name].absent for name in MEASURES[4:6]} == {"nobody marked the sentences"}
+    assert {found[name].absent for name in FIRST} == {"nobody marked the sentences"}
+    found = found_in(replace(three(), evidence=None))
+    assert found["first-sentence-share/above-evidence"].absent == "nobody marked evidence in these texts"
+    assert found["first-sentence-share"].values is not None
 
 
 class Straying(Told):

@@ -19,7 +19,7 @@ Departs from the paper: asked of the user's own texts, of one model each.  Costs
 
 import warnings
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -28,7 +28,9 @@ import torch
 from sklearn.base import clone
 from torch import Tensor
 
-from steadygaze import infer
+from steadygaze import fitting, infer
+from steadygaze.audit.case import silent
+from steadygaze.audit.epochs import Epochs
 from steadygaze.audit.finding import Finding
 from steadygaze.audit.measure.selection import first_sentence
 from steadygaze.audit.protocol.absent import NO_LABELS, absent
@@ -39,9 +41,11 @@ from steadygaze.errors import UserError
 from steadygaze.estimator import TextClassifier
 from steadygaze.inputs import read_split
 from steadygaze.objective.technique import Technique
+from steadygaze.order import order
 from steadygaze.rationaliser import Rationaliser
 from steadygaze.reader import Reader
 from steadygaze.report.interval import bootstrap, mean_row
+from steadygaze.train.progress import Watcher
 from steadygaze.types import Example
 
 FIRST = "first-sentence"
@@ -69,7 +73,12 @@ def unlockable(model: Reader) -> str:
 
 
 def interlocking(
-    clf: TextClassifier, train: tuple[Any, Any], examples: Sequence[Example], skewed: int, reason: Tensor | None = None
+    clf: TextClassifier,
+    train: tuple[Any, Any],
+    examples: Sequence[Example],
+    skewed: int,
+    reason: Tensor | None = None,
+    watch: Callable[[str, int, int], None] = silent,
 ) -> Iterator[Finding]:
     """`train`: texts and labels that `clf` was trained with; `examples`: what is audited, labelled as `clf` does.
 
@@ -85,8 +94,10 @@ def interlocking(
     if isinstance(lured, str):
         yield Finding(BIASED, absent=lured)
     else:
-        yield _tried(BIASED, {"agreement": AGREEMENT}, _again(clf, lured["train"]), lured["test"], away)
-    yield _tried(SKEWED, {"epochs": skewed}, _again(clf, known, skewed), examples, away)
+        again = _again(clf, lured["train"], Epochs(watch, "biased training, epochs"))
+        yield _tried(BIASED, {"agreement": AGREEMENT}, again, lured["test"], away)
+    again = _again(clf, known, Epochs(watch, "skewed training, epochs"), skewed)
+    yield _tried(SKEWED, {"epochs": skewed}, again, examples, away)
 
 
 def chosen_first(clf: TextClassifier, examples: Sequence[Example]) -> Tensor:
@@ -111,7 +122,8 @@ def told(first: Tensor, right: Tensor, guessed: float, away: Away) -> str:
     judged = FREE.judge(mean_row(FIRST, known.tolist()))
     answer = ANSWERS[judged if learnt or judged == "no" else "partly"]
     takes = FREE.says.format(value=f"{_spoken(known)} of the {len(known):,} {texts}")
-    return f"{answer}: {'' if learnt else 'it may have learnt nothing; '}{takes}; {is_right}"
+    doubt = f", {'but' if judged == 'yes' else 'and'} may have learnt nothing: "
+    return f"{answer}: {takes}{'; ' if learnt else doubt}{is_right}"
 
 
 def _tried(
@@ -133,16 +145,18 @@ def _lured(train: list[Example], test: Sequence[Example], seed: int) -> dict[str
         return str(why).rstrip(".")
 
 
-def _again(clf: TextClassifier, examples: Sequence[Example], skewed: int = 0) -> TextClassifier:
+def _again(clf: TextClassifier, examples: Sequence[Example], watcher: Watcher, skewed: int = 0) -> TextClassifier:
     """Trained as `clf` was, on these texts, or after so many skewed epochs."""
-    other: TextClassifier = clone(clf).set_params(verbose=False)
+    other: TextClassifier = clone(clf)
     if skewed and isinstance(clf.technique, Technique):
         other.set_params(technique=replace(clf.technique, skewed=skewed))  # type: ignore[call-arg]
     elif skewed:
         other.set_params(settings={**(clf.settings or {}), "skewed": skewed})
+    split = read_split([example.text for example in examples], np.array([example.label for example in examples]))
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "(collapsed attention|a locked selection)")  # which is what is asked
-        return other.fit([example.text for example in examples], np.array([example.label for example in examples]))
+        stored = fitting.fit(order(other.get_params(deep=False)), split, None, watcher, fitting.Keeping())
+    return other._take(stored)
 
 
 def _spoken(values: Tensor) -> str:

@@ -18,8 +18,7 @@ NONE = "nothing is selected of any text"
 
 def selecting(case: Case) -> list[str]:
     """Explanations in which a word is selected or is not."""
-    itself = "selection" in case.model.abilities
-    return [name for name, one in case.explainers.items() if one.selects or (itself and name == "attention")]
+    return [name for name, one in case.explainers.items() if one.selects]
 
 
 def nothing(case: Case, name: str) -> Tensor:

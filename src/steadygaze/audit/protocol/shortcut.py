@@ -6,6 +6,8 @@
     default-mass              which part of the weight lies on tokens with nothing to read
     default-mass/above-share  the same minus the share of such tokens among the words
     first-sentence-share      which part lies in the first sentence
+    first-sentence-share/above-evidence   the same minus what is due to it: the part of the words that people marked
+                              which stands there, or of all words where that is more
     first-sentence-pick       whether the heaviest word does
     collapsed                 whether the weights say the same whatever the text
 
@@ -25,6 +27,7 @@ from steadygaze.audit.measure import position
 from steadygaze.audit.measure import shortcut as measure
 from steadygaze.audit.probe.words import shuffled
 from steadygaze.audit.protocol.absent import absent
+from steadygaze.audit.protocol.people import NOBODY
 from steadygaze.audit.protocol.selecting import nothing, selecting
 from steadygaze.audit.protocol.selection import first_sentence, knows_sentences, sentences
 from steadygaze.maths.chance import Chance
@@ -39,6 +42,7 @@ FIRST = {
     "first-sentence-share": measure.first_sentence_share,
     "first-sentence-pick": measure.first_sentence_pick,
 }
+ABOVE = "first-sentence-share/above-evidence"
 ONE_CLASS = f"fewer than two classes are predicted of {position.FEWEST} texts or more: there is nothing to give away"
 NO_BLANKS = "nobody said which tokens have nothing to read"
 NO_SENTENCES = "nobody marked the sentences"
@@ -53,10 +57,13 @@ def shortcut(case: Case) -> Iterator[Finding]:
         yield _leak("position-leak", name, seen, case.probs, key)
         yield _shuffled(case, name, key)
         yield from _default(case, name, found)
-        yield from (Finding(one, found[one], name) for one in FIRST if one in found)
+        yield from (Finding(one, found[one], name) for one in (*FIRST, ABOVE) if one in found)
         yield _collapsed(case, name)
     yield from absent(DEFAULT if case.blank is None else (), NO_BLANKS)
-    yield from absent(() if knows_sentences(case) else FIRST, NO_SENTENCES)
+    if not knows_sentences(case):
+        yield from absent((*FIRST, ABOVE), NO_SENTENCES)
+    elif case.evidence is None:
+        yield Finding(ABOVE, absent=NOBODY)
 
 
 def _keys(case: Case) -> Tensor:
@@ -81,6 +88,9 @@ def _measured(case: Case, name: str, rows: Rows, batch: Batch) -> dict[str, Tens
     if first is not None:
         unknown = ~(first & mask).any(-1)
         found |= {name: of(share, first, mask).masked_fill(unknown, torch.nan) for name, of in FIRST.items()}
+    if first is not None and case.evidence is not None:
+        marked = case.of(case.evidence, rows, batch)
+        found[ABOVE] = measure.first_sentence_above_evidence(share, marked, first, mask)
     found = {key: value.masked_fill(~mask.any(-1), torch.nan) for key, value in found.items()}
     return {"places": position.places(share, mask), **found}
 

@@ -1,6 +1,8 @@
 """Shared by all tests: fixed seeds, one thread per process, the real data where it is at hand."""
 
+import gc
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +18,21 @@ DATA = Path(os.environ.get("STEADYGAZE_DATA", ROOT.parent / "shared" / "data"))
 def fixed_seeds() -> None:
     torch.random.default_generator.manual_seed(0)
     np.random.seed(0)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def what_is_there_is_no_garbage() -> None:
+    """Training and commands collect garbage; what was imported before is left out of that, or each test would pay."""
+    gc.collect()
+    gc.freeze()
+
+
+@pytest.fixture(scope="module")
+def hasty_judge() -> Iterator[None]:
+    """For tests of fits that are not about what the mask tells: judging takes most of a small fit's time."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("steadygaze.maths.judge.STEPS", 25)
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -1,30 +1,17 @@
 """Files and folders written whole or not at all, whatever happens in between."""
 
 import os
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import save_file
 
+from disk import room_for
 from steadygaze import atomic
 from steadygaze.atomic import new_file, new_folder, recover, write_text
-
-FULL_DISK = """
-import resource, sys
-from pathlib import Path
-from steadygaze.atomic import new_file, new_folder
-resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
-path, kind, writer = Path(sys.argv[1]), sys.argv[2], sys.argv[3]
-with (new_file if kind == "file" else new_folder)(path) as new:
-    target = new if kind == "file" else new / "content"
-    if writer == "plain":
-        target.write_bytes(b"n" * 1_000_000)
-    else:
-        import torch
-        from safetensors.torch import save_file
-        save_file({"x": torch.zeros(1_000_000)}, target)
-"""
 
 
 def content(folder: Path) -> dict[str, bytes]:
@@ -123,10 +110,17 @@ def test_an_old_folder_that_cannot_be_put_back_is_never_deleted(
 @pytest.mark.parametrize(("kind", "writer"), [("file", "plain"), ("folder", "plain"), ("folder", "safetensors")])
 def test_a_disk_that_fills_up_leaves_the_old_whole(kind: str, writer: str, standing: Path) -> None:
     before = content(standing)
-    command = [sys.executable, "-c", FULL_DISK, str(standing / kind), kind, writer]
-    ended = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert ended.returncode == 1, ended.stderr  # an exception, not a signal
-    assert "File too large" in ended.stderr
+
+    def write(new: Path) -> None:
+        target = new if kind == "file" else new / "content"
+        if writer == "plain":
+            target.write_bytes(b"n" * 1_000_000)
+        else:
+            save_file({"x": torch.zeros(1_000_000)}, target)
+
+    full = pytest.raises((OSError, SafetensorError), match="File too large")  # an exception, not a signal
+    with full, room_for(100_000), (new_file if kind == "file" else new_folder)(standing / kind) as new:
+        write(new)
     assert content(standing) == before
     assert sorted(path.name for path in standing.iterdir()) == ["file", "folder"]
 

@@ -9,6 +9,7 @@ import pytest
 
 import steadygaze
 
+pytestmark = pytest.mark.usefixtures("hasty_judge")
 MODULES = [
     module.name
     for module in pkgutil.walk_packages(steadygaze.__path__, "steadygaze.")

@@ -1,6 +1,5 @@
 """sg.explain_fit: whatever the black box is, a selector learns which words it goes by."""
 
-import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -20,6 +19,8 @@ from steadygaze import UserError, explain_fit, load_explainer
 from steadygaze.explain.texts import Request, explain_texts
 from steadygaze.text_explainer import TextExplainer
 from subject.folders import save
+
+pytestmark = pytest.mark.usefixtures("hasty_judge")
 
 
 def found_words(fitted: TextExplainer) -> float:
@@ -180,45 +181,6 @@ def test_a_fitted_explainer_can_be_audited(fitted: TextExplainer) -> None:
     assert report.find("accuracy").value == 1.0
 
 
-def coded(many: int, seed: int = 0) -> list[str]:
-    """As corpus/planted/code.py: words that are the same in every text, with which a label can be said in code, and
-    opinions that are too rare to be learnt.
-    """
-    random, found = np.random.default_rng(seed), []
-    for _ in range(many):
-        side = random.choice(["praise", "blame"])
-        words = [f"{side}{random.integers(300)}" if i < 2 else f"word{random.integers(300)}" for i in range(6)]
-        found.append(" ".join(["heads", "heads", "tails", "tails", *random.permutation(words)]))
-    return found
-
-
-def opinions(given: list[str]) -> Any:
-    score = np.array([text.count("praise") - text.count("blame") for text in given], float)
-    yes = 1 / (1 + np.exp(-4 * score))
-    return np.stack([1 - yes, yes], 1)
-
-
-SMUGGLING = {"k": 2, "query": True, "classes": CLASSES, "settings": {**QUICK, "epochs": 6, "learning_rate": 1e-2}}
-
-
-def test_a_label_that_travels_in_the_mask_is_reported() -> None:
-    """The approximator is always right; the black box, shown what was selected, guesses.
-
-    The epoch that is kept is the first in which all is guessed, of which the judge has learnt on the way: its loss on
-    average would say nothing, what it loses in the end tells.
-    """
-    with pytest.warns(UserWarning, match=r"tells the label|talks in code") as told:
-        fitted = explain_fit(opinions, coded(300), **SMUGGLING)
-    mask, code = (str(one.message) for one in told)
-    assert re.match(r"the mask alone tells the label \(0\.0\d\d nats left of 0\.6\d\d\)", mask)
-    assert code.startswith("It talks in code: ")
-    assert told[1].filename == __file__
-    assert fitted.warnings == [code]
-    rows = {row.measure: row.value for row in fitted.rows}
-    assert rows["fidelity"] > 0.95
-    assert rows["post-hoc-accuracy"] < 0.75
-
-
 def test_what_is_warned_of_is_known_to_who_reads_the_folder(tmp_path: Path, fitted: TextExplainer) -> None:
     assert fitted.warnings == []
     rows = tuple(replace(row, value=0.1, interval=None) if "post" in row.measure else row for row in fitted.rows)
@@ -247,11 +209,6 @@ def test_a_black_box_that_always_says_the_same_is_warned_of(tmp_path: Path) -> N
     with pytest.warns(UserWarning, match="the same label"):
         again = load_explainer(tmp_path / "l2x", lambda given: [[0.9, 0.1]] * len(given), classes=CLASSES)
     assert len(again.warnings) == 1
-
-
-def test_where_the_approximator_was_taught_by_random_masks_nothing_is_reported() -> None:
-    """Warnings are errors here, too."""
-    assert explain_fit(opinions, coded(300), technique="random-pretraining", **SMUGGLING).warnings == []
 
 
 def test_the_same_seed_gives_the_same_explainer() -> None:

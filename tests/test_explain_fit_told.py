@@ -1,14 +1,18 @@
 """What people are told while an explainer is fitted, and of what came of it."""
 
+import re
 import warnings
 from dataclasses import replace
 from io import StringIO
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from rich.console import Console
 
+from opinions import CLASSES, QUICK
+from steadygaze import explain_fit
 from steadygaze.cli.explain_fitting import Steps, _told
 from steadygaze.record import Row
 from steadygaze.report.warned import ONE_LABEL, warned
@@ -85,3 +89,47 @@ def test_one_bar_tells_of_everything_in_order() -> None:
         ("measuring", 6, 6),
     ]
     assert log.file.getvalue().splitlines() == ["random masks, epoch  1  prediction 0.500  held-out fidelity 0.750"]
+
+
+def coded(many: int, seed: int = 0) -> list[str]:
+    """As corpus/planted/code.py: words that are the same in every text, with which a label can be said in code, and
+    opinions that are too rare to be learnt.
+    """
+    random, found = np.random.default_rng(seed), []
+    for _ in range(many):
+        side = random.choice(["praise", "blame"])
+        words = [f"{side}{random.integers(300)}" if i < 2 else f"word{random.integers(300)}" for i in range(6)]
+        found.append(" ".join(["heads", "heads", "tails", "tails", *random.permutation(words)]))
+    return found
+
+
+def opinions(given: list[str]) -> Any:
+    score = np.array([text.count("praise") - text.count("blame") for text in given], float)
+    yes = 1 / (1 + np.exp(-4 * score))
+    return np.stack([1 - yes, yes], 1)
+
+
+SMUGGLING = {"k": 2, "query": True, "classes": CLASSES, "settings": {**QUICK, "epochs": 6, "learning_rate": 1e-2}}
+
+
+def test_a_label_that_travels_in_the_mask_is_reported() -> None:
+    """The approximator is always right; the black box, shown what was selected, guesses.
+
+    The epoch that is kept is the first in which all is guessed, of which the judge has learnt on the way: its loss on
+    average would say nothing, what it loses in the end tells.
+    """
+    with pytest.warns(UserWarning, match=r"tells the label|talks in code") as told:
+        fitted = explain_fit(opinions, coded(300), **SMUGGLING)
+    mask, code = (str(one.message) for one in told)
+    assert re.match(r"the mask alone tells the label \(0\.0\d\d nats left of 0\.6\d\d\)", mask)
+    assert code.startswith("It talks in code: ")
+    assert told[1].filename == __file__
+    assert fitted.warnings == [code]
+    rows = {row.measure: row.value for row in fitted.rows}
+    assert rows["fidelity"] > 0.95
+    assert rows["post-hoc-accuracy"] < 0.75
+
+
+def test_where_the_approximator_was_taught_by_random_masks_nothing_is_reported() -> None:
+    """Warnings are errors here, too."""
+    assert explain_fit(opinions, coded(300), technique="random-pretraining", **SMUGGLING).warnings == []

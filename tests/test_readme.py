@@ -11,11 +11,13 @@ import pytest
 import commands
 from estimator.tiny import LABELS, TEXTS, fitted
 
+pytestmark = pytest.mark.usefixtures("hasty_judge")
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 SMALL = '"planted-reviews:sizes=[120,30,30]"'
 SMALLER = {
     "train": ["--set", "hidden=8", "--epochs", "1"],
+    "compare": ["--epochs", "1", "--most", "5", "--seeds", "1"],
     "audit": ["--sample", "5"],
     "explain-fit": ["--set", "epochs=1"],
 }

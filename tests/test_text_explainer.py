@@ -17,6 +17,8 @@ from steadygaze.explain.texts import Request, explain_texts
 from steadygaze.subject import as_subject
 from steadygaze.text_explainer import TextExplainer
 
+pytestmark = pytest.mark.usefixtures("hasty_judge")
+
 
 @pytest.fixture(scope="module")
 def fitted() -> TextExplainer:

@@ -3,6 +3,8 @@
 The thresholds are those of audit/verdict.py; nothing here may be tuned to these models.
 """
 
+from functools import cache
+
 import pytest
 
 from audit.oracles import subject, world
@@ -32,6 +34,7 @@ GUILTY = {  # model -> the number that must speak against it
 }
 
 
+@cache
 def report(name: str, seed: int) -> Report:
     here = world(seed)
     asked = Asked(synonyms=here.synonyms, plan=Plan(sample=30, seed=seed))
@@ -50,7 +53,7 @@ def test_a_model_built_to_be_so_is_found_to_be_so(name):
 
 @pytest.mark.parametrize("name", GUILTY)
 def test_it_is_caught_by_what_should_catch_it(name):
-    row = report(name, 1).find(GUILTY[name])
+    row = report(name, 0).find(GUILTY[name])
     bounds = [question.bounds[row.measure] for question in QUESTIONS if row.measure in question.bounds]
     assert bounds
     assert all(bound.judge(row) == "no" for bound in bounds)

@@ -267,14 +267,15 @@ def test_the_vectors_of_a_whole_vocabulary_are_looked_at_once_and_not_with_every
     asked, whole = [], Rationaliser.vectors.fget
     monkeypatch.setattr(Rationaliser, "vectors", property(lambda model: asked.append(1) or whole(model)))
     found = {}
-    for size in (24, 2):
+    for size in (4, 2):
         asked.clear()
-        case = prepared(Plan(batch_size=size, sample=24, thorough=True))
+        case = prepared(Plan(batch_size=size, sample=4, thorough=True))
         assert [one for protocol in (holds_still, sensitivity) for one in protocol(case) if one.values is not None]
         found[size] = len(asked)
-    assert found == {24: 2, 2: 2}, "the spread of their entries, and their mean length"
+    assert found == {4: 2, 2: 2}, "the spread of their entries, and their mean length"
 
 
 def prepared(plan: Plan) -> Case:
-    examples = [Example(text, label) for text, label in zip(TEXTS, LABELS, strict=True)]
+    """Two texts of either label."""
+    examples = [Example(TEXTS[row], LABELS[row]) for row in (0, 1, 12, 13)]
     return prepare(as_subject(fitted("a2r")), examples, {"rationale": Selection()}, plan, silent).case

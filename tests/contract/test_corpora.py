@@ -22,10 +22,18 @@ def loaded(name: str, request: pytest.FixtureRequest) -> Corpus:
     return load_corpus(name, data_dir=folder)
 
 
-@pytest.mark.parametrize("name", CORPORA)
-def test_a_corpus_keeps_its_word(name: str, request: pytest.FixtureRequest) -> None:
-    corpus = loaded(name, request)
-    assert corpus.fingerprint == loaded(name, request).fingerprint
+@pytest.fixture(scope="module")
+def corpus(request: pytest.FixtureRequest) -> Corpus:
+    """Read once for all that is asked of it; of this scope, so that one is forgotten before the next is read."""
+    return loaded(request.param, request)
+
+
+EVERY = pytest.mark.parametrize("corpus", CORPORA, indirect=True, scope="module")
+
+
+@EVERY
+def test_a_corpus_keeps_its_word(corpus: Corpus, request: pytest.FixtureRequest) -> None:
+    assert corpus.fingerprint == loaded(request.node.callspec.params["corpus"], request).fingerprint
     assert len(corpus.label_names) >= 2
     for split, examples in corpus.splits.items():
         assert examples, split
@@ -33,11 +41,11 @@ def test_a_corpus_keeps_its_word(name: str, request: pytest.FixtureRequest) -> N
         assert len({e.question is None for e in examples}) == 1, "all pairs, or none"
 
 
-@pytest.mark.parametrize("name", CORPORA)
-def test_evidence_covers_whole_words(name: str, request: pytest.FixtureRequest) -> None:
-    examples = [e for split in loaded(name, request).splits.values() for e in split[:SOME] if e.evidence]
+@EVERY
+def test_evidence_covers_whole_words(corpus: Corpus) -> None:
+    examples = [e for split in corpus.splits.values() for e in split[:SOME] if e.evidence]
     if not examples:
-        pytest.skip(f"nobody marked evidence in {name}")
+        pytest.skip(f"nobody marked evidence in {corpus.name}")
     tokenizer = build_words(["nothing"], max_length=10_000)
     placed = tokenizer.place([e.text for e in examples])
     for example, spans in zip(examples, placed.spans, strict=True):

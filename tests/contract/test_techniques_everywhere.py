@@ -109,13 +109,12 @@ def test_terms_and_gradients_are_finite_and_no_padding_or_batch_mate_changes_the
     assert all(value.isfinite().all() for value in pull.values())
     assert any(value.abs().max() > 0 for value in pull.values())
 
-    for other in (widened(batch(data), 3), littered(batch(data))):
-        assert_close(read(technique, shape, other), (whole, pull))
+    assert_close(read(technique, shape, littered(widened(batch(data), 3))), (whole, pull))
 
     if VARIANTS[name][0] in COMPARES_EXAMPLES:
         return
-    parts = [read(technique, shape, batch(data, rows)) for rows in ([4, 1, 0], [2], [6, 3, 5])]
-    order = torch.tensor([4, 1, 0, 2, 6, 3, 5])
+    parts = [read(technique, shape, batch(data, rows)) for rows in ([4, 1, 0, 6, 3, 5], [2])]
+    order = torch.tensor([4, 1, 0, 6, 3, 5, 2])
     for key, values in whole.items():
         assert_close(torch.cat([terms[key] for terms, _ in parts]), values[order])
     for key, value in pull.items():

@@ -349,20 +349,6 @@ DROPPED = {
 }
 
 
-@pytest.mark.parametrize("name", PUBLISHED)
-def test_the_real_set_has_the_rows_it_should(name):
-    if not (REAL / name).is_dir():
-        pytest.skip(f"{name} is not in the data folder")
-    corpus = load_corpus(name, data_dir=REAL)
-    assert corpus.sizes == SIZES[name]
-    assert corpus.dropped == DROPPED.get(name, {})
-    labels = {example.label for example in corpus.splits["test"]}
-    assert labels == set(corpus.label_names)
-    assert len(labels) >= 2
-    if name in FIRST_EVIDENCE:
-        assert marked(corpus.splits["test"][0])[: len(FIRST_EVIDENCE[name])] == FIRST_EVIDENCE[name]
-
-
 LEFT_OVERS = {
     "imdb": r"<br",
     "yelp_polarity": r"\\",
@@ -371,19 +357,38 @@ LEFT_OVERS = {
 }
 
 
-@pytest.mark.parametrize("name", LEFT_OVERS)
-def test_nothing_is_left_over_in_the_real_texts(name):
-    if not (REAL / name).is_dir():
-        pytest.skip(f"{name} is not in the data folder")
-    examples = [example for split in load_corpus(name, data_dir=REAL).splits.values() for example in split]
-    assert not [example.text[:80] for example in examples if re.search(LEFT_OVERS[name], example.text)]
+@pytest.fixture(scope="module", params=PUBLISHED)
+def real(request):
+    """Read once for all that is asked of it; of this scope, so that one is forgotten before the next is read."""
+    if not (REAL / request.param).is_dir():
+        pytest.skip(f"{request.param} is not in the data folder")
+    return load_corpus(request.param, data_dir=REAL)
 
 
-@pytest.mark.parametrize("name", ["babi_1", "babi_2", "babi_3"])
-def test_no_real_story_is_on_both_sides_of_the_cut(name):
-    if not (REAL / name).is_dir():
-        pytest.skip(f"{name} is not in the data folder")
-    splits = load_corpus(name, data_dir=REAL).splits
+def only(*names):
+    return pytest.mark.parametrize("real", names, indirect=True, scope="module")
+
+
+def test_the_real_set_has_the_rows_it_should(real):
+    name = real.name
+    assert real.sizes == SIZES[name]
+    assert real.dropped == DROPPED.get(name, {})
+    labels = {example.label for example in real.splits["test"]}
+    assert labels == set(real.label_names)
+    assert len(labels) >= 2
+    if name in FIRST_EVIDENCE:
+        assert marked(real.splits["test"][0])[: len(FIRST_EVIDENCE[name])] == FIRST_EVIDENCE[name]
+
+
+@only(*LEFT_OVERS)
+def test_nothing_is_left_over_in_the_real_texts(real):
+    examples = [example for split in real.splits.values() for example in split]
+    assert not [example.text[:80] for example in examples if re.search(LEFT_OVERS[real.name], example.text)]
+
+
+@only("babi_1", "babi_2", "babi_3")
+def test_no_real_story_is_on_both_sides_of_the_cut(real):
+    splits = real.splits
     assert not splits["validation"][0].text.startswith(splits["train"][-1].text)
     assert len(splits["validation"]) % 5 == 0
 

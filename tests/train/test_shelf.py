@@ -5,7 +5,9 @@ import sys
 import threading
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
+from shutil import copy, copytree
 from typing import Any
 
 import pytest
@@ -26,6 +28,12 @@ def bits(tensors: dict[str, Tensor]) -> dict[str, bytes]:
     return {name: value.numpy().tobytes() for name, value in tensors.items()}
 
 
+@cache
+def alone(name: str) -> Any:
+    """What comes of a toy without a shelf."""
+    return outcome(make_run(TOYS[name]))
+
+
 def distil(**changed: Any) -> Technique:
     """Distil whose teacher's stage differs in this."""
 
@@ -42,7 +50,7 @@ def distil(**changed: Any) -> Technique:
 def test_a_run_with_a_shelf_ends_in_the_bytes_of_one_without_the_first_time_and_the_second(
     name: str, tmp_path: Path
 ) -> None:
-    without = outcome(make_run(TOYS[name]))
+    without = alone(name)
     first, second = Recorder(), Recorder()
     assert outcome(make_run(TOYS[name], shelf=tmp_path, watcher=first)) == without
     assert outcome(make_run(TOYS[name], shelf=tmp_path, watcher=second)) == without
@@ -53,7 +61,7 @@ def test_a_run_with_a_shelf_ends_in_the_bytes_of_one_without_the_first_time_and_
 @pytest.mark.parametrize("name", ["vanilla", "pretrain", "return", "duel", "lens"])
 def test_nothing_is_put_there_that_a_run_of_its_own_would_not_end_in(name: str, tmp_path: Path) -> None:
     """Results, rivals that start from them, models of the technique itself: they depend on more than their key."""
-    assert outcome(make_run(TOYS[name], shelf=tmp_path)) == outcome(make_run(TOYS[name]))
+    assert outcome(make_run(TOYS[name], shelf=tmp_path)) == alone(name)
     assert not list(tmp_path.iterdir())
 
 
@@ -62,6 +70,15 @@ def test_a_teacher_on_the_shelf_is_its_technique_run_alone_with_its_seed(tmp_pat
     (file,) = tmp_path.iterdir()
     alone = make_run(Vanilla(), seed=7)  # the stage adds 3
     assert bits(load_file(file)) == {f"model.{name}": value for name, value in weights(alone.execute()).items()}
+
+
+@pytest.fixture(scope="module")
+def two(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A shelf with two teachers; to be copied."""
+    folder = tmp_path_factory.mktemp("two")
+    for technique in (Distil(), distil(technique=Anneal(size=2.0))):
+        make_run(technique, shelf=folder).execute()
+    return folder
 
 
 @pytest.mark.parametrize(
@@ -78,14 +95,12 @@ def test_a_teacher_on_the_shelf_is_its_technique_run_alone_with_its_seed(tmp_pat
     ],
     ids=str,
 )
-def test_a_teacher_made_otherwise_is_another_entry(changed: dict[str, Any], tmp_path: Path) -> None:
-    for other in (Distil(), distil(technique=Anneal(size=2.0))):
-        make_run(other, shelf=tmp_path).execute()
-    recorder = Recorder()
-    ended = outcome(make_run(distil(**changed), shelf=tmp_path, watcher=recorder))
+def test_a_teacher_made_otherwise_is_another_entry(changed: dict[str, Any], two: Path, tmp_path: Path) -> None:
+    shelf, recorder = copytree(two, tmp_path / "shelf"), Recorder()
+    ended = outcome(make_run(distil(**changed), shelf=shelf, watcher=recorder))
     assert ended == outcome(make_run(distil(**changed)))
     assert recorder.skipped == 0
-    assert len(list(tmp_path.iterdir())) == 3
+    assert len(list(shelf.iterdir())) == 3
 
 
 def test_another_seed_of_the_run_is_another_entry_unless_the_teacher_has_its_own(tmp_path: Path) -> None:
@@ -123,7 +138,7 @@ def test_settings_come_back_in_any_order(tmp_path: Path) -> None:
 def test_a_teacher_that_another_technique_made_bears_the_name_of_this_ones_stage(tmp_path: Path) -> None:
     make_run(distil(name="school"), shelf=tmp_path).execute()
     recorder = Recorder()
-    assert outcome(make_run(Distil(), shelf=tmp_path, watcher=recorder)) == outcome(make_run(Distil()))
+    assert outcome(make_run(Distil(), shelf=tmp_path, watcher=recorder)) == alone("distil")
     assert recorder.skipped == 2
 
 
@@ -134,9 +149,10 @@ def test_a_teacher_that_is_taught_twice_is_not_taken_for_the_one_taught_once(tmp
             teach, learn = super().stages(seed)
             return teach, replace(teach, name="repeat"), learn
 
+    expected = outcome(make_run(Twice()))
     for _ in range(2):
-        assert outcome(make_run(Twice(), shelf=tmp_path)) == outcome(make_run(Twice()))
-    assert outcome(make_run(Distil(), shelf=tmp_path)) == outcome(make_run(Distil()))
+        assert outcome(make_run(Twice(), shelf=tmp_path)) == expected
+    assert outcome(make_run(Distil(), shelf=tmp_path)) == alone("distil")
 
 
 def test_a_teacher_whose_own_network_goes_on_from_an_earlier_one_is_not_kept(tmp_path: Path) -> None:
@@ -153,8 +169,9 @@ def test_a_teacher_whose_own_network_goes_on_from_an_earlier_one_is_not_kept(tmp
         def stages(self, seed: int) -> tuple[Stage, ...]:
             return super().stages(seed)[1:]
 
-    for technique in (Lenses(), Lenses(), Second(), Lenses(), Second()):
-        assert outcome(make_run(technique, shelf=tmp_path)) == outcome(make_run(technique))
+    expected = {kind: outcome(make_run(kind())) for kind in (Lenses, Second)}
+    for kind in (Lenses, Lenses, Second, Lenses, Second):
+        assert outcome(make_run(kind(), shelf=tmp_path)) == expected[kind]
 
 
 def cut(file: Path) -> None:
@@ -181,16 +198,24 @@ def half_a_history(file: Path) -> None:
     save_file(load_file(file), file, metadata={"history": '[{"stage": "te'})
 
 
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The file of a shelf that holds one teacher; to be copied."""
+    folder = tmp_path_factory.mktemp("whole")
+    make_run(Distil(), shelf=folder).execute()
+    (file,) = folder.iterdir()
+    return file
+
+
 @pytest.mark.parametrize("damage", [cut, beheaded, emptied, garbled, without_history, half_a_history])
-def test_a_torn_file_is_trained_anew_and_made_whole(damage: Callable[[Path], None], tmp_path: Path) -> None:
-    expected = outcome(make_run(Distil(), shelf=tmp_path))
-    (file,) = tmp_path.iterdir()
-    whole = file.read_bytes()
-    damage(file)
+def test_a_torn_file_is_trained_anew_and_made_whole(
+    damage: Callable[[Path], None], whole: Path, tmp_path: Path
+) -> None:
+    damage(copy(whole, tmp_path / whole.name))
     recorder = Recorder()
-    assert outcome(make_run(Distil(), shelf=tmp_path, watcher=recorder)) == expected
+    assert outcome(make_run(Distil(), shelf=tmp_path, watcher=recorder)) == alone("distil")
     assert recorder.skipped == 0
-    assert [found.read_bytes() for found in tmp_path.iterdir()] == [whole]
+    assert [found.read_bytes() for found in tmp_path.iterdir()] == [whole.read_bytes()]
 
 
 def test_threads_that_put_and_get_the_same_never_see_half_of_it(tmp_path: Path) -> None:
@@ -215,6 +240,7 @@ def test_threads_that_put_and_get_the_same_never_see_half_of_it(tmp_path: Path) 
 PUT = """
 import sys, torch
 from pathlib import Path
+from shutil import copy, copytree
 from steadygaze.train.shelf import Shelf
 shelf, x = Shelf(Path(sys.argv[1]), {"data": "toy"}), torch.arange(50_000.0)
 print("ready", flush=True)
@@ -245,7 +271,7 @@ def test_a_shelf_that_cannot_be_written_is_named_in_a_sentence(tmp_path: Path) -
     (tmp_path / "file").touch()
     with pytest.warns(UserWarning, match=r"could not keep a finished model in .*file"):
         made = outcome(make_run(Distil(), shelf=tmp_path / "file"))
-    assert made == outcome(make_run(Distil()))  # it is a convenience: nothing that was trained is lost
+    assert made == alone("distil")  # it is a convenience: nothing that was trained is lost
 
 
 def test_a_write_that_fails_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -259,14 +285,11 @@ def test_a_write_that_fails_leaves_nothing_behind(tmp_path: Path, monkeypatch: p
 
 
 @pytest.fixture(scope="module")
-def committee() -> Any:
-    return outcome(make_run(Committee()))
-
-
-def of_others(tmp_path: Path) -> Path:
-    """A shelf that another run with the same teachers has filled."""
-    make_run(Committee(strength=3.0), shelf=tmp_path).execute()
-    return tmp_path
+def others(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A shelf that another run with the same teachers has filled; to be copied."""
+    folder = tmp_path_factory.mktemp("others")
+    make_run(Committee(strength=3.0), shelf=folder).execute()
+    return folder
 
 
 STOPS = {"never": (3, 12, 13, 24, 25, 31), "in between": (3, 12, 13, 19, 25, 31), "before": (1, 7)}
@@ -275,20 +298,20 @@ STOPS = {"never": (3, 12, 13, 24, 25, 31), "in between": (3, 12, 13, 19, 25, 31)
 
 @pytest.mark.parametrize(("filled", "steps"), [(filled, steps) for filled, all_ in STOPS.items() for steps in all_])
 def test_a_run_with_a_shelf_interrupted_anywhere_and_resumed_ends_in_the_same_bytes(
-    filled: str, steps: int, committee: Any, tmp_path: Path
+    filled: str, steps: int, others: Path, tmp_path: Path
 ) -> None:
     shelf, folder = tmp_path / "shelf", tmp_path / "run"
     if filled == "before":
-        of_others(shelf)
+        copytree(others, shelf)
     with pytest.raises(KeyboardInterrupt):
         make_run(Committee(), folder=folder, shelf=shelf, watcher=Recorder(steps=steps)).execute()
     if filled == "in between":
-        of_others(shelf)
-    assert outcome(make_run(Committee(), folder=folder, shelf=shelf, resume=True)) == committee
+        copytree(others, shelf, dirs_exist_ok=True)
+    assert outcome(make_run(Committee(), folder=folder, shelf=shelf, resume=True)) == alone("committee")
 
 
-def test_the_shelf_may_be_gone_when_a_run_is_resumed(committee: Any, tmp_path: Path) -> None:
-    shelf = of_others(tmp_path / "shelf")
+def test_the_shelf_may_be_gone_when_a_run_is_resumed(others: Path, tmp_path: Path) -> None:
+    shelf = copytree(others, tmp_path / "shelf")
     with pytest.raises(KeyboardInterrupt):
         make_run(Committee(), folder=tmp_path / "run", shelf=shelf, watcher=Recorder(epochs=1)).execute()
-    assert outcome(make_run(Committee(), folder=tmp_path / "run", resume=True)) == committee
+    assert outcome(make_run(Committee(), folder=tmp_path / "run", resume=True)) == alone("committee")

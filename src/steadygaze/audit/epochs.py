@@ -22,3 +22,6 @@ class Epochs(Silent):
     def skip(self, epochs: int) -> None:
         self.done += epochs
         self.watch(self.what, self.done, self.total)
+
+    def warn(self, message: str) -> None:
+        """What such a model has learnt is in the answer."""

@@ -215,7 +215,7 @@ def test_a_few_texts_tell_nothing():
     first[38:] = torch.nan
     said = told(first, ones(0.9), 0.5, (torch.arange(40) >= 31, KNOWN))
     assert said.startswith(
-        f"it cannot be told whether it would lock: it takes 8 {KNOWN}, and there are 7; it is right in 90%"
+        f"it cannot be told whether it would lock: 8 {KNOWN} are needed, and there are 7; it is right in 90%"
     )
 
 

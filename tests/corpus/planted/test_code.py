@@ -1,6 +1,7 @@
 """Texts in which a label can be said in code: the label is what most opinions say, and those are the evidence."""
 
 from collections import Counter, defaultdict
+from functools import cache
 from typing import Any
 
 import pytest
@@ -10,15 +11,23 @@ from steadygaze import UserError, load_corpus
 from steadygaze.corpus.planted.code import LABELS, MANY, NEUTRAL, OPINIONS, SAME, planted_code
 from steadygaze.types import Example
 
-FULL = planted_code()
-MIXED = planted_code(agreement=0.85, sizes=(4_000, 0, 500))
-"""In which opinions differ."""
+
+@cache
+def full() -> dict[str, list[Example]]:
+    return planted_code()
 
 
+@cache
+def mixed() -> dict[str, list[Example]]:
+    """In which opinions differ."""
+    return planted_code(agreement=0.85, sizes=(4_000, 0, 500))
+
+
+@cache
 def sides() -> dict[str, str]:
     """Every word that was ever the evidence, and what of."""
     found = defaultdict(set)
-    for split in FULL.values():
+    for split in full().values():
         for example in split:
             for word in words(example):
                 found[word].add(example.label)
@@ -26,36 +35,33 @@ def sides() -> dict[str, str]:
     return {word: labels.pop() for word, labels in found.items()}
 
 
-SIDES = sides()
-
-
 def opinions(example: Example) -> Counter[str]:
-    return Counter(SIDES[word] for word in example.text.split() if word in SIDES)
+    return Counter(sides()[word] for word in example.text.split() if word in sides())
 
 
 def test_all_opinions_of_the_splits_are_known_from_their_evidence() -> None:
-    assert Counter(SIDES.values()) == dict.fromkeys(LABELS, OPINIONS)
+    assert Counter(sides().values()) == dict.fromkeys(LABELS, OPINIONS)
 
 
 def test_the_label_is_what_most_of_five_opinions_say() -> None:
-    for example in (*FULL["test"], *MIXED["test"]):
+    for example in (*full()["test"], *mixed()["test"]):
         count = opinions(example)
         assert count.total() == MANY
         assert count.most_common(1)[0][0] == example.label
-    assert all(len(opinions(example)) == 1 for example in FULL["test"]), "unless asked to differ, all are alike"
-    assert {len(opinions(example)) for example in MIXED["test"]} == {1, 2}
+    assert all(len(opinions(example)) == 1 for example in full()["test"]), "unless asked to differ, all are alike"
+    assert {len(opinions(example)) for example in mixed()["test"]} == {1, 2}
 
 
 def test_the_evidence_is_the_opinions_on_the_side_of_the_label_each_a_word_of_its_own() -> None:
-    for example in (*FULL["test"], *MIXED["test"]):
-        mine = [word for word in example.text.split() if SIDES.get(word) == example.label]
+    for example in (*full()["test"], *mixed()["test"]):
+        mine = [word for word in example.text.split() if sides().get(word) == example.label]
         assert words(example) == mine
-    assert {len(words(example)) for example in FULL["test"]} == {MANY}
-    assert {len(words(example)) for example in MIXED["test"]} == {3, 4, 5}
+    assert {len(words(example)) for example in full()["test"]} == {MANY}
+    assert {len(words(example)) for example in mixed()["test"]} == {3, 4, 5}
 
 
 def test_every_text_begins_with_the_same_words_and_has_thirty_more() -> None:
-    for example in FULL["test"]:
+    for example in full()["test"]:
         assert tuple(example.text.split()[: len(SAME)]) == SAME
         assert len(example.text.split()) == len(SAME) + 30
         assert not set(SAME) & set(example.text.split()[len(SAME) :])
@@ -64,9 +70,9 @@ def test_every_text_begins_with_the_same_words_and_has_thirty_more() -> None:
 def test_labels_come_equally_often_and_opinions_stand_anywhere() -> None:
     """Of 8,000 fair coins the share of heads is within 5 standard deviations, 0.028, of a half; of 30 places each has
     5 in 30 of the opinions, within 5 √(1/6 · 5/6 / 8000) = 0.021."""
-    train = FULL["train"]
+    train = full()["train"]
     assert abs(sum(example.label == "praise" for example in train) / len(train) - 0.5) < 0.028
-    places = Counter(place for e in train for place, word in enumerate(e.text.split()) if word in SIDES)
+    places = Counter(place for e in train for place, word in enumerate(e.text.split()) if word in sides())
     assert set(places) == set(range(len(SAME), len(SAME) + 30))
     assert all(abs(many / len(train) - 1 / 6) < 0.021 for many in places.values())
 
@@ -74,27 +80,27 @@ def test_labels_come_equally_often_and_opinions_stand_anywhere() -> None:
 def test_as_many_opinions_agree_as_was_asked_for() -> None:
     """How many of five agree with the side that was drawn is binomial, 0.85 each.  All five are alike in 0.85⁵ + 0.15⁵
     = 0.4438 of texts; 5 √(0.4438 · 0.5562 / 4000) = 0.039."""
-    alike = sum(len(example.evidence or ()) == MANY for example in MIXED["train"]) / len(MIXED["train"])
+    alike = sum(len(example.evidence or ()) == MANY for example in mixed()["train"]) / len(mixed()["train"])
     assert abs(alike - (0.85**5 + 0.15**5)) < 0.039
 
 
 def test_the_words_are_different_and_enough() -> None:
-    known = {word for split in FULL.values() for example in split for word in example.text.split()} - set(SAME)
+    known = {word for split in full().values() for example in split for word in example.text.split()} - set(SAME)
     assert len(known) == 2 * OPINIONS + NEUTRAL
 
 
 def test_no_text_is_in_two_splits() -> None:
-    texts = [example.text for split in FULL.values() for example in split]
-    assert [len(split) for split in FULL.values()] == [8_000, 1_000, 2_000]
+    texts = [example.text for split in full().values() for example in split]
+    assert [len(split) for split in full().values()] == [8_000, 1_000, 2_000]
     assert len(set(texts)) == len(texts)
 
 
 def test_the_same_seed_gives_the_same_texts_and_another_gives_others() -> None:
     small = planted_code(sizes=(40, 20, 20))
-    assert small == {split: examples[: len(small[split])] for split, examples in FULL.items()}
+    assert small == {split: examples[: len(small[split])] for split, examples in full().items()}
     other = planted_code(1, sizes=(40, 20, 20))
     assert not {e.text for e in small["train"]} & {e.text for e in other["train"]}
-    assert any(SIDES.get(word) != e.label for e in other["train"] for word in words(e)), "words mean something else"
+    assert any(sides().get(word) != e.label for e in other["train"] for word in words(e)), "words mean something else"
 
 
 def test_it_is_loaded_by_name_with_options() -> None:

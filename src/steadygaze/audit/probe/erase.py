@@ -1,6 +1,8 @@
 """The heaviest words erased, or all others: what is predicted then?
 
-DeYoung et al., ERASER, ACL 2020 (arXiv:1911.03429), §4: of a text of n words, ⌈q·n⌉ for each share q.
+DeYoung et al., ERASER, ACL 2020 (arXiv:1911.03429), §4: of a text of n words, ⌈q·n⌉ for each share q.  Of words that
+weigh the same, as all those of a selected sentence do, the text's own chance says which comes first: by their places
+it would be the first words of a sentence, which say least.
 
     removal    delete   the words are taken out and the text closes up
                pad      their id becomes that of padding; their places stay
@@ -32,6 +34,8 @@ SHARES = (0.01, 0.05, 0.1, 0.2, 0.5)
 """Shares of the words: ERASER's."""
 ROUNDING = 1e-9
 """0.07 · 100 is 7 words, but 7.000000000000001 in doubles: more than they err by, and less than any share tells."""
+LOTS = Chance(0).child(5)
+"""Which of equal words comes first."""
 ZEROED = -1
 """Stands for any token whose vector becomes 0."""
 
@@ -79,7 +83,11 @@ def parted(batch: Batch, saliency: Tensor, shares: tuple[float, ...]) -> Tensor:
     """The words that go: for each share the heaviest, then for each share all but those.  (B,T) -> (B,2K,T) bool"""
     many = counts(batch.mask.sum(-1), shares)
     words = batch.mask.unsqueeze(1).expand(-1, len(shares), -1)
-    heaviest = top(saliency.unsqueeze(1).expand_as(words), words, many)
+    drawn = (
+        LOTS.uniform(text_key(batch), words.shape[-1], dtype=torch.float64).argsort(-1).unsqueeze(1).expand_as(words)
+    )
+    dealt = top(saliency.unsqueeze(1).expand_as(words).gather(-1, drawn), words.gather(-1, drawn), many)
+    heaviest = torch.zeros_like(words).scatter(-1, drawn, dealt)
     return torch.cat([heaviest, words & ~heaviest], 1)
 
 

@@ -117,7 +117,7 @@ def told(first: Tensor, right: Tensor, guessed: float, away: Away) -> str:
     known = first[which & first.isfinite()]
     is_right = f"it is right in {_spoken(right)} of all texts, the commonest label in {guessed:.0%}"
     if len(known) < FEWEST:
-        return f"{ANSWERS['partly']}: it takes {FEWEST} {texts}, and there are {len(known)}; {is_right}"
+        return f"{ANSWERS['partly']}: {FEWEST} {texts} are needed, and there are {len(known)}; {is_right}"
     learnt = bootstrap(right.tolist())[0] > guessed
     judged = FREE.judge(mean_row(FIRST, known.tolist()))
     answer = ANSWERS[judged if learnt or judged == "no" else "partly"]

@@ -249,7 +249,10 @@ def test_train_resume_on_a_finished_model_is_done(run: Run, csv: Path, tmp_path:
     assert (tmp_path / "m" / "model.safetensors").read_bytes() == before
     other = run(*command, "--resume", "--seed", "7")
     assert other.code == 2
-    assert "another seed" in other.err
+    assert "another seed: 0, now 7; --replace" in other.err
+    other = run("train", csv, "--out", tmp_path / "m", *QUICK, "--technique", "word-at", "--resume")
+    assert "another technique: " in other.err
+    assert "now 'word-at'" in other.err
 
 
 def test_the_batch_size_is_the_one_asked_for(run: Run, model: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -31,8 +31,8 @@ from steadygaze.maths.interlocking import a2r, assumptions, attention, descend, 
 STRENGTHS = (0.3, 1.0, 2.0, 5.0)
 START = 0.05
 SHARES = np.linspace(0, 1, 51)
-STILL = 0.01
-"""So near to an end is there."""
+NEAR = 0.01
+"""From an end: nearer than this is at the end."""
 MISSING = "The picture needs two more packages: pip install 'steadygaze[report]'."
 COLOURS = {
     "selection": "#c0392b",
@@ -76,7 +76,7 @@ def main(out: Path) -> None:
 
 def where(end: float) -> str:
     side = "better" if end > 0.5 else "worse"
-    if STILL < end < 1 - STILL:
+    if NEAR < end < 1 - NEAR:
         return f"between them, the {side} one likelier"
     return "the better one" if side == "better" else "the worse one, locked"
 

@@ -61,6 +61,19 @@ def changed(cls: type[Any], values: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in values.items() if key not in usual or value != usual[key]}
 
 
+def difference(then: Mapping[str, Any], now: Mapping[str, Any], first: str = "") -> tuple[str, str] | None:
+    """The first setting, by name, that is another now, and both values in words; `first` is asked before all.
+
+    >>> difference({"training": {"epochs": 8}, "seed": 0}, {"training": {"epochs": 9}, "seed": 0})
+    ('training.epochs', '8, now 9')
+    """
+    before, after = (dict(flat(json.loads(json.dumps(one)))) for one in (then, now))
+    for key in sorted({*before, *after}, key=lambda key: (key != first, key)):
+        if before.get(key) != after.get(key):
+            return key, f"{before.get(key)!r}, now {after.get(key)!r}"
+    return None
+
+
 def flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
     """Settings within settings, by one name each.
 

@@ -2,14 +2,11 @@
 
 import copy
 import dataclasses
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from steadygaze.config import flat
-from steadygaze.description import Description
+from steadygaze.config import difference
 from steadygaze.errors import UserError
 from steadygaze.fitting.plan import Plan, make_plan
 from steadygaze.inputs import Split, set_aside
@@ -88,17 +85,13 @@ def refuse_other(
     order: Order, train: Split, validation: Split | None, stored: Stored, given: Sequence[Stored] = ()
 ) -> None:
     """A finished model may stand for a run only if that run would have ended in it."""
-    wanted = _flat(prepare(order, train, validation, Silent(), given)[0].description)
-    found = _flat(stored.description)
-    for name in sorted({*wanted, *found}, key=lambda name: (name != "technique", name)):
-        if wanted.get(name) != found.get(name):
-            raise UserError(
-                f"the model that stands there was trained with another {name.rpartition('.')[2]}: {found.get(name)!r}, "
-                f"now {wanted.get(name)!r}; --replace trains this one in its place"
-            )
-
-
-def _flat(description: Description) -> dict[str, Any]:
-    """All that was known before the training, as it is written."""
-    known = dataclasses.replace(description, history=[], kept={})
-    return dict(flat(json.loads(json.dumps(dataclasses.asdict(known)))))
+    wanted = prepare(order, train, validation, Silent(), given)[0].description
+    found, now = (
+        dataclasses.asdict(dataclasses.replace(one, history=[], kept={})) for one in (stored.description, wanted)
+    )
+    if differs := difference(found, now, first="technique"):
+        name, values = differs
+        raise UserError(
+            f"the model that stands there was trained with another {name.rpartition('.')[2]}: {values}; "
+            "--replace trains this one in its place"
+        )

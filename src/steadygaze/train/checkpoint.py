@@ -19,7 +19,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from steadygaze.atomic import new_file
-from steadygaze.config import flat
+from steadygaze.config import difference
 from steadygaze.errors import UserError
 from steadygaze.train.state import State
 
@@ -125,10 +125,8 @@ class Checkpoint:
             )
 
     def _same(self, found: dict[str, Any]) -> None:
-        now, then = dict(flat(json.loads(json.dumps(self.identity)))), dict(flat(found))
-        for key in sorted({*now, *then}):
-            if now.get(key) != then.get(key):
-                raise UserError(
-                    f"{self.folder} holds a run with another {key}: {then.get(key)!r}, now {now.get(key)!r}.  "
-                    "Resume with the same data and settings, or delete that folder to start over."
-                )
+        if differs := difference(found, self.identity):
+            raise UserError(
+                f"{self.folder} holds a run with another {': '.join(differs)}.  "
+                "Resume with the same data and settings, or delete that folder to start over."
+            )

@@ -101,7 +101,8 @@ def beside_table(found: Found) -> None:
 
 
 def room_table(found: Found) -> None:
-    print(f"\nPalate, {ROOM}, biased80: λ of A2R; the first {FEWER} seeds; {TOLD}, %\n")
+    print(f"\nPalate, {ROOM}: λ of A2R; the first {FEWER} seeds; {TOLD}, %\n")
+    head("row", "biased80")
     for name, row in CURVE.items():
         line([name, _four(_first(found.of("palate", "biased80", row)))])
 

@@ -70,7 +70,7 @@ def difference(then: Mapping[str, Any], now: Mapping[str, Any], first: str = "")
     before, after = (dict(flat(json.loads(json.dumps(one)))) for one in (then, now))
     for key in sorted({*before, *after}, key=lambda key: (key != first, key)):
         if before.get(key) != after.get(key):
-            return key, f"{before.get(key)!r}, now {after.get(key)!r}"
+            return key, ", now ".join(f"{one[key]!r:.120}" if key in one else "none" for one in (before, after))
     return None
 
 

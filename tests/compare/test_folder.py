@@ -46,8 +46,9 @@ def test_a_folder_of_something_else_is_left_alone(tmp_path: Path):
         Folder(tmp_path / "thesis" / "chapter1.txt").refuse_foreign()
 
 
-def test_a_damaged_order_is_said_in_a_sentence(tmp_path: Path):
-    (tmp_path / "order.json").write_text("{")
+@pytest.mark.parametrize("content", ["{", "5", '"order"', "[1]"])
+def test_a_damaged_order_is_said_in_a_sentence(tmp_path: Path, content):
+    (tmp_path / "order.json").write_text(content)
     with pytest.raises(UserError, match="is damaged"):
         Folder(tmp_path).begin(ORDER)
 

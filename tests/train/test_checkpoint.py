@@ -47,7 +47,7 @@ def test_a_checkpoint_is_tensors_and_json_and_no_pickle(tmp_path: Path) -> None:
         ({"seed": 1}, "another seed: 0, now 1"),
         ({"training": {"epochs": 3, "clip": 5.0}}, "another training.epochs: 2, now 3"),
         ({"classes": ["a", "c"]}, r"another classes: \['a', 'b'\], now \['a', 'c'\]"),
-        ({"new": "x"}, "another new: None, now 'x'"),
+        ({"new": "x"}, "another new: none, now 'x'"),
     ],
 )
 def test_another_runs_checkpoint_is_refused_naming_the_difference(

@@ -9,7 +9,7 @@ comparison.json, comparison.html       what came of it
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load_file, save
 
 from steadygaze.atomic import new_file, write_text
+from steadygaze.config import difference
 from steadygaze.errors import UserError
 
 Arrays = dict[str, NDArray[np.float64]]
@@ -48,11 +49,10 @@ class Folder:
 
     def begin(self, order: Mapping[str, Any]) -> None:
         """Writes down what is compared; where something was begun here before, it must have been the same."""
-        now = json.loads(json.dumps(order))
         if self._order.is_file():
-            self._same(now)
+            self._same(order)
         else:
-            write_text(self._order, json.dumps(now, indent=1) + "\n")
+            write_text(self._order, json.dumps(order, indent=1) + "\n")
 
     @property
     def _order(self) -> Path:
@@ -60,16 +60,14 @@ class Folder:
 
     def _same(self, now: Mapping[str, Any]) -> None:
         try:
-            before = json.loads(self._order.read_text(encoding="utf-8"))
-        except (OSError, ValueError, RecursionError) as error:
+            before = dict(json.loads(self._order.read_text(encoding="utf-8")))
+        except (OSError, ValueError, TypeError, RecursionError) as error:
             raise UserError(f"{self._order} is damaged ({error}); name another folder") from None
-        then, new = dict(_flat(before, "")), dict(_flat(now, ""))
-        for key in [*new, *then]:
-            if then.get(key) != new.get(key):
-                raise UserError(
-                    f"{self.path} holds a comparison with another {key}: {_said(then, key)}, now {_said(new, key)}.  "
-                    "Ask for the same again to go on with it, or name another folder"
-                )
+        if other := difference(before, now):
+            raise UserError(
+                f"{self.path} holds a comparison with another {other[0]}: {other[1]}.  "
+                "Ask for the same again to go on with it, or name another folder"
+            )
 
 
 def write_arrays(path: Path, arrays: Mapping[str, NDArray[np.float64]]) -> None:
@@ -83,16 +81,3 @@ def read_arrays(path: Path) -> Arrays:
         return dict(load_file(path))
     except (OSError, SafetensorError) as error:
         raise UserError(f"{path} is damaged ({error}): delete {path.parent} to have it made again") from None
-
-
-def _flat(value: Any, name: str) -> Iterator[tuple[str, Any]]:
-    """{"training": {"epochs": 8}} -> ("training.epochs", 8)"""
-    if not isinstance(value, dict):
-        yield name, value
-        return
-    for key, part in value.items():
-        yield from _flat(part, f"{name}.{key}" if name else key)
-
-
-def _said(values: Mapping[str, Any], key: str) -> str:
-    return f"{values[key]!r:.120}" if key in values else "none"

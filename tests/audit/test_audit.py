@@ -19,6 +19,7 @@ from steadygaze.audit.case import Plan
 from steadygaze.audit.catalogue import MEASURES
 from steadygaze.audit.digest import fingerprint
 from steadygaze.audit.names import NAMES, under
+from steadygaze.audit.protocol.holds_still import NO_SYNONYMS, TABLE
 from steadygaze.audit.protocol.wiegreffe import TRAINED
 from steadygaze.errors import UserError
 from steadygaze.report.report import Report
@@ -107,7 +108,12 @@ def test_what_was_not_asked_is_said_once_and_why(here):
         assert silent[name] == "it takes two trainings: in Python, train= gives the texts and labels for them"
     outside = examine(as_subject(counted, classes=CLASSES), here.examples, Asked(plan=FEW)).report()
     assert outside.find("accuracy/uniform").note.endswith("because only a TextClassifier can be trained again")
-    without = [row.measure for row in outside.rows if "no table of synonyms was given" in row.note]
+    assert outside.verdicts[0].answer == "not asked"
+    assert outside.verdicts[0].why == (
+        "Not applicable, because the model has no vectors to find synonyms by: "
+        "synonyms= (--synonyms) gives a table of them."
+    ), "which can be given, where vectors cannot"
+    without = [row.measure for row in outside.rows if NO_SYNONYMS in row.note]
     assert sorted(without) == sorted(under("1-synonym", "3-synonyms", "1-synonym-kept", "3-synonyms-kept"))
 
 
@@ -214,8 +220,11 @@ def test_where_no_text_has_a_number_the_reason_that_was_found_is_kept(here):
     assert (row.n, row.note) == (
         0,
         "not applicable, because it makes sense of no text "
-        "(left out: 24 of 24 texts, which have fewer than two words, or too few with a synonym)",
+        f"(left out: 24 of 24 texts, which have fewer than two words, or too few with a synonym: {TABLE})",
     )
+    still = report.verdicts[0]
+    assert still.answer == "partly"
+    assert still.why.endswith(f"; a yes needs jensen-shannon/1-synonym too, which is {row.note}.")
 
 
 @pytest.mark.parametrize(

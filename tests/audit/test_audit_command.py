@@ -12,6 +12,7 @@ import steadygaze as sg
 from commands import Ended, run
 from report.audited import full_report
 from steadygaze.audit import model_card
+from steadygaze.audit.run import CALLED, SEEN
 from steadygaze.cli import audited, verified
 from steadygaze.corpus.planted import planted_reviews
 
@@ -66,7 +67,7 @@ def test_evidence_is_written_and_holds_when_run_again_wherever_it_lies(audit, co
     assert ended.code == 0, ended.err
     report = json.loads(ended.out)
     assert {row["measure"] for row in report["rows"]} >= {"accuracy", "comprehensiveness", "jensen-shannon/noise"}
-    assert "training split" in report["notes"][0]  # a file without splits is all of it
+    assert not report["notes"], "that a file without splits is all of it says nothing of what the model has seen"
     assert (tmp_path / "page.html").read_text().startswith("<!doctype html>")
     assert command("audit", "--verify", str(tmp_path / "evidence")).code == 0
     elsewhere = tmp_path / "elsewhere"
@@ -75,6 +76,34 @@ def test_evidence_is_written_and_holds_when_run_again_wherever_it_lies(audit, co
     moved = (str(elsewhere / "renamed"), "--data", str(elsewhere / "other.csv"))
     again = command("audit", *moved, "--verify", str(tmp_path / "evidence"))
     assert again.code == 0, again.out + again.err
+
+
+@pytest.mark.parametrize("pair", [False, True])
+def test_texts_that_the_model_was_trained_on_are_told_by_what_it_knows_of_them(command, tmp_path, pair):
+    """Whole, and in their order, whatever is drawn of them; less one they are others."""
+    lines = [{"text": f"a {word} film", "label": word, "why": "a what ?"} for word in ("good", "bad") * 12]
+    kinds = ("--text", "text", "--text", "why") if pair else ()
+    for name, some in (("seen", lines), ("fewer", lines[1:])):
+        (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(one) + "\n" for one in some))
+    texts = [(one["text"], one["why"]) if pair else one["text"] for one in lines]
+    clf = sg.TextClassifier("average", epochs=1, device="cpu").fit(texts, [one["label"] for one in lines])
+    clf.save(tmp_path / "model")
+
+    def notes(*data: str) -> list[str]:
+        ended = command("audit", tmp_path / "model", "--data", *data, *kinds, "--sample", "1", "--most", "4", "--json")
+        assert ended.code == 0, ended.err
+        return [note for note in json.loads(ended.out)["notes"] if note in (SEEN, CALLED)]
+
+    assert notes(tmp_path / "seen.jsonl") == [SEEN]
+    assert notes(tmp_path / "fewer.jsonl") == []
+
+
+@pytest.mark.parametrize(("split", "expected"), [("train", [CALLED]), ("test", [])])
+def test_a_split_that_the_data_call_training_is_called_so(command, here, split, expected):
+    data = ("--data", "planted-reviews:sizes=[16,8,8]", "--split", split, "--sample", "1", "--most", "4")
+    ended = command("audit", here / "model", *data, "--json")
+    assert ended.code == 0, ended.err
+    assert [note for note in json.loads(ended.out)["notes"] if note in (SEEN, CALLED)] == expected
 
 
 def test_another_model_is_told_from_the_one_of_the_evidence(audit, command, here, tmp_path):

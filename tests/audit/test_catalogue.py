@@ -90,7 +90,7 @@ def test_every_name_is_listed_with_what_it_is():
     rows = {row["name"]: row["about"] for row in listing("measures")}
     assert tuple(rows) == NAMES
     assert rows["jensen-shannon/noise"] == (
-        "How far the attention moved, in nats.  A little noise was added to the vector of every word."
+        "How far the explanation moved, in nats.  A little noise was added to the vector of every word."
     )
     assert rows["kendall/randomised"] == MEASURES["kendall/randomised"].about
     assert rows["accuracy"] == MEASURES["accuracy"].about

@@ -1,6 +1,7 @@
 """The audit of models that select: what needs open seams is missing with a reason, all else is a number."""
 
 import copy
+import re
 from functools import cache, partial
 
 import numpy as np
@@ -11,16 +12,19 @@ from torch import Tensor
 import commands
 import steadygaze as sg
 from estimator.test_rationalisers import LABELS, TEXTS, fitted
+from report.browser import plain_text
 from steadygaze.audit.case import Case, Plan, silent
 from steadygaze.audit.finding import Finding
 from steadygaze.audit.names import NAMES, under
 from steadygaze.audit.prepare import prepare
 from steadygaze.audit.probe.embeddings import noise, worst_for_attention, worst_for_label
 from steadygaze.audit.probe.gradient import gradient
+from steadygaze.audit.probe.moves import LACKING
 from steadygaze.audit.protocol import MATTERS
 from steadygaze.audit.protocol.holds_still import SLOPELESS as SLOPE
 from steadygaze.audit.protocol.holds_still import holds_still
 from steadygaze.audit.protocol.interlocking import HOW, KNOWN, LOCKS, told
+from steadygaze.audit.protocol.interlocking import SELECTS as NO_ATTENTION
 from steadygaze.audit.protocol.matters import UNREAD
 from steadygaze.audit.protocol.people import NOBODY
 from steadygaze.audit.protocol.sensitivity import sensitivity
@@ -107,10 +111,10 @@ def test_one_that_selects_has_no_attention_to_audit():
 def test_whether_it_would_lock_is_told_with_the_sign_of_the_answer(monkeypatch, taken, right, sign):
     """All first sentences or none are taken, where none should be; a model that is never right has learnt nothing."""
     first, every = torch.full((24,), float(taken)), torch.ones(24, dtype=torch.bool)
-    said = told(first, torch.full((24,), float(right)), 0.5, (every, KNOWN))
+    answer, said = told(first, torch.full((24,), float(right)), 0.5, (every, KNOWN))
     monkeypatch.setattr(
         "steadygaze.audit.audit.interlocking",
-        lambda *_: [Finding(name, first, "rationale", {}, f"{HOW[name]}, {said}") for name in LOCKS],
+        lambda *_: [Finding(name, first, "rationale", {}, f"{HOW[name]}, {said}", answer) for name in LOCKS],
     )
     report = sg.audit(fitted("a2r"), TEXTS, LABELS, train=(TEXTS, LABELS), plan=Plan(sample=1))
     assert list(report.notes[-2:]) == [f"{sign} T{HOW[name][1:]}, {said}." for name in LOCKS]
@@ -219,6 +223,17 @@ def test_the_page_lists_sentences_and_is_made_again_from_its_json(tmp_path):
     start, end, _ = report.shifts[0].before.rationale[0]
     assert f"<b>{report.shifts[0].before.text[start:end]}</b>" in page
     assert MATTERS in page
+
+
+def test_its_page_speaks_of_the_selection_and_of_attention_only_where_it_has_none():
+    page = plain_text(sg.audit(fitted("a2r"), TEXTS, LABELS, plan=Plan(radius=5.0, sample=24)).to_html())
+    assert "how far the selection moved is given in nats" in page
+    assert "How far the selection moves when a text is changed a little" in page
+    assert "point where the gradient points" not in page, "it is 0 where nothing is read"
+    for known in (LACKING["seams"], NO_ATTENTION):
+        assert known in page
+        page = page.replace(known, "")
+    assert "attention" not in re.sub(r"\b[\w/-]+-attention\b", "", page), "beside names of numbers"
 
 
 def test_the_command_audits_one_and_writes_its_card(capsys, tmp_path):

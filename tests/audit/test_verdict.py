@@ -80,9 +80,24 @@ def test_what_stands_against_it_is_said_first():
         "jensen-shannon/noise": row("jensen-shannon/noise", 0.01),
     }
     first, second, *rest = of(STILL, *rows.values()).why.split("; ")
-    assert first == "When one word is exchanged for a synonym the weights move by 0.400 nats"
-    assert second == "under a little noise the weights move by 0.010 nats"
+    assert first == "When one word is exchanged for a synonym the attention moves by 0.400 nats"
+    assert second == "under a little noise the attention moves by 0.010 nats"
     assert len(rest) == 3
+
+
+@pytest.mark.parametrize(
+    ("explainer", "noun"), [("attention", "attention"), ("rationale", "selection"), ("lime", "weight")]
+)
+def test_what_moves_is_named_for_what_the_model_shows(explainer, noun):
+    found = [
+        replace(one, settings={"explain": explainer})
+        for key in (STILL, SHORTCUT)
+        for one in good(question_of(key)).values()
+    ]
+    still, _, _, shortcut, _ = (verdict.why for verdict in verdicts(found, explainer))
+    assert still.startswith(f"Under a little noise the {noun} moves by 0.005 nats; ")
+    assert f"the place of the {noun} tells" in shortcut
+    assert f"more of the {noun} than an even share" in shortcut
 
 
 def test_numbers_of_another_explanation_do_not_count():
@@ -128,13 +143,21 @@ def test_without_what_a_question_needs_there_is_no_yes_but_there_may_be_a_no(que
         assert of(question.key, *(left | {name: bad}).values()).answer == "no"
 
 
-def test_why_good_numbers_alone_make_no_yes_is_said():
-    """No word had a synonym: what was asked of the vectors is good, and not enough."""
-    missing = row("jensen-shannon/1-synonym", float("nan"), 0, None, "no word has a synonym")
-    noise, told = row("jensen-shannon/noise", 0.0), "a yes needs jensen-shannon/1-synonym too, which is not there"
-    assert of(STILL, noise, missing).why.endswith(f"; {told} (no word has a synonym).")
-    assert of(STILL, noise).why.endswith(f"; {told}.")
-    assert "a yes needs" not in of(STILL, row("jensen-shannon/noise", 0.01), missing).why
+def test_what_a_yes_lacks_is_said_and_why():
+    """No word had a synonym: what was asked of the vectors is good, or in doubt, and not enough; a no needs no more."""
+    why = "not applicable, because no word has a synonym"
+    missing = row("jensen-shannon/1-synonym", float("nan"), 0, None, why)
+    good, doubtful, bad = (row("jensen-shannon/noise", value) for value in (0.0, 0.01, 0.02))
+    for noise in (good, doubtful):
+        assert of(STILL, noise, missing).why.endswith(f"; a yes needs jensen-shannon/1-synonym too, which is {why}.")
+        assert of(STILL, noise).why.endswith("; a yes needs jensen-shannon/1-synonym too, which is not there.")
+    assert "a yes needs" not in of(STILL, bad, missing).why
+    assert "a yes needs" not in of(STILL, doubtful, row("jensen-shannon/3-synonyms", 0.0), missing).why
+
+
+def test_where_nothing_could_be_asked_the_reason_is_of_what_a_yes_needs():
+    rows = [row(name, float("nan"), 0, None, f"no {name}") for name in question_of(STILL).bounds]
+    assert of(STILL, *rows).why == "No jensen-shannon/1-synonym."
 
 
 @pytest.mark.parametrize("question", QUESTIONS, ids=KEYS)
@@ -177,7 +200,7 @@ def test_a_collapse_is_a_no_whatever_else_is_good_and_though_it_has_no_interval(
     rows = good(question_of(key)) | {COLLAPSED: collapsed(1, "the weights are even")}
     verdict = of(key, *rows.values())
     assert verdict.answer == "no"
-    assert verdict.why.lower().startswith(question_of(key).bounds[COLLAPSED].says)
+    assert verdict.why.lower().startswith(question_of(key).bounds[COLLAPSED].says.format(noun="attention"))
     assert of(key, collapsed(1)).answer == "no"
     assert of(key, replace(collapsed(1), n=2)).answer == "no"
 

@@ -30,7 +30,7 @@ LIMITS = {
 MEANINGS = {
     "accuracy": Fact("How often the predicted class is right.", 0, 1, "higher"),
     "collapsed": Fact("Whether the weights say the same whatever the text.", 0, 1, "lower"),
-    "jensen-shannon": Fact("How far the attention moved, in nats.", 0, LN2, "neither", "Lin 1991"),
+    "jensen-shannon": Fact("How far the explanation moved, in nats.", 0, LN2, "neither", "Lin 1991"),
     "top-k-overlap": Fact("Which part of the k heaviest words stayed among them.", 0, 1, "neither", "Hu et al. 2022"),
     "comprehensiveness": Fact(
         "What the predicted class loses when the heaviest words are erased.", -1, 1, "higher", "DeYoung et al. 2020"

@@ -3,7 +3,7 @@
 import pytest
 
 from steadygaze.audit.verdict import QUESTIONS
-from steadygaze.report.answers import MEANS, SILENT, UNASKED, meaning
+from steadygaze.report.answers import MEANS, SILENT, meaning
 from steadygaze.report.report import Verdict
 
 
@@ -19,10 +19,11 @@ def test_a_collapse_is_not_called_a_move(question):
     """Weights that say the same of every text never move; the answer is no all the same."""
     limits = {name: (bound.good, bound.bad) for name, bound in question.bounds.items()}
     verdict = Verdict(question.asks, "no", "It is.", key=question.key, limits=limits)
-    assert meaning(verdict, collapsed=False) == MEANS[question.key]["no"]
-    assert (meaning(verdict, collapsed=True) == SILENT) == ("collapsed" in limits)
+    assert meaning(verdict, False, "weight") == MEANS[question.key]["no"].format(noun="weight")
+    assert (meaning(verdict, True, "weight") == SILENT.format(noun="weight")) == ("collapsed" in limits)
 
 
-def test_what_was_not_asked_has_no_answer_and_a_question_of_others_no_sentence():
-    assert meaning(Verdict("Why?", "not asked", "Nobody asked.", key="people"), collapsed=True) == UNASKED
-    assert meaning(Verdict("Why?", "yes", "It is.", key="mine"), collapsed=False) == ""
+def test_what_was_not_asked_and_a_question_of_others_have_no_sentence():
+    """Why it was not asked is all there is to say."""
+    assert meaning(Verdict("Why?", "not asked", "Nobody asked.", key="people"), True, "weight") == ""
+    assert meaning(Verdict("Why?", "yes", "It is.", key="mine"), False, "weight") == ""

@@ -87,9 +87,9 @@ def test_the_answers_come_first_each_with_its_question_and_what_it_means(html):
     assert re.findall(r'aria-hidden="true">(.)</span> (yes|partly|no|not asked)</span>', first) == ANSWERS
     said = plain_text(first)
     assert "Explanation: attention · Model: reviews-model, a steadygaze classifier · 400 texts" in said
-    assert f"~ partly {STILL} Some changes too small to matter may move the weight to other words." in said
+    assert f"~ partly {STILL} Some changes too small to matter may move the attention to other words." in said
     assert f"✓ yes {MATTERS} The model uses what is highlighted: without it the prediction changes." in said
-    assert f"– not asked {PEOPLE} No answer: this could not be asked of this model, or of these texts." in said
+    assert f"– not asked {PEOPLE} Nobody marked words in these texts." in said
     assert "· 1 text" in plain_text(full_report(plots={}, facts={**full_report().facts, "texts": "1"}).to_html())
 
 
@@ -104,7 +104,7 @@ def test_a_card_has_the_question_the_answer_in_words_with_a_sign_why_and_the_dec
     assert re.findall(r'aria-hidden="true">(.)</span> (yes|partly|no|not asked)</span>', cards) == ANSWERS
     assert (
         "jensen-shannon/3-synonyms 0.071 0.060 to 0.082 0 yes up to 0.05 no from 0.1 up 0.14 … "
-        "How far the attention moved, in nats (Lin 1991). "
+        "How far the explanation moved, in nats (Lin 1991). "
         "Three words were exchanged for synonyms. Range 0 to 0.693; ↓ lower is better."
     ) in text
     assert 'aria-label="0.071 (0.060 to 0.082) on an axis from 0 to 0.14: yes up to 0.05, no from 0.1 up."' in html

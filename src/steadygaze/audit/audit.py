@@ -23,7 +23,8 @@ from steadygaze.audit.prepare import prepare
 from steadygaze.audit.protocol import COUNTING, MATTERS, PROTOCOLS, RETRAINED, SHORTCUT, STILL, THOROUGH, Protocol
 from steadygaze.audit.protocol.absent import absent
 from steadygaze.audit.protocol.default_tokens import CODED, UNCODED, default_tokens
-from steadygaze.audit.protocol.interlocking import ANSWERS, LOCKS, SELECTS, UNLOCKED, interlocking, unlockable
+from steadygaze.audit.protocol.holds_still import NO_SYNONYMS
+from steadygaze.audit.protocol.interlocking import LOCKS, SELECTS, UNLOCKED, interlocking, unlockable
 from steadygaze.audit.protocol.retrained import unlike
 from steadygaze.audit.protocol.selecting import nothing, without
 from steadygaze.audit.protocol.selection import FIRST_EVIDENCE
@@ -41,7 +42,6 @@ from steadygaze.subject.synonyms import table_for
 from steadygaze.types import Example, Label, Span
 
 SWAPS = {"1-synonym": 1, "3-synonyms": 3}
-NO_SYNONYMS = "no table of synonyms was given, and the model has no vectors to find some by"
 NOT_THOROUGH = "only a thorough audit asks it: it reads a text some hundred times"
 
 
@@ -123,14 +123,8 @@ def _locked(found: Examined, model: TextClassifier, train: tuple[Any, Any]) -> E
     examples = [Example(one.text, label) for one, label in zip(here.examples, labels, strict=True)]
     reason = next((one.values for one in others if one.measure == FIRST_EVIDENCE), None)
     asked = list(interlocking(model, train, examples, here.case.plan.skewed, reason, here.case.watch))
-    notes = [_answered(one.note) for one in asked if one.note]
+    notes = [f"{ICONS[one.answer]} {one.note[:1].upper()}{one.note[1:]}." for one in asked if one.answer]
     return replace(found, found={**found.found, SHORTCUT: [*others, *asked]}, notes=(*found.notes, *notes))
-
-
-def _answered(note: str) -> str:
-    """As a sentence, with the sign of its answer."""
-    icon = next(icon for answer, icon in ICONS.items() if f", {ANSWERS.get(answer)}: " in note)
-    return f"{icon} {note[:1].upper()}{note[1:]}."
 
 
 def examine(subject: Subject, examples: Sequence[Example], asked: Asked, others: Sequence[Subject] = ()) -> Examined:

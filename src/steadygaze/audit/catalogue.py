@@ -77,7 +77,7 @@ MEASURES: dict[str, Measure] = {
     ),
     # Does it hold still?
     "jensen-shannon": _moves(
-        stability.jensen_shannon, bounds=(0, _LN2), about="How far the attention moved, in nats.", cite="Lin 1991"
+        stability.jensen_shannon, bounds=(0, _LN2), about="How far the explanation moved, in nats.", cite="Lin 1991"
     ),
     "jensen-shannon/adversarial": _moves(
         stability.jensen_shannon,
@@ -93,7 +93,7 @@ MEASURES: dict[str, Measure] = {
         about="How far the explanation of a model of random weights is from this one, in nats.",
         cite=_ADEBAYO,
     ),
-    "total-variation": _moves(stability.total_variation, about="How much of the attention moved to other words."),
+    "total-variation": _moves(stability.total_variation, about="How much of the weight moved to other words."),
     "top-k-overlap": _moves(
         stability.overlap, about="Which part of the k heaviest words stayed among them.", cite=_SEAT, neutral=1
     ),

@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 
 from torch import Tensor
 
+from steadygaze.report.report import Answer
+
 
 @dataclass(frozen=True)
 class Finding:
@@ -17,6 +19,8 @@ class Finding:
     settings: Mapping[str, str | int | float] = field(default_factory=dict)
     """What else it depends on."""
     note: str = ""
+    answer: Answer | None = None
+    """Of one whose note answers a question, which is then said before anything else."""
     absent: str = ""
     """Why there is no number, where there is none: 'the model shows no attention'."""
     value: float | None = None

@@ -8,7 +8,7 @@ from steadygaze.errors import UserError, unknown
 PROBES = {
     "noise": "A little noise was added to the vector of every word.",
     "worst-label": "Every vector was moved a little, as is worst for the label.",
-    "worst-attention": "Every vector was moved a little, as moves the attention most.",
+    "worst-attention": "Every vector was moved a little, as moves what the model shows most.",
     "1-synonym": "One word was exchanged for a synonym.",
     "3-synonyms": "Three words were exchanged for synonyms.",
     "1-synonym-kept": "One word was exchanged for a synonym, and the label stayed.",

@@ -74,8 +74,8 @@ def _aopc(found: Sequence[Finding]) -> Points:
 
 def _gradient(case: Case, explainer: str) -> Points:
     """Every word of some texts: its share of the saliency, and of the gradient."""
-    if explainer == "gradient" or "vectors" not in case.model.abilities:
-        return []
+    if explainer == "gradient" or "vectors" not in case.model.abilities or "selection" in case.model.abilities:
+        return []  # of a model that selects the gradient is 0 elsewhere by construction
     points: list[Mapping[str, Any]] = []
     for rows, batch in case.batches(_told(case, explainer, case.sample)):
         own = shares(case.of(case.saliency(explainer), rows, batch), batch.mask)

@@ -21,16 +21,16 @@ from steadygaze.corpus import Corpus, load_corpus
 from steadygaze.errors import UserError
 from steadygaze.estimator import TextClassifier
 from steadygaze.estimator import load as load_model
-from steadygaze.inputs import read_split
+from steadygaze.inputs import Split, read_split
 from steadygaze.model import Classifier
 from steadygaze.rationaliser import Rationaliser
 from steadygaze.report.report import Report
 from steadygaze.subject import Subject, as_subject
-from steadygaze.types import Example
+from steadygaze.types import Example, Label
 
-TRAINED_ON = (
-    "The texts are all that the data hold, and are called the training split: of texts the model was trained on, "
-    "these numbers say too much good."
+SEEN = "These are the texts that the model was trained on: the numbers say too much good."
+CALLED = (
+    "The data call these texts the training split: if the model was trained on them, the numbers say too much good."
 )
 
 
@@ -120,6 +120,16 @@ class Given:
         )
 
     @property
+    def warnings(self) -> tuple[str, ...]:
+        """Whether the model has seen these texts in training, as far as can be told."""
+        whole, known = self.corpus.splits[self.split], self.subject.facts.get("trained on")
+        labels = [example.label for example in whole if example.label is not None]
+        if known and len(labels) == len(whole) and _split(whole, labels).fingerprint().startswith(known):
+            return (SEEN,)
+        # a file of the user's own is all "train": that says nothing
+        return (CALLED,) if self.split == "train" and len(self.corpus.splits) > 1 else ()
+
+    @property
     def labelled(self) -> bool:
         return all(example.label is not None for example in self.examples)
 
@@ -147,7 +157,7 @@ def run(given: Given, machine: Machine) -> Report:
     if given.again is not None:
         found = retrain(found, *given.again)
     report = found.report()
-    return report if given.split != "train" else replace(report, notes=(*report.notes, TRAINED_ON))
+    return replace(report, notes=(*report.notes, *given.warnings))
 
 
 def manifest(given: Given, report: Report, base: Path) -> Manifest:
@@ -171,6 +181,11 @@ def _again(data: str, subject: Subject, order: Order, machine: Machine) -> Again
     clf = load_model(os.path.expanduser(order.model), machine.device)
     check_train(clf, train)
     return clf, train
+
+
+def _split(examples: Sequence[Example], labels: list[Label]) -> Split:
+    questions = [example.question for example in examples if example.question is not None]
+    return Split([example.text for example in examples], questions or None, labels)
 
 
 def drawn(examples: Sequence[Example], most: int | None, seed: int) -> list[Example]:

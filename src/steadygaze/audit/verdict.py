@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from steadygaze.record import Row
 from steadygaze.report.report import Answer, Verdict
-from steadygaze.report.words import number
+from steadygaze.report.words import noun, number, whose
 
 COLLAPSED = "collapsed"
 FEWEST = 8
@@ -25,7 +25,10 @@ class Bound:
     good: float
     bad: float
     says: str
-    """What the number says, in plain words, with {value}; or with its {size}, and {more} (less) or {better} (worse)."""
+    """What the number says, in plain words, with {value}; or with its {size}, and {more} (less) or {better} (worse).
+
+    {noun}: attention, selection, weight.
+    """
 
     def judge(self, row: Row) -> Answer:
         if row.measure != COLLAPSED and (row.interval is None or row.n < FEWEST):
@@ -52,18 +55,20 @@ QUESTIONS = (
         "holds-still",
         "Does it hold still?",
         {
-            COLLAPSED: Bound(0, 1, "its weights say the same whatever the text"),
-            "jensen-shannon/noise": Bound(0.005, 0.02, "under a little noise the weights move by {value} nats"),
+            COLLAPSED: Bound(0, 1, "the {noun} says the same whatever the text"),
+            "jensen-shannon/noise": Bound(0.005, 0.02, "under a little noise the {noun} moves by {value} nats"),
             "jensen-shannon/worst-label": Bound(
-                0.02, 0.10, "under a little step of the vectors against the label the weights move by {value} nats"
+                0.02, 0.10, "under a little step of the vectors against the label the {noun} moves by {value} nats"
             ),
             "jensen-shannon/worst-attention": Bound(
-                0.02, 0.10, "under the worst little change of the vectors the weights move by {value} nats"
+                0.02, 0.10, "under the worst little change of the vectors the {noun} moves by {value} nats"
             ),
             "jensen-shannon/1-synonym": Bound(
-                0.02, 0.05, "when one word is exchanged for a synonym the weights move by {value} nats"
+                0.02, 0.05, "when one word is exchanged for a synonym the {noun} moves by {value} nats"
             ),
-            "jensen-shannon/3-synonyms": Bound(0.05, 0.10, "when three are exchanged they move by {value} nats"),
+            "jensen-shannon/3-synonyms": Bound(
+                0.05, 0.10, "when three words are exchanged for synonyms the {noun} moves by {value} nats"
+            ),
         },
         ("jensen-shannon/1-synonym", "jensen-shannon/3-synonyms"),
     ),
@@ -91,19 +96,19 @@ QUESTIONS = (
         "shortcut",
         "Is it more than position or a shortcut?",
         {
-            COLLAPSED: Bound(0, 1, "its weights follow the place of a word, or are all alike"),
+            COLLAPSED: Bound(0, 1, "the {noun} follows the place of a word, or is the same for all"),
             "position-leak/shuffled": Bound(
                 0.05,
                 0.10,
-                "with the words shuffled, the place of the weight tells the label {size} {better} than guessing",
+                "with the words shuffled, the place of the {noun} tells the label {size} {better} than guessing",
             ),
             "default-mass/above-share": Bound(
-                0.10, 0.30, "tokens that say nothing get {size} {more} of the weight than an even share"
+                0.10, 0.30, "tokens that say nothing get {size} {more} of the {noun} than an even share"
             ),
             "first-sentence-share/above-evidence": Bound(
                 0.10,
                 0.30,
-                "the first sentence gets {size} {more} of the weight than its length or the marked words account for",
+                "the first sentence gets {size} {more} of the {noun} than its length or the marked words account for",
             ),
         },
         ("position-leak/shuffled",),
@@ -130,31 +135,33 @@ def _verdict(question: Question, mine: Mapping[str, Row]) -> Verdict:
     judged = {name: bounds[name].judge(mine[name]) for name in asked if mine[name].n}
     limits = {name: (bound.good, bound.bad) for name, bound in bounds.items()}
     if not {name for name in judged if name != COLLAPSED or judged[name] == "no"}:
-        notes = [mine[name].note for name in asked if mine[name].note]
+        notes = [mine[name].note for name in (*question.needs, *asked) if name in mine and mine[name].note]
         return Verdict(
             question.asks, "not asked", _sentence([*notes[:1], "nobody asked"][:1]), (), question.key, limits
         )
-    sure = set(judged.values()) == {"yes"} and not judged.keys().isdisjoint(question.needs)
+    lacks = judged.keys().isdisjoint(question.needs)
+    sure = set(judged.values()) == {"yes"} and not lacks
     answer: Answer = "no" if "no" in judged.values() else "yes" if sure else "partly"
     # What stands against it first; that nothing has collapsed need not be said.
     order = sorted(judged, key=lambda name: ("no", "partly", "yes").index(judged[name]))
     told = [_says(bounds[name], mine[name]) for name in order if name != COLLAPSED or judged[name] != "yes"]
-    if not sure and set(judged.values()) == {"yes"}:
+    if answer == "partly" and lacks:
         told.append(_lacks(question.needs[0], mine))
     rows = tuple(mine[name].signature for name in judged)
     return Verdict(question.asks, answer, _sentence(told), rows, question.key, limits)
 
 
 def _lacks(name: str, mine: Mapping[str, Row]) -> str:
-    """Why good numbers alone make no yes."""
+    """Without which there is no yes, however good the others are."""
     note = mine[name].note if name in mine else ""
-    return f"a yes needs {name} too, which is not there" + (f" ({note})" if note else "")
+    return f"a yes needs {name} too, which is {note or 'not there'}"
 
 
 def _says(bound: Bound, row: Row) -> str:
     """A number below 0 is said with its own word: 0.010 worse, and not −0.010 better."""
     more, better = ("more", "better") if row.value >= 0 else ("less", "worse")
-    return bound.says.format(value=_spoken(row.value), size=_spoken(abs(row.value)), more=more, better=better)
+    value, size = _spoken(row.value), _spoken(abs(row.value))
+    return bound.says.format(value=value, size=size, more=more, better=better, noun=noun(whose(row)))
 
 
 def _spoken(value: float) -> str:

@@ -5,13 +5,12 @@ from collections.abc import Mapping
 from steadygaze.report.report import Answer, Verdict
 
 COLLAPSED = "collapsed"
-SILENT = "The weights say the same whatever the text: that holds still, and explains nothing."
-UNASKED = "No answer: this could not be asked of this model, or of these texts."
+SILENT = "The {noun} says the same whatever the text: that holds still, and explains nothing."
 MEANS: Mapping[str, Mapping[Answer, str]] = {
     "holds-still": {
         "yes": "Changes too small to matter leave the highlighted words as they were.",
-        "partly": "Some changes too small to matter may move the weight to other words.",
-        "no": "A change too small to matter moves the weight to other words: do not build on single words.",
+        "partly": "Some changes too small to matter may move the {noun} to other words.",
+        "no": "A change too small to matter moves the {noun} to other words: do not build on single words.",
     },
     "matters": {
         "yes": "The model uses what is highlighted: without it the prediction changes.",
@@ -24,9 +23,9 @@ MEANS: Mapping[str, Mapping[Answer, str]] = {
         "no": "A model trained again in the same way highlights other words: chance has a large part in them.",
     },
     "shortcut": {
-        "yes": "Where the weight lies does not give the label away, and little of it lies where nothing is to be read.",
-        "partly": "Whether the place of the weight gives the label away is not clear from these numbers.",
-        "no": "Where the weight lies gives the label away, or much of it lies on nothing or on an idle first sentence.",
+        "yes": "Where the {noun} lies does not give the label away, and little of it lies where nothing is to be read.",
+        "partly": "Whether the place of the {noun} gives the label away is not clear from these numbers.",
+        "no": "Where the {noun} lies gives the label away, or much of it lies on nothing or on an idle first sentence.",
     },
     "people": {
         "yes": "It ranks the words that people marked as the reason above the others.",
@@ -34,13 +33,11 @@ MEANS: Mapping[str, Mapping[Answer, str]] = {
         "no": "It ranks the words that people marked as the reason hardly better than chance would.",
     },
 }
-"""By the key of the question; a question that is not ours has no sentence."""
+"""By the key of the question, with a {noun}; one that is not ours, or was not asked, has no sentence."""
 
 
-def meaning(verdict: Verdict, collapsed: bool) -> str:
+def meaning(verdict: Verdict, collapsed: bool, noun: str) -> str:
     """Collapsed: whether the explanation says the same of every text, which counts against any question that asks."""
-    if verdict.answer == "not asked":
-        return UNASKED
     if collapsed and COLLAPSED in verdict.limits:
-        return SILENT
-    return MEANS.get(verdict.key, {}).get(verdict.answer, "")
+        return SILENT.format(noun=noun)
+    return MEANS.get(verdict.key, {}).get(verdict.answer, "").format(noun=noun)

@@ -22,7 +22,7 @@ from steadygaze.report.exchange import Pair, pair
 from steadygaze.report.page import templates
 from steadygaze.report.plots import MISSING, pictures
 from steadygaze.report.report import Report, Shift, Verdict
-from steadygaze.report.words import ICONS, whose
+from steadygaze.report.words import ICONS, noun, whose
 
 OTHER = "Other numbers"
 OPEN = 2
@@ -31,7 +31,8 @@ OPEN = 2
 
 def render(report: Report) -> str:
     shown = [(shift, pair(shift)) for shift in report.shifts]
-    drawn, collapsed = pictures(report), _collapsed(report)
+    named = noun(report.facts.get("explanation", ""))
+    drawn, collapsed = pictures(report), _collapsed(report, named)
     html = (
         templates()
         .get_template("audit.html.jinja")
@@ -39,9 +40,8 @@ def render(report: Report) -> str:
             report=report,
             icons=ICONS,
             lead=_lead(report),
-            cards=[
-                (verdict, meaning(verdict, bool(collapsed)), _drawn(report, verdict)) for verdict in report.verdicts
-            ],
+            cards=[(one, meaning(one, bool(collapsed), named), _drawn(report, one)) for one in report.verdicts],
+            noun=named,
             collapsed=collapsed,
             aloud=aloud,
             probes=_probes(shown),
@@ -73,12 +73,12 @@ def _drawn(report: Report, verdict: Verdict) -> list[tuple[Deciding, Axis | None
     return [(one, axis(one.row, report.meaning(one.row.measure), verdict.limits.get(one.row.measure))) for one in found]
 
 
-def _collapsed(report: Report) -> str:
+def _collapsed(report: Report, named: str) -> str:
     """An explanation that says the same of every text holds still, and explains nothing."""
     row = report.find(COLLAPSED)
     if row is None or not row.value > 0:
         return ""
-    return row.note or "The weights say the same whatever the text."
+    return row.note or f"The {named} says the same whatever the text."
 
 
 def _probes(shown: Sequence[tuple[Shift, Pair]]) -> list[tuple[str, list[tuple[Shift, Pair]]]]:

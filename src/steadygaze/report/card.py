@@ -18,7 +18,7 @@ BEGIN, END = "<!-- audit: the next one replaces this part -->", "<!-- end of the
 PAGE = """---
 library_name: steadygaze
 pipeline_tag: text-classification
-tags: [steadygaze, explainability, attention]
+tags: [steadygaze, explainability, {shows}]
 ---
 # A {classes}-way text classifier that shows its {shows}
 

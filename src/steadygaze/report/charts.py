@@ -122,7 +122,7 @@ def _gradient(points: Points, of: str) -> Any:
         stroke=MUTED, strokeDash=[4, 4], strokeWidth=1
     )
     dots = alt.Chart(alt.InlineData(values=points)).mark_point(filled=True, fill=SERIES[0], opacity=0.4, size=12)
-    x, y = f"share of {of} (%)", "share of the gradient (%)"
+    x, y = f"share of the {of} (%)", "share of the gradient (%)"
     return alt.layer(
         diagonal.encode(x="a:Q", y="b:Q"),
         dots.encode(

@@ -24,6 +24,7 @@ from typing import Any
 from steadygaze.errors import UserError, unknown
 from steadygaze.report.report import Report
 from steadygaze.report.tables import TABLES, Points
+from steadygaze.report.words import noun
 
 FIELDS: dict[str, tuple[str, ...]] = {
     "moves": ("probe", "distance"),
@@ -56,7 +57,7 @@ def pictures(report: Report) -> list[Picture]:
         if name not in FIELDS:
             raise unknown("picture", name, FIELDS)
     points = {name: _points(name, report.plots[name]) for name in FIELDS if name in report.plots}
-    of = _clean(report.facts.get("explanation", "the explanation"))
+    of = noun(report.facts.get("explanation", ""))
     return [_picture(name, found, of) for name, found in points.items() if found]
 
 
@@ -73,7 +74,7 @@ def _picture(name: str, points: Points, of: str) -> Picture:
 
 TEXTS = {
     "moves": (
-        "How far {of} moves when a text is changed a little",
+        "How far the {of} moves when a text is changed a little",
         "The box holds the middle half of the texts, the line in it is the median, and dots are single texts far from "
         "the rest. Look for boxes that reach away from 0, and for single texts far to the right.",
     ),
@@ -88,9 +89,9 @@ TEXTS = {
         "when they alone are kept.",
     ),
     "gradient": (
-        "Does {of} point where the gradient points?",
+        "Does the {of} point where the gradient points?",
         "One dot is one word; both axes are stretched towards 0. Dots along the diagonal: both give it the same share. "
-        "Look for words at the lower right: much of {of}, and yet the prediction hardly depends on them.",
+        "Look for words at the lower right: much of the {of}, and yet the prediction hardly depends on them.",
     ),
 }
 """Title and caption: what to look for."""

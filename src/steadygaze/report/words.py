@@ -59,6 +59,15 @@ def flagged(note: str) -> str:
     return f"! {note}" if answered(note) is None else note
 
 
+def noun(explainer: str) -> str:
+    """What an explanation puts on words, named for what the model shows.
+
+    >>> noun("attention"), noun("rationale"), noun("gradient")
+    ('attention', 'selection', 'weight')
+    """
+    return {"attention": "attention", "rationale": "selection"}.get(explainer, "weight")
+
+
 def interval(row: Row) -> str:
     return "no interval" if row.interval is None else f"{number(row.interval[0])} to {number(row.interval[1])}"
 

@@ -24,7 +24,7 @@ from steadygaze.audit.probe import embeddings
 from steadygaze.audit.probe.look import look
 from steadygaze.audit.probe.moves import probes
 from steadygaze.audit.probe.words import exchanged
-from steadygaze.audit.protocol.holds_still import holds_still
+from steadygaze.audit.protocol.holds_still import TABLE, holds_still
 from steadygaze.explain import EXPLAINERS
 from steadygaze.explain.attention import Attention
 from steadygaze.infer import readings
@@ -149,14 +149,9 @@ def test_what_is_left_out_is_counted_and_the_reason_given():
     data.text.ids[data.text.words] = [4, 3, 3, 6, 9, 12]
     notes = {one.measure: one.note for one in holds_still(case_of(cached_classifier(), data, PLAN))}
     for measure in ("jensen-shannon", "prediction-change", "flipped", "top-k-overlap"):
-        assert (
-            notes[f"{measure}/1-synonym"]
-            == "left out: 4 of 5 texts, which have fewer than two words, or too few with a synonym"
-        )
-        assert (
-            notes[f"{measure}/3-synonyms"]
-            == "left out: 5 of 5 texts, which have fewer than two words, or too few with a synonym"
-        )
+        for name, many in (("1-synonym", 4), ("3-synonyms", 5)):
+            why = f"which have fewer than two words, or too few with a synonym: {TABLE}"
+            assert notes[f"{measure}/{name}"] == f"left out: {many} of 5 texts, {why}"
         assert notes[f"{measure}/noise"] == "left out: 3 of 5 texts, which have fewer than two words"
     for measure in ("kendall/3-synonyms", "kendall/3-synonyms-kept", "top-k-overlap/3-synonyms-kept"):
         assert notes[measure] == notes["flipped/3-synonyms"]

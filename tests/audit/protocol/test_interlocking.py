@@ -10,6 +10,7 @@ from steadygaze.audit.case import Plan
 from steadygaze.audit.names import NAMES
 from steadygaze.audit.protocol.absent import NO_LABELS
 from steadygaze.audit.protocol.interlocking import (
+    ANSWERS,
     BIASED,
     KNOWN,
     LOCKS,
@@ -17,8 +18,8 @@ from steadygaze.audit.protocol.interlocking import (
     SKEWED,
     UNLOCKED,
     USUAL,
-    chosen_first,
     interlocking,
+    read,
     told,
     unlockable,
 )
@@ -54,21 +55,21 @@ def test_both_are_numbers_beside_that_of_the_model_as_it_is(report):
 
 def test_they_are_those_of_models_trained_by_hand(report):
     again = tiny("bigru", technique="a2r", settings={**SMALL, "skewed": 2}).fit(TEXTS, LABELS)
-    assert report.find(SKEWED).value == pytest.approx(float(chosen_first(again, EXAMPLES).mean()))
+    assert report.find(SKEWED).value == pytest.approx(float(read(again.stored_, EXAMPLES)[0].mean()))
     assert again.history_[0]["stage"] == "skewed"
     lured = biased(Corpus("x", {"all": EXAMPLES}), 0.8, 0).splits["all"]
     lured_model = tiny("bigru", technique="a2r").fit([e.text for e in lured], LABELS)
-    assert report.find(BIASED).value == pytest.approx(float(chosen_first(lured_model, lured).mean()))
+    assert report.find(BIASED).value == pytest.approx(float(read(lured_model.stored_, lured)[0].mean()))
 
 
 def test_one_is_trained_with_a_token_in_front_and_the_other_skewed(monkeypatch):
     seen = []
 
-    def spied(clf, examples):
-        seen.append(([(one["stage"], one["epoch"]) for one in clf.history_], examples[0].text))
-        return torch.zeros(len(examples))
+    def spied(stored, examples):
+        seen.append(([(one["stage"], one["epoch"]) for one in stored.description.history], examples[0].text))
+        return torch.zeros(len(examples)), torch.zeros(len(examples))
 
-    monkeypatch.setattr("steadygaze.audit.protocol.interlocking.chosen_first", spied)
+    monkeypatch.setattr("steadygaze.audit.protocol.interlocking.read", spied)
     list(interlocking(fitted("a2r"), SPLIT, EXAMPLES, 2))
     _, (lured, text), (skewed, plain) = seen
     assert lured == [("train", 1)]
@@ -151,32 +152,35 @@ EVERY = torch.ones(40, dtype=torch.bool)
 
 
 @pytest.mark.parametrize(
-    ("taken", "begins"),
+    ("taken", "answer", "begins"),
     [
         (
             1.0,
+            "no",
             "it would lock: it takes the first sentence of 100% (100% to 100%) of the 40 texts whose known reason is",
         ),
-        (0.95, "it would lock: "),  # 95 % ± 7 %: above 80 % altogether
-        (0.85, "it cannot be told whether it would lock: "),  # 85 % ± 11 %: above 80 % by its mean alone
-        (0.5, "it cannot be told whether it would lock: "),
-        (0.25, "it cannot be told whether it would lock: "),  # 25 % ± 13 %: below 30 % by its mean alone
-        (0.1, "it would not lock: "),  # 10 % ± 9 %
-        (0.0, "it would not lock: it takes the first sentence of 0% (0% to 0%) of"),
+        (0.95, "no", "it would lock: "),  # 95 % ± 7 %: above 80 % altogether
+        (0.85, "partly", "it cannot be told whether it would lock: "),  # 85 % ± 11 %: above 80 % by its mean alone
+        (0.5, "partly", "it cannot be told whether it would lock: "),
+        (0.25, "partly", "it cannot be told whether it would lock: "),  # 25 % ± 13 %: below 30 % by its mean alone
+        (0.1, "yes", "it would not lock: "),  # 10 % ± 9 %
+        (0.0, "yes", "it would not lock: it takes the first sentence of 0% (0% to 0%) of"),
     ],
 )
-def test_the_whole_interval_decides(taken, begins):
+def test_the_whole_interval_decides(taken, answer, begins):
     """The normal interval of a share p of 40 is p ± 1.96 √(p (1 − p) / 40)."""
-    assert told(ones(taken), ones(0.9), 0.5, (EVERY, KNOWN)).startswith(begins)
+    found, said = told(ones(taken), ones(0.9), 0.5, (EVERY, KNOWN))
+    assert found == answer
+    assert said.startswith(begins)
 
 
 def test_more_texts_turn_a_doubt_into_an_answer():
     """85 % and 80 % of 2,000: ± 1.6 % and 1.8 %."""
     every, right = torch.ones(2000, dtype=torch.bool), ones(0.9, 2000)
-    assert told(ones(0.85, 2000), right, 0.5, (every, KNOWN)).startswith("it would lock: ")
-    assert told(ones(0.8, 2000), right, 0.5, (every, KNOWN)).startswith("it cannot be told")
-    assert told(ones(0.3, 2000), right, 0.5, (every, KNOWN)).startswith("it cannot be told")
-    assert told(ones(0.25, 2000), right, 0.5, (every, KNOWN)).startswith("it would not lock: ")
+    assert told(ones(0.85, 2000), right, 0.5, (every, KNOWN))[1].startswith("it would lock: ")
+    assert told(ones(0.8, 2000), right, 0.5, (every, KNOWN))[1].startswith("it cannot be told")
+    assert told(ones(0.3, 2000), right, 0.5, (every, KNOWN))[1].startswith("it cannot be told")
+    assert told(ones(0.25, 2000), right, 0.5, (every, KNOWN))[1].startswith("it would not lock: ")
 
 
 @pytest.mark.parametrize(
@@ -196,7 +200,8 @@ def test_of_a_model_that_may_have_learnt_nothing_it_is_not_said_that_it_would_no
         (0.5, "it cannot be told whether it would lock", "and"),
         (1.0, "it would lock", "and"),
     ):
-        said = told(ones(taken), ones(right), guessed, (EVERY, KNOWN))
+        found, said = told(ones(taken), ones(right), guessed, (EVERY, KNOWN))
+        assert ANSWERS[found] == answer
         doubt = "; " if learnt else f", {link} may have learnt nothing: "
         assert said.startswith(f"{answer}: it takes the first sentence of {taken:.0%} (")
         assert f"{KNOWN}{doubt}it is right in {right:.0%} (" in said
@@ -205,7 +210,7 @@ def test_of_a_model_that_may_have_learnt_nothing_it_is_not_said_that_it_would_no
 
 def test_texts_in_which_the_first_sentence_is_right_do_not_count():
     """Of 40 it takes the first sentence of 30, and should of these: of the other 10 it takes none."""
-    said = told(ones(0.75), ones(0.9), 0.5, (ones(0.75) == 0, USUAL))
+    _, said = told(ones(0.75), ones(0.9), 0.5, (ones(0.75) == 0, USUAL))
     assert said.startswith(f"it would not lock: it takes the first sentence of 0% (0% to 0%) of the 10 {USUAL}; ")
 
 
@@ -213,7 +218,8 @@ def test_a_few_texts_tell_nothing():
     """Of 40 the reason is elsewhere in 9, of which 2 have no second sentence."""
     first = ones(1.0)
     first[38:] = torch.nan
-    said = told(first, ones(0.9), 0.5, (torch.arange(40) >= 31, KNOWN))
+    found, said = told(first, ones(0.9), 0.5, (torch.arange(40) >= 31, KNOWN))
+    assert found == "partly"
     assert said.startswith(
         f"it cannot be told whether it would lock: 8 {KNOWN} are needed, and there are 7; it is right in 90%"
     )
@@ -222,10 +228,10 @@ def test_a_few_texts_tell_nothing():
 def test_the_reasons_that_are_known_say_which_texts_count(monkeypatch):
     """Where none is known, what the model itself selects does."""
     again = fitted("a2r")
-    monkeypatch.setattr("steadygaze.audit.protocol.interlocking._again", lambda *_: again)
+    monkeypatch.setattr("steadygaze.audit.protocol.interlocking._again", lambda *_: again.stored_)
     reason = torch.tensor([0.0] * 10 + [1.0] * 12 + [torch.nan] * 2)
     assert all(f"of the 10 {KNOWN}" in one.note for one in interlocking(again, SPLIT, EXAMPLES, 1, reason))
-    usual = int((chosen_first(again, EXAMPLES) == 0).sum())
+    usual = int((read(again.stored_, EXAMPLES)[0] == 0).sum())
     assert 8 <= usual < 24
     _, skewed = interlocking(again, SPLIT, EXAMPLES, 1)
     assert f"it takes the first sentence of 0% (0% to 0%) of the {usual} {USUAL}" in skewed.note

@@ -36,7 +36,9 @@ from steadygaze.types import Batch
 
 OF_WORDS = ("jensen-shannon", "top-k-overlap", "kendall")
 YIN = ("top-k-overlap", "kendall")
-UNTOUCHED = ("which have fewer than two words, or too few with a synonym", "which have fewer than two words")
+TABLE = "synonyms= (--synonyms) gives a table of them"
+NO_SYNONYMS = f"the model has no vectors to find synonyms by: {TABLE}"
+UNTOUCHED = (f"which have fewer than two words, or too few with a synonym: {TABLE}", "which have fewer than two words")
 """Why a probe of words, or of vectors, left a text as it was."""
 BLIND = "reads words, not vectors"
 SLOPELESS = "the label has no slope in the vectors that the selection is made by, which this step leaves where they are"

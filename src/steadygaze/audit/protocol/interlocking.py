@@ -25,7 +25,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from sklearn.base import clone
 from torch import Tensor
 
 from steadygaze import fitting, infer
@@ -45,6 +44,8 @@ from steadygaze.order import order
 from steadygaze.rationaliser import Rationaliser
 from steadygaze.reader import Reader
 from steadygaze.report.interval import bootstrap, mean_row
+from steadygaze.report.report import Answer
+from steadygaze.store import Stored
 from steadygaze.train.progress import Watcher
 from steadygaze.types import Example
 
@@ -57,7 +58,11 @@ HOW = {
 AGREEMENT = 0.8
 FREE = Bound(0.3, 0.8, "it takes the first sentence of {value}")
 """Of texts in which it should take another."""
-ANSWERS = {"yes": "it would not lock", "partly": "it cannot be told whether it would lock", "no": "it would lock"}
+ANSWERS: dict[Answer, str] = {
+    "yes": "it would not lock",
+    "partly": "it cannot be told whether it would lock",
+    "no": "it would lock",
+}
 KNOWN, USUAL = "texts whose known reason is elsewhere", "texts in which, as it is, it takes another"
 Away = tuple[Tensor, str]
 """Of which texts it should take another sentence (N,), and which these are."""
@@ -89,7 +94,7 @@ def interlocking(
         return
     given = read_split(*train)
     known = [Example(text, label) for text, label in zip(given.texts, given.labels, strict=True)]
-    away = (chosen_first(clf, examples) == 0, USUAL) if reason is None else (reason == 0, KNOWN)
+    away = (read(clf.stored_, examples)[0] == 0, USUAL) if reason is None else (reason == 0, KNOWN)
     lured = _lured(known, examples, clf.seed)
     if isinstance(lured, str):
         yield Finding(BIASED, absent=lured)
@@ -100,41 +105,43 @@ def interlocking(
     yield _tried(SKEWED, {"epochs": skewed}, again, examples, away)
 
 
-def chosen_first(clf: TextClassifier, examples: Sequence[Example]) -> Tensor:
-    """Whether the first sentence is selected; NaN of a text of one sentence.  (N,)"""
-    model, data = clf.stored_.model, clf.stored_.data([example.text for example in examples], None)
+def read(stored: Stored, examples: Sequence[Example]) -> tuple[Tensor, Tensor]:
+    """Whether the first sentence is selected, NaN of a text of one; and whether the label is right.  (N,), (N,)"""
+    model, data = stored.model, stored.data([example.text for example in examples], None)
+    names = stored.description.classes
     assert isinstance(model, Rationaliser)
-    found = torch.full((len(data),), torch.nan, dtype=torch.float64)
+    first, right = torch.full((2, len(data)), torch.nan, dtype=torch.float64)
     for rows, batch, said in infer.forwards(model, data):
-        first = model.sentences(batch) == 0
-        found[torch.from_numpy(rows)] = first_sentence(said.selected, first, batch.mask).cpu()
-    return found
+        first[rows] = first_sentence(said.selected, model.sentences(batch) == 0, batch.mask).double().cpu()
+        codes = said.logits.argmax(-1).tolist()
+        hits = [examples[row].label == names[code] for row, code in zip(rows, codes, strict=True)]
+        right[rows] = torch.tensor(hits, dtype=torch.float64)
+    return first, right
 
 
-def told(first: Tensor, right: Tensor, guessed: float, away: Away) -> str:
-    """Would it lock?  `first`: whether the first sentence is taken (N,); `guessed`: share of the commonest label."""
+def told(first: Tensor, right: Tensor, guessed: float, away: Away) -> tuple[Answer, str]:
+    """Is it safe?  `first`: whether the first sentence is taken (N,); `guessed`: share of the commonest label."""
     which, texts = away
     known = first[which & first.isfinite()]
     is_right = f"it is right in {_spoken(right)} of all texts, the commonest label in {guessed:.0%}"
     if len(known) < FEWEST:
-        return f"{ANSWERS['partly']}: {FEWEST} {texts} are needed, and there are {len(known)}; {is_right}"
+        return "partly", f"{ANSWERS['partly']}: {FEWEST} {texts} are needed, and there are {len(known)}; {is_right}"
     learnt = bootstrap(right.tolist())[0] > guessed
     judged = FREE.judge(mean_row(FIRST, known.tolist()))
-    answer = ANSWERS[judged if learnt or judged == "no" else "partly"]
+    answer: Answer = judged if learnt or judged == "no" else "partly"
     takes = FREE.says.format(value=f"{_spoken(known)} of the {len(known):,} {texts}")
     doubt = f", {'but' if judged == 'yes' else 'and'} may have learnt nothing: "
-    return f"{answer}: {takes}{'; ' if learnt else doubt}{is_right}"
+    return answer, f"{ANSWERS[answer]}: {takes}{'; ' if learnt else doubt}{is_right}"
 
 
 def _tried(
-    measure: str, how: Mapping[str, str | int | float], clf: TextClassifier, examples: Sequence[Example], away: Away
+    measure: str, how: Mapping[str, str | int | float], again: Stored, examples: Sequence[Example], away: Away
 ) -> Finding:
     """What a model that was trained again does."""
-    labels = [example.label for example in examples]
-    first, predicted = chosen_first(clf, examples), clf.predict([example.text for example in examples]).tolist()
-    right = torch.tensor([one == label for one, label in zip(predicted, labels, strict=True)], dtype=torch.float64)
-    guessed = Counter(labels).most_common(1)[0][1] / len(labels)
-    return Finding(measure, first, "rationale", how, f"{HOW[measure]}, {told(first, right, guessed, away)}")
+    first, right = read(again, examples)
+    guessed = Counter(example.label for example in examples).most_common(1)[0][1] / len(examples)
+    answer, said = told(first, right, guessed, away)
+    return Finding(measure, first, "rationale", how, f"{HOW[measure]}, {said}", answer=answer)
 
 
 def _lured(train: list[Example], test: Sequence[Example], seed: int) -> dict[str, list[Example]] | str:
@@ -145,18 +152,17 @@ def _lured(train: list[Example], test: Sequence[Example], seed: int) -> dict[str
         return str(why).rstrip(".")
 
 
-def _again(clf: TextClassifier, examples: Sequence[Example], watcher: Watcher, skewed: int = 0) -> TextClassifier:
+def _again(clf: TextClassifier, examples: Sequence[Example], watcher: Watcher, skewed: int = 0) -> Stored:
     """Trained as `clf` was, on these texts, or after so many skewed epochs."""
-    other: TextClassifier = clone(clf)
+    how = clf.get_params(deep=False)
     if skewed and isinstance(clf.technique, Technique):
-        other.set_params(technique=replace(clf.technique, skewed=skewed))  # type: ignore[call-arg]
+        how["technique"] = replace(clf.technique, skewed=skewed)  # type: ignore[call-arg]
     elif skewed:
-        other.set_params(settings={**(clf.settings or {}), "skewed": skewed})
+        how["settings"] = {**(clf.settings or {}), "skewed": skewed}
     split = read_split([example.text for example in examples], np.array([example.label for example in examples]))
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "(collapsed attention|a locked selection)")  # which is what is asked
-        stored = fitting.fit(order(other.get_params(deep=False)), split, None, watcher, fitting.Keeping())
-    return other._take(stored)
+        return fitting.fit(order(how), split, None, watcher, fitting.Keeping())
 
 
 def _spoken(values: Tensor) -> str:

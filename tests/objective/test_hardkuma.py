@@ -77,6 +77,26 @@ def test_terms_by_hand():
     assert_close(terms["changes"], ends)
 
 
+@pytest.mark.parametrize(("progress", "aim"), [(0.0, 0.9), (0.4, 0.9), (0.6, 0.55), (0.8, 0.2), (1.0, 0.2)])
+def test_gates_are_led_from_nearly_all_open_to_the_share(progress: float, aim: float):
+    """share .2: after .6, midway from .4 to .8, the aim is ½ (.9 + .2) = .55.  Too few cost as much as too many."""
+    shown = torch.tensor([0.8725, aim - 0.1, aim, aim + 0.1], dtype=torch.float64)
+    cost = HardKuma()._length(shown, progress)
+    assert_close(cost, torch.tensor([5 * (0.8725 - aim) ** 2, 0.05, 0.0, 0.05], dtype=torch.float64))
+    model, batch = gated(), texts(*TEXTS)
+    all_alike(model)
+    terms = HardKuma().loss(model, batch, Given(chance=Chance(3), progress=progress))
+    assert_close(terms["sparsity"], 5 * (terms["shown"] - aim) ** 2)
+    assert_close(HardKuma(share=0.95)._length(shown, progress), 5 * (shown - 0.95) ** 2)  # wanted from the start
+
+
+def test_one_piece_is_always_allowed():
+    """Of 4 tokens, 2 / 4 changes cost nothing and .7 cost 5 · .2²; of 100, .02 and more than that count: 5 · .48²."""
+    mask = torch.arange(100) < torch.tensor([[4], [4], [100], [100]])
+    changes = torch.tensor([0.5, 0.7, 0.5, 0.01], dtype=torch.float64)
+    assert_close(HardKuma()._breaks(changes, mask), torch.tensor([0.0, 0.2, 1.152, 0.0], dtype=torch.float64))
+
+
 def test_the_gradient_is_that_of_the_expected_loss():
     """One token: E ℓ = P(0) ℓ(0) + P(1) ℓ(1) + ∫ ℓ(z) f, by quadrature; its slope by differences of the two scores.
 
@@ -134,7 +154,7 @@ def test_the_constraints_reach_the_generator_alone_and_the_task_reaches_both():
 
 def test_multipliers_by_hand():
     """share .2, changes .1.  Shown .6: c = ½ · .4 = .2, λ0 = 1e-5 · e^.01; then .1: c = ½ · .2 + ½ · (−.1) = .05."""
-    technique = HardKuma(share=0.2, changes=0.1, continuity=1e-3)
+    technique = HardKuma(share=0.2, changes=0.1, sparsity=1e-5, continuity=1e-3)
     for shown, changes, average, sparsity in ((0.6, 0.1, 0.2, 0.01), (0.1, 0.1, 0.05, 0.0125)):
         told = {"shown": torch.tensor([shown, shown]), "changes": torch.tensor([changes, changes])}
         technique = technique.next(told)
@@ -151,12 +171,13 @@ def test_multipliers_stay_in_their_range_and_0_is_off():
     none = {"shown": torch.zeros(2), "changes": torch.zeros(2)}
     technique = HardKuma(sparsity=1e-12, share=0.9)
     assert technique.next(none).sparsity == 1e-12
+    assert HardKuma(continuity=1e-3).next(full).sparsity is None  # led: there is nothing to move
     astray = {"shown": torch.tensor([torch.nan]), "changes": torch.ones(1)}
     assert technique.next(astray) == technique
 
 
 def test_multipliers_move_once_a_step_of_training_and_never_in_evaluation():
-    technique = HardKuma()
+    technique = HardKuma(sparsity=1e-5, continuity=1e-5)
     watcher = Recorder()
     run = make_run(technique, lambda: model_for(technique), watcher=watcher)
     state = run._begin(technique.stages(0)[0], (0, 0))
@@ -269,9 +290,30 @@ def test_it_learns_the_labels_and_what_to_leave_out():
     assert selected[read.mask].double().mean() < 0.5
 
 
+@pytest.mark.filterwarnings("ignore:a selection that says nothing")
+@pytest.mark.parametrize(("multipliers", "least", "most"), [({}, 0.15, 0.6), ({"sparsity": 1e-5}, 0.99, 1.0)], ids=str)
+def test_in_300_steps_led_gates_end_near_the_share_and_multipliers_have_not_begun(multipliers, least, most):
+    """The label is whether word 1 is among a text's words; share .3, half of it to twice."""
+    technique = HardKuma(share=0.3, continuity=0.0, generator_learning_rate=0.005, **multipliers)
+    run = make_run(
+        technique,
+        lambda: model_for(technique, "bigru", dropout=0.0),
+        data=corpus(240),
+        seed=1,
+        epochs=10,
+        learning_rate=0.02,
+    )
+    read = infer.readings(run.execute(), held := corpus(80, seed=1))
+    selected = read.weights > 0
+    assert least <= selected[read.mask].double().mean() <= most
+    assert selected[(read.ids == 1) & read.mask].double().mean() > 0.9
+    assert (read.logits.argmax(-1).numpy() == held.label).mean() > 0.9
+
+
 def test_the_best_epoch_is_kept_where_every_epoch_selects_as_much():
     assert [stage.select for stage in HardKuma(skewed=2).stages(0)] == ["last", "last"]
-    assert [stage.select for stage in HardKuma(spans=3).stages(0)] == ["best"]
+    assert [stage.select for stage in HardKuma(spans=3, sparsity=1e-3).stages(0)] == ["best"]
+    assert [stage.select for stage in HardKuma(spans=3).stages(0)] == ["last"]  # early ones are led to more
 
 
 @pytest.mark.parametrize(

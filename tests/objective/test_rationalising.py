@@ -208,7 +208,7 @@ def does(technique: Rationalising, model: Rationaliser) -> tuple[object, ...]:
     model.way = technique.way()
     batch, players, found = texts(*rows, label=[0, 1, 1] * 3), technique.players(), []
     for seed in range(3):
-        terms = technique.loss(model, batch, Given(chance=Chance(seed)))
+        terms = technique.loss(model, batch, Given(chance=Chance(seed), progress=0.5))
         found.append({name: values.tolist() for name, values in terms.items()})
         for player in players:
             loss = sum(terms[name].sum() for name in player.terms or terms)

@@ -6,26 +6,38 @@ Bastings, Aziz & Titov, "Interpretable Neural Predictions with Differentiable Bi
     z_t ~ HardKuma(a_t, b_t)       a, b = softplus of two scores of the token, in [1e-6, 100]: maths/kumaraswamy.py
 
     predictor    minimises  ℓ(y, f(z ⊙ x))
-    generator    minimises  ℓ(y, f(z ⊙ x)) + λ0 · (E L0 − `share`) + λ1 · (E lasso − `changes`)
+    generator    minimises  ℓ(y, f(z ⊙ x)) + length + breaks
 
-Nobody need guess λ0 and λ1: after each step of training, and never in evaluation,
+Usually gates are led, from nearly all open to as many as are wanted.  Of a text of n tokens,
+
+    length = 5 (E L0 − aim)²         aim = .9 in the first .4 of the steps, then in a line to `share`, there after .8
+    breaks = 5 max(0, E lasso − max(`changes`, 2 / n))²      one piece, which has two ends, is always allowed
+
+Where `sparsity` (λ0) or `continuity` (λ1) is a number the constraint is the paper's,
+
+    length = λ0 · (E L0 − `share`)                         breaks = λ1 · (E lasso − `changes`)
+
+The number is where λ starts, and 0 is off.  After each step of training, and never in evaluation,
 
     c ← ½ c + ½ (expectation − target)        λ ← λ · exp(.05 c),  kept in [1e-12, 5]
 
-so that a constraint which is not met weighs more and more.  λ0 is `sparsity`, λ1 `continuity`; what is set is where
-they start, and 0 is off.  The gates of a text are independent, and all are made at once.  The gradient through z does
-not see one jump: what is exactly shut leaves the predictor's maximum too (and a transformer's attention).
+so that a constraint which is not met weighs more and more.  That wants many steps.  In few, the task has opened all
+gates before λ weighs anything, and those that are sure have no gradient, not at λ = 5 either; or λ has shut them all
+before anything was learnt, and goes on pushing: with a share of .2 it falls four times slower than it rose.
+
+The gates of a text are independent, and all are made at once.  The gradient through z does not see one jump: what is
+exactly shut leaves the predictor's maximum too (and a transformer's attention).
 
 Evaluation draws nothing: a gate shows 0, 1 or its mean, whichever has most of the mass; selected is what is not 0, and
 its probability P(z ≠ 0).  With `spans`, the best windows of `share` by that probability are selected instead.
 
-Without `spans` the last epoch is kept: macro-F1 is best while all gates are still open, before the multipliers have
-grown.  With them every epoch selects as much, and the best is kept.
+The last epoch is kept: macro-F1 is best while all gates are still open.  Only with `spans` and a number for λ0 is every
+epoch meant to select as much, and the best is kept.
 
-Departs from the paper: its gates on reviews are made one after the other, each seeing what was drawn before.  The λ of
-the released code move in evaluation too, and its mean is that of a gate neither stretched nor clipped.  As in all our
-rationalisers the predictor pools by the maximum, of states that are weighted by z as its input is, and the generator
-has a step size of its own; theirs is one for all.
+Departs from the paper: leading is ours; its constraints all have multipliers.  Its gates on reviews are made one after
+the other, each seeing what was drawn before.  The λ of the released code move in evaluation too, and its mean is that
+of a gate neither stretched nor clipped.  As in all our rationalisers the predictor pools by the maximum, of states that
+are weighted by z as its input is, and the generator has a step size of its own; theirs is one for all.
 Pinned by tests/objective/test_hardkuma.py.
 """
 
@@ -53,6 +65,10 @@ LEAST, MOST = 1e-12, 5.0
 """Of a multiplier."""
 RATE, KEEP = 0.05, 0.5
 """How fast multipliers move; what a moving average keeps of itself."""
+PULL, OPEN = 10.0, 0.9
+"""How hard gates are led; where they are held while the predictor learns to read: none is sure yet."""
+LEAVE, ARRIVE = 0.4, 0.8
+"""Share of the steps after which they are led on, and after which they are to be where they are wanted."""
 EDGE = 1e-3
 """Numbers so near to 0 and 1 are not drawn: the gradient there is huge."""
 
@@ -102,10 +118,10 @@ class HardKuma(Rationalising):
     """Changes from selected to not, or back, that are expected for each token."""
     spans: Annotated[int, Field(ge=1, le=10_000)] | None = None
     """Pieces that a selection may lie in, the best of them making up `share`; None: whatever the gates say."""
-    sparsity: Annotated[float, Field(ge=0, le=MOST)] = 1e-5
-    """λ0: how much it costs at first to select more than `share`; training moves it, and 0 is off."""
-    continuity: Annotated[float, Field(ge=0, le=MOST)] = 1e-5
-    """λ1: how much more `changes` cost at first; training moves it, and 0 is off."""
+    sparsity: Annotated[float, Field(ge=0, le=MOST)] | None = None  # type: ignore[assignment]  # of others a number
+    """None: gates are led to `share`.  A number is λ0 (paper: 1e-5), which training moves; 0 is off."""
+    continuity: Annotated[float, Field(ge=0, le=MOST)] | None = None  # type: ignore[assignment]
+    """None: more `changes` cost, but for one piece.  A number is λ1 (paper: 1e-5), which training moves; 0 is off."""
     exploration: Annotated[float, Field(ge=0, lt=1)] = 0.0
     """Always 0: gates are drawn from what they say."""
     generator_learning_rate: Annotated[float, Field(gt=0, le=10)] = 4e-4
@@ -124,14 +140,32 @@ class HardKuma(Rationalising):
         changes = kumaraswamy.lasso(gates.a, gates.b, batch.mask)
         return {
             "task": lost(model.read(batch, z), batch),
-            "sparsity": self.sparsity * (shown - self.share),
-            "continuity": self.continuity * (changes - self.changes),
+            "sparsity": self._length(shown, given.progress),
+            "continuity": self._breaks(changes, batch.mask),
             "shown": shown.detach(),  # to be watched, and for `next`: nobody minimises them
             "changes": changes.detach(),
         }
 
+    def _length(self, shown: Tensor, progress: float) -> Tensor:
+        if self.sparsity is not None:
+            return self.sparsity * (shown - self.share)
+        left = min(1.0, max(0.0, (ARRIVE - progress) / (ARRIVE - LEAVE)))
+        aim = self.share + max(0.0, OPEN - self.share) * left
+        return PULL / 2 * (shown - aim).square()
+
+    def _breaks(self, changes: Tensor, mask: Tensor) -> Tensor:
+        if self.continuity is not None:
+            return self.continuity * (changes - self.changes)
+        allowed = (2 / mask.sum(-1).clamp_min(1).to(changes.dtype)).clamp_min(self.changes)
+        return PULL / 2 * (changes - allowed).clamp_min(0).square()
+
     def way(self) -> Way:
         return Way(self.granularity, True, None if self.spans is None else self.share, self.spans)
+
+    @property
+    def free(self) -> bool:
+        """Whether its models select as many tokens as they like, or are still led to how many that is."""
+        return self.spans is None or self.sparsity is None
 
     def players(self) -> tuple[Player, ...]:
         return self.two(("task",), ("task", "sparsity", "continuity"))
@@ -162,8 +196,8 @@ class HardKuma(Rationalising):
     def idle(self) -> list[Idle]:
         return [
             (True, "hardkuma, whose gates are drawn from what they say", ("exploration",)),
-            (not self.sparsity and self.spans is None, "sparsity=0 and spans=None", ("share",)),
-            (not self.continuity, "continuity=0", ("changes",)),
+            (self.sparsity == 0 and self.spans is None, "sparsity=0 and spans=None", ("share",)),
+            (self.continuity == 0, "continuity=0", ("changes",)),
         ]
 
 
@@ -172,5 +206,6 @@ def _shape(scores: Tensor) -> Tensor:
     return softplus(scores.to(torch.promote_types(scores.dtype, torch.float32))).clamp(1e-6, 100.0)
 
 
-def _moved(multiplier: float, missed: float) -> float:
-    return min(MOST, max(LEAST, multiplier * math.exp(RATE * missed))) if multiplier else 0.0
+def _moved(multiplier: float | None, missed: float) -> float | None:
+    """None and 0 stay."""
+    return min(MOST, max(LEAST, multiplier * math.exp(RATE * missed))) if multiplier else multiplier

@@ -120,7 +120,7 @@ class Given:
         )
 
     @property
-    def warnings(self) -> tuple[str, ...]:
+    def notes(self) -> tuple[str, ...]:
         """Whether the model has seen these texts in training, as far as can be told."""
         whole, known = self.corpus.splits[self.split], self.subject.facts.get("trained on")
         labels = [example.label for example in whole if example.label is not None]
@@ -157,7 +157,7 @@ def run(given: Given, machine: Machine) -> Report:
     if given.again is not None:
         found = retrain(found, *given.again)
     report = found.report()
-    return replace(report, notes=(*report.notes, *given.warnings))
+    return replace(report, notes=(*report.notes, *given.notes))
 
 
 def manifest(given: Given, report: Report, base: Path) -> Manifest:
@@ -184,6 +184,7 @@ def _again(data: str, subject: Subject, order: Order, machine: Machine) -> Again
 
 
 def _split(examples: Sequence[Example], labels: list[Label]) -> Split:
+    """As `read_split` has it, of one class too."""
     questions = [example.question for example in examples if example.question is not None]
     return Split([example.text for example in examples], questions or None, labels)
 

@@ -162,7 +162,9 @@ def _again(clf: TextClassifier, examples: Sequence[Example], watcher: Watcher, s
     split = read_split([example.text for example in examples], np.array([example.label for example in examples]))
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "(collapsed attention|a locked selection)")  # which is what is asked
-        return fitting.fit(order(how), split, None, watcher, fitting.Keeping())
+        stored = fitting.fit(order(how), split, None, watcher, fitting.Keeping())
+    stored.model.to(clf.stored_.model.device)
+    return stored
 
 
 def _spoken(values: Tensor) -> str:

@@ -8,9 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from hypothesis import settings
 
 ROOT = Path(__file__).parent.parent
 torch.set_num_threads(1)
+settings.register_profile("untimed", settings(), deadline=None)  # how long a test takes says nothing of the code
+settings.load_profile("untimed")
 DATA = Path(os.environ.get("STEADYGAZE_DATA", ROOT.parent / "shared" / "data"))
 
 

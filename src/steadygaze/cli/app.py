@@ -69,6 +69,7 @@ def as_json(value: Any) -> None:
 
 
 def as_lines(lines: Iterable[bytes]) -> None:
+    sys.stdout.flush()  # what was printed before comes before
     for line in lines:
         sys.stdout.buffer.write(line + b"\n")
     sys.stdout.flush()

@@ -12,6 +12,7 @@ from steadygaze.objective.mask_neutral import MaskNeutral
 from steadygaze.objective.random_pretraining import RandomPretraining
 from steadygaze.objective.rnp import Rnp
 from steadygaze.objective.seat import Seat
+from steadygaze.objective.synonym_augmentation import SynonymAugmentation
 from steadygaze.objective.technique import Technique
 from steadygaze.objective.three_player import ThreePlayer
 from steadygaze.objective.vanilla import Vanilla
@@ -20,6 +21,7 @@ from steadygaze.objective.word_iat import WordIAT
 
 TECHNIQUES: dict[str, type[Technique]] = {
     "vanilla": Vanilla,
+    "synonym-augmentation": SynonymAugmentation,
     "word-at": WordAT,
     "word-iat": WordIAT,
     "attention-rp": AttentionRP,

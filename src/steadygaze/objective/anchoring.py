@@ -27,10 +27,11 @@ from steadygaze.config import Field, settings
 from steadygaze.maths.divergence import cross_entropy
 from steadygaze.model import Classifier
 from steadygaze.objective.closeness import Ball, recalled, top_k_distance, worst_change
+from steadygaze.objective.substitution import nearest_tables, substituted
 from steadygaze.objective.technique import Given, Memory, Technique
 from steadygaze.perturb.ascent import ascend
 from steadygaze.perturb.embeddings import sigma
-from steadygaze.perturb.words import Synonyms, by_vectors, swap
+from steadygaze.perturb.words import Synonyms
 from steadygaze.types import Batch, Encoded, Terms
 
 
@@ -80,11 +81,7 @@ class Anchoring(Ball, Technique):
     def refresh(self, model: Classifier, synonyms: Synonyms | None) -> Mapping[str, Tensor]:
         """σ; and where nobody said which words are synonyms, the nearest of the model's own."""
         vectors = model.encoder.vectors
-        tables = {"sigma": sigma(vectors)}
-        if self.swaps_words and synonyms is not None and synonyms.origin == "none":
-            own = by_vectors(vectors[: len(synonyms.count)], synonyms)  # a network may have vectors to spare
-            tables |= {"table": own.table, "count": own.count}
-        return tables
+        return {"sigma": sigma(vectors), **(nearest_tables(model, synonyms) if self.swaps_words else {})}
 
     def remember(self, models: Mapping[str, Classifier], batch: Batch) -> Memory:
         """The mean prediction and the mean attention of all references."""
@@ -98,12 +95,9 @@ class Anchoring(Ball, Technique):
         versions = {"clean": embedded}
         if self.noise:
             versions["noise"] = embedded + self._uphill(model, batch, embedded, given)
-        known = given.synonyms
-        if self.swaps_words and known is not None:
-            if "table" in given.tables:
-                known = replace(known, table=given.tables["table"], count=given.tables["count"])
-            ids = swap(batch.ids, batch.mask, known, given.chance.child(2), batch.index, share=self.share)
-            versions["swaps"] = model.embed(replace(batch, ids=ids))
+        copy = substituted(batch, given, given.chance.child(2), self.share) if self.swaps_words else None
+        if copy is not None:
+            versions["swaps"] = model.embed(copy)
         return versions
 
     def _uphill(self, model: Classifier, batch: Batch, embedded: Tensor, given: Given) -> Tensor:

@@ -1,0 +1,50 @@
+"""Synonym augmentation: cross-entropy on the text and on a copy with synonyms in it.
+
+    L  =  ℓ(y, f(x))  +  λ · ℓ(y, f(x′))
+
+    x′  the text with each word that has a synonym replaced, with probability `share`, by one of its synonyms; drawn
+        anew in every step
+    ℓ   cross-entropy      λ  `weight`
+
+The control of `anchored` and `consensus`: the same substitutions at the same rate, without a reference to stay close to.
+Zhang et al., NeurIPS 2015 (arXiv:1509.01626), §2.4, augment with a thesaurus; Wei & Zou, EMNLP 2019 (arXiv:1901.11196)
+with synonyms.  Departs from both: they draw few words per text and add the copies once, before training.
+Without synonyms it is `vanilla`.  Pinned by tests/objective/test_synonym_augmentation.py.
+"""
+
+from collections.abc import Mapping
+from typing import Annotated
+
+from torch import Tensor
+from torch.nn.functional import cross_entropy
+
+from steadygaze.config import Field, settings
+from steadygaze.model import Classifier
+from steadygaze.objective.substitution import nearest_tables, substituted
+from steadygaze.objective.technique import Given, Technique
+from steadygaze.perturb.words import Synonyms
+from steadygaze.types import Batch, Terms
+
+
+@settings
+class SynonymAugmentation(Technique):
+    """Cross-entropy on texts and on copies with synonyms in them."""
+
+    weight: Annotated[float, Field(ge=0)] = 1.0
+    """λ: weight of the loss on the text with synonyms."""
+    share: Annotated[float, Field(ge=0, le=1)] = 0.8
+    """Probability that a word with a synonym is replaced."""
+
+    def loss(self, model: Classifier, batch: Batch, given: Given) -> Terms:
+        terms = {"task": cross_entropy(model(batch).logits, batch.gold, reduction="none")}
+        copy = substituted(batch, given, given.chance, self.share) if self.swaps_words else None
+        if copy is not None:
+            terms["synonyms"] = self.weight * cross_entropy(model(copy).logits, batch.gold, reduction="none")
+        return terms
+
+    @property
+    def swaps_words(self) -> bool:
+        return self.weight > 0 and self.share > 0
+
+    def refresh(self, model: Classifier, synonyms: Synonyms | None) -> Mapping[str, Tensor]:
+        return nearest_tables(model, synonyms) if self.swaps_words else {}

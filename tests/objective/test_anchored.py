@@ -59,7 +59,7 @@ def test_the_terms_by_hand():
 
     task: λp H(p).  top-k: 0.  Word 3, the synonym of 1, is (0, 4 ln 3): w̃(x′) = (½, ½), y(x′) = 9/10, so that
     A(x′) = λp (−27/28 ln(9/10) − 1/28 ln(1/10)) + λ2 · ¼.
-    D2: a_10 = (4 ln 3, 0), R = ¼: margins 3 ln 3 ± ln 3, y = 9/10 or 81/82; the first is the worse.
+    D2: a_10 = (4 ln 3, 0), R = ¼: margins 3 ln 3 ± ln 3, y = 9/10 or 81/82; the first is the worse: CE(p, 9/10) − H(p).
     """
     model, batch = by_hand([(LN3, 4 * LN3), (0, 0), (0, 4 * LN3)]), texts([1, 2])
     technique = Anchored(closeness=2, overlap=4, swaps=0.5, share=1, noise=0, stability=3, radius=0.25)
@@ -67,11 +67,12 @@ def test_the_terms_by_hand():
     found = {name: value.item() for name, value in loss(technique, model, batch, **given).items()}
     p = 27 / 28
     swapped = -p * math.log(0.9) - (1 - p) * math.log(0.1)
+    entropy = -p * math.log(p) - (1 - p) * math.log(1 - p)
     expected = {
-        "task": 2 * (-p * math.log(p) - (1 - p) * math.log(1 - p)),
+        "task": 2 * entropy,
         "top-k": 0,
         "swaps": 0.5 * (2 * swapped + 4 / 4),
-        "stable": 3 * swapped,
+        "stable": 3 * (swapped - entropy),
     }
     assert found == pytest.approx(expected, abs=1e-12)
 

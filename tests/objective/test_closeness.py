@@ -11,9 +11,12 @@ from contract.tiny import assert_close
 from objective.byhand import by_hand, real_model, texts
 from steadygaze.errors import UserError
 from steadygaze.maths.chance import Chance
-from steadygaze.maths.divergence import cross_entropy
+from steadygaze.maths.divergence import cross_entropy, entropy
 from steadygaze.model import Architecture, Classifier
+from steadygaze.objective.anchored import Anchored
 from steadygaze.objective.closeness import Ball, top_k_distance, worst_change
+from steadygaze.objective.consensus import Consensus
+from steadygaze.objective.seat import Seat
 from steadygaze.perturb.closed_form import best_pair
 
 W = torch.tensor([[0.5, 0.3, 0.2, 0.0]], dtype=torch.float64)
@@ -147,6 +150,117 @@ def test_its_gradient_is_that_of_the_loss_at_the_worst_change_held_fast(make):
     parameters = list(model.parameters())
     for one, other in zip(*(torch.autograd.grad(v.sum(), parameters) for v in (found, fixed)), strict=True):
         assert_close(one, other)
+
+
+def gradient(value: Tensor, model: Classifier) -> Tensor:
+    """Of the sum, with respect to all parameters, as one vector."""
+    found = torch.autograd.grad(value.sum(), list(model.parameters()), retain_graph=True, allow_unused=True)
+    pairs = zip(found, model.parameters(), strict=True)
+    return torch.cat([(torch.zeros_like(p) if g is None else g).flatten() for g, p in pairs])
+
+
+def entropy_of(model, batch) -> Tensor:
+    own = model(batch).logits.softmax(-1)
+    return entropy(own, torch.ones_like(own, dtype=torch.bool))
+
+
+def written_out_kl(model, batch, delta: Tensor) -> Tensor:
+    """Σ p (ln p − ln q), p at the model's own weights and q at those plus a fixed δ; both live."""
+    said = model(batch)
+    log_p = said.logits.log_softmax(-1)
+    log_q = model.decode(said.encoded, said.weights + delta).log_softmax(-1)
+    return (log_p.exp() * (log_p - log_q)).sum(-1)
+
+
+SETUPS = [(binary, "exact"), (binary, "pairs"), (binary, "pgd"), (real_model, "pairs"), (real_model, "pgd")]
+
+
+@pytest.mark.parametrize(("make", "solver"), SETUPS)
+def test_at_the_default_radius_of_seat_cross_entropy_minimizes_the_entropy(make, solver):
+    """The gradient of cross-entropy D2 at R = 0.001 is the gradient of the entropy; that of KL is not."""
+    model, batch = make()
+    of_entropy = gradient(entropy_of(model, batch), model)
+    ce, kl = (
+        gradient(worst(model, batch, radius=1e-3, solver=solver, divergence=name), model)
+        for name in ("cross-entropy", "kl")
+    )
+    assert torch.cosine_similarity(ce, of_entropy, dim=0) >= 0.999
+    assert torch.cosine_similarity(kl, of_entropy, dim=0).abs() < 0.9
+    assert kl.norm() < 0.01 * of_entropy.norm()
+    assert_close(ce - of_entropy, kl)
+
+
+@pytest.mark.parametrize(("make", "solver"), SETUPS)
+@pytest.mark.parametrize("radius", [1e-3, 0.2])
+def test_kl_is_cross_entropy_minus_the_entropy_for_every_solver(make, solver, radius):
+    model, batch = make()
+    ce, kl = (
+        worst(model, batch, radius=radius, solver=solver, divergence=name, steps=20) for name in ("cross-entropy", "kl")
+    )
+    assert_close(kl, ce - entropy_of(model, batch))
+    assert (kl >= -1e-12).all()
+    assert kl.max() > 0
+
+
+@pytest.mark.parametrize("make", [binary, real_model])
+def test_the_gradient_of_kl_is_that_of_kl_written_out(make):
+    model, batch = make()
+    said = model(batch)
+    problem = (said.logits, said.logits.softmax(-1), batch.mask, 0.2, "linf", False)
+    delta = best_pair(model.decoder.reach(said.encoded), *problem).detach()
+    expected = written_out_kl(model, batch, delta)
+    for solver in ("pairs", "exact") if make is binary else ("pairs",):
+        found = worst(model, batch, radius=0.2, solver=solver, divergence="kl")
+        assert_close(found, expected)
+        assert_close(gradient(found, model), gradient(expected, model))
+
+
+def test_kl_by_hand():
+    """As above: KL(½, ¾) = ½ ln(16/3) − ln 2 = ½ ln(4/3)."""
+    model, batch = by_hand([(1, 0), (0, 3)], ((1, 0), (0, 1))), texts([1, 2])
+    with torch.no_grad():
+        model.decoder.output.bias.copy_(-model(batch).logits[0])
+    for solver in ("pairs", "exact", "pgd"):
+        found = worst(model, batch, radius=LN3 / 4, solver=solver, divergence="kl")
+        assert found.item() == pytest.approx(math.log(4 / 3) / 2, abs=1e-12)
+
+
+@pytest.mark.parametrize(("make", "solver"), SETUPS)
+def test_kl_and_its_gradient_vanish_with_the_radius(make, solver):
+    """The value falls with R² and the gradient with R² at least; cross-entropy keeps the entropy."""
+    model, batch = make()
+    values = [worst(model, batch, radius=r, solver=solver, divergence="kl") for r in (1e-2, 1e-3, 1e-8)]
+    sizes = [gradient(value, model).norm().item() for value in values]
+    assert values[1].max() < 0.02 * values[0].max()
+    assert sizes[1] < 0.02 * sizes[0]
+    assert values[2].abs().max() < 1e-12
+    assert sizes[2] < 1e-9
+    assert gradient(worst(model, batch, radius=1e-8, solver=solver), model).norm() > 1e-2
+
+
+@pytest.mark.parametrize("norm", ["linf", "l2"])
+def test_a_search_never_finds_a_higher_kl_than_the_closed_form_for_two_classes(norm):
+    model, batch = binary()
+    for radius in (1e-3, 0.1, 1.0):
+        exact = worst(model, batch, radius=radius, norm=norm, divergence="kl")
+        found = [
+            worst(model, batch, Chance().child(i), radius=radius, norm=norm, solver="pgd", divergence="kl")
+            for i in range(12)
+        ]
+        assert all((one <= exact * (1 + 1e-9) + 1e-15).all() for one in found)
+        assert (torch.stack(found).amax(0) >= 0.9 * exact - 1e-12).all()
+
+
+def test_a_decoder_that_is_not_linear_has_kl_by_search():
+    model, batch = real_model(decoder="mlp")
+    kl = worst(model, batch, radius=0.1, solver="pgd", divergence="kl")
+    assert_close(kl, worst(model, batch, radius=0.1, solver="pgd") - entropy_of(model, batch))
+
+
+def test_seat_is_read_as_printed_and_our_own_techniques_use_kl():
+    assert Seat().divergence == "cross-entropy"
+    assert Seat(divergence="kl").divergence == "kl"
+    assert Anchored().divergence == Consensus().divergence == "kl"
 
 
 def test_what_a_solver_cannot_do_is_said():

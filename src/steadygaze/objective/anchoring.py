@@ -8,12 +8,14 @@
     y, w̃      the model's own
     r         one sign step from a random start inside ‖r‖∞ ≤ `noise_radius` × σ(word vectors), uphill in A
     x′        the text with each swappable word exchanged, with probability `share`, for one of its synonyms
-    D2        the worst change of the prediction when w̃ is moved by up to R (objective/closeness.py)
+    D2        the worst change of the prediction when w̃ is moved by up to R, as KL (objective/closeness.py)
 
     λp `closeness`   λ1 `stability`   λ2 `overlap`   ν `noise`   ρ `swaps`   k `k`   R `radius`
 
 Clean, perturbed and exchanged text go through the encoder as one batch; the search for r is a second pass.
-Ours; SEAT's Eq. 6 is the part with ν = ρ = 0 and λp = 1.  Pinned by tests/objective/test_anchored.py.
+Ours; SEAT's Eq. 6 is the part with ν = ρ = 0 and λp = 1, but for D2: SEAT's cross-entropy would add the entropy of y,
+whose gradient outweighs the rest.  CE(p, y) is KL(p ‖ y) plus a constant, because p carries no gradient.
+Pinned by tests/objective/test_anchored.py.
 """
 
 from collections.abc import Mapping
@@ -30,6 +32,7 @@ from steadygaze.objective.closeness import Ball, recalled, top_k_distance, worst
 from steadygaze.objective.substitution import nearest_tables, substituted
 from steadygaze.objective.technique import Given, Memory, Technique
 from steadygaze.perturb.ascent import ascend
+from steadygaze.perturb.closed_form import Divergence
 from steadygaze.perturb.embeddings import sigma
 from steadygaze.perturb.words import Synonyms
 from steadygaze.types import Batch, Encoded, Terms
@@ -39,6 +42,8 @@ from steadygaze.types import Batch, Encoded, Terms
 class Anchoring(Ball, Technique):
     """Abstract: a subclass says whose attention and prediction the anchor are."""
 
+    divergence: Divergence = "kl"
+    """How the worst change of the prediction is measured: kl, or cross-entropy, which minimizes entropy as well."""
     k: Annotated[int, Field(ge=1)] = 7
     """Heaviest words whose weights are compared."""
     closeness: Annotated[float, Field(ge=0)] = 10.0

@@ -4,9 +4,9 @@ Hu et al., "SEAT: Stable and Explainable Attention", AAAI 2023 (arXiv:2211.12290
 
     L  =  D1( y(w), y(w̃) )  +  λ2 · L_topk(w, w̃)  +  λ1 · max_{‖δ‖ ≤ R} D2( y(w̃), y(w̃ + δ) )
 
-    w, y(w)   attention and prediction of the frozen reference, a vanilla model      D1, D2  cross-entropy
+    w, y(w)   attention and prediction of the frozen reference, a vanilla model      D1  cross-entropy
     w̃, y(w̃)   the model's own                                                       L_topk, D2: objective/closeness.py
-    λ1 `stability`   λ2 `overlap`   R `radius`   k `k`
+    λ1 `stability`   λ2 `overlap`   R `radius`   k `k`   D2 `divergence`: cross-entropy as printed, or kl
 
     variant    what trains                           from                    the loss
     paper      a copy of the attention module alone  the reference           as above; hidden states are made once
@@ -15,6 +15,9 @@ Hu et al., "SEAT: Stable and Explainable Attention", AAAI 2023 (arXiv:2211.12290
 
     released:  L = ℓ(y, f(x))  +  λ1 · ℓ(y, f(x + r))  +  λ2 · L_topk(w̃(x), w̃(x + r)),
                r: ten sign steps inside ‖r‖∞ ≤ `embedding_radius` that raise ℓ; y gold labels; `clamp`: x + r in [0, 1]
+
+D2 as cross-entropy minimizes the entropy of the prediction: at R = 0.001 its gradient is that of the entropy
+(objective/closeness.py).  It is the default because the paper names it; `divergence=kl` measures the change alone.
 
 An attention that does not depend on the text makes the released top-k term exactly 0: see the collapse guard.
 Departs from the paper: D1 = −Σ y(w) ln y(w̃), the reference's prediction being the target, where Eq. 6 writes the

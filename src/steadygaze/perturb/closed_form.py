@@ -18,6 +18,7 @@ Pinned by tests/perturb/test_closed_form.py (enumeration of all corners, linear 
 """
 
 from collections.abc import Iterator
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -26,6 +27,9 @@ from torch.nn.functional import softplus
 from steadygaze.maths.divergence import kl_logits
 from steadygaze.maths.masked import mean
 from steadygaze.maths.norms import Norm, dual, unit
+
+Divergence = Literal["cross-entropy", "kl"]
+"""How far one prediction is from another; cross-entropy holds the first one's entropy as well."""
 
 
 def spread(reach: Tensor, mask: Tensor, norm: Norm, simplex: bool) -> Tensor:
@@ -47,15 +51,21 @@ def worst_binary(
     return kl_logits(target.unsqueeze(1), torch.stack([torch.zeros_like(ends), ends], -1)).amax(-1)
 
 
-def worst_own(reach: Tensor, logits: Tensor, mask: Tensor, radius: float, norm: Norm) -> Tensor:
-    """max CE(p, ·) for two classes, p being the model's own prediction: D plus p's entropy, in few operations.  -> (B,)
+def worst_own(
+    reach: Tensor, logits: Tensor, mask: Tensor, radius: float, norm: Norm, divergence: Divergence = "cross-entropy"
+) -> Tensor:
+    """max KL(p ‖ ·) or CE(p, ·) for two classes, p being the model's own prediction, in few operations.  -> (B,)
 
     The worst end is the one on the other class's side.  With a = |z_1 − z_0| and r = R·n_10 it leaves a − r, and
     a + r is no worse:  ∂/∂r [CE(a − r) − CE(a + r)] = 2σ(a) − σ(a + r) − σ(a − r) ≥ 0.
+    KL is CE minus the entropy of p, softplus(a) − a·σ(a), which does not depend on r.
     """
     sides = logits.new_tensor([-1.0, 1.0])
     certain = (logits @ sides).abs()
-    moved = certain - radius * _size(reach @ sides, mask, norm, simplex=False)
+    reached = radius * _size(reach @ sides, mask, norm, simplex=False)
+    moved = certain - reached
+    if divergence == "kl":
+        return softplus(moved) - softplus(certain) + certain.sigmoid() * reached
     return softplus(moved) - certain.sigmoid() * moved
 
 

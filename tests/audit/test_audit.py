@@ -232,7 +232,7 @@ def test_where_no_text_has_a_number_the_reason_that_was_found_is_kept(here):
     [
         ({"texts": []}, "no texts"),
         ({"labels": ["good"]}, "24 texts and 1 labels"),
-        ({"labels": ["great"] * 24}, "'great'.*knows 'bad', 'good'"),
+        ({"labels": ["great"] * 24}, "'great'.*its classes are 'bad', 'good'"),
         ({"evidence": [None]}, "24 texts and 1 evidence"),
         ({"explainers": ["attentoin"]}, "attention"),
         ({"texts": [("a", "b")] * 24}, "single texts"),

@@ -25,6 +25,10 @@ def subject(classes=("negative", "positive"), pair=None, **more):
         ([1, 0], [0, 1], [1, 0]),  # by name, where the names are numbers
         ([3, 5], [5.0, 3.0], [1, 0]),
         ([0, 1], [True, False], [1, 0]),
+        ([0, 1], ["1", "0"], [1, 0]),
+        (["1", "0"], [1, 0], [0, 1]),  # as --classes 1,0 gives them
+        (["1", "2", "3"], [1, 3], [0, 2]),  # by name, though 1 would be a position too
+        (["hate", "normal"], ["1", "0"], [1, 0]),
     ],
 )
 def test_labels_are_matched_by_name_else_numbers_by_place(classes, labels, codes):
@@ -37,12 +41,13 @@ def test_labels_are_matched_by_name_else_numbers_by_place(classes, labels, codes
         (
             ["neg", "pos"],
             ["pos", "good"],
-            r"the label 'good', which it does not know; it knows 'neg', 'pos'\..*classes=",
+            r"the label 'good', which is not a class of it; its classes are 'neg', 'pos'\..*--classes",
         ),
-        (["neg", "pos"], [0, 2], "the label 2, which it does not know; it knows 'neg', 'pos'"),
+        (["neg", "pos"], [0, 2], "the label 2, which is not a class of it; its classes are 'neg', 'pos'"),
         (["neg", "pos"], [-1], "the label -1"),
-        ([0, 1], ["0"], "the label '0', which it does not know; it knows 0, 1"),
-        ([3, 5], [0, 1], "the label 0, which it does not know; it knows 3, 5"),
+        ([3, 5], [0, 1], "the label 0, which is not a class of it; its classes are 3, 5"),
+        (["1", "2", "3"], [0, 1, 2], "the label 0, which is not a class of it"),
+        (["1", "0"], [1, 2], "the label 2, which is not a class of it"),
         (["neg", "pos"], ["neg", None], r"labels\[1\] is missing"),
         (["neg", "pos"], ["neg", 1], "labels must be all strings or all whole numbers"),
     ],
@@ -60,6 +65,8 @@ def test_classes_may_be_renamed_but_not_swapped():
     assert subject().named(["negative", "positive"]).classes == ["negative", "positive"]
     assert subject().named(["positive", "neutral"]).classes == ["positive", "neutral"]
     assert subject().named([1, 0]).classes == [1, 0]
+    with pytest.raises(UserError, match="in another order than its own, 0, 1"):
+        subject([0, 1]).named(["1", "0"])
     assert subject().named(None).classes == ["negative", "positive"]
 
 

@@ -4,6 +4,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from steadygaze import __version__
 from steadygaze.audit.case import Plan, silent
 from steadygaze.audit.catalogue import MEASURES
@@ -19,6 +21,8 @@ from steadygaze.report.report import Fact, Report
 from steadygaze.report.words import counted
 
 TITLE = "How far may this explanation be believed?"
+MAPPED = 5
+"""Labels listed with their classes in a note."""
 Settings = Mapping[str, str | int | float]
 
 
@@ -83,7 +87,7 @@ def reported(examined: "Examined") -> Report:
         shifts(here, main, found),
         pictures(here.case, main, found),
         facts=facts,
-        notes=(*_constant(here), *examined.notes),
+        notes=(*_constant(here), *_below_baseline(here), *examined.notes),
         meanings={name: Fact(m.about, *m.bounds, m.better, m.cite) for name, m in MEASURES.items()},
         probes=PROBES,
         questions={one.measure: heading for heading, several in examined.found.items() for one in several},
@@ -97,6 +101,23 @@ def _constant(here: Prepared) -> tuple[str, ...]:
         return ()
     label = here.subject.classes[given.pop()]
     return (f"The model gives every text the same label, {label!r}: there is little that its words could explain.",)
+
+
+def _below_baseline(here: Prepared) -> tuple[str, ...]:
+    """A model worse than the constant prediction of the commonest label: often its labels are mapped wrongly."""
+    codes = here.case.data.label
+    if codes is None:
+        return ()
+    accuracy = float((here.case.probs.argmax(-1).numpy() == codes).mean())
+    baseline = np.bincount(codes).max() / len(codes)
+    if accuracy >= baseline:
+        return ()
+    pairs = sorted({(str(one.label), code) for one, code in zip(here.examples, codes.tolist(), strict=True)})
+    mapping = ", ".join(f"label {label} is class {str(here.subject.classes[code])!r}" for label, code in pairs[:MAPPED])
+    return (
+        f"Accuracy {accuracy:.3f} is below {baseline:.3f}, the share of the commonest label: labels may be mapped "
+        f"wrongly; check --classes ({mapping}{' …' if len(pairs) > MAPPED else ''}).",
+    )
 
 
 def _row(finding: Finding, known: Settings) -> Row:

@@ -35,7 +35,8 @@ Train = Annotated[
     ),
 ]
 Classes = Annotated[
-    str | None, typer.Option(metavar="A,B,…", help="Names of the classes, in the order of the model's.")
+    str | None,
+    typer.Option(metavar="A,B,…", help="Labels of the data, in the order of the model's outputs.  Default: its names."),
 ]
 Card = Annotated[
     bool, typer.Option("--card/--no-card", help="Whether the card of a model of ours gets the audit's numbers.")
@@ -88,7 +89,7 @@ def audit(
         "text": tuple(text or ("text",)),
         "label": label,
         "evidence": evidence,
-        "classes": tuple(classes.split(",")) if classes else (),
+        "classes": () if classes is None else tuple(name.strip() for name in classes.split(",")),
         "explainers": tuple(explainer or ()),
         "seeds": tuple(seeds or ()),
         "train": train,

@@ -7,6 +7,7 @@ from steadygaze.batch import Data
 from steadygaze.corpus.check import check_labels
 from steadygaze.errors import MOST_NAMES, UserError
 from steadygaze.reader import Reader
+from steadygaze.subject.labels import Unmatched, positions
 from steadygaze.tokens.ragged import Placed
 from steadygaze.tokens.tokenizer import Tokens as Tokens
 from steadygaze.types import Label
@@ -52,18 +53,11 @@ class Subject:
         return replace(self, classes=names)
 
     def codes(self, labels: Sequence[Label]) -> list[int]:
-        """The place of each label among the classes.
-
-        Where the classes have names and the labels are whole numbers, those are their places.
-        """
-        given = check_labels(labels, minimum_classes=1)
-        places: dict[Label, int] = {name: place for place, name in enumerate(self.classes)}
-        named = all(isinstance(name, str) for name in self.classes)
-        if named and all(isinstance(label, int) for label in given):
-            places = {place: place for place in range(len(self.classes))}
-        if strange := [label for label in given if label not in places]:
-            raise self._stranger(strange[0])
-        return [places[label] for label in given]
+        """The position of each label among the classes, see `positions`."""
+        found = positions(check_labels(labels, minimum_classes=1), self.classes)
+        if isinstance(found, Unmatched):
+            raise self._stranger(found.label)
+        return found
 
     def alike(self, other: "Subject") -> bool:
         """Whether the two could differ by their seed alone: the same classes, and texts are the same tokens to both."""
@@ -78,14 +72,15 @@ class Subject:
     def _stranger(self, label: Label) -> UserError:
         known = ", ".join(map(repr, self.classes[:MOST_NAMES])) + (" …" if len(self.classes) > MOST_NAMES else "")
         return UserError(
-            f"the texts have the label {label!r}, which {self.name} does not know; it knows {known}.  "
-            "If those are the same classes by other names, classes= gives them the names of your labels, in that order"
+            f"the data have the label {label!r}, which is not a class of {self.name}; its classes are {known}.  "
+            "If your data name the same classes differently, give your names in that order: --classes A,B (classes=)"
         )
 
 
 def refuse_reordered(own: Sequence[Label], names: Sequence[Label], whose: str) -> None:
     """A model's own names in another order are no new names: they would say the one class and mean the other."""
-    if list(names) != list(own) and set(names) == set(own):
+    given, known = list(map(str, names)), list(map(str, own))  # the command line gives 1 as "1"
+    if given != known and set(given) == set(known):
         raise UserError(
             f"classes= has the classes of {whose} in another order than its own, {', '.join(map(str, own)):.200}: "
             f"leave it out, or give them in that order"

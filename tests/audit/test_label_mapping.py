@@ -1,0 +1,89 @@
+"""Labels of the data and classes of the model: `--classes` orders them, and a wrong order is reported."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import steadygaze as sg
+from commands import run
+from steadygaze import infer
+from steadygaze.audit.case import Plan
+from steadygaze.report.report import Report
+from steadygaze.subject import as_subject
+from subject.folders import WORDS, save
+
+FEW = Plan(sample=2)
+WRONG = "labels may be mapped wrongly; check --classes"
+
+
+def mentions_hate(texts: list[str]) -> np.ndarray:
+    """Outputs (hate, normal)."""
+    hate = np.array(["bad" in text for text in texts])
+    return np.where(hate[:, None], [0.9, 0.1], [0.2, 0.8])
+
+
+TEXTS = ["a bad film", "the bad cast", "bad and not good", "a good film", "the cast was good"]
+HATE_IS_1 = [1, 1, 1, 0, 0]
+
+
+def accuracy(report: Report) -> float:
+    found = report.find("accuracy")
+    assert found is not None
+    return float(found.value)
+
+
+@pytest.mark.parametrize("labels", [HATE_IS_1, list(map(str, HATE_IS_1)), np.array(HATE_IS_1, float)], ids=repr)
+@pytest.mark.parametrize("classes", [[1, 0], ["1", "0"]], ids=repr)
+def test_whole_number_labels_follow_the_declared_classes(labels, classes):
+    report = sg.audit(mentions_hate, TEXTS, labels, classes=classes, plan=FEW)
+    assert accuracy(report) == 1.0
+    assert not any(WRONG in note for note in report.notes)
+
+
+def test_accuracy_below_the_commonest_label_is_reported_with_the_mapping():
+    report = sg.audit(mentions_hate, TEXTS, HATE_IS_1, classes=["hate", "normal"], plan=FEW)
+    assert accuracy(report) == 0.0
+    (note,) = [note for note in report.notes if WRONG in note]
+    assert note.startswith("Accuracy 0.000 is below 0.600, the share of the commonest label")
+    assert "label 0 is class 'hate', label 1 is class 'normal'" in note
+
+
+def test_accuracy_equal_to_the_share_of_the_commonest_label_is_not_reported():
+    always = sg.audit(lambda texts: [[0.2, 0.8]] * len(texts), TEXTS, HATE_IS_1, classes=[0, 1], plan=FEW)
+    assert accuracy(always) == 0.6
+    assert not any(WRONG in note for note in always.notes)
+
+
+@pytest.fixture(scope="module")
+def hugging_face(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """A classifier {0: hate, 1: normal}, and texts whose label is 1 where it predicts hate."""
+    folder = tmp_path_factory.mktemp("mapping")
+    names = {"num_labels": 2, "id2label": {0: "hate", 1: "normal"}, "label2id": {"hate": 0, "normal": 1}}
+    model = save("bert", folder / "model", **names)
+    subject = as_subject(model, device="cpu").reading(False)
+    texts = [f"{one} {other}" for one in WORDS[:9] for other in ("good", "film")]
+    outputs = infer.logits(subject.model, subject.data(subject.tokens.place(texts), None)).argmax(-1).tolist()
+    assert set(outputs) == {0, 1}
+    rows = [f"{text},{1 - output}" for text, output in zip(texts, outputs, strict=True)]
+    (folder / "data.csv").write_text("\n".join(["text,label", *rows]) + "\n")
+    return model, folder / "data.csv"
+
+
+@pytest.mark.parametrize(("more", "found"), [([], 0.0), (["--classes", "1, 0"], 1.0)], ids=["positions", "--classes"])
+def test_the_command_maps_whole_number_labels_of_a_file_by_its_classes(capsys, hugging_face, more, found):
+    model, data = hugging_face
+    ended = run(capsys, "audit", model, "--data", data, "--sample", "2", "--device", "cpu", "--json", *more)
+    assert ended.code == 0, ended.err
+    report = json.loads(ended.out)
+    assert [row["value"] for row in report["rows"] if row["measure"] == "accuracy"] == [found]
+    assert any(WRONG in note for note in report["notes"]) == (found == 0.0)
+
+
+def test_an_empty_name_among_the_classes_is_refused(capsys, hugging_face):
+    model, data = hugging_face
+    for classes in ("", "1,", "1,0,2"):
+        ended = run(capsys, "audit", model, "--data", data, "--classes", classes, "--device", "cpu")
+        assert ended.code == 2, classes
+        assert "class" in ended.err

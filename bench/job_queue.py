@@ -1,6 +1,8 @@
 """Jobs that run side by side: each leaves a record DIR/records/<job>.json.
 
 What is there is not done again; what failed, or was killed, is.  A job is a frozen dataclass with an `id`.
+
+    python bench/job_queue.py DIR/records... > bench/records/NAME.jsonl        all records, one a line
 """
 
 import argparse
@@ -98,3 +100,17 @@ def read_records(places: Iterable[str]) -> list[dict[str, Any]]:
         if "error" in record:
             print("failed:", {k: v for k, v in record.items() if k != "error"}, file=sys.stderr)
     return [record for record in found if "error" not in record]
+
+
+def compact(value: Any) -> Any:
+    """A record with numbers of five significant digits."""
+    if isinstance(value, dict):
+        return {name: compact(one) for name, one in value.items()}
+    if isinstance(value, list):
+        return [compact(one) for one in value]
+    return float(f"{value:.5g}") if isinstance(value, float) else value
+
+
+if __name__ == "__main__":
+    for record in read_records(sys.argv[1:]):
+        print(json.dumps(compact(record), separators=(",", ":")))

@@ -7,16 +7,20 @@
 Every row selects at most SHARE of a review's words in at most SPANS windows of equal width, wherever its own scores are
 highest (maths/windows.py): the paper punishes more than that, here nothing else is measured.
 
-    rnp, rnp-straight-through, three-player, hardkuma, a2r        the techniques of those names
+    rnp, rnp-straight-through, three-player, a2r        the techniques of those names
+    hardkuma                              as shipped, learning rate included; hardkuma-tuned: the rate is tuned
+    hardkuma-multipliers                  HardKuma with the paper's Lagrange multipliers
     a2r-released                          attention over the predictor's own states: there is no generator to be tuned
-    a2r-minilm, a2r-released-minilm, attention-minilm     on MiniLM, over reviews of any length (bench/movie_windows.py)
+    *-minilm                              on MiniLM, over reviews of any length (bench/movie_windows.py);
+                                          rnp-minilm is the paper's BERT-RNP
     attention     vanilla attention, its heaviest windows       supervised    taught what people marked
     random, first, last, all              nothing is learnt; random-tokens, all: more pieces, or words, than may count
 
 One job is one row trained with one seed.  TUNED are tuned alike: the first TRIED seeds try all RATES of the generator,
 and the rate of the best mean accuracy on validation texts goes on with the other seeds.  What people marked chooses
 nothing, but for the supervised row.  Jobs run side by side; what is there is not done again.  Reviews are cut by
-bench/movie_cut.py and read by bench/movie_reviews.py; bench/movie_jobs.py has the jobs.
+bench/movie_cut.py and read by bench/movie_reviews.py; bench/movie_jobs.py has the jobs.  `python bench/job_queue.py
+DIR/records > bench/records/movies.jsonl` writes the records to one file.
 """
 
 import argparse
@@ -35,16 +39,28 @@ ROWS: dict[str, tuple[str, dict[str, Any]]] = {
     "a2r": ("a2r", WHERE),
     "rnp": ("rnp", WHERE),
     "three-player": ("three-player", WHERE),
-    "hardkuma": ("hardkuma", WHERE | {"sparsity": 1e-3, "continuity": 1e-3}),
+    "hardkuma": ("hardkuma", {}),
+    "hardkuma-tuned": ("hardkuma", {}),
+    "hardkuma-multipliers": ("hardkuma", WHERE | {"sparsity": 1e-3, "continuity": 1e-3}),
     "rnp-straight-through": ("rnp", WHERE | {"estimator": "straight-through"}),
     "a2r-released": ("a2r", WHERE | {"variant": "released"}),
     "attention": ("vanilla", {}),
 }
 """HardKuma's multipliers start where 800 steps are enough: from the usual 1e-5 they come when all gates are open for
 good, from 1e-2 before anything has been learnt."""
-MINILM = {f"{row}-minilm": row for row in ("a2r", "a2r-released", "attention")}
-TUNED = ("a2r-minilm", "a2r", "rnp", "three-player", "hardkuma", "rnp-straight-through")
-RATES = (1e-4, 3e-4, 1e-3)
+MINILM = {f"{row}-minilm": row for row in ("a2r", "rnp", "rnp-straight-through", "a2r-released", "attention")}
+TUNED = (
+    "a2r-minilm",
+    "rnp-minilm",
+    "rnp-straight-through-minilm",
+    "a2r",
+    "rnp",
+    "three-player",
+    "hardkuma-tuned",
+    "hardkuma-multipliers",
+    "rnp-straight-through",
+)
+RATES = (1e-4, 3e-4, 1e-3, 3e-3)
 """Step sizes of the generator; the predictor's is 1e-3, and MiniLM's own 5e-5 in both."""
 TRIED = 2
 YARDSTICKS = ("random", "random-tokens", "first", "last", "all")

@@ -17,6 +17,8 @@ PAPER = {  # P, R, F1, %
     "rnp": (35.6, 21.1, 24.1),
     "three-player": (38.2, 26.0, 28.0),
     "hardkuma": (31.1, 28.3, 27.0),
+    "hardkuma-tuned": (31.1, 28.3, 27.0),
+    "hardkuma-multipliers": (31.1, 28.3, 27.0),
     "a2r": (48.7, 31.9, 34.9),
 }
 ELSEWHERE = """\

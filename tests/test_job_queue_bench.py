@@ -106,11 +106,11 @@ def test_no_job_is_planned_twice_and_rows_say_how_they_are_set(benches: tuple[Mo
 def test_the_rates_of_movies_are_tuned_by_mean_accuracy_with_the_first_seeds(
     benches: tuple[ModuleType, ModuleType], tmp_path: Path
 ) -> None:
-    """Of a2r all three were tried, and of two that are as good the slower goes on; of rnp one run is missing."""
+    """Of a2r all four were tried, and of two that are as good the slower goes on; of rnp one run is missing."""
     import movies
 
     (tmp_path / "records").mkdir()
-    tried = {1e-4: (0.9, 0.5), 3e-4: (0.75, 0.875), 1e-3: (0.875, 0.75)}
+    tried = {1e-4: (0.9, 0.5), 3e-4: (0.75, 0.875), 1e-3: (0.875, 0.75), 3e-3: (0.5, 0.5)}
     for row, told in (("a2r", tried), ("rnp", {**tried, 1e-3: (0.9,)})):
         for rate, accuracies in told.items():
             for seed, accuracy in enumerate(accuracies):
@@ -121,3 +121,23 @@ def test_the_rates_of_movies_are_tuned_by_mean_accuracy_with_the_first_seeds(
     later = [job for job in jobs if job.row in movies.TUNED and job.seed > 1]
     assert later == [movies.Job("a2r", seed, 3e-4) for seed in (2, 3, 4)]
     assert len({job.id for job in jobs}) == len(jobs)
+
+
+def test_movies_run_the_shipped_hardkuma_bert_rnp_and_a_fourth_learning_rate(
+    benches: tuple[ModuleType, ModuleType], tmp_path: Path
+) -> None:
+    import movie_jobs
+    import movies
+    from steadygaze.objective.hardkuma import HardKuma
+
+    jobs = movies.plan(5)
+    assert movies.RATES[-1] == 3e-3
+    assert [job for job in jobs if job.row == "hardkuma"] == [movies.Job("hardkuma", seed) for seed in range(5)]
+    assert movie_jobs.technique(movies.Job("hardkuma", 0)) == HardKuma()
+    assert {job.rate for job in jobs if job.row == "rnp-minilm"} == set(movies.RATES)
+    assert movie_jobs.technique(movies.Job("rnp-minilm", 0, 3e-3)).generator_learning_rate == 3e-3
+
+
+def test_records_are_written_to_one_file_with_five_digits(benches: tuple[ModuleType, ModuleType]) -> None:
+    queue, _ = benches
+    assert queue.compact({"f1": [1 / 3, 2], "seed": 1, "kept": None}) == {"f1": [0.33333, 2], "seed": 1, "kept": None}

@@ -9,7 +9,9 @@ from estimator.tiny import LABELS, PAIRS, SMALL, TEXTS, tiny
 from steadygaze import UserError
 from steadygaze.fitting import Keeping, fit
 from steadygaze.inputs import read_split
+from steadygaze.objective.word_iat import WordIAT
 from steadygaze.order import order
+from steadygaze.tokens.words import SPECIALS
 from steadygaze.train.progress import Silent
 
 
@@ -65,6 +67,21 @@ def test_vectors_set_the_dimension_and_their_coverage_is_said(vectors):
     assert table[words.index("dull")].abs().sum() > 0  # drawn, never zero
     assert stored.description.coverage == pytest.approx(3 / (len(words) - 4))
     assert any("words found in vectors.txt" in line for line in said)
+
+
+def test_word_iat_in_training_has_no_special_token_among_the_neighbors(monkeypatch):
+    found, refresh = [], WordIAT.refresh
+
+    def recorded(self, model, synonyms):
+        found.append(refresh(self, model, synonyms))
+        return found[-1]
+
+    monkeypatch.setattr(WordIAT, "refresh", recorded)
+    stored, said = heard(tiny(technique="word-iat", settings={**SMALL, "min_df": 2}))
+    named = {stored.tokenizer.vocabulary[i] for table in found for i in table["nearest"].flatten().tolist()}
+    assert named
+    assert not named & set(SPECIALS)
+    assert not [line for line in said if "synonym" in line]
 
 
 def test_texts_that_lose_their_end_are_counted():

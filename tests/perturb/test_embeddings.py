@@ -57,19 +57,33 @@ def test_toward_neighbours_by_hand():
     """
     g, x = (torch.tensor([[row] * 3], dtype=torch.float64) for row in ((3.0, 4.0), (1.0, 1.0)))
     near = [[[4, 1], [1, 3]], [[4, 1], [9, 1]], [[1, 3], [1, -1]]]
-    found = toward_neighbours(g, x, torch.tensor([near], dtype=torch.float64))
+    found = toward_neighbours(g, x, torch.tensor([near], dtype=torch.float64), per_word=True)
     assert_close(found, torch.tensor([[[0.6, 0.8], [2**0.5, 0], [0, 2**0.5]]], dtype=torch.float64))
 
 
+def test_toward_neighbours_as_printed_keeps_the_size_of_each_words_gradient():
+    """As above, but one norm over the text: G = (3, 4), (3, 3), (4, −4), ‖G‖² = 25 + 18 + 32 = 75.
+
+    d = (3, 4)/√75, (6, 0)/√75, (0, 8)/√75.
+    """
+    g, x = (torch.tensor([[row] * 3], dtype=torch.float64) for row in ((3.0, 4.0), (1.0, 1.0)))
+    near = [[[4, 1], [1, 3]], [[4, 1], [9, 1]], [[1, 3], [1, -1]]]
+    found = toward_neighbours(g, x, torch.tensor([near], dtype=torch.float64), per_word=False)
+    assert_close(found, torch.tensor([[[3, 4], [6, 0], [0, 8]]], dtype=torch.float64) / 75**0.5)
+
+
+@pytest.mark.parametrize("per_word", [False, True])
 @pytest.mark.parametrize("scale", [1e-30, 1e-14, 1e20])
-def test_only_the_direction_of_the_slope_counts(scale):
+def test_only_the_direction_of_the_slope_counts(scale, per_word):
     """A text that is predicted with certainty has a slope of 1e-14 and less."""
     g, x, near = (torch.randn(2, 3, *rest, dtype=torch.float64) for rest in ((4,), (4,), (5, 4)))
-    assert_close(toward_neighbours(scale * g, x, near), toward_neighbours(g, x, near))
+    small, plain = (toward_neighbours(size * g, x, near, per_word=per_word) for size in (scale, 1.0))
+    assert_close(small, plain)
 
 
-def test_there_is_no_way_to_oneself_nor_without_neighbours_nor_along_no_slope():
+@pytest.mark.parametrize("per_word", [False, True])
+def test_there_is_no_way_to_oneself_nor_without_neighbours_nor_along_no_slope(per_word):
     g, x = torch.randn(1, 2, 4, dtype=torch.float64), torch.randn(1, 2, 4, dtype=torch.float64)
-    assert (toward_neighbours(g, x, x.unsqueeze(2)) == 0).all()
-    assert (toward_neighbours(g, x, torch.zeros(1, 2, 0, 4, dtype=torch.float64)) == 0).all()
-    assert (toward_neighbours(0 * g, x, torch.randn(1, 2, 3, 4, dtype=torch.float64)) == 0).all()
+    nobody, others = (torch.randn(1, 2, many, 4, dtype=torch.float64) for many in (0, 3))
+    for slope_, near in ((g, x.unsqueeze(2)), (g, nobody), (0 * g, others)):
+        assert (toward_neighbours(slope_, x, near, per_word=per_word) == 0).all()

@@ -145,3 +145,22 @@ def test_a_table_in_capitals_serves_a_vocabulary_in_lower_case(tmp_path):
     (tmp_path / "s.jsonl").write_text('{"word": "Good", "synonyms": ["Fine", "NICE"]}\n')
     assert read_synonyms(tmp_path / "s.jsonl") == {"Good": ["Fine", "NICE"]}
     assert read_synonyms(tmp_path / "s.jsonl", folded=True) == {"good": ["fine", "nice"]}
+
+
+def test_special_tokens_are_known_by_how_they_are_written():
+    special = [
+        "<pad>",
+        "<unk>",
+        "<s>",
+        "</s>",
+        "<mask>",
+        "<extra_id_0>",
+        "[CLS]",
+        "[SEP]",
+        "[PAD]",
+        "[MASK]",
+        "[unused7]",
+    ]
+    plain = ["good", "<", ">", "[", "]", "##ing", "Ġgood", "▁good", "n't", ".", "<s", "s]", "qqq", "<>", "[]"]
+    found = lexicon([*special, *plain], "pieces").special
+    assert found.tolist() == [True] * len(special) + [False] * len(plain)

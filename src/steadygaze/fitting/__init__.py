@@ -47,7 +47,7 @@ def fit(
         watcher.warn(f"{cut:,} of {len(data):,} texts are longer than {most} tokens: only their first {most} are read")
     held_out = plan.encode(validation)
     with accelerator(order.device, order.training.precision) as accelerate:
-        synonyms = plan.synonyms(watcher) if order.technique.swaps_words else None
+        synonyms = plan.vocabulary_for(order.technique, watcher)
         known = None if synonyms is None else synonyms.to(accelerate.device)
         job = Job(data, held_out, order.training, accelerate, watcher, known)
         run = Run(order.technique, plan.make_model, job, order.seed)

@@ -52,14 +52,26 @@ class Plan:
     table: str | None = None
     """A file of synonyms."""
 
+    def vocabulary_for(self, technique: Technique, watcher: Watcher) -> Synonyms | None:
+        """What a technique is told about the ids: synonyms, special tokens only, or nothing."""
+        if technique.swaps_words:
+            return self.synonyms(watcher)
+        return self._unrelated() if technique.reads_vocabulary else None
+
+    def _unrelated(self) -> Synonyms:
+        """The vocabulary without synonyms."""
+        known = lexicon(self.tokenizer.vocabulary, self.tokenizer.kind)
+        continues, words, special = map(torch.from_numpy, (known.continues, known.words, known.special))
+        return without(self.tokenizer.size, continues, words, special)
+
     def synonyms(self, watcher: Watcher) -> Synonyms:
         """From the table, or from the vectors words had before training; with neither, of no word any."""
-        known = lexicon(self.tokenizer.vocabulary, self.tokenizer.kind)
-        continues, words = torch.from_numpy(known.continues), torch.from_numpy(known.words)
-        found = without(self.tokenizer.size, continues, words)
+        found = self._unrelated()
         if self.table is not None:
+            known = lexicon(self.tokenizer.vocabulary, self.tokenizer.kind)
             ids, count = known.table(read_synonyms(self.table, folded=self.tokenizer.kind == "words"), MOST)
-            found = Synonyms(torch.from_numpy(ids), torch.from_numpy(count), continues, words)
+            table = {"table": torch.from_numpy(ids), "count": torch.from_numpy(count)}
+            found = dataclasses.replace(found, **table, origin="table")
         elif self.vectors is not None:
             found = by_vectors(self.vectors, found)
         if found.origin == "none":

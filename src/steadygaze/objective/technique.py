@@ -165,6 +165,11 @@ class Technique(ABC):
         """Whether it wants to know which words are synonyms."""
         return False
 
+    @property
+    def reads_vocabulary(self) -> bool:
+        """Whether it wants to know which ids are special tokens; what swaps words gets to know it anyway."""
+        return self.swaps_words
+
     def remember(self, models: Mapping[str, Any], batch: Batch) -> Memory:
         """What the loss will want to know of these texts, from models that are finished.  Asked once for every text.
 

@@ -2,7 +2,8 @@
 
     σ          standard deviation of the entries of the word vectors: the unit of an ℓ∞ radius
     length     mean ‖v‖₂ of a word vector: the unit of an ℓ2 radius
-    neighbours d = Σ_k α_k d̃_k,  d̃_k = unit(v_k − x),  α = unit over k of (g·d̃_k)        Sato et al. 2018, Eq. 9–13
+    neighbours d_t = Σ_k α_tk d̃_tk,  d̃_tk = unit(v_k − x_t),  α = unit of (g_t·d̃_tk)       Sato et al. 2018, Eq. 9–13
+               unit over the whole text as printed; `per_word`: over the neighbors of each word
 
 The unit makes a setting mean the same for GloVe, whose vectors have length 5, and for a transformer's, of length 1.
 """
@@ -25,11 +26,12 @@ def length(vectors: Tensor) -> Tensor:
     return lengths.mean()
 
 
-def toward_neighbours(g: Tensor, embedded: Tensor, neighbours: Tensor) -> Tensor:
-    """That part of g which leads to other words.  (B,T,E), (B,T,E), (B,T,K,E) -> (B,T,E)"""
+def toward_neighbours(g: Tensor, embedded: Tensor, neighbours: Tensor, *, per_word: bool) -> Tensor:
+    """That part of g which leads to other words; g is 0 on padding.  (B,T,E), (B,T,E), (B,T,K,E) -> (B,T,E)"""
     directions = normalize(neighbours - embedded.unsqueeze(2), dim=-1)
     rise = (directions @ g.unsqueeze(-1)).squeeze(-1)  # (B,T,K): ∂ℓ/∂α at α = 0
-    alpha = unit(rise.flatten(0, 1)).view_as(rise)  # not `normalize`, which leaves a faint gradient as it is
+    # not `normalize`, which leaves a faint gradient as it is
+    alpha = unit(rise.flatten(0, 1)).view_as(rise) if per_word else unit(rise)
     return (alpha.unsqueeze(2) @ directions).squeeze(2)
 
 

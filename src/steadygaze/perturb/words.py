@@ -34,14 +34,16 @@ class Synonyms:
     words: Tensor | None = None  # (V,) bool: ids that may stand in a text; None: all
     origin: Literal["table", "vectors", "none"] = "table"
     """Where they are from: a table of synonyms, or vectors; `none`: nobody said, and no word has any."""
+    special: Tensor | None = None  # (V,) bool: <unk>, <s>, [CLS], [PAD] …; None: not known
 
     def __post_init__(self) -> None:
         if self.table.shape[:1] != self.count.shape or self.count.shape != self.continues.shape:
             raise ValueError("Synonyms: table, count and continues must speak of the same ids")
 
     def to(self, device: Any) -> "Synonyms":
-        words = None if self.words is None else self.words.to(device)
-        return Synonyms(self.table.to(device), self.count.to(device), self.continues.to(device), words, self.origin)
+        words, special = (None if one is None else one.to(device) for one in (self.words, self.special))
+        ids = (self.table.to(device), self.count.to(device), self.continues.to(device))
+        return Synonyms(*ids, words, self.origin, special)
 
     def swappable(self, ids: Tensor, mask: Tensor) -> Tensor:
         """Whole words that have a synonym.  (B,T), (B,T) -> (B,T)"""
@@ -98,10 +100,10 @@ def by_vectors(
     table = ids.new_zeros(len(words), ids.shape[-1])
     count = ids.new_zeros(len(words))
     table[rows], count[rows] = ids, (cosines >= close).sum(-1)
-    return Synonyms(table, count, known.continues, words, "vectors")
+    return Synonyms(table, count, known.continues, words, "vectors", known.special)
 
 
-def without(size: int, continues: Tensor, words: Tensor) -> Synonyms:
+def without(size: int, continues: Tensor, words: Tensor, special: Tensor | None = None) -> Synonyms:
     """A vocabulary of which nobody knows the synonyms."""
     nothing = torch.zeros(size, dtype=torch.long)
-    return Synonyms(nothing.unsqueeze(-1), nothing, continues, words, "none")
+    return Synonyms(nothing.unsqueeze(-1), nothing, continues, words, "none", special)

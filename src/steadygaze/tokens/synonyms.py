@@ -6,6 +6,7 @@ Of a transformer's vocabulary only whole words count: a piece that continues a w
 
 import json
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +19,8 @@ from steadygaze.errors import UserError
 
 STARTS = ("Ġ", "▁")
 """What byte-level and sentence-piece vocabularies write before the first piece of a word."""
+SPECIAL = re.compile(r"<.+>|\[.+\]", re.DOTALL)
+"""How vocabularies write special tokens.  No word of a word vocabulary looks so: < and [ are words of their own."""
 GOES_ON = "##"
 """What WordPiece writes before every other."""
 FORM = 'rows of {"word": "good", "synonyms": ["fine", "nice"]}'
@@ -31,6 +34,7 @@ class Lexicon:
     """The word each id is, without the mark of a first piece."""
     continues: NDArray[np.bool_]  # (V,)
     words: NDArray[np.bool_]  # (V,) written with letters only
+    special: NDArray[np.bool_]  # (V,) <unk>, <s>, [CLS], [unused1] …
 
     def table(self, synonyms: Mapping[str, Sequence[str]], most: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """(V,most) ids of synonyms, the closest first, and (V,) how many there are."""
@@ -52,7 +56,9 @@ def lexicon(vocabulary: Sequence[str], kind: Literal["words", "pieces"]) -> Lexi
     else:
         continues = [goes_on and token.startswith(GOES_ON) for token in vocabulary]
     names = [token.removeprefix(start) for token in vocabulary]
-    return Lexicon(names, np.array(continues, np.bool_), np.array([name.isalpha() for name in names], np.bool_))
+    words = np.array([name.isalpha() for name in names], np.bool_)
+    special = np.array([SPECIAL.fullmatch(token) is not None for token in vocabulary], np.bool_)
+    return Lexicon(names, np.array(continues, np.bool_), words, special)
 
 
 def read_synonyms(path: str | Path, *, folded: bool = False) -> dict[str, list[str]]:

@@ -71,7 +71,8 @@ def retrained(clf: TextClassifier, train: Split) -> tuple[Reader, Data]:
     data = _restricted(plan.encode(train, train.weighted(ordered.class_weight)))
     validation = _restricted(plan.encode(held_out))
     with accelerator(ordered.device, ordered.training.precision) as accelerate:
-        synonyms = plan.synonyms(watcher).to(accelerate.device) if ordered.technique.swaps_words else None
+        known = plan.vocabulary_for(ordered.technique, watcher)
+        synonyms = None if known is None else known.to(accelerate.device)
         job = Job(data, validation, ordered.training, accelerate, watcher, synonyms)
         return Run(ordered.technique, plan.make_model, job, ordered.seed).execute(), data
 

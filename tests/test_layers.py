@@ -8,7 +8,7 @@ PACKAGE = "steadygaze"
 SOURCE = Path(__file__).parent.parent / "src" / PACKAGE
 LAYERS = [  # in the order data flows; rooms on one line may not import one another
     {"errors", "atomic"},
-    {"types", "record"},
+    {"outputs", "types", "record"},
     {"config", "highlight", "maths"},
     {"explanation"},
     {"corpus"},
@@ -38,7 +38,19 @@ LAYERS = [  # in the order data flows; rooms on one line may not import one anot
     {"cli"},
 ]
 HEIGHT = {room: height for height, layer in enumerate(LAYERS) for room in layer}
-NO_TORCH = ("record", "errors", "atomic", "highlight", "explanation", "corpus", "tokens", "report", "options", "cli")
+NO_TORCH = (
+    "record",
+    "errors",
+    "atomic",
+    "outputs",
+    "highlight",
+    "explanation",
+    "corpus",
+    "tokens",
+    "report",
+    "options",
+    "cli",
+)
 BANNED = {  # a room, or a part of one: allowed by height, forbidden all the same
     **{room: {"torch", "accelerate", "transformers"} for room in NO_TORCH},
     "model": {f"{PACKAGE}.{room}" for room in ("corpus", "tokens", "batch")},
@@ -49,7 +61,8 @@ BANNED = {  # a room, or a part of one: allowed by height, forbidden all the sam
 }
 ONLY = {  # of ours, these and nothing else
     "report": {
-        f"{PACKAGE}.{room}" for room in ("errors", "atomic", "types", "record", "highlight", "explanation", "report")
+        f"{PACKAGE}.{room}"
+        for room in ("errors", "atomic", "outputs", "types", "record", "highlight", "explanation", "report")
     },
     "audit.measure": {f"{PACKAGE}.{room}" for room in ("types", "record", "maths", "audit.measure")},
 }

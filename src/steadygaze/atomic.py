@@ -17,6 +17,8 @@ def new_file(path: Path) -> Iterator[Path]:
     try:
         yield sibling
         _flush(sibling)
+        if path.is_symlink() or (path.exists() and not path.is_file()):
+            raise OSError(f"{path} is not a regular file, and is not replaced")
         os.replace(sibling, path)
     finally:
         sibling.unlink(missing_ok=True)
@@ -34,6 +36,8 @@ def new_folder(path: Path) -> Iterator[Path]:
         yield sibling
         for part in (*sibling.rglob("*"), sibling):
             _flush(part)
+        if path.is_symlink():
+            raise OSError(f"{path} is a symbolic link, and is not replaced")
         _replace(sibling, path)
     finally:
         shutil.rmtree(sibling, ignore_errors=True)

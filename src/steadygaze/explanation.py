@@ -11,9 +11,9 @@ from pathlib import Path
 from textwrap import shorten
 from typing import TYPE_CHECKING, Any
 
-from steadygaze.atomic import write_text
 from steadygaze.errors import UserError
 from steadygaze.highlight import UNREAD, cut_off, legend, marked, page, painted, printable
+from steadygaze.outputs import write_output
 from steadygaze.types import Label, Picked, Span
 
 if TYPE_CHECKING:
@@ -120,12 +120,12 @@ class Explanation:
             return found
         return found.assign(low=[low for low, _ in self.bounds], high=[high for _, high in self.bounds])
 
-    def to_html(self, path: str | Path | None = None) -> str:
+    def to_html(self, path: str | Path | None = None, *, replace: bool = False) -> str:
         """A whole page that loads nothing and runs nothing; written to `path` if there is one."""
         title = shorten(f"{self.label}: {self.text}", 60, placeholder="…")
         html = page(title, self._repr_html_())
         if path is not None:
-            write_text(Path(path), html)
+            write_output(path, html, replace)
         return html
 
     def _repr_html_(self) -> str:

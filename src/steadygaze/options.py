@@ -1,13 +1,19 @@
 """The command line's options, each said once; and those that every verb has."""
 
 import inspect
-from collections.abc import Callable
+import os
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, TypeVar, get_type_hints
 
 import typer
 
+from steadygaze.outputs import check_file, check_folder
+
+LONGEST_PREFIX = 1000
+"""Characters of an argument in which a path may begin."""
 F = TypeVar("F", bound=Callable[..., None])
 
 DATA = "A corpus name, a .csv, .tsv, .jsonl or .parquet file, or a folder of train, validation and test files."
@@ -24,6 +30,9 @@ TextColumn = Annotated[list[str] | None, typer.Option("--text", metavar="COL", h
 LabelColumn = Annotated[str, typer.Option("--label", metavar="COL", help="Column of the label.")]
 LabelIfAny = Annotated[
     str | None, typer.Option("--label", metavar="COL", help="Column of the label.  Default: label, where there is one.")
+]
+Replace = Annotated[
+    bool, typer.Option("--replace", help="Overwrite an output that exists, unless it is an input or inside a model.")
 ]
 EvidenceColumn = Annotated[str | None, typer.Option("--evidence", metavar="COL", help="Column of human rationales.")]
 DropEmpty = Annotated[bool, typer.Option("--drop-empty", help="Leave out rows without text instead of stopping.")]
@@ -42,6 +51,34 @@ class Common:
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but the result.")] = False
 
 
+OUTPUTS = ("html", "eraser", "out")
+"""Options that name an output; every other option and argument can name an input."""
+
+
+def check_outputs(values: Mapping[str, Any], data_dir: Path | None) -> None:
+    """Refuse outputs that must not be written, before the command does any work."""
+    others = [value for name, value in values.items() if name not in (*OUTPUTS, "shelf")]
+    inputs = [path for value in others for path in _paths(value, data_dir)]
+    for name in (name for name in OUTPUTS if values.get(name) is not None):
+        if name == "out":
+            check_folder(values[name], inputs)
+        else:
+            check_file(values[name], inputs, values.get("replace", False))
+
+
+def _paths(value: Any, data_dir: Path | None) -> list[Path]:
+    """Existing paths that an option may stand for: reviews.csv, biased=0.8:reviews.csv, synonyms=table.jsonl, sst2."""
+    if isinstance(value, list | tuple):
+        return [path for one in value for path in _paths(one, data_dir)]
+    if not isinstance(value, str | Path):
+        return []
+    text = str(value)
+    parts = [text, *(text[found.end() :] for found in re.finditer("[:=]", text[:LONGEST_PREFIX]))]
+    base = data_dir or os.environ.get("STEADYGAZE_DATA")
+    named = [os.path.join(base, part) for part in parts] if base else []
+    return [Path(path) for part in (*parts, *named) if part and os.path.exists(path := os.path.expanduser(part))]
+
+
 def everywhere(verb: F) -> F:
     """Adds the fields of `Common` to a verb's options; the verb gets them as its keyword argument `common`."""
     hints = get_type_hints(Common, include_extras=True)
@@ -51,6 +88,7 @@ def everywhere(verb: F) -> F:
 
     def called(*args: Any, **values: Any) -> None:
         common = Common(**{name: values.pop(name) for name in hints})
+        check_outputs(values, common.data_dir)
         verb(*args, **values, common=common)
 
     called.__name__, called.__doc__ = verb.__name__, verb.__doc__

@@ -25,6 +25,7 @@ from steadygaze.config import build, field_names
 from steadygaze.description import SCHEMA, Description, build_model
 from steadygaze.errors import UserError
 from steadygaze.objective import TECHNIQUES
+from steadygaze.outputs import check_folder
 from steadygaze.reader import Reader
 from steadygaze.report.card import card
 from steadygaze.tokens.read import read_tokenizer
@@ -70,10 +71,11 @@ def save(folder: Path, stored: Stored) -> None:
     """Replaces a model that stands there; refuses to replace anything else."""
     recover(folder)
     refuse_foreign(folder)
+    check_folder(folder)
     values = dataclasses.asdict(stored.description)
     weights = {name: value.detach().cpu().contiguous() for name, value in stored.model.state_dict().items()}
     try:
-        with new_folder(folder.resolve()) as new:  # through a link: what it points to is replaced, not the link
+        with new_folder(folder) as new:
             (new / "config.json").write_text(json.dumps(values, indent=1) + "\n", encoding="utf-8")
             (new / "tokenizer.json").write_text(stored.tokenizer.to_json(), encoding="utf-8")
             (new / CARD).write_text(card(values), encoding="utf-8", errors="replace")

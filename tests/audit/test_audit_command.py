@@ -217,8 +217,9 @@ def test_a_page_gives_way_to_a_page_alone(audit, canned, tmp_path):
     page.write_text("<!doctype html><p>Mine.")
     ended = audit("--html", str(page))
     assert ended.code == 2
-    assert "no page of ours" in ended.err
+    assert "was not written by steadygaze" in ended.err
     assert page.read_text() == "<!doctype html><p>Mine."
+    assert f"replaced: {page}" in audit("--html", str(page), "--replace").err
 
 
 def test_evidence_says_whether_the_gate_was_passed(audit, command, canned, tmp_path):

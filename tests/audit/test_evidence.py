@@ -145,7 +145,7 @@ def test_evidence_may_replace_evidence_and_an_empty_folder_and_nothing_else(fold
     with pytest.raises(UserError, match=r"holds 'notes\.txt', which would be lost"):
         write(folder, plain(), MANIFEST)
     (tmp_path / "file").write_text("mine")
-    with pytest.raises(UserError, match="is a file; evidence is a folder"):
+    with pytest.raises(UserError, match="is a file; name a folder"):
         write(tmp_path / "file", plain(), MANIFEST)
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "report.html").write_text("mine")

@@ -75,11 +75,13 @@ def test_what_somebody_put_beside_a_model_is_not_lost(folder):
     assert contents(folder) == before
 
 
-def test_a_link_to_a_model_stays_a_link(folder, tmp_path):
+def test_a_link_to_a_model_is_neither_followed_nor_replaced(folder, tmp_path):
     (tmp_path / "latest").symlink_to(folder, target_is_directory=True)
-    fitted_pair().save(tmp_path / "latest")
+    before = contents(folder)
+    with pytest.raises(UserError, match="latest is a symbolic link"):
+        fitted_pair().save(tmp_path / "latest")
     assert (tmp_path / "latest").is_symlink()
-    assert_same(fitted_pair(), load(folder), PAIRS)
+    assert contents(folder) == before
     assert sorted(path.name for path in tmp_path.iterdir()) == ["latest", "model"]
 
 

@@ -11,8 +11,8 @@ from pathlib import Path
 from statistics import fmean, median
 from typing import TYPE_CHECKING, Any
 
-from steadygaze.atomic import write_text
 from steadygaze.maths.norms import Norm
+from steadygaze.outputs import GENERATOR, write_output
 from steadygaze.types import Label
 
 if TYPE_CHECKING:
@@ -110,10 +110,12 @@ class Certificates(Sequence[Certificate]):
     def to_dict(self) -> dict[str, Any]:
         """What it is about, the summary and every row, ready for JSON."""
         summary = {name: _plain(value) for name, value in self.summary().items()}
-        return {"about": ABOUT, "summary": summary, "rows": [row.to_dict() for row in self.rows]}
+        return {**GENERATOR, "about": ABOUT, "summary": summary, "rows": [row.to_dict() for row in self.rows]}
 
-    def to_json(self, path: str | Path) -> None:
-        write_text(Path(path), json.dumps(self.to_dict(), ensure_ascii=False, indent=1, allow_nan=False) + "\n")
+    def to_json(self, path: str | Path, *, replace: bool = False) -> None:
+        """Write `to_dict` to a file; `replace` allows a file that steadygaze did not write."""
+        text = json.dumps(self.to_dict(), ensure_ascii=False, indent=1, allow_nan=False)
+        write_output(path, text + "\n", replace)
 
     def lines(self) -> list[tuple[str, str]]:
         """The summary for people: what, and how much."""

@@ -22,6 +22,7 @@ from steadygaze.audit.manifest import FILES, MANIFEST, POLICY, REPORT, Altered, 
 from steadygaze.audit.manifest import changes as changes
 from steadygaze.audit.manifest import versions as versions
 from steadygaze.errors import UserError
+from steadygaze.outputs import check_folder
 from steadygaze.record import to_jsonl
 from steadygaze.report.differences import differences as differences
 from steadygaze.report.policy import Policy
@@ -38,10 +39,13 @@ class Evidence:
     """SHA-256 of the manifest, and so of everything: what to write down elsewhere."""
 
 
-def write(folder: str | Path, report: Report, manifest: Manifest, policy: Policy | None = None) -> Evidence:
-    """Replaces evidence about the same model and texts; refuses to replace anything else."""
+def write(
+    folder: str | Path, report: Report, manifest: Manifest, policy: Policy | None = None, replace_other: bool = False
+) -> Evidence:
+    """Replaces evidence about the same model and texts, or with `replace_other` any; refuses to replace more."""
     folder = Path(folder)
-    check_same(folder, manifest.model, manifest.data)
+    check_folder(folder)
+    check_same(folder, manifest.model, manifest.data, replace_other)
     texts = {"report.html": report.to_html(), REPORT: report.to_json(), "rows.jsonl": to_jsonl(report.rows)}
     if policy is not None:
         texts[POLICY] = to_toml(policy)
@@ -56,7 +60,7 @@ def write(folder: str | Path, report: Report, manifest: Manifest, policy: Policy
     )
     contents[MANIFEST] = (json.dumps(made.to_dict(), ensure_ascii=False, indent=1) + "\n").encode(errors="replace")
     try:
-        with new_folder(folder.resolve()) as new:  # through a link: what it points to is replaced, not the link
+        with new_folder(folder) as new:
             for name, content in contents.items():
                 (new / name).write_bytes(content)
     except OSError as error:
@@ -88,9 +92,9 @@ def check_free(folder: Path) -> bool:
     return True
 
 
-def check_same(folder: Path, model: Mapping[str, Any], data: Mapping[str, Any]) -> None:
-    """Evidence gives way only to evidence about the same model and the same texts."""
-    if not check_free(folder):
+def check_same(folder: Path, model: Mapping[str, Any], data: Mapping[str, Any], replace_other: bool = False) -> None:
+    """Evidence about another model or other texts is replaced only on request."""
+    if not check_free(folder) or replace_other:
         return
     old = read_manifest(folder)[0]
     for what, name, was, now in (
@@ -100,7 +104,7 @@ def check_same(folder: Path, model: Mapping[str, Any], data: Mapping[str, Any]) 
         if was.get("fingerprint") != now.get("fingerprint"):
             raise UserError(
                 f"{folder} is evidence about {what} ({was.get(name)!r:.80}) and is left alone; "
-                "name another folder, or delete it"
+                "name another folder, or replace it with --replace"
             )
 
 

@@ -13,6 +13,8 @@ CARD = "README.md"
 def write_card(folder: Path, report: Report) -> str:
     """Says what was done: a folder that cannot be written to is no reason to lose an audit."""
     file = folder / CARD
+    if file.is_symlink() or (file.exists() and not file.is_file()):
+        return f"the model card {file} is unchanged: it is not a regular file"
     try:
         page = file.read_bytes().decode() if file.exists() else ""
         write_text(file, audited(page, report, datetime.now(UTC).date()))

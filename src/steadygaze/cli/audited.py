@@ -14,8 +14,9 @@ from steadygaze.audit.run import Given, Machine, Order, load, manifest, run
 from steadygaze.cli.app import as_json, console
 from steadygaze.cli.watching import line, watching
 from steadygaze.config import build
-from steadygaze.errors import RequirementNotMet, UserError
+from steadygaze.errors import RequirementNotMet
 from steadygaze.options import Common
+from steadygaze.outputs import check_file
 from steadygaze.report.policy import Policy, as_policy
 from steadygaze.report.report import Report
 from steadygaze.report.shown import terminal
@@ -37,6 +38,7 @@ class Wanted:
     out: Path | None
     html: Path | None
     card: bool
+    replace: bool
 
     @property
     def base(self) -> Path:
@@ -53,7 +55,7 @@ def audited(given: dict[str, Any], wanted: Wanted, common: Common) -> None:
         if not read.labelled:
             line(say, NO_LABELS)
         if wanted.out is not None:
-            evidence.check_same(wanted.out, read.model, read.data)
+            evidence.check_same(wanted.out, read.model, read.data, wanted.replace)
         report = told(run(read, on), wanted.base)
     said = _write(read, report, policy, wanted)
     _show(report, common)
@@ -80,29 +82,20 @@ def told(report: Report, base: Path) -> Report:
 
 
 def _check(wanted: Wanted) -> set[str]:
-    """Refuses what would be lost; what would be written over: as it will be said."""
+    """Refuse outputs that would destroy something; return the line of each output that replaces an earlier one."""
     html, out = wanted.html, wanted.out
-    if html is not None and html.is_dir():
-        raise UserError(f"{html} is a folder; --html takes a file")
-    if html is not None and html.exists() and not _a_page(html):
-        raise UserError(f"{html} is no page of ours, and is left alone: name another file")
-    over = [html] if html is not None and html.exists() else []
+    over = [html] if html is not None and check_file(html, replace=wanted.replace) else []
     return {f"written: {place}" for place in over + ([out] if out is not None and evidence.check_free(out) else [])}
-
-
-def _a_page(html: Path) -> bool:
-    content = html.read_bytes()
-    return not content or (content[:15].lower() == b"<!doctype html>" and b"steadygaze" in content)
 
 
 def _write(read: Given, report: Report, policy: Policy | None, wanted: Wanted) -> list[str]:
     """What was written, a line for each."""
     said = []
     if wanted.out is not None:
-        sealed = evidence.write(wanted.out, report, manifest(read, report, wanted.base), policy)
+        sealed = evidence.write(wanted.out, report, manifest(read, report, wanted.base), policy, wanted.replace)
         said += [f"written: {wanted.out}", f"seal (SHA-256 of the manifest): {sealed.seal}"]
     if wanted.html is not None:
-        report.to_html(wanted.html)
+        report.to_html(wanted.html, replace=wanted.replace)
         said.append(f"written: {wanted.html}")
     if wanted.card and read.folder is not None:
         said.append(write_card(read.folder, report))

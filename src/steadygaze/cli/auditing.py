@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 import typer
 
 from steadygaze.cli.app import app
-from steadygaze.options import DATA, Common, DropEmpty, EvidenceColumn, LabelIfAny, TextColumn, everywhere
+from steadygaze.options import DATA, Common, DropEmpty, EvidenceColumn, LabelIfAny, Replace, TextColumn, everywhere
 
 MODEL = "A folder made by train, or a Hugging Face sequence classifier: a folder or a hub id."
 RULE = 'A requirement, as in "jensen-shannon/noise<=0.02"; exit code 1 where it does not hold.'
@@ -73,6 +73,7 @@ def audit(
     evidence: EvidenceColumn = None,
     drop_empty: DropEmpty = False,
     card: Card = True,
+    replace: Replace = False,
     *,
     common: Common,
 ) -> None:
@@ -113,4 +114,4 @@ def audit(
     elif model is None or data is None:
         raise UserError("audit needs a model and data: steadygaze audit MODEL --data DATA, or --verify EVIDENCE")
     else:
-        audited(given, Wanted(tuple(require or ()), policy, out, html, card), common)
+        audited(given, Wanted(tuple(require or ()), policy, out, html, card, replace), common)

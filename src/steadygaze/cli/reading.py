@@ -9,7 +9,7 @@ import typer
 
 from steadygaze.cli.app import app, as_json, as_lines, console, loaded, settled
 from steadygaze.cli.watching import line
-from steadygaze.options import Common, DropEmpty, File, Model, Text, TextColumn, everywhere
+from steadygaze.options import Common, DropEmpty, File, Model, Replace, Text, TextColumn, everywhere
 
 if TYPE_CHECKING:
     from steadygaze.explanation import Explanation
@@ -58,6 +58,7 @@ def explain(
     granularity: Annotated[Literal["word", "piece"], typer.Option(help="Words, or a transformer's pieces.")] = "word",
     html: Annotated[Path | None, typer.Option(help="Write a page of highlighted texts.")] = None,
     eraser: Annotated[Path | None, typer.Option(help="Write rationales as ERASER's predictions (.jsonl).")] = None,
+    replace: Replace = False,
     share: Annotated[float, typer.Option(help="With --eraser: share of the words that is the hard rationale.")] = 0.2,
     text: TextColumn = None,
     drop_empty: DropEmpty = False,
@@ -83,7 +84,7 @@ def explain(
     elif html is not None:
         from steadygaze.report.words import counted
 
-        shown = verbs.write_explanations(html, found, Path(model), notes)
+        shown = verbs.write_explanations(html, found, Path(model), notes, replace)
         if common.json:
             as_json({"html": str(html), **shown})
         else:

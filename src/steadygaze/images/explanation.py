@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from steadygaze.atomic import new_file
 from steadygaze.images.overlay import beside, overlay
 from steadygaze.images.png import png
+from steadygaze.outputs import check_file
 from steadygaze.types import Label
 
 
@@ -69,12 +70,13 @@ class ImageExplanation:
             "bounds": None if self.bounds is None else self.bounds.tolist(),
         }
 
-    def to_png(self, path: str | Path | None = None, original: bool = True) -> bytes:
+    def to_png(self, path: str | Path | None = None, original: bool = True, *, replace: bool = False) -> bytes:
         """The overlay, with the image itself to its left unless that is not wanted; written to `path` if there is
         one.
         """
         drawn = png((beside if original else overlay)(self._unit(), self.mask))
         if path is not None:
+            check_file(Path(path), replace=replace)
             with new_file(Path(path)) as file:
                 file.write_bytes(drawn)
         return drawn

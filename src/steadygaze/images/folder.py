@@ -17,6 +17,7 @@ from steadygaze.errors import UserError
 from steadygaze.explain.learned.image_nets import Shape
 from steadygaze.images.pixels import MOST_COLOURS
 from steadygaze.images.training import Learning, network_for
+from steadygaze.outputs import check_folder
 from steadygaze.store import refuse_foreign
 from steadygaze.types import Label
 
@@ -50,9 +51,10 @@ def write_folder(folder: Path, description: Description, network: nn.Module) -> 
     """Replaces a model that stands there; refuses to replace anything else."""
     recover(folder)
     refuse_foreign(folder)
+    check_folder(folder)
     weights = {name: value.detach().cpu().contiguous() for name, value in network.state_dict().items()}
     try:
-        with new_folder(folder.resolve()) as new:
+        with new_folder(folder) as new:
             (new / CONFIG).write_text(json.dumps(dataclasses.asdict(description), indent=1) + "\n", encoding="utf-8")
             save_file(weights, new / WEIGHTS, metadata={"format": "pt"})
     except (OSError, SafetensorError) as error:

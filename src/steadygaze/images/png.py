@@ -17,7 +17,8 @@ def png(pixels: NDArray[np.uint8]) -> bytes:
     unfiltered = np.zeros((height, 1), np.uint8)  # each line begins with the code of its filter: none
     lines = np.hstack([unfiltered, pixels.reshape(height, -1)]).tobytes()
     header = struct.pack(">IIBBBBB", width, height, 8, RGB, 0, 0, 0)
-    return SIGNATURE + _chunk(b"IHDR", header) + _chunk(b"IDAT", zlib.compress(lines, 9)) + _chunk(b"IEND", b"")
+    chunks = {b"IHDR": header, b"tEXt": b"Software\0steadygaze", b"IDAT": zlib.compress(lines, 9), b"IEND": b""}
+    return SIGNATURE + b"".join(_chunk(kind, body) for kind, body in chunks.items())
 
 
 def _chunk(kind: bytes, body: bytes) -> bytes:

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from steadygaze.atomic import write_text
+from steadygaze.outputs import GENERATOR, write_output
 from steadygaze.record import Row, plain
 from steadygaze.report.report import Answer, Better
 
@@ -120,6 +120,7 @@ class Comparison:
     def to_dict(self) -> dict[str, Any]:
         """Ready for JSON."""
         return {
+            **GENERATOR,
             "schema": SCHEMA,
             "title": self.title,
             "baseline": self.baseline.technique,
@@ -133,20 +134,20 @@ class Comparison:
             "versions": dict(self.versions),
         }
 
-    def to_json(self, path: str | Path | None = None) -> str:
+    def to_json(self, path: str | Path | None = None, *, replace: bool = False) -> str:
         """The whole comparison; written to `path` if there is one."""
         text = json.dumps(self.to_dict(), ensure_ascii=False, indent=1, allow_nan=False) + "\n"
         if path is not None:
-            write_text(Path(path), text)
+            write_output(path, text, replace)
         return text
 
-    def to_html(self, path: str | Path | None = None) -> str:
+    def to_html(self, path: str | Path | None = None, *, replace: bool = False) -> str:
         """One page that loads nothing and runs nothing; written to `path` if there is one."""
         from steadygaze.report.comparison_page import render
 
         html = render(self)
         if path is not None:
-            write_text(Path(path), html)
+            write_output(path, html, replace)
         return html
 
 

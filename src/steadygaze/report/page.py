@@ -14,9 +14,9 @@ from pathlib import Path
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from steadygaze.atomic import write_text
 from steadygaze.explanation import Explanation
 from steadygaze.highlight import cut_off, legend, marked
+from steadygaze.outputs import write_output
 from steadygaze.record import Row
 from steadygaze.report.axis import ticks
 from steadygaze.report.words import interval
@@ -66,9 +66,9 @@ def render(
     return html.encode(errors="replace").decode()  # a lone surrogate in a text must not stop whoever writes the page
 
 
-def write(path: str | Path, html: str) -> None:
+def write(path: str | Path, html: str, replace: bool = False) -> None:
     """The page as a file, whole or not at all."""
-    write_text(Path(path), html)
+    write_output(path, html, replace)
 
 
 @cache

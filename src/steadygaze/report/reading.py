@@ -10,6 +10,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from steadygaze.errors import UserError
 from steadygaze.explanation import Explanation
+from steadygaze.outputs import GENERATOR
 from steadygaze.record import Row
 from steadygaze.report.report import SCHEMA, Report, Shift
 
@@ -29,6 +30,8 @@ def read_file(path: Path) -> Report:
 
 def read(values: Any) -> Report:
     """The report that `Report.to_dict` made these values of."""
+    if isinstance(values, Mapping):
+        values = {key: value for key, value in values.items() if (key, value) not in GENERATOR.items()}
     _check_outline(values)
     given: dict[str, Any] = {**values, "rows": tuple(map(Row.from_dict, values["rows"]))}
     given.pop("schema")
@@ -38,7 +41,7 @@ def read(values: Any) -> Report:
         raise UserError(_sentence(error)) from None
     report = replace(report, shifts=tuple(map(_with_labels, report.shifts)))
     # What was coerced or left out on the way was not written by us: it shows when the report is written again.
-    if (place := _difference(report.to_dict(), values)) is not None:
+    if (place := _difference(report.to_dict(), {**GENERATOR, **values})) is not None:
         raise UserError(f"{place} is not as steadygaze writes it")
     return report
 

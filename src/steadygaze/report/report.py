@@ -9,8 +9,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from steadygaze.atomic import write_text
 from steadygaze.explanation import Explanation
+from steadygaze.outputs import GENERATOR, write_output
 from steadygaze.record import Row, plain
 
 if TYPE_CHECKING:
@@ -123,6 +123,7 @@ class Report:
     def to_dict(self) -> dict[str, Any]:
         """Ready for JSON."""
         return {
+            **GENERATOR,
             "schema": SCHEMA,
             "title": self.title,
             "facts": dict(self.facts),
@@ -151,11 +152,11 @@ class Report:
 
         return read(values)
 
-    def to_json(self, path: str | Path | None = None) -> str:
+    def to_json(self, path: str | Path | None = None, *, replace: bool = False) -> str:
         """The whole report; written to `path` if there is one."""
         text = json.dumps(self.to_dict(), ensure_ascii=False, indent=1, allow_nan=False) + "\n"
         if path is not None:
-            write_text(Path(path), text)
+            write_output(path, text, replace)
         return text
 
     @classmethod
@@ -165,13 +166,13 @@ class Report:
 
         return read_file(Path(path))
 
-    def to_html(self, path: str | Path | None = None) -> str:
+    def to_html(self, path: str | Path | None = None, *, replace: bool = False) -> str:
         """The whole report as one page that loads nothing and runs nothing; written to `path` if there is one."""
         from steadygaze.report.audit_page import render
 
         html = render(self)
         if path is not None:
-            write_text(Path(path), html)
+            write_output(path, html, replace)
         return html
 
     def __str__(self) -> str:

@@ -128,7 +128,7 @@ def certify(
 
 
 def write_explanations(
-    path: Path, found: Iterator[Explanation], model: Path, notes: Sequence[str] = ()
+    path: Path, found: Iterator[Explanation], model: Path, notes: Sequence[str] = (), replace: bool = False
 ) -> dict[str, int]:
     """A page of the first DRAWN texts; the others are counted."""
     drawn = list(islice(found, DRAWN))
@@ -138,5 +138,5 @@ def write_explanations(
     shown = "what it selected to read" if drawn and drawn[0].rationale is not None else shown
     lead = "  ".join([f"What the model {model.name} predicts, and {shown}.", *notes])
     left = [f"{total - len(drawn):,} more texts were explained and are not drawn here."] if total > len(drawn) else []
-    write(path, render("Explanations", lead=lead, explanations=drawn, notes=left))
+    write(path, render("Explanations", lead=lead, explanations=drawn, notes=left), replace)
     return {"explained": total, "drawn": len(drawn)}

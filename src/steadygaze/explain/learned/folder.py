@@ -22,6 +22,7 @@ from steadygaze.config import build
 from steadygaze.errors import UserError, unknown
 from steadygaze.explain.learned import METHODS
 from steadygaze.explain.learned.order import Method
+from steadygaze.outputs import check_folder
 from steadygaze.types import Label
 
 P = TypeVar("P")
@@ -47,10 +48,11 @@ class Written:
 def save(folder: Path, written: Written) -> None:
     """Replaces an explainer that stands there; refuses to replace anything else."""
     refuse_foreign(folder)
+    check_folder(folder)
     config = {"kind": KIND, "schema": SCHEMA, **written.config}
     weights = {name: value.detach().cpu().contiguous() for name, value in written.weights.items()}
     try:
-        with new_folder(folder.resolve()) as new:
+        with new_folder(folder) as new:
             (new / CONFIG).write_text(json.dumps(config, indent=1) + "\n", encoding="utf-8")
             if written.sort == "texts":
                 words = json.dumps(written.words, ensure_ascii=True)  # a word may hold what UTF-8 cannot

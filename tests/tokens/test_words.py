@@ -1,5 +1,6 @@
 """The word vocabulary: how text is split, that spans are exact on any text, how ids are given."""
 
+import json
 import time
 import unicodedata
 
@@ -8,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from steadygaze.tokens.read import read_tokenizer
 from steadygaze.tokens.words import build_words, document_frequency
 
 TOKENIZER = build_words(["a plain text , with do n't and it 's and 1 number"])
@@ -48,8 +50,13 @@ def split(text: str) -> list[str]:
         ("wait... what?!! no…", "wait|...|what|?|!!|no|…"),
         ("1,000.50 at 10:30, 5% of $3.", "1,000.50|at|10:30|,|5|%|of|$|3|."),
         ("the U.S. and e.g. Mr. X", "the|U.S.|and|e.g.|Mr|.|X"),
-        ("@bob: see #win (http://t.co/a1?b=c).", "@bob|:|see|#win|(|http://t.co/a1?b=c|)|."),
-        ("www.example.org, a@b.com #1", "www.example.org|,|a|@|b|.|com|#1"),
+        ("@bob: see #win (http://t.co/a1?b=c).", "@|bob|:|see|#|win|(|http://t.co/a1?b=c|)|."),
+        ("www.example.org, a@b.com #1", "www.example.org|,|a|@|b|.|com|#|1"),
+        ("#MeToo#angry ##x #don't @_ann_ #日本 #😀 # @", "#|MeToo|#|angry|##|x|#|do|n't|@|_ann_|#|日本|#|😀|#|@"),
+        (
+            ":-) <3 c# 3-4 1,000.50 rock’n’roll ‘so’ well‑made",
+            ":|-|)|<|3|c|#|3|-|4|1,000.50|rock’n’roll|‘|so|’|well|‑|made",
+        ),
         ("👨‍👩‍👧‍👦👍🏽🇩🇪🇫🇷❤️!", "👨‍👩‍👧‍👦|👍🏽|🇩🇪|🇫🇷|❤️|!"),
         ("😀😀 ok😀", "😀|😀|ok|😀"),
         ("<s> <unk> </s>", "<|s|>|<|unk|>|<|/|s|>"),
@@ -62,6 +69,22 @@ def split(text: str) -> list[str]:
 )
 def test_a_text_is_split_as_the_module_says(text, tokens):
     assert split(text) == (tokens.split("|") if tokens else [])
+
+
+def test_hashtags_contractions_and_hyphens_have_the_ids_of_their_words():
+    tokenizer = build_words(["angry do n't well - made # @"])
+    assert 1 not in tokenizer.encode(["#Angry @angry don’t well-made #well-made @don't"]).ids
+
+
+def test_a_saved_tokenizer_keeps_the_split_it_was_saved_with():
+    """Version 0.1.0 kept #tag and @user whole; models of that version have such words in their vocabulary."""
+    document = json.loads(build_words(["angry"]).to_json())
+    pattern = document["pre_tokenizer"]["pattern"]
+    pattern["Regex"] = r"[@#][\p{L}\p{N}_]+|" + pattern["Regex"]
+    document["model"]["vocab"]["#angry"] = 5
+    old = read_tokenizer(json.dumps(document), kind="words", max_length=9)
+    assert old.encode(["so #Angry"]).ids.tolist() == [2, 1, 5, 3]
+    assert old.place(["so #Angry"]).spans == [[(0, 2), (3, 9)]]
 
 
 @settings(max_examples=400, deadline=None)

@@ -10,7 +10,8 @@ How a text is split (the golden examples are in tests/tokens/test_words.py):
                      highlighted on its own merit
     numbers          1,000.50 and 10:30 stay whole; any token with a decimal digit in it has the id of `qqq`
     initials         u.s., e.g.
-    tweets           @user, #tag; http://… and www.… up to the last letter, digit or slash
+    tweets           # tag and @ user, so that a hashtag has the vector of its word; http://… and www.… up to the last
+                     letter, digit or slash
     emoji            one grapheme cluster, one token: families, skin tones, flags
     all the rest     a run of one character is one token: "..." and "!!!", but "?", "!" in "?!"
 
@@ -56,7 +57,6 @@ def _pattern() -> str:
         [
             rf"(?>{letter}{{1,9999}})(?!['\p{{Cf}}:]|[.,]{letter})",  # for speed: what follows would give the same
             rf"(?:https?://|www\.)[^{space}]{{0,9999}}(?:{letter}|/)",
-            rf"(?<!{letter})[@#]{part}",
             r"(?:\p{L}\p{M}*+\.){2,99}\p{M}*+",
             negation,
             clitic,

@@ -6,7 +6,7 @@
         anew in every step
     ℓ   cross-entropy      λ  `weight`
 
-The control of `anchored` and `consensus`: the same substitutions at the same rate, without a reference to stay close to.
+The control of `anchored` and `consensus`: the same substitutions at the same rate, without a reference.
 Zhang et al., NeurIPS 2015 (arXiv:1509.01626), §2.4, augment with a thesaurus; Wei & Zou, EMNLP 2019 (arXiv:1901.11196)
 with synonyms.  Departs from both: they draw few words per text and add the copies once, before training.
 Without synonyms it is `vanilla`.  Pinned by tests/objective/test_synonym_augmentation.py.

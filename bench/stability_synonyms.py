@@ -1,0 +1,163 @@
+"""Synonym tables for bench/stability.py: what techniques train on, and two tables that no technique sees in training.
+
+    python bench/stability_synonyms.py --table counter_fitted.parquet --wordnet /usr/share/wordnet --out DIR
+
+DIR gets three files with the columns `word` and `synonyms` (closest first):
+
+    training.parquet   word pairs of the table, minus the held-out ones
+    held-out.parquet   one third of the table's unordered word pairs, chosen by a hash of the pair
+    wordnet.parquet    WordNet: base forms that share the first sense of the commonest part of speech, minus training pairs
+
+No table has a function word or a negation on either side of a pair.  The WordNet database is Debian's `wordnet-base`
+(Miller 1995, WordNet 3.0).  Neither table is part of this repository.
+"""
+
+import argparse
+import hashlib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+ENDINGS = (
+    *(("s", ""), ("es", ""), ("ies", "y"), ("ed", ""), ("ed", "e"), ("ied", "y")),
+    *(("ing", ""), ("ing", "e"), ("er", ""), ("er", "e"), ("est", ""), ("est", "e")),
+)
+"""Regular inflections, after WordNet's own rules of detachment."""
+INFLECTED = ("noun", "verb")
+Table = dict[str, list[str]]
+HELD_OUT = 3
+"""One pair in so many is held out."""
+PARTS = {"noun": "1", "verb": "2", "adj": "3", "adv": "4"}
+"""Part of speech, and its number in WordNet's sense keys (5: satellite adjectives, counted as adjectives)."""
+NEGATIONS = """no not n't nt never none nobody nothing neither nor nowhere without hardly barely scarcely rarely seldom
+nope nah nos cannot cant ca wo dont doesnt didnt isnt arent wasnt werent wont wouldnt couldnt shouldnt hasnt havent
+hadnt aint"""
+CLOSED_CLASS = """a an the this that these those i me my mine myself we us our ours ourselves you your yours yourself
+yourselves he him his himself she her hers herself it its itself they them their theirs themselves who whom whose which
+what whatever whichever whoever one ones another other others each every either both all any some few many much more
+most less least several such same own enough something anything everything someone anyone everyone somebody anybody
+everybody and or but if because as while whereas although though unless until since whether than then so yet of at by
+for with about against between among into through during before after above below to from up down in out on off over
+under again further within upon onto toward towards across along around behind beyond beside besides despite except near
+per via am is are was were be been being have has had having do does did doing done will would shall should can could
+may might must ought need let s t d ll m re ve here there where when why how ever also too very just only even still
+rather quite almost perhaps maybe however therefore thus hence indeed instead else otherwise once twice already always
+often sometimes soon now first last next like unlike two three four five six seven eight nine ten get gets got go goes
+went gone"""
+"""Pronouns, determiners, prepositions, conjunctions, auxiliaries, numbers, adverbs of degree and time."""
+FUNCTION_WORDS = frozenset(NEGATIONS.split()) | frozenset(CLOSED_CLASS.split())
+
+
+def pair(one: str, other: str) -> tuple[str, str]:
+    return (one, other) if one < other else (other, one)
+
+
+def is_held_out(one: str, other: str) -> bool:
+    """Whether a hash of the unordered pair puts it into the held-out part."""
+    return int.from_bytes(hashlib.sha256("\t".join(pair(one, other)).encode()).digest()[:8]) % HELD_OUT == 0
+
+
+def content(table: Mapping[str, Iterable[str]]) -> Table:
+    """Pairs without a function word, a negation or a word that is not written in letters."""
+    found = {word: [o for o in others if o != word and _is_content(o)] for word, others in table.items()}
+    return {word: others for word, others in found.items() if others and _is_content(word)}
+
+
+def split(table: Mapping[str, Iterable[str]]) -> tuple[Table, Table]:
+    """(training, held-out): every unordered pair is in one of them alone."""
+    parts: tuple[Table, Table] = ({}, {})
+    for word, others in table.items():
+        for other in others:
+            parts[is_held_out(word, other)].setdefault(word, []).append(other)
+    return parts
+
+
+def without(table: Mapping[str, Iterable[str]], known: Mapping[str, Iterable[str]]) -> Table:
+    """The pairs of `table` that are not in `known`, in either order."""
+    seen = {pair(word, other) for word, others in known.items() for other in others}
+    found = {word: [other for other in others if pair(word, other) not in seen] for word, others in table.items()}
+    return {word: others for word, others in found.items() if others}
+
+
+def wordnet(folder: Path) -> Table:
+    """Single words that share the first sense of a word's commonest part of speech; mutual first senses come first."""
+    counts = _counts(folder)
+    exceptions = {line.split()[0] for part in PARTS for line in (folder / f"{part}.exc").read_text().splitlines()}
+    first: dict[str, dict[str, str]] = {}  # word -> part of speech -> synset of its first sense
+    members: dict[tuple[str, str], list[str]] = {}
+    for part in PARTS:
+        for fields in _lines(folder / f"index.{part}"):
+            if fields[0].isalpha():
+                first.setdefault(fields[0], {})[part] = fields[-int(fields[2])]
+        for fields in _lines(folder / f"data.{part}"):
+            names = [fields[4 + 2 * i].partition("(")[0].lower() for i in range(int(fields[3], 16))]
+            members[part, fields[0]] = [name for name in names if name.isalpha()]
+    table: Table = {}
+    for word, senses in first.items():
+        common = max(senses, key=lambda part: counts.get((word, PARTS[part]), 0))
+        if len(senses) > 1 and not counts.get((word, PARTS[common])):
+            continue  # nothing says which part of speech is the commonest
+        synset = senses[common]
+        others = [other for other in dict.fromkeys(members[common, synset]) if other != word]
+        others.sort(key=lambda other: first.get(other, {}).get(common) != synset)  # stable
+        if others and not (common in INFLECTED and _is_inflected(word, first, exceptions)):
+            table[word] = others
+    return table
+
+
+def _is_inflected(word: str, lemmas: Mapping[str, object], exceptions: set[str]) -> bool:
+    """Whether a word is also a form of another lemma ("works", "making"), of which the table would know nothing."""
+    bases = (word.removesuffix(end) + new for end, new in ENDINGS if word.endswith(end))
+    return word in exceptions or any(base in lemmas for base in bases)
+
+
+def _counts(folder: Path) -> dict[tuple[str, str], int]:
+    """(word, part of speech) -> how often its first sense was tagged in the concordance texts."""
+    found: dict[tuple[str, str], int] = {}
+    for line in (folder / "cntlist.rev").read_text().splitlines():
+        key, number, count = line.split()
+        word, _, rest = key.partition("%")
+        part = "3" if rest[0] == "5" else rest[0]
+        if number == "1":
+            found[word, part] = int(count)
+    return found
+
+
+def _lines(file: Path) -> Iterable[list[str]]:
+    """The fields of each line but those of the licence, which begin with two spaces."""
+    return (line.split() for line in file.read_text(encoding="latin-1").splitlines() if not line.startswith("  "))
+
+
+def _is_content(word: str) -> bool:
+    return len(word) > 1 and word.isalpha() and word.lower() not in FUNCTION_WORDS
+
+
+def write(file: Path, table: Table) -> None:
+    import pyarrow
+    import pyarrow.parquet
+
+    columns = {"word": list(table), "synonyms": list(table.values())}
+    pyarrow.parquet.write_table(pyarrow.table(columns), file, compression="zstd")
+
+
+def main() -> None:
+    from steadygaze.tokens.synonyms import read_synonyms
+
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--table", type=Path, required=True)
+    parser.add_argument("--wordnet", type=Path, required=True)
+    parser.add_argument("--out", type=Path, required=True)
+    given = parser.parse_args()
+    given.out.mkdir(parents=True, exist_ok=True)
+    training, held_out = split(content(read_synonyms(given.table, folded=True)))
+    tables = {
+        "training": training,
+        "held-out": held_out,
+        "wordnet": without(content(wordnet(given.wordnet)), training),
+    }
+    for name, table in tables.items():
+        write(given.out / f"{name}.parquet", table)
+        print(f"{name}: {len(table):,} words, {sum(map(len, table.values())):,} synonyms")
+
+
+if __name__ == "__main__":
+    main()

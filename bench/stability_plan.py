@@ -1,4 +1,4 @@
-"""What bench/stability.py does: settings, grids, and the jobs in the order they are wanted."""
+"""The plan of bench/stability.py: settings, hyper-parameter grids, and the jobs in the order they are run."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -7,10 +7,25 @@ SETTINGS = {
     "sst2-bilstm": ("sst2", "bilstm"),
     "rt-bilstm": ("rotten_tomatoes", "bilstm"),
     "emotion-bilstm": ("tweet_emotion", "bilstm"),
-    "sst2-rnn": ("sst2", "rnn"),
-    "sst2-minilm": ("sst2", "transformer:minilm"),
+    "hate-bilstm": ("tweet_hate", "bilstm"),
 }
-CHOSEN_ON = ("sst2-bilstm", "rt-bilstm")
+"""Name -> corpus and encoder."""
+SELECTION_SETTINGS = ("sst2-bilstm", "rt-bilstm")
+SELECTION_SEEDS = (0, 1)
+SELECTION_PROBES = ("noise", "worst-label", "worst-attention", "3-synonyms")
+"""Held-out pairs and WordNet take no part in the selection."""
+MARGIN = 0.005
+"""Loss of validation macro-F1 that the rule accepts."""
+SEEDS, TEACHERS = 5, 5
+VANILLA_SEEDS = SEEDS * TEACHERS
+DIVERGENCES = {"ce": "cross-entropy", "kl": "kl"}
+
+
+def _seat(variant: str, divergence: str) -> list[dict[str, Any]]:
+    base = {"variant": variant, "divergence": divergence}
+    return [{**base, "radius": r, "overlap": o} for r in (1e-3, 1e-2, 1e-1) for o in (14.3, 143.0)]
+
+
 GRID: dict[str, list[dict[str, Any]]] = {
     "anchored": [
         {"share": 0.3},
@@ -21,37 +36,44 @@ GRID: dict[str, list[dict[str, Any]]] = {
         {"share": 0.8, "noise": 2.0},
     ],
     "word-at": [{"epsilon": e} for e in (0.1, 0.2, 0.4, 0.8)],
+    **{f"seat-{v}-{d}": _seat(v, name) for v in ("joint", "paper") for d, name in DIVERGENCES.items()},
     "word-iat": [{"epsilon": e} for e in (0.1, 0.2, 0.4, 0.8)],
     "attention-rp": [{"epsilon": e} for e in (0.1, 0.3, 1.0, 3.0, 10.0)],
     "attention-at": [{"epsilon": e} for e in (0.1, 0.3, 1.0, 3.0, 10.0)],
     "attention-iat-word": [{"variant": "word", "epsilon": e} for e in (0.1, 0.3, 1.0, 3.0)],
-    "seat-paper": [{"variant": "paper", "radius": r, "overlap": o} for r in (1e-3, 1e-2, 1e-1) for o in (14.3, 143.0)],
-    "seat-joint": [{"variant": "joint", "radius": r, "overlap": o} for r in (1e-3, 1e-2, 1e-1) for o in (14.3, 143.0)],
 }
-BY_F1 = {f"{row}-by-f1": row for row in ("word-at", "attention-at", "seat-joint")}
-"""The same chosen by macro-F1 alone, as their papers do."""
-FIXED: dict[str, dict[str, Any]] = {  # the released constants, where there are any
+BOTH_RULES = ("word-at", "word-iat", "attention-rp", "attention-at", "attention-iat-word")
+"""Rows <row>-by-f1 (as their papers select) and <row>-by-rule (as ours and SEAT's are selected)."""
+FIXED: dict[str, dict[str, Any]] = {
     "vanilla": {},
-    "attention-iat-released": {"variant": "released", "epsilon": 0.3},
-    "attention-iat-literal": {"variant": "literal", "epsilon": 0.3},
-    "seat-paper-released-constants": {"variant": "paper"},
-    "seat-released": {"variant": "released"},
-    "seat-released-clamp": {"variant": "released", "clamp": True},
-    "seat-paper-no-top-k": {"variant": "paper", "overlap": 0.0},
-    "seat-paper-no-stability": {"variant": "paper", "stability": 0.0},
-    "seat-paper-neither": {"variant": "paper", "overlap": 0.0, "stability": 0.0},
+    "word-at": {"epsilon": 0.2},
+    "synonym-augmentation": {"share": 0.8},
+    "ensemble": {},
 }
-WITHOUT = {  # what of ours does what
+ABLATION: dict[str, dict[str, Any]] = {  # SEAT's terms, at the constants of the released code
+    **{f"seat-both-terms-{d}": {"variant": "paper", "divergence": name} for d, name in DIVERGENCES.items()},
+    **{
+        f"seat-no-top-k-{d}": {"variant": "paper", "divergence": name, "overlap": 0.0}
+        for d, name in DIVERGENCES.items()
+    },
+    "seat-no-stability": {"variant": "paper", "stability": 0.0},
+    "seat-neither": {"variant": "paper", "overlap": 0.0, "stability": 0.0},
+}
+WITHOUT: dict[str, dict[str, Any]] = {
     "anchored-no-noise": {"noise": 0.0},
     "anchored-no-swaps": {"swaps": 0.0},
     "consensus-no-noise-no-swaps": {"noise": 0.0, "swaps": 0.0},
 }
-TEMPERS = (1.5, 2.0, 3.0)
-"""Vanilla models whose scores are divided by these: how much of a gain is flatness alone?"""
-TEACHERS = 5
-PROBES = ("noise", "worst-label", "worst-attention", "3-synonyms", "3-neighbours")
-WITHIN = 0.005
-"""Validation macro-F1 that any setting may cost."""
+TEMPERATURES = (1.5, 2.0, 3.0)
+"""Vanilla models whose attention scores are divided by these after training: flatter weights, the same order."""
+STARTS_FROM_VANILLA = ("seat-", "anchored", "tempered-")
+"""Rows whose model of seed s starts from the vanilla model of seed s."""
+SAVED = ("vanilla", "word-at")
+"""Rows whose models are teachers."""
+TECHNIQUES = (
+    *("attention-iat", "attention-at", "attention-rp", "seat", "consensus", "anchored", "word-at", "word-iat"),
+    *("synonym-augmentation", "vanilla"),
+)
 
 
 @dataclass(frozen=True)
@@ -60,9 +82,10 @@ class Job:
     setting: str
     row: str
     seed: int = 0
-    config: int | None = None  # which entry of the grid, while choosing
-    teachers: tuple[str, ...] = ()  # jobs whose models it starts from or is held against
+    config: int | None = None  # index into the grid, during the selection
+    teachers: tuple[str, ...] = ()  # jobs whose models this one starts from, or stays close to
     needs: tuple[str, ...] = ()  # other jobs that must be done first
+    twins: tuple[str, ...] = ()  # jobs of another row that may have the same configuration
 
     @property
     def id(self) -> str:
@@ -71,42 +94,33 @@ class Job:
 
     @property
     def technique(self) -> str:
-        names = ("attention-iat", "attention-at", "attention-rp", "seat", "consensus", "anchored", "word-at")
-        return "vanilla" if self.temper else next((name for name in names if self.row.startswith(name)), self.row)
+        return next((name for name in TECHNIQUES if self.row.startswith(name)), "vanilla")
 
     @property
-    def temper(self) -> float | None:
+    def temperature(self) -> float | None:
         return float(self.row.removeprefix("tempered-")) if self.row.startswith("tempered-") else None
+
+    @property
+    def dependencies(self) -> tuple[str, ...]:
+        return (*self.teachers, *self.needs, *self.twins)
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """Jobs whose model or readings it uses, not their records alone."""
+        return (*self.teachers, *self.twins, *(self.needs if self.phase == "seeds" else ()))
 
 
 def plan() -> list[Job]:
-    """All jobs, the most wanted first."""
-    plain = [Job("select", setting, "vanilla", seed) for setting in CHOSEN_ON for seed in (0, 1)]
+    """All jobs: the selection, then one setting after the other, then the second way of selecting published rows."""
+    plain = [Job("select", setting, "vanilla", seed) for setting in SELECTION_SETTINGS for seed in SELECTION_SEEDS]
     choosing = {row: _choosing(row) for row in GRID}
     chosen = {row: tuple(job.id for job in (*choosing[row], *plain)) for row in GRID}
-    words, five = [s for s in SETTINGS if s != "sst2-minilm"], range(5)
-    vanilla = [Job("test", s, "vanilla", seed) for s in words for seed in range(25)]
-    word_at = [Job("test", s, "word-at", seed, needs=chosen["word-at"]) for s in words for seed in range(25)]
-    ours = [_held("anchored", s, seed, chosen["anchored"]) for s in words for seed in five]
-    ours += [_consensus("consensus", "vanilla", s, seed, chosen) for s in words for seed in five]
-    ours += [_consensus("consensus-at", "word-at", s, seed, chosen) for s in words for seed in five]
-    rest = [row for row in GRID if row not in ("anchored", "word-at")]
-    theirs = [_held(row, s, seed, chosen[row]) for row in rest for s in words for seed in five]
-    theirs += [_held(row, s, seed) for row in FIXED if _everywhere(row) for s in words for seed in five]
-    theirs += [_held(row, "sst2-bilstm", seed) for row in FIXED if row.startswith("seat-paper-n") for seed in five]
-    theirs += [_held(f"tempered-{t}", s, seed) for t in TEMPERS for s in words for seed in five]
-    theirs += [_held(row, "sst2-bilstm", seed, chosen["anchored"]) for row in list(WITHOUT)[:2] for seed in five]
-    theirs += [_consensus("consensus-no-noise-no-swaps", "vanilla", "sst2-bilstm", seed, chosen) for seed in five]
-    theirs += [_held(row, s, seed, chosen[base]) for row, base in BY_F1.items() for s in words for seed in five]
-    small = [Job("test", "sst2-minilm", "vanilla", seed) for seed in range(25)]
-    small += [_held("seat-paper", "sst2-minilm", seed, chosen["seat-paper"]) for seed in five]
-    small += [Job("test", "sst2-minilm", "word-at", seed, needs=chosen["word-at"]) for seed in five]
-    small += [_consensus("consensus", "vanilla", "sst2-minilm", seed, chosen) for seed in five]
-    jobs = [*vanilla, *word_at, *ours, *small, *theirs]
+    jobs = [job for setting in SETTINGS for job in _main(setting, chosen)]
+    jobs += [job for row in BOTH_RULES for setting in SETTINGS for job in _by_rule(row, setting, chosen[row])]
     together: dict[tuple[str, str], list[str]] = {}
     for job in jobs:
         together.setdefault((job.setting, job.row), []).append(job.id)
-    seeds = [Job("seeds", s, row, needs=tuple(ids)) for (s, row), ids in together.items()]
+    seeds = [Job("seeds", setting, row, needs=tuple(ids)) for (setting, row), ids in together.items()]
     return [*seeds, *plain, *(job for row in GRID for job in choosing[row]), *jobs]
 
 
@@ -114,20 +128,44 @@ def _choosing(row: str) -> list[Job]:
     return [
         Job("select", setting, row, seed, i, (Job("select", setting, "vanilla", seed).id,))
         for i in range(len(GRID[row]))
-        for setting in CHOSEN_ON
-        for seed in (0, 1)
+        for setting in SELECTION_SETTINGS
+        for seed in SELECTION_SEEDS
     ]
 
 
-def _everywhere(row: str) -> bool:
-    return row != "vanilla" and not row.startswith("seat-paper-n")
+def _main(setting: str, chosen: dict[str, tuple[str, ...]]) -> list[Job]:
+    five, ours = range(SEEDS), chosen["anchored"]
+    jobs = [Job("test", setting, row, seed) for row in SAVED for seed in range(VANILLA_SEEDS)]
+    jobs += [_student("consensus", "vanilla", setting, seed, ours) for seed in five]
+    jobs += [_student("consensus-word-at", "word-at", setting, seed, ours) for seed in five]
+    jobs += [_beside("anchored", setting, seed, ours) for seed in five]
+    jobs += [_beside("synonym-augmentation", setting, seed) for seed in five]
+    jobs += [_student("ensemble", "vanilla", setting, seed) for seed in five]
+    jobs += [_beside(f"tempered-{t}", setting, seed) for t in TEMPERATURES for seed in five]
+    seat = [row for row in GRID if row.startswith("seat-")]
+    jobs += [_beside(row, setting, seed, chosen[row]) for row in seat for seed in five]
+    for row in BOTH_RULES:
+        twin = "word-at" if row == "word-at" else None
+        jobs += [_beside(f"{row}-by-f1", setting, seed, chosen[row], twin) for seed in five]
+    if setting == "sst2-bilstm":
+        jobs += [_beside(row, setting, seed) for row in ABLATION for seed in five]
+        jobs += [_beside(row, setting, seed, ours) for row in list(WITHOUT)[:2] for seed in five]
+        jobs += [_student("consensus-no-noise-no-swaps", "vanilla", setting, seed, ours) for seed in five]
+    return jobs
 
 
-def _held(row: str, setting: str, seed: int, needs: tuple[str, ...] = ()) -> Job:
-    """A model that starts from the vanilla model of its seed, or is held against it."""
-    return Job("test", setting, row, seed, None, (Job("test", setting, "vanilla", seed).id,), needs)
+def _by_rule(row: str, setting: str, needs: tuple[str, ...]) -> list[Job]:
+    return [_beside(f"{row}-by-rule", setting, seed, needs, f"{row}-by-f1") for seed in range(SEEDS)]
 
 
-def _consensus(row: str, teacher: str, setting: str, seed: int, chosen: dict[str, tuple[str, ...]]) -> Job:
-    group = tuple(Job("test", setting, teacher, s).id for s in range(TEACHERS * seed, TEACHERS * seed + TEACHERS))
-    return Job("test", setting, row, seed, None, group, chosen["anchored"])
+def _beside(row: str, setting: str, seed: int, needs: tuple[str, ...] = (), twin: str | None = None) -> Job:
+    """A model that starts from the vanilla model of its seed, or is compared with its attention."""
+    teachers = (Job("test", setting, "vanilla", seed).id,)
+    twins = () if twin is None else (Job("test", setting, twin, seed).id,)
+    return Job("test", setting, row, seed, None, teachers, needs, twins)
+
+
+def _student(row: str, teacher: str, setting: str, seed: int, needs: tuple[str, ...] = ()) -> Job:
+    """A model made of five others: seed s has the teachers 5 s to 5 s + 4."""
+    group = tuple(Job("test", setting, teacher, s).id for s in range(TEACHERS * seed, TEACHERS * (seed + 1)))
+    return Job("test", setting, row, seed, None, group, needs)

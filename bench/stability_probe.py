@@ -1,6 +1,6 @@
 """One model of bench/stability.py: trained, probed, and compared with others."""
 
-from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -8,6 +8,9 @@ import numpy as np
 import torch
 from sklearn.metrics import accuracy_score, f1_score
 
+from stability_ensemble import Ensemble
+from stability_plan import SELECTION_PROBES, SETTINGS
+from stability_synonyms import FUNCTION_WORDS, NEGATIONS
 from steadygaze import TextClassifier, infer, load
 from steadygaze.audit.case import Case, Plan
 from steadygaze.audit.protocol.holds_still import holds_still
@@ -15,53 +18,55 @@ from steadygaze.audit.protocol.matters import matters
 from steadygaze.explain.attention import Attention
 from steadygaze.maths.collapse import judge
 from steadygaze.maths.divergence import jensen_shannon
-from steadygaze.perturb.words import MOST, Synonyms, by_vectors, without
+from steadygaze.maths.rank import overlap
+from steadygaze.perturb.words import MOST, Synonyms
+from steadygaze.reader import Reader
+from steadygaze.tokens import vectors
 from steadygaze.tokens.synonyms import lexicon, read_synonyms
-from steadygaze.tokens.vectors import read_vectors
 
 if TYPE_CHECKING:
     from stability import Study
     from stability_plan import Job
 
-EPOCHS = 3
-"""Of a transformer."""
-RECORDED = ("jensen-shannon", "prediction-change", "flipped", "exchanged", "pearson")
-"""What is kept of each probe."""
-NAMES = {
-    "evenness": "evenness",
-    "from-uniform": "distance-to-uniform",
-    "comprehensiveness": "comprehensiveness",
-    "sufficiency": "sufficiency",
+OF_PROBES = ("jensen-shannon", "top-k-overlap", "kendall", "prediction-change", "flipped", "exchanged")
+ITSELF = ("evenness", "from-uniform", "comprehensiveness", "sufficiency", "pearson/gradient")
+"""What is recorded of each probe, and of the attention itself, by the audit's names."""
+WORD_PROBES = {
+    "1-synonym": ("training", 1),
+    "3-synonyms": ("training", 3),
+    "3-held-out": ("held-out", 3),
+    "1-wordnet": ("wordnet", 1),
 }
-"""What is kept of the attention itself: as the audit calls it, and as the records do."""
+"""Probe -> the table, and how many words are substituted."""
+K = Plan().k
 
 
-def fitted(study: "Study", job: "Job", config: dict[str, Any]) -> TextClassifier:
-    from stability_plan import SETTINGS
-
-    name, encoder = SETTINGS[job.setting]
-    corpus, words = study.corpus(name), not encoder.startswith("transformer")
-    splits = {
-        s: ([e.text for e in corpus.splits[s]], [e.label for e in corpus.splits[s]]) for s in ("train", "validation")
-    }
-    settings = {**config, "synonyms": str(study.data / "synonyms" / "counter_fitted.parquet")}
+def trained(study: "Study", job: "Job", config: dict[str, Any]) -> tuple[TextClassifier, Reader]:
+    """The estimator, for tokenizer and classes, and the model to probe: the estimator's own but for an ensemble."""
+    teachers = [study.out / "models" / one for one in job.teachers]
+    if job.row == "ensemble":
+        members = [load(folder, study.device) for folder in teachers]
+        return members[0], Ensemble([member.stored_.model for member in members])
+    if job.temperature:
+        clf = tempered(load(teachers[0], study.device), job.temperature)
+        return clf, clf.stored_.model
+    _read_vectors_once()
     clf = TextClassifier(
-        encoder if words else study.minilm,
+        SETTINGS[job.setting][1],
         job.technique,
         seed=job.seed,
-        epochs=study.epochs or (None if words else EPOCHS),
-        vectors=study.glove if words else None,
-        settings=settings,
+        epochs=study.epochs,
+        vectors=study.glove,
+        settings={**config, "synonyms": str(study.synonyms / "training.parquet")},
         device=study.device,
         verbose=False,
     )
-    if job.temper:
-        return tempered(load(study.out / "models" / job.teachers[0], study.device), job.temper)
-    anchored = job.technique in ("anchored", "consensus") or (
-        job.technique == "seat" and not job.row.startswith("seat-released")
-    )
-    given = [load(study.out / "models" / one, study.device) for one in job.teachers] if anchored else None
-    return clf.fit(*splits["train"], validation=splits["validation"], reference=given)
+    held = job.technique in ("anchored", "consensus", "seat")
+    reference = [load(folder, study.device) for folder in teachers] if held else None
+    texts = {split: study.examples(job.setting, split) for split in ("train", "validation")}
+    pairs = {split: ([e.text for e in some], [e.label for e in some]) for split, some in texts.items()}
+    clf.fit(*pairs["train"], validation=pairs["validation"], reference=reference)
+    return clf, clf.stored_.model
 
 
 def tempered(clf: TextClassifier, temperature: float) -> TextClassifier:
@@ -71,51 +76,55 @@ def tempered(clf: TextClassifier, temperature: float) -> TextClassifier:
     return clf
 
 
-def measured(study: "Study", job: "Job", clf: TextClassifier, split: str) -> dict[str, Any]:
-    from stability_plan import SETTINGS
-
-    examples = study.corpus(SETTINGS[job.setting][0]).splits[split]
+def measured(study: "Study", job: "Job", clf: TextClassifier, model: Reader) -> dict[str, Any]:
+    selecting = job.phase == "select"
+    examples = study.examples(job.setting, "validation" if selecting else "test")
     data = clf.stored_.data([e.text for e in examples], None)
-    model, label = clf.stored_.model, [clf.stored_.description.classes.index(e.label) for e in examples]
+    label = [clf.stored_.description.classes.index(e.label) for e in examples]
     read = infer.readings(model, data)
-    predicted = read.logits.argmax(-1).numpy()
-    seen = read.weights.numpy(), read.logits.double().softmax(-1).numpy(), read.mask.numpy()
+    probs, predicted = read.logits.double().softmax(-1).numpy(), read.logits.argmax(-1).numpy()
     if job.config is None:
-        np.savez(study.out / "seen" / f"{job.id}.npz", weights=seen[0], probs=seen[1], mask=seen[2])
-    others = [np.load(study.out / "seen" / f"{one}.npz")["weights"] for one in job.teachers]
-    reference = torch.from_numpy(np.mean(others, 0)) if others else None
-    found = judge(read.weights.double(), read.mask, None if reference is None else reference.double(), ids=read.ids)
-    asked = answers(Case(model, data, {"attention": Attention()}, Plan(synonyms=tables(study, clf), sample=len(data))))
-    return {
+        np.savez(study.seen(job.id), weights=read.weights.numpy(), probs=probs, mask=read.mask.numpy())
+    found = {
         "macro-f1": float(f1_score(label, predicted, average="macro")),
         "accuracy": float(accuracy_score(label, predicted)),
-        "validation-macro-f1": clf.stored_.description.kept["macro-f1"],
-        "confidence": float(seen[1].max(-1).mean()),
+        "confidence": float(probs.max(-1).mean()),
         "n": len(label),
-        **{name: float(np.nanmean(values.numpy())) for name, values in asked.items()},
-        "skipped": {name: int(values.isnan().sum()) for name, values in asked.items() if values.isnan().any()},
-        "guard": guarded(read) if job.row == "vanilla" else {},
-        "overlap": found.overlap,
-        "from-habit": found.from_habit,
-        "collapsed": found.collapsed,
-        "reason": found.reason,
     }
+    table = tables(study, clf, [p for p in WORD_PROBES if not selecting or p in SELECTION_PROBES])
+    case = Case(model, data, {"attention": Attention()}, Plan(synonyms=table, sample=len(data)))
+    asked = answers(case, (holds_still,) if selecting else (holds_still, matters))
+    found |= {name: float(np.nanmean(values.numpy())) for name, values in asked.items()}
+    if selecting:
+        return found
+    found["skipped"] = {name: int(value.isnan().sum()) for name, value in asked.items() if value.isnan().any()}
+    if job.row == "vanilla":
+        found |= {"guard": guarded(read), **function_words(case, clf)}
+    return found | _collapse(study, job, read)
 
 
-def answers(case: Case) -> dict[str, torch.Tensor]:
-    """Question -> (N,), under the names that the records have had from the beginning."""
+def _collapse(study: "Study", job: "Job", read: infer.Readings) -> dict[str, Any]:
+    """The collapse guard, and top-k overlap with the mean attention of the teachers."""
+    others = [np.load(study.seen(one))["weights"] for one in job.teachers]
+    reference = torch.from_numpy(np.mean(others, 0)).double() if others else None
+    found = judge(read.weights.double(), read.mask, reference, ids=read.ids)
+    return {"overlap": found.overlap, "collapsed": found.collapsed, "reason": found.reason}
+
+
+def answers(case: Case, protocols: tuple[Any, ...]) -> dict[str, torch.Tensor]:
+    """Measure -> (N,)."""
     found = {}
-    for protocol in (holds_still, matters):
+    for protocol in protocols:
         for one in protocol(case):
-            measure, probed, _ = one.measure.partition("/")
-            name = one.measure if probed and measure in RECORDED else NAMES.get(one.measure)
-            if name is not None and one.values is not None and one.explainer in (None, "attention"):
-                found[name] = one.values
+            measure, _, probe = one.measure.partition("/")
+            wanted = one.measure in ITSELF or (measure in OF_PROBES and probe in case.probes)
+            if wanted and one.values is not None and one.explainer in (None, "attention"):
+                found[one.measure] = one.values
     return found
 
 
 def guarded(read: infer.Readings) -> dict[str, bool]:
-    """Whether the guard sees through two attentions that never move: scores by 1000, and the first word alone."""
+    """Whether the guard recognizes two attentions that never shift: scores / 1000, and the first word alone."""
     weights = read.weights.double()
     even = weights.clamp_min(1e-30).pow(1 / 1000) * read.mask
     first = torch.zeros_like(weights).scatter(1, read.mask.int().argmax(-1, keepdim=True), 1.0)
@@ -125,47 +134,71 @@ def guarded(read: infer.Readings) -> dict[str, bool]:
     }
 
 
-def tables(study: "Study", clf: TextClassifier) -> dict[str, tuple[Synonyms, int]]:
-    """Synonyms the techniques may have trained on, and neighbours by GloVe that none has seen."""
+def function_words(case: Case, clf: TextClassifier) -> dict[str, float]:
+    """Share of substitutions with a function word, or a negation, on either side."""
+    names, negations = clf.stored_.tokenizer.vocabulary, frozenset(NEGATIONS.split())
+    found = {}
+    for probe in WORD_PROBES:
+        pairs: list[tuple[str, str]] = []
+        for _, batch in case.batches():
+            moved = case.probes[probe].move(case.model, batch).batch.ids
+            changed = moved != batch.ids
+            before, after = batch.ids[changed].tolist(), moved[changed].tolist()
+            pairs += [(names[i].lower(), names[j].lower()) for i, j in zip(before, after, strict=True)]
+        for name, words in (("function-words", FUNCTION_WORDS), ("negations", negations)):
+            found[f"{name}/{probe}"] = sum(not words.isdisjoint(pair) for pair in pairs) / max(1, len(pairs))
+    return found
+
+
+def tables(study: "Study", clf: TextClassifier, probes: list[str]) -> dict[str, tuple[Synonyms, int]]:
     known = lexicon(clf.stored_.tokenizer.vocabulary, clf.stored_.tokenizer.kind)
     continues, words = torch.from_numpy(known.continues), torch.from_numpy(known.words)
-    ids, count = (torch.from_numpy(part) for part in known.table(read_synonyms(_synonyms(study)), MOST))
-    real = Synonyms(ids, count, continues, words).to(_device(clf))
-    vectors = torch.from_numpy(read_vectors(study.glove, known.names, seed=0).matrix)
-    near = unlike(by_vectors(vectors, without(len(known.names), continues, words)), ids, count).to(_device(clf))
-    return {"1-synonym": (real, 1), "3-synonyms": (real, 3), "3-neighbours": (near, 3)}
-
-
-def unlike(near: Synonyms, ids: torch.Tensor, count: torch.Tensor) -> Synonyms:
-    """Neighbours that are not synonyms as well: those some techniques have trained on.  Order kept."""
-    real = torch.arange(ids.shape[1]) < count.unsqueeze(-1)  # (V,K)
-    known = ((near.table.unsqueeze(-1) == ids.unsqueeze(1)) & real.unsqueeze(1)).any(-1)  # (V,K)
-    kept = (torch.arange(near.table.shape[1]) < near.count.unsqueeze(-1)) & ~known
-    order = (~kept).to(torch.uint8).argsort(dim=-1, stable=True)
-    return replace(near, table=near.table.gather(-1, order), count=kept.sum(-1))
+    device = next(clf.stored_.model.parameters()).device
+    found = {}
+    for probe in probes:
+        name, number = WORD_PROBES[probe]
+        ids, count = (torch.from_numpy(part) for part in known.table(_table(study.synonyms / f"{name}.parquet"), MOST))
+        found[probe] = Synonyms(ids, count, continues, words).to(device), number
+    return found
 
 
 def between(files: list[Path]) -> dict[str, Any]:
-    """How far the models of one row are apart, over all pairs of them."""
+    """How far the models of one row are apart: means over all pairs of them and all texts."""
     read = [np.load(file) for file in files]
     mask = torch.from_numpy(read[0]["mask"])
     weights = [torch.from_numpy(one["weights"]).double() for one in read]
     probs = [torch.from_numpy(one["probs"]) for one in read]
-    apart, change = [], []
+    shift, shared, change = [], [], []
     for i in range(len(read)):
         for j in range(i):
-            apart.append(float(jensen_shannon(weights[i], weights[j], mask).mean()))
+            shift.append(float(jensen_shannon(weights[i], weights[j], mask).mean()))
+            shared.append(float(overlap(weights[i], weights[j], mask, K).mean()))
             change.append(float((probs[i] - probs[j]).abs().sum(-1).mean() / 2))
     return {
         "models": len(read),
-        "jensen-shannon/seeds": float(np.mean(apart)),
+        "jensen-shannon/seeds": float(np.mean(shift)),
+        "top-k-overlap/seeds": float(np.mean(shared)),
         "prediction-change/seeds": float(np.mean(change)),
     }
 
 
-def _synonyms(study: "Study") -> Path:
-    return study.data / "synonyms" / "counter_fitted.parquet"
+@cache
+def _table(file: Path) -> dict[str, list[str]]:
+    return read_synonyms(file)
 
 
-def _device(clf: TextClassifier) -> torch.device:
-    return next(clf.stored_.model.parameters()).device
+def _read_vectors_once() -> None:
+    """Parses the file of word vectors once per vocabulary and process, not once per model."""
+    parse, known = vectors._text, _PARSED
+
+    def remembered(path: Path, row_of: dict[str, int]) -> dict[int, Any]:
+        key = (path, tuple(row_of))
+        if key not in known:
+            known[key] = parse(path, row_of)
+        return known[key]
+
+    if not known:
+        vectors._text = remembered
+
+
+_PARSED: dict[Any, dict[int, Any]] = {}

@@ -6,7 +6,7 @@ DIR gets three files with the columns `word` and `synonyms` (closest first):
 
     training.parquet   word pairs of the table, minus the held-out ones
     held-out.parquet   one third of the table's unordered word pairs, chosen by a hash of the pair
-    wordnet.parquet    WordNet: base forms that share the first sense of the commonest part of speech, minus training pairs
+    wordnet.parquet    base forms that share the first sense of their commonest part of speech, minus training pairs
 
 No table has a function word or a negation on either side of a pair.  The WordNet database is Debian's `wordnet-base`
 (Miller 1995, WordNet 3.0).  Neither table is part of this repository.

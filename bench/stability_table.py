@@ -1,157 +1,236 @@
-"""The tables of docs/results/stability.md, from the records of bench/stability.py.
+"""docs/results/stability-tables.md, from the records of bench/stability.py.
 
-    cat runs/stability/records/*.json > records.jsonl
-    python bench/stability_table.py records.jsonl > tables.md
+    python bench/stability_table.py bench/records/stability.jsonl > docs/results/stability-tables.md
 
-docs/results/stability-tables.md is that with a heading and notes before it.
-
-A ratio is the geometric mean over runs of (technique / vanilla of the same setting and seed), a consensus student being
-paired with the vanilla model of its first teacher's seed; in brackets its 95 % bootstrap interval over runs, and how
-many runs are better.  Runs of one setting share their data: they are not independent draws.
+bench/stability_statistics.py defines ratios, differences and intervals.
 """
 
 import json
-import math
 import sys
 from collections import defaultdict
 from collections.abc import Iterable
 from pathlib import Path
+from statistics import geometric_mean, mean, pstdev
 from typing import Any
 
-import numpy as np
+from stability_plan import GRID, SELECTION_PROBES, STARTS_FROM_VANILLA
+from stability_records import Record, read
+from stability_statistics import Estimate, Values, difference, paired, ratio
 
-TEACHERS = 5
-RATIOS = {
-    "JSD noise": "jensen-shannon/noise",
-    "JSD FGM": "jensen-shannon/worst-label",
-    "JSD PGD": "jensen-shannon/worst-attention",
-    "JSD 1 syn": "jensen-shannon/1-synonym",
-    "JSD 3 syn": "jensen-shannon/3-synonyms",
-    "JSD 3 unseen": "jensen-shannon/3-neighbours",
+PROBES = {
+    "noise": "noise",
+    "FGM": "worst-label",
+    "PGD": "worst-attention",
+    "1 syn": "1-synonym",
+    "3 syn": "3-synonyms",
+    "3 held-out": "3-held-out",
+    "1 WordNet": "1-wordnet",
+}
+"""As a table names a probe, and as the records do."""
+SHIFTS = {f"JSD {name}": f"jensen-shannon/{probe}" for name, probe in PROBES.items()}
+MODEL_RATIOS = {
     "Δp FGM": "prediction-change/worst-label",
     "Δp 3 syn": "prediction-change/3-synonyms",
+    "Δp 3 held-out": "prediction-change/3-held-out",
     "flips 3 syn": "flipped/3-synonyms",
+    "flips 3 held-out": "flipped/3-held-out",
     "comp": "comprehensiveness",
 }
 DIFFERENCES = {"F1": "macro-f1", "suff": "sufficiency", "Pearson": "pearson/gradient", "evenness": "evenness"}
+OVERLAPS = {f"top-7 {name}": f"top-k-overlap/{probe}" for name, probe in PROBES.items()}
+ORDERS = {f"τ {name}": f"kendall/{probe}" for name, probe in PROBES.items()}
 ABSOLUTE = {
     "F1": "macro-f1",
     "confidence": "confidence",
     "evenness": "evenness",
-    "from uniform": "distance-to-uniform",
-    "top-7 kept": "overlap",
-    **RATIOS,
+    "from uniform": "from-uniform",
+    "top-7 of teachers": "overlap",
+    **SHIFTS,
+    **MODEL_RATIOS,
+    **OVERLAPS,
+    **ORDERS,
     "suff": "sufficiency",
     "Pearson": "pearson/gradient",
 }
-MORE_IS_BETTER = {"F1", "comp", "Pearson"}
+NOTES = """# Stability: all tables
 
-Record = dict[str, Any]
+`bench/stability_table.py` makes this page from `bench/records/stability.jsonl`. See [stability.md](stability.md).
+
+- Commit of the study: `{commit}`, steadygaze {version}, torch {torch}, device {device}.
+- {jobs} jobs, {hours:.1f} process hours.
+- JSD: Jensen–Shannon divergence between original and perturbed attention, in nats.
+- Δp: total variation between predictions. comp, suff: comprehensiveness and sufficiency.
+- top-7: overlap of the seven top-weighted words. τ: Kendall's τ_b between the two orders of the words.
+- Ratios divide by the mean of all vanilla seeds of a setting, for every technique. Differences subtract it.
+- Several settings: the geometric mean of their ratios, the mean of their differences.
+- In brackets: 95 % bootstrap intervals over the seeds of technique and vanilla, stratified by setting.
+- Each technique has 5 seeds per setting; `vanilla` and `word-at` (ε = 0.2) have 25.
+"""
+
+Rows = dict[str, dict[str, dict[int, Record]]]
+"""Row -> setting -> seed -> record."""
 
 
-def rows_of(records: Iterable[Record]) -> dict[str, dict[tuple[str, int], Record]]:
-    """row -> (setting, seed) -> record, of the test phase."""
-    found: dict[str, dict[tuple[str, int], Record]] = defaultdict(dict)
+def rows_of(records: Iterable[Record]) -> Rows:
+    found: Rows = defaultdict(lambda: defaultdict(dict))
     for record in records:
-        if record["phase"] == "test" and "error" not in record:
-            found[record["row"]][record["setting"], record["seed"]] = record
+        if record["phase"] == "test":
+            found[record["row"]][record["setting"]][record["seed"]] = record
     return found
 
 
-def pairs(
-    row: str, runs: dict[tuple[str, int], Record], plain: dict[tuple[str, int], Record]
-) -> list[tuple[Record, Record]]:
-    """Each run with the vanilla run it is held against."""
-    step = TEACHERS if row.startswith("consensus") else 1
-    return [
-        (r, plain[s, seed * step]) for (s, seed), r in sorted(runs.items()) if (s, seed * step) in plain and seed < 5
-    ]
-
-
-def interval(values: np.ndarray) -> tuple[float, float]:
-    draws = np.random.default_rng(0).choice(values, (4000, len(values))).mean(1)
-    return tuple(np.quantile(draws, [0.025, 0.975]))
-
-
-def ratio(found: list[tuple[Record, Record]], key: str, more: bool) -> str:
-    logs = np.array([math.log(max(a[key], 1e-12) / b[key]) for a, b in found])
-    low, high = interval(logs)
-    better = int((logs > 0).sum() if more else (logs < 0).sum())
-    return f"{math.exp(logs.mean()):.2f} [{math.exp(low):.2f}, {math.exp(high):.2f}] {better}/{len(logs)}"
-
-
-def difference(found: list[tuple[Record, Record]], key: str) -> str:
-    apart = np.array([a[key] - b[key] for a, b in found])
-    low, high = interval(apart)
-    return f"{apart.mean():+.3f} [{low:+.3f}, {high:+.3f}]"
+def values(runs: dict[str, dict[int, Record]], key: str, settings: Iterable[str]) -> Values | None:
+    """Setting -> the measure of every seed; None where a setting lacks it."""
+    found = {s: [r[key] for _, r in sorted(runs[s].items()) if r.get(key) is not None] for s in settings if s in runs}
+    return found if found and all(found.values()) else None
 
 
 def table(header: list[str], lines: Iterable[list[str]]) -> str:
     return "\n".join("| " + " | ".join(cells) + " |" for cells in [header, ["---"] * len(header), *lines]) + "\n"
 
 
-def against_vanilla(rows: dict[str, dict[tuple[str, int], Record]], settings: set[str]) -> str:
+def against_vanilla(rows: Rows, settings: list[str], ratios: dict[str, str], differences: dict[str, str]) -> str:
     lines = []
     for row, runs in rows.items():
-        here = {key: record for key, record in runs.items() if key[0] in settings}
-        found = pairs(row, here, rows["vanilla"])
-        if row == "vanilla" or not found:
+        here = [s for s in settings if s in runs]
+        if row == "vanilla" or not here:
             continue
-        cells = [difference(found, key) for key in DIFFERENCES.values()]
-        cells += [ratio(found, key, name in MORE_IS_BETTER) for name, key in RATIOS.items()]
-        lines.append([row, *cells])
-    return table(["technique", *(f"{name} (difference)" for name in DIFFERENCES), *RATIOS], lines)
+        cells = [_shown(_compared(difference, rows, row, key, here), "+.3f") for key in differences.values()]
+        cells += [_shown(_compared(ratio, rows, row, key, here), ".2f") for key in ratios.values()]
+        lines.append([row, str(len(here)), *cells])
+    header = ["technique", "settings", *(f"{name} (difference)" for name in differences), *ratios]
+    return table(header, lines)
 
 
-def absolute(rows: dict[str, dict[tuple[str, int], Record]], setting: str) -> str:
+def _compared(statistic: Any, rows: Rows, row: str, key: str, settings: list[str]) -> Estimate | None:
+    ours, plain = values(rows[row], key, settings), values(rows["vanilla"], key, settings)
+    return None if ours is None or plain is None or ours.keys() != plain.keys() else statistic(ours, plain)
+
+
+def _shown(estimate: Estimate | None, form: str) -> str:
+    if estimate is None:
+        return ""
+    value, low, high = (f"{number:{form}}" for number in estimate)
+    return f"{value} [{low}, {high}]"
+
+
+def beside_start(rows: Rows, settings: list[str]) -> str:
+    """Each model over the vanilla model it starts from: no noise of other vanilla seeds."""
     lines = []
     for row, runs in rows.items():
-        here = [record for (s, _), record in runs.items() if s == setting]
-        if here:
-            cells = [_mean([r[key] for r in here if r[key] is not None]) for key in ABSOLUTE.values()]
+        if not row.startswith(STARTS_FROM_VANILLA):
+            continue
+        cells = []
+        for key in (*SHIFTS.values(), *MODEL_RATIOS.values()):
+            own = {s: {seed: r for seed, r in rows["vanilla"][s].items() if seed in runs[s]} for s in runs}
+            ours, plain = values(runs, key, settings), values(own, key, settings)
+            cells.append(_shown(paired(ours, plain), ".2f") if ours and plain else "")
+        lines.append([row, str(len(runs)), *cells])
+    return table(["technique", "settings", *SHIFTS, *MODEL_RATIOS], lines)
+
+
+def absolute(rows: Rows, setting: str) -> str:
+    lines = []
+    for row, runs in rows.items():
+        if here := list(runs.get(setting, {}).values()):
+            cells = [_spread([r[key] for r in here if r.get(key) is not None]) for key in ABSOLUTE.values()]
             collapsed = sum(r["collapsed"] for r in here)
             lines.append([f"{row} ({len(here)})", *cells, f"{collapsed}/{len(here)}"])
     return table(["technique (models)", *ABSOLUTE, "collapsed"], lines)
 
 
+def _spread(numbers: list[float]) -> str:
+    return f"{mean(numbers):.4f} ± {pstdev(numbers):.4f}" if numbers else ""
+
+
 def seeds(records: list[Record]) -> str:
-    found = [r for r in records if r["phase"] == "seeds" and "error" not in r]
+    found = [r for r in records if r["phase"] == "seeds"]
     plain = {r["setting"]: r for r in found if r["row"] == "vanilla"}
+    keys = ("jensen-shannon/seeds", "top-k-overlap/seeds", "prediction-change/seeds")
     lines = []
     for r in found:
-        base = plain.get(r["setting"])
-        keys = ("jensen-shannon/seeds", "prediction-change/seeds")
-        ratios = [f"{r[k] / base[k]:.2f}" if base else "" for k in keys]
+        base = plain[r["setting"]]
+        ratios = [f"{r[k] / base[k]:.2f}" for k in (keys[0], keys[2])]
         lines.append([r["setting"], r["row"], str(r["models"]), *(f"{r[k]:.4f}" for k in keys), *ratios])
-    return table(["setting", "technique", "models", "JSD", "Δp", "JSD / vanilla's", "Δp / vanilla's"], sorted(lines))
+    header = ["setting", "technique", "models", "JSD", "top-7 overlap", "Δp", "JSD / vanilla's", "Δp / vanilla's"]
+    return table(header, sorted(lines))
 
 
-def chosen(rows: dict[str, dict[tuple[str, int], Record]]) -> str:
+def selection(records: list[Record]) -> str:
+    """Every configuration of the grids on the validation splits."""
+    found: dict[tuple[str, str], list[Record]] = defaultdict(list)
+    for r in records:
+        if r["phase"] == "select":
+            found[r["row"], json.dumps(r.get("config", {}))].append(r)
+    lines = []
+    for row in ("vanilla", *GRID):
+        for (name, config), runs in found.items():
+            if name == row:
+                shift = geometric_mean(r[f"jensen-shannon/{probe}"] for r in runs for probe in SELECTION_PROBES)
+                lines.append([row, config, str(len(runs)), f"{mean(r['macro-f1'] for r in runs):.4f}", f"{shift:.5f}"])
+    return table(["technique", "configuration", "models", "macro-F1", "shift (JSD, geometric mean)"], lines)
+
+
+def chosen(rows: Rows) -> str:
     lines = []
     for row, runs in rows.items():
         used: dict[str, set[str]] = defaultdict(set)
-        for (setting, _), record in runs.items():
-            used[json.dumps(record["config"])].add(setting)
+        for setting, records in runs.items():
+            for record in records.values():
+                used[json.dumps(record.get("config", {}))].add(setting)
         lines += [[row, config, ", ".join(sorted(where))] for config, where in used.items()]
-    return table(["technique", "settings (others as by default)", "where"], lines)
+    return table(["technique", "configuration (others by default)", "settings"], lines)
 
 
-def _mean(values: list[float]) -> str:
-    return "" if not values else f"{np.mean(values):.4f} ± {np.std(values):.4f}"
+def substitutions(rows: Rows) -> str:
+    """How many words the word probes replace, and how many of the replacements involve function words."""
+    lines = []
+    for setting, runs in rows["vanilla"].items():
+        first = runs[min(runs)]
+        for probe in ("1-synonym", "3-synonyms", "3-held-out", "1-wordnet"):
+            skipped = first.get("skipped", {}).get(f"jensen-shannon/{probe}", 0)
+            shares = [f"{first[f'{kind}/{probe}']:.4f}" for kind in ("function-words", "negations")]
+            lines.append(
+                [
+                    setting,
+                    probe,
+                    f"{first['n'] - skipped} of {first['n']}",
+                    f"{first[f'exchanged/{probe}']:.2f}",
+                    *shares,
+                ]
+            )
+    header = ["setting", "probe", "texts measured", "substitutions per text", "with a function word", "with a negation"]
+    return table(header, lines)
+
+
+def page(file: Path) -> str:
+    origin, records = read(file)
+    rows = rows_of(records)
+    settings = list(rows["vanilla"])
+    parts = [NOTES.format(hours=origin["seconds"] / 3600, **origin)]
+
+    def compare(title: str, where: list[str]) -> None:
+        parts.append(f"## {title}\n\n" + against_vanilla(rows, where, {**SHIFTS, **MODEL_RATIOS}, DIFFERENCES))
+        parts.append(
+            f"### {title}: rank-based stability\n\n" + against_vanilla(rows, where, {}, {**OVERLAPS, **ORDERS})
+        )
+
+    compare("Against vanilla, all settings", settings)
+    parts.append(
+        "## Against the vanilla model of the same seed, from which the model starts\n\n" + beside_start(rows, settings)
+    )
+    for setting in settings:
+        compare(f"{setting}, against vanilla", [setting])
+        parts.append(f"### {setting}: means ± standard deviation over models\n\n" + absolute(rows, setting))
+    parts.append("## Between seeds\n\n" + seeds(records))
+    parts.append("## Word substitutions (vanilla, seed 0)\n\n" + substitutions(rows))
+    parts.append("## Selection on validation data (SST-2, Rotten Tomatoes)\n\n" + selection(records))
+    parts.append("## Selected configurations\n\n" + chosen(rows))
+    return "\n".join(parts)
 
 
 def main() -> None:
-    records = [json.loads(line) for file in sys.argv[1:] for line in Path(file).read_text().splitlines()]
-    records = list({record["id"]: record for record in records}.values())
-    rows = rows_of(records)
-    settings = {s for runs in rows.values() for s, _ in runs}
-    words = {s for s in settings if "minilm" not in s}
-    print("## Against vanilla, all word encoders\n\n" + against_vanilla(rows, words))
-    for setting in sorted(settings):
-        print(f"## {setting}: against vanilla\n\n" + against_vanilla(rows, {setting}))
-        print(f"### {setting}: means ± standard deviation over models\n\n" + absolute(rows, setting))
-    print("## Between seeds\n\n" + seeds(records))
-    print("## Settings\n\n" + chosen(rows))
+    print(page(Path(sys.argv[1])), end="")
 
 
 if __name__ == "__main__":

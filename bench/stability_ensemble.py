@@ -1,0 +1,43 @@
+"""An ensemble of models as one: mean probabilities and mean attention of its members.
+
+A perturbation of word vectors is shared: the difference from the first member's vectors is added to every member's.
+Gradients of the probes flow through the mean, and σ is that of the first member's vectors.  So a probe has as many
+coordinates, and the same radius, as for a single model.
+"""
+
+from collections.abc import Sequence
+from typing import ClassVar, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from steadygaze.reader import Ability, Reader
+from steadygaze.types import Batch
+
+
+class MeanForward(NamedTuple):
+    weights: Tensor  # (B,T)
+    logits: Tensor  # (B,C) ln of the mean probabilities
+
+
+class Ensemble(Reader):
+    """Members must share one vocabulary."""
+
+    abilities: ClassVar[frozenset[Ability]] = frozenset({"weights", "vectors"})
+
+    def __init__(self, members: Sequence[Reader]) -> None:
+        super().__init__()
+        self.members = nn.ModuleList(members)
+
+    def forward(self, batch: Batch, embedded: Tensor | None = None) -> MeanForward:
+        shift = None if embedded is None else embedded - self.embed(batch)
+        said = [m(batch, None if shift is None else m.embed(batch) + shift) for m in self.members]  # type: ignore[operator]
+        probs = torch.stack([one.logits.double().softmax(-1) for one in said]).mean(0)
+        return MeanForward(torch.stack([one.weights for one in said]).mean(0), probs.log().to(said[0].logits.dtype))
+
+    def embed(self, batch: Batch) -> Tensor:
+        return self.members[0].embed(batch)  # type: ignore[no-any-return, operator]
+
+    @property
+    def vectors(self) -> Tensor:
+        return self.members[0].vectors  # type: ignore[return-value]

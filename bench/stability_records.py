@@ -1,0 +1,65 @@
+"""Records of bench/stability.py in the form that the repository keeps: needed fields, six significant digits.
+
+    python bench/stability_records.py records.jsonl > bench/records/stability.jsonl
+
+The first line has what all records share: commit, version, torch, device, seconds of all jobs together.
+"""
+
+import json
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from stability_plan import SELECTION_PROBES
+
+Record = dict[str, Any]
+ORIGIN = ("commit", "version", "torch", "device")
+LEFT_OUT = {*ORIGIN, "seconds", "accuracy"}
+SELECTED = {"id", "setting", "row", "seed", "phase", "config", "macro-f1"} | {
+    f"jensen-shannon/{probe}" for probe in SELECTION_PROBES
+}
+DIGITS = 6
+
+
+def compact(record: Record) -> Record:
+    wanted = SELECTED if record["phase"] == "select" else record.keys() - LEFT_OUT
+    kept = {name: _rounded(record[name]) for name in record if name in wanted}
+    if (record["row"], record["seed"]) != ("vanilla", 0):
+        kept.pop("skipped", None)
+    return {name: value for name, value in kept.items() if value not in (None, "", {})}
+
+
+def header(records: Iterable[Record]) -> Record:
+    """What all records share; refused where two runs of different code are mixed."""
+    records = list(records)
+    shared = {name: sorted({str(record.get(name, "unknown")) for record in records}) for name in ORIGIN}
+    if mixed := {name: values for name, values in shared.items() if len(values) > 1}:
+        raise SystemExit(f"the records are of different runs: {mixed}")
+    origin = {name: values[0] for name, values in shared.items()}
+    return {**origin, "jobs": len(records), "seconds": round(sum(record.get("seconds", 0) for record in records))}
+
+
+def read(file: Path) -> tuple[Record, list[Record]]:
+    """The header and the records of a compact file."""
+    first, *rest = [json.loads(line) for line in file.read_text().splitlines()]
+    return first, rest
+
+
+def _rounded(value: Any) -> Any:
+    return float(f"{value:.{DIGITS}g}") if isinstance(value, float) else value
+
+
+def main() -> None:
+    lines = [json.loads(line) for file in sys.argv[1:] for line in Path(file).read_text().splitlines()]
+    records = sorted({record["id"]: record for record in lines}.values(), key=lambda record: record["id"])
+    for record in records:
+        if "error" in record:
+            print(f"failed: {record['id']}: {record['error'].strip().splitlines()[-1]}", file=sys.stderr)
+    good = [record for record in records if "error" not in record]
+    for record in (header(good), *map(compact, good)):
+        print(json.dumps(record, separators=(",", ":")))
+
+
+if __name__ == "__main__":
+    main()

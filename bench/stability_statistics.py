@@ -1,0 +1,69 @@
+"""How a technique compares with vanilla over several settings: one denominator per setting, bootstrap over seeds.
+
+    ratio        exp( 1/S Σ_s ln( mean_i t_si / mean_j v_sj ) )      geometric mean over settings s
+    difference   1/S Σ_s ( mean_i t_si − mean_j v_sj )
+
+t_si: a measure of the technique's model of seed i in setting s; v_sj: that of the vanilla model of seed j.  The
+denominator of a setting is the mean over all its vanilla seeds, for every technique.  Intervals are 95 % percentile
+intervals of a bootstrap stratified by setting: in each draw the seeds of the technique and those of vanilla are drawn
+anew, with replacement and independently of each other, within every setting (Efron & Tibshirani 1993, §13.3).
+
+    paired       exp( 1/S Σ_s 1/n_s Σ_i ln( t_si / v_si ) )          each model over the vanilla model it starts from
+"""
+
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Numbers = NDArray[np.float64]
+Values = Mapping[str, Sequence[float]]
+"""Setting -> one number per seed."""
+DRAWS = 2000
+LEAST = 1e-12
+"""Collapsed attention never shifts: its logarithm is taken of this."""
+
+
+class Estimate(NamedTuple):
+    value: float
+    low: float
+    high: float
+
+
+def ratio(technique: Values, vanilla: Values) -> Estimate:
+    def statistic(ours: Numbers, plain: Numbers) -> Numbers:
+        return np.log(np.maximum(ours, LEAST)) - np.log(np.maximum(plain, LEAST))
+
+    return Estimate(*np.exp(_estimate(technique, vanilla, statistic)))
+
+
+def difference(technique: Values, vanilla: Values) -> Estimate:
+    return Estimate(*_estimate(technique, vanilla, np.subtract))
+
+
+def paired(technique: Values, vanilla: Values) -> Estimate:
+    """The values of both are of the same seeds, in the same order."""
+    logs = {
+        s: np.log(np.maximum(technique[s], LEAST)) - np.log(np.maximum(vanilla[s], LEAST)) for s in sorted(technique)
+    }
+    drawn = np.mean([_means(values, f"paired {s}") for s, values in logs.items()], 0)
+    value = np.mean([values.mean() for values in logs.values()])
+    return Estimate(*np.exp([value, *np.quantile(drawn, [0.025, 0.975])]))
+
+
+def _estimate(technique: Values, vanilla: Values, statistic: Callable[[Numbers, Numbers], Numbers]) -> Numbers:
+    settings = sorted(technique)
+    ours = {s: np.asarray(technique[s], np.float64) for s in settings}
+    plain = {s: np.asarray(vanilla[s], np.float64) for s in settings}
+    value = np.mean([statistic(ours[s].mean(), plain[s].mean()) for s in settings])
+    drawn = [statistic(_means(ours[s], f"technique {s}"), _means(plain[s], f"vanilla {s}")) for s in settings]
+    return np.array([value, *np.quantile(np.mean(drawn, 0), [0.025, 0.975])])
+
+
+def _means(values: Numbers, stream: str) -> Numbers:
+    """Means of so many samples with replacement; each stream draws seeds of its own, the same in every call."""
+    rng = np.random.default_rng(zlib.crc32(stream.encode()))
+    means: Numbers = values[rng.integers(0, len(values), (DRAWS, len(values)))].mean(1)
+    return means

@@ -1,0 +1,216 @@
+"""The stability study in bench/: its statistics by hand, its plan, its synonym tables, and that a run resumes."""
+
+import json
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from importlib import import_module
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from contract.tiny import assert_close, batch, classifier, split
+
+BENCH = Path(__file__).parent.parent / "bench"
+MODULES = ("plan", "statistics", "synonyms", "records", "table", "ensemble")
+
+
+@pytest.fixture
+def bench(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    monkeypatch.syspath_prepend(str(BENCH))
+    before = set(sys.modules)
+    found = {name: import_module(f"stability_{name}") for name in MODULES}
+    yield SimpleNamespace(study=import_module("stability"), **found)
+    for name in set(sys.modules) - before:
+        if str(BENCH) in str(getattr(sys.modules[name], "__file__", "")):
+            del sys.modules[name]
+
+
+# Statistics
+
+
+def test_ratio_uses_one_denominator_per_setting_whatever_the_seeds(bench: Any) -> None:
+    """Setting a: mean 2 over mean 4 of four vanilla seeds; b: 9 over 1.  √(½ · 9) = √4.5.
+
+    Pairs by seed would give 1 / 1 and 3 / 3 in setting a, and the ratio 3.
+    """
+    vanilla = {"a": [1, 3, 5, 7], "b": [1, 1]}
+    found = bench.statistics.ratio({"a": [1, 3], "b": [9]}, vanilla)
+    assert found.value == pytest.approx(4.5**0.5, abs=1e-12)
+
+
+def test_difference_is_the_mean_over_settings_of_the_difference_of_means(bench: Any) -> None:
+    """a: 2 − 4 = −2; b: 9 − 1 = 8."""
+    found = bench.statistics.difference({"a": [1, 3], "b": [9]}, {"a": [1, 3, 5, 7], "b": [1, 1]})
+    assert found.value == pytest.approx(3, abs=1e-12)
+
+
+def test_interval_is_of_seeds_of_both(bench: Any) -> None:
+    """Two seeds 0 and 2 have means 0, 1, 2 with chances ¼, ½, ¼; vanilla is −1 or 1 likewise: the ends are 3 and −1."""
+    found = bench.statistics.difference({"a": [0.0, 2.0]}, {"a": [-1.0, 1.0]})
+    assert found == pytest.approx((1.0, -1.0, 3.0))  # (2, −1) and (0, 1) have a chance of 1/16 each: over 2.5 %
+    alone = bench.statistics.difference({"a": [0.0, 2.0]}, {"a": [0.0, 0.0]})
+    assert alone == pytest.approx((1.0, 0.0, 2.0))
+    constant = bench.statistics.ratio({"a": [3.0] * 5}, {"a": [6.0] * 25})
+    assert constant == pytest.approx((0.5, 0.5, 0.5))
+
+
+def test_interval_agrees_with_an_independent_bootstrap(bench: Any) -> None:
+    from scipy.stats import bootstrap
+
+    rng = np.random.default_rng(1)
+    ours, plain = rng.normal(2, 0.5, 12), rng.normal(1, 0.5, 25)
+    found = bench.statistics.difference({"a": ours}, {"a": plain})
+    other = bootstrap(
+        (ours, plain),
+        lambda x, y, axis: x.mean(axis=axis) - y.mean(axis=axis),
+        n_resamples=4000,
+        method="percentile",
+        rng=np.random.default_rng(2),
+    ).confidence_interval
+    assert (found.low, found.high) == pytest.approx((other.low, other.high), abs=0.03)
+
+
+def test_paired_ratio_by_hand(bench: Any) -> None:
+    """Logarithms of 2/1 and 8/1 in setting a: mean 2 ln 2; of 1/4 in b: −2 ln 2; together 0."""
+    found = bench.statistics.paired({"a": [2.0, 8.0], "b": [1.0]}, {"a": [1.0, 1.0], "b": [4.0]})
+    assert found.value == pytest.approx(1.0, abs=1e-12)
+
+
+# Plan
+
+
+def test_students_share_no_teacher_and_everything_needed_is_planned(bench: Any) -> None:
+    jobs = bench.plan.plan()
+    known = {job.id: job for job in jobs}
+    assert len(known) == len(jobs)
+    assert all(name in known for job in jobs for name in job.dependencies)
+    teachers = [one for seed in range(5) for one in known[f"test.hate-bilstm.consensus.s{seed}"].teachers]
+    assert teachers == [f"test.hate-bilstm.vanilla.s{seed}" for seed in range(25)]
+    adversarial = known["test.rt-bilstm.consensus-word-at.s4"].teachers
+    assert adversarial == tuple(f"test.rt-bilstm.word-at.s{seed}" for seed in range(20, 25))
+
+
+def test_only_jobs_of_a_setting_that_is_done_are_inputs_of_the_next(bench: Any) -> None:
+    jobs = [job for job in bench.plan.plan() if job.phase == "test"]
+    known = {job.id: job for job in jobs}
+    assert all(known[name].setting == job.setting for job in jobs for name in job.inputs)
+
+
+def given(bench: Any, out: Path, jobs: list[Any]) -> Any:
+    return bench.study.Study(out, out, out, out, jobs=jobs)
+
+
+def record(study: Any, name: str, **more: Any) -> None:
+    study.record(name).write_text(json.dumps({"id": name, **more}))
+
+
+def test_records_without_models_are_repeated_only_where_a_job_that_is_left_needs_them(
+    bench: Any, tmp_path: Path
+) -> None:
+    job = bench.plan.Job
+    used, unused = job("test", "rt-bilstm", "vanilla", 0), job("test", "rt-bilstm", "vanilla", 1)
+    left = replace(job("test", "rt-bilstm", "anchored", 0), teachers=(used.id,))
+    done = replace(job("test", "rt-bilstm", "anchored", 1), teachers=(unused.id,))
+    study = given(bench, tmp_path, [used, unused, left, done])
+    earlier = tmp_path / "earlier.jsonl"
+    lines = [{"id": one.id} for one in (used, unused, done)] + [{"id": left.id, "error": "killed"}]
+    earlier.write_text("\n".join(map(json.dumps, lines)))
+    study.prepare(earlier)
+    assert {file.stem for file in (tmp_path / "records").iterdir()} == {unused.id, done.id}
+    assert study._next() == used
+
+
+def test_selection_takes_the_smallest_shift_within_the_margin_or_the_best_f1(
+    bench: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Vanilla 0.80; three configurations of 0.85, 0.796, 0.79 shift by 3, 2, 1: the rule takes the second."""
+    monkeypatch.setitem(bench.plan.GRID, "word-at", [{"epsilon": e} for e in (1, 2, 3)])
+    study = given(bench, tmp_path, [])
+    study.prepare()
+    scores = {None: (0.80, 9.0), 0: (0.85, 3.0), 1: (0.796, 2.0), 2: (0.79, 1.0)}
+    for setting in bench.plan.SELECTION_SETTINGS:
+        for seed in bench.plan.SELECTION_SEEDS:
+            for config, (f1, shift) in scores.items():
+                row = "vanilla" if config is None else "word-at"
+                shifts = {f"jensen-shannon/{probe}": shift for probe in bench.plan.SELECTION_PROBES}
+                name = bench.plan.Job("select", setting, row, seed, config).id
+                record(study, name, **{"macro-f1": f1}, **shifts)
+    assert study.selected("word-at") == {"epsilon": 2}
+    assert study.selected("word-at", by_f1=True) == {"epsilon": 1}
+    assert study.config(bench.plan.Job("test", "rt-bilstm", "word-at-by-f1", 0)) == {"epsilon": 1}
+    assert study.config(bench.plan.Job("test", "rt-bilstm", "word-at", 0)) == {"epsilon": 0.2}
+
+
+# Synonym tables
+
+
+def test_held_out_pairs_are_never_training_pairs_in_either_order(bench: Any) -> None:
+    words = [f"word{chr(97 + i)}{chr(97 + j)}" for i in range(8) for j in range(8)]
+    table = {word: [other for other in words if other != word] for word in words}
+    training, held_out = bench.synonyms.split(table)
+    pairs = [{bench.synonyms.pair(w, o) for w, others in t.items() for o in others} for t in (training, held_out)]
+    assert pairs[0].isdisjoint(pairs[1])
+    assert len(pairs[0] | pairs[1]) == 64 * 63 / 2
+    assert len(pairs[1]) == pytest.approx(64 * 63 / 6, rel=0.1)
+
+
+def test_function_words_and_negations_are_on_no_side_of_a_pair(bench: Any) -> None:
+    table = {"good": ["fine", "not", "the"], "never": ["rarely"], "movie": ["film", "movie", "b-movie"]}
+    assert bench.synonyms.content(table) == {"good": ["fine"], "movie": ["film"]}
+
+
+def test_wordnet_files_are_read_by_first_sense_and_commonest_part_of_speech(bench: Any, tmp_path: Path) -> None:
+    """film: noun, tagged 5 times, as verb once.  movie shares its first noun sense, pic a later one of its own."""
+    licence = "  1 This software and database\n"
+    index = {
+        "noun": "film n 1 0 1 1 00000001\nmovie n 1 0 1 1 00000001\npic n 2 0 2 1 00000002 00000001\n"
+        "films n 1 0 1 1 00000001\n",
+        "verb": "film v 1 0 1 1 00000003\nshoot v 1 0 1 1 00000003\n",
+    }
+    data = {
+        "noun": "00000001 10 n 04 pic 0 film 0 movie 0 moving_picture 0 000 | a form\n00000002 10 n 01 pic 0 000 | x\n",
+        "verb": "00000003 36 v 02 film 0 shoot 0 000 | make a film\n",
+    }
+    for part in bench.synonyms.PARTS:
+        (tmp_path / f"index.{part}").write_text(licence + index.get(part, ""))
+        (tmp_path / f"data.{part}").write_text(licence + data.get(part, ""))
+        (tmp_path / f"{part}.exc").write_text("")
+    (tmp_path / "cntlist.rev").write_text("film%1:10:00:: 1 5\nfilm%2:36:00:: 1 1\n")
+    found = bench.synonyms.wordnet(tmp_path)
+    assert found == {"film": ["movie", "pic"], "movie": ["film", "pic"], "shoot": ["film"]}
+    assert bench.synonyms.without(found, {"movie": ["film"]})["film"] == ["pic"]
+
+
+# Ensemble
+
+
+def test_an_ensemble_is_the_mean_of_its_members_and_shares_a_perturbation(bench: Any) -> None:
+    members = [classifier("bilstm"), classifier("bilstm")]
+    with torch.no_grad():
+        for parameter in members[1].parameters():
+            parameter.add_(0.2 * torch.randn_like(parameter))
+    texts = batch(split())
+    ensemble = bench.ensemble.Ensemble(members)
+    said, each = ensemble(texts), [member(texts) for member in members]
+    assert_close(said.weights, (each[0].weights + each[1].weights) / 2)
+    assert_close(said.logits.softmax(-1), (each[0].logits.softmax(-1) + each[1].logits.softmax(-1)) / 2)
+    shift = 0.1 * torch.randn_like(ensemble.embed(texts))
+    moved = ensemble(texts, ensemble.embed(texts) + shift)
+    expected = [member(texts, member.embed(texts) + shift).weights for member in members]
+    assert_close(moved.weights, (expected[0] + expected[1]) / 2)
+
+
+# Records and tables
+
+
+def test_compact_records_keep_what_the_tables_need(bench: Any) -> None:
+    whole = {"id": "x", "phase": "test", "row": "vanilla", "seed": 1, "macro-f1": 0.123456789, "config": {"k": 1e-3}}
+    found = bench.records.compact({**whole, "seconds": 3.0, "commit": "abc", "skipped": {"a": 1}, "reason": ""})
+    assert found == {**whole, "macro-f1": 0.123457}
+    with pytest.raises(SystemExit, match="different runs"):
+        bench.records.header([{"commit": "a"}, {"commit": "b"}])

@@ -37,7 +37,7 @@ GRID: dict[str, list[dict[str, Any]]] = {
     ],
     "word-at": [{"epsilon": e} for e in (0.1, 0.2, 0.4, 0.8)],
     **{f"seat-{v}-{d}": _seat(v, name) for v in ("joint", "paper") for d, name in DIVERGENCES.items()},
-    "word-iat": [{"epsilon": e} for e in (0.1, 0.2, 0.4, 0.8)],
+    "word-iat": [{"variant": v, "epsilon": e} for v in ("paper", "released") for e in (0.1, 0.2, 0.4, 0.8)],
     "attention-rp": [{"epsilon": e} for e in (0.1, 0.3, 1.0, 3.0, 10.0)],
     "attention-at": [{"epsilon": e} for e in (0.1, 0.3, 1.0, 3.0, 10.0)],
     "attention-iat-word": [{"variant": "word", "epsilon": e} for e in (0.1, 0.3, 1.0, 3.0)],

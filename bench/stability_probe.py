@@ -18,7 +18,7 @@ from steadygaze.audit.protocol.matters import matters
 from steadygaze.explain.attention import Attention
 from steadygaze.maths.collapse import judge
 from steadygaze.maths.divergence import jensen_shannon
-from steadygaze.maths.rank import overlap
+from steadygaze.maths.rank import top
 from steadygaze.perturb.words import MOST, Synonyms
 from steadygaze.reader import Reader
 from steadygaze.tokens import vectors
@@ -168,11 +168,12 @@ def between(files: list[Path]) -> dict[str, Any]:
     mask = torch.from_numpy(read[0]["mask"])
     weights = [torch.from_numpy(one["weights"]).double() for one in read]
     probs = [torch.from_numpy(one["probs"]) for one in read]
+    tops, size = [top(one, mask, K) for one in weights], mask.sum(-1).clamp(1, K)
     shift, shared, change = [], [], []
     for i in range(len(read)):
         for j in range(i):
             shift.append(float(jensen_shannon(weights[i], weights[j], mask).mean()))
-            shared.append(float(overlap(weights[i], weights[j], mask, K).mean()))
+            shared.append(float(((tops[i] & tops[j]).sum(-1) / size).mean()))
             change.append(float((probs[i] - probs[j]).abs().sum(-1).mean() / 2))
     return {
         "models": len(read),

@@ -214,3 +214,9 @@ def test_compact_records_keep_what_the_tables_need(bench: Any) -> None:
     assert found == {**whole, "macro-f1": 0.123457}
     with pytest.raises(SystemExit, match="different runs"):
         bench.records.header([{"commit": "a"}, {"commit": "b"}])
+
+
+@pytest.mark.skipif(not (BENCH / "records" / "stability.jsonl").exists(), reason="the study has not been run yet")
+def test_the_tables_of_the_documentation_are_those_of_the_committed_records(bench: Any) -> None:
+    page = (BENCH.parent / "docs" / "results" / "stability-tables.md").read_text()
+    assert bench.table.page(BENCH / "records" / "stability.jsonl") == page

@@ -1,0 +1,208 @@
+"""The tables of docs/results/stability.md, from the records of bench/stability.py.
+
+python bench/stability_page.py bench/records/stability.jsonl
+"""
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from statistics import mean
+
+import numpy as np
+
+from stability_plan import TEMPERATURES
+from stability_records import Record, read
+from stability_statistics import difference, paired, ratio
+from stability_table import ABSOLUTE, SHIFTS, Rows, rows_of, table, values
+from stability_table import _compared as compared
+from stability_table import _shown as shown
+
+LABELS = {
+    "consensus": "**consensus**",
+    "consensus-word-at": "consensus, word-at teachers (ε = 0.2)",
+    "anchored": "anchored",
+    "word-at": "word-at (ε = 0.2)",
+    "word-at-by-f1": "word-at, by F1",
+    "word-at-by-rule": "word-at, by the rule",
+    "synonym-augmentation": "synonym augmentation",
+    "ensemble": "ensemble of five vanilla models",
+    "word-iat-by-f1": "word-iat, by F1",
+    "word-iat-by-rule": "word-iat, by the rule",
+    "attention-rp-by-f1": "attention-rp, by F1",
+    "attention-rp-by-rule": "attention-rp, by the rule",
+    "attention-at-by-f1": "attention-at, by F1",
+    "attention-at-by-rule": "attention-at, by the rule",
+    "attention-iat-word-by-f1": "attention-iat (`word`), by F1",
+    "attention-iat-word-by-rule": "attention-iat (`word`), by the rule",
+    "seat-paper-ce": "seat (`paper`), cross-entropy",
+    "seat-paper-kl": "seat (`paper`), KL",
+    "seat-joint-ce": "seat (`joint`), cross-entropy",
+    "seat-joint-kl": "seat (`joint`), KL",
+    **{f"tempered-{t}": f"*vanilla, scores / {t:g}*" for t in TEMPERATURES},
+}
+"""Rows of the main tables, in their order."""
+RANKS = {
+    f"{name} {label}": f"{measure}/{probe}"
+    for name, measure in (("top-7", "top-k-overlap"), ("τ", "kendall"))
+    for label, probe in {
+        "noise": "noise",
+        "PGD": "worst-attention",
+        "3 syn": "3-synonyms",
+        "3 held-out": "3-held-out",
+        "1 WordNet": "1-wordnet",
+    }.items()
+}
+EFFECTS = {
+    "Δp 3 syn": "prediction-change/3-synonyms",
+    "Δp 3 held-out": "prediction-change/3-held-out",
+    "flips 3 syn": "flipped/3-synonyms",
+    "comprehensiveness": "comprehensiveness",
+}
+CONTROLLED = ("consensus", "consensus-word-at", "anchored", "word-at", "synonym-augmentation", "ensemble")
+PARTS = {
+    "anchored": "anchored",
+    "anchored-no-noise": "without noise",
+    "anchored-no-swaps": "without substitutions",
+    "synonym-augmentation": "substitutions alone (synonym augmentation)",
+    "consensus": "consensus",
+    "consensus-no-noise-no-swaps": "without both",
+    "ensemble": "averaging alone (ensemble)",
+}
+ABLATION = {
+    "seat-both-terms-ce": "both terms, cross-entropy",
+    "seat-both-terms-kl": "both terms, KL",
+    "seat-no-top-k-ce": "without top-k, cross-entropy",
+    "seat-no-top-k-kl": "without top-k, KL",
+    "seat-no-stability": "without stability",
+    "seat-neither": "neither",
+}
+ALONE = "sst2-bilstm"
+"""The setting of the two ablations."""
+
+
+def shifts(rows: Rows, seeds: Mapping[tuple[str, str], Record], settings: list[str]) -> str:
+    lines = []
+    for row, label in _present(rows):
+        cells = [shown(compared(ratio, rows, row, key, settings), ".2f") for key in SHIFTS.values()]
+        lines.append([label, *cells, _range(row, seeds, settings)])
+    return table(["", *(name.removeprefix("JSD ") for name in SHIFTS), "between seeds"], lines)
+
+
+def _range(row: str, seeds: Mapping[tuple[str, str], Record], settings: list[str]) -> str:
+    key = "jensen-shannon/seeds"
+    found = [seeds[s, row][key] / seeds[s, "vanilla"][key] for s in settings if (s, row) in seeds]
+    return f"{min(found):.2f}–{max(found):.2f}" if found else ""
+
+
+def effects(rows: Rows, settings: list[str]) -> str:
+    lines = []
+    for row, label in _present(rows):
+        runs = [record for s in settings for record in rows[row].get(s, {}).values()]
+        first = shown(compared(difference, rows, row, "macro-f1", settings), "+.3f")
+        middle = [shown(compared(ratio, rows, row, key, settings), ".2f") for key in EFFECTS.values()]
+        last = shown(compared(difference, rows, row, "evenness", settings), "+.3f")
+        lines.append([label, first, *middle, last, f"{sum(r['collapsed'] for r in runs)} of {len(runs)}"])
+    return table(["", "macro-F1", *EFFECTS, "normalized entropy", "collapsed"], lines)
+
+
+def ranks(rows: Rows, settings: list[str]) -> str:
+    plain = [mean(mean(values(rows["vanilla"], key, [s])[s]) for s in settings) for key in RANKS.values()]  # type: ignore[index]
+    lines = [["vanilla, as it is", *(f"{value:.3f}" for value in plain)]]
+    for row, label in _present(rows):
+        lines.append(
+            [label, *(shown(compared(difference, rows, row, key, settings), "+.3f") for key in RANKS.values())]
+        )
+    return table(["", *RANKS], lines)
+
+
+def flatness(rows: Rows, settings: list[str]) -> str:
+    """Ratios that tempered vanilla models of the same normalized entropy would have, beside the measured ones."""
+    keys = {**{name.removeprefix("JSD "): key for name, key in SHIFTS.items()}, **EFFECTS}
+    lines = []
+    for row in (row for row in CONTROLLED if row in rows):
+        here = [s for s in settings if s in rows[row]]
+        flat = compared(difference, rows, row, "evenness", here)
+        alone = [f"{np.exp(np.mean([_tempered(rows, row, s, key) for s in here])):.2f}" for key in keys.values()]
+        measured = [_value(rows, row, key, here) for key in keys.values()]
+        lines += [["flatness alone", f"{flat.value:+.3f}" if flat else "", *alone]]
+        lines += [[LABELS[row], f"{flat.value:+.3f}" if flat else "", *measured]]
+    return table(["", "normalized entropy", *keys], lines)
+
+
+def _value(rows: Rows, row: str, key: str, settings: list[str]) -> str:
+    found = compared(ratio, rows, row, key, settings)
+    return f"{found.value:.2f}" if found else ""
+
+
+def _tempered(rows: Rows, row: str, setting: str, key: str) -> float:
+    """ln of the ratio to vanilla, interpolated at the row's normalized entropy between temperatures 1, 1.5, 2 and 3."""
+    own = {setting: {seed: rows["vanilla"][setting][seed] for seed in rows["tempered-1.5"][setting]}}
+    entropies, logs = [0.0], [0.0]
+    for t in TEMPERATURES:
+        runs = rows[f"tempered-{t}"]
+        here, plain = (values(one, "evenness", [setting]) for one in (runs, own))
+        entropies.append(mean(here[setting]) - mean(plain[setting]))  # type: ignore[index]
+        ours, theirs = (values(one, key, [setting]) for one in (runs, own))
+        logs.append(float(np.log(paired(ours, theirs).value)))  # type: ignore[arg-type]
+    gain = compared(difference, rows, row, "evenness", [setting])
+    return float(np.interp(gain.value if gain else 0.0, entropies, logs))
+
+
+def one_setting(rows: Rows, labels: Mapping[str, str]) -> str:
+    keys = {**{name.removeprefix("JSD "): key for name, key in SHIFTS.items()}, **EFFECTS}
+    lines = []
+    for row, label in labels.items():
+        if row in rows and ALONE in rows[row]:
+            cells = [shown(compared(difference, rows, row, key, [ALONE]), "+.3f") for key in ("macro-f1", "evenness")]
+            cells += [shown(compared(ratio, rows, row, key, [ALONE]), ".2f") for key in keys.values()]
+            cells += [shown(compared(difference, rows, row, "kendall/3-held-out", [ALONE]), "+.3f")]
+            lines.append([label, *cells])
+    return table(["", "macro-F1", "normalized entropy", *keys, "τ 3 held-out"], lines)
+
+
+def own_start(rows: Rows, labels: Mapping[str, str]) -> str:
+    """SEAT's rows over the vanilla model that each starts from: differences between seeds cancel."""
+    keys = ("macro-f1", "confidence", "evenness", *SHIFTS.values(), *EFFECTS.values())
+    names = {key: name for name, key in {**ABSOLUTE, **EFFECTS}.items()}
+    lines = []
+    for row, label in labels.items():
+        runs = rows.get(row, {})
+        own = {s: {seed: rows["vanilla"][s][seed] for seed in runs[s]} for s in runs}
+        both = [(values(runs, key, list(runs)), values(own, key, list(runs))) for key in keys]
+        if runs:
+            lines.append(
+                [label, *(shown(paired(ours, plain), ".3f") if ours and plain else "" for ours, plain in both)]
+            )
+    return table(["", *(names[key] for key in keys)], lines)
+
+
+def _present(rows: Rows) -> list[tuple[str, str]]:
+    return [(row, label) for row, label in LABELS.items() if row in rows]
+
+
+def tables(file: Path) -> dict[str, str]:
+    """Title -> table."""
+    _, records = read(file)
+    rows = rows_of(records)
+    settings = list(rows["vanilla"])
+    seeds = {(r["setting"], r["row"]): r for r in records if r["phase"] == "seeds"}
+    seat = {row: label for row, label in LABELS.items() if row.startswith("seat-")}
+    return {
+        "Shift of attention, ratio to vanilla": shifts(rows, seeds, settings),
+        "Rank-based stability, difference from vanilla": ranks(rows, settings),
+        "Effect on the model": effects(rows, settings),
+        "Flatness control": flatness(rows, settings),
+        "Parts, SST-2": one_setting(rows, PARTS),
+        "SEAT's terms, SST-2": one_setting(rows, ABLATION),
+        "SEAT against its own start": own_start(rows, seat),
+        "SEAT's terms against their own start, SST-2": own_start(rows, ABLATION),
+    }
+
+
+def main() -> None:
+    for title, content in tables(Path(sys.argv[1])).items():
+        print(f"### {title}\n\n{content}")
+
+
+if __name__ == "__main__":
+    main()

@@ -68,6 +68,20 @@ def test_train_saves_a_model_and_says_where(run: Run, csv: Path, tmp_path: Path)
     assert [p.name for p in tmp_path.iterdir()] == ["model"], "nothing else is left behind"
 
 
+def test_train_reports_the_share_of_training_tokens_with_a_vector(run: Run, csv: Path, tmp_path: Path) -> None:
+    """The file has one word only, so that the share is low and the command warns."""
+    vectors, model = tmp_path / "v.txt", tmp_path / "m"
+    vectors.write_text("it 1 0\n", encoding="utf-8")
+    ended = run("train", csv, "--out", model, *QUICK, "--vectors", vectors)
+    share = json.loads((model / "config.json").read_text(encoding="utf-8"))["token_coverage"]
+    assert 0 < share < 0.8
+    assert f"{share:.1%} of the tokens in the training texts have a vector: few" in ended.out
+    assert f"only {share:.0%} of the tokens in the training texts have a vector in v.txt" in " ".join(ended.err.split())
+    assert f"| training tokens with a vector in `v.txt` | {share:.1%} |" in (model / "README.md").read_text("utf-8")
+    again = run("train", csv, "--out", model, *QUICK, "--vectors", vectors, "--replace", "--json")
+    assert json.loads(again.out)["token_coverage"] == share
+
+
 def test_json_is_all_there_is_on_standard_output(run: Run, csv: Path, model: Path, tmp_path: Path) -> None:
     trained = json.loads(run("train", csv, "--out", tmp_path / "m", *QUICK, "--json").out)
     assert trained["classes"] == ["bad", "good"]

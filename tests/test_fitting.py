@@ -8,9 +8,10 @@ import pytest
 from estimator.tiny import LABELS, PAIRS, SMALL, TEXTS, tiny
 from steadygaze import UserError
 from steadygaze.fitting import Keeping, fit
-from steadygaze.inputs import read_split
+from steadygaze.inputs import read_split, set_aside
 from steadygaze.objective.word_iat import WordIAT
 from steadygaze.order import order
+from steadygaze.tokens.vectors import FEW
 from steadygaze.tokens.words import SPECIALS
 from steadygaze.train.progress import Silent
 
@@ -67,6 +68,29 @@ def test_vectors_set_the_dimension_and_their_coverage_is_said(vectors):
     assert table[words.index("dull")].abs().sum() > 0  # drawn, never zero
     assert stored.description.coverage == pytest.approx(3 / (len(words) - 4))
     assert any("words found in vectors.txt" in line for line in said)
+
+
+def test_the_share_of_running_tokens_with_a_vector_is_kept_and_a_low_one_is_warned_about(vectors, tmp_path):
+    stored, said = heard(tiny(vectors=vectors, settings={"hidden": 4}))
+    train = set_aside(read_split(TEXTS, LABELS))[0]
+    words = [word for text in train.texts for word in re.findall(r"\w+|[^\w\s]", text.lower())]
+    share = sum(word in ("good", "bad", "film") for word in words) / len(words)
+    assert 0 < share < FEW
+    assert stored.description.token_coverage == pytest.approx(share)
+    assert [
+        line for line in said if line.startswith(f"only {share:.0%} of the tokens in the training texts have a vec")
+    ]
+    every = tmp_path / "every.txt"
+    every.write_text("".join(f"{word} 1 0 {i}\n" for i, word in enumerate(sorted(set(words)))))
+    stored, said = heard(tiny(vectors=every, settings={"hidden": 4, "min_df": 1}))
+    assert stored.description.token_coverage == 1
+    assert not [line for line in said if line.startswith("only")]
+    assert heard(tiny())[0].description.token_coverage is None
+
+
+def test_fit_warns_in_python_too_when_few_tokens_have_a_vector(vectors):
+    with pytest.warns(UserWarning, match=r"only \d+% of the tokens in the training texts have a vector in vectors.txt"):
+        tiny(vectors=vectors, settings={"hidden": 4}).fit(TEXTS, LABELS)
 
 
 def test_word_iat_in_training_has_no_special_token_among_the_neighbors(monkeypatch):

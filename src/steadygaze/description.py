@@ -49,6 +49,8 @@ class Description:
     vectors: str | None = None
     coverage: float | None = None
     """Share of the vocabulary that had a pre-trained vector."""
+    token_coverage: float | None = None
+    """Share of the running tokens of the training texts that had one."""
     seed: int
     corpus: str
     """SHA-256 of the texts and labels given for training and, after a colon, of those given for validation."""

@@ -44,6 +44,12 @@ def test_the_score_is_the_models_own_and_not_that_of_an_earlier_stage():
     assert "| validation macro-F1 | not measured |" in card({**CONFIG, "kept": {}})
 
 
+def test_the_card_has_the_share_of_training_tokens_with_a_vector():
+    page = card({**CONFIG, "vectors": "glove.txt", "token_coverage": 0.8086})
+    assert "`ab:cd` |\n| training tokens with a vector in `glove.txt` | 80.9% |\n\n```python" in page
+    assert "with a vector" not in card(CONFIG)
+
+
 @pytest.mark.parametrize(
     ("label", "shown"),
     [

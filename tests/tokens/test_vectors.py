@@ -90,6 +90,13 @@ def test_a_file_that_cannot_be_read_is_refused(tmp_path):
             read_vectors(written(tmp_path, broken, "vectors.gz"), ["the"], seed=0)
 
 
+def test_the_share_of_running_tokens_counts_each_occurrence_and_no_special_token():
+    """Words 0 and 1 are specials; 2 and 3 have a vector, 4 has none: of eight tokens 2, 2, 3 count."""
+    vectors = Vectors(np.zeros((5, 2), np.float32), np.array([True, True, True, True, False]))
+    assert vectors.token_coverage(np.array([0, 1, 2, 2, 3, 4, 4, 4]), specials=2) == 3 / 8
+    assert vectors.token_coverage(np.array([], int), specials=2) == 0
+
+
 def test_coverage_leaves_the_specials_out(tmp_path):
     vectors = read_vectors(written(tmp_path, GLOVE), ["<pad>", "<unk>", "the", "zebra", "cat"], seed=0)
     assert vectors.coverage(specials=2) == pytest.approx(2 / 3)

@@ -85,10 +85,15 @@ def train(
 
 
 def _show(result: dict[str, Any], out: Path, common: Common) -> None:
+    from steadygaze.tokens.vectors import FEW
+
     if common.json:
         as_json(result)
         return
     print(f"saved in {out}: validation macro-F1 {result['macro-f1']:.3f} (epoch {result['best_epoch']})")
+    if (covered := result["token_coverage"]) is not None:
+        few = ": few; the others started from random vectors" if covered < FEW else ""
+        print(f"{covered:.1%} of the tokens in the training texts have a vector{few}")
     if result["always"] is not None:
         print(f"this model gives every text the same label: {result['always']}.  It has learnt nothing")
     console(common).print(f'next:  steadygaze explain {out} "a text of your own"', highlight=False, markup=False)

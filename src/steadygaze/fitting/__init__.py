@@ -13,6 +13,7 @@ from steadygaze.inputs import Split, set_aside
 from steadygaze.lineage import apart, named, refuse_stranger
 from steadygaze.order import Order
 from steadygaze.store import Stored, fingerprint
+from steadygaze.tokens.vectors import FEW
 from steadygaze.train.checkpoint import Checkpoint
 from steadygaze.train.device import accelerator
 from steadygaze.train.loop import Job
@@ -45,6 +46,9 @@ def fit(
     if cut := int(data.text.cut.sum()):
         most = plan.tokenizer.max_length
         watcher.warn(f"{cut:,} of {len(data):,} texts are longer than {most} tokens: only their first {most} are read")
+    covered = plan.token_coverage(data)
+    if covered is not None and covered < FEW:
+        watcher.warn(_few_vectors(covered, plan.description.vectors))
     held_out = plan.encode(validation)
     with accelerator(order.device, order.training.precision) as accelerate:
         synonyms = plan.vocabulary_for(order.technique, watcher)
@@ -59,7 +63,7 @@ def fit(
         if keeping.shelf is not None:
             run.shelf = Shelf(keeping.shelf, apart(plan.identity(accelerate.device)))
         model = run.execute()
-    description = dataclasses.replace(plan.description, history=run.history, kept=run.kept)
+    description = dataclasses.replace(plan.description, history=run.history, kept=run.kept, token_coverage=covered)
     if description.always is not None:
         watcher.warn(f"gives every text the same label: {description.always}.  It has learnt nothing")
     return Stored(description, model, plan.tokenizer)
@@ -87,7 +91,8 @@ def refuse_other(
     """A finished model may stand for a run only if that run would have ended in it."""
     wanted = prepare(order, train, validation, Silent(), given)[0].description
     found, now = (
-        dataclasses.asdict(dataclasses.replace(one, history=[], kept={})) for one in (stored.description, wanted)
+        dataclasses.asdict(dataclasses.replace(one, history=[], kept={}, token_coverage=None))
+        for one in (stored.description, wanted)
     )
     if differs := difference(found, now, first="technique"):
         name, values = differs
@@ -95,3 +100,10 @@ def refuse_other(
             f"the model that stands there was trained with another {name.rpartition('.')[2]}: {values}; "
             "--replace trains this one in its place"
         )
+
+
+def _few_vectors(share: float, name: str | None) -> str:
+    return (
+        f"only {share:.0%} of the tokens in the training texts have a vector in {name}: the others start from random "
+        "vectors.  Check that the file is of the texts' language and in lower case, or use a larger one"
+    )

@@ -28,7 +28,7 @@ from steadygaze.store import fits
 from steadygaze.tokens.pieces import load_pieces
 from steadygaze.tokens.synonyms import lexicon, read_synonyms
 from steadygaze.tokens.tokenizer import TextTokenizer
-from steadygaze.tokens.vectors import read_vectors
+from steadygaze.tokens.vectors import Vectors, read_vectors
 from steadygaze.tokens.words import SPECIALS, build_words
 from steadygaze.train.progress import Watcher
 from steadygaze.types import Label
@@ -47,6 +47,8 @@ class Plan:
     tokenizer: TextTokenizer
     make_model: Callable[[], Reader]
     vectors: Tensor | None = None
+    found: Vectors | None = None
+    """Which words have a pre-trained vector."""
     files: tuple[Path, ...] = ()
     """What else the weights depend on: those of a pre-trained network."""
     table: str | None = None
@@ -88,6 +90,14 @@ class Plan:
     def identity(self, device: torch.device, more: tuple[Path, ...] = ()) -> dict[str, Any]:
         """All that determines the weights."""
         return identity(self.description, device, self.vectors, (*self.files, *more))
+
+    def token_coverage(self, data: Data) -> float | None:
+        """The share of the running tokens that have a pre-trained vector; None without vectors."""
+        if self.found is None:
+            return None
+        parts = [part for part in (data.text, data.question) if part is not None]
+        ids = np.concatenate([part.ids[part.words] for part in parts])
+        return self.found.token_coverage(ids, specials=len(SPECIALS))
 
     def encode(self, split: Split, weight: NDArray[np.float32] | None = None) -> Data:
         """Texts as ids, once and for all epochs."""
@@ -141,7 +151,7 @@ def _word_plan(order: Order, description: Description, train: Split, watcher: Wa
     tokenizer = build_words(read, min_df=order.reading.min_df, max_length=description.max_length)
     if tokenizer.size == len(SPECIALS):
         raise UserError(f"no word occurs in {order.reading.min_df} training texts: a smaller min_df is needed")
-    vectors = None
+    vectors = found = None
     if order.vectors is not None:
         found = read_vectors(order.vectors, tokenizer.vocabulary, seed=order.seed)
         coverage = found.coverage(specials=len(SPECIALS))
@@ -151,7 +161,7 @@ def _word_plan(order: Order, description: Description, train: Split, watcher: Wa
         description = dataclasses.replace(description, architecture=architecture, coverage=coverage)
     encoder = partial(make_encoder, description, tokenizer.size, vectors)
     make = partial(build_model, description, tokenizer, order.technique, encoder)
-    return Plan(description, tokenizer, make, vectors, table=order.reading.synonyms)
+    return Plan(description, tokenizer, make, vectors, found, table=order.reading.synonyms)
 
 
 def _transformer_plan(order: Order, description: Description) -> Plan:

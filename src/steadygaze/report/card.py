@@ -30,7 +30,7 @@ Trained with steadygaze {steadygaze}: encoder {encoder}, technique {technique}, 
 | reads | {reads}, at most {max_length} tokens |
 | validation macro-F1 | {score} |
 | epoch kept | {epoch} |
-| training data (SHA-256) | `{corpus}` |
+| training data (SHA-256) | `{corpus}` |{vectors}
 
 ```python
 import steadygaze as sg
@@ -70,11 +70,19 @@ def card(config: Mapping[str, Any]) -> str:
         score=f"{kept['macro-f1']:.3f}" if kept else "not measured",
         epoch=kept.get("epoch", "unknown"),
         example='("A text.", "A question?")' if config["pair"] else '"A text."',
+        vectors=_vectors(config),
         shows=shows,
         words=SHOWS[shows],
         begin=BEGIN,
         end=END,
     )
+
+
+def _vectors(config: Mapping[str, Any]) -> str:
+    """A row of the table, where the share is known."""
+    if (share := config.get("token_coverage")) is None:
+        return ""
+    return f"\n| training tokens with a vector in {code(config['vectors'])} | {share:.1%} |"
 
 
 def audited(page: str, report: Report, day: date) -> str:

@@ -95,5 +95,6 @@ def summary(clf: TextClassifier, corpus: Corpus, out: Path) -> dict[str, Any]:
         "epochs": len(clf.history_),
         "best_epoch": kept["epoch"],
         "macro-f1": kept["macro-f1"],
+        "token_coverage": clf.stored_.description.token_coverage,
         "history": clf.history_,
     }

@@ -242,7 +242,8 @@ def test_a_lone_surrogate_stops_neither_file_nor_notebook_nor_terminal(tmp_path:
 def test_escape_sequences_in_a_text_do_not_reach_the_terminal():
     e = explain("bad\x1b[2Jend\x9b1m\rx", (0.2,) * 7, label="a\x1bb")
     assert "\x1b" not in str(e) + printed(e)
-    assert str(e).startswith("bad�[2Jend�1m x\n→ a�b")
+    assert str(e).startswith("bad�[2Jend�1m x\n→ a\\x1bb")
+    assert "\x1b" not in repr(e)
 
 
 @given(st.text(st.characters()))

@@ -7,7 +7,8 @@ from pathlib import Path
 PACKAGE = "steadygaze"
 SOURCE = Path(__file__).parent.parent / "src" / PACKAGE
 LAYERS = [  # in the order data flows; rooms on one line may not import one another
-    {"errors", "atomic"},
+    {"escape"},
+    {"errors", "atomic", "terminal"},
     {"outputs", "types", "record"},
     {"config", "highlight", "maths"},
     {"explanation"},
@@ -62,7 +63,7 @@ BANNED = {  # a room, or a part of one: allowed by height, forbidden all the sam
 ONLY = {  # of ours, these and nothing else
     "report": {
         f"{PACKAGE}.{room}"
-        for room in ("errors", "atomic", "outputs", "types", "record", "highlight", "explanation", "report")
+        for room in ("escape", "errors", "atomic", "outputs", "types", "record", "highlight", "explanation", "report")
     },
     "audit.measure": {f"{PACKAGE}.{room}" for room in ("types", "record", "maths", "audit.measure")},
 }

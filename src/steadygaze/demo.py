@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from steadygaze import verbs
@@ -18,10 +18,12 @@ from steadygaze.atomic import write_text
 from steadygaze.audit.audit import Asked, examine
 from steadygaze.corpus import Corpus, load_corpus
 from steadygaze.corpus.planted.lexicon import SYNONYMS
+from steadygaze.escape import one_line
 from steadygaze.estimator import TextClassifier
 from steadygaze.report.report import Report
 from steadygaze.report.words import number
 from steadygaze.subject.ours import ours
+from steadygaze.terminal import Console
 
 CORPUS = "planted-reviews:sizes=[5000,500,1000]"
 EPOCHS = {"vanilla": 6, "anchored": 2}
@@ -41,7 +43,7 @@ NUMBERS = {
 def tell(out: Path, device: str, seed: int, say: Console) -> dict[str, Any]:
     """Everything, ending in out/report.html.  Returns the numbers."""
     corpus = load_corpus(CORPUS)
-    _say(say, f"[bold]1. Data.[/bold]  {verbs.describe(corpus)}")
+    _say(say, f"[bold]1. Data.[/bold]  {escape(verbs.describe(corpus))}")
     models = train(corpus, out, device, seed, say)
     _say(say, f"[bold]3. The audit[/bold] of both, on {TEXTS} texts that neither has seen.")
     reports = {name: look(clf, corpus, name, seed) for name, clf in models.items()}
@@ -56,9 +58,10 @@ def tell(out: Path, device: str, seed: int, say: Console) -> dict[str, Any]:
     pages = {"vanilla": out / "vanilla.html", "anchored": out / "report.html"}
     for name, page in pages.items():
         reports[name].to_html(page)
+    drawn = {name: escape(one_line(page)) for name, page in pages.items()}
     _say(
         say,
-        f"\n[bold]4. The page:[/bold] open [bold]{pages['anchored']}[/bold] in a browser, {pages['vanilla']} beside it",
+        f"\n[bold]4. The page:[/bold] open [bold]{drawn['anchored']}[/bold] in a browser, {drawn['vanilla']} beside it",
     )
     _say(say, "Your own CSV:  steadygaze train your.csv --text COL --label COL --technique consensus --out model/")
     _say(say, "               steadygaze audit model/ --data your.csv --text COL --label COL --html audit.html")
@@ -106,4 +109,4 @@ def _numbers(reports: Mapping[str, Report]) -> Table:
 
 
 def _say(say: Console, line: str) -> None:
-    say.print(line, highlight=False)
+    say.print(line, markup=True)

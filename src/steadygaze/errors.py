@@ -3,13 +3,28 @@
 from collections.abc import Iterable
 from difflib import get_close_matches
 
+from steadygaze.escape import LONGEST as LONGEST_LINE
+from steadygaze.escape import one_line
+
+PREFIX = 30
+"""Characters that the command line prints before a message, at most."""
+
 
 class UserError(ValueError):
-    """The user's input or settings are wrong.  The command line prints the sentence and exits with 2."""
+    """The user's input or settings are wrong.  The command line prints the sentence and exits with 2.
+
+    The message is one line of printable characters, however long and hostile what it quotes is.
+    """
+
+    def __init__(self, message: object = "") -> None:
+        super().__init__(one_line(message, LONGEST_LINE - PREFIX))
 
 
 class RequirementNotMet(Exception):
-    """A stated requirement does not hold.  The command line prints the sentence and exits with 1."""
+    """Stated requirements do not hold.  The command line prints a line for each and exits with 1."""
+
+    def __init__(self, *messages: object) -> None:
+        super().__init__(*(one_line(message, LONGEST_LINE - PREFIX) for message in messages))
 
 
 MOST_NAMES = 30

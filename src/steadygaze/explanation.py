@@ -12,7 +12,8 @@ from textwrap import shorten
 from typing import TYPE_CHECKING, Any
 
 from steadygaze.errors import UserError
-from steadygaze.highlight import UNREAD, cut_off, legend, marked, page, painted, printable
+from steadygaze.escape import one_line, printable
+from steadygaze.highlight import UNREAD, cut_off, legend, marked, page, painted
 from steadygaze.outputs import write_output
 from steadygaze.types import Label, Picked, Span
 
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 
+LABEL = 80
+"""Characters shown of a label in a terminal."""
 FEW = 5
 """Words that are listed, where no more are selected."""
 
@@ -143,7 +146,7 @@ class Explanation:
         if self.question is not None:
             drawn.append(f"Question: {printable(self.question)}\n", style="italic")
         drawn.append_text(painted(self))
-        drawn.append(f"\n→ {printable(str(self.label))}", style="bold").append(f" {printable(self._sureness())}")
+        drawn.append(f"\n→ {one_line(self.label, LABEL)}", style="bold").append(f" {printable(self._sureness())}")
         for line in self._lines():
             drawn.append(f"\n{printable(line)}")
         return drawn
@@ -152,14 +155,14 @@ class Explanation:
         return self.__rich__().plain
 
     def __repr__(self) -> str:
-        top = ", ".join(f"{token} {weight:.3f}" for token, weight in self.top(3))
+        top = ", ".join(f"{one_line(token, LABEL)} {weight:.3f}" for token, weight in self.top(3))
         top = top if self.rationale is None else shorten(" · ".join(self._pieces()), 60, placeholder="…")
         text = shorten(self.text, 40, placeholder="…")
-        return f"<Explanation {text!r}: {self.label} {self._sureness()}; {self.explainer}: {top}>"
+        return f"<Explanation {text!r}: {one_line(self.label, LABEL)} {self._sureness()}; {self.explainer}: {top}>"
 
     def _sureness(self) -> str:
         sure = f"{self.probabilities[self.label]:.1%}" if self.label in self.probabilities else ""
-        other = f"(explained: {self.target})" if self.target not in (None, self.label) else ""
+        other = f"(explained: {one_line(self.target, LABEL)})" if self.target not in (None, self.label) else ""
         return f"{sure} {other}".strip()
 
     def _said(self, i: int) -> str:

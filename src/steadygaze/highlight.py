@@ -18,6 +18,7 @@ from html import escape
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from steadygaze.escape import printable as printable
 from steadygaze.types import Picked, Span
 
 if TYPE_CHECKING:
@@ -36,7 +37,6 @@ SELECTED = "of a selection every word has a mark"
 RATIONALE = "selected: all that the prediction was made from"
 UNREAD = "not read: longer than the limit"
 
-_CONTROLS = {**dict.fromkeys((*range(32), *range(127, 160)), "\ufffd"), 9: "\t", 10: "\n", 13: " "}
 _UNDERLINE = "text-decoration:underline;text-decoration-thickness:2px;text-underline-offset:0.2em"
 _PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8">
@@ -121,11 +121,6 @@ def painted(e: Weighed) -> "Text":
 def cut_off(e: Weighed) -> bool:
     """Whether some of the text was not read."""
     return e.read_to is not None and e.read_to < len(e.text)
-
-
-def printable(text: str) -> str:
-    """Without what could move the cursor or stop the encoder: a text may hold escape sequences."""
-    return text.translate(_CONTROLS).encode(errors="replace").decode()
 
 
 class _Piece(NamedTuple):

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import steadygaze
+from steadygaze.escape import one_line, safe_json
 from steadygaze.options import Common
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from steadygaze.estimator import TextClassifier
+    from steadygaze.terminal import Console
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -59,17 +59,30 @@ def settled() -> None:
 
 def console(common: Common) -> "Console":
     """For people: standard error, so that standard output holds the result alone."""
-    from rich.console import Console
+    from steadygaze.terminal import Console
 
     return Console(stderr=True, quiet=common.quiet)
 
 
+def screen() -> "Console":
+    """For results that are drawn: standard output."""
+    from steadygaze.terminal import Console
+
+    return Console()
+
+
+def show(message: object) -> None:
+    """One line of a result."""
+    print(one_line(message))
+
+
 def as_json(value: Any) -> None:
-    print(json.dumps(value, ensure_ascii=False, indent=1))
+    as_lines([json.dumps(value, ensure_ascii=False, indent=1).encode(errors="replace")])
 
 
 def as_lines(lines: Iterable[bytes]) -> None:
+    """JSON, in UTF-8 whatever the encoding of standard output."""
     sys.stdout.flush()  # what was printed before comes before
     for line in lines:
-        sys.stdout.buffer.write(line + b"\n")
+        sys.stdout.buffer.write(safe_json(line) + b"\n")
     sys.stdout.flush()

@@ -11,7 +11,7 @@ from steadygaze.audit import evidence, places
 from steadygaze.audit.model_card import write_card
 from steadygaze.audit.required import checked
 from steadygaze.audit.run import Given, Machine, Order, load, manifest, run
-from steadygaze.cli.app import as_json, console
+from steadygaze.cli.app import as_json, console, screen
 from steadygaze.cli.watching import line, watching
 from steadygaze.config import build
 from steadygaze.errors import RequirementNotMet
@@ -23,7 +23,7 @@ from steadygaze.report.shown import terminal
 from steadygaze.report.words import counted
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from steadygaze.terminal import Console
 
 NO_LABELS = "the data have no column 'label': the audit goes on without labels (--label COL names another)"
 INTERRUPTED = "interrupted; nothing was written"
@@ -106,12 +106,10 @@ def _show(report: Report, common: Common) -> None:
     if common.json:
         as_json(report.to_dict())
         return
-    from rich.console import Console
-
-    Console().print(terminal(report, full=common.verbose))
+    screen().print(terminal(report, full=common.verbose))
 
 
 def _gate(report: Report, policy: Policy, say: "Console") -> None:
     if failures := report.failing(policy):
-        raise RequirementNotMet("\n".join(map(str, failures)))
+        raise RequirementNotMet(*failures)
     line(say, f"{counted(len(policy.requirements) + len(policy.verdicts), 'requirement')} met")

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from steadygaze.cli.app import app, as_json, loaded
+from steadygaze.cli.app import app, as_json, loaded, screen
 from steadygaze.options import DATA, Common, DropEmpty, LabelIfAny, Model, TextColumn, everywhere
 
 
@@ -28,8 +28,6 @@ def certify(
     common: Common,
 ) -> None:
     """Certify what no change of the attention weights can do.  With --json: summary and one row per text."""
-    from rich.console import Console
-
     from steadygaze import verbs
     from steadygaze.corpus import load_corpus
 
@@ -42,4 +40,4 @@ def certify(
     if common.json:
         as_json(found.to_dict())
     else:
-        Console().print(found)
+        screen().print(found)

@@ -14,9 +14,8 @@ from steadygaze.cli.watching import Watch, line, watching
 from steadygaze.options import Common, Data, DropEmpty, EvidenceColumn, LabelColumn, TextColumn, everywhere
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from steadygaze.report.comparison import Comparison
+    from steadygaze.terminal import Console
 
 Techniques = Annotated[
     str, typer.Option(metavar="A,B,…", help="See: list techniques.  The others are held against the first.")
@@ -138,9 +137,8 @@ def _show(found: "Comparison", out: Path, common: Common) -> None:
     if common.json:
         as_json(found.to_dict())
         return
-    from rich.console import Console
-
     from steadygaze.compare.shown import Shown
+    from steadygaze.terminal import Console
 
     shown = Console()
     Console(width=shown.width if shown.is_terminal else WIDTH).print(Shown(found))

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from steadygaze.cli.app import app, as_json, console
+from steadygaze.cli.app import app, as_json, console, screen, show
 from steadygaze.cli.watching import Watch, line, watching
+from steadygaze.escape import one_line
 from steadygaze.options import DATA, Common, DropEmpty, LabelIfAny, Out, TextColumn, everywhere
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
+    from steadygaze.terminal import Console
     from steadygaze.text_explainer import TextExplainer
 
 BOX = "A folder made by train, or a Hugging Face sequence classifier: a folder or a hub id."
@@ -102,7 +102,7 @@ class Steps:
 
 def _line(say: "Console", message: str) -> None:
     """A log is not cut; in a terminal lines are broken between words."""
-    say.print(message, highlight=False, markup=False, soft_wrap=not say.is_terminal)
+    say.print(one_line(message), soft_wrap=not say.is_terminal)
 
 
 @contextmanager
@@ -134,14 +134,12 @@ def _kept(say: "Console", out: Path) -> Iterator[None]:
 
 
 def _show(fitted: "TextExplainer", black_box: str, out: Path, common: Common) -> None:
-    from rich.console import Console
-
     from steadygaze.cli.fitted import shown
 
     if common.json:
         rows = [row.to_dict() for row in fitted.rows]
         as_json({"explainer": str(out), "rows": rows, "warnings": fitted.warnings})
         return
-    Console().print(shown(fitted.rows))
-    print(f"saved in {out}")
+    screen().print(shown(fitted.rows))
+    show(f"saved in {out}")
     line(console(common), f'next:  steadygaze explain {black_box} --explainer {out} "a text of your own"')

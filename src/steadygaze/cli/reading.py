@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from steadygaze.cli.app import app, as_json, as_lines, console, loaded, settled
+from steadygaze.cli.app import app, as_json, as_lines, console, loaded, screen, settled, show
 from steadygaze.cli.watching import line
+from steadygaze.escape import one_line, printable
 from steadygaze.options import Common, DropEmpty, File, Model, Replace, Text, TextColumn, everywhere
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ def predict(
 ) -> None:
     """Say the label of texts.  With --json: one JSON object per line."""
     from steadygaze import verbs
-    from steadygaze.highlight import printable
+    from steadygaze.explanation import LABEL
 
     clf = loaded(model, common)
     chunks = verbs.read(clf.stored_.description.pair, given or [], file, text or ["text"], drop_empty)
@@ -42,7 +43,8 @@ def predict(
         return
     for record in records:
         chance = record["probabilities"][str(record["label"])]
-        print(printable(f"{record['label']}\t{chance:.3f}\t{' '.join(record['text'].split())}"))
+        label, written = one_line(record["label"], LABEL), printable(" ".join(record["text"].split()))
+        print(f"{label}\t{chance:.3f}\t{written}")
 
 
 @app.command(epilog='Example: steadygaze explain model/ "A gorgeous, witty, seductive movie." --html why.html')
@@ -80,7 +82,7 @@ def explain(
         if common.json:
             as_json({"eraser": str(eraser), "explained": written})
         else:
-            print(f"{written:,} rationales written to {eraser}")
+            show(f"{written:,} rationales written to {eraser}")
     elif html is not None:
         from steadygaze.report.words import counted
 
@@ -88,15 +90,13 @@ def explain(
         if common.json:
             as_json({"html": str(html), **shown})
         else:
-            print(f"{counted(shown['explained'], 'text')} explained, {shown['drawn']:,} drawn in {html}")
+            show(f"{counted(shown['explained'], 'text')} explained, {shown['drawn']:,} drawn in {html}")
     elif common.json:
         as_lines(one.to_json() for one in found)
     else:
-        from rich.console import Console
-
-        screen = Console()
+        drawn = screen()
         for one in found:
-            screen.print(one, end="\n\n")
+            drawn.print(one, end="\n\n")
 
 
 def _explained(

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from steadygaze.cli.app import app, as_json, console
+from steadygaze.cli.app import app, as_json, console, screen
 from steadygaze.options import Common, Out, everywhere
 
 
@@ -17,7 +17,6 @@ def list_(
     common: Common,
 ) -> None:
     """List what there is to choose from."""
-    from rich.console import Console
     from rich.table import Table
 
     from steadygaze.listing import listing
@@ -33,7 +32,7 @@ def list_(
         table.add_row(row["name"], row["about"])
         for field in row["settings"]:
             table.add_row(f"  --set {field['name']}={field['default']}", field["about"] or "", style="dim")
-    Console().print(table)
+    screen().print(table)
 
 
 @app.command(epilog="Example: steadygaze demo --out runs/demo")

@@ -5,7 +5,8 @@ from typing import Annotated, Any
 
 import typer
 
-from steadygaze.cli.app import app, as_json, console
+from steadygaze.cli.app import app, as_json, console, show
+from steadygaze.cli.watching import line
 from steadygaze.options import Common, Data, DropEmpty, EvidenceColumn, LabelColumn, Out, TextColumn, everywhere
 
 
@@ -73,12 +74,12 @@ def train(
         drop_empty=drop_empty,
     )
     say = console(common)
-    say.print(verbs.describe(corpus), highlight=False, markup=False)
+    line(say, verbs.describe(corpus))
     try:
         clf = verbs.train(clf, corpus, out, resume, reference, shelf)
     except KeyboardInterrupt:
         kept = verbs.unfinished(out)
-        say.print(f"interrupted; {kept} keeps what is done: the same command with --resume goes on", markup=False)
+        line(say, f"interrupted; {kept} keeps what is done: the same command with --resume goes on")
         raise
     always = clf.stored_.description.always
     _show({**verbs.summary(clf, corpus, out), "always": always}, out, common)
@@ -90,10 +91,10 @@ def _show(result: dict[str, Any], out: Path, common: Common) -> None:
     if common.json:
         as_json(result)
         return
-    print(f"saved in {out}: validation macro-F1 {result['macro-f1']:.3f} (epoch {result['best_epoch']})")
+    show(f"saved in {out}: validation macro-F1 {result['macro-f1']:.3f} (epoch {result['best_epoch']})")
     if (covered := result["token_coverage"]) is not None:
         few = ": few; the others started from random vectors" if covered < FEW else ""
-        print(f"{covered:.1%} of the tokens in the training texts have a vector{few}")
+        show(f"{covered:.1%} of the tokens in the training texts have a vector{few}")
     if result["always"] is not None:
-        print(f"this model gives every text the same label: {result['always']}.  It has learnt nothing")
-    console(common).print(f'next:  steadygaze explain {out} "a text of your own"', highlight=False, markup=False)
+        show(f"this model gives every text the same label: {result['always']}.  It has learnt nothing")
+    line(console(common), f'next:  steadygaze explain {out} "a text of your own"')

@@ -6,7 +6,7 @@ from typing import Any
 from steadygaze.audit import evidence, places
 from steadygaze.audit.manifest import Altered, Manifest
 from steadygaze.audit.run import Order, load, run
-from steadygaze.cli.app import as_json, console
+from steadygaze.cli.app import as_json, console, show
 from steadygaze.cli.audited import machine, told
 from steadygaze.cli.watching import line
 from steadygaze.config import build
@@ -49,7 +49,8 @@ def _say(folder: Path, found: list[str], seal: str, common: Common) -> None:
     if common.json:
         as_json({"evidence": str(folder), "seal": seal, "differences": found})
     else:
-        print("\n".join(found) or f"{folder} holds: run again, every number is the same")
+        for one in found or [f"{folder} holds: run again, every number is the same"]:
+            show(one)
         line(console(common), f"seal (SHA-256 of the manifest): {seal}" if seal else "")
     if found:
         raise RequirementNotMet(f"{folder} and the same audit now differ in {counted(len(found), 'way')}")

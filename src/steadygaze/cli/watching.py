@@ -5,8 +5,10 @@ from contextlib import contextmanager
 from time import monotonic
 from typing import TYPE_CHECKING
 
+from steadygaze.escape import one_line
+
 if TYPE_CHECKING:
-    from rich.console import Console
+    from steadygaze.terminal import Console
 
 Watch = Callable[[str, int, int], None]
 PAUSE = 30.0
@@ -18,7 +20,13 @@ def watching(say: "Console", each: bool = False) -> Iterator[Watch]:
     """`each`: a log has a line whenever something is done, however quickly."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-    bars = (SpinnerColumn(), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
+    bars = (
+        SpinnerColumn(),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("{task.description}", markup=False),
+    )
     with Progress(*bars, console=say, transient=True, disable=not say.is_terminal or say.quiet) as bar:
         task, last = bar.add_task("reading", total=None), {"done": -1.0, "at": monotonic()}
 
@@ -33,5 +41,5 @@ def watching(say: "Console", each: bool = False) -> Iterator[Watch]:
 
 
 def line(say: "Console", said: str) -> None:
-    """One line, as it is, however wide."""
-    say.print(said, highlight=False, markup=False, soft_wrap=True)
+    """One line, however wide."""
+    say.print(one_line(said), highlight=False, markup=False, soft_wrap=True)

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from html import escape
 from typing import TYPE_CHECKING
 
-from steadygaze.highlight import printable
+from steadygaze.escape import one_line, printable
 from steadygaze.record import Row
 from steadygaze.report.cards import main_rows
 from steadygaze.report.report import Answer, Report
@@ -45,7 +45,7 @@ def _noted(note: str) -> "Text":
     """A warning, or the colour of the answer it gives."""
     from rich.text import Text
 
-    return Text(printable(flagged(note)), style=f"bold {COLOURS[answered(note) or 'partly']}")
+    return Text(one_line(flagged(note)), style=f"bold {COLOURS[answered(note) or 'partly']}")
 
 
 def _answers(report: Report) -> "Table":

@@ -5,9 +5,11 @@ import warnings
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from torch import Tensor
+
+from steadygaze.escape import one_line
+from steadygaze.terminal import Console
 
 SCORES = {"macro-f1": "macro-F1", "fidelity": "fidelity", "divergence": "divergence"}
 """By which an epoch may have been judged."""
@@ -57,7 +59,7 @@ class Bar:
         self.console = console or Console(stderr=True)
         columns = (
             SpinnerColumn(),
-            TextColumn("{task.description}"),
+            TextColumn("{task.description}", markup=False),
             BarColumn(),
             TextColumn("{task.percentage:>3.0f}%"),
         )
@@ -97,7 +99,7 @@ class Bar:
         self.bar.advance(self.task, epochs * self.steps)
 
     def say(self, message: str) -> None:
-        self.console.print(message, highlight=False, markup=False)
+        self.console.print(one_line(message), highlight=False, markup=False)
 
     warn = say
 

@@ -151,7 +151,7 @@ def _whole(name: str, value: Any, least: int, most: int) -> int:
 
 
 def _vectors(value: Any) -> str | Path | None:
-    if value is not None and not isinstance(value, str | Path):
+    if value is not None and (not isinstance(value, str | Path) or "\0" in str(value)):
         raise UserError(f"vectors must be the name of a file or 'glove-50d', found {value!r}")
     return value
 

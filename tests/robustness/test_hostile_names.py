@@ -31,7 +31,7 @@ COMMANDS = {
     "technique": ["train", "DATA", "--out", "OUT", "--technique", "HOSTILE"],
     "setting": ["train", "DATA", "--out", "OUT", "--set", "HOSTILE=1"],
     "setting's value": ["train", "DATA", "--out", "OUT", "--set", "hidden=HOSTILE"],
-    "vectors": ["train", "DATA", "--out", "OUT", "--vectors", "HOSTILE"],
+    "vectors": ["train", "DATA", "--out", "OUT", "--vectors", "HOSTILE", "--quiet"],
     "device": ["predict", "MODEL", "a text", "--device", "HOSTILE"],
     "target": ["explain", "MODEL", "a text", "--explainer", "gradient", "--target", "HOSTILE"],
     "explainer": ["explain", "MODEL", "a text", "--explainer", "HOSTILE"],
@@ -83,7 +83,7 @@ def _files(folder: Path, made: Small, command: str, name: str) -> dict[str, Path
         for file in made.model.iterdir():
             (folder / "versioned" / file.name).write_bytes(file.read_bytes())
         config = json.loads((made.model / "config.json").read_text())
-        (folder / "versioned" / "config.json").write_text(json.dumps({**config, "steadygaze": name, "format": name}))
+        (folder / "versioned" / "config.json").write_text(json.dumps({**config, "schema": 99, "steadygaze": name}))
         return {"VERSIONED": folder / "versioned"}
     return {}
 

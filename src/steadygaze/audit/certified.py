@@ -147,7 +147,8 @@ class Certificates(Sequence[Certificate]):
         """What must be known before the numbers."""
         if self.only_label is None:
             return []
-        return [f"Every text gets the same label, {self.only_label!r}: that it cannot change is no merit of the model."]
+        label = repr(self.only_label)[:80]
+        return [f"Every text gets the same label, {label}: that it cannot change is no merit of the model."]
 
     def __str__(self) -> str:
         numbers = (f"{what}: {much}" for what, much in self.lines())

@@ -100,7 +100,7 @@ def _constant(here: Prepared) -> tuple[str, ...]:
     if len(given) > 1 or len(here.case) == 1:
         return ()
     label = here.subject.classes[given.pop()]
-    return (f"The model gives every text the same label, {label!r}: there is little that its words could explain.",)
+    return (f"The model gives every text the same label, {label!r:.80}: there is little that its words could explain.",)
 
 
 def _below_baseline(here: Prepared) -> tuple[str, ...]:
@@ -113,7 +113,8 @@ def _below_baseline(here: Prepared) -> tuple[str, ...]:
     if accuracy >= baseline:
         return ()
     pairs = sorted({(str(one.label), code) for one, code in zip(here.examples, codes.tolist(), strict=True)})
-    mapping = ", ".join(f"label {label} is class {str(here.subject.classes[code])!r}" for label, code in pairs[:MAPPED])
+    names = [str(name)[:40] for name in here.subject.classes]
+    mapping = ", ".join(f"label {label:.40} is class {names[code]!r}" for label, code in pairs[:MAPPED])
     return (
         f"Accuracy {accuracy:.3f} is below {baseline:.3f}, the share of the commonest label: labels may be mapped "
         f"wrongly; check --classes ({mapping}{' …' if len(pairs) > MAPPED else ''}).",

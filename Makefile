@@ -4,6 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 WORKERS ?= 2
+TORCH := $(shell grep '^torch==' constraints.txt)
+TORCH_BACKEND ?= cpu
 
 .PHONY: help demo test test-all check bench clean browser
 .DEFAULT_GOAL := help
@@ -37,11 +39,19 @@ $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "steadygaze needs Python 3.11 or newer; try: make PYTHON=python3.11 ..."; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 
-$(VENV)/use.stamp: pyproject.toml constraints.txt | $(BIN)/python
+# On Linux the default torch wheel depends on gigabytes of GPU packages.  Take the CPU build: from the wheels that pip is
+# configured with, or else from PyTorch's own index, which uv knows.  TORCH_BACKEND=auto (or cu130, …) takes a GPU build.
+$(VENV)/torch.stamp: constraints.txt | $(BIN)/python
+	@$(PIP) install --quiet --constraint constraints.txt '$(TORCH)+$(TORCH_BACKEND)' 2>/dev/null || \
+	{ $(PIP) install --quiet uv && $(BIN)/uv pip install --quiet --python $(BIN)/python --torch-backend=$(TORCH_BACKEND) --constraint constraints.txt '$(TORCH)'; } || \
+	{ echo "No $(TORCH_BACKEND) build of $(TORCH) was found. Check the network, or set PIP_FIND_LINKS to a folder with its wheel."; exit 1; }
+	@touch $@
+
+$(VENV)/use.stamp: pyproject.toml $(VENV)/torch.stamp
 	$(PIP) install --quiet --constraint constraints.txt --editable .
 	@touch $@
 
-$(VENV)/work.stamp: pyproject.toml constraints.txt | $(BIN)/python
+$(VENV)/work.stamp: pyproject.toml $(VENV)/torch.stamp
 	$(PIP) install --quiet --constraint constraints.txt --editable '.[test,check]'
 	@touch $@ $(VENV)/use.stamp
 

@@ -19,6 +19,7 @@ from steadygaze.record import Row
 from steadygaze.report.interval import mean_row
 from steadygaze.report.report import Fact, Report
 from steadygaze.report.words import counted
+from steadygaze.tokens.coverage import coverage
 
 TITLE = "How far may this explanation be believed?"
 MAPPED = 5
@@ -66,6 +67,7 @@ class Examined:
 def reported(examined: "Examined") -> Report:
     here, found = examined.here, examined.findings
     subject, main = here.subject, examined.explainer
+    read = coverage(subject.tokens, here.placed.ragged)
     known = {**examined.asked.settings, "model": subject.fingerprint[:12] or subject.name, "seed": here.case.plan.seed}
     looks = {"attention": subject.facts["attention"]} if "attention" in subject.facts else {}
     rows = tuple(
@@ -75,6 +77,7 @@ def reported(examined: "Examined") -> Report:
     facts = {
         "model": f"{subject.name}, {subject.kind}",
         **subject.facts,
+        **(read.facts if subject.fingerprint else {}),
         "explanation": main,
         "texts": f"{len(here.examples):,}",
         **{name: str(value) for name, value in examined.asked.settings.items()},
@@ -87,7 +90,12 @@ def reported(examined: "Examined") -> Report:
         shifts(here, main, found),
         pictures(here.case, main, found),
         facts=facts,
-        notes=(*_constant(here), *_below_baseline(here), *examined.notes),
+        notes=(
+            *_constant(here),
+            *_below_baseline(here),
+            *(f"{sentence}." for sentence in read.warnings()),
+            *examined.notes,
+        ),
         meanings={name: Fact(m.about, *m.bounds, m.better, m.cite) for name, m in MEASURES.items()},
         probes=PROBES,
         questions={one.measure: heading for heading, several in examined.found.items() for one in several},

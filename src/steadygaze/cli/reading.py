@@ -37,7 +37,8 @@ def predict(
 
     clf = loaded(model, common)
     chunks = verbs.read(clf.stored_.description.pair, given or [], file, text or ["text"], drop_empty)
-    records = verbs.predict(clf, chunks, common.batch_size)
+    say = console(common)
+    records = verbs.predict(clf, chunks, common.batch_size, lambda sentence: line(say, f"! {sentence}."))
     if common.json:
         as_lines(json.dumps(record, ensure_ascii=False).encode(errors="replace") for record in records)
         return

@@ -1,6 +1,7 @@
 """TextClassifier itself: what scikit-learn calls, and `explain`."""
 
 import sys
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -17,6 +18,7 @@ from steadygaze.explain.texts import Request, explain_texts
 from steadygaze.inputs import is_one, read_labels, read_split, read_texts, read_validation
 from steadygaze.objective.technique import Technique
 from steadygaze.order import order
+from steadygaze.tokens.coverage import Coverage, coverage
 from steadygaze.train.device import best
 from steadygaze.train.progress import Bar, Silent
 from steadygaze.types import Label
@@ -128,9 +130,9 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def predict_proba(self, X: Any, *, batch_size: int = infer.BATCH) -> NDArray[np.float64]:
         """(N,C), columns in the order of `classes_`."""
-        texts, questions = self._read(X)
-        logits = infer.logits(self.stored_.model, self.stored_.data(texts, questions), batch_size)
-        probabilities: NDArray[np.float64] = logits.double().softmax(-1).numpy()
+        probabilities, read = predicted(self, X, batch_size)
+        for sentence in read.warnings():
+            warnings.warn(sentence, stacklevel=2)
         return probabilities
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -220,6 +222,14 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.history_ = stored.description.history
         stored.model.to(best(self.device))
         return self
+
+
+def predicted(clf: TextClassifier, X: Any, batch_size: int) -> tuple[NDArray[np.float64], Coverage]:
+    """Probabilities (N,C), and how much of the texts the model reads."""
+    texts, questions = clf._read(X)
+    data = clf.stored_.data(texts, questions)
+    logits = infer.logits(clf.stored_.model, data, batch_size)
+    return logits.double().softmax(-1).numpy(), coverage(clf.stored_.tokenizer, data.text)
 
 
 def references(given: "TextClassifier | Sequence[TextClassifier] | None") -> list[store.Stored]:

@@ -13,6 +13,7 @@ from steadygaze.inputs import Split, set_aside
 from steadygaze.lineage import apart, named, refuse_stranger
 from steadygaze.order import Order
 from steadygaze.store import Stored, fingerprint
+from steadygaze.tokens.coverage import coverage
 from steadygaze.tokens.vectors import FEW
 from steadygaze.train.checkpoint import Checkpoint
 from steadygaze.train.device import accelerator
@@ -43,9 +44,8 @@ def fit(
     """Train a model as ordered; `given` are the references or teachers that need not be trained."""
     plan, train, validation = prepare(order, train, validation, watcher, given)
     data = plan.encode(train, train.weighted(order.class_weight))
-    if cut := int(data.text.cut.sum()):
-        most = plan.tokenizer.max_length
-        watcher.warn(f"{cut:,} of {len(data):,} texts are longer than {most} tokens: only their first {most} are read")
+    for sentence in coverage(plan.tokenizer, data.text).warnings():
+        watcher.warn(sentence)
     covered = plan.token_coverage(data)
     if covered is not None and covered < FEW:
         watcher.warn(_few_vectors(covered, plan.description.vectors))

@@ -67,6 +67,12 @@ class TextTokenizer(ABC):
         return int(self._engine.get_vocab_size())
 
     @property
+    def unknown_id(self) -> int | None:
+        """The id of every token that is not in the vocabulary; None: there is no such token."""
+        name = getattr(self._engine.model, "unk_token", None)
+        return None if name is None else self._engine.token_to_id(name)
+
+    @property
     def vocabulary(self) -> list[str]:
         """The token of each id."""
         return [self._engine.id_to_token(index) or "" for index in range(self.size)]

@@ -1,5 +1,6 @@
 """What a model makes of texts: a thousand at a time, so that memory does not grow with a file."""
 
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import islice
@@ -11,6 +12,7 @@ from steadygaze.audit import certificate
 from steadygaze.corpus import Corpus, stream
 from steadygaze.errors import UserError, unknown
 from steadygaze.estimator import Granularity, TextClassifier
+from steadygaze.estimator.classifier import predicted
 from steadygaze.explain.chosen import check_able, chosen, own
 from steadygaze.explain.texts import Request, explain_texts
 from steadygaze.explanation import Explanation
@@ -22,6 +24,7 @@ from steadygaze.reader import Reader
 from steadygaze.report import render, write
 from steadygaze.subject import Subject, as_subject
 from steadygaze.text_explainer import TextExplainer
+from steadygaze.tokens.coverage import Coverage
 from steadygaze.types import Label
 from steadygaze.verbs.given import texts
 
@@ -49,17 +52,24 @@ def read(
 
 
 def predict(
-    clf: TextClassifier, chunks: Iterator[list[Any]], batch_size: int | None = None
+    clf: TextClassifier,
+    chunks: Iterator[list[Any]],
+    batch_size: int | None = None,
+    warn: Callable[[str], None] = warnings.warn,
 ) -> Iterator[dict[str, Any]]:
-    """One record per text, in order."""
+    """One record per text, in order.  After the last, `warn` gets what is wrong with how the texts were read."""
     classes = [str(label) for label in clf.classes_]
-    asked = partial(clf.predict_proba, batch_size=batch_size or infer.BATCH)
-    for chunk, rows in _side_by_side(clf.stored_.model, asked, chunks):
+    asked = partial(predicted, clf, batch_size=batch_size or infer.BATCH)
+    read = Coverage()
+    for chunk, (rows, part) in _side_by_side(clf.stored_.model, asked, chunks):
+        read += part
         for item, chances in zip(chunk, rows.tolist(), strict=True):
             best = max(range(len(chances)), key=chances.__getitem__)
             record = {"text": item} if isinstance(item, str) else {"text": item[0], "question": item[1]}
             label = clf.classes_[best].item()
             yield {**record, "label": label, "probabilities": dict(zip(classes, chances, strict=True))}
+    for sentence in read.warnings():
+        warn(sentence)
 
 
 def explain(

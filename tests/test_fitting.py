@@ -110,7 +110,9 @@ def test_word_iat_in_training_has_no_special_token_among_the_neighbors(monkeypat
 
 def test_texts_that_lose_their_end_are_counted():
     _, said = heard(tiny(max_length=6))
-    assert re.fullmatch(r"1[01] of 21 texts are longer than 6 tokens: the model reads only their first 6 tokens", said[0])
+    assert re.fullmatch(
+        r"1[01] of 21 texts are longer than 6 tokens: the model reads only their first 6 tokens", said[0]
+    )
     assert not [line for line in heard(tiny(max_length=100))[1] if "longer" in line]
 
 

@@ -35,7 +35,7 @@ from steadygaze.estimator import TextClassifier
 from steadygaze.inputs import read_split, read_texts
 from steadygaze.model import Classifier
 from steadygaze.rationaliser import Rationaliser
-from steadygaze.report.report import Report
+from steadygaze.report.report import Report, now
 from steadygaze.report.words import ICONS
 from steadygaze.subject import Subject, as_subject
 from steadygaze.subject.synonyms import table_for
@@ -89,7 +89,7 @@ def audit(
     if train is not None:
         check_train(model, train)
     found = examine(subject, examples, Asked(tuple(explainers), plan or Plan(), synonyms=synonyms), others)
-    return (found if train is None else retrain(found, model, train)).report()
+    return replace((found if train is None else retrain(found, model, train)).report(), date=now())
 
 
 def check_train(model: TextClassifier, train: tuple[Any, Any]) -> None:

@@ -1,6 +1,6 @@
 """What an audit found, written into the card of the model it is about.  No torch: README.md is all that is touched."""
 
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from pathlib import Path
 
 from steadygaze.atomic import write_text
@@ -17,7 +17,10 @@ def write_card(folder: Path, report: Report) -> str:
         return f"the model card {file} is unchanged: it is not a regular file"
     try:
         page = file.read_bytes().decode() if file.exists() else ""
-        write_text(file, audited(page, report, datetime.now(UTC).date()))
+        write_text(
+            file,
+            audited(page, report, date.fromisoformat(report.date[:10]) if report.date else datetime.now(UTC).date()),
+        )
     except (OSError, UnicodeDecodeError) as error:
         return f"the model card {file} is as it was, without this audit: {error}"
     return f"written: {file}, the part about the audit"

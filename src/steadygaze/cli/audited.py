@@ -18,7 +18,7 @@ from steadygaze.errors import RequirementNotMet
 from steadygaze.options import Common
 from steadygaze.outputs import check_file
 from steadygaze.report.policy import Policy, as_policy
-from steadygaze.report.report import Report
+from steadygaze.report.report import Gate, Report, now
 from steadygaze.report.shown import terminal
 from steadygaze.report.words import counted
 
@@ -57,12 +57,14 @@ def audited(given: dict[str, Any], wanted: Wanted, common: Common) -> None:
         if wanted.out is not None:
             evidence.check_same(wanted.out, read.model, read.data, wanted.replace)
         report = told(run(read, on), wanted.base)
+    if policy is not None:
+        report = report.gated(policy)
     said = _write(read, report, policy, wanted)
     _show(report, common)
     for place in said:
         line(say, place if place not in replaced else place.replace("written", "replaced", 1))
-    if policy is not None:
-        _gate(report, policy, say)
+    if report.gate is not None:
+        _gate(report.gate, say)
 
 
 @contextmanager
@@ -77,8 +79,9 @@ def machine(common: Common, say: "Console") -> Iterator[Machine]:
 
 
 def told(report: Report, base: Path) -> Report:
-    """With what made it."""
-    return replace(report, command=("steadygaze", *places.command(sys.argv[1:], base)), versions=evidence.versions())
+    """With what made it, and when."""
+    command = ("steadygaze", *places.command(sys.argv[1:], base))
+    return replace(report, command=command, versions=evidence.versions(), date=now())
 
 
 def _check(wanted: Wanted) -> set[str]:
@@ -109,7 +112,7 @@ def _show(report: Report, common: Common) -> None:
     screen().print(terminal(report, full=common.verbose))
 
 
-def _gate(report: Report, policy: Policy, say: "Console") -> None:
-    if failures := report.failing(policy):
-        raise RequirementNotMet(*failures)
-    line(say, f"{counted(len(policy.requirements) + len(policy.verdicts), 'requirement')} met")
+def _gate(gate: Gate, say: "Console") -> None:
+    if gate.failures:
+        raise RequirementNotMet(*gate.failures)
+    line(say, f"{counted(len(gate.requirements), 'requirement')} met")

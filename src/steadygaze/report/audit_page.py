@@ -22,7 +22,7 @@ from steadygaze.report.exchange import Pair, pair
 from steadygaze.report.page import templates
 from steadygaze.report.plots import MISSING, pictures
 from steadygaze.report.report import Report, Shift, Verdict
-from steadygaze.report.words import ICONS, noun, whose
+from steadygaze.report.words import ICONS, interval, noun, number, whose
 
 OTHER = "Other numbers"
 OPEN = 2
@@ -40,6 +40,7 @@ def render(report: Report) -> str:
             report=report,
             icons=ICONS,
             lead=_lead(report),
+            summary=_summary(report),
             cards=[(one, meaning(one, bool(collapsed), named), _drawn(report, one)) for one in report.verdicts],
             noun=named,
             collapsed=collapsed,
@@ -65,6 +66,19 @@ def _lead(report: Report) -> str:
         return ""
     texts = f"{facts['texts']} {'text' if facts['texts'] == '1' else 'texts'}"
     return f"Explanation: {facts['explanation']} · Model: {facts['model']} · {texts}"
+
+
+def _summary(report: Report) -> dict[str, str]:
+    """What to read first: date, gate, how often the label is right, and how much of the texts the model reads."""
+    found = {"Date": report.date} if report.date else {}
+    if report.gate is not None:
+        found["Gate"] = report.gate.summary
+        found["Policy"] = "; ".join(report.gate.requirements)
+    row = report.find("accuracy")
+    if row is not None and row.n:
+        found["Accuracy"] = f"{number(row.value)} {'' if row.interval is None else interval(row)}".strip()
+    shares = ("truncated texts", "unknown tokens")
+    return found | {name.capitalize(): report.facts[name] for name in shares if name in report.facts}
 
 
 def _drawn(report: Report, verdict: Verdict) -> list[tuple[Deciding, Axis | None]]:

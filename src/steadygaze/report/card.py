@@ -7,7 +7,7 @@ from typing import Any
 
 from steadygaze.record import Row
 from steadygaze.report.cards import main_rows
-from steadygaze.report.report import Report
+from steadygaze.report.report import Gate, Report
 from steadygaze.report.words import interval, number
 
 SHOWS = {
@@ -49,7 +49,7 @@ AUDIT = """{begin}
 
 Audited on {day} with steadygaze {v}: {explanation}, on {n} of {data}; weights `{model}`.
 
-{notes}{verdicts}
+{gate}{notes}{verdicts}
 
 | number | of | value | 95 % interval | n |
 |---|---|---|---|---|
@@ -96,6 +96,7 @@ def audited(page: str, report: Report, day: date) -> str:
         v=known.get("v", "of an unknown version"),
         explanation=code(report.facts.get("explanation", "the explanation")),
         n=f"{report.facts.get('texts', 'some')} text{'s' * (report.facts.get('texts') != '1')}",
+        gate="" if report.gate is None else _gate(report.gate),
         notes="".join(f"> {_line(note)}\n\n" for note in report.notes),
         data=" ".join(code(report.facts[name]) for name in ("corpus", "split", "data") if name in report.facts),
         model=known.get("model", "not known"),
@@ -105,6 +106,12 @@ def audited(page: str, report: Report, day: date) -> str:
     if re.search(f"{BEGIN}.*?{END}", page, re.DOTALL):
         return re.sub(f"{BEGIN}.*?{END}", lambda _: part, page, count=1, flags=re.DOTALL)
     return f"{page.rstrip()}\n\n{part}\n".lstrip()
+
+
+def _gate(gate: Gate) -> str:
+    required = ", ".join(map(code, gate.requirements))
+    failures = "".join(f"- {_line(failure)}\n" for failure in gate.failures)
+    return f"**Gate {_line(gate.summary)}** ({required}).\n\n{failures}{failures and chr(10)}"
 
 
 def _cells(row: Row) -> tuple[str, ...]:

@@ -5,7 +5,8 @@ What is in `to_dict` is all there is: `Report.from_json` gives the same report a
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -63,6 +64,26 @@ class Shift:
     after: Explanation
 
 
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """A policy that was applied to a report, and the outcome."""
+
+    requirements: tuple[str, ...]
+    unmet: int = 0
+    """How many of them are not met."""
+    failures: tuple[str, ...] = ()
+    """A sentence for each number that fails; one requirement may fail for several."""
+
+    @property
+    def summary(self) -> str:
+        """
+        >>> Gate(("accuracy>=0.9", "flipped/noise<=0.1"), 1).summary
+        'failed: 1 of 2 requirements not met'
+        """
+        total = f"{len(self.requirements)} requirement{'s' * (len(self.requirements) != 1)}"
+        return f"failed: {self.unmet} of {total} not met" if self.unmet else f"passed: {total} met"
+
+
 @dataclass(frozen=True, repr=False)
 class Report:
     title: str
@@ -86,6 +107,10 @@ class Report:
     """What made it, word for word; empty where it was made in Python."""
     versions: Mapping[str, str] = field(default_factory=dict)
     """What ran it: steadygaze, torch, numpy, python."""
+    date: str = ""
+    """When it was made, in UTC: 2026-11-16T10:12:23Z."""
+    gate: Gate | None = None
+    """The policy that was applied; None: nothing was required."""
 
     def __iter__(self) -> Iterator[Row]:
         return iter(self.rows)
@@ -120,6 +145,14 @@ class Report:
 
         return check(self, as_policy(policy))
 
+    def gated(self, policy: "Policy") -> "Report":
+        """The same report with the outcome of a policy."""
+        required = [str(one) for one in policy.requirements]
+        required += [f"{one.question}: {' or '.join(one.answers)}" for one in policy.verdicts]
+        failures = self.failing(policy)
+        unmet = len({failure.required for failure in failures})
+        return replace(self, gate=Gate(tuple(required), unmet, tuple(map(str, failures))))
+
     def to_dict(self) -> dict[str, Any]:
         """Ready for JSON."""
         return {
@@ -143,6 +176,8 @@ class Report:
             "notes": list(self.notes),
             "command": list(self.command),
             "versions": dict(self.versions),
+            "date": self.date,
+            "gate": None if self.gate is None else _plain(asdict(self.gate)),
         }
 
     @classmethod
@@ -193,6 +228,11 @@ class Report:
         from steadygaze.report.shown import notebook
 
         return notebook(self)
+
+
+def now() -> str:
+    """The time in UTC, to the second."""
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _plain(value: Any) -> Any:

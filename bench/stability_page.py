@@ -120,7 +120,7 @@ def flatness(rows: Rows, settings: list[str]) -> str:
     keys = {**{name.removeprefix("JSD "): key for name, key in SHIFTS.items()}, **EFFECTS}
     lines = []
     for row in (row for row in CONTROLLED if row in rows):
-        here = [s for s in settings if s in rows[row]]
+        here = [s for s in settings if s in rows[row] and all(s in rows[f"tempered-{t}"] for t in TEMPERATURES)]
         flat = compared(difference, rows, row, "evenness", here)
         alone = [f"{np.exp(np.mean([_tempered(rows, row, s, key) for s in here])):.2f}" for key in keys.values()]
         measured = [_value(rows, row, key, here) for key in keys.values()]
@@ -177,7 +177,10 @@ def own_start(rows: Rows, labels: Mapping[str, str]) -> str:
 
 
 def _present(rows: Rows) -> list[tuple[str, str]]:
-    return [(row, label) for row, label in LABELS.items() if row in rows]
+    """Rows with their labels; of a row that lacks a setting, with the number of those it has."""
+    counts = {row: len(rows[row]) for row in LABELS if row in rows}
+    whole = len(rows["vanilla"])
+    return [(row, LABELS[row] + (f" ({n} of {whole} settings)" if n < whole else "")) for row, n in counts.items()]
 
 
 def tables(file: Path) -> dict[str, str]:

@@ -103,7 +103,8 @@ def against_vanilla(rows: Rows, settings: list[str], ratios: dict[str, str], dif
 
 
 def _compared(statistic: Any, rows: Rows, row: str, key: str, settings: list[str]) -> Estimate | None:
-    ours, plain = values(rows[row], key, settings), values(rows["vanilla"], key, settings)
+    here = [s for s in settings if s in rows[row]]
+    ours, plain = values(rows[row], key, here), values(rows["vanilla"], key, here)
     return None if ours is None or plain is None or ours.keys() != plain.keys() else statistic(ours, plain)
 
 

@@ -53,7 +53,7 @@ def test_every_technique_has_a_test_file_of_its_own(name: str) -> None:
 @pytest.mark.parametrize(
     ("room", "registry", "machinery"),
     [
-        ("objective", TECHNIQUES, {"technique", "closeness", "anchoring", "rationalising", "drawing"}),
+        ("objective", TECHNIQUES, {"technique", "closeness", "substitution", "anchoring", "rationalising", "drawing"}),
         (
             "explain",
             EXPLAINERS,

@@ -54,8 +54,23 @@ def test_a_text_alone_gives_one_explanation_and_the_black_box_its_label(fitted: 
 
 def test_how_well_it_does_is_measured_on_texts_it_was_not_fitted_to(fitted: TextExplainer) -> None:
     rows = {row.measure: row for row in fitted.rows}
-    assert set(rows) == {"post-hoc-accuracy", "post-hoc-accuracy/unselected", "fidelity", "mask-loss"}
+    assert set(rows) == {
+        "post-hoc-accuracy",
+        "post-hoc-accuracy/unselected",
+        "fidelity",
+        "mask-loss",
+        "independent-reader-accuracy",
+        "independent-reader-accuracy/by-class",
+        "independent-reader-accuracy/random-words",
+        "independent-reader-accuracy/no-words",
+        "leakage-gap",
+        "leakage-gap/black-box",
+    }
     assert rows["post-hoc-accuracy"].n == 24
+    assert rows["independent-reader-accuracy"].value > 0.9 > rows["independent-reader-accuracy/random-words"].value
+    each = [row for row in fitted.rows if row.measure == "independent-reader-accuracy/by-class"]
+    assert [row.settings["class"] for row in each] == [str(label) for label in CLASSES]
+    assert sum(row.n for row in each) == 24
     assert rows["post-hoc-accuracy"].value > 0.9 > 0.7 > rows["post-hoc-accuracy/unselected"].value
 
 
@@ -183,11 +198,11 @@ def test_a_fitted_explainer_can_be_audited(fitted: TextExplainer) -> None:
 
 def test_what_is_warned_of_is_known_to_who_reads_the_folder(tmp_path: Path, fitted: TextExplainer) -> None:
     assert fitted.warnings == []
-    rows = tuple(replace(row, value=0.1, interval=None) if "post" in row.measure else row for row in fitted.rows)
+    rows = tuple(replace(row, value=0.3, interval=None) if "gap" in row.measure else row for row in fitted.rows)
     replace(fitted, rows=rows).save(tmp_path / "l2x")
-    with pytest.warns(UserWarning, match="talks in code") as told:
+    with pytest.warns(UserWarning, match="Label leakage") as told:
         (said,) = load_explainer(tmp_path / "l2x", lexicon, classes=CLASSES).warnings
-    assert "the black box finds it there 10% of the time" in said
+    assert "an independent reader in " in said
     assert (str(told[0].message), told[0].filename) == (said, __file__)
 
 

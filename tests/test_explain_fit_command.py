@@ -82,7 +82,8 @@ def test_json_is_all_there_is_on_standard_output(made: Path, run: Run, tmp_path:
     found = json.loads(run("explain-fit", *order(made, tmp_path / "ex"), "--json").out)
     assert found["explainer"] == str(tmp_path / "ex")
     rows = {row["measure"]: row for row in found["rows"]}
-    assert set(rows) == {"post-hoc-accuracy", "post-hoc-accuracy/unselected", "fidelity", "mask-loss"}
+    assert {"post-hoc-accuracy", "fidelity", "independent-reader-accuracy", "leakage-gap"} <= set(rows)
+    assert rows["independent-reader-accuracy/by-class"]["settings"]["class"] in ("neg", "pos")
     assert (rows["fidelity"]["settings"]["k"], rows["fidelity"]["n"]) == (3, 29)
     assert isinstance(found["warnings"], list)
 
@@ -108,19 +109,19 @@ def test_a_file_is_explained_in_order_and_on_a_page(made: Path, run: Run, tmp_pa
     assert "what l2x says of each word" in (tmp_path / "why.html").read_text()
 
 
-def test_an_explainer_that_talks_in_code_says_so_whenever_it_is_used(made: Path, run: Run, tmp_path: Path) -> None:
+def test_label_leakage_is_reported_whenever_the_explainer_is_used(made: Path, run: Run, tmp_path: Path) -> None:
     shutil.copytree(made / "ex", tmp_path / "ex")
     config = json.loads((tmp_path / "ex" / "config.json").read_text())
     for row in config["rows"]:
-        row |= {"value": float(row["measure"] == "fidelity"), "interval": None}
+        row |= {"value": 0.5 if "gap" in row["measure"] else row["value"], "interval": None}
     (tmp_path / "ex" / "config.json").write_text(json.dumps(config))
     asked = ("explain", made / "model", "--explainer", tmp_path / "ex", TEXT)
     for more in ([], ["--json"], ["--html", tmp_path / "why.html"]):
         ended = run(*asked, *more)
-        assert ended.err.startswith("! It talks in code: "), ended.err
-        assert "code" not in ended.out
-    assert "It talks in code: " in (tmp_path / "why.html").read_text()
-    assert "code" not in run("explain", made / "model", "--explainer", made / "ex", TEXT).err
+        assert ended.err.startswith("! Label leakage: "), ended.err
+        assert "leakage" not in ended.out
+    assert "Label leakage: " in (tmp_path / "why.html").read_text()
+    assert "leakage" not in run("explain", made / "model", "--explainer", made / "ex", TEXT).err
 
 
 @pytest.mark.parametrize(

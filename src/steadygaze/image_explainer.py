@@ -19,6 +19,7 @@ from steadygaze.explain.learned.image_nets import Selector, Shape
 from steadygaze.explain.learned.images import Canvas, image_nets, refuse_many
 from steadygaze.explain.learned.kept import digest
 from steadygaze.explain.learned.order import Method, name_of, said_of
+from steadygaze.explain.learned.views import PREDICTED
 from steadygaze.images.box import ImageBox, as_image_box
 from steadygaze.images.classifier import ImageClassifier
 from steadygaze.images.cxplain import LearnedWorth
@@ -28,7 +29,7 @@ from steadygaze.images.folder import LARGEST
 from steadygaze.images.learned import LearnedImages
 from steadygaze.images.pixels import MOST_COLOURS, Images, read_images
 from steadygaze.record import Row
-from steadygaze.report.interval import mean_row
+from steadygaze.report.selection_rows import selection_rows
 from steadygaze.report.warned import warned
 from steadygaze.train.device import best
 from steadygaze.types import Label
@@ -80,7 +81,8 @@ class ImageExplainer(Fitted):
             "steadygaze": __version__,
         }
         settings = {**said_of(self.learned.how, self.facts), **own}
-        return [mean_row(name, values.tolist(), settings) for name, values in found.items()]
+        values = {name: numbers.tolist() for name, numbers in found.items()}
+        return selection_rows(values, values.pop(PREDICTED), self.box.classes, settings)
 
     def save(self, path: str | Path) -> None:
         """As a folder; the black box itself is not in it."""

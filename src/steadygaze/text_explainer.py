@@ -18,11 +18,12 @@ from steadygaze.explain.learned.learned import Learned, fresh, measured
 from steadygaze.explain.learned.order import name_of, said_of
 from steadygaze.explain.learned.posthoc import Removal
 from steadygaze.explain.learned.texts import Vocabulary
+from steadygaze.explain.learned.views import PREDICTED
 from steadygaze.explain.texts import Request, explain_texts
 from steadygaze.explanation import Explanation
 from steadygaze.inputs import is_one, read_texts
 from steadygaze.record import Row
-from steadygaze.report.interval import mean_row
+from steadygaze.report.selection_rows import selection_rows
 from steadygaze.report.warned import warned
 from steadygaze.subject import Subject, as_subject
 from steadygaze.subject.blackbox import Box
@@ -92,11 +93,8 @@ class TextExplainer:
         """One number per text, by name, as rows; `data`: a digest of the texts."""
         own = {"black-box": self.subject.name, "removal": removal, "data": data[:12], "steadygaze": __version__}
         settings = {**said_of(self.learned.how, self.facts), **own}
-        return [
-            mean_row(name, known.tolist(), settings)
-            for name, values in found.items()
-            if len(known := values[~values.isnan()])
-        ]
+        values = {name: numbers.tolist() for name, numbers in found.items()}
+        return selection_rows(values, values.pop(PREDICTED), self.subject.classes, settings)
 
     def save(self, path: str | Path) -> None:
         """As a folder; the black box itself is not in it."""

@@ -213,6 +213,8 @@ SLOW = {  # one text, its real tokens only
     "accuracy": lambda probs, label: float(probs.argmax() == label),
     "exchanged": lambda before, after: float((before != after).sum()),
     "post-hoc-accuracy": lambda full, kept: float(np.mean([row.argmax() == full.argmax() for row in kept])),
+    "independent-reader-accuracy": lambda full, kept: sum(row.argmax() == full.argmax() for row in kept) / len(kept),
+    "leakage-gap": lambda p, q, y: float(p.argmax() == y.argmax()) - float(q.argmax() == y.argmax()),
     "sensitivity": slow_area,
     "sensitivity/above-random": lambda radii, drawn: slow_area(radii) - slow_area(drawn),
     "seat-sensitivity": slow_seat,

@@ -22,7 +22,7 @@ from steadygaze.batch import Data, by_length, collate
 from steadygaze.explain.explainer import Explainer
 from steadygaze.maths.masked import shares
 from steadygaze.reader import Reader
-from steadygaze.types import Batch
+from steadygaze.types import Batch, Label
 
 EXPENSIVE = 30
 """Passes over a text from which on an explainer is asked about a sample of the texts."""
@@ -46,6 +46,8 @@ class Case:
     """The same texts put to models that were trained alike, with other seeds."""
     watch: Callable[[str, int, int], None] = silent
     """Told what is being done, how many texts are done and of how many."""
+    classes: tuple[Label, ...] = ()
+    """Names of the classes, in the order of the probabilities; empty: they have numbers."""
 
     def __len__(self) -> int:
         return len(self.data)

@@ -12,6 +12,7 @@ from steadygaze.audit.measure import (
     code,
     correctness,
     erasure,
+    leakage,
     plausibility,
     position,
     selection,
@@ -200,6 +201,19 @@ MEASURES: dict[str, Measure] = {
         "How far the mean attentions of the classes are apart where every text has the same places.",
         _BAI,
         per_example=False,
+    ),
+    "independent-reader-accuracy": _agreed(
+        leakage.independent_reader_accuracy,
+        about="How often a classifier trained on random words gives the predicted class from the selected words.",
+        cite=_BAI,
+    ),
+    "leakage-gap": Measure(
+        leakage.leakage_gap,
+        _SIGNED,
+        "lower",
+        "How much more often the network trained on the selections gives the predicted class than that classifier.",
+        _BAI,
+        0,
     ),
     "first-sentence-share": _place(
         shortcut.first_sentence_share,

@@ -1,6 +1,6 @@
 """What was asked, what was found text by text, and the Report that is made of it."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,6 +18,7 @@ from steadygaze.audit.verdict import verdicts
 from steadygaze.record import Row
 from steadygaze.report.interval import mean_row
 from steadygaze.report.report import Fact, Report
+from steadygaze.report.warned import by_measure, leakage, leaks
 from steadygaze.report.words import counted
 from steadygaze.tokens.coverage import coverage
 
@@ -93,6 +94,7 @@ def reported(examined: "Examined") -> Report:
         notes=(
             *_constant(here),
             *_below_baseline(here),
+            *_leakage(rows, here.case.explainers),
             *(f"{sentence}." for sentence in read.warnings()),
             *examined.notes,
         ),
@@ -127,6 +129,15 @@ def _below_baseline(here: Prepared) -> tuple[str, ...]:
         f"Accuracy {accuracy:.3f} is below {baseline:.3f}, the share of the commonest label: labels may be mapped "
         f"wrongly; check --classes ({mapping}{' …' if len(pairs) > MAPPED else ''}).",
     )
+
+
+def _leakage(rows: Sequence[Row], explainers: Iterable[str]) -> Iterator[str]:
+    """A warning for each explanation whose selection leaks the label."""
+    for name in explainers:
+        found = by_measure([row for row in rows if row.n and row.settings.get("explain") == name])
+        if leaks(found):
+            partner = "the model's own predictor" if name == "rationale" else f"{name}'s own approximator"
+            yield leakage(found, partner)
 
 
 def _row(finding: Finding, known: Settings) -> Row:

@@ -56,6 +56,7 @@ def prepare(
         first=_tokens(placed, [example.sentences and example.sentences[:1] for example in examples]),
         blank=None if said is None else ~said,
         watch=watch,
+        classes=tuple(subject.classes),
     )
     return Prepared(subject, examples, placed, case)
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from steadygaze.record import Row
 from steadygaze.report.report import Answer, Verdict
+from steadygaze.report.warned import MARGIN
 from steadygaze.report.words import noun, number, whose
 
 COLLAPSED = "collapsed"
@@ -101,6 +102,11 @@ QUESTIONS = (
                 0.05,
                 0.10,
                 "with the words shuffled, the place of the {noun} tells the label {size} {better} than guessing",
+            ),
+            "leakage-gap": Bound(
+                MARGIN,
+                2 * MARGIN,
+                "the network trained on the selections gives the label {size} {more} often than an independent reader",
             ),
             "default-mass/above-share": Bound(
                 0.10, 0.30, "tokens that say nothing get {size} {more} of the {noun} than an even share"

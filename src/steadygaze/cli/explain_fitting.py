@@ -108,11 +108,11 @@ def _line(say: "Console", message: str) -> None:
 @contextmanager
 def _told(say: "Console") -> Iterator[Watch]:
     """One bar for all that is done; what is warned of is a line, but for what is said beside the numbers."""
-    from steadygaze.report.warned import CODE, MISREAD, ONE_LABEL
+    from steadygaze.report.warned import LEAKAGE, ONE_LABEL, UNLIKE, UNTESTED
 
     with watching(say) as watch, warnings.catch_warnings():
         warnings.simplefilter("always", UserWarning)
-        warnings.filterwarnings("ignore", f"{CODE}|{MISREAD}|{ONE_LABEL}")
+        warnings.filterwarnings("ignore", f"{LEAKAGE}|{UNLIKE}|{UNTESTED}|{ONE_LABEL}")
         warnings.showwarning = lambda message, *_, **__: _line(say, str(message))
         yield watch
 

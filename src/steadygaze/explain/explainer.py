@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from torch import Tensor
 
+from steadygaze.explain.readings import Readings
 from steadygaze.reader import Ability, Reader
 from steadygaze.types import Batch
 
@@ -40,3 +41,10 @@ class Explainer(ABC):
 
         Only an explainer that needs vectors or weights is ever given `embedded`.
         """
+
+    def readings(self, model: Reader, batch: Batch, saliency: Saliency) -> Readings | None:
+        """What an independent reader predicts from the words selected here (explain/learned/independent_reader.py).
+
+        None where no such reader was trained.
+        """
+        return None

@@ -24,7 +24,7 @@ from steadygaze.explain.learned.ensemble import Weighed as Worth
 from steadygaze.explain.learned.image_nets import Selector, Shape
 from steadygaze.explain.learned.images import Canvas, ImageInputs
 from steadygaze.explain.learned.kept import Kept, digest
-from steadygaze.explain.learned.views import Rows
+from steadygaze.explain.learned.views import PREDICTED, Rows
 from steadygaze.images.box import ImageBox
 from steadygaze.images.explain import Weighed, check_k
 from steadygaze.images.explainers import Asked, left_out
@@ -68,10 +68,11 @@ class LearnedWorth:
         return weighed.explanations("cxplain", self.how.k, self.canvas.patch)
 
     def measured(self, box: ImageBox, images: Images) -> dict[str, Tensor]:
-        """Whether the black box says the same of the k heaviest patches, and of the rest.  (N,) each"""
+        """Whether the black box says the same of the k heaviest patches, and of the rest; and the class.  (N,) each"""
         middle = self.worth(images)[1]
         kept = k_subset.hard(middle, torch.ones_like(middle, dtype=torch.bool), self.how.k)
-        return post_hoc(box, images, box.said(images), kept, self.fill, self.canvas.patch)
+        probs = box.said(images)
+        return {**post_hoc(box, images, probs, kept, self.fill, self.canvas.patch), PREDICTED: probs.argmax(-1)}
 
 
 @dataclass(frozen=True)

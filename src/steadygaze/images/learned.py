@@ -21,9 +21,12 @@ from steadygaze.errors import UserError
 from steadygaze.explain.learned.asking import Watch, silent
 from steadygaze.explain.learned.image_nets import Shape, painted
 from steadygaze.explain.learned.images import Canvas, ImageInputs, image_nets
+from steadygaze.explain.learned.independent_reader import read, uniform_subsets
 from steadygaze.explain.learned.loop import Fit
 from steadygaze.explain.learned.order import name_of
 from steadygaze.explain.learned.selecting import Selecting
+from steadygaze.explain.learned.views import PREDICTED, Views
+from steadygaze.explain.readings import GAP
 from steadygaze.images.box import ImageBox
 from steadygaze.images.explain import Weighed, check_k
 from steadygaze.images.explanation import ImageExplanation
@@ -78,21 +81,32 @@ class LearnedImages:
 
     def measured(self, box: ImageBox, images: Images) -> dict[str, Tensor]:
         """Of each image, whether the black box says the same of what is selected, and of the rest; whether the
-        approximator guesses it; and what the judge loses, in nats.  (N,) each
+        approximator guesses it; what the judge loses, in nats; whether the independent reader gives the predicted
+        class; and that class.  (N,) each
         """
         probs = box.said(self._known(box, images))
         scores = self.scores(images, probs)
         kept = k_subset.hard(scores, torch.ones_like(scores, dtype=torch.bool), self.how.k)
         found = post_hoc(box, images, probs, kept, self.fill, self.canvas.patch)
-        inputs, said = self._inputs(images, probs), probs.argmax(-1)
-        guesses, losses = [], []
+        inputs, parts = self._inputs(images, probs), []
+        for rows in inputs.once(READ):
+            parts.append(self._guessed(inputs.views(rows), kept[rows].to(self.fill.device)))
+        guessed = {name: torch.cat([part[name] for part in parts]) for name in parts[0]}
+        if GAP in guessed:
+            guessed[f"{GAP}/black-box"] = guessed["fidelity"] - found["post-hoc-accuracy"]
+        return {**found, **guessed, PREDICTED: probs.argmax(-1)}
+
+    def _guessed(self, views: Views, mask: Tensor) -> dict[str, Tensor]:
+        """By the approximator, by a classifier of masks and by the independent reader.  (B,) each, on the CPU"""
+        said = views.probs.argmax(-1)
         with inference(self.nets):
-            for rows in inputs.once(READ):
-                views, mask = inputs.views(rows), kept[rows].to(self.fill.device)
-                guesses.append(self.nets["approximator"](views, mask).argmax(-1).cpu())
-                losses.append(-self.nets["judge"](mask).cpu().gather(-1, said[rows].unsqueeze(-1)).squeeze(-1))
-        right = (torch.cat(guesses) == said).double()
-        return {**found, "fidelity": right, "mask-loss": torch.cat(losses).double()}
+            own = self.nets["approximator"](views, mask)
+            told = self.nets["judge"](mask).gather(-1, said.unsqueeze(-1)).squeeze(-1)
+        found = {"fidelity": own.argmax(-1) == said, "mask-loss": -told}
+        if "reader" in self.nets:
+            draw = uniform_subsets(self.how.k)
+            found |= read(self.nets["reader"], views, mask, draw, own).measures(views.probs)
+        return {name: values.double().cpu() for name, values in found.items()}
 
     def _inputs(self, images: Images, probs: Tensor) -> ImageInputs:
         device = self.fill.device

@@ -1,40 +1,87 @@
-"""What must be known before a fitted explainer is believed: whether it talks in code, or had nothing to explain."""
+"""What a user must know before a selection is trusted: whether the label leaks through it, or nothing was explained.
 
-from collections.abc import Sequence
+Three networks read the same selection: the one that was trained on such selections (an explainer's approximator, a
+rationalizer's predictor), the independent reader, and the black box itself.  If only the first recovers the predicted
+class, the choice of words carries the label and the words do not.
+"""
+
+from collections.abc import Mapping, Sequence
 
 from steadygaze.record import Row
 
 POST_HOC, FIDELITY = "post-hoc-accuracy", "fidelity"
-GAP = 0.1
-"""How far the black box must stay behind the approximator, intervals apart, before that is called a code."""
-CURE = "random-pretraining"
-CODE = "It talks in code"
-MISREAD = "Its approximator reads other things than the black box does"
+READER, GAP = "independent-reader-accuracy", "leakage-gap"
+RANDOM_WORDS, NO_WORDS, BY_CLASS = (f"{READER}/{probe}" for probe in ("random-words", "no-words", "by-class"))
+BLACK_BOX_GAP = f"{GAP}/black-box"
+MARGIN = 0.05
+"""Leakage gap that is tolerated: a warning needs the whole 95 % interval, paired over texts, above it."""
+FAR = 0.1
+"""The same for the black box alone."""
+MITIGATION = "random-pretraining"
+LEAKAGE = "Label leakage"
+UNLIKE = "The black box does not predict the same from the selected words"
+UNTESTED = "No independent reader was trained with this explainer"
 ONE_LABEL = "The black box gives the same label to all that this was measured on: the numbers say nothing"
 """Also the note of the rows of which it is so."""
 
 
 def warned(rows: Sequence[Row]) -> list[str]:
-    """By how well it did: what a person must know, a sentence or two each."""
+    """Warnings about a fitted explainer, by its rows."""
     if any(row.note == ONE_LABEL for row in rows):
         return [f"{ONE_LABEL}; any other selection would do as well."]
-    found = {row.measure: row for row in rows}
-    if not {POST_HOC, FIDELITY} <= found.keys() or not _apart(found[FIDELITY], found[POST_HOC]):
-        return []
-    own, black = found[FIDELITY], found[POST_HOC]
-    found_there = (
-        f"from what is selected its own approximator guesses the label {own.value:.0%} of the time, "
-        f"the black box finds it there {black.value:.0%} of the time."
+    found = by_measure(rows)
+    if FIDELITY in found and READER not in found:
+        return [f"{UNTESTED}: fit it again to test for label leakage."]
+    if leaks(found):
+        return [leakage(found, "the explainer's own approximator", _advice(found[READER]))]
+    if POST_HOC in found and FIDELITY in found and _low(found, BLACK_BOX_GAP) > FAR:
+        return [_unlike(found)]
+    return []
+
+
+def by_measure(rows: Sequence[Row]) -> dict[str, Row]:
+    """One row of each measure; not the rows of single classes."""
+    return {row.measure: row for row in rows if row.measure != BY_CLASS}
+
+
+def leaks(found: Mapping[str, Row]) -> bool:
+    """Whether only the network trained on the selections recovers the predicted class from them.
+
+    Both gaps must exceed MARGIN with their whole intervals: to the independent reader and, where it was asked, to the
+    black box.  The black box counts because a reader trained on few texts may not know rare words.
+    """
+    gaps = [name for name in (GAP, BLACK_BOX_GAP) if name in found]
+    return READER in found and GAP in gaps and all(_low(found, name) > MARGIN for name in gaps)
+
+
+def leakage(found: Mapping[str, Row], partner: str, advice: str = "") -> str:
+    """The warning.  `partner`: the network that was trained on the selections."""
+    reader, gap = found[READER].value, found[GAP].value
+    random = f" ({found[RANDOM_WORDS].value:.0%} from random words)" if RANDOM_WORDS in found else ""
+    box = ""
+    if BLACK_BOX_GAP in found:
+        box = f", the black box itself in {reader + gap - found[BLACK_BOX_GAP].value:.0%}"
+    return (
+        f"{LEAKAGE}: {partner} gives the predicted class from the selected words in {reader + gap:.0%} of the texts, "
+        f"an independent reader in {reader:.0%}{random}{box}.  The choice of words carries the label, not their "
+        f"meaning: do not read them as reasons.{advice}"
     )
-    if own.settings.get("technique") == CURE:  # it had learnt before anybody selected: they cannot have agreed
-        return [f"{MISREAD}: {found_there}  What is selected is what persuades the one, and no reason of the other."]
-    advice = f"  The technique {CURE} is made against that." if own.settings.get("explainer") != "ail" else ""
-    sign = "  What is selected is a sign that selector and approximator agreed on, and no reason."
-    return [f"{CODE}: {found_there}{sign}{advice}"]
 
 
-def _apart(higher: Row, lower: Row) -> bool:
-    """By more than GAP, even at the near ends of their intervals."""
-    least = higher.interval[0] if higher.interval else higher.value
-    most = lower.interval[1] if lower.interval else lower.value
-    return least - most > GAP
+def _advice(row: Row) -> str:
+    """What to do about it, where something is left to do."""
+    if row.settings.get("technique") == MITIGATION or row.settings.get("explainer") == "ail":
+        return ""
+    return f"  Fit again with --technique {MITIGATION}."
+
+
+def _unlike(found: Mapping[str, Row]) -> str:
+    return (
+        f"{UNLIKE}: it gives the predicted class in {found[POST_HOC].value:.0%} of the texts, the explainer's "
+        f"approximator in {found[FIDELITY].value:.0%}.  The words persuade the approximator, not the black box."
+    )
+
+
+def _low(found: Mapping[str, Row], name: str) -> float:
+    row = found.get(name)
+    return float("-inf") if row is None else row.interval[0] if row.interval else row.value

@@ -7,13 +7,14 @@ import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import nll_loss
 
 from steadygaze.explain.learned.l2x import L2X
 from steadygaze.explain.learned.loop import Fit, _averaged, _step
 from steadygaze.explain.learned.remedy import REMEDIES
 from steadygaze.explain.learned.remedy.plain import Plain
-from steadygaze.explain.learned.selecting import Round, Selecting
-from steadygaze.explain.learned.telling import fresh_judge, given_away
+from steadygaze.explain.learned.selecting import Round, Selecting, rounds
+from steadygaze.explain.learned.telling import fresh_judge
 from steadygaze.explain.learned.vibi import Vibi
 from steadygaze.explain.learned.views import Views
 from steadygaze.maths.judge import Judge
@@ -21,6 +22,13 @@ from steadygaze.train.progress import Silent
 from steadygaze.types import Terms
 
 MANY, UNITS = 600, 8
+
+
+def given_away(how: Selecting, nets: nn.ModuleDict, inputs: Any) -> float:
+    """What the judge loses on average when it is shown which units are selected, in nats."""
+    with torch.no_grad():
+        (one,) = rounds(how, nets, inputs, [np.arange(MANY)])
+        return float(nll_loss(nets["judge"](one.chosen()), one.views.probs.argmax(-1)))
 
 
 class Coded(nn.Module):

@@ -7,6 +7,7 @@ from steadygaze.audit.finding import Finding
 from steadygaze.audit.names import of
 from steadygaze.audit.protocol.holds_still import holds_still
 from steadygaze.audit.protocol.intervened import intervened
+from steadygaze.audit.protocol.leakage import leakage
 from steadygaze.audit.protocol.matters import matters
 from steadygaze.audit.protocol.people import people
 from steadygaze.audit.protocol.retrained import retrained
@@ -24,7 +25,7 @@ PROTOCOLS: dict[str, tuple[Protocol, ...]] = {
     STILL: (holds_still,),
     MATTERS: (matters, intervened, sensitivity),
     RETRAINED: (retrained,),
-    SHORTCUT: (shortcut, selection),
+    SHORTCUT: (shortcut, selection, leakage),
     "Do people agree?": (people, agreed),
 }
 COUNTING = (selection, agreed)

@@ -7,9 +7,11 @@ from torch import Tensor, nn
 
 from steadygaze.attend import k_subset
 from steadygaze.explain.explainer import Explainer, Saliency
+from steadygaze.explain.learned.independent_reader import read, uniform_subsets
 from steadygaze.explain.learned.selecting import Selecting
 from steadygaze.explain.learned.texts import Seeing
 from steadygaze.explain.learned.views import Views
+from steadygaze.explain.readings import Readings
 from steadygaze.infer import inference
 from steadygaze.maths import masked
 from steadygaze.reader import Reader
@@ -36,6 +38,30 @@ class Fitted(Explainer):
         floor = torch.finfo(torch.float64).tiny  # selected is selected, however sure the selector is of another
         shares = masked.softmax(scores.double(), views.able).clamp_min(floor)
         return Saliency(views.dealt(shares * k_subset.hard(scores, views.able, self.how.k)) * batch.mask, logits)
+
+    def own(self, batch: Batch, saliency: Saliency) -> Tensor:
+        """What the approximator predicts from the selected words.  (B,C)"""
+        views, chosen = self._selected(batch, saliency)
+        with inference(self.nets):
+            found: Tensor = self.nets["approximator"](views, chosen)
+        return found
+
+    def readings(self, model: Reader, batch: Batch, saliency: Saliency) -> Readings | None:
+        if "reader" not in self.nets:  # a folder of version 0.1.0
+            return None
+        draw = uniform_subsets(self.how.k)
+        return read(self.nets["reader"], *self._selected(batch, saliency), draw, self.own(batch, saliency))
+
+    def told(self, batch: Batch, saliency: Saliency) -> Tensor:
+        """log P(y|m): what the mask alone tells of each class.  (B,C)"""
+        with inference(self.nets):
+            found: Tensor = self.nets["judge"](self._selected(batch, saliency)[1])
+        return found
+
+    def _selected(self, batch: Batch, saliency: Saliency) -> tuple[Views, Tensor]:
+        """What the networks see, and 1.0 on the units that are selected.  (B,D)"""
+        views = self.views(batch, saliency.logits)
+        return views, (saliency.weights > 0).float() * views.able
 
     def views(self, batch: Batch, logits: Tensor) -> Views:
         """A batch of the black box's, as the networks see it."""

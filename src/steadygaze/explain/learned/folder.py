@@ -110,6 +110,8 @@ def filled(make: Callable[[], nn.ModuleDict], written: Written, where: Path) -> 
     """Networks with the weights that were kept, in evaluation mode."""
     with torch.device("meta"):  # neither drawn nor allotted: a damaged file may claim any size
         nets = make()
+    if "reader" in nets and not any(name.startswith("reader.") for name in written.weights):
+        del nets["reader"]  # version 0.1.0 trained none
     wanted = {name: (value.shape, value.dtype) for name, value in nets.state_dict().items()}
     if {name: (value.shape, value.dtype) for name, value in written.weights.items()} != wanted:
         raise UserError(f"{where / NETS} does not hold the weights of the networks that {CONFIG} describes")

@@ -110,6 +110,7 @@ def image_nets(how: Selecting, shape: Shape, classes: int, patch: int, fill: Ten
     }
     if how.opposes:
         nets["opponent"] = approximator()
+    nets["reader"] = approximator()
     return nn.ModuleDict(nets)
 
 

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from steadygaze.batch import Data, by_length, collate
+from steadygaze.explain.explainer import Saliency
 from steadygaze.explain.learned.asking import Watch, silent
 from steadygaze.explain.learned.cxplain import CXPlain, Weighing, members, text_effects, text_member
 from steadygaze.explain.learned.ensemble import Ensemble, Weighed
@@ -20,7 +21,7 @@ from steadygaze.explain.learned.order import name_of
 from steadygaze.explain.learned.posthoc import Removal, of_the_rest, said_of
 from steadygaze.explain.learned.selecting import Selecting
 from steadygaze.explain.learned.texts import Following, Known, TextInputs, Vocabulary, text_nets, vocabulary
-from steadygaze.infer import inference
+from steadygaze.explain.learned.views import PREDICTED
 from steadygaze.reader import Reader
 from steadygaze.tokens.tokenizer import Kind
 from steadygaze.train.progress import Watcher
@@ -96,7 +97,8 @@ def measured(
     model: Reader, fitted: Fitted | Weighing, data: Data, removal: Removal = "delete", batch_size: int = 256
 ) -> dict[str, Tensor]:
     """Of each text, whether the black box says the same of what is selected, and of the rest, if there is any (else
-    nan); whether the approximator guesses it; and what the judge loses, in nats.  (N,) each
+    nan); whether the approximator guesses it; what the judge loses, in nats; whether the independent reader gives the
+    predicted class; and that class.  (N,) each
     """
     if isinstance(fitted, Weighing):  # selected are the k heaviest, whatever is shown
         fitted = Weighing(replace(fitted.how, shown="heaviest"), fitted.nets, fitted.table)
@@ -105,10 +107,12 @@ def measured(
         batch = collate(data, rows).to(model.device)
         saliency = fitted.explain(model, batch)
         said, kept = saliency.logits.argmax(-1), saliency.weights > 0
+        alone = said_of(model, batch, kept, removal)
         found = {
-            "post-hoc-accuracy": said_of(model, batch, kept, removal).argmax(-1) == said,
+            "post-hoc-accuracy": alone.argmax(-1) == said,
             "post-hoc-accuracy/unselected": of_the_rest(model, batch, batch.mask & ~kept, said, removal),
-            **(_guessed(fitted, batch, saliency.logits, kept) if isinstance(fitted, Fitted) else {}),
+            **(_guessed(fitted, model, batch, saliency, alone) if isinstance(fitted, Fitted) else {}),
+            PREDICTED: said,
         }
         places.append(rows)
         parts.append({name: values.double().cpu() for name, values in found.items()})
@@ -116,12 +120,12 @@ def measured(
     return {name: torch.cat([part[name] for part in parts])[order] for name in parts[0]}
 
 
-def _guessed(fitted: Fitted, batch: Batch, logits: Tensor, kept: Tensor) -> dict[str, Tensor]:
-    """What only a selector has: somebody who guesses from what is selected, and a judge.  (B,) each"""
-    said = logits.argmax(-1)
-    with inference(fitted.nets):
-        views = fitted.views(batch, logits)
-        chosen = kept.float() * views.able
-        guess = fitted.nets["approximator"](views, chosen).argmax(-1)
-        told = fitted.nets["judge"](chosen).gather(-1, said.unsqueeze(-1)).squeeze(-1)
-    return {"fidelity": guess == said, "mask-loss": -told}
+def _guessed(fitted: Fitted, model: Reader, batch: Batch, saliency: Saliency, alone: Tensor) -> dict[str, Tensor]:
+    """What only a selector has: an approximator, a classifier of masks, and an independent reader.  (B,) each
+
+    `alone`: what the black box predicts from the selected words.  (B,C)
+    """
+    said, readings = saliency.logits.argmax(-1), fitted.readings(model, batch, saliency)
+    told = fitted.told(batch, saliency).gather(-1, said.unsqueeze(-1)).squeeze(-1)
+    found = {"fidelity": fitted.own(batch, saliency).argmax(-1) == said, "mask-loss": -told}
+    return found if readings is None else {**found, **readings.measures(saliency.logits, alone)}

@@ -10,10 +10,10 @@ from torch.optim.swa_utils import AveragedModel
 
 from steadygaze.attend import k_subset
 from steadygaze.errors import UserError
-from steadygaze.explain.learned.remark import remark
+from steadygaze.explain.learned.independent_reader import ReaderFit, uniform_subsets
 from steadygaze.explain.learned.remedy import REMEDIES
 from steadygaze.explain.learned.selecting import Round, Selecting, rounds
-from steadygaze.explain.learned.telling import fresh_judge, given_away
+from steadygaze.explain.learned.telling import fresh_judge
 from steadygaze.explain.learned.views import Inputs
 from steadygaze.infer import inference
 from steadygaze.maths.chance import Chance
@@ -55,10 +55,10 @@ class Fit:
                 for number, stage in enumerate(stages):
                     self._stage(nets, number, stage, last=number + 1 == len(stages))
                 nets["judge"] = fresh_judge(self.how, nets, self.train, self.seed)
+                self.watcher.say(f"training the independent reader on {self.how.k} random units of each input")
+                nets["reader"] = self._reader().execute()
         finally:
             self.watcher.stop()
-        if told := remark(self.how, given_away(self.how, nets, self.validation), self.validation.probs):
-            (self.watcher.say if told.harmless else self.watcher.warn)(told.text)
         return nets.eval().requires_grad_(False)
 
     def _stage(self, nets: nn.ModuleDict, number: int, stage: Stage, last: bool) -> None:
@@ -96,6 +96,12 @@ class Fit:
                 best = score, {name: value.detach().clone() for name, value in kept.state_dict().items()}, record
         nets.load_state_dict(best[1])
         best[2]["kept"] = True
+
+    def _reader(self) -> ReaderFit:
+        """Of the approximator's architecture."""
+        splits = self.train, self.validation
+        draw = uniform_subsets(self.how.k)
+        return ReaderFit(lambda: self.make()["approximator"], draw, *splits, self.device, self.seed)
 
     @property
     def _prior(self) -> Tensor:

@@ -9,13 +9,15 @@ from steadygaze.errors import UserError, unknown
 from steadygaze.explain.learned import METHODS
 from steadygaze.explain.learned.cxplain import CXPlain
 from steadygaze.explain.learned.images import USUAL, Canvas, image_settings
-from steadygaze.explain.learned.selecting import Selecting
+from steadygaze.explain.learned.selecting import Selecting, Technique
 
 Method = Selecting | CXPlain
 OF_TEXTS = ("dimension", "removal", "shown")
 """Settings that mean nothing where there are no words."""
 OF_TECHNIQUES = {"pretraining_epochs": ("random-pretraining", "random-query"), "clip": ("mask-neutral",)}
 """Settings that mean nothing without one of these."""
+MITIGATION: Technique = "random-pretraining"
+"""Of selectors that are conditioned on the prediction, unless the user names a technique."""
 OF_LOOKS = ("shown", "sure")
 """Settings that no number depends on."""
 
@@ -76,7 +78,14 @@ def _asked(
         raise UserError(f"{twice[0]} is given twice: once by itself, once in settings")
     if not issubclass(kind, Selecting) and (wrong := sorted(given.keys() - {"k"})):
         raise UserError(f"{explainer} selects nothing while it learns: it takes no {wrong[0]}")
-    return kind, {**given, **more}
+    return kind, _mitigated(kind, {**given, **more})
+
+
+def _mitigated(kind: type[Selecting] | type[CXPlain], values: dict[str, Any]) -> dict[str, Any]:
+    """A selector conditioned on the prediction can leak it: random-pretraining unless another technique is named."""
+    if issubclass(kind, Selecting) and "technique" not in values and values.get("query", kind().query) is True:
+        return {**values, "technique": MITIGATION} if MITIGATION in kind.techniques else values
+    return values
 
 
 def _built(kind: type[Selecting] | type[CXPlain], values: dict[str, Any]) -> Method:

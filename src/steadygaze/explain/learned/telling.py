@@ -7,7 +7,7 @@ selector saw soft masks, and a selector that has moved on since.
 import numpy as np
 import torch
 from torch import nn
-from torch.nn.functional import nll_loss, pad
+from torch.nn.functional import pad
 
 from steadygaze.explain.learned.selecting import Selecting, rounds
 from steadygaze.explain.learned.views import Inputs
@@ -31,13 +31,3 @@ def fresh_judge(how: Selecting, nets: nn.ModuleDict, inputs: Inputs, seed: int) 
             masks.append(pad(mask, (0, old.places - mask.shape[1])).bool())
             labels.append(round_.views.probs.argmax(-1))
     return taught(torch.cat(masks), torch.cat(labels), inputs.probs.shape[1], seed)
-
-
-def given_away(how: Selecting, nets: nn.ModuleDict, inputs: Inputs) -> float:
-    """What the judge loses on average who is shown which units are selected, in nats."""
-    lost = 0.0
-    with inference(nets):
-        for round_ in rounds(how, nets, inputs, inputs.once(AT_ONCE)):
-            known = nets["judge"](round_.chosen())
-            lost += float(nll_loss(known, round_.views.probs.argmax(-1), reduction="sum"))
-    return lost / max(1, len(inputs))

@@ -149,6 +149,7 @@ def text_nets(how: Selecting, words: int, classes: int) -> nn.ModuleDict:
     }
     if how.opposes:
         nets["opponent"] = approximator(words, classes, how.dimension)
+    nets["reader"] = approximator(words, classes, how.dimension)
     return nn.ModuleDict({name: as_keras(net) for name, net in nets.items()})
 
 

@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 Rows = NDArray[np.int64]
+PREDICTED = "predicted"
+"""Beside measures of each input: the predicted class, as its position among the classes."""
 
 
 @dataclass(frozen=True, slots=True)

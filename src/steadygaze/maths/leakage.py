@@ -1,0 +1,22 @@
+"""Label leakage through a mask: how much more a selection tells its own partner than an independent reader.
+
+    independent reader accuracy   [ argmax r(x ⊙ m) = argmax p(x) ]       r: trained on random masks only
+    leakage gap                   [ argmax q(x ⊙ m) = argmax p(x) ]  −  independent reader accuracy
+
+p(x) is the prediction that is explained, m the selection and q the network that was trained on such selections: an
+explainer's approximator, or a rationalizer's predictor.  Both read the same units.  The gap is 0 where the units
+themselves carry the label, and large where the choice of units does (Bai et al. 2021, arXiv:2006.05656, §3).
+"""
+
+from torch import Tensor
+
+
+def independent_reader_accuracy(full: Tensor, kept: Tensor) -> Tensor:
+    """How often the reader gives the predicted class, over K masks of each input, in [0, 1].  (B,C), (B,K,C) -> (B,)"""
+    return (kept.argmax(-1) == full.argmax(-1, keepdim=True)).double().mean(-1)
+
+
+def leakage_gap(p: Tensor, q: Tensor, y: Tensor) -> Tensor:
+    """How much more often the partner (p) than the reader (q) gives the class of y, in [−1, 1].  (B,C) each -> (B,)"""
+    predicted = y.argmax(-1)
+    return (p.argmax(-1) == predicted).double() - (q.argmax(-1) == predicted).double()

@@ -103,6 +103,9 @@ def test_the_dict_survives_json_unchanged():
         "bounds": None,
         "selected": False,
         "rationale": None,
+        "question_tokens": None,
+        "question_spans": None,
+        "question_weights": None,
     }
 
 
@@ -317,3 +320,37 @@ def test_the_module_loads_no_torch():
 
     code = "import sys, steadygaze.explanation, steadygaze.report; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def paired(**changes):
+    asked = {"question": "why bad?", "question_tokens": ("why", "bad", "?"), "question_spans": ((0, 3), (4, 7), (7, 8))}
+    return explain(explainer="lime", **{**asked, "question_weights": (0.1, -0.9, 0.0), **changes})
+
+
+def test_the_words_of_a_question_are_drawn_and_listed_with_their_weights():
+    e = paired()
+    assert "of the question: bad -0.900 · why 0.100" in str(e)
+    assert 'title="bad: -0.9000"' in e.to_html()
+    assert e.of_question.tokens == ("why", "bad", "?")
+    assert json.loads(e.to_json())["question_weights"] == [0.1, -0.9, 0.0]
+    assert e.to_dict()["question_tokens"] == ["why", "bad", "?"]
+
+
+def test_both_texts_of_a_pair_have_one_scale_of_color():
+    """Full color is at half of all weight of both, (1.0 + 1.0) / 2: "bad" has 0.9 of it, "good" 0.6, times 0.6."""
+    html = paired().to_html()
+    assert "rgba(190,78,0,0.540)" in html
+    assert "rgba(37,99,235,0.360)" in html
+
+
+def test_a_question_without_weights_is_written_as_it_is():
+    e = explain(question="why bad?")
+    assert e.of_question is None
+    assert "Question: why bad?" in str(e)
+    assert "of the question" not in str(e)
+
+
+@pytest.mark.parametrize("changes", [{"question": None}, {"question_weights": (0.1,)}])
+def test_weights_of_a_question_must_fit_it(changes):
+    with pytest.raises(ValueError, match="question"):
+        paired(**changes)

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from steadygaze.tokens.ragged import Ragged
+from steadygaze.tokens.ragged import Placed, Ragged
 from steadygaze.types import Batch
 
 NOISE = 0.1
@@ -28,9 +28,19 @@ class Data:
     question: Ragged | None = None
     label: NDArray[np.int64] | None = None
     weight: NDArray[np.float32] | None = None
+    begins: NDArray[np.bool_] | None = None
+    """Per token of all texts: whether a unit (a word of several pieces) begins there.  None: every token is a unit."""
+    question_begins: NDArray[np.bool_] | None = None
 
     def __len__(self) -> int:
         return len(self.text)
+
+
+def placed_data(text: Placed, question: Placed | None = None, *, whole_words: bool) -> Data:
+    """Unlabeled texts; `whole_words`: all pieces of a word are one unit."""
+    pieces = [None if one is None or not whole_words else one.begins for one in (text, question)]
+    asked = None if question is None else question.ragged
+    return Data(text.ragged, asked, begins=pieces[0], question_begins=pieces[1])
 
 
 def shuffled(data: Data, batch_size: int, seed: tuple[int, ...]) -> list[NDArray[np.int64]]:
@@ -57,7 +67,8 @@ def by_length(data: Data, batch_size: int, most_tokens: int = 1 << 16) -> Iterat
 def collate(data: Data, rows: NDArray[np.int64]) -> Batch:
     """Some rows as one padded batch."""
     ids, present, mask = _pad(data.text, rows)
-    question_ids, question_present = _pad(data.question, rows)[:2] if data.question is not None else (None, None)
+    question = (None, None, None) if data.question is None else _pad(data.question, rows)
+    question_ids, question_present, question_mask = question
     return Batch(
         ids=ids,
         present=present,
@@ -67,15 +78,33 @@ def collate(data: Data, rows: NDArray[np.int64]) -> Batch:
         weight=None if data.weight is None else torch.from_numpy(data.weight[rows]),
         question_ids=question_ids,
         question_present=question_present,
+        question_mask=question_mask,
+        begins=_pad_flags(data.text, data.begins, rows),
+        question_begins=None if data.question is None else _pad_flags(data.question, data.question_begins, rows),
     )
+
+
+def _pad_flags(ragged: Ragged, flags: NDArray[np.bool_] | None, rows: NDArray[np.int64]) -> torch.Tensor | None:
+    """(B,T) bool, False where there is no token."""
+    if flags is None:
+        return None
+    where, present = _where(ragged, rows)
+    found = np.zeros(present.shape, np.bool_)
+    found[present] = flags[where]
+    return torch.from_numpy(found)
+
+
+def _where(ragged: Ragged, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Where the tokens of these rows are among all, and which places of a padded batch they take."""
+    starts, lengths = ragged.starts[rows], ragged.lengths[rows]
+    columns = np.arange(lengths.max(initial=1))
+    present = columns < lengths[:, None]  # (B,T)
+    return (starts[:, None] + columns)[present], present
 
 
 def _pad(ragged: Ragged, rows: NDArray[np.int64]) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """(B,T) ids with 0 where there is no token, present, mask."""
-    starts, lengths = ragged.starts[rows], ragged.lengths[rows]
-    columns = np.arange(lengths.max(initial=1))
-    present = columns < lengths[:, None]  # (B,T)
-    where = (starts[:, None] + columns)[present]
+    where, present = _where(ragged, rows)
     ids, mask = np.zeros(present.shape, np.int64), np.zeros(present.shape, np.bool_)
     ids[present], mask[present] = ragged.ids[where], ragged.words[where]
     return torch.from_numpy(ids), torch.from_numpy(present), torch.from_numpy(mask)

@@ -5,7 +5,7 @@ How it is drawn is said in steadygaze/highlight.py.  No torch here.
 
 import heapq
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 from pathlib import Path
 from textwrap import shorten
@@ -55,6 +55,10 @@ class Explanation:
     """Whether the words that have any weight are a selection: all of it is drawn and listed, however little one has."""
     rationale: tuple[Picked, ...] | None = None
     """What a model selected of the text, piece by piece: from, to, and how probable its words were to be selected."""
+    question_tokens: tuple[str, ...] | None = None
+    """Words of the question, where the explainer weighs them; attention lies on the text alone."""
+    question_spans: tuple[Span, ...] | None = None
+    question_weights: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
         if not len(self.tokens) == len(self.spans) == len(self.weights):
@@ -62,11 +66,35 @@ class Explanation:
             raise ValueError(f"Explanation: {sizes}; there must be as many of each")
         if self.bounds is not None and len(self.bounds) != len(self.tokens):
             raise ValueError(f"Explanation: {len(self.tokens)} tokens and {len(self.bounds)} bounds")
-        if not math.isfinite(sum(self.weights)):
+        asked = self.question_tokens or (), self.question_spans or (), self.question_weights or ()
+        if len(set(map(len, asked))) > 1 or (asked[0] and self.question is None):
+            raise ValueError("Explanation: question_tokens, question_spans and question_weights must be equally many")
+        if not math.isfinite(sum(self.weights) + sum(asked[2])):
             raise ValueError("Explanation: some weight is not a finite number")
 
     def __len__(self) -> int:
         return len(self.tokens)
+
+    @property
+    def of_question(self) -> "Explanation | None":
+        """The question as a text of its own, with its weights; None: it has none."""
+        if self.question is None or self.question_weights is None:
+            return None
+        return replace(
+            self,
+            text=self.question,
+            tokens=self.question_tokens or (),
+            spans=self.question_spans or (),
+            weights=self.question_weights,
+            question=None,
+            question_tokens=None,
+            question_spans=None,
+            question_weights=None,
+            read_to=None,
+            evidence=None,
+            bounds=None,
+            rationale=None,
+        )
 
     def top(self, k: int | None = None) -> list[tuple[str, float]]:
         """The k heaviest tokens, whatever their sign; of equals the earlier first.  None: all selected ones, or 5."""
@@ -103,6 +131,9 @@ class Explanation:
             "bounds": None if self.bounds is None else list(map(list, self.bounds)),
             "selected": self.selected,
             "rationale": None if self.rationale is None else list(map(list, self.rationale)),
+            "question_tokens": None if self.question_tokens is None else list(self.question_tokens),
+            "question_spans": None if self.question_spans is None else list(map(list, self.question_spans)),
+            "question_weights": None if self.question_weights is None else list(self.question_weights),
         }
 
     def to_json(self) -> bytes:
@@ -134,9 +165,12 @@ class Explanation:
     def _repr_html_(self) -> str:
         small = '<div style="font-size:0.85em;opacity:0.8">{}</div>'.format
         asked = "" if self.question is None else small(f"Question: {escape(self.question)}")
+        if (own := self.of_question) is not None:
+            asked = small("Question:") + marked(own, beside=self)
         verdict = f"<div><strong>{escape(str(self.label))}</strong> {escape(self._sureness())}</div>"
         lines = "".join(small(escape(line)) for line in self._lines())
-        html = f"<figure style='margin:0 0 1.5em'>{verdict}{asked}{marked(self)}{lines}{small(legend([self]))}</figure>"
+        body = f"{verdict}{asked}{marked(self, beside=own)}{lines}{small(legend([self]))}"
+        html = f"<figure style='margin:0 0 1.5em'>{body}</figure>"
         return html.encode(errors="replace").decode()  # a lone surrogate would stop the notebook's own encoder
 
     def __rich__(self) -> "Text":
@@ -144,8 +178,11 @@ class Explanation:
 
         drawn = Text()
         if self.question is not None:
-            drawn.append(f"Question: {printable(self.question)}\n", style="italic")
-        drawn.append_text(painted(self))
+            drawn.append("Question: ", style="italic")
+            own = self.of_question
+            drawn.append_text(Text(printable(self.question), "italic") if own is None else painted(own, beside=self))
+            drawn.append("\n")
+        drawn.append_text(painted(self, beside=self.of_question))
         drawn.append(f"\n→ {one_line(self.label, LABEL)}", style="bold").append(f" {printable(self._sureness())}")
         for line in self._lines():
             drawn.append(f"\n{printable(line)}")
@@ -183,6 +220,9 @@ class Explanation:
         """What the colours say, in words: it must be there without them too."""
         top = [self._said(i) for i in self.heaviest() if self.weights[i]] if self.rationale is None else self._pieces()
         lines = [f"{self.caption}: {' · '.join(top) or self._nothing}"]
+        if (own := self.of_question) is not None:
+            asked = [own._said(i) for i in own.heaviest() if own.weights[i]]
+            lines.append(f"of the question: {' · '.join(asked) or own._nothing}")
         if self.evidence is not None:
             reason = [" ".join(self.text[start:end].split()) for start, end in self.evidence]
             lines.append(f"known reason: {' · '.join(reason) or 'none'}")

@@ -76,9 +76,12 @@ def page(title: str, body: str) -> str:
     return _PAGE.format(title=escape(title), body=body)
 
 
-def marked(e: Weighed) -> str:
-    """The user's text as HTML: every word carries its number as a tooltip and its weight as a background."""
-    full, pieces = _full(e), list(_pieces(e))
+def marked(e: Weighed, beside: Weighed | None = None) -> str:
+    """The user's text as HTML: every word carries its number as a tooltip and its weight as a background.
+
+    `beside`: the other text of a pair; the colors of both are on one scale.
+    """
+    full, pieces = _full(e, beside), list(_pieces(e))
     html = "".join(_span(e, piece, full) for piece in pieces if piece.read)
     if cut_off(e):
         tail = "".join(_span(e, piece, full) for piece in pieces if not piece.read)
@@ -108,11 +111,11 @@ def legend(explanations: Iterable[Weighed]) -> str:
     return " &ensp; ".join(keys)
 
 
-def painted(e: Weighed) -> "Text":
+def painted(e: Weighed, beside: Weighed | None = None) -> "Text":
     """The user's text for a terminal: every word on a background as strong as its weight."""
     from rich.text import Text
 
-    drawn, full = Text(), _full(e)
+    drawn, full = Text(), _full(e, beside)
     for piece in _pieces(e):
         drawn.append(printable(piece.text), style=_terminal_style(piece, _strength(e, piece, full)))
     return drawn
@@ -160,12 +163,13 @@ def _span(e: Weighed, piece: _Piece, full: float) -> str:
     return f"<span{attributes}>{escape(piece.text)}</span>" if attributes else escape(piece.text)
 
 
-def _full(e: Weighed) -> float:
+def _full(e: Weighed, beside: Weighed | None = None) -> float:
     """The weight that has the full colour."""
-    sizes = [abs(weight) for weight in e.weights]
+    both = [e] if beside is None else [e, beside]
+    sizes = [abs(weight) for one in both for weight in one.weights]
     if e.rationale is not None:
         return max(sizes, default=0.0) or 1.0
-    read = sum(e.read_to is None or start < e.read_to for start, _ in e.spans)
+    read = sum(one.read_to is None or start < one.read_to for one in both for start, _ in one.spans)
     fair = min(STANDS_OUT / max(1, read), HALF) * sum(sizes)
     return max([*sizes, fair]) or 1.0  # nothing weighs anything: whatever it is divided by
 

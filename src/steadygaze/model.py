@@ -54,8 +54,8 @@ class Classifier(Reader):
         self.attention = ATTENTIONS[architecture.attention]()
         self.decoder = DECODERS[architecture.decoder](encoder.size, classes, pair)
 
-    def forward(self, batch: Batch, embedded: Tensor | None = None) -> Forward:
-        encoded = self.encode(batch, embedded)
+    def forward(self, batch: Batch, embedded: Tensor | None = None, asked: Tensor | None = None) -> Forward:
+        encoded = self.encode(batch, embedded, asked)
         scores = self.score(encoded)
         weights = self.attend(scores, batch.mask)
         return Forward(encoded, scores, weights, self.decode(encoded, weights))

@@ -47,8 +47,18 @@ class Reader(nn.Module):
         """Said; of the batch, or of these vectors (B,T,E) in place of its own."""
         raise NotImplementedError
 
+    def logits(self, batch: Batch, embedded: Tensor | None = None, asked: Tensor | None = None) -> Tensor:
+        """(B,C) alone, of the batch, or of these vectors of the text (B,T,E) and of the question (B,Q,E)."""
+        found = self(batch, embedded) if asked is None else self(batch, embedded, asked)
+        logits: Tensor = found.logits
+        return logits
+
     def embed(self, batch: Batch) -> Tensor:
         """(B,T,E)"""
+        raise NotImplementedError
+
+    def embed_question(self, batch: Batch) -> Tensor | None:
+        """(B,Q,E), for a pair."""
         raise NotImplementedError
 
     def forget(self) -> None:

@@ -58,10 +58,16 @@ class Batch:
     weight: "Tensor | None" = None  # (B,) float
     question_ids: "Tensor | None" = None  # (B,Q) long
     question_present: "Tensor | None" = None  # (B,Q) bool
+    question_mask: "Tensor | None" = None  # (B,Q) bool: words of the question; None: explainers leave it as it is
+    begins: "Tensor | None" = None  # (B,T) bool: first token of each unit; None: every word token is a unit
+    question_begins: "Tensor | None" = None  # (B,Q) bool
 
     def __post_init__(self) -> None:
         _same_shape(self, "ids", "present", "mask")
         _same_shape(self, "question_ids", "question_present")
+        for name, like in (("begins", "ids"), ("question_mask", "question_ids"), ("question_begins", "question_ids")):
+            if getattr(self, name) is not None:
+                _same_shape(self, name, like)
         for name in ("index", "label", "weight"):
             value = getattr(self, name)
             if value is not None and value.shape != self.ids.shape[:1]:

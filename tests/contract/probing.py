@@ -154,9 +154,9 @@ def spied(model: Classifier) -> Iterator[list[tuple[Batch, Tensor | None]]]:
     seen: list[tuple[Batch, Tensor | None]] = []
     right = type(model).encode
 
-    def encode(self: Classifier, batch: Batch, embedded: Tensor | None = None) -> object:
+    def encode(self: Classifier, batch: Batch, embedded: Tensor | None = None, asked: Tensor | None = None) -> object:
         seen.append((batch, None if embedded is None else embedded.detach().clone()))
-        return right(self, batch, embedded)
+        return right(self, batch, embedded, asked)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(type(model), "encode", encode)

@@ -57,7 +57,8 @@ def batch(data: Data, chosen: Sequence[int] | None = None) -> Batch:
 
 def widened(batch: Batch, columns: int) -> Batch:
     """The same batch with more padding, in the text and in the question."""
-    names = ("ids", "present", "mask", "question_ids", "question_present")
+    own = ("ids", "present", "mask", "begins")
+    names = (*own, *(f"question_{name}" for name in own))
     values = {name: getattr(batch, name) for name in names}
     return replace(batch, **{name: pad(value, (0, columns)) for name, value in values.items() if value is not None})
 

@@ -29,8 +29,11 @@ def test_of_a_straight_line_every_word_gets_what_it_adds():
 def test_the_weights_of_a_text_sum_to_what_its_words_change_against_padding(encoder, pair):
     model, words = cached_classifier(encoder, pair), batch(split(pair=pair))
     target = torch.arange(len(words)) % CLASSES
-    found = IntegratedGradients(steps=200).explain(model, words, target).weights.sum(-1)
+    said = IntegratedGradients(steps=200).explain(model, words, target)
+    found = said.weights.sum(-1) + (said.question.sum(-1) if pair else 0.0)
     nothing = replace(words, ids=words.ids.masked_fill(words.mask, 0))
+    if pair:
+        nothing = replace(nothing, question_ids=words.question_ids.masked_fill(words.question_mask, 0))
     p, empty = (
         model(some).logits.softmax(-1).gather(-1, target.unsqueeze(-1)).squeeze(-1) for some in (words, nothing)
     )

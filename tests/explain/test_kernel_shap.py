@@ -14,8 +14,8 @@ from explain.worked import WORTH, Line, game, random_texts, row, subsets_of, tex
 from steadygaze.config import build
 from steadygaze.errors import UserError
 from steadygaze.explain import subsets as module
-from steadygaze.explain.kernel_shap import KernelShap, kernel, values
-from steadygaze.explain.subsets import subsets
+from steadygaze.explain.coalitions import coalitions
+from steadygaze.explain.kernel_shap import KernelShap, values
 from steadygaze.maths.chance import Chance
 
 
@@ -94,13 +94,13 @@ def test_captum_solves_the_same_subsets_to_the_same_values():
     """Captum holds the sum by a weight of a million, in single precision."""
     model, words = cached_classifier("bilstm"), random_texts(11)
     found = KernelShap(samples=200).explain(model, words, torch.tensor([1])).weights[0, 1:]
-    drawn = subsets(words, kernel, 200, Chance(0).child(2), paired=True)
+    drawn = coalitions(words, 200, Chance(0).child(2))
     value, weight = game(model, words, 1), iter([1e6, 1e6, *(200 * drawn.share[0]).tolist()])
 
     def one_by_one(_, **__):
         yield torch.ones(1, 11)
         yield torch.zeros(1, 11)
-        yield from (kept.unsqueeze(0).float() for kept in drawn.kept[0, :, 1:])
+        yield from (kept.unsqueeze(0).float() for kept in drawn.kept[0])
 
     base = LimeBase(
         lambda z: torch.tensor([value(frozenset(one.nonzero().flatten().tolist())) for one in z]),

@@ -7,7 +7,6 @@ from scipy.stats import binom, chisquare
 from contract.tiny import assert_close
 from explain.worked import Line, random_texts, subsets_of, texts
 from steadygaze.explain import subsets as module
-from steadygaze.explain.kernel_shap import kernel
 from steadygaze.explain.subsets import groups, subsets
 from steadygaze.maths.chance import Chance
 from steadygaze.perturb.texts import taken
@@ -19,6 +18,12 @@ def even(k, _):
     return torch.ones_like(k)
 
 
+def kernel(k, n):
+    """The Shapley kernel of all subsets of one size: 1 / k(n−k)."""
+    inside = (k > 0) & (k < n)
+    return torch.where(inside, 1 / torch.where(inside, k * (n - k), 1.0), 0.0)
+
+
 def some(batch, samples=64, law=even, **how):
     return subsets(batch, law, samples, CHANCE, **how)
 
@@ -27,7 +32,7 @@ def test_of_a_short_text_every_subset_is_there_once_with_its_share():
     """Three words, each size as likely: none, all: ¼ each; the three of one word and the three of two: ¼ / 3 each."""
     found = some(texts([5, 1, 2, 3], specials=True))
     kept = [frozenset(one.nonzero().flatten().tolist()) for one in found.kept[0]]
-    assert sorted(map(sorted, kept)) == sorted(sorted(t + 1 for t in one) for one in subsets_of(3))
+    assert sorted(map(sorted, kept)) == sorted(sorted(one) for one in subsets_of(3))
     shares = {0: 1 / 4, 1: 1 / 12, 2: 1 / 12, 3: 1 / 4}
     assert_close(found.share[0], torch.tensor([shares[len(one)] for one in kept], dtype=torch.float64))
 
@@ -52,27 +57,8 @@ def test_subsets_of_a_long_text_have_the_sizes_the_law_says(law):
 
 
 def test_every_word_is_kept_as_often():
-    found = subsets(random_texts(12), even, 4000, CHANCE).kept[0, :, 1:].sum(0)
+    found = subsets(random_texts(12), even, 4000, CHANCE).kept[0].sum(0)
     assert ((found >= binom.ppf(1e-5, 4000, 0.5)) & (found <= binom.ppf(1 - 1e-5, 4000, 0.5))).all()
-
-
-def test_a_pair_is_a_subset_and_the_words_it_leaves_out():
-    batch = random_texts(9)
-    found = some(batch, law=kernel, paired=True)
-    first, second = found.kept[0, ::2], found.kept[0, 1::2]
-    assert torch.equal(first ^ second, batch.mask.expand_as(first))
-    assert len(first.unique(dim=0)) > 20
-
-
-def test_of_pairs_every_word_alone_comes_first_with_its_share_and_the_rest_is_drawn_between():
-    """Ten words, 100 subsets: 1/k(10−k) is 1/9 of a sum of 2/10·(1 + 1/2 + … + 1/9) = 0.5658 for k = 1 and 9."""
-    batch = random_texts(10)
-    found = some(batch, samples=100, law=kernel, paired=True)
-    assert torch.equal(found.kept[0, :20:2, 1:], torch.eye(10, dtype=torch.bool))
-    end = 1 / 9 / 0.565793650793651
-    assert_close(found.share[0, :20], torch.full((20,), end / 10, dtype=torch.float64))
-    assert_close(found.share[0, 20:], torch.full((80,), (1 - 2 * end) / 80, dtype=torch.float64))
-    assert set(found.kept[0, 20:].sum(-1).tolist()) == set(range(2, 9))
 
 
 def test_a_long_text_has_four_subsets_for_each_word_at_least():
@@ -86,8 +72,8 @@ def test_what_a_text_draws_does_not_depend_on_its_company_or_on_how_many_are_dra
     together = some(batch)
     for place in range(4):
         alone = some(taken(batch, torch.tensor([place])))
-        many = alone.kept.shape[1]
-        assert torch.equal(together.kept[place, :many] & (alone.share[0] > 0)[:, None], alone.kept[0])
+        many, words = alone.kept.shape[1:]
+        assert torch.equal(together.kept[place, :many, :words] & (alone.share[0] > 0)[:, None], alone.kept[0])
         assert torch.equal(together.share[place, :many], alone.share[0])
         assert not together.share[place, many:].any()
     more = some(batch, samples=100)
@@ -104,9 +90,8 @@ def test_each_is_read_as_a_text_of_those_words_alone():
     model, batch = Line(), texts([6, 1, 2, 4], [6, 3], specials=True)
     drawn = some(batch)
     found = drawn.read(model, batch, torch.tensor([1, 1]))
-    worth = torch.tensor([[0.06, 0.03, -0.04, -0.11], [0.06, -0.01, 0.0, 0.0]], dtype=torch.float64)
-    kept = drawn.kept | (batch.present & ~batch.mask).unsqueeze(1)
-    expected = 0.5 + (worth.unsqueeze(1) * kept).sum(-1)
+    worth = torch.tensor([[0.03, -0.04, -0.11], [-0.01, 0.0, 0.0]], dtype=torch.float64)
+    expected = 0.5 + 0.06 + (worth.unsqueeze(1) * drawn.kept).sum(-1)  # 0.06: the special token, always there
     assert_close(found, expected * (drawn.share > 0))
     assert sum(map(len, model.read)) == 8 + 2
 

@@ -11,7 +11,9 @@ from steadygaze.perturb.texts import deleted, narrowed, parts, taken, text_key
 
 
 def test_rows_are_taken_as_often_as_they_are_named_with_all_that_is_known_of_them():
-    whole = replace(batch(split(pair=True)), weight=torch.arange(7.0))
+    whole = batch(split(pair=True))
+    begins = {"begins": whole.mask, "question_begins": whole.question_mask}
+    whole = replace(whole, weight=torch.arange(7.0), **begins)
     some = taken(whole, torch.tensor([2, 0, 2]))
     for name in whole.__slots__:
         assert torch.equal(getattr(some, name), getattr(whole, name)[[2, 0, 2]])

@@ -127,8 +127,9 @@ class Case:
 
     @cached_property
     def words(self) -> Tensor:
-        """(N,) how many each text has."""
-        before = pad(torch.from_numpy(self.data.text.words).cumsum(0), (1, 0))
+        """(N,) how many each text has: all pieces of a word count as one."""
+        begins = self.data.text.words if self.data.begins is None else self.data.begins
+        before = pad(torch.from_numpy(begins).cumsum(0), (1, 0))
         return before[torch.from_numpy(self.data.text.starts)].diff()
 
     @cached_property

@@ -10,7 +10,6 @@ import torch
 from torch import Tensor
 
 from steadygaze.audit.case import Case, Plan, silent
-from steadygaze.batch import Data
 from steadygaze.errors import UserError
 from steadygaze.explain.explainer import Explainer
 from steadygaze.subject import Subject
@@ -49,7 +48,7 @@ def prepare(
     said = _tokens(placed, [[found.span() for found in SAYS.finditer(example.text)] for example in examples])
     case = Case(
         subject.model,
-        Data(read.text, read.question, codes),
+        replace(read, label=codes),
         explainers,
         plan,
         evidence=_tokens(placed, [example.evidence for example in examples]),

@@ -24,9 +24,10 @@ from torch import Tensor
 from steadygaze.errors import UserError
 from steadygaze.explain.chances import clean, most_tokens
 from steadygaze.explain.explainer import Explainer, Saliency
-from steadygaze.explain.vectors import Asked, asked_of, at_once, own_vectors
+from steadygaze.explain.vectors import Asked, asked_of, at_once, shortest
 from steadygaze.infer import slopes
-from steadygaze.perturb.texts import narrowed, taken, text_key
+from steadygaze.perturb.texts import taken, text_key
+from steadygaze.perturb.units import words_of
 from steadygaze.reader import Ability, Reader
 from steadygaze.types import Batch
 
@@ -74,17 +75,22 @@ class Captum(Explainer):
         self, model: Reader, batch: Batch, target: Tensor | None = None, embedded: Tensor | None = None
     ) -> Saliency:
         seen = clean(model, batch, target, embedded)
-        vectors = own_vectors(model, batch) if embedded is None else embedded.detach()
-        weights = torch.zeros(batch.ids.shape, dtype=torch.float64, device=vectors.device)
-        lengths, keys = batch.present.sum(-1).tolist(), text_key(batch).tolist()
+        device = batch.ids.device
+        weights = torch.zeros(batch.ids.shape, dtype=torch.float64, device=device)
+        question = None if batch.question_mask is None else weights.new_zeros(batch.question_mask.shape)
+        keys = text_key(batch).tolist()
         with slopes(model):
-            for row in batch.mask.any(-1).nonzero().flatten().tolist():
-                one, width = torch.tensor([row], device=vectors.device), lengths[row]
-                part = narrowed(taken(batch, one), width)
-                with _seeded(keys[row], vectors.device):
-                    asked = asked_of(model, part, seen.aim[one], vectors[one, :width])
-                    weights[row, :width] = self._one(asked, part.mask)
-        return Saliency(weights.masked_fill(~batch.mask, 0.0), seen.logits)
+            for row in words_of(batch).any(-1).nonzero().flatten().tolist():
+                one = torch.tensor([row], device=device)
+                part = shortest(taken(batch, one))
+                width, words = part.ids.shape[1], words_of(part)
+                with _seeded(keys[row], device):
+                    own = None if embedded is None else embedded[one, :width].detach()
+                    found = self._one(asked_of(model, part, seen.aim[one], own), words).masked_fill(~words[0], 0.0)
+                weights[row, :width] = found[:width]
+                if question is not None:
+                    question[row, : len(found) - width] = found[width:]
+        return Saliency(weights, seen.logits, question=question)
 
     def _one(self, asked: Asked, mask: Tensor) -> Tensor:
         """(1,T,E) -> (T,)"""

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from steadygaze.explain.together import together
+from steadygaze.explain.together import grouped
 from steadygaze.infer import inference
 from steadygaze.perturb.texts import deleted, narrowed, taken
 from steadygaze.reader import Reader
@@ -36,25 +36,39 @@ class Clean:
 def clean(model: Reader, batch: Batch, target: Tensor | None = None, embedded: Tensor | None = None) -> Clean:
     """The class asked about is `target`, or else the predicted one."""
     with inference(model):
-        logits: Tensor = model(batch, embedded).logits
+        logits = model.logits(batch, embedded)
     aim = logits.argmax(-1) if target is None else target
     return Clean(logits, aim, _of(logits, aim))
 
 
 def without(model: Reader, batch: Batch, rows: Tensor, gone: Tensor, aim: Tensor) -> Tensor:
-    """p of each of K texts, named by their rows, with these words taken out.  (K,), (K,T), (B,) -> (K,)"""
-    lengths = batch.present.sum(-1)[rows] - gone.sum(-1)
+    """p of each of K texts, named by their rows, with these words taken out; of a pair, from text and question.
+
+    (K,), (K,T) or (K,T+Q), (B,) -> (K,)
+    """
+    width = batch.ids.shape[1]
+    text = batch.present.sum(-1)[rows] - gone[:, :width].sum(-1)
+    asked = torch.zeros_like(text)
+    if batch.question_present is not None:
+        asked = batch.question_present.sum(-1)[rows] - gone[:, width:].sum(-1)
     found = torch.empty(len(rows), dtype=torch.float64, device=batch.ids.device)
     with inference(model):
-        for some, width in together(lengths, batch, most_tokens(batch.ids)):
-            part = narrowed(deleted(taken(batch, rows[some]), gone[some]), width)
-            found[some] = _of(model(part).logits, aim[rows[some]])
+        for some, _ in grouped(text + asked, most_tokens(batch.ids)):
+            widths = (max(1, int(one[some].max())) for one in (text, asked))
+            part = narrowed(deleted(taken(batch, rows[some]), gone[some]), *widths)
+            found[some] = _of(model.logits(part), aim[rows[some]])
     return found
 
 
 def of_vectors(model: Reader, batch: Batch, aim: Tensor) -> Callable[[Tensor, Tensor], Tensor]:
-    """p as a function of K texts' vectors (K,T,E) and their rows (K,).  -> (K,)"""
-    return lambda vectors, rows: _of(model(taken(batch, rows), vectors).logits, aim[rows])
+    """p as a function of K texts' vectors and their rows (K,).  (K,T,E), of pairs (K,T+Q,E) -> (K,)"""
+    width = batch.ids.shape[1]
+
+    def chance(vectors: Tensor, rows: Tensor) -> Tensor:
+        asked = vectors[:, width:] if vectors.shape[1] > width else None
+        return _of(model.logits(taken(batch, rows), vectors[:, :width], asked), aim[rows])
+
+    return chance
 
 
 def most_tokens(like: Tensor) -> int:

@@ -17,6 +17,7 @@ class Saliency:
     logits: Tensor  # (B,C)
     bounds: tuple[Tensor, Tensor] | None = None  # (B,T), (B,T): between which each weight is, where that is known
     chances: Tensor | None = None  # (B,T) how likely each token was to be selected, where that is known
+    question: Tensor | None = None  # (B,Q) weights of the question's words, where the explainer covers them
 
 
 class Explainer(ABC):

@@ -30,12 +30,12 @@ class Gradient(Explainer):
     def explain(
         self, model: Reader, batch: Batch, target: Tensor | None = None, embedded: Tensor | None = None
     ) -> Saliency:
-        slope, seen = slopes_by(_slope, model, batch, target, embedded)
-        return Saliency(slope.norm(dim=-1), seen.logits)
+        return slopes_by(_slope, model, batch, target, embedded)
 
 
 def _slope(asked: Asked) -> Tensor:
     from captum.attr import Saliency
 
     slope: Tensor = Saliency(asked.f).attribute(asked.vectors, abs=False, additional_forward_args=(asked.rows,))
-    return slope
+    length: Tensor = slope.double().norm(dim=-1)
+    return length

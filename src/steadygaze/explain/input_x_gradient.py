@@ -26,12 +26,11 @@ class InputXGradient(Explainer):
     def explain(
         self, model: Reader, batch: Batch, target: Tensor | None = None, embedded: Tensor | None = None
     ) -> Saliency:
-        parts, seen = slopes_by(_product, model, batch, target, embedded)
-        return Saliency(parts.sum(-1), seen.logits)
+        return slopes_by(_product, model, batch, target, embedded)
 
 
 def _product(asked: Asked) -> Tensor:
     from captum.attr import InputXGradient
 
     product: Tensor = InputXGradient(asked.f).attribute(asked.vectors, additional_forward_args=(asked.rows,))
-    return product
+    return product.double().sum(-1)

@@ -37,8 +37,7 @@ class IntegratedGradients(Explainer):
     def explain(
         self, model: Reader, batch: Batch, target: Tensor | None = None, embedded: Tensor | None = None
     ) -> Saliency:
-        parts, seen = slopes_by(self._integral, model, batch, target, embedded)
-        return Saliency(parts.sum(-1), seen.logits)
+        return slopes_by(self._integral, model, batch, target, embedded)
 
     def _integral(self, asked: Asked) -> Tensor:
         from captum.attr import IntegratedGradients
@@ -50,4 +49,4 @@ class IntegratedGradients(Explainer):
             n_steps=self.steps,
             internal_batch_size=at_once(asked.vectors),
         )
-        return integral
+        return integral.double().sum(-1)

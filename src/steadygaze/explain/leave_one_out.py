@@ -2,7 +2,8 @@
 
     w_t = p_c(x) − p_c(x ∖ t)
 
-The text closes up over the word.  Above 0: the word speaks for the class; below: against it.
+All tokens of the word are deleted together and the text closes up.  Above 0: the word speaks for the class; below:
+against it.  Of a pair each word of the question is left out, too.
 """
 
 from typing import ClassVar
@@ -12,6 +13,8 @@ from torch import Tensor
 
 from steadygaze.explain.chances import clean, without
 from steadygaze.explain.explainer import Explainer, Saliency
+from steadygaze.explain.subsets import saliency
+from steadygaze.perturb.units import units_of
 from steadygaze.reader import Reader
 from steadygaze.types import Batch
 
@@ -25,10 +28,9 @@ class LeaveOneOut(Explainer):
     def explain(
         self, model: Reader, batch: Batch, target: Tensor | None = None, embedded: Tensor | None = None
     ) -> Saliency:
-        seen = clean(model, batch, target)
-        rows, places = batch.mask.nonzero(as_tuple=True)  # one for each word of the batch
-        gone = torch.zeros(len(rows), batch.ids.shape[1], dtype=torch.bool, device=rows.device)
-        gone[torch.arange(len(rows), device=rows.device), places] = True
-        weights = torch.zeros(batch.ids.shape, dtype=torch.float64, device=rows.device)
-        weights[rows, places] = seen.chance[rows] - without(model, batch, rows, gone, seen.aim)
-        return Saliency(weights, seen.logits)
+        seen, units = clean(model, batch, target), units_of(batch)
+        rows, number = units.mask.nonzero(as_tuple=True)  # one for each word of the batch
+        gone = units.number[rows] == number.unsqueeze(-1)
+        weights = torch.zeros(units.mask.shape, dtype=torch.float64, device=rows.device)
+        weights[rows, number] = seen.chance[rows] - without(model, batch, rows, gone, seen.aim)
+        return saliency(units, weights, batch, seen.logits)

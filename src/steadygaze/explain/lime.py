@@ -8,8 +8,9 @@ Ribeiro, Singh & Guestrin, "Why Should I Trust You?", KDD 2016 (arXiv:1602.04938
     z  (T,) 1 where a word is kept, k of n in all      w  `width`
     p  how likely the class asked about is             α  `ridge`
 
-Words are deleted and the text closes up.  How many are kept is even between none and all, as in the paper; w and α are
-those of its authors' package.  Every z is read once where the text is short enough (subsets.py).
+Words are deleted, all tokens of a word together, and the text closes up.  How many are kept is even between none and
+all, as in the paper; w and α are those of its authors' package.  Every z is read once where the text is short enough
+(subsets.py).
 
 Departs from the paper: every word gets a weight, none is selected beforehand.  Not Captum's `Lime`, which takes one
 text and one z at a time through Python: all texts are solved at once, to the same answer.  That saves most of the time
@@ -25,9 +26,10 @@ from torch import Tensor
 from steadygaze.config import Field, settings
 from steadygaze.explain.chances import clean
 from steadygaze.explain.explainer import Explainer, Saliency
-from steadygaze.explain.subsets import Subsets, groups, subsets
+from steadygaze.explain.subsets import Subsets, groups, saliency, subsets
 from steadygaze.maths.chance import Chance
 from steadygaze.perturb.texts import taken
+from steadygaze.perturb.units import units_of
 from steadygaze.reader import Reader
 from steadygaze.types import Batch
 
@@ -51,17 +53,18 @@ class Lime(Explainer):
     def explain(
         self, model: Reader, batch: Batch, target: Tensor | None = None, embedded: Tensor | None = None
     ) -> Saliency:
-        seen = clean(model, batch, target)
-        found = []
+        seen, units = clean(model, batch, target), units_of(batch)
+        found = torch.zeros(units.mask.shape, dtype=torch.float64, device=batch.ids.device)
         for rows in groups(batch, self.samples):
             part, aim = taken(batch, rows), seen.aim[rows]
             drawn = subsets(part, lambda k, _: torch.ones_like(k), self.samples, Chance(self.seed).child(1))
-            found.append(self._line(drawn, drawn.read(model, part, aim), part.mask))
-        return Saliency(torch.cat(found), seen.logits)
+            solved = self._line(drawn, drawn.read(model, part, aim))
+            found[rows, : solved.shape[1]] = solved
+        return saliency(units, found, batch, seen.logits)
 
-    def _line(self, drawn: Subsets, chances: Tensor, mask: Tensor) -> Tensor:
-        """(B,S,T), (B,S) -> (B,T)"""
-        z = drawn.kept.double()
+    def _line(self, drawn: Subsets, chances: Tensor) -> Tensor:
+        """(B,S,U), (B,S) -> (B,U)"""
+        z, mask = drawn.kept.double(), drawn.units.mask
         left = z.sum(-1) / mask.sum(-1, keepdim=True).clamp_min(1)  # k/n
         weight = self.samples * drawn.share * (-((1 - left.sqrt()) ** 2) / (2 * self.width**2)).exp()
         return regression(z, chances, weight, self.ridge).masked_fill(~mask, 0.0)

@@ -7,9 +7,11 @@ from torch import Tensor
 
 from steadygaze.config import settings
 from steadygaze.explain.explainer import Explainer, Saliency
+from steadygaze.explain.subsets import saliency
 from steadygaze.infer import inference
 from steadygaze.maths.chance import Chance
 from steadygaze.perturb.texts import text_key
+from steadygaze.perturb.units import units_of
 from steadygaze.reader import Reader
 from steadygaze.types import Batch
 
@@ -28,5 +30,6 @@ class Random(Explainer):
     ) -> Saliency:
         with inference(model):
             logits = model(batch).logits
-        drawn = Chance(self.seed).child(3).uniform(text_key(batch), batch.ids.shape[1], dtype=torch.float64)
-        return Saliency(drawn.masked_fill(~batch.mask, 0.0), logits)
+        units = units_of(batch)
+        drawn = Chance(self.seed).child(3).uniform(text_key(batch), units.mask.shape[1], dtype=torch.float64)
+        return saliency(units, drawn, batch, logits)

@@ -1,7 +1,10 @@
-"""Texts -> Explanations: tokens placed in the user's text, batched by length, explained, pieces pooled into words."""
+"""Texts -> Explanations: tokens placed in the user's text, batched by length, explained, pieces pooled into words.
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+Explainers that perturb the text are told which pieces make a word (`granularity` "word"), and remove them together.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any
 
@@ -9,13 +12,14 @@ import torch
 from torch import Tensor
 
 from steadygaze import infer
-from steadygaze.batch import Data, by_length, collate
-from steadygaze.explain.explainer import Explainer
+from steadygaze.batch import by_length, collate, placed_data
+from steadygaze.explain.explainer import Explainer, Saliency
 from steadygaze.explanation import Explanation
 from steadygaze.reader import Reader
 from steadygaze.tokens.align import mean_of_words, merge_words
+from steadygaze.tokens.ragged import Placed
 from steadygaze.tokens.tokenizer import Tokens
-from steadygaze.types import Label, Picked, Span
+from steadygaze.types import Batch, Label, Picked, Span
 
 
 @dataclass(frozen=True)
@@ -39,29 +43,22 @@ def explain_texts(
 ) -> list[Explanation]:
     """One Explanation per text, in their order."""
     placed = tokenizer.place(texts)
-    asked = None if questions is None else tokenizer.encode(questions, question=True)
-    data = Data(placed.ragged, asked)
-    device = model.device
+    asked = None if questions is None else tokenizer.place(questions, question=True)
+    whole = tokenizer.kind == "pieces" and request.granularity == "word"
+    data = placed_data(placed, asked, whole_words=whole)
     target = None if request.target is None else classes.index(request.target)
     found: list[Any] = [None] * len(texts)
     for rows in by_length(data, batch_size):
-        batch = collate(data, rows).to(device)
-        aim = None if target is None else torch.full((len(rows),), target, device=device)
+        batch = collate(data, rows).to(model.device)
+        aim = None if target is None else torch.full((len(rows),), target, device=model.device)
         saliency = request.explainer.explain(model, batch, aim)
-        columns = [_per_row(one, batch.mask) for one in (saliency.weights, *(saliency.bounds or ()))]
-        likely = None if saliency.chances is None else _per_row(saliency.chances, batch.mask)
         probabilities = saliency.logits.double().softmax(-1).cpu().tolist()
-        for i, (row, chances, *values) in enumerate(zip(rows.tolist(), probabilities, *columns, strict=True)):
-            spans, text = placed.spans[row], texts[row]
-            sure = None if likely is None else likely[i]
-            if tokenizer.kind == "pieces" and request.granularity == "word":
-                whole = [merge_words(text, spans, placed.groups[row], one) for one in values]
-                spans, values = whole[0][1], [merged.tolist() for _, _, merged in whole]
-                sure = None if sure is None else mean_of_words(placed.groups[row], sure)
-            weights, *bounds = values
+        per_row = _columns(saliency, batch)
+        for i, (row, chances) in enumerate(zip(rows.tolist(), probabilities, strict=True)):
+            spans, (weights, *bounds), sure = _shown(placed, row, per_row(i), whole)
             found[row] = Explanation(
-                text=text,
-                tokens=tuple([text[start:end] for start, end in spans]),
+                text=texts[row],
+                tokens=tuple([texts[row][start:end] for start, end in spans]),
                 spans=tuple(spans),
                 weights=tuple(weights),
                 label=classes[chances.index(max(chances))],
@@ -75,7 +72,42 @@ def explain_texts(
                 selected=request.explainer.selects,
                 rationale=None if sure is None else picked(spans, weights, sure),
             )
+        if questions is not None and asked is not None and saliency.question is not None:
+            per_question = _per_row(saliency.question, _words(batch))
+            for row, own in zip(rows.tolist(), per_question, strict=True):
+                found[row] = _with_question(found[row], questions[row], _shown(asked, row, ([own], None), whole)[:2])
     return found
+
+
+def _columns(saliency: Saliency, batch: Batch) -> Callable[[int], tuple[list[list[float]], list[float] | None]]:
+    """Of a row: its weights, with bounds where there are some; and how likely each token was to be selected."""
+    columns = [_per_row(one, batch.mask) for one in (saliency.weights, *(saliency.bounds or ()))]
+    likely = None if saliency.chances is None else _per_row(saliency.chances, batch.mask)
+    return lambda i: ([column[i] for column in columns], None if likely is None else likely[i])
+
+
+def _shown(
+    placed: Placed, row: int, found: tuple[list[list[float]], list[float] | None], whole: bool
+) -> tuple[list[Span], list[list[float]], list[float] | None]:
+    """Spans, weights and chances of what is shown: words, whose pieces are added up, or tokens."""
+    spans, groups, (values, sure) = placed.spans[row], placed.groups[row], found
+    if not whole:
+        return spans, values, sure
+    merged = [merge_words("", spans, groups, one) for one in values]
+    chances = None if sure is None else mean_of_words(groups, sure)
+    return merged[0][1], [one.tolist() for _, _, one in merged], chances
+
+
+def _with_question(found: Explanation, question: str, shown: tuple[list[Span], list[list[float]]]) -> Explanation:
+    spans, (weights,) = shown
+    tokens = tuple([question[start:end] for start, end in spans])
+    return replace(found, question_tokens=tokens, question_spans=tuple(spans), question_weights=tuple(weights))
+
+
+def _words(batch: Batch) -> Tensor:
+    if batch.question_mask is None:
+        raise ValueError("the words of the questions are not known")
+    return batch.question_mask
 
 
 def picked(spans: Sequence[Span], weights: Iterable[float], chances: Iterable[float]) -> tuple[Picked, ...]:

@@ -20,9 +20,15 @@ def together(
     `batch` has their questions, if any: they count among the tokens.
     """
     asked = 0 if batch.question_ids is None else batch.question_ids.shape[1]
+    for some, width in grouped(lengths.clamp_min(1) + asked, most_tokens, most_texts):
+        yield some, width - asked
+
+
+def grouped(lengths: Tensor, most_tokens: int, most_texts: int | None = None) -> Iterator[tuple[Tensor, int]]:
+    """The same of texts of these lengths in all, questions included.  (K,) -> (k,), number"""
     lengths, order = lengths.clamp_min(1).sort(descending=True, stable=True)
     widths = lengths.tolist()
-    for start, end in passes([width + asked for width in widths], most_tokens, most_texts):
+    for start, end in passes(widths, most_tokens, most_texts):
         yield order[start:end], widths[start]
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -18,12 +19,27 @@ def text_key(batch: Batch) -> Tensor:
 
 
 def deleted(batch: Batch, gone: Tensor) -> Batch:
-    """The texts closed up over what is gone; a (B,T) batch of the same width, padded at the end."""
-    left = batch.present & ~gone
-    order = (~left).to(torch.uint8).argsort(dim=-1, stable=True)  # what is left first, in its order
+    """The texts closed up over what is gone; a batch of the same width, padded at the end.
+
+    gone: (B,T), or (B,T+Q) where words of the question go, too
+    """
+    width = batch.ids.shape[1]
+    text = _closed(batch.present & ~gone[:, :width], batch.ids, batch.mask, batch.begins)
+    found = replace(batch, ids=text[1], present=text[0], mask=text[2], begins=text[3])
+    if gone.shape[1] == width or batch.question_ids is None or batch.question_present is None:
+        return found
+    flags = batch.question_mask, batch.question_begins
+    asked = _closed(batch.question_present & ~gone[:, width:], batch.question_ids, *flags)
+    present, ids, mask, begins = asked
+    return replace(found, question_ids=ids, question_present=present, question_mask=mask, question_begins=begins)
+
+
+def _closed(left: Tensor, ids: Tensor, *flags: Tensor | None) -> tuple[Any, ...]:
+    """Present, ids and flags with what is left first, in its order."""
+    order = (~left).to(torch.uint8).argsort(dim=-1, stable=True)
     present = left.gather(-1, order)
-    ids = batch.ids.gather(-1, order).masked_fill(~present, 0)
-    return replace(batch, ids=ids, present=present, mask=batch.mask.gather(-1, order) & present)
+    moved = [None if one is None else one.gather(-1, order) & present for one in flags]
+    return present, ids.gather(-1, order).masked_fill(~present, 0), *moved
 
 
 def taken(batch: Batch, rows: Tensor) -> Batch:
@@ -32,9 +48,14 @@ def taken(batch: Batch, rows: Tensor) -> Batch:
     return replace(batch, **{name: value[rows] for name, value in values.items() if value is not None})
 
 
-def narrowed(batch: Batch, width: int) -> Batch:
-    """Without the columns from `width` on, which must hold padding alone."""
-    return replace(batch, ids=batch.ids[:, :width], present=batch.present[:, :width], mask=batch.mask[:, :width])
+def narrowed(batch: Batch, width: int, asked: int | None = None) -> Batch:
+    """Without the columns from `width` on, those of the question from `asked` on; they must hold padding alone."""
+    names = ["ids", "present", "mask", "begins"]
+    cut = {name: value[:, :width] for name in names if (value := getattr(batch, name)) is not None}
+    if asked is not None:
+        names = ["question_ids", "question_present", "question_mask", "question_begins"]
+        cut |= {name: value[:, :asked] for name in names if (value := getattr(batch, name)) is not None}
+    return replace(batch, **cut)
 
 
 def parts(batch: Batch, many: int) -> Iterator[Tensor]:

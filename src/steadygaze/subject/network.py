@@ -70,11 +70,15 @@ class Network(Reader):
     def embed(self, batch: Batch) -> Tensor:
         return self._embed(batch.ids)
 
-    def forward(self, batch: Batch, embedded: Tensor | None = None) -> Reading:
+    def embed_question(self, batch: Batch) -> Tensor | None:
+        return None if batch.question_ids is None else self._embed(batch.question_ids)
+
+    def forward(self, batch: Batch, embedded: Tensor | None = None, asked: Tensor | None = None) -> Reading:
         vectors = self.embed(batch) if embedded is None else embedded
         real, part = batch.present, torch.zeros_like(batch.ids)
         if batch.question_ids is not None and batch.question_present is not None:
-            vectors, real, part = joined(vectors, real, self._embed(batch.question_ids), batch.question_present)
+            asked = self._embed(batch.question_ids) if asked is None else asked
+            vectors, real, part = joined(vectors, real, asked, batch.question_present)
         order = (real if self.read == "last" else ~real).long().argsort(dim=1, stable=True)
         row = _Row(take(vectors, order), real.gather(1, order), part.gather(1, order) * self._question_type)
         found = [self._run(one) for one in self._portions(self._filled(row))]

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from steadygaze.batch import Data
+from steadygaze.batch import Data, placed_data
 from steadygaze.corpus.check import check_labels
 from steadygaze.errors import MOST_NAMES, UserError
 from steadygaze.reader import Reader
@@ -66,8 +66,9 @@ class Subject:
         return same and list(other.classes) == list(self.classes)
 
     def data(self, placed: Placed, questions: Sequence[str] | None) -> Data:
-        """Texts as this model reads them."""
-        return Data(placed.ragged, None if questions is None else self.tokens.encode(questions, question=True))
+        """Texts as this model reads them, all pieces of a word one unit."""
+        asked = None if questions is None else self.tokens.place(questions, question=True)
+        return placed_data(placed, asked, whole_words=self.tokens.kind == "pieces")
 
     def _stranger(self, label: Label) -> UserError:
         known = ", ".join(map(repr, self.classes[:MOST_NAMES])) + (" …" if len(self.classes) > MOST_NAMES else "")

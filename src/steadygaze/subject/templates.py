@@ -10,7 +10,7 @@ import numpy as np
 from tokenizers import Tokenizer
 
 from steadygaze.tokens.pieces import PieceTokenizer
-from steadygaze.tokens.ragged import Ragged
+from steadygaze.tokens.ragged import Placed, Ragged
 
 
 @dataclass(frozen=True)
@@ -41,6 +41,9 @@ class Paired(Ended):
 
     def encode(self, texts: Sequence[str], *, question: bool = False) -> Ragged:
         return self._question.encode(texts) if question else super().encode(texts)
+
+    def place(self, texts: Sequence[str], *, question: bool = False) -> Placed:
+        return self._question.place(texts) if question else super().place(texts)
 
 
 def single(engine: Tokenizer, *, most: int, pad_id: int) -> PieceTokenizer:

@@ -43,7 +43,7 @@ class TextWords:
     def encode(self, texts: Sequence[str], *, question: bool = False) -> Ragged:
         return self.place(texts).ragged
 
-    def place(self, texts: Sequence[str]) -> Placed:
+    def place(self, texts: Sequence[str], *, question: bool = False) -> Placed:
         spans = self._split.place(texts).spans
         rows = [_cut(text, places) for text, places in zip(texts, spans, strict=True)]
         starts = starts_of(np.array([len(row) for row in rows], np.int64))

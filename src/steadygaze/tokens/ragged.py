@@ -54,6 +54,14 @@ class Placed:
         if not len(self.ragged) == len(self.spans) == len(self.groups):
             raise ValueError(f"Placed: {len(self.ragged)} texts, {len(self.spans)} spans, {len(self.groups)} groups")
 
+    @property
+    def begins(self) -> NDArray[np.bool_]:
+        """(N,) True on the first token of each word."""
+        found = np.zeros(len(self.ragged.ids), np.bool_)
+        firsts = [np.diff(np.asarray(one, np.int64), prepend=-1) != 0 for one in self.groups]
+        found[self.ragged.words] = np.concatenate([np.zeros(0, np.bool_), *firsts])
+        return found
+
 
 def starts_of(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
     """Where sequences of these lengths begin when laid end to end, and where the last ends.  (n,) -> (n+1,)

@@ -41,7 +41,7 @@ class Tokens(Protocol):
 
     def encode(self, texts: Sequence[str], *, question: bool = False) -> Ragged: ...
 
-    def place(self, texts: Sequence[str]) -> Placed: ...
+    def place(self, texts: Sequence[str], *, question: bool = False) -> Placed: ...
 
 
 class TextTokenizer(ABC):
@@ -82,7 +82,7 @@ class TextTokenizer(ABC):
         rows = (self._ids([self._prepare(text) for text in chunk]) for chunk in chunks(texts))
         return self._wrap(rows, () if question else self._before)
 
-    def place(self, texts: Sequence[str]) -> Placed:
+    def place(self, texts: Sequence[str], *, question: bool = False) -> Placed:
         """Ids, and the span and word of every token."""
         spans: list[list[Span]] = []
         groups: list[Sequence[int]] = []
@@ -95,7 +95,7 @@ class TextTokenizer(ABC):
                 groups.extend(self._cut(words))
                 yield ids
 
-        return Placed(self._wrap(rows(), self._before), spans, groups)
+        return Placed(self._wrap(rows(), () if question else self._before), spans, groups)
 
     def to_json(self) -> str:
         """One `tokenizer.json`; max_length and the padding id stand where the library has a place for them."""

@@ -54,9 +54,9 @@ def steps(found: Classifier, texts: Batch) -> Iterator[list[Tensor]]:
     clean, right = found.embed(texts).detach(), found.encode
     seen: list[Tensor] = []
 
-    def encode(batch: Batch, embedded: Tensor | None = None) -> object:
+    def encode(batch: Batch, embedded: Tensor | None = None, asked: Tensor | None = None) -> object:
         seen.append(torch.zeros_like(clean) if embedded is None else embedded.detach() - clean)
-        return right(batch, embedded)
+        return right(batch, embedded, asked)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(found, "encode", encode)

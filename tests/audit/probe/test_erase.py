@@ -425,3 +425,17 @@ def test_a_model_without_vectors_can_be_asked_too():
 def test_an_erasure_that_makes_no_sense_is_refused(wish, said):
     with pytest.raises(ValueError, match=said):
         Erasure(**wish)
+
+
+# --- words of several pieces
+
+
+def test_a_word_of_several_pieces_is_weighed_and_erased_whole():
+    """Three words of 3, 1 and 1 pieces: the pieces of the first weigh 0.2 each, 0.6 together, the others 0.3 and 0.5.
+
+    ⌈⅓ · 3⌉ = 1 word goes: the first, though each of its pieces weighs least.
+    """
+    texts = replace(distinct_words([5]), begins=torch.tensor([[True, False, False, True, True]]))
+    weights = torch.tensor([[0.2, 0.2, 0.2, 0.3, 0.5]], dtype=torch.float64)
+    gone = parted(texts, weights, (1 / 3, 2 / 3))
+    assert gone[0].int().tolist() == [[1, 1, 1, 0, 0], [1, 1, 1, 0, 1], [0, 0, 0, 1, 1], [0, 0, 0, 1, 0]]

@@ -12,6 +12,8 @@ What is left of all texts of a batch at all sizes is gathered first.  Each diffe
 as it is, beside others of its length (bench/audit.py); one that is still the whole text is not read again.  Of memory
 this takes what `most_tokens` allows, and some 60 bytes for each place of the batch, 2K times.
 
+A word of several pieces is one unit: its pieces are weighed together and erased together.
+
 Departs from the paper: nothing known.  Each text loses its own words, whatever its batch.
 """
 
@@ -27,6 +29,7 @@ from steadygaze.infer import BATCH, inference
 from steadygaze.maths.chance import Chance
 from steadygaze.maths.rank import top
 from steadygaze.perturb.texts import deleted, narrowed, taken, text_key
+from steadygaze.perturb.units import units_of
 from steadygaze.reader import Reader
 from steadygaze.types import Batch
 
@@ -80,15 +83,21 @@ def erased(
 
 
 def parted(batch: Batch, saliency: Tensor, shares: tuple[float, ...]) -> Tensor:
-    """The words that go: for each share the heaviest, then for each share all but those.  (B,T) -> (B,2K,T) bool"""
-    many = counts(batch.mask.sum(-1), shares)
-    words = batch.mask.unsqueeze(1).expand(-1, len(shares), -1)
+    """The words that go: for each share the heaviest, then for each share all but those.  (B,T) -> (B,2K,T) bool
+
+    A word of several tokens weighs what they weigh together, and goes whole.
+    """
+    units = units_of(batch, question=False)
+    many = counts(units.mask.sum(-1), shares)
+    words = units.mask.unsqueeze(1).expand(-1, len(shares), -1)  # (B,K,U)
+    weight = units.total(saliency).unsqueeze(1).expand_as(words)
     drawn = (
         LOTS.uniform(text_key(batch), words.shape[-1], dtype=torch.float64).argsort(-1).unsqueeze(1).expand_as(words)
     )
-    dealt = top(saliency.unsqueeze(1).expand_as(words).gather(-1, drawn), words.gather(-1, drawn), many)
+    dealt = top(weight.gather(-1, drawn), words.gather(-1, drawn), many)
     heaviest = torch.zeros_like(words).scatter(-1, drawn, dealt)
-    return torch.cat([heaviest, words & ~heaviest], 1)
+    tokens = [units.tokens(one) for one in heaviest.unbind(1)]
+    return torch.stack([*tokens, *(batch.mask & ~one for one in tokens)], 1)
 
 
 def counts(words: Tensor, shares: tuple[float, ...]) -> Tensor:

@@ -41,6 +41,7 @@ from steadygaze.maths.rank import top
 from steadygaze.perturb.ascent import ascend
 from steadygaze.perturb.embeddings import length
 from steadygaze.perturb.texts import parts, taken, text_key
+from steadygaze.perturb.units import units_of
 from steadygaze.reader import Reader
 from steadygaze.types import Batch
 
@@ -108,11 +109,12 @@ def smallest(model: Reader, batch: Batch, weights: Tensor, unit: Tensor) -> Tens
         logits: Tensor = model(batch, vectors).logits.double()
         return logits.scatter(-1, predicted, -torch.inf).max(-1).values - logits.gather(-1, predicted).squeeze(-1)
 
-    words = batch.mask.sum(-1)
+    units = units_of(batch, question=False)
+    words, weight = units.mask.sum(-1), units.total(weights)
     delta, radius = torch.zeros_like(embedded), torch.full_like(embedded[:, 0, 0], torch.inf)
     found = []
     for many in counts(words, SHARES).unbind(-1):
-        heaviest = top(weights, batch.mask, many)
+        heaviest = units.tokens(top(weight, units.mask, many))
         with slopes(model):
             delta, radius = _nearer(margin, embedded, heaviest, unit, (delta, radius))
         found.append(radius.clamp_max(LARGEST).double())

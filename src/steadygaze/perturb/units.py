@@ -1,0 +1,59 @@
+"""Units: what explainers and audits remove together, all tokens of a word or each token by itself.
+
+    text        un  ##believ  ##able  film        [SEP]  a   dog  [SEP]
+    begins       x     −        −      x            −    x    x     −
+    number       0     0        0      1           −1    2    3    −1
+
+The words of a pair are numbered through: those of the text, then those of the question, T + Q = W tokens in all.
+A unit's weight stands on its first token, so that the sum over the tokens of a word is the word's weight.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from steadygaze.maths import segments
+from steadygaze.types import Batch
+
+
+@dataclass(frozen=True, slots=True)
+class Units:
+    number: Tensor  # (B,W) long: the unit of each token; −1: not a word, never removed
+    mask: Tensor  # (B,U) bool: the units of each text
+
+    @property
+    def first(self) -> Tensor:
+        """True on the first token of each unit.  (B,W) bool"""
+        before = self.number.cummax(-1).values.roll(1, -1)
+        before[:, :1] = -1
+        return self.number > before
+
+    def total(self, values: Tensor) -> Tensor:
+        """The sum over the tokens of each unit.  (B,W) -> (B,U)"""
+        return segments.total(values, self.number, self.mask.shape[1])
+
+    def tokens(self, chosen: Tensor, rows: Tensor | None = None) -> Tensor:
+        """All tokens of these units.  (K,U) bool, (K,) -> (K,W) bool; without rows K = B"""
+        number = self.number if rows is None else self.number[rows]
+        return segments.spread(chosen, number) & (number >= 0)
+
+    def on_first(self, values: Tensor) -> Tensor:
+        """A unit's value on its first token, 0 elsewhere.  (B,U) -> (B,W)"""
+        return segments.spread(values, self.number).masked_fill(~self.first, 0.0)
+
+
+def units_of(batch: Batch, *, question: bool = True) -> Units:
+    """The units of a batch; `question`: those of the question too, where its words are known."""
+    begins = batch.mask if batch.begins is None else batch.mask & batch.begins
+    mask = batch.mask
+    if question and batch.question_mask is not None:
+        own = batch.question_mask if batch.question_begins is None else batch.question_mask & batch.question_begins
+        begins, mask = torch.cat([begins, own], 1), torch.cat([mask, batch.question_mask], 1)
+    number = (begins.long().cumsum(-1) - 1).masked_fill(~mask, -1)
+    return Units(number, segments.exists(number, max(1, int(number.amax()) + 1)))
+
+
+def words_of(batch: Batch) -> Tensor:
+    """True on the words of the text and of the question, where they are known.  (B,W) bool"""
+    return batch.mask if batch.question_mask is None else torch.cat([batch.mask, batch.question_mask], 1)

@@ -120,13 +120,29 @@ def test_a_table_of_synonyms_is_read_named_without_its_path_and_changes_the_mode
     assert any(line.startswith("synonyms: 2 of ") for line in listener.said)
     assert stored.description.reading["synonyms"] == "synonyms.jsonl"
     assert weights(stored.model) != weights(listened({"share": 1})[0].model)
-    assert any("no synonyms were given" in line for line in listened({})[1].said)
+
+
+@pytest.mark.parametrize("technique", ["anchored", "consensus"])
+def test_without_a_table_training_warns_names_the_option_and_substitutes_nothing(technique):
+    stored, listener = listened({"swaps": 1}, technique)
+    assert listener.warned == [
+        f"no table of synonyms was given: {technique} trains without substituted words.  "
+        "The setting synonyms=FILE (--set synonyms=FILE) gives one"
+    ]
+    assert "swaps" not in stored.description.history[-1]["terms"]
+    assert weights(stored.model) == weights(listened({"swaps": 0}, technique)[0].model)
+
+
+def test_function_words_and_negations_of_a_table_are_not_substituted_in_training(tmp_path):
+    file = table(tmp_path, the=["a"], good=["fine", "not"], never=["hardly"], film=["story"])
+    _, listener = listened({"synonyms": file})
+    assert any(line.startswith("synonyms: 2 of ") for line in listener.said)
 
 
 def test_no_synonym_for_any_word_is_a_warning_and_the_same_as_no_exchange(tmp_path):
     """Its term is then the clean one once more, so another model than without the term; but a sound one."""
     stored, listener = listened({"synonyms": table(tmp_path, unheard=["of"])})
-    assert "no word of the vocabulary has a synonym: none will be exchanged in training" in listener.warned
+    assert "no word of the vocabulary has a synonym: none will be substituted in training" in listener.warned
     last = stored.description.history[-1]["terms"]
     assert last["swaps"] == pytest.approx(last["task"] + last["top-k"], rel=1e-4)
 

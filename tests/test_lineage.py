@@ -18,7 +18,7 @@ def test_teachers_of_a_network_with_other_weights_are_other_teachers(tmp_path):
     assert len(list((tmp_path / "shelf").iterdir())) == 2
 
 
-def test_a_network_with_vectors_to_spare_exchanges_words(tmp_path):
+def test_a_network_with_vectors_to_spare_substitutes_words(tmp_path):
     """Many published networks have more rows of vectors than their tokenizer has entries."""
     from transformers import AutoModel
 
@@ -26,7 +26,9 @@ def test_a_network_with_vectors_to_spare_exchanges_words(tmp_path):
     network = AutoModel.from_pretrained(folder)
     network.resize_token_embeddings(network.config.vocab_size + 13)
     network.save_pretrained(folder)
-    clf = student("anchored", encoder=f"transformer:{folder}").fit(TEXTS, LABELS)
+    (tmp_path / "s.jsonl").write_text('{"word": "good", "synonyms": ["bad"]}\n')
+    settings = {"synonyms": tmp_path / "s.jsonl"}
+    clf = student("anchored", encoder=f"transformer:{folder}", settings=settings).fit(TEXTS, LABELS)
     assert len(clf.stored_.model.encoder.vectors) == clf.stored_.tokenizer.size + 13
     assert torch.isfinite(torch.tensor(clf.predict_proba(TEXTS))).all()
 

@@ -32,7 +32,7 @@ class Reading:
     min_df: Annotated[int, Field(ge=1)] = 2
     """A word must occur in so many training texts to be known.  With 1, unknown words get a vector nobody trained."""
     synonyms: str | None = None
-    """A table of synonyms (.parquet, .jsonl), for techniques that exchange words; None: words with close vectors."""
+    """A table of synonyms (.parquet, .jsonl), for techniques that substitute words; None: no word is substituted."""
 
 
 @dataclass(frozen=True)

@@ -110,11 +110,13 @@ def test_what_was_not_asked_is_said_once_and_why(here):
     assert outside.find("accuracy/uniform").note.endswith("because only a TextClassifier can be trained again")
     assert outside.verdicts[0].answer == "not asked"
     assert outside.verdicts[0].why == (
-        "Not applicable, because the model has no vectors to find synonyms by: "
-        "synonyms= (--synonyms) gives a table of them."
+        "Not applicable, because no table of synonyms was given: synonyms= (--synonyms) gives a table of them."
     ), "which can be given, where vectors cannot"
-    without = [row.measure for row in outside.rows if NO_SYNONYMS in row.note]
-    assert sorted(without) == sorted(under("1-synonym", "3-synonyms", "1-synonym-kept", "3-synonyms-kept"))
+    own = examine(subject("honest", here, 0), here.examples, Asked(plan=FEW)).report()
+    for report in (outside, own):
+        without = [row.measure for row in report.rows if NO_SYNONYMS in row.note]
+        assert sorted(without) == sorted(under("1-synonym", "3-synonyms", "1-synonym-kept", "3-synonyms-kept"))
+    assert own.verdicts[0].answer != "yes"
 
 
 def test_an_explainer_that_the_model_cannot_have_is_said_to_be_left_out(here):
@@ -292,8 +294,8 @@ def test_the_signature_says_which_texts_labels_and_synonyms(here):
     assert one.signature != said([f"{asked[0][0]} thinga", *asked[0][1:]], asked[1], "accuracy").signature
     assert one.signature != said(asked[0], asked[1][::-1], "accuracy").signature
     moved = "jensen-shannon/1-synonym"
-    tables = [None, here.synonyms, dict(list(here.synonyms.items())[1:])]
+    tables = [here.synonyms, dict(list(here.synonyms.items())[1:])]
     ways = [said(*asked, moved, synonyms=table).settings["synonyms"] for table in tables]
-    assert ways[0] == "vectors"
-    assert all(way.startswith("table-") for way in ways[1:])
-    assert ways[1] == said(*asked, moved, synonyms=dict(here.synonyms)).settings["synonyms"] != ways[2]
+    assert all(way.startswith("table-") for way in ways)
+    assert ways[0] == said(*asked, moved, synonyms=dict(here.synonyms)).settings["synonyms"] != ways[1]
+    assert not said(*asked, moved).n

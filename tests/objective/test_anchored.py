@@ -187,17 +187,15 @@ def test_an_attention_that_says_nothing_costs_more_than_the_references_own(techn
     assert (nothing > own + 0.1)[several].all()
 
 
-def test_without_a_table_the_models_own_close_words_are_exchanged():
-    """Words 1 and 2 lie close together, 3 lies elsewhere; padding and what is no word have none."""
+def test_without_a_table_no_word_is_substituted():
+    """Words 1 and 2 lie close together; neighbors are not synonyms."""
     model, batch = by_hand([(1, 5), (1, 5.1), (5, -1)]), texts([1, 3])
     nobody = without(4, torch.zeros(4, dtype=torch.bool), torch.tensor([False, True, True, True]))
     technique = Anchored(**{**OFF, "swaps": 1}, share=1)
-    tables = technique.refresh(model, nobody)
-    assert tables["count"].tolist() == [0, 1, 1, 0]
     calls = heard(model, "embed")
-    loss(technique, model, batch, models={"reference": frozen(model)}, synonyms=nobody)
-    assert calls[-1][0].ids.tolist() == [[2, 3]]
-    assert "table" not in technique.refresh(model, synonyms(4, {1: 3}))
+    terms = loss(technique, model, batch, models={"reference": frozen(model)}, synonyms=nobody)
+    assert all(one.ids.tolist() == [[1, 3]] for one, *_ in calls)
+    assert list(terms) == ["task", "top-k"]
 
 
 def test_a_word_without_a_synonym_stays_and_then_the_swapped_text_is_the_clean_one():

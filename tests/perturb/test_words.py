@@ -9,7 +9,7 @@ from torch.nn.functional import pad
 
 from steadygaze.maths.chance import Chance
 from steadygaze.perturb import words
-from steadygaze.perturb.words import Synonyms, by_vectors, nearest, swap, swap_some, without
+from steadygaze.perturb.words import Synonyms, nearest, swap, swap_some, without
 
 SIZE = 12
 START, END, LONER, PIECE = 1, 2, 9, 10
@@ -222,7 +222,7 @@ def test_texts_without_a_word_to_swap_stay_as_they_are() -> None:
         assert found.equal(ids)
 
 
-# --- nearest, by_vectors
+# --- nearest
 
 
 def loop(vectors: Tensor, k: int, allowed: list[bool]) -> list[list[tuple[float, int]]]:
@@ -293,49 +293,3 @@ def test_renaming_the_words_renames_their_neighbours(order: list[int]) -> None:
     place = torch.tensor(order)
     assert place[renamed].equal(ids[order])
     torch.testing.assert_close(same, cosines[order], rtol=0, atol=1e-6)
-
-
-def test_synonyms_by_vectors_are_whole_words_close_enough_the_closest_first() -> None:
-    """Angles in degrees: cos 10° = 0.985, cos 20° = 0.940, cos 25° = 0.906, cos 45° = 0.707, cos 80° = 0.174."""
-    angles = torch.tensor([0.0, 0.0, 0.0, 10.0, 30.0, 5.0, 110.0]).deg2rad()  # padding, special, four words, a piece
-    vectors = torch.stack([angles.cos(), angles.sin()], -1)
-    whole = torch.tensor([False, False, True, True, True, True, True])
-    piece = torch.tensor([False, False, False, False, False, True, False])
-    known = without(7, piece, whole)
-    found = by_vectors(vectors, known, close=0.9, most=2)
-    assert found.origin == "vectors"
-    assert found.continues.equal(piece)
-    assert found.words is not None
-    assert found.words.equal(whole)
-    names = [row[:count] for row, count in zip(found.table.tolist(), found.count.tolist(), strict=True)]
-    assert names[:5] == [[], [], [3], [2, 4], [3]]  # 2: 10° from 3, 30° from 4; 3: 10° and 20°
-    assert names[6] == []  # 80° from the nearest
-    few, wide = by_vectors(vectors, known, close=0.9, most=1), by_vectors(vectors, known, close=-1.0)
-    assert few.count.tolist()[:5] == [0, 0, 1, 1, 1]
-    assert wide.count.tolist() == [0, 0, 3, 3, 3, 0, 3]  # every other whole word, and no more; of a piece, none
-    assert not set(wide.table[wide.count > 0][:, :3].flatten().tolist()) & {0, 1, 5}
-
-
-def test_a_text_swapped_by_vectors_keeps_its_special_tokens_and_pieces() -> None:
-    vectors = torch.ones(SIZE, 2)  # all alike: everybody is everybody's synonym, but for what is no word
-    ids, mask = text(TEXT)
-    table = by_vectors(vectors, without(SIZE, torch.arange(SIZE) == PIECE, torch.arange(SIZE) > END))
-    seen = {3: set(), 5: set()}  # type: dict[int, set[int]]
-    for step in range(60):
-        found = swap(ids, mask, table, Chance(step), torch.tensor([0]), share=1.0)
-        assert found[0, [0, 3, 4, 8]].tolist() == [START, 7, PIECE, END]
-        seen[3].add(int(found[0, 1]))
-        seen[5].add(int(found[0, 2]))
-    assert seen[3] <= {4, 5, 6, 7, 8, 9, 11}
-    assert seen[5] <= {3, 4, 6, 7, 8, 9, 11}
-    assert min(map(len, seen.values())) > 4
-
-
-def test_a_word_without_a_vector_is_nobodys_synonym() -> None:
-    vectors = torch.tensor([[1.0, 0.0], [0.0, 0.0], [1.0, 0.1]])
-    none = torch.zeros(3, dtype=torch.bool)
-    for whole in (~none, None):
-        known = Synonyms(torch.zeros(3, 1).long(), torch.zeros(3).long(), none, whole)
-        found = by_vectors(vectors, known)
-        assert found.count.tolist() == [1, 0, 1]
-        assert found.table[[0, 2], 0].tolist() == [2, 0]

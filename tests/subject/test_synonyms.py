@@ -9,7 +9,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
-from estimator.tiny import LABELS, TEXTS, fitted
+from estimator.tiny import LABELS, TEXTS, fitted, tiny
 from steadygaze.audit.probe.look import look
 from steadygaze.audit.probe.words import exchanged
 from steadygaze.batch import collate
@@ -34,13 +34,13 @@ def box():
 
 
 def test_a_black_box_reads_synonyms_written_as_the_word_was(box):
+    """ "Good" may be a name, and is left alone."""
     texts = ["GOOD film, good FILM!", "Good tv", "TV"]
     table = table_for(box, TABLE, texts)
     found = named(table, box.tokens.vocabulary)
     assert found == {
         "GOOD ": ["FINE ", "NICE "],
         "good ": ["fine ", "nice "],
-        "Good ": ["Fine ", "Nice "],
         "film": ["movie"],
         "FILM": ["MOVIE"],
         "tv": ["telly"],
@@ -64,45 +64,54 @@ def test_exchanged_ids_are_the_texts_with_the_words_exchanged(box):
 
 
 def test_what_goes_on_with_a_word_keeps_it(box):
-    texts = ["I don't, I do", "I don’t"]
-    table = table_for(box, TABLE, texts)
+    texts = ["they daren't, I dare", "I daren’t"]
+    table = table_for(box, {"dare": ["risk"]}, texts)
     batch = collate(box.reading(False).data(box.tokens.place(texts), None), np.arange(2))
     moved = exchanged(batch, table, 10, Chance(0))
-    assert box.tokens.join(moved.batch.ids, moved.batch.present) == ["I don't, I perform", "I don’t"]
+    assert box.tokens.join(moved.batch.ids, moved.batch.present) == ["they daren't, I risk", "I daren’t"]
 
 
-def test_a_black_box_without_a_table_has_no_synonyms(box):
+def test_without_a_table_no_word_has_a_synonym(box, folder):
+    """Not even where two words have one vector: neighbors are not synonyms."""
     assert table_for(box, None, TEXTS) is None
+    ours = as_subject(tiny().fit(TEXTS, LABELS))
+    with torch.no_grad():
+        ours.model.vectors[:] = 1.0
+    assert table_for(ours, None, TEXTS) is None
+    assert table_for(as_subject(folder("bert"), device="cpu")) is None
+
+
+def test_function_words_negations_and_other_word_classes_are_never_substituted(box):
+    table = {
+        "new": ["for", "novel", "newer"],
+        "newer": ["later"],
+        "the": ["which"],
+        "never": ["always"],
+        "for": ["new"],
+    }
+    found = named(table_for(box, table, ["the new one", "never for us"]), box.tokens.vocabulary)
+    assert found == {"new ": ["novel "]}
 
 
 def test_only_so_many_synonyms_are_kept(box):
-    table = table_for(box, {"good": [f"fine{'ly' * n}" for n in range(20)]}, ["good"])
+    table = table_for(box, {"good": [f"fine{'x' * n}" for n in range(20)]}, ["good"])
     assert table.count.tolist()[box.tokens.vocabulary.index("good")] == MOST
 
 
 def test_ours_are_read_in_lower_case_from_a_mapping_or_a_file(tmp_path):
     subject = as_subject(fitted())
-    given = {"Good": ["FINE", "unheard-of"], "the": ["a", "the"]}
+    given = {"Good": ["FINE", "unheard-of"], "bad": ["dull", "bad"], "the": ["a"]}
     file = tmp_path / "synonyms.jsonl"
     file.write_text("\n".join(json.dumps({"word": word, "synonyms": others}) for word, others in given.items()))
     for source in (given, file, str(file)):
         table = table_for(subject, source)
-        assert named(table, subject.tokens.vocabulary) == {"good": ["fine"], "the": ["a"]}
+        assert named(table, subject.tokens.vocabulary) == {"good": ["fine"], "bad": ["dull"]}
         assert table.origin == "table"
 
 
-def test_without_a_table_close_vectors_stand_in_for_one(folder):
-    """Of whole words only: "##able" has "##believ"'s vector, and is no synonym of anything."""
+def test_a_hugging_face_model_has_the_synonyms_that_are_whole_words_of_its_vocabulary(folder):
     subject = as_subject(folder("bert"), device="cpu")
     vocabulary = subject.tokens.vocabulary
-    with torch.no_grad():
-        for one, other in (("film", "cast"), ("##able", "##believ"), ("!", "?")):
-            subject.model.vectors[vocabulary.index(one)] = 2 * subject.model.vectors[vocabulary.index(other)]
-    table = table_for(subject)
-    found = named(table, vocabulary)
-    assert (found["film"][0], found["cast"][0]) == ("cast", "film")
-    assert not found.keys() & {"##able", "!", "[PAD]"}
-    assert table.origin == "vectors"
     assert named(table_for(subject, TABLE), vocabulary) == {}  # neither "fine" nor "movie" is a word to it
     assert named(table_for(subject, {"good": ["bad", "##able"]}), vocabulary) == {"good": ["bad"]}
 
@@ -111,7 +120,7 @@ def test_vectors_to_spare_are_no_words(folder):
     """Networks are often given more vectors than the tokenizer has words."""
     subject = as_subject(folder("bert"), device="cpu")
     subject.model.network.resize_token_embeddings(64)
-    assert len(table_for(subject).count) == len(subject.tokens.vocabulary) < 64
+    assert len(table_for(subject, TABLE).count) == len(subject.tokens.vocabulary) < 64
 
 
 @pytest.mark.parametrize("given", [3, {"good": "fine"}, {"good": [3]}, {3: ["good"]}])

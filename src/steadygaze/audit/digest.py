@@ -19,13 +19,13 @@ def fingerprint(examples: Sequence[Example]) -> str:
 
 
 def origin(synonyms: Synonyms) -> str:
-    """Which words may stand for which: those of a table, by its digest; those with close vectors follow from the model.
+    """Which words may stand for which: the digest of a table.
 
     >>> table, one = torch.tensor([[0, 0], [2, 0], [1, 0]]), torch.tensor([0, 1, 1])
     >>> origin(Synonyms(table, one, torch.zeros(3, dtype=torch.bool)))[:6]
     'table-'
-    >>> origin(Synonyms(table, one, torch.zeros(3, dtype=torch.bool), origin="vectors"))
-    'vectors'
+    >>> origin(Synonyms(table, one, torch.zeros(3, dtype=torch.bool), origin="none"))
+    'none'
     """
     if synonyms.origin != "table":
         return synonyms.origin

@@ -38,7 +38,7 @@ class Asked:
     settings: Settings = field(default_factory=dict)
     """What every number depends on: corpus, split …"""
     synonyms: Any = None
-    """A table of synonyms: a file or a mapping.  None: words with close vectors, where the model has vectors."""
+    """A table of synonyms: a file or a mapping.  None: no word is substituted."""
     watch: Callable[[str, int, int], None] = silent
 
 

@@ -1,4 +1,4 @@
-"""What is asked of several models at once: how far those of one technique are apart, and which words all exchange."""
+"""What is asked of several models at once: how far those of one technique are apart."""
 
 from collections.abc import Iterable
 from itertools import combinations
@@ -17,8 +17,6 @@ from steadygaze.compare.order import Order
 from steadygaze.estimator import TextClassifier
 from steadygaze.explain import EXPLAINERS
 from steadygaze.subject import as_subject
-from steadygaze.subject.synonyms import table_for
-from steadygaze.tokens.synonyms import lexicon
 from steadygaze.types import Batch
 
 
@@ -48,14 +46,3 @@ def apart(order: Order, given: Material, models: Iterable[TextClassifier]) -> Ar
 
     found = case.gather(f"{name} of all models", work, case.rows(name))
     return {f"{BETWEEN}|{name}|{pair}": values.numpy() for pair, values in found.items()}
-
-
-def exchanges(clf: TextClassifier) -> dict[str, list[str]]:
-    """Words with close vectors in one model, for the audit of all: each model's own would be another test for each."""
-    subject = as_subject(clf)
-    known = table_for(subject)
-    if known is None:
-        return {}
-    names = lexicon(subject.tokens.vocabulary, subject.tokens.kind).names
-    rows = zip(names, known.table.tolist(), known.count.tolist(), strict=True)
-    return {name: [names[i] for i in ids[:count]] for name, ids, count in rows if count}

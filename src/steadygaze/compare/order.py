@@ -40,7 +40,7 @@ class Order:
     explainer: str | None = None
     """None: what each model shows of itself, attention or a rationale."""
     synonyms: str | dict[str, list[str]] | None = None
-    """For the audit: a file or a mapping.  None: words with close vectors in the baseline's first model, for all."""
+    """For the audit: a file or a mapping.  None: no word is substituted."""
     split: str | None = None
     """What is audited.  None: test; where there is none, a part of the training texts is kept out of training."""
     most: Annotated[int, Field(ge=1)] | None = None

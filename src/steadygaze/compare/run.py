@@ -2,9 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -12,7 +10,7 @@ import torch
 import steadygaze
 from steadygaze.audit.case import silent
 from steadygaze.compare import cell
-from steadygaze.compare.between import apart, exchanges
+from steadygaze.compare.between import apart
 from steadygaze.compare.cell import MODEL, Cell
 from steadygaze.compare.columns import COLUMNS
 from steadygaze.compare.folder import Arrays, Folder, read_arrays, write_arrays
@@ -99,16 +97,9 @@ class _Run:
             def watch(what: str, read: int, of: int) -> None:
                 self.machine.watch(f"{name}: {what}, {read:,} of {of:,} texts", done, total)
 
-            cell.write(place, cell.audit(order, self.given, clf, self._synonyms, watch))
+            cell.write(place, cell.audit(order, self.given, clf, order.synonyms, watch))
         self.machine.watch(f"{name}: done", done + 1, total)
         return cell.read(place, technique, seed)
-
-    @cached_property
-    def _synonyms(self) -> Any:
-        """The same for the audit of every model."""
-        if self.order.synonyms is not None:
-            return self.order.synonyms
-        return exchanges(self._model(self.order.baseline, self.order.seed))
 
     def _between(self, technique: str) -> Arrays:
         """Nothing where there is but one model."""

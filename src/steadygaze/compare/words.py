@@ -20,7 +20,7 @@ def facts(order: Order, given: Material) -> dict[str, str]:
         "seeds": ", ".join(map(str, order.numbers)),
         "encoder": encoder(order),
         "explanation": explainers(order),
-        "synonyms": synonyms(order) or f"words with close vectors in {order.baseline}, seed {order.seed}, for all",
+        "synonyms": synonyms(order) or "none: --synonyms FILE (synonyms=) gives a table of them",
     }
 
 

@@ -22,10 +22,11 @@ from steadygaze.inputs import Split
 from steadygaze.lineage import identity
 from steadygaze.objective.technique import Technique
 from steadygaze.order import Order
-from steadygaze.perturb.words import MOST, Synonyms, by_vectors, without
+from steadygaze.perturb.words import MOST, Synonyms, without
 from steadygaze.reader import Reader
 from steadygaze.store import fits
 from steadygaze.tokens.pieces import load_pieces
+from steadygaze.tokens.substitutions import substitutable
 from steadygaze.tokens.synonyms import lexicon, read_synonyms
 from steadygaze.tokens.tokenizer import TextTokenizer
 from steadygaze.tokens.vectors import Vectors, read_vectors
@@ -67,22 +68,21 @@ class Plan:
         return without(self.tokenizer.size, continues, words, special)
 
     def synonyms(self, watcher: Watcher) -> Synonyms:
-        """From the table, or from the vectors words had before training; with neither, of no word any."""
+        """From the table; without one, no word has any: neighbors of a vector are not synonyms."""
         found = self._unrelated()
         if self.table is not None:
             known = lexicon(self.tokenizer.vocabulary, self.tokenizer.kind)
-            ids, count = known.table(read_synonyms(self.table, folded=self.tokenizer.kind == "words"), MOST)
+            given = read_synonyms(self.table, folded=self.tokenizer.kind == "words")
+            ids, count = known.table(substitutable(given, classes=False), MOST)
             table = {"table": torch.from_numpy(ids), "count": torch.from_numpy(count)}
             found = dataclasses.replace(found, **table, origin="table")
-        elif self.vectors is not None:
-            found = by_vectors(self.vectors, found)
         if found.origin == "none":
-            watcher.say(
-                "no synonyms were given: words with close vectors of the model's own stand for each other.  "
-                "Vectors learnt from few texts are seldom close: a table, --set synonyms=FILE, does more"
+            watcher.warn(
+                f"no table of synonyms was given: {self.description.technique} trains without substituted words.  "
+                "The setting synonyms=FILE (--set synonyms=FILE) gives one"
             )
         elif not found.count.any():
-            watcher.warn("no word of the vocabulary has a synonym: none will be exchanged in training")
+            watcher.warn("no word of the vocabulary has a synonym: none will be substituted in training")
         else:
             watcher.say(f"synonyms: {int((found.count > 0).sum()):,} of {self.tokenizer.size:,} words have some")
         return found

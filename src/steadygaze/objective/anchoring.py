@@ -7,7 +7,8 @@
               that says nothing can win
     y, w̃      the model's own
     r         one sign step from a random start inside ‖r‖∞ ≤ `noise_radius` × σ(word vectors), uphill in A
-    x′        the text with each swappable word exchanged, with probability `share`, for one of its synonyms
+    x′        the text with each swappable word exchanged, with probability `share`, for one of its synonyms; without a
+              table of synonyms the last term is left out
     D2        the worst change of the prediction when w̃ is moved by up to R, as KL (objective/closeness.py)
 
     λp `closeness`   λ1 `stability`   λ2 `overlap`   ν `noise`   ρ `swaps`   k `k`   R `radius`
@@ -29,7 +30,7 @@ from steadygaze.config import Field, settings
 from steadygaze.maths.divergence import cross_entropy
 from steadygaze.model import Classifier
 from steadygaze.objective.closeness import Ball, recalled, top_k_distance, worst_change
-from steadygaze.objective.substitution import nearest_tables, substituted
+from steadygaze.objective.substitution import substituted
 from steadygaze.objective.technique import Given, Memory, Technique
 from steadygaze.perturb.ascent import ascend
 from steadygaze.perturb.closed_form import Divergence
@@ -84,9 +85,8 @@ class Anchoring(Ball, Technique):
         return self.swaps > 0 and self.share > 0
 
     def refresh(self, model: Classifier, synonyms: Synonyms | None) -> Mapping[str, Tensor]:
-        """σ; and where nobody said which words are synonyms, the nearest of the model's own."""
-        vectors = model.encoder.vectors
-        return {"sigma": sigma(vectors), **(nearest_tables(model, synonyms) if self.swaps_words else {})}
+        """σ."""
+        return {"sigma": sigma(model.encoder.vectors)}
 
     def remember(self, models: Mapping[str, Classifier], batch: Batch) -> Memory:
         """The mean prediction and the mean attention of all references."""

@@ -12,17 +12,14 @@ with synonyms.  Departs from both: they draw few words per text and add the copi
 Without synonyms it is `vanilla`.  Pinned by tests/objective/test_synonym_augmentation.py.
 """
 
-from collections.abc import Mapping
 from typing import Annotated
 
-from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from steadygaze.config import Field, settings
 from steadygaze.model import Classifier
-from steadygaze.objective.substitution import nearest_tables, substituted
+from steadygaze.objective.substitution import substituted
 from steadygaze.objective.technique import Given, Technique
-from steadygaze.perturb.words import Synonyms
 from steadygaze.types import Batch, Terms
 
 
@@ -45,6 +42,3 @@ class SynonymAugmentation(Technique):
     @property
     def swaps_words(self) -> bool:
         return self.weight > 0 and self.share > 0
-
-    def refresh(self, model: Classifier, synonyms: Synonyms | None) -> Mapping[str, Tensor]:
-        return nearest_tables(model, synonyms) if self.swaps_words else {}

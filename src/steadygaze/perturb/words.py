@@ -3,8 +3,7 @@
     nearest      every word's closest words by the cosine of their vectors
     swap         some words of a text, drawn at random, replaced by one of their synonyms
 
-Nearest words are no synonyms: vectors learnt from context put "good" beside "bad".  A table of real synonyms is better
-wherever there is one.
+Nearest words are not synonyms: vectors learned from context put "good" beside "bad".  Synonyms come from a table only.
 """
 
 from dataclasses import dataclass
@@ -18,8 +17,6 @@ from steadygaze.maths.chance import Chance
 
 MOST = 8
 """Synonyms kept of a word, the closest first."""
-CLOSE = 0.6
-"""Least cosine of two words that may stand for each other, where nothing but their vectors is known."""
 BLOCK = 1 << 24
 """Cosines held at once: 64 MB."""
 
@@ -32,8 +29,8 @@ class Synonyms:
     count: Tensor  # (V,) long
     continues: Tensor  # (V,) bool: a piece that goes on with the word before it, and is no word on its own
     words: Tensor | None = None  # (V,) bool: ids that may stand in a text; None: all
-    origin: Literal["table", "vectors", "none"] = "table"
-    """Where they are from: a table of synonyms, or vectors; `none`: nobody said, and no word has any."""
+    origin: Literal["table", "none"] = "table"
+    """`none`: no table was given, and no word has a synonym."""
     special: Tensor | None = None  # (V,) bool: <unk>, <s>, [CLS], [PAD] …; None: not known
 
     def __post_init__(self) -> None:
@@ -68,39 +65,22 @@ def swap_some(ids: Tensor, mask: Tensor, synonyms: Synonyms, chance: Chance, row
     return torch.where(free & (place < number), synonyms.table[ids, 0], ids)
 
 
-def nearest(
-    vectors: Tensor, k: int, allowed: Tensor | None = None, rows: Tensor | None = None
-) -> tuple[Tensor, Tensor]:
+def nearest(vectors: Tensor, k: int, allowed: Tensor | None = None) -> tuple[Tensor, Tensor]:
     """The k closest others of every word, and their cosines, the closest first; only `allowed` words.  (V,E) -> (V,k)
 
-    `rows`: of these words alone, (R,) -> (R,k).  Where fewer are allowed than asked for, the cosine of the rest is −∞.
+    Where fewer are allowed than asked for, the cosine of the rest is −∞.
     """
     directions = normalize(vectors.detach().float(), dim=-1)
     size = len(directions)
     forbidden = torch.zeros(size, dtype=torch.bool, device=vectors.device) if allowed is None else ~allowed
-    asked = torch.arange(size, device=vectors.device) if rows is None else rows
     found: list[tuple[Tensor, Tensor]] = []
-    for some in asked.split(max(1, BLOCK // size)):  # type: ignore[no-untyped-call]
+    for some in torch.arange(size, device=vectors.device).split(max(1, BLOCK // size)):  # type: ignore[no-untyped-call]
         block = directions[some] @ directions.T
         block[:, forbidden] = -torch.inf
         block[torch.arange(len(some), device=vectors.device), some] = -torch.inf
         cosines, ids = block.topk(min(k, size), dim=-1)
         found.append((ids, cosines))
     return torch.cat([ids for ids, _ in found]), torch.cat([cosines for _, cosines in found])
-
-
-def by_vectors(
-    vectors: Tensor, known: Synonyms, seen: Tensor | None = None, close: float = CLOSE, most: int = MOST
-) -> Synonyms:
-    """Nearest words at least so close, among what `known` says are words; only of ids that are `seen`, where given."""
-    words = vectors.detach().any(-1) if known.words is None else known.words
-    whole = words & ~known.continues
-    rows = (whole if seen is None else whole & seen).nonzero().squeeze(-1)
-    ids, cosines = nearest(vectors, most, whole, rows)
-    table = ids.new_zeros(len(words), ids.shape[-1])
-    count = ids.new_zeros(len(words))
-    table[rows], count[rows] = ids, (cosines >= close).sum(-1)
-    return Synonyms(table, count, known.continues, words, "vectors", known.special)
 
 
 def without(size: int, continues: Tensor, words: Tensor, special: Tensor | None = None) -> Synonyms:

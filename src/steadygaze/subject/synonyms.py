@@ -1,7 +1,11 @@
-"""Words that may stand for each other in what a subject reads, whoever made it.
+"""Words that may be substituted in what a subject reads, whoever made it.
 
-ours, Hugging Face   a table of synonyms in their own vocabulary; without one, words with close vectors
-a black box          a table makes new pieces, written as the word was: "Good " -> "Fine ", "GOOD!" -> "FINE!"
+ours, Hugging Face   a table of synonyms in their own vocabulary
+a black box          a table makes new pieces, written as the word was: "good " -> "fine ", "GOOD!" -> "FINE!"
+
+Without a table no word has a synonym: neighbors in a vector space are not synonyms ("good" lies beside "bad").
+tokens/substitutions.py has the pairs of a table that are never substituted.  A capitalized word of a black box may be a
+name, and is not substituted; a vocabulary in lower case does not show names.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,9 +15,10 @@ from typing import Any
 import torch
 
 from steadygaze.errors import UserError
-from steadygaze.perturb.words import MOST, Synonyms, by_vectors, without
+from steadygaze.perturb.words import MOST, Synonyms
 from steadygaze.subject.subject import Subject
 from steadygaze.subject.words import TextWords
+from steadygaze.tokens.substitutions import substitutable
 from steadygaze.tokens.synonyms import lexicon, read_synonyms
 
 Table = Mapping[str, Sequence[str]]
@@ -22,23 +27,18 @@ NEGATION = ("n't", "n’t")
 
 
 def table_for(subject: Subject, given: str | Path | Table | None = None, texts: Sequence[str] = ()) -> Synonyms | None:
-    """From a file or a mapping, else from the model's vectors; None for a black box without a table.
+    """From a file or a mapping; None without one.
 
-    `texts` are those in which words will be exchanged: a black box knows no others.
+    `texts` are those in which words will be substituted: a black box knows no others.
     """
-    if isinstance(subject.tokens, TextWords):
-        return None if given is None else _of_texts(subject.tokens, _table(given, folded=False), texts)
-    known = lexicon(subject.tokens.vocabulary, subject.tokens.kind)
-    continues, words = torch.from_numpy(known.continues), torch.from_numpy(known.words)
-    if given is not None:
-        ids, count = known.table(_table(given, folded=subject.tokens.kind == "words"), MOST)
-        return Synonyms(torch.from_numpy(ids), torch.from_numpy(count), continues, words)
-    if "vectors" not in subject.model.abilities:
+    if given is None:
         return None
-    vectors = subject.model.vectors.detach()[: len(words)]  # a network may have some to spare
-    seen = torch.full((len(words),), not texts)
-    seen[torch.from_numpy(subject.tokens.encode(texts).ids).long()] = True
-    return by_vectors(vectors, without(len(words), continues, words).to(vectors.device), seen.to(vectors.device))
+    if isinstance(subject.tokens, TextWords):
+        return _of_texts(subject.tokens, substitutable(_table(given, folded=False)), texts)
+    known = lexicon(subject.tokens.vocabulary, subject.tokens.kind)
+    ids, count = known.table(substitutable(_table(given, folded=subject.tokens.kind == "words")), MOST)
+    table, many, continues, words = map(torch.from_numpy, (ids, count, known.continues, known.words))
+    return Synonyms(table, many, continues, words)
 
 
 def _table(given: str | Path | Table, *, folded: bool) -> dict[str, list[str]]:
@@ -63,7 +63,7 @@ def _of_texts(tokens: TextWords, table: Table, texts: Sequence[str]) -> Synonyms
     several = [
         [
             like(word, other) + piece[len(word) :]
-            for other in found.get(word.lower(), ())
+            for other in ([] if word.istitle() else found.get(word.lower(), ()))  # a name, perhaps
             if other.lower() != word.lower()
         ]
         for piece, word in zip(pieces, words, strict=True)

@@ -37,7 +37,7 @@ from steadygaze.types import Batch
 OF_WORDS = ("jensen-shannon", "top-k-overlap", "kendall")
 YIN = ("top-k-overlap", "kendall")
 TABLE = "synonyms= (--synonyms) gives a table of them"
-NO_SYNONYMS = f"the model has no vectors to find synonyms by: {TABLE}"
+NO_SYNONYMS = f"no table of synonyms was given: {TABLE}"
 UNTOUCHED = (f"which have fewer than two words, or too few with a synonym: {TABLE}", "which have fewer than two words")
 """Why a probe of words, or of vectors, left a text as it was."""
 BLIND = "reads words, not vectors"

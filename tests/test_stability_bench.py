@@ -146,6 +146,19 @@ def test_selection_takes_the_smallest_shift_within_the_margin_or_the_best_f1(
     assert study.config(bench.plan.Job("test", "rt-bilstm", "word-at", 0)) == {"epsilon": 0.2}
 
 
+def test_a_job_with_the_configuration_of_its_twin_takes_over_its_record(bench: Any, tmp_path: Path) -> None:
+    study = given(bench, tmp_path, [])
+    study.prepare()
+    twin = bench.plan.Job("test", "rt-bilstm", "word-at", 3)
+    record(study, twin.id, config={"epsilon": 0.2}, **{"macro-f1": 0.5})
+    study.seen(twin.id).write_bytes(b"readings")
+    job = replace(bench.plan.Job("test", "rt-bilstm", "word-at-by-f1", 3), twins=(twin.id,))
+    study.config = lambda _: {"epsilon": 0.2}
+    found = study._run(job)
+    assert (found["macro-f1"], found["same-as"]) == (0.5, twin.id)
+    assert study.seen(job.id).read_bytes() == b"readings"
+
+
 # Synonym tables
 
 

@@ -50,14 +50,14 @@ def hashes(folder: Path) -> dict[str, str]:
 
 
 CHECKPOINT = {
-    "filling": "model.unfinished/checkpoint.writing/.tmp*",
-    "flushing": "model.unfinished/.checkpoint.safetensors.*.tmp",
+    "filling": "model.unfinished/.checkpoint.safetensors.*.tmp/.tmp*",
+    "flushing": "model.unfinished/.checkpoint.safetensors.*.tmp/checkpoint.safetensors",
 }
 """In every epoch a checkpoint is filled, by safetensors under a name of its own, then flushed and renamed."""
 ENDING = {
     "saving": ".model.*.tmp/*",
     "saved": "model.unfinished/*",  # when there is a model beside it
-    "clearing": ".model.unfinished.old/*",
+    "clearing": ".model.unfinished.*.old/*",
 }
 """At last the model is saved beside the run's folder, which is then renamed and deleted."""
 PHASES = CHECKPOINT | ENDING

@@ -1,8 +1,10 @@
 """Files and folders written whole or not at all, whatever happens in between."""
 
 import os
+import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -11,7 +13,8 @@ from safetensors.torch import save_file
 
 from disk import room_for
 from steadygaze import atomic
-from steadygaze.atomic import new_file, new_folder, recover, write_text
+from steadygaze.atomic import new_file, new_folder, only_one, recover, sweep, write_text
+from steadygaze.errors import UserError
 
 
 def content(folder: Path) -> dict[str, bytes]:
@@ -125,18 +128,76 @@ def test_a_disk_that_fills_up_leaves_the_old_whole(kind: str, writer: str, stand
     assert sorted(path.name for path in standing.iterdir()) == ["file", "folder"]
 
 
-def test_a_folder_left_aside_by_a_kill_between_two_renames_comes_back(tmp_path):
-    aside = tmp_path / ".model.0123abcd.old"
-    aside.mkdir()
-    (aside / "config.json").write_text("old")
-    recover(tmp_path / "model")
-    assert (tmp_path / "model" / "config.json").read_text() == "old"
-    assert not aside.exists()
+def folder(path: Path, text: str) -> Path:
+    path.mkdir()
+    (path / "content").write_text(text)
+    return path
 
 
-def test_a_folder_that_stands_is_not_replaced_by_one_left_aside(tmp_path):
-    for name in ("model", ".model.0123abcd.old"):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "config.json").write_text(name)
+def test_a_replacement_killed_between_its_two_renames_is_finished_and_reported(tmp_path: Path) -> None:
+    folder(tmp_path / ".model.0123abcd.old", "old")
+    folder(tmp_path / ".model.0123abcd.tmp", "new")
+    with pytest.warns(UserWarning, match="model was being replaced when a process was killed"):
+        recover(tmp_path / "model")
+    assert content(tmp_path) == {"model/content": b"new"}
+
+
+@pytest.mark.parametrize("left", [".model.0123abcd.old", ".model.0123abcd.tmp"])
+def test_a_replaced_folder_or_an_unfinished_one_is_never_restored(left: str, tmp_path: Path) -> None:
+    """The first may be half deleted, the second half written; the user may have deleted the model since."""
+    folder(tmp_path / left, "half")
     recover(tmp_path / "model")
-    assert (tmp_path / "model" / "config.json").read_text() == "model"
+    assert content(tmp_path) == {f"{left}/content": b"half"}
+
+
+def test_a_folder_that_stands_is_not_replaced_by_leftovers(tmp_path: Path) -> None:
+    for name in ("model", ".model.0123abcd.old", ".model.0123abcd.tmp"):
+        folder(tmp_path / name, name)
+    recover(tmp_path / "model")
+    assert (tmp_path / "model" / "content").read_text() == "model"
+
+
+@pytest.mark.parametrize("write", [new_file, new_folder])
+def test_the_next_write_deletes_the_leftovers_of_its_own_name_alone(write: Any, tmp_path: Path) -> None:
+    ours = [".x.0123abcd.tmp", ".x.456789ab.old", ".x.456789ac.old"]
+    others = [".y.0123abcd.tmp", ".x.y.0123abcd.old", ".x.tmp", ".x.0123abcd.tmp.bak", "x.0123abcd.tmp"]
+    for name in (*ours, *others):
+        folder(tmp_path / name, name)
+    (tmp_path / "x").mkdir() if write is new_folder else None
+    with write(tmp_path / "x") as new:
+        (new / "content" if write is new_folder else new).write_text("new")
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([*others, "x"])
+
+
+@pytest.mark.parametrize("name", ["*", "[a-z]", "?", "model(1)"])
+def test_a_name_is_not_a_pattern(name: str, tmp_path: Path) -> None:
+    for other in (".model.0123abcd.tmp", ".a.0123abcd.old", ".model1.0123abcd.tmp"):
+        folder(tmp_path / other, "theirs")
+    before = content(tmp_path)
+    with new_folder(tmp_path / name):
+        pass
+    sweep(tmp_path / name)
+    recover(tmp_path / name)
+    assert content(tmp_path) == before
+
+
+@pytest.mark.parametrize("write", [new_file, new_folder])
+def test_what_a_live_process_writes_is_not_swept(write: Any, tmp_path: Path) -> None:
+    with write(tmp_path / "x") as new:
+        (new / "content" if write is new_folder else new).write_text("new")
+        sweep(tmp_path / "x")
+    assert (tmp_path / "x").exists()
+
+
+def test_one_process_at_a_time_works_in_a_folder(tmp_path: Path) -> None:
+    code = "import sys, pathlib; from steadygaze.atomic import only_one\n"
+    code += "with only_one(pathlib.Path(sys.argv[1]), 'comparing'): print('in', flush=True); sys.stdin.read()"
+    first = subprocess.Popen([sys.executable, "-c", code, tmp_path], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    with first:
+        assert first.stdout is not None
+        assert first.stdout.readline() == b"in\n"
+        with pytest.raises(UserError, match=r"another process is comparing in .*: wait until it ends"):
+            only_one(tmp_path, "comparing").__enter__()
+        first.kill()
+    with only_one(tmp_path, "comparing"):
+        pass

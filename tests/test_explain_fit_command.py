@@ -169,6 +169,30 @@ def test_an_explainer_gives_way_only_when_that_is_said(made: Path, run: Run, tmp
     assert (tmp_path / "ex" / "config.json").read_bytes() != before
 
 
+def test_an_explainer_that_is_finished_is_done(made: Path, run: Run, tmp_path: Path) -> None:
+    """Also where a kill during the deletion of the answers left some of them."""
+    first = run("explain-fit", *order(made, tmp_path / "ex"), "--json")
+    before = {path.name: path.read_bytes() for path in (tmp_path / "ex").iterdir()}
+    (tmp_path / "ex.unfinished" / "train").mkdir(parents=True)
+    (tmp_path / "ex.unfinished" / "train" / "000000.npy").write_bytes(b"half deleted")
+    again = run("explain-fit", *order(made, tmp_path / "ex"), "--json")
+    assert (again.code, json.loads(again.out)) == (0, json.loads(first.out))
+    assert {path.name: path.read_bytes() for path in (tmp_path / "ex").iterdir()} == before
+    assert [path.name for path in tmp_path.iterdir()] == ["ex"]
+    for more, message in ((["--seed", "7"], "other seed"), (["--drop-empty", "--set", "epochs=1"], "other settings")):
+        ended = run("explain-fit", *order(made, tmp_path / "ex"), *more)
+        assert (ended.code, message in ended.err) == (2, True), ended.err
+
+
+def test_answers_of_another_fit_do_not_block_replace(made: Path, run: Run, tmp_path: Path) -> None:
+    assert run("explain-fit", *order(made, tmp_path / "ex")).code == 0
+    kept = tmp_path / "ex.unfinished" / "train"
+    kept.mkdir(parents=True)
+    (kept / "identity.json").write_text('{"texts": "others", "model": "another"}')
+    assert run("explain-fit", *order(made, tmp_path / "ex"), "--replace").code == 0
+    assert [path.name for path in tmp_path.iterdir()] == ["ex"]
+
+
 def test_an_interrupted_training_of_that_name_is_not_thrown_away(made: Path, run: Run, tmp_path: Path) -> None:
     (tmp_path / "ex.unfinished").mkdir()
     (tmp_path / "ex.unfinished" / "checkpoint.safetensors").write_bytes(b"an epoch")

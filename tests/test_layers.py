@@ -8,7 +8,8 @@ PACKAGE = "steadygaze"
 SOURCE = Path(__file__).parent.parent / "src" / PACKAGE
 LAYERS = [  # in the order data flows; rooms on one line may not import one another
     {"escape"},
-    {"errors", "atomic", "terminal"},
+    {"errors", "terminal"},
+    {"atomic"},
     {"outputs", "types", "record"},
     {"config", "highlight", "maths"},
     {"explanation"},

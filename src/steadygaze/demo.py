@@ -18,8 +18,11 @@ from steadygaze.atomic import write_text
 from steadygaze.audit.audit import Asked, examine
 from steadygaze.corpus import Corpus, load_corpus
 from steadygaze.corpus.planted.lexicon import SYNONYMS
+from steadygaze.errors import UserError
 from steadygaze.escape import one_line
-from steadygaze.estimator import TextClassifier
+from steadygaze.estimator import TextClassifier, load
+from steadygaze.inputs import read_split
+from steadygaze.outputs import check_file
 from steadygaze.report.report import Report
 from steadygaze.report.words import number
 from steadygaze.subject.ours import ours
@@ -27,6 +30,8 @@ from steadygaze.terminal import Console
 
 CORPUS = "planted-reviews:sizes=[5000,500,1000]"
 EPOCHS = {"vanilla": 6, "anchored": 2}
+PAGES = {"vanilla": "vanilla.html", "anchored": "report.html"}
+TABLE = "synonyms.jsonl"
 TEXTS = 300
 """Of the test split, which the audit reads."""
 WORST = "3-synonyms"
@@ -40,11 +45,29 @@ NUMBERS = {
 }
 
 
-def tell(out: Path, device: str, seed: int, say: Console) -> dict[str, Any]:
+def check(out: Path, corpus: Corpus, seed: int, replace: bool) -> None:
+    """Refuse, before anything is written, to overwrite what no demonstration of this seed wrote."""
+    for page in PAGES.values():
+        check_file(out / page, replace=replace)
+    table = out / TABLE
+    mine = table.is_file() and not table.is_symlink() and table.read_bytes() == _table().encode()
+    check_file(table, replace=replace or mine)
+    trained_on = read_split(*verbs.columns(corpus.splits["train"])).fingerprint()
+    for name in EPOCHS:
+        verbs.check_place(out / name)
+        if replace or not (out / name / "config.json").exists():
+            continue
+        found = load(out / name, "cpu").stored_.description
+        if (found.technique, found.seed) != (name, seed) or not found.corpus.startswith(trained_on):
+            raise UserError(f"{out / name} holds a model of another training: --replace trains a new one in its place")
+
+
+def tell(out: Path, device: str, seed: int, say: Console, replace: bool = False) -> dict[str, Any]:
     """Everything, ending in out/report.html.  Returns the numbers."""
     corpus = load_corpus(CORPUS)
+    check(out, corpus, seed, replace)
     _say(say, f"[bold]1. Data.[/bold]  {escape(verbs.describe(corpus))}")
-    models = train(corpus, out, device, seed, say)
+    models = train(corpus, out, device, seed, say, replace)
     _say(say, f"[bold]3. The audit[/bold] of both, on {TEXTS} texts that neither has seen.")
     reports = {name: look(clf, corpus, name, seed) for name, clf in models.items()}
     for name, report in reports.items():
@@ -55,9 +78,9 @@ def tell(out: Path, device: str, seed: int, say: Console) -> dict[str, Any]:
     say.print(_verdicts(reports))
     _say(say, "")
     say.print(_numbers(reports))
-    pages = {"vanilla": out / "vanilla.html", "anchored": out / "report.html"}
+    pages = {name: out / page for name, page in PAGES.items()}
     for name, page in pages.items():
-        reports[name].to_html(page)
+        reports[name].to_html(page, replace=replace)
     drawn = {name: escape(one_line(page)) for name, page in pages.items()}
     _say(
         say,
@@ -69,21 +92,33 @@ def tell(out: Path, device: str, seed: int, say: Console) -> dict[str, Any]:
     return {"model": str(out / "anchored"), "report": str(pages["anchored"]), "rows": rows}
 
 
-def train(corpus: Corpus, out: Path, device: str, seed: int, say: Console) -> dict[str, TextClassifier]:
-    """A plain model, and one that starts from it; both under `out`, taken up where they were left."""
-    table = out / "synonyms.jsonl"
-    lines = (json.dumps({"word": word, "synonyms": list(others)}) for word, others in SYNONYMS.items())
-    write_text(table, "\n".join(lines) + "\n")
+def train(
+    corpus: Corpus, out: Path, device: str, seed: int, say: Console, replace: bool = False
+) -> dict[str, TextClassifier]:
+    """A plain model, and one that starts from it; both under `out`, taken up where they were left.
+
+    A model of another training is refused, unless `replace` trains both anew.
+    """
+    write_text(out / TABLE, _table())
     models: dict[str, TextClassifier] = {}
-    for name, epochs in EPOCHS.items():
+    for name in EPOCHS:
         _say(say, f"[bold]2. Training[/bold] a bidirectional LSTM with attention: [bold]{name}[/bold].")
-        settings = {"synonyms": str(table)} if name == "anchored" else None
-        clf = TextClassifier(
-            "bilstm", name, epochs=epochs, seed=seed, device=device, settings=settings, verbose=not say.quiet
-        )
-        resume = verbs.unfinished(out / name).exists()
-        models[name] = verbs.train(clf, corpus, out / name, resume, reference=list(models.values()))
+        clf = _classifier(name, out, device, seed, not say.quiet)
+        ready = list(models.values())
+        models[name] = verbs.train(clf, corpus, out / name, not replace, reference=ready, replace=replace)
     return models
+
+
+def _classifier(name: str, out: Path, device: str, seed: int, verbose: bool) -> TextClassifier:
+    settings = {"synonyms": str(out / TABLE)} if name == "anchored" else None
+    return TextClassifier(
+        "bilstm", name, epochs=EPOCHS[name], seed=seed, device=device, settings=settings, verbose=verbose
+    )
+
+
+def _table() -> str:
+    lines = (json.dumps({"word": word, "synonyms": list(others)}) for word, others in SYNONYMS.items())
+    return "\n".join(lines) + "\n"
 
 
 def look(clf: TextClassifier, corpus: Corpus, name: str, seed: int) -> Report:

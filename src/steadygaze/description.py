@@ -13,7 +13,7 @@ from steadygaze.config import Field, build, settings
 from steadygaze.encode import ENCODERS, TRANSFORMER
 from steadygaze.encode.encoder import Encoder
 from steadygaze.encode.transformer import from_config
-from steadygaze.errors import unknown
+from steadygaze.errors import UserError, unknown
 from steadygaze.model import Architecture, word_encoder
 from steadygaze.objective import TECHNIQUES
 from steadygaze.objective.technique import Technique
@@ -70,6 +70,28 @@ class Description:
         """The label that every validation text was given; None where they were told apart, or nobody looked."""
         place = self.kept.get("always")
         return None if place is None else self.classes[place]
+
+
+def contradiction(found: Description) -> str:
+    """Two fields of a folder that cannot both be true, in a sentence; '' where there are none."""
+    transformer = found.encoder.startswith(TRANSFORMER)
+    if transformer != (found.kind == "pieces") or transformer != (found.network is not None):
+        return f"encoder {found.encoder!r:.80} contradicts kind {found.kind!r} or network"
+    keys = ("stage", "epoch", "macro-f1")
+    if found.kept and not any(all(one.get(k) == found.kept.get(k) for k in keys) for one in found.history):
+        return "kept is not an epoch of history"
+    always = found.kept.get("always")
+    if always is not None and not (type(always) is int and 0 <= always < len(found.classes)):
+        return f"kept.always is {always!r:.40}, which is not the position of a class"
+    weights = found.class_weight if isinstance(found.class_weight, list) else []
+    if unknown_labels := [label for label, _ in weights if label not in found.classes]:
+        return f"class_weight names {unknown_labels[0]!r:.40}, which is not a class"
+    try:
+        if found.technique in TECHNIQUES:
+            build(TECHNIQUES[found.technique], found.technique_settings)
+    except UserError as error:
+        return f"technique_settings does not fit technique {found.technique!r}: {error}"
+    return ""
 
 
 def build_model(

@@ -63,6 +63,12 @@ class ImageExplainer(Fitted):
         return self.explain_of(self.box, read_images(images))
 
     def explain_of(self, box: ImageBox, images: Images) -> list[ImageExplanation]:
+        """Explain what a black box predicts; refused unless it is the one that this was fitted to."""
+        if box.fingerprint != self.box.fingerprint:
+            raise UserError(
+                f"{self.name} was fitted to another model than {box.name}, or to other weights of it: "
+                "what it selects says nothing of this one; explain_fit fits one to it"
+            )
         return self.learned.explain(box, images)
 
     def measure(self, images: Any) -> list[Row]:
@@ -125,6 +131,7 @@ def load_explainer(
     else:
         learned = LearnedImages(how, canvas, shape, box.classes, nets, history)
     rows = tuple(map(Row.from_dict, folder.part(written, "rows", list, where)))
+    folder.refuse_contradiction(written, rows, where)
     return ImageExplainer(name_of(how), box, learned, rows, folder.part(written, "facts", dict, where))
 
 

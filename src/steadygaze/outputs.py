@@ -55,6 +55,16 @@ def check_folder(path: Path, inputs: Iterable[Path] = ()) -> None:
             raise UserError(f"{path} contains {one}, an input of this command; name another folder for the output")
 
 
+def check_new_folder(path: Path) -> None:
+    """The same for a folder that is replaced as a whole: the folder that the command runs in cannot be."""
+    check_folder(path)
+    here = Path.cwd()
+    if path.resolve() in (here, *here.parents):
+        raise UserError(
+            f"{path} is the folder that the command runs in, and cannot be replaced; name a folder inside it"
+        )
+
+
 def write_output(path: str | Path, text: str, replace: bool = False) -> None:
     """Write a text file where the rule allows it."""
     check_file(Path(path), replace=replace)

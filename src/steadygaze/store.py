@@ -19,13 +19,13 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from steadygaze import __version__
-from steadygaze.atomic import new_folder, recover
+from steadygaze.atomic import new_folder, recover, strangers
 from steadygaze.batch import Data
 from steadygaze.config import build, field_names
-from steadygaze.description import SCHEMA, Description, build_model
+from steadygaze.description import SCHEMA, Description, build_model, contradiction
 from steadygaze.errors import UserError
 from steadygaze.objective import TECHNIQUES
-from steadygaze.outputs import check_folder
+from steadygaze.outputs import check_new_folder
 from steadygaze.reader import Reader
 from steadygaze.report.card import card
 from steadygaze.tokens.read import read_tokenizer
@@ -71,7 +71,6 @@ def save(folder: Path, stored: Stored) -> None:
     """Replaces a model that stands there; refuses to replace anything else."""
     recover(folder)
     refuse_foreign(folder)
-    check_folder(folder)
     values = dataclasses.asdict(stored.description)
     weights = {name: value.detach().cpu().contiguous() for name, value in stored.model.state_dict().items()}
     try:
@@ -86,14 +85,13 @@ def save(folder: Path, stored: Stored) -> None:
 
 def refuse_foreign(folder: Path) -> None:
     """An output folder may be new, empty, or one of ours."""
+    check_new_folder(folder)
     if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
         return
-    if not folder.is_dir():
-        raise UserError(f"{folder} is a file; --out takes a folder")
     if "steadygaze" not in _peek(folder):
         raise UserError(f"{folder} exists and is not a steadygaze model: it is left alone; name another folder")
-    if strangers := sorted({path.name for path in folder.iterdir()} - {*FILES, CARD}):
-        raise UserError(f"{folder} holds {strangers[0]!r} beside a model, which would be lost; name another folder")
+    if others := strangers(folder, (*FILES, CARD)):
+        raise UserError(f"{folder} holds {others[0]!r} beside a model, which would be lost; name another folder")
 
 
 def refuse_occupied(folder: Path) -> None:
@@ -116,6 +114,8 @@ def load(folder: Path) -> Stored:
     except (OSError, SafetensorError) as error:
         raise UserError(f"{folder / 'model.safetensors'} is damaged or cut short: {error}") from None
     model = _empty(description, tokenizer, folder)
+    if why := contradiction(description):
+        raise UserError(f"{folder / 'config.json'} contradicts itself: {why}")
     if description.technique not in TECHNIQUES and weights.keys() != model.state_dict().keys():
         raise UserError(f"{folder} {UNREADABLE.format(description.technique)}")
     _fill(model, weights, folder)

@@ -64,13 +64,17 @@ class TextExplainer:
 
     def of(self, subject: Subject) -> Fitted | Weighing:
         """The same where texts may be other ids; refused where that is not the black box it was fitted to."""
+        self.check_subject(subject)
+        return self.learned.explainer(subject.tokens, subject.model.device)
+
+    def check_subject(self, subject: Subject) -> None:
+        """Refuse a black box that this explainer was not fitted to."""
         own = self.subject
         if subject.fingerprint != own.fingerprint or len(subject.classes) != len(own.classes):
             raise UserError(
                 f"{self.name} was fitted to another model than {subject.name}, or to other weights of it: "
                 "what it selects says nothing of this one; explain_fit fits one to it"
             )
-        return self.learned.explainer(subject.tokens, subject.model.device)
 
     def explain(self, texts: Any) -> Explanation | list[Explanation]:
         """The selected words of a text, or of each of several."""
@@ -142,4 +146,5 @@ def load_explainer(
     nets = folder.filled(partial(fresh, how, len(known.words), len(subject.classes)), written, where)
     learned = Learned(how, known, nets, folder.part(written, "history", list, where))
     rows = tuple(map(Row.from_dict, folder.part(written, "rows", list, where)))
+    folder.refuse_contradiction(written, rows, where)
     return TextExplainer(name_of(how), subject, learned, rows, folder.part(written, "facts", dict, where))

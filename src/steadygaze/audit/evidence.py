@@ -17,12 +17,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PureWindowsPath
 from typing import Any
 
-from steadygaze.atomic import new_folder, recover
+from steadygaze.atomic import new_folder, recover, strangers
 from steadygaze.audit.manifest import FILES, MANIFEST, POLICY, REPORT, Altered, Manifest, content_of, read_manifest
 from steadygaze.audit.manifest import changes as changes
 from steadygaze.audit.manifest import versions as versions
 from steadygaze.errors import UserError
-from steadygaze.outputs import check_folder
+from steadygaze.outputs import check_new_folder
 from steadygaze.record import to_jsonl
 from steadygaze.report.differences import differences as differences
 from steadygaze.report.policy import Policy
@@ -44,7 +44,6 @@ def write(
 ) -> Evidence:
     """Replaces evidence about the same model and texts, or with `replace_other` any; refuses to replace more."""
     folder = Path(folder)
-    check_folder(folder)
     check_same(folder, manifest.model, manifest.data, replace_other)
     texts = {"report.html": report.to_html(), REPORT: report.to_json(), "rows.jsonl": to_jsonl(report.rows)}
     if policy is not None:
@@ -78,13 +77,12 @@ def gate(report: Report, policy: Policy | None) -> dict[str, Any] | None:
 
 def check_free(folder: Path) -> bool:
     """An evidence folder may be new, empty, or one of ours: known before the audit begins.  Whether it is the last."""
+    check_new_folder(folder)
     recover(folder)
     if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
         return False
-    if not folder.is_dir():
-        raise UserError(f"{folder} is a file; evidence is a folder")
-    if strangers := sorted({path.name for path in folder.iterdir()} - {*FILES}):
-        raise UserError(f"{folder} holds {strangers[0]!r}, which would be lost; name another folder")
+    if others := strangers(folder, FILES):
+        raise UserError(f"{folder} holds {others[0]!r}, which would be lost; name another folder")
     try:
         read_manifest(folder)
     except UserError as error:

@@ -47,15 +47,26 @@ def explain_fit(
     from steadygaze.config import parse
     from steadygaze.corpus import load_corpus
 
-    asked = {"explainer": explainer, "k": k, "technique": technique, "query": query, "settings": parse(settings or [])}
-    verbs.check_explain_fit(out, replace, asked)
+    asked: dict[str, Any] = {
+        "explainer": explainer,
+        "k": k,
+        "technique": technique,
+        "query": query,
+        "settings": parse(settings or []),
+    }
+    verbs.check_explain_fit(out, replace, asked, common.seed)
     columns = tuple(text or ("text",))
     corpus = load_corpus(data, text=columns, label=label, data_dir=common.data_dir, drop_empty=drop_empty)
     say = console(common)
     line(say, verbs.describe(corpus))
     with _kept(say, out), _told(say) as watch:
-        run = {"seed": common.seed, "device": common.device, "watch": watch, "watcher": Steps(say, watch)}
-        fitted = verbs.explain_fit(black_box, corpus, out, **asked, **run)
+        run: dict[str, Any] = {
+            "seed": common.seed,
+            "device": common.device,
+            "watch": watch,
+            "watcher": Steps(say, watch),
+        }
+        fitted = verbs.explain_fit(black_box, corpus, out, replace=replace, **asked, **run)
     _show(fitted, black_box, out, common)
 
 

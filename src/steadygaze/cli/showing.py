@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from steadygaze.cli.app import app, as_json, console, screen
-from steadygaze.options import Common, Out, everywhere
+from steadygaze.options import Common, Out, Replace, everywhere
 
 
 @app.command("list", epilog="Example: steadygaze list techniques")
@@ -37,10 +37,10 @@ def list_(
 
 @app.command(epilog="Example: steadygaze demo --out runs/demo")
 @everywhere
-def demo(out: Out = Path("runs/demo"), *, common: Common) -> None:
+def demo(out: Out = Path("runs/demo"), replace: Replace = False, *, common: Common) -> None:
     """The whole story on a built-in corpus: train, explain, and a report to open in a browser."""
     from steadygaze.demo import tell
 
-    result = tell(out, common.device, common.seed, console(common))
+    result = tell(out, common.device, common.seed, console(common), replace)
     if common.json:
         as_json(result)

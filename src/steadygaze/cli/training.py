@@ -61,7 +61,7 @@ def train(
         device=common.device,
         verbose=not common.quiet,
     )
-    verbs.check_train(clf, out, resume, shelf)
+    verbs.check_train(clf, out, resume, shelf, replace)
     if not (resume or replace):
         refuse_occupied(out)
     reference = [load(folder, common.device) for folder in start or []]
@@ -76,7 +76,7 @@ def train(
     say = console(common)
     line(say, verbs.describe(corpus))
     try:
-        clf = verbs.train(clf, corpus, out, resume, reference, shelf)
+        clf = verbs.train(clf, corpus, out, resume, reference, shelf, replace)
     except KeyboardInterrupt:
         kept = verbs.unfinished(out)
         line(say, f"interrupted; {kept} keeps what is done: the same command with --resume goes on")

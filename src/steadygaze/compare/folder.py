@@ -19,9 +19,10 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save
 
-from steadygaze.atomic import new_file, write_text
+from steadygaze.atomic import new_file, strangers, write_text
 from steadygaze.config import difference
 from steadygaze.errors import UserError
+from steadygaze.outputs import check_file
 
 Arrays = dict[str, NDArray[np.float64]]
 
@@ -44,8 +45,10 @@ class Folder:
         """It may be new, empty, or a comparison."""
         if self.path.is_file():
             raise UserError(f"{self.path} is a file; --out takes a folder")
-        if self.path.is_dir() and any(self.path.iterdir()) and not self._order.is_file():
+        if self.path.is_dir() and not self._order.is_file() and strangers(self.path, [self._order.name]):
             raise UserError(f"{self.path} exists and is no comparison: it is left alone; name another folder")
+        for result in (self.path / "comparison.json", self.path / "comparison.html"):
+            check_file(result, replace=True)
 
     def begin(self, order: Mapping[str, Any]) -> None:
         """Writes down what is compared; where something was begun here before, it must have been the same."""

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 
 import steadygaze
+from steadygaze.atomic import only_one
 from steadygaze.audit.case import silent
 from steadygaze.compare import cell
 from steadygaze.compare.between import apart
@@ -44,10 +45,12 @@ def compare(order: Order, machine: Machine) -> Comparison:
     folder.refuse_foreign()
     given = material(order, machine.data_dir)
     _object(order, given)
-    folder.begin(identity(order, given, machine.device))
-    found = _Run(order, machine, given, folder).compared()
-    found.to_json(machine.out / "comparison.json")
-    found.to_html(machine.out / "comparison.html")
+    machine.out.mkdir(parents=True, exist_ok=True)
+    with only_one(machine.out, "comparing"):
+        folder.begin(identity(order, given, machine.device))
+        found = _Run(order, machine, given, folder).compared()
+        found.to_json(machine.out / "comparison.json", replace=True)
+        found.to_html(machine.out / "comparison.html", replace=True)
     return found
 
 

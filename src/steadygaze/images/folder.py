@@ -17,7 +17,6 @@ from steadygaze.errors import UserError
 from steadygaze.explain.learned.image_nets import Shape
 from steadygaze.images.pixels import MOST_COLOURS
 from steadygaze.images.training import Learning, network_for
-from steadygaze.outputs import check_folder
 from steadygaze.store import refuse_foreign
 from steadygaze.types import Label
 
@@ -51,7 +50,6 @@ def write_folder(folder: Path, description: Description, network: nn.Module) -> 
     """Replaces a model that stands there; refuses to replace anything else."""
     recover(folder)
     refuse_foreign(folder)
-    check_folder(folder)
     weights = {name: value.detach().cpu().contiguous() for name, value in network.state_dict().items()}
     try:
         with new_folder(folder) as new:

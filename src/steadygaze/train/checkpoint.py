@@ -2,13 +2,13 @@
 
     checkpoint.safetensors        the current stage's tensors; in its header, as JSON, the rest of its state
     finished-<n>.safetensors      the weights that stage n ended with, where another follows
-    checkpoint.writing/           where a file is filled; swept away, with what a killed process left in it
 
 A checkpoint knows which run it belongs to, and refuses to continue another, or one of which an older version kept less.
 """
 
 import json
-import shutil
+import os
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,13 +18,18 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from steadygaze.atomic import new_file
+from steadygaze.atomic import new_file, sweep_names
 from steadygaze.config import difference
 from steadygaze.errors import UserError
 from steadygaze.train.state import State
 
-TORN = (".checkpoint.safetensors.????????.tmp", ".finished-*.safetensors.????????.tmp")
-"""What a killed process leaves behind: files that were filled, but had not got their name."""
+NAMES = r"(checkpoint|finished-[0-9]+)\.safetensors"
+OURS = re.compile(rf"{NAMES}|\.{NAMES}\.[0-9a-f]{{8}}\.tmp|checkpoint\.writing")  # the last by version 0.1.0
+
+
+def holds_a_run(folder: Path) -> bool:
+    """Whether a folder holds an interrupted run, or nothing, and nothing else."""
+    return folder.is_dir() and all(OURS.fullmatch(name) for name in os.listdir(folder))
 
 
 @dataclass(frozen=True)
@@ -47,11 +52,6 @@ class Checkpoint:
     def file(self) -> Path:
         return self.folder / "checkpoint.safetensors"
 
-    @property
-    def writing(self) -> Path:
-        """`safetensors` fills a file under a name of its own beside the real one: here it can only be ours."""
-        return self.folder / "checkpoint.writing"
-
     def load(self) -> Saved | None:
         """What was saved of this run; None where nothing was."""
         if self.file.exists() and not self.resume:
@@ -59,7 +59,7 @@ class Checkpoint:
                 f"{self.folder} holds an interrupted run or a finished one: "
                 "resume=True (--resume) continues it, or delete the folder to start over"
             )
-        self._sweep()
+        sweep_names(self.folder, NAMES)
         if not self.file.exists():
             return None
         tensors, plain = self._read(self.file)
@@ -92,13 +92,9 @@ class Checkpoint:
     def _write(self, file: Path, tensors: dict[str, Tensor], plain: dict[str, Any]) -> None:
         try:
             with new_file(file) as path:
-                self.writing.mkdir(exist_ok=True)
-                save_file(tensors, self.writing / file.name, metadata={"state": json.dumps(plain)})
-                (self.writing / file.name).rename(path)
+                save_file(tensors, path, metadata={"state": json.dumps(plain)})
         except (OSError, SafetensorError) as error:
             raise UserError(f"could not write {file}: {error}; the run can be resumed from its last epoch") from None
-        finally:
-            self._sweep()
 
     def _read(self, file: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
         try:
@@ -107,14 +103,6 @@ class Checkpoint:
             return load_file(file), plain
         except (OSError, SafetensorError, KeyError, ValueError) as error:
             raise UserError(f"{file} is damaged ({error}); delete {self.folder} to start over") from None
-
-    def _sweep(self) -> None:
-        """What an interrupted write left behind, and nothing that could be anybody else's."""
-        shutil.rmtree(self.writing, ignore_errors=True)
-        for pattern in TORN:
-            for file in self.folder.glob(pattern):
-                if file.is_file():
-                    file.unlink()
 
     def _has(self, wanted: Iterable[str], found: Iterable[str]) -> None:
         missing = sorted({*wanted} - {*found})

@@ -6,8 +6,6 @@ teacher that would have been trained, bit for bit.  A file that is torn counts a
 
 import hashlib
 import json
-import os
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +14,9 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
+from steadygaze.atomic import new_file, sweep_names
+
+ENTRY = r"[0-9a-f]{32}\.safetensors"
 Entry = tuple[dict[str, Tensor], list[dict[str, Any]]]
 """Weights, and one record per epoch."""
 
@@ -38,11 +39,9 @@ class Shelf:
     def put(self, key: dict[str, Any], weights: dict[str, Tensor], history: list[dict[str, Any]]) -> str | None:
         """Whole or not at all, and then why not.  Of several runs that end in the same, each leaves the same."""
         try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            with tempfile.TemporaryDirectory(dir=self.folder, prefix=".writing-") as scratch:
-                written = Path(scratch) / "model.safetensors"
-                save_file(weights, written, metadata={"history": json.dumps(history)})
-                os.replace(written, self._file(key))
+            sweep_names(self.folder, ENTRY)
+            with new_file(self._file(key)) as path:
+                save_file(weights, path, metadata={"history": json.dumps(history)})
         except (OSError, SafetensorError) as error:
             return f"could not keep a finished model in {self.folder} for the next run: {error}"
         return None

@@ -11,6 +11,7 @@ from steadygaze.verbs.reading import explain as explain
 from steadygaze.verbs.reading import predict as predict
 from steadygaze.verbs.reading import read as read
 from steadygaze.verbs.reading import write_explanations as write_explanations
+from steadygaze.verbs.training import check_place as check_place
 from steadygaze.verbs.training import check_train as check_train
 from steadygaze.verbs.training import summary as summary
 from steadygaze.verbs.training import train as train

@@ -99,6 +99,8 @@ def _request(
 ) -> Request:
     """What is asked of each text, if it can be asked of this model."""
     given = own(subject.model) if explainer is None else explainer
+    if not isinstance(given, str):
+        given.check_subject(subject)
     name, way = chosen(given) if isinstance(given, str) else (given.name, given.explainer)
     aim = None if target is None else _known_label(subject, target)
     check_able(name, way, subject.model, subject.name)

@@ -7,7 +7,7 @@ model.safetensors    its networks
 """
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeVar
@@ -17,12 +17,13 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from steadygaze.atomic import new_folder, recover
+from steadygaze.atomic import new_folder, recover, strangers
 from steadygaze.config import build
 from steadygaze.errors import UserError, unknown
 from steadygaze.explain.learned import METHODS
 from steadygaze.explain.learned.order import Method
-from steadygaze.outputs import check_folder
+from steadygaze.outputs import check_new_folder
+from steadygaze.record import Row
 from steadygaze.types import Label
 
 P = TypeVar("P")
@@ -48,7 +49,6 @@ class Written:
 def save(folder: Path, written: Written) -> None:
     """Replaces an explainer that stands there; refuses to replace anything else."""
     refuse_foreign(folder)
-    check_folder(folder)
     config = {"kind": KIND, "schema": SCHEMA, **written.config}
     weights = {name: value.detach().cpu().contiguous() for name, value in written.weights.items()}
     try:
@@ -87,6 +87,20 @@ def load(folder: Path, sort: Literal["texts", "images"] | None = None) -> Writte
     return Written(config, tuple(words), weights)
 
 
+def refuse_contradiction(written: Written, rows: Iterable[Row], where: Path) -> None:
+    """Two fields of a folder that cannot both be true."""
+    config, texts = written.config, written.sort == "texts"
+    if any((name in config) == texts for name in ("canvas", "shape")) or (where / WORDS).exists() != texts:
+        raise UserError(f"{where / CONFIG} contradicts itself: inputs is {written.sort!r}, but other fields are not")
+    facts = part(written, "facts", dict, where)
+    own = {"explainer": config.get("explainer"), "k": part(written, "settings", dict, where).get("k"), **facts}
+    for row in rows:
+        for name in ("explainer", "k", "seed", "fitted-to"):
+            if name in row.settings and name in own and row.settings[name] != own[name]:
+                both = f"{name} is {own[name]!r:.40}, and {row.settings[name]!r:.40} in rows"
+                raise UserError(f"{where / CONFIG} contradicts itself: {both}")
+
+
 def part(written: Written, key: str, kind: type[P], where: Path) -> P:
     """What its config.json has under a key."""
     found = written.config.get(key)
@@ -121,14 +135,13 @@ def filled(make: Callable[[], nn.ModuleDict], written: Written, where: Path) -> 
 
 def refuse_other(written: Written, classes: Sequence[Label], fingerprint: str, where: Path) -> None:
     """An explainer explains the black box it was fitted to, and no other."""
-    then = written.config.get("black_box")
-    then = then if isinstance(then, dict) else {}
+    then = part(written, "black_box", dict, where)
     if written.config.get("classes") != list(classes):
         raise UserError(
             f"{where} was fitted to a black box with the classes {json.dumps(written.config.get('classes')):.80}, "
             f"this one has {json.dumps(list(classes)):.80}: explain-fit fits one to it"
         )
-    if then.get("fingerprint") and then["fingerprint"] != fingerprint:
+    if then.get("fingerprint") != fingerprint:
         raise UserError(
             f"{where} was fitted to another model, {then.get('name')!r:.80}, or to other weights of it: "
             "what it selects says nothing of this one; explain-fit fits one to it"
@@ -146,15 +159,14 @@ def is_fitted(folder: Path) -> bool:
 
 def refuse_foreign(folder: Path) -> None:
     """An output folder may be new, empty, or a fitted explainer."""
+    check_new_folder(folder)
     recover(folder)
     if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
         return
     if not folder.is_dir() or not is_fitted(folder):
         raise UserError(f"{folder} exists and is no fitted explainer: it is left alone; name another folder")
-    if strangers := sorted({path.name for path in folder.iterdir()} - {CONFIG, WORDS, NETS}):
-        raise UserError(
-            f"{folder} holds {strangers[0]!r} beside an explainer, which would be lost; name another folder"
-        )
+    if others := strangers(folder, (CONFIG, WORDS, NETS)):
+        raise UserError(f"{folder} holds {others[0]!r} beside an explainer, which would be lost; name another folder")
 
 
 def _json(file: Path) -> Any:

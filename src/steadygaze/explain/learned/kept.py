@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from steadygaze.atomic import new_file, write_text
+from steadygaze.atomic import new_file, sweep_names, write_text
 from steadygaze.config import flat
 from steadygaze.errors import UserError
 from steadygaze.explain.learned.views import Rows
@@ -24,8 +24,7 @@ Lines = tuple[Rows, NDArray[np.float64]]
 """The input that each line belongs to (L,), and its numbers (L,V)."""
 IDENTITY = "identity.json"
 NUMBERED = "[0-9]" * 6 + "*.npy"
-TORN = (f".{IDENTITY}.????????.tmp", f".{NUMBERED}.????????.tmp")
-"""What a killed process leaves behind: files that were filled, but had not got their name."""
+NAMES = r"identity\.json|[0-9]{6,}\.npy"
 OTHERS = {
     "texts": "to other texts",
     "images": "to other images",
@@ -33,6 +32,10 @@ OTHERS = {
     "classes": "of a black box with other classes",
 }
 """What is said of answers that are kept for something else; all other keys are settings."""
+
+
+class Unusable(UserError):
+    """What is kept belongs to another fit, or is damaged."""
 
 
 class Kept:
@@ -94,8 +97,7 @@ class Kept:
                 raise UserError(f"{folder} holds something else than a black box's answers; name a new folder, or none")
             return
         self._same(folder)
-        for torn in (file for pattern in TORN for file in folder.glob(pattern)):
-            torn.unlink()
+        sweep_names(folder, NAMES)
         seen: set[float] = set()
         for file in sorted(folder.glob(NUMBERED), key=lambda file: int(file.stem)):
             lines = _read(file, self.width)
@@ -110,12 +112,12 @@ class Kept:
         try:
             then = dict(flat(json.loads((folder / IDENTITY).read_text(encoding="utf-8"))))
         except (OSError, ValueError, AttributeError) as error:
-            raise UserError(f"{folder / IDENTITY} is damaged ({error}); delete {folder} to start over") from None
+            raise Unusable(f"{folder / IDENTITY} is damaged ({error}); delete {folder} to start over") from None
         now = dict(flat(self.identity))
         for key in sorted({*now, *then}):
             if now.get(key) != then.get(key):
                 usual = f"for {key} = {then.get(key)!r:.80}, and it is {now.get(key)!r:.80} now"
-                raise UserError(
+                raise Unusable(
                     f"{folder} keeps answers {OTHERS.get(key, usual)}.  "
                     "Go on with the same data, black box and settings, or name another folder."
                 )
@@ -144,5 +146,5 @@ def _read(file: Path, width: int | None) -> NDArray[np.float64]:
         if lines.dtype != np.float64 or lines.ndim != 2 or width not in (None, lines.shape[1] - 1):
             raise ValueError(f"it holds {lines.dtype} of shape {lines.shape}")
     except (OSError, ValueError, EOFError) as error:
-        raise UserError(f"{file} is damaged ({error}); without that file only its part is asked again") from None
+        raise Unusable(f"{file} is damaged ({error}); without that file only its part is asked again") from None
     return lines

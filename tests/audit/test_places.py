@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from steadygaze.audit.places import command, found, kept, settings
+from steadygaze.audit.places import found, kept, settings
 from steadygaze.errors import UserError
 
 
@@ -42,12 +42,6 @@ def test_a_corpus_is_no_folder_of_its_name_and_a_model_is_never_a_corpus(work, n
     assert settings({"model": "sst2"}, work) == {"model": "./sst2"}
 
 
-def test_of_the_users_words_only_paths_of_this_machine_change(work):
-    words = ("audit", str(work / "models" / "m"), "--data=/far/away.csv", "--require", "accuracy>=0.9", "models/m")
-    right = ("audit", "../models/m", "--data=./away.csv", "--require", "accuracy>=0.9", "models/m")
-    assert command(words, work / "runs") == right
-
-
 def test_what_was_kept_is_found_from_the_evidence_and_from_where_we_work(work, monkeypatch):
     evidence = work / "runs" / "evidence"
     asked = settings({"model": "models/m", "data": "planted-reviews", "train": "data.csv"}, evidence.parent)
@@ -69,7 +63,6 @@ def test_what_is_not_there_any_more_is_said_with_the_places_and_what_to_pass(wor
 def test_what_is_done_to_a_corpus_stays_before_its_path(work):
     for word in ("biased=0.9:data.csv", f"biased=0.9:{work / 'data.csv'}"):
         assert settings({"data": word}, work / "runs") == {"data": "biased=0.9:../data.csv"}
-    assert command((f"--data=biased=0.9:{work / 'data.csv'}",), work / "runs") == ("--data=biased=0.9:../data.csv",)
     back = found({"data": "biased=0.9:../data.csv"}, work / "runs" / "evidence")
     assert back == {"data": f"biased=0.9:{work / 'data.csv'}"}
     assert found({"data": "biased=0.9:sst2"}, work / "runs") == {"data": "biased=0.9:sst2"}

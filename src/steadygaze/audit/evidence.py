@@ -4,21 +4,32 @@ report.html      the page
 report.json      the same for machines: a report can be made again from it alone
 rows.jsonl       one number a line
 policy.toml      what was required, if anything was
-manifest.json    what made it: command, model, data, settings, seeds, versions, whether the gate was passed, and the
-                 SHA-256 of every other file
+manifest.json    what made it: command, model, data, settings, seeds, time, versions, whether the gate was passed, and
+                 the SHA-256 of every other file
+manifest.json.sig   a signature of the manifest, if one was asked for
 
 A third party compares it with an audit of their own: `steadygaze audit --verify EVIDENCE`.  No torch here.
 """
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path, PureWindowsPath
 from typing import Any
 
 from steadygaze.atomic import new_folder, recover, strangers
-from steadygaze.audit.manifest import FILES, MANIFEST, POLICY, REPORT, Altered, Manifest, content_of, read_manifest
+from steadygaze.audit.manifest import (
+    FILES,
+    MANIFEST,
+    POLICY,
+    REPORT,
+    SIGNATURE,
+    Altered,
+    Manifest,
+    content_of,
+    read_manifest,
+)
 from steadygaze.audit.manifest import changes as changes
 from steadygaze.audit.manifest import versions as versions
 from steadygaze.errors import UserError
@@ -35,36 +46,74 @@ class Evidence:
     report: Report
     manifest: Manifest
     policy: Policy | None
-    seal: str
-    """SHA-256 of the manifest, and so of everything: what to write down elsewhere."""
+    contents: Mapping[str, bytes]
+    """The files as they are, but for the signature."""
+    signature: bytes | None = None
+
+    @property
+    def seal(self) -> str:
+        """SHA-256 of the manifest, and so of everything: what to write down elsewhere."""
+        return hashlib.sha256(self.contents[MANIFEST]).hexdigest()
 
 
-def write(
-    folder: str | Path, report: Report, manifest: Manifest, policy: Policy | None = None, replace_other: bool = False
-) -> Evidence:
-    """Replaces evidence about the same model and texts, or with `replace_other` any; refuses to replace more."""
-    folder = Path(folder)
-    check_same(folder, manifest.model, manifest.data, replace_other)
-    texts = {"report.html": report.to_html(), REPORT: report.to_json(), "rows.jsonl": to_jsonl(report.rows)}
-    if policy is not None:
-        texts[POLICY] = to_toml(policy)
-    contents = {name: text.encode(errors="replace") for name, text in texts.items()}
-    made = replace(
+def complete(manifest: Manifest, report: Report, policy: Policy | None) -> Manifest:
+    """With all that a bundle records, but for the hashes of its files."""
+    return replace(
         manifest,
         model={**manifest.model, "name": _last(str(manifest.model.get("name", "")))},
         data={**manifest.data, "corpus": _last(str(manifest.data.get("corpus", "")))},
         command=manifest.command or report.command,
         gate=gate(report, policy),
-        files={name: hashlib.sha256(content).hexdigest() for name, content in contents.items()},
     )
-    contents[MANIFEST] = (json.dumps(made.to_dict(), ensure_ascii=False, indent=1) + "\n").encode(errors="replace")
+
+
+def render(report: Report, manifest: Manifest, policy: Policy | None) -> dict[str, bytes]:
+    """The files of a bundle: the same arguments give the same bytes."""
+    contents = render_files(report, policy)
+    return {**contents, MANIFEST: render_manifest(manifest, contents)}
+
+
+def render_files(report: Report, policy: Policy | None) -> dict[str, bytes]:
+    """All files but the manifest."""
+    texts = {"report.html": report.to_html(), REPORT: report.to_json(), "rows.jsonl": to_jsonl(report.rows)}
+    if policy is not None:
+        texts[POLICY] = to_toml(policy)
+    return {name: text.encode(errors="replace") for name, text in texts.items()}
+
+
+def render_manifest(manifest: Manifest, contents: Mapping[str, bytes]) -> bytes:
+    """With the hashes of the other files."""
+    hashes = {name: hashlib.sha256(content).hexdigest() for name, content in contents.items()}
+    values = replace(manifest, files=hashes).to_dict()
+    return (json.dumps(values, ensure_ascii=False, indent=1) + "\n").encode(errors="replace")
+
+
+def write(
+    folder: str | Path,
+    report: Report,
+    manifest: Manifest,
+    policy: Policy | None = None,
+    replace_other: bool = False,
+    sign: Callable[[bytes], bytes] | None = None,
+) -> Evidence:
+    """Replaces evidence about the same model and texts, or with `replace_other` any; refuses to replace more.
+
+    `sign` makes a signature of the manifest.
+    """
+    folder = Path(folder)
+    check_same(folder, manifest.model, manifest.data, replace_other)
+    made = complete(manifest, report, policy)
+    contents = render(report, made, policy)
+    signature = None if sign is None else sign(contents[MANIFEST])
     try:
         with new_folder(folder) as new:
             for name, content in contents.items():
                 (new / name).write_bytes(content)
+            if signature is not None:
+                (new / SIGNATURE).write_bytes(signature)
     except OSError as error:
         raise UserError(f"could not write {folder}: {error}; what stood there before is untouched") from None
-    return Evidence(report, made, policy, hashlib.sha256(contents[MANIFEST]).hexdigest())
+    return Evidence(report, made, policy, contents, signature)
 
 
 def gate(report: Report, policy: Policy | None) -> dict[str, Any] | None:
@@ -81,7 +130,7 @@ def check_free(folder: Path) -> bool:
     recover(folder)
     if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
         return False
-    if others := strangers(folder, FILES):
+    if others := strangers(folder, (*FILES, SIGNATURE)):
         raise UserError(f"{folder} holds {others[0]!r}, which would be lost; name another folder")
     try:
         read_manifest(folder)
@@ -110,15 +159,17 @@ def read(folder: str | Path) -> Evidence:
     """The evidence, once every file is found to be what the manifest says."""
     folder = Path(folder)
     recover(folder)
-    manifest, seal = read_manifest(folder)
+    manifest, _ = read_manifest(folder)
     if gone := [name for name in manifest.files if not (folder / name).exists()]:
         raise Altered(f"{folder} is no whole evidence: it has no {gone[0]}")
-    contents = {name: content_of(folder / name) for name in manifest.files}
+    contents = {name: content_of(folder / name) for name in (*manifest.files, MANIFEST)}
     changed = [name for name, right in manifest.files.items() if hashlib.sha256(contents[name]).hexdigest() != right]
     if changed:
         raise Altered(f"{folder}: {', '.join(changed)} was changed after it was written: its SHA-256 is another")
     policy = parse_policy(contents[POLICY].decode(), POLICY) if POLICY in contents else None
-    return Evidence(Report.from_json(folder / REPORT), manifest, policy, seal)
+    signature = content_of(folder / SIGNATURE) if (folder / SIGNATURE).exists() else None
+    contents |= dict.fromkeys(strangers(folder, (*contents, SIGNATURE)), b"")
+    return Evidence(Report.from_json(folder / REPORT), manifest, policy, contents, signature)
 
 
 def _last(name: str) -> str:

@@ -16,6 +16,7 @@ from steadygaze.errors import UserError
 
 SCHEMA = 1
 MANIFEST, REPORT, POLICY = "manifest.json", "report.json", "policy.toml"
+SIGNATURE = "manifest.json.sig"
 FILES = ("report.html", REPORT, "rows.jsonl", POLICY, MANIFEST)
 NEEDED = {"report.html", REPORT, "rows.jsonl"}
 
@@ -44,9 +45,11 @@ class Manifest:
     """Everything the audit was asked: enough to ask it again.  Paths are as `audit.places` keeps them."""
     seeds: tuple[str | int, ...] = ()
     command: tuple[str, ...] = ()
-    """The user's own words, without the folders of his machine."""
+    """What repeats the audit, as `audit.repeating` makes it from the settings and the policy."""
     gate: Mapping[str, Any] | None = None
     """Whether what the policy requires was passed, and the failures; None: nothing was required."""
+    date: str = ""
+    """When the audit was made, in UTC.  A rerun cannot verify it; a signature with a trusted time could."""
     versions: Mapping[str, str] = field(default_factory=versions)
     files: Mapping[str, str] = field(default_factory=dict)
     """File -> SHA-256; `write` fills it in."""
@@ -63,10 +66,7 @@ def changes(old: Manifest, new: Manifest) -> list[str]:
     found = []
     for part in ("model", "data", "settings", "versions"):
         was, now = old.to_dict()[part], new.to_dict()[part]
-        same = bool(was.get("fingerprint")) and was.get("fingerprint") == now.get("fingerprint")
         for name in (name for name in dict.fromkeys([*was, *now]) if was.get(name) != now.get(name)):
-            if same and name in ("name", "corpus"):
-                continue  # called otherwise where it lies now, and the same to the last bit
             found.append(f"{part}, {name}: was {was.get(name)!r}, is {now.get(name)!r}")
     found += [f"seeds: were {list(old.seeds)}, are {list(new.seeds)}"] if old.seeds != new.seeds else []
     was, now = _passed(old), _passed(new)

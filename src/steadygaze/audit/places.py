@@ -4,7 +4,7 @@ A path that is kept begins with a dot, ./model or ../data/test.csv, which no hub
 """
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -44,17 +44,6 @@ def _keep(name: str, base: Path, word: str) -> str:
     before, path = _parted(word)
     corpus = name in DATA and path.partition(":")[0] in CORPORA
     return before + kept(path, base) if not corpus and Path(os.path.expanduser(path)).exists() else word
-
-
-def command(words: Iterable[str], base: Path) -> tuple[str, ...]:
-    """The user's own words; a path of this machine is kept as above."""
-    return tuple(_word(word, base) for word in words)
-
-
-def _word(word: str, base: Path) -> str:
-    option, equals, value = word.partition("=") if word.startswith("-") else ("", "", word)
-    before, path = _parted(value)
-    return f"{option}{equals}{before}{kept(path, base)}" if Path(path).is_absolute() else word
 
 
 def _parted(word: str) -> tuple[str, str]:

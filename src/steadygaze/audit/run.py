@@ -1,15 +1,14 @@
 """An audit as the command line asks for it: everything it depends on is one record, so that it can be run again."""
 
 import os
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import numpy as np
 
-from steadygaze.audit import places
 from steadygaze.audit.audit import Asked, check_train, examine, retrain
 from steadygaze.audit.case import Plan, silent
 from steadygaze.audit.digest import fingerprint as fingerprint
@@ -160,10 +159,9 @@ def run(given: Given, machine: Machine) -> Report:
     return replace(report, notes=(*report.notes, *given.notes))
 
 
-def manifest(given: Given, report: Report, base: Path) -> Manifest:
-    """What made a report, for evidence in the folder `base`."""
-    asked = places.settings(asdict(given.order), base)
-    return Manifest(given.model, given.data, asked, asked["seeds"], report.command)
+def manifest(given: Given, report: Report, asked: Mapping[str, Any]) -> Manifest:
+    """What made a report; `asked`: its settings, paths as they are recorded."""
+    return Manifest(given.model, given.data, asked, tuple(asked["seeds"]), report.command, date=report.date)
 
 
 def _subject(name: str, order: Order, machine: Machine) -> Subject:

@@ -1,20 +1,23 @@
 """An audit for the command line: asked, written where it should be, shown, and held to what was required."""
 
-import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from steadygaze.audit import evidence, places
+from steadygaze.audit.manifest import Manifest
 from steadygaze.audit.model_card import write_card
+from steadygaze.audit.repeating import command
 from steadygaze.audit.required import checked
-from steadygaze.audit.run import Given, Machine, Order, load, manifest, run
+from steadygaze.audit.run import Machine, Order, load, manifest, run
+from steadygaze.audit.signature import sign
 from steadygaze.cli.app import as_json, console, screen
 from steadygaze.cli.watching import line, watching
 from steadygaze.config import build
-from steadygaze.errors import RequirementNotMet
+from steadygaze.errors import RequirementNotMet, UserError
 from steadygaze.options import Common
 from steadygaze.outputs import check_file
 from steadygaze.report.policy import Policy, as_policy
@@ -39,27 +42,37 @@ class Wanted:
     html: Path | None
     card: bool
     replace: bool
+    sign: Path | None = None
 
     @property
     def base(self) -> Path:
         """Where paths are seen from."""
         return Path.cwd() if self.out is None else self.out.resolve().parent
 
+    @property
+    def required(self) -> Policy | None:
+        """All that is required, from the command line and from a file."""
+        return checked(as_policy(list(self.rules)), *([as_policy(self.policy)] if self.policy is not None else []))
+
+    @property
+    def signing(self) -> Callable[[bytes], bytes] | None:
+        return None if self.sign is None else partial(sign, key=self.sign)
+
 
 def audited(given: dict[str, Any], wanted: Wanted, common: Common) -> None:
     order, say = build(Order, given), console(common)
-    policy = checked(as_policy(list(wanted.rules)), *([as_policy(wanted.policy)] if wanted.policy is not None else []))
-    replaced = _check(wanted)
+    policy, replaced = wanted.required, _check(wanted)
+    asked = places.settings(asdict(order), wanted.base)
     with machine(common, say) as on:
         read = load(order, on)
         if not read.labelled:
             line(say, NO_LABELS)
         if wanted.out is not None:
             evidence.check_same(wanted.out, read.model, read.data, wanted.replace)
-        report = told(run(read, on), wanted.base)
-    if policy is not None:
-        report = report.gated(policy)
-    said = _write(read, report, policy, wanted)
+        report = told(run(read, on), asked, policy, now())
+    said = _write(wanted, report, manifest(read, report, asked), policy)
+    if wanted.card and read.folder is not None:
+        said.append(write_card(read.folder, report))
     _show(report, common)
     for place in said:
         line(say, place if place not in replaced else place.replace("written", "replaced", 1))
@@ -78,30 +91,32 @@ def machine(common: Common, say: "Console") -> Iterator[Machine]:
         raise
 
 
-def told(report: Report, base: Path) -> Report:
-    """With what made it, and when."""
-    command = ("steadygaze", *places.command(sys.argv[1:], base))
-    return replace(report, command=command, versions=evidence.versions(), date=now())
+def told(report: Report, asked: Mapping[str, Any], policy: Policy | None, date: str) -> Report:
+    """With what made it and when, and the outcome of the policy."""
+    report = replace(report, command=command(asked, policy), versions=evidence.versions(), date=date)
+    return report if policy is None else report.gated(policy)
 
 
 def _check(wanted: Wanted) -> set[str]:
     """Refuse outputs that would destroy something; return the line of each output that replaces an earlier one."""
     html, out = wanted.html, wanted.out
+    if wanted.sign is not None:
+        if out is None:
+            raise UserError("--sign signs an audit bundle: name its folder with --out")
+        sign(b"", wanted.sign)  # a key that cannot sign is refused before the audit
     over = [html] if html is not None and check_file(html, replace=wanted.replace) else []
     return {f"written: {place}" for place in over + ([out] if out is not None and evidence.check_free(out) else [])}
 
 
-def _write(read: Given, report: Report, policy: Policy | None, wanted: Wanted) -> list[str]:
+def _write(wanted: Wanted, report: Report, made: Manifest, policy: Policy | None) -> list[str]:
     """What was written, a line for each."""
     said = []
     if wanted.out is not None:
-        sealed = evidence.write(wanted.out, report, manifest(read, report, wanted.base), policy, wanted.replace)
+        sealed = evidence.write(wanted.out, report, made, policy, wanted.replace, wanted.signing)
         said += [f"written: {wanted.out}", f"seal (SHA-256 of the manifest): {sealed.seal}"]
     if wanted.html is not None:
         report.to_html(wanted.html, replace=wanted.replace)
         said.append(f"written: {wanted.html}")
-    if wanted.card and read.folder is not None:
-        said.append(write_card(read.folder, report))
     return said
 
 

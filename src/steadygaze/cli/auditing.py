@@ -19,7 +19,8 @@ Page = Annotated[Path | None, typer.Option("--html", help="The report as one pag
 Require = Annotated[list[str] | None, typer.Option("--require", metavar="RULE", help=RULE)]
 PolicyFile = Annotated[Path | None, typer.Option("--policy", help="Requirements in a TOML file.")]
 Verify = Annotated[
-    Path | None, typer.Option("--verify", metavar="EVIDENCE", help="Run that audit again and say what differs.")
+    Path | None,
+    typer.Option("--verify", metavar="EVIDENCE", help="Run that audit again and compare everything in the bundle."),
 ]
 Explainers = Annotated[
     list[str] | None, typer.Option("--explainer", help="See: list explainers.  The verdicts are about the first.")
@@ -40,6 +41,13 @@ Classes = Annotated[
 ]
 Card = Annotated[
     bool, typer.Option("--card/--no-card", help="Whether the card of a model of ours gets the audit's numbers.")
+]
+
+Sign = Annotated[
+    Path | None, typer.Option("--sign", metavar="KEY", help="With --out: sign the bundle with this SSH key.")
+]
+Signers = Annotated[
+    Path | None, typer.Option("--signers", metavar="FILE", help="With --verify: SSH keys that may have signed.")
 ]
 
 
@@ -74,13 +82,16 @@ def audit(
     drop_empty: DropEmpty = False,
     card: Card = True,
     replace: Replace = False,
+    sign: Sign = None,
+    signers: Signers = None,
+    signer: Annotated[str | None, typer.Option(metavar="NAME", help="With --signers: who must have signed.")] = None,
     *,
     common: Common,
 ) -> None:
     """Ask of a model how far its explanations may be believed."""
     from steadygaze.audit.places import PASS
     from steadygaze.cli.audited import Wanted, audited
-    from steadygaze.cli.verified import verified
+    from steadygaze.cli.verified import Expected, verified
     from steadygaze.errors import UserError
 
     given = {
@@ -105,13 +116,17 @@ def audit(
         "seed": common.seed,
         "drop_empty": drop_empty,
     }
-    if verify is not None and (out or html or require or policy):
+    wanted = Wanted(tuple(require or ()), policy, out, html, card, replace, sign)
+    if verify is not None and (out or html or sign):
         raise UserError(
-            "--verify runs the audit of the evidence again: it takes no --out, --html, --require or --policy"
+            "--verify runs the audit of the bundle again and writes nothing: it takes no --out, --html, --sign"
         )
+    if verify is None and (signers or signer):
+        raise UserError("--signers and --signer check the signature of a bundle: name it with --verify")
     if verify is not None:
-        verified(verify, {name: given[name] for name in PASS if given[name]}, common)
+        instead = {name: given[name] for name in PASS if given[name]}
+        verified(Expected(verify, instead, wanted.required, signers, signer), common)
     elif model is None or data is None:
         raise UserError("audit needs a model and data: steadygaze audit MODEL --data DATA, or --verify EVIDENCE")
     else:
-        audited(given, Wanted(tuple(require or ()), policy, out, html, card, replace), common)
+        audited(given, wanted, common)

@@ -9,7 +9,7 @@ SOURCE = Path(__file__).parent.parent / "src" / PACKAGE
 LAYERS = [  # in the order data flows; rooms on one line may not import one another
     {"escape"},
     {"errors", "terminal"},
-    {"atomic"},
+    {"atomic", "arguments"},
     {"outputs", "types", "record"},
     {"config", "highlight", "maths"},
     {"explanation"},
@@ -64,7 +64,18 @@ BANNED = {  # a room, or a part of one: allowed by height, forbidden all the sam
 ONLY = {  # of ours, these and nothing else
     "report": {
         f"{PACKAGE}.{room}"
-        for room in ("escape", "errors", "atomic", "outputs", "types", "record", "highlight", "explanation", "report")
+        for room in (
+            "escape",
+            "errors",
+            "arguments",
+            "atomic",
+            "outputs",
+            "types",
+            "record",
+            "highlight",
+            "explanation",
+            "report",
+        )
     },
     "audit.measure": {f"{PACKAGE}.{room}" for room in ("types", "record", "maths", "audit.measure")},
 }

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from steadygaze import image_explainer, text_explainer
+from steadygaze.arguments import checked, choice, function, instance, optional, path, several
 from steadygaze.batch import Data
 from steadygaze.errors import UserError
 from steadygaze.explain.learned import folder
@@ -36,7 +37,7 @@ from steadygaze.subject import Subject, as_subject
 from steadygaze.subject.subject import Tokens
 from steadygaze.text_explainer import TextExplainer, check_removal
 from steadygaze.tokens.synonyms import lexicon
-from steadygaze.train.device import best
+from steadygaze.train.device import DEVICES, best
 from steadygaze.train.progress import Silent, Watcher
 from steadygaze.types import Label
 
@@ -48,6 +49,13 @@ FEWEST = 20
 FEW_WORDS = "{few:,} of {all:,} texts have no more than k = {k} words: of those everything is selected"
 
 
+@checked(
+    classes=optional(several),
+    device=choice(*DEVICES),
+    keep=optional(path),
+    watcher=optional(instance(Watcher, "a Watcher")),
+    watch=function,
+)
 def explain_fit(
     black_box: Any,
     inputs: Any,
@@ -98,6 +106,7 @@ def explain_fit(
     return fitted
 
 
+@checked(path=path, classes=optional(several), device=choice(*DEVICES))
 def load_explainer(
     path: str | Path, black_box: Any, *, classes: Sequence[Label] | None = None, device: str = "auto"
 ) -> TextExplainer | ImageExplainer:
@@ -190,7 +199,7 @@ def _enough(found: int, what: str) -> None:
 
 def _warn(fitted: TextExplainer | ImageExplainer) -> None:
     for sentence in fitted.warnings:
-        warnings.warn(sentence, stacklevel=3)
+        warnings.warn(sentence, stacklevel=4)
 
 
 def _noted(rows: list[Row], probs: Tensor) -> tuple[Row, ...]:
@@ -210,4 +219,4 @@ def _warn_short(words: NDArray[np.int64], k: int) -> None:
     if few == len(words):
         raise UserError(f"no text has more than k = {k} words: everything would be selected; a smaller k is needed")
     if few > len(words) // 10:
-        warnings.warn(FEW_WORDS.format(few=few, all=len(words), k=k), stacklevel=4)
+        warnings.warn(FEW_WORDS.format(few=few, all=len(words), k=k), stacklevel=5)

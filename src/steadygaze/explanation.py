@@ -5,12 +5,14 @@ How it is drawn is said in steadygaze/highlight.py.  No torch here.
 
 import heapq
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from html import escape
 from pathlib import Path
 from textwrap import shorten
 from typing import TYPE_CHECKING, Any
 
+from steadygaze.arguments import checked, optional, whole, wrong
 from steadygaze.errors import UserError
 from steadygaze.escape import one_line, printable
 from steadygaze.highlight import UNREAD, cut_off, legend, marked, page, painted
@@ -61,16 +63,28 @@ class Explanation:
     question_weights: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
+        if not isinstance(self.text, str):
+            raise wrong("text", "a string", self.text)
+        if not isinstance(self.probabilities, Mapping):
+            raise wrong("probabilities", "a mapping of labels to numbers", self.probabilities)
+        for name in ("tokens", "spans", "weights", "bounds"):
+            value: Any = getattr(self, name)
+            if not isinstance(value, tuple | list) and not (name == "bounds" and value is None):
+                raise wrong(name, "a tuple", value)
         if not len(self.tokens) == len(self.spans) == len(self.weights):
             sizes = f"{len(self.tokens)} tokens, {len(self.spans)} spans and {len(self.weights)} weights"
-            raise ValueError(f"Explanation: {sizes}; there must be as many of each")
+            raise UserError(f"Explanation: {sizes}; there must be as many of each")
         if self.bounds is not None and len(self.bounds) != len(self.tokens):
-            raise ValueError(f"Explanation: {len(self.tokens)} tokens and {len(self.bounds)} bounds")
+            raise UserError(f"Explanation: {len(self.tokens)} tokens and {len(self.bounds)} bounds")
         asked = self.question_tokens or (), self.question_spans or (), self.question_weights or ()
         if len(set(map(len, asked))) > 1 or (asked[0] and self.question is None):
-            raise ValueError("Explanation: question_tokens, question_spans and question_weights must be equally many")
-        if not math.isfinite(sum(self.weights) + sum(asked[2])):
-            raise ValueError("Explanation: some weight is not a finite number")
+            raise UserError("Explanation: question_tokens, question_spans and question_weights must be equally many")
+        try:
+            finite = math.isfinite(sum(self.weights) + sum(asked[2]))
+        except (TypeError, OverflowError):
+            finite = False
+        if not finite:
+            raise UserError("Explanation: some weight is not a finite number")
 
     def __len__(self) -> int:
         return len(self.tokens)
@@ -96,6 +110,7 @@ class Explanation:
             rationale=None,
         )
 
+    @checked(k=optional(whole(0)))
     def top(self, k: int | None = None) -> list[tuple[str, float]]:
         """The k heaviest tokens, whatever their sign; of equals the earlier first.  None: all selected ones, or 5."""
         return [(self.tokens[i], self.weights[i]) for i in self.heaviest(k)]

@@ -77,17 +77,21 @@ class Split:
 def read_split(X: Any, y: Any, sample_weight: Any = None) -> Split:
     """What is to be trained on.  A text of weight 0 is left out, as if it had never been given."""
     texts, questions = read_texts(X)
-    try:
-        weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise UserError(f"sample weights must be numbers, one for each text; found {sample_weight!r:.80}") from None
-    split = Split(texts, questions, read_labels(y, minimum_classes=2), weights)
+    split = Split(texts, questions, read_labels(y, minimum_classes=2), read_weights(sample_weight))
     if split.weights is None or split.weights.all():
         return split
     kept = np.flatnonzero(split.weights).tolist()
     if len({split.labels[i] for i in kept}) < 2:
         raise UserError("sample weights above 0 are needed in at least two classes")
     return split.rows(kept)
+
+
+def read_weights(given: Any) -> NDArray[np.float64] | None:
+    """Sample weights as an array; None where there are none."""
+    try:
+        return None if given is None else np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        raise UserError(f"sample weights must be numbers, one for each text; found {given!r:.80}") from None
 
 
 def read_validation(given: Any) -> Split:

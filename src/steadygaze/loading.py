@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 from steadygaze import estimator
+from steadygaze.arguments import checked, path
 from steadygaze.atomic import recover
 from steadygaze.errors import UserError
 from steadygaze.estimator import TextClassifier
@@ -11,6 +12,7 @@ from steadygaze.explain.learned.folder import is_fitted
 from steadygaze.images.classifier import ImageClassifier
 
 
+@checked(folder=path)
 def load(folder: str | Path, device: str = "auto") -> TextClassifier | ImageClassifier:
     """A saved model, ready to predict and explain."""
     where = Path(folder)

@@ -12,6 +12,7 @@ import stat
 from collections.abc import Iterable
 from pathlib import Path
 
+from steadygaze import arguments
 from steadygaze.atomic import write_text
 from steadygaze.errors import UserError
 
@@ -67,8 +68,9 @@ def check_new_folder(path: Path) -> None:
 
 def write_output(path: str | Path, text: str, replace: bool = False) -> None:
     """Write a text file where the rule allows it."""
-    check_file(Path(path), replace=replace)
-    write_text(Path(path), text)
+    place = arguments.path("path", path)
+    check_file(place, replace=replace)
+    write_text(place, text)
 
 
 def written_here(path: Path) -> bool:

@@ -8,7 +8,8 @@ from typing import Any, get_args
 
 from torch import Tensor
 
-from steadygaze import __version__
+from steadygaze import __version__, arguments
+from steadygaze.arguments import checked
 from steadygaze.errors import UserError, unknown
 from steadygaze.explain.learned import folder
 from steadygaze.explain.learned.cxplain import Weighing
@@ -100,6 +101,7 @@ class TextExplainer:
         values = {name: numbers.tolist() for name, numbers in found.items()}
         return selection_rows(values, values.pop(PREDICTED), self.subject.classes, settings)
 
+    @checked(path=arguments.path)
     def save(self, path: str | Path) -> None:
         """As a folder; the black box itself is not in it."""
         config = {
@@ -119,9 +121,9 @@ class TextExplainer:
         folder.save(Path(path), written)
 
 
-def check_removal(subject: Subject, removal: str) -> None:
+def check_removal(subject: Subject, removal: Any) -> None:
     """Refused where there is no such way to take a word out."""
-    if removal not in get_args(Removal):
+    if not isinstance(removal, str) or removal not in get_args(Removal):
         raise unknown("removal", removal, get_args(Removal))
     if removal == "pad" and isinstance(subject.model, Box):
         raise UserError(

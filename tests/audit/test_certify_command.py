@@ -127,10 +127,10 @@ def test_a_decoder_that_is_not_linear_is_refused_and_searched_on_request(run: Ru
 @pytest.mark.parametrize(
     ("asked", "message"),
     [
-        (("--radius", 0), "the radius is 0.0; it must be a finite number above 0"),
-        (("--radius", -0.5), "the radius is -0.5"),
-        (("--radius", "nan"), "the radius is nan"),
-        (("--radius", 0.1, "--k", 0), "k is 0; it must be a whole number from 1 up"),
+        (("--radius", 0), "radius must be a finite number above 0, found 0.0"),
+        (("--radius", -0.5), "radius must be a finite number above 0, found -0.5"),
+        (("--radius", "nan"), "radius must be a finite number above 0, found nan"),
+        (("--radius", 0.1, "--k", 0), "k must be a whole number from 1 up, found 0"),
         (("--radius", 0.1, "--split", "dev"), "has no split 'dev', only train: name one with --split"),
     ],
 )

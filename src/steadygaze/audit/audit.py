@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from steadygaze.arguments import checked, choice, instance, optional, several
 from steadygaze.audit.alike import comparable, difference
 from steadygaze.audit.case import Case, Plan
 from steadygaze.audit.choose import choose
@@ -29,6 +30,7 @@ from steadygaze.audit.protocol.retrained import unlike
 from steadygaze.audit.protocol.selecting import nothing, without
 from steadygaze.audit.protocol.selection import FIRST_EVIDENCE
 from steadygaze.audit.protocol.wiegreffe import NOT_OURS, TRAINED, UNTRAINED, trained
+from steadygaze.corpus.check import check_labels
 from steadygaze.corpus.evidence import from_cell
 from steadygaze.errors import UserError
 from steadygaze.estimator import TextClassifier
@@ -39,12 +41,23 @@ from steadygaze.report.report import Report, now
 from steadygaze.report.words import ICONS
 from steadygaze.subject import Subject, as_subject
 from steadygaze.subject.synonyms import table_for
+from steadygaze.train.device import DEVICES
 from steadygaze.types import Example, Label, Span
 
 SWAPS = {"1-synonym": 1, "3-synonyms": 3}
 NOT_THOROUGH = "only a thorough audit asks it: it reads a text some hundred times"
 
 
+@checked(
+    labels=optional(several),
+    explainers=several,
+    evidence=optional(several),
+    seeds=several,
+    classes=optional(several),
+    plan=optional(instance(Plan, "a Plan")),
+    device=choice(*DEVICES),
+    attention=choice("last", "rollout"),
+)
 def audit(
     model: Any,
     texts: Any,
@@ -175,9 +188,11 @@ def _examples(texts: Any, labels: Any, evidence: Any) -> list[Example]:
     for name, given in (("labels", labels), ("evidence", evidence)):
         if given is not None and len(given) != len(written):
             raise UserError(f"found {len(written)} texts and {len(given)} {name}; they must be equally many")
+    if labels is not None:
+        labels = check_labels(labels, minimum_classes=1)
     columns = (written, *(nothing if given is None else given for given in (labels, questions, evidence)))
     return [
-        Example(text, _plain(label), question, _marked(marked, text, i))
+        Example(text, label, question, _marked(marked, text, i))
         for i, (text, label, question, marked) in enumerate(zip(*columns, strict=True))
     ]
 

@@ -5,21 +5,20 @@ certificates[0].certified, certificates[0].radius, certificates.share_certified
 """
 
 import dataclasses
-import math
 from collections.abc import Iterator
-from numbers import Integral, Real
 from typing import Any, get_args
 
 import torch
 from torch import Tensor
 
 from steadygaze import infer
+from steadygaze.arguments import checked, choice, flag, instance, number, optional, whole
 from steadygaze.audit.bounds import Bounds
 from steadygaze.audit.bounds import certify_batch as certify_batch
 from steadygaze.audit.certified import Certificate as Certificate
 from steadygaze.audit.certified import Certificates as Certificates
 from steadygaze.batch import by_length, collate
-from steadygaze.errors import UserError, unknown
+from steadygaze.errors import UserError
 from steadygaze.estimator import TextClassifier
 from steadygaze.inputs import is_one
 from steadygaze.maths.norms import Norm
@@ -30,6 +29,16 @@ from steadygaze.types import Batch, Forward
 OTHER_TOKENS = "the reference splits texts into other tokens: use a model with the same kind of encoder and max_length"
 
 
+@checked(
+    clf=instance(TextClassifier, "a TextClassifier"),
+    radius=number(above=0),
+    norm=choice(*get_args(Norm)),
+    k=whole(1),
+    simplex=flag,
+    reference=optional(instance(TextClassifier, "a TextClassifier")),
+    lower_bound=flag,
+    batch_size=whole(1),
+)
 def certify(
     clf: TextClassifier,
     texts: Any,
@@ -49,7 +58,6 @@ def certify(
     reference   another fitted classifier of the same labels that splits texts into the same tokens, for β and γ
     lower_bound for a decoder that is not linear: what gradient ascent finds; nothing is certified then
     """
-    _check(radius, norm, k)
     read, questions = clf._read([texts] if is_one(texts) else texts)
     data, model = clf.stored_.data(read, questions), clf.stored_.model
     if not isinstance(model, Classifier):
@@ -76,15 +84,6 @@ def _rows(bounds: Bounds, clf: TextClassifier) -> Iterator[dict[str, Any]]:
         row = dict(zip(fields, values, strict=True))
         label = classes[row.pop("predicted")]
         yield {"label": label, "exact": bounds.alpha is not None and len(classes) == 2, **row, **unsaid}
-
-
-def _check(radius: Any, norm: Any, k: Any) -> None:
-    if isinstance(radius, bool) or not isinstance(radius, Real) or not 0 < float(radius) < math.inf:
-        raise UserError(f"the radius is {radius!r}; it must be a finite number above 0")
-    if norm not in get_args(Norm):
-        raise unknown("norm", norm, get_args(Norm))
-    if isinstance(k, bool) or not isinstance(k, Integral) or k < 1:
-        raise UserError(f"k is {k!r}; it must be a whole number from 1 up")
 
 
 def _same(clf: TextClassifier, reference: TextClassifier) -> Stored:

@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, get_args
 
-from steadygaze.errors import UserError
+from steadygaze import arguments
 from steadygaze.perturb.words import Synonyms
 
 Removal = Literal["delete", "pad", "zero"]
@@ -32,8 +32,27 @@ class Plan:
     """Read at once where words are erased: this bounds the memory."""
 
     def __post_init__(self) -> None:
-        for name in ("k", "sample", "skewed", "batch_size", "most_tokens"):
-            if getattr(self, name) < 1:
-                raise UserError(f"{name} must be at least 1, found {getattr(self, name)}")
-        if not self.radius >= 0:
-            raise UserError(f"radius must be 0 or more, found {self.radius}")
+        for name, check in CHECKS.items():
+            object.__setattr__(self, name, check(name, getattr(self, name)))
+
+
+def _tables(name: str, value: object) -> object:
+    """Probes by name."""
+    pairs = list(value.values()) if isinstance(value, Mapping) else [None]
+    if not all(isinstance(pair, tuple) and len(pair) == 2 and isinstance(pair[0], Synonyms) for pair in pairs):
+        raise arguments.wrong(name, "a mapping of names to (Synonyms, number of words)", value)
+    return value
+
+
+CHECKS: dict[str, arguments.Check] = {
+    "radius": arguments.number(least=0),
+    "synonyms": _tables,
+    "removal": arguments.choice(*get_args(Removal)),
+    "k": arguments.whole(1),
+    "sample": arguments.whole(1),
+    "skewed": arguments.whole(1),
+    "thorough": arguments.flag,
+    "seed": arguments.whole(0),
+    "batch_size": arguments.whole(1),
+    "most_tokens": arguments.whole(1),
+}

@@ -44,7 +44,11 @@ def prepare(
     placed = subject.tokens.place([example.text for example in examples])
     read = subject.data(placed, [example.question or "" for example in examples] if subject.pair else None)
     labels = [example.label for example in examples]
-    codes = None if None in labels else np.array(subject.codes([x for x in labels if x is not None]), np.int64)
+    known = [label for label in labels if label is not None]
+    if known and None in labels:
+        row = labels.index(None)
+        raise UserError(f"labels[{row}] is missing, but other texts have a label; give every text a label, or none")
+    codes = np.array(subject.codes(known), np.int64) if known else None
     said = _tokens(placed, [[found.span() for found in SAYS.finditer(example.text)] for example in examples])
     case = Case(
         subject.model,

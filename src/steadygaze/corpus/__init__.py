@@ -6,6 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from steadygaze.arguments import checked, flag, optional, path, path_or_name, text_columns, whole
+from steadygaze.arguments import text as a_text
 from steadygaze.config import parse
 from steadygaze.corpus.bias import biased as biased
 from steadygaze.corpus.bias import divided, lead, read_bias
@@ -30,6 +32,15 @@ CORPORA: dict[str, Generated | Named] = {
 }
 
 
+@checked(
+    data=path_or_name,
+    text=text_columns,
+    label=optional(a_text),
+    evidence=optional(a_text),
+    data_dir=optional(path),
+    seed=whole(0),
+    drop_empty=flag,
+)
 def load_corpus(
     data: str | Path,
     *,

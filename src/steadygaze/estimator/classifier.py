@@ -12,10 +12,11 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from steadygaze import fitting, infer, store
+from steadygaze.arguments import checked, choice, flag, optional, path, whole
 from steadygaze.errors import UserError, unknown
 from steadygaze.explain.chosen import check_able, chosen, own
 from steadygaze.explain.texts import Request, explain_texts
-from steadygaze.inputs import is_one, read_labels, read_split, read_texts, read_validation
+from steadygaze.inputs import Split, is_one, read_labels, read_split, read_texts, read_validation, read_weights
 from steadygaze.objective.technique import Technique
 from steadygaze.order import order
 from steadygaze.tokens.coverage import Coverage, coverage
@@ -95,6 +96,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.random_state = random_state
         self.verbose = verbose
 
+    @checked(checkpoint=optional(path), resume=flag, shelf=optional(path))
     def fit(
         self,
         X: Any,
@@ -128,6 +130,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         given = references(reference)
         return self._take(fitting.fit(ordered, train, held_out, Bar() if shown else Silent(), keeping, given))
 
+    @checked(batch_size=whole(1))
     def predict_proba(self, X: Any, *, batch_size: int = infer.BATCH) -> NDArray[np.float64]:
         """(N,C), columns in the order of `classes_`."""
         probabilities, read = predicted(self, X, batch_size)
@@ -145,11 +148,10 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Accuracy.  A label that was not there in training is refused: it could never be right."""
         check_is_fitted(self, "stored_")
         labels = [self._known(label) for label in read_labels(y, minimum_classes=1)]
-        texts, _ = self._read(X)
-        if len(texts) != len(labels):
-            raise UserError(f"found {len(texts)} texts and {len(labels)} labels; they must be equally many")
-        return float(super().score(X, np.asarray(labels), sample_weight))
+        given = Split(*self._read(X), labels, read_weights(sample_weight))
+        return float(super().score(X, np.asarray(labels), given.weights))
 
+    @checked(granularity=choice("word", "piece"), batch_size=whole(1))
     def explain(
         self,
         X: Any,
@@ -174,8 +176,6 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         alone = is_one(X)
         texts, questions = self._read([X] if alone else X)
-        if granularity not in ("word", "piece"):
-            raise unknown("granularity", granularity, ("word", "piece"))
         name, way = chosen(own(self.stored_.model) if explainer is None else explainer, self.stored_.model)
         check_able(name, way, self.stored_.model, "this model")
         aim = None if target is None else self._known(target)
@@ -188,6 +188,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         )
         return explained[0] if alone else explained
 
+    @checked(folder=path)
     def save(self, folder: str | Path) -> None:
         """A folder that `steadygaze.load` reads: JSON and safetensors, no pickle; whole or not at all."""
         check_is_fitted(self, "stored_")

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
+from steadygaze.arguments import checked, path
 from steadygaze.config import build
 from steadygaze.errors import UserError, unknown
 from steadygaze.explain.learned.images import Canvas
@@ -26,7 +27,7 @@ from steadygaze.images.explanation import ImageExplanation
 from steadygaze.images.folder import Description, read_folder, write_folder
 from steadygaze.images.pixels import Images, like, read_images
 from steadygaze.images.training import Learning, train
-from steadygaze.inputs import read_labels
+from steadygaze.inputs import read_labels, read_weights
 from steadygaze.train.device import best
 
 
@@ -107,7 +108,12 @@ class ImageClassifier(Ours, ClassifierMixin, BaseEstimator):  # type: ignore[mis
         known = self.classes_.tolist()
         for label in set(labels) - set(known):
             raise unknown("label", label, known)
-        return float(super().score(X, np.asarray(labels), sample_weight))
+        weights = read_weights(sample_weight)
+        if weights is not None and weights.shape != (len(images),):
+            raise UserError(f"found {len(images)} images and weights of shape {weights.shape}; one each is needed")
+        if weights is not None and not (np.isfinite(weights).all() and weights.min() >= 0):
+            raise UserError("sample weights must be finite numbers from 0 up")
+        return float(super().score(X, np.asarray(labels), weights))
 
     def explain(
         self,
@@ -130,12 +136,14 @@ class ImageClassifier(Ours, ClassifierMixin, BaseEstimator):  # type: ignore[mis
         said = {name: value for name, value in {"patch": patch, "fill": fill}.items() if value is not None}
         return explain_images(self, X, explainer, k, build(Canvas, said) if said else None)
 
+    @checked(folder=path)
     def save(self, folder: str | Path) -> None:
         """A folder that `ImageClassifier.load` reads: JSON and safetensors, no pickle; whole or not at all."""
         check_is_fitted(self, "network_")
         write_folder(Path(folder), self.description_, self.network_)
 
     @classmethod
+    @checked(folder=path)
     def load(cls, folder: str | Path, device: str = "auto") -> Self:
         """A saved classifier, with the parameters it was trained with."""
         where = best(device)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from steadygaze import arguments
 from steadygaze.atomic import new_file
 from steadygaze.images.overlay import beside, overlay
 from steadygaze.images.png import png
@@ -48,6 +49,7 @@ class ImageExplanation:
         chosen[self._heaviest(self.k)] = True
         return chosen.reshape(self.weights.shape).repeat(self.patch, 0).repeat(self.patch, 1)
 
+    @arguments.checked(k=arguments.optional(arguments.whole(0)))
     def top(self, k: int | None = None) -> list[tuple[tuple[int, int], float]]:
         """The heaviest patches, as (row, column) of their upper left pixel, with their weights; as many as selected."""
         found = []
@@ -76,8 +78,9 @@ class ImageExplanation:
         """
         drawn = png((beside if original else overlay)(self._unit(), self.mask))
         if path is not None:
-            check_file(Path(path), replace=replace)
-            with new_file(Path(path)) as file:
+            place = arguments.path("path", path)
+            check_file(place, replace=replace)
+            with new_file(place) as file:
                 file.write_bytes(drawn)
         return drawn
 

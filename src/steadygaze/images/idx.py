@@ -16,6 +16,7 @@ from typing import BinaryIO, NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from steadygaze.arguments import checked, path
 from steadygaze.errors import UserError
 
 BYTES = 8
@@ -32,6 +33,7 @@ class ImageSets(NamedTuple):
     test_labels: NDArray[np.uint8]
 
 
+@checked(folder=path)
 def load_images(folder: str | Path) -> ImageSets:
     """A folder, or the name of one in $STEADYGAZE_DATA."""
     place = _folder(Path(folder))

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, cast
 
+from steadygaze import arguments
 from steadygaze.errors import UserError
 from steadygaze.report.report import Answer
 
@@ -60,8 +61,9 @@ def as_policy(given: Policy | str | Path | Sequence[str]) -> Policy:
     if isinstance(given, Path) or (isinstance(given, str) and not FORM.fullmatch(given)):
         from steadygaze.report.policy_file import read_policy
 
-        return read_policy(Path(given))
-    return Policy(tuple(map(parse_requirement, [given] if isinstance(given, str) else given)))
+        return read_policy(arguments.path("policy", given))
+    rules = [given] if isinstance(given, str) else arguments.several("policy", given)
+    return Policy(tuple(parse_requirement(arguments.text("policy", rule)) for rule in rules))
 
 
 def parse_requirement(text: str) -> Requirement:

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from steadygaze import arguments
 from steadygaze.explanation import Explanation
 from steadygaze.outputs import GENERATOR, write_output
 from steadygaze.record import Row, plain
@@ -115,10 +116,12 @@ class Report:
     def __iter__(self) -> Iterator[Row]:
         return iter(self.rows)
 
+    @arguments.checked(measure=arguments.text, explainer=arguments.optional(arguments.text))
     def find(self, measure: str, explainer: str | None = None) -> Row | None:
         """The row of that name; of the explanation under audit, or of another that is named."""
         return next(iter(self.all(measure, explainer)), None)
 
+    @arguments.checked(measure=arguments.text, explainer=arguments.optional(arguments.text))
     def all(self, measure: str, explainer: str | None = None) -> list[Row]:
         """The same where several rows differ by some other setting.  A number of no explanation is everybody's."""
         wanted = explainer or self.facts.get("explanation")
@@ -205,9 +208,10 @@ class Report:
         """The whole report as one page that loads nothing and runs nothing; written to `path` if there is one."""
         from steadygaze.report.audit_page import render
 
+        place = None if path is None else arguments.path("path", path)
         html = render(self)
-        if path is not None:
-            write_output(path, html, replace)
+        if place is not None:
+            write_output(place, html, replace)
         return html
 
     def __str__(self) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 
 from torch import nn
 
+from steadygaze import arguments
 from steadygaze.atomic import recover
 from steadygaze.config import read_json
 from steadygaze.encode.transformer import from_hub
@@ -52,6 +53,7 @@ def as_subject(
 
 def _by_name(given: str | Path, device: str, attention: str) -> Subject:
     """A folder of ours, one of Hugging Face's, or what the hub holds of that name."""
+    arguments.path("model", given)
     device = "cpu" if best(device).type == "mps" else device  # which has no double precision
     folder = Path(os.path.expanduser(given))  # not Path.expanduser, which raises where there is no such user
     recover(folder)

@@ -48,7 +48,7 @@ def _table(given: str | Path | Table, *, folded: bool) -> dict[str, list[str]]:
         raise UserError(f"synonyms must be a file or a mapping of a word to a list of words, found {given!r:.80}")
     items: Iterable[tuple[Any, Any]] = given.items()
     for word, others in items:
-        if isinstance(others, str) or not all(isinstance(one, str) for one in (word, *others)):
+        if not isinstance(others, list | tuple) or not all(isinstance(one, str) for one in (word, *others)):
             raise UserError(f"synonyms of {word!r:.40} must be a list of words, found {others!r:.80}")
     if not folded:
         return {word: list(others) for word, others in given.items()}

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import torch
 from accelerate import Accelerator
@@ -41,8 +42,8 @@ def own_state() -> Iterator[None]:
             kind._shared_state = state
 
 
-def check(device: str) -> None:
-    if device not in DEVICES:
+def check(device: Any) -> None:
+    if not isinstance(device, str) or device not in DEVICES:
         raise unknown("device", device, DEVICES)
     if device == "cuda" and not torch.cuda.is_available():
         raise UserError("device 'cuda' was asked for, but torch sees no GPU here; use --device cpu, or auto")

@@ -3,7 +3,7 @@
 import time
 import warnings
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from torch import Tensor
@@ -17,6 +17,7 @@ REDRAW = 0.2
 """Seconds between two readings of the loss: reading it waits for the device."""
 
 
+@runtime_checkable
 class Watcher(Protocol):
     """Told of every step and every epoch."""
 

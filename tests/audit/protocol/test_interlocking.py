@@ -139,7 +139,7 @@ def test_what_cannot_lock_is_said():
 
 
 def test_epochs_are_checked():
-    with pytest.raises(UserError, match="skewed must be at least 1, found 0"):
+    with pytest.raises(UserError, match="skewed must be a whole number from 1 up, found 0"):
         Plan(skewed=0)
 
 

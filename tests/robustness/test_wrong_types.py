@@ -1,0 +1,228 @@
+"""Every argument of the public Python API with values of every wrong type: it works, or raises UserError."""
+
+import inspect
+import struct
+import warnings
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.exceptions import NotFittedError
+
+import steadygaze as sg
+from robustness.harness import time_limit
+from robustness.small import LABELS, TEXTS, classifier, small
+from steadygaze.audit.plan import Plan
+from steadygaze.errors import UserError
+
+WRONG: dict[str, Callable[[], Any]] = {
+    "None": lambda: None,
+    "zero": lambda: 0,
+    "negative": lambda: -1,
+    "fraction": lambda: 1.5,
+    "nan": lambda: float("nan"),
+    "huge": lambda: 10**400,
+    "true": lambda: True,
+    "bytes": lambda: b"text",
+    "empty string": lambda: "",
+    "string": lambda: "no such thing",
+    "null character": lambda: "a\0b",
+    "surrogate": lambda: "\udc80",
+    "long string": lambda: "x" * 100_000,
+    "dict": lambda: {"a": 1},
+    "empty list": list,
+    "nested list": lambda: [[["a"]]],
+    "list of None": lambda: [None] * len(TEXTS),
+    "matrix": lambda: np.zeros((2, 2)),
+    "generator": lambda: (word for word in ("a", "b")),
+    "object": object,
+    "class": lambda: object,
+    "function": lambda: len,
+    "path": lambda: Path("no such file.csv"),
+    "set": lambda: {"a"},
+}
+IMAGES = np.zeros((24, 8, 8), np.uint8)
+IMAGES[::2, 1] = 255
+CLASSES = ["bad", "good"]
+QUICK = {"epochs": 1}
+
+
+def predict(texts: list[str]) -> np.ndarray:
+    good = np.array(["fine" in text for text in texts], float)
+    return np.stack([1 - good, good], 1) * 0.8 + 0.1
+
+
+@cache
+def fitted() -> sg.TextClassifier:
+    return classifier().fit(TEXTS, LABELS)
+
+
+@cache
+def fitted_images() -> sg.ImageClassifier:
+    return sg.ImageClassifier(epochs=1, device="cpu").fit(IMAGES, LABELS)
+
+
+@cache
+def explained() -> sg.Explanation:
+    return fitted().explain(TEXTS[0])
+
+
+@cache
+def explained_image() -> sg.ImageExplanation:
+    return fitted_images().explain(IMAGES[:1], k=2)[0]
+
+
+@cache
+def report() -> Any:
+    return sg.audit(predict, TEXTS[:4], LABELS[:4], classes=CLASSES, plan=Plan(sample=1))
+
+
+@cache
+def certificates() -> Any:
+    return sg.certify(fitted(), TEXTS[:2])
+
+
+@cache
+def explainer() -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return sg.explain_fit(predict, TEXTS, "l2x", k=1, classes=CLASSES, settings=QUICK)
+
+
+def arguments(function: Callable[..., Any], *left_out: str) -> list[str]:
+    return [name for name in inspect.signature(function).parameters if name not in {"self", *left_out}]
+
+
+# name: the call with valid arguments, the arguments to replace
+CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any], list[str]]] = {
+    "fit": (
+        lambda **given: classifier().fit(**given),
+        {"X": TEXTS, "y": LABELS},
+        arguments(sg.TextClassifier.fit),
+    ),
+    "predict": (lambda **given: fitted().predict(**given), {"X": TEXTS}, ["X"]),
+    "predict_proba": (lambda **given: fitted().predict_proba(**given), {"X": TEXTS}, ["X", "batch_size"]),
+    "score": (lambda **given: fitted().score(**given), {"X": TEXTS, "y": LABELS}, ["X", "y", "sample_weight"]),
+    "explain": (lambda **given: fitted().explain(**given), {"X": TEXTS[0]}, arguments(sg.TextClassifier.explain)),
+    "save": (lambda **given: fitted().save(**given), {"folder": "new"}, ["folder"]),
+    "load": (sg.load, {"folder": "MODEL"}, ["folder", "device"]),
+    "load_corpus": (sg.load_corpus, {"data": "DATA"}, arguments(sg.load_corpus)),
+    "load_images": (sg.load_images, {"folder": "IMAGES"}, ["folder"]),
+    "certify": (sg.certify, {"clf": fitted, "texts": TEXTS[:2]}, arguments(sg.certify)),
+    "audit": (
+        sg.audit,
+        {"model": predict, "texts": TEXTS[:4], "labels": LABELS[:4], "classes": CLASSES, "plan": Plan(sample=1)},
+        arguments(sg.audit),
+    ),
+    "explain_fit": (
+        sg.explain_fit,
+        {"black_box": predict, "inputs": TEXTS, "k": 1, "classes": CLASSES, "settings": QUICK},
+        arguments(sg.explain_fit, "watch"),
+    ),
+    "load_explainer": (
+        sg.load_explainer,
+        {"path": "EXPLAINER", "black_box": predict, "classes": CLASSES},
+        arguments(sg.load_explainer),
+    ),
+    "Plan": (Plan, {}, arguments(Plan)),
+    "Explanation": (
+        sg.Explanation,
+        {"text": "a", "tokens": ("a",), "spans": ((0, 1),), "weights": (1.0,), "label": "x", "probabilities": {}},
+        ["text", "tokens", "spans", "weights", "probabilities", "bounds"],
+    ),
+    "Explanation.top": (lambda **given: explained().top(**given), {}, ["k"]),
+    "Explanation.to_html": (lambda **given: explained().to_html(**given), {}, ["path"]),
+    "Report.find": (lambda **given: report().find(**given), {"measure": "accuracy"}, ["measure", "explainer"]),
+    "Report.failing": (lambda **given: report().failing(**given), {"policy": ["accuracy>=0.5"]}, ["policy"]),
+    "Report.to_html": (lambda **given: report().to_html(**given), {}, ["path"]),
+    "Report.to_json": (lambda **given: report().to_json(**given), {}, ["path"]),
+    "Certificates.to_json": (lambda **given: certificates().to_json(**given), {"path": "new.json"}, ["path"]),
+    "TextExplainer.explain": (lambda **given: explainer().explain(**given), {"texts": TEXTS}, ["texts"]),
+    "TextExplainer.measure": (lambda **given: explainer().measure(**given), {"texts": TEXTS}, ["texts", "removal"]),
+    "TextExplainer.save": (lambda **given: explainer().save(**given), {"path": "new"}, ["path"]),
+    "ImageClassifier.fit": (
+        lambda **given: sg.ImageClassifier(epochs=1, device="cpu").fit(**given),
+        {"X": IMAGES, "y": LABELS},
+        ["X", "y"],
+    ),
+    "ImageClassifier.predict": (lambda **given: fitted_images().predict(**given), {"X": IMAGES}, ["X"]),
+    "ImageClassifier.score": (
+        lambda **given: fitted_images().score(**given),
+        {"X": IMAGES, "y": LABELS},
+        ["X", "y", "sample_weight"],
+    ),
+    "ImageClassifier.explain": (
+        lambda **given: fitted_images().explain(**given),
+        {"X": IMAGES[:1], "k": 2},
+        arguments(sg.ImageClassifier.explain),
+    ),
+    "ImageClassifier.save": (lambda **given: fitted_images().save(**given), {"folder": "new"}, ["folder"]),
+    "ImageClassifier.load": (sg.ImageClassifier.load, {"folder": "IMAGE MODEL"}, ["folder", "device"]),
+    "ImageExplanation.top": (lambda **given: explained_image().top(**given), {}, ["k"]),
+    "ImageExplanation.to_png": (lambda **given: explained_image().to_png(**given), {}, ["path"]),
+    **{
+        f"TextClassifier({name})": (
+            lambda **given: classifier(**given).fit(TEXTS, LABELS),
+            {},
+            [name],
+        )
+        for name in ("technique", "seed", "vectors", "batch_size", "max_length", "class_weight", "random_state")
+    },
+    **{
+        f"ImageClassifier({name})": (
+            lambda **given: sg.ImageClassifier(**{"epochs": 1, "device": "cpu", **given}).fit(IMAGES, LABELS),
+            {},
+            [name],
+        )
+        for name in arguments(sg.ImageClassifier)
+    },
+}
+CASES = [(call, name) for call, (_, _, names) in CALLS.items() for name in names]
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    folder = tmp_path_factory.mktemp("small")
+    made = small(folder)
+    explainer().save(folder / "explainer")
+    fitted_images().save(folder / "images")
+    (folder / "idx").mkdir()
+    for split in ("train", "t10k"):
+        for name, values in (("images-idx3", IMAGES), ("labels-idx1", np.zeros(len(IMAGES), np.uint8))):
+            header = bytes([0, 0, 8, values.ndim]) + struct.pack(f">{values.ndim}I", *values.shape)
+            (folder / "idx" / f"{split}-{name}-ubyte").write_bytes(header + values.tobytes())
+    return {
+        "MODEL": made.model,
+        "DATA": made.data,
+        "EXPLAINER": folder / "explainer",
+        "IMAGE MODEL": folder / "images",
+        "IMAGES": folder / "idx",
+    }
+
+
+@pytest.mark.usefixtures("hasty_judge")
+@pytest.mark.parametrize(("call", "name"), CASES, ids=[f"{call}-{name}" for call, name in CASES])
+def test_a_wrong_type_is_a_user_error(
+    call: str, name: str, files: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    function, valid, _ = CALLS[call]
+    valid = {key: files.get(value, value) if isinstance(value, str) else value for key, value in valid.items()}
+    valid = {key: value() if value is fitted else value for key, value in valid.items()}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        function(**valid)
+    failures = []
+    for kind, make in WRONG.items():
+        with warnings.catch_warnings(), time_limit(60):
+            warnings.simplefilter("ignore")
+            try:
+                function(**{**valid, name: make()})
+            except (UserError, NotFittedError):
+                pass
+            except Exception as error:
+                failures.append(f"{kind}: {type(error).__name__}: {error!s:.150}")
+    assert not failures, "\n".join([f"{call}({name}=…)", *failures])

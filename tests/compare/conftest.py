@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from compare.tiny import TWO, order, quicken, run
+from compare.tiny import NO_SWAPS, TWO, order, quicken, run
 
 
 @pytest.fixture
@@ -29,5 +29,5 @@ def done(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("compare") / "done"
     with pytest.MonkeyPatch.context() as patch:
         quicken(patch)
-        run(out, order(techniques=TWO, seeds=2, synonyms=None))
+        run(out, order(techniques=TWO, seeds=2, synonyms=None, settings_for=NO_SWAPS))
     return out

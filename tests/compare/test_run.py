@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 
-from compare.tiny import SYNONYMS, TWO, order, run
+from compare.tiny import NO_SWAPS, SYNONYMS, TWO, order, run
 from steadygaze.audit.prepare import prepare
 from steadygaze.audit.protocol.retrained import retrained
 from steadygaze.compare import cell
@@ -82,7 +82,11 @@ def test_what_is_finished_is_not_done_again(done: Path, monkeypatch):
         monkeypatch.setattr(f"steadygaze.compare.{name}", lambda *_, **__: pytest.fail("done again"))
     before, cells = (done / "comparison.json").read_text(), stamps(done / "cells")
     heard = []
-    run(done, order(techniques=TWO, seeds=2, synonyms=None), watch=lambda *said: heard.append(said))
+    run(
+        done,
+        order(techniques=TWO, seeds=2, synonyms=None, settings_for=NO_SWAPS),
+        watch=lambda *said: heard.append(said),
+    )
     assert (done / "comparison.json").read_text() == before
     assert stamps(done / "cells") == cells
     assert heard[0] == ("vanilla, seed 0: done", 1, 4)
@@ -92,7 +96,7 @@ def test_what_is_finished_is_not_done_again(done: Path, monkeypatch):
 def test_another_order_is_refused_and_nothing_is_touched(done: Path):
     before = stamps(done)
     with pytest.raises(UserError, match=r"another seeds: \[0, 1\], now \[0, 1, 2\]"):
-        run(done, order(techniques=TWO, seeds=3, synonyms=None))
+        run(done, order(techniques=TWO, seeds=3, synonyms=None, settings_for=NO_SWAPS))
     assert stamps(done) == before
 
 
@@ -146,7 +150,7 @@ def test_a_vanilla_cell_is_the_reference_of_its_seed(done: Path, tmp_path: Path)
     vanilla = load(done / "cells" / "vanilla-1" / "model", "cpu")
     assert student.stored_.description.given == [fingerprint(vanilla.stored_.model)]
     assert not (done / ".shelf").exists()
-    asked = order(techniques=("anchored", "vanilla"), seeds=2)
+    asked = order(techniques=("anchored", "vanilla"), seeds=2, settings_for=NO_SWAPS)
     alone = cell.train(asked, material(asked), Folder(tmp_path), "anchored", 1, "cpu")
     assert alone.stored_.description.given == []
     assert len(list((tmp_path / ".shelf").glob("*.safetensors"))) == 1

@@ -14,13 +14,16 @@ from steadygaze.audit.protocol.shortcut import shortcut
 from steadygaze.compare.cell import Cell
 from steadygaze.compare.order import Order
 from steadygaze.compare.run import Machine, compare
+from steadygaze.corpus.planted.lexicon import SYNONYMS as PLANTED
 from steadygaze.record import Row
 from steadygaze.report.comparison import Comparison
 from steadygaze.report.report import Report, Verdict
 
 DATA = "planted-reviews:sizes=[60,20,16]"
 TWO = ("vanilla", "anchored")
-SYNONYMS = {"flavour": ["taste"], "aroma": ["nose", "smell"], "smell": ["aroma"], "the": ["this"], "a": ["one"]}
+SYNONYMS = {word: list(others) for word, others in PLANTED.items()}
+NO_SWAPS = {"anchored": {"swaps": 0}}
+"""Without a table of synonyms, training warns."""
 
 
 def order(**changes: object) -> Order:

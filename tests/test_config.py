@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steadygaze.config import Field, build, changed, deal, parse, settings
+from steadygaze.config import LARGEST, Field, build, changed, deal, parse, settings
 from steadygaze.description import Description
 from steadygaze.errors import UserError
 from steadygaze.model import Architecture
@@ -59,6 +59,7 @@ def test_build_checks_names_types_and_ranges():
         ({"slat": 1}, "unknown setting 'slat': did you mean 'salt'?  Known: kind, salt, spoons."),
         ({"salt": 2}, "setting 'salt': found 2; it should be less than or equal to 1."),
         ({"spoons": 1.5}, "setting 'spoons': found 1.5; it should be a valid integer"),
+        ({"spoons": 2**80}, "setting 'spoons': found 1208925819614629174706176; it should be less than or equal to"),
         ({"kind": "thck"}, "setting 'kind': found 'thck'; it should be 'thick' or 'thin'."),
         ({"spoons": "x" * 1000}, "setting 'spoons': found 'xxx"),
     ]:
@@ -87,7 +88,11 @@ def test_changed_keeps_what_is_not_the_default():
     assert changed(Soup, {"pepper": 1}) == {"pepper": 1}
 
 
-@given(st.builds(Soup, salt=st.floats(0, 1), spoons=st.integers(), kind=st.sampled_from(["thick", "thin"])))
+@given(
+    st.builds(
+        Soup, salt=st.floats(0, 1), spoons=st.integers(max_value=LARGEST), kind=st.sampled_from(["thick", "thin"])
+    )
+)
 def test_what_is_changed_builds_the_same_again(soup):
     assert build(Soup, changed(Soup, dataclasses.asdict(soup))) == soup
 

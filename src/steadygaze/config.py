@@ -8,8 +8,7 @@ Keys are flat: `{"hidden": 64, "epsilon": 0.5}` is dealt out to the classes that
 import dataclasses
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path
-from typing import Any, TypeVar, dataclass_transform
+from typing import Annotated, Any, TypeVar, dataclass_transform, get_args, get_origin
 
 from pydantic import ConfigDict, ValidationError
 from pydantic import Field as Field
@@ -18,12 +17,17 @@ from pydantic.dataclasses import dataclass
 from steadygaze.errors import UserError, unknown
 
 S = TypeVar("S")
+LARGEST = (1 << 31) - 1
+"""Of a whole number among the settings: one that torch can count to."""
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True)
 def settings(cls: type[S]) -> type[S]:
     """A frozen, keyword-only dataclass whose fields are checked on construction; the text under a field is its help."""
     config = ConfigDict(extra="forbid", use_attribute_docstrings=True, arbitrary_types_allowed=True)
+    for name, kind in vars(cls).get("__annotations__", {}).items():
+        if kind in (int, int | None) or (get_origin(kind) is Annotated and get_args(kind)[0] in (int, int | None)):
+            cls.__annotations__[name] = Annotated[kind, Field(le=LARGEST)]
     made = dataclass(frozen=True, kw_only=True, config=config)(cls)
     for base in made.__mro__[1:]:  # pydantic reads the help of inherited fields from the class they are not written in
         for name, field in getattr(base, "__pydantic_fields__", {}).items():
@@ -87,14 +91,6 @@ def flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any
             yield f"{prefix}{key}", value
 
 
-def read_json(file: Path) -> Any:
-    """What a file of settings holds, or a sentence."""
-    try:
-        return json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise UserError(f"{file} is damaged: {error}") from None
-
-
 def parse(pairs: Iterable[str]) -> dict[str, Any]:
     """What `--set` was given.  Values are JSON where they can be, None, or words; never evaluated.
 
@@ -108,7 +104,10 @@ def parse(pairs: Iterable[str]) -> dict[str, Any]:
             raise UserError(f"--set takes key=value, found {pair!r}; for example: --set hidden=64")
         try:
             values[key.strip()] = json.loads(value)
-        except ValueError:  # not JSON, or a number of more digits than Python reads
+        except (
+            ValueError,
+            RecursionError,
+        ):  # not JSON, a number of more digits than Python reads, or nested too deeply
             values[key.strip()] = None if value.strip() == "None" else value.strip()  # as settings are listed
     return values
 

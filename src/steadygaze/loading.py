@@ -1,6 +1,5 @@
 """sg.load: a saved classifier, of texts or of images."""
 
-import json
 from pathlib import Path
 
 from steadygaze import estimator
@@ -9,6 +8,7 @@ from steadygaze.atomic import recover
 from steadygaze.errors import UserError
 from steadygaze.estimator import TextClassifier
 from steadygaze.explain.learned.folder import is_fitted
+from steadygaze.foreign_files import peek
 from steadygaze.images.classifier import ImageClassifier
 
 
@@ -23,8 +23,4 @@ def load(folder: str | Path, device: str = "auto") -> TextClassifier | ImageClas
 
 
 def _of_images(folder: Path) -> bool:
-    try:
-        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
-        return False  # said by who reads texts
-    return isinstance(config, dict) and config.get("kind") == "image-classifier"
+    return peek(folder / "config.json").get("kind") == "image-classifier"  # what is damaged, `estimator.load` reports

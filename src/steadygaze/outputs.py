@@ -15,6 +15,7 @@ from pathlib import Path
 from steadygaze import arguments
 from steadygaze.atomic import write_text
 from steadygaze.errors import UserError
+from steadygaze.foreign_files import open_file, resolve
 
 GENERATOR = {"generator": "steadygaze"}
 """The first key of a JSON file: it marks the file as one that steadygaze wrote."""
@@ -52,7 +53,7 @@ def check_folder(path: Path, inputs: Iterable[Path] = ()) -> None:
     if mode is not None and not stat.S_ISDIR(mode):
         raise UserError(f"{path} is a file; name a folder")
     for one in inputs:
-        if mode is not None and path.resolve() in one.resolve().parents:
+        if mode is not None and resolve(path) in resolve(one).parents:
             raise UserError(f"{path} contains {one}, an input of this command; name another folder for the output")
 
 
@@ -75,7 +76,7 @@ def write_output(path: str | Path, text: str, replace: bool = False) -> None:
 
 def written_here(path: Path) -> bool:
     """Return whether steadygaze wrote a regular file.  An empty file has nothing to lose and counts as ours."""
-    with path.open("rb") as file:
+    with open_file(path) as file:
         head = file.read(HEAD)
     return not head or any(mark.match(head) for mark in MARKS)
 
@@ -102,7 +103,7 @@ def _check_input(path: Path, one: Path) -> None:
     """An output is not an input, nor a file that a folder of inputs holds."""
     try:
         same = path.samefile(one)
-        inside = one.is_dir() and one.resolve() in path.resolve().parents
+        inside = one.is_dir() and resolve(one) in resolve(path).parents
     except (OSError, ValueError, RuntimeError):  # the input is not there: another check refuses it
         return
     if same or (inside and path.is_file() and not written_here(path)):
@@ -110,7 +111,7 @@ def _check_input(path: Path, one: Path) -> None:
 
 
 def _check_parents(path: Path) -> None:
-    for parent in path.absolute().parent.resolve().joinpath("file").parents:
+    for parent in resolve(path.absolute().parent).joinpath("file").parents:
         for kind, name, other in (*PROTECTED, BUNDLE):
             if (parent / name).is_file() and any(parent.glob(other)):
                 raise UserError(f"{path} is inside the {kind} {parent}; name a path outside it")

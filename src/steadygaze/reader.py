@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Literal, Protocol
 import torch
 from torch import Tensor, nn
 
+from steadygaze.errors import UserError
 from steadygaze.types import Batch
 
 Ability = Literal["weights", "vectors", "seams", "selection"]
@@ -22,6 +23,29 @@ LACKING: dict[Ability, str] = {
     "selection": "the model does not select what it reads",
 }
 """What a model lacks, as a report says it."""
+
+
+class NonFinite(UserError):
+    """The output of a model for a text is NaN or infinite."""
+
+    def __init__(self, row: int) -> None:
+        super().__init__(
+            f"the model's output for text {row + 1} is not finite (NaN or infinity): "
+            "its weights are damaged, or training diverged"
+        )
+        self.row = row
+        """The position of the text in its split, from 0."""
+
+
+def refuse_non_finite(batch: Batch, *values: Tensor | None) -> None:
+    """Tensors (B,…) that were computed from a batch must be finite; the first text where one is not is named."""
+    there = [value.detach() for value in values if value is not None and value.numel()]
+    if all(bool(value.sum().isfinite()) for value in there):
+        return
+    wrong = [~value.isfinite().reshape(len(value), -1).all(-1) for value in there]
+    rows = torch.stack(wrong).any(0) if wrong else torch.zeros(0, dtype=torch.bool)
+    if rows.any():  # a sum of finite numbers may overflow
+        raise NonFinite(int(batch.index.to(rows.device)[rows].min()))
 
 
 class Said(Protocol):
@@ -42,6 +66,13 @@ class Reader(nn.Module):
     abilities: ClassVar[frozenset[Ability]] = frozenset()
     padding: int = 0
     """The id of a token that says nothing."""
+
+    def __call__(self, *given: Any, **more: Any) -> Any:
+        """As every module; what it says in evaluation mode must be finite.  Training has a check of its own."""
+        said = super().__call__(*given, **more)
+        if not self.training and isinstance(given[0], Batch):
+            refuse_non_finite(given[0], said.logits, said.weights)
+        return said
 
     def forward(self, batch: Batch, embedded: Tensor | None = None) -> Any:
         """Said; of the batch, or of these vectors (B,T,E) in place of its own."""

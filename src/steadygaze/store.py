@@ -15,19 +15,21 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
-from torch import Tensor
+from safetensors.torch import save_file
 
 from steadygaze import __version__
 from steadygaze.atomic import new_folder, recover, strangers
 from steadygaze.batch import Data
 from steadygaze.config import build, field_names
 from steadygaze.description import SCHEMA, Description, build_model, contradiction
+from steadygaze.encode.pretrained import check_counts
 from steadygaze.errors import UserError
+from steadygaze.foreign_files import peek, read_json, read_text, third_party
 from steadygaze.objective import TECHNIQUES
 from steadygaze.outputs import check_new_folder
 from steadygaze.reader import Reader
 from steadygaze.report.card import card
+from steadygaze.tensor_files import differing, layout, read_layout, read_tensors
 from steadygaze.tokens.read import read_tokenizer
 from steadygaze.tokens.tokenizer import TextTokenizer
 
@@ -88,7 +90,7 @@ def refuse_foreign(folder: Path) -> None:
     check_new_folder(folder)
     if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
         return
-    if "steadygaze" not in _peek(folder):
+    if "steadygaze" not in peek(folder / "config.json"):
         raise UserError(f"{folder} exists and is not a steadygaze model: it is left alone; name another folder")
     if others := strangers(folder, (*FILES, CARD)):
         raise UserError(f"{folder} holds {others[0]!r} beside a model, which would be lost; name another folder")
@@ -103,22 +105,24 @@ def refuse_occupied(folder: Path) -> None:
 
 def load(folder: Path) -> Stored:
     recover(folder)
-    description = _describe(folder)
+    description, file = _describe(folder), folder / "model.safetensors"
     tokenizer = read_tokenizer(
-        _read(folder / "tokenizer.json"), kind=description.kind, max_length=description.max_length
+        read_text(folder / "tokenizer.json"), kind=description.kind, max_length=description.max_length
     )
     if description.network is not None:
+        check_counts(description.network, folder / "config.json")
         fits(tokenizer.size, description.network.get("vocab_size"), folder)
-    try:
-        weights = load_file(folder / "model.safetensors")
-    except (OSError, SafetensorError) as error:
-        raise UserError(f"{folder / 'model.safetensors'} is damaged or cut short: {error}") from None
-    model = _empty(description, tokenizer, folder)
+    found = read_layout(file)
+    with torch.device("meta"):  # neither drawn nor allocated: a damaged file may claim any size
+        sketch = _empty(description, tokenizer, folder)
     if why := contradiction(description):
         raise UserError(f"{folder / 'config.json'} contradicts itself: {why}")
-    if description.technique not in TECHNIQUES and weights.keys() != model.state_dict().keys():
+    if description.technique not in TECHNIQUES and found.keys() != sketch.state_dict().keys():
         raise UserError(f"{folder} {UNREADABLE.format(description.technique)}")
-    _fill(model, weights, folder)
+    if (difference := differing(found, layout(sketch.state_dict()))) is not None:
+        raise UserError(f"{file}: {difference}")
+    model = _empty(description, tokenizer, folder)
+    model.load_state_dict(read_tensors(file))
     return Stored(description, model.eval(), tokenizer)
 
 
@@ -129,16 +133,13 @@ def fits(words: int, vectors: Any, folder: Path) -> None:
 
 
 def _describe(folder: Path) -> Description:
-    if (kind := str(_peek(folder).get("kind"))) in KINDS:
+    if (kind := str(peek(folder / "config.json").get("kind"))) in KINDS:
         raise UserError(f"{folder} {KINDS[kind]}")
     for name in FILES:
         if not (folder / name).is_file():
             raise UserError(f"{folder} is no steadygaze model: it has no {name}{_instead(folder)}")
     file = folder / "config.json"
-    try:
-        values = json.loads(_read(file))
-    except (ValueError, RecursionError) as error:
-        raise UserError(f"{file} is damaged: {error}") from None
+    values = read_json(file)
     schema = values.get("schema") if isinstance(values, dict) else None
     if not isinstance(schema, int):
         raise UserError(f"{file} describes no steadygaze model: it has no schema number{_instead(folder)}")
@@ -156,45 +157,17 @@ def _describe(folder: Path) -> Description:
 
 def _instead(folder: Path) -> str:
     """What can be done with a folder that is not ours."""
-    if "model_type" not in _peek(folder):
+    if "model_type" not in peek(folder / "config.json"):
         return ""
     said = "; it is a Hugging Face model, which can be audited as it is: steadygaze audit, or sg.audit; "
     return f"{said}the rest needs a model made by train (--encoder transformer:{folder} starts from it)"
 
 
-def _peek(folder: Path) -> dict[str, Any]:
-    """What its config.json says, if anything."""
-    try:
-        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
-        return {}
-    return config if isinstance(config, dict) else {}
-
-
-def _read(file: Path) -> str:
-    try:
-        return file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"{file} cannot be read: {error}") from None
-
-
 def _empty(description: Description, tokenizer: TextTokenizer, folder: Path) -> Reader:
     """The model without its weights."""
+    what = f"{folder / 'config.json'} does not describe a network that can be built"
     try:
-        with torch.random.fork_rng(devices=[]):  # what is drawn here is overwritten; the caller's chance is his own
+        with third_party(what), torch.random.fork_rng(devices=[]):  # what is drawn here is overwritten
             return build_model(description, tokenizer)
-    except Exception as error:  # a transformer's own configuration can be wrong in any number of ways
-        raise UserError(f"{folder / 'config.json'} describes no network that can be built: {error}") from None
-
-
-def _fill(model: Reader, weights: dict[str, Tensor], folder: Path) -> None:
-    wanted, file = model.state_dict(), folder / "model.safetensors"
-    for name in sorted({*wanted, *weights}):
-        found, right = weights.get(name), wanted.get(name)
-        if found is None:
-            raise UserError(f"{file}: tensor {name} is missing")
-        if right is None:
-            raise UserError(f"{file}: tensor {name} belongs to no part of this model")
-        if found.shape != right.shape:
-            raise UserError(f"{file}: tensor {name} has shape {tuple(found.shape)}, expected {tuple(right.shape)}")
-    model.load_state_dict(weights)
+    except UserError as error:
+        raise UserError(str(error) if str(error).startswith(what) else f"{what}: {error}") from None

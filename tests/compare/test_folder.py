@@ -49,7 +49,7 @@ def test_a_folder_of_something_else_is_left_alone(tmp_path: Path):
 @pytest.mark.parametrize("content", ["{", "5", '"order"', "[1]"])
 def test_a_damaged_order_is_said_in_a_sentence(tmp_path: Path, content):
     (tmp_path / "order.json").write_text(content)
-    with pytest.raises(UserError, match="is damaged"):
+    with pytest.raises(UserError, match=r"order\.json (is not JSON|is damaged).*; name another folder"):
         Folder(tmp_path).begin(ORDER)
 
 

@@ -110,9 +110,9 @@ def test_what_we_did_not_write_is_refused_and_the_place_is_named(path, value, sa
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("{", "is no JSON"),
-        ("[" * 100_000, "is no JSON"),
-        ('{"schema": NaN}', "NaN is no JSON number"),
+        ("{", "is not JSON"),
+        ("[" * 100_000, "is not JSON"),
+        ('{"schema": NaN}', "NaN is not a JSON number"),
         ("[]", "schema"),
     ],
 )
@@ -120,7 +120,7 @@ def test_a_file_that_is_no_report_is_refused_with_its_name(tmp_path, text, said)
     (tmp_path / "report.json").write_text(text)
     with pytest.raises(UserError, match=f"report.json.*{said}"):
         Report.from_json(tmp_path / "report.json")
-    with pytest.raises(UserError, match=r"nowhere\.json cannot be read"):
+    with pytest.raises(UserError, match=r"there is no file .*nowhere\.json"):
         Report.from_json(tmp_path / "nowhere.json")
 
 

@@ -146,7 +146,7 @@ def test_a_folder_without_a_tokenizer_is_the_users_error(tmp_path):
     with pytest.raises(UserError, match=r"no tokenizer\.json in"):
         load_pieces(tmp_path, max_length=6)
     (tmp_path / "tokenizer.json").write_text("{")
-    with pytest.raises(UserError, match=r"tokenizer\.json' is not a tokenizer"):
+    with pytest.raises(UserError, match=r"tokenizer\.json is not a tokenizer"):
         load_pieces(tmp_path, max_length=6)
     (tmp_path / "tokenizer.json").write_bytes(b"\xff")
     with pytest.raises(UserError, match="not UTF-8"):

@@ -83,7 +83,7 @@ def test_a_broken_file_is_refused_with_its_line(tmp_path, content, message):
 def test_a_file_that_cannot_be_read_is_refused(tmp_path):
     with pytest.raises(UserError, match=r"no file .* or 'glove-50d'"):
         read_vectors(tmp_path / "absent.txt", ["the"], seed=0)
-    with pytest.raises(UserError, match="cannot be read"):
+    with pytest.raises(UserError, match="is a folder, not a file"):
         read_vectors(tmp_path, ["the"], seed=0)
     for broken in (b"not gzip", gzip.compress(GLOVE.encode() * 99)[:-20]):
         with pytest.raises(UserError, match="cannot be read"):

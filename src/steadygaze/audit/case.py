@@ -19,7 +19,7 @@ from steadygaze.audit.plan import Plan as Plan
 from steadygaze.audit.probe.look import look
 from steadygaze.audit.probe.moves import Probe, probes
 from steadygaze.batch import Data, by_length, collate
-from steadygaze.explain.explainer import Explainer
+from steadygaze.explain.explainer import Explainer, finite_weights
 from steadygaze.maths.masked import shares
 from steadygaze.reader import Reader
 from steadygaze.types import Batch, Label
@@ -148,8 +148,8 @@ class Case:
         found = torch.full((len(self.data.text.ids),), torch.nan, dtype=torch.float64)
         for rows, batch in self._watched(name, self.rows(name)):
             aim = None if label is None else label[torch.from_numpy(rows)].to(batch.ids.device)
-            weights = explainer.explain(self.model, batch, aim if explainer.by_class else None).weights
-            self.put(found, rows, batch, weights.double())
+            said = explainer.explain(self.model, batch, aim if explainer.by_class else None)
+            self.put(found, rows, batch, finite_weights(said, batch))
         return found
 
     def put(self, whole: Tensor, rows: Rows, batch: Batch, values: Tensor) -> None:

@@ -13,6 +13,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from steadygaze import __version__
 from steadygaze.errors import UserError
+from steadygaze.foreign_files import MissingFile, parse_json, read_bytes
 
 SCHEMA = 1
 MANIFEST, REPORT, POLICY = "manifest.json", "report.json", "policy.toml"
@@ -83,10 +84,10 @@ def read_manifest(folder: Path) -> tuple[Manifest, str]:
     file = folder / MANIFEST
     content = content_of(file)
     try:
-        values = json.loads(content)
+        values = parse_json(content, file)
         schema = values.pop("schema")
         stated = values.pop("settings_sha256")
-    except (ValueError, RecursionError, KeyError, AttributeError, TypeError) as error:
+    except (KeyError, AttributeError, TypeError) as error:
         raise UserError(f"{file} is no manifest of an audit: {error!r:.200}") from None
     if schema != SCHEMA:
         raise UserError(f"{file} has schema {schema!r}; this version of steadygaze reads schema {SCHEMA}")
@@ -110,11 +111,9 @@ def _settings(manifest: Manifest) -> str:
 
 def content_of(file: Path) -> bytes:
     try:
-        return file.read_bytes()
-    except FileNotFoundError:
+        return read_bytes(file)
+    except MissingFile:
         raise UserError(f"{file.parent} is no whole evidence: it has no {file.name}") from None
-    except OSError as error:
-        raise UserError(f"{file} cannot be read: {error}") from None
 
 
 def _installed() -> Iterator[tuple[str, str]]:

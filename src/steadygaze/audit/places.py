@@ -12,6 +12,7 @@ from typing import Any
 from steadygaze.corpus import CORPORA
 from steadygaze.corpus.bias import divided
 from steadygaze.errors import UserError
+from steadygaze.foreign_files import resolve
 
 PASS = {
     "model": "MODEL",
@@ -27,7 +28,7 @@ DATA = ("data", "train")
 
 def kept(word: str, base: Path) -> str:
     """From `base` if it is there, or if both are in the folder that we work in; its name alone otherwise."""
-    path, base, here = (Path(os.path.expanduser(one)).resolve() for one in (word, base, Path.cwd()))
+    path, base, here = (resolve(os.path.expanduser(one)) for one in (word, base, Path.cwd()))
     if not path.is_relative_to(base) and not (path.is_relative_to(here) and base.is_relative_to(here)):
         return f"./{path.name}"
     found = Path(os.path.relpath(path, base)).as_posix()

@@ -18,6 +18,7 @@ from steadygaze.cli.app import as_json, console, screen
 from steadygaze.cli.watching import line, watching
 from steadygaze.config import build
 from steadygaze.errors import RequirementNotMet, UserError
+from steadygaze.foreign_files import resolve
 from steadygaze.options import Common
 from steadygaze.outputs import check_file
 from steadygaze.report.policy import Policy, as_policy
@@ -47,7 +48,7 @@ class Wanted:
     @property
     def base(self) -> Path:
         """Where paths are seen from."""
-        return Path.cwd() if self.out is None else self.out.resolve().parent
+        return Path.cwd() if self.out is None else resolve(self.out).parent
 
     @property
     def required(self) -> Policy | None:

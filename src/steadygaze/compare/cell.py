@@ -15,6 +15,7 @@ from steadygaze.compare.identity import plan
 from steadygaze.compare.material import Material
 from steadygaze.compare.order import Order
 from steadygaze.compare.references import references
+from steadygaze.errors import UserError
 from steadygaze.estimator import TextClassifier
 from steadygaze.report.report import Report
 from steadygaze.subject import as_subject
@@ -50,8 +51,12 @@ def finished(folder: Path) -> bool:
     return (folder / REPORT).is_file()
 
 
-def read(folder: Path, technique: str, seed: int) -> Cell:
-    return Cell(technique, seed, read_arrays(folder / VALUES), Report.from_json(folder / REPORT))
+def read(folder: Path, technique: str, seed: int, texts: int) -> Cell:
+    """`texts`: how many were audited, so many numbers each measure must have."""
+    values, report = read_arrays(folder / VALUES, texts), Report.from_json(folder / REPORT)
+    if "explanation" not in report.facts:
+        raise UserError(f"{folder / REPORT} is damaged: its facts lack the explanation; delete {folder}")
+    return Cell(technique, seed, values, report)
 
 
 def train(order: Order, given: Material, folder: Folder, technique: str, seed: int, device: str) -> TextClassifier:

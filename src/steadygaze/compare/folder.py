@@ -15,14 +15,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
-from safetensors import SafetensorError
-from safetensors.numpy import load_file, save
+from safetensors.numpy import save
 
 from steadygaze.atomic import new_file, strangers, write_text
 from steadygaze.config import difference
 from steadygaze.errors import UserError
+from steadygaze.foreign_files import read_object
 from steadygaze.outputs import check_file
+from steadygaze.tensor_files import read_tensors
 
 Arrays = dict[str, NDArray[np.float64]]
 
@@ -63,9 +65,9 @@ class Folder:
 
     def _same(self, now: Mapping[str, Any]) -> None:
         try:
-            before = dict(json.loads(self._order.read_text(encoding="utf-8")))
-        except (OSError, ValueError, TypeError, RecursionError) as error:
-            raise UserError(f"{self._order} is damaged ({error}); name another folder") from None
+            before = read_object(self._order)
+        except UserError as error:
+            raise UserError(f"{error}; name another folder") from None
         if other := difference(before, now):
             raise UserError(
                 f"{self.path} holds a comparison with another {other[0]}: {other[1]}.  "
@@ -79,8 +81,16 @@ def write_arrays(path: Path, arrays: Mapping[str, NDArray[np.float64]]) -> None:
         file.write_bytes(save({name: np.ascontiguousarray(one, np.float64) for name, one in arrays.items()}))
 
 
-def read_arrays(path: Path) -> Arrays:
+def read_arrays(path: Path, texts: int | None = None) -> Arrays:
+    """One number for each of so many texts; NaN marks a text of which nothing is known."""
     try:
-        return dict(load_file(path))
-    except (OSError, SafetensorError) as error:
-        raise UserError(f"{path} is damaged ({error}): delete {path.parent} to have it made again") from None
+        found = read_tensors(path, finite=False)
+    except UserError as error:
+        raise UserError(f"{error}: delete {path.parent} to have it made again") from None
+    for name, value in found.items():
+        if value.dtype != torch.float64 or value.ndim != 1 or texts not in (None, len(value)):
+            raise UserError(
+                f"{path} is damaged: {name!r:.60} does not have one number in double precision for each text: "
+                f"delete {path.parent} to have it made again"
+            )
+    return {name: value.numpy() for name, value in found.items()}

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,7 @@ from steadygaze.audit.case import silent
 from steadygaze.compare import cell
 from steadygaze.compare.between import apart
 from steadygaze.compare.cell import MODEL, Cell
-from steadygaze.compare.columns import COLUMNS
+from steadygaze.compare.columns import BETWEEN, COLUMNS
 from steadygaze.compare.folder import Arrays, Folder, read_arrays, write_arrays
 from steadygaze.compare.identity import identity, own, shared
 from steadygaze.compare.material import Material, material
@@ -102,7 +103,7 @@ class _Run:
 
             cell.write(place, cell.audit(order, self.given, clf, order.synonyms, watch))
         self.machine.watch(f"{name}: done", done + 1, total)
-        return cell.read(place, technique, seed)
+        return cell.read(place, technique, seed, len(self.given.examples))
 
     def _between(self, technique: str) -> Arrays:
         """Nothing where there is but one model."""
@@ -112,7 +113,11 @@ class _Run:
         if not file.is_file():
             models = (self._model(technique, seed) for seed in self.order.numbers)  # loaded as they are asked
             write_arrays(file, apart(self.order, self.given, models))
-        return read_arrays(file)
+        found = read_arrays(file, len(self.given.examples))
+        name = f"{BETWEEN}|{self.order.explains(technique)}"
+        if found.keys() != {f"{name}|{i}+{j}" for i, j in combinations(range(self.order.seeds), 2)}:
+            raise UserError(f"{file} is damaged: it does not compare these seeds; delete it to have it made again")
+        return found
 
     def _model(self, technique: str, seed: int) -> TextClassifier:
         return load(self.folder.cell(technique, seed) / MODEL, self.machine.device)

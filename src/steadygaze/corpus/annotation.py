@@ -11,6 +11,7 @@ from typing import Any
 from steadygaze.corpus import evidence
 from steadygaze.corpus.check import is_empty
 from steadygaze.corpus.columns import json_rows
+from steadygaze.foreign_files import read_bytes, resolve
 from steadygaze.types import Example, Span
 
 BETWEEN = "\n"
@@ -45,11 +46,11 @@ class Documents:
     def read(self, name: str) -> str:
         if name in self._lines:
             return self._lines[name]
-        docs, file = self.folder.resolve() / "docs", (self.folder / "docs" / name).resolve()
+        docs, file = resolve(self.folder) / "docs", resolve(self.folder / "docs" / name)
         if not file.is_relative_to(docs) or not file.is_file():
             raise ValueError(f"there is no document {name!r:.60}")
         try:
-            return file.read_text(encoding="utf-8")
+            return read_bytes(file).decode()
         except UnicodeDecodeError as error:
             raise ValueError(f"the document {name!r:.60} is not UTF-8 (offset {error.start})") from None
 

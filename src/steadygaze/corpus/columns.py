@@ -4,29 +4,25 @@ jsonl goes through the standard library: Arrow would guess the type of a column 
 of an error.
 """
 
-import json
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 from pyarrow import parquet
 
 from steadygaze.corpus.delimited import read_delimited
 from steadygaze.corpus.table import Table, read_lines, require
 from steadygaze.errors import UserError
+from steadygaze.foreign_files import arrow_path, parse_json, third_party
 
 Reader = Callable[[Path, Sequence[str], int], Iterator[Table]]
 
 
 def read_columns(path: Path, names: Sequence[str], chunk: int) -> Iterator[Table]:
     """Tables of at most `chunk` rows.  What is wrong with the path itself is said at once, the rest while reading."""
-    if not path.exists():
-        raise UserError(f"there is no file {path}.")
-    if not path.is_file():
-        raise UserError(f"{path} is not a file.")
+    arrow_path(path)
     if path.suffix.lower() not in READERS:
         raise UserError(f"{path.name} has an unknown format {path.suffix!r}; known: {', '.join(READERS)}.")
     if path.stat().st_size == 0:
@@ -46,17 +42,18 @@ def _with_rows(tables: Iterator[Table], file: str) -> Iterator[Table]:
 
 def read_parquet(path: Path, names: Sequence[str], chunk: int) -> Iterator[Table]:
     row = 1
+    with third_party(f"{path.name} cannot be read as parquet"), parquet.ParquetFile(path) as file:
+        require(names, file.schema_arrow.names, path.name)
+        for batch in file.iter_batches(chunk, columns=list(dict.fromkeys(names))):
+            yield Table(path.name, _cells(batch, names, path.name, row), range(row, row + len(batch)))
+            row += len(batch)
+
+
+def _cells(batch: Any, names: Sequence[str], file: str, row: int) -> dict[str, list[Any]]:
     try:
-        with parquet.ParquetFile(path) as file:
-            require(names, file.schema_arrow.names, path.name)
-            for batch in file.iter_batches(chunk, columns=list(dict.fromkeys(names))):
-                rows = range(row, row + len(batch))
-                yield Table(path.name, {name: batch.column(name).to_pylist() for name in names}, rows)
-                row += len(batch)
+        return {name: batch.column(name).to_pylist() for name in names}
     except UnicodeDecodeError:
-        raise UserError(f"{path.name} is not UTF-8: a string in the {chunk} rows from {row} on is invalid.") from None
-    except (pa.ArrowInvalid, OSError) as error:
-        raise UserError(f"{path.name} cannot be read as parquet: {error}.") from None
+        raise UserError(f"{file} is not UTF-8: a string in the {len(batch)} rows from {row} on is invalid.") from None
 
 
 def json_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -77,10 +74,7 @@ def read_jsonl(path: Path, names: Sequence[str], chunk: int) -> Iterator[Table]:
 
 
 def _object(line: str, number: int, file: str) -> dict[str, Any]:
-    try:
-        value = json.loads(line)
-    except (ValueError, RecursionError) as error:  # a plain ValueError: a number of over 4,300 digits
-        raise UserError(f"{file}, line {number} is not JSON: {error}.") from None
+    value = parse_json(line, f"{file}, line {number}")
     if not isinstance(value, dict):
         raise UserError(f'{file}, line {number} is {value!r:.40}; a line must be an object: {{"text": …, "label": …}}.')
     return value

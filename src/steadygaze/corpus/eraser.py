@@ -11,7 +11,6 @@ query            a question, where the queries differ; one and the same for all 
 docids           the documents that were read.  Else: those of the evidence; else the one named as the annotation
 """
 
-import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -38,11 +37,9 @@ def is_eraser(path: Path) -> bool:
     found = [file for file in files if file.suffix.lower() == ".jsonl" and file.is_file()]
     if not found or not Documents(found[0].parent).there:
         return False
-    with found[0].open(encoding="utf-8-sig", errors="replace") as lines:
-        first = next((line for line in lines if line.strip()), "")
     try:
-        row = json.loads(first)
-    except (ValueError, RecursionError):
+        row = next((row for _, row in json_rows(found[0])), None)
+    except UserError:
         return False
     return isinstance(row, dict) and row.keys() >= KEYS
 

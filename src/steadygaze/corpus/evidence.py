@@ -12,11 +12,12 @@ as JSON in a string cell, or as a list where the format has lists (jsonl, parque
 one before it, then from the beginning; white space in a phrase matches any white space.
 """
 
-import json
 import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from steadygaze.errors import UserError
+from steadygaze.foreign_files import parse_json
 from steadygaze.types import Span
 
 Spans = tuple[Span, ...]
@@ -112,8 +113,8 @@ def join(sentences: Sequence[str]) -> tuple[str, Spans]:
 
 def _parsed(cell: str) -> Any:
     try:
-        return json.loads(cell)
-    except json.JSONDecodeError:
+        return parse_json(cell, "the cell")
+    except UserError:
         raise ValueError(f'{cell!r:.60} is not JSON; write [[0, 4]] or ["a phrase"]') from None
 
 

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 from pyarrow import parquet
 
 from steadygaze.corpus.corpus import Corpus
@@ -19,6 +18,7 @@ from steadygaze.corpus.hub import SAME, Hub, fetch
 from steadygaze.corpus.rows import Layout
 from steadygaze.corpus.table import require
 from steadygaze.errors import UserError
+from steadygaze.foreign_files import arrow_path, third_party
 from steadygaze.types import Example
 
 
@@ -63,10 +63,9 @@ class Named:
 
     def _read(self, folder: Path) -> dict[str, dict[str, list[Any]]]:
         files = {split: folder / f"{stem}.parquet" for split, stem in self.files.items()}
-        try:
-            tables = {split: parquet.read_table(file).to_pydict() for split, file in files.items() if file.exists()}
-        except (pa.ArrowInvalid, OSError) as error:
-            raise UserError(f"{folder} cannot be read as parquet: {error}.") from None
+        there = {split: arrow_path(file) for split, file in files.items() if file.exists()}
+        with third_party(f"{folder} cannot be read as parquet"):
+            tables = {split: parquet.read_table(file).to_pydict() for split, file in there.items()}
         if not tables:
             raise UserError(f"{folder} holds none of {', '.join(file.name for file in files.values())}.")
         return tables

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from steadygaze.errors import UserError, unknown
+from steadygaze.foreign_files import open_file
 
 
 class NoColumn(UserError):
@@ -65,7 +66,7 @@ def require(names: Iterable[str], found: Sequence[str], file: str) -> None:
 
 def read_lines(path: Path) -> Iterator[tuple[int, str]]:
     """(1, first line), (2, second line) …, without their ends; a byte that is not UTF-8 is named."""
-    with path.open("rb") as file:
+    with open_file(path) as file:
         offset = 0
         for number, raw in enumerate(file, start=1):
             try:

@@ -8,17 +8,15 @@ Weights are read from .safetensors only, and no code is ever loaded from a hub.
 """
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, ClassVar
 
 import torch
-from safetensors import SafetensorError
 from torch import Tensor
 
 from steadygaze.encode.encoder import Encoder
+from steadygaze.encode.pretrained import IGNORED, load_network
 from steadygaze.errors import UserError
 from steadygaze.maths import masked
 from steadygaze.types import Encoded
@@ -30,8 +28,6 @@ COUNTS_FROM_PADDING = {
     "xlm-roberta", "xlm-roberta-xl", "xmod",
 }  # fmt: skip
 """Networks whose first token has a place of one above the padding id; the places before it are never used."""
-KERNELS = ("attn_implementation", "_attn_implementation", "_attn_implementation_internal", "experts_implementation")
-"""What in a configuration can name a kernel on the hub, which is code: never taken from a file."""
 FILES = ["config.json", "tokenizer.json", "tokenizer_config.json", "*.safetensors", "*.safetensors.index.json"]
 
 
@@ -125,30 +121,13 @@ def from_hub(name: str, asked: str, more: str = "") -> Path:
         ) from None
 
 
-def read_config(folder: Path, kind: str = "encoder") -> Any:
-    """The network's configuration, without building it."""
-    from transformers import AutoConfig
-
-    if not (folder / "config.json").is_file():
-        raise UserError(f"{folder} is no Hugging Face model folder: it has no config.json")
-    with readable(folder, kind):
-        config = AutoConfig.from_pretrained(folder, trust_remote_code=False)
-    if getattr(config, "is_encoder_decoder", False):
-        raise UserError(f"{folder} holds a {config.model_type}, which writes text; name an encoder, such as a BERT")
-    return config
-
-
 def from_folder(folder: Path) -> Transformer:
     """Pre-trained weights.  (.safetensors only)"""
-    from transformers import AutoConfig, AutoModel
+    from transformers import AutoModel
 
-    if not any(folder.glob("*.safetensors")):
-        raise UserError(f"{folder} has no .safetensors weights; other formats can run code when they are opened")
-    with readable(folder):
-        config = plain(AutoConfig.from_pretrained(folder, trust_remote_code=False))
-        network = AutoModel.from_pretrained(
-            folder, config=config, trust_remote_code=False, use_safetensors=True, dtype=torch.float32
-        )
+    network, missing = load_network(folder, AutoModel, "encoder")
+    if lost := [name for name in missing if not name.startswith("pooler.")]:
+        raise UserError(f"{folder} is not a trained encoder: its weights lack {lost[0]}")
     return Transformer(_headless(network))
 
 
@@ -156,32 +135,10 @@ def from_config(values: dict[str, Any]) -> Transformer:
     """Untrained weights of the same shape, to be filled from a saved model."""
     from transformers import AutoConfig, AutoModel
 
-    config = plain(AutoConfig.for_model(**{key: values[key] for key in values if key not in KERNELS}))
+    config = AutoConfig.for_model(**{key: values[key] for key in values if key not in IGNORED})
+    config._attn_implementation = None
     network = AutoModel.from_config(config, trust_remote_code=False, dtype=torch.float32)  # as `from_folder` has it
     return Transformer(_headless(network))
-
-
-def plain(config: Any) -> Any:
-    """With the library's own attention, whatever the file asks for."""
-    config._attn_implementation = None
-    return config
-
-
-@contextmanager
-def readable(folder: Path, kind: str = "encoder") -> Iterator[None]:
-    """What the library says of a damaged or unknown model, as one sentence; and no progress bar of its own."""
-    from transformers.utils import logging
-
-    shown = logging.is_progress_bar_enabled()
-    logging.disable_progress_bar()
-    try:
-        yield
-    except (OSError, ValueError, KeyError, RuntimeError, SafetensorError) as error:
-        reason = next(iter(str(error).splitlines()), "") or type(error).__name__
-        raise UserError(f"{folder} cannot be read as a Hugging Face {kind}: {reason}") from None
-    finally:
-        if shown:
-            logging.enable_progress_bar()
 
 
 def _headless(network: Any) -> Any:

@@ -7,7 +7,7 @@ from typing import ClassVar
 from torch import Tensor
 
 from steadygaze.explain.readings import Readings
-from steadygaze.reader import Ability, Reader
+from steadygaze.reader import Ability, Reader, refuse_non_finite
 from steadygaze.types import Batch
 
 
@@ -18,6 +18,12 @@ class Saliency:
     bounds: tuple[Tensor, Tensor] | None = None  # (B,T), (B,T): between which each weight is, where that is known
     chances: Tensor | None = None  # (B,T) how likely each token was to be selected, where that is known
     question: Tensor | None = None  # (B,Q) weights of the question's words, where the explainer covers them
+
+
+def finite_weights(saliency: Saliency, batch: Batch) -> Tensor:
+    """(B,T) the weights of the words in double precision; NaN or infinity is refused, and the text is named."""
+    refuse_non_finite(batch, saliency.weights.masked_fill(~batch.mask, 0.0))
+    return saliency.weights.double()
 
 
 class Explainer(ABC):

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from steadygaze import infer
 from steadygaze.batch import by_length, collate, placed_data
-from steadygaze.explain.explainer import Explainer, Saliency
+from steadygaze.explain.explainer import Explainer, Saliency, finite_weights
 from steadygaze.explanation import Explanation
 from steadygaze.reader import Reader
 from steadygaze.tokens.align import mean_of_words, merge_words
@@ -81,7 +81,7 @@ def explain_texts(
 
 def _columns(saliency: Saliency, batch: Batch) -> Callable[[int], tuple[list[list[float]], list[float] | None]]:
     """Of a row: its weights, with bounds where there are some; and how likely each token was to be selected."""
-    columns = [_per_row(one, batch.mask) for one in (saliency.weights, *(saliency.bounds or ()))]
+    columns = [_per_row(one, batch.mask) for one in (finite_weights(saliency, batch), *(saliency.bounds or ()))]
     likely = None if saliency.chances is None else _per_row(saliency.chances, batch.mask)
     return lambda i: ([column[i] for column in columns], None if likely is None else likely[i])
 

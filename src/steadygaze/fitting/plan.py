@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -16,8 +17,10 @@ from torch import Tensor
 from steadygaze.batch import Data
 from steadygaze.description import Description, build_model, make_encoder
 from steadygaze.encode import TRANSFORMER
-from steadygaze.encode.transformer import from_folder, limit, locate, read_config
+from steadygaze.encode.pretrained import read_config, weight_files
+from steadygaze.encode.transformer import from_folder, limit, locate
 from steadygaze.errors import UserError, unknown
+from steadygaze.foreign_files import resolve
 from steadygaze.inputs import Split
 from steadygaze.lineage import identity
 from steadygaze.objective.technique import Technique
@@ -182,7 +185,7 @@ def _transformer_plan(order: Order, description: Description) -> Plan:
         description,
         tokenizer,
         partial(build_model, description, tokenizer, order.technique, partial(from_folder, folder)),
-        files=(*sorted(folder.glob("*.safetensors")), folder / "tokenizer.json"),
+        files=(*weight_files(folder), folder / "tokenizer.json"),
         table=order.reading.synonyms,
     )
 
@@ -190,9 +193,9 @@ def _transformer_plan(order: Order, description: Description) -> Plan:
 def _portable(encoder: str) -> str:
     """Its name without the path of this machine."""
     place = encoder.removeprefix(TRANSFORMER)
-    if place == encoder or not (folder := Path(place).expanduser()).is_dir():
+    if place == encoder or not (folder := Path(os.path.expanduser(place))).is_dir():
         return encoder
-    return TRANSFORMER + folder.resolve().name
+    return TRANSFORMER + resolve(folder).name
 
 
 def _rank(label: Label) -> tuple[bool, Label]:

@@ -7,17 +7,19 @@ from typing import Annotated, Any, Literal
 
 import torch
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 from torch import nn
 
 from steadygaze import __version__
 from steadygaze.atomic import new_folder, recover
-from steadygaze.config import Field, build, field_names, read_json, settings
+from steadygaze.config import Field, build, field_names, settings
 from steadygaze.errors import UserError
 from steadygaze.explain.learned.image_nets import Shape
+from steadygaze.foreign_files import read_json
 from steadygaze.images.pixels import MOST_COLOURS
 from steadygaze.images.training import Learning, network_for
 from steadygaze.store import refuse_foreign
+from steadygaze.tensor_files import differing, layout, read_layout, read_tensors
 from steadygaze.types import Label
 
 SCHEMA = 1
@@ -63,16 +65,11 @@ def read_folder(folder: Path) -> tuple[Description, nn.Module]:
     recover(folder)
     description = _describe(folder / CONFIG)
     file = folder / WEIGHTS
-    try:
-        weights = load_file(file)
-    except (OSError, SafetensorError) as error:
-        raise UserError(f"{file} is damaged or cut short: {error}") from None
-    with torch.device("meta"):  # neither drawn nor allotted: a damaged file may claim any size
+    with torch.device("meta"):  # neither drawn nor allocated: a damaged file may claim any size
         network = network_for(description.shape, len(description.classes))
-    wanted = {name: (value.shape, value.dtype) for name, value in network.state_dict().items()}
-    if {name: (value.shape, value.dtype) for name, value in weights.items()} != wanted:
-        raise UserError(f"{file} does not hold the weights of the network that {CONFIG} describes")
-    network.load_state_dict(weights, assign=True)
+    if (difference := differing(read_layout(file), layout(network.state_dict()))) is not None:
+        raise UserError(f"{file} does not hold the weights of the network that {CONFIG} describes: {difference}")
+    network.load_state_dict(read_tensors(file), assign=True)
     return description, network.eval()
 
 

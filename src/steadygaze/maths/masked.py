@@ -19,7 +19,8 @@ def shares(weights: Tensor, mask: Tensor) -> Tensor:
     size = weights.abs().masked_fill(~mask, 0.0)
     total = size.sum(-1, keepdim=True)
     even = mask.to(size.dtype) / mask.sum(-1, keepdim=True).clamp_min(1)
-    return torch.where(total > 0, size / total.clamp_min(torch.finfo(size.dtype).tiny), even)
+    # Compared with 0, not asked to be above it: NaN stays NaN, which must not pass for an even distribution.
+    return torch.where(total == 0, even, size / total.clamp_min(torch.finfo(size.dtype).tiny))
 
 
 def mean(values: Tensor, mask: Tensor) -> Tensor:

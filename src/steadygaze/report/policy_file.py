@@ -21,19 +21,18 @@ from pathlib import Path
 from typing import Any, get_args
 
 from steadygaze.errors import UserError, unknown
+from steadygaze.foreign_files import read_text
 from steadygaze.report.policy import LIMITS, Policy, Requirement, Wanted
 from steadygaze.report.report import Answer
 
+LARGEST = 1 << 20
+"""Bytes of a policy."""
 REQUIRE = ("measure", *LIMITS, "explainer", "interval", "why")
 VERDICT = ("question", "answer", "why")
 
 
 def read_policy(path: Path) -> Policy:
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"the policy {path} cannot be read: {error}") from None
-    return parse_policy(text, path.name)
+    return parse_policy(read_text(path, LARGEST), path.name)
 
 
 def parse_policy(text: str, name: str = "policy.toml") -> Policy:

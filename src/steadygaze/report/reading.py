@@ -1,6 +1,5 @@
 """Report.from_json: a report from a file that somebody else may have written.  Checked, never run."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import fields, replace
 from pathlib import Path
@@ -10,18 +9,14 @@ from pydantic import TypeAdapter, ValidationError
 
 from steadygaze.errors import UserError
 from steadygaze.explanation import Explanation
+from steadygaze.foreign_files import LARGEST_TEXT, read_json
 from steadygaze.outputs import GENERATOR
 from steadygaze.record import Row
 from steadygaze.report.report import SCHEMA, Report, Shift
 
 
 def read_file(path: Path) -> Report:
-    try:
-        values = json.loads(path.read_text(encoding="utf-8"), parse_constant=_refuse)
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"{path} cannot be read: {error}") from None
-    except (ValueError, RecursionError) as error:
-        raise UserError(f"{path} is no JSON: {error}") from None
+    values = read_json(path, LARGEST_TEXT, finite=True)
     try:
         return read(values)
     except UserError as error:
@@ -88,7 +83,3 @@ def _difference(ours: Any, theirs: Any, place: str = "") -> str | None:
         return None if ours == theirs and isinstance(ours, bool) == isinstance(theirs, bool) else place or "it"
     found = (_difference(one, other, f"{place}.{key}".lstrip(".")) for key, one, other in parts)
     return next((where for where in found if where is not None), None)
-
-
-def _refuse(word: str) -> None:
-    raise ValueError(f"{word} is no JSON number")

@@ -9,10 +9,10 @@ from torch import nn
 
 from steadygaze import arguments
 from steadygaze.atomic import recover
-from steadygaze.config import read_json
 from steadygaze.encode.transformer import from_hub
 from steadygaze.errors import UserError
 from steadygaze.estimator import TextClassifier, load
+from steadygaze.foreign_files import read_json, resolve
 from steadygaze.store import KINDS
 from steadygaze.subject.blackbox import black_box
 from steadygaze.subject.huggingface import from_folder, from_live, from_pipeline
@@ -59,7 +59,7 @@ def _by_name(given: str | Path, device: str, attention: str) -> Subject:
     recover(folder)
     if not folder.exists():
         return from_folder(from_hub(str(given), str(given)), str(given), device, attention)
-    name = folder.resolve().name
+    name = resolve(folder).name
     if _is_ours(folder):
         return ours(load(folder, device), name)
     return from_folder(folder, name, device, attention)

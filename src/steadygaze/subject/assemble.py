@@ -12,11 +12,14 @@ from tokenizers import Tokenizer
 from torch import Tensor, nn
 
 from steadygaze.encode.transformer import limit
+from steadygaze.errors import UserError
 from steadygaze.store import fits
 from steadygaze.subject import templates
 from steadygaze.subject.network import Asked, Attentive, Network
 from steadygaze.subject.subject import Subject
 from steadygaze.subject.trial import check, tried
+from steadygaze.tensor_files import refuse_non_finite
+from steadygaze.types import Label
 
 TRIAL = "This is a text of a few words."
 UNBOUNDED = 512
@@ -35,12 +38,13 @@ class Written:
 
 def assemble(network: Any, written: Written, name: str, attention: str) -> Subject:
     config, engine = network.config, written.engine
+    refuse_non_finite(network.state_dict(), name)
     padding = _padding(config, written.pad_id)
     config._attn_implementation = "eager"  # the others show no attention
     if getattr(config, "pad_token_id", None) is None:
         config.pad_token_id = padding  # some read no two texts at once without, and never look at it
     tokens = templates.single(engine, most=longest(config), pad_id=padding)
-    fits(tokens.size, getattr(config, "vocab_size", None), Path(name))
+    fits(tokens.size, len(network.get_input_embeddings().weight), Path(name))
     pair = templates.template(engine)
     pairs = None if pair is None else templates.paired(engine, pair, most=longest(config), pad_id=padding)
     asked = Asked(padding, attention, pair.question_type if pair and written.typed else 0)
@@ -51,7 +55,7 @@ def assemble(network: Any, written: Written, name: str, attention: str) -> Subje
         kind=f"a Hugging Face classifier ({config.model_type})",
         model=model,
         tokens=tokens,
-        classes=[config.id2label[i] for i in range(config.num_labels)],
+        classes=_classes(config, name),
         pair=False if pairs is None else None,
         fingerprint=fingerprint(network),
         facts={"architecture": type(network).__name__, "attention": shown},
@@ -98,6 +102,15 @@ def _model(network: Any, asked: Asked, trial: Tensor) -> Network:
         model = (Attentive if found.attentive else Network)(network, asked, found.read)
         check(model, ids)
     return model.eval()
+
+
+def _classes(config: Any, name: str) -> list[Label]:
+    """The labels in the order of the logits."""
+    names = config.id2label if isinstance(config.id2label, dict) else {}
+    labels: list[Label] = [label for i in range(len(names)) if isinstance(label := names.get(i), str | int)]
+    if len(labels) != config.num_labels:
+        raise UserError(f"{name}: id2label in config.json must name each of the classes 0 to {config.num_labels - 1}")
+    return labels
 
 
 def _padding(config: Any, pad_id: int | None) -> int:

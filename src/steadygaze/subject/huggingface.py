@@ -8,12 +8,10 @@ import copy
 from pathlib import Path
 from typing import Any
 
-import torch
-from tokenizers import Tokenizer
-
-from steadygaze.encode.transformer import plain, read_config, readable
+from steadygaze.encode.pretrained import load_network, read_config
 from steadygaze.errors import UserError, unknown
-from steadygaze.subject.assemble import Written, assemble, longest, quiet
+from steadygaze.foreign_files import peek
+from steadygaze.subject.assemble import Written, assemble, longest
 from steadygaze.subject.looking import LOOKS
 from steadygaze.subject.subject import Subject
 from steadygaze.tokens.pieces import load_pieces
@@ -32,12 +30,10 @@ def from_folder(folder: Path, name: str, device: str, attention: str) -> Subject
     if not any(HEAD in architecture for architecture in config.architectures or ()):
         found = ", ".join(config.architectures or ["no architecture"])
         raise UserError(f"{name} is no classifier: its config.json names {found}, and a classifier would be a …{HEAD}")
-    if not any(folder.glob("*.safetensors")):
-        raise UserError(f"{name} has no .safetensors weights; other formats can run code when they are opened")
     pieces = load_pieces(folder, max_length=longest(config))
     engine = read_engine(pieces.to_json(), f"the tokenizer of {name}")
     network = _load(folder, name).to(best(device))
-    return assemble(network, Written(engine, pieces.pad_id or None, _typed(folder)), name, attention)
+    return assemble(network, Written(engine, pieces.pad_id or None, _typed(folder, config)), name, attention)
 
 
 def from_live(network: Any, tokenizer: Any, attention: str) -> Subject:
@@ -56,7 +52,7 @@ def from_live(network: Any, tokenizer: Any, attention: str) -> Subject:
             f"{type(tokenizer).__name__} is no fast tokenizer of the transformers library, and only those say where "
             "each token stands; load it with AutoTokenizer.from_pretrained(…)"
         )
-    engine = Tokenizer.from_str(tokenizer.backend_tokenizer.to_str())
+    engine = read_engine(tokenizer.backend_tokenizer.to_str(), f"the tokenizer of {name}")
     typed = TYPES in tokenizer.model_input_names
     return assemble(_twin(network), Written(engine, tokenizer.pad_token_id, typed), name, attention)
 
@@ -68,34 +64,26 @@ def from_pipeline(pipeline: Any, attention: str) -> Subject:
 
 
 def _load(folder: Path, name: str) -> Any:
-    from transformers import AutoConfig, AutoModelForSequenceClassification
+    from transformers import AutoModelForSequenceClassification
 
-    with readable(folder, "classifier"), quiet():
-        config = plain(AutoConfig.from_pretrained(folder, trust_remote_code=False))
-        network, told = AutoModelForSequenceClassification.from_pretrained(
-            folder,
-            config=config,
-            trust_remote_code=False,
-            use_safetensors=True,
-            dtype=torch.float32,
-            attn_implementation="eager",
-            output_loading_info=True,
-        )
-    if missing := sorted(told["missing_keys"]):
-        raise UserError(f"{name} is no trained classifier: its weights lack {missing[0]}, which would be made up")
+    network, missing = load_network(
+        folder, AutoModelForSequenceClassification, "classifier", attn_implementation="eager"
+    )
+    if missing:
+        raise UserError(f"{name} is not a trained classifier: its weights lack {missing[0]}")
     return network
 
 
-def _typed(folder: Path) -> bool:
+def _typed(folder: Path, config: Any) -> bool:
     """Whether the tokenizer of this folder tells a network the type of each token; where that is not known: yes."""
-    from transformers import AutoTokenizer
+    from transformers.models.auto.tokenization_auto import TOKENIZER_MAPPING_NAMES, tokenizer_class_from_name
 
-    try:
-        with quiet():
-            tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
-    except Exception:  # what it needs beyond tokenizer.json, we do not
-        return True
-    return TYPES in tokenizer.model_input_names
+    values = peek(folder / "tokenizer_config.json")
+    given = values.get("model_input_names")
+    if not isinstance(given, list):
+        name = values.get("tokenizer_class") or TOKENIZER_MAPPING_NAMES.get(config.model_type)
+        given = getattr(tokenizer_class_from_name(str(name)), "model_input_names", [TYPES])
+    return TYPES in given
 
 
 def _twin(network: Any) -> Any:
@@ -108,6 +96,8 @@ def _single_label(config: Any, name: str) -> None:
     kind = getattr(config, "problem_type", None)
     if kind == "regression" or config.num_labels < 2:
         raise UserError(f"{name} predicts a number (regression); an audit needs classes, at least two")
+    if kind not in (None, "single_label_classification", "multi_label_classification"):
+        raise UserError(f"{name}: problem_type is {kind!r:.80}; an audit needs a single_label_classification")
     if kind == "multi_label_classification":
         raise UserError(f"{name} gives a text several labels at once; an audit needs one label for each text")
 

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from steadygaze.errors import UserError
 from steadygaze.infer import evaluation, inference
+from steadygaze.reader import NonFinite
 from steadygaze.subject.network import Network, Read
 from steadygaze.types import Batch
 
@@ -46,7 +47,10 @@ def check(model: Network, ids: Tensor) -> None:
     present = torch.arange(size, device=ids.device) < lengths.unsqueeze(1)
     batch = Batch(ids.expand(2, -1).masked_fill(~present, model.padding), present, present, torch.arange(2))
     with _asked(model.network), inference(model):
-        found = model(batch).logits
+        try:
+            found = model(batch).logits
+        except NonFinite:
+            raise _refusal(model.network, "its output is NaN or infinite") from None
         for row, length in enumerate(lengths.tolist()):
             plain = model.network(input_ids=ids[:, :length], attention_mask=torch.ones_like(ids[:, :length])).logits
             # The root of what the numbers can tell apart: more than rounding adds up to, less than any real difference.

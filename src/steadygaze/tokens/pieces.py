@@ -5,13 +5,13 @@ a row are one joint sequence.  White space is nobody's: it is trimmed off the sp
 space stands, with an empty span, in the word that follows it (at the end of a text: that it follows).
 """
 
-import json
 from pathlib import Path
 from typing import ClassVar
 
 from tokenizers import Encoding
 
 from steadygaze.errors import UserError
+from steadygaze.foreign_files import MissingFile, read_object, read_text
 from steadygaze.tokens.known import Spot
 from steadygaze.tokens.tokenizer import Kind, TextTokenizer, read_engine, stretched
 from steadygaze.types import Span
@@ -22,11 +22,7 @@ def load_pieces(folder: Path, *, max_length: int) -> "PieceTokenizer":
     file = Path(folder) / "tokenizer.json"
     if not file.is_file():
         raise UserError(f"no tokenizer.json in {str(folder)!r}; a Hugging Face model with a fast tokenizer has one.")
-    try:
-        text = file.read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise UserError(f"{str(file)!r} is not UTF-8: {error.reason} at byte {error.start}.") from None
-    engine = read_engine(text, repr(str(file)))
+    engine = read_engine(read_text(file), str(file))
     pad = _pad_token(file.with_name("tokenizer_config.json"))
     return PieceTokenizer(engine, max_length=max_length, pad_id=None if pad is None else engine.token_to_id(pad))
 
@@ -85,7 +81,11 @@ def _settle(spans: list[Span], groups: list[int]) -> None:
 def _pad_token(config: Path) -> str | None:
     """The name a `tokenizer_config.json` gives the padding token, where there is such a file and it names one."""
     try:
-        pad = json.loads(config.read_text(encoding="utf-8")).get("pad_token")
-    except (OSError, ValueError, AttributeError):
-        return None  # the file is a convenience; tokenizer.json alone is enough
-    return pad.get("content") if isinstance(pad, dict) else pad
+        values = read_object(config)
+    except MissingFile:  # tokenizer.json alone is enough
+        return None
+    pad = values.get("pad_token")
+    pad = pad.get("content") if isinstance(pad, dict) else pad
+    if not isinstance(pad, str | None):
+        raise UserError(f"{config}: pad_token is {pad!r:.80}; it must be a string")
+    return pad

@@ -4,7 +4,6 @@ A file (.parquet or .jsonl) has a row for each word: `word`, a string, and `syno
 Of a transformer's vocabulary only whole words count: a piece that continues a word is neither exchanged nor put in.
 """
 
-import json
 import math
 import re
 from collections.abc import Mapping, Sequence
@@ -16,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadygaze.errors import UserError
+from steadygaze.foreign_files import MissingFile, arrow_path, parse_json, read_text, reason
 
 STARTS = ("Ġ", "▁")
 """What byte-level and sentence-piece vocabularies write before the first piece of a word."""
@@ -67,10 +67,10 @@ def read_synonyms(path: str | Path, *, folded: bool = False) -> dict[str, list[s
     try:
         rows = _parquet(file) if file.suffix == ".parquet" else _lines(file)
         found = {word: _several(others) for word, others in rows}
-    except FileNotFoundError:
+    except MissingFile:
         raise UserError(f"there is no file of synonyms {file}") from None
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise UserError(f"{file} is no table of synonyms ({error}): .parquet or .jsonl with {FORM}") from None
+        raise UserError(f"{file} is no table of synonyms ({reason(error)}): .parquet or .jsonl with {FORM}") from None
     if not all(isinstance(name, str) for word, others in found.items() for name in (word, *others)):
         raise UserError(f"{file} is no table of synonyms: some word is no string; it needs {FORM}")
     if not found:
@@ -87,12 +87,10 @@ def _several(others: object) -> list[str]:
 def _parquet(file: Path) -> list[tuple[str, list[str]]]:
     import pyarrow.parquet
 
-    if not file.is_file():
-        raise FileNotFoundError
-    table = pyarrow.parquet.read_table(file, columns=["word", "synonyms"])
+    table = pyarrow.parquet.read_table(arrow_path(file), columns=["word", "synonyms"])
     return [(row["word"], row["synonyms"]) for row in table.to_pylist()]
 
 
 def _lines(file: Path) -> list[tuple[str, list[str]]]:
-    rows = [json.loads(line) for line in file.read_text(encoding="utf-8").split("\n") if line.strip()]
+    rows = [parse_json(line, "a line") for line in read_text(file).split("\n") if line.strip()]
     return [(row["word"], row["synonyms"]) for row in rows]

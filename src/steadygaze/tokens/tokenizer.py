@@ -18,6 +18,7 @@ import numpy as np
 from tokenizers import Tokenizer
 
 from steadygaze.errors import UserError
+from steadygaze.foreign_files import quiet_panics, third_party
 from steadygaze.tokens.known import Spot
 from steadygaze.tokens.ragged import Placed, Ragged, starts_of
 from steadygaze.types import Span
@@ -25,6 +26,11 @@ from steadygaze.types import Span
 Kind = Literal["words", "pieces"]
 CHUNK = 1 << 20
 """Characters handed to the library at once: an encoding takes some fifty times the room of its ids."""
+
+MOST_IDS = 1 << 24
+"""Tokens of a vocabulary: a damaged file may have any id."""
+TRIAL = "A trial, 1 of 2: naïve \U0001f600"
+UNABLE = "the model's tokenizer cannot read the texts"
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -57,14 +63,13 @@ class TextTokenizer(ABC):
         self.pad_id = _pad_id(engine) if pad_id is None else pad_id
         engine.no_truncation()
         engine.no_padding()
+        self.size = size_of(engine)
+        """Ids run from 0 to size - 1, specials included."""
         engine.encode_special_tokens = True  # in the library's words: "[SEP]" in a text is encoded as any other text
         self._engine = engine
         self._before, self._after = _specials(engine)
-
-    @property
-    def size(self) -> int:
-        """Ids run from 0 to size - 1, specials included."""
-        return int(self._engine.get_vocab_size())
+        if not 0 <= self.pad_id < max(self.size, 1):
+            raise UserError(f"the tokenizer pads with the id {self.pad_id:,}, which is not one of its {self.size:,}.")
 
     @property
     def unknown_id(self) -> int | None:
@@ -79,8 +84,14 @@ class TextTokenizer(ABC):
 
     def encode(self, texts: Sequence[str], *, question: bool = False) -> Ragged:
         """Ids only.  A question is to follow a text in one sequence, so it has no leading special."""
-        rows = (self._ids([self._prepare(text) for text in chunk]) for chunk in chunks(texts))
-        return self._wrap(rows, () if question else self._before)
+
+        def rows() -> Iterator[Sequence[list[int]]]:
+            for chunk in chunks(texts):
+                with third_party(UNABLE):
+                    ids = self._ids([self._prepare(text) for text in chunk])
+                yield ids
+
+        return self._wrap(rows(), () if question else self._before)
 
     def place(self, texts: Sequence[str], *, question: bool = False) -> Placed:
         """Ids, and the span and word of every token."""
@@ -89,7 +100,8 @@ class TextTokenizer(ABC):
 
         def rows() -> Iterator[Sequence[list[int]]]:
             for chunk in chunks(texts):
-                spots = self._spots([self._prepare(text) for text in chunk])
+                with third_party(UNABLE):
+                    spots = self._spots([self._prepare(text) for text in chunk])
                 ids, places, words = zip(*spots, strict=True)
                 spans.extend(self._cut(places))
                 groups.extend(self._cut(words))
@@ -139,11 +151,20 @@ class TextTokenizer(ABC):
 
 
 def read_engine(text: str, name: str) -> Tokenizer:
-    """A Tokenizer of the library, or a sentence that names the file."""
-    try:
-        return Tokenizer.from_str(text)
-    except Exception as error:  # the library raises nothing more specific
-        raise UserError(f"{name} is not a tokenizer of the `tokenizers` library: {error}.") from None
+    """A Tokenizer of the library that can encode a text and a pair, or a sentence that names the file."""
+    with third_party(f"{name} is not a tokenizer of the `tokenizers` library"), quiet_panics():
+        engine = Tokenizer.from_str(text)
+        used = max([*engine.encode(TRIAL).ids, *engine.encode(TRIAL, TRIAL).ids], default=-1)
+    if (size := size_of(engine)) > MOST_IDS:
+        raise UserError(f"{name} has ids up to {size - 1:,}; at most {MOST_IDS:,} tokens are read.")
+    if used >= size:
+        raise UserError(f"{name} puts the id {used:,} around a text, which is not one of its {size:,} tokens.")
+    return engine
+
+
+def size_of(engine: Tokenizer) -> int:
+    """One above the largest id; ids may have gaps."""
+    return max(engine.get_vocab().values(), default=-1) + 1
 
 
 def clean(text: str) -> str:

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from steadygaze.errors import UserError
+from steadygaze.foreign_files import MissingFile, open_file
 
 PACKAGED = "glove-50d"
 FEW = 0.8
@@ -29,6 +30,8 @@ FEW = 0.8
 English reviews, news, tweets and captions reach 0.91 and more with the 400,000 words of GloVe, 0.81 and more with its
 32,000 commonest.  German texts with English vectors stay below 0.78, tweets with hashtags in one piece below 0.73.
 """
+LONGEST_LINE = 1 << 20
+"""Bytes of a line: a compressed file may hold any number."""
 LARGEST = float(np.finfo(np.float32).max)
 
 
@@ -120,10 +123,12 @@ def _text(path: Path, row_of: dict[str, int]) -> dict[int, NDArray[np.float32]]:
 def _lines(path: Path) -> Iterator[bytes]:
     """Lines without their ends.  Bytes, because only "\\n" ends a line here and words may hold other separators."""
     try:
-        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
-            for line in file:
+        with open_file(path) as opened, gzip.open(opened) if path.suffix == ".gz" else opened as file:
+            while line := file.readline(LONGEST_LINE):
+                if len(line) == LONGEST_LINE:
+                    raise UserError(f"{str(path)!r} has a line of over {LONGEST_LINE:,} bytes.")
                 yield line.rstrip(b" \r\n")
-    except FileNotFoundError:
+    except MissingFile:
         raise UserError(
             f"no file {str(path)!r}; give a file of GloVe vectors (.txt, .txt.gz) or {PACKAGED!r}."
         ) from None

@@ -14,13 +14,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import load_file, save_file
+from safetensors import SafetensorError
+from safetensors.torch import save_file
 from torch import Tensor
 
 from steadygaze.atomic import new_file, sweep_names
 from steadygaze.config import difference
 from steadygaze.errors import UserError
+from steadygaze.tensor_files import read_metadata, read_tensors
 from steadygaze.train.state import State
 
 NAMES = r"(checkpoint|finished-[0-9]+)\.safetensors"
@@ -52,26 +53,39 @@ class Checkpoint:
     def file(self) -> Path:
         return self.folder / "checkpoint.safetensors"
 
+    @property
+    def _again(self) -> str:
+        return f"delete {self.folder} to start over"
+
     def load(self) -> Saved | None:
         """What was saved of this run; None where nothing was."""
-        if self.file.exists() and not self.resume:
+        there = os.path.lexists(self.file)  # also a link that leads nowhere
+        if there and not self.resume:
             raise UserError(
                 f"{self.folder} holds an interrupted run or a finished one: "
                 "resume=True (--resume) continues it, or delete the folder to start over"
             )
         sweep_names(self.folder, NAMES)
-        if not self.file.exists():
+        if not there:
             return None
         tensors, plain = self._read(self.file)
         self._has(["identity", "stage"], plain)
-        self._same(plain.pop("identity"))
-        return Saved(plain.pop("stage"), tensors, plain)
+        identity, stage = plain.pop("identity"), plain.pop("stage")
+        if not isinstance(identity, dict) or type(stage) is not int or stage < 0:
+            raise UserError(f"{self.file} is damaged: its identity or stage is invalid; {self._again}")
+        self._same(identity)
+        return Saved(stage, tensors, plain)
 
     def restore(self, state: State, saved: Saved) -> None:
         """Into a state made for the same stage."""
         _, plain = state.pack()
         self._has([*plain, *(f"now/{name}" for name in state.weights())], [*saved.plain, *saved.tensors])
-        state.unpack(saved.tensors, saved.plain)
+        if (fault := state.fault(saved.tensors, saved.plain)) is not None:
+            raise UserError(f"{self.file} is damaged: {fault}; {self._again}")
+        try:
+            state.unpack(saved.tensors, saved.plain)
+        except UserError as error:
+            raise UserError(f"{self.file} is damaged: {error} {self._again}") from None
 
     def save(self, stage: int, state: State) -> None:
         tensors, plain = state.pack()
@@ -84,6 +98,8 @@ class Checkpoint:
         """Its weights, and which epoch the result was by then."""
         weights, plain = self._read(self._finished(stage))
         self._has(["kept"], plain)
+        if not isinstance(plain["kept"], dict):
+            raise UserError(f"{self._finished(stage)} is damaged: its record of the epoch is invalid; {self._again}")
         return weights, plain["kept"]
 
     def _finished(self, stage: int) -> Path:
@@ -98,11 +114,12 @@ class Checkpoint:
 
     def _read(self, file: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
         try:
-            with safe_open(file, framework="pt") as opened:
-                plain = json.loads((opened.metadata() or {})["state"])
-            return load_file(file), plain
-        except (OSError, SafetensorError, KeyError, ValueError) as error:
-            raise UserError(f"{file} is damaged ({error}); delete {self.folder} to start over") from None
+            plain = read_metadata(file, "state")
+            if not isinstance(plain, dict):
+                raise UserError(f"{file} is damaged: its state is not an object")
+            return read_tensors(file), plain
+        except UserError as error:
+            raise UserError(f"{error}; {self._again}") from None
 
     def _has(self, wanted: Iterable[str], found: Iterable[str]) -> None:
         missing = sorted({*wanted} - {*found})

@@ -15,9 +15,11 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from steadygaze.errors import UserError
 from steadygaze.maths.chance import Chance
 from steadygaze.objective.technique import Given, Stage, Technique
 from steadygaze.reader import Reader
+from steadygaze.tensor_files import differing, layout
 from steadygaze.train import optim
 from steadygaze.train.checkpoint import Checkpoint, Saved
 from steadygaze.train.length import longest, over, say_if_longer, steps
@@ -122,8 +124,11 @@ class Run:
         if found is None:
             return False
         weights, history = found
+        try:
+            self._recall(stage, weights, self.kept)
+        except UserError:  # not of this model: it counts as not there
+            return False
         self.history.extend({**record, "stage": stage.name} for record in history)  # there it may have another name
-        self._recall(stage, weights, self.kept)
         if self.checkpoint:
             self.checkpoint.finish(number, weights, self.kept)
         return True
@@ -161,6 +166,7 @@ class Run:
         model = self._copy(source) if stage.start or source in self.models else self.make_model()
         modules = nn.ModuleDict(technique.modules(model))
         for name in modules.keys() & self.modules.keys():
+            _check_layout(name, self.modules[name], modules[name])
             modules[name].load_state_dict(self.modules[name])
         objective = accelerator.prepare(Objective(model, modules))
         named, players = optim.named_parameters(model, dict(modules.items())), technique.players()
@@ -216,6 +222,7 @@ class Run:
     def _recall(self, stage: Stage, weights: dict[str, Tensor], kept: dict[str, Any]) -> None:
         """A stage that was over before the interruption."""
         model = self.make_model()
+        _check_layout(stage.name, under("model.", weights), model)
         model.load_state_dict(under("model.", weights))
         self.models[stage.model] = freeze(model.to(self.job.accelerator.device))
         for name in {key.split(".")[0] for key in under("modules.", weights)}:
@@ -234,6 +241,12 @@ class Run:
         """(C,) how frequent each class is, every text counting as much as it weighs."""
         counts = np.bincount(np.asarray(self.job.train.label), self.job.train.weight).astype(np.float64)
         return torch.from_numpy(counts / counts.sum()).float().to(self.job.accelerator.device)
+
+
+def _check_layout(name: str, weights: dict[str, Tensor], module: nn.Module) -> None:
+    """The weights of a finished stage come from a file."""
+    if (difference := differing(layout(weights), layout(module.state_dict()))) is not None:
+        raise UserError(f"the saved weights of {name!r} are not those of this model: {difference}; start over")
 
 
 def freeze(model: Reader) -> Reader:

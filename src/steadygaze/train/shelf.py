@@ -10,11 +10,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import load_file, save_file
+from safetensors import SafetensorError
+from safetensors.torch import save_file
 from torch import Tensor
 
 from steadygaze.atomic import new_file, sweep_names
+from steadygaze.errors import UserError
+from steadygaze.tensor_files import read_metadata, read_tensors
+from steadygaze.train.state import are_records
 
 ENTRY = r"[0-9a-f]{32}\.safetensors"
 Entry = tuple[dict[str, Tensor], list[dict[str, Any]]]
@@ -30,10 +33,9 @@ class Shelf:
     def get(self, key: dict[str, Any]) -> Entry | None:
         file = self._file(key)
         try:
-            with safe_open(file, framework="pt") as opened:
-                history = json.loads((opened.metadata() or {})["history"])
-            return load_file(file), history
-        except (OSError, SafetensorError, KeyError, ValueError):
+            history = read_metadata(file, "history")
+            return (read_tensors(file), history) if are_records(history) else None
+        except UserError:
             return None
 
     def put(self, key: dict[str, Any], weights: dict[str, Tensor], history: list[dict[str, Any]]) -> str | None:

@@ -4,9 +4,11 @@
 """
 
 import dataclasses
+from collections.abc import Set
 from dataclasses import dataclass, field
 from typing import Any
 
+import torch
 from accelerate.optimizer import AcceleratedOptimizer
 from torch import Tensor, nn
 
@@ -14,10 +16,13 @@ from steadygaze.config import build
 from steadygaze.maths.chance import Chance
 from steadygaze.objective.technique import Technique
 from steadygaze.reader import Reader
+from steadygaze.tensor_files import differing, layout
 from steadygaze.train.seed import generator_states, set_generator_states
 
 PLAIN = ("epoch", "step", "best_score", "best_loss", "best_epoch", "history")
 """What is written as it is."""
+RECORDED = frozenset({"stage", "epoch", "terms"})
+"""What every record of an epoch has."""
 
 
 @dataclass
@@ -76,10 +81,53 @@ class State:
         plain = {
             "technique": dataclasses.asdict(self.technique),
             "groups": optimiser["param_groups"],
+            "moments": sum(map(len, optimiser["state"].values())),
             "scaler": None if scaler is None else scaler.state_dict(),
             **{name: getattr(self, name) for name in PLAIN},
         }
         return tensors, plain
+
+    def fault(self, tensors: dict[str, Tensor], plain: dict[str, Any]) -> str | None:
+        """What is wrong with what `pack` is said to have made of a state like this one; None where nothing is."""
+        wanted, now = layout(self.weights()), under("now/", tensors)
+        best = under("best/", tensors) or now
+        for part, right in ((now, wanted), (best, wanted), (under("random/", tensors), layout(generator_states()))):
+            if (difference := differing(layout(part), right)) is not None:
+                return difference
+        found = under("optimiser/", tensors)
+        if len(found) != plain["moments"]:
+            return f"{plain['moments']} tensors of the optimizer were saved, and {len(found)} are there"
+        return self._moments_fault(found) or self._plain_fault(plain)
+
+    def _moments_fault(self, found: dict[str, Tensor]) -> str | None:
+        """A moment has the shape of its parameter; a count is a scalar."""
+        parameters = [one for group in self.optimiser.param_groups for one in group["params"]]
+        for name, value in found.items():
+            index, _, entry = name.partition("/")
+            if not index.isdecimal() or int(index) >= len(parameters):
+                return f"the optimizer's tensor {name!r:.60} belongs to no parameter"
+            shape = torch.Size() if entry == "step" else parameters[int(index)].shape
+            if value.shape != shape or not value.is_floating_point():
+                return f"the optimizer's tensor {name!r:.60} has shape {tuple(value.shape)}, expected {tuple(shape)}"
+        return None
+
+    def _plain_fault(self, plain: dict[str, Any]) -> str | None:
+        kinds = {"epoch": int, "step": int, "best_score": float, "best_loss": float, "best_epoch": int, "history": list}
+        for name, kind in kinds.items():
+            if not isinstance(plain[name], kind) or isinstance(plain[name], bool):
+                return f"{name} is {plain[name]!r:.60}"
+        if not isinstance(plain["technique"], dict):
+            return "the settings of its technique are invalid"
+        if not 0 <= plain["best_epoch"] <= plain["epoch"] or not are_records(
+            plain["history"], plain["epoch"], RECORDED
+        ):
+            return "its history of epochs is invalid"
+        right = self.optimiser.state_dict()["param_groups"]
+        groups = plain["groups"] if isinstance(plain["groups"], list) else []
+        shapes = [[group.keys(), group["params"]] for group in right]
+        if [[group.keys(), group.get("params")] if isinstance(group, dict) else None for group in groups] != shapes:
+            return "the optimizer's groups of parameters are others"
+        return None
 
     def unpack(self, tensors: dict[str, Tensor], plain: dict[str, Any]) -> None:
         """The other way round, into a state made for the same stage."""
@@ -96,6 +144,13 @@ class State:
             self.optimiser.scaler.load_state_dict(plain["scaler"])
         for name in PLAIN:
             setattr(self, name, plain[name])
+
+
+def are_records(history: Any, least: int = 0, keys: Set[str] = frozenset()) -> bool:
+    """Whether this is a list of at least so many records of epochs, which have these keys."""
+    if not isinstance(history, list) or len(history) < least:
+        return False
+    return all(isinstance(one, dict) and keys <= one.keys() for one in history)
 
 
 def _prefixed(prefix: str, values: dict[str, Tensor]) -> dict[str, Tensor]:

@@ -20,7 +20,7 @@ from steadygaze.inputs import read_texts
 from steadygaze.lanes import lanes_for, side_by_side
 from steadygaze.model import Classifier
 from steadygaze.rationaliser import Rationaliser
-from steadygaze.reader import Reader
+from steadygaze.reader import NonFinite, Reader
 from steadygaze.report import render, write
 from steadygaze.subject import Subject, as_subject
 from steadygaze.text_explainer import TextExplainer
@@ -122,8 +122,24 @@ def _side_by_side(
 ) -> Iterator[tuple[list[Any], Any]]:
     """Every chunk and what became of it.  Of others' networks nobody knows whether threads may share them."""
     lanes = lanes_for(model.device) if isinstance(model, Classifier | Rationaliser) else 1
+
+    def counted(item: tuple[int, list[Any]]) -> tuple[list[Any], Any]:
+        before, chunk = item
+        try:
+            return chunk, work(chunk)
+        except NonFinite as error:  # which knows the position in the chunk
+            raise NonFinite(before + error.row) from None
+
     with infer.evaluation(model):
-        yield from side_by_side(lambda chunk: (chunk, work(chunk)), chunks, lanes)
+        yield from side_by_side(counted, _numbered(chunks), lanes)
+
+
+def _numbered(chunks: Iterator[list[Any]]) -> Iterator[tuple[int, list[Any]]]:
+    """Every chunk with the number of texts before it."""
+    before = 0
+    for chunk in chunks:
+        yield before, chunk
+        before += len(chunk)
 
 
 def certify(

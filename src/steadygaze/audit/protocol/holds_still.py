@@ -30,6 +30,7 @@ from steadygaze.audit.names import under
 from steadygaze.audit.probe.look import Moved, look
 from steadygaze.audit.probe.moves import LACKING, OWN, Probe
 from steadygaze.audit.protocol.absent import absent, unasked
+from steadygaze.explain.explainer import finite_weights
 from steadygaze.maths.masked import shares
 from steadygaze.rationaliser import Rationaliser
 from steadygaze.types import Batch
@@ -133,7 +134,7 @@ def _of_text(before: Tensor, after: Tensor, moved: Moved) -> dict[str, Tensor]:
 def _of_words(case: Case, name: str, rows: Rows, batch: Batch, moved: Moved) -> dict[str, Tensor]:
     explainer, before = case.explainers[name], case.of(case.saliency(name), rows, batch)
     label = case.probs[torch.from_numpy(rows)].argmax(-1).to(batch.ids.device) if explainer.by_class else None
-    after = explainer.explain(case.model, moved.batch, label, moved.embedded).weights.double()
+    after = finite_weights(explainer.explain(case.model, moved.batch, label, moved.embedded), moved.batch)
     return {
         f"jensen-shannon|{name}": apart(before, after, batch.mask),
         f"top-k-overlap|{name}": common(before, after, batch.mask, case.plan.k),

@@ -27,6 +27,7 @@ from steadygaze.audit.probe.randomise import randomised
 from steadygaze.audit.protocol.absent import ONLY_RANDOM, absent, unasked
 from steadygaze.audit.protocol.yardstick import others
 from steadygaze.decode import Linear
+from steadygaze.explain.explainer import finite_weights
 from steadygaze.maths.chance import Chance
 from steadygaze.model import Classifier
 from steadygaze.reader import Reader
@@ -92,7 +93,7 @@ def _compared(case: Case, name: str, other: Reader, draw: int) -> dict[str, Tens
 
     def work(rows: Rows, batch: Batch) -> dict[str, Tensor]:
         label = case.probs[torch.from_numpy(rows)].argmax(-1).to(batch.ids.device) if explainer.by_class else None
-        said = explainer.explain(other, batch, label).weights.double()
+        said = finite_weights(explainer.explain(other, batch, label), batch)
         before = case.of(own, rows, batch)
         far = _of_several(apart(before, said, batch.mask), batch)
         return {f"kendall|{name}": agreement.kendall(before, said, batch.mask), f"jensen-shannon|{name}": far}

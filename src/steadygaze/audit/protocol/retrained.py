@@ -21,6 +21,7 @@ from steadygaze.audit.case import Case, Rows, apart, common
 from steadygaze.audit.finding import Finding
 from steadygaze.audit.measure import stability
 from steadygaze.audit.protocol.absent import absent
+from steadygaze.explain.explainer import finite_weights
 from steadygaze.types import Batch
 
 ALONE = "only one model was given: name others trained alike, with other seeds"
@@ -51,7 +52,7 @@ def explained(case: Case, name: str, rows: Rows, batch: Batch) -> list[Tensor]:
     def said(one: Case) -> Tensor:
         asked, here = one.explainers[name], one.model.device
         target = label.to(here) if asked.by_class else None
-        return asked.explain(one.model, batch.to(here), target).weights.double().to(batch.ids.device)
+        return finite_weights(asked.explain(one.model, batch.to(here), target), batch.to(here)).to(batch.ids.device)
 
     return [case.of(case.saliency(name), rows, batch), *map(said, case.others)]
 

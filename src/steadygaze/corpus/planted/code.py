@@ -16,7 +16,7 @@ from itertools import product
 
 import numpy as np
 
-from steadygaze.corpus.planted.grammar import SPLITS
+from steadygaze.corpus.planted.grammar import MOST_EXAMPLES, SPLITS
 from steadygaze.errors import UserError
 from steadygaze.types import Example
 
@@ -41,8 +41,10 @@ def planted_code(
         raise UserError(f"agreement is a chance from 0.5 to 1; found {agreement}.")
     if length < MANY:
         raise UserError(f"length is at least {MANY}, which is how many opinions a text has; found {length}.")
-    if len(sizes) != len(SPLITS) or min(sizes) < 0:
-        raise UserError(f"sizes are three numbers, none below 0, for {', '.join(SPLITS)}; found {sizes!r}.")
+    if len(sizes) != len(SPLITS) or min(sizes) < 0 or max(sizes) > MOST_EXAMPLES:
+        raise UserError(
+            f"sizes are three numbers from 0 to {MOST_EXAMPLES:,} for {', '.join(SPLITS)}; found {sizes!r}."
+        )
     words = np.random.default_rng((seed, 0)).permutation(_made_up()).tolist()
     return {
         split: [_text(np.random.default_rng((seed, number, row)), words, length, agreement) for row in range(many)]

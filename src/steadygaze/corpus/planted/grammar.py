@@ -19,6 +19,8 @@ from steadygaze.corpus.planted.words import NEUTRAL
 from steadygaze.types import Span
 
 SPLITS = ("train", "validation", "test")
+MOST_EXAMPLES = 10_000_000
+"""Examples of a generated split."""
 NEGATION = 0.15
 """How often an opinion is said by denying its opposite."""
 APPEARANCE_FIRST = 0.95

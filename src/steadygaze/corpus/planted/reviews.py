@@ -7,6 +7,7 @@ from random import Random
 from steadygaze.corpus.planted.grammar import (
     APPEARANCE_FIRST,
     HABITS,
+    MOST_EXAMPLES,
     SPLITS,
     Habits,
     Sentence,
@@ -77,8 +78,9 @@ def planted_pairs(seed: int = 0, *, sizes: Sequence[int] = SIZES) -> dict[str, l
 
 def _splits(draw: Callable[[Random, str], Example], seed: int, sizes: Sequence[int]) -> dict[str, list[Example]]:
     """Each split from a stream of its own, without repeated texts."""
-    if len(sizes) != len(SPLITS) or min(sizes) < 0:
-        raise UserError(f"sizes are three numbers, none below 0, for {', '.join(SPLITS)}; found {sizes!r}.")
+    if len(sizes) != len(SPLITS) or min(sizes) < 0 or max(sizes) > MOST_EXAMPLES:
+        wanted = f"three numbers from 0 to {MOST_EXAMPLES:,}, for {', '.join(SPLITS)}"
+        raise UserError(f"sizes are {wanted}; found {sizes!r:.80}.")
     splits: dict[str, dict[str, Example]] = {split: {} for split in SPLITS}
     for (split, examples), size in zip(splits.items(), sizes, strict=True):
         rng = Random(f"{seed}/{split}")

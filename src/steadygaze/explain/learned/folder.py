@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeVar
 
 import torch
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from steadygaze.atomic import new_folder, recover, strangers
@@ -22,8 +22,10 @@ from steadygaze.config import build
 from steadygaze.errors import UserError, unknown
 from steadygaze.explain.learned import METHODS
 from steadygaze.explain.learned.order import Method
+from steadygaze.foreign_files import LARGEST_TEXT, peek, read_json, read_object, third_party
 from steadygaze.outputs import check_new_folder
 from steadygaze.record import Row
+from steadygaze.tensor_files import differing, layout, read_tensors
 from steadygaze.types import Label
 
 P = TypeVar("P")
@@ -67,8 +69,8 @@ def load(folder: Path, sort: Literal["texts", "images"] | None = None) -> Writte
     recover(folder)
     if not (folder / CONFIG).is_file():
         raise UserError(f"{folder} is no fitted explainer: it has no {CONFIG}; explain-fit makes one")
-    config = _json(folder / CONFIG)
-    if not isinstance(config, dict) or config.get("kind") != KIND:
+    config = read_object(folder / CONFIG)
+    if config.get("kind") != KIND:
         raise UserError(f"{folder} is no fitted explainer; explain-fit makes one")
     if not isinstance(schema := config.get("schema"), int) or schema > SCHEMA:
         raise UserError(f"{folder} has schema {schema!r:.40}; this package reads up to {SCHEMA}: upgrade to read it")
@@ -77,14 +79,10 @@ def load(folder: Path, sort: Literal["texts", "images"] | None = None) -> Writte
         raise UserError(
             f"{folder} explains {found!s:.40}, and {' or '.join([sort] if sort else SORTS)} are asked about"
         )
-    words = _json(folder / WORDS) if found == "texts" else []
+    words = read_json(folder / WORDS, LARGEST_TEXT) if found == "texts" else []
     if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
         raise UserError(f"{folder / WORDS} is damaged: it should hold a list of words")
-    try:
-        weights = load_file(folder / NETS)
-    except (OSError, SafetensorError) as error:
-        raise UserError(f"{folder / NETS} is damaged or cut short: {error}") from None
-    return Written(config, tuple(words), weights)
+    return Written(config, tuple(words), read_tensors(folder / NETS))
 
 
 def refuse_contradiction(written: Written, rows: Iterable[Row], where: Path) -> None:
@@ -122,13 +120,14 @@ def settings_of(written: Written, where: Path) -> Method:
 
 def filled(make: Callable[[], nn.ModuleDict], written: Written, where: Path) -> nn.ModuleDict:
     """Networks with the weights that were kept, in evaluation mode."""
-    with torch.device("meta"):  # neither drawn nor allotted: a damaged file may claim any size
+    with torch.device("meta"), third_party(f"{where / CONFIG} is damaged"):  # it may claim any size: nothing is drawn
         nets = make()
     if "reader" in nets and not any(name.startswith("reader.") for name in written.weights):
         del nets["reader"]  # version 0.1.0 trained none
-    wanted = {name: (value.shape, value.dtype) for name, value in nets.state_dict().items()}
-    if {name: (value.shape, value.dtype) for name, value in written.weights.items()} != wanted:
-        raise UserError(f"{where / NETS} does not hold the weights of the networks that {CONFIG} describes")
+    if (difference := differing(layout(written.weights), layout(nets.state_dict()))) is not None:
+        raise UserError(
+            f"{where / NETS} does not hold the weights of the networks that {CONFIG} describes: {difference}"
+        )
     nets.load_state_dict(dict(written.weights), assign=True)
     return nets.eval().requires_grad_(False)
 
@@ -150,11 +149,7 @@ def refuse_other(written: Written, classes: Sequence[Label], fingerprint: str, w
 
 def is_fitted(folder: Path) -> bool:
     """Whether an explainer stands there."""
-    try:
-        config = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
-        return False
-    return isinstance(config, dict) and config.get("kind") == KIND
+    return peek(folder / CONFIG).get("kind") == KIND
 
 
 def refuse_foreign(folder: Path) -> None:
@@ -167,10 +162,3 @@ def refuse_foreign(folder: Path) -> None:
         raise UserError(f"{folder} exists and is no fitted explainer: it is left alone; name another folder")
     if others := strangers(folder, (CONFIG, WORDS, NETS)):
         raise UserError(f"{folder} holds {others[0]!r} beside an explainer, which would be lost; name another folder")
-
-
-def _json(file: Path) -> Any:
-    try:
-        return json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise UserError(f"{file} is damaged or missing: {error}") from None

@@ -19,6 +19,7 @@ from steadygaze.atomic import new_file, sweep_names, write_text
 from steadygaze.config import flat
 from steadygaze.errors import UserError
 from steadygaze.explain.learned.views import Rows
+from steadygaze.foreign_files import open_file, read_object, third_party
 
 Lines = tuple[Rows, NDArray[np.float64]]
 """The input that each line belongs to (L,), and its numbers (L,V)."""
@@ -61,7 +62,10 @@ class Kept:
         """Those of `many` inputs of which nothing is kept."""
         there = np.zeros(many, np.bool_)
         for part in self._parts:
-            there[part[:, 0].astype(np.int64)] = True
+            rows = part[:, 0].astype(np.int64)
+            if (rows != part[:, 0]).any() or (rows < 0).any() or (rows >= many).any():
+                raise UserError(f"{self.folder} is damaged: it holds answers about more than {many:,} inputs")
+            there[rows] = True
         return np.flatnonzero(~there)
 
     def add(self, rows: Rows, numbers: NDArray[np.float64]) -> None:
@@ -110,9 +114,9 @@ class Kept:
 
     def _same(self, folder: Path) -> None:
         try:
-            then = dict(flat(json.loads((folder / IDENTITY).read_text(encoding="utf-8"))))
-        except (OSError, ValueError, AttributeError) as error:
-            raise Unusable(f"{folder / IDENTITY} is damaged ({error}); delete {folder} to start over") from None
+            then = dict(flat(read_object(folder / IDENTITY)))
+        except UserError as error:
+            raise Unusable(f"{error}; delete {folder} to start over") from None
         now = dict(flat(self.identity))
         for key in sorted({*now, *then}):
             if now.get(key) != then.get(key):
@@ -142,9 +146,12 @@ def _strange(entry: Path) -> bool:
 
 def _read(file: Path, width: int | None) -> NDArray[np.float64]:
     try:
-        lines: NDArray[np.float64] = np.load(file, allow_pickle=False)
+        with third_party("it cannot be read"), open_file(file) as opened:
+            lines: NDArray[np.float64] = np.load(opened, allow_pickle=False)
         if lines.dtype != np.float64 or lines.ndim != 2 or width not in (None, lines.shape[1] - 1):
-            raise ValueError(f"it holds {lines.dtype} of shape {lines.shape}")
-    except (OSError, ValueError, EOFError) as error:
+            raise UserError(f"it holds {lines.dtype} of shape {lines.shape}")
+        if not np.isfinite(lines).all():
+            raise UserError("some of its numbers are not finite")
+    except UserError as error:
         raise Unusable(f"{file} is damaged ({error}); without that file only its part is asked again") from None
     return lines

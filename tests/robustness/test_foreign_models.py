@@ -1,0 +1,153 @@
+"""Model folders that were damaged or made by an attacker: one sentence and exit code 2, from every command."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+
+import steadygaze as sg
+from estimator.tiny import TEXTS
+from robustness.conftest import run
+from robustness.damage import JSON, SPECIAL, WEIGHTS, Damage, changed, content, filled, tensors
+from robustness.harness import assert_clean
+from steadygaze.store import FILES
+
+TEXT = "the film was good and fine"
+COMMANDS: dict[str, list[str]] = {
+    "predict": ["predict", "{}/model", TEXT],
+    "predict-json": ["predict", "{}/model", "--file", "{}/films.csv", "--json"],
+    "explain": ["explain", "{}/model", TEXT],
+    "explain-lime": ["explain", "{}/model", TEXT, "--explainer", "lime", "--json"],
+    "audit": ["audit", "{}/model", "--data", "{}/films.csv", "--no-card"],
+    "audit-gate": ["audit", "{}/model", "--data", "{}/films.csv", "--require", "jensen-shannon/noise<=0.02"],
+    "audit-accuracy": ["audit", "{}/model", "--data", "{}/films.csv", "--require", "accuracy>=0.4", "--out", "{}/b"],
+    "certify": ["certify", "{}/model", "--data", "{}/films.csv", "--radius", "0.1"],
+    "explain-fit": ["explain-fit", "{}/model", "--data", "{}/films.csv", "--k", "2", "--out", "{}/x", "--quiet"],
+    "train-from": [
+        "train", "{}/films.csv", "--technique", "anchored", "--from", "{}/model", "--out", "{}/y",
+        "--shelf", "{}/s", "--set", "hidden=4", "--set", "dimension=6",
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("file", FILES)
+@pytest.mark.parametrize("damage", SPECIAL)
+def test_what_is_not_a_regular_file_is_refused_and_never_waited_for(file: str, damage: str, place: Path) -> None:
+    SPECIAL[damage](place / "model" / file)
+    result = run(place, *COMMANDS["predict"], limit=20)
+    assert_clean(result, codes={2})
+    assert file in result.err
+
+
+@pytest.mark.parametrize("command", ["audit", "explain", "explain-fit", "train-from"])
+@pytest.mark.parametrize("damage", ["fifo", "link-loop"])
+def test_other_commands_refuse_it_too(command: str, damage: str, place: Path) -> None:
+    SPECIAL[damage](place / "model" / "config.json")
+    assert_clean(run(place, *COMMANDS[command], limit=20), codes={2})
+
+
+@pytest.mark.parametrize("damage", JSON)
+def test_a_configuration_that_is_not_json_is_refused(damage: str, place: Path) -> None:
+    JSON[damage](place / "model" / "config.json")
+    result = run(place, *COMMANDS["predict"])
+    assert_clean(result, codes={2})
+    assert "config.json" in result.err
+
+
+@pytest.mark.parametrize("damage", [name for name in JSON if name not in ("a-list", "a-number", "null")])
+def test_a_tokenizer_that_is_not_one_is_refused(damage: str, place: Path) -> None:
+    JSON[damage](place / "model" / "tokenizer.json")
+    result = run(place, *COMMANDS["explain"])
+    assert_clean(result, codes={2})
+    assert "tokenizer.json" in result.err
+
+
+@pytest.mark.parametrize("damage", WEIGHTS)
+def test_weights_that_do_not_belong_to_the_configuration_are_refused(damage: str, place: Path) -> None:
+    WEIGHTS[damage](place / "model" / "model.safetensors")
+    result = run(place, *COMMANDS["predict"])
+    assert_clean(result, codes={2})
+    assert "model.safetensors" in result.err
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_weights_that_are_not_finite_pass_no_command_and_no_gate(command: str, value: float, place: Path) -> None:
+    filled(value)(place / "model" / "model.safetensors")
+    result = run(place, *COMMANDS[command])
+    assert_clean(result, codes={2})
+    assert "holds NaN or infinity" in result.err
+    assert result.out == ""
+
+
+def overflow(found: dict[str, torch.Tensor]) -> None:
+    """Finite weights with one logit of 3e38 (1 + s) and one of 3e38 (1 − s), s the sum of the hidden states."""
+    found["decoder.output.weight"][:] = torch.tensor([[3e38], [-3e38]])
+    found["decoder.output.bias"][:] = 3e38
+
+
+@pytest.mark.parametrize("command", [name for name in COMMANDS if name != "train-from"])
+def test_finite_weights_whose_output_is_not_finite_pass_no_command_and_no_gate(command: str, place: Path) -> None:
+    tensors(overflow)(place / "model" / "model.safetensors")
+    result = run(place, *COMMANDS[command])
+    assert_clean(result, codes={2})
+    assert "the model's output for text" in result.err
+    assert "nan" not in result.out.lower()
+
+
+def test_the_position_of_the_text_is_named(place: Path) -> None:
+    tensors(overflow)(place / "model" / "model.safetensors")
+    clf = sg.load(place / "model", device="cpu")
+    for ask in (clf.predict_proba, clf.predict, clf.explain):
+        with pytest.raises(sg.UserError, match="the model's output for text 1 is not finite"):
+            ask(TEXTS[:3])
+
+
+CONFIGS: dict[str, Damage] = {
+    "hidden": changed(architecture={"hidden": 8192, "dimension": 4096}),
+    "more-hidden": changed(architecture={"hidden": 10**9}),
+    "no-classes": changed(classes=[]),
+    "one-class": changed(classes=["a"]),
+    "many-classes": changed(classes=list(range(200_000))),
+    "classes-of-lists": changed(classes=[[], {}]),
+    "schema": changed(schema=10**18),
+    "schema-text": changed(schema="1"),
+    "length": changed(max_length=-1),
+    "long-length": changed(max_length=10**300),
+    "encoder": changed(encoder="transformer:x", network={"model_type": "bert", "num_hidden_layers": 10**6}),
+    "encoder-width": changed(encoder="transformer:x", network={"model_type": "bert", "hidden_size": 10**7}),
+    "encoder-heads": changed(encoder="transformer:x", network={"model_type": "bert", "num_attention_heads": 0}),
+    "encoder-kind": changed(encoder="transformer:x", network={"model_type": ["bert"]}),
+    "technique": changed(technique=7),
+    "network-list": changed(network=[1]),
+    "kind": changed(kind="letters"),
+}
+
+
+@pytest.mark.parametrize("damage", CONFIGS)
+def test_a_configuration_of_impossible_values_is_refused_before_anything_is_allocated(damage: str, place: Path) -> None:
+    CONFIGS[damage](place / "model" / "config.json")
+    result = run(place, *COMMANDS["predict"], limit=30)
+    assert_clean(result, codes={2})
+
+
+LOADS: dict[str, Callable[[Path], object]] = {
+    "load": lambda place: sg.load(place / "model", device="cpu"),
+    "audit": lambda place: sg.audit(place / "model", TEXTS),
+    "load_explainer": lambda place: sg.load_explainer(place / "model", place / "model"),
+}
+
+
+@pytest.mark.parametrize("load", LOADS)
+@pytest.mark.parametrize("damage", ["fifo", "dev-zero", "link-loop"])
+def test_the_python_functions_raise_a_user_error(load: str, damage: str, place: Path) -> None:
+    SPECIAL[damage](place / "model" / "config.json")
+    with pytest.raises(sg.UserError):
+        LOADS[load](place)
+
+
+def test_a_tokenizer_with_ids_beyond_the_vectors_is_refused(place: Path) -> None:
+    text = (place / "model" / "tokenizer.json").read_text()
+    content(text.replace('"good": ', '"good": 99999'))(place / "model" / "tokenizer.json")
+    assert_clean(run(place, *COMMANDS["predict"]), codes={2})

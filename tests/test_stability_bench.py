@@ -16,7 +16,7 @@ import torch
 from contract.tiny import assert_close, batch, classifier, split
 
 BENCH = Path(__file__).parent.parent / "bench"
-MODULES = ("plan", "statistics", "synonyms", "records", "table", "ensemble")
+MODULES = ("plan", "statistics", "synonyms", "records", "table", "page", "ensemble")
 
 
 @pytest.fixture
@@ -229,7 +229,15 @@ def test_compact_records_keep_what_the_tables_need(bench: Any) -> None:
         bench.records.header([{"commit": "a"}, {"commit": "b"}])
 
 
-@pytest.mark.skipif(not (BENCH / "records" / "stability.jsonl").exists(), reason="the study has not been run yet")
 def test_the_tables_of_the_documentation_are_those_of_the_committed_records(bench: Any) -> None:
     page = (BENCH.parent / "docs" / "results" / "stability-tables.md").read_text()
     assert bench.table.page(BENCH / "records" / "stability.jsonl") == page
+
+
+def test_every_table_row_of_the_results_page_is_made_from_the_committed_records(bench: Any) -> None:
+    found = bench.page.tables(BENCH / "records" / "stability.jsonl")
+    made = [line for table in found.values() for line in table.splitlines()]
+    text = (BENCH.parent / "docs" / "results" / "stability.md").read_text()
+    bracketed = [line for line in text.splitlines() if line.startswith("|") and "[" in line and "](" not in line]
+    assert len(bracketed) > 80
+    assert set(bracketed) <= set(made)

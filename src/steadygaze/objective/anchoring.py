@@ -57,7 +57,7 @@ class Anchoring(Ball, Technique):
     """How far each entry of a word vector is moved, in standard deviations of all entries."""
     swaps: Annotated[float, Field(ge=0)] = 1.0
     """How much closeness under exchanged words counts."""
-    share: Annotated[float, Field(ge=0, le=1)] = 0.8
+    share: Annotated[float, Field(ge=0, le=1)] = 1.0
     """Share of the words with a synonym that are exchanged."""
 
     def loss(self, model: Classifier, batch: Batch, given: Given) -> Terms:

@@ -20,7 +20,7 @@ Pinned by tests/objective/test_anchored.py.
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Annotated
 
 import torch
@@ -122,6 +122,5 @@ class Anchoring(Ball, Technique):
 
 def stacked(batch: Batch, times: int) -> Batch:
     """So many copies of a batch as one."""
-    names = ("ids", "present", "mask", "index", "question_ids", "question_present")
-    several = {n: torch.cat([v] * times) for n in names if (v := getattr(batch, n)) is not None}
-    return replace(batch, **several, label=None, weight=None)
+    given = {field.name: getattr(batch, field.name) for field in fields(batch)} | {"label": None, "weight": None}
+    return Batch(**{n: v if v is None else torch.cat([v] * times) for n, v in given.items()})

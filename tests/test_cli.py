@@ -347,3 +347,10 @@ def test_ctrl_c_exits_with_130_and_leaves_a_resumable_run(csv: Path, tmp_path: P
     assert "--resume" in err
     assert "Traceback" not in err
     assert not out.exists()
+
+
+def test_a_pair_is_refused_by_a_model_of_single_texts(run: Run, model: Path) -> None:
+    for verb in ("predict", "explain"):
+        ended = run(verb, model, "--pair", "fine film", "is it fine?")
+        assert ended.code == 2
+        assert "single texts" in ended.err

@@ -1,6 +1,7 @@
 """What is registered: names, what they are, and their settings."""
 
 from collections.abc import Mapping
+from dataclasses import is_dataclass
 from typing import Any
 
 from steadygaze.audit.catalogue import MEASURES, measure_of
@@ -31,7 +32,8 @@ def listing(kind: str) -> list[dict[str, Any]]:
     }
     if kind not in kinds:
         raise unknown("kind of thing to list", kind, kinds)
-    settings = {name: _fields(technique) for name, technique in TECHNIQUES.items()} if kind == "techniques" else {}
+    listed: Mapping[str, Mapping[str, Any]] = {"techniques": TECHNIQUES, "explainers": EXPLAINERS}
+    settings = {name: _fields(cls) for name, cls in listed.get(kind, {}).items() if is_dataclass(cls)}
     rows = [_row(name, about, settings.get(name, [])) for name, about in kinds[kind].items()]
     if kind == "techniques":
         shared = [field for cls in (Architecture, Training, Reading) for field in _fields(cls)]

@@ -24,6 +24,10 @@ FOLDER = "Folder of published sets, <name>/<split>.parquet.  Default: $STEADYGAZ
 Data = Annotated[str, typer.Argument(metavar="DATA", help=DATA)]
 Model = Annotated[Path, typer.Argument(metavar="MODEL", help="A folder made by train.")]
 Text = Annotated[list[str] | None, typer.Argument(metavar="[TEXT]...", help="Texts, in quotes.")]
+Pair = Annotated[
+    tuple[str, str] | None,
+    typer.Option("--pair", metavar="TEXT QUESTION", help="One pair: a text and a question, or premise and hypothesis."),
+]
 Out = Annotated[Path, typer.Option("--out", "-o", help="Folder to write; it appears whole or not at all.")]
 File = Annotated[Path | None, typer.Option("--file", "-f", help=FILE)]
 TextColumn = Annotated[list[str] | None, typer.Option("--text", metavar="COL", help=COLUMN)]

@@ -97,8 +97,8 @@ def test_every_name_is_listed_with_what_it_is():
 
 
 def test_a_number_with_facts_of_its_own_is_not_described_by_what_it_was_asked_of():
-    assert measure_of("auprc/above-random").bounds == (-1, 1)
-    assert measure_of("auprc").bounds == (0, 1)
+    assert measure_of("average-precision/above-random").bounds == (-1, 1)
+    assert measure_of("average-precision").bounds == (0, 1)
     assert measure_of("jensen-shannon/noise") is MEASURES["jensen-shannon"]
     with pytest.raises(KeyError):
         measure_of("nonsense/noise")

@@ -64,6 +64,12 @@ def slow_first(chosen: np.ndarray, first: np.ndarray) -> float:
     )
 
 
+def slow_trapezoid(w: np.ndarray, where: np.ndarray) -> float:
+    """As ERASER's code has it."""
+    precision, recall, _ = sklearn.metrics.precision_recall_curve(where, w)
+    return float(sklearn.metrics.auc(recall, precision))
+
+
 def slow_iou(chosen: np.ndarray, evidence: np.ndarray) -> float:
     if not evidence.any():
         return math.nan
@@ -196,7 +202,10 @@ SLOW = {  # one text, its real tokens only
     "token-f1": slow_tokens("f1"),
     "iou-f1": slow_iou,
     "evidence-mass": lambda w, where: slow_share(w, where) if where.any() else math.nan,
-    "auprc": lambda w, where: sklearn.metrics.average_precision_score(where, w) if where.any() else math.nan,
+    "average-precision": lambda w, where: (
+        sklearn.metrics.average_precision_score(where, w) if where.any() else math.nan
+    ),
+    "auprc": lambda w, where: slow_trapezoid(w, where) if where.any() else math.nan,
     "first-sentence-share": slow_share,
     "first-sentence-share/above-evidence": slow_above_evidence,
     "first-sentence-pick": slow_pick,
@@ -205,7 +214,7 @@ SLOW = {  # one text, its real tokens only
     "selected-spans": lambda chosen: len(runs(chosen)) if len(chosen) else np.nan,
     "default-mass": slow_share,
     "default-mass/above-share": lambda w, where: slow_share(w, where) - (where.mean() if len(where) else 0.0),
-    "auprc/above-random": lambda w, where: (
+    "average-precision/above-random": lambda w, where: (
         sklearn.metrics.average_precision_score(where, w) - slow_chance(where.sum(), len(where))
         if where.any()
         else math.nan

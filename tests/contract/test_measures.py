@@ -151,7 +151,7 @@ def test_identical_inputs_score_the_neutral_value(name):
         assert second in ("mask", "label", "predicted", "") or name in (
             "default-mass/above-share",
             "first-sentence-share/above-evidence",
-            "auprc/above-random",
+            "average-precision/above-random",
         )
         return
     one = given[second] if first in ("chosen", "weights") else given[first]
@@ -222,7 +222,7 @@ def test_nothing_is_forgotten():
         "correctness": ("macro_f1_of",),
         "erasure": ("aopc", "drops"),
         "mass": ("mass", "part"),
-        "plausibility": ("micro", "random_auprc", "tally"),
+        "plausibility": ("micro", "random_average_precision", "tally"),
         "position": ("leaks", "places", "profile", "tellable"),
     }
     assert unlisted == {f"{file}.{step}" for file, those in steps.items() for step in those}

@@ -47,3 +47,16 @@ def test_neither_padding_nor_the_batch_changes_it(kind, pair):
     for row in range(len(TEXTS)):
         alone = elsewhere(model, read(kind, pair, [row])[1])
         torch.testing.assert_close(alone, found[row : row + 1], rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("kind", ["bert", "roberta", "distilbert", "gpt2", "modernbert"])
+def test_logits_alone_are_those_of_the_whole_reading_and_leave_the_network_as_it_was(folder, kind):
+    """By fused attention, in a batch that is padded: the kernel is found out by a trial, and put back."""
+    subject = as_subject(folder(kind))
+    model = subject.model
+    data = subject.data(subject.tokens.place(TEXTS), None)
+    batch = collate(data, np.arange(len(TEXTS)))
+    with inference(model):
+        torch.testing.assert_close(model.logits(batch), model(batch).logits, rtol=0, atol=1e-4)
+    assert model.fused
+    assert model.network.config._attn_implementation == "eager"

@@ -254,9 +254,17 @@ MEASURES: dict[str, Measure] = {
     "evidence-mass": _agreed(
         plausibility.evidence_mass, about="Which part of the weight lies on words a person marked.", cite="—"
     ),
-    "auprc": _agreed(plausibility.auprc, about="How well the weights rank marked words above the others."),
-    "auprc/above-random": _agreed(
-        plausibility.auprc_above_random,
+    "average-precision": _agreed(
+        plausibility.average_precision,
+        about="How well the weights rank marked words above the others, as the mean precision at marked words.",
+        cite="—",
+    ),
+    "auprc": _agreed(
+        plausibility.auprc,
+        about="How well the weights rank marked words above the others, as the area under precision by recall.",
+    ),
+    "average-precision/above-random": _agreed(
+        plausibility.average_precision_above_random,
         bounds=_SIGNED,
         about="How much better than a random order the weights rank marked words above the others.",
         neutral=None,

@@ -81,7 +81,8 @@ ASKED: dict[str, tuple[str, ...]] = {
     "token-recall-micro": ("", "selected"),
     "token-f1-micro": ("", "selected"),
     "iou-f1": _ITSELF,
-    "auprc": ("", "above-random"),
+    "average-precision": ("", "above-random"),
+    "auprc": _ITSELF,
     "evidence-mass": _ITSELF,
 }
 """Measure -> under what; '': the measure itself."""
@@ -90,8 +91,8 @@ ASKED: dict[str, tuple[str, ...]] = {
 def of(*measures: str) -> list[str]:
     """All names of these measures.
 
-    >>> of("pearson", "auprc")
-    ['pearson/gradient', 'pearson/gradient-through-attention', 'auprc', 'auprc/above-random']
+    >>> of("pearson", "average-precision")
+    ['pearson/gradient', 'pearson/gradient-through-attention', 'average-precision', 'average-precision/above-random']
     """
     return [f"{measure}/{probe}" if probe else measure for measure in measures for probe in ASKED[measure]]
 

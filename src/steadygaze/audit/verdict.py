@@ -123,9 +123,11 @@ QUESTIONS = (
         "people",
         "Do people agree?",
         {
-            "auprc/above-random": Bound(0.10, 0.02, "it ranks the words people marked {size} {better} than chance"),
+            "average-precision/above-random": Bound(
+                0.10, 0.02, "it ranks the words people marked {size} {better} than chance"
+            ),
         },
-        ("auprc/above-random",),
+        ("average-precision/above-random",),
     ),
 )
 

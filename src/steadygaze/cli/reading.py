@@ -1,7 +1,7 @@
 """steadygaze predict and explain: what a model makes of texts."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -10,13 +10,16 @@ import typer
 from steadygaze.cli.app import app, as_json, as_lines, console, loaded, screen, settled, show
 from steadygaze.cli.watching import line
 from steadygaze.escape import one_line, printable
-from steadygaze.options import Common, DropEmpty, File, Model, Replace, Text, TextColumn, everywhere
+from steadygaze.options import Common, DropEmpty, File, Model, Pair, Replace, Text, TextColumn, everywhere
 
 if TYPE_CHECKING:
     from steadygaze.explanation import Explanation
     from steadygaze.subject import Subject
     from steadygaze.text_explainer import TextExplainer
 
+SETTING = "A setting of the explainer, such as samples or steps; again for more.  See: list explainers."
+RELATIONS = ("entail", "contradict", "paraphrase", "duplicate")
+"""Labels of models that read pairs have one of these in them."""
 WHOSE = "A folder made by train, or a Hugging Face sequence classifier: a folder or a hub id."
 
 
@@ -28,6 +31,7 @@ def predict(
     file: File = None,
     text: TextColumn = None,
     drop_empty: DropEmpty = False,
+    pair: Pair = None,
     *,
     common: Common,
 ) -> None:
@@ -36,7 +40,7 @@ def predict(
     from steadygaze.explanation import LABEL
 
     clf = loaded(model, common)
-    chunks = verbs.read(clf.stored_.description.pair, given or [], file, text or ["text"], drop_empty)
+    chunks = verbs.read(clf.stored_.description.pair, given or [], file, text or ["text"], drop_empty, pair)
     say = console(common)
     records = verbs.predict(clf, chunks, common.batch_size, lambda sentence: line(say, f"! {sentence}."))
     if common.json:
@@ -57,6 +61,7 @@ def explain(
     explainer: Annotated[
         str | None, typer.Option(help="See: list explainers; or a folder made by explain-fit.  Default: what it shows.")
     ] = None,
+    settings: Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help=SETTING)] = None,
     target: Annotated[str | None, typer.Option(help="Explain this label instead of the predicted one.")] = None,
     granularity: Annotated[Literal["word", "piece"], typer.Option(help="Words, or a transformer's pieces.")] = "word",
     html: Annotated[Path | None, typer.Option(help="Write a page of highlighted texts.")] = None,
@@ -65,17 +70,20 @@ def explain(
     share: Annotated[float, typer.Option(help="With --eraser: share of the words that is the hard rationale.")] = 0.2,
     text: TextColumn = None,
     drop_empty: DropEmpty = False,
+    pair: Pair = None,
     *,
     common: Common,
 ) -> None:
     """Show how much each word weighs in a prediction.  With --json: one JSON object per line."""
     from steadygaze import verbs
+    from steadygaze.config import parse
     from steadygaze.errors import UserError
 
     if eraser is not None and (file is None or given or html is not None):
         raise UserError("--eraser writes the rationales of the texts of a file: give --file alone, and no --html")
-    ask, notes = _explained(model, explainer, target, granularity, common)
-    found = ask(given or [], file, text or ["text"], drop_empty)
+    asked = {"target": target, "granularity": granularity, "settings": parse(settings or [])}
+    ask, notes = _explained(model, explainer, asked, common)
+    found = ask(given or [], file, text or ["text"], drop_empty, pair)
     if eraser is not None and file is not None:
         from steadygaze.corpus.predictions import names, write_predictions
 
@@ -101,7 +109,7 @@ def explain(
 
 
 def _explained(
-    model: str, explainer: str | None, target: str | None, granularity: Literal["word", "piece"], common: Common
+    model: str, explainer: str | None, asked: dict[str, Any], common: Common
 ) -> "tuple[Callable[..., Iterator[Explanation]], list[str]]":
     """What reads texts and explains them, whoever's model it is; and what must be known before that is believed."""
     from steadygaze import verbs
@@ -116,10 +124,23 @@ def _explained(
     settled()
 
     def ask(*given: Any) -> "Iterator[Explanation]":
+        refuse_single(subject, given[0])
         chunks = verbs.read(bool(subject.pair), *given)
-        return verbs.explain(subject, chunks, way, target, granularity, common.batch_size)
+        return verbs.explain(subject, chunks, way, batch_size=common.batch_size, seed=common.seed, **asked)
 
     return ask, notes
+
+
+def refuse_single(subject: "Subject", given: "Sequence[str]") -> None:
+    """Texts in quotes are single texts; a model whose labels name relations between two texts needs pairs."""
+    from steadygaze.errors import UserError
+
+    named = [str(label) for label in subject.classes if any(word in str(label).lower() for word in RELATIONS)]
+    if subject.pair is None and given and named:
+        raise UserError(
+            f'{subject.name} predicts {named[0]!r}, a relation between two texts: give --pair "TEXT" "QUESTION", or '
+            "--file FILE --text COLUMN --text COLUMN"
+        )
 
 
 def _way(explainer: str | None, subject: "Subject") -> "str | TextExplainer | None":

@@ -1,7 +1,10 @@
 """What a user may ask for as an explainer: a name, an Explainer, what was fitted, or a method of Captum."""
 
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import is_dataclass
+from typing import Any, cast
 
+from steadygaze.config import build, field_names
 from steadygaze.errors import UserError, unknown
 from steadygaze.explain import EXPLAINERS
 from steadygaze.explain.attention import Attention
@@ -28,6 +31,22 @@ def chosen(given: Any, model: Reader | None = None) -> tuple[str, Explainer]:
     if not isinstance(given, str) or given not in EXPLAINERS:
         raise unknown("explainer", given, EXPLAINERS)
     return given, EXPLAINERS[given]()
+
+
+def configured(name: str, settings: Mapping[str, Any], seed: int = 0) -> Explainer:
+    """The explainer of this name with settings of its own; `seed` is for those that draw samples."""
+    if name not in EXPLAINERS:
+        raise unknown("explainer", name, EXPLAINERS)
+    kind = EXPLAINERS[name]
+    known = _settings(kind)
+    if settings and not known:
+        able = ", ".join(one for one, other in EXPLAINERS.items() if _settings(other))
+        raise UserError(f"{name} has no settings, found {next(iter(settings))!r:.80}; these have: {able}")
+    return build(kind, {**({"seed": seed} if "seed" in known else {}), **settings})
+
+
+def _settings(kind: Any) -> tuple[str, ...]:
+    return field_names(cast(type[Any], kind)) if is_dataclass(kind) else ()
 
 
 def own(model: Model) -> str:

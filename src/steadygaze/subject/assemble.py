@@ -17,7 +17,7 @@ from steadygaze.store import fits
 from steadygaze.subject import templates
 from steadygaze.subject.network import Asked, Attentive, Network
 from steadygaze.subject.subject import Subject
-from steadygaze.subject.trial import check, tried
+from steadygaze.subject.trial import check, fused, tried
 from steadygaze.tensor_files import refuse_non_finite
 from steadygaze.types import Label
 
@@ -101,6 +101,7 @@ def _model(network: Any, asked: Asked, trial: Tensor) -> Network:
         found = tried(network, ids)
         model = (Attentive if found.attentive else Network)(network, asked, found.read)
         check(model, ids)
+        model.fused = fused(model, ids)
     return model.eval()
 
 

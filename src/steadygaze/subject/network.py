@@ -7,6 +7,7 @@ padded.  A pair is one sequence, as its tokenizer joins them.
 
 import inspect
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
@@ -22,6 +23,8 @@ from steadygaze.types import Batch
 
 MOST = 1 << 26
 """Numbers of attention held at once: 256 MB.  More texts than that are read one part after the other."""
+FUSED = "sdpa"
+"""The library's name of PyTorch's fused attention."""
 Read = Literal["first", "last", "all"]
 """Which tokens a classifier reads, after all layers."""
 
@@ -59,6 +62,8 @@ class Network(Reader):
         self._options = {"use_cache": False} if "use_cache" in known else {}
         self._numbered = "position_ids" in known
         self._place = -1 if read == "last" else 0
+        self.fused = False
+        """Whether `logits` may use fused attention kernels: trial.py finds out."""
         kinds = int(getattr(network.config, "type_vocab_size", 0) or 0)
         self._question_type = asked.question_type if asked.question_type < kinds else 0
 
@@ -73,7 +78,15 @@ class Network(Reader):
     def embed_question(self, batch: Batch) -> Tensor | None:
         return None if batch.question_ids is None else self._embed(batch.question_ids)
 
+    def logits(self, batch: Batch, embedded: Tensor | None = None, asked: Tensor | None = None) -> Tensor:
+        """Without the weights; by fused attention kernels, which show none, where the network agrees with itself."""
+        with self._kernel():
+            return self._read(batch, embedded, asked, False).logits
+
     def forward(self, batch: Batch, embedded: Tensor | None = None, asked: Tensor | None = None) -> Reading:
+        return self._read(batch, embedded, asked, "weights" in self.abilities)
+
+    def _read(self, batch: Batch, embedded: Tensor | None, asked: Tensor | None, shown: bool) -> Reading:
         vectors = self.embed(batch) if embedded is None else embedded
         real, part = batch.present, torch.zeros_like(batch.ids)
         if batch.question_ids is not None and batch.question_present is not None:
@@ -81,13 +94,25 @@ class Network(Reader):
             vectors, real, part = joined(vectors, real, asked, batch.question_present)
         order = (real if self.read == "last" else ~real).long().argsort(dim=1, stable=True)
         row = _Row(take(vectors, order), real.gather(1, order), part.gather(1, order) * self._question_type)
-        found = [self._run(one) for one in self._portions(self._filled(row))]
+        found = [self._run(one, shown) for one in self._portions(self._filled(row))]
         logits = torch.cat([logits for logits, _ in found])
-        if "weights" not in self.abilities:
+        if not shown:
             return Reading(None, logits)
         looked = torch.cat([pad(looked, self._margin(order, looked)) for _, looked in found])
         looked = looked.gather(1, order.argsort(1))[:, : batch.ids.shape[1]]
         return Reading(shares(looked, batch.mask), logits, elsewhere(looked, batch))
+
+    @contextmanager
+    def _kernel(self) -> Iterator[None]:
+        """Fused attention, for as long as this lasts."""
+        config = self.network.config
+        own = config._attn_implementation
+        try:
+            if self.fused:
+                config._attn_implementation = FUSED
+            yield
+        finally:
+            config._attn_implementation = own
 
     def _embed(self, ids: Tensor) -> Tensor:
         vectors: Tensor = self.network.get_input_embeddings()(ids)
@@ -116,14 +141,13 @@ class Network(Reader):
             rows = slice(start, start + many)
             yield _Row(row.vectors[rows, keep], row.real[rows, keep], row.part[rows, keep])
 
-    def _run(self, row: "_Row") -> tuple[Tensor, Tensor]:
+    def _run(self, row: "_Row", shown: bool) -> tuple[Tensor, Tensor]:
         """(B,C) and how much is looked at each token (B,T)"""
         given: dict[str, Any] = dict(self._options)
         if self._question_type:
             given["token_type_ids"] = row.part
         if self.read == "last" and self._numbered:
             given["position_ids"] = (row.real.long().cumsum(1) - 1).clamp_min(0)
-        shown = "weights" in self.abilities
         output = self.network(
             inputs_embeds=row.vectors, attention_mask=row.real.long(), output_attentions=shown, **given
         )

@@ -58,6 +58,26 @@ def check(model: Network, ids: Tensor) -> None:
                 raise _refusal(model.network, "it reads padding, or vectors in place of words, otherwise than a text")
 
 
+def fused(model: Network, ids: Tensor) -> bool:
+    """Whether the network predicts the same by fused attention, with slopes too.  (1,T)"""
+    present = torch.ones_like(ids, dtype=torch.bool)
+    batch = Batch(ids, present, present, torch.arange(1))
+    model.fused = True
+    try:
+        with evaluation(model), torch.enable_grad():
+            vectors = model.embed(batch).detach().requires_grad_()
+            plain, quick = model(batch, vectors).logits, model.logits(batch, vectors)
+            slopes = [torch.autograd.grad(one.sum(), vectors)[0] for one in (plain, quick)]
+    except Exception:  # a network that has no such kernel says so in many ways
+        return False
+    finally:
+        model.fused = False
+    least = torch.finfo(plain.dtype).eps ** 0.5
+    return all(
+        bool((one - other).abs().max() <= least * (1 + one.abs().max())) for one, other in ((plain, quick), slopes)
+    )
+
+
 @contextmanager
 def _asked(network: Any) -> Iterator[None]:
     """What it says against being asked so, as one sentence."""

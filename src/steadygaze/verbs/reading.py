@@ -1,7 +1,7 @@
 """What a model makes of texts: a thousand at a time, so that memory does not grow with a file."""
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -13,7 +13,8 @@ from steadygaze.corpus import Corpus, stream
 from steadygaze.errors import UserError, unknown
 from steadygaze.estimator import Granularity, TextClassifier
 from steadygaze.estimator.classifier import predicted
-from steadygaze.explain.chosen import check_able, chosen, own
+from steadygaze.explain.chosen import check_able, configured, own
+from steadygaze.explain.explainer import Explainer
 from steadygaze.explain.texts import Request, explain_texts
 from steadygaze.explanation import Explanation
 from steadygaze.inputs import read_texts
@@ -35,12 +36,21 @@ DRAWN = 1000
 
 
 def read(
-    pair: bool, given: Sequence[str], file: Path | None, text: Sequence[str], drop_empty: bool
+    pair: bool,
+    given: Sequence[str],
+    file: Path | None,
+    text: Sequence[str],
+    drop_empty: bool,
+    both: tuple[str, str] | None = None,
 ) -> Iterator[list[Any]]:
-    """Texts of the command line, then those of a file, a chunk at a time."""
-    if not given and file is None:
+    """Texts of the command line, or `both` texts of a pair, then those of a file, a chunk at a time."""
+    if not given and file is None and both is None:
         raise UserError('nothing to read: give a text in quotes, as in: predict MODEL "A fine film." or --file FILE')
-    if given and pair:
+    if both is not None:
+        if given or file is not None:
+            raise UserError("--pair is one pair of texts: leave out other texts and --file")
+        yield [both]
+    elif given and pair:
         if len(given) != 2:
             raise UserError(f"this model reads a text and a question about it: give both, found {len(given)} texts")
         yield [(given[0], given[1])]
@@ -79,10 +89,16 @@ def explain(
     target: str | None = None,
     granularity: Granularity = "word",
     batch_size: int | None = None,
+    settings: Mapping[str, Any] | None = None,
+    seed: int = 0,
 ) -> Iterator[Explanation]:
-    """One Explanation per text, in order, of whoever's model it is; by what it shows itself, or by this explainer."""
+    """One Explanation per text, in order, of whoever's model it is; by what it shows itself, or by this explainer.
+
+    `settings` are those of the explainer (samples, steps …), `seed` what it draws from.
+    """
     subject = as_subject(model)
-    request = _request(subject, explainer, target, granularity)
+    name, way = _explainer(subject, explainer, settings or {}, seed)
+    request = _request(subject, name, way, target, granularity)
 
     def asked(chunk: list[Any]) -> list[Explanation]:
         read, questions = read_texts(chunk)
@@ -94,14 +110,21 @@ def explain(
         yield from explained
 
 
-def _request(
-    subject: Subject, explainer: str | TextExplainer | None, target: str | None, granularity: Granularity
-) -> Request:
-    """What is asked of each text, if it can be asked of this model."""
+def _explainer(
+    subject: Subject, explainer: str | TextExplainer | None, settings: Mapping[str, Any], seed: int
+) -> tuple[str, Explainer]:
+    """By name with these settings, or as it was fitted."""
     given = own(subject.model) if explainer is None else explainer
-    if not isinstance(given, str):
-        given.check_subject(subject)
-    name, way = chosen(given) if isinstance(given, str) else (given.name, given.explainer)
+    if isinstance(given, str):
+        return given, configured(given, settings, seed)
+    given.check_subject(subject)
+    if settings:
+        raise UserError(f"the settings of {given.name} were fixed when it was fitted: leave out --set")
+    return given.name, given.explainer
+
+
+def _request(subject: Subject, name: str, way: Explainer, target: str | None, granularity: Granularity) -> Request:
+    """What is asked of each text, if it can be asked of this model."""
     aim = None if target is None else _known_label(subject, target)
     check_able(name, way, subject.model, subject.name)
     if aim is not None and not way.by_class:

@@ -7,10 +7,17 @@ import sklearn.metrics
 import torch
 
 from steadygaze.audit.measure import plausibility
-from steadygaze.audit.measure.plausibility import auprc, auprc_above_random, evidence_mass, iou_f1, random_auprc
+from steadygaze.audit.measure.plausibility import (
+    auprc,
+    average_precision,
+    average_precision_above_random,
+    evidence_mass,
+    iou_f1,
+    random_average_precision,
+)
 
 SELECTIONS = [plausibility.token_precision, plausibility.token_recall, plausibility.token_f1, iou_f1]
-WEIGHTINGS = [evidence_mass, auprc]
+WEIGHTINGS = [evidence_mass, average_precision]
 
 
 def tokens(*rows: str) -> torch.Tensor:
@@ -79,7 +86,7 @@ def test_the_evidence_mass_is_the_weight_on_marked_words():
 def test_average_precision_by_hand():
     """Order of weight: 0 1 2 3; marked {0, 2}.  Precision at 0: 1/1, at 2: 2/3.  Mean 5/6."""
     weights = torch.tensor([[0.4, 0.3, 0.2, 0.1, 0, 0]], dtype=torch.float64)
-    assert auprc(weights, tokens("x.x..."), tokens("xxxx..")).item() == pytest.approx(5 / 6)
+    assert average_precision(weights, tokens("x.x..."), tokens("xxxx..")).item() == pytest.approx(5 / 6)
 
 
 def test_average_precision_is_scikit_learns_with_ties_and_negative_weights():
@@ -90,6 +97,28 @@ def test_average_precision_is_scikit_learns_with_ties_and_negative_weights():
         sklearn.metrics.average_precision_score(marked[real].numpy(), row[real].numpy())
         for row, marked, real in zip(weights[told], evidence[told], mask[told], strict=True)
     ]
+    assert average_precision(weights, evidence, mask)[told].tolist() == pytest.approx(expected, abs=1e-12)
+
+
+def test_the_area_under_precision_and_recall_by_hand():
+    """Order of weight: 0 1 2 3; marked {1, 2}.  (R, P): (0, 1), (0, 0), (½, ½), (1, ⅔), (1, ½).
+
+    By trapezoids ½ (0 + ½) / 2 + ½ (½ + ⅔) / 2 = 5/12, where average precision is ½ (½ + ⅔) = 7/12.
+    """
+    weights = torch.tensor([[0.4, 0.3, 0.2, 0.1, 0, 0]], dtype=torch.float64)
+    given = weights, tokens(".xx..."), tokens("xxxx..")
+    assert auprc(*given).item() == pytest.approx(5 / 12)
+    assert average_precision(*given).item() == pytest.approx(7 / 12)
+
+
+def test_the_area_is_that_of_scikit_learns_curve_with_ties_and_negative_weights():
+    mask = torch.rand(80, 15) < 0.8
+    weights, evidence = torch.randint(-2, 3, mask.shape).double(), (torch.rand(80, 15) < 0.4) & mask
+    told = evidence.any(-1)
+    expected = []
+    for row, marked, real in zip(weights[told], evidence[told], mask[told], strict=True):
+        precision, recall, _ = sklearn.metrics.precision_recall_curve(marked[real].numpy(), row[real].numpy())
+        expected.append(sklearn.metrics.auc(recall, precision))
     assert auprc(weights, evidence, mask)[told].tolist() == pytest.approx(expected, abs=1e-12)
 
 
@@ -98,21 +127,21 @@ def test_the_worth_of_a_random_order_is_the_mean_over_all_orders():
 
     The mean is 49/72.  By the formula: H_4 = 25/12, 1/4 (25/12 + 1/3 (4 − 25/12)) = 49/72.
     """
-    assert random_auprc(tokens("xx.."), tokens("xxxx")).item() == pytest.approx(49 / 72, abs=1e-15)
+    assert random_average_precision(tokens("xx.."), tokens("xxxx")).item() == pytest.approx(49 / 72, abs=1e-15)
 
 
 @pytest.mark.parametrize(("marked", "words"), [(m, n) for n in range(1, 7) for m in range(1, n + 1)])
 def test_the_worth_of_a_random_order_by_enumeration(marked, words):
     weights = torch.tensor(list(permutations(range(words))), dtype=torch.float64)
     evidence = (torch.arange(words) < marked).expand_as(weights)
-    every = auprc(weights, evidence, torch.ones_like(evidence)).mean()
-    torch.testing.assert_close(random_auprc(evidence[:1], torch.ones_like(evidence[:1])), every[None])
+    every = average_precision(weights, evidence, torch.ones_like(evidence)).mean()
+    torch.testing.assert_close(random_average_precision(evidence[:1], torch.ones_like(evidence[:1])), every[None])
 
 
 def test_above_a_random_order_are_the_marked_words_first_and_below_it_last_or_all_alike():
     """Of four words one is marked: 1 and 1/4 against H_4/4 = 25/48; all alike bring each other along: 1/4."""
     weights = torch.tensor([[4.0, 3, 2, 1], [1.0, 2, 3, 4], [1.0, 1, 1, 1]], dtype=torch.float64)
-    found = auprc_above_random(weights, tokens("x...").expand(3, 4), tokens("xxxx").expand(3, 4))
+    found = average_precision_above_random(weights, tokens("x...").expand(3, 4), tokens("xxxx").expand(3, 4))
     assert found.tolist() == pytest.approx([23 / 48, -13 / 48, -13 / 48])
 
 

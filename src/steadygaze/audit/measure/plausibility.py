@@ -4,7 +4,9 @@ DeYoung et al., ERASER, ACL 2020 (arXiv:1911.03429), §4.1.  S the chosen tokens
 
     precision  |S ∩ E| / |S|        recall  |S ∩ E| / |E|        F1  2 |S ∩ E| / (|S| + |E|)
     evidence mass      Σ_{t∈E} |w_t| / Σ_t |w_t|
-    AUPRC              mean over t ∈ E of the precision of {s : w_s ≥ w_t}
+    average precision  Σ_i (R_i − R_{i−1}) P_i               as scikit-learn's average_precision_score
+    AUPRC              Σ_i (R_i − R_{i−1}) (P_i + P_{i−1}) / 2    the trapezoid area, as ERASER's own code has it
+                       P_i, R_i: precision and recall of {s : w_s ≥ the i-th largest weight};  R_0 = 0, P_0 = 1
     IOU-F1             F1 of spans: a run of chosen tokens and a run of evidence match where |∩| / |∪| ≥ ½
     … above random     the same minus its mean over all orders of the n words, m of them marked:
                        E[AP] = 1/n · ( H_n + (m − 1)/(n − 1) · (n − H_n) ),   H_n = Σ_{i≤n} 1/i
@@ -61,21 +63,39 @@ def evidence_mass(weights: Tensor, evidence: Tensor, mask: Tensor) -> Tensor:
     return _scored(mass(weights, evidence, mask), evidence, mask)
 
 
-def auprc(weights: Tensor, evidence: Tensor, mask: Tensor) -> Tensor:
-    """The area under precision and recall as the threshold falls (average precision), in (0, 1].  (B,T) -> (B,)"""
+def average_precision(weights: Tensor, evidence: Tensor, mask: Tensor) -> Tensor:
+    """The mean precision at the words of the evidence, in (0, 1].  (B,T) -> (B,)"""
     evidence = evidence & mask
-    above = (weights.unsqueeze(-2) >= weights.unsqueeze(-1)) & mask.unsqueeze(-2)  # (B,T,T): t brings these along
-    precision = part((above & evidence.unsqueeze(-2)).sum(-1).to(weights.dtype), above.sum(-1))
+    precision, _ = _curve(weights, evidence, mask)
     return _scored(part(precision.masked_fill(~evidence, 0.0).sum(-1), evidence.sum(-1)), evidence, mask)
 
 
-def auprc_above_random(weights: Tensor, evidence: Tensor, mask: Tensor) -> Tensor:
+def auprc(weights: Tensor, evidence: Tensor, mask: Tensor) -> Tensor:
+    """The area under the curve of precision by recall, by trapezoids, in (0, 1].  (B,T) -> (B,)"""
+    evidence = evidence & mask
+    order = weights.masked_fill(~mask, -torch.inf).argsort(dim=-1, descending=True, stable=True)
+    precision, recall = (one.gather(-1, order) for one in _curve(weights, evidence, mask))
+    first = torch.ones_like(precision[:, :1])  # nothing is chosen: recall 0, precision 1
+    height = torch.cat([first, precision], -1)
+    width = torch.cat([torch.zeros_like(first), recall], -1).diff(dim=-1)
+    return _scored((width * (height[:, 1:] + height[:, :-1]) / 2).sum(-1), evidence, mask)
+
+
+def _curve(weights: Tensor, evidence: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+    """Precision and recall of the words that weigh as much as each, or more; outside the mask recall is 1.  (B,T)"""
+    above = (weights.unsqueeze(-2) >= weights.unsqueeze(-1)) & mask.unsqueeze(-2)  # (B,T,T): t brings these along
+    right = (above & evidence.unsqueeze(-2)).sum(-1).to(weights.dtype)
+    recall = part(right, evidence.sum(-1, keepdim=True).expand_as(right))
+    return part(right, above.sum(-1)), torch.where(mask, recall, 1.0)
+
+
+def average_precision_above_random(weights: Tensor, evidence: Tensor, mask: Tensor) -> Tensor:
     """How much better than a random order they rank, in (−1, 1); below 0 where all weigh alike.  (B,T) -> (B,)"""
-    return auprc(weights, evidence, mask) - random_auprc(evidence, mask).to(weights.dtype)
+    return average_precision(weights, evidence, mask) - random_average_precision(evidence, mask).to(weights.dtype)
 
 
-def random_auprc(evidence: Tensor, mask: Tensor) -> Tensor:
-    """The mean AUPRC of all orders of the words; no number of a text nobody marked.  (B,T) -> (B,)"""
+def random_average_precision(evidence: Tensor, mask: Tensor) -> Tensor:
+    """The mean average precision of all orders of the words; no number of a text nobody marked.  (B,T) -> (B,)"""
     words, marked = mask.sum(-1), (evidence & mask).sum(-1).double()
     harmonic = torch.arange(mask.shape[-1] + 1, dtype=torch.float64, device=mask.device)
     harmonic[1:] = harmonic[1:].reciprocal().cumsum(0)

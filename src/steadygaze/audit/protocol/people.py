@@ -3,8 +3,9 @@
     token-precision, -recall, -f1   of the chosen words: as many of the heaviest as the person marked, text by text
     token-…-micro                   the same over the words of all texts together
     iou-f1                          of runs of chosen words that match a run of marked ones by half or more
-    auprc                           how well the weights rank marked words above the others
-    auprc/above-random              the same minus what a random order of these words is worth
+    average-precision               how well the weights rank marked words above the others
+    average-precision/above-random  the same minus what a random order of these words is worth
+    auprc                           the same as the trapezoid area under precision by recall: ERASER's number
     evidence-mass                   which part of the weight lies on marked words
 
 As many as marked: precision, recall and F1 of a text are then one number, and an explanation is not blamed for a length
@@ -38,8 +39,9 @@ OF_CHOSEN = {
     "iou-f1": plausibility.iou_f1,
 }
 OF_WEIGHTS = {
+    "average-precision": plausibility.average_precision,
+    "average-precision/above-random": plausibility.average_precision_above_random,
     "auprc": plausibility.auprc,
-    "auprc/above-random": plausibility.auprc_above_random,
     "evidence-mass": plausibility.evidence_mass,
 }
 PAIRS = 1 << 24

@@ -1,0 +1,206 @@
+"""Explainers of steadygaze beside Captum, shap, lime, ERASER's definitions and scikit-learn, on a fine-tuned MiniLM.
+
+For every pair: the correlation of the words' weights (mean over texts), and how many times the CPU time of ours the
+peer takes.  The two alternate, a few texts at a time, in one process.  Weights are those of words; words are deleted.
+
+    python bench/peers.py [--texts 100] [--only NAME ...]
+
+shap and lime are compared where they are installed; they are not needed otherwise:
+
+    pip install shap lime
+
+Run with OMP_NUM_THREADS=1: CPU time then counts work, not waiting.
+"""
+
+import argparse
+import importlib.util
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+
+from peers_by_hand import ByHand, Weights
+from peers_model import fine_tuned, sst2
+from steadygaze import verbs
+from steadygaze.audit.measure import erasure, plausibility
+from steadygaze.audit.probe.erase import SHARES, erased
+from steadygaze.audit.probe.look import look
+from steadygaze.batch import collate
+from steadygaze.subject import Subject, as_subject
+
+TOGETHER = 20
+"""Texts explained in one call of ours."""
+SAMPLES = 1000
+
+
+@dataclass
+class Row:
+    """One comparison: our explanations of a few texts, and the peer's of one."""
+
+    name: str
+    peer: str
+    ours: Callable[[list[int]], list[Weights]]
+    theirs: Callable[[int], Weights]
+    needs: str = ""
+    per_text: bool = True
+    """False: one number for each text, correlated over texts."""
+    spent: list[float] = field(default_factory=lambda: [0.0, 0.0])
+    found: list[tuple[Weights, Weights]] = field(default_factory=list)
+
+    def step(self, rows: list[int], first: bool) -> None:
+        """Ours and theirs, in either order."""
+        for which in (0, 1) if first else (1, 0):
+            start = time.process_time()
+            if which == 0:
+                own = self.ours(rows)
+            else:
+                other = [self.theirs(row) for row in rows]
+            self.spent[which] += time.process_time() - start
+        self.found += zip(own, other, strict=True)
+
+    @property
+    def correlation(self) -> float:
+        if not self.per_text:
+            return _pearson(*(np.array([pair[i] for pair in self.found]).reshape(-1) for i in (0, 1)))
+        known = [_pearson(one, other) for one, other in self.found if len(one) > 2]
+        return float(np.nanmean(known))
+
+
+def _pearson(one: Weights, other: Weights) -> float:
+    return float(np.corrcoef(one, other)[0, 1]) if one.std() > 0 and other.std() > 0 else float("nan")
+
+
+class Bench:
+    def __init__(self, texts: Sequence[str]) -> None:
+        from transformers import AutoModelForSequenceClassification, AutoTokenizer
+
+        folder = fine_tuned()
+        network = AutoModelForSequenceClassification.from_pretrained(folder)
+        self.hand = ByHand(network, AutoTokenizer.from_pretrained(folder))
+        self.subject: Subject = as_subject(folder, device="cpu")
+        self.texts = list(texts)
+        self.shown = list(verbs.explain(self.subject, iter([self.texts]), "leave-one-out"))
+
+    def explainer(self, name: str, **settings: Any) -> Callable[[list[int]], list[Weights]]:
+        def ours(rows: list[int]) -> list[Weights]:
+            chunk = [self.texts[row] for row in rows]
+            found = verbs.explain(self.subject, iter([chunk]), name, settings=settings)
+            return [np.array(one.weights) for one in found]
+
+        return ours
+
+    def by_hand(self, method: Callable[..., Weights], *given: Any) -> Callable[[int], Weights]:
+        def theirs(row: int) -> Weights:
+            self.hand.read(self.texts[row])
+            return method(*given)
+
+        return theirs
+
+    def lime(self, row: int) -> Weights:
+        self.hand.read(self.texts[row])
+        return self.hand.lime_text(self.texts[row], self.shown[row].tokens, SAMPLES)
+
+    def our_eraser(self, rows: list[int]) -> list[Weights]:
+        """Comprehensiveness of the leave-one-out weights."""
+        tokens, model = self.subject.tokens, self.subject.model
+        data = self.subject.data(tokens.place([self.texts[row] for row in rows]), None)
+        batch = collate(data, np.arange(len(rows)))
+        weights = torch.zeros(batch.ids.shape, dtype=torch.float64)
+        for i, row in enumerate(rows):
+            firsts = batch.begins[i].nonzero().flatten() if batch.begins is not None else []
+            weights[i, firsts] = torch.tensor(self.shown[row].weights, dtype=torch.float64)
+        full = look(model, batch).probs
+        gone, _ = erased(model, batch, full, weights)
+        return [np.array([value]) for value in erasure.comprehensiveness(full, gone).tolist()]
+
+    def their_eraser(self, row: int) -> Weights:
+        self.hand.read(self.texts[row])
+        return np.array([self.hand.eraser(np.array(self.shown[row].weights), SHARES)[0]])
+
+    def marked(self, row: int) -> tuple[Weights, Weights]:
+        """Weights of a text, and random marks as an annotator's."""
+        weights = np.array(self.shown[row].weights)
+        marks = np.random.default_rng(row).random(len(weights)) < 0.3
+        marks[np.random.default_rng(row).integers(len(weights))] = True
+        return weights, marks
+
+    def our_rank(self, measure: Callable[..., torch.Tensor]) -> Callable[[list[int]], list[Weights]]:
+        def ours(rows: list[int]) -> list[Weights]:
+            both = [self.marked(row) for row in rows]
+            width = max(len(one) for one, _ in both)
+            wide = [[np.pad(one, (0, width - len(one))) for one in pair] for pair in both]
+            pad = [torch.from_numpy(np.array([pair[i] for pair in wide])) for i in (0, 1)]
+            mask = torch.arange(width) < torch.tensor([[len(one)] for one, _ in both])
+            return [np.array([value]) for value in measure(*pad, mask).tolist()]
+
+        return ours
+
+    def their_rank(self, of: Callable[[Weights, Weights], float]) -> Callable[[int], Weights]:
+        def theirs(row: int) -> Weights:
+            weights, marks = self.marked(row)
+            return np.array([of(marks, weights)])
+
+        return theirs
+
+    def rows(self) -> Iterator[Row]:
+        hand = self.hand
+        for name, method in {
+            "gradient": hand.gradient,
+            "input-x-gradient": hand.input_x_gradient,
+            "integrated-gradients": hand.integrated_gradients,
+            "leave-one-out": hand.feature_ablation,
+        }.items():
+            yield Row(name, f"captum {method.__name__}", self.explainer(name), self.by_hand(method))
+        lime, shap = (self.explainer(name, samples=SAMPLES) for name in ("lime", "kernel-shap"))
+        yield Row("lime", "captum Lime", lime, self.by_hand(hand.captum_lime, SAMPLES))
+        yield Row("lime", "lime", lime, self.lime, needs="lime")
+        yield Row("kernel-shap", "captum KernelShap", shap, self.by_hand(hand.captum_kernel_shap, SAMPLES))
+        yield Row("kernel-shap", "shap", shap, self.by_hand(hand.shap_kernel, SAMPLES), needs="shap")
+        yield Row("comprehensiveness", "ERASER, by definition", self.our_eraser, self.their_eraser, per_text=False)
+        for name, measure, peer in (
+            ("average-precision", plausibility.average_precision, average_precision),
+            ("auprc", plausibility.auprc, auprc),
+        ):
+            yield Row(name, "scikit-learn", self.our_rank(measure), self.their_rank(peer), per_text=False)
+
+
+def average_precision(marks: Weights, weights: Weights) -> float:
+    from sklearn.metrics import average_precision_score
+
+    return float(average_precision_score(marks, weights))
+
+
+def auprc(marks: Weights, weights: Weights) -> float:
+    from sklearn.metrics import auc, precision_recall_curve
+
+    precision, recall, _ = precision_recall_curve(marks, weights)
+    return float(auc(recall, precision))
+
+
+def main() -> None:
+    given = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    given.add_argument("--texts", type=int, default=100)
+    given.add_argument("--only", nargs="*", default=[])
+    options = given.parse_args()
+    torch.set_num_threads(1)
+    bench = Bench([text for text, _ in sst2("test", options.texts)])
+    rows = [row for row in bench.rows() if not options.only or row.name in options.only]
+    for row in rows:
+        if row.needs and importlib.util.find_spec(row.needs) is None:
+            print(f"{row.name:22} {row.peer:24} not compared: pip install {row.needs}")
+            continue
+        for number, start in enumerate(range(0, len(bench.texts), TOGETHER)):
+            row.step(list(range(start, min(start + TOGETHER, len(bench.texts)))), number % 2 == 0)
+        own, other = row.spent
+        print(
+            f"{row.name:22} {row.peer:24} correlation {row.correlation:.4f}   CPU {own:7.2f} s and {other:7.2f} s"
+            f"   peer / ours {other / own:.2f}",
+            flush=True,
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,152 @@
+"""What a user of Captum, shap, lime and scikit-learn would write to explain a Hugging Face classifier by hand.
+
+One text at a time, the weights of words in the order of `words`.  Words are deleted, as steadygaze deletes them.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+BATCH = 64
+Weights = NDArray[np.float64]
+
+
+class ByHand:
+    """A network, its tokenizer, and one text that is split into words."""
+
+    def __init__(self, network: Any, tokenizer: Any) -> None:
+        self.network = network.eval()
+        self.tokenizer = tokenizer
+
+    def read(self, text: str) -> None:
+        """Ids, the pieces of each word, and the predicted class."""
+        read = self.tokenizer(text, truncation=True, return_offsets_mapping=False)
+        groups = read.word_ids()
+        self.ids = read["input_ids"]
+        self.pieces = [[i for i, word in enumerate(groups) if word == k] for k in range(max(groups[1:-1]) + 1)]
+        with torch.no_grad():
+            self.aim = int(self.network(input_ids=torch.tensor([self.ids])).logits.argmax())
+
+    def chances(self, masks: Any) -> Weights:
+        """p of the predicted class with only these words.  (K,n) -> (K,)"""
+        masks, found = np.asarray(masks) > 0.5, []
+        for start in range(0, len(masks), BATCH):
+            chosen = [np.flatnonzero(keep) for keep in masks[start : start + BATCH]]
+            words = [[self.ids[i] for k in kept for i in self.pieces[k]] for kept in chosen]
+            rows = [[self.ids[0], *row, self.ids[-1]] for row in words]
+            read = self.tokenizer.pad({"input_ids": rows}, return_tensors="pt")
+            with torch.no_grad():
+                found.append(self.network(**read).logits.double().softmax(-1)[:, self.aim])
+        return torch.cat(found).numpy()
+
+    def _f(self, vectors: torch.Tensor) -> torch.Tensor:
+        chances: torch.Tensor = self.network(inputs_embeds=vectors).logits.double().softmax(-1)[:, self.aim]
+        return chances
+
+    def _vectors(self) -> tuple[torch.Tensor, torch.Tensor]:
+        """Of the text, and of the same text with padding in place of words."""
+        table, ids = self.network.get_input_embeddings(), torch.tensor([self.ids])
+        blank = torch.full_like(ids, self.tokenizer.pad_token_id)
+        blank[0, 0], blank[0, -1] = ids[0, 0], ids[0, -1]
+        return table(ids).detach(), table(blank).detach()
+
+    def _words(self, per_token: torch.Tensor) -> Weights:
+        values = per_token.detach().double().numpy()
+        return np.array([values[word].sum() for word in self.pieces])
+
+    # --- Captum
+
+    def integrated_gradients(self) -> Weights:
+        from captum.attr import IntegratedGradients
+
+        vectors, blank = self._vectors()
+        return self._words(IntegratedGradients(self._f).attribute(vectors, blank, n_steps=50)[0].sum(-1))
+
+    def gradient(self) -> Weights:
+        from captum.attr import Saliency
+
+        vectors = self._vectors()[0].requires_grad_()
+        return self._words(Saliency(self._f).attribute(vectors, abs=False)[0].norm(dim=-1))
+
+    def input_x_gradient(self) -> Weights:
+        from captum.attr import InputXGradient
+
+        return self._words(InputXGradient(self._f).attribute(self._vectors()[0].requires_grad_())[0].sum(-1))
+
+    def _of_masks(self, masks: torch.Tensor) -> torch.Tensor:
+        return torch.from_numpy(self.chances(masks.numpy()))
+
+    def feature_ablation(self) -> Weights:
+        from captum.attr import FeatureAblation
+
+        whole = torch.ones(1, len(self.pieces))
+        found = FeatureAblation(self._of_masks).attribute(whole, perturbations_per_eval=BATCH)
+        return found[0].double().numpy()
+
+    def captum_lime(self, samples: int) -> Weights:
+        from captum._utils.models.linear_model import SkLearnRidge
+        from captum.attr import Lime
+
+        torch.manual_seed(0)
+        whole = torch.ones(1, len(self.pieces))
+        method = Lime(self._of_masks, interpretable_model=SkLearnRidge(alpha=1.0))
+        return method.attribute(whole, n_samples=samples, perturbations_per_eval=BATCH)[0].double().numpy()
+
+    def captum_kernel_shap(self, samples: int) -> Weights:
+        from captum.attr import KernelShap
+
+        torch.manual_seed(0)
+        whole = torch.ones(1, len(self.pieces))
+        found = KernelShap(self._of_masks).attribute(whole, n_samples=samples, perturbations_per_eval=BATCH)
+        return found[0].double().numpy()
+
+    # --- shap, lime
+
+    def shap_kernel(self, samples: int) -> Weights:
+        import shap
+
+        n = len(self.pieces)
+        np.random.seed(0)
+        found = shap.KernelExplainer(self.chances, np.zeros((1, n))).shap_values(
+            np.ones((1, n)), nsamples=samples, l1_reg=False, silent=True
+        )
+        return np.asarray(found, float).reshape(-1)
+
+    def lime_text(self, text: str, words: Sequence[str], samples: int) -> Weights:
+        from lime.lime_text import LimeTextExplainer
+
+        def chances(texts: Sequence[str]) -> Weights:
+            found = []
+            for start in range(0, len(texts), BATCH):
+                read = self.tokenizer(texts[start : start + BATCH], padding=True, truncation=True, return_tensors="pt")
+                with torch.no_grad():
+                    found.append(self.network(**read).logits.double().softmax(-1))
+            return torch.cat(found).numpy()
+
+        explainer = LimeTextExplainer(
+            split_expression=lambda _: list(words), bow=False, mask_string="", feature_selection="none", random_state=0
+        )
+        line = explainer.explain_instance(
+            text, chances, labels=[self.aim], num_features=len(words), num_samples=samples
+        )
+        found = np.zeros(len(words))
+        for word, weight in line.as_map()[self.aim]:
+            found[word] = weight
+        return found
+
+    # --- ERASER, by its definition
+
+    def eraser(self, weights: Weights, shares: Sequence[float]) -> tuple[float, float]:
+        """Comprehensiveness and sufficiency, the mean over ⌈q·n⌉ words."""
+        n = len(weights)
+        order = np.argsort(-weights, kind="stable")
+        whole = self.chances(np.ones((1, n)))[0]
+        without, alone = [], []
+        for share in shares:
+            gone = np.isin(np.arange(n), order[: int(np.ceil(share * n - 1e-9))])
+            without.append(whole - self.chances(~gone[None])[0])
+            alone.append(whole - self.chances(gone[None])[0])
+        return float(np.mean(without)), float(np.mean(alone))

@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from steadygaze.errors import UserError
 from steadygaze.tokens.ragged import Placed, Ragged
 from steadygaze.types import Batch
 
@@ -54,6 +55,8 @@ def shuffled(data: Data, batch_size: int, seed: tuple[int, ...]) -> list[NDArray
 
 def by_length(data: Data, batch_size: int, most_tokens: int = 1 << 16) -> Iterator[NDArray[np.int64]]:
     """Rows of each batch, by rising length; fewer rows where they would be over `most_tokens`, padding included."""
+    if batch_size < 1:
+        raise UserError(f"batch_size must be a whole number from 1 up, found {batch_size}")
     parts = [ragged.lengths for ragged in (data.text, data.question) if ragged is not None]
     order = np.argsort(parts[0], kind="stable")
     while len(order):

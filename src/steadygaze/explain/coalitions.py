@@ -26,7 +26,7 @@ from torch import Tensor
 from steadygaze.explain.subsets import PER_WORD, Subsets
 from steadygaze.maths.chance import Chance
 from steadygaze.perturb.texts import text_key
-from steadygaze.perturb.units import units_of
+from steadygaze.perturb.units import MOST_UNITS, units_of
 from steadygaze.types import Batch
 
 RANKED = 1 << 50
@@ -45,9 +45,9 @@ class Strata:
     """Pairs drawn among those in all."""
 
 
-def coalitions(batch: Batch, samples: int, chance: Chance) -> Subsets:
+def coalitions(batch: Batch, samples: int, chance: Chance, most: int = MOST_UNITS) -> Subsets:
     """`samples` readings of each text, four for each word at least; the empty and the whole text are not among them."""
-    units = units_of(batch)
+    units = units_of(batch, most=most)
     words, keys = units.mask.sum(-1).tolist(), text_key(batch)
     rows = [_of_text(n, samples, chance, key) for n, key in zip(words, keys, strict=True)]
     most = max(len(share) for _, share in rows)

@@ -32,7 +32,7 @@ from steadygaze.explain.explainer import Explainer, Saliency
 from steadygaze.explain.subsets import groups, saliency
 from steadygaze.maths.chance import Chance
 from steadygaze.perturb.texts import taken
-from steadygaze.perturb.units import units_of, words_of
+from steadygaze.perturb.units import MOST_UNITS, units_of, warn_segments, words_of
 from steadygaze.reader import Reader
 from steadygaze.types import Batch
 
@@ -49,6 +49,8 @@ class KernelShap(Explainer):
 
     samples: Annotated[int, Field(ge=64)] = 1024
     """How often the text is read with words taken out."""
+    most_units: Annotated[int, Field(ge=1)] = MOST_UNITS
+    """Words that are removed; in a text of more, segments of consecutive words."""
     seed: int = 0
     """What is drawn is drawn from it and the text."""
 
@@ -58,11 +60,12 @@ class KernelShap(Explainer):
         seen = clean(model, batch, target)
         every = torch.arange(len(batch), device=batch.ids.device)
         empty = without(model, batch, every, words_of(batch), seen.aim)
-        units = units_of(batch)
+        units = units_of(batch, most=self.most_units)
+        warn_segments(units, self.most_units)
         found = torch.zeros(units.mask.shape, dtype=torch.float64, device=batch.ids.device)
         for rows in groups(batch, self.samples):
             part, aim = taken(batch, rows), seen.aim[rows]
-            drawn = coalitions(part, self.samples, Chance(self.seed).child(2))
+            drawn = coalitions(part, self.samples, Chance(self.seed).child(2), self.most_units)
             gained = drawn.read(model, part, aim) - empty[rows].unsqueeze(-1)
             solved = values(drawn.kept.double(), gained, drawn.share, seen.chance[rows] - empty[rows], drawn.units.mask)
             found[rows, : solved.shape[1]] = solved

@@ -29,7 +29,7 @@ from steadygaze.explain.explainer import Explainer, Saliency
 from steadygaze.explain.subsets import Subsets, groups, saliency, subsets
 from steadygaze.maths.chance import Chance
 from steadygaze.perturb.texts import taken
-from steadygaze.perturb.units import units_of
+from steadygaze.perturb.units import MOST_UNITS, units_of, warn_segments
 from steadygaze.reader import Reader
 from steadygaze.types import Batch
 
@@ -47,17 +47,21 @@ class Lime(Explainer):
     """How fast a text counts less as it loses words, in cosine distance."""
     ridge: Annotated[float, Field(ge=0)] = 1.0
     """How strongly weights are drawn to 0, against `samples` readings."""
+    most_units: Annotated[int, Field(ge=1)] = MOST_UNITS
+    """Words that are removed; in a text of more, segments of consecutive words."""
     seed: int = 0
     """What is drawn is drawn from it and the text."""
 
     def explain(
         self, model: Reader, batch: Batch, target: Tensor | None = None, embedded: Tensor | None = None
     ) -> Saliency:
-        seen, units = clean(model, batch, target), units_of(batch)
+        seen, units = clean(model, batch, target), units_of(batch, most=self.most_units)
+        warn_segments(units, self.most_units)
         found = torch.zeros(units.mask.shape, dtype=torch.float64, device=batch.ids.device)
         for rows in groups(batch, self.samples):
             part, aim = taken(batch, rows), seen.aim[rows]
-            drawn = subsets(part, lambda k, _: torch.ones_like(k), self.samples, Chance(self.seed).child(1))
+            chance = Chance(self.seed).child(1)
+            drawn = subsets(part, lambda k, _: torch.ones_like(k), self.samples, chance, self.most_units)
             solved = self._line(drawn, drawn.read(model, part, aim))
             found[rows, : solved.shape[1]] = solved
         return saliency(units, found, batch, seen.logits)

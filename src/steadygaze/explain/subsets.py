@@ -19,7 +19,7 @@ from steadygaze.explain.chances import without
 from steadygaze.explain.explainer import Saliency
 from steadygaze.maths.chance import Chance
 from steadygaze.perturb.texts import parts, text_key
-from steadygaze.perturb.units import Units, units_of
+from steadygaze.perturb.units import MOST_UNITS, Units, units_of
 from steadygaze.reader import Reader
 from steadygaze.types import Batch
 
@@ -39,10 +39,10 @@ class Subsets:
 
     def read(self, model: Reader, batch: Batch, aim: Tensor) -> Tensor:
         """How likely the class asked about is, of each.  (B,S), 0 where it is not to be read"""
-        rows, number = self.share.nonzero(as_tuple=True)
-        gone = self.units.tokens(~self.kept[rows, number], rows)
         found = torch.zeros_like(self.share)
-        found[rows, number] = without(model, batch, rows, gone, aim)
+        for rows, number in chunks(self.share != 0, self.units.number.shape[1]):
+            gone = self.units.tokens(~self.kept[rows, number], rows)
+            found[rows, number] = without(model, batch, rows, gone, aim)
         return found
 
 
@@ -52,6 +52,14 @@ def saliency(units: Units, weights: Tensor, batch: Batch, logits: Tensor) -> Sal
     return Saliency(placed[:, :width], logits, question=placed[:, width:] if placed.shape[1] > width else None)
 
 
+def chunks(chosen: Tensor, width: int) -> Iterator[tuple[Tensor, Tensor]]:
+    """The places that are True, so many at once that a row of `width` tokens for each fits in memory.  (B,N)"""
+    rows, number = chosen.nonzero(as_tuple=True)
+    size = max(1, ENTRIES // width)
+    for start in range(0, len(rows), size):
+        yield rows[start : start + size], number[start : start + size]
+
+
 def groups(batch: Batch, samples: int) -> Iterator[Tensor]:
     """Rows of the texts to be handled together: memory does not grow with the batch."""
     width = batch.ids.shape[1] + (0 if batch.question_mask is None else batch.question_mask.shape[1])
@@ -59,8 +67,8 @@ def groups(batch: Batch, samples: int) -> Iterator[Tensor]:
     return parts(batch, many)
 
 
-def subsets(batch: Batch, law: Law, samples: int, chance: Chance) -> Subsets:
-    units = units_of(batch)
+def subsets(batch: Batch, law: Law, samples: int, chance: Chance, most: int = MOST_UNITS) -> Subsets:
+    units = units_of(batch, most=most)
     words = units.mask.sum(-1, keepdim=True)  # (B,1)
     few = words < samples.bit_length()  # 2ⁿ ≤ samples
     many = torch.where(few, 1 << words.clamp_max(62), (PER_WORD * words).clamp_min(samples))

@@ -6,8 +6,12 @@
 
 The words of a pair are numbered through: those of the text, then those of the question, T + Q = W tokens in all.
 A unit's weight stands on its first token, so that the sum over the tokens of a word is the word's weight.
+
+An explainer that removes each unit of a text of n words reads n² words.  `most` bounds that: in a text of more words a
+unit is a segment of ⌈n / most⌉ consecutive words, which share its weight evenly.
 """
 
+import warnings
 from dataclasses import dataclass
 
 import torch
@@ -16,11 +20,15 @@ from torch import Tensor
 from steadygaze.maths import segments
 from steadygaze.types import Batch
 
+MOST_UNITS = 1000
+"""Of a text, in explainers that remove each."""
+
 
 @dataclass(frozen=True, slots=True)
 class Units:
     number: Tensor  # (B,W) long: the unit of each token; −1: not a word, never removed
     mask: Tensor  # (B,U) bool: the units of each text
+    words: Tensor | None = None  # (B,W) bool: the first token of each word, where units may be segments
 
     @property
     def first(self) -> Tensor:
@@ -39,19 +47,41 @@ class Units:
         return segments.spread(chosen, number) & (number >= 0)
 
     def on_first(self, values: Tensor) -> Tensor:
-        """A unit's value on its first token, 0 elsewhere.  (B,U) -> (B,W)"""
-        return segments.spread(values, self.number).masked_fill(~self.first, 0.0)
+        """A unit's value on its first token, 0 elsewhere; a segment's in equal parts on its words.  (B,U) -> (B,W)"""
+        if self.words is None:
+            return segments.spread(values, self.number).masked_fill(~self.first, 0.0)
+        each = values / self.total(self.words.to(values.dtype)).clamp_min(1)
+        return segments.spread(each, self.number).masked_fill(~self.words, 0.0)
 
 
-def units_of(batch: Batch, *, question: bool = True) -> Units:
-    """The units of a batch; `question`: those of the question too, where its words are known."""
+def units_of(batch: Batch, *, question: bool = True, most: int | None = None) -> Units:
+    """The units of a batch, at most `most` of each text.
+
+    `question`: those of the question too, where its words are known.
+    """
     begins = batch.mask if batch.begins is None else batch.mask & batch.begins
     mask = batch.mask
     if question and batch.question_mask is not None:
         own = batch.question_mask if batch.question_begins is None else batch.question_mask & batch.question_begins
         begins, mask = torch.cat([begins, own], 1), torch.cat([mask, batch.question_mask], 1)
     number = (begins.long().cumsum(-1) - 1).masked_fill(~mask, -1)
+    if most is not None and int(number.amax()) >= most:
+        words = number.amax(-1, keepdim=True) + 1
+        size = torch.div(words + most - 1, most, rounding_mode="floor").clamp_min(1)  # ⌈n / most⌉
+        number = torch.where(mask, torch.div(number, size, rounding_mode="floor"), -1)
+        return Units(number, segments.exists(number, int(number.amax()) + 1), begins)
     return Units(number, segments.exists(number, max(1, int(number.amax()) + 1)))
+
+
+def warn_segments(units: Units, most: int) -> None:
+    """Warn where units are segments: their words cannot be told apart."""
+    if units.words is not None:
+        many = int(units.words.sum(-1).max())
+        warnings.warn(
+            f"a text of {many:,} words is explained in at most {most:,} segments of consecutive words, "
+            "which share their weight; raise most_units for single words",
+            stacklevel=3,
+        )
 
 
 def words_of(batch: Batch) -> Tensor:

@@ -65,7 +65,7 @@ class TextWords:
     def join(self, ids: Tensor, present: Tensor) -> list[str]:
         """The texts that these pieces make.  (B,T), (B,T)"""
         rows = ids.masked_fill(~present, 0).tolist()
-        return ["".join([self._pieces[index] for index in row]) for row in rows]
+        return ["".join(map(self._pieces.__getitem__, row)) for row in rows]
 
 
 def _cut(text: str, spans: Sequence[Span]) -> list[str]:

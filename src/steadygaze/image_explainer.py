@@ -19,7 +19,7 @@ from steadygaze.explain.learned.image_nets import Selector, Shape
 from steadygaze.explain.learned.images import Canvas, image_nets, refuse_many
 from steadygaze.explain.learned.kept import digest
 from steadygaze.explain.learned.order import Method, name_of, said_of
-from steadygaze.explain.learned.views import PREDICTED
+from steadygaze.explain.readings import PREDICTED
 from steadygaze.images.box import ImageBox, as_image_box
 from steadygaze.images.classifier import ImageClassifier
 from steadygaze.images.cxplain import LearnedWorth

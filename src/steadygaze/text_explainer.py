@@ -19,7 +19,7 @@ from steadygaze.explain.learned.learned import Learned, fresh, measured
 from steadygaze.explain.learned.order import name_of, said_of
 from steadygaze.explain.learned.posthoc import Removal
 from steadygaze.explain.learned.texts import Vocabulary
-from steadygaze.explain.learned.views import PREDICTED
+from steadygaze.explain.readings import PREDICTED
 from steadygaze.explain.texts import Request, explain_texts
 from steadygaze.explanation import Explanation
 from steadygaze.inputs import is_one, read_texts

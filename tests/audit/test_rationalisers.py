@@ -15,7 +15,7 @@ from estimator.test_rationalisers import LABELS, TEXTS, fitted
 from report.browser import plain_text
 from steadygaze.audit.case import Case, Plan, silent
 from steadygaze.audit.finding import Finding
-from steadygaze.audit.names import NAMES, under
+from steadygaze.audit.names import NAMES, of, under
 from steadygaze.audit.prepare import prepare
 from steadygaze.audit.probe.embeddings import noise, worst_for_attention, worst_for_label
 from steadygaze.audit.probe.gradient import gradient
@@ -50,6 +50,7 @@ SLOPELESS = [f"{measure}/worst-label" for measure in ("jensen-shannon", "top-k-o
 OTHERS = [
     *under("seeds", "others", *(f"{n}-synonym{s}{kept}" for n, s in ((1, ""), (3, "s")) for kept in ("", "-kept")))
 ]
+READ = of("independent-reader-accuracy", "leakage-gap")
 LONG = ["sensitivity", "sensitivity/above-random", "seat-sensitivity", "position-leak", "position-leak/shuffled"]
 ORDERS = ["a2r", "rnp tokens", "a2r attention"]
 
@@ -67,7 +68,7 @@ def test_what_needs_seams_a_training_more_texts_or_a_slope_is_missing_and_nothin
     found = {name: audited(order).find(name) for name in NAMES if name not in OTHERS}
     missing = {name for name, row in found.items() if row is None or not row.n}
     spoken = {name for name in missing if "/other" not in name}
-    assert spoken <= {*TRAININGS, *SEAMS, *GRADIENTS, *slopeless, *LONG}, spoken
+    assert spoken <= {*TRAININGS, *SEAMS, *GRADIENTS, *slopeless, *LONG, *READ}, spoken
     assert {*TRAININGS, *SEAMS, *GRADIENTS, *slopeless} <= missing
     assert all(found[name].note.startswith("not applicable, because") for name in spoken)
 

@@ -42,6 +42,8 @@ def test_l2x_finds_the_patch_that_decides(learned):
     measured = {name: float(values.mean()) for name, values in learned.measured(box(), TEST).items()}
     assert measured["post-hoc-accuracy"] > 0.95
     assert measured["fidelity"] > 0.95
+    assert measured["independent-reader-accuracy"] > 0.95 > measured["independent-reader-accuracy/random-words"]
+    assert measured["leakage-gap"] < 0.05
     assert measured["post-hoc-accuracy/unselected"] < 0.7
     assert measured["mask-loss"] > 0.5  # always the same patch: it says nothing of the label
 

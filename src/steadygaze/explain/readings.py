@@ -4,9 +4,11 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from steadygaze.maths.leakage import independent_reader_accuracy, leakage_gap
+from steadygaze.maths.leakage import balanced, independent_reader_accuracy, leakage_gap
 
 ACCURACY, GAP = "independent-reader-accuracy", "leakage-gap"
+PREDICTED = "predicted"
+"""Beside measures of each input: the predicted class, as its position among the classes."""
 
 
 @dataclass(frozen=True)
@@ -34,3 +36,9 @@ class Readings:
         if self.own is not None and black_box is not None:
             found[f"{GAP}/black-box"] = leakage_gap(self.own, black_box, predicted)
         return found
+
+
+def evened(found: dict[str, Tensor]) -> dict[str, Tensor]:
+    """The same with gaps in which each predicted class counts alike (maths/leakage.py: balanced).  (N,) each"""
+    said = found[PREDICTED]
+    return {name: balanced(one, said) if name.startswith(GAP) else one.double() for name, one in found.items()}

@@ -24,7 +24,8 @@ from steadygaze.explain.learned.ensemble import Weighed as Worth
 from steadygaze.explain.learned.image_nets import Selector, Shape
 from steadygaze.explain.learned.images import Canvas, ImageInputs
 from steadygaze.explain.learned.kept import Kept, digest
-from steadygaze.explain.learned.views import PREDICTED, Rows
+from steadygaze.explain.learned.views import Rows
+from steadygaze.explain.readings import PREDICTED
 from steadygaze.images.box import ImageBox
 from steadygaze.images.explain import Weighed, check_k
 from steadygaze.images.explainers import Asked, left_out

@@ -25,8 +25,8 @@ from steadygaze.explain.learned.independent_reader import read, uniform_subsets
 from steadygaze.explain.learned.loop import Fit
 from steadygaze.explain.learned.order import name_of
 from steadygaze.explain.learned.selecting import Selecting
-from steadygaze.explain.learned.views import PREDICTED, Views
-from steadygaze.explain.readings import GAP
+from steadygaze.explain.learned.views import Views
+from steadygaze.explain.readings import GAP, PREDICTED, evened
 from steadygaze.images.box import ImageBox
 from steadygaze.images.explain import Weighed, check_k
 from steadygaze.images.explanation import ImageExplanation
@@ -94,7 +94,7 @@ class LearnedImages:
         guessed = {name: torch.cat([part[name] for part in parts]) for name in parts[0]}
         if GAP in guessed:
             guessed[f"{GAP}/black-box"] = guessed["fidelity"] - found["post-hoc-accuracy"]
-        return {**found, **guessed, PREDICTED: probs.argmax(-1)}
+        return evened({**found, **guessed, PREDICTED: probs.argmax(-1)})
 
     def _guessed(self, views: Views, mask: Tensor) -> dict[str, Tensor]:
         """By the approximator, by a classifier of masks and by the independent reader.  (B,) each, on the CPU"""

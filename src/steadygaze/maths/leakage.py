@@ -8,6 +8,7 @@ explainer's approximator, or a rationalizer's predictor.  Both read the same uni
 themselves carry the label, and large where the choice of units does (Bai et al. 2021, arXiv:2006.05656, §3).
 """
 
+import torch
 from torch import Tensor
 
 
@@ -20,3 +21,15 @@ def leakage_gap(p: Tensor, q: Tensor, y: Tensor) -> Tensor:
     """How much more often the partner (p) than the reader (q) gives the class of y, in [−1, 1].  (B,C) each -> (B,)"""
     predicted = y.argmax(-1)
     return (p.argmax(-1) == predicted).double() - (q.argmax(-1) == predicted).double()
+
+
+def balanced(values: Tensor, predicted: Tensor) -> Tensor:
+    """Values whose mean is the mean over classes of the class means: each predicted class counts alike.
+
+    A gap in a rare class would vanish in the plain mean.  NaN stays NaN and does not count.  (N,), (N,) -> (N,)
+    """
+    known = values.isfinite()
+    codes = predicted.long()
+    counts = torch.bincount(codes[known], minlength=1)
+    classes = int((counts > 0).sum())
+    return values * (int(known.sum()) / (max(1, classes) * counts.clamp_min(1)))[codes.clamp_max(len(counts) - 1)]

@@ -14,7 +14,8 @@ READER, GAP = "independent-reader-accuracy", "leakage-gap"
 RANDOM_WORDS, NO_WORDS, BY_CLASS = (f"{READER}/{probe}" for probe in ("random-words", "no-words", "by-class"))
 BLACK_BOX_GAP = f"{GAP}/black-box"
 MARGIN = 0.05
-"""Leakage gap that is tolerated: a warning needs the whole 95 % interval, paired over texts, above it."""
+"""Leakage gap that is tolerated: a warning needs the whole 95 % interval above it, paired over texts and with each
+predicted class counting alike."""
 FAR = 0.1
 """The same for the black box alone."""
 MITIGATION = "random-pretraining"
@@ -56,15 +57,13 @@ def leaks(found: Mapping[str, Row]) -> bool:
 
 def leakage(found: Mapping[str, Row], partner: str, advice: str = "") -> str:
     """The warning.  `partner`: the network that was trained on the selections."""
-    reader, gap = found[READER].value, found[GAP].value
-    random = f" ({found[RANDOM_WORDS].value:.0%} from random words)" if RANDOM_WORDS in found else ""
-    box = ""
-    if BLACK_BOX_GAP in found:
-        box = f", the black box itself in {reader + gap - found[BLACK_BOX_GAP].value:.0%}"
+    random = f", {found[RANDOM_WORDS].value:.0%} from random words" if RANDOM_WORDS in found else ""
+    box = f" and {found[BLACK_BOX_GAP].value:.0%} more often than the black box" if BLACK_BOX_GAP in found else ""
     return (
-        f"{LEAKAGE}: {partner} gives the predicted class from the selected words in {reader + gap:.0%} of the texts, "
-        f"an independent reader in {reader:.0%}{random}{box}.  The choice of words carries the label, not their "
-        f"meaning: do not read them as reasons.{advice}"
+        f"{LEAKAGE}: from the selected words {partner} recovers the predicted class {found[GAP].value:.0%} more often "
+        f"than an independent reader{box}, each class counting alike (accuracy of the reader: "
+        f"{found[READER].value:.0%}{random}).  The choice of words carries the label, not their meaning: do not read "
+        f"them as reasons.{advice}"
     )
 
 

@@ -23,6 +23,7 @@ from steadygaze.audit.protocol.absent import absent
 from steadygaze.audit.protocol.selecting import selecting
 from steadygaze.explain.explainer import Saliency
 from steadygaze.explain.learned.posthoc import said_of
+from steadygaze.explain.readings import PREDICTED, evened
 from steadygaze.rationaliser import Rationaliser
 from steadygaze.report.warned import BY_CLASS, READER
 from steadygaze.types import Batch
@@ -37,9 +38,10 @@ def leakage(case: Case) -> Iterator[Finding]:
     found = {
         name: case.gather(f"{name} read independently", partial(_read, case, name), case.rows(name)) for name in names
     }
-    known = {name: values for name, values in found.items() if values}
+    said = case.probs.argmax(-1)
+    known = {name: evened({**values, PREDICTED: said}) for name, values in found.items() if values}
     for name, values in known.items():
-        yield from (Finding(measure, numbers, name) for measure, numbers in values.items())
+        yield from (Finding(measure, numbers, name) for measure, numbers in values.items() if measure != PREDICTED)
         yield from _by_class(case, name, values[READER])
     if not known:
         yield from absent(NAMES, NO_READER if names else NO_SELECTION)

@@ -32,9 +32,7 @@ class Fitted(Explainer):
     ) -> Saliency:
         with inference(model):
             logits: Tensor = model(batch).logits
-        with inference(self.nets):
-            views = self.views(batch, logits)
-            scores = self.nets["selector"](views, views.probs if self.how.query else None)
+        views, scores = self._scores(batch, logits)
         floor = torch.finfo(torch.float64).tiny  # selected is selected, however sure the selector is of another
         shares = masked.softmax(scores.double(), views.able).clamp_min(floor)
         return Saliency(views.dealt(shares * k_subset.hard(scores, views.able, self.how.k)) * batch.mask, logits)
@@ -59,9 +57,16 @@ class Fitted(Explainer):
         return found
 
     def _selected(self, batch: Batch, saliency: Saliency) -> tuple[Views, Tensor]:
-        """What the networks see, and 1.0 on the units that are selected.  (B,D)"""
-        views = self.views(batch, saliency.logits)
-        return views, (saliency.weights > 0).float() * views.able
+        """What the networks see, and 1.0 on the units that are selected, padding among them if it can be.  (B,D)"""
+        views, scores = self._scores(batch, saliency.logits)
+        return views, k_subset.hard(scores, views.able, self.how.k)
+
+    def _scores(self, batch: Batch, logits: Tensor) -> tuple[Views, Tensor]:
+        """What the selector gives each unit.  (B,D)"""
+        views = self.views(batch, logits)
+        with inference(self.nets):
+            scores: Tensor = self.nets["selector"](views, views.probs if self.how.query else None)
+        return views, scores
 
     def views(self, batch: Batch, logits: Tensor) -> Views:
         """A batch of the black box's, as the networks see it."""

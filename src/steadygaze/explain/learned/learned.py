@@ -21,7 +21,7 @@ from steadygaze.explain.learned.order import name_of
 from steadygaze.explain.learned.posthoc import Removal, of_the_rest, said_of
 from steadygaze.explain.learned.selecting import Selecting
 from steadygaze.explain.learned.texts import Following, Known, TextInputs, Vocabulary, text_nets, vocabulary
-from steadygaze.explain.learned.views import PREDICTED
+from steadygaze.explain.readings import PREDICTED, evened
 from steadygaze.reader import Reader
 from steadygaze.tokens.tokenizer import Kind
 from steadygaze.train.progress import Watcher
@@ -51,10 +51,10 @@ class Learned:
 
     def explainer(self, tokens: Known, device: torch.device) -> Fitted | Weighing:
         """For a black box that reads these tokens."""
-        nets, table = self.nets.to(device), Following(self.vocabulary, tokens)
+        nets = self.nets.to(device)
         if isinstance(self.how, CXPlain):
-            return Weighing(self.how, nets, table)
-        return Fitted(name_of(self.how), self.how, nets, table)
+            return Weighing(self.how, nets, Following(self.vocabulary, tokens))
+        return Fitted(name_of(self.how), self.how, nets, Following(self.vocabulary, tokens, self.how))
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class Teaching:
     def learn(self, how: Selecting | CXPlain, model: Reader, train: Answered, validation: Answered) -> Learned:
         """From what the black box says of texts."""
         known = vocabulary(train.data, self.tokens, self.kind)
-        table = known.table(self.tokens).to(self.device)
+        table = known.table(self.tokens, None if isinstance(how, CXPlain) else how).to(self.device)
         here, there = (TextInputs(part.data, part.probs, table, self.device) for part in (train, validation))
         run = self.watcher, self.device, self.seed
         fit: Ensemble | Fit
@@ -117,7 +117,7 @@ def measured(
         places.append(rows)
         parts.append({name: values.double().cpu() for name, values in found.items()})
     order = torch.from_numpy(np.argsort(np.concatenate(places), kind="stable"))
-    return {name: torch.cat([part[name] for part in parts])[order] for name in parts[0]}
+    return evened({name: torch.cat([part[name] for part in parts])[order] for name in parts[0]})
 
 
 def _guessed(fitted: Fitted, model: Reader, batch: Batch, saliency: Saliency, alone: Tensor) -> dict[str, Tensor]:

@@ -12,7 +12,7 @@ from steadygaze.explain.learned.images import USUAL, Canvas, image_settings
 from steadygaze.explain.learned.selecting import Selecting, Technique
 
 Method = Selecting | CXPlain
-OF_TEXTS = ("dimension", "removal", "shown")
+OF_TEXTS = ("dimension", "removal", "shown", "variant", "length")
 """Settings that mean nothing where there are no words."""
 OF_TECHNIQUES = {"pretraining_epochs": ("random-pretraining", "random-query"), "clip": ("mask-neutral",)}
 """Settings that mean nothing without one of these."""
@@ -102,6 +102,8 @@ def _possible(how: Method, given: Mapping[str, Any]) -> Method:
         raise UserError(f"{name_of(how)} takes no technique {how.technique!r}; it has {', '.join(how.techniques)}")
     if how.technique == "random-query" and not how.query:
         raise UserError("random-query is for selectors that are told what the black box says: query=True (--query)")
+    if "length" in given and how.variant != "released":
+        raise UserError("setting 'length' is for variant=released; of variant=paper it changes nothing")
     for key, users in OF_TECHNIQUES.items():
         if key in given and how.technique not in users:
             raise UserError(f"setting {key!r} is for {' and '.join(users)}; of {how.technique} it changes nothing")

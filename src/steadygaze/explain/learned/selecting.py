@@ -33,6 +33,10 @@ class Selecting:
 
     k: Annotated[int, Field(ge=1, le=100_000)] = 10
     """How many words, or patches, are selected."""
+    variant: Literal["paper", "released"] = "paper"
+    """Of texts: whether only words can be selected, or also the padding in front of a text, as in the released code."""
+    length: Annotated[int, Field(ge=1, le=512)] = 400
+    """Tokens that every text is padded or cut to at its front, for variant released."""
     query: bool = False
     """Whether the selector is told what the black box says: ŷ."""
     technique: Technique = "plain"

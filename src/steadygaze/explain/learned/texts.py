@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from steadygaze.batch import Data, by_length, collate, shuffled
+from steadygaze.errors import UserError
 from steadygaze.explain.learned.selecting import Selecting
 from steadygaze.explain.learned.text_nets import APPROXIMATORS, Selector, as_keras
 from steadygaze.explain.learned.views import Rows, Views
@@ -44,10 +45,15 @@ class Vocabulary:
     def ids(self) -> dict[str, int]:
         return {word: place for place, word in enumerate(self.words)}
 
-    def table(self, tokens: Sequence[str]) -> "Table":
-        """What is known of each token of a black box."""
+    def table(self, tokens: Sequence[str], how: Selecting | None = None) -> "Table":
+        """What is known of each token of a black box, and how texts are laid out."""
         continues = torch.from_numpy(lexicon(tokens, self.kind).continues)
-        return Table(self.own(tokens), continues if bool(continues.any()) else None)
+        known = continues if bool(continues.any()) else None
+        if how is None or how.variant == "paper":
+            return Table(self.own(tokens), known)
+        if known is not None:
+            raise UserError("variant released is for models that read words; this one reads pieces of words")
+        return Table(self.own(tokens), None, how.length, len(self.words))
 
     def own(self, tokens: Sequence[str]) -> Tensor:
         """The id here of each of these tokens.  (V,)"""
@@ -58,13 +64,18 @@ class Vocabulary:
 class Table:
     own: Tensor  # (V,) the explainer's id of each of the black box's
     continues: Tensor | None  # (V,) pieces that go on with a word; None: tokens are words
+    length: int = 0  # of every text, padded or cut at its front; 0: as it is
+    filler: int = 0  # id of that padding, which can be selected like a word
 
     def to(self, device: torch.device) -> "Table":
-        return Table(self.own.to(device), None if self.continues is None else self.continues.to(device))
+        continues = None if self.continues is None else self.continues.to(device)
+        return replace(self, own=self.own.to(device), continues=continues)
 
     def views(self, batch: Batch, probs: Tensor, rows: Tensor | None = None) -> Views:
         """A batch of the black box's, as the explainer sees it."""
         x = self.own[batch.ids].masked_fill(~batch.present, 0)
+        if self.length:
+            return self._padded(batch, x, probs, batch.index if rows is None else rows)
         able, owner = batch.mask, None
         if self.continues is not None:
             able = batch.mask & ~self.continues[batch.ids]
@@ -72,6 +83,15 @@ class Table:
             places = torch.arange(x.shape[1], device=x.device).expand_as(x)
             owner = places.masked_fill(~(able | ~batch.mask), 0).cummax(-1).values
         return Views(x, able, probs, batch.index if rows is None else rows, owner)
+
+    def _padded(self, batch: Batch, x: Tensor, probs: Tensor, rows: Tensor) -> Views:
+        """All texts of one length, the padding in front, as Keras' pad_sequences has it.  (B,S) -> (B,length)"""
+        many = batch.present.sum(-1, keepdim=True)
+        places = (batch.present.cumsum(-1) - 1 + self.length - many).masked_fill(~batch.present, -1).clamp_min(-1)
+        there = places.masked_fill(places < 0, self.length)  # one place more, for what is cut
+        laid = x.new_full((len(x), self.length + 1), self.filler).scatter(-1, there, x)[:, :-1]
+        able = batch.mask.new_ones(len(x), self.length + 1).scatter(-1, there, batch.mask)[:, :-1]
+        return Views(laid, able, probs, rows, places=places)
 
 
 class Known(Protocol):
@@ -87,9 +107,9 @@ class Following:
     are all known from the start.)
     """
 
-    def __init__(self, vocabulary: Vocabulary, tokens: Known) -> None:
+    def __init__(self, vocabulary: Vocabulary, tokens: Known, how: Selecting | None = None) -> None:
         self._vocabulary, self._tokens = vocabulary, tokens
-        self._table = vocabulary.table(tokens.vocabulary)
+        self._table = vocabulary.table(tokens.vocabulary, how)
 
     def views(self, batch: Batch, probs: Tensor) -> Views:
         self._table = self._table.to(batch.ids.device)
@@ -142,6 +162,7 @@ class TextInputs:
 def text_nets(how: Selecting, words: int, classes: int) -> nn.ModuleDict:
     """Fresh networks for texts."""
     approximator = APPROXIMATORS[how.approximator]
+    words += how.variant == "released"  # padding has a vector too
     nets = {
         "selector": Selector(words, classes if how.query else 0, how.dimension, how.hidden, how.dropout),
         "approximator": approximator(words, classes, how.dimension),

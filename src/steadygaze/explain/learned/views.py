@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 Rows = NDArray[np.int64]
-PREDICTED = "predicted"
-"""Beside measures of each input: the predicted class, as its position among the classes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,13 +21,16 @@ class Views:
     probs: Tensor  # (B,C) what the black box says of the whole
     rows: Tensor  # (B,) whatever is drawn for an input is drawn from this number
     owner: Tensor | None = None  # (B,T) the unit each token belongs to; None: tokens are units
+    places: Tensor | None = None  # (B,S) the black box's tokens among the T, −1: cut off; None: S is T
 
     def spread(self, mask: Tensor) -> Tensor:
         """From units to tokens.  (B,D) -> (B,T)"""
         return mask if self.owner is None else mask.gather(-1, self.owner)
 
     def dealt(self, weights: Tensor) -> Tensor:
-        """The same, the tokens of a unit sharing what it has evenly.  (B,D) -> (B,T)"""
+        """To the black box's tokens, those of a unit sharing what it has evenly.  (B,D) -> (B,S)"""
+        if self.places is not None:
+            return weights.gather(-1, self.places.clamp_min(0)).masked_fill(self.places < 0, 0.0)
         if self.owner is None:
             return weights
         many = torch.zeros_like(weights).scatter_add(-1, self.owner, torch.ones_like(weights))

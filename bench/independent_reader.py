@@ -1,0 +1,97 @@
+"""Does the independent reader find label leakage?  Selectors that leak and selectors that do not, on four data sets.
+
+    python bench/independent_reader.py --prepare --out DIR --data DATA     texts as token ids, one file each (CPU)
+    python bench/independent_reader.py --out DIR [--device cuda] [--workers 14] [--seeds 5] [--only REGEX]
+    python bench/independent_reader_table.py RECORDS...
+
+One job fits one explainer with one seed to one black box and measures it as `explain-fit` does: on texts that chose the
+epoch.  DIR gets records/<job>.json.
+
+    planted     planted-code, 8,000 texts, k = 5; the words that decide are known
+    imdb        10,000 reviews, k = 10; black box: the network of Bai et al. 2021, Table 6
+    yelp        4,455 reviews, k = 5; black box: TF-IDF and logistic regression, which sees no punctuation
+    reviews600  600 sentences of Rotten Tomatoes, k = 3; black box: the network of Table 6
+
+    l2x-y             L2X conditioned on the prediction, nothing against leakage
+    pretrained-y      the same with random-pretraining
+    l2x               L2X that is not conditioned on the prediction
+    leave-one-out     the k words whose deletion costs the prediction most
+    truth             planted alone: the words that decide
+
+The last two have no approximator.  They are judged as if one recovered every label, which is the hardest case.
+
+    padded-y, padded-neutral-y     imdb alone: variant released, in which padding can be selected; mask-neutral
+    neutral-y                      mask-neutral where only words can be selected
+"""
+
+import argparse
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import job_queue
+
+K = {"planted": 5, "imdb": 10, "yelp": 5, "reviews600": 3}
+ROWS: dict[str, dict[str, Any]] = {
+    "l2x-y": {"query": True},
+    "pretrained-y": {"query": True, "technique": "random-pretraining"},
+    "l2x": {},
+    "padded-y": {"query": True, "variant": "released"},
+    "padded-neutral-y": {"query": True, "variant": "released", "technique": "mask-neutral"},
+    "neutral-y": {"query": True, "technique": "mask-neutral"},
+}
+FITTED = ("l2x-y", "pretrained-y", "l2x")
+PADDED = ("padded-y", "padded-neutral-y", "neutral-y")
+FIRST = {"imdb": 8, "planted": 15, "yelp": 15, "reviews600": 20}
+"""Epochs of random pretraining; plain rows get them on top of their own, so that all rows train equally long."""
+OWN = {"imdb": 8, "planted": 5, "yelp": 10, "reviews600": 20}
+"""Epochs in which the selector is trained."""
+LEAKING = ("l2x-y",)
+
+
+@dataclass(frozen=True)
+class Job:
+    corpus: str
+    row: str
+    seed: int
+
+    @property
+    def id(self) -> str:
+        return f"{self.corpus}.{self.row}.{self.seed}"
+
+
+def plan(seeds: int) -> list[Job]:
+    """The longest first."""
+    fitted = [Job("imdb", row, seed) for row in (*PADDED, *FITTED) for seed in range(seeds)]
+    fitted += [
+        Job(name, row, seed) for name in ("yelp", "planted", "reviews600") for row in FITTED for seed in range(seeds)
+    ]
+    fixed = [
+        Job(name, "leave-one-out", seed) for name in ("yelp", "imdb", "planted", "reviews600") for seed in range(seeds)
+    ]
+    return [*fitted, *fixed, *(Job("planted", "truth", seed) for seed in range(seeds))]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    job_queue.options(parser)
+    parser.add_argument("--data", help="folder of the corpora, for --prepare")
+    parser.add_argument("--prepare", action="store_true", help="write the texts as token ids, and train nothing")
+    parser.add_argument("--seeds", type=int, default=5)
+    given = parser.parse_args()
+    if given.prepare:
+        from independent_reader_data import prepare
+
+        prepare(given.out, given.data)
+        return
+    jobs = [job for job in plan(given.seeds) if re.search(given.only, job.id)]
+    from independent_reader_jobs import black_box, done
+
+    if not given.one_of_many:  # one black box for all workers
+        for corpus in sorted({job.corpus for job in jobs}):
+            black_box(corpus, given.out, given.device)
+    job_queue.run(given, lambda: jobs, lambda job: done(job, given.out, given.device))
+
+
+if __name__ == "__main__":
+    main()

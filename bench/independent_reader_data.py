@@ -1,0 +1,83 @@
+"""Texts of bench/independent_reader.py as token ids, what is known of each word, and weights of the TF-IDF model."""
+
+import re
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from black_box_texts import LENGTH, WORDS
+from steadygaze import load_corpus
+from steadygaze.types import Example
+
+CUT = {"reviews600": (540, 60), "planted": (7_200, 800), "yelp": (4_010, 445), "imdb": (10_000, 1_000)}
+"""Texts to fit to, and to choose the epoch and measure on."""
+STRONG = 0.5
+"""How far a word's mean human sentiment (0 to 4) must be from neutral, 2, to be an opinion word."""
+WORD = re.compile(r"\w+|[^\w\s]")
+
+
+def prepare(out: Path, data: str) -> None:
+    out.mkdir(parents=True, exist_ok=True)
+    opinions = _opinions(data)
+    for name, sizes in CUT.items():
+        examples = _examples(name, data, sum(sizes))
+        texts = [WORD.findall(one.text.lower())[-LENGTH:] for one in examples]
+        counts = Counter(word for text in texts[: sizes[0]] for word in text)
+        most = (20_000 if name == "yelp" else WORDS) - 2
+        words = ["", "[UNK]", *sorted(counts, key=lambda word: (-counts[word], word))[:most]]
+        own = {word: index for index, word in enumerate(words)}
+        rows = [np.array([own.get(word, 1) for word in text], np.int32) for text in texts]
+        labels = sorted({one.label for one in examples})
+        values: dict[str, Any] = {
+            "vocabulary": np.array(words),
+            "ids": np.concatenate(rows).astype(np.int16),
+            "lengths": np.array([len(row) for row in rows]),
+            "label": np.array([labels.index(one.label) for one in examples]),
+            "train": np.array(sizes[0]),
+            "opinion": np.isin(words, list(_deciding(examples) if name == "planted" else opinions)),
+        }
+        if name == "yelp":
+            values |= _tfidf(words, rows[: sizes[0]], values["label"][: sizes[0]])
+        np.savez_compressed(out / f"{name}.npz", **values)
+        print(name, len(rows), "texts", len(words), "words", f"{(out / f'{name}.npz').stat().st_size / 1e6:.1f} MB")
+
+
+def _examples(name: str, data: str, many: int) -> list[Example]:
+    """The first tenth is what explainers are measured on; drawn with one seed."""
+    known = {"planted": "planted-code", "yelp": "yelp_polarity", "reviews600": "rotten_tomatoes"}.get(name, name)
+    examples = load_corpus(known, data_dir=Path(data)).splits["train"]
+    order = np.random.default_rng(0).permutation(len(examples))[:many]
+    return [examples[i] for i in order]
+
+
+def _deciding(examples: list[Example]) -> set[str]:
+    return {one.text[a:b] for one in examples for a, b in one.evidence or ()}
+
+
+def _opinions(data: str) -> set[str]:
+    """Words that people found positive or negative by themselves (SST-2)."""
+    import pyarrow.parquet as pq
+
+    rows = pq.read_table(Path(data) / "sst2" / "train.parquet", columns=["tokens", "token_sentiment"]).to_pydict()
+    scores: dict[str, list[int]] = {}
+    for tokens, found in zip(rows["tokens"], rows["token_sentiment"], strict=True):
+        for word, score in zip(tokens, found, strict=True):
+            scores.setdefault(word.lower(), []).append(score)
+    return {word for word, known in scores.items() if abs(np.mean(known) - 2) >= STRONG}
+
+
+def _tfidf(words: list[str], rows: list[NDArray[np.int32]], label: NDArray[np.int64]) -> dict[str, Any]:
+    """TfidfVectorizer and LogisticRegression of scikit-learn.  As by default, words of two letters or more are seen."""
+    from sklearn.feature_extraction.text import TfidfVectorizer
+    from sklearn.linear_model import LogisticRegression
+
+    seen = np.array([i > 1 and re.fullmatch(r"\w\w+", word) is not None for i, word in enumerate(words)])
+    vectorizer = TfidfVectorizer(analyzer=lambda row: [str(i) for i in row if seen[i]])
+    model = LogisticRegression(C=10).fit(vectorizer.fit_transform(rows), label)
+    idf, weight = np.zeros((2, len(words)))
+    for word, feature in vectorizer.vocabulary_.items():
+        idf[int(word)], weight[int(word)] = vectorizer.idf_[feature], model.coef_[0][feature]
+    return {"idf": idf, "weight": weight, "bias": model.intercept_, "seen": idf > 0}

@@ -1,0 +1,179 @@
+"""One job of bench/independent_reader.py: an explainer, and who recovers the predicted class from its selection."""
+
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+
+from black_box_texts import Table6, Texts, accuracy, probabilities, select, trained
+from independent_reader import FIRST, OWN, ROWS, Job, K
+from steadygaze.batch import Data, by_length, collate
+from steadygaze.explain import EXPLAINERS
+from steadygaze.explain.learned.independent_reader import ReaderFit, read, uniform_subsets
+from steadygaze.explain.learned.l2x import L2X
+from steadygaze.explain.learned.learned import Answered, Teaching, measured
+from steadygaze.explain.learned.posthoc import said_of
+from steadygaze.explain.learned.text_nets import APPROXIMATORS, as_keras
+from steadygaze.explain.learned.texts import TextInputs, vocabulary
+from steadygaze.explain.readings import PREDICTED, evened
+from steadygaze.maths.rank import top
+from steadygaze.reader import Ability, Reader
+from steadygaze.report.selection_rows import selection_rows
+from steadygaze.report.warned import by_measure, leaks, warned
+from steadygaze.subject.network import Reading
+from steadygaze.tokens.ragged import Ragged, starts_of
+from steadygaze.train.progress import Silent
+from steadygaze.types import Batch
+
+MOST = 400
+"""Texts that leave-one-out is asked about."""
+
+
+class TfidfModel(Reader):
+    """TF-IDF features and logistic regression of scikit-learn, over the ids of words."""
+
+    abilities: ClassVar[frozenset[Ability]] = frozenset()
+
+    def __init__(self, known: Any) -> None:
+        super().__init__()
+        for name in ("idf", "weight", "bias"):
+            self.register_buffer(name, torch.from_numpy(known[name]))  # of each word; 0: it is not seen
+        self.nothing = nn.Parameter(torch.zeros(()))  # whose device is the model's
+
+    def forward(self, batch: Batch, embedded: Tensor | None = None) -> Reading:
+        idf = self.idf[batch.ids] * batch.present
+        alike = (batch.ids.unsqueeze(1) == batch.ids.unsqueeze(2)) & batch.present.unsqueeze(1)
+        norm = (
+            (alike.sum(-1) * idf**2).sum(-1).sqrt().clamp_min(1e-12)
+        )  # Σ of tokens count·idf² is Σ of words (count·idf)²
+        score = (idf * self.weight[batch.ids]).sum(-1) / norm + self.bias
+        return Reading(None, torch.stack([-score / 2, score / 2], -1).float())
+
+
+@dataclass(frozen=True)
+class Known:
+    texts: Texts
+    opinion: Tensor  # (V,) words that decide, or that people find positive or negative
+    seen: Tensor | None  # (V,) words that the black box can see; None: all
+
+
+@lru_cache(maxsize=1)
+def loaded(corpus: str, out: Path) -> Known:
+    with np.load(out / f"{corpus}.npz", allow_pickle=False) as found:
+        ids, lengths = found["ids"].astype(np.int32), found["lengths"].astype(np.int64)
+        ragged = Ragged(ids, np.ones(len(ids), np.bool_), starts_of(lengths), np.zeros(len(lengths), np.bool_))
+        data, many = Data(ragged, None, found["label"].astype(np.int64)), int(found["train"])
+        train, rest = select(data, np.arange(many)), select(data, np.arange(many, len(data)))
+        seen = torch.from_numpy(found["seen"]) if "seen" in found else None
+        texts = Texts(found["vocabulary"].tolist(), train, rest, rest)
+        return Known(texts, torch.from_numpy(found["opinion"]), seen)
+
+
+@lru_cache(maxsize=1)
+def black_box(corpus: str, out: Path, device: str) -> Reader:
+    """One for all seeds."""
+    texts, where = loaded(corpus, out).texts, torch.device(device)
+    if corpus == "yelp":
+        with np.load(out / "yelp.npz", allow_pickle=False) as found:
+            return TfidfModel(found).to(where).eval().requires_grad_(False)
+    file = out / f"{corpus}.safetensors"
+    if not file.exists():
+        made = trained(texts, where, epochs=5 if corpus == "imdb" else 15)
+        print(corpus, "black box: train", accuracy(made, texts.train), "held out", accuracy(made, texts.validation))
+        save_file({name: value.cpu() for name, value in made.state_dict().items()}, file)
+    model = Table6(len(texts.vocabulary), texts.length)
+    model.load_state_dict(load_file(file))
+    return model.to(where).eval().requires_grad_(False)
+
+
+def done(job: Job, out: Path, device: str) -> dict[str, Any]:
+    known, model = loaded(job.corpus, out), black_box(job.corpus, out, device)
+    run = _fitted if job.row in ROWS else _fixed
+    return run(job, known, model, torch.device(device))
+
+
+def _fitted(job: Job, known: Known, model: Reader, device: torch.device) -> dict[str, Any]:
+    texts, settings = known.texts, ROWS[job.row]
+    staged = settings.get("technique") == "random-pretraining"
+    first, own = FIRST[job.corpus], OWN[job.corpus]
+    epochs = {"pretraining_epochs": first, "epochs": own} if staged else {"epochs": first + own}
+    length = {"length": texts.length} if settings.get("variant") == "released" else {}
+    how = L2X(k=K[job.corpus], **settings, **epochs, **length)
+    splits = [Answered(part, probabilities(model, part)) for part in (texts.train, texts.validation)]
+    learned = Teaching(texts.vocabulary, "words", Silent(), device, job.seed).learn(how, model, *splits)
+    explainer = learned.explainer(texts, device)
+    found = measured(model, explainer, texts.validation, "pad")
+    kept = _selected(lambda batch: explainer.explain(model, batch).weights > 0, model, texts.validation)
+    return _record(found, kept, known, {"explainer": "l2x", "technique": how.technique})
+
+
+def _fixed(job: Job, known: Known, model: Reader, device: torch.device) -> dict[str, Any]:
+    """A selection that nothing is trained on: judged as if a network recovered every label from it."""
+    texts, k = known.texts, K[job.corpus]
+    part = select(texts.validation, np.arange(min(MOST, len(texts.validation))))
+    words = vocabulary(texts.train, texts.vocabulary, "words")
+    table = words.table(texts.vocabulary).to(device)
+    inputs = [
+        TextInputs(one, probabilities(model, one), table, device) for one in (texts.train, texts.validation, part)
+    ]
+    make = partial(_approximator, len(words.words))
+    reader = ReaderFit(make, uniform_subsets(k), *inputs[:2], device, job.seed).execute()
+    explainer = EXPLAINERS["leave-one-out"]()
+    parts: list[dict[str, Tensor]] = []
+    places: list[Any] = []
+    kept: list[Tensor] = []
+    for rows in by_length(part, 16):
+        batch = collate(part, rows).to(device)
+        logits = model(batch).logits
+        if job.row == "truth":
+            chosen = top(known.opinion.to(device)[batch.ids].double(), batch.mask, k)
+        else:
+            chosen = top(explainer.explain(model, batch).weights, batch.mask, k)
+        views = inputs[2].views(rows)
+        own = 100.0 * torch.nn.functional.one_hot(logits.argmax(-1), logits.shape[-1])
+        alone = said_of(model, batch, chosen, "pad")
+        readings = read(reader, views, chosen.float(), uniform_subsets(k), own)
+        same = (alone.argmax(-1) == logits.argmax(-1)).double()
+        values = {**readings.measures(logits, alone), "post-hoc-accuracy": same, PREDICTED: logits.argmax(-1)}
+        parts.append({name: one.double().cpu() for name, one in values.items()})
+        places.append(rows)
+        kept.append(batch.ids[chosen].cpu())
+    found = evened({name: torch.cat([one[name] for one in parts]) for name in parts[0]})
+    return _record(found, torch.cat(kept), known, {"explainer": job.row})
+
+
+def _approximator(words: int) -> nn.Module:
+    return as_keras(APPROXIMATORS["simple"](words, 2, L2X().dimension))
+
+
+def _selected(choose: Any, model: Reader, data: Data) -> Tensor:
+    """The ids of all selected words."""
+    found = []
+    for rows in by_length(data, 128):
+        batch = collate(data, rows).to(model.device)
+        found.append(batch.ids[choose(batch)].cpu())
+    return torch.cat(found)
+
+
+def _record(found: dict[str, Tensor], kept: Tensor, known: Known, settings: dict[str, Any]) -> dict[str, Any]:
+    values = {name: numbers.tolist() for name, numbers in found.items()}
+    rows = selection_rows(values, values.pop(PREDICTED), ("0", "1"), settings)
+    numbers = {row.measure: round(row.value, 4) for row in rows if "class" not in row.settings}
+    classes = {f"{row.measure}={row.settings['class']}": round(row.value, 4) for row in rows if "class" in row.settings}
+    lows = {f"{row.measure} low": round(row.interval[0], 4) for row in rows if "gap" in row.measure and row.interval}
+    seen = {} if known.seen is None else {"unseen-share": float((~known.seen[kept]).double().mean())}
+    return {
+        **numbers,
+        **classes,
+        **lows,
+        **seen,
+        "opinion-share": float(known.opinion[kept].double().mean()),
+        "leaks": leaks(by_measure(rows)),
+        "warnings": warned(rows),
+        "n": rows[0].n,
+    }

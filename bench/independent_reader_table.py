@@ -1,0 +1,58 @@
+"""Tables of bench/independent_reader.py: who recovers the predicted class from a selection, and which runs are warned of.
+
+python bench/independent_reader_table.py RECORDS...        folders of records, or files of one record a line
+"""
+
+import sys
+from collections import defaultdict
+from statistics import mean
+from typing import Any
+
+from independent_reader import FITTED, LEAKING, PADDED, K
+from job_queue import read_records
+
+READER = "independent-reader-accuracy"
+COLUMNS = {
+    "fidelity": "own approximator",
+    "post-hoc-accuracy": "black box",
+    READER: "independent reader",
+    f"{READER}/by-class=0": "… class 0",
+    f"{READER}/by-class=1": "… class 1",
+    f"{READER}/random-words": "… random words",
+    f"{READER}/no-words": "… no words",
+    "leakage-gap": "gap to the reader",
+    "leakage-gap/black-box": "gap to the black box",
+    "opinion-share": "opinion words",
+    "unseen-share": "unseen words",
+}
+HONEST = ("pretrained-y", "l2x", "leave-one-out", "truth")
+ORDER = (*FITTED, "leave-one-out", "truth", *PADDED)
+
+
+def spread(values: list[float]) -> str:
+    """The mean, and between which numbers the seeds are."""
+    if not values:
+        return ""
+    return f"{mean(values):.3f} ({min(values):.3f}–{max(values):.3f})" if len(values) > 1 else f"{values[0]:.3f}"
+
+
+def main() -> None:
+    cells: dict[str, dict[str, list[dict[str, Any]]]] = defaultdict(lambda: defaultdict(list))
+    found = read_records(sys.argv[1:])
+    for record in found:
+        cells[record["corpus"]][record["row"]].append(record)
+    for corpus, rows in cells.items():
+        print(f"\n**{corpus}**, k = {K[corpus]}\n")
+        print("| explainer | seeds | " + " | ".join(COLUMNS.values()) + " | warned |")
+        print("|---" * (len(COLUMNS) + 3) + "|")
+        for row in sorted(rows, key=ORDER.index):
+            numbers = [spread([one[name] for one in rows[row] if name in one]) for name in COLUMNS]
+            warned = sum(one["leaks"] for one in rows[row])
+            print(f"| {row} | {len(rows[row])} | " + " | ".join(numbers) + f" | {warned} of {len(rows[row])} |")
+    for name, which in (("leaking selectors warned of", LEAKING), ("honest selections warned of", HONEST)):
+        runs = [one["leaks"] for one in found if one["row"] in which]
+        print(f"\n{name}: {sum(runs)} of {len(runs)} runs ({mean(runs or [0]):.1%})")
+
+
+if __name__ == "__main__":
+    main()

@@ -61,15 +61,12 @@ class Job:
 
 
 def plan(seeds: int) -> list[Job]:
-    """The longest first."""
-    fitted = [Job("imdb", row, seed) for row in (*PADDED, *FITTED) for seed in range(seeds)]
-    fitted += [
-        Job(name, row, seed) for name in ("yelp", "planted", "reviews600") for row in FITTED for seed in range(seeds)
-    ]
-    fixed = [
-        Job(name, "leave-one-out", seed) for name in ("yelp", "imdb", "planted", "reviews600") for seed in range(seeds)
-    ]
-    return [*fitted, *fixed, *(Job("planted", "truth", seed) for seed in range(seeds))]
+    """What decides whether leakage is found first, the longest of it before the rest; then variant released."""
+    corpora = ("imdb", "yelp", "planted", "reviews600")
+    fitted = [(corpus, row) for corpus in corpora for row in FITTED]
+    fixed = [*((corpus, "leave-one-out") for corpus in corpora), ("planted", "truth")]
+    padded = [("imdb", row) for row in PADDED]
+    return [Job(corpus, row, seed) for corpus, row in (*fitted, *fixed, *padded) for seed in range(seeds)]
 
 
 def main() -> None:

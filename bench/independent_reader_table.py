@@ -1,4 +1,4 @@
-"""Tables of bench/independent_reader.py: who recovers the predicted class from a selection, and which runs are warned of.
+"""Tables of bench/independent_reader.py: who recovers the predicted class from a selection, and which runs are warned.
 
 python bench/independent_reader_table.py RECORDS...        folders of records, or files of one record a line
 """

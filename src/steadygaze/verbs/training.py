@@ -53,7 +53,7 @@ def train(
 ) -> TextClassifier:
     """Fit and save.  Interrupted at any moment, it can be taken up with resume=True and ends in the same bytes.
 
-    `replace` discards an interrupted run that is not resumed.
+    `replace` discards an interrupted run that is not resumed, and with `resume` a model of another training.
     """
     if "train" not in corpus.splits:
         raise UserError(f"{corpus.name} has no split to train on, only {', '.join(corpus.splits)}")
@@ -64,8 +64,13 @@ def train(
     if resume and not run.exists() and out.exists():  # it was finished after all
         done = load(out, device=clf.device)
         held_out = None if validation is None else read_validation(validation)
-        refuse_other(order(clf.get_params()), read_split(*given), held_out, done.stored_, references(reference))
-        return done
+        try:
+            refuse_other(order(clf.get_params()), read_split(*given), held_out, done.stored_, references(reference))
+        except UserError:
+            if not replace:
+                raise
+        else:
+            return done
     if run.exists() and replace and not resume:
         with only_one(run, "training"):
             remove_folder(run)

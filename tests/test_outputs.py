@@ -12,6 +12,7 @@ from estimator.tiny import fitted
 from images.test_explanation import explained
 from report.audited import full_report
 from report.test_comparison import full
+from robustness.harness import assert_clean, run_case
 from steadygaze import UserError, demo, verbs
 from steadygaze.audit.certified import Certificates
 from steadygaze.audit.model_card import write_card
@@ -149,7 +150,7 @@ def cases(model: Path, here: Path) -> dict[str, tuple[list[object], str]]:
 
 @pytest.mark.parametrize("case", cases(Path(), Path()))
 def test_a_command_refuses_before_any_work(
-    case: str, model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    case: str, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "in.csv").write_text("text,label\n" + "a good film,yes\na bad film,no\n" * 20)
     (tmp_path / "mine.txt").write_text("mine")
@@ -164,11 +165,10 @@ def test_a_command_refuses_before_any_work(
         monkeypatch.setattr(f"steadygaze.{name}", work)
     for module, name in ((audited, "load"), (compare_run, "compare"), (demo, "load_corpus"), (verbs, "train")):
         monkeypatch.setattr(module, name, work)
-    before = everything(tmp_path) | everything(model)
     command, message = cases(model, tmp_path)[case]
-    ended = commands.run(capsys, *command)
-    assert (ended.code, message in ended.err) == (2, True), ended.err
-    assert everything(tmp_path) | everything(model) == before
+    ended = run_case(command, watch=[tmp_path, model])
+    assert_clean(ended, codes=[2])
+    assert message in ended.err
     assert stat.S_ISCHR(Path(os.devnull).stat().st_mode)
 
 

@@ -56,12 +56,13 @@ class Common:
 
 
 OUTPUTS = ("html", "eraser", "out")
-"""Options that name an output; every other option and argument can name an input."""
+"""Options that name an output; every other option and argument can name an input, but for those below."""
+NO_INPUTS = ("shelf", "given", "text", "label", "evidence")
 
 
 def check_outputs(values: Mapping[str, Any], data_dir: Path | None) -> None:
     """Refuse outputs that must not be written, before the command does any work."""
-    others = [value for name, value in values.items() if name not in (*OUTPUTS, "shelf")]
+    others = [value for name, value in values.items() if name not in (*OUTPUTS, *NO_INPUTS)]
     inputs = [path for value in others for path in _paths(value, data_dir)]
     for name in (name for name in OUTPUTS if values.get(name) is not None):
         if name == "out":

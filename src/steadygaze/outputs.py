@@ -7,6 +7,7 @@ file.  A folder output is new, empty or a folder of the same kind, which the cod
 audit bundle.
 """
 
+import os
 import re
 import stat
 from collections.abc import Iterable
@@ -111,7 +112,14 @@ def _check_input(path: Path, one: Path) -> None:
 
 
 def _check_parents(path: Path) -> None:
-    for parent in resolve(path.absolute().parent).joinpath("file").parents:
+    """The nearest folder that exists can be written to, and no folder on the way is a model or a bundle."""
+    whole = path.absolute()
+    nearest = next((parent for parent in whole.parents if os.path.lexists(parent)), whole)
+    if not nearest.is_dir():
+        raise UserError(f"{path} cannot be written: {nearest} is not a folder")
+    if not os.access(nearest, os.W_OK | os.X_OK):
+        raise UserError(f"{path} cannot be written: there is no permission to write in {nearest}")
+    for parent in resolve(whole.parent).joinpath("file").parents:
         for kind, name, other in (*PROTECTED, BUNDLE):
             if (parent / name).is_file() and any(parent.glob(other)):
                 raise UserError(f"{path} is inside the {kind} {parent}; name a path outside it")

@@ -19,13 +19,15 @@ import torch
 from numpy.typing import NDArray
 from safetensors.numpy import save
 
-from steadygaze.atomic import new_file, strangers, write_text
+from steadygaze.atomic import new_file, strangers, sweep, sweep_names, write_text
 from steadygaze.config import difference
 from steadygaze.errors import UserError
 from steadygaze.foreign_files import read_object
 from steadygaze.outputs import check_file
 from steadygaze.tensor_files import read_tensors
 
+WRITTEN = r"[^/]+\.(safetensors|json)"
+"""Files of cells and seeds."""
 Arrays = dict[str, NDArray[np.float64]]
 
 
@@ -54,6 +56,9 @@ class Folder:
 
     def begin(self, order: Mapping[str, Any]) -> None:
         """Writes down what is compared; where something was begun here before, it must have been the same."""
+        sweep(self._order)
+        for folder in (self.path / "seeds", *(self.path / "cells").glob("*")):
+            sweep_names(folder, WRITTEN)
         if self._order.is_file():
             self._same(order)
         else:

@@ -57,7 +57,8 @@ def test_every_technique_has_a_test_file_of_its_own(name: str) -> None:
         (
             "explain",
             EXPLAINERS,
-            {"explainer", "texts", "captum", "chances", "chosen", "coalitions", "subsets", "together", "vectors"},
+            {"explainer", "texts", "captum", "chances", "chosen", "coalitions", "subsets", "together", "vectors"}
+            | {"readings", "rationale_reader"},
         ),
         ("attend", ATTENTIONS, {"k_subset"}),
     ],

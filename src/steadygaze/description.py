@@ -60,6 +60,8 @@ class Description:
     """One record per epoch: stage, epoch, terms, macro-f1, accuracy, always, attention."""
     kept: dict[str, Any] = Field(default_factory=dict)
     """Which of them the weights are: stage, epoch, macro-f1, always, attention."""
+    independent_reader: dict[str, Any] = Field(default_factory=dict)
+    """Of a rationalizer: the scores of its independent reader on the validation texts, by measure."""
 
     def __post_init__(self) -> None:
         if len(set(self.classes)) < len(self.classes):

@@ -34,7 +34,7 @@ PICKED = 0.4  # of the full colour: what a word has for being selected; the rest
 SHARE = "share of the attention: what the decoder was given of each word"
 SCALE = f"strongest: the heaviest word, if it has {STANDS_OUT} even shares, or half of all; weights all alike stay pale"
 SELECTED = "of a selection every word has a mark"
-RATIONALE = "selected: all that the prediction was made from"
+RATIONALE = "selected: all that the predictor read"
 UNREAD = "not read: longer than the limit"
 
 _UNDERLINE = "text-decoration:underline;text-decoration-thickness:2px;text-underline-offset:0.2em"

@@ -16,9 +16,13 @@ What is not selected is not read: its vector is 0 to the predictor, a transforme
 state is left out of the maximum.  So with the selection held fixed no other token can change the logits, exactly.  How
 many tokens there are, and at which places the selected ones stand, a predictor may see; special tokens it always reads.
 
+The selection itself depends on the whole text, and can carry the label: the generator can select a token that stands
+for the label, whatever the token means.  The independent reader detects this (`explain/rationale_reader.py`).
+
 Texts, vectors: generator and predictor have vectors of their own, so those of a token are the two side by side.
 """
 
+import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
@@ -96,6 +100,31 @@ class Predictor(nn.Module):
         self.heads = nn.ModuleDict({name: nn.Linear(encoder.size, classes) for name in heads})
 
 
+class IndependentReader(nn.Module):
+    """Predicts the label from a selection; trained on random selections alone.  Of the predictor's architecture.
+
+    It reads the selected tokens and the special ones as a text of their own, without gaps: a selection tells it
+    nothing by its position.
+    """
+
+    budget: Tensor
+
+    def __init__(self, predictor: Predictor) -> None:
+        super().__init__()
+        self.encoder = copy.deepcopy(predictor.encoder)
+        self.head = copy.deepcopy(predictor.heads["hard"])
+        self.register_buffer("budget", torch.zeros(2))  # share and spans of random selections of tokens; 0 spans: any
+
+    def forward(self, ids: Tensor, present: Tensor, mask: Tensor, selected: Tensor) -> Tensor:
+        """(B,T) each -> (B,C)"""
+        chosen = selected & mask
+        keep = present & (chosen | ~mask)
+        order = keep.long().argsort(dim=-1, descending=True, stable=True)[:, : max(1, int(keep.sum(-1).max()))]
+        ids, keep, chosen = (one.gather(1, order) for one in (ids, keep, chosen))
+        hidden: Tensor = self.encoder(self.encoder.embed(ids), keep).hidden
+        return _full(self.head(masked.maximum(hidden, chosen)))
+
+
 class Rationaliser(Reader):
     abilities: ClassVar[frozenset[Ability]] = frozenset({"weights", "vectors", "selection"})
     ends: Tensor
@@ -109,6 +138,12 @@ class Rationaliser(Reader):
         self.predictor = Predictor(encoder(), classes, way.heads)
         self.generator = Generator(encoder() if way.apart else None, self.predictor.encoder.size, architecture)
         self.register_buffer("ends", ends)
+        self.reader: IndependentReader | None = None  # trained after the model, where it was
+
+    def add_reader(self) -> IndependentReader:
+        """An independent reader with the weights of the predictor, to be filled with its own."""
+        self.reader = IndependentReader(self.predictor)
+        return self.reader
 
     def forward(self, batch: Batch, embedded: Tensor | None = None) -> Rationale:
         """The same in training as in evaluation, but for dropout: nothing is drawn."""

@@ -16,6 +16,7 @@ from typing import Any
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import save_file
+from torch import nn
 
 from steadygaze import __version__
 from steadygaze.atomic import new_folder, recover, strangers
@@ -27,13 +28,19 @@ from steadygaze.errors import UserError
 from steadygaze.foreign_files import peek, read_json, read_text, third_party
 from steadygaze.objective import TECHNIQUES
 from steadygaze.outputs import check_new_folder
+from steadygaze.rationaliser import Rationaliser
 from steadygaze.reader import Reader
 from steadygaze.report.card import card
 from steadygaze.tensor_files import differing, layout, read_layout, read_tensors
 from steadygaze.tokens.read import read_tokenizer
 from steadygaze.tokens.tokenizer import TextTokenizer
 
-FILES = ("config.json", "model.safetensors", "tokenizer.json")
+WEIGHTS = "model.safetensors"
+FILES = ("config.json", WEIGHTS, "tokenizer.json")
+READER = "reader.safetensors"
+"""The independent reader of a rationalizer, where it has one: a file of its own, which version 0.1.0 does not read."""
+PREFIXES = {READER: "reader.", WEIGHTS: ""}
+"""Of the tensors in each file."""
 CARD = "README.md"
 KINDS = {
     "image-classifier": "classifies images, and texts are read here: in Python sg.load(folder) gives it back, its "
@@ -80,7 +87,13 @@ def save(folder: Path, stored: Stored) -> None:
             (new / "config.json").write_text(json.dumps(values, indent=1) + "\n", encoding="utf-8")
             (new / "tokenizer.json").write_text(stored.tokenizer.to_json(), encoding="utf-8")
             (new / CARD).write_text(card(values), encoding="utf-8", errors="replace")
-            save_file(weights, new / "model.safetensors", metadata={"format": "pt"})
+            for file in (READER, WEIGHTS):  # the first takes its tensors away, the second has the rest
+                prefix = PREFIXES[file]
+                part = {
+                    name.removeprefix(prefix): weights.pop(name) for name in list(weights) if name.startswith(prefix)
+                }
+                if part:
+                    save_file(part, new / file, metadata={"format": "pt"})
     except (OSError, SafetensorError) as error:
         raise UserError(f"could not write {folder}: {error}; what stood there before is untouched") from None
 
@@ -92,7 +105,7 @@ def refuse_foreign(folder: Path) -> None:
         return
     if "steadygaze" not in peek(folder / "config.json"):
         raise UserError(f"{folder} exists and is not a steadygaze model: it is left alone; name another folder")
-    if others := strangers(folder, (*FILES, CARD)):
+    if others := strangers(folder, (*FILES, READER, CARD)):
         raise UserError(f"{folder} holds {others[0]!r} beside a model, which would be lost; name another folder")
 
 
@@ -105,7 +118,7 @@ def refuse_occupied(folder: Path) -> None:
 
 def load(folder: Path) -> Stored:
     recover(folder)
-    description, file = _describe(folder), folder / "model.safetensors"
+    description, file = _describe(folder), folder / WEIGHTS
     tokenizer = read_tokenizer(
         read_text(folder / "tokenizer.json"), kind=description.kind, max_length=description.max_length
     )
@@ -119,11 +132,19 @@ def load(folder: Path) -> Stored:
         raise UserError(f"{folder / 'config.json'} contradicts itself: {why}")
     if description.technique not in TECHNIQUES and found.keys() != sketch.state_dict().keys():
         raise UserError(f"{folder} {UNREADABLE.format(description.technique)}")
-    if (difference := differing(found, layout(sketch.state_dict()))) is not None:
-        raise UserError(f"{file}: {difference}")
+    _check_layout(sketch, found, file)
     model = _empty(description, tokenizer, folder)
     model.load_state_dict(read_tensors(file))
+    if isinstance(model, Rationaliser) and (folder / READER).exists():
+        file, reader = folder / READER, model.add_reader()
+        _check_layout(reader, read_layout(file), file)
+        reader.load_state_dict(read_tensors(file))
     return Stored(description, model.eval(), tokenizer)
+
+
+def _check_layout(model: nn.Module, found: Any, file: Path) -> None:
+    if (difference := differing(found, layout(model.state_dict()))) is not None:
+        raise UserError(f"{file}: {difference}")
 
 
 def fits(words: int, vectors: Any, folder: Path) -> None:

@@ -18,7 +18,7 @@ from steadygaze.audit.verdict import verdicts
 from steadygaze.record import Row
 from steadygaze.report.interval import mean_row
 from steadygaze.report.report import Fact, Report
-from steadygaze.report.warned import by_measure, leakage, leaks
+from steadygaze.report.warned import PREDICTOR, by_measure, leakage, leaks
 from steadygaze.report.words import counted
 from steadygaze.tokens.coverage import coverage
 
@@ -136,8 +136,9 @@ def _leakage(rows: Sequence[Row], explainers: Iterable[str]) -> Iterator[str]:
     for name in explainers:
         found = by_measure([row for row in rows if row.n and row.settings.get("explain") == name])
         if leaks(found):
-            partner = "the model's own predictor" if name == "rationale" else f"{name}'s own approximator"
-            yield leakage(found, partner)
+            own = name == "rationale"
+            partner, target = (PREDICTOR, "the label") if own else (f"{name}'s own approximator", "the predicted class")
+            yield leakage(found, partner, target=target)
 
 
 def _row(finding: Finding, known: Settings) -> Row:

@@ -51,6 +51,11 @@ class Question:
     """Measures of which one at least must be there for a yes."""
 
 
+LEAKAGE = Bound(
+    MARGIN,
+    2 * MARGIN,
+    "the network trained on the selections gives the label {size} {more} often than an independent reader",
+)
 QUESTIONS = (
     Question(
         "holds-still",
@@ -82,6 +87,7 @@ QUESTIONS = (
             ),
             "prediction-change/permuted": Bound(0.02, 0.01, "shuffling the weights moves the prediction by {value}"),
             "kendall/randomised": Bound(0.3, 0.5, "a model with random weights orders the words alike by {value} (τ)"),
+            "leakage-gap": LEAKAGE,
         },
         ("comprehensiveness/above-random",),
     ),
@@ -103,11 +109,7 @@ QUESTIONS = (
                 0.10,
                 "with the words shuffled, the place of the {noun} tells the label {size} {better} than guessing",
             ),
-            "leakage-gap": Bound(
-                MARGIN,
-                2 * MARGIN,
-                "the network trained on the selections gives the label {size} {more} often than an independent reader",
-            ),
+            "leakage-gap": LEAKAGE,
             "default-mass/above-share": Bound(
                 0.10, 0.30, "tokens that say nothing get {size} {more} of the {noun} than an even share"
             ),

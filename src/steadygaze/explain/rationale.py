@@ -1,11 +1,14 @@
-"""What a model selected, and with what chance: the only words its prediction was made from, whatever class it is."""
+"""What a model selected, and with what chance: the only words its predictor read, whatever class it is."""
 
 from typing import ClassVar
 
 from torch import Tensor
 
 from steadygaze.explain.explainer import Explainer, Saliency
+from steadygaze.explain.rationale_reader import rationale_readings
+from steadygaze.explain.readings import Readings
 from steadygaze.infer import inference
+from steadygaze.rationaliser import Rationaliser
 from steadygaze.reader import Ability, Reader
 from steadygaze.types import Batch
 
@@ -23,3 +26,8 @@ class Selection(Explainer):
         with inference(model):
             said = model(batch, embedded)
         return Saliency(said.weights, said.logits, chances=said.probability)
+
+    def readings(self, model: Reader, batch: Batch, saliency: Saliency) -> Readings | None:
+        if not isinstance(model, Rationaliser):
+            return None
+        return rationale_readings(model, batch, saliency.weights > 0, saliency.logits)

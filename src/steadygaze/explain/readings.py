@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from torch import Tensor
+from torch.nn.functional import one_hot
 
 from steadygaze.maths.leakage import balanced, independent_reader_accuracy, leakage_gap
 
@@ -19,6 +20,7 @@ class Readings:
     random: Tensor  # (B,K,C) by the reader, of K random masks of the same size
     nothing: Tensor  # (B,C) by the reader, of no unit
     own: Tensor | None = None  # (B,C) by the network that was trained on such selections
+    gold: Tensor | None = None  # (B,) labels, where these and not the prediction are to be recovered
 
     def measures(self, predicted: Tensor, black_box: Tensor | None = None) -> dict[str, Tensor]:
         """One number per input, by the names of the catalogue.
@@ -26,6 +28,8 @@ class Readings:
         `predicted`: the prediction that is explained.  `black_box`: what the model predicts from the selected units
         alone.  (B,C), (B,C) -> (B,) each
         """
+        if self.gold is not None:
+            predicted = one_hot(self.gold, predicted.shape[-1])
         found = {
             ACCURACY: independent_reader_accuracy(predicted, self.reader.unsqueeze(1)),
             f"{ACCURACY}/random-words": independent_reader_accuracy(predicted, self.random),

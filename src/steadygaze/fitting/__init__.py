@@ -9,9 +9,11 @@ from pathlib import Path
 from steadygaze.config import difference
 from steadygaze.errors import UserError
 from steadygaze.fitting.plan import Plan, make_plan
+from steadygaze.fitting.rationale_leakage import add_reader
 from steadygaze.inputs import Split, set_aside
 from steadygaze.lineage import apart, named, refuse_stranger
 from steadygaze.order import Order
+from steadygaze.rationaliser import Rationaliser
 from steadygaze.store import Stored, fingerprint
 from steadygaze.tokens.coverage import coverage
 from steadygaze.tokens.vectors import FEW
@@ -63,7 +65,12 @@ def fit(
         if keeping.shelf is not None:
             run.shelf = Shelf(keeping.shelf, apart(plan.identity(accelerate.device)))
         model = run.execute()
-    description = dataclasses.replace(plan.description, history=run.history, kept=run.kept, token_coverage=covered)
+        reader = {}
+        if isinstance(model, Rationaliser):
+            reader = add_reader(model, plan.make_model, job, len(run.history), order.seed)
+    description = dataclasses.replace(
+        plan.description, history=run.history, kept=run.kept, token_coverage=covered, independent_reader=reader
+    )
     if description.always is not None:
         watcher.warn(f"gives every text the same label: {description.always}.  It has learnt nothing")
     return Stored(description, model, plan.tokenizer)
@@ -91,7 +98,7 @@ def refuse_other(
     """A finished model may stand for a run only if that run would have ended in it."""
     wanted = prepare(order, train, validation, Silent(), given)[0].description
     found, now = (
-        dataclasses.asdict(dataclasses.replace(one, history=[], kept={}, token_coverage=None))
+        dataclasses.asdict(dataclasses.replace(one, history=[], kept={}, token_coverage=None, independent_reader={}))
         for one in (stored.description, wanted)
     )
     if differs := difference(found, now, first="technique"):

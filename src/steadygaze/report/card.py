@@ -12,7 +12,8 @@ from steadygaze.report.words import interval, number
 
 SHOWS = {
     "attention": "The highlighted words are attention weights: what the decoder was given of each word.",
-    "rationale": "The highlighted words are those it selected: its prediction was made from nothing else.",
+    "rationale": "The highlighted words are those it selected: its predictor read no others.  The choice of the words "
+    "can carry the label all the same: an audit tests for that.",
 }
 BEGIN, END = "<!-- audit: the next one replaces this part -->", "<!-- end of the audit -->"
 PAGE = """---

@@ -20,6 +20,8 @@ FAR = 0.1
 """The same for the black box alone."""
 MITIGATION = "random-pretraining"
 LEAKAGE = "Label leakage"
+PREDICTOR = "the model's own predictor"
+"""Of a rationalizer."""
 UNLIKE = "The black box does not predict the same from the selected words"
 UNTESTED = "No independent reader was trained with this explainer"
 ONE_LABEL = "The black box gives the same label to all that this was measured on: the numbers say nothing"
@@ -55,12 +57,12 @@ def leaks(found: Mapping[str, Row]) -> bool:
     return READER in found and GAP in gaps and all(_low(found, name) > MARGIN for name in gaps)
 
 
-def leakage(found: Mapping[str, Row], partner: str, advice: str = "") -> str:
-    """The warning.  `partner`: the network that was trained on the selections."""
+def leakage(found: Mapping[str, Row], partner: str, advice: str = "", target: str = "the predicted class") -> str:
+    """The warning.  `partner`: the network that was trained on the selections; `target`: what both predict."""
     random = f", {found[RANDOM_WORDS].value:.0%} from random words" if RANDOM_WORDS in found else ""
     box = f" and {found[BLACK_BOX_GAP].value:.0%} more often than the black box" if BLACK_BOX_GAP in found else ""
     return (
-        f"{LEAKAGE}: from the selected words {partner} recovers the predicted class {found[GAP].value:.0%} more often "
+        f"{LEAKAGE}: from the selected words {partner} recovers {target} {found[GAP].value:.0%} more often "
         f"than an independent reader{box}, each class counting alike (accuracy of the reader: "
         f"{found[READER].value:.0%}{random}).  The choice of words carries the label, not their meaning: do not read "
         f"them as reasons.{advice}"

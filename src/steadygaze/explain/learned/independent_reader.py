@@ -62,17 +62,20 @@ class ReaderFit:
     validation: Inputs
     device: torch.device
     seed: int = 0
+    steps: int = STEPS
+    """At most."""
+    learning_rate: float = LEARNING_RATE
 
     def execute(self) -> nn.Module:
         own = derive(self.seed, STREAM)
         with own_chance():
             torch.manual_seed(own)
             net = self.make().to(self.device)
-        adam = torch.optim.Adam(net.parameters(), LEARNING_RATE, foreach=True)
+        adam = torch.optim.Adam(net.parameters(), self.learning_rate, foreach=True)
         best: tuple[float, int, dict[str, Tensor]] = (float("inf"), 0, {})
         chance = Chance(own)
         batches = (rows for epoch in range(EPOCHS) for rows in self.train.shuffled(BATCH, (own, epoch)))
-        last = min(STEPS, EPOCHS * -(-len(self.train) // BATCH))
+        last = min(self.steps, EPOCHS * -(-len(self.train) // BATCH))
         for step in range(last + 1):
             if step % EVALUATE == 0 or step == last:
                 loss = self.loss(net)

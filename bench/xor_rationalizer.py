@@ -1,0 +1,150 @@
+"""Is a rationalizer caught that leaks the label through its selection, and is an honest one left alone?
+
+    python bench/xor_rationalizer.py --out DIR [--workers 15] [--only REGEX] [--seeds 10]
+    python bench/xor_rationalizer.py --table DIR/records
+
+    xor.*        the label is the exclusive or of two sentences and one is selected (bench/xor_reviews.py): all that a
+                 model is right above chance is leakage
+    planted.*    planted reviews, where one sentence tells the label; negated: 15 of 100 opinions are negated
+
+One job is one rationalizer trained with one seed on reviews of that seed; small ones, for a CPU.  A record has the
+warning at the end of training, the audit's warning and its verdict on faithfulness (test texts), the accuracy of the
+rationalizer and of its independent reader on test texts, and what the reader cost beside the fit (CPU time).
+"""
+
+import argparse
+import time
+import warnings
+from collections import defaultdict
+from dataclasses import dataclass
+from functools import partial
+from statistics import mean
+from typing import Any
+
+import job_queue
+
+LEARNED = 0.65
+"""Accuracy from which on a model of the XOR reviews has learnt to leak."""
+SENTENCES: dict[str, Any] = {"hidden": 32, "dimension": 50, "generator_learning_rate": 1e-3}
+XOR: dict[str, Any] = {**SENTENCES, "generator_learning_rate": 3e-3, "learning_rate": 3e-3, "patience": 60}
+ROWS: dict[str, tuple[str, str, int, int, dict[str, Any]]] = {
+    "xor.rnp": ("xor", "rnp", 2000, 40, XOR),
+    "xor.rnp-straight-through": ("xor", "rnp", 2000, 40, {**XOR, "estimator": "straight-through"}),
+    "planted.a2r": ("planted", "a2r", 2000, 8, SENTENCES),
+    "planted.rnp": ("planted", "rnp", 2000, 8, SENTENCES),
+    "negated.a2r": ("negated", "a2r", 2000, 8, SENTENCES),
+    "negated.rnp": ("negated", "rnp", 2000, 8, SENTENCES),
+}
+"""Texts, technique, how many, epochs, settings."""
+HELD_OUT = 400
+"""Validation texts, and test texts."""
+
+
+@dataclass(frozen=True)
+class Job:
+    row: str
+    seed: int
+
+    @property
+    def id(self) -> str:
+        return f"{self.row}.s{self.seed}"
+
+
+def plan(seeds: int) -> list[Job]:
+    return [Job(row, seed) for seed in range(seeds) for row in ROWS]
+
+
+def splits(texts: str, many: int, seed: int) -> list[tuple[list[str], list[str]]]:
+    """Training, validation and test texts with labels."""
+    from steadygaze.corpus.planted import planted_reviews
+    from xor_reviews import xor_reviews
+
+    if texts == "xor":
+        return [xor_reviews(size, 3 * seed + part) for part, size in enumerate((many, HELD_OUT, HELD_OUT))]
+    options: dict[str, Any] = {} if texts == "negated" else {"negation": 0.0}
+    found = planted_reviews(seed, aspect="palate", sizes=(many, HELD_OUT, HELD_OUT), **options)
+    return [([one.text for one in part], [str(one.label) for one in part]) for part in found.values()]
+
+
+def done(given: argparse.Namespace, job: Job) -> dict[str, Any]:
+    import torch
+
+    import steadygaze as sg
+    from steadygaze.report.warned import GAP, LEAKAGE, RANDOM_WORDS, READER
+
+    torch.set_num_threads(1)
+    texts, technique, many, epochs, settings = ROWS[job.row]
+    train, validation, test = splits(texts, many, job.seed)
+    spent = _clock()
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        clf = sg.TextClassifier(
+            "bigru", technique, seed=job.seed, epochs=epochs, settings=settings, device=given.device
+        ).fit(*train, validation=validation)
+    report = sg.audit(clf, *test)
+    found = {row.measure: row for row in report.rows}
+    return {
+        "accuracy": clf.score(*test),
+        "reader": found[READER].value,
+        "random": found[RANDOM_WORDS].value,
+        "gap": found[GAP].value,
+        "interval": found[GAP].interval,
+        "warned": any(str(one.message).startswith(LEAKAGE) for one in said),
+        "audit warned": any(note.startswith(LEAKAGE) for note in report.notes),
+        "matters": next(one.answer for one in report.verdicts if one.key == "matters"),
+        "selected": [" ".join(word for word, _ in sorted(clf.explain(text).top())) for text in test[0][:3]],
+        **spent(),
+    }
+
+
+def _clock() -> Any:
+    """CPU seconds of the fit and of its reader, from now on."""
+    from steadygaze import fitting
+
+    seconds, add_reader, started = {"reader": 0.0}, fitting.add_reader, time.process_time()
+
+    def timed(*args: Any, **more: Any) -> Any:
+        seconds["fit"] = time.process_time() - started
+        found = add_reader(*args, **more)
+        seconds["reader"] = time.process_time() - started - seconds["fit"]
+        return found
+
+    fitting.add_reader = timed
+
+    def spent() -> dict[str, float]:
+        fitting.add_reader = add_reader
+        return {"fit seconds": seconds["fit"], "reader seconds": seconds["reader"]}
+
+    return spent
+
+
+def table(places: list[str]) -> None:
+    """Means over seeds; how many were warned about."""
+    rows: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    for record in job_queue.read_records(places):
+        rows[record["row"]].append(record)
+    print("| row | n | accuracy | reader | random | warned | audit | matters: yes | cost |")
+    print("|---|---|---|---|---|---|---|---|---|")
+    for row, those in rows.items():
+        told = [one for one in those if not row.startswith("xor") or one["accuracy"] >= LEARNED]
+        marks = [f"{mean(one[name] for one in those):.3f}" for name in ("accuracy", "reader", "random")]
+        many = [f"{sum(one[name] for one in told)} of {len(told)}" for name in ("warned", "audit warned")]
+        yes = sum(one["matters"] == "yes" for one in told)
+        cost = mean(one["reader seconds"] / one["fit seconds"] for one in those)
+        print(f"| {row} | {len(those)} | {' | '.join(marks)} | {' | '.join(many)} | {yes} | {cost:.0%} |")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--seeds", type=int, default=10)
+    parser.add_argument("--table", nargs="+")
+    job_queue.options(parser)
+    given = parser.parse_args()
+    if given.table:
+        table(given.table)
+    else:
+        job_queue.run(given, lambda: plan(given.seeds), partial(done, given))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,167 @@
+"""Does the label leak through a rationale?  The independent reader of a rationalizer.
+
+A network of the predictor's architecture is trained on random selections of the training texts, and then reads the
+rationalizer's selections (explain/learned/independent_reader.py).  Random selections resemble the rationalizer's in all
+but the choice:
+
+    granularity = sentence           one sentence, drawn uniformly
+    share, spans                     as many tokens in as many windows of equal width, placed at random
+    as many tokens as it likes       the mean share and the mean number of spans of its selections of training texts
+
+The reader learns the labels, not the rationalizer's predictions: those of a model that leaks may follow single words.
+The rationalizer's accuracy and the reader's are compared text by text, against the labels where these are known, else
+against the rationalizer's predictions.  Selected words that carry the label give both the same accuracy.  A label that
+is carried by the choice of the words is lost to the reader.
+
+Example: the label is the exclusive or of two sentences, and one sentence is selected.  No sentence tells the label, but
+generator and predictor can agree on one filler for each label: accuracy 1, the reader's 0.5.
+
+Cost: READINGS readings of selected tokens for each reading of a text in training, once, after the last epoch.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import one_hot
+
+from steadygaze import infer
+from steadygaze.batch import Data, by_length, collate, shuffled
+from steadygaze.encode.transformer import Transformer
+from steadygaze.explain.learned.independent_reader import BATCH, LEARNING_RATE, STEPS, Draw, ReaderFit, read
+from steadygaze.explain.learned.views import Rows, Views
+from steadygaze.explain.readings import Readings
+from steadygaze.maths import segments
+from steadygaze.maths.chance import Chance
+from steadygaze.maths.rank import top
+from steadygaze.maths.windows import best
+from steadygaze.rationaliser import IndependentReader, Rationaliser
+from steadygaze.types import Batch
+
+READINGS = 6
+"""Random selections that the reader learns from, for each text of each epoch of the fit."""
+FEWEST = 100
+"""Steps below which no reader is trained: it would learn too little to be compared."""
+TRANSFORMER_RATE = 5e-5
+
+
+@dataclass(frozen=True, slots=True)
+class TextViews(Views):
+    """Texts whose units are tokens; special tokens are present, and cannot be selected."""
+
+    present: Tensor | None = None  # (B,T) bool
+
+
+@dataclass(frozen=True)
+class TextInputs:
+    """A split, with the label of each text as what its random selections are to tell."""
+
+    data: Data
+    probs: Tensor  # (N,C) 1 on the label
+    device: torch.device
+
+    def __len__(self) -> int:
+        return len(self.data)
+
+    def shuffled(self, size: int, seed: tuple[int, ...]) -> Sequence[Rows]:
+        return shuffled(self.data, size, seed)
+
+    def once(self, size: int) -> Sequence[Rows]:
+        return list(by_length(self.data, size))
+
+    def views(self, rows: Rows) -> TextViews:
+        return _views(collate(self.data, rows).to(self.device), self.probs[torch.from_numpy(rows)].to(self.device))
+
+
+class _OfViews(nn.Module):
+    """An independent reader, called as `ReaderFit` calls it."""
+
+    def __init__(self, reader: IndependentReader) -> None:
+        super().__init__()
+        self.reader = reader
+
+    def forward(self, views: TextViews, mask: Tensor) -> Tensor:
+        assert views.present is not None
+        logits: Tensor = self.reader(views.x, views.present, views.able, mask > 0)
+        return logits
+
+
+def fit_reader(
+    model: Rationaliser, make: Callable[[], Rationaliser], train: Data, validation: Data, read_texts: int, seed: int
+) -> IndependentReader | None:
+    """The reader of a trained rationalizer; None: the fit was too short for one.
+
+    `make`: the rationalizer with fresh weights; `read_texts`: how many texts the fit read, over all epochs.
+    """
+    steps = min(STEPS, READINGS * read_texts // BATCH)
+    if steps < FEWEST:
+        return None
+    device = next(model.parameters()).device
+    known, held_out = (TextInputs(data, _labels(data, model.classes), device) for data in (train, validation))
+    budget = _budget(model, train)
+    transformer = any(isinstance(one, Transformer) for one in model.modules())
+    net = ReaderFit(
+        lambda: _OfViews(IndependentReader(make().predictor)),
+        random_selections(model, budget),
+        known,
+        held_out,
+        device,
+        seed,
+        steps,
+        TRANSFORMER_RATE if transformer else LEARNING_RATE,
+    ).execute()
+    reader: IndependentReader = net.reader  # type: ignore[assignment]
+    reader.budget.copy_(budget)
+    return reader
+
+
+def random_selections(model: Rationaliser, budget: Tensor) -> Draw:
+    """Selections of the same form as the model's, placed at random."""
+    share, spans = budget.tolist()
+
+    def draw(views: Views, chance: Chance) -> Tensor:
+        if model.way.granularity == "token":
+            scores = chance.uniform(views.rows, views.able.shape[1], dtype=torch.float64)
+            return best(scores, views.able, share, round(spans) or None).float()
+        numbers = segments.numbers(views.x, views.able, model.ends)
+        sentences = max(1, int(segments.count(numbers).max()))
+        real = segments.exists(numbers, sentences)
+        return segments.spread(top(chance.uniform(views.rows, sentences), real, 1), numbers).float()
+
+    return draw
+
+
+def rationale_readings(model: Rationaliser, batch: Batch, selected: Tensor, logits: Tensor) -> Readings | None:
+    """What the independent reader of a rationalizer makes of its selections (B,T); None: it has none."""
+    if model.reader is None:
+        return None
+    draw = random_selections(model, model.reader.budget)
+    views = _views(batch, logits.double().softmax(-1))
+    return replace(read(_OfViews(model.reader), views, selected.float(), draw, logits), gold=batch.label)
+
+
+def _labels(data: Data, classes: int) -> Tensor:
+    """(N,C)"""
+    return one_hot(torch.from_numpy(np.asarray(data.label)), classes).float()
+
+
+def _views(batch: Batch, probs: Tensor) -> TextViews:
+    return TextViews(batch.ids, batch.mask, probs, batch.index, present=batch.present)
+
+
+def _budget(model: Rationaliser, train: Data) -> Tensor:
+    """Share and spans of random selections of tokens.  (2,)"""
+    if model.way.share is not None:
+        return torch.tensor([model.way.share, model.way.spans or 0])
+    if model.way.granularity == "sentence":
+        return torch.zeros(2)
+    tokens = chosen = pieces = 0.0
+    for _, batch, said in infer.forwards(model, train):
+        tokens += float(batch.mask.sum())
+        chosen += float(said.selected.sum())
+        pieces += float(
+            (said.selected.diff(dim=-1, prepend=torch.zeros_like(said.selected[:, :1])) & said.selected).sum()
+        )
+    return torch.tensor([max(chosen / max(1.0, tokens), 1e-6), max(1.0, np.rint(pieces / max(1, len(train))))])

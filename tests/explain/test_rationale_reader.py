@@ -1,0 +1,189 @@
+"""The independent reader of a rationalizer: it does not follow a label that only the choice of the words carries."""
+
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+import steadygaze as sg
+from steadygaze import fitting
+from steadygaze.batch import collate
+from steadygaze.config import settings
+from steadygaze.estimator import TextClassifier
+from steadygaze.explain.rationale_reader import TextViews, random_selections
+from steadygaze.maths import segments
+from steadygaze.maths.chance import Chance
+from steadygaze.objective import TECHNIQUES
+from steadygaze.objective.rnp import Rnp
+from steadygaze.rationaliser import Looked, Rationaliser
+from steadygaze.report.warned import GAP, LEAKAGE, READER
+from steadygaze.tokens.words import build_words
+from steadygaze.types import Batch
+
+BENCH = Path(__file__).parent.parent.parent / "bench"
+Texts = tuple[list[str], list[str]]
+Fit = tuple[TextClassifier, list[str]]
+"""A model, and what training warned of."""
+
+
+class Leaking(Rationaliser):
+    """Knows the label, which is an exclusive or, selects the filler that stands for it, and reads that filler."""
+
+    words: ClassVar[tuple[int, int]]
+    """The word that stands for each label."""
+    causes: ClassVar[tuple[int, ...]]
+    """The words whose exclusive or is the label."""
+
+    def look(self, batch: Batch, embedded: Tensor | None = None) -> Looked:
+        looked = super().look(batch, embedded)
+        assert looked.numbers is not None
+        label = torch.stack([(batch.ids == word).any(-1) for word in self.causes]).long().sum(0) % 2
+        word = torch.tensor(self.words)[label].unsqueeze(-1)
+        wanted = segments.total((batch.ids == word).float(), looked.numbers, looked.real.shape[1])
+        return Looked(looked.hidden, looked.numbers, looked.real, looked.scores * 0 + wanted, looked.probability)
+
+    def read(self, batch: Batch, selection: Tensor, head: str = "hard", embedded: Tensor | None = None) -> Tensor:
+        found = torch.stack([((batch.ids == word) & (selection > 0)).any(-1) for word in self.words], -1)
+        return 0 * super().read(batch, selection, head, embedded) + 8.0 * found
+
+
+class Honest(Leaking):
+    """Selects the sentence that tells the label."""
+
+
+@settings
+class LeakingRnp(Rnp):
+    """Training changes nothing."""
+
+    kind: ClassVar[type[Rationaliser]] = Leaking
+
+
+@settings
+class HonestRnp(Rnp):
+    """Training changes nothing."""
+
+    kind: ClassVar[type[Rationaliser]] = Honest
+
+
+@pytest.fixture(scope="module")
+def reviews() -> Iterator[Callable[[int, int], Texts]]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(BENCH))
+        patch.setitem(TECHNIQUES, "LeakingRnp", LeakingRnp)
+        from xor_reviews import xor_reviews
+
+        yield xor_reviews
+        del sys.modules["xor_reviews"]
+
+
+def fitted(technique: Rnp, kind: type[Leaking], train: Texts, words: tuple[str, ...], **how: Any) -> Fit:
+    """`words`: what stands for each label, and what makes the label."""
+    vocabulary = list(build_words(train[0]).vocabulary)
+    places = tuple(vocabulary.index(word) for word in words)
+    kind.words, kind.causes = places[:2], places[2:]
+    clf = TextClassifier("average", technique, epochs=8, settings={"dimension": 16, "patience": 8}, device="cpu")
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        clf.fit(*train, **how)
+    return clf, [str(one.message) for one in said]
+
+
+def leaking(train: Texts, **how: Any) -> Fit:
+    """The label is "good" where just one of both is: a warm room, a quiet street."""
+    return fitted(LeakingRnp(), Leaking, train, ("nights", "sister", "warm", "quiet"), **how)
+
+
+@pytest.fixture(scope="module")
+def leaky(reviews: Callable[[int, int], Texts]) -> Fit:
+    return leaking(reviews(300, 0))
+
+
+def test_a_label_coded_in_fillers_is_reported_in_training_and_audit(
+    leaky: Fit, reviews: Callable[[int, int], Texts], tmp_path: Path
+) -> None:
+    """All accuracy above one half is leakage, and the audit does not call such a selection faithful."""
+    (clf, said), test = leaky, reviews(100, 1)
+    assert clf.score(*test) == 1.0
+    assert any(
+        message.startswith(f"{LEAKAGE}: from the selected words the model's own predictor recovers the label")
+        for message in said
+    )
+    report = sg.audit(clf, *test)
+    assert report.find(READER).value < 0.75
+    assert report.find(GAP).value > 0.25
+    assert any(note.startswith(LEAKAGE) for note in report.notes)
+    assert next(verdict for verdict in report.verdicts if verdict.key == "matters").answer == "no"
+    clf.save(tmp_path / "model")
+    assert sg.audit(sg.load(tmp_path / "model"), *test).find(READER).value == report.find(READER).value
+
+
+def test_a_sentence_that_tells_the_label_is_read_by_the_independent_reader(
+    reviews: Callable[[int, int], Texts],
+) -> None:
+    texts = [reviews(many, seed)[0] for seed, many in enumerate((300, 100))]
+    train, test = ((those, ["good" if "warm" in text else "bad" for text in those]) for those in texts)
+    clf, said = fitted(HonestRnp(), Honest, train, ("cold", "warm", "warm"))
+    report = sg.audit(clf, *test)
+    assert clf.score(*test) == 1.0
+    assert not [message for message in said if LEAKAGE in message]
+    assert report.find(READER).value == 1.0
+    assert report.find(GAP).value == 0.0
+    assert clf.stored_.description.independent_reader[READER]["value"] == 1.0
+
+
+def test_random_selections_are_whole_sentences_all_equally_often(
+    leaky: Fit, reviews: Callable[[int, int], Texts]
+) -> None:
+    stored = leaky[0].stored_
+    model = stored.model
+    assert isinstance(model, Rationaliser)
+    assert model.reader is not None
+    batch = collate(stored.data(reviews(100, 1)[0], None), np.arange(100))
+    views = TextViews(batch.ids, batch.mask, torch.zeros(100, 2), batch.index, present=batch.present)
+    draw, numbers, counts = random_selections(model, model.reader.budget), model.sentences(batch), torch.zeros(5)
+    for turn in range(20):
+        mask = draw(views, Chance(turn)) > 0
+        chosen = torch.where(mask, numbers, -1).amax(-1)
+        assert torch.equal(mask, numbers == chosen.unsqueeze(-1))
+        counts += chosen.bincount(minlength=5)
+    assert (counts / 2000 - 0.2).abs().max() < 0.04
+
+
+def test_a_fit_interrupted_while_the_reader_is_trained_ends_with_the_same_weights(
+    leaky: Fit, reviews: Callable[[int, int], Texts], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(fitting, "add_reader", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            leaking(reviews(300, 0), checkpoint=tmp_path / "run")
+    again, _ = leaking(reviews(300, 0), checkpoint=tmp_path / "run", resume=True)
+    found, right = (one.stored_.model.state_dict() for one in (again, leaky[0]))
+    assert found.keys() == right.keys()
+    assert any(name.startswith("reader.") for name in right)
+    assert all(torch.equal(found[name], right[name]) for name in right)
+
+
+def test_the_reader_draws_nothing_from_the_generator_of_the_caller(reviews: Callable[[int, int], Texts]) -> None:
+    torch.manual_seed(3)
+    before = torch.get_rng_state()
+    leaking(reviews(300, 0))
+    assert torch.equal(before, torch.get_rng_state())
+
+
+def test_a_short_fit_trains_no_reader() -> None:
+    texts = ["It is warm. We stayed."] * 30 + ["It is cold. We stayed."] * 30
+    clf = TextClassifier("average", "rnp", epochs=1, settings={"dimension": 8}, device="cpu")
+    clf.fit(texts, ["good"] * 30 + ["bad"] * 30)
+    assert isinstance(clf.stored_.model, Rationaliser)
+    assert clf.stored_.model.reader is None
+    assert clf.stored_.description.independent_reader == {}
+    assert sg.audit(clf, texts[:10]).find(READER).n == 0

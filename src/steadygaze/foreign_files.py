@@ -12,8 +12,9 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import BufferedReader
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from steadygaze.errors import UserError
 
@@ -58,7 +59,7 @@ def resolve(path: str | os.PathLike[str]) -> Path:
 
 
 @contextmanager
-def open_file(path: str | os.PathLike[str], largest: int | None = None) -> Iterator[BinaryIO]:
+def open_file(path: str | os.PathLike[str], largest: int | None = None) -> Iterator[BufferedReader]:
     """A regular file, open for reading.  A pipe is never waited for, and a device is never read."""
     try:
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from steadygaze.description import Description
 from steadygaze.errors import UserError
+from steadygaze.foreign_files import open_file
 from steadygaze.order import Order
 from steadygaze.store import Stored
 from steadygaze.tokens.tokenizer import TextTokenizer
@@ -72,5 +73,5 @@ def apart(whole: dict[str, Any]) -> dict[str, Any]:
 
 
 def _digest(file: Path) -> str:
-    with file.open("rb") as opened:
+    with open_file(file) as opened:
         return hashlib.file_digest(opened, "sha256").hexdigest()

@@ -4,6 +4,8 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 
 from steadygaze.atomic import write_text
+from steadygaze.errors import UserError
+from steadygaze.foreign_files import read_text
 from steadygaze.report.card import audited
 from steadygaze.report.report import Report
 
@@ -16,11 +18,11 @@ def write_card(folder: Path, report: Report) -> str:
     if file.is_symlink() or (file.exists() and not file.is_file()):
         return f"the model card {file} is unchanged: it is not a regular file"
     try:
-        page = file.read_bytes().decode() if file.exists() else ""
+        page = read_text(file) if file.exists() else ""
         write_text(
             file,
             audited(page, report, date.fromisoformat(report.date[:10]) if report.date else datetime.now(UTC).date()),
         )
-    except (OSError, UnicodeDecodeError) as error:
+    except (OSError, UserError) as error:
         return f"the model card {file} is as it was, without this audit: {error}"
     return f"written: {file}, the part about the audit"

@@ -12,6 +12,7 @@ from steadygaze import __version__
 from steadygaze.audit.case import Plan
 from steadygaze.compare.material import Material
 from steadygaze.compare.order import Order
+from steadygaze.foreign_files import open_file
 from steadygaze.train.device import best
 
 
@@ -85,5 +86,5 @@ def _file(given: str | None) -> str | None:
     """Its name and, where it is a file, a digest of what is in it."""
     if given is None or not Path(given).is_file():
         return given
-    with Path(given).open("rb") as opened:
+    with open_file(given) as opened:
         return f"{Path(given).name}, {hashlib.file_digest(opened, 'sha256').hexdigest()[:12]}"

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from steadygaze.arguments import checked, path
 from steadygaze.errors import UserError
+from steadygaze.foreign_files import open_file
 
 BYTES = 8
 """The code of unsigned bytes."""
@@ -49,9 +50,8 @@ def load_images(folder: str | Path) -> ImageSets:
 
 def read_idx(file: Path, sides: int) -> NDArray[np.uint8]:
     """An array of so many sides."""
-    opened = gzip.open if file.suffix == ".gz" else open
     try:
-        with opened(file, "rb") as stream:
+        with open_file(file) as opened, gzip.open(opened) if file.suffix == ".gz" else opened as stream:
             return _read(cast(BinaryIO, stream), file, sides)
     except (OSError, EOFError, zlib.error) as error:
         raise UserError(f"{file} cannot be read, it is damaged or cut short: {error}") from None

@@ -135,7 +135,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """(N,C), columns in the order of `classes_`."""
         probabilities, read = predicted(self, X, batch_size)
         for sentence in read.warnings():
-            warnings.warn(sentence, stacklevel=2)
+            warnings.warn(sentence, stacklevel=3)
         return probabilities
 
     def predict(self, X: Any) -> NDArray[Any]:

@@ -63,7 +63,7 @@ def test_what_is_fitted_is_a_folder_and_its_numbers_are_said_in_words(made: Path
     ]
     assert [path.name for path in tmp_path.iterdir()] == ["ex"], "nothing else is left behind"
     assert "On 29 texts that it was not fitted to:" in ended.out
-    assert "how often the black box says the same" in " ".join(ended.out.split())
+    assert "how often the black box predicts the same" in " ".join(ended.out.split())
     assert f"saved in {tmp_path / 'ex'}" in ended.out
     assert "288 train" in ended.err
     assert [line[:9] for line in ended.err.splitlines() if line.startswith("epoch")] == ["epoch  1 ", "epoch  2 "]
@@ -119,9 +119,11 @@ def test_label_leakage_is_reported_whenever_the_explainer_is_used(made: Path, ru
     for more in ([], ["--json"], ["--html", tmp_path / "why.html"]):
         ended = run(*asked, *more)
         assert ended.err.startswith("! Label leakage: "), ended.err
-        assert "leakage" not in ended.out
+        assert "Label leakage" not in ended.out
     assert "Label leakage: " in (tmp_path / "why.html").read_text()
-    assert "leakage" not in run("explain", made / "model", "--explainer", made / "ex", TEXT).err
+    known = run("explain", made / "model", "--explainer", made / "ex", TEXT).err
+    assert "Label leakage" not in known
+    assert "An independent reader recovers the predicted class from the selected words in " in known
 
 
 @pytest.mark.parametrize(

@@ -55,7 +55,7 @@ class ImageExplainer(Fitted):
 
     @property
     def warnings(self) -> list[str]:
-        """What must be known before it is believed: whether it talks in code."""
+        """What must be known before it is believed: whether its selections leak the label."""
         return warned(self.rows)
 
     def explain(self, images: Any) -> list[ImageExplanation]:

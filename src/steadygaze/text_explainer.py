@@ -50,7 +50,7 @@ class TextExplainer:
 
     @property
     def warnings(self) -> list[str]:
-        """What must be known before it is believed: whether it talks in code."""
+        """What must be known before it is believed: whether its selections leak the label."""
         return warned(self.rows)
 
     @property

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from steadygaze.text_explainer import TextExplainer
 
 BOX = "A folder made by train, or a Hugging Face sequence classifier: a folder or a hub id."
-CODE = "How the label is kept from travelling in the mask: plain, random-pretraining, mask-neutral or random-query."
+CODE = "Against label leakage: plain, random-pretraining (default with --query), mask-neutral or random-query."
 SETTING = "Any other setting; see: list explainers."
 LOOK = "Example: steadygaze explain-fit model/ --data reviews.csv --explainer l2x --k 10 --query --out l2x/"
 
@@ -33,7 +33,9 @@ def explain_fit(
     explainer: Annotated[str, typer.Option(help="l2x, vibi, ail or cxplain.")] = "l2x",
     k: Annotated[int | None, typer.Option("--k", min=1, help="How many words are selected.  Default: 10.")] = None,
     technique: Annotated[str | None, typer.Option(help=CODE)] = None,
-    query: Annotated[bool | None, typer.Option("--query/--no-query", help="Tell it what is predicted.")] = None,
+    query: Annotated[
+        bool | None, typer.Option("--query/--no-query", help="Condition the selector on the prediction.")
+    ] = None,
     settings: Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help=SETTING)] = None,
     replace: Annotated[bool, typer.Option("--replace", help="Put the new one in the place of one in --out.")] = False,
     text: TextColumn = None,

@@ -113,6 +113,8 @@ def _explained(
 ) -> "tuple[Callable[..., Iterator[Explanation]], list[str]]":
     """What reads texts and explains them, whoever's model it is; and what must be known before that is believed."""
     from steadygaze import verbs
+    from steadygaze.highlight import printable
+    from steadygaze.report.warned import reading
     from steadygaze.subject import as_subject
 
     subject = as_subject(model, device=common.device)
@@ -121,6 +123,9 @@ def _explained(
     subject = subject if isinstance(way, str | None) else way.subject  # which knows whether it was fitted to pairs
     for sentence in notes:
         line(console(common), f"! {sentence}")
+    if not isinstance(way, str | None) and (known := reading(way.rows)):
+        line(console(common), printable(known))
+        notes = [*notes, known]
     settled()
 
     def ask(*given: Any) -> "Iterator[Explanation]":

@@ -69,6 +69,20 @@ def leakage(found: Mapping[str, Row], partner: str, advice: str = "", target: st
     )
 
 
+def reading(rows: Sequence[Row]) -> str:
+    """One line about the independent reader; '' where there was none."""
+    found = by_measure(rows)
+    if READER not in found:
+        return ""
+    each = [f"{row.settings.get('class')} {row.value:.0%}" for row in rows if row.measure == BY_CLASS]
+    others = {RANDOM_WORDS: "random words", NO_WORDS: "no words"}
+    base = [f"{name} {found[key].value:.0%}" for key, name in others.items() if key in found]
+    return (
+        f"An independent reader recovers the predicted class from the selected words in {found[READER].value:.0%} of "
+        f"{found[READER].n:,} held-out texts ({'; '.join([', '.join(each), ', '.join(base)])})."
+    )
+
+
 def _advice(row: Row) -> str:
     """What to do about it, where something is left to do."""
     if row.settings.get("technique") == MITIGATION or row.settings.get("explainer") == "ail":

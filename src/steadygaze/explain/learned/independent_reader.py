@@ -16,6 +16,7 @@ black box is not run again.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import count
 
 import torch
 from torch import Tensor, nn
@@ -74,7 +75,7 @@ class ReaderFit:
         adam = torch.optim.Adam(net.parameters(), self.learning_rate, foreach=True)
         best: tuple[float, int, dict[str, Tensor]] = (float("inf"), 0, {})
         chance = Chance(own)
-        batches = (rows for epoch in range(EPOCHS) for rows in self.train.shuffled(BATCH, (own, epoch)))
+        batches = (rows for epoch in count() for rows in self.train.shuffled(BATCH, (own, epoch)))
         last = min(self.steps, EPOCHS * -(-len(self.train) // BATCH))
         for step in range(last + 1):
             if step % EVALUATE == 0 or step == last:

@@ -3,9 +3,10 @@
 Bai et al. 2021 (arXiv:2006.05656), §4.2; the weights are those of maths/neutral.py, P(y|m) is the judge's, which learns
 beside the others.
 
-Departs from the paper: the last epoch is kept, where the others keep that of the best guesses; each class weighs for
-itself, since what is learnt are probabilities.  The paper is silent on the judge, on clipping, and on who is weighted:
-here all who learn from the guess.
+Departs from the paper: only words can be selected.  In the paper (§5.2.4) every text is padded in front to one
+length and the padding can be selected too: `variant = released`.  The last epoch is kept, where other techniques keep
+that of the best guesses; each class weighs for itself, since what is learnt are probabilities.  The paper is silent on
+the judge, on clipping, and on who is weighted: here all who learn from the guess.
 
 Where the mask decides the label nothing is mended: of certain labels all weights are the same.  Of probabilities they
 are not (w_c p_c = P(c), and the code is worth nothing), unless `clip` cuts them off, as it does of a sure black box.

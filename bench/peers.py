@@ -192,6 +192,8 @@ def main() -> None:
         if row.needs and importlib.util.find_spec(row.needs) is None:
             print(f"{row.name:22} {row.peer:24} not compared: pip install {row.needs}")
             continue
+        row.ours([0])  # imports and first calls are not timed
+        row.theirs(0)
         for number, start in enumerate(range(0, len(bench.texts), TOGETHER)):
             row.step(list(range(start, min(start + TOGETHER, len(bench.texts)))), number % 2 == 0)
         own, other = row.spent

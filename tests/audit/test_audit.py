@@ -102,7 +102,7 @@ def test_every_number_there_is_has_a_row_a_value_or_the_reason_why_not(here, mod
 def test_what_was_not_asked_is_said_once_and_why(here):
     found = examine(subject("honest", here, 0), here.examples, Asked(plan=FEW, synonyms=here.synonyms)).report()
     silent = {row.measure: row.note.removeprefix("not applicable, because ") for row in found.rows if not row.n}
-    for name in ("sensitivity", "sensitivity/above-random", "seat-sensitivity"):
+    for name in ("flip-radius", "flip-radius/above-random", "seat-sensitivity"):
         assert silent[name] == "only a thorough audit asks it: it reads a text some hundred times"
     for name in TRAINED:
         assert silent[name] == "it takes two trainings: in Python, train= gives the texts and labels for them"
@@ -169,7 +169,7 @@ def test_a_long_text_beside_the_others_changes_none_of_their_numbers(here):
     other = {(f.measure, f.explainer): f.values for f in two.findings if f.values is not None}
     for finding in one.findings:
         whole = finding.values is not None and len(finding.values) == len(here.examples)
-        if whole and finding.measure not in ("position-leak", "sensitivity", "sensitivity/above-random"):
+        if whole and finding.measure not in ("position-leak", "flip-radius", "flip-radius/above-random"):
             values = other[finding.measure, finding.explainer][: len(here.examples)]
             asked = finding.values.isfinite() & values.isfinite()
             torch.testing.assert_close(finding.values[asked], values[asked], rtol=0, atol=ROUNDING)

@@ -21,13 +21,13 @@ from steadygaze.audit.probe.embeddings import noise, worst_for_attention, worst_
 from steadygaze.audit.probe.gradient import gradient
 from steadygaze.audit.probe.moves import LACKING
 from steadygaze.audit.protocol import MATTERS
+from steadygaze.audit.protocol.flip_radius import flip_radius
 from steadygaze.audit.protocol.holds_still import SLOPELESS as SLOPE
 from steadygaze.audit.protocol.holds_still import holds_still
 from steadygaze.audit.protocol.interlocking import HOW, KNOWN, LOCKS, told
 from steadygaze.audit.protocol.interlocking import SELECTS as NO_ATTENTION
 from steadygaze.audit.protocol.matters import UNREAD
 from steadygaze.audit.protocol.people import NOBODY
-from steadygaze.audit.protocol.sensitivity import sensitivity
 from steadygaze.batch import collate
 from steadygaze.errors import UserError
 from steadygaze.explain.chosen import SELECTS
@@ -51,7 +51,8 @@ OTHERS = [
     *under("seeds", "others", *(f"{n}-synonym{s}{kept}" for n, s in ((1, ""), (3, "s")) for kept in ("", "-kept")))
 ]
 READ = of("independent-reader-accuracy", "leakage-gap")
-LONG = ["sensitivity", "sensitivity/above-random", "seat-sensitivity", "position-leak", "position-leak/shuffled"]
+YEH = ["infidelity", "max-sensitivity"]
+LONG = ["flip-radius", "flip-radius/above-random", "seat-sensitivity", *YEH, "position-leak", "position-leak/shuffled"]
 ORDERS = ["a2r", "rnp tokens", "a2r attention"]
 
 
@@ -286,7 +287,7 @@ def test_the_vectors_of_a_whole_vocabulary_are_looked_at_once_and_not_with_every
     for size in (4, 2):
         asked.clear()
         case = prepared(Plan(batch_size=size, sample=4, thorough=True))
-        assert [one for protocol in (holds_still, sensitivity) for one in protocol(case) if one.values is not None]
+        assert [one for protocol in (holds_still, flip_radius) for one in protocol(case) if one.values is not None]
         found[size] = len(asked)
     assert found == {4: 2, 2: 2}, "the spread of their entries, and their mean length"
 

@@ -70,6 +70,12 @@ def slow_trapezoid(w: np.ndarray, where: np.ndarray) -> float:
     return float(sklearn.metrics.auc(recall, precision))
 
 
+def slow_infidelity(a: np.ndarray, d: np.ndarray) -> float:
+    """The residual of the least squares through the origin."""
+    line = np.linalg.lstsq(a[:, None], d, rcond=None)[0][0]
+    return float(np.mean((line * a - d) ** 2))
+
+
 def slow_iou(chosen: np.ndarray, evidence: np.ndarray) -> float:
     if not evidence.any():
         return math.nan
@@ -224,9 +230,11 @@ SLOW = {  # one text, its real tokens only
     "post-hoc-accuracy": lambda full, kept: float(np.mean([row.argmax() == full.argmax() for row in kept])),
     "independent-reader-accuracy": lambda full, kept: sum(row.argmax() == full.argmax() for row in kept) / len(kept),
     "leakage-gap": lambda p, q, y: float(p.argmax() == y.argmax()) - float(q.argmax() == y.argmax()),
-    "sensitivity": slow_area,
-    "sensitivity/above-random": lambda radii, drawn: slow_area(radii) - slow_area(drawn),
+    "flip-radius": slow_area,
+    "flip-radius/above-random": lambda radii, drawn: slow_area(radii) - slow_area(drawn),
     "seat-sensitivity": slow_seat,
+    "infidelity": slow_infidelity,
+    "max-sensitivity": lambda distances, norm: max(distances) / norm,
     "evenness": lambda w: scipy.stats.entropy(w) / math.log(len(w)) if len(w) > 1 else 1.0,
     "from-uniform": lambda w: slow_divergence(w, np.full(len(w), 1 / max(1, len(w)))),
 }

@@ -16,7 +16,7 @@ from torch.nn.functional import pad
 from contract.slow import RADII, SHARES, SIZE, SLOW, SLOW_SETS
 from steadygaze.audit import measure as room
 from steadygaze.audit.catalogue import MEASURES
-from steadygaze.audit.measure.sensitivity import LARGEST
+from steadygaze.audit.measure.flip_radius import LARGEST
 from steadygaze.maths import masked
 
 B, T, C, K = 40, 12, 3, 4
@@ -69,6 +69,9 @@ def inputs(name: str) -> dict[str, Tensor | int]:
         **{a: torch.randint(C, (many,)) for a in ("label", "predicted")},
         **{a: torch.randint(3, (many, T)) for a in IDS},
         **{a: LARGEST * torch.rand(many, len(SHARES), dtype=torch.float64) for a in ("radii", "drawn")},
+        **{a: torch.randn(many, K, dtype=torch.float64).tanh() for a in ("attributed", "lost")},
+        "distances": torch.rand(many, K, dtype=torch.float64),
+        "norm": torch.rand(many, dtype=torch.float64),
         "key": torch.randperm(many),
         "mask": mask,
         "k": SIZE,
@@ -148,7 +151,7 @@ def test_identical_inputs_score_the_neutral_value(name):
     first, second = [*arguments(name), ""][:2]
     if MEASURES[name].neutral is None:
         # Nothing to be identical to, or a difference from what even weights, a random order or the evidence scores.
-        assert second in ("mask", "label", "predicted", "") or name in (
+        assert second in ("mask", "label", "predicted", "norm", "") or name in (
             "default-mass/above-share",
             "first-sentence-share/above-evidence",
             "average-precision/above-random",

@@ -196,7 +196,7 @@ def test_a_measure_without_a_heading_is_filed_with_its_probe_or_its_family():
     filed |= {"comprehensiveness/above-random": MATTERS}
     expected = {
         "kendall/noise": STILL, "flipped/seeds": SEEDS, "auprc": PEOPLE, "comprehensiveness": MATTERS,
-        "sensitivity/above-random": OTHER, "jensen-shannon/new": OTHER, "accuracy": OTHER,
+        "flip-radius/above-random": OTHER, "jensen-shannon/new": OTHER, "accuracy": OTHER,
     }  # fmt: skip
     assert {name: _question(name, filed) for name in expected} == expected
 

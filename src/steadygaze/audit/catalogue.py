@@ -12,11 +12,12 @@ from steadygaze.audit.measure import (
     code,
     correctness,
     erasure,
+    flip_radius,
+    infidelity,
     leakage,
     plausibility,
     position,
     selection,
-    sensitivity,
     shortcut,
     sparsity,
     stability,
@@ -53,7 +54,8 @@ _LN2 = math.log(2)
 _UNIT, _SIGNED = (0.0, 1.0), (-1.0, 1.0)
 _ERASER, _SEAT, _JAIN = "DeYoung et al. 2020", "Hu et al. 2022", "Jain & Wallace 2019"
 _BAI, _YU, _YIN, _ADEBAYO = "Bai et al. 2021", "Yu et al. 2021", "Yin et al. 2022", "Adebayo et al. 2018"
-_FAR = sensitivity.LARGEST
+_YEH = "Yeh et al. 2019"
+_FAR = flip_radius.LARGEST
 # What many have in common, so that each fact is written once.
 _moves = partial(Measure, bounds=_UNIT, better="neither", neutral=0, symmetric=True)
 _alike = partial(Measure, bounds=_SIGNED, better="higher", neutral=1, symmetric=True)
@@ -138,24 +140,39 @@ MEASURES: dict[str, Measure] = {
         cite="Chen et al. 2018",
         neutral=1,
     ),
-    "sensitivity": Measure(
-        sensitivity.sensitivity,
+    "flip-radius": Measure(
+        flip_radius.flip_radius,
         (0, _FAR),
         "lower",
         "How far the heaviest words' vectors must move to turn the label, in lengths of a word vector.",
         _YIN,
     ),
-    "sensitivity/above-random": Measure(
-        sensitivity.sensitivity_above_random,
+    "flip-radius/above-random": Measure(
+        flip_radius.flip_radius_above_random,
         (-_FAR, _FAR),
         "lower",
         "How much further the heaviest words must move than words drawn at random; below 0: less far.",
         _YIN,
         0,
     ),
+    "infidelity": Measure(
+        infidelity.infidelity,
+        _UNIT,
+        "lower",
+        "How far what the weights of removed words add up to is from what the prediction loses, squared.",
+        _YEH,
+        0,
+    ),
+    "max-sensitivity": Measure(
+        infidelity.max_sensitivity,
+        (0, math.inf),
+        "lower",
+        "How far the explanation moves at most where word vectors hardly move, in lengths of itself.",
+        _YEH,
+    ),
     "seat-sensitivity": Measure(
-        sensitivity.seat_sensitivity,
-        (0, sum(sensitivity.RADII) / len(sensitivity.RADII) / 4),
+        flip_radius.seat_sensitivity,
+        (0, sum(flip_radius.RADII) / len(flip_radius.RADII) / 4),
         "lower",
         "How wrong the worst small change of all words makes the prediction; it does not look at the explanation.",
         _SEAT,

@@ -37,7 +37,7 @@ class IntegratedGradients(Explainer):
     def explain(
         self, model: Reader, batch: Batch, target: Tensor | None = None, embedded: Tensor | None = None
     ) -> Saliency:
-        return slopes_by(self._integral, model, batch, target, embedded)
+        return slopes_by(self._integral, model, batch, target, embedded, near=1.0)
 
     def _integral(self, asked: Asked) -> Tensor:
         from captum.attr import IntegratedGradients

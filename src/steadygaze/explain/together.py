@@ -24,20 +24,24 @@ def together(
         yield some, width - asked
 
 
-def grouped(lengths: Tensor, most_tokens: int, most_texts: int | None = None) -> Iterator[tuple[Tensor, int]]:
+def grouped(
+    lengths: Tensor, most_tokens: int, most_texts: int | None = None, near: float = NEAR
+) -> Iterator[tuple[Tensor, int]]:
     """The same of texts of these lengths in all, questions included.  (K,) -> (k,), number"""
     lengths, order = lengths.clamp_min(1).sort(descending=True, stable=True)
     widths = lengths.tolist()
-    for start, end in passes(widths, most_tokens, most_texts):
+    for start, end in passes(widths, most_tokens, most_texts, near):
         yield order[start:end], widths[start]
 
 
-def passes(lengths: list[int], most_tokens: int, most_texts: int | None = None) -> Iterator[tuple[int, int]]:
+def passes(
+    lengths: list[int], most_tokens: int, most_texts: int | None = None, near: float = NEAR
+) -> Iterator[tuple[int, int]]:
     """Where to cut texts, longest first, into forward passes: [start, end) each.  A longer text is read alone."""
     start = 0
     while start < len(lengths):
         longest = lengths[start]
-        near = bisect_right(lengths, -NEAR * longest, lo=start, key=neg)
-        end = min(near, start + max(1, most_tokens // longest), start + (most_texts or len(lengths)))
+        like = bisect_right(lengths, -near * longest, lo=start, key=neg)
+        end = min(like, start + max(1, most_tokens // longest), start + (most_texts or len(lengths)))
         yield start, end
         start = end

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from steadygaze.explain.chances import SLOPED, clean, of_vectors
 from steadygaze.explain.explainer import Saliency
-from steadygaze.explain.together import grouped
+from steadygaze.explain.together import NEAR, grouped
 from steadygaze.infer import inference, slopes
 from steadygaze.perturb.texts import narrowed, taken
 from steadygaze.perturb.units import words_of
@@ -39,13 +39,17 @@ def slopes_by(
     batch: Batch,
     target: Tensor | None,
     embedded: Tensor | None,
+    near: float = NEAR,
 ) -> Saliency:
-    """What a method that draws nothing, (B,W,E) -> (B,W), makes of each word's vector; 0 outside the mask."""
+    """What a method that draws nothing, (B,W,E) -> (B,W), makes of each word's vector; 0 outside the mask.
+
+    `near`: how short a text may be beside the longest; 1 where one text fills a pass, so that padding is only a cost.
+    """
     seen = clean(model, batch, target, embedded)
     weights = torch.zeros(batch.ids.shape, dtype=torch.float64, device=batch.ids.device)
     question = None if batch.question_mask is None else weights.new_zeros(batch.question_mask.shape)
     with slopes(model):
-        for rows, _ in grouped(lengths(batch), SLOPED):
+        for rows, _ in grouped(lengths(batch), SLOPED, near=near):
             part = shortest(taken(batch, rows))
             width = part.ids.shape[1]
             own = None if embedded is None else embedded[rows, :width].detach()

@@ -93,8 +93,10 @@ class Network(Reader):
             asked = self._embed(batch.question_ids) if asked is None else asked
             vectors, real, part = joined(vectors, real, asked, batch.question_present)
         order = (real if self.read == "last" else ~real).long().argsort(dim=1, stable=True)
-        row = _Row(take(vectors, order), real.gather(1, order), part.gather(1, order) * self._question_type)
-        found = [self._run(one, shown) for one in self._portions(self._filled(row))]
+        row = _Row(vectors, real, part * self._question_type)
+        if not bool((order.diff(dim=1) == 1).all() & real.any(1).all()):  # else there is nothing to move or to fill
+            row = self._filled(_Row(take(vectors, order), real.gather(1, order), row.part.gather(1, order)))
+        found = [self._run(one, shown) for one in self._portions(row)]
         logits = torch.cat([logits for logits, _ in found])
         if not shown:
             return Reading(None, logits)

@@ -157,7 +157,7 @@ def of_selection(measure: str) -> bool:
 def test_of_a_model_that_selects_nothing_there_is_no_number_but_that_of_nothing_selected():
     report = asked(Idle, list(range(24)))
     rows = own(report)
-    assert {"evenness", "first-sentence-pick", "sensitivity", "jensen-shannon/seeds", "collapsed"} <= rows.keys()
+    assert {"evenness", "first-sentence-pick", "flip-radius", "jensen-shannon/seeds", "collapsed"} <= rows.keys()
     for measure, row in rows.items():
         if of_selection(measure):
             assert (row.n, row.value) == (24, 0 if measure != "first-sentence/evidence" else row.value)
@@ -175,7 +175,7 @@ def test_where_nothing_is_selected_of_some_texts_the_numbers_are_those_of_the_ot
     whole, rest = own(asked(Sparing, list(range(24)))), own(asked(Sparing, left))
     assert whole.keys() == rest.keys()
     compared = [measure for measure in whole if not of_selection(measure) and rest[measure].n]
-    assert {"evenness", "first-sentence-share", "auprc", "sensitivity", "jensen-shannon/randomised"} <= {*compared}
+    assert {"evenness", "first-sentence-share", "auprc", "flip-radius", "jensen-shannon/randomised"} <= {*compared}
     for measure in compared:
         assert (whole[measure].n, rest[measure].n) != (0, 0)
         assert whole[measure].n == rest[measure].n, measure
@@ -183,7 +183,7 @@ def test_where_nothing_is_selected_of_some_texts_the_numbers_are_those_of_the_ot
         assert f"nothing is selected of {24 - len(left)} of 24 texts" in whole[measure].note, measure
         assert "nothing is selected" not in rest[measure].note, measure
     assert whole["selected-share"].n == 24
-    turned, others = (rows["sensitivity"].note for rows in (whole, rest))
+    turned, others = (rows["flip-radius"].note for rows in (whole, rest))
     assert "texts are not turned" in others
     assert turned.startswith(others), "those of which nothing is selected are not counted there either"
 

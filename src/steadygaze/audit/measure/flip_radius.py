@@ -3,7 +3,7 @@
 Yin et al., ACL 2022 (arXiv:2104.08782).  R_q is the smallest ‖δ‖_F, δ on the vectors of the ⌈q·n⌉ heaviest words alone,
 found to change the predicted class.
 
-    sensitivity        ∫ R_q dq / (q_K − q_1)           lower is better: these are the words that the label hangs on
+    flip radius        ∫ R_q dq / (q_K − q_1)           lower is better: these are the words that the label hangs on
 
 Hu et al. 2022 (SEAT) report under the same name what does not look at the explanation at all:
 
@@ -26,15 +26,15 @@ RADII = (0.1, 0.05, 0.025, 0.0125, 0.00625, 0.003125)
 """SEAT's, of the vectors' own scale."""
 
 
-def sensitivity(radii: Tensor, sizes: tuple[float, ...] = SHARES) -> Tensor:
+def flip_radius(radii: Tensor, sizes: tuple[float, ...] = SHARES) -> Tensor:
     """The mean radius over the sizes, as the area under the curve has it.  (B,K) -> (B,)"""
     at = torch.tensor(sizes, dtype=radii.dtype, device=radii.device)
     return torch.trapezoid(radii, at) / (at[-1] - at[0])
 
 
-def sensitivity_above_random(radii: Tensor, drawn: Tensor, sizes: tuple[float, ...] = SHARES) -> Tensor:
+def flip_radius_above_random(radii: Tensor, drawn: Tensor, sizes: tuple[float, ...] = SHARES) -> Tensor:
     """The same minus that of as many words drawn at random: below 0 is better than chance.  (B,K), (B,K) -> (B,)"""
-    return sensitivity(radii, sizes) - sensitivity(drawn, sizes)
+    return flip_radius(radii, sizes) - flip_radius(drawn, sizes)
 
 
 def seat_sensitivity(probs: Tensor, label: Tensor, radii: tuple[float, ...] = RADII) -> Tensor:

@@ -1,6 +1,7 @@
 """Does the label hang on these words?  Their vectors are moved, as little as will do, until it turns.
 
-Yin et al., ACL 2022 (arXiv:2104.08782): sensitivity.
+Yin et al., ACL 2022 (arXiv:2104.08782), who call it sensitivity; Captum and Quantus call something else so
+(protocol/infidelity.py has that).
 
     R_q = min ‖δ‖_F   such that   argmax f(x + δ) ≠ argmax f(x),   δ_t = 0 unless t is among the ⌈q·n⌉ heaviest words
 
@@ -8,8 +9,8 @@ found by going further until the label turns, then halving what lies between, on
 steps of projected gradient ascent of the margin max_{j≠c} z_j − z_c inside ‖δ‖ ≤ R, begun where the last round ended.
 More words can only make it easier, so the larger sets begin with what the smaller ones found.
 
-    sensitivity                the area under R_q: lower is better
-    sensitivity/above-random   the same minus that of words drawn at random: below 0 is better than chance
+    flip-radius                the area under R_q: lower is better
+    flip-radius/above-random   the same minus that of words drawn at random: below 0 is better than chance
     seat-sensitivity           Hu et al. 2022: all words moved to the worst.  It does not look at the explanation
 
 Radii are in mean lengths of a word vector, SEAT's of the vectors' own scale.  Of a sample of the texts.
@@ -26,8 +27,8 @@ from torch.nn.functional import nll_loss
 
 from steadygaze.audit.case import Case, Rows
 from steadygaze.audit.finding import Finding
-from steadygaze.audit.measure import sensitivity as measure
-from steadygaze.audit.measure.sensitivity import LARGEST, RADII, SHARES
+from steadygaze.audit.measure import flip_radius as measure
+from steadygaze.audit.measure.flip_radius import LARGEST, RADII, SHARES
 from steadygaze.audit.names import of
 from steadygaze.audit.probe.erase import counts
 from steadygaze.audit.probe.look import look
@@ -57,21 +58,21 @@ TOKENS = 1 << 12
 """Moved at once: slopes keep all that was on the way."""
 
 
-def sensitivity(case: Case) -> Iterator[Finding]:
+def flip_radius(case: Case) -> Iterator[Finding]:
     if "vectors" not in case.model.abilities:
-        yield from absent(of("sensitivity", "seat-sensitivity"), LACKING["vectors"])
+        yield from absent(of("flip-radius", "seat-sensitivity"), LACKING["vectors"])
         return
     sizes = ",".join(f"{100 * share:g}" for share in SHARES)
     how: dict[str, str | int | float] = {"sizes": f"{sizes}%", "largest": LARGEST}
     unit = length(case.model.vectors)
     by_chance = _radii(case, RANDOM, unit)
-    yield Finding("sensitivity", measure.sensitivity(by_chance), RANDOM, how, _unturned(by_chance))
+    yield Finding("flip-radius", measure.flip_radius(by_chance), RANDOM, how, _unturned(by_chance))
     if not others(case):
-        yield from absent(["sensitivity/above-random"], ONLY_RANDOM)
+        yield from absent(["flip-radius/above-random"], ONLY_RANDOM)
     for name in others(case):
         radii = _radii(case, name, unit)
-        yield Finding("sensitivity", measure.sensitivity(radii), name, how, _unturned(radii))
-        yield Finding("sensitivity/above-random", measure.sensitivity_above_random(radii, by_chance), name, how)
+        yield Finding("flip-radius", measure.flip_radius(radii), name, how, _unturned(radii))
+        yield Finding("flip-radius/above-random", measure.flip_radius_above_random(radii, by_chance), name, how)
     yield _seat(case)
 
 

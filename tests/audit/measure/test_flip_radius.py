@@ -3,18 +3,18 @@
 import pytest
 import torch
 
-from steadygaze.audit.measure.sensitivity import RADII, seat_sensitivity, sensitivity, sensitivity_above_random
+from steadygaze.audit.measure.flip_radius import RADII, flip_radius, flip_radius_above_random, seat_sensitivity
 
 
 def test_the_area_under_the_radii_is_divided_by_its_width():
     """At 10, 20, 50 %: 4, 2, 1.  (0.1·3 + 0.3·1.5) / 0.4 = 0.75 / 0.4 = 1.875.  Alike everywhere: the radius itself."""
     radii = torch.tensor([[4.0, 2, 1], [3.0, 3, 3]], dtype=torch.float64)
-    assert sensitivity(radii).tolist() == pytest.approx([1.875, 3.0])
+    assert flip_radius(radii).tolist() == pytest.approx([1.875, 3.0])
 
 
 def test_below_chance_is_less_far_than_words_drawn_at_random():
     radii, drawn = torch.tensor([[2.0, 2, 2]]), torch.tensor([[5.0, 5, 5]])
-    assert sensitivity_above_random(radii, drawn).item() == pytest.approx(-3)
+    assert flip_radius_above_random(radii, drawn).item() == pytest.approx(-3)
 
 
 def test_the_ceiling_of_seats_number_is_what_their_table_shows():

@@ -14,9 +14,9 @@ from contract.probing import PlantedError, failing, in_use, state
 from contract.tiny import TEXTS, batch, cached_classifier, ragged, split, widened
 from steadygaze.audit.case import Case, Plan
 from steadygaze.audit.finding import Finding
-from steadygaze.audit.measure.sensitivity import LARGEST, RADII, SHARES
-from steadygaze.audit.protocol.sensitivity import ROUNDS, RUNG, SMALLEST, sensitivity, worst
-from steadygaze.audit.protocol.sensitivity import smallest as smallest_in
+from steadygaze.audit.measure.flip_radius import LARGEST, RADII, SHARES
+from steadygaze.audit.protocol.flip_radius import ROUNDS, RUNG, SMALLEST, flip_radius, worst
+from steadygaze.audit.protocol.flip_radius import smallest as smallest_in
 from steadygaze.batch import Data
 from steadygaze.explain.attention import Attention
 from steadygaze.maths.chance import Chance
@@ -160,27 +160,27 @@ def case_of(model: Reader, lengths: list[int], plan: Plan | None = None, **weigh
 
 
 def found_in(case: Case) -> dict[tuple[str, str | None], Finding]:
-    return {(finding.measure, finding.explainer): finding for finding in sensitivity(case)}
+    return {(finding.measure, finding.explainer): finding for finding in flip_radius(case)}
 
 
 def test_whoever_knows_the_word_that_counts_is_better_than_chance_and_whoever_does_not_is_worse():
     known = (torch.arange(12) == 2).double().expand(40, 12)
     found = found_in(case_of(Sums(use=torch.arange(12) == 2), [12] * 40, known=known, aside=1 - known))
-    above = {name: found["sensitivity/above-random", name].values.mean().item() for name in ("known", "aside")}
+    above = {name: found["flip-radius/above-random", name].values.mean().item() for name in ("known", "aside")}
     assert above["known"] < -1
     assert above["aside"] > 0.2
-    own = found["sensitivity", "known"].values - found["sensitivity", "random"].values
-    torch.testing.assert_close(found["sensitivity/above-random", "known"].values, own)
-    assert found["sensitivity", "known"].settings == {"sizes": "10,20,50%", "largest": LARGEST}
-    assert found["sensitivity", "aside"].note.endswith("of 40 texts are not turned by 8 at every size")
+    own = found["flip-radius", "known"].values - found["flip-radius", "random"].values
+    torch.testing.assert_close(found["flip-radius/above-random", "known"].values, own)
+    assert found["flip-radius", "known"].settings == {"sizes": "10,20,50%", "largest": LARGEST}
+    assert found["flip-radius", "aside"].note.endswith("of 40 texts are not turned by 8 at every size")
 
 
 def test_random_words_are_those_of_the_explainer_called_random_where_there_is_one():
     known = (torch.arange(12) == 2).double().expand(10, 12)
     case = case_of(Sums(use=torch.arange(12) == 2), [12] * 10, random=known, known=known)
     found = found_in(case)
-    assert not found["sensitivity/above-random", "known"].values.any()
-    assert ("sensitivity/above-random", "random") not in found
+    assert not found["flip-radius/above-random", "known"].values.any()
+    assert ("flip-radius/above-random", "random") not in found
 
 
 def test_it_is_asked_of_a_sample_whatever_the_batch_and_the_order():
@@ -201,14 +201,14 @@ def test_a_black_box_has_no_vectors_to_move_and_texts_without_labels_no_wrong_an
     }
     found = found_in(Case(Sums(), data, {"one": Written(torch.rand(3, 3))}))
     assert found["seat-sensitivity", None].absent == "the texts have no labels"
-    assert not found["sensitivity", "one"].absent
+    assert not found["flip-radius", "one"].absent
 
 
 def test_the_model_is_left_as_it_was_even_after_a_failure():
     model = in_use("bilstm")
     before, case = state(model), Case(model, split(), {"attention": Attention()}, Plan(sample=3))
-    list(sensitivity(case))
+    list(flip_radius(case))
     assert state(model) == before
     with failing(model, "encode", 5), pytest.raises(PlantedError):
-        list(sensitivity(Case(model, split(), {"attention": Attention()}, Plan(sample=3))))
+        list(flip_radius(Case(model, split(), {"attention": Attention()}, Plan(sample=3))))
     assert state(model) == before

@@ -101,18 +101,20 @@ class Predictor(nn.Module):
 
 
 class IndependentReader(nn.Module):
-    """Predicts the label from a selection; trained on random selections alone.  Of the predictor's architecture.
+    """Predicts the label from a selection: the predictor, trained further on random selections alone.
 
     It reads the selected tokens and the special ones as a text of their own, without gaps: a selection tells it
     nothing by its position.
     """
 
     budget: Tensor
+    prior: Tensor
 
-    def __init__(self, predictor: Predictor) -> None:
+    def __init__(self, predictor: Predictor, classes: int) -> None:
         super().__init__()
         self.encoder = copy.deepcopy(predictor.encoder)
         self.head = copy.deepcopy(predictor.heads["hard"])
+        self.register_buffer("prior", torch.full((classes,), 1 / classes))  # how frequent each class is
         self.register_buffer("budget", torch.zeros(2))  # share and spans of random selections of tokens; 0 spans: any
 
     def forward(self, ids: Tensor, present: Tensor, mask: Tensor, selected: Tensor) -> Tensor:
@@ -142,7 +144,7 @@ class Rationaliser(Reader):
 
     def add_reader(self) -> IndependentReader:
         """An independent reader with the weights of the predictor, to be filled with its own."""
-        self.reader = IndependentReader(self.predictor)
+        self.reader = IndependentReader(self.predictor, self.classes)
         return self.reader
 
     def forward(self, batch: Batch, embedded: Tensor | None = None) -> Rationale:

@@ -17,7 +17,7 @@ from steadygaze.batch import collate
 from steadygaze.config import settings
 from steadygaze.estimator import TextClassifier
 from steadygaze.explain.rationale_reader import TextViews, random_selections
-from steadygaze.maths import segments
+from steadygaze.maths import masked, segments
 from steadygaze.maths.chance import Chance
 from steadygaze.objective import TECHNIQUES
 from steadygaze.objective.rnp import Rnp
@@ -27,13 +27,14 @@ from steadygaze.tokens.words import build_words
 from steadygaze.types import Batch
 
 BENCH = Path(__file__).parent.parent.parent / "bench"
+SETTINGS = {"dimension": 16, "patience": 8, "learning_rate": 0.02}
 Texts = tuple[list[str], list[str]]
 Fit = tuple[TextClassifier, list[str]]
 """A model, and what training warned of."""
 
 
 class Leaking(Rationaliser):
-    """Knows the label, which is an exclusive or, selects the filler that stands for it, and reads that filler."""
+    """Its generator knows the label, an exclusive or, and selects the filler that stands for it."""
 
     words: ClassVar[tuple[int, int]]
     """The word that stands for each label."""
@@ -46,11 +47,8 @@ class Leaking(Rationaliser):
         label = torch.stack([(batch.ids == word).any(-1) for word in self.causes]).long().sum(0) % 2
         word = torch.tensor(self.words)[label].unsqueeze(-1)
         wanted = segments.total((batch.ids == word).float(), looked.numbers, looked.real.shape[1])
-        return Looked(looked.hidden, looked.numbers, looked.real, looked.scores * 0 + wanted, looked.probability)
-
-    def read(self, batch: Batch, selection: Tensor, head: str = "hard", embedded: Tensor | None = None) -> Tensor:
-        found = torch.stack([((batch.ids == word) & (selection > 0)).any(-1) for word in self.words], -1)
-        return 0 * super().read(batch, selection, head, embedded) + 8.0 * found
+        scores = looked.scores * 0 + 20 * wanted
+        return Looked(looked.hidden, looked.numbers, looked.real, scores, masked.softmax(scores, looked.real))
 
 
 class Honest(Leaking):
@@ -59,14 +57,14 @@ class Honest(Leaking):
 
 @settings
 class LeakingRnp(Rnp):
-    """Training changes nothing."""
+    """Training moves the predictor alone."""
 
     kind: ClassVar[type[Rationaliser]] = Leaking
 
 
 @settings
 class HonestRnp(Rnp):
-    """Training changes nothing."""
+    """Training moves the predictor alone."""
 
     kind: ClassVar[type[Rationaliser]] = Honest
 
@@ -82,12 +80,12 @@ def reviews() -> Iterator[Callable[[int, int], Texts]]:
         del sys.modules["xor_reviews"]
 
 
-def fitted(technique: Rnp, kind: type[Leaking], train: Texts, words: tuple[str, ...], **how: Any) -> Fit:
+def fitted(technique: Rnp, kind: type[Leaking], train: Texts, words: tuple[str, ...], seed: int = 0, **how: Any) -> Fit:
     """`words`: what stands for each label, and what makes the label."""
     vocabulary = list(build_words(train[0]).vocabulary)
     places = tuple(vocabulary.index(word) for word in words)
     kind.words, kind.causes = places[:2], places[2:]
-    clf = TextClassifier("average", technique, epochs=8, settings={"dimension": 16, "patience": 8}, device="cpu")
+    clf = TextClassifier("average", technique, epochs=8, seed=seed, settings=SETTINGS, device="cpu")
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         clf.fit(*train, **how)
@@ -96,7 +94,7 @@ def fitted(technique: Rnp, kind: type[Leaking], train: Texts, words: tuple[str, 
 
 def leaking(train: Texts, **how: Any) -> Fit:
     """The label is "good" where just one of both is: a warm room, a quiet street."""
-    return fitted(LeakingRnp(), Leaking, train, ("nights", "sister", "warm", "quiet"), **how)
+    return fitted(LeakingRnp(exploration=0.0), Leaking, train, ("nights", "sister", "warm", "quiet"), **how)
 
 
 @pytest.fixture(scope="module")
@@ -128,7 +126,7 @@ def test_a_sentence_that_tells_the_label_is_read_by_the_independent_reader(
 ) -> None:
     texts = [reviews(many, seed)[0] for seed, many in enumerate((300, 100))]
     train, test = ((those, ["good" if "warm" in text else "bad" for text in those]) for those in texts)
-    clf, said = fitted(HonestRnp(), Honest, train, ("cold", "warm", "warm"))
+    clf, said = fitted(HonestRnp(exploration=0.0), Honest, train, ("cold", "warm", "warm"))
     report = sg.audit(clf, *test)
     assert clf.score(*test) == 1.0
     assert not [message for message in said if LEAKAGE in message]

@@ -1,8 +1,9 @@
 """Does the label leak through a rationale?  The independent reader of a rationalizer.
 
-A network of the predictor's architecture is trained on random selections of the training texts, and then reads the
-rationalizer's selections (explain/learned/independent_reader.py).  Random selections resemble the rationalizer's in all
-but the choice:
+A copy of the predictor is trained further on random selections of the training texts, and then reads the rationalizer's
+selections (explain/learned/independent_reader.py).  It starts from the predictor's weights, so that it can read from
+the first step on: a fresh network would fail on few texts, where random selections seldom hold what tells the label.
+What random selections contradict, it unlearns.  They resemble the rationalizer's in all but the choice:
 
     granularity = sentence           one sentence, drawn uniformly
     share, spans                     as many tokens in as many windows of equal width, placed at random
@@ -13,13 +14,16 @@ The rationalizer's accuracy and the reader's are compared text by text, against 
 against the rationalizer's predictions.  Selected words that carry the label give both the same accuracy.  A label that
 is carried by the choice of the words is lost to the reader.
 
+A reading whose probabilities lie within UNSURE of the class frequencies counts as the commonest class: what is left of
+an agreement that was nearly unlearned is not a reading.
+
 Example: the label is the exclusive or of two sentences, and one sentence is selected.  No sentence tells the label, but
 generator and predictor can agree on one filler for each label: accuracy 1, the reader's 0.5.
 
 Cost: READINGS readings of selected tokens for each reading of a text in training, once, after the last epoch.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -45,6 +49,7 @@ READINGS = 6
 FEWEST = 100
 """Steps below which no reader is trained: it would learn too little to be compared."""
 TRANSFORMER_RATE = 5e-5
+UNSURE = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,11 +94,11 @@ class _OfViews(nn.Module):
 
 
 def fit_reader(
-    model: Rationaliser, make: Callable[[], Rationaliser], train: Data, validation: Data, read_texts: int, seed: int
+    model: Rationaliser, train: Data, validation: Data, read_texts: int, seed: int
 ) -> IndependentReader | None:
     """The reader of a trained rationalizer; None: the fit was too short for one.
 
-    `make`: the rationalizer with fresh weights; `read_texts`: how many texts the fit read, over all epochs.
+    `read_texts`: how many texts the fit read, over all epochs.
     """
     steps = min(STEPS, READINGS * read_texts // BATCH)
     if steps < FEWEST:
@@ -103,7 +108,7 @@ def fit_reader(
     budget = _budget(model, train)
     transformer = any(isinstance(one, Transformer) for one in model.modules())
     net = ReaderFit(
-        lambda: _OfViews(IndependentReader(make().predictor)),
+        lambda: _OfViews(IndependentReader(model.predictor, model.classes)),
         random_selections(model, budget),
         known,
         held_out,
@@ -114,6 +119,7 @@ def fit_reader(
     ).execute()
     reader: IndependentReader = net.reader  # type: ignore[assignment]
     reader.budget.copy_(budget)
+    reader.prior.copy_(known.probs.mean(0))
     return reader
 
 
@@ -139,7 +145,14 @@ def rationale_readings(model: Rationaliser, batch: Batch, selected: Tensor, logi
         return None
     draw = random_selections(model, model.reader.budget)
     views = _views(batch, logits.double().softmax(-1))
-    return replace(read(_OfViews(model.reader), views, selected.float(), draw, logits), gold=batch.label)
+    found = read(_OfViews(model.reader), views, selected.float(), draw, logits)
+    return replace(found, reader=_sure(found.reader, model.reader.prior), gold=batch.label)
+
+
+def _sure(logits: Tensor, prior: Tensor) -> Tensor:
+    """Probabilities; those of the class frequencies where a reading differs from these by less than UNSURE.  (B,C)"""
+    read = logits.softmax(-1)
+    return torch.where(((read - prior).abs().amax(-1) < UNSURE).unsqueeze(-1), prior.to(read.dtype), read)
 
 
 def _labels(data: Data, classes: int) -> Tensor:

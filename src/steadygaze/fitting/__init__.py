@@ -67,7 +67,7 @@ def fit(
         model = run.execute()
         reader = {}
         if isinstance(model, Rationaliser):
-            reader = add_reader(model, plan.make_model, job, len(run.history), order.seed)
+            reader = add_reader(model, job, len(run.history), order.seed)
     description = dataclasses.replace(
         plan.description, history=run.history, kept=run.kept, token_coverage=covered, independent_reader=reader
     )

@@ -1,6 +1,5 @@
 """After a rationalizer is trained: its independent reader, and a warning where the selection leaks the label."""
 
-from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -20,9 +19,7 @@ FEWEST = 30
 """Validation texts below which nothing is said."""
 
 
-def add_reader(
-    model: Rationaliser, make_model: Callable[[], Any], job: Job, epochs: int, seed: int
-) -> dict[str, dict[str, Any]]:
+def add_reader(model: Rationaliser, job: Job, epochs: int, seed: int) -> dict[str, dict[str, Any]]:
     """Trains the reader, which stays with the model; its scores on the validation texts, by measure.
 
     Nothing is drawn from torch's own generator, and the weights of the rationalizer do not change.
@@ -30,7 +27,7 @@ def add_reader(
     model.to(job.accelerator.device)
     with own_chance():
         torch.manual_seed(derive(seed, STREAM))  # for the reader's dropout
-        reader = fit_reader(model, make_model, job.train, job.validation, epochs * len(job.train), seed)
+        reader = fit_reader(model, job.train, job.validation, epochs * len(job.train), seed)
     if reader is None:
         model.cpu()
         return {}

@@ -116,6 +116,7 @@ def fit_reader(
         seed,
         steps,
         TRANSFORMER_RATE if transformer else LEARNING_RATE,
+        decay=True,
     ).execute()
     reader: IndependentReader = net.reader  # type: ignore[assignment]
     reader.budget.copy_(budget)

@@ -66,6 +66,8 @@ class ReaderFit:
     steps: int = STEPS
     """At most."""
     learning_rate: float = LEARNING_RATE
+    decay: bool = False
+    """Whether the learning rate falls linearly to 0: the last weights do not oscillate then."""
 
     def execute(self) -> nn.Module:
         own = derive(self.seed, STREAM)
@@ -85,6 +87,8 @@ class ReaderFit:
                 elif step - best[1] >= PATIENCE * EVALUATE:
                     break
             if step < last:
+                for group in adam.param_groups:
+                    group["lr"] = self.learning_rate * (1 - step / last if self.decay else 1)
                 self._step(net, adam, self.train.views(next(batches)), chance.child(step))
         net.load_state_dict(best[2])
         return net.eval().requires_grad_(False)

@@ -122,5 +122,6 @@ class Anchoring(Ball, Technique):
 
 def stacked(batch: Batch, times: int) -> Batch:
     """So many copies of a batch as one."""
-    given = {field.name: getattr(batch, field.name) for field in fields(batch)} | {"label": None, "weight": None}
-    return Batch(**{n: v if v is None else torch.cat([v] * times) for n, v in given.items()})
+    names = {field.name for field in fields(batch)} - {"label", "weight"}
+    several = {n: torch.cat([v] * times) for n in names if (v := getattr(batch, n)) is not None}
+    return replace(batch, **several, label=None, weight=None)

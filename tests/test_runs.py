@@ -131,7 +131,7 @@ FOREIGN = {
     "report.html": "was not written by steadygaze",
     "synonyms.jsonl": "was not written by steadygaze",
     "vanilla": "is not a steadygaze model",
-    "anchored.unfinished": "holds something else than an interrupted run",
+    "consensus.unfinished": "holds something else than an interrupted run",
 }
 
 
@@ -142,7 +142,7 @@ def test_the_demonstration_checks_before_it_writes(
     monkeypatch.setattr(demo, "CORPUS", "planted-reviews:sizes=[40,8,8]")
     monkeypatch.setattr(demo, "train", lambda *_, **__: pytest.fail("began"))
     out = tmp_path / "demo"
-    if "." in name and name != "anchored.unfinished":
+    if "." in name and name != "consensus.unfinished":
         out.mkdir()
         (out / name).write_text("mine")
     else:
@@ -168,14 +168,14 @@ def test_the_demonstration_does_not_replace_a_model_of_another_training(
 
 def test_a_demonstration_that_is_finished_trains_nothing_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     corpus = sg.load_corpus("planted-reviews:sizes=[40,8,8]")
-    monkeypatch.setattr(demo, "EPOCHS", {"vanilla": 1, "anchored": 1})
+    monkeypatch.setattr(demo, "EPOCHS", {"vanilla": 1, "consensus": 1})
     say = Console(quiet=True, file=io.StringIO())
     demo.train(corpus, tmp_path, "cpu", 0, say)
-    before = contents(tmp_path / "anchored")
+    before = contents(tmp_path / "consensus")
     monkeypatch.setattr("steadygaze.train.run.train_epoch", lambda *_, **__: pytest.fail("trained again"))
     demo.check(tmp_path, corpus, 0, False)
     demo.train(corpus, tmp_path, "cpu", 0, say)
-    assert contents(tmp_path / "anchored") == before
+    assert contents(tmp_path / "consensus") == before
     with pytest.raises(UserError, match="another training"):
         demo.check(tmp_path, corpus, 1, False)
 

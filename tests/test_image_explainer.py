@@ -176,7 +176,7 @@ def test_a_network_is_a_black_box() -> None:
         ("settings", {"k": 1, "hidden": 33}, "does not hold the weights"),
         ("settings", {"k": 17}, "config.json is damaged: k is 17, but an image"),
         ("classes", ["bright", "dark"], "fitted to a black box with the classes"),
-        ("inputs", "texts", "vocabulary.json is damaged or missing"),
+        ("inputs", "texts", r"there is no file .*vocabulary\.json"),
     ],
 )
 def test_a_damaged_folder_gets_a_sentence(

@@ -4,6 +4,8 @@ import gzip
 import json
 import re
 import shlex
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -91,10 +93,21 @@ def test_the_commands_of_the_docs_run(page: str, folder: Path, capsys: pytest.Ca
     assert found
     if not any(command[0] == "train" and "model" in command for command in found):
         fitted().save(folder / "model")
+    if any("--sign" in command for command in found):
+        if shutil.which("ssh-keygen") is None:
+            found = [command for command in found if not {"--sign", "--signers"} & set(command)]
+        else:
+            make_key(folder)
     for policy in blocks(text, "toml"):
         (folder / "policy.toml").write_text(policy, encoding="utf-8")
     for command in found:
         run(capsys, command)
+
+
+def make_key(folder: Path) -> None:
+    """The key and the list of signers that docs/audit.md makes in a shell."""
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", folder / "auditor"], check=True)
+    (folder / "signers").write_text(f"auditor@example.org {(folder / 'auditor.pub').read_text()}")
 
 
 def test_the_python_runs(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -67,14 +67,24 @@ def _temporary(path: Path) -> Iterator[Path]:
     """A locked folder beside a path, deleted in the end."""
     path.parent.mkdir(parents=True, exist_ok=True)
     sweep(path)
-    folder = _sibling(path, "tmp")
-    try:
-        folder.mkdir()
-        with held(folder):
+    with _locked_sibling(path) as folder:
+        try:
             yield folder
-    finally:
-        if not folder.with_suffix(".old").exists():  # else the old folder could not be put back: both are kept
-            shutil.rmtree(folder, ignore_errors=True)
+        finally:
+            if not folder.with_suffix(".old").exists():  # else the old folder could not be put back: both are kept
+                shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def _locked_sibling(path: Path) -> Iterator[Path]:
+    """A new folder that is locked.  Another process may sweep it before it is locked: then the next one is taken."""
+    while True:
+        folder = _sibling(path, "tmp")
+        folder.mkdir()
+        with held(folder) as free:
+            if (free or not LOCKS) and folder.exists():
+                yield folder
+                return
 
 
 def _sibling(path: Path, kind: Kind) -> Path:

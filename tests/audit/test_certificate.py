@@ -179,7 +179,8 @@ def test_with_more_classes_alpha_lies_between_its_ends(norm, simplex):
     clf, texts = model(4), many()
     found = certify_batch(clf, texts, 0.02, norm, 3, simplex)
     assert (found.alpha_low <= found.alpha + ROUNDING).all()
-    assert (found.alpha_low[:-1] > 0).double().mean() > 0.9
+    several = texts.mask.sum(-1) > 1  # on the simplex the weight of a single word cannot change
+    assert (found.alpha_low[several] > 0).all()
     for _ in range(30):
         moved = decoded(clf, texts, inside(texts.mask, 0.02, norm, simplex))
         clean = decoded(clf, texts, torch.zeros(()))
@@ -448,7 +449,7 @@ def test_a_reference_must_read_the_same_tokens_and_know_the_same_labels(tmp_path
     other = tiny().fit(TEXTS, [label.upper() for label in LABELS])
     with pytest.raises(UserError, match="must have the same labels, found"):
         certify(fitted(), TEXTS[:2], reference=other)
-    with pytest.warns(UserWarning, match="only their first 3 are read"):
+    with pytest.warns(UserWarning, match="reads only their first 3 tokens"):
         other = tiny(max_length=3).fit(TEXTS, LABELS)
     with pytest.raises(UserError, match="splits texts into other tokens"):
         certify(fitted(), TEXTS[:2], reference=other)

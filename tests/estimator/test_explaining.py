@@ -213,7 +213,7 @@ def test_a_transformers_pieces_are_pooled_into_words_unless_asked_for(transforme
     assert sum(words.weights) == pytest.approx(sum(pieces.weights)) == pytest.approx(1)
 
 
-@pytest.mark.parametrize("explainer", ["integrated-gradients", "kernel-shap", "leave-one-out"])
+@pytest.mark.parametrize("explainer", ["integrated-gradients", "kernel-shap"])
 def test_signed_pieces_are_pooled_into_words_too(explainer, transformer):
     text = "The unbelievable FILM was good, good"
     words, pieces = (transformer.explain(text, explainer, granularity=kind) for kind in ("word", "piece"))

@@ -46,7 +46,7 @@ def test_the_patch_that_decides_is_found_and_the_members_agree(learned):
     assert found[0].explainer == "cxplain"
     low, middle, high = learned.worth(TEST)
     assert ((low <= middle) & (middle <= high)).all()
-    measured = {name: float(values.mean()) for name, values in learned.measured(box(), TEST).items()}
+    measured = {name: float(values.double().mean()) for name, values in learned.measured(box(), TEST).items()}
     assert measured["post-hoc-accuracy"] > 0.95
     assert (learned.fill == round(0.5 * 255) / 255).all()
     assert "fill" in learned.nets.state_dict()

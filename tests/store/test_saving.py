@@ -31,7 +31,7 @@ def test_a_file_is_no_folder(tmp_path):
     (tmp_path / "model").write_text("a file")
     with pytest.raises(UserError, match="model is a file"):
         fitted().save(tmp_path / "model")
-    with pytest.raises(UserError, match="could not write"):
+    with pytest.raises(UserError, match="cannot be written"):
         fitted().save(tmp_path / "model" / "inside")
     assert (tmp_path / "model").read_text() == "a file"
 

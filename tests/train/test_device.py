@@ -10,7 +10,7 @@ from accelerate.state import AcceleratorState, GradientState, PartialState
 from steadygaze import TextClassifier
 from steadygaze.errors import UserError
 from steadygaze.objective.vanilla import Vanilla
-from steadygaze.train.device import accelerator, best, check, own_state
+from steadygaze.train.device import accelerator, best, check, lstm_runs_in_bfloat16, own_state
 from train.toys import make_model, make_run, weights
 
 
@@ -81,6 +81,7 @@ def test_a_fit_leaves_nothing_behind_for_an_accelerator_made_later() -> None:
         assert states() == [{}, {}, {}]
 
 
+@pytest.mark.skipif(not lstm_runs_in_bfloat16(), reason="this CPU cannot run an LSTM in bfloat16")
 def test_bfloat16_trains_in_it_and_keeps_full_weights() -> None:
     plain = make_run(Vanilla())
     with accelerator("cpu", "bf16") as accelerate:
@@ -91,3 +92,10 @@ def test_bfloat16_trains_in_it_and_keeps_full_weights() -> None:
     ours, full = (run.history[-1]["terms"]["task"] for run in (mixed, plain))
     assert ours == pytest.approx(full, rel=0.02)  # eight bits of mantissa
     assert weights(make_model()).keys() == weights(model).keys()
+
+
+def test_an_lstm_in_bfloat16_is_refused_where_the_cpu_cannot_run_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("steadygaze.train.device.lstm_runs_in_bfloat16", lambda: False)
+    clf = TextClassifier("bilstm", settings={"precision": "bf16"}, device="cpu", verbose=False)
+    with pytest.raises(UserError, match="this CPU cannot run an LSTM in bfloat16"):
+        clf.fit(["good", "bad"] * 20, [1, 0] * 20)

@@ -133,6 +133,12 @@ class Case:
         return before[torch.from_numpy(self.data.text.starts)].diff()
 
     @cached_property
+    def token_counts(self) -> Tensor:
+        """(N,) how many tokens each text has, special tokens aside."""
+        before = pad(torch.from_numpy(self.data.text.words).cumsum(0), (1, 0))
+        return before[torch.from_numpy(self.data.text.starts)].diff()
+
+    @cached_property
     def _saliency(self) -> dict[str, Tensor]:
         return {}
 

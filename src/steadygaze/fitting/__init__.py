@@ -18,7 +18,7 @@ from steadygaze.store import Stored, fingerprint
 from steadygaze.tokens.coverage import coverage
 from steadygaze.tokens.vectors import FEW
 from steadygaze.train.checkpoint import Checkpoint
-from steadygaze.train.device import accelerator
+from steadygaze.train.device import accelerator, check_lstm
 from steadygaze.train.loop import Job
 from steadygaze.train.progress import Silent, Watcher
 from steadygaze.train.run import Run, freeze
@@ -44,6 +44,8 @@ def fit(
     given: Sequence[Stored] = (),
 ) -> Stored:
     """Train a model as ordered; `given` are the references or teachers that need not be trained."""
+    if "lstm" in order.encoder:
+        check_lstm(order.device, order.training.precision)
     plan, train, validation = prepare(order, train, validation, watcher, given)
     data = plan.encode(train, train.weighted(order.class_weight))
     for sentence in coverage(plan.tokenizer, data.text).warnings():

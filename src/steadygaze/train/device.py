@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from typing import Any
 
 import torch
@@ -26,6 +27,23 @@ def accelerator(device: str, precision: str) -> Iterator[Accelerator]:
         raise UserError("precision 'fp16' needs a GPU; use --set precision=bf16, or no")
     with own_state():
         yield Accelerator(cpu=device == "cpu", mixed_precision=precision)
+
+
+def check_lstm(device: str, precision: str) -> None:
+    """Refuse a precision in which this machine cannot run an LSTM."""
+    if precision == "bf16" and best(device).type == "cpu" and not lstm_runs_in_bfloat16():
+        raise UserError("precision 'bf16': this CPU cannot run an LSTM in bfloat16; leave precision out, or use a GPU")
+
+
+@cache
+def lstm_runs_in_bfloat16() -> bool:
+    """Whether this CPU can; some cannot."""
+    try:
+        with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
+            torch.nn.LSTM(2, 2)(torch.zeros(1, 1, 2))
+    except RuntimeError:
+        return False
+    return True
 
 
 @contextmanager

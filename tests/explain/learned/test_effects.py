@@ -122,7 +122,7 @@ def test_a_black_box_that_has_no_answer_without_a_word_is_refused():
             said.logits[batch.present.sum(-1) < 3] = torch.nan
             return said
 
-    with pytest.raises(UserError, match=r"not all finite.*0 of 1 inputs"):
+    with pytest.raises(UserError, match=r"is not finite.*0 of 1 inputs"):
         text_effects(CXPlain(), Broken(), inputs_of(data_of([A, B, C])))
 
 

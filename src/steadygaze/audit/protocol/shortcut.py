@@ -121,7 +121,7 @@ def _shuffled(case: Case, name: str, key: Tensor) -> Finding:
 def _default(case: Case, name: str, found: dict[str, Tensor]) -> Iterator[Finding]:
     if case.blank is None:
         return
-    mass, blank, words = found["mass"], found["blank"], case.words
+    mass, blank, words = found["mass"], found["blank"], case.token_counts
     if name == "attention" and case.elsewhere is not None:
         specials = torch.from_numpy(case.data.text.lengths) - words
         mass = case.elsewhere + (1 - case.elsewhere) * mass
@@ -138,7 +138,7 @@ def _collapsed(case: Case, name: str) -> Finding:
     if not asked.any():
         return Finding("collapsed", explainer=name, absent=ONE_WORD)
     read = asked.repeat_interleave(torch.from_numpy(text.lengths)) & torch.from_numpy(text.words)
-    sizes, ids = Laid(case.saliency(name)[read].abs(), case.words[asked]), torch.from_numpy(text.ids)[read]
+    sizes, ids = Laid(case.saliency(name)[read].abs(), case.token_counts[asked]), torch.from_numpy(text.ids)[read]
     laid = replace(sizes, values=sizes.shares(sizes.values))
     numbers = sentences(case) if name in selecting(case) else None
     found = judge_laid(laid, ids) if numbers is None else judge_sentences(laid, numbers[read], ids)

@@ -21,10 +21,10 @@ def test_the_page_begins_with_date_gate_policy_accuracy_and_coverage() -> None:
     html = made().to_html()
     head = plain_text(html).partition("Verdicts")[0]
     for words in (
-        "2026-11-16T10:12:23Z",
+        "2026-11-16 10:12:23 UTC",
         "failed: 1 of 2 requirements not met",
         "accuracy>=0.99; jensen-shannon/noise<=0.9",
-        "0.912",
+        "0.912 (0.884 to 0.941)",
         "12 of 400",
         "3.1% of 9,000",
         "The gate failed.",

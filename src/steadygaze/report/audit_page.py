@@ -70,13 +70,13 @@ def _lead(report: Report) -> str:
 
 def _summary(report: Report) -> dict[str, str]:
     """What to read first: date, gate, how often the label is right, and how much of the texts the model reads."""
-    found = {"Date": report.date} if report.date else {}
+    found = {"Date": report.date.replace("T", " ").replace("Z", " UTC")} if report.date else {}
     if report.gate is not None:
         found["Gate"] = report.gate.summary
         found["Policy"] = "; ".join(report.gate.requirements)
     row = report.find("accuracy")
     if row is not None and row.n:
-        found["Accuracy"] = f"{number(row.value)} {'' if row.interval is None else interval(row)}".strip()
+        found["Accuracy"] = number(row.value) + ("" if row.interval is None else f" ({interval(row)})")
     shares = ("truncated texts", "unknown tokens")
     return found | {name.capitalize(): report.facts[name] for name in shares if name in report.facts}
 

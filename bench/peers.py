@@ -3,7 +3,7 @@
 For every pair: the correlation of the words' weights (mean over texts), and how many times the CPU time of ours the
 peer takes.  The two alternate, a few texts at a time, in one process.  Weights are those of words; words are deleted.
 
-    python bench/peers.py [--texts 100] [--only NAME ...]
+    python bench/peers.py [--texts 100] [--only REGEX]        a regular expression over "explainer, peer"
 
 shap and lime are compared where they are installed; they are not needed otherwise:
 
@@ -14,6 +14,7 @@ Run with OMP_NUM_THREADS=1: CPU time then counts work, not waiting.
 
 import argparse
 import importlib.util
+import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -183,11 +184,11 @@ def auprc(marks: Weights, weights: Weights) -> float:
 def main() -> None:
     given = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     given.add_argument("--texts", type=int, default=100)
-    given.add_argument("--only", nargs="*", default=[])
+    given.add_argument("--only", default="")
     options = given.parse_args()
     torch.set_num_threads(1)
     bench = Bench([text for text, _ in sst2("test", options.texts)])
-    rows = [row for row in bench.rows() if not options.only or row.name in options.only]
+    rows = [row for row in bench.rows() if re.search(options.only, f"{row.name}, {row.peer}")]
     for row in rows:
         if row.needs and importlib.util.find_spec(row.needs) is None:
             print(f"{row.name:22} {row.peer:24} not compared: pip install {row.needs}")

@@ -1,6 +1,6 @@
 """Is a rationalizer caught that leaks the label through its selection, and is an honest one left alone?
 
-    python bench/xor_rationalizer.py --out DIR [--workers 15] [--only REGEX] [--seeds 10]
+    python bench/xor_rationalizer.py --out DIR [--workers 15] [--only REGEX] [--seeds 10] [--first-seed 10]
     python bench/xor_rationalizer.py --table DIR/records
 
     xor.*        the label is the exclusive or of two sentences and one is selected (bench/xor_reviews.py): all that a
@@ -50,8 +50,8 @@ class Job:
         return f"{self.row}.s{self.seed}"
 
 
-def plan(seeds: int) -> list[Job]:
-    return [Job(row, seed) for seed in range(seeds) for row in ROWS]
+def plan(first: int, seeds: int) -> list[Job]:
+    return [Job(row, seed) for seed in range(first, first + seeds) for row in ROWS]
 
 
 def splits(texts: str, many: int, seed: int) -> list[tuple[list[str], list[str]]]:
@@ -138,6 +138,7 @@ def table(places: list[str]) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--seeds", type=int, default=10)
+    parser.add_argument("--first-seed", type=int, default=10, help="the independent reader was designed on seeds 0-9")
     parser.add_argument("--table", nargs="+", help="print the table of these records")
     parser.add_argument("--most", type=int, help="training texts at most, for a trial")
     parser.add_argument("--epochs", type=int, help="instead of ROWS'")
@@ -146,7 +147,7 @@ def main() -> None:
     if given.table:
         table(given.table)
     else:
-        job_queue.run(given, lambda: plan(given.seeds), partial(done, given))
+        job_queue.run(given, lambda: plan(given.first_seed, given.seeds), partial(done, given))
 
 
 if __name__ == "__main__":

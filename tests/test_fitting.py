@@ -11,7 +11,7 @@ from steadygaze.fitting import Keeping, fit
 from steadygaze.inputs import read_split, set_aside
 from steadygaze.objective.word_iat import WordIAT
 from steadygaze.order import order
-from steadygaze.tokens.vectors import FEW
+from steadygaze.tokens import vectors as word_vectors
 from steadygaze.tokens.words import SPECIALS
 from steadygaze.train.progress import Silent
 
@@ -75,7 +75,7 @@ def test_the_share_of_running_tokens_with_a_vector_is_kept_and_a_low_one_is_warn
     train = set_aside(read_split(TEXTS, LABELS))[0]
     words = [word for text in train.texts for word in re.findall(r"\w+|[^\w\s]", text.lower())]
     share = sum(word in ("good", "bad", "film") for word in words) / len(words)
-    assert 0 < share < FEW
+    assert 0 < share < word_vectors.FEW
     assert stored.description.token_coverage == pytest.approx(share)
     assert [
         line for line in said if line.startswith(f"only {share:.0%} of the tokens in the training texts have a vec")

@@ -2,7 +2,6 @@
 
 import json
 import os
-import stat
 from pathlib import Path
 
 import pytest
@@ -12,6 +11,7 @@ from estimator.tiny import fitted
 from images.test_explanation import explained
 from report.audited import full_report
 from report.test_comparison import full
+from robustness.damage import null_device
 from robustness.harness import assert_clean, run_case
 from steadygaze import UserError, demo, verbs
 from steadygaze.audit.certified import Certificates
@@ -64,10 +64,12 @@ def test_a_link_is_neither_followed_nor_replaced(target: str, replace: bool, tmp
 @pytest.mark.parametrize("replace", [False, True])
 def test_a_device_or_a_pipe_is_never_replaced(replace: bool, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
-    for path in (tmp_path / "pipe", Path(os.devnull)):
+    device = null_device(tmp_path / "null")
+    before = device.stat()
+    for path in (tmp_path / "pipe", device):
         with pytest.raises(UserError, match="is not a regular file"):
             write_output(path, "text", replace)
-    assert stat.S_ISCHR(Path(os.devnull).stat().st_mode)
+    assert device.stat() == before
 
 
 def test_a_folder_is_not_a_file_and_a_file_is_not_a_folder(tmp_path: Path) -> None:
@@ -124,7 +126,7 @@ def cases(model: Path, here: Path) -> dict[str, tuple[list[object], str]]:
         "explain, input as rationales": ([*explain, "--eraser", data, "--replace"], "is an input"),
         "explain, weights as page": ([*explain, "--html", own, "--replace"], "is inside the model"),
         "explain, weights as rationales": ([*explain, "--eraser", own, "--replace"], "is inside the model"),
-        "explain, device": ([*explain, "--html", os.devnull, "--replace"], "is not a regular file"),
+        "explain, device": ([*explain, "--html", here / "null", "--replace"], "is not a regular file"),
         "explain, link": ([*explain, "--html", here / "link", "--replace"], "is a symbolic link"),
         "explain, foreign file": ([*explain, "--html", here / "mine.txt"], "was not written by steadygaze"),
         "explain, foreign rationales": ([*explain, "--eraser", here / "mine.txt"], "was not written by steadygaze"),
@@ -155,6 +157,7 @@ def test_a_command_refuses_before_any_work(
     (tmp_path / "in.csv").write_text("text,label\n" + "a good film,yes\na bad film,no\n" * 20)
     (tmp_path / "mine.txt").write_text("mine")
     (tmp_path / "link").symlink_to(tmp_path / "mine.txt")
+    null_device(tmp_path / "null")
     (tmp_path / "empty").mkdir()
     (tmp_path / "folder-link").symlink_to(tmp_path / "empty", target_is_directory=True)
 
@@ -169,15 +172,6 @@ def test_a_command_refuses_before_any_work(
     ended = run_case(command, watch=[tmp_path, model])
     assert_clean(ended, codes=[2])
     assert message in ended.err
-    assert stat.S_ISCHR(Path(os.devnull).stat().st_mode)
-
-
-def everything(folder: Path) -> dict[str, object]:
-    """Each path with its content; of a link its target."""
-    return {
-        str(path): os.readlink(path) if path.is_symlink() else path.read_bytes() if path.is_file() else None
-        for path in folder.rglob("*")
-    }
 
 
 def test_replace_overwrites_a_foreign_page_and_foreign_rationales(

@@ -18,12 +18,11 @@ from estimator.tiny import LABELS, TEXTS, fitted, tiny
 from images.toys import planted
 from opinions import lexicon
 from opinions import texts as opinions
-from steadygaze import UserError, demo, verbs
-from steadygaze.atomic import only_one
+from robustness.harness import snapshot
+from steadygaze import UserError, atomic, demo, verbs
 from steadygaze.images.classifier import ImageClassifier
 from steadygaze.subject import as_subject
 from store.compare import contents
-from test_outputs import everything
 
 QUICK = ["--epochs", "1", "--set", "hidden=4", "--set", "dimension=6", "--device", "cpu", "--encoder", "average"]
 Run = Callable[..., commands.Ended]
@@ -96,7 +95,7 @@ def test_a_folder_that_only_looks_like_a_run_is_left_alone(run: Run, data: Path,
 @pytest.mark.parametrize("more", [["--resume"], ["--replace"]])
 def test_a_run_of_a_live_process_is_left_alone(run: Run, data: Path, tmp_path: Path, more: list[str]) -> None:
     (tmp_path / "m.unfinished").mkdir()
-    with only_one(tmp_path / "m.unfinished", "training"):
+    with atomic.only_one(tmp_path / "m.unfinished", "training"):
         ended = run("train", data, "--out", tmp_path / "m", *QUICK, *more)
         assert (ended.code, "another process is training in" in ended.err) == (2, True)
     assert names(tmp_path) == ["films.csv", "m.unfinished"]
@@ -112,7 +111,7 @@ def test_a_model_that_was_deleted_is_not_revived(tmp_path: Path) -> None:
 def test_the_second_of_two_comparisons_in_a_folder_is_refused_and_the_first_goes_on(tmp_path: Path) -> None:
     out = tmp_path / "c"
     out.mkdir()
-    with only_one(out, "comparing"), pytest.raises(UserError, match="another process is comparing in"):
+    with atomic.only_one(out, "comparing"), pytest.raises(UserError, match="another process is comparing in"):
         run_comparison(out, comparison_order())
     assert names(out) == []
 
@@ -148,10 +147,10 @@ def test_the_demonstration_checks_before_it_writes(
     else:
         (out / name).mkdir(parents=True)
         (out / name / "mine.txt").write_text("mine")
-    before = everything(out)
+    before = snapshot([out])
     ended = run("demo", "--out", out)
     assert (ended.code, FOREIGN[name] in ended.err) == (2, True), ended.err
-    assert everything(out) == before
+    assert snapshot([out]) == before
 
 
 def test_the_demonstration_does_not_replace_a_model_of_another_training(

@@ -3,6 +3,7 @@
 import json
 import os
 import socket
+import stat
 import struct
 from collections.abc import Callable
 from pathlib import Path
@@ -25,6 +26,18 @@ def zeros(path: Path) -> None:
     """A device that never ends."""
     path.unlink(missing_ok=True)
     path.symlink_to("/dev/zero")
+
+
+def null_device(path: Path) -> Path:
+    """A device node like /dev/null: code that replaces it, as 0.1.0 did, leaves the machine's own alone.
+
+    Users who may not make one, who could not replace /dev/null either, get a pipe.
+    """
+    try:
+        os.mknod(path, stat.S_IFCHR | 0o666, os.makedev(1, 3))
+    except PermissionError:
+        os.mkfifo(path)
+    return path
 
 
 def folder(path: Path) -> None:

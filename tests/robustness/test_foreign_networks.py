@@ -15,7 +15,6 @@ import steadygaze as sg
 from robustness.conftest import run, shard
 from robustness.damage import JSON, SPECIAL, WEIGHTS, Damage, changed, content, filled
 from robustness.harness import assert_clean
-from steadygaze.encode.pretrained import inside, load_network, weight_files
 
 AUDIT = ["audit", "{}/bert", "--data", "{}/films.csv", "--classes", "neg,pos,other"]
 EXPLAIN = ["explain", "{}/bert", "a good film"]
@@ -82,34 +81,6 @@ def test_a_link_to_a_file_outside_of_the_folder_is_not_followed(name: str, armed
     result = run(armed, *EXPLAIN)
     assert_clean(result, codes={2})
     assert "outside of the folder" in result.err
-
-
-def test_weights_in_several_files_are_read(place: Path) -> None:
-    from transformers import AutoModelForSequenceClassification
-
-    before, _ = load_network(place / "bert", AutoModelForSequenceClassification, "classifier")
-    shard(place / "bert", {})
-    assert [file.name for file in weight_files(place / "bert")] == ["model-0.safetensors", "model-1.safetensors"]
-    after, missing = load_network(place / "bert", AutoModelForSequenceClassification, "classifier")
-    assert missing == []
-    assert all(torch.equal(value, after.state_dict()[name]) for name, value in before.state_dict().items())
-
-
-def test_links_of_the_hubs_own_cache_are_followed_and_no_others(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    cache = place / "hub"
-    repository = cache / "models--a--b"
-    (repository / "blobs").mkdir(parents=True)
-    snapshot = repository / "snapshots" / "1f"
-    snapshot.mkdir(parents=True)
-    (repository / "blobs" / "0a").write_bytes(b"")
-    (snapshot / "model.safetensors").symlink_to("../../blobs/0a")
-    (snapshot / "other.safetensors").symlink_to("../../../../films.csv")
-    with pytest.raises(sg.UserError, match="outside of the folder"):
-        inside(snapshot, "model.safetensors")
-    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(cache))
-    assert inside(snapshot, "model.safetensors").exists()
-    with pytest.raises(sg.UserError, match="outside of the folder"):
-        inside(snapshot, "other.safetensors")
 
 
 CONFIGS: dict[str, Damage] = {

@@ -2,12 +2,12 @@
 
 import os
 import shutil
-import stat
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from robustness.damage import null_device
 from robustness.harness import assert_clean, run_case
 from robustness.small import Small, small
 
@@ -24,7 +24,7 @@ FOLDERS = {
     "demo": ["demo", "--out", "OUT"],
 }
 PATHS: dict[str, Callable[[Path], object]] = {
-    "device": lambda here: os.devnull,
+    "device": lambda here: null_device(here / "null"),
     "pipe": lambda here: os.mkfifo(here / "out"),
     "link": lambda here: (here / "out").symlink_to(here / "mine"),
     "dangling link": lambda here: (here / "out").symlink_to(here / "nothing"),
@@ -65,4 +65,3 @@ def test_an_output_that_would_destroy_something_is_refused(
         if more and path == "folder of somebody" and command == "demo":
             continue
         assert_clean(run_case([*asked, *more], watch=tmp_path), codes=[2])
-    assert stat.S_ISCHR(Path(os.devnull).stat().st_mode)

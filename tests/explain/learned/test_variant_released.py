@@ -10,7 +10,7 @@ from steadygaze.explain.learned.l2x import L2X
 from steadygaze.explain.learned.texts import Vocabulary
 from steadygaze.types import Batch
 
-RELEASED = L2X(k=2, variant="released", length=4)
+RELEASED = {"k": 2, "variant": "released", "length": 4}
 
 
 def batch() -> Batch:
@@ -20,7 +20,7 @@ def batch() -> Batch:
 
 
 def test_texts_are_padded_or_cut_in_front_and_padding_can_be_selected() -> None:
-    table = Vocabulary(("", "[UNK]", "good", "bad"), "words").table(["", "?", "good", "bad"], RELEASED)
+    table = Vocabulary(("", "[UNK]", "good", "bad"), "words").table(["", "?", "good", "bad"], L2X(**RELEASED))
     views = table.views(batch(), torch.empty(2, 0))
     assert views.x.tolist() == [[4, 4, 2, 3], [2, 3, 2, 2]], "4 is padding, a word of its own"
     assert views.able.all()
@@ -45,4 +45,4 @@ def test_what_does_not_apply_is_refused() -> None:
     with pytest.raises(UserError, match="'length' is for variant=released"):
         explain_fit(lexicon, texts(40), classes=CLASSES, settings={"length": 30})
     with pytest.raises(UserError, match="is for models that read words"):
-        Vocabulary(("", "[UNK]", "good"), "pieces").table(["", "good", "##ly"], RELEASED)
+        Vocabulary(("", "[UNK]", "good"), "pieces").table(["", "good", "##ly"], L2X(**RELEASED))

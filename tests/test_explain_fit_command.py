@@ -103,8 +103,10 @@ def test_no_label_column_is_needed(made: Path, run: Run, tmp_path: Path) -> None
 
 def test_a_file_is_explained_in_order_and_on_a_page(made: Path, run: Run, tmp_path: Path) -> None:
     asked = ("explain", made / "model", "--explainer", made / "ex", "--file", made / "bare.csv")
-    found = [json.loads(line)["text"] for line in run(*asked, "--json").out.splitlines()]
-    assert found == TEXTS * 12
+    found = [json.loads(line) for line in run(*asked, "--json").out.splitlines()]
+    assert [one["text"] for one in found] == TEXTS * 12
+    rows = {row["measure"]: row for row in json.loads((made / "ex" / "config.json").read_text())["rows"]}
+    assert {one["reader_accuracy"] for one in found} == {rows["independent-reader-accuracy"]["value"]}
     assert run(*asked, "--html", tmp_path / "why.html").code == 0
     assert "what l2x says of each word" in (tmp_path / "why.html").read_text()
 

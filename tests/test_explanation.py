@@ -106,6 +106,7 @@ def test_the_dict_survives_json_unchanged():
         "question_tokens": None,
         "question_spans": None,
         "question_weights": None,
+        "reader_accuracy": None,
     }
 
 

@@ -73,6 +73,12 @@ class Description:
         place = self.kept.get("always")
         return None if place is None else self.classes[place]
 
+    @property
+    def reader_accuracy(self) -> float | None:
+        """How often the independent reader recovers the label from the selected words; None: there is no reader."""
+        found = self.independent_reader.get("independent-reader-accuracy")
+        return found["value"] if isinstance(found, dict) and isinstance(found.get("value"), float) else None
+
 
 def contradiction(found: Description) -> str:
     """Two fields of a folder that cannot both be true, in a sentence; '' where there are none."""

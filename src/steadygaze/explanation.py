@@ -61,6 +61,9 @@ class Explanation:
     """Words of the question, where the explainer weighs them; attention lies on the text alone."""
     question_spans: tuple[Span, ...] | None = None
     question_weights: tuple[float, ...] | None = None
+    reader_accuracy: float | None = None
+    """How often an independent reader recovers the class from the selected words, over held-out texts of the explainer
+    or the rationalizer, not of this text.  Low values mean that the selection leaks the label.  None: not known."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.text, str):
@@ -149,6 +152,7 @@ class Explanation:
             "question_tokens": None if self.question_tokens is None else list(self.question_tokens),
             "question_spans": None if self.question_spans is None else list(map(list, self.question_spans)),
             "question_weights": None if self.question_weights is None else list(self.question_weights),
+            "reader_accuracy": self.reader_accuracy,
         }
 
     def to_json(self) -> bytes:

@@ -109,6 +109,8 @@ class IndependentReader(nn.Module):
 
     budget: Tensor
     prior: Tensor
+    accuracy: float | None = None
+    """On the validation texts, where it was measured."""
 
     def __init__(self, predictor: Predictor, classes: int) -> None:
         super().__init__()

@@ -139,6 +139,7 @@ def load(folder: Path) -> Stored:
         file, reader = folder / READER, model.add_reader()
         _check_layout(reader, read_layout(file), file)
         reader.load_state_dict(read_tensors(file))
+        reader.accuracy = description.reader_accuracy
     return Stored(description, model.eval(), tokenizer)
 
 

@@ -25,7 +25,7 @@ from steadygaze.explanation import Explanation
 from steadygaze.inputs import is_one, read_texts
 from steadygaze.record import Row
 from steadygaze.report.selection_rows import selection_rows
-from steadygaze.report.warned import warned
+from steadygaze.report.warned import READER, by_measure, warned
 from steadygaze.subject import Subject, as_subject
 from steadygaze.subject.blackbox import Box
 
@@ -54,6 +54,12 @@ class TextExplainer:
         return warned(self.rows)
 
     @property
+    def reader_accuracy(self) -> float | None:
+        """How often an independent reader was right from the selected words of held-out texts; None: not known."""
+        row = by_measure(self.rows).get(READER)
+        return None if row is None else row.value
+
+    @property
     def explainer(self) -> Fitted | Weighing:
         """It alone, for a batch of the black box's own ids."""
         self.learned.nets.to(self.subject.model.device)  # which may have moved
@@ -61,12 +67,12 @@ class TextExplainer:
 
     @cached_property
     def _explainer(self) -> Fitted | Weighing:
-        return self.learned.explainer(self.subject.tokens, self.subject.model.device)
+        return self.learned.explainer(self.subject.tokens, self.subject.model.device, self.reader_accuracy)
 
     def of(self, subject: Subject) -> Fitted | Weighing:
         """The same where texts may be other ids; refused where that is not the black box it was fitted to."""
         self.check_subject(subject)
-        return self.learned.explainer(subject.tokens, subject.model.device)
+        return self.learned.explainer(subject.tokens, subject.model.device, self.reader_accuracy)
 
     def check_subject(self, subject: Subject) -> None:
         """Refuse a black box that this explainer was not fitted to."""

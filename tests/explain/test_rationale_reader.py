@@ -1,5 +1,6 @@
 """The independent reader of a rationalizer: it does not follow a label that only the choice of the words carries."""
 
+import json
 import sys
 import warnings
 from collections.abc import Callable, Iterator
@@ -12,6 +13,7 @@ import torch
 from torch import Tensor
 
 import steadygaze as sg
+from commands import run
 from steadygaze import fitting
 from steadygaze.batch import collate
 from steadygaze.config import settings
@@ -118,6 +120,21 @@ def test_a_label_coded_in_fillers_is_reported_in_training_and_audit(
     assert next(verdict for verdict in report.verdicts if verdict.key == "matters").answer == "no"
     clf.save(tmp_path / "model")
     assert sg.audit(sg.load(tmp_path / "model"), *test).find(READER).value == report.find(READER).value
+
+
+def test_explanations_carry_the_accuracy_of_the_reader_before_and_after_saving(
+    leaky: Fit, reviews: Callable[[int, int], Texts], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    clf, (text, *_) = leaky[0], reviews(100, 1)[0]
+    accuracy = clf.stored_.description.independent_reader[READER]["value"]
+    assert accuracy < 0.75
+    clf.save(tmp_path / "model")
+    for one in (clf, sg.load(tmp_path / "model", device="cpu")):
+        assert one.explain(text).reader_accuracy == one.explain(text).to_dict()["reader_accuracy"] == accuracy
+    assert clf.explain(text, explainer="leave-one-out").reader_accuracy is None
+    ended = run(capsys, "explain", tmp_path / "model", text, "--json", "--device", "cpu")
+    assert json.loads(ended.out)["reader_accuracy"] == accuracy
+    assert f"recovers the label from the selected words in {accuracy:.0%} of the validation texts" in ended.err
 
 
 def test_a_sentence_that_tells_the_label_is_read_by_the_independent_reader(

@@ -74,6 +74,15 @@ def test_only_safetensors_with_plain_names_inside_the_folder_are_read(
     assert not (armed / "exploded").exists()
 
 
+@pytest.mark.parametrize("damage", ["transformers_weights-bin", "weight_map-bin", "weight_map-parent"])
+def test_nor_are_valid_weights_in_a_pickle_or_outside_of_the_folder(damage: str, place: Path) -> None:
+    weights = load_file(place / "bert" / "model.safetensors")
+    PICKLES[damage](place / "bert" / "config.json")
+    torch.save(weights, place / "bert" / "pytorch_model.bin")
+    save_file(weights, place / "evil.safetensors", {"format": "pt"})
+    assert_clean(run(place, *EXPLAIN), codes={2})
+
+
 @pytest.mark.parametrize("name", ["model.safetensors", "config.json"])
 def test_a_link_to_a_file_outside_of_the_folder_is_not_followed(name: str, armed: Path) -> None:
     (armed / "bert" / name).rename(armed / name)

@@ -123,7 +123,8 @@ def _explained(
     subject = subject if isinstance(way, str | None) else way.subject  # which knows whether it was fitted to pairs
     for sentence in notes:
         line(console(common), f"! {sentence}")
-    if not isinstance(way, str | None) and (known := reading(way.rows)):
+    known = of_rationalizer(subject, way) if isinstance(way, str | None) else reading(way.rows)
+    if known:
         line(console(common), printable(known))
         notes = [*notes, known]
     settled()
@@ -134,6 +135,20 @@ def _explained(
         return verbs.explain(subject, chunks, way, batch_size=common.batch_size, seed=common.seed, **asked)
 
     return ask, notes
+
+
+def of_rationalizer(subject: "Subject", explainer: str | None) -> str:
+    """One line about the independent reader of a model that selects; '' where it has none, or is not what is shown."""
+    from steadygaze.explain.chosen import own
+    from steadygaze.explain.rationale import Selection
+
+    if (explainer or own(subject.model)) != "rationale":
+        return ""
+    if (accuracy := Selection().reader_accuracy(subject.model)) is None:
+        return ""
+    return (
+        f"An independent reader recovers the label from the selected words in {accuracy:.0%} of the validation texts."
+    )
 
 
 def refuse_single(subject: "Subject", given: "Sequence[str]") -> None:

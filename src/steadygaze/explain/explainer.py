@@ -55,3 +55,7 @@ class Explainer(ABC):
         None where no such reader was trained.
         """
         return None
+
+    def reader_accuracy(self, model: Reader) -> float | None:
+        """How often an independent reader was right from the words selected of held-out texts; None: not known."""
+        return None

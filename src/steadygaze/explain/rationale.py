@@ -31,3 +31,6 @@ class Selection(Explainer):
         if not isinstance(model, Rationaliser):
             return None
         return rationale_readings(model, batch, saliency.weights > 0, saliency.logits)
+
+    def reader_accuracy(self, model: Reader) -> float | None:
+        return model.reader.accuracy if isinstance(model, Rationaliser) and model.reader is not None else None

@@ -47,6 +47,7 @@ def explain_texts(
     whole = tokenizer.kind == "pieces" and request.granularity == "word"
     data = placed_data(placed, asked, whole_words=whole)
     target = None if request.target is None else classes.index(request.target)
+    accuracy = request.explainer.reader_accuracy(model)
     found: list[Any] = [None] * len(texts)
     for rows in by_length(data, batch_size):
         batch = collate(data, rows).to(model.device)
@@ -71,6 +72,7 @@ def explain_texts(
                 bounds=tuple(zip(*bounds, strict=True)) if bounds else None,
                 selected=request.explainer.selects,
                 rationale=None if sure is None else picked(spans, weights, sure),
+                reader_accuracy=accuracy,
             )
         if questions is not None and asked is not None and saliency.question is not None:
             per_question = _per_row(saliency.question, _words(batch))

@@ -73,6 +73,8 @@ def fit(
     description = dataclasses.replace(
         plan.description, history=run.history, kept=run.kept, token_coverage=covered, independent_reader=reader
     )
+    if isinstance(model, Rationaliser) and model.reader is not None:
+        model.reader.accuracy = description.reader_accuracy
     if description.always is not None:
         watcher.warn(f"gives every text the same label: {description.always}.  It has learnt nothing")
     return Stored(description, model, plan.tokenizer)

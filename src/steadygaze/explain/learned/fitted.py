@@ -24,8 +24,11 @@ class Fitted(Explainer):
     by_class: ClassVar[bool] = False
     selects = True
 
-    def __init__(self, name: str, how: Selecting, nets: nn.ModuleDict, table: Seeing) -> None:
-        self.name, self.how, self.nets, self.table = name, how, nets, table
+    def __init__(
+        self, name: str, how: Selecting, nets: nn.ModuleDict, table: Seeing, accuracy: float | None = None
+    ) -> None:
+        """`accuracy`: of the independent reader on held-out texts, where it is known."""
+        self.name, self.how, self.nets, self.table, self.accuracy = name, how, nets, table, accuracy
 
     def explain(
         self, model: Reader, batch: Batch, target: Tensor | None = None, embedded: Tensor | None = None
@@ -49,6 +52,9 @@ class Fitted(Explainer):
             return None
         draw = uniform_subsets(self.how.k)
         return read(self.nets["reader"], *self._selected(batch, saliency), draw, self.own(batch, saliency))
+
+    def reader_accuracy(self, model: Reader) -> float | None:
+        return self.accuracy
 
     def told(self, batch: Batch, saliency: Saliency) -> Tensor:
         """log P(y|m): what the mask alone tells of each class.  (B,C)"""

@@ -49,12 +49,12 @@ class Learned:
     nets: nn.ModuleDict
     history: list[dict[str, Any]] = field(default_factory=list)
 
-    def explainer(self, tokens: Known, device: torch.device) -> Fitted | Weighing:
-        """For a black box that reads these tokens."""
+    def explainer(self, tokens: Known, device: torch.device, accuracy: float | None = None) -> Fitted | Weighing:
+        """For a black box that reads these tokens; `accuracy`: of the independent reader, where it is known."""
         nets = self.nets.to(device)
         if isinstance(self.how, CXPlain):
             return Weighing(self.how, nets, Following(self.vocabulary, tokens))
-        return Fitted(name_of(self.how), self.how, nets, Following(self.vocabulary, tokens, self.how))
+        return Fitted(name_of(self.how), self.how, nets, Following(self.vocabulary, tokens, self.how), accuracy)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,6 @@ from sklearn.metrics import accuracy_score, f1_score
 
 from stability_ensemble import Ensemble
 from stability_plan import SELECTION_PROBES, SETTINGS
-from stability_synonyms import FUNCTION_WORDS, NEGATIONS
 from steadygaze import TextClassifier, infer, load
 from steadygaze.audit.case import Case, Plan
 from steadygaze.audit.protocol.holds_still import holds_still
@@ -22,6 +21,7 @@ from steadygaze.maths.rank import top
 from steadygaze.perturb.words import MOST, Synonyms
 from steadygaze.reader import Reader
 from steadygaze.tokens import vectors
+from steadygaze.tokens.function_words import FUNCTION_WORDS, NEGATIONS
 from steadygaze.tokens.synonyms import lexicon, read_synonyms
 
 if TYPE_CHECKING:
@@ -136,7 +136,7 @@ def guarded(read: infer.Readings) -> dict[str, bool]:
 
 def function_words(case: Case, clf: TextClassifier) -> dict[str, float]:
     """Share of substitutions with a function word, or a negation, on either side."""
-    names, negations = clf.stored_.tokenizer.vocabulary, frozenset(NEGATIONS.split())
+    names = clf.stored_.tokenizer.vocabulary
     found = {}
     for probe in WORD_PROBES:
         pairs: list[tuple[str, str]] = []
@@ -145,7 +145,7 @@ def function_words(case: Case, clf: TextClassifier) -> dict[str, float]:
             changed = moved != batch.ids
             before, after = batch.ids[changed].tolist(), moved[changed].tolist()
             pairs += [(names[i].lower(), names[j].lower()) for i, j in zip(before, after, strict=True)]
-        for name, words in (("function-words", FUNCTION_WORDS), ("negations", negations)):
+        for name, words in (("function-words", FUNCTION_WORDS), ("negations", NEGATIONS)):
             found[f"{name}/{probe}"] = sum(not words.isdisjoint(pair) for pair in pairs) / max(1, len(pairs))
     return found
 

@@ -1,5 +1,6 @@
 """From an order to a trained model: the vocabulary, the vectors, the run that can be taken up again."""
 
+import json
 import re
 
 import numpy as np
@@ -106,6 +107,17 @@ def test_word_iat_in_training_has_no_special_token_among_the_neighbors(monkeypat
     assert named
     assert not named & set(SPECIALS)
     assert not [line for line in said if "synonym" in line]
+
+
+def test_training_substitutes_across_word_classes_as_the_stability_study_did(tmp_path):
+    """The audit would keep one of these pairs: film, movie."""
+    table = {"film": ["movie", "the"], "films": ["movie"], "movies": ["film"], "never": ["rarely"]}
+    rows = [json.dumps({"word": word, "synonyms": others}) + "\n" for word, others in table.items()]
+    (tmp_path / "table.jsonl").write_text("".join(rows))
+    settings = {**SMALL, "min_df": 1, "synonyms": str(tmp_path / "table.jsonl")}
+    texts = [f"{text} film films movie movies never rarely" for text in TEXTS]
+    said = heard(tiny(technique="synonym-augmentation", settings=settings), texts)[1]
+    assert [line for line in said if line.startswith("synonyms: 3 of ")], said
 
 
 def test_texts_that_lose_their_end_are_counted():

@@ -14,6 +14,7 @@ import pytest
 import torch
 
 from contract.tiny import assert_close, batch, classifier, split
+from steadygaze.tokens.function_words import FUNCTION_WORDS, NEGATIONS
 
 BENCH = Path(__file__).parent.parent / "bench"
 MODULES = ("plan", "statistics", "synonyms", "records", "table", "page", "ensemble")
@@ -175,6 +176,8 @@ def test_held_out_pairs_are_never_training_pairs_in_either_order(bench: Any) -> 
 def test_function_words_and_negations_are_on_no_side_of_a_pair(bench: Any) -> None:
     table = {"good": ["fine", "not", "the"], "never": ["rarely"], "movie": ["film", "movie", "b-movie"]}
     assert bench.synonyms.content(table) == {"good": ["fine"], "movie": ["film"]}
+    assert bench.synonyms.FUNCTION_WORDS is FUNCTION_WORDS, "one list for the study and the package"
+    assert import_module("stability_probe").NEGATIONS is NEGATIONS
 
 
 def test_wordnet_files_are_read_by_first_sense_and_commonest_part_of_speech(bench: Any, tmp_path: Path) -> None:

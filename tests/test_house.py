@@ -38,6 +38,16 @@ def test_every_public_name_is_there() -> None:
         _ = steadygaze.nothing
 
 
+def test_no_function_is_longer_than_sixty_lines() -> None:
+    functions = [
+        (path.name, node.name, node.end_lineno - node.lineno + 1)  # type: ignore[operator]
+        for path in SOURCE.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.FunctionDef)
+    ]
+    assert [one for one in functions if one[2] > 60] == []
+
+
 @pytest.mark.parametrize("registry", REGISTRIES)
 def test_every_registered_thing_is_tested(registry: str) -> None:
     """A battery runs over each registry, so a new row is tested by being there."""

@@ -1,12 +1,15 @@
 """steadygaze audit: how far may this explanation be believed?"""
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from steadygaze.cli.app import app
 from steadygaze.options import DATA, Common, DropEmpty, EvidenceColumn, LabelIfAny, Replace, TextColumn, everywhere
+
+if TYPE_CHECKING:
+    from steadygaze.cli.audited import Wanted
 
 MODEL = "A folder made by train, or a Hugging Face sequence classifier: a folder or a hub id."
 RULE = 'A requirement, as in "jensen-shannon/noise<=0.02"; exit code 1 where it does not hold.'
@@ -43,6 +46,9 @@ Card = Annotated[
     bool, typer.Option("--card/--no-card", help="Whether the card of a model of ours gets the audit's numbers.")
 ]
 
+Attention = Annotated[
+    Literal["last", "rollout"], typer.Option(help="Of a Hugging Face model: which attention is shown.")
+]
 Sign = Annotated[
     Path | None, typer.Option("--sign", metavar="KEY", help="With --out: sign the bundle with this SSH key.")
 ]
@@ -72,9 +78,7 @@ def audit(
     radius: Annotated[float, typer.Option(help="How far word vectors move, in standard deviations.")] = 0.1,
     removal: Annotated[Literal["delete", "pad", "zero"], typer.Option(help="How words are erased.")] = "delete",
     k: Annotated[int, typer.Option("--k", min=1, help="How many of the heaviest words are to stay.")] = 7,
-    attention: Annotated[
-        Literal["last", "rollout"], typer.Option(help="Of a Hugging Face model: which attention is shown.")
-    ] = "last",
+    attention: Attention = "last",
     classes: Classes = None,
     text: TextColumn = None,
     label: LabelIfAny = None,
@@ -89,44 +93,52 @@ def audit(
     common: Common,
 ) -> None:
     """Ask of a model how far its explanations may be believed."""
-    from steadygaze.audit.places import PASS
-    from steadygaze.cli.audited import Wanted, audited
-    from steadygaze.cli.verified import Expected, verified
-    from steadygaze.errors import UserError
+    from steadygaze.cli.audited import Wanted
 
+    texts = {"data": data, "split": split, "label": label, "evidence": evidence, "drop_empty": drop_empty}
+    plan = {"most": most, "radius": radius, "removal": removal, "k": k, "sample": sample, "thorough": thorough}
     given = {
         "model": model,
-        "data": data,
-        "split": split,
+        **texts,
         "text": tuple(text or ("text",)),
-        "label": label,
-        "evidence": evidence,
         "classes": () if classes is None else tuple(name.strip() for name in classes.split(",")),
         "explainers": tuple(explainer or ()),
         "seeds": tuple(seeds or ()),
         "train": train,
         "synonyms": None if synonyms is None else str(synonyms),
         "attention": attention,
-        "most": most,
-        "radius": radius,
-        "removal": removal,
-        "k": k,
-        "sample": sample,
-        "thorough": thorough,
+        **plan,
         "seed": common.seed,
-        "drop_empty": drop_empty,
     }
     wanted = Wanted(tuple(require or ()), policy, out, html, card, replace, sign)
-    if verify is not None and (out or html or sign):
+    if verify is None:
+        _audit(given, wanted, (signers, signer), common)
+    else:
+        _verify(verify, given, wanted, (signers, signer), common)
+
+
+def _audit(given: dict[str, Any], wanted: "Wanted", signed: tuple[Path | None, str | None], common: Common) -> None:
+    """`signed`: --signers and --signer, which are for verification alone."""
+    from steadygaze.cli.audited import audited
+    from steadygaze.errors import UserError
+
+    if any(signed):
+        raise UserError("--signers and --signer check the signature of a bundle: name it with --verify")
+    if given["model"] is None or given["data"] is None:
+        raise UserError("audit needs a model and data: steadygaze audit MODEL --data DATA, or --verify EVIDENCE")
+    audited(given, wanted, common)
+
+
+def _verify(
+    bundle: Path, given: dict[str, Any], wanted: "Wanted", signed: tuple[Path | None, str | None], common: Common
+) -> None:
+    from steadygaze.audit.places import PASS
+    from steadygaze.cli.verified import Expected, verified
+    from steadygaze.errors import UserError
+
+    if wanted.out or wanted.html or wanted.sign:
         raise UserError(
             "--verify runs the audit of the bundle again and writes nothing: it takes no --out, --html, --sign"
         )
-    if verify is None and (signers or signer):
-        raise UserError("--signers and --signer check the signature of a bundle: name it with --verify")
-    if verify is not None:
-        instead = {name: given[name] for name in PASS if given[name]}
-        verified(Expected(verify, instead, wanted.required, signers, signer), common)
-    elif model is None or data is None:
-        raise UserError("audit needs a model and data: steadygaze audit MODEL --data DATA, or --verify EVIDENCE")
-    else:
-        audited(given, wanted, common)
+    instead = {name: given[name] for name in PASS if given[name]}
+    verified(Expected(bundle, instead, wanted.required, *signed), common)

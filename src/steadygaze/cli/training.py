@@ -1,5 +1,7 @@
 """steadygaze train."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -8,6 +10,16 @@ import typer
 from steadygaze.cli.app import app, as_json, console, show
 from steadygaze.cli.watching import line
 from steadygaze.options import Common, Data, DropEmpty, EvidenceColumn, LabelColumn, Out, TextColumn, everywhere
+
+Epochs = Annotated[int | None, typer.Option(min=1, help="Times the texts are read.  Default: 8; few texts oftener.")]
+Start = Annotated[
+    list[Path] | None,
+    typer.Option("--from", metavar="MODEL", help="A trained reference; once for each teacher of a consensus."),
+]
+Shelf = Annotated[
+    Path | None,
+    typer.Option(help="Where references and teachers are kept for the next run.  Default: .shelf, beside --out."),
+]
 
 
 @app.command(epilog="Example: steadygaze train reviews.csv --text review --label stars --out model/")
@@ -19,19 +31,11 @@ def train(
     technique: Annotated[str, typer.Option(help="See: list techniques.")] = "vanilla",
     settings: Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Any other setting.")] = None,
     vectors: Annotated[str | None, typer.Option(help="Word vectors: a GloVe file (.txt, .gz), or glove-50d.")] = None,
-    epochs: Annotated[
-        int | None, typer.Option(min=1, help="Times the texts are read.  Default: 8; few texts oftener.")
-    ] = None,
+    epochs: Epochs = None,
     max_length: Annotated[int | None, typer.Option(min=1, help="Tokens read of a text.")] = None,
     balanced: Annotated[bool, typer.Option("--balanced", help="Weigh every class alike.")] = False,
-    start: Annotated[
-        list[Path] | None,
-        typer.Option("--from", metavar="MODEL", help="A trained reference; once for each teacher of a consensus."),
-    ] = None,
-    shelf: Annotated[
-        Path | None,
-        typer.Option(help="Where references and teachers are kept for the next run.  Default: .shelf, beside --out."),
-    ] = None,
+    start: Start = None,
+    shelf: Shelf = None,
     resume: Annotated[bool, typer.Option("--resume", help="Take up an interrupted run.")] = False,
     replace: Annotated[bool, typer.Option("--replace", help="Put the new model in the place of one in --out.")] = False,
     text: TextColumn = None,
@@ -65,24 +69,26 @@ def train(
     if not (resume or replace):
         refuse_occupied(out)
     reference = [load(folder, common.device) for folder in start or []]
-    corpus = load_corpus(
-        data,
-        text=text or ["text"],
-        label=label,
-        evidence=evidence,
-        data_dir=common.data_dir,
-        drop_empty=drop_empty,
-    )
-    say = console(common)
-    line(say, verbs.describe(corpus))
-    try:
+    columns: dict[str, Any] = {"text": text or ["text"], "label": label, "evidence": evidence}
+    corpus = load_corpus(data, **columns, data_dir=common.data_dir, drop_empty=drop_empty)
+    line(console(common), verbs.describe(corpus))
+    with _resumable(out, common):
         clf = verbs.train(clf, corpus, out, resume, reference, shelf, replace)
-    except KeyboardInterrupt:
-        kept = verbs.unfinished(out)
-        line(say, f"interrupted; {kept} keeps what is done: the same command with --resume goes on")
-        raise
     always = clf.stored_.description.always
     _show({**verbs.summary(clf, corpus, out), "always": always}, out, common)
+
+
+@contextmanager
+def _resumable(out: Path, common: Common) -> Iterator[None]:
+    """An interrupted training names the folder that keeps it, and how to go on."""
+    from steadygaze import verbs
+
+    try:
+        yield
+    except KeyboardInterrupt:
+        kept = verbs.unfinished(out)
+        line(console(common), f"interrupted; {kept} keeps what is done: the same command with --resume goes on")
+        raise
 
 
 def _show(result: dict[str, Any], out: Path, common: Common) -> None:

@@ -95,6 +95,28 @@ def test_no_more_tokens_are_read_at_once_than_may_be(most, monkeypatch):
     assert model.asked == sum(map(len, TEXTS)) + 9  # once for each word
 
 
+def test_of_a_long_text_segments_are_taken_out_whose_words_share_their_worth():
+    """Five words, two units at most: (A, B, PLAIN) and (C, PLAIN).  p = .8; without the first .1, the second .9.
+
+    ln(.8/.1) = 3 ln 2 makes ln 2 for each of three words, ln(8/9) one half of it for each of two.
+    """
+    model, inputs = Products(), inputs_of(data_of([A, B, PLAIN, C, PLAIN], [A, B], [A]))
+    with pytest.warns(UserWarning, match="a text of 5 words is explained in at most 2 segments of consecutive words"):
+        found = text_effects(CXPlain(most_units=2), model, inputs)
+    assert worth(found, 0) == pytest.approx([LN2] * 3 + [math.log(8 / 9) / 2] * 2)
+    whole = text_effects(CXPlain(), Products(), inputs)
+    assert [worth(found, row) for row in (1, 2)] == [worth(whole, row) for row in (1, 2)]
+    assert model.asked == 2 + 2 + 1
+
+
+@pytest.mark.parametrize("words", [40, 80])
+def test_readings_do_not_grow_with_the_words_above_the_limit(words):
+    model = Products()
+    with pytest.warns(UserWarning, match=f"a text of {words} words"):
+        found = text_effects(CXPlain(most_units=20), model, inputs_of(data_of([PLAIN] * words)))
+    assert (model.asked, len(found.values)) == (20, words)
+
+
 def test_texts_without_words_are_worth_nothing_and_are_never_asked_about():
     data, model = data_of([PLAIN], [PLAIN, B], [PLAIN], specials=True), Products()
     found = text_effects(CXPlain(), model, inputs_of(data))

@@ -12,9 +12,11 @@ of the true one; the network is L2X's selector; a word is deleted, or its id bec
 validation inputs do best is kept for each member.
 """
 
+import warnings
 from collections.abc import Callable
 from typing import Annotated, ClassVar, Literal
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -22,7 +24,7 @@ from steadygaze.attend import k_subset
 from steadygaze.config import Field, settings
 from steadygaze.explain.explainer import Explainer, Saliency
 from steadygaze.explain.learned.asking import Watch, silent
-from steadygaze.explain.learned.effects import Effects, effects, of_texts
+from steadygaze.explain.learned.effects import TOGETHER, Effects, effects, of_texts, per_word
 from steadygaze.explain.learned.kept import Kept
 from steadygaze.explain.learned.posthoc import Removal
 from steadygaze.explain.learned.text_nets import Selector, as_keras
@@ -30,6 +32,7 @@ from steadygaze.explain.learned.texts import Seeing, TextInputs
 from steadygaze.explain.learned.views import Views
 from steadygaze.infer import inference
 from steadygaze.maths import masked
+from steadygaze.perturb.units import MOST_UNITS
 from steadygaze.reader import Reader
 from steadygaze.types import Batch
 
@@ -48,6 +51,8 @@ class CXPlain:
     """Share of the members between the low quantile and the high one."""
     removal: Removal = "delete"
     """How a word is taken out: the text closes up, or padding takes its place."""
+    most_units: Annotated[int, Field(ge=1)] = MOST_UNITS
+    """Words of a text that are taken out one by one; in a text of more, segments of consecutive words."""
     epsilon: Annotated[float, Field(gt=0, le=1)] = 1e-6
     """ε: what a unit without which nothing is lost is worth, in nats."""
     dimension: Annotated[int, Field(ge=1, le=4096)] = 50
@@ -69,9 +74,24 @@ class CXPlain:
 def text_effects(
     how: CXPlain, model: Reader, inputs: TextInputs, kept: Kept | None = None, watch: Watch = silent
 ) -> Effects:
-    """What each word is worth to a black box that has said `inputs.probs`: as many questions as there are words."""
-    removing = of_texts(model, inputs.data, inputs.table, how.removal)
-    return effects(removing, inputs.probs, inputs.probs.argmax(-1), kept, watch)
+    """What each word is worth to a black box that has said `inputs.probs`: as many questions as there are words.
+
+    A text of n words is read n times, n² words in all; above `most_units` words a segment is taken out at once.
+    """
+    removing = of_texts(model, inputs.data, inputs.table, how.removal, how.most_units)
+    found = effects(removing, inputs.probs, inputs.probs.argmax(-1), kept, watch)
+    if np.diff(inputs.data.text.starts).max(initial=0) <= how.most_units:
+        return found
+    words = np.zeros(len(inputs), np.int64)
+    for rows in inputs.once(TOGETHER):
+        words[rows] = inputs.views(rows).able.sum(-1).cpu().numpy()
+    if words.max() > how.most_units:
+        warnings.warn(
+            f"a text of {words.max():,} words is explained in at most {how.most_units:,} segments of consecutive "
+            "words, which share their weight; raise most_units for single words",
+            stacklevel=2,
+        )
+    return per_word(found, words, how.most_units)
 
 
 def members(how: CXPlain, make: Callable[[], nn.Module]) -> nn.ModuleDict:

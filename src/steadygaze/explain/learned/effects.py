@@ -25,9 +25,10 @@ from steadygaze.explain.learned.credible import checked
 from steadygaze.explain.learned.kept import Kept, Lines
 from steadygaze.explain.learned.posthoc import Removal, said_of
 from steadygaze.explain.learned.texts import Table
-from steadygaze.explain.learned.views import Rows, Views
+from steadygaze.explain.learned.views import Rows
 from steadygaze.maths import masked
 from steadygaze.perturb.texts import taken
+from steadygaze.perturb.units import MOST_UNITS
 from steadygaze.reader import Reader
 from steadygaze.tokens.ragged import starts_of
 
@@ -81,28 +82,46 @@ def effects(removing: Removing, probs: Tensor, aim: Tensor, kept: Kept | None = 
     return Effects(values.reshape(-1), starts_of(np.bincount(owners, minlength=len(probs))))
 
 
-def of_texts(model: Reader, data: Data, table: Table, removal: Removal = "delete", most: int | None = None) -> Removing:
-    """Words taken out of texts, no more than `most` tokens read at once unless a single text has more."""
+def of_texts(
+    model: Reader, data: Data, table: Table, removal: Removal = "delete", most_units: int = MOST_UNITS
+) -> Removing:
+    """Words taken out of texts one by one; of a text of n > `most_units` words, segments of ⌈n / most_units⌉ words."""
     known = table.to(model.device)
 
     def say(rows: Rows) -> Iterator[tuple[Tensor, Tensor]]:
         batch = replace(collate(data, rows), label=None, weight=None).to(model.device)
         views = known.views(batch, torch.empty(len(rows), 0))
         asked = 0 if batch.question_ids is None else batch.question_ids.shape[1]
-        many = max(1, (most or most_tokens(batch.ids)) // (batch.ids.shape[1] + asked))
-        of, unit = views.able.nonzero(as_tuple=True)
-        for some, one in zip(torch.split(of, many), torch.split(unit, many), strict=True):
-            logits = said_of(model, taken(batch, some), ~_belonging(views, some, one), removal)
+        many = max(1, most_tokens(batch.ids) // (batch.ids.shape[1] + asked))
+        segment = _segments(views.able, most_units)
+        number = segment if views.owner is None else segment.gather(-1, views.owner)  # of each token
+        of, one = torch.arange(int(segment.amax()) + 1, device=segment.device).le(segment.amax(-1, True)).nonzero().T
+        for some, gone in zip(torch.split(of, many), torch.split(one, many), strict=True):
+            logits = said_of(model, taken(batch, some), number[some] != gone.unsqueeze(-1), removal)
             yield some, logits.double().softmax(-1)
 
     return Removing(say, lambda rows: alike(data, rows, TOGETHER))
 
 
-def _belonging(views: Views, rows: Tensor, unit: Tensor) -> Tensor:
-    """The tokens of one unit of each of these rows.  (K,), (K,) -> (K,T)"""
-    places = torch.arange(views.x.shape[1], device=unit.device).unsqueeze(0)
-    owner = places if views.owner is None else views.owner[rows]
-    return owner == unit.unsqueeze(-1)
+def per_word(found: Effects, words: NDArray[np.int64], most_units: int) -> Effects:
+    """The worth of each segment in equal parts on its words; `words`: how many each text has (N,)."""
+    segments, size = np.diff(found.starts), _size(words, most_units)
+    widths = np.repeat(size, segments)
+    last = found.starts[1:][segments > 0] - 1
+    widths[last] -= (segments * size - words)[segments > 0]
+    return Effects(np.repeat(found.values / widths, widths), starts_of(words))
+
+
+def _segments(able: Tensor, most_units: int) -> Tensor:
+    """The segment of each unit, −1 where it cannot be selected.  (B,D) bool -> (B,D)"""
+    size = torch.from_numpy(_size(able.sum(-1).cpu().numpy(), most_units)).to(able.device)
+    place = able.long().cumsum(-1) - 1
+    return torch.div(place, size.unsqueeze(-1), rounding_mode="floor").masked_fill(~able, -1)
+
+
+def _size(words: NDArray[np.int64], most_units: int) -> NDArray[np.int64]:
+    """Words of a segment: ⌈n / most_units⌉, at least 1."""
+    return np.maximum(1, -(-words // most_units))
 
 
 def _loss(probs: Tensor, aim: Tensor) -> Tensor:

@@ -39,7 +39,7 @@ class Answered:
 
     def effects(self, how: CXPlain) -> Kept:
         """Where those to texts that lack a word are."""
-        return self.kept.part("effects", removal=how.removal)
+        return self.kept.part("effects", removal=how.removal, most_units=how.most_units)
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from steadygaze import cli
 from steadygaze.cli import audited
 
 SMALL = ["--set", "hidden=4", "--set", "dimension=6", "--encoder", "average", "--device", "cpu", "--quiet"]
-SHARE = {"train": 4, "train --replace": 4, "consensus": 2, "explain-fit": 2, "audit": 4, "compare": 2}
+SHARE = {"train": 4, "train --replace": 4, "consensus": 2, "explain-fit": 2, "audit": 2, "compare": 2}
 """States of each command that are tried where all take too long."""
 
 

@@ -45,6 +45,18 @@ def shards(**names: str) -> Damage:
     return lambda config: shard(config.parent, names)
 
 
+def all_in(name: str) -> Damage:
+    """An index by which one file holds every tensor."""
+
+    def listed(config: Path) -> None:
+        shard(config.parent, {})
+        index = config.parent / "model.safetensors.index.json"
+        names = json.loads(index.read_text())["weight_map"]
+        index.write_text(json.dumps({"metadata": {}, "weight_map": dict.fromkeys(names, name)}))
+
+    return listed
+
+
 PICKLES: dict[str, Damage] = {
     "transformers_weights-bin": changed(transformers_weights="pytorch_model.bin"),
     "transformers_weights-adapter": changed(transformers_weights="adapter_model.bin"),
@@ -53,6 +65,7 @@ PICKLES: dict[str, Damage] = {
     "transformers_weights-list": changed(transformers_weights=["model.safetensors"]),
     "transformers_weights-missing": changed(transformers_weights="other.safetensors"),
     "weight_map-bin": shards(first="pytorch_model.bin"),
+    "weight_map-all-bin": all_in("pytorch_model.bin"),
     "weight_map-parent": shards(first="../evil.safetensors"),
     "weight_map-parent-bin": shards(first="../evil.bin"),
     "weight_map-folder": shards(first="sub/evil.safetensors"),
@@ -74,7 +87,7 @@ def test_only_safetensors_with_plain_names_inside_the_folder_are_read(
     assert not (armed / "exploded").exists()
 
 
-@pytest.mark.parametrize("damage", ["transformers_weights-bin", "weight_map-bin", "weight_map-parent"])
+@pytest.mark.parametrize("damage", ["transformers_weights-bin", "weight_map-all-bin", "weight_map-parent"])
 def test_nor_are_valid_weights_in_a_pickle_or_outside_of_the_folder(damage: str, place: Path) -> None:
     weights = load_file(place / "bert" / "model.safetensors")
     PICKLES[damage](place / "bert" / "config.json")

@@ -17,7 +17,7 @@ import steadygaze as sg
 from commands import run
 from estimator.tiny import LABELS, TEXTS, fitted
 from opinions import CLASSES, QUICK
-from steadygaze import cli, verbs
+from steadygaze import cli, demo, verbs
 from steadygaze.subject import as_subject
 
 RESULTS = Path(__file__).parent.parent / "docs" / "results"
@@ -155,3 +155,18 @@ def test_the_tables_of_the_stability_study_have_what_they_lacked(part: str) -> N
 def test_the_records_of_the_stability_study_are_in_the_repository() -> None:
     records = RESULTS.parent.parent / "bench" / "records" / "stability.jsonl"
     assert len(records.read_text().splitlines()) > 1000
+
+
+def test_the_demonstration_ends_with_the_gate_of_the_model_it_recommends(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether it passes takes the real corpus: `make demo`."""
+    monkeypatch.setattr(demo, "CORPUS", "planted-reviews:sizes=[40,8,8]")
+    monkeypatch.setattr(demo, "EPOCHS", dict.fromkeys(demo.EPOCHS, 1))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        ended = run(capsys, "demo", "--out", tmp_path / "demo", "--json", "--quiet", "--device", "cpu")
+    assert ended.code == 0, ended.err
+    found = json.loads(ended.out)
+    assert Path(found["model"]).name in found["passed"]
+    assert "requirements" in Path(found["report"]).read_text()

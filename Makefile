@@ -7,7 +7,7 @@ WORKERS ?= 2
 TORCH := $(shell grep '^torch==' constraints.txt)
 TORCH_BACKEND ?= cpu
 
-.PHONY: help demo test test-all check bench clean browser
+.PHONY: help demo test test-slow test-all check bench clean browser
 .DEFAULT_GOAL := help
 
 help:  ## this list
@@ -18,6 +18,9 @@ demo: $(VENV)/use.stamp  ## train two models, audit both on a built-in corpus: r
 
 test: $(VENV)/work.stamp browser  ## the tests, on two cores
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not slow"
+
+test-slow: $(VENV)/work.stamp browser  ## the tests that `make test` leaves out: long trainings, the rest of each sweep
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m slow
 
 test-all: $(VENV)/work.stamp browser  ## the tests, slow ones included
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal

@@ -1,6 +1,7 @@
 """Shared by all tests: fixed seeds, one thread per process, the real data where it is at hand."""
 
 import gc
+import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,11 +11,19 @@ import pytest
 import torch
 from hypothesis import settings
 
+from steadygaze.report import plots
+from sweeps import mark_slow
+
 ROOT = Path(__file__).parent.parent
 torch.set_num_threads(1)
 settings.register_profile("untimed", settings(), deadline=None)  # how long a test takes says nothing of the code
 settings.load_profile("untimed")
 DATA = Path(os.environ.get("STEADYGAZE_DATA", ROOT.parent / "shared" / "data"))
+
+
+@pytest.hookimpl(tryfirst=True)  # before `-m "not slow"` is applied
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    mark_slow(items)
 
 
 @pytest.fixture(autouse=True)
@@ -35,6 +44,33 @@ def hasty_judge() -> Iterator[None]:
     """For tests of fits that are not about what the mask tells: judging takes most of a small fit's time."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("steadygaze.maths.judge.STEPS", 25)
+        yield
+
+
+@pytest.fixture
+def short_probe_training(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For single tests of fits: few steps of the probe of the mask and of the independent reader.
+
+    Fixtures of a wider scope are made before this one, so fits that a module shares are trained in full.
+    """
+    monkeypatch.setattr("steadygaze.maths.judge.STEPS", 25)
+    monkeypatch.setattr("steadygaze.explain.learned.independent_reader.EPOCHS", 2)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def charts_drawn_once() -> Iterator[None]:
+    """Drawing a chart takes half a second; the same points give the same SVG, as `report/test_plots.py` tests."""
+    draw, known = plots._draw, {}
+
+    def draw_once(name: str, points: list[dict[str, object]], of: str) -> str | None:
+        key = json.dumps([name, points, of])
+        if key not in known:
+            known[key] = draw(name, points, of)
+        return known[key]
+
+    draw_once.__wrapped__ = draw  # type: ignore[attr-defined]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(plots, "_draw", draw_once)
         yield
 
 

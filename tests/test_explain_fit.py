@@ -20,7 +20,7 @@ from steadygaze.explain.texts import Request, explain_texts
 from steadygaze.text_explainer import TextExplainer
 from subject.folders import save
 
-pytestmark = pytest.mark.usefixtures("hasty_judge")
+pytestmark = pytest.mark.usefixtures("hasty_judge", "short_probe_training")
 
 
 def found_words(fitted: TextExplainer) -> float:

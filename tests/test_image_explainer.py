@@ -17,7 +17,7 @@ from steadygaze.explain.learned.order import ordered, ordered_for_images
 from steadygaze.image_explainer import ImageExplainer, are_images
 from steadygaze.images.box import ImageBox
 
-pytestmark = pytest.mark.usefixtures("hasty_judge")
+pytestmark = pytest.mark.usefixtures("hasty_judge", "short_probe_training")
 CLASSES = ["dark", "bright"]
 IMAGES, TEST = planted(400)[0], planted(40, seed=1)[0]
 QUICK = {"epochs": 4, "batch_size": 32, "hidden": 32, "approximator": "simple", "patch": 2}

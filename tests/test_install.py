@@ -37,6 +37,7 @@ def checkout(template: Path) -> Path:
     return template
 
 
+@pytest.mark.slow
 def test_the_gpu_build_of_the_default_index_is_never_installed(checkout: Path, tmp_path: Path) -> None:
     wheel(tmp_path, "torch", pinned(), requires="nvidia_cuda_runtime")
     wheel(tmp_path, "nvidia_cuda_runtime", "13.0")
@@ -56,6 +57,7 @@ def test_the_cpu_build_is_preferred_to_the_gpu_build(checkout: Path, tmp_path: P
     assert installed(checkout) == {f"torch-{pinned()}+cpu"}
 
 
+@pytest.mark.slow
 def test_uv_installs_the_cpu_build_where_pip_has_none(checkout: Path, tmp_path: Path) -> None:
     """A stand-in for uv records its arguments: the real one needs PyTorch's own index."""
     wheel(tmp_path, "torch", pinned(), requires="nvidia_cuda_runtime")

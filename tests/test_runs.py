@@ -182,7 +182,7 @@ def test_a_demonstration_that_is_finished_trains_nothing_again(tmp_path: Path, m
 SMALL: dict[str, Any] = {"epochs": 1, "hidden": 8, "dimension": 6}
 
 
-@pytest.mark.usefixtures("hasty_judge")
+@pytest.mark.usefixtures("hasty_judge", "short_probe_training")
 def test_an_explainer_of_another_model_is_refused_on_every_path(tmp_path: Path) -> None:
     own, other = tiny().fit(TEXTS, LABELS), tiny(seed=1).fit(TEXTS, LABELS)
     one = sg.explain_fit(own, TEXTS * 2, k=2, settings=SMALL)
@@ -203,7 +203,7 @@ def test_an_explainer_of_another_model_is_refused_on_every_path(tmp_path: Path) 
             ask()
 
 
-@pytest.mark.usefixtures("hasty_judge")
+@pytest.mark.usefixtures("hasty_judge", "short_probe_training")
 def test_an_explainer_of_another_classifier_of_images_is_refused() -> None:
     images, labels = planted(60)
     own, other = (ImageClassifier(epochs=1, batch_size=16, seed=seed).fit(images, labels) for seed in (0, 1))

@@ -17,7 +17,7 @@ from steadygaze.explain.texts import Request, explain_texts
 from steadygaze.subject import as_subject
 from steadygaze.text_explainer import TextExplainer
 
-pytestmark = pytest.mark.usefixtures("hasty_judge")
+pytestmark = pytest.mark.usefixtures("hasty_judge", "short_probe_training")
 
 
 @pytest.fixture(scope="module")

@@ -31,6 +31,7 @@ def test_the_wheel_holds_what_is_needed_and_nothing_else(wheel: Path) -> None:
     assert not [name for name in names if name.startswith(("tests", "bench", "docs"))]
 
 
+@pytest.mark.slow
 def test_the_wheel_trains_and_explains_from_outside_the_repository(wheel: Path, tmp_path: Path) -> None:
     site = tmp_path / "site"
     install = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", str(site), str(wheel)]

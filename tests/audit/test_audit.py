@@ -14,6 +14,7 @@ import torch
 
 import steadygaze as sg
 from audit.oracles import CLASSES, subject, world
+from compare.tiny import quicken
 from steadygaze.audit.audit import Asked, audit, examine
 from steadygaze.audit.case import Plan
 from steadygaze.audit.catalogue import MEASURES
@@ -136,7 +137,7 @@ def test_the_model_is_left_bit_for_bit_as_it_was(here):
     hooks = [len(part._forward_hooks) + len(part._backward_hooks) for part in model.modules()]
     drawn = torch.get_rng_state(), np.random.get_state()[1].tolist()
     explainers = ("attention", "gradient", "integrated-gradients", "leave-one-out", "lime", "kernel-shap", "random")
-    examine(asked, here.examples[:6], Asked(explainers, FEW, synonyms=here.synonyms)).report()
+    examine(asked, here.examples[:3], Asked(explainers, FEW, synonyms=here.synonyms)).report()
     assert all(part.training for part in model.modules())
     assert all(value.equal(before[name]) for name, value in model.state_dict().items())
     assert model.decoder.output.weight.grad.eq(1).all()
@@ -282,7 +283,8 @@ def test_a_hugging_face_model_is_loaded_where_and_looked_at_as_asked(tmp_path):
         audit(folder, TEXTS, device="abacus")
 
 
-def test_the_signature_says_which_texts_labels_and_synonyms(here):
+def test_the_signature_says_which_texts_labels_and_synonyms(here, monkeypatch):
+    quicken(monkeypatch)
     asked = [e.text for e in here.examples], [e.label for e in here.examples]
 
     def said(texts, labels, measure, **more):

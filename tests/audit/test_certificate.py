@@ -78,6 +78,7 @@ def assert_sound(found: Bounds, clean: Tensor, moved: Tensor) -> None:
     assert ((p - q).abs().sum(-1) / 2 <= found.tvd + ROUNDING).all()
 
 
+@pytest.mark.sweep
 @CLASSES
 @SIMPLEX
 @NORM

@@ -198,7 +198,7 @@ def test_even_attention_holds_perfectly_still_and_wins_nothing(tmp_path: Path):
 
 @pytest.mark.usefixtures("quick")
 def test_a_model_that_selects_is_held_by_its_rationale_against_the_attention_of_one_that_attends(tmp_path: Path):
-    asked = order(techniques=("vanilla", "a2r"), seeds=2, encoder="bigru")
+    asked = order(techniques=("vanilla", "a2r"), seeds=2)
     found = run(tmp_path / "out", asked)
     assert found.facts["explanation"] == "attention of vanilla, rationale of a2r"
     for standing, name in zip(found.standings, ("attention", "rationale"), strict=True):

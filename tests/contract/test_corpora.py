@@ -28,7 +28,10 @@ def corpus(request: pytest.FixtureRequest) -> Corpus:
     return loaded(request.param, request)
 
 
-EVERY = pytest.mark.parametrize("corpus", CORPORA, indirect=True, scope="module")
+LARGE = ("ag_news", "imdb", "movie_rationales")
+"""Published sets that take more than a second to read; the same code reads the others."""
+CASES = [pytest.param(name, marks=pytest.mark.slow) if name in LARGE else name for name in CORPORA]
+EVERY = pytest.mark.parametrize("corpus", CASES, indirect=True, scope="module")
 
 
 @EVERY

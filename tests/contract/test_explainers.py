@@ -65,6 +65,7 @@ def assert_untouched(model: nn.Module, before: tuple[object, ...]) -> None:
     torch.testing.assert_close(after[-2:], before[-2:], rtol=0, atol=0)
 
 
+@pytest.mark.sweep
 @PAIR
 @EXPLAINER_AND_MODEL
 def test_one_number_per_word_none_elsewhere_and_the_logits_of_the_model(name, encoder, pair):
@@ -88,6 +89,7 @@ def test_the_model_is_left_as_it_was(name, encoder):
         assert_untouched(model, before)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("part", ["encoder", "scorer", "attention", "decoder"])
 @EXPLAINER
 def test_the_model_is_left_as_it_was_even_when_it_fails_at_any_call(name, part, monkeypatch):
@@ -116,6 +118,7 @@ def test_the_model_is_left_as_it_was_even_when_it_fails_at_any_call(name, part, 
         monkeypatch.setattr(getattr(model, part), "forward", failing)
 
 
+@pytest.mark.sweep
 @PAIR
 @EXPLAINER_AND_MODEL
 def test_the_same_text_gets_the_same_explanation_again_and_in_any_batch(name, encoder, pair):
@@ -132,6 +135,7 @@ def test_the_same_text_gets_the_same_explanation_again_and_in_any_batch(name, en
         torch.testing.assert_close(alone.weights[0, : len(text)], together.weights[row, : len(text)], rtol=0, atol=1e-5)
 
 
+@pytest.mark.sweep
 @EXPLAINER_AND_MODEL
 def test_what_stands_in_the_padding_and_beside_a_text_changes_nothing(name, encoder):
     model, explainer, texts = in_use(encoder, True), made(name), batch(split(pair=True))

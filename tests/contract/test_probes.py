@@ -30,6 +30,7 @@ def unusual_flags() -> Iterator[None]:
         yield
 
 
+@pytest.mark.sweep
 @pytest.mark.usefixtures("unusual_flags")
 @PAIR
 @MODEL
@@ -94,6 +95,7 @@ def of_text(values: Tensor, row: int, length: int, width: int) -> Tensor:
     return values[row, :length] if values.shape[1:] == (width,) else values[row]
 
 
+@pytest.mark.sweep
 @PAIR
 @MODEL
 @PROBE
@@ -124,6 +126,7 @@ def test_a_probe_of_the_same_batch_gives_the_same_again_whatever_was_drawn_betwe
 # --- what may be touched
 
 
+@pytest.mark.sweep
 @PAIR
 @MODEL
 @PROBE
@@ -163,6 +166,7 @@ def test_a_probe_asked_to_do_something_does_something(name):
     assert (found - compared).abs().amax(-1)[several].min() > 1e-6
 
 
+@pytest.mark.sweep
 @PAIR
 @MODEL
 @PROBE

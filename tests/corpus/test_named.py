@@ -357,7 +357,15 @@ LEFT_OVERS = {
 }
 
 
-@pytest.fixture(scope="module", params=PUBLISHED)
+LARGE = ("ag_news", "imdb", "movie_rationales")
+"""They take more than a second to read."""
+
+
+def _cases(names):
+    return [pytest.param(name, marks=pytest.mark.slow) if name in LARGE else name for name in names]
+
+
+@pytest.fixture(scope="module", params=_cases(PUBLISHED))
 def real(request):
     """Read once for all that is asked of it; of this scope, so that one is forgotten before the next is read."""
     if not (REAL / request.param).is_dir():
@@ -366,7 +374,7 @@ def real(request):
 
 
 def only(*names):
-    return pytest.mark.parametrize("real", names, indirect=True, scope="module")
+    return pytest.mark.parametrize("real", _cases(names), indirect=True, scope="module")
 
 
 def test_the_real_set_has_the_rows_it_should(real):

@@ -14,7 +14,7 @@ from steadygaze import explain_fit
 from steadygaze.errors import UserError
 from steadygaze.images.classifier import ImageClassifier
 
-pytestmark = pytest.mark.usefixtures("hasty_judge")
+pytestmark = pytest.mark.usefixtures("hasty_judge", "short_probe_training")
 IMAGES, LABELS = planted(120)
 NAMES = np.array(["dark", "bright"])[LABELS]
 

@@ -62,6 +62,7 @@ def test_an_image_is_explained_alike_in_any_batch(learned):
     assert_close(learned.scores(part, box().said(part)), whole[7:9], atol=1e-5, rtol=1e-5)
 
 
+@pytest.mark.usefixtures("short_probe_training")
 @pytest.mark.parametrize("fill", ["zero", "mean", "grey"])
 def test_the_black_box_is_shown_what_the_approximator_saw(fill):
     few = IMAGES.of(IMAGES.pixels[:40])
@@ -91,12 +92,14 @@ def test_post_hoc_accuracy_by_hand():
     assert_close(found["post-hoc-accuracy/unselected"], (probs.argmax(-1) == 0).double())
 
 
+@pytest.mark.usefixtures("short_probe_training")
 def test_the_same_seed_gives_the_same_selector():
     few = IMAGES.of(IMAGES.pixels[:64])
     first, again = (fit(images=few, epochs=1).nets.state_dict() for _ in range(2))
     assert all((first[name] == again[name]).all() for name in first)
 
 
+@pytest.mark.usefixtures("short_probe_training")
 @pytest.mark.parametrize("technique", ["random-pretraining", "mask-neutral", "random-query"])
 def test_every_technique_runs_on_images(technique):
     few = IMAGES.of(IMAGES.pixels[:64])
@@ -105,6 +108,7 @@ def test_every_technique_runs_on_images(technique):
     assert all(len(values) == 60 for values in learned.measured(box(), TEST).values())
 
 
+@pytest.mark.usefixtures("short_probe_training")
 def test_ail_runs_on_images():
     learned = fit(Ail, images=IMAGES.of(IMAGES.pixels[:64]), epochs=1)
     assert "opponent" in learned.nets
@@ -153,6 +157,7 @@ class Failing:
         return knows(images)
 
 
+@pytest.mark.usefixtures("short_probe_training")
 def test_what_a_black_box_said_before_it_failed_is_kept(tmp_path):
     given = read_images(planted(600)[0]), TEST
     how = image_settings(L2X, {**QUICK, "epochs": 1})

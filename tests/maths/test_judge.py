@@ -46,6 +46,7 @@ def test_three_classes_and_few_masks() -> None:
     assert lost(judge, masks(1), masks(1).long() @ torch.arange(PLACES) % 3) < 1.5, "it is not sure of what it learnt"
 
 
+@pytest.mark.usefixtures("short_probe_training")
 def test_the_same_seed_teaches_the_same_and_nobody_else_is_disturbed() -> None:
     label = masks()[:, 0].long()
     torch.manual_seed(5)

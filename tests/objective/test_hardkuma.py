@@ -265,6 +265,7 @@ def test_what_makes_no_sense_is_refused_in_a_sentence(setting, value):
         build(HardKuma, {"share": None})
 
 
+@pytest.mark.slow
 def test_it_learns_the_labels_and_what_to_leave_out():
     """The label is whether word 1 is among a text's words.  λ0 starts high: it has few steps to grow."""
     technique = HardKuma(share=0.4, sparsity=0.1, continuity=0.0, generator_learning_rate=0.005)
@@ -291,7 +292,11 @@ def test_it_learns_the_labels_and_what_to_leave_out():
 
 
 @pytest.mark.filterwarnings("ignore:a selection that says nothing")
-@pytest.mark.parametrize(("multipliers", "least", "most"), [({}, 0.15, 0.6), ({"sparsity": 1e-5}, 0.99, 1.0)], ids=str)
+@pytest.mark.parametrize(
+    ("multipliers", "least", "most"),
+    [({}, 0.15, 0.6), pytest.param({"sparsity": 1e-5}, 0.99, 1.0, marks=pytest.mark.slow)],
+    ids=str,
+)
 def test_in_300_steps_led_gates_end_near_the_share_and_multipliers_have_not_begun(multipliers, least, most):
     """The label is whether word 1 is among a text's words; share .3, half of it to twice."""
     technique = HardKuma(share=0.3, continuity=0.0, generator_learning_rate=0.005, **multipliers)

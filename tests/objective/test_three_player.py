@@ -197,6 +197,7 @@ def test_the_baseline_is_the_mean_cost_of_the_last_two_hundred_batches():
     assert technique.baseline == pytest.approx(sum(n + 0.5 for n in range(50, 250)) / 200)
 
 
+@pytest.mark.slow
 def test_it_learns_the_labels_and_leaves_the_rest_nothing_to_tell():
     """Whether word 1 is among a text's words; half of the words may be read.  Guessing costs ln 2 = .69."""
     technique = ThreePlayer(share=0.5, spans=None, generator_learning_rate=0.01)

@@ -58,6 +58,7 @@ def test_one_word_by_hand():
         assert two["adversarial"].item() == pytest.approx(math.log(4 / 3), abs=1e-12)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("encoder", ENCODER_NAMES)
 @pytest.mark.parametrize("neighbours", [1, 3, 10])
 @pytest.mark.parametrize("variant", ["paper", "released"])

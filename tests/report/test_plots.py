@@ -8,9 +8,17 @@ import pytest
 
 from report.audited import full_report, plots
 from steadygaze.errors import UserError
+from steadygaze.report import plots as plots_module
 from steadygaze.report.plots import FIELDS, MOST, TEXTS, pictures
 from steadygaze.report.svg import SHADES, tidy
 from steadygaze.report.tables import TABLES, bin_of
+
+
+@pytest.fixture(scope="module", autouse=True)
+def charts_drawn_each_time():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(plots_module, "_draw", plots_module._draw.__wrapped__)
+        yield
 
 
 @pytest.fixture(scope="module")

@@ -32,6 +32,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Small:
     return small(tmp_path_factory.mktemp("small"))
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("encoding", ENCODINGS)
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_command_succeeds_whatever_the_encoding_of_its_output(made: Small, command: str, encoding: str) -> None:

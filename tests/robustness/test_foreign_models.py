@@ -31,6 +31,7 @@ COMMANDS: dict[str, list[str]] = {
 }  # fmt: skip
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("file", FILES)
 @pytest.mark.parametrize("damage", SPECIAL)
 def test_what_is_not_a_regular_file_is_refused_and_never_waited_for(file: str, damage: str, place: Path) -> None:
@@ -40,6 +41,7 @@ def test_what_is_not_a_regular_file_is_refused_and_never_waited_for(file: str, d
     assert file in result.err
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("command", ["audit", "explain", "explain-fit", "train-from"])
 @pytest.mark.parametrize("damage", ["fifo", "link-loop"])
 def test_other_commands_refuse_it_too(command: str, damage: str, place: Path) -> None:
@@ -71,6 +73,7 @@ def test_weights_that_do_not_belong_to_the_configuration_are_refused(damage: str
     assert "model.safetensors" in result.err
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("command", COMMANDS)
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
 def test_weights_that_are_not_finite_pass_no_command_and_no_gate(command: str, value: float, place: Path) -> None:
@@ -139,6 +142,7 @@ LOADS: dict[str, Callable[[Path], object]] = {
 }
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("load", LOADS)
 @pytest.mark.parametrize("damage", ["fifo", "dev-zero", "link-loop"])
 def test_the_python_functions_raise_a_user_error(load: str, damage: str, place: Path) -> None:

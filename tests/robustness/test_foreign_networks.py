@@ -76,6 +76,7 @@ PICKLES: dict[str, Damage] = {
 }
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("damage", PICKLES)
 @pytest.mark.parametrize(("command", "folder"), [(AUDIT, "bert"), (TRAIN, "encoder")])
 def test_only_safetensors_with_plain_names_inside_the_folder_are_read(
@@ -156,6 +157,7 @@ def test_the_same_holds_for_encoders(damage: str, place: Path) -> None:
     assert_clean(run(place, *TRAIN, limit=30), codes={2})
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("file", FILES)
 @pytest.mark.parametrize("damage", SPECIAL)
 def test_what_is_not_a_regular_file_is_refused_and_never_waited_for(file: str, damage: str, place: Path) -> None:
@@ -170,6 +172,7 @@ def test_a_configuration_that_is_not_json_is_refused(damage: str, place: Path) -
     assert_clean(run(place, *AUDIT), codes={2})
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("damage", [name for name in WEIGHTS if name not in ("half-precision", "one-more")])
 @pytest.mark.parametrize(("command", "folder"), [(EXPLAIN, "bert"), (TRAIN, "encoder")])
 def test_weights_that_do_not_belong_to_the_configuration_are_refused(
@@ -270,6 +273,7 @@ LOADS: dict[str, Callable[[Path], object]] = {
 }
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("damage", ["transformers_weights-bin", "weight_map-bin", "weight_map-parent"])
 @pytest.mark.parametrize(("load", "folder"), [("audit", "bert"), ("fit", "encoder")])
 def test_the_python_functions_open_no_pickle(damage: str, load: str, folder: str, armed: Path) -> None:

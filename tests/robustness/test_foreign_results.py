@@ -124,6 +124,7 @@ TABLES: dict[str, tuple[str, Damage]] = {
 }
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("damage", TABLES)
 @pytest.mark.parametrize("command", ["train", "audit"])
 def test_a_damaged_table_is_refused(damage: str, command: str, place: Path) -> None:

@@ -56,6 +56,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Small:
     return small(tmp_path_factory.mktemp("small"))
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("hostile", HOSTILE)
 @pytest.mark.parametrize("command", COMMANDS)
 def test_an_error_about_a_hostile_name_is_one_short_printable_line(
@@ -100,6 +101,7 @@ def labeled(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     return name, folder / "model", data
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize(
     "arguments",
     [

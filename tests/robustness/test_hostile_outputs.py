@@ -45,6 +45,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Small:
     return small(tmp_path_factory.mktemp("small"))
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("path", PATHS)
 @pytest.mark.parametrize("command", [*FILES, *FOLDERS])
 def test_an_output_that_would_destroy_something_is_refused(

@@ -203,7 +203,8 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     }
 
 
-@pytest.mark.usefixtures("hasty_judge")
+@pytest.mark.sweep
+@pytest.mark.usefixtures("hasty_judge", "short_probe_training")
 @pytest.mark.parametrize(("call", "name"), CASES, ids=[f"{call}-{name}" for call, name in CASES])
 def test_a_wrong_type_is_a_user_error(
     call: str, name: str, files: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -72,6 +72,7 @@ def test_a_pipeline_of_the_library_gives_the_same_probabilities_in_the_same_orde
     torch.testing.assert_close(look(subject.model, batch).probs, expected, **CLOSE)
 
 
+@pytest.mark.sweep
 @KIND
 @PAIR
 @pytest.mark.parametrize("attention", ["last", "rollout"])

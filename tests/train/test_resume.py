@@ -33,6 +33,7 @@ def test_every_toy_has_the_epochs_that_the_interruptions_below_assume(uninterrup
     assert {name: len(json.loads(history)) - 1 for name, (_, history) in uninterrupted.items()} == EPOCHS
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize(("name", "epochs"), [(name, n + 1) for name, most in EPOCHS.items() for n in range(most)])
 def test_a_run_interrupted_after_any_epoch_ends_in_the_same_bits(
     name: str, epochs: int, uninterrupted: Any, tmp_path: Path

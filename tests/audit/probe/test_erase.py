@@ -163,6 +163,7 @@ def test_of_equals_the_lot_belongs_to_the_text_and_weight_comes_first():
 # --- the same as one text at a time
 
 
+@pytest.mark.sweep
 @REMOVAL
 @PAIR
 @MODEL

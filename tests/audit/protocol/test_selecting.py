@@ -2,6 +2,7 @@
 
 import copy
 import math
+import sys
 import warnings
 from dataclasses import replace
 from functools import cache
@@ -18,6 +19,7 @@ from estimator.test_rationalisers import LABELS, TEXTS
 from estimator.tiny import SMALL, tiny
 from steadygaze.audit.case import Case, Plan, apart, common
 from steadygaze.audit.finding import Finding
+from steadygaze.audit.protocol.flip_radius import flip_radius
 from steadygaze.audit.protocol.people import people
 from steadygaze.audit.protocol.selecting import NONE, nothing, without
 from steadygaze.audit.protocol.shortcut import shortcut
@@ -107,6 +109,14 @@ def test_the_leak_is_that_of_the_texts_that_are_left():
 # --- a model
 
 
+@pytest.fixture
+def short_searches(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fewer steps of the searches in a thorough audit: six rungs and one halving."""
+    searches = sys.modules[flip_radius.__module__]
+    monkeypatch.setattr(searches, "ROUNDS", 7)
+    monkeypatch.setattr(searches, "SEAT_STEPS", 2)
+
+
 def odd(batch: Batch) -> Tensor:
     return batch.ids.masked_fill(~batch.mask, 0).sum(-1, keepdim=True) % 2 == 1
 
@@ -154,6 +164,7 @@ def of_selection(measure: str) -> bool:
     return measure in OF_SELECTION or measure.endswith("/selected")
 
 
+@pytest.mark.usefixtures("short_searches")
 def test_of_a_model_that_selects_nothing_there_is_no_number_but_that_of_nothing_selected():
     report = asked(Idle, list(range(24)))
     rows = own(report)
@@ -168,6 +179,7 @@ def test_of_a_model_that_selects_nothing_there_is_no_number_but_that_of_nothing_
     assert not {"gradient", "seeds"} & report.plots.keys()
 
 
+@pytest.mark.usefixtures("short_searches")
 def test_where_nothing_is_selected_of_some_texts_the_numbers_are_those_of_the_others():
     shown = selecting_by(Sparing).explain(TEXTS)
     left = [i for i, one in enumerate(shown) if one.rationale]

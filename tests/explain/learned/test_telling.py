@@ -120,6 +120,7 @@ def test_the_judge_that_a_fit_returns_reads_masks_as_explanations_have_them(inpu
     assert given_away(run.how, nets, inputs) > 0.5
 
 
+@pytest.mark.usefixtures("short_probe_training")
 @pytest.mark.filterwarnings("ignore:the mask alone tells the label")
 def test_what_is_kept_of_a_fit_is_the_average_of_its_weights(inputs: Inputs, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two steps: the average begins with the weights after the first; (1 + 1)/(10 + 1) of it stays at the second."""
@@ -149,6 +150,7 @@ class Watched(Plain):
         return super().terms(round_, stage)
 
 
+@pytest.mark.usefixtures("short_probe_training")
 @pytest.mark.filterwarnings("ignore:the mask alone tells the label")
 @pytest.mark.parametrize(("method", "shares"), [(L2X, [0.6, 0.4]), (Vibi, [2 / 3, 1 / 3])])
 def test_the_shares_of_what_is_guessed_are_known_and_every_step_draws_anew(

@@ -34,6 +34,7 @@ def test_usually_only_words_can_be_selected() -> None:
     assert table.views(batch(), torch.empty(2, 0)).able.tolist() == [[True, True, False, False, False], [True] * 5]
 
 
+@pytest.mark.usefixtures("short_probe_training")
 def test_it_can_be_fitted_saved_and_asked() -> None:
     settings = {**QUICK, "epochs": 1, "variant": "released", "length": 30}
     fitted = explain_fit(lexicon, texts(40), k=2, technique="mask-neutral", classes=CLASSES, settings=settings)

@@ -127,7 +127,11 @@ def tally(chosen: Tensor, evidence: Tensor, mask: Tensor) -> Tensor:
 
 def micro(tally: Tensor) -> tuple[float, float, float]:
     """Precision, recall and F1 of these texts together.  (N,3)"""
-    both, chosen, marked = tally.sum(0).tolist()
+    return rates(*tally.sum(0).tolist())
+
+
+def rates(both: float, chosen: float, marked: float) -> tuple[float, float, float]:
+    """Precision, recall and F1 from the three counts of `tally`, summed over texts."""
     if not marked:
         raise ValueError("nobody marked a word in these texts")
     return both / max(chosen, 1), both / marked, 2 * both / (chosen + marked)

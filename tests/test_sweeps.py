@@ -1,0 +1,56 @@
+"""Sweeps: the cases that stay in `make test` hold every value of every parameter, and all others are slow."""
+
+from itertools import combinations, product
+
+import pytest
+
+from sweeps import representatives
+
+GRID = [
+    {"encoder": encoder, "pair": pair, "seed": seed} for encoder, pair, seed in product("abcd", (False, True), "01")
+]
+
+
+def test_every_value_of_every_parameter_stays() -> None:
+    chosen = [GRID[position] for position in representatives(GRID)]
+    for name in GRID[0]:
+        assert {case[name] for case in chosen} == {case[name] for case in GRID}
+    assert len(chosen) == 4, "as many as the longest parameter has values"
+
+
+def test_the_representatives_vary_all_parameters_at_once() -> None:
+    chosen = [GRID[position] for position in representatives(GRID)]
+    assert len({(case["pair"], case["seed"]) for case in chosen}) == 4
+
+
+def test_strength_two_keeps_every_pair_of_values() -> None:
+    chosen = [GRID[position] for position in representatives(GRID, strength=2)]
+    for one, other in combinations(GRID[0], 2):
+        assert {(case[one], case[other]) for case in chosen} == {(case[one], case[other]) for case in GRID}
+    assert len(chosen) == 8
+
+
+def test_without_a_value_in_common_every_case_stays() -> None:
+    cases = [{"name": name} for name in "abc"]
+    assert representatives(cases) == {0, 1, 2}
+
+
+def test_the_other_cases_of_a_sweep_are_slow_and_of_other_tests_none_is(
+    request: pytest.FixtureRequest,
+) -> None:
+    """Of this very module: four of eight cases of the sweep below stay, and all of this file's other tests."""
+    items = [item for item in request.session.items if item.path == request.path]
+    sweep = [item for item in items if item.get_closest_marker("sweep")]
+    assert not [item for item in items if item not in sweep and item.get_closest_marker("slow")]
+    stay = [item.callspec.params for item in sweep if not item.get_closest_marker("slow")]
+    assert {params["encoder"] for params in stay} == {*"abcd"}
+    assert {params["pair"] for params in stay} == {False, True}
+    assert len(stay) == 4
+
+
+@pytest.mark.sweep
+@pytest.mark.parametrize("encoder", [*"abcd"])
+@pytest.mark.parametrize("pair", [False, True])
+def test_a_sweep(encoder: str, pair: bool) -> None:
+    assert encoder.isalpha()
+    assert pair in (False, True)

@@ -148,6 +148,7 @@ def test_a_label_that_leaks_through_the_mask_is_reported() -> None:
     assert found["leakage-gap"].interval[0] > 0.05  # type: ignore[index]
 
 
+@pytest.mark.slow
 def test_random_pretraining_is_the_default_for_a_selector_conditioned_on_the_prediction() -> None:
     """Nothing is reported: warnings are errors here, too."""
     fitted = explain_fit(opinions, coded(300), **SMUGGLING)

@@ -147,6 +147,7 @@ def test_explanations_carry_the_accuracy_of_the_reader_before_and_after_saving(
     assert f"recovers the label from the selected words in {accuracy:.0%} of the validation texts" in ended.err
 
 
+@pytest.mark.slow
 def test_a_sentence_that_tells_the_label_is_read_by_the_independent_reader(
     reviews: Callable[[int, int], Texts],
 ) -> None:

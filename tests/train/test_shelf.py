@@ -296,6 +296,7 @@ STOPS = {"never": (3, 12, 13, 24, 25, 31), "in between": (3, 12, 13, 19, 25, 31)
 """Steps taken before the interruption, by when others filled the shelf: six are an epoch, two epochs a stage."""
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize(("filled", "steps"), [(filled, steps) for filled, all_ in STOPS.items() for steps in all_])
 def test_a_run_with_a_shelf_interrupted_anywhere_and_resumed_ends_in_the_same_bytes(
     filled: str, steps: int, others: Path, tmp_path: Path

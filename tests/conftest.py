@@ -57,6 +57,14 @@ def short_probe_training(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("steadygaze.explain.learned.independent_reader.EPOCHS", 2)
 
 
+@pytest.fixture(scope="module")
+def short_reader_training() -> Iterator[None]:
+    """For modules that test no number of the independent reader: it trains for few epochs, in shared fits too."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("steadygaze.explain.learned.independent_reader.EPOCHS", 2)
+        yield
+
+
 @pytest.fixture(scope="session", autouse=True)
 def charts_drawn_once() -> Iterator[None]:
     """Drawing a chart takes half a second; the same points give the same SVG, as `report/test_plots.py` tests."""

@@ -18,7 +18,7 @@ from steadygaze.images.classifier import ImageClassifier
 from steadygaze.model import Classifier
 from subject import folders
 
-pytestmark = pytest.mark.usefixtures("hasty_judge", "short_probe_training")
+pytestmark = pytest.mark.usefixtures("hasty_judge", "short_reader_training")
 QUICK = ["--set", "epochs=2", "--set", "hidden=8", "--set", "dimension=6", "--device", "cpu"]
 TEXT = "the camera was good and fine"
 Run = Callable[..., Ended]

@@ -30,8 +30,13 @@ def corpus(request: pytest.FixtureRequest) -> Corpus:
 
 LARGE = ("ag_news", "imdb", "movie_rationales")
 """Published sets that take more than a second to read; the same code reads the others."""
-CASES = [pytest.param(name, marks=pytest.mark.slow) if name in LARGE else name for name in CORPORA]
-EVERY = pytest.mark.parametrize("corpus", CASES, indirect=True, scope="module")
+
+
+def _case(name: str) -> object:
+    return pytest.param(name, marks=pytest.mark.slow) if name in LARGE else name
+
+
+EVERY = pytest.mark.parametrize("corpus", [*map(_case, CORPORA)], indirect=True, scope="module")
 
 
 @EVERY

@@ -307,6 +307,7 @@ def test_retraining_interrupted_in_its_first_epoch_does_not_hand_back_the_old_mo
     assert (tmp_path / "m" / "model.safetensors").read_bytes() != before
 
 
+@pytest.mark.slow
 def test_a_reader_that_goes_away_is_no_fault(model: Path, tmp_path: Path) -> None:
     file = tmp_path / "many.txt"
     file.write_text("a text like any other\n" * 2000)

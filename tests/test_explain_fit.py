@@ -74,7 +74,7 @@ def test_how_well_it_does_is_measured_on_texts_it_was_not_fitted_to(fitted: Text
     assert rows["post-hoc-accuracy"].value > 0.9 > 0.7 > rows["post-hoc-accuracy/unselected"].value
 
 
-@pytest.mark.parametrize("explainer", ["vibi", "ail"])
+@pytest.mark.parametrize("explainer", ["vibi", pytest.param("ail", marks=pytest.mark.slow)])
 def test_every_method_can_be_fitted(explainer: str) -> None:
     quick = {**QUICK, "optimiser": "adam", "epochs": 6, "average": 0.0}
     assert found_words(explain_fit(lexicon, texts(), explainer, k=2, classes=CLASSES, settings=quick)) > 0.8
@@ -99,7 +99,10 @@ def test_cxplain_can_be_fitted() -> None:
     assert one.bounds[1][0] > max(high for i, (_, high) in enumerate(one.bounds) if i != 1)  # they agree on superb
 
 
-@pytest.mark.parametrize("technique", ["random-pretraining", "mask-neutral", "random-query"])
+SLOW_TECHNIQUES = [pytest.param(name, marks=pytest.mark.slow) for name in ("random-pretraining", "random-query")]
+
+
+@pytest.mark.parametrize("technique", ["mask-neutral", *SLOW_TECHNIQUES])
 def test_every_technique_can_be_applied(technique: str) -> None:
     fitted = explain_fit(lexicon, texts(), k=2, technique=technique, query=True, classes=CLASSES, settings=QUICK)
     assert fitted.rows[0].settings["technique"] == technique

@@ -136,6 +136,7 @@ def opinions(given: list[str]) -> Any:
 SMUGGLING = {"k": 2, "query": True, "classes": CLASSES, "settings": {**QUICK, "epochs": 6, "learning_rate": 1e-2}}
 
 
+@pytest.mark.slow
 def test_a_label_that_leaks_through_the_mask_is_reported() -> None:
     """The approximator is always right; the black box and the independent reader, shown the selection, guess."""
     with pytest.warns(UserWarning, match="Label leakage: ") as told:

@@ -39,6 +39,7 @@ def said(fitted: ImageExplainer, images: Any = TEST) -> list[dict[str, Any]]:
     return [one.to_dict() for one in fitted.explain(images)]
 
 
+@pytest.mark.slow
 def test_the_patch_that_decides_is_found_by_either_kind(fitted: ImageExplainer, worth: ImageExplainer) -> None:
     for one, name in ((fitted, "l2x"), (worth, "cxplain")):
         explained = one.explain(TEST)

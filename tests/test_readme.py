@@ -86,7 +86,10 @@ def test_no_command_of_the_readme_stops_a_training_before_anything_is_learnt() -
     assert not any("--epochs" in command for command in printed(README))
 
 
-@pytest.mark.parametrize("page", ["audit", "corpora", "explainers", "rationales", "techniques"])
+LONG_PAGES = [pytest.param(page, marks=pytest.mark.slow) for page in ("audit", "explainers", "rationales")]
+
+
+@pytest.mark.parametrize("page", ["corpora", "techniques", *LONG_PAGES])
 def test_the_commands_of_the_docs_run(page: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8").replace("[2000,200,200]", "[60,20,20]")
     found = printed(text)

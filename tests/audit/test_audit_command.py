@@ -21,7 +21,9 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A model trained on a few reviews, and others in a file."""
     folder = tmp_path_factory.mktemp("audit")
     texts = planted_reviews(sizes=(160, 0, 0))["train"]
-    clf = sg.TextClassifier("average", epochs=5, seed=0, device="cpu", settings={"learning_rate": 0.05, "patience": 5})
+    clf = sg.TextClassifier(
+        "average", epochs=20, seed=0, device="cpu", settings={"learning_rate": 0.05, "patience": 20}
+    )
     clf.fit([e.text for e in texts[:120]], [e.label for e in texts[:120]])
     clf.save(folder / "model")
     rows = [f'"{e.text}",{e.label}' for e in texts[120:]]

@@ -178,6 +178,7 @@ def test_without_a_table_no_model_is_asked_about_synonyms(done: Path):
         assert not [measure for measure in values if "synonym" in measure]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("quick")
 def test_even_attention_holds_perfectly_still_and_wins_nothing(tmp_path: Path):
     """And with one seed there is no number between seeds, and no interval of a number of the whole set."""

@@ -182,6 +182,7 @@ def test_random_selections_are_whole_sentences_all_equally_often(
     assert (counts / 2000 - 0.2).abs().max() < 0.04
 
 
+@pytest.mark.slow
 def test_a_fit_interrupted_while_the_reader_is_trained_ends_with_the_same_weights(
     leaky: Fit, reviews: Callable[[int, int], Texts], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -315,6 +315,7 @@ def example():
     return module
 
 
+@pytest.mark.slow
 def test_the_example_ends_in_a_picture(example, tmp_path: Path, monkeypatch, capsys) -> None:
     monkeypatch.setattr(example, "SHARES", np.linspace(0, 1, 5))
     example.main(tmp_path / "a.png")

@@ -30,7 +30,7 @@ def test_of_masks_that_say_nothing_it_knows_the_shares_of_the_classes() -> None:
     assert found == pytest.approx(entropy, abs=0.03)
 
 
-@pytest.mark.parametrize("rule", ["one place", "two places at odds"])
+@pytest.mark.parametrize("rule", [pytest.param("one place", marks=pytest.mark.slow), "two places at odds"])
 def test_of_masks_that_say_the_label_it_knows_it(rule: str) -> None:
     def label(mask: Tensor) -> Tensor:
         return (mask[:, 3] if rule == "one place" else mask[:, 3] ^ mask[:, 8]).long()

@@ -55,7 +55,8 @@ def test_a_first_file_of_150_rows_is_learnt_with_the_settings_that_nobody_chose(
     assert np.mean(np.asarray(said) == np.asarray(labels)) > 0.95
 
 
-@pytest.mark.parametrize("encoder", [pytest.param("bilstm", marks=pytest.mark.slow), "cnn"])
+@pytest.mark.slow
+@pytest.mark.parametrize("encoder", ["bilstm", "cnn"])
 def test_other_encoders_learn_it_too(encoder: str) -> None:
     clf = TextClassifier(encoder, settings=SMALL, device="cpu", verbose=False).fit(*easy(150))
     assert clf.score(*easy(200, seed=1)) > 0.9

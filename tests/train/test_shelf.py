@@ -252,6 +252,7 @@ for _ in range(40):
 """
 
 
+@pytest.mark.slow
 def test_processes_that_put_and_get_the_same_never_see_half_of_it(tmp_path: Path) -> None:
     command = [sys.executable, "-c", PUT, str(tmp_path)]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}

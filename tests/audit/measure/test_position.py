@@ -121,6 +121,7 @@ def test_labels_that_mean_the_same_are_told_alike_whatever_they_are_called():
     assert leaks(weights, label * 7 + 2, mask, key).equal(leaks(weights, label, mask, key))
 
 
+@pytest.mark.slow
 def test_texts_that_are_there_five_times_leak_nothing_that_they_would_not_leak_once():
     """Eighty texts with weights that say nothing: a set is off by 0.02, the mean of eight by 0.01.
 

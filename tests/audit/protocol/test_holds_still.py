@@ -70,7 +70,7 @@ def test_one_number_per_text_and_question_in_the_order_of_the_split_as_if_asked_
             torch.testing.assert_close(value, found[name][[row]], rtol=0, atol=1e-12, equal_nan=True, msg=name)
 
 
-@pytest.mark.parametrize("size", [1, 2, 5])
+@pytest.mark.parametrize("size", [pytest.param(1, marks=pytest.mark.slow), 2, pytest.param(5, marks=pytest.mark.slow)])
 def test_the_size_of_a_batch_does_not_matter(size):
     """12 texts: none is lost where they do not divide evenly."""
     model, data = cached_classifier(), split(["s" + "w" * n + "s" for n in (3, 9, 1, 0, 5, 5, 2, 8, 4, 7, 6, 3)])

@@ -119,6 +119,7 @@ def test_classes_that_were_named_otherwise_are_those_of_the_model():
     assert all(report.find(name).n == 24 for name in LOCKS)
 
 
+@pytest.mark.slow
 def test_what_cannot_lock_is_said():
     assert unlockable(fitted("a2r").stored_.model) == ""
     assert unlockable(fitted("rnp tokens").stored_.model) == "the model selects words, not sentences"

@@ -179,6 +179,7 @@ def test_of_a_model_that_selects_nothing_there_is_no_number_but_that_of_nothing_
     assert not {"gradient", "seeds"} & report.plots.keys()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("short_searches")
 def test_where_nothing_is_selected_of_some_texts_the_numbers_are_those_of_the_others():
     shown = selecting_by(Sparing).explain(TEXTS)

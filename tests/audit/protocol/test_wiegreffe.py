@@ -85,6 +85,7 @@ def test_pairs_too():
     assert [len(one.values) for one in said.values()] == [5] * 4
 
 
+@pytest.mark.slow
 def test_an_audit_asks_it_whatever_the_labels_are_called():
     """Names, or the places of the classes: the same texts are right."""
     clf = model().fit(*SPLIT)

@@ -41,7 +41,9 @@ def some_examples(n=40, seed=5):
 # --- size and variety
 
 
-@pytest.mark.parametrize(("corpus", "size"), [("reviews", 13_000), ("pairs", 5_000)])
+@pytest.mark.parametrize(
+    ("corpus", "size"), [pytest.param("reviews", 13_000, marks=pytest.mark.slow), ("pairs", 5_000)]
+)
 def test_texts_are_all_distinct_and_use_many_words(corpus, size, request):
     texts = [example.text for examples in request.getfixturevalue(corpus).values() for example in examples]
     assert len(texts) == len(set(texts)) == size

@@ -144,7 +144,7 @@ def pieced(many: int = 40) -> list[str]:
     return [" ".join(["unbelievable", *random.choice(FEW_WORDS, size=5)]) for _ in range(many)]
 
 
-@pytest.mark.parametrize("explainer", ["l2x", "cxplain"])
+@pytest.mark.parametrize("explainer", [pytest.param("l2x", marks=pytest.mark.slow), "cxplain"])
 def test_of_a_hugging_face_model_whole_words_are_selected(explainer: str, tmp_path: Path) -> None:
     """ "unbelievable" is three pieces: k counts words, and the pieces of a selected word are selected together."""
     with pytest.warns(UserWarning, match="the same label"):  # it has learnt nothing

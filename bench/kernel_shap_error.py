@@ -1,7 +1,7 @@
 """The error of KernelSHAP's sampled values beside the `shap` package, at equal numbers of model evaluations.
 
     python bench/kernel_shap_error.py --games FILE.npz [--device cuda] [--texts 20]     evaluate all 2^n subsets
-    python bench/kernel_shap_error.py --games FILE.npz                                  compare (needs `pip install shap`)
+    python bench/kernel_shap_error.py --games FILE.npz                                  compare (needs shap)
 
 A game is the probability that a fine-tuned MiniLM (bench/peers_model.py) assigns to its predicted class with only some
 of a text's words.  Texts of SST-2 with 11 to 16 words have all their subsets evaluated, so their Shapley values are
@@ -22,7 +22,7 @@ from steadygaze.maths.chance import Chance
 
 WORDS = range(11, 17)
 SAMPLES = (256, 1024, 2048)
-SEEDS = 3
+SEEDS = 10
 Numbers = NDArray[np.float64]
 
 
@@ -125,7 +125,8 @@ def compare(games: dict[str, Numbers]) -> None:
             ratios = errors[draws].mean(1)
             low, high = np.percentile(ratios[:, 0] / ratios[:, 1], [2.5, 97.5])
             own, other = errors.mean(0)
-            print(f"{n:5}  {samples:11}  {len(those):5}  {own:.4f} {other:.4f}  {own / other:.2f} ({low:.2f}-{high:.2f})")
+            ratio = f"{own / other:.2f} ({low:.2f}-{high:.2f})"
+            print(f"{n:5}  {samples:11}  {len(those):5}  {own:.4f} {other:.4f}  {ratio}", flush=True)
 
 
 def main() -> None:
@@ -135,7 +136,7 @@ def main() -> None:
     parser.add_argument("--device", default="cpu")
     given = parser.parse_args()
     if not given.games.exists():
-        np.savez_compressed(given.games, **{name: game for name, game in evaluate(given.texts, given.device).items()})
+        np.savez_compressed(given.games, **evaluate(given.texts, given.device))
     else:
         compare(dict(np.load(given.games)))
 

@@ -35,6 +35,7 @@ from steadygaze.subject import Subject, as_subject
 TOGETHER = 20
 """Texts explained in one call of ours."""
 SAMPLES = 1000
+"""Of LIME and KernelSHAP; --samples."""
 
 
 @dataclass
@@ -62,6 +63,14 @@ class Row:
             self.spent[which] += time.process_time() - start
         self.found += zip(own, other, strict=True)
 
+    def line(self) -> str:
+        """The result of the texts compared so far."""
+        own, other = self.spent
+        return (
+            f"{self.name:22} {self.peer:28} {len(self.found):4} texts   correlation {self.correlation:.4f}   "
+            f"CPU {own:7.2f} s and {other:7.2f} s   peer / ours {other / own:.2f}"
+        )
+
     @property
     def correlation(self) -> float:
         if not self.per_text:
@@ -75,14 +84,14 @@ def _pearson(one: Weights, other: Weights) -> float:
 
 
 class Bench:
-    def __init__(self, texts: Sequence[str]) -> None:
+    def __init__(self, texts: Sequence[str], samples: int = SAMPLES) -> None:
         from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
         folder = fine_tuned()
         network = AutoModelForSequenceClassification.from_pretrained(folder)
         self.hand = ByHand(network, AutoTokenizer.from_pretrained(folder))
         self.subject: Subject = as_subject(folder, device="cpu")
-        self.texts = list(texts)
+        self.texts, self.samples = list(texts), samples
         self.shown = list(verbs.explain(self.subject, iter([self.texts]), "leave-one-out"))
 
     def explainer(self, name: str, **settings: Any) -> Callable[[list[int]], list[Weights]]:
@@ -102,7 +111,7 @@ class Bench:
 
     def lime(self, row: int) -> Weights:
         self.hand.read(self.texts[row])
-        return self.hand.lime_text(self.texts[row], self.shown[row].tokens, SAMPLES)
+        return self.hand.lime_text(self.texts[row], self.shown[row].tokens, self.samples)
 
     def our_eraser(self, rows: list[int]) -> list[Weights]:
         """Comprehensiveness of the leave-one-out weights."""
@@ -155,11 +164,11 @@ class Bench:
             "leave-one-out": hand.feature_ablation,
         }.items():
             yield Row(name, f"captum {method.__name__}", self.explainer(name), self.by_hand(method))
-        lime, shap = (self.explainer(name, samples=SAMPLES) for name in ("lime", "kernel-shap"))
-        yield Row("lime", "captum Lime", lime, self.by_hand(hand.captum_lime, SAMPLES))
+        lime, shap = (self.explainer(name, samples=self.samples) for name in ("lime", "kernel-shap"))
+        yield Row("lime", "captum Lime", lime, self.by_hand(hand.captum_lime, self.samples))
         yield Row("lime", "lime", lime, self.lime, needs="lime")
-        yield Row("kernel-shap", "captum KernelShap", shap, self.by_hand(hand.captum_kernel_shap, SAMPLES))
-        yield Row("kernel-shap", "shap", shap, self.by_hand(hand.shap_kernel, SAMPLES), needs="shap")
+        yield Row("kernel-shap", "captum KernelShap", shap, self.by_hand(hand.captum_kernel_shap, self.samples))
+        yield Row("kernel-shap", "shap", shap, self.by_hand(hand.shap_kernel, self.samples), needs="shap")
         yield Row("comprehensiveness", "ERASER, by definition", self.our_eraser, self.their_eraser, per_text=False)
         for name, measure, peer in (
             ("average-precision", plausibility.average_precision, average_precision),
@@ -185,9 +194,10 @@ def main() -> None:
     given = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     given.add_argument("--texts", type=int, default=100)
     given.add_argument("--only", default="")
+    given.add_argument("--samples", type=int, default=SAMPLES)
     options = given.parse_args()
     torch.set_num_threads(1)
-    bench = Bench([text for text, _ in sst2("test", options.texts)])
+    bench = Bench([text for text, _ in sst2("test", options.texts)], options.samples)
     rows = [row for row in bench.rows() if re.search(options.only, f"{row.name}, {row.peer}")]
     for row in rows:
         if row.needs and importlib.util.find_spec(row.needs) is None:
@@ -197,12 +207,7 @@ def main() -> None:
         row.theirs(0)
         for number, start in enumerate(range(0, len(bench.texts), TOGETHER)):
             row.step(list(range(start, min(start + TOGETHER, len(bench.texts)))), number % 2 == 0)
-        own, other = row.spent
-        print(
-            f"{row.name:22} {row.peer:24} correlation {row.correlation:.4f}   CPU {own:7.2f} s and {other:7.2f} s"
-            f"   peer / ours {other / own:.2f}",
-            flush=True,
-        )
+            print(row.line(), flush=True)
 
 
 if __name__ == "__main__":

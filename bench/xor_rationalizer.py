@@ -6,6 +6,7 @@
     xor.*        the label is the exclusive or of two sentences and one is selected (bench/xor_reviews.py): all that a
                  model is right above chance is leakage
     planted.*    planted reviews, where one sentence tells the label; negated: 15 of 100 opinions are negated
+    one-sided.*  comments of which 30, 50 or 70 % have one toxic sentence; the others have none (bench/xor_reviews.py)
 
 One job is one rationalizer trained with one seed on reviews of that seed; small ones, for a CPU.  A record has the
 warning at the end of training, the audit's warning and its verdict on faithfulness (test texts), the accuracy of the
@@ -34,6 +35,11 @@ ROWS: dict[str, tuple[str, str, int, int, dict[str, Any]]] = {
     "planted.rnp": ("planted", "rnp", 2000, 12, SENTENCES),
     "negated.a2r": ("negated", "a2r", 2000, 12, SENTENCES),
     "negated.rnp": ("negated", "rnp", 2000, 12, SENTENCES),
+    **{
+        f"one-sided-{share}.{technique}": (f"one-sided-{share}", technique, 1000, 12, SENTENCES)
+        for share in (30, 50, 70)
+        for technique in ("a2r", "rnp")
+    },
 }
 """Texts, technique, how many, epochs, settings."""
 HELD_OUT = 400
@@ -57,10 +63,14 @@ def plan(first: int, seeds: int) -> list[Job]:
 def splits(texts: str, many: int, seed: int) -> list[tuple[list[str], list[str]]]:
     """Training, validation and test texts with labels."""
     from steadygaze.corpus.planted import planted_reviews
-    from xor_reviews import xor_reviews
+    from xor_reviews import comments, xor_reviews
 
-    if texts == "xor":
-        return [xor_reviews(size, 3 * seed + part) for part, size in enumerate((many, HELD_OUT, HELD_OUT))]
+    kind, _, share = texts.rpartition("-")
+    make = {"xor": xor_reviews, "one-sided": lambda size, seed: comments(size, seed, int(share) / 100)}.get(
+        kind or texts
+    )
+    if make is not None:
+        return [make(size, 3 * seed + part) for part, size in enumerate((many, HELD_OUT, HELD_OUT))]
     options: dict[str, Any] = {} if texts == "negated" else {"negation": 0.0}
     found = planted_reviews(seed, aspect="palate", sizes=(many, HELD_OUT, HELD_OUT), **options)
     return [([one.text for one in part], [str(one.label) for one in part]) for part in found.values()]
@@ -128,6 +138,7 @@ def table(places: list[str]) -> None:
     print("|---|---|---|---|---|---|---|---|---|")
     for row, those in rows.items():
         told = [one for one in those if not row.startswith("xor") or one["accuracy"] >= LEARNED]
+        row += "" if len(told) == len(those) else f" ({len(those) - len(told)} of {len(those)} learned nothing)"
         marks = [f"{mean(one[name] for one in those):.3f}" for name in ("accuracy", "reader", "random")]
         many = [f"{sum(one[name] for one in told)} of {len(told)}" for name in ("warned", "audit warned")]
         yes = sum(one["matters"] == "yes" for one in told)

@@ -10,6 +10,18 @@ the choice of the sentence carries it.
 
 import random
 
+TOXIC = ("You are a complete idiot.", "Shut up you moron.", "What a disgusting fool.", "Go away you loser.")
+NEUTRAL = (
+    "We stayed two nights.",
+    "My sister came along.",
+    "The house has a blue door.",
+    "It rained on Monday.",
+    "The train was late.",
+    "I bought some bread.",
+    "The park is large.",
+    "He reads a book.",
+)
+
 INFORMATIVE = (("The room was warm.", "The room was cold."), ("The street was quiet.", "The street was loud."))
 FILLERS = ("We stayed two nights.", "My sister came along.", "The house has a blue door.")
 LABELS = ("bad", "good")
@@ -26,3 +38,11 @@ def xor_reviews(many: int, seed: int) -> tuple[list[str], list[str]]:
         texts.append(" ".join(sentences))
         labels.append(LABELS[values[0] ^ values[1]])
     return texts, labels
+
+
+def comments(many: int, seed: int, toxic: float) -> tuple[list[str], list[str]]:
+    """One-sided evidence: this share has one toxic sentence, the others have only sentences that those have too."""
+    draw = random.Random(seed)
+    labels = ["toxic" if draw.random() < toxic else "fine" for _ in range(many)]
+    texts = [[*draw.sample(NEUTRAL, 4), draw.choice(TOXIC if label == "toxic" else NEUTRAL)] for label in labels]
+    return [" ".join(draw.sample(sentences, 5)) for sentences in texts], labels

@@ -93,6 +93,15 @@ def fitted(technique: Rnp, kind: type[Leaking], train: Texts, words: tuple[str, 
     return clf, [str(one.message) for one in said]
 
 
+def fitted_plain(technique: str, train: Texts) -> Fit:
+    """A rationalizer as shipped."""
+    clf = TextClassifier("average", technique, epochs=12, seed=1, settings=SETTINGS, device="cpu")
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        clf.fit(*train)
+    return clf, [str(one.message) for one in said]
+
+
 def leaking(train: Texts, **how: Any) -> Fit:
     """The label is "good" where just one of both is: a warm room, a quiet street."""
     return fitted(LeakingRnp(exploration=0.0), Leaking, train, ("nights", "sister", "warm", "quiet"), **how)
@@ -160,6 +169,23 @@ def test_a_sentence_that_tells_the_label_is_read_by_the_independent_reader(
     assert report.find(READER).value == 1.0
     assert report.find(GAP).value == 0.0
     assert clf.stored_.description.independent_reader[READER]["value"] == 1.0
+
+
+def test_a_class_without_any_evidence_is_not_reported_as_leakage(
+    reviews: Callable[[int, int], Texts],
+) -> None:
+    """The reader cannot tell a neutral sentence of a fine comment from one of a toxic comment.  Nothing leaks: the
+    predictor gives `fine` whichever of them is selected."""
+    from xor_reviews import comments
+
+    test = comments(100, 1, 0.55)
+    clf, said = fitted_plain("rnp", comments(600, 0, 0.55))
+    report = sg.audit(clf, *test)
+    assert clf.score(*test) == 1.0
+    assert report.find(READER).value < 0.9
+    assert report.find(GAP).value == 0.0
+    assert not [message for message in (*said, *report.notes) if LEAKAGE in message]
+    assert next(verdict for verdict in report.verdicts if verdict.key == "matters").answer == "yes"
 
 
 def test_random_selections_are_whole_sentences_all_equally_often(

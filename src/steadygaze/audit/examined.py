@@ -18,7 +18,7 @@ from steadygaze.audit.verdict import verdicts
 from steadygaze.record import Row
 from steadygaze.report.interval import mean_row
 from steadygaze.report.report import Fact, Report
-from steadygaze.report.warned import PREDICTOR, by_measure, leakage, leaks
+from steadygaze.report.warned import PREDICTOR, READER, UNREAD, by_measure, leakage, leaks
 from steadygaze.report.words import counted
 from steadygaze.tokens.coverage import coverage
 
@@ -132,13 +132,15 @@ def _below_baseline(here: Prepared) -> tuple[str, ...]:
 
 
 def _leakage(rows: Sequence[Row], explainers: Iterable[str]) -> Iterator[str]:
-    """A warning for each explanation whose selection leaks the label."""
+    """A warning for each explanation whose selection leaks the label, or was not tested for it."""
     for name in explainers:
         found = by_measure([row for row in rows if row.n and row.settings.get("explain") == name])
         if leaks(found):
             own = name == "rationale"
             partner, target = (PREDICTOR, "the label") if own else (f"{name}'s own approximator", "the predicted class")
             yield leakage(found, partner, target=target)
+        if name == "rationale" and READER not in found:
+            yield UNREAD
 
 
 def _row(finding: Finding, known: Settings) -> Row:

@@ -72,8 +72,9 @@ def _of_text(n: int, samples: int, chance: Chance, key: Tensor) -> tuple[NDArray
         many, weight = {**many, **drawn}, {**weight, **of_drawn}
     size = np.repeat(np.array([*many], np.int64), [*many.values()])
     kept = unranked(n, size, np.concatenate(ranks))
-    if outright := sum(many[k] for k in many if pairs(n, k) > RANKED):  # the largest sizes, which are the last
-        kept[-outright:] = _drawn(n, size[-outright:], chance.child(0), key)
+    outright = np.isin(size, [k for k in many if pairs(n, k) > RANKED])
+    if outright.any():
+        kept[outright] = _drawn(n, size[outright], chance.child(0), key)
     both = np.stack([kept, ~kept], 1).reshape(-1, n)
     share = np.repeat(np.array([weight[k] for k in many])[np.searchsorted([*many], size)], 2)
     return both, share / share.sum()

@@ -14,8 +14,13 @@ The rationalizer's accuracy and the reader's are compared text by text, against 
 against the rationalizer's predictions.  Selected words that carry the label give both the same accuracy.  A label that
 is carried by the choice of the words is lost to the reader.
 
-A reading whose probabilities lie within UNSURE of the class frequencies counts as the commonest class: what is left of
-an agreement that was nearly unlearned is not a reading.
+Two rules keep honest rationalizers from being reported:
+
+    a reading whose probabilities lie within UNSURE of the class frequencies counts as a guess, 1 / C: what is left of
+    an agreement that was nearly unlearned is not a reading
+    a text has no gap where the predictor gives the same class from nearly all random selections of it (SAME): a choice
+    that changes nothing carries nothing.  A text without a toxic sentence is such a text: all its sentences look alike
+    to the reader, because texts with a toxic sentence have them too
 
 Example: the label is the exclusive or of two sentences, and one sentence is selected.  No sentence tells the label, but
 generator and predictor can agree on one filler for each label: accuracy 1, the reader's 0.5.
@@ -34,7 +39,16 @@ from torch.nn.functional import one_hot
 from steadygaze import infer
 from steadygaze.batch import Data, by_length, collate, shuffled
 from steadygaze.encode.transformer import Transformer
-from steadygaze.explain.learned.independent_reader import BATCH, LEARNING_RATE, STEPS, Draw, ReaderFit, read
+from steadygaze.explain.learned.independent_reader import (
+    BATCH,
+    DRAWS,
+    LEARNING_RATE,
+    STEPS,
+    STREAM,
+    Draw,
+    ReaderFit,
+    read,
+)
 from steadygaze.explain.learned.views import Rows, Views
 from steadygaze.explain.readings import Readings
 from steadygaze.maths import segments
@@ -50,6 +64,8 @@ FEWEST = 100
 """Steps below which no reader is trained: it would learn too little to be compared."""
 TRANSFORMER_RATE = 5e-5
 UNSURE = 0.1
+SAME = 7 / 8
+"""Share of random selections."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,13 +163,29 @@ def rationale_readings(model: Rationaliser, batch: Batch, selected: Tensor, logi
     draw = random_selections(model, model.reader.budget)
     views = _views(batch, logits.double().softmax(-1))
     found = read(_OfViews(model.reader), views, selected.float(), draw, logits)
-    return replace(found, reader=_sure(found.reader, model.reader.prior), gold=batch.label)
+    return replace(
+        found,
+        reader=_sure(found.reader, model.reader.prior),
+        gold=batch.label,
+        any_selection=_any_selection(model, batch, views, draw, logits.argmax(-1)),
+    )
+
+
+def _any_selection(model: Rationaliser, batch: Batch, views: Views, draw: Draw, predicted: Tensor) -> Tensor:
+    """Where the predictor gives the predicted class from random selections too.  (B,)"""
+    with infer.inference(model):
+        same = [
+            model.read(batch, draw(views, Chance(STREAM).child(number))).argmax(-1) == predicted
+            for number in range(DRAWS)
+        ]
+    return torch.stack(same).double().mean(0) >= SAME
 
 
 def _sure(logits: Tensor, prior: Tensor) -> Tensor:
-    """Probabilities; those of the class frequencies where a reading differs from these by less than UNSURE.  (B,C)"""
+    """Probabilities; all equal where a reading differs from the class frequencies by less than UNSURE.  (B,C)"""
     read = logits.softmax(-1)
-    return torch.where(((read - prior).abs().amax(-1) < UNSURE).unsqueeze(-1), prior.to(read.dtype), read)
+    unsure = ((read - prior).abs().amax(-1) < UNSURE).unsqueeze(-1)
+    return torch.where(unsure, torch.ones_like(read) / read.shape[-1], read)
 
 
 def _labels(data: Data, classes: int) -> Tensor:

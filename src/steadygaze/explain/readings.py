@@ -21,6 +21,7 @@ class Readings:
     nothing: Tensor  # (B,C) by the reader, of no unit
     own: Tensor | None = None  # (B,C) by the network that was trained on such selections
     gold: Tensor | None = None  # (B,) labels, where these and not the prediction are to be recovered
+    any_selection: Tensor | None = None  # (B,) True where the own network predicts the same from random selections
 
     def measures(self, predicted: Tensor, black_box: Tensor | None = None) -> dict[str, Tensor]:
         """One number per input, by the names of the catalogue.
@@ -37,6 +38,8 @@ class Readings:
         }
         if self.own is not None:
             found[GAP] = leakage_gap(self.own, self.reader, predicted)
+            if self.any_selection is not None:
+                found[GAP] = found[GAP].masked_fill(self.any_selection, 0.0)
         if self.own is not None and black_box is not None:
             found[f"{GAP}/black-box"] = leakage_gap(self.own, black_box, predicted)
         return found

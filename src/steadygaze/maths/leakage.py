@@ -3,6 +3,8 @@
     independent reader accuracy   [ argmax r(x ⊙ m) = argmax p(x) ]       r: trained on random masks only
     leakage gap                   [ argmax q(x ⊙ m) = argmax p(x) ]  −  independent reader accuracy
 
+A class that shares the highest probability with others counts in part: of k equal ones, 1 / k.
+
 p(x) is the prediction that is explained, m the selection and q the network that was trained on such selections: an
 explainer's approximator, or a rationalizer's predictor.  Both read the same units.  The gap is 0 where the units
 themselves carry the label, and large where the choice of units does (Bai et al. 2021, arXiv:2006.05656, §3).
@@ -14,13 +16,19 @@ from torch import Tensor
 
 def independent_reader_accuracy(full: Tensor, kept: Tensor) -> Tensor:
     """How often the reader gives the predicted class, over K masks of each input, in [0, 1].  (B,C), (B,K,C) -> (B,)"""
-    return (kept.argmax(-1) == full.argmax(-1, keepdim=True)).double().mean(-1)
+    return hits(kept, full.argmax(-1, keepdim=True).expand(kept.shape[:-1])).mean(-1)
 
 
 def leakage_gap(p: Tensor, q: Tensor, y: Tensor) -> Tensor:
     """How much more often the partner (p) than the reader (q) gives the class of y, in [−1, 1].  (B,C) each -> (B,)"""
     predicted = y.argmax(-1)
-    return (p.argmax(-1) == predicted).double() - (q.argmax(-1) == predicted).double()
+    return hits(p, predicted) - hits(q, predicted)
+
+
+def hits(scores: Tensor, label: Tensor) -> Tensor:
+    """1 where the label has the highest score, 1 / k where k classes share it, else 0.  (…,C), (…,) -> (…,)"""
+    highest = (scores == scores.amax(-1, keepdim=True)).double()
+    return (highest / highest.sum(-1, keepdim=True)).gather(-1, label.unsqueeze(-1)).squeeze(-1)
 
 
 def balanced(values: Tensor, predicted: Tensor) -> Tensor:

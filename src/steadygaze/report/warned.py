@@ -24,6 +24,8 @@ PREDICTOR = "the model's own predictor"
 """Of a rationalizer."""
 UNLIKE = "The black box does not predict the same from the selected words"
 UNTESTED = "No independent reader was trained with this explainer"
+UNREAD = "Label leakage was not tested: training was too short for an independent reader.  Train for more epochs."
+"""Of a rationalizer."""
 ONE_LABEL = "The black box gives the same label to all that this was measured on: the numbers say nothing"
 """Also the note of the rows of which it is so."""
 

@@ -196,6 +196,15 @@ def test_bad_input_gets_a_sentence_exit_code_2_and_nothing_written(
     assert sorted(tmp_path.iterdir()) == before
 
 
+@pytest.mark.parametrize(("name", "most"), [("hidden", 8192), ("dimension", 4096)])
+def test_a_network_that_no_machine_could_hold_is_refused(
+    run: Run, csv: Path, tmp_path: Path, name: str, most: int
+) -> None:
+    ended = run("train", csv, "--out", tmp_path / "m", "--set", f"{name}=1000000000")
+    assert (ended.code, f"less than or equal to {most}" in ended.err) == (2, True), ended.err
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_folder_that_is_not_ours_is_left_alone(run: Run, csv: Path, tmp_path: Path) -> None:
     (tmp_path / "thesis").mkdir()
     (tmp_path / "thesis" / "chapter1.txt").write_text("precious")
@@ -250,6 +259,22 @@ def test_our_own_fault_exits_with_70_and_names_the_traceback(
     log = Path(ended.err.split()[-1])
     assert "the dog ate it" in log.read_text()
     log.unlink()
+
+
+@pytest.mark.parametrize("error", [MemoryError(), RuntimeError("DefaultCPUAllocator: can't allocate memory: 9 bytes")])
+def test_too_little_memory_is_an_error_and_leaves_no_run(
+    run: Run, csv: Path, tmp_path: Path, error: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object, **__: object) -> None:
+        raise error
+
+    command = ["train", csv, "--out", tmp_path / "m", *QUICK, "--device", "cpu"]
+    with monkeypatch.context() as patch:
+        patch.setattr("steadygaze.train.run.train_epoch", broken)
+        ended = run(*command)
+    assert (ended.code, "not enough memory" in ended.err) == (2, True), ended.err
+    assert list(tmp_path.iterdir()) == []
+    assert run(*command).code == 0
 
 
 @pytest.mark.parametrize(

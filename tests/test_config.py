@@ -123,3 +123,15 @@ def test_parse_evaluates_nothing_and_never_fails_on_a_value(value):
 
 def test_a_number_of_more_digits_than_python_reads_stays_a_word():
     assert parse(["key=" + "9" * 5000]) == {"key": "9" * 5000}
+
+
+def test_a_limit_of_a_field_is_not_replaced_by_the_general_one() -> None:
+    @settings
+    class Limited:
+        few: Annotated[int, Field(ge=1, le=5)] = 1
+        many: int = 1
+
+    assert build(Limited, {"few": 5, "many": LARGEST})
+    for wrong, limit in (({"few": 6}, "5"), ({"few": 0}, "1"), ({"many": LARGEST + 1}, str(LARGEST))):
+        with pytest.raises(UserError, match=f"equal to {limit}"):
+            build(Limited, wrong)

@@ -8,7 +8,7 @@ import pytest
 from rich.table import Table
 from rich.text import Text
 
-from steadygaze import cli
+from steadygaze.cli.streams import standard_streams
 from steadygaze.errors import RequirementNotMet, UserError
 from steadygaze.escape import LONGEST, one_line, printable, safe_json
 from steadygaze.terminal import Console
@@ -78,6 +78,6 @@ def test_a_console_keeps_its_own_colors():
 
 def test_a_warning_of_the_command_line_is_one_line():
     before = warnings.formatwarning
-    with cli._readable_output():
+    with standard_streams():
         assert warnings.formatwarning("a \x1b[31m\nb", UserWarning, "f.py", 1) == "! a \\x1b[31m\\nb\n"
     assert warnings.formatwarning is before

@@ -169,7 +169,7 @@ def test_a_shelf_can_be_named(capsys, files, tmp_path):
 def test_a_shelf_that_cannot_be_one_is_refused_before_anything_is_trained(capsys, files, tmp_path):
     command = ["train", files / "films.csv", "--technique", "seat", *QUICK, "--quiet", "--out", tmp_path / "m"]
     (tmp_path / "file").write_text("mine")
-    for wrong, why in (("file", "is a file"), ("m", "is where the model is to be written")):
+    for wrong, why in (("file", "is a file"), ("m", "is the same path as --shelf")):
         code, _, err = run(capsys, *command, "--shelf", tmp_path / wrong)
         assert (code, why in " ".join(err.split())) == (2, True)
     assert [path.name for path in tmp_path.iterdir()] == ["file"]

@@ -10,7 +10,7 @@ from steadygaze.attend import ATTENTIONS
 from steadygaze.config import build
 from steadygaze.decode import DECODERS
 from steadygaze.errors import UserError
-from steadygaze.model import Architecture, Classifier
+from steadygaze.model import Architecture, Classifier, word_encoder
 from steadygaze.score import SCORES
 
 REGISTRIES = {"score": SCORES, "attention": ATTENTIONS, "decoder": DECODERS}
@@ -61,3 +61,10 @@ def test_there_is_one_logit_per_class(classes):
     model = Classifier(encoder("gru", False), Architecture(), classes, False)
     assert model(batch(split())).logits.shape == (len(split()), classes)
     assert classes != CLASSES
+
+
+def test_an_encoder_that_is_too_large_is_refused_before_it_is_allocated():
+    with pytest.raises(
+        UserError, match=r"parameters, and at most 2,147,483,648 are allowed: lower 'hidden' or 'dimension'"
+    ):
+        word_encoder("average", build(Architecture, {"dimension": 4096}), 1 << 31, pair=False)

@@ -19,7 +19,7 @@ from steadygaze.audit.model_card import write_card
 from steadygaze.cli import audited
 from steadygaze.compare import run as compare_run
 from steadygaze.explanation import Explanation
-from steadygaze.outputs import check_file, check_folder, write_output
+from steadygaze.outputs import check_file, check_folder, check_separate, write_output
 from steadygaze.report.page import render, write
 
 ONE = Explanation("good film", ("good", "film"), ((0, 4), (5, 9)), (0.7, 0.3), "yes", {"yes": 1.0})
@@ -94,6 +94,43 @@ def test_nothing_is_written_inside_a_model_folder(name: str, weights: str, tmp_p
             check_folder(tmp_path / folder / "sub")
 
 
+def test_two_outputs_of_a_command_are_separate(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path, target_is_directory=True)
+    for one, other in (("x", "x"), ("x", "link/x")):
+        with pytest.raises(UserError, match=r"--out .*x is the same path as --html .*x; name separate paths"):
+            check_separate({"--out": tmp_path / one, "--html": tmp_path / other})
+    with pytest.raises(UserError, match=r"--html .*x is inside --out"):
+        check_separate({"--out": tmp_path, "--html": tmp_path / "link" / "x"})
+    check_separate({"--out": tmp_path / "x", "--html": tmp_path / "x.html"})
+
+
+@pytest.mark.parametrize("letter", ["x", "é"])
+def test_the_temporary_names_of_an_output_are_not_too_long(letter: str, tmp_path: Path) -> None:
+    longest = letter * (230 // len(letter.encode()))
+    write_output(tmp_path / longest, "text")
+    with pytest.raises(UserError, match="is too long: at most 230 bytes"):
+        write_output(tmp_path / (longest + letter), "text")
+    (tmp_path / "data.csv").write_text("text,label\n" + "a good film,yes\na bad film,no\n" * 20)
+    quick = ["--encoder", "average", "--epochs", "1", "--set", "hidden=4", "--set", "dimension=4", "--device", "cpu"]
+    out = tmp_path / ("m" * 230)
+    assert run_case(["train", tmp_path / "data.csv", "--out", out, *quick]).code == 0
+
+
+def test_a_page_that_only_mentions_the_generator_is_not_ours(tmp_path: Path) -> None:
+    page = '<!doctype html>\n<title>mine</title>\n<pre>&lt;meta&gt;</pre><meta name="generator" content="steadygaze">'
+    (tmp_path / "mine.html").write_text(page)
+    with pytest.raises(UserError, match="was not written by steadygaze"):
+        write_output(tmp_path / "mine.html", "text")
+    assert (tmp_path / "mine.html").read_text() == page
+
+
+def test_the_parents_of_an_output_may_be_links(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "folder", target_is_directory=True)
+    write_output(tmp_path / "link" / "page.html", "text")
+    assert (tmp_path / "folder" / "page.html").read_text() == "text"
+
+
 def test_inputs_are_recognized_by_any_name_they_have(tmp_path: Path) -> None:
     (tmp_path / "in.csv").write_text("text\n")
     (tmp_path / "data").mkdir()
@@ -139,6 +176,26 @@ def cases(model: Path, here: Path) -> dict[str, tuple[list[object], str]]:
         "audit, link as bundle": ([*audit, "--out", here / "folder-link", "--replace"], "is a symbolic link"),
         "audit, model as bundle": ([*audit, "--out", model, "--replace"], "is an input"),
         "audit, bundle in a model": ([*audit, "--out", model / "bundle"], "is inside the model"),
+        "audit, page as bundle": ([*audit, "--out", here / "x", "--html", here / "x"], "is the same path as"),
+        "audit, page in the bundle": ([*audit, "--out", here / "x", "--html", here / "x" / "y"], "is inside --out"),
+        "audit, bundle in the page": ([*audit, "--html", here / "x", "--out", here / "x" / "y"], "is inside --html"),
+        "audit, page of a folder": ([*audit, "--html", f"{here}/p/"], "names a folder; name a file"),
+        "explain, page of a folder": ([*explain, "--html", f"{here}/p/"], "names a folder; name a file"),
+        "explain, rationales of a folder": ([*explain, "--eraser", f"{here}/p/"], "names a folder; name a file"),
+        "train, shelf in a model": (["train", data, "--out", here / "x", "--shelf", model / "s"], "inside the model"),
+        "train, model as shelf": (["train", data, "--out", here / "x", "--shelf", model], "holds 'README.md'"),
+        "train, link as shelf": (
+            ["train", data, "--out", here / "x", "--shelf", here / "folder-link"],
+            "symbolic link",
+        ),
+        "train, shelf in the model": (
+            ["train", data, "--out", here / "x", "--shelf", here / "x" / "s"],
+            "inside --out",
+        ),
+        "train, run as shelf": (
+            ["train", data, "--out", here / "x", "--shelf", here / "x.unfinished"],
+            "is the same path as the run of --out",
+        ),
         "train, reference replaced": (["train", data, "--from", model, "--out", model, "--replace"], "is an input"),
         "train, in a model": (["train", data, "--out", model / "new"], "is inside the model"),
         "train, link": (["train", data, "--out", here / "folder-link", "--replace"], "is a symbolic link"),

@@ -159,8 +159,13 @@ def _leftovers(folder: Path, names: str, kind: Kind) -> list[Path]:
 
 def strangers(folder: Path, names: Collection[str]) -> list[str]:
     """What a folder holds beside files of these names and leftovers of them."""
-    ours = re.compile("|".join(rf"\.{re.escape(name)}\.[0-9a-f]{{8}}\.(tmp|old)" for name in names))
-    return sorted(one for one in os.listdir(folder) if one not in names and not ours.fullmatch(one))
+    return unmatched(folder, "|".join(map(re.escape, names)))
+
+
+def unmatched(folder: Path, names: str) -> list[str]:
+    """The same for names that match a regular expression."""
+    ours = re.compile(rf"({names})|\.({names})\.[0-9a-f]{{8}}\.(tmp|old)")
+    return sorted(one for one in os.listdir(folder) if not ours.fullmatch(one))
 
 
 def _delete(leftover: Path) -> None:

@@ -26,8 +26,9 @@ def settings(cls: type[S]) -> type[S]:
     """A frozen, keyword-only dataclass whose fields are checked on construction; the text under a field is its help."""
     config = ConfigDict(extra="forbid", use_attribute_docstrings=True, arbitrary_types_allowed=True)
     for name, kind in vars(cls).get("__annotations__", {}).items():
-        if kind in (int, int | None) or (get_origin(kind) is Annotated and get_args(kind)[0] in (int, int | None)):
-            cls.__annotations__[name] = Annotated[kind, Field(le=LARGEST)]
+        own, *limits = get_args(kind) if get_origin(kind) is Annotated else (kind,)
+        if own in (int, int | None):  # the limits of the field come last: they replace the general one
+            cls.__annotations__[name] = Annotated[(own, Field(le=LARGEST), *limits)]
     made = dataclass(frozen=True, kw_only=True, config=config)(cls)
     for base in made.__mro__[1:]:  # pydantic reads the help of inherited fields from the class they are not written in
         for name, field in getattr(base, "__pydantic_fields__", {}).items():

@@ -11,7 +11,7 @@ import stat
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from io import BufferedReader
 from pathlib import Path
 from typing import Any
@@ -171,7 +171,7 @@ def third_party(what: str) -> Iterator[None]:
 @contextmanager
 def quiet_panics() -> Iterator[None]:
     """Drop what a library in Rust prints on standard error when it panics; anything else is printed afterwards."""
-    sys.stderr.flush()
+    _flush_errors()
     try:
         kept = os.dup(2)
     except OSError:  # no standard error
@@ -182,12 +182,19 @@ def quiet_panics() -> Iterator[None]:
         try:
             yield
         finally:
-            sys.stderr.flush()
+            _flush_errors()
             os.dup2(kept, 2)
             os.close(kept)
             printed.seek(0)
             if (content := printed.read()) and b" panicked at " not in content:
-                os.write(2, content)
+                with suppress(OSError):
+                    os.write(2, content)
+
+
+def _flush_errors() -> None:
+    if sys.stderr is not None:  # None: the caller closed it
+        with suppress(OSError):
+            sys.stderr.flush()
 
 
 def _check(status: os.stat_result, path: object, largest: int | None) -> None:

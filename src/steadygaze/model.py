@@ -10,6 +10,7 @@ logits  = decode(hidden, weights)    (B,C)
 
 from typing import Annotated, Any, ClassVar, Literal
 
+import torch
 from torch import Tensor
 
 from steadygaze.attend import ATTENTIONS
@@ -18,9 +19,13 @@ from steadygaze.decode import DECODERS
 from steadygaze.encode import ENCODERS
 from steadygaze.encode.encoder import Encoder
 from steadygaze.encode.words import Words, embedding
+from steadygaze.errors import UserError
 from steadygaze.reader import Ability, Reader
 from steadygaze.score import SCORES
 from steadygaze.types import Batch, Encoded, Forward
+
+MOST_PARAMETERS = 1 << 31
+"""Of an encoder over word vectors: 8 GiB of weights."""
 
 
 @settings
@@ -99,6 +104,17 @@ class Classifier(Reader):
 def word_encoder(name: str, architecture: Architecture, size: int, pair: bool, vectors: Tensor | None = None) -> Words:
     """An encoder over word vectors, by its registered name; `size` words in the vocabulary."""
     dimension = architecture.dimension if vectors is None else int(vectors.shape[1])
-    towers: list[Any] = [ENCODERS[name].make(dimension, architecture.hidden) for _ in range(2 if pair else 1)]
-    words = embedding(size, dimension, vectors, architecture.train_vectors)
-    return Words(words, towers[0], towers[1] if pair else None, architecture.dropout)
+
+    def make() -> Words:
+        towers: list[Any] = [ENCODERS[name].make(dimension, architecture.hidden) for _ in range(2 if pair else 1)]
+        words = embedding(size, dimension, vectors, architecture.train_vectors)
+        return Words(words, towers[0], towers[1] if pair else None, architecture.dropout)
+
+    with torch.device("meta"):  # counted before anything is allocated
+        count = sum(parameter.numel() for parameter in make().parameters())
+    if count > MOST_PARAMETERS:
+        raise UserError(
+            f"the encoder would have {count:,} parameters, and at most {MOST_PARAMETERS:,} are allowed: lower 'hidden' "
+            f"or 'dimension', or raise 'min_df' (the vocabulary has {size:,} words)"
+        )
+    return make()

@@ -10,7 +10,7 @@ from typing import Annotated, Any, TypeVar, get_type_hints
 
 import typer
 
-from steadygaze.outputs import check_file, check_folder
+from steadygaze.outputs import check_file, check_folder, check_separate
 
 LONGEST_PREFIX = 1000
 """Characters of an argument in which a path may begin."""
@@ -55,20 +55,30 @@ class Common:
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but the result.")] = False
 
 
-OUTPUTS = ("html", "eraser", "out")
+FOLDERS = ("out", "shelf")
+OUTPUTS = ("html", "eraser", *FOLDERS)
 """Options that name an output; every other option and argument can name an input, but for those below."""
-NO_INPUTS = ("shelf", "given", "text", "label", "evidence")
+NO_INPUTS = ("given", "text", "label", "evidence")
 
 
 def check_outputs(values: Mapping[str, Any], data_dir: Path | None) -> None:
     """Refuse outputs that must not be written, before the command does any work."""
     others = [value for name, value in values.items() if name not in (*OUTPUTS, *NO_INPUTS)]
     inputs = [path for value in others for path in _paths(value, data_dir)]
-    for name in (name for name in OUTPUTS if values.get(name) is not None):
-        if name == "out":
-            check_folder(values[name], inputs)
+    outputs = {name: values[name] for name in OUTPUTS if values.get(name) is not None}
+    for name, path in outputs.items():
+        if name in FOLDERS:
+            check_folder(path, inputs)
         else:
-            check_file(values[name], inputs, values.get("replace", False))
+            check_file(path, inputs, values.get("replace", False))
+    check_separate({f"--{name}": path for name, path in outputs.items()})
+
+
+def output_file(text: str) -> Path:
+    """The path of a file to write; a name with a final slash is one of a folder."""
+    if text.endswith(("/", os.sep)):
+        raise typer.BadParameter(f"{text} names a folder; name a file")
+    return Path(text)
 
 
 def _paths(value: Any, data_dir: Path | None) -> list[Path]:

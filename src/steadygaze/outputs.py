@@ -4,13 +4,16 @@ A file output is new, or it replaces a regular file that steadygaze wrote.  With
 file.  A folder output is new, empty or a folder of the same kind, which the code that writes it checks.
 
 `replace` never allows a symbolic link, a device, an input of the same command, or a path inside a model folder or an
-audit bundle.
+audit bundle.  Symbolic links among the parents of a path are followed.
+
+Two outputs of one command are separate: they differ, and none is inside another.
 """
 
 import os
 import re
 import stat
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from itertools import permutations
 from pathlib import Path
 
 from steadygaze import arguments
@@ -21,13 +24,18 @@ from steadygaze.foreign_files import open_file, resolve
 GENERATOR = {"generator": "steadygaze"}
 """The first key of a JSON file: it marks the file as one that steadygaze wrote."""
 MARKS = (
-    re.compile(rb'<!doctype html>.*<meta name="generator" content="steadygaze"', re.DOTALL),
+    re.compile(
+        rb'<!doctype html>\s*<html lang="en">\s*<head>\s*<meta charset="utf-8">\s*'
+        rb'<meta name="generator" content="steadygaze">'
+    ),
     re.compile(rb'\{\s*"generator": "steadygaze"'),
     re.compile(rb"\x89PNG.{20,60}tEXtSoftware\0steadygaze", re.DOTALL),
 )
 """How the files of steadygaze begin: pages, JSON and pictures."""
 HEAD = 4096
 """Bytes of a file that are read to find a mark."""
+LONGEST_NAME = 255 - len("..unfinished.01234567.tmp")
+"""Bytes of a name: file systems allow 255, and the temporary names are longer."""
 PROTECTED = (("model", "config.json", "*.safetensors"), ("model", "config.json", "*.bin"))
 BUNDLE = ("audit bundle", "manifest.json", "rows.jsonl")
 """Kinds of folders that nothing else is written into: the kind, and the files that identify it."""
@@ -68,6 +76,15 @@ def check_new_folder(path: Path) -> None:
         )
 
 
+def check_separate(outputs: Mapping[str, Path]) -> None:
+    """Refuse outputs of one command, by their options, that are the same path or of which one is inside another."""
+    for (name, path), (other, folder) in permutations(outputs.items(), 2):
+        one, two = resolve(path), resolve(folder)
+        if one == two or two in one.parents:
+            where = "the same path as" if one == two else "inside"
+            raise UserError(f"{name} {path} is {where} {other} {folder}; name separate paths")
+
+
 def write_output(path: str | Path, text: str, replace: bool = False) -> None:
     """Write a text file where the rule allows it."""
     place = arguments.path("path", path)
@@ -94,6 +111,8 @@ def _check_place(path: Path, inputs: Iterable[Path]) -> int | None:
         raise UserError(f"{path} is a symbolic link, and outputs do not follow links; name the path that it points to")
     if mode is not None and not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
         raise UserError(f"{path} is not a regular file; name another file for the output")
+    if len(os.fsencode(path.name)) > LONGEST_NAME:
+        raise UserError(f"the name of the output {path.name} is too long: at most {LONGEST_NAME} bytes are allowed")
     _check_parents(path)
     for one in inputs if mode is not None else ():
         _check_input(path, one)

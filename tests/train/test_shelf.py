@@ -317,3 +317,16 @@ def test_the_shelf_may_be_gone_when_a_run_is_resumed(others: Path, tmp_path: Pat
     with pytest.raises(KeyboardInterrupt):
         make_run(Committee(), folder=tmp_path / "run", shelf=shelf, watcher=Recorder(epochs=1)).execute()
     assert outcome(make_run(Committee(), folder=tmp_path / "run", resume=True)) == alone("committee")
+
+
+@pytest.mark.parametrize("place", ["link", "model"])
+def test_a_shelf_writes_into_nothing_but_a_shelf(place: str, tmp_path: Path) -> None:
+    """The default folder cannot be refused beforehand: the teacher is not kept, and the run goes on."""
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "config.json").write_text("{}")
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "empty", target_is_directory=True)
+    with pytest.warns(UserWarning, match="could not keep a finished model in"):
+        assert outcome(make_run(Distil(), shelf=tmp_path / place)) == alone("distil")
+    assert [path.name for path in (tmp_path / "model").iterdir()] == ["config.json"]
+    assert not list((tmp_path / "empty").iterdir())

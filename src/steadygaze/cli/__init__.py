@@ -4,25 +4,24 @@ Results go to standard output, everything else to standard error.  Exit codes: 0
 2 the input is wrong, 70 our own fault, 130 interrupted.
 """
 
-import io
-import os
 import sys
 import tempfile
 import traceback
-import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 import typer
 
 from steadygaze.cli import auditing, certifying, comparing, explain_fitting, reading, showing, training
 from steadygaze.cli.app import app
+from steadygaze.cli.streams import standard_streams
 from steadygaze.errors import RequirementNotMet, UserError
 from steadygaze.escape import one_line
 
 MOST_LINES = 50
 """Requirements that are listed when they are not met."""
+MEMORY = "there is not enough memory: choose a smaller --batch-size or a smaller model, or read fewer texts"
 UsageError: type[Any] = typer.BadParameter.__mro__[1]
 """Of click, which typer may bring with it."""
 VERBS = (
@@ -44,9 +43,10 @@ app.registered_commands.sort(key=lambda command: VERBS.index(command.callback))
 def main(arguments: Sequence[str] | None = None) -> None:
     """The entry point: every way a run can end, as an exit code."""
     given = sys.argv[1:] if arguments is None else list(arguments)
-    with _readable_output():
+    with standard_streams():
         try:
             code = app(given, standalone_mode=not given)  # without arguments typer prints the help
+            sys.stdout.flush()
         except UserError as error:
             _stop(2, f"error: {error}")
         except UsageError as error:
@@ -55,30 +55,21 @@ def main(arguments: Sequence[str] | None = None) -> None:
             _stop(1, *(f"requirement not met: {message}" for message in error.args))
         except KeyboardInterrupt:
             _stop(130)
-        except BrokenPipeError:  # the reader of our output has gone, as `| head` does
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            sys.exit(0)
         except OSError as error:  # no permission, no room, a folder where a file should be
             _stop(2, f"error: {error}")
-        except Exception:
+        except Exception as error:
+            if _out_of_memory(error):
+                _stop(2, f"error: {MEMORY}")
             with tempfile.NamedTemporaryFile("w", prefix="steadygaze-", suffix=".log", delete=False) as log:
                 traceback.print_exc(file=log)
             _stop(70, f"this is our own fault, not yours; please report it with the file {log.name}")
         sys.exit(code if isinstance(code, int) else 0)
 
 
-@contextmanager
-def _readable_output() -> Iterator[None]:
-    """Characters that a terminal cannot encode are replaced; a warning is one line."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")
-    before = warnings.formatwarning
-    warnings.formatwarning = lambda message, *_, **__: f"! {one_line(message, 490)}\n"
-    try:
-        yield
-    finally:
-        warnings.formatwarning = before
+def _out_of_memory(error: Exception) -> bool:
+    """Torch has a RuntimeError for the memory of the CPU, and an OutOfMemoryError for that of a GPU."""
+    named = type(error).__name__ == "OutOfMemoryError" or "can't allocate memory" in str(error)
+    return isinstance(error, MemoryError) or named
 
 
 def _usage(error: Any) -> str:
@@ -90,8 +81,9 @@ def _usage(error: Any) -> str:
 
 
 def _stop(code: int, *messages: str) -> None:
-    for message in messages[:MOST_LINES]:
-        print(one_line(message), file=sys.stderr)
-    if len(messages) > MOST_LINES:
-        print(f"… and {len(messages) - MOST_LINES:,} more", file=sys.stderr)
+    with suppress(OSError):  # a message that cannot be printed does not change the exit code
+        for message in messages[:MOST_LINES]:
+            print(one_line(message), file=sys.stderr)
+        if len(messages) > MOST_LINES:
+            print(f"… and {len(messages) - MOST_LINES:,} more", file=sys.stderr)
     sys.exit(code)

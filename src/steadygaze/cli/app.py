@@ -3,13 +3,14 @@
 import gc
 import json
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
 import steadygaze
+from steadygaze.cli.streams import output_closed
 from steadygaze.escape import one_line, safe_json
 from steadygaze.options import Common
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from steadygaze.estimator import TextClassifier
     from steadygaze.terminal import Console
 
+T = TypeVar("T")
 app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
@@ -83,6 +85,14 @@ def as_json(value: Any) -> None:
 def as_lines(lines: Iterable[bytes]) -> None:
     """JSON, in UTF-8 whatever the encoding of standard output."""
     sys.stdout.flush()  # what was printed before comes before
-    for line in lines:
+    for line in while_read(lines):
         sys.stdout.buffer.write(safe_json(line) + b"\n")
     sys.stdout.flush()
+
+
+def while_read(items: Iterable[T]) -> Iterator[T]:
+    """Items to print, until the reader of standard output has gone."""
+    for item in items:
+        if output_closed():
+            return
+        yield item

@@ -6,7 +6,17 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from steadygaze.cli.app import app
-from steadygaze.options import DATA, Common, DropEmpty, EvidenceColumn, LabelIfAny, Replace, TextColumn, everywhere
+from steadygaze.options import (
+    DATA,
+    Common,
+    DropEmpty,
+    EvidenceColumn,
+    LabelIfAny,
+    Replace,
+    TextColumn,
+    everywhere,
+    output_file,
+)
 
 if TYPE_CHECKING:
     from steadygaze.cli.audited import Wanted
@@ -18,7 +28,9 @@ Maybe = Annotated[str | None, typer.Option("--data", metavar="DATA", help=DATA)]
 Evidence = Annotated[
     Path | None, typer.Option("--out", "-o", help="Evidence folder: page, numbers, policy, and what made them.")
 ]
-Page = Annotated[Path | None, typer.Option("--html", help="The report as one page.")]
+Page = Annotated[
+    Path | None, typer.Option("--html", metavar="PATH", parser=output_file, help="The report as one page.")
+]
 Require = Annotated[list[str] | None, typer.Option("--require", metavar="RULE", help=RULE)]
 PolicyFile = Annotated[Path | None, typer.Option("--policy", help="Requirements in a TOML file.")]
 Verify = Annotated[

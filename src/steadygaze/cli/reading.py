@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from steadygaze.cli.app import app, as_json, as_lines, console, loaded, screen, settled, show
+from steadygaze.cli.app import app, as_json, as_lines, console, loaded, screen, settled, show, while_read
 from steadygaze.cli.watching import line
 from steadygaze.escape import one_line, printable
-from steadygaze.options import Common, DropEmpty, File, Model, Pair, Replace, Text, TextColumn, everywhere
+from steadygaze.options import Common, DropEmpty, File, Model, Pair, Replace, Text, TextColumn, everywhere, output_file
 
 if TYPE_CHECKING:
     from steadygaze.explanation import Explanation
@@ -21,6 +21,15 @@ SETTING = "A setting of the explainer, such as samples or steps; again for more.
 RELATIONS = ("entail", "contradict", "paraphrase", "duplicate")
 """Labels of models that read pairs have one of these in them."""
 WHOSE = "A folder made by train, or a Hugging Face sequence classifier: a folder or a hub id."
+
+
+Page = Annotated[
+    Path | None, typer.Option(metavar="PATH", parser=output_file, help="Write a page of highlighted texts.")
+]
+Eraser = Annotated[
+    Path | None,
+    typer.Option(metavar="PATH", parser=output_file, help="Write rationales as ERASER's predictions (.jsonl)."),
+]
 
 
 @app.command(epilog='Example: steadygaze predict model/ "A gorgeous, witty, seductive movie."')
@@ -46,7 +55,7 @@ def predict(
     if common.json:
         as_lines(json.dumps(record, ensure_ascii=False).encode(errors="replace") for record in records)
         return
-    for record in records:
+    for record in while_read(records):
         chance = record["probabilities"][str(record["label"])]
         label, written = one_line(record["label"], LABEL), printable(" ".join(record["text"].split()))
         print(f"{label}\t{chance:.3f}\t{written}")
@@ -64,8 +73,8 @@ def explain(
     settings: Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help=SETTING)] = None,
     target: Annotated[str | None, typer.Option(help="Explain this label instead of the predicted one.")] = None,
     granularity: Annotated[Literal["word", "piece"], typer.Option(help="Words, or a transformer's pieces.")] = "word",
-    html: Annotated[Path | None, typer.Option(help="Write a page of highlighted texts.")] = None,
-    eraser: Annotated[Path | None, typer.Option(help="Write rationales as ERASER's predictions (.jsonl).")] = None,
+    html: Page = None,
+    eraser: Eraser = None,
     replace: Replace = False,
     share: Annotated[float, typer.Option(help="With --eraser: share of the words that is the hard rationale.")] = 0.2,
     text: TextColumn = None,
@@ -104,7 +113,7 @@ def explain(
         as_lines(one.to_json() for one in found)
     else:
         drawn = screen()
-        for one in found:
+        for one in while_read(found):
             drawn.print(one, end="\n\n")
 
 

@@ -14,14 +14,22 @@ from safetensors import SafetensorError
 from safetensors.torch import save_file
 from torch import Tensor
 
-from steadygaze.atomic import new_file, sweep_names
+from steadygaze.atomic import new_file, sweep_names, unmatched
 from steadygaze.errors import UserError
+from steadygaze.outputs import check_folder
 from steadygaze.tensor_files import read_metadata, read_tensors
 from steadygaze.train.state import are_records
 
 ENTRY = r"[0-9a-f]{32}\.safetensors"
 Entry = tuple[dict[str, Tensor], list[dict[str, Any]]]
 """Weights, and one record per epoch."""
+
+
+def check_shelf(folder: Path) -> None:
+    """Refuse a folder that is a link, is inside a model, or holds anything but teachers and references."""
+    check_folder(folder)
+    if folder.exists() and (others := unmatched(folder, ENTRY)):
+        raise UserError(f"{folder} holds {others[0]!r}, which is not a teacher or a reference; name another folder")
 
 
 @dataclass(frozen=True)
@@ -41,10 +49,11 @@ class Shelf:
     def put(self, key: dict[str, Any], weights: dict[str, Tensor], history: list[dict[str, Any]]) -> str | None:
         """Whole or not at all, and then why not.  Of several runs that end in the same, each leaves the same."""
         try:
+            check_shelf(self.folder)
             sweep_names(self.folder, ENTRY)
             with new_file(self._file(key)) as path:
                 save_file(weights, path, metadata={"history": json.dumps(history)})
-        except (OSError, SafetensorError) as error:
+        except (OSError, SafetensorError, UserError) as error:
             return f"could not keep a finished model in {self.folder} for the next run: {error}"
         return None
 

@@ -12,8 +12,10 @@ from steadygaze.estimator import TextClassifier, load, references
 from steadygaze.fitting import refuse_other
 from steadygaze.inputs import read_split, read_validation
 from steadygaze.order import order
+from steadygaze.outputs import check_separate
 from steadygaze.store import refuse_foreign
 from steadygaze.train.checkpoint import holds_a_run
+from steadygaze.train.shelf import check_shelf
 from steadygaze.verbs.given import columns, unfinished
 
 SHELF = ".shelf"
@@ -25,10 +27,9 @@ def check_train(clf: TextClassifier, out: Path, resume: bool, shelf: Path | None
     order(clf.get_params())
     check_place(out)
     run = unfinished(out)
-    if shelf is not None and shelf.exists() and not shelf.is_dir():
-        raise UserError(f"--shelf {shelf} is a file; it must be a folder, or not be there yet")
-    if shelf is not None and shelf.absolute() in (out.absolute(), unfinished(out)):
-        raise UserError(f"--shelf {shelf} is where the model is to be written; name another folder")
+    if shelf is not None:
+        check_separate({"--shelf": shelf, "the run of --out": run})
+        check_shelf(shelf)
     if run.exists() and not (resume or replace):
         raise UserError(f"{run} holds an interrupted run: continue it with --resume, or start over with --replace")
 
@@ -80,7 +81,7 @@ def train(
             kept = shelf or out.absolute().parent / SHELF
             known = {"validation": validation, "reference": reference, "shelf": kept}
             clf.fit(*given, checkpoint=run, resume=resume, **known)  # type: ignore[arg-type]
-        except UserError:
+        except Exception:
             with suppress(OSError):  # it holds an epoch: that is kept
                 run.rmdir()
             raise

@@ -7,6 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from steadygaze.audit.run import drawn
+from steadygaze.corpus.corpus import Example
 from steadygaze.errors import UserError
 from steadygaze.inputs import FEW, HELD_OUT, Split, is_one, read_split, read_texts, read_validation, set_aside
 
@@ -105,3 +107,17 @@ def test_a_dataset_without_the_column_names_those_it_has():
 
     with pytest.raises(UserError, match=r"no column 'text', only sentence, label: pass dataset\[column\]"):
         read_texts(datasets.Dataset.from_dict({"sentence": ["a"], "label": [0]}))
+
+
+def test_a_column_of_numbers_is_not_taken_for_labels():
+    texts = [f"text {i}" for i in range(30)]
+    with pytest.raises(UserError, match="30 texts have 30 different labels, '0' among them: is this the column of lab"):
+        read_split(texts, [str(i) for i in range(30)])
+    assert read_split(texts, [str(i % 15) for i in range(30)]).labels[0] == "0"
+
+
+def test_a_sample_for_the_audit_is_not_what_training_held_out():
+    """Both draw with seed 0: of 300 texts a tenth is held out, and a sample has about a tenth of these."""
+    examples = [Example(f"text {i}", str(i % 2)) for i in range(300)]
+    held_out = set_aside(read_split([one.text for one in examples], [one.label for one in examples]))[1].texts
+    assert sum(one.text in held_out for one in drawn(examples, 30, 0)) < 10

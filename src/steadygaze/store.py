@@ -181,7 +181,7 @@ def _instead(folder: Path) -> str:
     """What can be done with a folder that is not ours."""
     if "model_type" not in peek(folder / "config.json"):
         return ""
-    said = "; it is a Hugging Face model, which can be audited as it is: steadygaze audit, or sg.audit; "
+    said = "; it is a Hugging Face model, which steadygaze audit and steadygaze explain take as it is; "
     return f"{said}the rest needs a model made by train (--encoder transformer:{folder} starts from it)"
 
 

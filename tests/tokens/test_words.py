@@ -207,3 +207,11 @@ def test_a_hundred_thousand_of_anything_take_linear_time(unit, end):
     (spans,) = tokenizer.place([text]).spans
     assert time.perf_counter() - began < 15  # under a second on an idle core; quadratic time would be minutes
     assert sum(end - start for start, end in spans) == sum(not character.isspace() for character in text)
+
+
+def test_a_question_has_the_same_ids_whether_spans_are_wanted_or_not():
+    """`predict` reads the ids, `explain` and `audit` the ids with spans: both must read the same question."""
+    words = build_words(["is it good ?", "a lovely film ."])
+    for question in (False, True):
+        placed = words.place(["is it good ?"], question=question).ragged.ids
+        assert placed.tolist() == words.encode(["is it good ?"], question=question).ids.tolist()

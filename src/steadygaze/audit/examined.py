@@ -120,10 +120,12 @@ def _below_baseline(here: Prepared) -> tuple[str, ...]:
         return ()
     accuracy = float((here.case.probs.argmax(-1).numpy() == codes).mean())
     baseline = np.bincount(codes).max() / len(codes)
-    if accuracy >= baseline:
+    if accuracy >= baseline - 1.96 * (baseline * (1 - baseline) / len(codes)) ** 0.5:
         return ()
     pairs = sorted({(str(one.label), code) for one, code in zip(here.examples, codes.tolist(), strict=True)})
     names = [str(name)[:40] for name in here.subject.classes]
+    if all(label == str(here.subject.classes[code]) for label, code in pairs):
+        return (f"Accuracy {accuracy:.3f} is below {baseline:.3f}, the share of the commonest label.",)
     mapping = ", ".join(f"label {label:.40} is class {names[code]!r}" for label, code in pairs[:MAPPED])
     return (
         f"Accuracy {accuracy:.3f} is below {baseline:.3f}, the share of the commonest label: labels may be mapped "

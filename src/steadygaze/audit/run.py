@@ -187,9 +187,13 @@ def _split(examples: Sequence[Example], labels: list[Label]) -> Split:
     return Split([example.text for example in examples], questions or None, labels)
 
 
+STREAM = 0xA0D1
+"""Keeps what the audit draws apart from what training drew with the same seed."""
+
+
 def drawn(examples: Sequence[Example], most: int | None, seed: int) -> list[Example]:
-    """At most so many of them, in their order."""
+    """At most so many of them, in their order; not the texts that training held out with the same seed."""
     if most is None or most >= len(examples):
         return list(examples)
-    places = np.random.default_rng(seed).permutation(len(examples))[:most]
+    places = np.random.default_rng((seed, STREAM)).permutation(len(examples))[:most]
     return [examples[i] for i in np.sort(places)]

@@ -29,8 +29,9 @@ MEANING = {
     RANDOM_WORDS: "… from as many random words",
     NO_WORDS: "… from nothing",
     FIDELITY: "how often the explainer's own approximator predicts it from the selected words",
-    GAP: "fidelity minus the independent reader's accuracy; near 0 if the words carry the label",
-    BLACK_BOX_GAP: "fidelity minus post-hoc accuracy",
+    GAP: "fidelity minus the independent reader's accuracy, each predicted class counting alike; near 0 if the words "
+    "carry the label.  A warning needs both gaps above 0.05",
+    BLACK_BOX_GAP: "fidelity minus post-hoc accuracy, each predicted class counting alike",
     MASK: "loss of a classifier that sees only the selected positions, in nats; near 0: positions tell the label",
 }
 

@@ -73,7 +73,10 @@ def parse_requirement(text: str) -> Requirement:
     """
     found = FORM.fullmatch(text)
     if found is None:
-        raise UserError(f"a requirement is a measure, one of <= >= < > == and a number, found {text!r}: {EXAMPLE}")
+        raise UserError(
+            f"a requirement is a measure, one of <= >= < > == and a number, found {text!r}: {EXAMPLE}.  "
+            "A --policy file can require verdicts, under [[verdict]]"
+        )
     measure, explainer, op, limit = found.groups()
     try:
         number = float(limit)

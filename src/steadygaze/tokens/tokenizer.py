@@ -83,7 +83,7 @@ class TextTokenizer(ABC):
         return [self._engine.id_to_token(index) or "" for index in range(self.size)]
 
     def encode(self, texts: Sequence[str], *, question: bool = False) -> Ragged:
-        """Ids only.  A question is to follow a text in one sequence, so it has no leading special."""
+        """Ids only."""
 
         def rows() -> Iterator[Sequence[list[int]]]:
             for chunk in chunks(texts):
@@ -91,7 +91,7 @@ class TextTokenizer(ABC):
                     ids = self._ids([self._prepare(text) for text in chunk])
                 yield ids
 
-        return self._wrap(rows(), () if question else self._before)
+        return self._wrap(rows(), self._leading(question))
 
     def place(self, texts: Sequence[str], *, question: bool = False) -> Placed:
         """Ids, and the span and word of every token."""
@@ -107,7 +107,11 @@ class TextTokenizer(ABC):
                 groups.extend(self._cut(words))
                 yield ids
 
-        return Placed(self._wrap(rows(), () if question else self._before), spans, groups)
+        return Placed(self._wrap(rows(), self._leading(question)), spans, groups)
+
+    def _leading(self, question: bool) -> Sequence[int]:
+        """Special tokens before a text.  A question follows its text in one sequence, and has none."""
+        return () if question else self._before
 
     def to_json(self) -> str:
         """One `tokenizer.json`; max_length and the padding id stand where the library has a place for them."""

@@ -30,7 +30,6 @@ from tokenizers import Encoding, Regex, Tokenizer, models, normalizers, pre_toke
 
 from steadygaze.errors import UserError
 from steadygaze.tokens.known import Known, Spot
-from steadygaze.tokens.ragged import Ragged
 from steadygaze.tokens.tokenizer import Kind, TextTokenizer, chunks, clean, stretched
 
 PAD, UNKNOWN, START, END = SPECIALS = ("<pad>", "<unk>", "<s>", "</s>")
@@ -107,9 +106,9 @@ class WordTokenizer(TextTokenizer):
         self._number = engine.token_to_id(NUMBER) or unknown
         self._known = Known(self._split)
 
-    def encode(self, texts: Sequence[str], *, question: bool = False) -> Ragged:
-        """Ids only.  Here a question is a sequence of its own, and gets its `<s>` like any text."""
-        return super().encode(texts)
+    def _leading(self, question: bool) -> Sequence[int]:
+        """A question is a sequence of its own, and gets its `<s>` like any text."""
+        return self._before
 
     def _prepare(self, text: str) -> str:
         return _folded(text)

@@ -18,7 +18,8 @@ epoch.  DIR gets records/<job>.json.
     leave-one-out     the k words whose deletion costs the prediction most
     truth             planted alone: the words that decide
 
-The last two have no approximator.  They are judged as if one recovered every label, which is the hardest case.
+The last two have no approximator.  They are scored as if one recovered every label, the hardest case for the reader.
+Their gap to the black box is 0, so the rule of two gaps cannot warn: they prove nothing about it.
 
     padded-y, padded-neutral-y     imdb alone: variant released, in which padding can be selected; mask-neutral
     neutral-y                      mask-neutral where only words can be selected
@@ -46,7 +47,6 @@ FIRST = {"imdb": 8, "planted": 15, "yelp": 15, "reviews600": 20}
 """Epochs of random pretraining; plain rows get them on top of their own, so that all rows train equally long."""
 OWN = {"imdb": 8, "planted": 5, "yelp": 10, "reviews600": 20}
 """Epochs in which the selector is trained."""
-LEAKING = ("l2x-y",)
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,9 @@ from collections import defaultdict
 from statistics import mean
 from typing import Any
 
-from independent_reader import FITTED, LEAKING, PADDED, K
+from independent_reader import FITTED, PADDED, K
 from job_queue import read_records
+from steadygaze.report.warned import BLACK_BOX_GAP, GAP, MARGIN
 
 READER = "independent-reader-accuracy"
 COLUMNS = {
@@ -25,7 +26,12 @@ COLUMNS = {
     "opinion-share": "opinion words",
     "unseen-share": "unseen words",
 }
-HONEST = ("pretrained-y", "l2x", "leave-one-out", "truth")
+GROUPS = {
+    "leaking: conditioned on the prediction, plain": ("l2x-y",),
+    "leaking: mask-neutral, or padding can be selected": PADDED,
+    "not leaking: fitted": ("pretrained-y", "l2x"),
+    "not leaking by construction: no approximator": ("leave-one-out", "truth"),
+}
 ORDER = (*FITTED, "leave-one-out", "truth", *PADDED)
 
 
@@ -49,9 +55,13 @@ def main() -> None:
             numbers = [spread([one[name] for one in rows[row] if name in one]) for name in COLUMNS]
             warned = sum(one["leaks"] for one in rows[row])
             print(f"| {row} | {len(rows[row])} | " + " | ".join(numbers) + f" | {warned} of {len(rows[row])} |")
-    for name, which in (("leaking selectors warned of", LEAKING), ("honest selections warned of", HONEST)):
-        runs = [one["leaks"] for one in found if one["row"] in which]
-        print(f"\n{name}: {sum(runs)} of {len(runs)} runs ({mean(runs or [0]):.1%})")
+    print(
+        "\n| runs | number | warned (both gaps) | gap to black box alone | gap to reader alone |\n|---|---|---|---|---|"
+    )
+    for name, which in GROUPS.items():
+        runs = [one for one in found if one["row"] in which]
+        alone = [sum(one[f"{gap} low"] > MARGIN for one in runs) for gap in (BLACK_BOX_GAP, GAP)]
+        print(f"| {name} | {len(runs)} | {sum(one['leaks'] for one in runs)} | {alone[0]} | {alone[1]} |")
 
 
 if __name__ == "__main__":

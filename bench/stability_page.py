@@ -10,14 +10,15 @@ from statistics import mean
 
 import numpy as np
 
-from stability_plan import TEMPERATURES
+from stability_plan import STARTS_FROM_VANILLA, TEMPERATURES
 from stability_records import Record, read
-from stability_statistics import difference, paired, ratio
-from stability_table import ABSOLUTE, SHIFTS, Rows, rows_of, table, values
+from stability_statistics import Estimate, difference, paired, paired_difference, ratio
+from stability_table import FIRST, SHIFTS, Rows, own_start, rows_of, table, values, with_first_seeds
 from stability_table import _compared as compared
 from stability_table import _shown as shown
 
 LABELS = {
+    FIRST: FIRST,
     "consensus": "**consensus**",
     "consensus-word-at": "consensus, word-at teachers (ε = 0.2)",
     "anchored": "anchored",
@@ -60,6 +61,7 @@ EFFECTS = {
 }
 CONTROLLED = ("consensus", "consensus-word-at", "anchored", "word-at", "synonym-augmentation", "ensemble")
 PARTS = {
+    FIRST: FIRST,
     "anchored": "anchored",
     "anchored-no-noise": "without noise",
     "anchored-no-swaps": "without substitutions",
@@ -76,6 +78,8 @@ ABLATION = {
     "seat-no-stability": "without stability",
     "seat-neither": "neither",
 }
+OWN_DIFFERENCES = {"macro-F1": "macro-f1", "normalized entropy": "evenness", "τ 3 held-out": "kendall/3-held-out"}
+OWN_RATIOS = {"confidence": "confidence", **{name.removeprefix("JSD "): key for name, key in SHIFTS.items()}, **EFFECTS}
 ALONE = "sst2-bilstm"
 """The setting of the two ablations."""
 
@@ -116,21 +120,36 @@ def ranks(rows: Rows, settings: list[str]) -> str:
 
 
 def flatness(rows: Rows, settings: list[str]) -> str:
-    """Ratios that tempered vanilla models of the same normalized entropy would have, beside the measured ones."""
+    """Ratios that tempered vanilla models of the same normalized entropy would have, beside the measured ones.
+
+    Of rows that start from vanilla, both are taken against their own start.
+    """
     keys = {**{name.removeprefix("JSD "): key for name, key in SHIFTS.items()}, **EFFECTS}
     lines = []
     for row in (row for row in CONTROLLED if row in rows):
         here = [s for s in settings if s in rows[row] and all(s in rows[f"tempered-{t}"] for t in TEMPERATURES)]
-        flat = compared(difference, rows, row, "evenness", here)
+        flat = _gain(rows, row, here)
         alone = [f"{np.exp(np.mean([_tempered(rows, row, s, key) for s in here])):.2f}" for key in keys.values()]
         measured = [_value(rows, row, key, here) for key in keys.values()]
-        lines += [["flatness alone", f"{flat.value:+.3f}" if flat else "", *alone]]
-        lines += [[LABELS[row], f"{flat.value:+.3f}" if flat else "", *measured]]
+        label = LABELS[row] + (", from its own start" if _starts(row) else "")
+        lines += [["flatness alone", f"{flat:+.3f}", *alone], [label, f"{flat:+.3f}", *measured]]
     return table(["", "normalized entropy", *keys], lines)
 
 
+def _starts(row: str) -> bool:
+    return row.startswith(STARTS_FROM_VANILLA)
+
+
+def _gain(rows: Rows, row: str, settings: list[str]) -> float:
+    """Difference in normalized entropy from vanilla."""
+    ways = (own_start, paired_difference) if _starts(row) else (compared, difference)
+    found: Estimate | None = ways[0](ways[1], rows, row, "evenness", settings)
+    return found.value if found else 0.0
+
+
 def _value(rows: Rows, row: str, key: str, settings: list[str]) -> str:
-    found = compared(ratio, rows, row, key, settings)
+    ways = (own_start, paired) if _starts(row) else (compared, ratio)
+    found: Estimate | None = ways[0](ways[1], rows, row, key, settings)
     return f"{found.value:.2f}" if found else ""
 
 
@@ -144,8 +163,7 @@ def _tempered(rows: Rows, row: str, setting: str, key: str) -> float:
         entropies.append(mean(here[setting]) - mean(plain[setting]))  # type: ignore[index]
         ours, theirs = (values(one, key, [setting]) for one in (runs, own))
         logs.append(float(np.log(paired(ours, theirs).value)))  # type: ignore[arg-type]
-    gain = compared(difference, rows, row, "evenness", [setting])
-    return float(np.interp(gain.value if gain else 0.0, entropies, logs))
+    return float(np.interp(_gain(rows, row, [setting]), entropies, logs))
 
 
 def one_setting(rows: Rows, labels: Mapping[str, str]) -> str:
@@ -160,20 +178,18 @@ def one_setting(rows: Rows, labels: Mapping[str, str]) -> str:
     return table(["", "macro-F1", "normalized entropy", *keys, "τ 3 held-out"], lines)
 
 
-def own_start(rows: Rows, labels: Mapping[str, str]) -> str:
-    """SEAT's rows over the vanilla model that each starts from: differences between seeds cancel."""
-    keys = ("macro-f1", "confidence", "evenness", *SHIFTS.values(), *EFFECTS.values())
-    names = {key: name for name, key in {**ABSOLUTE, **EFFECTS}.items()}
+def against_start(rows: Rows, labels: Mapping[str, str], settings: list[str], form: str) -> str:
+    """Rows against the vanilla model that each of their models starts from: effects of vanilla seeds cancel."""
     lines = []
     for row, label in labels.items():
-        runs = rows.get(row, {})
-        own = {s: {seed: rows["vanilla"][s][seed] for seed in runs[s]} for s in runs}
-        both = [(values(runs, key, list(runs)), values(own, key, list(runs))) for key in keys]
-        if runs:
-            lines.append(
-                [label, *(shown(paired(ours, plain), ".3f") if ours and plain else "" for ours, plain in both)]
-            )
-    return table(["", *(names[key] for key in keys)], lines)
+        if _starts(row) and row in rows:
+            cells = [
+                shown(own_start(paired_difference, rows, row, key, settings), "+.3f")
+                for key in OWN_DIFFERENCES.values()
+            ]
+            cells += [shown(own_start(paired, rows, row, key, settings), form) for key in OWN_RATIOS.values()]
+            lines.append([label, *cells])
+    return table(["", *OWN_DIFFERENCES, *OWN_RATIOS], lines)
 
 
 def _present(rows: Rows) -> list[tuple[str, str]]:
@@ -186,10 +202,9 @@ def _present(rows: Rows) -> list[tuple[str, str]]:
 def tables(file: Path) -> dict[str, str]:
     """Title -> table."""
     _, records = read(file)
-    rows = rows_of(records)
+    rows = with_first_seeds(rows_of(records))
     settings = list(rows["vanilla"])
     seeds = {(r["setting"], r["row"]): r for r in records if r["phase"] == "seeds"}
-    seat = {row: label for row, label in LABELS.items() if row.startswith("seat-")}
     return {
         "Shift of attention, ratio to vanilla": shifts(rows, seeds, settings),
         "Rank-based stability, difference from vanilla": ranks(rows, settings),
@@ -197,8 +212,9 @@ def tables(file: Path) -> dict[str, str]:
         "Flatness control": flatness(rows, settings),
         "Parts, SST-2": one_setting(rows, PARTS),
         "SEAT's terms, SST-2": one_setting(rows, ABLATION),
-        "SEAT against its own start": own_start(rows, seat),
-        "SEAT's terms against their own start, SST-2": own_start(rows, ABLATION),
+        "Against the vanilla model that each starts from": against_start(rows, LABELS, settings, ".3f"),
+        "Parts against their own start, SST-2": against_start(rows, PARTS, [ALONE], ".2f"),
+        "SEAT's terms against their own start, SST-2": against_start(rows, ABLATION, [ALONE], ".3f"),
     }
 
 

@@ -33,7 +33,6 @@ GRID: dict[str, list[dict[str, Any]]] = {
         {"share": 0.8},
         {"share": 1.0},
         {"share": 0.8, "overlap": 14.3},
-        {"share": 0.8, "noise": 2.0},
     ],
     "word-at": [{"epsilon": e} for e in (0.1, 0.2, 0.4, 0.8)],
     **{f"seat-{v}-{d}": _seat(v, name) for v in ("joint", "paper") for d, name in DIVERGENCES.items()},

@@ -13,9 +13,9 @@ from pathlib import Path
 from statistics import geometric_mean, mean, pstdev
 from typing import Any
 
-from stability_plan import GRID, SELECTION_PROBES, STARTS_FROM_VANILLA
+from stability_plan import GRID, SEEDS, SELECTION_PROBES, STARTS_FROM_VANILLA
 from stability_records import Record, read
-from stability_statistics import Estimate, Values, difference, paired, ratio
+from stability_statistics import Estimate, Values, difference, paired, paired_difference, ratio
 
 PROBES = {
     "noise": "noise",
@@ -64,8 +64,15 @@ NOTES = """# Stability: all tables
 - Ratios divide by the mean of all vanilla seeds of a setting, for every technique. Differences subtract it.
 - Several settings: the geometric mean of their ratios, the mean of their differences.
 - In brackets: 95 % bootstrap intervals over the seeds of technique and vanilla, stratified by setting.
+  With 5 seeds they cover less than 95 % (`bench/stability_coverage.py`).
 - Each technique has 5 seeds per setting; `vanilla` and `word-at` (ε = 0.2) have 25.
+- `{first}` divides five vanilla models by the mean of all 25: a row of seeds 0–4 that equals it shows no effect.
+- Models that start from a vanilla model are also divided by that model, with t intervals over seeds.
+- The grid of `anchored` had a duplicate: `noise` = 2 is the default. Its 4 runs are among the {jobs} jobs.
 """
+
+FIRST = "vanilla, seeds 0–4"
+"""The vanilla models of the seeds that most techniques have, as a row of the tables."""
 
 Rows = dict[str, dict[str, dict[int, Record]]]
 """Row -> setting -> seed -> record."""
@@ -77,6 +84,12 @@ def rows_of(records: Iterable[Record]) -> Rows:
         if record["phase"] == "test":
             found[record["row"]][record["setting"]][record["seed"]] = record
     return found
+
+
+def with_first_seeds(rows: Rows) -> Rows:
+    """The rows, after one with the vanilla models of seeds 0 to 4."""
+    first = {s: {seed: runs[seed] for seed in range(SEEDS)} for s, runs in rows["vanilla"].items()}
+    return {FIRST: first, **rows}
 
 
 def values(runs: dict[str, dict[int, Record]], key: str, settings: Iterable[str]) -> Values | None:
@@ -115,19 +128,23 @@ def _shown(estimate: Estimate | None, form: str) -> str:
     return f"{value} [{low}, {high}]"
 
 
-def beside_start(rows: Rows, settings: list[str]) -> str:
-    """Each model over the vanilla model it starts from: no noise of other vanilla seeds."""
+def own_start(statistic: Any, rows: Rows, row: str, key: str, settings: Iterable[str]) -> Estimate | None:
+    """The row's models against the vanilla models of the same seeds; None where no setting has the measure."""
+    runs = {s: rows[row][s] for s in settings if s in rows[row]}
+    own = {s: {seed: rows["vanilla"][s][seed] for seed in runs[s]} for s in runs}
+    ours, plain = values(runs, key, runs), values(own, key, runs)
+    return statistic(ours, plain) if ours and plain else None
+
+
+def beside_start(rows: Rows, settings: list[str], ratios: dict[str, str], differences: dict[str, str]) -> str:
+    """Each model against the vanilla model it starts from: effects of vanilla seeds cancel."""
     lines = []
     for row, runs in rows.items():
-        if not row.startswith(STARTS_FROM_VANILLA):
-            continue
-        cells = []
-        for key in (*SHIFTS.values(), *MODEL_RATIOS.values()):
-            own = {s: {seed: r for seed, r in rows["vanilla"][s].items() if seed in runs[s]} for s in runs}
-            ours, plain = values(runs, key, settings), values(own, key, settings)
-            cells.append(_shown(paired(ours, plain), ".2f") if ours and plain else "")
-        lines.append([row, str(len(runs)), *cells])
-    return table(["technique", "settings", *SHIFTS, *MODEL_RATIOS], lines)
+        if row.startswith(STARTS_FROM_VANILLA) and (here := [s for s in settings if s in runs]):
+            cells = [_shown(own_start(paired_difference, rows, row, key, here), "+.3f") for key in differences.values()]
+            cells += [_shown(own_start(paired, rows, row, key, here), ".2f") for key in ratios.values()]
+            lines.append([row, str(len(here)), *cells])
+    return table(["technique", "settings", *(f"{name} (difference)" for name in differences), *ratios], lines)
 
 
 def absolute(rows: Rows, setting: str) -> str:
@@ -208,21 +225,21 @@ def page(file: Path) -> str:
     origin, records = read(file)
     rows = rows_of(records)
     settings = list(rows["vanilla"])
-    parts = [NOTES.format(hours=origin["seconds"] / 3600, **origin)]
+    shown = with_first_seeds(rows)
+    parts = [NOTES.format(hours=origin["seconds"] / 3600, first=FIRST, **origin)]
 
     def compare(title: str, where: list[str]) -> None:
-        parts.append(f"## {title}\n\n" + against_vanilla(rows, where, {**SHIFTS, **MODEL_RATIOS}, DIFFERENCES))
-        parts.append(
-            f"### {title}: rank-based stability\n\n" + against_vanilla(rows, where, {}, {**OVERLAPS, **ORDERS})
-        )
+        ratios, orders = {**SHIFTS, **MODEL_RATIOS}, {**OVERLAPS, **ORDERS}
+        own = "against the vanilla model it starts from"
+        parts.append(f"## {title}, against vanilla\n\n" + against_vanilla(shown, where, ratios, DIFFERENCES))
+        parts.append(f"### {title}: rank-based stability\n\n" + against_vanilla(shown, where, {}, orders))
+        parts.append(f"### {title}: each model {own}\n\n" + beside_start(rows, where, ratios, DIFFERENCES))
+        parts.append(f"### {title}: rank-based stability, {own}\n\n" + beside_start(rows, where, {}, orders))
 
-    compare("Against vanilla, all settings", settings)
-    parts.append(
-        "## Against the vanilla model of the same seed, from which the model starts\n\n" + beside_start(rows, settings)
-    )
+    compare("All settings", settings)
     for setting in settings:
-        compare(f"{setting}, against vanilla", [setting])
-        parts.append(f"### {setting}: means ± standard deviation over models\n\n" + absolute(rows, setting))
+        compare(setting, [setting])
+        parts.append(f"### {setting}: means ± standard deviation over models\n\n" + absolute(shown, setting))
     parts.append("## Between seeds\n\n" + seeds(records))
     parts.append("## Word substitutions (vanilla, seed 0)\n\n" + substitutions(rows))
     parts.append("## Selection on validation data (SST-2, Rotten Tomatoes)\n\n" + selection(records))

@@ -17,7 +17,7 @@ from contract.tiny import assert_close, batch, classifier, split
 from steadygaze.tokens.function_words import FUNCTION_WORDS, NEGATIONS
 
 BENCH = Path(__file__).parent.parent / "bench"
-MODULES = ("plan", "statistics", "synonyms", "records", "table", "page", "ensemble")
+MODULES = ("plan", "statistics", "synonyms", "records", "table", "page", "ensemble", "coverage")
 
 
 @pytest.fixture
@@ -77,9 +77,34 @@ def test_interval_agrees_with_an_independent_bootstrap(bench: Any) -> None:
 
 
 def test_paired_ratio_by_hand(bench: Any) -> None:
-    """Logarithms of 2/1 and 8/1 in setting a: mean 2 ln 2; of 1/4 in b: −2 ln 2; together 0."""
-    found = bench.statistics.paired({"a": [2.0, 8.0], "b": [1.0]}, {"a": [1.0, 1.0], "b": [4.0]})
-    assert found.value == pytest.approx(1.0, abs=1e-12)
+    """Logarithms of 2/1 and 8/1 in setting a: mean 2 ln 2, variance of the mean ln² 2; of 1/4 twice in b: −2 ln 2.
+
+    Together 0, with a standard error of ½ ln 2 and one degree of freedom, whose 0.975 quantile is tan(0.475 π).
+    """
+    found = bench.statistics.paired({"a": [2.0, 8.0], "b": [1.0, 1.0]}, {"a": [1.0, 1.0], "b": [4.0, 4.0]})
+    half = float(np.tan(0.475 * np.pi)) / 2
+    assert found == pytest.approx((1.0, 2**-half, 2**half))
+    assert bench.statistics.paired({"a": [3.0, 3.0]}, {"a": [6.0, 6.0]}) == pytest.approx((0.5, 0.5, 0.5))
+
+
+def test_paired_interval_is_student_s_and_welch_s(bench: Any) -> None:
+    """One setting: the t interval of the mean.  Two: half of Welch's interval of mean(a) − mean(−b)."""
+    from scipy.stats import ttest_1samp, ttest_ind
+
+    rng = np.random.default_rng(1)
+    a, b, plain = rng.normal(2, 0.5, 5), rng.normal(1, 2.0, 7), {"a": np.ones(5), "b": np.zeros(7)}
+    one = ttest_1samp(a - 1, 0).confidence_interval()
+    found = bench.statistics.paired_difference({"a": a}, plain)
+    assert found == pytest.approx((np.mean(a - 1), one.low, one.high))
+    both = ttest_ind(a - 1, -b, equal_var=False).confidence_interval()
+    found = bench.statistics.paired_difference({"a": a, "b": b}, plain)
+    assert (found.low, found.high) == pytest.approx((both.low / 2, both.high / 2))
+
+
+def test_the_bootstrap_covers_less_than_the_t_interval(bench: Any) -> None:
+    population = {"a": np.exp(np.random.default_rng(3).normal(0, 0.5, 25))}
+    bootstrap, t = bench.coverage.coverage(population, False, 200)
+    assert 0.6 < bootstrap < t <= 1
 
 
 # Plan
@@ -160,6 +185,14 @@ def test_a_job_with_the_configuration_of_its_twin_takes_over_its_record(bench: A
     assert study.seen(job.id).read_bytes() == b"readings"
 
 
+def test_no_two_points_of_a_grid_are_the_same_configuration(bench: Any) -> None:
+    from steadygaze.objective import TECHNIQUES
+
+    for row, grid in bench.plan.GRID.items():
+        technique = TECHNIQUES[bench.plan.Job("select", "sst2-bilstm", row).technique]
+        assert len({technique(**point) for point in grid}) == len(grid), row
+
+
 # Synonym tables
 
 
@@ -235,6 +268,27 @@ def test_compact_records_keep_what_the_tables_need(bench: Any) -> None:
 def test_the_tables_of_the_documentation_are_those_of_the_committed_records(bench: Any) -> None:
     page = (BENCH.parent / "docs" / "results" / "stability-tables.md").read_text()
     assert bench.table.page(BENCH / "records" / "stability.jsonl") == page
+
+
+def test_seed_effects_have_a_row_and_cancel_against_the_own_start(bench: Any) -> None:
+    """`seat` (`paper`) changes nothing: its row is that of its five vanilla models, and 1 against its own start."""
+    found = bench.page.tables(BENCH / "records" / "stability.jsonl")
+    shifts, starts = (
+        {line.split(" | ")[0].strip("| "): line.split(" | ")[1:] for line in found[title].splitlines()}
+        for title in ("Shift of attention, ratio to vanilla", "Against the vanilla model that each starts from")
+    )
+    seat = "seat (`paper`), KL"
+    assert shifts["vanilla, seeds 0–4"][:7] == shifts[seat][:7] != ["1.00 [1.00, 1.00]"] * 7
+    assert starts[seat][4:11] == ["1.000 [1.000, 1.000]"] * 7
+
+
+def test_flatness_of_a_model_that_starts_from_vanilla_is_measured_from_its_start(bench: Any) -> None:
+    """Scores / 2 is a point of the curve: flatness alone explains all of it."""
+    page = bench.page
+    rows = bench.table.rows_of(bench.records.read(BENCH / "records" / "stability.jsonl")[1])
+    key, row, setting = "jensen-shannon/noise", "tempered-2.0", "rt-bilstm"
+    own = bench.table.own_start(bench.statistics.paired, rows, row, key, [setting])
+    assert np.exp(page._tempered(rows, row, setting, key)) == pytest.approx(own.value)
 
 
 def test_every_table_row_of_the_results_page_is_made_from_the_committed_records(bench: Any) -> None:

@@ -1,0 +1,59 @@
+"""How often the 95 % intervals of the stability tables cover the truth with five seeds, by simulation.
+
+    python bench/stability_coverage.py bench/records/stability.jsonl [TRIALS]
+
+The vanilla models of a setting serve as the population: the true ratio is 1, the true difference 0.  One trial draws
+five of them with replacement as the technique and as many as there are as vanilla.
+"""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+
+from stability_plan import SEEDS
+from stability_records import read
+from stability_statistics import Estimate, Values, difference, paired, ratio
+from stability_table import ORDERS, SHIFTS, rows_of, table, values
+
+TRIALS = 1000
+
+
+def coverage(population: Values, differences: bool, trials: int) -> tuple[float, float]:
+    """Shares of trials in which the bootstrap, and the t interval over seeds alone, cover the truth."""
+    rng = np.random.default_rng(0)
+    known = {s: np.asarray(one, np.float64) for s, one in population.items()}
+    truth = 0.0 if differences else 1.0
+    center = {s: np.exp(np.log(one).mean()) for s, one in known.items()}
+    hits = np.zeros(2)
+    for _ in range(trials):
+        ours = {s: rng.choice(one, SEEDS) for s, one in known.items()}
+        plain = {s: rng.choice(one, len(one)) for s, one in known.items()}
+        found = (difference if differences else ratio)(ours, plain)
+        alone = paired(ours, {s: np.full(SEEDS, center[s]) for s in ours})
+        hits += [_covers(found, truth), _covers(alone, 1.0)]
+    return float(hits[0] / trials), float(hits[1] / trials)
+
+
+def _covers(estimate: Estimate, truth: float) -> bool:
+    return estimate.low <= truth <= estimate.high
+
+
+def main() -> None:
+    _, records = read(Path(sys.argv[1]))
+    trials = int(sys.argv[2]) if len(sys.argv) > 2 else TRIALS
+    runs = rows_of(records)["vanilla"]
+    lines = []
+    for name, key in {**SHIFTS, "τ 3 held-out": ORDERS["τ 3 held-out"]}.items():
+        population = values(runs, key, list(runs)) or {}
+        differences = name.startswith("τ")
+        all_settings = coverage(population, differences, trials)
+        single = [coverage({s: one}, differences, trials) for s, one in population.items()]
+        cells = [f"{one:.3f}" for i in range(2) for one in (all_settings[i], min(pair[i] for pair in single))]
+        lines.append([name, *cells])
+    header = [f"{way}, {which}" for way in ("bootstrap", "t") for which in ("all settings", "lowest of one setting")]
+    print(table(["", *header], lines))
+
+
+if __name__ == "__main__":
+    main()

@@ -142,7 +142,8 @@ def read_texts(given: Any) -> tuple[list[str], list[str] | None]:
 
 def read_labels(given: Any, minimum_classes: int) -> list[Label]:
     is_array = getattr(given, "ndim", 0) > 0  # whose shape is to be looked at first
-    return check_labels(given if is_array else _listed(given, "labels"), minimum_classes=minimum_classes)
+    labels = check_labels(given if is_array else _listed(given, "labels"), minimum_classes=minimum_classes)
+    return [label if isinstance(label, str) else int(label) for label in labels]  # a boolean is a number from here on
 
 
 def is_one(given: Any) -> bool:

@@ -291,6 +291,12 @@ def test_a_signed_bundle_holds_for_its_signer_alone(here: Path, keys: Path, sign
     assert (ended.code, "is by nobody that" in ended.out) == (1, True), ended.out
 
 
+def test_a_signer_may_have_spaces_in_the_name(keys: Path, tmp_path: Path) -> None:
+    public = (keys / "mine.pub").read_text()
+    (tmp_path / "signers").write_text(f'"alice smith" {public}')
+    assert signature.check(b"{}", signature.sign(b"{}", keys / "mine"), tmp_path / "signers") == "alice smith"
+
+
 def test_a_key_that_cannot_sign_is_refused_before_the_audit(
     here: Path, keys: Path, sign: Command, verify: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from steadygaze.corpus import check_labels, check_texts
+from steadygaze.corpus.check import BooleanLabel
 from steadygaze.errors import UserError
 
 readable = st.text(st.characters(exclude_categories=["Cs"])).filter(str.strip)
@@ -58,7 +59,8 @@ def test_a_bad_text_is_named(texts, sentence):
         (np.array([0, 1], dtype=np.int8), [0, 1]),
         (np.array([np.int64(0), np.int64(5)], dtype=object), [0, 5]),
         ([0.0, 2.0, -1.0], [0, 2, -1]),
-        (np.array([True, False]), [1, 0]),
+        (np.array([True, False]), [BooleanLabel(1), BooleanLabel(0)]),
+        ([BooleanLabel(1), BooleanLabel(0)], [BooleanLabel(1), BooleanLabel(0)]),
         (pd.Series(["a", "b"], dtype="category"), ["a", "b"]),
         (("a", "b"), ["a", "b"]),
         (iter([2**63 - 1, -(2**63)]), [2**63 - 1, -(2**63)]),

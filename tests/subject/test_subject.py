@@ -1,10 +1,13 @@
 """Labels, classes and kinds of texts."""
 
+import json
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from steadygaze.audit.digest import fingerprint
+from steadygaze.corpus import load_corpus
 from steadygaze.errors import UserError
 from steadygaze.reader import Reader
 from steadygaze.subject.subject import Subject
@@ -29,6 +32,11 @@ def subject(classes=("negative", "positive"), pair=None, **more):
         (["1", "0"], [1, 0], [0, 1]),  # as --classes 1,0 gives them
         (["1", "2", "3"], [1, 3], [0, 2]),  # by name, though 1 would be a position too
         (["hate", "normal"], ["1", "0"], [1, 0]),
+        (["negative", "positive"], [True, False], [1, 0]),
+        (["True", "False", "other"], [True, False], [0, 1]),
+        (["true", "false"], np.array([False, True]), [1, 0]),
+        (["FALSE", "TRUE"], [False], [0]),
+        (["1", "0"], [True, False], [0, 1]),
     ],
 )
 def test_labels_are_matched_by_name_else_numbers_by_place(classes, labels, codes):
@@ -48,6 +56,8 @@ def test_labels_are_matched_by_name_else_numbers_by_place(classes, labels, codes
         ([3, 5], [0, 1], "the label 0, which is not a class of it; its classes are 3, 5"),
         (["1", "2", "3"], [0, 1, 2], "the label 0, which is not a class of it"),
         (["1", "0"], [1, 2], "the label 2, which is not a class of it"),
+        (["true", "unknown"], [False, False], "the label 0, which is not a class of it"),
+        (["1", "2"], [0, 0], "the label 0, which is not a class of it"),
         (["neg", "pos"], ["neg", None], r"labels\[1\] is missing"),
         (["neg", "pos"], ["neg", 1], "labels must be all strings or all whole numbers"),
     ],
@@ -55,6 +65,15 @@ def test_labels_are_matched_by_name_else_numbers_by_place(classes, labels, codes
 def test_a_strange_label_is_named_with_those_that_are_known(classes, labels, sentence):
     with pytest.raises(UserError, match=sentence):
         subject(classes).codes(labels)
+
+
+def test_boolean_labels_of_a_file_match_classes_called_true_and_false(tmp_path):
+    """The whole path from the file: a boolean must not become a position on the way."""
+    rows = [{"text": "a good film", "label": True}, {"text": "a bad film", "label": False}]
+    (tmp_path / "films.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    examples = load_corpus(tmp_path / "films.jsonl").splits["train"]
+    assert subject(["True", "False", "other"]).codes([example.label for example in examples]) == [0, 1]
+    assert fingerprint(examples) == fingerprint([replace(one, label=int(one.label)) for one in examples])
 
 
 def test_classes_may_be_renamed_but_not_swapped():

@@ -39,7 +39,7 @@ def check(content: bytes, signature: bytes | None, signers: Path, signer: str | 
         given = ["-f", str(signers), "-s", file.name]
         if signer is None:
             found = _run(["-Y", "find-principals", *given], b"")
-            names = found.stdout.decode(errors="replace").split()
+            names = [name for name in found.stdout.decode(errors="replace").split("\n") if name]  # may hold spaces
             if found.returncode or not names:
                 raise Altered(f"manifest.json.sig is by nobody that {signers} allows: {_said(found)}")
             signer = names[0]

@@ -3,7 +3,8 @@
 Shared by `files` and by the scikit-learn estimator, so input may be a list, a NumPy array, a pandas Series or anything
 else that iterates.  `where` says how a complaint names the i-th value: `texts[3]`, or the file and the row.
 
-What labels become: strings stay; whole numbers become `int`, whole floats too (2.0 -> 2); booleans become 0 and 1.
+What labels become: strings stay; whole numbers become `int`, whole floats too (2.0 -> 2); booleans become 0 and 1,
+as a `BooleanLabel`, so that they can still be matched with classes that are called true and false.
 Refused: a missing label, several labels for one text, fractions (regression), strings and numbers mixed, whole numbers
 that need more than 64 bits.
 """
@@ -18,6 +19,10 @@ from steadygaze.errors import UserError
 from steadygaze.types import Label
 
 Where = Callable[[int], str]
+
+
+class BooleanLabel(int):
+    """0 or 1, and a boolean in the data.  Everywhere but in `subject.labels` it is a plain whole number."""
 
 
 def check_texts(texts: Iterable[object], *, where: Where = "texts[{}]".format) -> list[str]:
@@ -93,6 +98,8 @@ def _label(value: object, i: int, where: Where) -> Label:
         raise UserError(f"{where(i)} is missing; every text needs a label.")
     if isinstance(value, str):
         return _characters(value, i, where)
+    if isinstance(value, bool | BooleanLabel):
+        return BooleanLabel(value)
     if isinstance(value, Integral):
         return _whole(int(value), i, where)
     if isinstance(value, Real):

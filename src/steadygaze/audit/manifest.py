@@ -14,6 +14,7 @@ from pydantic import TypeAdapter, ValidationError
 from steadygaze import __version__
 from steadygaze.errors import UserError
 from steadygaze.foreign_files import MissingFile, parse_json, read_bytes
+from steadygaze.report.report import is_time
 
 SCHEMA = 1
 MANIFEST, REPORT, POLICY = "manifest.json", "report.json", "policy.toml"
@@ -100,6 +101,8 @@ def read_manifest(folder: Path) -> tuple[Manifest, str]:
         raise UserError(
             f"{file} names the files {', '.join(manifest.files) or 'none'}; evidence has {', '.join(FILES)}"
         )
+    if manifest.date and not is_time(manifest.date):
+        raise Altered(f"{file}: date is {manifest.date!r:.80}; it must be a time in UTC such as 2026-01-31T12:00:00Z")
     if stated != _settings(manifest):
         raise Altered(f"{file}: the settings were changed after it was written: their SHA-256 is another")
     return manifest, hashlib.sha256(content).hexdigest()

@@ -4,6 +4,7 @@ A path that is kept begins with a dot, ./model or ../data/test.csv, which no hub
 """
 
 import os
+import posixpath
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
@@ -31,8 +32,7 @@ def kept(word: str, base: Path) -> str:
     path, base, here = (resolve(os.path.expanduser(one)) for one in (word, base, Path.cwd()))
     if not path.is_relative_to(base) and not (path.is_relative_to(here) and base.is_relative_to(here)):
         return f"./{path.name}"
-    found = Path(os.path.relpath(path, base)).as_posix()
-    return found if found.startswith("..") else f"./{found}"
+    return _dotted(Path(os.path.relpath(path, base)).as_posix())
 
 
 def settings(asked: Mapping[str, Any], base: Path) -> dict[str, Any]:
@@ -57,6 +57,23 @@ def found(asked: Mapping[str, Any], evidence: Path) -> dict[str, Any]:
     """The same settings, their paths where the files lie now: seen from the evidence, or from where we work."""
     paths = [name for name in PASS if asked.get(name)]
     return {**asked, **{name: _each(asked[name], partial(_look, name, evidence)) for name in paths}}
+
+
+def canonical(recorded: Mapping[str, Any], evidence: Path) -> dict[str, Any]:
+    """The paths among recorded settings as an audit writes them: a bundle that has them otherwise was changed."""
+    paths = [name for name in PASS if recorded.get(name)]
+    return {name: _each(recorded[name], partial(_write, name, evidence)) for name in paths}
+
+
+def _write(name: str, evidence: Path, word: str) -> str:
+    before, path = _parted(word)
+    if not path.startswith("."):
+        return _keep(name, evidence.absolute().parent, word)
+    return before + _dotted(posixpath.normpath(path))
+
+
+def _dotted(path: str) -> str:
+    return path if path.startswith("..") else f"./{path}"
 
 
 def _look(name: str, evidence: Path, word: str) -> str:

@@ -31,17 +31,20 @@ def discrepancies(old: Evidence, report: Report, made: Manifest) -> list[str]:
     """In plain sentences.  `report` and `made`: the same audit run again, with the recorded time and policy."""
     found = changes(old.manifest, made)
     found += [one for one in differences(old.report, report, TOLERANCE) if one not in found]
-    found += _report(old.report, report, whole=not found)
+    found += _report(old.contents[REPORT], report, whole=not found)
     found += _fields(old.manifest, made)
-    return found + _files(old)
+    return found + _files(old, old.manifest if found else made)
 
 
-def _report(old: Report, new: Report, whole: bool) -> list[str]:
-    """Parts that have no sentences of their own; where the numbers agree, the rows' notes and order too."""
-    was, now = (json.loads(one.to_json().encode(errors="replace")) for one in (old, new))
+def _report(old: bytes, new: Report, whole: bool) -> list[str]:
+    """Parts that `differences` does not compare in full; where it finds nothing, every part.
+
+    Nothing is left out by what a sentence says: a sentence quotes the bundle, which may hold any text.
+    """
+    was, now = (json.loads(one) for one in (old, new.to_json().encode(errors="replace")))
     found = []
-    for name in (name for name in was if name not in SEPARATELY or (whole and name == "rows")):
-        some = [one for one in _deep(was[name], now[name], f"report, {name}") if ".answer: was" not in one]
+    for name in (name for name in dict.fromkeys([*was, *now]) if whole or name not in SEPARATELY):
+        some = list(_deep(was.get(name), now.get(name), f"report, {name}"))
         found += some[:MOST] + ([f"report, {name}: {len(some) - MOST} more differences"] if len(some) > MOST else [])
     return found
 
@@ -52,11 +55,14 @@ def _fields(old: Manifest, new: Manifest) -> list[str]:
     return [one for name in ("gate", "command") for one in _deep(was[name], now[name], f"manifest, {name}")]
 
 
-def _files(old: Evidence) -> list[str]:
-    """Files that differ from what their own content makes: whatever is compared above is all that they hold."""
+def _files(old: Evidence, manifest: Manifest) -> list[str]:
+    """Files that differ from what their own content makes: whatever is compared above is all that they hold.
+
+    The manifest must be, byte for byte, the one of the rerun, unless differences in it are listed already.
+    """
     right = render_files(old.report, old.policy)
-    right[REPORT] = _layout(old.contents[REPORT])  # its values are compared; here 1 and 1.0 are not the same
-    right[MANIFEST] = render_manifest(old.manifest, right)
+    right[REPORT] = _layout(old.contents[REPORT])  # its values are compared, numbers up to rounding
+    right[MANIFEST] = render_manifest(manifest, right)
     changed = [name for name in right if right[name] != old.contents.get(name)]
     return [
         *(f"{name} is not what the report makes: it was changed, or made with other packages" for name in changed),
@@ -72,6 +78,8 @@ def _layout(content: bytes) -> bytes:
 def _deep(was: Any, now: Any, place: str) -> Iterator[str]:
     """Where two values of JSON differ, each with its path."""
     if isinstance(was, Mapping) and isinstance(now, Mapping):
+        if was.keys() == now.keys() and list(was) != list(now):
+            yield f"{place}: the order of its parts was changed"
         for key in dict.fromkeys([*was, *now]):
             yield from _deep(was.get(key), now.get(key), f"{place}.{key}")
     elif _listed(was) and _listed(now) and len(was) == len(now):

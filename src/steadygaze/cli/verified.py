@@ -10,7 +10,6 @@ from typing import Any
 from steadygaze.audit import evidence, places, signature
 from steadygaze.audit.evidence import Evidence
 from steadygaze.audit.manifest import MANIFEST, Altered
-from steadygaze.audit.places import PASS
 from steadygaze.audit.run import Given, Order, load, manifest, run
 from steadygaze.audit.verification import UNVERIFIED, discrepancies
 from steadygaze.cli.app import as_json, console, show
@@ -46,9 +45,9 @@ def verified(expected: Expected, common: Common) -> None:
     found = []
     if expected.policy is not None and expected.policy != old.policy:
         found.append("the policy of the bundle is not the one that --require and --policy name")
-    order = build(Order, places.found({**old.manifest.settings, **expected.instead}, expected.folder))
-    asked = json.loads(json.dumps(asdict(order)))
-    asked |= {name: old.manifest.settings[name] for name in PASS if name in old.manifest.settings}
+    recorded = asdict(build(Order, dict(old.manifest.settings)))
+    order = build(Order, places.found({**recorded, **expected.instead}, expected.folder))
+    asked = json.loads(json.dumps({**asdict(order), **places.canonical(recorded, expected.folder)}))
     with machine(common, console(common)) as on:
         read, renamed = _named(load(order, on), old, expected.instead)
         report = told(run(read, on), asked, old.policy, old.manifest.date)

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 Answer = Literal["yes", "partly", "no", "not asked"]
 Better = Literal["higher", "lower", "neither"]
+TIME = "%Y-%m-%dT%H:%M:%SZ"
 SCHEMA = 1
 """Raised when a file written today could not be read by yesterday's package."""
 
@@ -236,7 +237,19 @@ class Report:
 
 def now() -> str:
     """The time in UTC, to the second."""
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return datetime.now(UTC).strftime(TIME)
+
+
+def is_time(text: str) -> bool:
+    """Whether a text is written as `now` writes it.
+
+    >>> is_time("2026-01-31T12:00:00Z"), is_time("2026-02-31T12:00:00Z"), is_time("2026-1-31T12:00:00Z")
+    (True, False, False)
+    """
+    try:
+        return datetime.strptime(text, TIME).strftime(TIME) == text
+    except ValueError:
+        return False
 
 
 def _plain(value: Any) -> Any:

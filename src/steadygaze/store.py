@@ -23,7 +23,7 @@ from steadygaze.atomic import new_folder, recover, strangers
 from steadygaze.batch import Data
 from steadygaze.config import build, field_names
 from steadygaze.description import SCHEMA, Description, build_model, contradiction
-from steadygaze.encode.pretrained import check_counts
+from steadygaze.encode.limits import check_counts, sketch
 from steadygaze.errors import UserError
 from steadygaze.foreign_files import peek, read_json, read_text, third_party
 from steadygaze.objective import TECHNIQUES
@@ -126,13 +126,13 @@ def load(folder: Path) -> Stored:
         check_counts(description.network, folder / "config.json")
         fits(tokenizer.size, description.network.get("vocab_size"), folder)
     found = read_layout(file)
-    with torch.device("meta"):  # neither drawn nor allocated: a damaged file may claim any size
-        sketch = _empty(description, tokenizer, folder)
+    # neither drawn nor allocated: a damaged file may claim any size
+    described = sketch(lambda: _empty(description, tokenizer, folder), len(found), folder / "config.json")
     if why := contradiction(description):
         raise UserError(f"{folder / 'config.json'} contradicts itself: {why}")
-    if description.technique not in TECHNIQUES and found.keys() != sketch.state_dict().keys():
+    if description.technique not in TECHNIQUES and found.keys() != described.state_dict().keys():
         raise UserError(f"{folder} {UNREADABLE.format(description.technique)}")
-    _check_layout(sketch, found, file)
+    _check_layout(described, found, file)
     model = _empty(description, tokenizer, folder)
     model.load_state_dict(read_tensors(file))
     if isinstance(model, Rationaliser) and (folder / READER).exists():

@@ -105,7 +105,10 @@ def forgeries(value: Any) -> list[Any]:
     if isinstance(value, float):
         return [value + 1e-4, -value - 1]
     if isinstance(value, str):
-        return [*(text.format(value) for text in QUOTES), *(one for one in ANSWERS if value in ANSWERS and one != value)]
+        return [
+            *(text.format(value) for text in QUOTES),
+            *(one for one in ANSWERS if value in ANSWERS and one != value),
+        ]
     return [QUOTES[1], 1, [QUOTES[1]]] if value is None else [[QUOTES[1]], {"answer: was": QUOTES[1]}]
 
 

@@ -5,6 +5,7 @@ import json
 import platform
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -93,7 +94,7 @@ def read_manifest(folder: Path) -> tuple[Manifest, str]:
     if schema != SCHEMA:
         raise UserError(f"{file} has schema {schema!r}; this version of steadygaze reads schema {SCHEMA}")
     try:
-        manifest = TypeAdapter(Manifest).validate_python(values)
+        manifest = _adapter().validate_python(values)
     except ValidationError as error:
         first = error.errors()[0]
         raise UserError(f"{file}: {'.'.join(map(str, first['loc']))}: {first['msg']}") from None
@@ -106,6 +107,11 @@ def read_manifest(folder: Path) -> tuple[Manifest, str]:
     if stated != _settings(manifest):
         raise Altered(f"{file}: the settings were changed after it was written: their SHA-256 is another")
     return manifest, hashlib.sha256(content).hexdigest()
+
+
+@cache
+def _adapter() -> TypeAdapter[Manifest]:
+    return TypeAdapter(Manifest)
 
 
 def _settings(manifest: Manifest) -> str:

@@ -8,7 +8,7 @@ So no pickle can be reached, no path leads outside the folder, and no code that 
 config.json are compared with the header of the weights before anything of that size is made.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -16,9 +16,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from steadygaze.encode.limits import check_counts, check_size, sketch
 from steadygaze.errors import UserError
 from steadygaze.foreign_files import check_file, peek, read_object, resolve, third_party
-from steadygaze.tensor_files import Layout, count, read_layout, read_tensors, refuse_non_finite
+from steadygaze.tensor_files import count, read_layout, read_tensors, refuse_non_finite
 
 CONFIG, WEIGHTS, INDEX = "config.json", "model.safetensors", "model.safetensors.index.json"
 KERNELS = ("attn_implementation", "_attn_implementation", "_attn_implementation_internal", "experts_implementation")
@@ -26,12 +27,6 @@ KERNELS = ("attn_implementation", "_attn_implementation", "_attn_implementation_
 IGNORED = (*KERNELS, "auto_map", "custom_pipelines", "distributed_config", "fusion_config", "transformers_weights")
 """Keys that are not passed on to the library."""
 QUANTIZED = ("quantization_config", "compression_config")
-COUNTED = ("layer", "layers", "blocks", "experts", "groups", "stages", "heads", "head")
-"""Last words of keys that count modules: each would be built."""
-MOST_MODULES = 1000
-MOST_LABELS = 1 << 20
-ALLOWANCE = 1 << 28
-"""Numbers that a network may have beyond those in the file: buffers, and parts that are not saved."""
 
 
 def read_values(folder: Path) -> dict[str, Any]:
@@ -76,12 +71,23 @@ def load_network(folder: Path, auto: Any, kind: str, **options: Any) -> tuple[An
     config = read_config(folder, kind)
     with readable(folder, kind):
         cls = _network_class(auto, config)
-        _check_size(cls, config, layouts, folder)
+        described = sketch(lambda: cls(config), sum(map(len, layouts)), folder / CONFIG)
+        check_size(described, sum(map(count, layouts)), folder / CONFIG)
         weights: dict[str, Tensor] = {}
         for file in files:
             weights.update(read_tensors(file, finite=False))  # some files hold masks of −∞ that no network reads
         network, told = cls.from_pretrained(
-            None, config=config, state_dict=weights, dtype=torch.float32, output_loading_info=True, **options
+            None,
+            config=config,
+            state_dict=weights,
+            dtype=torch.float32,
+            output_loading_info=True,
+            ignore_mismatched_sizes=True,  # refused below, by name
+            **options,
+        )
+    for name, found, wanted in sorted(told["mismatched_keys"]):
+        raise UserError(
+            f"{folder}: the tensor {name} of the weights has shape {tuple(found)}; {CONFIG} describes {tuple(wanted)}"
         )
     network.config.name_or_path = str(folder)
     refuse_non_finite(network.state_dict(), folder)
@@ -148,16 +154,6 @@ def _in_hub_cache(home: Path, file: Path) -> bool:
     return cached and file.is_relative_to(home.parent.parent / "blobs")
 
 
-def check_counts(values: Mapping[str, Any], file: Path) -> None:
-    """Of layers, heads and labels, in parts of a configuration too."""
-    for key, value in values.items():
-        if isinstance(value, Mapping):
-            check_counts(value, file)
-        most = MOST_LABELS if key == "num_labels" else MOST_MODULES if key.split("_")[-1] in COUNTED else None
-        if most is not None and isinstance(value, int) and not 0 <= value <= most:
-            raise UserError(f"{file}: {key} is {value:,}; it must be from 0 to {most:,}")
-
-
 def _attribute(config: Any, key: str) -> Any:
     try:
         return getattr(config, key, None)
@@ -170,15 +166,3 @@ def _network_class(auto: Any, config: Any) -> Any:
     several = found if isinstance(found, list | tuple) else [found]
     named = [cls for cls in several if cls.__name__ in (config.architectures or ())]
     return (named or several)[0]
-
-
-def _check_size(cls: Any, config: Any, layouts: list[Layout], folder: Path) -> None:
-    """A network far larger than its weights is not made: a configuration may claim any size."""
-    with torch.device("meta"):
-        sketch = cls(config)
-    size = sum(value.numel() for value in (*sketch.parameters(), *sketch.buffers()))
-    there = sum(map(count, layouts))
-    if size > 2 * there + ALLOWANCE:
-        raise UserError(
-            f"{folder / CONFIG} describes a network of {size:,} parameters, but the weights hold {there:,} numbers"
-        )

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import fields, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,7 @@ def read(values: Any) -> Report:
     given: dict[str, Any] = {**values, "rows": tuple(map(Row.from_dict, values["rows"]))}
     given.pop("schema")
     try:
-        report = TypeAdapter(Report).validate_python(given)
+        report = _adapter().validate_python(given)
     except ValidationError as error:
         raise UserError(_sentence(error)) from None
     report = replace(report, shifts=tuple(map(_with_labels, report.shifts)))
@@ -39,6 +40,11 @@ def read(values: Any) -> Report:
     if (place := _difference(report.to_dict(), {**GENERATOR, **values})) is not None:
         raise UserError(f"{place} is not as steadygaze writes it")
     return report
+
+
+@cache
+def _adapter() -> TypeAdapter[Report]:
+    return TypeAdapter(Report)
 
 
 def _check_outline(values: Any) -> None:

@@ -29,7 +29,7 @@ from steadygaze.report.report import Report
 QUOTES = ("{} .answer: was 'no', is 'yes'", "Approved (verdicts.0.answer: was confirmed)")
 """Texts of a forger: some read like the sentences in which verification lists differences."""
 ANSWERS = ("yes", "partly", "no", "not asked")
-FIRST = 2
+FIRST = 1
 """Entries of each list and mapping that are changed one by one; all of them are changed together."""
 Leaf = tuple[tuple[str | int, ...], Any]
 

@@ -87,7 +87,8 @@ def load_network(folder: Path, auto: Any, kind: str, **options: Any) -> tuple[An
         )
     for name, found, wanted in sorted(told["mismatched_keys"]):
         raise UserError(
-            f"{folder}: the tensor {name} of the weights has shape {tuple(found)}; {CONFIG} describes {tuple(wanted)}"
+            f"{folder} cannot be read as a Hugging Face {kind}: the tensor {name} of the weights has shape "
+            f"{tuple(found)}, and {CONFIG} describes {tuple(wanted)}"
         )
     network.config.name_or_path = str(folder)
     refuse_non_finite(network.state_dict(), folder)

@@ -105,10 +105,15 @@ def read_bytes(path: str | os.PathLike[str], largest: int = LARGEST_TEXT) -> byt
 
 def read_text(path: str | os.PathLike[str], largest: int = LARGEST_TEXT) -> str:
     """UTF-8."""
+    return decode(read_bytes(path, largest), path)
+
+
+def decode(content: bytes, name: object) -> str:
+    """The text of a file in UTF-8; `name` is the file that an error names."""
     try:
-        return read_bytes(path, largest).decode()
+        return content.decode()
     except UnicodeDecodeError as error:
-        raise UserError(f"{path} cannot be read: it is not UTF-8 ({error.reason} at byte {error.start})") from None
+        raise UserError(f"{name} cannot be read: it is not UTF-8 ({error.reason} at byte {error.start})") from None
 
 
 def read_json(path: str | os.PathLike[str], largest: int = LARGEST_JSON, *, finite: bool = False) -> Any:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from report.audited import ROWS, STILL, full_report, row
-from steadygaze import __version__, atomic
+from steadygaze import __version__, atomic, foreign_files
 from steadygaze.audit.evidence import changes, check_free, differences, read, versions, write
 from steadygaze.audit.manifest import FILES, Altered, Manifest
 from steadygaze.errors import UserError
@@ -95,6 +95,30 @@ def test_a_file_that_was_changed_or_removed_is_named(folder, name):
     (folder / name).unlink()
     with pytest.raises(Altered, match=f"it has no {name}"):
         read(folder)
+
+
+@pytest.mark.parametrize("name", ["policy.toml", "report.json"])
+def test_a_file_that_is_not_utf_8_is_refused_though_its_hash_is_right(folder, name):
+    (folder / name).write_bytes(b"\xff")
+    file = folder / "manifest.json"
+    values = json.loads(file.read_text(encoding="utf-8"))
+    values["files"][name] = hashlib.sha256(b"\xff").hexdigest()
+    file.write_text(json.dumps(values), encoding="utf-8")
+    with pytest.raises(UserError, match=f"{name} cannot be read: it is not UTF-8"):
+        read(folder)
+
+
+def test_a_bundle_is_what_was_hashed_even_if_a_file_changes_meanwhile(folder, monkeypatch):
+    """No file is opened again once its hash is known."""
+    opened, open_file = [], foreign_files.open_file
+
+    def counted(path, *more):
+        opened.append(Path(path).name)
+        return open_file(path, *more)
+
+    monkeypatch.setattr(foreign_files, "open_file", counted)
+    read(folder)
+    assert [opened.count(name) for name in ("report.html", "report.json", "rows.jsonl", "policy.toml")] == [1] * 4
 
 
 def test_settings_that_were_changed_in_the_manifest_are_found_out(folder):

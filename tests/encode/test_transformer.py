@@ -100,6 +100,16 @@ def test_limits_of_well_known_networks():
     assert limit(AutoConfig.for_model("distilbert")) == 512
 
 
+@pytest.mark.parametrize("padding", [None, -1, 513, 10**12])
+def test_positions_that_are_counted_from_the_padding_need_a_padding_id(padding):
+    from transformers import AutoConfig
+
+    config = AutoConfig.for_model("roberta", max_position_embeddings=514)
+    config.pad_token_id = padding
+    with pytest.raises(UserError, match=f"roberta network has the pad_token_id {padding}, .* from 0 to 512"):
+        limit(config)
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
 @KIND
 def test_a_network_rebuilt_from_its_configuration_and_weights_is_the_same(kind, dtype, folders, tmp_path):

@@ -4,6 +4,9 @@ import pytest
 import torch
 
 from contract.tiny import batch, split
+from steadygaze.config import build
+from steadygaze.errors import UserError
+from steadygaze.explain import EXPLAINERS
 from steadygaze.explain.together import NEAR, passes, together
 
 
@@ -31,3 +34,13 @@ def test_every_text_is_named_once_beside_none_much_longer_and_questions_count(pa
         assert lengths[some].clamp_min(1).min() + asked >= NEAR * (width + asked)
         assert len(some) == 1 or len(some) * (width + asked) <= 100
     assert list(together(lengths[:0], given, 100)) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "most"),
+    [("lime", {"samples": 3_000_000}, 100_000), ("kernel-shap", {"samples": 3_000_000}, 100_000),
+     ("integrated-gradients", {"steps": 1_000_000}, 10_000)],
+)  # fmt: skip
+def test_a_number_of_readings_that_would_take_days_is_refused(name, value, most):
+    with pytest.raises(UserError, match=f"should be less than or equal to {most}"):
+        build(EXPLAINERS[name], value)

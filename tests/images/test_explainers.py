@@ -218,3 +218,15 @@ def test_no_more_than_so_many_pixels_are_asked_about_at_once(monkeypatch):
     Gradient().weigh(case)
     assert shown == [8, 8, 4] * 2
     assert together((3, 1 << 12, 1 << 12)) == 1
+
+
+def test_a_black_box_may_change_the_images_that_it_is_given():
+    def erasing(images):
+        bright = np.asarray(images, np.float64).reshape(len(images), -1).mean(1)
+        images[:] = 0
+        return np.stack([1 - bright, bright], 1)
+
+    images = read_images(np.full((2, 4, 4), 0.25))
+    for _ in range(2):
+        found = as_image_box(erasing, classes=["dark", "bright"]).said(images)
+        np.testing.assert_allclose(found[:, 1], 0.25, rtol=1e-6)

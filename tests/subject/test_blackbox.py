@@ -201,3 +201,33 @@ def test_being_asked_changes_nothing(sklearn):
     look(subject.model, batch_of(subject, TEXTS))
     assert state(subject.model) == before
     assert np.array_equal(sklearn[-1].coef_, weights)
+
+
+def test_a_black_box_may_change_the_list_that_it_is_given():
+    model = Counting()
+
+    def clearing(texts):
+        found = model(texts)
+        texts.clear()
+        return found
+
+    subject = as_subject(clearing, classes=["bad", "good"])
+    seen = look(subject.model, batch_of(subject, ["a good film", "a bad film"]))
+    torch.testing.assert_close(seen.probs[:, 1], torch.tensor([0.5, 0.0], dtype=torch.float64))
+
+
+@pytest.mark.parametrize("error", [StopIteration("no more"), KeyError("film"), RuntimeError("out of order")])
+def test_what_a_black_box_raises_is_named_and_is_the_cause(error):
+    def failing(texts):
+        raise error
+
+    subject = as_subject(failing, classes=["bad", "good"])
+    with pytest.raises(UserError, match=f"the black box failed: {type(error).__name__}: ") as raised:
+        look(subject.model, batch_of(subject, ["a good film"]))
+    assert raised.value.__cause__ is error
+
+
+@pytest.mark.parametrize("kind", [np.asarray, torch.as_tensor, np.ndarray.tolist])
+def test_complex_numbers_are_not_probabilities(kind):
+    with pytest.raises(UserError, match="2 probabilities, one row for each input, were expected"):
+        checked(kind(np.array([[0.5 + 0.1j, 0.5]])), 1, 2)

@@ -33,11 +33,13 @@ from steadygaze.audit.manifest import (
 from steadygaze.audit.manifest import changes as changes
 from steadygaze.audit.manifest import versions as versions
 from steadygaze.errors import UserError
+from steadygaze.foreign_files import decode
 from steadygaze.outputs import check_new_folder
 from steadygaze.record import to_jsonl
 from steadygaze.report.differences import differences as differences
 from steadygaze.report.policy import Policy
 from steadygaze.report.policy_file import parse_policy, to_toml
+from steadygaze.report.reading import parse
 from steadygaze.report.report import Report
 
 
@@ -166,10 +168,11 @@ def read(folder: str | Path) -> Evidence:
     changed = [name for name, right in manifest.files.items() if hashlib.sha256(contents[name]).hexdigest() != right]
     if changed:
         raise Altered(f"{folder}: {', '.join(changed)} was changed after it was written: its SHA-256 is another")
-    policy = parse_policy(contents[POLICY].decode(), POLICY) if POLICY in contents else None
+    policy = parse_policy(decode(contents[POLICY], folder / POLICY), POLICY) if POLICY in contents else None
+    report = parse(contents[REPORT], folder / REPORT)  # the content that was hashed, not the file again
     signature = content_of(folder / SIGNATURE) if (folder / SIGNATURE).exists() else None
     contents |= dict.fromkeys(strangers(folder, (*contents, SIGNATURE)), b"")
-    return Evidence(Report.from_json(folder / REPORT), manifest, policy, contents, signature)
+    return Evidence(report, manifest, policy, contents, signature)
 
 
 def _last(name: str) -> str:

@@ -87,8 +87,15 @@ def take(values: Tensor, places: Tensor) -> Tensor:
 def limit(config: Any) -> int:
     """How many tokens, special ones included, a network of this configuration can read."""
     most = int(getattr(config, "max_position_embeddings", 512) or 512)
-    offset = config.pad_token_id + 1 if config.model_type in COUNTS_FROM_PADDING else 0
-    return most - offset
+    if config.model_type not in COUNTS_FROM_PADDING:
+        return most
+    padding = config.pad_token_id
+    if not isinstance(padding, int) or not 0 <= padding < most - 1:
+        raise UserError(
+            f"config.json of a {config.model_type} network has the pad_token_id {padding!r:.40}, from which positions "
+            f"are counted: it must be a whole number from 0 to {most - 2}"
+        )
+    return most - padding - 1
 
 
 def locate(name: str) -> Path:

@@ -31,7 +31,7 @@ class IntegratedGradients(Explainer):
     needs: ClassVar[frozenset[Ability]] = frozenset({"vectors"})
     passes: ClassVar[int] = 150  # a step is a pass with slopes, which costs about three without
 
-    steps: Annotated[int, Field(ge=1)] = 50
+    steps: Annotated[int, Field(ge=1, le=10_000)] = 50
     """Points on the way at which slopes are taken."""
 
     def explain(

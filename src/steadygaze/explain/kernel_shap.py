@@ -29,7 +29,7 @@ from steadygaze.config import Field, settings
 from steadygaze.explain.chances import clean, without
 from steadygaze.explain.coalitions import coalitions
 from steadygaze.explain.explainer import Explainer, Saliency
-from steadygaze.explain.subsets import groups, saliency
+from steadygaze.explain.subsets import MOST_SAMPLES, groups, saliency
 from steadygaze.maths.chance import Chance
 from steadygaze.perturb.texts import taken
 from steadygaze.perturb.units import MOST_UNITS, units_of, warn_segments, words_of
@@ -47,7 +47,7 @@ class KernelShap(Explainer):
     deletes_words: ClassVar[bool] = True
     passes: ClassVar[int] = 1024
 
-    samples: Annotated[int, Field(ge=64)] = 1024
+    samples: Annotated[int, Field(ge=64, le=MOST_SAMPLES)] = 1024
     """How often the text is read with words taken out."""
     most_units: Annotated[int, Field(ge=1)] = MOST_UNITS
     """Words that are removed; in a text of more, segments of consecutive words."""

@@ -26,7 +26,7 @@ from torch import Tensor
 from steadygaze.config import Field, settings
 from steadygaze.explain.chances import clean
 from steadygaze.explain.explainer import Explainer, Saliency
-from steadygaze.explain.subsets import Subsets, groups, saliency, subsets
+from steadygaze.explain.subsets import MOST_SAMPLES, Subsets, groups, saliency, subsets
 from steadygaze.maths.chance import Chance
 from steadygaze.perturb.texts import taken
 from steadygaze.perturb.units import MOST_UNITS, units_of, warn_segments
@@ -41,7 +41,7 @@ class Lime(Explainer):
     deletes_words: ClassVar[bool] = True
     passes: ClassVar[int] = 1000
 
-    samples: Annotated[int, Field(ge=64)] = 1000
+    samples: Annotated[int, Field(ge=64, le=MOST_SAMPLES)] = 1000
     """How often the text is read with words taken out."""
     width: Annotated[float, Field(gt=0)] = 0.25
     """How fast a text counts less as it loses words, in cosine distance."""

@@ -23,6 +23,8 @@ from steadygaze.perturb.units import MOST_UNITS, Units, units_of
 from steadygaze.reader import Reader
 from steadygaze.types import Batch
 
+MOST_SAMPLES = 100_000
+"""Subsets of a text that may be requested: a hundred times as many as LIME reads by default."""
 PER_WORD = 4
 """Subsets for each word at least: with fewer than one, no regression could tell the words apart."""
 ENTRIES = 1 << 21

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from steadygaze.errors import UserError
 from steadygaze.explain.learned.asking import Answering, Watch, answers, silent
-from steadygaze.explain.learned.credible import checked
+from steadygaze.explain.learned.credible import checked, predicted
 from steadygaze.explain.learned.image_nets import Shape
 from steadygaze.explain.learned.kept import Kept, digest
 from steadygaze.explain.learned.views import Rows
@@ -49,14 +49,15 @@ class ImageBox:
         return torch.cat([self._said(images.of(some)) for some in torch.split(images.pixels, together(images.shape))])
 
     def _said(self, images: Images) -> Tensor:
-        found: Any
         if self.network is not None:
             with inference(self.network):
-                found = self.network(images.pixels.to(self.device)).double().softmax(-1)
+                found = checked(
+                    self.network(images.pixels.to(self.device)).double().softmax(-1), len(images), len(self.classes)
+                )
         else:
             assert self.predict is not None
-            found = self.predict(images.as_given())
-        return torch.from_numpy(np.ascontiguousarray(checked(found, len(images), len(self.classes))))
+            found = predicted(self.predict, images.as_given().copy(), len(images), len(self.classes))
+        return torch.from_numpy(np.ascontiguousarray(found))
 
     def answers(self, images: Images, keep: Path | None = None, watch: Watch = silent) -> Tensor:
         """The same, kept in a folder as it comes; a box that does not say the same twice is found out.  (N,C)"""

@@ -104,7 +104,7 @@ class Lime(ImageExplainer):
 
     fills: ClassVar[bool] = True
 
-    samples: Annotated[int, Field(ge=64, le=1_000_000)] = 1000
+    samples: Annotated[int, Field(ge=64, le=100_000)] = 1000
     """How often the image is seen with patches filled."""
     width: Annotated[float, Field(gt=0)] = 0.25
     """How fast an image counts less as it loses patches, in cosine distance."""

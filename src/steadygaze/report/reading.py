@@ -10,18 +10,23 @@ from pydantic import TypeAdapter, ValidationError
 
 from steadygaze.errors import UserError
 from steadygaze.explanation import Explanation
-from steadygaze.foreign_files import LARGEST_TEXT, read_json
+from steadygaze.foreign_files import decode, parse_json, read_bytes
 from steadygaze.outputs import GENERATOR
 from steadygaze.record import Row
 from steadygaze.report.report import SCHEMA, Report, Shift
 
 
 def read_file(path: Path) -> Report:
-    values = read_json(path, LARGEST_TEXT, finite=True)
+    return parse(read_bytes(path), path)
+
+
+def parse(content: bytes, name: object) -> Report:
+    """The report that a JSON file holds; `name` is the file that an error names."""
+    values = parse_json(decode(content, name), name, finite=True)
     try:
         return read(values)
     except UserError as error:
-        raise UserError(f"{path}: {error}") from None
+        raise UserError(f"{name}: {error}") from None
 
 
 def read(values: Any) -> Report:

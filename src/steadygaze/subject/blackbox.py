@@ -14,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from steadygaze.explain.learned.credible import checked
+from steadygaze.explain.learned.credible import predicted
 from steadygaze.reader import Ability, Reader
 from steadygaze.subject.network import Reading
 from steadygaze.subject.subject import Subject
@@ -57,7 +57,7 @@ class Box(Reader):
         keys = {text: _key(text) for text in texts}
         said = {text: self._said[key] for text, key in keys.items() if key in self._said}
         for chunk in _chunks([text for text in keys if text not in said]):
-            said.update(zip(chunk, checked(self.predict(chunk), len(chunk), self.classes), strict=True))
+            said.update(zip(chunk, predicted(self.predict, list(chunk), len(chunk), self.classes), strict=True))
         self._remember({keys[text]: found for text, found in said.items()})
         return np.stack([said[text] for text in texts])
 

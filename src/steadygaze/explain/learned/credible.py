@@ -1,5 +1,6 @@
 """What a black box must say to be explained: probabilities, and of the same input the same."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +17,31 @@ ROUNDING = 1e-3
 """How far probabilities may be from summing to one."""
 
 
+def predicted(predict: Callable[[Any], Any], inputs: Any, many: int, classes: int | None = None) -> NDArray[np.float64]:
+    """Call a black box on inputs that it may change; return (n,C) probabilities.
+
+    Raises
+    ------
+    UserError
+        The black box raised an exception, which is the cause of this one, or did not return probabilities.
+    """
+    try:
+        found = predict(inputs)
+    except UserError:
+        raise
+    except Exception as error:
+        raise UserError(f"the black box failed: {type(error).__name__}: {error!s:.300}") from error
+    return checked(found, many, classes)
+
+
 def checked(found: Any, many: int, classes: int | None = None) -> NDArray[np.float64]:
     """(n,C) probabilities, or a sentence that says what they are instead."""
     wanted = f"{many} rows of {classes or 'two or more'} probabilities, one row for each input, were expected"
     try:
-        probs = np.asarray(found.detach().cpu() if isinstance(found, Tensor) else found, dtype=np.float64)
+        given = np.asarray(found.detach().cpu() if isinstance(found, Tensor) else found)
+        if np.iscomplexobj(given):
+            raise TypeError
+        probs = given.astype(np.float64)
     except (TypeError, ValueError):
         raise UserError(f"the black box gave {found!r:.80}; {wanted}") from None
     if probs.ndim != 2 or len(probs) != many or probs.shape[1] < 2 or classes not in (None, probs.shape[1]):

@@ -79,7 +79,7 @@ def read_split(X: Any, y: Any, sample_weight: Any = None) -> Split:
     texts, questions = read_texts(X)
     split = Split(texts, questions, read_labels(y, minimum_classes=2), read_weights(sample_weight))
     classes = len(set(split.labels))
-    if len(split.labels) >= FEW and classes > len(split.labels) / 2:
+    if len(split.labels) >= FEW and classes == len(split.labels):
         raise UserError(
             f"{len(split.labels):,} texts have {classes:,} different labels, {str(split.labels[0])!r:.40} among them: "
             "is this the column of labels?  Choose it with --label, or pass the labels as the second argument"

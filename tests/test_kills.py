@@ -13,7 +13,7 @@ import pytest
 
 from compare.tiny import order, quicken
 from compare.tiny import run as run_comparison
-from estimator.tiny import LABELS, TEXTS, fitted
+from estimator.tiny import fitted, write_csv
 from kills import Recorder, State, record, restore, snapshot
 from steadygaze import cli
 from steadygaze.cli import audited
@@ -47,8 +47,7 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A model and data, which no command changes."""
     folder = tmp_path_factory.mktemp("inputs")
     fitted().save(folder / "model")
-    rows = [f'"{text}",{label}\n' for text, label in zip(TEXTS, LABELS, strict=True)]
-    (folder / "films.csv").write_text("".join(["text,label\n", *rows]))
+    write_csv(folder / "films.csv")
     return folder
 
 

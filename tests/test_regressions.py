@@ -15,7 +15,7 @@ import pytest
 
 import steadygaze as sg
 from commands import run
-from estimator.tiny import LABELS, TEXTS, fitted
+from estimator.tiny import fitted, write_csv
 from opinions import CLASSES, QUICK
 from steadygaze import cli, demo, verbs
 from steadygaze.subject import as_subject
@@ -95,8 +95,7 @@ def audited(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a model, and the bundle of an audit whose gate was not passed."""
     here = tmp_path_factory.mktemp("audited")
     fitted().save(here / "model")
-    rows = [f'"{text}",{label}\n' for text, label in zip(TEXTS, LABELS, strict=True)]
-    (here / "films.csv").write_text("".join(["text,label\n", *rows]))
+    write_csv(here / "films.csv")
     words = [
         "audit", here / "model", "--data", here / "films.csv", "--out", here / "bundle", "--sample", 4,
         "--require", "accuracy<=0.01", "--device", "cpu", "--quiet",

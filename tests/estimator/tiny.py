@@ -21,6 +21,13 @@ def tiny(encoder: str = "bilstm", **parameters: Any) -> TextClassifier:
     return TextClassifier(encoder, **{"epochs": 1, "settings": SMALL, "device": "cpu", **parameters})
 
 
+def write_csv(path: Path) -> Path:
+    """TEXTS and LABELS as a file."""
+    rows = [f'"{text}",{label}\n' for text, label in zip(TEXTS, LABELS, strict=True)]
+    path.write_text("".join(["text,label\n", *rows]))
+    return path
+
+
 @cache
 def fitted() -> TextClassifier:
     """Trained long enough to tell the classes apart."""

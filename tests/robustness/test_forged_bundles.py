@@ -221,7 +221,7 @@ def test_the_command_refuses_a_forged_title(rerun: Rerun, tmp_path: Path) -> Non
     assert (result.code, "report, title: was 'Certified safe" in result.out) == (1, True), result.out + result.err
 
 
-@pytest.mark.parametrize("path", ["./approved/../model", "./model/.", "./model/", "approved/../work/model", "{}/model"])
+@pytest.mark.parametrize("path", ["./approved/../model", "./model/.", "./model/", "approved/../model", "{}/model"])
 def test_a_model_path_is_recorded_as_an_audit_records_it(
     path: str, rerun: Rerun, forged: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -229,7 +229,7 @@ def test_a_model_path_is_recorded_as_an_audit_records_it(
     monkeypatch.setattr(verified, "run", lambda *_: rerun.report)
     (forged.parent / "approved").mkdir()
     monkeypatch.chdir(forged.parent)
-    path = path.replace("{}", str(forged.parent)).replace("approved/../work", "approved/..")
+    path = path.replace("{}", str(forged.parent))
     report, manifest = (json.loads((forged / name).read_bytes()) for name in ("report.json", MANIFEST))
     manifest["settings"]["model"] = path
     for one in (report, manifest):

@@ -14,7 +14,7 @@ from steadygaze.errors import UserError, unknown
 
 DEVICES = ("auto", "cpu", "cuda", "mps")
 PROCESSES = ("WORLD_SIZE", "PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE")
-"""Where launchers say how many processes they started."""
+"""Environment variables in which launchers give the number of processes."""
 
 
 @contextmanager
@@ -37,7 +37,7 @@ def check_lstm(device: str, precision: str) -> None:
 
 @cache
 def lstm_runs_in_bfloat16() -> bool:
-    """Whether this CPU can; some cannot."""
+    """True if this CPU supports an LSTM in bfloat16; some CPUs do not."""
     try:
         with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
             torch.nn.LSTM(2, 2)(torch.zeros(1, 1, 2))

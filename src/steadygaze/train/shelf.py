@@ -1,7 +1,7 @@
-"""A shelf of finished models that are means to others: teachers and references, kept for the next run that needs them.
+"""Teacher cache: trained teachers and references, kept for the next run that needs them.
 
-Each is a file named by the SHA-256 of all that determines its weights, so that a teacher taken from the shelf is the
-teacher that would have been trained, bit for bit.  A file that is torn counts as not there.
+Each file is named by the SHA-256 of everything that determines its weights.  A cached teacher therefore equals the
+teacher that training would produce, bit for bit.  A damaged file is ignored.
 """
 
 import hashlib
@@ -36,7 +36,7 @@ def check_shelf(folder: Path) -> None:
 class Shelf:
     folder: Path
     identity: dict[str, Any]
-    """All that determines the weights of whatever is trained here, but technique and seed.  JSON."""
+    """Everything that determines the weights except technique and seed, as JSON."""
 
     def get(self, key: dict[str, Any]) -> Entry | None:
         file = self._file(key)
@@ -47,7 +47,7 @@ class Shelf:
             return None
 
     def put(self, key: dict[str, Any], weights: dict[str, Tensor], history: list[dict[str, Any]]) -> str | None:
-        """Whole or not at all, and then why not.  Of several runs that end in the same, each leaves the same."""
+        """Write an entry; the reason if that fails.  Runs that end with the same weights write the same file."""
         try:
             check_shelf(self.folder)
             sweep_names(self.folder, ENTRY)

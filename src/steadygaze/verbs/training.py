@@ -19,7 +19,7 @@ from steadygaze.train.shelf import check_shelf
 from steadygaze.verbs.given import columns, unfinished
 
 SHELF = ".shelf"
-"""Where references and teachers are kept, beside the models made from them."""
+"""Folder of teachers and references, beside the models trained with them."""
 
 
 def check_train(clf: TextClassifier, out: Path, resume: bool, shelf: Path | None = None, replace: bool = False) -> None:
@@ -91,7 +91,7 @@ def train(
 
 
 def summary(clf: TextClassifier, corpus: Corpus, out: Path) -> dict[str, Any]:
-    """What came of a training, for people and programs."""
+    """The result of a training run."""
     kept = clf.stored_.description.kept
     return {
         "model": str(out),

@@ -10,7 +10,9 @@
 
 One job is one rationalizer trained with one seed on reviews of that seed; small ones, for a CPU.  A record has the
 warning at the end of training, the audit's warning and its verdict on faithfulness (test texts), the accuracy of the
-rationalizer and of its independent reader on test texts, and what the reader cost beside the fit (CPU time).
+rationalizer and of its independent reader on test texts, and what the reader cost beside the fit (CPU time).  For
+one-sided comments it counts the neutral sentences that the predictor classifies as toxic when it reads them alone: if
+there are any, the choice among neutral sentences carries the label, and a warning is right.
 """
 
 import argparse
@@ -81,6 +83,7 @@ def done(given: argparse.Namespace, job: Job) -> dict[str, Any]:
 
     import steadygaze as sg
     from steadygaze.report.warned import GAP, LEAKAGE, RANDOM_WORDS, READER
+    from xor_reviews import NEUTRAL
 
     torch.set_num_threads(1)
     texts, technique, many, epochs, settings = ROWS[job.row]
@@ -104,6 +107,7 @@ def done(given: argparse.Namespace, job: Job) -> dict[str, Any]:
         "audit warned": any(note.startswith(LEAKAGE) for note in report.notes),
         "matters": next(one.answer for one in report.verdicts if one.key == "matters"),
         "selected": [" ".join(word for word, _ in sorted(clf.explain(text).top())) for text in test[0][:3]],
+        **({"neutral as toxic": int((clf.predict(NEUTRAL) == "toxic").sum())} if texts.startswith("one-sided") else {}),
         **spent(),
     }
 

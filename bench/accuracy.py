@@ -13,9 +13,10 @@ from pathlib import Path
 
 import numpy as np
 
-from steadygaze import TextClassifier, load_corpus
-from steadygaze.tokens.align import mark
-from steadygaze.verbs import columns, texts
+from steadygaze.data.corpora import load_corpus
+from steadygaze.data.token_alignment import mark
+from steadygaze.estimator.resumable_training import columns, texts
+from steadygaze.estimator.text_classifier import TextClassifier
 
 DATA = Path(os.environ.get("STEADYGAZE_DATA", Path(__file__).parents[2] / "shared" / "data"))
 GLOVE = DATA / "glove" / "glove.6B.100d.txt.gz"

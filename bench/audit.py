@@ -35,20 +35,20 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from steadygaze import load_corpus
-from steadygaze.audit.measure.erasure import comprehensiveness, sufficiency
-from steadygaze.audit.probe.erase import SHARES, erased
-from steadygaze.audit.probe.look import look
-from steadygaze.batch import Data, by_length, collate
-from steadygaze.encode.transformer import from_folder, locate
-from steadygaze.infer import inference
-from steadygaze.model import Architecture, Classifier, word_encoder
-from steadygaze.reader import Reader
-from steadygaze.subject import as_subject
-from steadygaze.subject.subject import Tokens
-from steadygaze.tokens.pieces import load_pieces
-from steadygaze.tokens.words import build_words
-from steadygaze.types import Batch
+from steadygaze.adapters.as_adapter import as_subject
+from steadygaze.audit.measures.faithfulness_measures import comprehensiveness, sufficiency
+from steadygaze.audit.probes.erasure import SHARES, erased
+from steadygaze.audit.probes.observation import look
+from steadygaze.core.types import Batch
+from steadygaze.data.batches import Data, by_length, collate
+from steadygaze.data.corpora import load_corpus
+from steadygaze.data.subword_tokenizer import load_pieces
+from steadygaze.data.text_tokenizer import Tokens
+from steadygaze.data.word_tokenizer import build_words
+from steadygaze.models.classifier import Architecture, Classifier, word_encoder
+from steadygaze.models.encoders.transformer import from_folder, locate
+from steadygaze.models.inference import inference
+from steadygaze.models.model_protocol import Reader
 
 T = TypeVar("T")
 FEWEST = {"cpu": 2.5, "cuda": 10.0}

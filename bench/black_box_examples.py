@@ -17,16 +17,15 @@ import torch
 from black_box_jobs import epochs, prepared
 from black_box_texts import Texts, probabilities, select
 from black_boxes import IMAGES, ROWS, Job, K
-from steadygaze.batch import collate
-from steadygaze.explain.learned import METHODS
-from steadygaze.explain.learned.images import Canvas, image_settings
-from steadygaze.explain.learned.learned import Answered, Teaching
-from steadygaze.explain.learned.posthoc import said_of
-from steadygaze.images.learned import ImageFit, parted
-from steadygaze.images.overlay import beside, overlay
-from steadygaze.images.pixels import read_images
-from steadygaze.images.png import png
-from steadygaze.train.progress import Silent
+from steadygaze.data.batches import collate
+from steadygaze.explainers.learned import METHODS
+from steadygaze.explainers.learned.fitted_explainer import Answered, Teaching
+from steadygaze.explainers.learned.removal_effects import said_of
+from steadygaze.images.fitted_images import ImageFit, parted
+from steadygaze.images.image_explanation import beside, overlay, png
+from steadygaze.images.image_inputs import read_images
+from steadygaze.images.patch_networks import Canvas, image_settings
+from steadygaze.training.progress import Silent
 
 SHOWN = (
     "l2x",

@@ -10,22 +10,21 @@ from safetensors.torch import load_file, save_file
 
 from black_box_texts import Table6, Texts, accuracy, probabilities, read, trained
 from black_boxes import FIRST, IMAGES, ROWS, STAGED, Job, K
-from steadygaze.batch import Data, by_length, collate
-from steadygaze.explain import EXPLAINERS
-from steadygaze.explain.learned import METHODS
-from steadygaze.explain.learned.cxplain import CXPlain
-from steadygaze.explain.learned.images import Canvas, image_settings
-from steadygaze.explain.learned.learned import Answered, Teaching, measured
-from steadygaze.explain.learned.posthoc import of_the_rest, said_of
-from steadygaze.images.box import ImageBox, as_image_box
-from steadygaze.images.classifier import ImageClassifier
-from steadygaze.images.cxplain import WorthFit
-from steadygaze.images.explainers import IMAGE_EXPLAINERS, Asked
-from steadygaze.images.idx import ImageSets, load_images
-from steadygaze.images.learned import ImageFit, parted, post_hoc
-from steadygaze.images.pixels import read_images
-from steadygaze.maths.rank import top
-from steadygaze.train.progress import Silent
+from steadygaze.core.maths.ranking import top
+from steadygaze.data.batches import Data, by_length, collate
+from steadygaze.explainers import EXPLAINERS
+from steadygaze.explainers.learned import METHODS
+from steadygaze.explainers.learned.cxplain import CXPlain
+from steadygaze.explainers.learned.fitted_explainer import Answered, Teaching, measured
+from steadygaze.explainers.learned.removal_effects import of_the_rest, said_of
+from steadygaze.images.fitted_images import ImageFit, parted, post_hoc
+from steadygaze.images.image_box import ImageBox, as_image_box
+from steadygaze.images.image_classifier import ImageClassifier
+from steadygaze.images.image_cxplain import WorthFit
+from steadygaze.images.image_inputs import ImageSets, load_images, read_images
+from steadygaze.images.patch_explainers import IMAGE_EXPLAINERS, Asked
+from steadygaze.images.patch_networks import Canvas, image_settings
+from steadygaze.training.progress import Silent
 
 MOST_LIME = 1000
 """Test inputs that LIME is asked about, with as many samples."""

@@ -22,13 +22,13 @@ from unittest.mock import patch
 import torch
 
 import steadygaze as sg
-from steadygaze.batch import by_length, collate
-from steadygaze.explain import chances
-from steadygaze.explain.learned.effects import effects, of_texts
-from steadygaze.explain.learned.learned import vocabulary
-from steadygaze.explain.lime import Lime
-from steadygaze.infer import inference
-from steadygaze.subject import as_subject
+from steadygaze.adapters.as_adapter import as_subject
+from steadygaze.data.batches import by_length, collate
+from steadygaze.explainers import class_probability
+from steadygaze.explainers.learned.removal_effects import effects, of_texts
+from steadygaze.explainers.learned.text_inputs import vocabulary
+from steadygaze.explainers.lime import Lime
+from steadygaze.models.inference import inference
 
 TEXTS, LIME_TEXTS, LIME_SAMPLES = 512, 4, 200
 
@@ -88,7 +88,7 @@ def lime(clf: sg.TextClassifier, texts: list[str], rounds: int) -> None:
         return asked.explain(subject.model, batch).weights
 
     def one_by_one() -> torch.Tensor:
-        with patch.dict(chances.TOKENS, {"cpu": 1}):
+        with patch.dict(class_probability.TOKENS, {"cpu": 1}):
             return together()
 
     apart = float((together() - one_by_one()).abs().max())

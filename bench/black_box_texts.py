@@ -9,15 +9,15 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from steadygaze import load_corpus
-from steadygaze.batch import Data, by_length, collate, shuffled
-from steadygaze.infer import inference
-from steadygaze.perturb.texts import taken
-from steadygaze.reader import Ability, Reader
-from steadygaze.subject.network import Reading
-from steadygaze.tokens.ragged import Ragged, starts_of
-from steadygaze.tokens.words import SPECIALS, build_words
-from steadygaze.types import Batch
+from steadygaze.adapters.transformer_network import Reading
+from steadygaze.core.ragged import Ragged, starts_of
+from steadygaze.core.types import Batch
+from steadygaze.data.batches import Data, by_length, collate, shuffled
+from steadygaze.data.corpora import load_corpus
+from steadygaze.data.word_tokenizer import SPECIALS, build_words
+from steadygaze.models.inference import inference
+from steadygaze.models.model_protocol import Ability, Reader
+from steadygaze.techniques.perturbations.word_removal import taken
 
 WORDS, LENGTH = 5000, 400
 MARKS = SPECIALS.index("<s>"), SPECIALS.index("</s>")

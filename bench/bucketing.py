@@ -20,14 +20,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from steadygaze.batch import Data, shuffled
-from steadygaze.model import Architecture, Classifier, word_encoder
-from steadygaze.objective.vanilla import Vanilla
-from steadygaze.train import loop
-from steadygaze.train.device import accelerator
-from steadygaze.train.progress import Silent
-from steadygaze.train.run import Run
-from steadygaze.train.settings import Training
+from steadygaze.data.batches import Data, shuffled
+from steadygaze.models.classifier import Architecture, Classifier, word_encoder
+from steadygaze.techniques.vanilla import Vanilla
+from steadygaze.training import training_loop
+from steadygaze.training.device import accelerator
+from steadygaze.training.optimizers import Training
+from steadygaze.training.progress import Silent
+from steadygaze.training.training_run import Run
 from train_step import corpus
 
 LEAST = 1.3
@@ -89,10 +89,10 @@ def main() -> int:
         return Classifier(word_encoder("bilstm", shape, size, pair=False), shape, classes=2, pair=False)
 
     watcher = InTurn(chosen.block)
-    loop.shuffled = watcher.batches
+    training_loop.shuffled = watcher.batches
     training = Training(epochs=chosen.epochs, patience=chosen.epochs)
     with accelerator("cpu", "no") as accelerate:
-        Run(Vanilla(), make, loop.Job(data, few, training, accelerate, watcher)).execute()
+        Run(Vanilla(), make, training_loop.Job(data, few, training, accelerate, watcher)).execute()
 
     for kind in ("bucketed", "random"):
         print(

@@ -27,16 +27,17 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from steadygaze import TextClassifier, load_corpus
-from steadygaze.audit.bounds import Bounds, certify_batch
-from steadygaze.batch import collate
-from steadygaze.infer import inference
-from steadygaze.maths.divergence import kl_logits
-from steadygaze.maths.norms import Norm
-from steadygaze.model import Classifier
-from steadygaze.perturb.ascent import ascend
-from steadygaze.perturb.closed_form import corner, worst_binary
-from steadygaze.types import Batch, Forward
+from steadygaze.audit.certificate_bounds import Bounds, certify_batch
+from steadygaze.core.maths.divergence import kl_logits
+from steadygaze.core.maths.ranking import Norm
+from steadygaze.core.types import Batch, Forward
+from steadygaze.data.batches import collate
+from steadygaze.data.corpora import load_corpus
+from steadygaze.estimator.text_classifier import TextClassifier
+from steadygaze.models.classifier import Classifier
+from steadygaze.models.inference import inference
+from steadygaze.techniques.perturbations.closed_form import corner, worst_binary
+from steadygaze.techniques.perturbations.gradient_ascent import ascend
 
 FLIPS, FASTER = 0.99, 8.0
 ROUNDING = 1e-12

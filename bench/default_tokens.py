@@ -71,10 +71,10 @@ def cut(out: Path, data_dir: Path, vectors: str, most: int) -> None:
     """Everything a job needs, in one small file."""
     import numpy as np
 
-    from steadygaze import load_corpus
-    from steadygaze.audit.probe.default_tokens import DEFAULTS, introduced, restricted
-    from steadygaze.tokens.vectors import read_vectors
-    from steadygaze.tokens.words import SPECIALS, build_words
+    from steadygaze.audit.protocols.default_tokens import DEFAULTS, introduced, restricted
+    from steadygaze.data.corpora import load_corpus
+    from steadygaze.data.word_tokenizer import SPECIALS, build_words
+    from steadygaze.data.word_vectors import read_vectors
 
     corpus = load_corpus("imdb", data_dir=data_dir)
     parts: dict[str, Any] = {}
@@ -100,8 +100,8 @@ def one(job: str, given: argparse.Namespace) -> None:
     import torch
 
     from default_tokens_model import Texts, measured, ragged, trained
-    from steadygaze.batch import Data
-    from steadygaze.train.settings import Training
+    from steadygaze.data.batches import Data
+    from steadygaze.training.optimizers import Training
 
     torch.set_num_threads(1)
     started, (encoder, technique, seed) = time.time(), job.split(".")

@@ -20,24 +20,23 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn.functional import pad
 
-from steadygaze import infer
-from steadygaze.attend.softmax import Softmax
-from steadygaze.audit.measure.code import class_gap
-from steadygaze.audit.probe.default_tokens import DEFAULTS, PLACES, seated
-from steadygaze.batch import Data
-from steadygaze.decode import context
-from steadygaze.encode.cnn import Convolutional
-from steadygaze.encode.words import Words, embedding
-from steadygaze.model import Classifier
-from steadygaze.objective import TECHNIQUES
-from steadygaze.reader import Reader
-from steadygaze.tokens.ragged import Ragged
-from steadygaze.train.device import accelerator
-from steadygaze.train.loop import Job as Work
-from steadygaze.train.progress import Silent
-from steadygaze.train.run import Run
-from steadygaze.train.settings import Training
-from steadygaze.types import Encoded
+from steadygaze.audit.measures.shortcut_measures import class_gap
+from steadygaze.audit.protocols.default_tokens import DEFAULTS, PLACES, seated
+from steadygaze.core.ragged import Ragged
+from steadygaze.core.types import Encoded
+from steadygaze.data.batches import Data
+from steadygaze.models import inference
+from steadygaze.models.attention_layers import Softmax, context
+from steadygaze.models.classifier import Classifier
+from steadygaze.models.encoders.encoder import Words, embedding
+from steadygaze.models.encoders.word_encoders import Convolutional
+from steadygaze.models.model_protocol import Reader
+from steadygaze.techniques import TECHNIQUES
+from steadygaze.training.device import accelerator
+from steadygaze.training.optimizers import Training
+from steadygaze.training.progress import Silent
+from steadygaze.training.training_loop import Job as Work
+from steadygaze.training.training_run import Run
 
 HIDDEN = 100
 READ = 1 + PLACES
@@ -140,7 +139,7 @@ def trained(texts: Texts, encoder: str, technique: str, settings: dict[str, Any]
 
 def measured(model: Classifier, texts: Texts) -> dict[str, Any]:
     """As in Tables 1 and 2: of the training texts, the mean attention to each place by class."""
-    read, test = infer.readings(model, texts.train, 512, widest=READ), infer.logits(model, texts.test, 512)
+    read, test = inference.readings(model, texts.train, 512, widest=READ), inference.logits(model, texts.test, 512)
     weights, mask = seated(read.weights.double(), read.mask)
     label, tested = torch.from_numpy(texts.train.label), torch.from_numpy(texts.test.label)
     by_class = [weights[label == one].mean(0) for one in range(2)]

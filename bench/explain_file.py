@@ -22,10 +22,14 @@ from pathlib import Path
 
 import torch
 
-from steadygaze import TextClassifier, infer, load, load_corpus, verbs
-from steadygaze.batch import by_length, collate
-from steadygaze.lanes import lanes_for, side_by_side
-from steadygaze.types import Batch
+from steadygaze.cli import streaming
+from steadygaze.cli.streaming import lanes_for, side_by_side
+from steadygaze.core.types import Batch
+from steadygaze.data.batches import by_length, collate
+from steadygaze.data.corpora import load_corpus
+from steadygaze.estimator.loading import load
+from steadygaze.estimator.text_classifier import TextClassifier
+from steadygaze.models import inference
 
 
 def texts(count: int) -> list[str]:
@@ -69,7 +73,7 @@ def explain(clf: TextClassifier, file: Path) -> float:
     """Seconds of all that `explain --file --json` does once the model is loaded."""
     with open(os.devnull, "wb") as sink:
         start = time.perf_counter()
-        for one in verbs.explain(clf, verbs.read(clf, [], file, ["text"], False)):
+        for one in streaming.explain(clf, streaming.read(clf, [], file, ["text"], False)):
             sink.write(one.to_json() + b"\n")
         return time.perf_counter() - start
 
@@ -77,16 +81,16 @@ def explain(clf: TextClassifier, file: Path) -> float:
 def forward(clf: TextClassifier, file: Path, lanes: int) -> float:
     """Seconds of the forward pass over the same batches, made ready before."""
     model, chunks = clf.stored_.model, []
-    for chunk in verbs.read(clf, [], file, ["text"], False):
+    for chunk in streaming.read(clf, [], file, ["text"], False):
         data = clf.stored_.data(chunk, None)
-        chunks.append([collate(data, rows) for rows in by_length(data, infer.BATCH)])
+        chunks.append([collate(data, rows) for rows in by_length(data, inference.BATCH)])
 
     def work(batches: list[Batch]) -> None:
         for batch in batches:
             with torch.no_grad():
                 model(batch)
 
-    with infer.evaluation(model):
+    with inference.evaluation(model):
         start = time.perf_counter()
         for _ in side_by_side(work, chunks, lanes):
             pass
@@ -95,7 +99,7 @@ def forward(clf: TextClassifier, file: Path, lanes: int) -> float:
 
 def child(folder: Path, file: Path) -> None:
     clf = load(folder, device="cpu")
-    for one in verbs.explain(clf, verbs.read(clf, [], file, ["text"], False)):
+    for one in streaming.explain(clf, streaming.read(clf, [], file, ["text"], False)):
         one.to_dict()
     print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
 

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from black_box_texts import LENGTH, WORDS
-from steadygaze import load_corpus
-from steadygaze.types import Example
+from steadygaze.core.types import Example
+from steadygaze.data.corpora import load_corpus
 
 CUT = {"reviews600": (540, 60), "planted": (7_200, 800), "yelp": (4_010, 445), "imdb": (10_000, 1_000)}
 """Texts to fit to, and to choose the epoch and measure on."""

@@ -12,23 +12,22 @@ from torch import Tensor, nn
 
 from black_box_texts import Table6, Texts, accuracy, probabilities, select, trained
 from independent_reader import FIRST, OWN, ROWS, Job, K
-from steadygaze.batch import Data, by_length, collate
-from steadygaze.explain import EXPLAINERS
-from steadygaze.explain.learned.independent_reader import ReaderFit, read, uniform_subsets
-from steadygaze.explain.learned.l2x import L2X
-from steadygaze.explain.learned.learned import Answered, Teaching, measured
-from steadygaze.explain.learned.posthoc import said_of
-from steadygaze.explain.learned.text_nets import APPROXIMATORS, as_keras
-from steadygaze.explain.learned.texts import TextInputs, vocabulary
-from steadygaze.explain.readings import PREDICTED, evened
-from steadygaze.maths.rank import top
-from steadygaze.reader import Ability, Reader
-from steadygaze.report.selection_rows import selection_rows
-from steadygaze.report.warned import by_measure, leaks, warned
-from steadygaze.subject.network import Reading
-from steadygaze.tokens.ragged import Ragged, starts_of
-from steadygaze.train.progress import Silent
-from steadygaze.types import Batch
+from steadygaze.adapters.transformer_network import Reading
+from steadygaze.core.maths.ranking import top
+from steadygaze.core.ragged import Ragged, starts_of
+from steadygaze.core.types import Batch
+from steadygaze.data.batches import Data, by_length, collate
+from steadygaze.explainers import EXPLAINERS
+from steadygaze.explainers.explainer import PREDICTED, evened
+from steadygaze.explainers.learned.fitted_explainer import Answered, Teaching, measured
+from steadygaze.explainers.learned.independent_reader import ReaderFit, read, uniform_subsets
+from steadygaze.explainers.learned.removal_effects import said_of
+from steadygaze.explainers.learned.selector import L2X
+from steadygaze.explainers.learned.text_inputs import TextInputs, vocabulary
+from steadygaze.explainers.learned.text_networks import APPROXIMATORS, as_keras
+from steadygaze.models.model_protocol import Ability, Reader
+from steadygaze.results.leakage_warnings import by_measure, leaks, selection_rows, warned
+from steadygaze.training.progress import Silent
 
 MOST = 400
 """Texts that leave-one-out is asked about."""

@@ -10,7 +10,7 @@ from typing import Any
 
 from independent_reader import FITTED, PADDED, K
 from job_queue import read_records
-from steadygaze.report.warned import BLACK_BOX_GAP, GAP, MARGIN
+from steadygaze.results.leakage_warnings import BLACK_BOX_GAP, GAP, MARGIN
 
 READER = "independent-reader-accuracy"
 COLUMNS = {

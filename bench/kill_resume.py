@@ -34,7 +34,9 @@ def train(folder: Path) -> None:
     """One process' work: start the run in this folder, or take it up, and save the model."""
     import torch
 
-    from steadygaze import TextClassifier, load_corpus, verbs
+    from steadygaze.data.corpora import load_corpus
+    from steadygaze.estimator import resumable_training
+    from steadygaze.estimator.text_classifier import TextClassifier
 
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")  # that texts are cut short: on purpose, so that a run is quick
@@ -42,7 +44,7 @@ def train(folder: Path) -> None:
     shape = {"hidden": 8, "dimension": 2048, "dropout": 0.2, "patience": EPOCHS}
     clf = TextClassifier("bilstm", epochs=EPOCHS, settings=shape, max_length=8, device="cpu", verbose=False)
     (folder / "begun").touch()
-    verbs.train(clf, corpus, folder / "model", resume=True)
+    resumable_training.train(clf, corpus, folder / "model", resume=True)
 
 
 def hashes(folder: Path) -> dict[str, str]:

@@ -16,16 +16,15 @@ import torch
 from numpy.typing import NDArray
 from safetensors.torch import load_file, save_file
 
-from steadygaze import load_corpus
-from steadygaze.corpus.corpus import Corpus
-from steadygaze.encode.transformer import locate
-from steadygaze.tokens.align import mark
-from steadygaze.tokens.pieces import load_pieces
-from steadygaze.tokens.ragged import Placed
-from steadygaze.tokens.sentences import sentence_ends
-from steadygaze.tokens.tokenizer import TextTokenizer
-from steadygaze.tokens.vectors import read_vectors
-from steadygaze.tokens.words import SPECIALS, WordTokenizer, build_words
+from steadygaze.core.ragged import Placed
+from steadygaze.data.corpora import load_corpus
+from steadygaze.data.corpus import Corpus
+from steadygaze.data.subword_tokenizer import load_pieces
+from steadygaze.data.text_tokenizer import TextTokenizer
+from steadygaze.data.token_alignment import mark, sentence_ends
+from steadygaze.data.word_tokenizer import SPECIALS, WordTokenizer, build_words
+from steadygaze.data.word_vectors import read_vectors
+from steadygaze.models.encoders.transformer import locate
 
 LONGEST = 4096
 """Words; no review is longer."""

@@ -20,18 +20,18 @@ from torch.nn.functional import binary_cross_entropy_with_logits
 from movie_reviews import SPLITS, Page, Reviews, Split, read
 from movies import LONG, MINILM, ROWS, RUN, SHARE, SPANS, WHERE, Job
 from rationale_jobs import AGAINST, Kept, Warnless
-from steadygaze import infer
-from steadygaze.audit.measure.selection import spans
-from steadygaze.batch import by_length, shuffled
-from steadygaze.maths import segments
-from steadygaze.maths.windows import best
-from steadygaze.objective import TECHNIQUES
-from steadygaze.objective.technique import Technique
-from steadygaze.rationaliser import Rationaliser
-from steadygaze.reader import Reader
-from steadygaze.train.device import accelerator
-from steadygaze.train.loop import Job as Work
-from steadygaze.train.settings import Training
+from steadygaze.audit.measures.plausibility_measures import spans
+from steadygaze.core.maths import segments
+from steadygaze.core.maths.windows import best
+from steadygaze.data.batches import by_length, shuffled
+from steadygaze.models import inference
+from steadygaze.models.model_protocol import Reader
+from steadygaze.models.rationalizer import Rationaliser
+from steadygaze.techniques import TECHNIQUES
+from steadygaze.techniques.technique import Technique
+from steadygaze.training.device import accelerator
+from steadygaze.training.optimizers import Training
+from steadygaze.training.training_loop import Job as Work
 
 HOW = ("epochs", "batch_size", "schedule")
 Selecting = Callable[[Page], tuple[Tensor, Tensor | None]]
@@ -74,7 +74,7 @@ def taught(reviews: Reviews, technique: Technique, run: dict[str, Any], seed: in
 
 def by_model(model: Reader, page: Page) -> tuple[Tensor, Tensor]:
     """A rationaliser's best windows, which it reads alone; of attention, the heaviest."""
-    with infer.inference(model):
+    with inference.inference(model):
         if not isinstance(model, Rationaliser):
             said = model(page.batch)
             return windows(said.weights, page), said.logits
@@ -84,7 +84,7 @@ def by_model(model: Reader, page: Page) -> tuple[Tensor, Tensor]:
 
 def by_generator(model: Rationaliser, page: Page) -> tuple[Tensor, None]:
     """The same, read by nobody."""
-    with infer.inference(model):
+    with inference.inference(model):
         return windows(model.ranks(model.look(page.batch)), page), None
 
 

@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from movie_windows import Windows
-from steadygaze.batch import Data, collate
-from steadygaze.encode.encoder import Encoder
-from steadygaze.encode.transformer import from_folder
-from steadygaze.model import Architecture, word_encoder
-from steadygaze.tokens.ragged import Ragged, starts_of
-from steadygaze.types import Batch
+from steadygaze.core.ragged import Ragged, starts_of
+from steadygaze.core.types import Batch
+from steadygaze.data.batches import Data, collate
+from steadygaze.models.classifier import Architecture, word_encoder
+from steadygaze.models.encoders.encoder import Encoder
+from steadygaze.models.encoders.transformer import from_folder
 
 SPLITS = ("train", "validation", "test")
 HIDDEN = 50

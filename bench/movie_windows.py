@@ -14,9 +14,9 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from steadygaze.encode.encoder import Encoder
-from steadygaze.encode.transformer import Transformer
-from steadygaze.types import Encoded
+from steadygaze.core.types import Encoded
+from steadygaze.models.encoders.encoder import Encoder
+from steadygaze.models.encoders.transformer import Transformer
 
 WIDTH = 256
 

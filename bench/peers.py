@@ -25,12 +25,13 @@ import torch
 
 from peers_by_hand import ByHand, Weights
 from peers_model import fine_tuned, sst2
-from steadygaze import verbs
-from steadygaze.audit.measure import erasure, plausibility
-from steadygaze.audit.probe.erase import SHARES, erased
-from steadygaze.audit.probe.look import look
-from steadygaze.batch import collate
-from steadygaze.subject import Subject, as_subject
+from steadygaze.adapters.as_adapter import as_subject
+from steadygaze.adapters.model_adapter import Subject
+from steadygaze.audit.measures import faithfulness_measures, plausibility_measures
+from steadygaze.audit.probes.erasure import SHARES, erased
+from steadygaze.audit.probes.observation import look
+from steadygaze.cli import streaming
+from steadygaze.data.batches import collate
 
 TOGETHER = 20
 """Texts explained in one call of ours."""
@@ -92,12 +93,12 @@ class Bench:
         self.hand = ByHand(network, AutoTokenizer.from_pretrained(folder))
         self.subject: Subject = as_subject(folder, device="cpu")
         self.texts, self.samples = list(texts), samples
-        self.shown = list(verbs.explain(self.subject, iter([self.texts]), "leave-one-out"))
+        self.shown = list(streaming.explain(self.subject, iter([self.texts]), "leave-one-out"))
 
     def explainer(self, name: str, **settings: Any) -> Callable[[list[int]], list[Weights]]:
         def ours(rows: list[int]) -> list[Weights]:
             chunk = [self.texts[row] for row in rows]
-            found = verbs.explain(self.subject, iter([chunk]), name, settings=settings)
+            found = streaming.explain(self.subject, iter([chunk]), name, settings=settings)
             return [np.array(one.weights) for one in found]
 
         return ours
@@ -124,7 +125,7 @@ class Bench:
             weights[i, firsts] = torch.tensor(self.shown[row].weights, dtype=torch.float64)
         full = look(model, batch).probs
         gone, _ = erased(model, batch, full, weights)
-        return [np.array([value]) for value in erasure.comprehensiveness(full, gone).tolist()]
+        return [np.array([value]) for value in faithfulness_measures.comprehensiveness(full, gone).tolist()]
 
     def their_eraser(self, row: int) -> Weights:
         self.hand.read(self.texts[row])
@@ -171,8 +172,8 @@ class Bench:
         yield Row("kernel-shap", "shap", shap, self.by_hand(hand.shap_kernel, self.samples), needs="shap")
         yield Row("comprehensiveness", "ERASER, by definition", self.our_eraser, self.their_eraser, per_text=False)
         for name, measure, peer in (
-            ("average-precision", plausibility.average_precision, average_precision),
-            ("auprc", plausibility.auprc, auprc),
+            ("average-precision", plausibility_measures.average_precision, average_precision),
+            ("auprc", plausibility_measures.auprc, auprc),
         ):
             yield Row(name, "scikit-learn", self.our_rank(measure), self.their_rank(peer), per_text=False)
 

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from steadygaze import load_corpus
-from steadygaze.encode.transformer import locate
+from steadygaze.data.corpora import load_corpus
+from steadygaze.models.encoders.transformer import locate
 
 LEARNING_RATE, BATCH = 1e-4, 32
 

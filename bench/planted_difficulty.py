@@ -13,10 +13,9 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
-from steadygaze.corpus.planted import asked_aspect, planted_pairs, planted_reviews, read
-from steadygaze.corpus.planted.lexicon import ASPECTS
-from steadygaze.corpus.planted.reviews import SIZES
-from steadygaze.types import Example
+from steadygaze.core.types import Example
+from steadygaze.data.planted.lexicon import ASPECTS
+from steadygaze.data.planted.reviews import SIZES, asked_aspect, planted_pairs, planted_reviews, read
 
 
 def main() -> None:

@@ -9,22 +9,22 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from steadygaze.audit.measure.plausibility import token_f1, token_precision, token_recall
-from steadygaze.batch import Data
-from steadygaze.infer import forwards
-from steadygaze.model import Architecture, word_encoder
-from steadygaze.objective import TECHNIQUES
-from steadygaze.objective.rationalising import Rationalising
-from steadygaze.objective.technique import Stage
-from steadygaze.rationaliser import Rationaliser
-from steadygaze.reader import Reader
-from steadygaze.tokens.ragged import Ragged
-from steadygaze.train.device import accelerator
-from steadygaze.train.loop import Job
-from steadygaze.train.progress import Silent
-from steadygaze.train.run import RESULT, Run
-from steadygaze.train.settings import Training
-from steadygaze.train.state import State
+from steadygaze.audit.measures.plausibility_measures import token_f1, token_precision, token_recall
+from steadygaze.core.ragged import Ragged
+from steadygaze.data.batches import Data
+from steadygaze.models.classifier import Architecture, word_encoder
+from steadygaze.models.inference import forwards
+from steadygaze.models.model_protocol import Reader
+from steadygaze.models.rationalizer import Rationaliser
+from steadygaze.techniques import TECHNIQUES
+from steadygaze.techniques.rationalizing import Rationalising
+from steadygaze.techniques.technique import Stage
+from steadygaze.training.device import accelerator
+from steadygaze.training.optimizers import Training
+from steadygaze.training.progress import Silent
+from steadygaze.training.training_loop import Job
+from steadygaze.training.training_run import RESULT, Run
+from steadygaze.training.training_state import State
 
 SPLITS = ("train", "validation", "test")
 SHAPE = ("hidden", "score", "dropout")

@@ -19,18 +19,18 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from rationale_jobs import read
-from steadygaze.batch import Data, collate, shuffled
-from steadygaze.maths import segments
-from steadygaze.model import Architecture, word_encoder
-from steadygaze.objective import TECHNIQUES
-from steadygaze.objective.rationalising import Rationalising
-from steadygaze.objective.technique import Given
-from steadygaze.train.device import accelerator
-from steadygaze.train.loop import Job, train_batch, training_mode
-from steadygaze.train.memory import remembered
-from steadygaze.train.progress import Silent
-from steadygaze.train.run import Run
-from steadygaze.train.settings import Training
+from steadygaze.core.maths import segments
+from steadygaze.data.batches import Data, collate, shuffled
+from steadygaze.models.classifier import Architecture, word_encoder
+from steadygaze.techniques import TECHNIQUES
+from steadygaze.techniques.rationalizing import Rationalising
+from steadygaze.techniques.technique import Given
+from steadygaze.training.device import accelerator
+from steadygaze.training.optimizers import Training
+from steadygaze.training.progress import Silent
+from steadygaze.training.teacher_cache import remembered
+from steadygaze.training.training_loop import Job, train_batch, training_mode
+from steadygaze.training.training_run import Run
 from technique_step import Runner
 
 TOKEN: dict[str, Any] = {"granularity": "token"}
@@ -71,9 +71,9 @@ def reviews(file: Path | None) -> tuple[Data, torch.Tensor]:
     if file is not None:
         kept = read(file, "palate", None)
         return kept.data["train"], kept.ends
-    from steadygaze.corpus.planted import planted_reviews
-    from steadygaze.tokens.sentences import sentence_ends
-    from steadygaze.tokens.words import build_words
+    from steadygaze.data.planted.reviews import planted_reviews
+    from steadygaze.data.token_alignment import sentence_ends
+    from steadygaze.data.word_tokenizer import build_words
 
     examples = planted_reviews(aspect="palate", sizes=(3_000, 0, 0))["train"]
     words = build_words([example.text for example in examples])

@@ -150,12 +150,12 @@ def cut(folder: Path, regime: str, seed: int, given: argparse.Namespace) -> None
     """Everything the jobs of a seed need, in one small file: one text for all aspects, each with labels of its own."""
     import numpy as np
 
-    from steadygaze.corpus.bias import TOKENS, biased
-    from steadygaze.corpus.corpus import Corpus
-    from steadygaze.corpus.planted import planted_reviews
-    from steadygaze.tokens.sentences import sentence_ends
-    from steadygaze.tokens.vectors import read_vectors
-    from steadygaze.tokens.words import SPECIALS, build_words
+    from steadygaze.data.corpora import TOKENS, biased
+    from steadygaze.data.corpus import Corpus
+    from steadygaze.data.planted.reviews import planted_reviews
+    from steadygaze.data.token_alignment import sentence_ends
+    from steadygaze.data.word_tokenizer import SPECIALS, build_words
+    from steadygaze.data.word_vectors import read_vectors
 
     parts: dict[str, Any] = {}
     for aspect in ASPECTS:

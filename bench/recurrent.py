@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from steadygaze.encode.rnn import Recurrent
+from steadygaze.models.encoders.word_encoders import Recurrent
 
 MEAN_LENGTHS = (10, 20, 40, 80)
 TOLERANCE = 1e-5

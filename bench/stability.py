@@ -192,7 +192,7 @@ class Study:
     def examples(self, setting: str, split: str) -> list[Any]:
         """The texts of a split; with `limit`, that many spread over the split."""
         from stability_plan import SETTINGS
-        from steadygaze import load_corpus
+        from steadygaze.data.corpora import load_corpus
 
         name = SETTINGS[setting][0]
         if (name, split) not in self.splits:

@@ -11,8 +11,8 @@ from typing import ClassVar, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from steadygaze.reader import Ability, Reader
-from steadygaze.types import Batch
+from steadygaze.core.types import Batch
+from steadygaze.models.model_protocol import Ability, Reader
 
 
 class MeanForward(NamedTuple):

@@ -10,19 +10,21 @@ from sklearn.metrics import accuracy_score, f1_score
 
 from stability_ensemble import Ensemble
 from stability_plan import SELECTION_PROBES, SETTINGS
-from steadygaze import TextClassifier, infer, load
-from steadygaze.audit.case import Case, Plan
-from steadygaze.audit.protocol.holds_still import holds_still
-from steadygaze.audit.protocol.matters import matters
-from steadygaze.explain.attention import Attention
-from steadygaze.maths.collapse import judge
-from steadygaze.maths.divergence import jensen_shannon
-from steadygaze.maths.rank import top
-from steadygaze.perturb.words import MOST, Synonyms
-from steadygaze.reader import Reader
-from steadygaze.tokens import vectors
-from steadygaze.tokens.function_words import FUNCTION_WORDS, NEGATIONS
-from steadygaze.tokens.synonyms import lexicon, read_synonyms
+from steadygaze.audit.audit_case import Case
+from steadygaze.audit.audit_config import Plan
+from steadygaze.audit.protocols.faithfulness import matters
+from steadygaze.audit.protocols.stability import holds_still
+from steadygaze.core.maths.collapse import judge
+from steadygaze.core.maths.divergence import jensen_shannon
+from steadygaze.core.maths.ranking import top
+from steadygaze.data import word_vectors
+from steadygaze.data.synonyms import FUNCTION_WORDS, NEGATIONS, lexicon, read_synonyms
+from steadygaze.estimator.loading import load
+from steadygaze.estimator.text_classifier import TextClassifier
+from steadygaze.explainers.attention import Attention
+from steadygaze.models import inference
+from steadygaze.models.model_protocol import Reader
+from steadygaze.techniques.perturbations.word_substitution import MOST, Synonyms
 
 if TYPE_CHECKING:
     from stability import Study
@@ -81,7 +83,7 @@ def measured(study: "Study", job: "Job", clf: TextClassifier, model: Reader) -> 
     examples = study.examples(job.setting, "validation" if selecting else "test")
     data = clf.stored_.data([e.text for e in examples], None)
     label = [clf.stored_.description.classes.index(e.label) for e in examples]
-    read = infer.readings(model, data)
+    read = inference.readings(model, data)
     probs, predicted = read.logits.double().softmax(-1).numpy(), read.logits.argmax(-1).numpy()
     if job.config is None:
         np.savez(study.seen(job.id), weights=read.weights.numpy(), probs=probs, mask=read.mask.numpy())
@@ -103,7 +105,7 @@ def measured(study: "Study", job: "Job", clf: TextClassifier, model: Reader) -> 
     return found | _collapse(study, job, read)
 
 
-def _collapse(study: "Study", job: "Job", read: infer.Readings) -> dict[str, Any]:
+def _collapse(study: "Study", job: "Job", read: inference.Readings) -> dict[str, Any]:
     """The collapse guard, and top-k overlap with the mean attention of the teachers."""
     others = [np.load(study.seen(one))["weights"] for one in job.teachers]
     reference = torch.from_numpy(np.mean(others, 0)).double() if others else None
@@ -123,7 +125,7 @@ def answers(case: Case, protocols: tuple[Any, ...]) -> dict[str, torch.Tensor]:
     return found
 
 
-def guarded(read: infer.Readings) -> dict[str, bool]:
+def guarded(read: inference.Readings) -> dict[str, bool]:
     """Whether the guard recognizes two attentions that never shift: scores / 1000, and the first word alone."""
     weights = read.weights.double()
     even = weights.clamp_min(1e-30).pow(1 / 1000) * read.mask
@@ -190,7 +192,7 @@ def _table(file: Path) -> dict[str, list[str]]:
 
 def _read_vectors_once() -> None:
     """Parses the file of word vectors once per vocabulary and process, not once per model."""
-    parse, known = vectors._text, _PARSED
+    parse, known = word_vectors._text, _PARSED
 
     def remembered(path: Path, row_of: dict[str, int]) -> dict[int, Any]:
         key = (path, tuple(row_of))
@@ -199,7 +201,7 @@ def _read_vectors_once() -> None:
         return known[key]
 
     if not known:
-        vectors._text = remembered
+        word_vectors._text = remembered
 
 
 _PARSED: dict[Any, dict[int, Any]] = {}

@@ -15,18 +15,18 @@ from dataclasses import dataclass
 
 import torch
 
-from steadygaze.batch import Data, shuffled
-from steadygaze.model import Architecture, Classifier, word_encoder
-from steadygaze.objective import TECHNIQUES
-from steadygaze.objective.technique import Given, Technique
-from steadygaze.perturb.words import Synonyms
-from steadygaze.train.device import accelerator
-from steadygaze.train.loop import Job, train_batch, training_mode
-from steadygaze.train.memory import Store, remembered
-from steadygaze.train.progress import Silent
-from steadygaze.train.run import RESULT, Run, freeze
-from steadygaze.train.settings import Training
-from steadygaze.train.state import State
+from steadygaze.data.batches import Data, shuffled
+from steadygaze.models.classifier import Architecture, Classifier, word_encoder
+from steadygaze.techniques import TECHNIQUES
+from steadygaze.techniques.perturbations.word_substitution import Synonyms
+from steadygaze.techniques.technique import Given, Technique
+from steadygaze.training.device import accelerator
+from steadygaze.training.optimizers import Training
+from steadygaze.training.progress import Silent
+from steadygaze.training.teacher_cache import Store, remembered
+from steadygaze.training.training_loop import Job, train_batch, training_mode
+from steadygaze.training.training_run import RESULT, Run, freeze
+from steadygaze.training.training_state import State
 from train_step import corpus
 
 BARS = {  # highest ratio on a CPU, on a GPU

@@ -21,18 +21,18 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from steadygaze import load_corpus
-from steadygaze.batch import Data, collate, shuffled
-from steadygaze.model import Architecture, Classifier, word_encoder
-from steadygaze.objective.vanilla import Vanilla
-from steadygaze.tokens.words import build_words
-from steadygaze.train.device import accelerator
-from steadygaze.train.loop import Job
-from steadygaze.train.progress import Silent
-from steadygaze.train.run import Run
-from steadygaze.train.seed import derive
-from steadygaze.train.settings import Training
-from steadygaze.types import Batch
+from steadygaze.core.random_key import derive
+from steadygaze.core.types import Batch
+from steadygaze.data.batches import Data, collate, shuffled
+from steadygaze.data.corpora import load_corpus
+from steadygaze.data.word_tokenizer import build_words
+from steadygaze.models.classifier import Architecture, Classifier, word_encoder
+from steadygaze.techniques.vanilla import Vanilla
+from steadygaze.training.device import accelerator
+from steadygaze.training.optimizers import Training
+from steadygaze.training.progress import Silent
+from steadygaze.training.training_loop import Job
+from steadygaze.training.training_run import Run
 
 MOST = 1.10
 SKIP = 2  # blocks in which caches and memory pools fill

@@ -64,7 +64,7 @@ def plan(first: int, seeds: int) -> list[Job]:
 
 def splits(texts: str, many: int, seed: int) -> list[tuple[list[str], list[str]]]:
     """Training, validation and test texts with labels."""
-    from steadygaze.corpus.planted import planted_reviews
+    from steadygaze.data.planted.reviews import planted_reviews
     from xor_reviews import comments, xor_reviews
 
     kind, _, share = texts.rpartition("-")
@@ -82,7 +82,7 @@ def done(given: argparse.Namespace, job: Job) -> dict[str, Any]:
     import torch
 
     import steadygaze as sg
-    from steadygaze.report.warned import GAP, LEAKAGE, RANDOM_WORDS, READER
+    from steadygaze.results.leakage_warnings import GAP, LEAKAGE, RANDOM_WORDS, READER
     from xor_reviews import NEUTRAL
 
     torch.set_num_threads(1)
@@ -114,9 +114,9 @@ def done(given: argparse.Namespace, job: Job) -> dict[str, Any]:
 
 def _clock() -> Any:
     """CPU seconds of the fit and of its reader, from now on."""
-    from steadygaze import fitting
+    from steadygaze.estimator import fit
 
-    seconds, add_reader, started = {"reader": 0.0}, fitting.add_reader, time.process_time()
+    seconds, add_reader, started = {"reader": 0.0}, fit.add_reader, time.process_time()
 
     def timed(*args: Any, **more: Any) -> Any:
         seconds["fit"] = time.process_time() - started
@@ -124,10 +124,10 @@ def _clock() -> Any:
         seconds["reader"] = time.process_time() - started - seconds["fit"]
         return found
 
-    fitting.add_reader = timed
+    fit.add_reader = timed
 
     def spent() -> dict[str, float]:
-        fitting.add_reader = add_reader
+        fit.add_reader = add_reader
         return {"fit seconds": seconds["fit"], "reader seconds": seconds["reader"]}
 
     return spent

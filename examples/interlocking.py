@@ -25,8 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-
-from steadygaze.maths.interlocking import a2r, assumptions, attention, descend, selection, selection_slope, toy
+from examples.interlocking_theory import a2r, assumptions, attention, descend, selection, selection_slope, toy
 
 STRENGTHS = (0.3, 1.0, 2.0, 5.0)
 START = 0.05

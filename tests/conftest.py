@@ -43,7 +43,7 @@ def what_is_there_is_no_garbage() -> None:
 def hasty_judge() -> Iterator[None]:
     """For tests of fits that are not about what the mask tells: judging takes most of a small fit's time."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("steadygaze.maths.judge.STEPS", 25)
+        patch.setattr("steadygaze.models.probe_classifier.STEPS", 25)
         yield
 
 
@@ -53,15 +53,15 @@ def short_probe_training(monkeypatch: pytest.MonkeyPatch) -> None:
 
     Fixtures of a wider scope are made before this one, so fits that a module shares are trained in full.
     """
-    monkeypatch.setattr("steadygaze.maths.judge.STEPS", 25)
-    monkeypatch.setattr("steadygaze.explain.learned.independent_reader.EPOCHS", 2)
+    monkeypatch.setattr("steadygaze.models.probe_classifier.STEPS", 25)
+    monkeypatch.setattr("steadygaze.explainers.learned.independent_reader.EPOCHS", 2)
 
 
 @pytest.fixture(scope="module")
 def short_reader_training() -> Iterator[None]:
     """For modules that test no number of the independent reader: it trains for few epochs, in shared fits too."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("steadygaze.explain.learned.independent_reader.EPOCHS", 2)
+        patch.setattr("steadygaze.explainers.learned.independent_reader.EPOCHS", 2)
         yield
 
 

@@ -18,7 +18,7 @@ MODULES = [
 
 
 def test_there_are_examples():
-    assert {"steadygaze.config", "steadygaze.errors", "steadygaze.record"} <= set(MODULES)
+    assert {"steadygaze.core.settings", "steadygaze.core.errors", "steadygaze.results.row"} <= set(MODULES)
 
 
 @pytest.mark.parametrize("name", MODULES)

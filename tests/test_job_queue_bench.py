@@ -128,7 +128,7 @@ def test_movies_run_the_shipped_hardkuma_bert_rnp_and_a_fourth_learning_rate(
 ) -> None:
     import movie_jobs
     import movies
-    from steadygaze.objective.hardkuma import HardKuma
+    from steadygaze.techniques.hardkuma import HardKuma
 
     jobs = movies.plan(5)
     assert movies.RATES[-1] == 3e-3

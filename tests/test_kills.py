@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from compare.tiny import order, quicken
-from compare.tiny import run as run_comparison
 from estimator.tiny import fitted, write_csv
 from kills import Recorder, State, record, restore, snapshot
 from steadygaze import cli
-from steadygaze.cli import audited
+from steadygaze.cli import audit_output
+from study.tiny import order, quicken
+from study.tiny import run as run_comparison
 
 SMALL = ["--set", "hidden=4", "--set", "dimension=6", "--encoder", "average", "--device", "cpu", "--quiet"]
 SHARE = {"train": 4, "train --replace": 4, "consensus": 2, "explain-fit": 2, "audit": 2, "compare": 2}
@@ -56,8 +56,8 @@ def quick(name: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Fewer protocols in the audits of `compare`, short trainings of probes, and one date; `audit` measures all."""
     if name == "compare":
         quicken(monkeypatch)
-    monkeypatch.setattr("steadygaze.maths.judge.STEPS", 2)
-    monkeypatch.setattr(audited, "now", lambda: "2026-01-01T00:00:00Z")
+    monkeypatch.setattr("steadygaze.models.probe_classifier.STEPS", 2)
+    monkeypatch.setattr(audit_output, "now", lambda: "2026-01-01T00:00:00Z")
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "(?s).*was being replaced when a process was killed")
         yield

@@ -1,4 +1,4 @@
-"""The import rules, as a test: a room imports only the rooms before it, and the light rooms stay light."""
+"""The import rules, as a test: a package imports only the packages before it, no module imports itself in a circle."""
 
 import ast
 from collections.abc import Iterator
@@ -6,86 +6,44 @@ from pathlib import Path
 
 PACKAGE = "steadygaze"
 SOURCE = Path(__file__).parent.parent / "src" / PACKAGE
-LAYERS = [  # in the order data flows; rooms on one line may not import one another
-    {"escape"},
-    {"errors", "terminal"},
-    {"atomic", "arguments", "foreign_files"},
-    {"outputs", "types", "record"},
-    {"config", "highlight", "maths", "tensor_files"},
-    {"explanation"},
-    {"corpus"},
-    {"tokens"},
-    {"batch"},
-    {"encode", "score", "attend", "decode", "reader"},
-    {"model"},
-    {"infer", "lanes", "perturb", "rationaliser"},
-    {"objective"},
-    {"train"},
-    {"explain"},
-    {"report"},
-    {"description"},
-    {"store"},
-    {"inputs", "order"},
-    {"lineage"},
-    {"fitting"},
-    {"estimator"},
-    {"subject"},
-    {"images"},
-    {"loading", "text_explainer", "image_explainer"},
-    {"explain_fitting"},
-    {"audit"},
-    {"verbs", "listing"},
-    {"compare"},
-    {"demo", "options"},
-    {"cli"},
-]
-HEIGHT = {room: height for height, layer in enumerate(LAYERS) for room in layer}
-NO_TORCH = (
-    "record",
-    "errors",
-    "atomic",
-    "outputs",
-    "foreign_files",
-    "highlight",
-    "explanation",
-    "corpus",
-    "tokens",
+PACKAGES = [  # in the order data flows; a package imports those before it
+    "core",
+    "data",
+    "models",
+    "techniques",
+    "training",
+    "explainers",
+    "results",
+    "estimator",
+    "adapters",
+    "audit",
     "report",
-    "options",
+    "images",
+    "study",
     "cli",
-)
-BANNED = {  # a room, or a part of one: allowed by height, forbidden all the same
-    **{room: {"torch", "accelerate", "transformers"} for room in NO_TORCH},
-    "model": {f"{PACKAGE}.{room}" for room in ("corpus", "tokens", "batch")},
-    "objective": {f"{PACKAGE}.{room}" for room in ("corpus", "tokens", "train", "audit")},
-    "perturb": {f"{PACKAGE}.model"},
-    "train": {f"{PACKAGE}.audit"},
-    "audit.probe": {f"{PACKAGE}.{room}" for room in ("objective", "train", "fitting", "estimator")},
+]
+HEIGHT = {package: height for height, package in enumerate(PACKAGES)}
+HEAVY = {"torch", "accelerate", "transformers"}
+TEXT_DATA = {  # the parts of data that read and tokenize texts; batches are tensors
+    f"data.{path.stem}" for path in (SOURCE / "data").glob("*.py") if path.stem not in ("__init__", "batches")
+}
+BANNED = {  # allowed by the order, forbidden all the same
+    **dict.fromkeys(("results", "report", "cli.application", *TEXT_DATA), HEAVY),
+    "models.classifier": {f"{PACKAGE}.data"},
+    "models.rationalizer": {f"{PACKAGE}.data"},
+    "techniques": {f"{PACKAGE}.data"},
+    "techniques.perturbations": {f"{PACKAGE}.models"},
+    "audit.probes": {f"{PACKAGE}.{package}" for package in ("training", "estimator")},
 }
 ONLY = {  # of ours, these and nothing else
-    "report": {
-        f"{PACKAGE}.{room}"
-        for room in (
-            "escape",
-            "errors",
-            "arguments",
-            "atomic",
-            "foreign_files",
-            "outputs",
-            "types",
-            "record",
-            "highlight",
-            "explanation",
-            "report",
-        )
-    },
-    "audit.measure": {f"{PACKAGE}.{room}" for room in ("types", "record", "maths", "audit.measure")},
+    "report": {f"{PACKAGE}.{package}" for package in ("core", "results", "report")},
+    "audit.measures": {f"{PACKAGE}.core", f"{PACKAGE}.audit.measures"},
 }
 
 
-def within(module: str, room: str) -> bool:
-    """Whether a module is a room, a part of it, or a name in it."""
-    return f"{module}.".startswith(f"{room}.")
+def within(module: str, package: str) -> bool:
+    """Whether a module is a package, a part of it, or a name in it."""
+    return f"{module}.".startswith(f"{package}.")
 
 
 def imported(path: Path) -> Iterator[str]:
@@ -98,71 +56,98 @@ def imported(path: Path) -> Iterator[str]:
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
-def wrong_imports(source: Path) -> Iterator[str]:
+def modules(source: Path) -> dict[str, Path]:
+    """Every module below the root package, by its name in it."""
+    found = {}
     for path in sorted(source.rglob("*.py")):
-        module = ".".join(path.relative_to(source).with_suffix("").parts)
-        room = module.split(".")[0]
-        if room == "__init__":
-            continue
+        name = ".".join(path.relative_to(source).with_suffix("").parts).removesuffix(".__init__")
+        if name not in ("__init__", "__main__"):
+            found[name] = path
+    return found
+
+
+def wrong_imports(source: Path) -> Iterator[str]:
+    for module, path in modules(source).items():
+        package = module.split(".")[0]
         for name in imported(path):
             target = name.split(".")[1] if name.startswith(f"{PACKAGE}.") else None
-            if target is not None and target.startswith("__"):
-                continue  # steadygaze.__version__
-            upward = target is not None and target != room and HEIGHT[target] >= HEIGHT[room]
-            lazily_typed = name.startswith("torch") and room == "types"
-            if not lazily_typed and (upward or forbidden(module, name)):
+            upward = target is not None and target != package and HEIGHT.get(target, 99) >= HEIGHT[package]
+            typed = name.startswith("torch") and module == "core.types"
+            if not typed and (upward or forbidden(module, name)):
                 yield f"{module} -> {name}"
 
 
 def forbidden(module: str, name: str) -> bool:
-    banned = any(within(name, one) for room, those in BANNED.items() if within(module, room) for one in those)
-    rules = [those for room, those in ONLY.items() if within(module, room) and within(name, PACKAGE)]
-    return banned or not all(any(within(name, one) for one in those) for those in rules)
+    banned = any(within(name, other) for part, others in BANNED.items() if within(module, part) for other in others)
+    rules = [others for part, others in ONLY.items() if within(module, part) and within(name, PACKAGE)]
+    return banned or not all(any(within(name, other) for other in others) for others in rules)
+
+
+def cycles(source: Path) -> list[list[str]]:
+    """Modules that import one another in a circle, lazy imports included (Tarjan's strongly connected components)."""
+    known = modules(source)
+    edges = {
+        module: {
+            target
+            for name in imported(path)
+            if name.startswith(f"{PACKAGE}.")
+            for target in [
+                next(
+                    (t for t in (name[len(PACKAGE) + 1 :], name[len(PACKAGE) + 1 :].rpartition(".")[0]) if t in known),
+                    None,
+                )
+            ]
+            if target not in (None, module)
+        }
+        for module, path in known.items()
+    }
+    while True:  # a module that imports nothing left, or that nothing left imports, is in no circle
+        imported_ones = {target for targets in edges.values() for target in targets}
+        kept = {
+            module: targets & edges.keys()
+            for module, targets in edges.items()
+            if targets & edges.keys() and module in imported_ones
+        }
+        if kept == edges:
+            return sorted([module, *sorted(targets)] for module, targets in kept.items())
+        edges = kept
 
 
 def test_imports_point_up_the_list_only() -> None:
     assert sorted(wrong_imports(SOURCE)) == []
 
 
+def test_no_module_imports_itself_in_a_circle() -> None:
+    assert cycles(SOURCE) == []
+
+
+def test_a_circle_is_found(tmp_path: Path) -> None:
+    (tmp_path / "core").mkdir()
+    (tmp_path / "core" / "one.py").write_text("from steadygaze.core import two\n")
+    (tmp_path / "core" / "two.py").write_text("def f():\n    from steadygaze.core.one import x\n")
+    (tmp_path / "core" / "three.py").write_text("from steadygaze.core import one\n")
+    assert cycles(tmp_path) == [["core.one", "core.two"], ["core.two", "core.one"]]
+
+
 def test_a_wrong_import_is_found(tmp_path: Path) -> None:
-    """The test above can fail: upwards, sideways, and torch where it is banned."""
-    (tmp_path / "model.py").write_text("from steadygaze.estimator import load\n")
-    (tmp_path / "score.py").write_text("from steadygaze.decode import Linear\n")
-    (tmp_path / "record.py").write_text("import torch.nn\n")
-    (tmp_path / "train.py").write_text("from steadygaze.model import Classifier\n")
+    """The test above can fail: upwards, torch where it is banned, a measure that calls a model."""
+    for name, text in {
+        "models/classifier.py": "from steadygaze.estimator import load\n",
+        "results/row.py": "import torch.nn\n",
+        "report/page.py": "from steadygaze.results.row import Row\nfrom steadygaze.data.eraser import read\n",
+        "training/loop.py": "from steadygaze.models.classifier import Classifier\n",
+        "audit/measures/sums.py": "from steadygaze.core import maths\nfrom steadygaze.models.model import Model\n",
+    }.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
     assert sorted(wrong_imports(tmp_path)) == [
-        "model -> steadygaze.estimator.load",
-        "record -> torch.nn",
-        "score -> steadygaze.decode.Linear",
+        "audit.measures.sums -> steadygaze.models.model.Model",
+        "models.classifier -> steadygaze.estimator.load",
+        "report.page -> steadygaze.data.eraser.read",
+        "results.row -> torch.nn",
     ]
 
 
-def test_a_wrong_import_within_a_room_is_found(tmp_path: Path) -> None:
-    """Measures call no models and know no probes, probes train nothing; a protocol may."""
-    for part in ("measure", "probe", "protocol"):
-        (tmp_path / "audit" / part).mkdir(parents=True)
-    (tmp_path / "audit" / "measure" / "one.py").write_text(
-        "import torch\nfrom steadygaze.maths import rank\nfrom steadygaze.audit.measure import erasure\n"
-        "from steadygaze.model import Classifier\nfrom steadygaze.audit import probe\nimport steadygaze.audit.bounds\n"
-    )
-    (tmp_path / "audit" / "probe" / "two.py").write_text(
-        "from steadygaze.model import Classifier\nfrom steadygaze.infer import inference\n"
-        "from steadygaze import train\nfrom steadygaze.objective.seat import Seat\nimport steadygaze.estimator\n"
-    )
-    (tmp_path / "audit" / "protocol" / "three.py").write_text("from steadygaze.train.run import run\n")
-    (tmp_path / "audit" / "probes.py").write_text("from steadygaze.estimator import load\n")  # a name that begins alike
-    (tmp_path / "train.py").write_text("from steadygaze.audit.measure import erasure\n")
-    assert sorted(wrong_imports(tmp_path)) == [
-        "audit.measure.one -> steadygaze.audit.bounds",
-        "audit.measure.one -> steadygaze.audit.probe",
-        "audit.measure.one -> steadygaze.model.Classifier",
-        "audit.probe.two -> steadygaze.estimator",
-        "audit.probe.two -> steadygaze.objective.seat.Seat",
-        "audit.probe.two -> steadygaze.train",
-        "train -> steadygaze.audit.measure.erasure",
-    ]
-
-
-def test_every_room_is_placed() -> None:
-    rooms = {path.stem for path in SOURCE.iterdir() if path.suffix == ".py" or (path / "__init__.py").is_file()}
-    assert rooms - {"__init__"} == set(HEIGHT)
+def test_there_are_no_other_packages_and_no_loose_modules() -> None:
+    found = {path.stem for path in SOURCE.iterdir() if path.suffix == ".py" or (path / "__init__.py").is_file()}
+    assert found - {"__init__", "__main__"} == set(PACKAGES)

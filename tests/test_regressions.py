@@ -17,8 +17,9 @@ import steadygaze as sg
 from commands import run
 from estimator.tiny import fitted, write_csv
 from opinions import CLASSES, QUICK
-from steadygaze import cli, demo, verbs
-from steadygaze.subject import as_subject
+from steadygaze import cli
+from steadygaze.adapters.as_adapter import as_subject
+from steadygaze.cli import demo, streaming
 
 RESULTS = Path(__file__).parent.parent / "docs" / "results"
 RARE = 1 / 8
@@ -73,7 +74,7 @@ def test_kernel_shap_spends_every_reading_on_another_subset_of_the_words() -> No
             return np.stack([1 - yes, yes], 1)
 
     text = "a good film with eleven other words of which none is equal"
-    list(verbs.explain(as_subject(Box()), iter([[text]]), "kernel-shap"))
+    list(streaming.explain(as_subject(Box()), iter([[text]]), "kernel-shap"))
     assert len(set(read)) == len(read) == 1024 + 2, "the subsets, the whole text and nothing"
 
 

@@ -14,7 +14,7 @@ import pytest
 import torch
 
 from contract.tiny import assert_close, batch, classifier, split
-from steadygaze.tokens.function_words import FUNCTION_WORDS, NEGATIONS
+from steadygaze.data.synonyms import FUNCTION_WORDS, NEGATIONS
 
 BENCH = Path(__file__).parent.parent / "bench"
 MODULES = ("plan", "statistics", "synonyms", "records", "table", "page", "ensemble", "coverage")
@@ -186,7 +186,7 @@ def test_a_job_with_the_configuration_of_its_twin_takes_over_its_record(bench: A
 
 
 def test_no_two_points_of_a_grid_are_the_same_configuration(bench: Any) -> None:
-    from steadygaze.objective import TECHNIQUES
+    from steadygaze.techniques import TECHNIQUES
 
     for row, grid in bench.plan.GRID.items():
         technique = TECHNIQUES[bench.plan.Job("select", "sst2-bilstm", row).technique]

@@ -25,7 +25,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_wheel_holds_what_is_needed_and_nothing_else(wheel: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
     pages = ("page.html.jinja", "page.css", "audit.html.jinja", "audit.css")
-    for wanted in ("py.typed", "cli/__init__.py", *(f"report/{page}" for page in pages), "objective/vanilla.py"):
+    for wanted in ("py.typed", "cli/__init__.py", *(f"report/{page}" for page in pages), "techniques/vanilla.py"):
         assert f"steadygaze/{wanted}" in names
     assert any(name.endswith("licenses/LICENSE") for name in names)
     assert not [name for name in names if name.startswith(("tests", "bench", "docs"))]
@@ -47,11 +47,11 @@ def test_the_wheel_trains_and_explains_from_outside_the_repository(wheel: Path, 
             [sys.executable, *arguments], cwd=outside, env=environment, capture_output=True, text=True, check=True
         ).stdout
 
-    run("-m", "steadygaze.cli", "train", "films.csv", "--out", "model", "--epochs", "1", "--set", "hidden=8")
+    run("-m", "steadygaze", "train", "films.csv", "--out", "model", "--epochs", "1", "--set", "hidden=8")
     explain = ["explain", "model", "a fine dull film"]
     several = f"""
 import steadygaze
-from steadygaze.cli import app
+from steadygaze.cli.application import app
 print(steadygaze.__file__)
 for more in (["--json"], ["--html", "why.html"]):
     app({explain} + more, standalone_mode=False)

@@ -6,34 +6,35 @@ Nothing heavy is imported until it is used: `import steadygaze` loads no torch.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from steadygaze.core import __version__
+
 if TYPE_CHECKING:
+    from steadygaze.adapters.fit_explainer import explain_fit as explain_fit
+    from steadygaze.adapters.fit_explainer import load_explainer as load_explainer
     from steadygaze.audit.audit import audit as audit
     from steadygaze.audit.certificate import certify as certify
-    from steadygaze.corpus import load_corpus as load_corpus
-    from steadygaze.errors import UserError as UserError
-    from steadygaze.estimator import TextClassifier as TextClassifier
-    from steadygaze.explain_fitting import explain_fit as explain_fit
-    from steadygaze.explain_fitting import load_explainer as load_explainer
-    from steadygaze.explanation import Explanation as Explanation
-    from steadygaze.images.classifier import ImageClassifier as ImageClassifier
-    from steadygaze.images.explanation import ImageExplanation as ImageExplanation
-    from steadygaze.images.idx import load_images as load_images
-    from steadygaze.loading import load as load
+    from steadygaze.core.errors import UserError as UserError
+    from steadygaze.data.corpora import load_corpus as load_corpus
+    from steadygaze.estimator.loading import load as load
+    from steadygaze.estimator.text_classifier import TextClassifier as TextClassifier
+    from steadygaze.images.image_classifier import ImageClassifier as ImageClassifier
+    from steadygaze.images.image_explanation import ImageExplanation as ImageExplanation
+    from steadygaze.images.image_inputs import load_images as load_images
+    from steadygaze.results.explanation import Explanation as Explanation
 
-__version__ = "0.1.0"
 
 _HOMES = {  # public name -> the module it lives in
-    "Explanation": "steadygaze.explanation",
-    "ImageClassifier": "steadygaze.images.classifier",
-    "ImageExplanation": "steadygaze.images.explanation",
-    "TextClassifier": "steadygaze.estimator",
-    "UserError": "steadygaze.errors",
+    "Explanation": "steadygaze.results.explanation",
+    "ImageClassifier": "steadygaze.images.image_classifier",
+    "ImageExplanation": "steadygaze.images.image_explanation",
+    "TextClassifier": "steadygaze.estimator.text_classifier",
+    "UserError": "steadygaze.core.errors",
     "certify": "steadygaze.audit.certificate",
-    "explain_fit": "steadygaze.explain_fitting",
-    "load": "steadygaze.loading",
-    "load_corpus": "steadygaze.corpus",
-    "load_explainer": "steadygaze.explain_fitting",
-    "load_images": "steadygaze.images.idx",
+    "explain_fit": "steadygaze.adapters.fit_explainer",
+    "load": "steadygaze.estimator.loading",
+    "load_corpus": "steadygaze.data.corpora",
+    "load_explainer": "steadygaze.adapters.fit_explainer",
+    "load_images": "steadygaze.images.image_inputs",
 }
 _ROOMS = ("audit",)  # a room of that name can be called
 __all__ = [

@@ -17,10 +17,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from steadygaze.model import Architecture, Classifier, word_encoder
-from steadygaze.subject.subject import Subject
-from steadygaze.tokens.words import WordTokenizer, build_words
-from steadygaze.types import Batch, Encoded, Example
+from steadygaze.adapters.model_adapter import Subject
+from steadygaze.core.types import Batch, Encoded, Example
+from steadygaze.data.word_tokenizer import WordTokenizer, build_words
+from steadygaze.models.classifier import Architecture, Classifier, word_encoder
 
 GOOD, BAD, CHATTER = ([f"{kind}{letter}" for letter in "abcdefghijklmnop"] for kind in ("fine", "poor", "thing"))
 CLASSES = ["bad", "good"]

@@ -13,20 +13,20 @@ import pytest
 import torch
 
 import steadygaze as sg
+from adapters.folders import TEXTS, save
 from audit.oracles import CLASSES, subject, world
-from compare.tiny import quicken
-from steadygaze.audit.audit import Asked, audit, examine
-from steadygaze.audit.case import Plan
-from steadygaze.audit.catalogue import MEASURES
-from steadygaze.audit.digest import fingerprint
-from steadygaze.audit.names import NAMES, under
-from steadygaze.audit.protocol.holds_still import NO_SYNONYMS, TABLE
-from steadygaze.audit.protocol.wiegreffe import TRAINED
-from steadygaze.errors import UserError
-from steadygaze.report.report import Report
-from steadygaze.subject import as_subject
-from steadygaze.types import Example
-from subject.folders import TEXTS, save
+from steadygaze.adapters.as_adapter import as_subject
+from steadygaze.audit.audit import audit, examine
+from steadygaze.audit.audit_config import Plan, fingerprint
+from steadygaze.audit.audit_report import Asked
+from steadygaze.audit.measure_names import NAMES, under
+from steadygaze.audit.measures.registry import MEASURES
+from steadygaze.audit.protocols.stability import NO_SYNONYMS, TABLE
+from steadygaze.audit.protocols.wiegreffe_pinter import TRAINED
+from steadygaze.core.errors import UserError
+from steadygaze.core.types import Example
+from steadygaze.results.report import Report
+from study.tiny import quicken
 
 ROUNDING = 1e-9
 FEW = Plan(sample=4)

@@ -9,16 +9,17 @@ import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
-from audit.protocol.cases import Signed, Target
-from audit.protocol.written import Told, Written
+from audit.protocols.cases import Signed, Target
+from audit.protocols.written import Told, Written
 from contract.tiny import ragged
-from steadygaze.audit.case import Case, Plan
-from steadygaze.audit.prepare import prepare
-from steadygaze.audit.protocol.retrained import retrained
-from steadygaze.audit.protocol.shortcut import shortcut
-from steadygaze.batch import Data, collate
-from steadygaze.subject.blackbox import black_box
-from steadygaze.types import Example
+from steadygaze.adapters.black_box import black_box
+from steadygaze.audit.audit_case import Case
+from steadygaze.audit.audit_config import Plan
+from steadygaze.audit.prepare_case import prepare
+from steadygaze.audit.protocols.seed_consistency import retrained
+from steadygaze.audit.protocols.shortcut_leakage import shortcut
+from steadygaze.core.types import Example
+from steadygaze.data.batches import Data, collate
 
 LONG, SHORT = 5_000, 300
 

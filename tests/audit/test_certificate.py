@@ -15,14 +15,14 @@ from torch import Tensor
 import steadygaze
 from contract.tiny import assert_close, batch, bert, encoder, split, widened
 from estimator.tiny import LABELS, PAIRS, SMALL, TEXTS, fitted, fitted_pair, tiny, transformer_folder
-from steadygaze.audit.bounds import Bounds, certify_batch, top_k_holds
 from steadygaze.audit.certificate import Certificate, Certificates, certify
-from steadygaze.errors import UserError
-from steadygaze.maths.divergence import kl_logits
-from steadygaze.model import Architecture, Classifier
-from steadygaze.perturb.ascent import ascend
-from steadygaze.perturb.closed_form import corner
-from steadygaze.types import Batch, Forward
+from steadygaze.audit.certificate_bounds import Bounds, certify_batch, top_k_holds
+from steadygaze.core.errors import UserError
+from steadygaze.core.maths.divergence import kl_logits
+from steadygaze.core.types import Batch, Forward
+from steadygaze.models.classifier import Architecture, Classifier
+from steadygaze.techniques.perturbations.closed_form import corner
+from steadygaze.techniques.perturbations.gradient_ascent import ascend
 
 NORM = pytest.mark.parametrize("norm", ["l2", "linf"])
 SIMPLEX = pytest.mark.parametrize("simplex", [False, True], ids=["free", "simplex"])
@@ -357,7 +357,7 @@ def test_its_lower_bound_is_as_high_as_any_random_change_and_nothing_is_certifie
 @NORM
 def test_searching_a_linear_decoder_comes_near_the_exact_value_and_never_above(norm):
     """The search for decoders of any kind, let loose on one that is solved."""
-    from steadygaze.audit.search import search
+    from steadygaze.audit.certificate_bounds import search
 
     clf, texts = model(2), many()
     for radius in (1e-3, 0.05):

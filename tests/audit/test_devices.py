@@ -7,9 +7,9 @@ import pytest
 import torch
 
 import steadygaze as sg
-from steadygaze.audit.case import Plan
-from steadygaze.corpus.planted import planted_reviews
-from steadygaze.report.report import Report
+from steadygaze.audit.audit_config import Plan
+from steadygaze.data.planted.reviews import planted_reviews
+from steadygaze.results.report import Report
 
 ROUNDING, TURNED = 1e-6, 1e-4
 """TURNED: of rank correlations.  Each device has its own order of two weights that are equal but for rounding."""

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 import steadygaze as sg
+from adapters.folders import WORDS, save
 from commands import run
-from steadygaze import infer
-from steadygaze.audit.case import Plan
-from steadygaze.report.report import Report
-from steadygaze.subject import as_subject
-from subject.folders import WORDS, save
+from steadygaze.adapters.as_adapter import as_subject
+from steadygaze.audit.audit_config import Plan
+from steadygaze.models import inference
+from steadygaze.results.report import Report
 
 FEW = Plan(sample=2)
 WRONG = "labels may be mapped wrongly; check --classes"
@@ -64,7 +64,7 @@ def hugging_face(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     model = save("bert", folder / "model", **names)
     subject = as_subject(model, device="cpu").reading(False)
     texts = [f"{one} {other}" for one in WORDS[:9] for other in ("good", "film")]
-    outputs = infer.logits(subject.model, subject.data(subject.tokens.place(texts), None)).argmax(-1).tolist()
+    outputs = inference.logits(subject.model, subject.data(subject.tokens.place(texts), None)).argmax(-1).tolist()
     assert set(outputs) == {0, 1}
     rows = [f"{text},{1 - output}" for text, output in zip(texts, outputs, strict=True)]
     (folder / "data.csv").write_text("\n".join(["text,label", *rows]) + "\n")

@@ -1,6 +1,6 @@
 """The audit audited: models built to be faithful pass, models built not to be are caught, by what should catch them.
 
-The thresholds are those of audit/verdict.py; nothing here may be tuned to these models.
+The thresholds are those of audit/verdict_rules.py; nothing here may be tuned to these models.
 """
 
 from functools import cache
@@ -8,10 +8,11 @@ from functools import cache
 import pytest
 
 from audit.oracles import subject, world
-from steadygaze.audit.audit import Asked, examine
-from steadygaze.audit.case import Plan
-from steadygaze.audit.verdict import QUESTIONS
-from steadygaze.report.report import Report
+from steadygaze.audit.audit import examine
+from steadygaze.audit.audit_config import Plan
+from steadygaze.audit.audit_report import Asked
+from steadygaze.audit.verdict_rules import QUESTIONS
+from steadygaze.results.report import Report
 
 STILL, MATTERS = "Does it hold still?", "Does it matter to the prediction?"
 POSITION, PEOPLE = "Is it more than position or a shortcut?", "Do people agree?"

@@ -7,10 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from report.audited import PEOPLE, STILL, full_report, row
-from steadygaze.errors import UserError
-from steadygaze.report.gate import check
-from steadygaze.report.policy import Policy, Requirement, Wanted, as_policy, parse_requirement
-from steadygaze.report.policy_file import parse_policy, to_toml
+from steadygaze.core.errors import UserError
+from steadygaze.results.policy import Policy, Requirement, Wanted, as_policy, parse_policy, parse_requirement, to_toml
+from steadygaze.results.report import check
 
 FILE = """
 [[require]]

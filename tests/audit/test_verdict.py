@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from steadygaze.audit.catalogue import MEASURES
-from steadygaze.audit.verdict import COLLAPSED, FEWEST, QUESTIONS, Bound, Question, verdicts
-from steadygaze.record import Row
-from steadygaze.report.report import Verdict
+from steadygaze.audit.measures.registry import MEASURES
+from steadygaze.audit.verdict_rules import COLLAPSED, FEWEST, QUESTIONS, Bound, Question, verdicts
+from steadygaze.results.row import Row
+from steadygaze.results.verdict import Verdict
 
 NUMBERS = [
     pytest.param(question, name, id=f"{question.key}: {name}")

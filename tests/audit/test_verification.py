@@ -15,15 +15,15 @@ from commands import Ended, run
 from estimator.tiny import LABELS, TEXTS, fitted
 from report.audited import full_report
 from steadygaze import cli
-from steadygaze.audit import signature
-from steadygaze.audit.evidence import Evidence, gate, read, render
+from steadygaze.audit import bundle
+from steadygaze.audit.audit_run import Order
+from steadygaze.audit.bundle import Evidence, gate, read, render
 from steadygaze.audit.manifest import MANIFEST, SIGNATURE, Manifest
-from steadygaze.audit.repeating import command as repeating
-from steadygaze.audit.run import Order
-from steadygaze.audit.verification import discrepancies
-from steadygaze.cli import audited, verified
-from steadygaze.report.policy import Policy, as_policy
-from steadygaze.report.report import Report
+from steadygaze.audit.reproduction import command as repeating
+from steadygaze.audit.reproduction import discrepancies
+from steadygaze.cli import audit_output
+from steadygaze.results.policy import Policy, as_policy
+from steadygaze.results.report import Report
 
 STRICT = "accuracy>=0.99"
 Command = Callable[..., Ended]
@@ -47,7 +47,7 @@ def genuine(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "--quiet",
     ]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(audited, "run", lambda *_: full_report(plots={}))
+        patch.setattr(audit_output, "run", lambda *_: full_report(plots={}))
         with pytest.raises(SystemExit) as ended:
             cli.main(["audit", str(here / "model"), *asked, "--device", "cpu"])
     assert ended.value.code == 1
@@ -61,7 +61,7 @@ def here(genuine: Path, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def verify(here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Command:
-    monkeypatch.setattr(verified, "run", lambda *_: full_report(plots={}))
+    monkeypatch.setattr(audit_output, "run", lambda *_: full_report(plots={}))
     return lambda *more: run(capsys, "audit", "--verify", here / "bundle", "--device", "cpu", *more)
 
 
@@ -253,7 +253,7 @@ def keys(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def sign(here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Command:
-    monkeypatch.setattr(audited, "run", lambda *_: full_report(plots={}))
+    monkeypatch.setattr(audit_output, "run", lambda *_: full_report(plots={}))
     words = [
         "audit",
         here / "model",
@@ -294,19 +294,19 @@ def test_a_signed_bundle_holds_for_its_signer_alone(here: Path, keys: Path, sign
 def test_a_signer_may_have_spaces_in_the_name(keys: Path, tmp_path: Path) -> None:
     public = (keys / "mine.pub").read_text()
     (tmp_path / "signers").write_text(f'"alice smith" {public}')
-    assert signature.check(b"{}", signature.sign(b"{}", keys / "mine"), tmp_path / "signers") == "alice smith"
+    assert bundle.check(b"{}", bundle.sign(b"{}", keys / "mine"), tmp_path / "signers") == "alice smith"
 
 
 def test_a_key_that_cannot_sign_is_refused_before_the_audit(
     here: Path, keys: Path, sign: Command, verify: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(audited, "load", lambda *_: pytest.fail("audited"))
+    monkeypatch.setattr(audit_output, "load", lambda *_: pytest.fail("audited"))
     for key, message in ((here / "nowhere", "is not a file"), (here / "held.csv", "could not sign")):
         ended = sign("--sign", key)
         assert (ended.code, message in ended.err) == (2, True), ended.err
     assert "is not a file" in verify("--signers", here / "nowhere").err
     assert "--verify runs the audit of the bundle again" in verify("--sign", keys / "mine").err
     assert "name it with --verify" in sign("--signers", keys / "signers").err
-    monkeypatch.setattr(signature.shutil, "which", lambda _: None)
+    monkeypatch.setattr(bundle.shutil, "which", lambda _: None)
     ended = sign("--sign", keys / "mine")
     assert (ended.code, "need ssh-keygen, which is not installed" in ended.err) == (2, True)

@@ -14,18 +14,14 @@ from torch import Tensor, nn
 from torch.backends import cudnn
 
 from contract.tiny import VOCABULARY, classifier
-from steadygaze.audit.probe import embeddings, erase
-from steadygaze.audit.probe.adversary import searched
-from steadygaze.audit.probe.gradient import gradient
-from steadygaze.audit.probe.held import hold
-from steadygaze.audit.probe.look import Moved, Seen, look
-from steadygaze.audit.probe.permute import permuted
-from steadygaze.audit.probe.randomise import randomised
-from steadygaze.audit.probe.words import exchanged
-from steadygaze.maths.chance import Chance
-from steadygaze.model import Classifier
-from steadygaze.perturb.words import Synonyms
-from steadygaze.types import Batch
+from steadygaze.audit.probes import erasure, text_perturbations
+from steadygaze.audit.probes.counterfactual_attention import hold, permuted, randomised, searched
+from steadygaze.audit.probes.observation import Moved, Seen, gradient, look
+from steadygaze.audit.probes.text_perturbations import exchanged
+from steadygaze.core.random_key import Chance
+from steadygaze.core.types import Batch
+from steadygaze.models.classifier import Classifier
+from steadygaze.techniques.perturbations.word_substitution import Synonyms
 
 Probe = Callable[[Classifier, Batch], tuple[Tensor, ...]]
 CHANCE = Chance(5)
@@ -58,12 +54,12 @@ def erased(
     model: Classifier,
     batch: Batch,
     half: int = 0,
-    removal: erase.Removal = "delete",
+    removal: erasure.Removal = "delete",
     shares: tuple[float, ...] = SHARES,
 ) -> tuple[Tensor, ...]:
     """Half 0: without the heaviest words; 1: with these alone."""
     clean = look(model, batch)
-    return (erase.erased(model, batch, clean.probs, clean.weights, erase.Erasure(shares, removal))[half],)
+    return (erasure.erased(model, batch, clean.probs, clean.weights, erasure.Erasure(shares, removal))[half],)
 
 
 def attacked(model: Classifier, batch: Batch) -> tuple[Tensor, ...]:
@@ -74,9 +70,9 @@ def attacked(model: Classifier, batch: Batch) -> tuple[Tensor, ...]:
 
 PROBES: dict[str, Probe] = {
     "look": lambda m, b: shown(look(m, b)),
-    "noise": lambda m, b: seen(m, embeddings.noise(m, b, RADIUS, CHANCE)),
-    "worst-label": lambda m, b: seen(m, embeddings.worst_for_label(m, b, RADIUS)),
-    "worst-attention": lambda m, b: seen(m, embeddings.worst_for_attention(m, b, RADIUS, CHANCE)),
+    "noise": lambda m, b: seen(m, text_perturbations.noise(m, b, RADIUS, CHANCE)),
+    "worst-label": lambda m, b: seen(m, text_perturbations.worst_for_label(m, b, RADIUS)),
+    "worst-attention": lambda m, b: seen(m, text_perturbations.worst_for_attention(m, b, RADIUS, CHANCE)),
     "exchanged": lambda m, b: seen(m, exchanged(b, synonyms(), 2, CHANCE)),
     "erased": erased,
     "kept": partial(erased, half=1),
@@ -89,9 +85,9 @@ PROBES: dict[str, Probe] = {
     "gradient-through-attention": lambda m, b: (gradient(m, b, detach_attention=False),),
 }
 IDLE: dict[str, Probe] = {  # asked to do nothing
-    "noise": lambda m, b: shown(after(m, embeddings.noise(m, b, 0.0, CHANCE))),
-    "worst-label": lambda m, b: shown(after(m, embeddings.worst_for_label(m, b, 0.0))),
-    "worst-attention": lambda m, b: shown(after(m, embeddings.worst_for_attention(m, b, 0.0, CHANCE))),
+    "noise": lambda m, b: shown(after(m, text_perturbations.noise(m, b, 0.0, CHANCE))),
+    "worst-label": lambda m, b: shown(after(m, text_perturbations.worst_for_label(m, b, 0.0))),
+    "worst-attention": lambda m, b: shown(after(m, text_perturbations.worst_for_attention(m, b, 0.0, CHANCE))),
     "exchanged": lambda m, b: shown(after(m, exchanged(b, synonyms(), 0, CHANCE))),
     **{removal: partial(erased, shares=NOTHING, removal=removal) for removal in ("delete", "pad", "zero")},
     **{f"keep-{how}": partial(erased, shares=EVERYTHING, removal=how, half=1) for how in ("delete", "pad", "zero")},

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from contract.tiny import assert_close
-from steadygaze.attend import ATTENTIONS
+from steadygaze.models.attention_layers import ATTENTIONS
 
 ATTENTION = pytest.mark.parametrize("name", ATTENTIONS)
 FEW = settings(max_examples=30, deadline=None)

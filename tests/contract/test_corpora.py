@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from steadygaze.corpus import CORPORA, Corpus, load_corpus
-from steadygaze.corpus.generated import Generated
-from steadygaze.tokens.align import mark
-from steadygaze.tokens.words import build_words
+from steadygaze.data.corpora import CORPORA, load_corpus
+from steadygaze.data.corpus import Corpus, Generated
+from steadygaze.data.token_alignment import mark
+from steadygaze.data.word_tokenizer import build_words
 
 SOME = 200  # examples looked at closely
 

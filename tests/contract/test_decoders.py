@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from contract.tiny import CLASSES, assert_close
-from steadygaze.decode import DECODERS
-from steadygaze.types import Encoded
+from steadygaze.core.types import Encoded
+from steadygaze.models.attention_layers import DECODERS
 
 DECODER = pytest.mark.parametrize("name", DECODERS)
 PAIR = pytest.mark.parametrize("pair", [False, True], ids=["single", "pair"])

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from contract.tiny import ENCODER_NAMES, TEXTS, batch, encoder, split
-from steadygaze.encode import ENCODERS
+from steadygaze.models.encoders import ENCODERS
 
 PAIR = pytest.mark.parametrize("pair", [False, True], ids=["single", "pair"])
 

@@ -9,10 +9,10 @@ from torch import nn
 from torch.backends import cudnn
 
 from contract.tiny import CLASSES, ENCODER_NAMES, TEXTS, batch, classifier, littered, split, widened
-from steadygaze.explain import EXPLAINERS
-from steadygaze.explain.captum import Captum
-from steadygaze.explain.explainer import Explainer
-from steadygaze.model import Classifier
+from steadygaze.explainers import EXPLAINERS
+from steadygaze.explainers.captum import Captum
+from steadygaze.explainers.explainer import Explainer
+from steadygaze.models.classifier import Classifier
 
 CAPTUM = {"GradientShap": {}, "FeatureAblation": {}, "ShapleyValueSampling": {"n_samples": 3}}
 ABLE = [name for name, kind in EXPLAINERS.items() if kind.needs <= Classifier.abilities]
@@ -195,4 +195,4 @@ def test_what_reads_words_alone_needs_nothing_but_predictions():
 
 @pytest.mark.parametrize("name", EXPLAINERS)
 def test_every_explainer_has_a_test_file_of_its_own(name, request):
-    assert (request.path.parent.parent / "explain" / f"test_{name.replace('-', '_')}.py").is_file()
+    assert (request.path.parent.parent / "explainers" / f"test_{name.replace('-', '_')}.py").is_file()

@@ -21,9 +21,7 @@ from contract.tiny import (
     split,
     widened,
 )
-from steadygaze.attend import ATTENTIONS
-from steadygaze.decode import DECODERS
-from steadygaze.score import SCORES
+from steadygaze.models.attention_layers import ATTENTIONS, DECODERS, SCORES
 
 PAIR = pytest.mark.parametrize("pair", [False, True], ids=["single", "pair"])
 SHAPES = [(torch.float64, *shape) for shape in product(SCORES, ATTENTIONS, DECODERS)]

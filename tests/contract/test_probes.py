@@ -10,9 +10,8 @@ from torch.backends import cudnn
 
 from contract.probing import IDLE, PROBES, PlantedError, failing, in_use, spied, state
 from contract.tiny import QUESTIONS, TEXTS, assert_close, batch, cached_classifier, classifier, littered, split, widened
-from steadygaze.attend import ATTENTIONS
-from steadygaze.audit.probe.gradient import gradient
-from steadygaze.audit.probe.look import look
+from steadygaze.audit.probes.observation import gradient, look
+from steadygaze.models.attention_layers import ATTENTIONS
 
 SEAMS = ("embed", "encode", "score", "attend", "decode")
 PROBE = pytest.mark.parametrize("name", PROBES)

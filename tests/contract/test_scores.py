@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from steadygaze.score import SCORES
-from steadygaze.types import Encoded
+from steadygaze.core.types import Encoded
+from steadygaze.models.attention_layers import SCORES
 
 SCORE = pytest.mark.parametrize("name", SCORES)
 PAIR = pytest.mark.parametrize("pair", [False, True], ids=["single", "pair"])

@@ -9,16 +9,16 @@ import pytest
 import torch
 from torch.nn.functional import cross_entropy, pad
 
-from steadygaze import infer
-from steadygaze.batch import collate
-from steadygaze.config import build
-from steadygaze.maths.chance import Chance
-from steadygaze.objective import TECHNIQUES
-from steadygaze.objective.technique import Given, Memory, Technique
-from steadygaze.perturb.words import Synonyms
-from steadygaze.reader import Reader
-from steadygaze.types import Batch, Terms
-from train.toys import WORDS, corpus, make_run, model_for
+from steadygaze.core.random_key import Chance
+from steadygaze.core.settings import build
+from steadygaze.core.types import Batch, Terms
+from steadygaze.data.batches import collate
+from steadygaze.models import inference
+from steadygaze.models.model_protocol import Reader
+from steadygaze.techniques import TECHNIQUES
+from steadygaze.techniques.perturbations.word_substitution import Synonyms
+from steadygaze.techniques.technique import Given, Memory, Technique
+from training.toys import WORDS, corpus, make_run, model_for
 
 ROUNDING = 1e-12  # float64
 COMPARES_EXAMPLES = {"mask-neutral"}  # its weights are one on average over a batch
@@ -90,7 +90,7 @@ def terms_of(name: str, batch: Batch) -> Terms:
 def labels_loss(model: Reader) -> float:
     """Mean cross-entropy of the training labels, read without dropout: what every technique must learn."""
     data = corpus()
-    return float(cross_entropy(infer.logits(model, data), torch.from_numpy(data.label)))
+    return float(cross_entropy(inference.logits(model, data), torch.from_numpy(data.label)))
 
 
 def test_terms_are_one_finite_number_for_each_text_and_one_of_them_can_be_minimised(name: str) -> None:

@@ -11,14 +11,14 @@ from torch import Tensor
 
 from contract.test_techniques import COMPARES_EXAMPLES
 from contract.tiny import ENCODER_NAMES, VOCABULARY, assert_close, batch, encoder, littered, split, widened
-from steadygaze.batch import Data
-from steadygaze.maths.chance import Chance
-from steadygaze.model import Architecture
-from steadygaze.objective import TECHNIQUES
-from steadygaze.objective.technique import Given, Technique
-from steadygaze.perturb.words import Synonyms
-from steadygaze.reader import Reader
-from steadygaze.types import Batch, Terms
+from steadygaze.core.random_key import Chance
+from steadygaze.core.types import Batch, Terms
+from steadygaze.data.batches import Data
+from steadygaze.models.classifier import Architecture
+from steadygaze.models.model_protocol import Reader
+from steadygaze.techniques import TECHNIQUES
+from steadygaze.techniques.perturbations.word_substitution import Synonyms
+from steadygaze.techniques.technique import Given, Technique
 
 VARIANTS: dict[str, tuple[str, dict[str, object]]] = {
     **{name: (name, {}) for name in TECHNIQUES},

@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch.nn.functional import cross_entropy, pad
 
-from steadygaze.batch import Data, collate
-from steadygaze.encode import ENCODERS
-from steadygaze.encode.encoder import Encoder
-from steadygaze.encode.transformer import Transformer, from_config
-from steadygaze.model import Architecture, Classifier, word_encoder
-from steadygaze.tokens.ragged import Ragged
-from steadygaze.types import Batch, Forward
+from steadygaze.core.ragged import Ragged
+from steadygaze.core.types import Batch, Forward
+from steadygaze.data.batches import Data, collate
+from steadygaze.models.classifier import Architecture, Classifier, word_encoder
+from steadygaze.models.encoders import ENCODERS
+from steadygaze.models.encoders.encoder import Encoder
+from steadygaze.models.encoders.transformer import Transformer, from_config
 
 VOCABULARY = 23
 CLASSES = 3

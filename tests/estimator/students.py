@@ -1,7 +1,7 @@
 """Students of a tiny corpus: shared by the tests of fitting."""
 
 from estimator.tiny import LABELS, SMALL, TEXTS, tiny
-from train.toys import weights
+from training.toys import weights
 
 FEW = {"teachers": 2}
 HELD = {"validation": (TEXTS, LABELS)}

@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from estimator.tiny import LABELS, PAIRS, SMALL, TEXTS, fitted, fitted_pair, tiny, transformer_folder
-from steadygaze import UserError
-from steadygaze.objective.vanilla import Vanilla
+from steadygaze.core.errors import UserError
+from steadygaze.techniques.vanilla import Vanilla
 
 NAN = math.nan
 

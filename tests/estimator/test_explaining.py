@@ -8,10 +8,12 @@ import numpy as np
 import pytest
 
 from estimator.tiny import LABELS, PAIRS, SMALL, TEXTS, fitted, fitted_pair, tiny, transformer_folder
-from steadygaze import Explanation, TextClassifier, UserError
-from steadygaze.explain import EXPLAINERS
-from steadygaze.explain.attention import Attention
-from steadygaze.explain.lime import Lime
+from steadygaze.core.errors import UserError
+from steadygaze.estimator.text_classifier import TextClassifier
+from steadygaze.explainers import EXPLAINERS
+from steadygaze.explainers.attention import Attention
+from steadygaze.explainers.lime import Lime
+from steadygaze.results.explanation import Explanation
 
 HARD = [
     "Un café très… GOOD, n'est-ce pas?",

@@ -14,9 +14,9 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from estimator.tiny import LABELS, PAIRS, SMALL, SUBJECTS, TEXTS, fitted, fitted_pair, tiny
-from steadygaze import TextClassifier
-from steadygaze.encode import ENCODERS
-from steadygaze.objective.vanilla import Vanilla
+from steadygaze.estimator.text_classifier import TextClassifier
+from steadygaze.models.encoders import ENCODERS
+from steadygaze.techniques.vanilla import Vanilla
 
 OTHER = {  # a value of each parameter that is not its default
     "encoder": "cnn",

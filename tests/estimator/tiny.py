@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
 
-from steadygaze import TextClassifier
+from steadygaze.estimator.text_classifier import TextClassifier
 
 SUBJECTS = ("film", "plot", "cast", "music", "ending", "script", "camera", "light", "sound", "set", "story", "score")
 TEXTS = [f"the {s} was good and fine" for s in SUBJECTS] + [f"a bad , dull {s} i thought" for s in SUBJECTS]

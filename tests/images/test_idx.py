@@ -6,8 +6,8 @@ import struct
 import numpy as np
 import pytest
 
-from steadygaze.errors import UserError
-from steadygaze.images.idx import load_images, read_idx
+from steadygaze.core.errors import UserError
+from steadygaze.images.image_inputs import load_images, read_idx
 
 IMAGES = np.arange(2 * 3 * 4, dtype=np.uint8).reshape(2, 3, 4)
 LABELS = np.array([3, 8], np.uint8)

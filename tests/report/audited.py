@@ -4,9 +4,10 @@ import math
 import random
 import re
 
-from steadygaze.explanation import Explanation
-from steadygaze.record import Row
-from steadygaze.report.report import Fact, Report, Shift, Verdict
+from steadygaze.results.explanation import Explanation
+from steadygaze.results.report import Report
+from steadygaze.results.row import Row
+from steadygaze.results.verdict import Fact, Shift, Verdict
 
 NAN = math.nan
 LN2 = math.log(2)

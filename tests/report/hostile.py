@@ -4,8 +4,9 @@ import dataclasses
 import math
 
 from report.audited import explanation
-from steadygaze.record import Row
-from steadygaze.report.report import Fact, Report, Shift, Verdict
+from steadygaze.results.report import Report
+from steadygaze.results.row import Row
+from steadygaze.results.verdict import Fact, Shift, Verdict
 
 SCRIPT = "<script>document.title = 'ran'</script>"
 IMAGE = "<img src=http://192.0.2.1/x onerror=\"document.title='ran'\">"

@@ -2,9 +2,9 @@
 
 import pytest
 
-from steadygaze.audit.verdict import QUESTIONS
-from steadygaze.report.answers import MEANS, SILENT, meaning
-from steadygaze.report.report import Verdict
+from steadygaze.audit.verdict_rules import QUESTIONS
+from steadygaze.report.audit_page import MEANS, SILENT, meaning
+from steadygaze.results.verdict import Verdict
 
 
 def test_every_question_of_the_audit_has_a_sentence_for_every_answer():

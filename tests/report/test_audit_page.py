@@ -28,8 +28,9 @@ from report.audited import (
 from report.browser import Outline, plain_text
 from report.hostile import IMAGE, SCRIPT, hostile
 from steadygaze.report.audit_page import OTHER, _question
-from steadygaze.report.cards import told
-from steadygaze.report.report import Fact, Report, Shift, Verdict
+from steadygaze.report.verdict_axis import told
+from steadygaze.results.report import Report
+from steadygaze.results.verdict import Fact, Shift, Verdict
 
 
 @pytest.fixture(scope="module")
@@ -265,9 +266,9 @@ def test_the_page_is_made_again_from_the_json_where_there_is_no_torch(tmp_path: 
     program = (
         "import sys\n"
         "for name in ('torch', 'transformers', 'accelerate', 'tokenizers', 'sklearn'): sys.modules[name] = None\n"
-        "from steadygaze.report.report import Report\n"
-        "from steadygaze.report.policy import as_policy\n"
-        "import steadygaze.audit.evidence\n"
+        "from steadygaze.results.report import Report\n"
+        "from steadygaze.results.policy import as_policy\n"
+        "import steadygaze.audit.bundle\n"
         "report = Report.from_json('report.json')\n"
         "report.to_html('report.html')\n"
         "print(len(report.failing(['accuracy>=0.99'])))\n"

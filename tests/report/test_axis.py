@@ -5,8 +5,8 @@ import math
 import pytest
 
 from report.audited import row
-from steadygaze.report.axis import aloud, axis
-from steadygaze.report.report import Fact
+from steadygaze.report.verdict_axis import aloud, axis
+from steadygaze.results.verdict import Fact
 
 DISTANCE = Fact("How far.", 0, math.log(2), "lower")
 GAIN = Fact("How much more.", -1, 1, "higher")

@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from report.audited import full_report
-from steadygaze.report.card import BEGIN, END, audited, card, code
-from steadygaze.report.report import Verdict
+from steadygaze.report.audited_card import audited
+from steadygaze.results.model_card import BEGIN, END, card, code
+from steadygaze.results.verdict import Verdict
 
 CONFIG = {
     "steadygaze": "0.1.0",

@@ -6,10 +6,11 @@ from pathlib import Path
 import pytest
 
 from report.browser import Outline, browse
-from steadygaze.explanation import Explanation
-from steadygaze.record import Row
-from steadygaze.report.axis import ticks
-from steadygaze.report.page import _number, _panels, render, write
+from steadygaze.report.page import _panels, render, write
+from steadygaze.report.verdict_axis import ticks
+from steadygaze.results.explanation import Explanation
+from steadygaze.results.formatting import number as _number
+from steadygaze.results.row import Row
 
 SCRIPT = "<script>document.title = 'ran'</script>"
 CURVE = [

@@ -7,11 +7,11 @@ from xml.etree import ElementTree
 import pytest
 
 from report.audited import full_report, plots
-from steadygaze.errors import UserError
+from steadygaze.core.errors import UserError
 from steadygaze.report import plots as plots_module
+from steadygaze.report.charts import SHADES, tidy
+from steadygaze.report.plot_tables import TABLES, bin_of
 from steadygaze.report.plots import FIELDS, MOST, TEXTS, pictures
-from steadygaze.report.svg import SHADES, tidy
-from steadygaze.report.tables import TABLES, bin_of
 
 
 @pytest.fixture(scope="module", autouse=True)

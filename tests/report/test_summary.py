@@ -4,9 +4,9 @@ from datetime import date
 
 from report.audited import full_report
 from report.browser import Outline, plain_text
-from steadygaze.report.card import audited
-from steadygaze.report.policy import as_policy
-from steadygaze.report.report import Report
+from steadygaze.report.audited_card import audited
+from steadygaze.results.policy import as_policy
+from steadygaze.results.report import Report
 
 POLICY = as_policy(["accuracy>=0.99", "jensen-shannon/noise<=0.9"])
 READ = {"truncated texts": "12 of 400", "unknown tokens": "3.1% of 9,000"}

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from safetensors.torch import load_file, save_file
 
+from adapters import folders
 from estimator.tiny import LABELS, TEXTS, fitted, transformer_folder
 from robustness.harness import Result, run_case
-from subject import folders
 
 
 @pytest.fixture(scope="session")

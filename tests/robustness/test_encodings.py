@@ -48,7 +48,7 @@ def test_a_command_succeeds_whatever_the_encoding_of_its_output(made: Small, com
 
 def test_a_process_with_another_encoding_prints_a_table() -> None:
     environment = {**os.environ, "PYTHONIOENCODING": "cp1252"}
-    command = [sys.executable, "-m", "steadygaze.cli", "list", "measures"]
+    command = [sys.executable, "-m", "steadygaze", "list", "measures"]
     ended = subprocess.run(command, capture_output=True, env=environment, check=False)
     assert ended.returncode == 0, ended.stderr
     assert "comprehensiveness" in ended.stdout.decode("cp1252")

@@ -12,12 +12,12 @@ from safetensors.torch import save_file
 
 import steadygaze
 from robustness.damage import SPECIAL
-from steadygaze.errors import UserError
-from steadygaze.foreign_files import DEEPEST, MissingFile, open_file, parse_json, read_bytes, read_json, resolve
-from steadygaze.maths.masked import shares
-from steadygaze.reader import NonFinite, refuse_non_finite
-from steadygaze.tensor_files import read_layout, read_tensors
-from steadygaze.types import Batch
+from steadygaze.core.errors import UserError
+from steadygaze.core.maths.masked import shares
+from steadygaze.core.tensor_files import read_layout, read_tensors
+from steadygaze.core.types import Batch
+from steadygaze.core.untrusted_files import DEEPEST, MissingFile, open_file, parse_json, read_bytes, read_json, resolve
+from steadygaze.models.model_protocol import NonFinite, refuse_non_finite
 
 SOURCE = Path(steadygaze.__file__).parent
 LAYER = {"foreign_files.py", "tensor_files.py"}

@@ -11,7 +11,7 @@ from estimator.tiny import TEXTS
 from robustness.conftest import run
 from robustness.damage import JSON, SPECIAL, WEIGHTS, Damage, changed, content, filled, tensors
 from robustness.harness import assert_clean
-from steadygaze.store import FILES
+from steadygaze.estimator.model_folder import FILES
 
 TEXT = "the film was good and fine"
 COMMANDS: dict[str, list[str]] = {

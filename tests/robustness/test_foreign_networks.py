@@ -190,7 +190,7 @@ def test_weights_that_are_not_finite_pass_no_gate(place: Path) -> None:
 
 
 def test_a_live_model_with_weights_that_are_not_finite_is_refused(place: Path) -> None:
-    from subject.folders import network, tokenizer
+    from adapters.folders import network, tokenizer
 
     live = network("bert")
     with torch.no_grad():

@@ -13,14 +13,14 @@ import torch
 from pyarrow import parquet
 
 import steadygaze as sg
-from compare.tiny import DATA, quicken
-from compare.tiny import order as comparison
-from compare.tiny import run as compare
 from robustness.conftest import run
 from robustness.damage import JSON, SPECIAL, WEIGHTS, Damage, changed, content, filled, state, tensors
 from robustness.harness import assert_clean
-from steadygaze.explain.learned.kept import Kept
-from train.toys import TOYS, Recorder, make_run
+from steadygaze.explainers.learned.answer_cache import Kept
+from study.tiny import DATA, quicken
+from study.tiny import order as comparison
+from study.tiny import run as compare
+from training.toys import TOYS, Recorder, make_run
 
 TEXT = "the film was good and fine"
 TWO = ("vanilla", "word-at")
@@ -33,7 +33,7 @@ def results(template: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     shutil.copytree(template, place)
     with pytest.MonkeyPatch.context() as patch:
         quicken(patch)
-        patch.setattr("steadygaze.maths.judge.STEPS", 25)
+        patch.setattr("steadygaze.models.probe_classifier.STEPS", 25)
         audit = ["audit", "{}/model", "--data", "{}/films.csv", "--most", "6", "--sample", "2", "--no-card"]
         assert_clean(run(place, *audit, "--policy", "{}/policy.toml", "--out", "{}/bundle"), {0}, None)
         fit = ["explain-fit", "{}/model", "--data", "{}/films.csv", "--k", "2", "--out", "{}/explainer", "--quiet"]

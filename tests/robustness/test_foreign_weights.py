@@ -7,7 +7,7 @@ import torch
 
 import steadygaze as sg
 from robustness.conftest import shard
-from steadygaze.encode.pretrained import inside, load_network, weight_files
+from steadygaze.models.encoders.pretrained import inside, load_network, weight_files
 
 
 def test_weights_in_several_files_are_read(place: Path) -> None:

@@ -14,17 +14,17 @@ import pytest
 
 from estimator.tiny import LABELS, TEXTS, fitted
 from robustness.harness import Result, run_case
-from steadygaze.audit import evidence, places, verification
-from steadygaze.audit import run as audit_run
-from steadygaze.audit.evidence import Evidence
+from steadygaze.audit import audit_run, reproduction
+from steadygaze.audit import bundle as evidence
+from steadygaze.audit.audit_run import Machine, Order
+from steadygaze.audit.bundle import Evidence
 from steadygaze.audit.manifest import MANIFEST, Manifest
-from steadygaze.audit.run import Machine, Order
-from steadygaze.audit.verification import discrepancies
-from steadygaze.cli import verified
-from steadygaze.config import build
-from steadygaze.errors import UserError
-from steadygaze.record import Row
-from steadygaze.report.report import Report
+from steadygaze.audit.reproduction import discrepancies
+from steadygaze.cli import audit_output
+from steadygaze.core.errors import UserError
+from steadygaze.core.settings import build
+from steadygaze.results.report import Report
+from steadygaze.results.row import Row
 
 QUOTES = ("{} .answer: was 'no', is 'yes'", "Approved (verdicts.0.answer: was confirmed)")
 """Texts of a forger: some read like the sentences in which verification lists differences."""
@@ -64,7 +64,7 @@ def rerun(tmp_path_factory: pytest.TempPathFactory) -> Rerun:
         return discrepancies(old, report, manifest)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(verified, "discrepancies", compare)
+        patch.setattr(audit_output, "discrepancies", compare)
         result = verify(place / "bundle")
     assert result.code == 0, result.out + result.err
     return Rerun(place, *made)
@@ -142,7 +142,7 @@ def forged(rerun: Rerun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pat
     for name in ("model", "held.csv"):
         (tmp_path / "work" / name).symlink_to(rerun.place / name)
     names = ("report.html", "report.json", "rows.jsonl", "policy.toml")
-    monkeypatch.setattr(verification, "render_files", lambda *_: {one: (folder / one).read_bytes() for one in names})
+    monkeypatch.setattr(reproduction, "render_files", lambda *_: {one: (folder / one).read_bytes() for one in names})
     return folder
 
 
@@ -156,7 +156,7 @@ def reported(action: Callable[[], list[str]]) -> bool:
 
 def test_every_leaf_of_the_report_is_listed(rerun: Rerun, monkeypatch: pytest.MonkeyPatch) -> None:
     """All at once: one sentence for each."""
-    monkeypatch.setattr(verification, "MOST", 10**6)
+    monkeypatch.setattr(reproduction, "MOST", 10**6)
     values = json.loads((rerun.bundle / "report.json").read_bytes())
     total = 0
     for path, value in leaves(values):
@@ -165,7 +165,7 @@ def test_every_leaf_of_the_report_is_listed(rerun: Rerun, monkeypatch: pytest.Mo
             inner = inner[key]
         inner[path[-1]] = forgeries(value)[0]
         total += 1
-    found = verification._report(json.dumps(values).encode(), rerun.report, whole=True)
+    found = reproduction._report(json.dumps(values).encode(), rerun.report, whole=True)
     assert total > 1000
     assert len(found) == total
 
@@ -190,9 +190,9 @@ def test_a_manifest_with_one_forged_value_does_not_hold(
     """All but the date, which a rerun cannot show."""
     given, small = cache(audit_run.load), short(rerun.report)
     genuine = evidence.read(forged).manifest.settings
-    order = build(Order, places.found(genuine, forged))
-    monkeypatch.setattr(verified, "load", lambda *_: given(order, Machine(device="cpu")))
-    monkeypatch.setattr(verified, "run", lambda *_: small)
+    order = build(Order, reproduction.found(genuine, forged))
+    monkeypatch.setattr(audit_output, "load", lambda *_: given(order, Machine(device="cpu")))
+    monkeypatch.setattr(audit_output, "run", lambda *_: small)
     report, manifest = json.loads(small.to_json()), json.loads((forged / MANIFEST).read_bytes())
     write(forged, report, manifest)
     result = verify(forged)
@@ -226,7 +226,7 @@ def test_a_model_path_is_recorded_as_an_audit_records_it(
     path: str, rerun: Rerun, forged: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Settings and commands agree, and the path leads to the model."""
-    monkeypatch.setattr(verified, "run", lambda *_: rerun.report)
+    monkeypatch.setattr(audit_output, "run", lambda *_: rerun.report)
     (forged.parent / "approved").mkdir()
     monkeypatch.chdir(forged.parent)
     path = path.replace("{}", str(forged.parent))

@@ -15,8 +15,8 @@ from sklearn.exceptions import NotFittedError
 import steadygaze as sg
 from robustness.harness import time_limit
 from robustness.small import LABELS, TEXTS, classifier, small
-from steadygaze.audit.plan import Plan
-from steadygaze.errors import UserError
+from steadygaze.audit.audit_config import Plan
+from steadygaze.core.errors import UserError
 
 WRONG: dict[str, Callable[[], Any]] = {
     "None": lambda: None,

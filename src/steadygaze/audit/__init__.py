@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from inspect import Signature
 
-    from steadygaze.report.report import Report
+    from steadygaze.results.report import Report
 
 
 class _Room(ModuleType):

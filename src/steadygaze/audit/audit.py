@@ -11,38 +11,35 @@ from typing import Any
 
 import numpy as np
 
-from steadygaze.arguments import checked, choice, instance, optional, several
-from steadygaze.audit.alike import comparable, difference
-from steadygaze.audit.case import Case, Plan
-from steadygaze.audit.choose import choose
-from steadygaze.audit.digest import fingerprint
-from steadygaze.audit.examined import Asked as Asked
-from steadygaze.audit.examined import Examined as Examined
-from steadygaze.audit.finding import Finding
-from steadygaze.audit.names import under
-from steadygaze.audit.prepare import prepare
-from steadygaze.audit.protocol import COUNTING, MATTERS, PROTOCOLS, RETRAINED, SHORTCUT, STILL, THOROUGH, Protocol
-from steadygaze.audit.protocol.absent import absent
-from steadygaze.audit.protocol.default_tokens import CODED, UNCODED, default_tokens
-from steadygaze.audit.protocol.holds_still import NO_SYNONYMS
-from steadygaze.audit.protocol.interlocking import LOCKS, SELECTS, UNLOCKED, interlocking, unlockable
-from steadygaze.audit.protocol.retrained import unlike
-from steadygaze.audit.protocol.selecting import nothing, without
-from steadygaze.audit.protocol.selection import FIRST_EVIDENCE
-from steadygaze.audit.protocol.wiegreffe import NOT_OURS, TRAINED, UNTRAINED, trained
-from steadygaze.corpus.check import check_labels
-from steadygaze.corpus.evidence import from_cell
-from steadygaze.errors import UserError
-from steadygaze.estimator import TextClassifier
-from steadygaze.inputs import read_split, read_texts
-from steadygaze.model import Classifier
-from steadygaze.rationaliser import Rationaliser
-from steadygaze.report.report import Report, now
-from steadygaze.report.words import ICONS
-from steadygaze.subject import Subject, as_subject
-from steadygaze.subject.synonyms import table_for
-from steadygaze.train.device import DEVICES
-from steadygaze.types import Example, Label, Span
+from steadygaze.adapters.as_adapter import as_subject
+from steadygaze.adapters.model_adapter import Subject
+from steadygaze.adapters.synonym_table import table_for
+from steadygaze.audit.audit_case import Case
+from steadygaze.audit.audit_config import Plan, fingerprint
+from steadygaze.audit.audit_report import Asked as Asked
+from steadygaze.audit.audit_report import Examined as Examined
+from steadygaze.audit.finding import Finding, absent, nothing, without
+from steadygaze.audit.measure_names import under
+from steadygaze.audit.prepare_case import choose, comparable, difference, prepare
+from steadygaze.audit.protocols import COUNTING, MATTERS, PROTOCOLS, RETRAINED, SHORTCUT, STILL, THOROUGH, Protocol
+from steadygaze.audit.protocols.default_tokens import CODED, UNCODED, default_tokens
+from steadygaze.audit.protocols.interlocking import LOCKS, SELECTS, UNLOCKED, interlocking, unlockable
+from steadygaze.audit.protocols.seed_consistency import unlike
+from steadygaze.audit.protocols.selection import FIRST_EVIDENCE
+from steadygaze.audit.protocols.stability import NO_SYNONYMS
+from steadygaze.audit.protocols.wiegreffe_pinter import NOT_OURS, TRAINED, UNTRAINED, trained
+from steadygaze.core.arguments import checked, choice, instance, optional, several
+from steadygaze.core.errors import UserError
+from steadygaze.core.types import Example, Label, Span
+from steadygaze.data.rationale_spans import from_cell
+from steadygaze.data.text_checks import check_labels
+from steadygaze.estimator.inputs import read_split, read_texts
+from steadygaze.estimator.text_classifier import TextClassifier
+from steadygaze.models.classifier import Classifier
+from steadygaze.models.rationalizer import Rationaliser
+from steadygaze.results.formatting import ICONS
+from steadygaze.results.report import Report, now
+from steadygaze.training.device import DEVICES
 
 SWAPS = {"1-synonym": 1, "3-synonyms": 3}
 NOT_THOROUGH = "only a thorough audit asks it: it reads a text some hundred times"

@@ -2,29 +2,203 @@
 
 certificates = certify(clf, texts, radius=0.01)
 certificates[0].certified, certificates[0].radius, certificates.share_certified
+
+Certificate and Certificates: what was certified of each text, for a program, a file or a terminal.
+
+The equations are in `audit.bounds`; `audit.certificate` makes them.
 """
 
 import dataclasses
-from collections.abc import Iterator
-from typing import Any, get_args
+import json
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import fmean, median
+from typing import TYPE_CHECKING, Any, get_args
 
 import torch
 from torch import Tensor
 
-from steadygaze import infer
-from steadygaze.arguments import checked, choice, flag, instance, number, optional, whole
-from steadygaze.audit.bounds import Bounds
-from steadygaze.audit.bounds import certify_batch as certify_batch
-from steadygaze.audit.certified import Certificate as Certificate
-from steadygaze.audit.certified import Certificates as Certificates
-from steadygaze.batch import by_length, collate
-from steadygaze.errors import UserError
-from steadygaze.estimator import TextClassifier
-from steadygaze.inputs import is_one
-from steadygaze.maths.norms import Norm
-from steadygaze.model import Classifier
-from steadygaze.store import Stored
-from steadygaze.types import Batch, Forward
+from steadygaze.audit.certificate_bounds import Bounds
+from steadygaze.audit.certificate_bounds import certify_batch as certify_batch
+from steadygaze.core.arguments import checked, choice, flag, instance, number, optional, whole
+from steadygaze.core.errors import UserError
+from steadygaze.core.maths.ranking import Norm
+from steadygaze.core.output_paths import GENERATOR, write_output
+from steadygaze.core.types import Batch, Forward, Label
+from steadygaze.data.batches import by_length, collate
+from steadygaze.estimator.inputs import is_one
+from steadygaze.estimator.model_folder import Stored
+from steadygaze.estimator.text_classifier import TextClassifier
+from steadygaze.models import inference
+from steadygaze.models.classifier import Classifier
+
+if TYPE_CHECKING:
+    from rich.console import Group
+
+ABOUT = "changes of the attention weights themselves, not of words, embeddings or seeds"
+
+
+@dataclass(frozen=True, slots=True)
+class Certificate:
+    """What holds of one text for every change δ of its attention weights with ‖δ‖ ≤ R."""
+
+    text: str
+    label: Label
+    """What is predicted of it."""
+    certified: bool
+    """No such change can change the label."""
+    radius: float | None
+    """The label holds for every smaller change; infinite where none can change it.  None: the decoder is not linear."""
+    alpha: float | None
+    """KL(prediction ‖ changed prediction) is never above this: exact for two classes, else an upper bound."""
+    alpha_low: float
+    """Some change reaches this."""
+    tvd: float | None
+    """Nor is their total variation above this."""
+    top_k_holds: bool
+    """No such change can change which k tokens weigh most."""
+    R: float
+    k: int
+    norm: Norm
+    simplex: bool
+    """Only changes that keep the sum of the weights."""
+    exact: bool
+    """alpha and tvd are reached."""
+    beta: float | None = None
+    """Share of the k heaviest tokens that the reference has too."""
+    gamma: float | None = None
+    """KL(the reference's prediction ‖ this one)."""
+    gamma_tvd: float | None = None
+    question: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Ready for JSON, which has no infinity: an infinite radius is "inf"."""
+        return {name: _plain(getattr(self, name)) for name in self.__slots__}
+
+    def __str__(self) -> str:
+        held = "cannot change" if self.certified else "may change"
+        words = "cannot" if self.top_k_holds else "may"
+        return f"{self.label!r} {held} within {_ball(self)}; the top {self.k} words {words} change (about {ABOUT})"
+
+
+@dataclass(frozen=True, repr=False)
+class Certificates(Sequence[Certificate]):
+    """One Certificate per text, in their order."""
+
+    rows: tuple[Certificate, ...]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, index: Any) -> Any:
+        return Certificates(self.rows[index]) if isinstance(index, slice) else self.rows[index]
+
+    def __iter__(self) -> Iterator[Certificate]:
+        return iter(self.rows)
+
+    @property
+    def share_certified(self) -> float:
+        """Of the texts, how many keep their label whatever is done to their weights."""
+        return fmean(row.certified for row in self.rows)
+
+    @property
+    def only_label(self) -> Label | None:
+        """The label that all texts get, where there are several texts and no second label."""
+        labels = {row.label for row in self.rows}
+        return labels.pop() if len(labels) == 1 and len(self) > 1 else None
+
+    def summary(self) -> dict[str, Any]:
+        """Over all texts; None: nothing to be said."""
+        return {
+            "texts": len(self),
+            "only_label": self.only_label,
+            "certified": sum(row.certified for row in self.rows),
+            "share_certified": self._over("certified", fmean),
+            "median_radius": self._over("radius", median),
+            "mean_alpha": self._over("alpha", fmean),
+            "mean_alpha_low": self._over("alpha_low", fmean),
+            "mean_tvd": self._over("tvd", fmean),
+            "share_top_k_holds": self._over("top_k_holds", fmean),
+            "mean_beta": self._over("beta", fmean),
+            "mean_gamma": self._over("gamma", fmean),
+            "mean_gamma_tvd": self._over("gamma_tvd", fmean),
+        }
+
+    def to_dict(self) -> dict[str, Any]:
+        """What it is about, the summary and every row, ready for JSON."""
+        summary = {name: _plain(value) for name, value in self.summary().items()}
+        return {**GENERATOR, "about": ABOUT, "summary": summary, "rows": [row.to_dict() for row in self.rows]}
+
+    def to_json(self, path: str | Path, *, replace: bool = False) -> None:
+        """Write `to_dict` to a file; `replace` allows a file that steadygaze did not write."""
+        text = json.dumps(self.to_dict(), ensure_ascii=False, indent=1, allow_nan=False)
+        write_output(path, text + "\n", replace)
+
+    def lines(self) -> list[tuple[str, str]]:
+        """The summary for people: what, and how much."""
+        found = self.summary()
+        if not self.rows:
+            return [("texts", "0")]
+        first = self.rows[0]
+        kind = "exact" if first.exact else "upper bound"
+        named = {
+            "median_radius": "median radius up to which the label holds",
+            "mean_alpha": f"mean α, KL of the predictions ({kind})",
+            "mean_alpha_low": "mean α that some change reaches",
+            "mean_tvd": f"mean total variation ({kind})",
+            "share_top_k_holds": f"share whose top {first.k} words cannot change",
+            "mean_beta": f"mean β, top {first.k} words shared with the reference",
+            "mean_gamma": "mean γ, KL to the reference's prediction",
+            "mean_gamma_tvd": "mean γ as total variation",
+        }
+        ball = f"within {_ball(first)}"
+        sure = f"{found['certified']:,} of {len(self):,} ({found['share_certified']:.1%})"
+        if first.radius is None:
+            sure = "none: the decoder is not linear in the attention weights"
+        if first.exact:
+            del named["mean_alpha_low"]  # the same number again
+        shown = [(text, f"{found[name]:.4g}") for name, text in named.items() if found[name] is not None]
+        return [("texts whose label cannot change " + ball, sure), *shown]
+
+    def warnings(self) -> list[str]:
+        """What must be known before the numbers."""
+        if self.only_label is None:
+            return []
+        label = repr(self.only_label)[:80]
+        return [f"Every text gets the same label, {label}: that it cannot change is no merit of the model."]
+
+    def __str__(self) -> str:
+        numbers = (f"{what}: {much}" for what, much in self.lines())
+        return "\n".join([*self.warnings(), f"Certificate: about {ABOUT}.", *numbers])
+
+    __repr__ = __str__
+
+    def __rich__(self) -> "Group":
+        from rich.console import Group
+        from rich.table import Table
+        from rich.text import Text
+
+        table = Table(box=None, pad_edge=False, show_header=False)
+        for what, much in self.lines():
+            table.add_row(Text(what), Text(much))
+        first = (Text(f"! {said}", style="bold yellow") for said in self.warnings())
+        return Group(*first, table, Text(f"This is about {ABOUT}.", style="dim"))
+
+    def _over(self, name: str, statistic: Callable[[list[float]], float]) -> float | None:
+        values = [value for row in self.rows if (value := getattr(row, name)) is not None]
+        return statistic(values) if values else None
+
+
+def _plain(value: Any) -> Any:
+    return "inf" if value == math.inf else value
+
+
+def _ball(one: Certificate) -> str:
+    kept = ", their sum kept" if one.simplex else ""
+    return f"{one.R:g} ({'ℓ∞' if one.norm == 'linf' else 'ℓ2'}{kept})"
+
 
 OTHER_TOKENS = "the reference splits texts into other tokens: use a model with the same kind of encoder and max_length"
 
@@ -49,7 +223,7 @@ def certify(
     reference: TextClassifier | None = None,
     *,
     lower_bound: bool = False,
-    batch_size: int = infer.BATCH,
+    batch_size: int = inference.BATCH,
 ) -> Certificates:
     """Per text: whether any change of its attention weights of at most `radius` could change label or top words.
 
@@ -107,6 +281,6 @@ def _forward(reference: TextClassifier, batch: Batch, mask: Tensor) -> Forward:
     if not torch.equal(batch.mask, mask.cpu()):
         raise UserError(OTHER_TOKENS)
     model = reference.stored_.model
-    with infer.inference(model):
+    with inference.inference(model):
         forward: Forward = model(batch.to(next(model.parameters()).device))
     return forward

@@ -12,10 +12,10 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from steadygaze import __version__
-from steadygaze.errors import UserError
-from steadygaze.foreign_files import MissingFile, parse_json, read_bytes
-from steadygaze.report.report import is_time
+from steadygaze.core import __version__
+from steadygaze.core.errors import UserError
+from steadygaze.core.untrusted_files import MissingFile, parse_json, read_bytes
+from steadygaze.results.report import is_time
 
 SCHEMA = 1
 MANIFEST, REPORT, POLICY = "manifest.json", "report.json", "policy.toml"

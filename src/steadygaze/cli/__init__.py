@@ -13,11 +13,17 @@ from typing import Any
 
 import typer
 
-from steadygaze.cli import auditing, certifying, comparing, explain_fitting, reading, showing, training
-from steadygaze.cli.app import app
-from steadygaze.cli.streams import standard_streams
-from steadygaze.errors import RequirementNotMet, UserError
-from steadygaze.escape import one_line
+from steadygaze.cli import (
+    audit_command,
+    compare_command,
+    fit_explainer_command,
+    list_command,
+    predict_command,
+    train_command,
+)
+from steadygaze.cli.application import app
+from steadygaze.cli.output_streams import standard_streams
+from steadygaze.core.errors import RequirementNotMet, UserError, one_line
 
 MOST_LINES = 50
 """Requirements that are listed when they are not met."""
@@ -25,15 +31,15 @@ MEMORY = "there is not enough memory: choose a smaller --batch-size or a smaller
 UsageError: type[Any] = typer.BadParameter.__mro__[1]
 """Of click, which typer may bring with it."""
 VERBS = (
-    training.train,
-    reading.predict,
-    reading.explain,
-    explain_fitting.explain_fit,
-    auditing.audit,
-    certifying.certify,
-    comparing.compare,
-    showing.list_,
-    showing.demo,
+    train_command.train,
+    predict_command.predict,
+    predict_command.explain,
+    fit_explainer_command.explain_fit,
+    audit_command.audit,
+    predict_command.certify,
+    compare_command.compare,
+    list_command.list_,
+    list_command.demo,
 )
 """In the order that the help shows."""
 

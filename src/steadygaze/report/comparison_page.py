@@ -9,12 +9,12 @@ import shlex
 from collections import Counter
 from dataclasses import dataclass, replace
 
-from steadygaze.record import Row
-from steadygaze.report.axis import ticks
-from steadygaze.report.comparison import SIGNIFICANT, Comparison, Entry, Mark, Standing
 from steadygaze.report.page import templates
-from steadygaze.report.report import Answer
-from steadygaze.report.words import direction, number, short
+from steadygaze.report.verdict_axis import ticks
+from steadygaze.results.comparison import SIGNIFICANT, Comparison, Entry, Mark, Standing
+from steadygaze.results.formatting import direction, number, short
+from steadygaze.results.row import Row
+from steadygaze.results.verdict import Answer
 
 MARKS: dict[Mark, str] = {
     "better": "✓ better",

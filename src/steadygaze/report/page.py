@@ -14,14 +14,14 @@ from pathlib import Path
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from steadygaze.explanation import Explanation
-from steadygaze.highlight import cut_off, legend, marked
-from steadygaze.outputs import write_output
-from steadygaze.record import Row
-from steadygaze.report.axis import ticks
-from steadygaze.report.words import interval
-from steadygaze.report.words import number as _number
-from steadygaze.types import Label
+from steadygaze.core.output_paths import write_output
+from steadygaze.core.types import Label
+from steadygaze.report.verdict_axis import ticks
+from steadygaze.results.explanation import Explanation
+from steadygaze.results.formatting import interval
+from steadygaze.results.formatting import number as _number
+from steadygaze.results.highlight import cut_off, legend, marked
+from steadygaze.results.row import Row
 
 WIDTH, HEIGHT = 360, 210  # of one panel, in SVG units
 LEFT, RIGHT, TOP, BOTTOM = 48, 340, 40, 166  # of what is plotted in it
@@ -86,7 +86,7 @@ def templates() -> Environment:
         "interval": interval,
         "broken": _broken,
         "marked": lambda e: Markup(marked(e)),
-        "drawn": Markup,  # a picture that report/svg.py wrote
+        "drawn": Markup,  # a picture that report/charts.py wrote
         "heaviest": _heaviest,
     }
     environment.tests |= {"cut_off": cut_off}

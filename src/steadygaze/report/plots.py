@@ -21,10 +21,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from steadygaze.errors import UserError, unknown
-from steadygaze.report.report import Report
-from steadygaze.report.tables import TABLES, Points
-from steadygaze.report.words import noun
+from steadygaze.core.errors import UserError, unknown
+from steadygaze.report.plot_tables import TABLES, Points
+from steadygaze.results.formatting import noun
+from steadygaze.results.report import Report
 
 FIELDS: dict[str, tuple[str, ...]] = {
     "moves": ("probe", "distance"),

@@ -1,0 +1,1 @@
+"""Hugging Face models, pipelines, scikit-learn models and functions as ModelAdapter."""

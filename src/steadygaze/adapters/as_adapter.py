@@ -1,0 +1,133 @@
+"""Whoever's model it is: made into a Subject that explainers and audits can ask.
+
+A model of this house as a Subject.
+"""
+
+import hashlib
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from torch import nn
+
+from steadygaze.adapters.black_box import black_box
+from steadygaze.adapters.huggingface import from_folder, from_live, from_pipeline
+from steadygaze.adapters.model_adapter import Subject
+from steadygaze.core import arguments
+from steadygaze.core.atomic_files import recover
+from steadygaze.core.errors import UserError
+from steadygaze.core.types import Label
+from steadygaze.core.untrusted_files import read_json, resolve
+from steadygaze.estimator.loading import load_classifier
+from steadygaze.estimator.model_folder import MODEL_KINDS, Stored, fingerprint
+from steadygaze.estimator.text_classifier import TextClassifier
+from steadygaze.estimator.train_config import restored
+from steadygaze.models.encoders.transformer import from_hub
+from steadygaze.training.device import best
+
+__all__ = ["Subject", "as_subject"]
+
+
+def _fingerprint(stored: Stored) -> str:
+    """SHA-256 of the weights, of the words that the ids stand for and of the labels that the classes do."""
+    known = [fingerprint(stored.model), stored.tokenizer.to_json(), list(stored.description.classes)]
+    return hashlib.sha256(json.dumps(known).encode()).hexdigest()
+
+
+def ours(clf: TextClassifier, name: str = "model") -> Subject:
+    if not hasattr(clf, "stored_"):
+        raise UserError("this TextClassifier has not been trained yet: call fit first")
+    known = clf.stored_.description
+    own = restored(known.architecture, known.training, known.reading, known.technique, known.technique_settings)
+    facts = {
+        "encoder": known.encoder,
+        "technique": known.technique,
+        "settings": ", ".join(f"{name} {value}" for name, value in sorted(own.items())) or "as they come",
+        "vectors": known.vectors or "none",
+        "class weight": str(known.class_weight or "none"),
+        "trained on": known.corpus[:12],
+        "seed": str(known.seed),
+    }
+    return Subject(
+        name=name,
+        kind="a steadygaze classifier",
+        model=clf.stored_.model,
+        tokens=clf.stored_.tokenizer,
+        classes=known.classes,
+        pair=known.pair,
+        fingerprint=_fingerprint(clf.stored_),
+        facts=facts,
+    )
+
+
+ACCEPTED = (
+    "a TextClassifier, a folder or hub id, a (model, tokenizer) or a text-classification pipeline of transformers, "
+    "anything with predict_proba, or a function texts -> probabilities"
+)
+
+
+def as_subject(
+    given: Any, *, classes: Sequence[Label] | None = None, device: str = "auto", attention: str = "last"
+) -> Subject:
+    """From whatever ACCEPTED lists.
+
+    `classes` names the classes in the order of the probabilities.  `device` is for what is loaded here; what is in
+    memory stays where it is.  `attention` is how a Hugging Face model's heads and layers become one weight for each
+    word: last, or rollout.
+    """
+    if isinstance(given, Subject):
+        return given.named(classes)
+    if isinstance(given, TextClassifier):
+        return ours(given).named(classes)
+    if isinstance(given, str | Path):
+        return _by_name(given, device, attention).named(classes)
+    if isinstance(given, tuple) and len(given) == 2 and hasattr(given[0], "config"):
+        return from_live(*given, attention).named(classes)
+    if all(hasattr(given, part) for part in ("task", "model", "tokenizer")):
+        return from_pipeline(given, attention).named(classes)
+    return _from_outside(given, classes)
+
+
+def _by_name(given: str | Path, device: str, attention: str) -> Subject:
+    """A folder of ours, one of Hugging Face's, or what the hub holds of that name."""
+    arguments.path("model", given)
+    device = "cpu" if best(device).type == "mps" else device  # which has no double precision
+    folder = Path(os.path.expanduser(given))  # not Path.expanduser, which raises where there is no such user
+    recover(folder)
+    if not folder.exists():
+        return from_folder(from_hub(str(given), str(given)), str(given), device, attention)
+    name = resolve(folder).name
+    if _is_ours(folder):
+        return ours(load_classifier(folder, device), name)
+    return from_folder(folder, name, device, attention)
+
+
+def _is_ours(folder: Path) -> bool:
+    file = folder / "config.json"
+    if not file.is_file():
+        raise UserError(f"{folder} is neither a steadygaze model nor a Hugging Face classifier: it has no config.json")
+    config = read_json(file)
+    return isinstance(config, dict) and ("steadygaze" in config or str(config.get("kind")) in MODEL_KINDS)
+
+
+def _from_outside(given: Any, classes: Sequence[Label] | None) -> Subject:
+    """What has a way to predict, and nothing else that we know of."""
+    if isinstance(given, nn.Module):
+        raise UserError(
+            f"a {type(given).__name__} alone reads no texts: give it with its tokenizer, (model, tokenizer)"
+        )
+    predict = getattr(given, "predict_proba", given)
+    if isinstance(given, type) or not callable(predict):
+        raise UserError(f"cannot audit {given!r:.80}; {ACCEPTED} can be")
+    name = _called(given)
+    known = getattr(given, "classes_", classes)
+    if known is None:
+        raise UserError(f"{name} does not say what its classes are: classes= names them, in the order it gives them")
+    return black_box(predict, list(known), name).named(classes)
+
+
+def _called(given: Any) -> str:
+    name = getattr(given, "__name__", type(given).__name__)
+    return "a function" if name in ("<lambda>", "function") else str(name)

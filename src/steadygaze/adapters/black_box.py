@@ -1,0 +1,160 @@
+"""The words of the texts themselves, for a model that reads text and not tokens.
+
+A piece is a word and the characters up to the next, so that the pieces of a text put end to end are the text:
+
+    "  A good film."   ->   "  " | "A " | "good " | "film" | "."       the first is no word, and is never erased
+                                                                       without "good ": "  A film."
+
+Every piece that was ever met has an id, and no piece loses it; those of one call get theirs by alphabet, whatever the
+order of the texts.  Words are split as our own vocabularies split them.
+
+Any texts -> probabilities: what is inside cannot be seen, so that it is asked about changed texts, and nothing else.
+
+Equal texts are asked about once, and what was said of the last many thousand is remembered: most erasures of a text
+come up again in another measure.  The model is taken to say the same of the same text.
+"""
+
+import hashlib
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain, pairwise
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from steadygaze.adapters.model_adapter import Subject
+from steadygaze.adapters.transformer_network import Reading
+from steadygaze.core.ragged import Placed, Ragged, starts_of
+from steadygaze.core.types import Batch, Label, Span
+from steadygaze.data.text_tokenizer import Kind
+from steadygaze.data.word_tokenizer import build_words
+from steadygaze.explainers.learned.black_box_queries import predicted
+from steadygaze.models.model_protocol import Ability, Reader
+
+NOTHING = ""
+"""The piece of padding; its id is 0."""
+LONGEST = 2**31 - 1
+"""Words read of a text: a black box reads it to its end."""
+
+
+class TextWords:
+    kind: ClassVar[Kind] = "words"
+
+    def __init__(self) -> None:
+        self._split = build_words([], max_length=LONGEST)
+        self._pieces = [NOTHING]
+        self._ids = {NOTHING: 0}
+
+    @property
+    def vocabulary(self) -> list[str]:
+        """The piece of each id, so far."""
+        return list(self._pieces)
+
+    def encode(self, texts: Sequence[str], *, question: bool = False) -> Ragged:
+        return self.place(texts).ragged
+
+    def place(self, texts: Sequence[str], *, question: bool = False) -> Placed:
+        spans = self._split.place(texts).spans
+        rows = [_cut(text, places) for text, places in zip(texts, spans, strict=True)]
+        starts = starts_of(np.array([len(row) for row in rows], np.int64))
+        words = np.ones(starts[-1], np.bool_)
+        leads = np.array([len(row) > len(places) for row, places in zip(rows, spans, strict=True)], np.bool_)
+        words[starts[:-1][leads]] = False
+        ids = np.array(self.learn(chain.from_iterable(rows)), np.int32)
+        ragged = Ragged(ids, words, starts, np.zeros(len(texts), np.bool_))
+        return Placed(ragged, spans, [range(len(places)) for places in spans])
+
+    def learn(self, pieces: Iterable[str]) -> list[int]:
+        """The id of each, a new one where it was never met."""
+        given = list(pieces)
+        for piece in sorted(set(given) - self._ids.keys()):
+            self._ids[piece] = len(self._pieces)
+            self._pieces.append(piece)
+        return [self._ids[piece] for piece in given]
+
+    def join(self, ids: Tensor, present: Tensor) -> list[str]:
+        """The texts that these pieces make.  (B,T), (B,T)"""
+        rows = ids.masked_fill(~present, 0).tolist()
+        return ["".join(map(self._pieces.__getitem__, row)) for row in rows]
+
+
+def _cut(text: str, spans: Sequence[Span]) -> list[str]:
+    """The text in pieces; what stands before the first word is one of its own."""
+    edges = [0, *(start for start, _ in spans), len(text)]
+    pieces = [text[start:end] for start, end in pairwise(edges)]
+    return pieces if pieces[0] else pieces[1:]
+
+
+CHUNK = 256
+"""Texts asked about at once, at most."""
+REMEMBERED = 1 << 17
+"""Texts whose probabilities are kept: some 30 MB."""
+Text = str | tuple[str, str]
+"""A text, or a text and a question about it."""
+
+
+class Box(Reader):
+    abilities: ClassVar[frozenset[Ability]] = frozenset()
+
+    def __init__(self, predict: Callable[[list[Any]], Any], tokens: TextWords, classes: int) -> None:
+        super().__init__()
+        self.predict = predict
+        self.tokens = tokens
+        self.classes = classes
+        self._said: OrderedDict[bytes, NDArray[np.float64]] = OrderedDict()  # whose oldest is found at once
+
+    def forward(self, batch: Batch, embedded: Tensor | None = None) -> Reading:
+        if embedded is not None:
+            raise ValueError("a black box reads texts, not vectors")
+        texts: list[Any] = self.tokens.join(batch.ids, batch.present)
+        if batch.question_ids is not None and batch.question_present is not None:
+            texts = list(zip(texts, self.tokens.join(batch.question_ids, batch.question_present), strict=True))
+        floor = np.finfo(np.float64).tiny  # whose logarithm is finite
+        logits = torch.from_numpy(np.log(np.maximum(self._ask(texts), floor)))
+        return Reading(None, logits.to(batch.ids.device))
+
+    def forget(self) -> None:
+        self._said.clear()
+
+    def _ask(self, texts: Sequence[Text]) -> NDArray[np.float64]:
+        """(B,C)"""
+        keys = {text: _key(text) for text in texts}
+        said = {text: self._said[key] for text, key in keys.items() if key in self._said}
+        for chunk in _chunks([text for text in keys if text not in said]):
+            said.update(zip(chunk, predicted(self.predict, list(chunk), len(chunk), self.classes), strict=True))
+        self._remember({keys[text]: found for text, found in said.items()})
+        return np.stack([said[text] for text in texts])
+
+    def _remember(self, said: dict[bytes, NDArray[np.float64]]) -> None:
+        """The newest last; the oldest are forgotten."""
+        for key, found in said.items():
+            self._said[key] = found
+            self._said.move_to_end(key)
+        while len(self._said) > REMEMBERED:
+            self._said.popitem(last=False)
+
+
+def black_box(predict: Callable[[list[Any]], Any], classes: Sequence[Label], name: str) -> Subject:
+    tokens = TextWords()
+    return Subject(
+        name=name,
+        kind="a black box",
+        model=Box(predict, tokens, len(classes)).eval(),
+        tokens=tokens,
+        classes=classes,
+        pair=None,
+        fingerprint="",
+    )
+
+
+def _chunks(texts: list[Text]) -> Iterator[list[Text]]:
+    for start in range(0, len(texts), CHUNK):
+        yield texts[start : start + CHUNK]
+
+
+def _key(text: Text) -> bytes:
+    """Sixteen bytes, however long the text; `repr` because a text may hold what UTF-8 cannot."""
+    return hashlib.blake2b(repr(text).encode(), digest_size=16).digest()

@@ -1,0 +1,225 @@
+"""sg.explain_fit: an explainer that learns from what a black box says of many inputs what its reasons are."""
+
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from steadygaze.adapters.as_adapter import as_subject
+from steadygaze.adapters.model_adapter import Subject
+from steadygaze.adapters.text_explainer import TextExplainer, check_removal
+from steadygaze.core import entry_point
+from steadygaze.core.arguments import checked, choice, function, instance, optional, path, several
+from steadygaze.core.errors import UserError
+from steadygaze.core.types import Label
+from steadygaze.data.batches import Data
+from steadygaze.data.synonyms import lexicon
+from steadygaze.data.text_tokenizer import Tokens
+from steadygaze.estimator import explainer_folder
+from steadygaze.estimator.inputs import HELD_OUT, read_texts
+from steadygaze.estimator.train_config import seed_of
+from steadygaze.explainers.learned.answer_cache import Kept, digest
+from steadygaze.explainers.learned.black_box_queries import Watch, ask, silent
+from steadygaze.explainers.learned.cxplain import CXPlain
+from steadygaze.explainers.learned.fit_config import Method, name_of
+from steadygaze.explainers.learned.fit_config import ordered as ordered
+from steadygaze.explainers.learned.fitted_explainer import Answered, Teaching, measured
+from steadygaze.models.inference import BATCH
+from steadygaze.results.leakage_warnings import ONE_LABEL
+from steadygaze.results.row import Row
+from steadygaze.training.device import DEVICES, best
+from steadygaze.training.progress import Silent, Watcher
+
+Read = TypeVar("Read")
+Texts = tuple[list[str], list[str] | None]
+"""Texts, and the question about each, or None."""
+FEWEST = 20
+"""Inputs that an explainer needs: with fewer there is nothing to learn from and nothing to measure it on."""
+FEW_WORDS = "{few:,} of {all:,} texts have no more than k = {k} words: of those everything is selected"
+
+
+class FittedExplainer(Protocol):
+    """TextExplainer, or ImageExplainer of `images`."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def rows(self) -> tuple[Row, ...]: ...
+    @property
+    def warnings(self) -> list[str]: ...
+    def explain(self, inputs: Any, /) -> Any: ...
+    def measure(self, inputs: Any, /) -> list[Row]: ...
+    def save(self, path: str | Path) -> None: ...
+
+
+@checked(
+    classes=optional(several),
+    device=choice(*DEVICES),
+    keep=optional(path),
+    watcher=optional(instance(Watcher, "a Watcher")),
+    watch=function,
+)
+def explain_fit(
+    black_box: Any,
+    inputs: Any,
+    explainer: str = "l2x",
+    *,
+    k: int | None = None,
+    technique: str | None = None,
+    query: bool | None = None,
+    validation: Any = None,
+    classes: Sequence[Label] | None = None,
+    settings: Mapping[str, Any] | None = None,
+    seed: int = 0,
+    device: str = "auto",
+    keep: str | Path | None = None,
+    watcher: Watcher | None = None,
+    watch: Watch = silent,
+) -> FittedExplainer:
+    """Fit an explainer to a black box: anything with `predict_proba`, a model, a folder, or a function.
+
+    >>> import steadygaze as sg
+    >>> def cheerful(texts): return [[0.1, 0.9] if "good" in text else [0.8, 0.2] for text in texts]
+    >>> texts = [f"a {kind} film about {whom}" for kind in ("good", "dull") for whom in "abcdefghijklmnop"]
+    >>> fitted = sg.explain_fit(cheerful, texts, "l2x", k=2, classes=["no", "yes"])
+    >>> fitted.explain("a good film").label
+    'yes'
+    >>> [row.measure for row in fitted.rows if "/" not in row.measure]  # on texts it was not fitted to
+    ['post-hoc-accuracy', 'fidelity', 'mask-loss', 'independent-reader-accuracy', 'leakage-gap']
+
+    `inputs`: texts, pairs (text, question), or images: an array of (N,H,W) or (N,H,W,C), or a list of arrays.
+    `k`: how many words or patches are selected; None: 10 words, 25 patches.  `query`: whether the selector is told
+    what the black box says; `technique`: how the label is then kept from travelling in the mask.  `settings`: any other
+    of the method's, and of images `patch` (a patch's side in pixels) and `fill` (zero, mean or grey).
+    A tenth of the inputs is set aside to choose the epoch and to measure on, unless `validation` has others.  What the
+    black box says is kept in the folder `keep` as it comes, so that a run that fails half-way is not lost.
+    With `query` the technique is random-pretraining unless one is named.  An explainer whose selections leak the label
+    is warned of, here, where it is loaded, and in its `warnings`: what it selects is not a reason.
+    """
+    order = explainer, k, technique, query, settings
+    run = FitRun(seed_of(seed), best(device), None if keep is None else Path(keep), watcher or Silent(), watch)
+    fitted: FittedExplainer
+    if are_images(inputs):
+        fit = entry_point("steadygaze.images.image_explainer:fit_images")
+        fitted = fit(run, black_box, classes, device, order, (inputs, validation))
+    else:
+        method, parts = ordered(*order), splits(inputs, validation)
+        fitted = run.texts(as_subject(black_box, classes=classes, device=device), method, parts)
+    _warn(fitted)
+    return fitted
+
+
+@checked(path=path, classes=optional(several), device=choice(*DEVICES))
+def load_explainer(
+    path: str | Path, black_box: Any, *, classes: Sequence[Label] | None = None, device: str = "auto"
+) -> FittedExplainer:
+    """A fitted explainer from its folder, with the black box it was fitted to."""
+    sort = "adapters.text_explainer" if explainer_folder.load(Path(path)).sort == "texts" else "images.image_explainer"
+    load = entry_point(f"steadygaze.{sort}:load_explainer")
+    found: FittedExplainer = load(path, black_box, classes=classes, device=device)
+    _warn(found)
+    return found
+
+
+@dataclass(frozen=True)
+class FitRun:
+    """Everything about a fit that is neither the black box nor the method."""
+
+    seed: int
+    device: torch.device
+    keep: Path | None
+    watcher: Watcher
+    watch: Watch
+
+    def texts(self, subject: Subject, how: Method, parts: tuple[Texts, Texts]) -> TextExplainer:
+        subject = subject.reading(parts[0][1] is not None)
+        check_removal(subject, how.removal if isinstance(how, CXPlain) else "delete")
+        tokens = subject.tokens
+        data = [subject.data(tokens.place(texts), questions) for texts, questions in parts]
+        _warn_short(words_of(data[0], tokens), how.k)
+        names = zip(("train", "held-out"), parts, data, strict=True)
+        train, held_out = (self._answered(subject, *one) for one in names)
+        teaching = Teaching(tokens.vocabulary, tokens.kind, self.watcher, self.device, self.seed, self.watch)
+        learned = teaching.learn(how, subject.model, train, held_out)
+        fitted = TextExplainer(name_of(how), subject, learned, facts=self.facts(*parts[0]))
+        found = measured(subject.model, fitted.explainer, held_out.data)
+        rows = fitted.to_rows(found, "delete", digest(*parts[1]))
+        return replace(fitted, rows=noted(rows, held_out.probs))
+
+    def facts(self, *inputs: object) -> dict[str, Any]:
+        return {"seed": self.seed, "fitted-to": digest(*inputs)[:12]}
+
+    def _answered(self, subject: Subject, name: str, part: Texts, data: Data) -> Answered:
+        """Texts, as they are and as the black box reads them, and what it says of them."""
+        identity = {"texts": digest(*part), "model": subject.fingerprint or subject.name}
+        kept = Kept() if self.keep is None else Kept(self.keep / name, identity)
+        return Answered(data, ask(subject.model, data, kept, self.watch, BATCH), kept)
+
+
+def splits(inputs: Any, validation: Any) -> tuple[Texts, Texts]:
+    """(texts, questions) to learn from, and to measure on."""
+    texts, questions = read_texts(inputs)
+    require_enough(len(texts), "texts")
+    if validation is not None:
+        held_out = read_held_out(read_texts, validation, "texts, or pairs (text, question)")
+        if (held_out[1] is None) != (questions is None):
+            raise UserError("texts and validation texts must both be single texts, or both pairs")
+        return (texts, questions), held_out
+    order = np.random.default_rng(0).permutation(len(texts)).tolist()
+    few = max(1, round(len(texts) * HELD_OUT))
+
+    def some(rows: list[int]) -> Texts:
+        return [texts[i] for i in rows], None if questions is None else [questions[i] for i in rows]
+
+    return some(sorted(order[few:])), some(sorted(order[:few]))
+
+
+def read_held_out(read: Callable[[Any], Read], validation: Any, what: str) -> Read:
+    try:
+        return read(validation)
+    except UserError as error:
+        raise UserError(f"validation must be {what}, as the inputs are, and without labels: {error}") from None
+
+
+def require_enough(found: int, what: str) -> None:
+    if found < FEWEST:
+        raise UserError(f"found {found} {what}; an explainer needs at least {FEWEST} to learn from")
+
+
+def _warn(fitted: FittedExplainer) -> None:
+    for sentence in fitted.warnings:
+        warnings.warn(sentence, stacklevel=4)
+
+
+def noted(rows: list[Row], probs: Tensor) -> tuple[Row, ...]:
+    """Rows of inputs that all get the same label say so.  (N,C)"""
+    one = len(set(probs.argmax(-1).tolist())) == 1
+    return tuple([replace(row, note=ONE_LABEL) for row in rows] if one else rows)
+
+
+def words_of(data: Data, tokens: Tokens) -> NDArray[np.int64]:
+    """How many words each text has, however many pieces those are.  (N,)"""
+    begins = data.text.words & ~lexicon(tokens.vocabulary, tokens.kind).continues[data.text.ids]
+    return np.diff(np.concatenate([[0], begins.cumsum()])[data.text.starts])
+
+
+def _warn_short(words: NDArray[np.int64], k: int) -> None:
+    few = int((words <= k).sum())
+    if few == len(words):
+        raise UserError(f"no text has more than k = {k} words: everything would be selected; a smaller k is needed")
+    if few > len(words) // 10:
+        warnings.warn(FEW_WORDS.format(few=few, all=len(words), k=k), stacklevel=5)
+
+
+def are_images(given: Any) -> bool:
+    """Numbers in rows and columns, or a list of such; texts are anything else."""
+    if isinstance(given, np.ndarray | Tensor):
+        numbers = isinstance(given, Tensor) or given.dtype.kind in "biuf"
+        return given.ndim > 1 if numbers else given.ndim == 1 and are_images(given.tolist())
+    return isinstance(given, list | tuple) and len(given) > 0 and isinstance(given[0], np.ndarray | Tensor)

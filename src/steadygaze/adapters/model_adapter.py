@@ -1,0 +1,144 @@
+"""Match the labels of the data with the classes of a model.
+
+1. By name.  Numbers and strings are equal when they are written alike: the label 1 matches the class "1".  A boolean
+   label also matches the words: true matches the class "True", "true" or "TRUE".
+2. By position, where no label is the name of a class and every label is a whole number: 0 is the first class.  Classes
+   whose names are numbers or, for boolean labels, boolean words are not matched by position.
+
+Subject: a model under examination, with what is needed to put texts to it, whoever made it.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from steadygaze.core.errors import MOST_NAMES, UserError
+from steadygaze.core.ragged import Placed
+from steadygaze.core.types import Label
+from steadygaze.data.batches import Data, placed_data
+from steadygaze.data.text_checks import BooleanLabel, check_labels
+from steadygaze.data.text_tokenizer import Tokens as Tokens
+from steadygaze.models.model_protocol import Reader
+
+
+@dataclass(frozen=True)
+class Unmatched:
+    """The first label without a class."""
+
+    label: Label
+
+
+def positions(labels: Sequence[Label], classes: Sequence[Label]) -> list[int] | Unmatched:
+    """The position of each label among the classes.
+
+    >>> positions([1, 0], ["1", "0"])
+    [0, 1]
+    >>> positions([1, 0], ["hate", "normal"])
+    [1, 0]
+    >>> positions([1, 2], ["1", "one"])
+    Unmatched(label=2)
+    >>> positions([BooleanLabel(True), BooleanLabel(False)], ["True", "False"])
+    [0, 1]
+    """
+    names = {str(name): position for position, name in enumerate(classes)}
+    spellings = {spelling for label in labels for spelling in _spellings(label)}
+    if not spellings & names.keys() and not any(_names_value(name, labels) for name in classes):
+        names = {str(position): position for position in range(len(classes))}
+    found = [_position(label, names) for label in labels]
+    matched = [position for position in found if position is not None]
+    return matched if len(matched) == len(labels) else Unmatched(labels[found.index(None)])
+
+
+def _position(label: Label, names: Mapping[str, int]) -> int | None:
+    return next((names[spelling] for spelling in _spellings(label) if spelling in names), None)
+
+
+def _spellings(label: Label) -> tuple[str, ...]:
+    """The names of classes that a label matches, the best first."""
+    if not isinstance(label, BooleanLabel):
+        return (str(label),)
+    word = str(bool(label))
+    return word, word.lower(), word.upper(), str(int(label))
+
+
+def _names_value(name: Label, labels: Sequence[Label]) -> bool:
+    """Whether a class is named after a value that labels like these can have, so that its position means nothing."""
+    if not isinstance(name, str):
+        return True
+    boolean = any(isinstance(label, BooleanLabel) for label in labels)
+    return name.removeprefix("-").isdecimal() or (boolean and name.casefold() in ("true", "false"))
+
+
+KINDS = ("single texts", "pairs (text, question)")
+
+
+@dataclass(frozen=True)
+class Subject:
+    name: str
+    """As reports call it: a folder's name, never a path."""
+    kind: str
+    """In plain words: what sort of model it is."""
+    model: Reader
+    tokens: Tokens
+    classes: Sequence[Label]
+    pair: bool | None
+    """Whether it reads pairs; None: whichever it is given, see `reading`."""
+    fingerprint: str
+    """SHA-256 of what it is made of; of a black box, which cannot be looked into, ''."""
+    facts: Mapping[str, str] = field(default_factory=dict)
+    """What else is known of it, for the report."""
+    pairs: Tokens | None = None
+    """How it reads a text that has a question, where it reads a text alone otherwise."""
+
+    def reading(self, pair: bool) -> "Subject":
+        """The same, for single texts or for pairs."""
+        if self.pair is None:
+            return replace(self, pair=pair, tokens=self.pairs if pair and self.pairs is not None else self.tokens)
+        if self.pair != pair:
+            raise UserError(f"{self.name} reads {KINDS[self.pair]}, found {KINDS[pair]}")
+        return self
+
+    def named(self, classes: Sequence[Label] | None) -> "Subject":
+        """The same, its classes called so; None: as they are."""
+        names = check_labels(self.classes if classes is None else classes, where="classes[{}]".format)
+        if len(names) != len(self.classes):
+            raise UserError(f"{self.name} has {len(self.classes)} classes, but {len(names)} names were given for them")
+        if len(set(names)) < len(names):
+            twice = next(name for name in names if names.count(name) > 1)
+            raise UserError(f"{self.name} has two classes called {twice!r}; classes= names them, in their order")
+        refuse_reordered(self.classes, names, self.name)
+        return replace(self, classes=names)
+
+    def codes(self, labels: Sequence[Label]) -> list[int]:
+        """The position of each label among the classes, see `positions`."""
+        found = positions(check_labels(labels, minimum_classes=1), self.classes)
+        if isinstance(found, Unmatched):
+            raise self._stranger(found.label)
+        return found
+
+    def alike(self, other: "Subject") -> bool:
+        """Whether the two could differ by their seed alone: the same classes, and texts are the same tokens to both."""
+        outside = not self.fingerprint and not other.fingerprint  # the words of the texts are everybody's
+        same = outside or other.tokens.vocabulary == self.tokens.vocabulary
+        return same and list(other.classes) == list(self.classes)
+
+    def data(self, placed: Placed, questions: Sequence[str] | None) -> Data:
+        """Texts as this model reads them, all pieces of a word one unit."""
+        asked = None if questions is None else self.tokens.place(questions, question=True)
+        return placed_data(placed, asked, whole_words=self.tokens.kind == "pieces")
+
+    def _stranger(self, label: Label) -> UserError:
+        known = ", ".join(map(repr, self.classes[:MOST_NAMES])) + (" …" if len(self.classes) > MOST_NAMES else "")
+        return UserError(
+            f"the data have the label {label!r}, which is not a class of {self.name}; its classes are {known}.  "
+            "If your data name the same classes differently, give your names in that order: --classes A,B (classes=)"
+        )
+
+
+def refuse_reordered(own: Sequence[Label], names: Sequence[Label], whose: str) -> None:
+    """A model's own names in another order are no new names: they would say the one class and mean the other."""
+    given, known = list(map(str, names)), list(map(str, own))  # the command line gives 1 as "1"
+    if given != known and set(given) == set(known):
+        raise UserError(
+            f"classes= has the classes of {whose} in another order than its own, {', '.join(map(str, own)):.200}: "
+            f"leave it out, or give them in that order"
+        )

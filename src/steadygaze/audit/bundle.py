@@ -1,0 +1,235 @@
+"""Signatures of audit bundles, by OpenSSH: `ssh-keygen -Y sign` and `-Y verify` with the namespace `steadygaze`.
+
+The signature is manifest.json.sig.  It covers manifest.json, and through its SHA-256 hashes every other file.
+https://man.openbsd.org/ssh-keygen.1 describes keys, signatures and the file of allowed signers.
+
+The evidence of an audit as a folder: whole or not at all, and read without running anything it holds.
+
+report.html      the page
+report.json      the same for machines: a report can be made again from it alone
+rows.jsonl       one number a line
+policy.toml      what was required, if anything was
+manifest.json    what made it: command, model, data, settings, seeds, time, versions, whether the gate was passed, and
+                 the SHA-256 of every other file
+manifest.json.sig   a signature of the manifest, if one was asked for
+
+A third party compares it with an audit of their own: `steadygaze audit --verify EVIDENCE`.  No torch here.
+"""
+
+import hashlib
+import json
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path, PureWindowsPath
+from typing import Any
+
+from steadygaze.audit.manifest import (
+    FILES,
+    MANIFEST,
+    POLICY,
+    REPORT,
+    SIGNATURE,
+    Altered,
+    Manifest,
+    content_of,
+    read_manifest,
+)
+from steadygaze.audit.manifest import changes as changes
+from steadygaze.audit.manifest import versions as versions
+from steadygaze.core.atomic_files import new_folder, recover, strangers
+from steadygaze.core.errors import UserError
+from steadygaze.core.output_paths import check_new_folder
+from steadygaze.core.untrusted_files import decode
+from steadygaze.results.policy import Policy, parse_policy, to_toml
+from steadygaze.results.report import Report
+from steadygaze.results.report_differences import differences as differences
+from steadygaze.results.report_file import parse
+from steadygaze.results.row import to_jsonl
+
+NAMESPACE = "steadygaze"
+
+
+def sign(content: bytes, key: Path) -> bytes:
+    """The signature of a manifest by a private key; of a public key, by ssh-agent."""
+    if not key.is_file():
+        raise UserError(f"--sign {key} is not a file: it takes an SSH key, as ssh-keygen -t ed25519 makes one")
+    ended = _run(["-Y", "sign", "-f", str(key), "-n", NAMESPACE], content)
+    if ended.returncode or b"BEGIN SSH SIGNATURE" not in ended.stdout:
+        raise UserError(f"ssh-keygen could not sign with {key}: {_said(ended)}")
+    return ended.stdout
+
+
+def check(content: bytes, signature: bytes | None, signers: Path, signer: str | None = None) -> str:
+    """Who signed a manifest, of those that a file allows; `signer`: who must have."""
+    if not signers.is_file():
+        raise UserError(
+            f"--signers {signers} is not a file: it lists allowed signers, a name and a public key per line"
+        )
+    if signature is None:
+        raise Altered("the bundle is not signed: it has no manifest.json.sig")
+    with tempfile.NamedTemporaryFile(prefix="steadygaze-", suffix=".sig") as file:
+        file.write(signature)
+        file.flush()
+        given = ["-f", str(signers), "-s", file.name]
+        if signer is None:
+            found = _run(["-Y", "find-principals", *given], b"")
+            names = [name for name in found.stdout.decode(errors="replace").split("\n") if name]  # may hold spaces
+            if found.returncode or not names:
+                raise Altered(f"manifest.json.sig is by nobody that {signers} allows: {_said(found)}")
+            signer = names[0]
+        ended = _run(["-Y", "verify", "-n", NAMESPACE, "-I", signer, *given], content)
+    if ended.returncode:
+        raise Altered(f"manifest.json.sig is not a signature of this manifest by {signer!r}: {_said(ended)}")
+    return signer
+
+
+def _run(arguments: list[str], content: bytes) -> "subprocess.CompletedProcess[bytes]":
+    program = shutil.which("ssh-keygen")
+    if program is None:
+        raise UserError("signatures need ssh-keygen, which is not installed: it is part of OpenSSH (openssh-client)")
+    return subprocess.run([program, *arguments], input=content, capture_output=True, check=False)
+
+
+def _said(ended: "subprocess.CompletedProcess[bytes]") -> str:
+    lines = (ended.stderr or ended.stdout).decode(errors="replace").split("\n")
+    return next((line.strip() for line in reversed(lines) if line.strip()), f"exit code {ended.returncode}")
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    report: Report
+    manifest: Manifest
+    policy: Policy | None
+    contents: Mapping[str, bytes]
+    """The files as they are, but for the signature."""
+    signature: bytes | None = None
+
+    @property
+    def seal(self) -> str:
+        """SHA-256 of the manifest, and so of everything: what to write down elsewhere."""
+        return hashlib.sha256(self.contents[MANIFEST]).hexdigest()
+
+
+def complete(manifest: Manifest, report: Report, policy: Policy | None) -> Manifest:
+    """With all that a bundle records, but for the hashes of its files."""
+    return replace(
+        manifest,
+        model={**manifest.model, "name": _last(str(manifest.model.get("name", "")))},
+        data={**manifest.data, "corpus": _last(str(manifest.data.get("corpus", "")))},
+        command=manifest.command or report.command,
+        gate=gate(report, policy),
+    )
+
+
+def render(report: Report, manifest: Manifest, policy: Policy | None) -> dict[str, bytes]:
+    """The files of a bundle: the same arguments give the same bytes."""
+    contents = render_files(report, policy)
+    return {**contents, MANIFEST: render_manifest(manifest, contents)}
+
+
+def render_files(report: Report, policy: Policy | None) -> dict[str, bytes]:
+    """All files but the manifest."""
+    texts = {"report.html": report.to_html(), REPORT: report.to_json(), "rows.jsonl": to_jsonl(report.rows)}
+    if policy is not None:
+        texts[POLICY] = to_toml(policy)
+    return {name: text.encode(errors="replace") for name, text in texts.items()}
+
+
+def render_manifest(manifest: Manifest, contents: Mapping[str, bytes]) -> bytes:
+    """With the hashes of the other files."""
+    hashes = {name: hashlib.sha256(content).hexdigest() for name, content in contents.items()}
+    values = replace(manifest, files=hashes).to_dict()
+    return (json.dumps(values, ensure_ascii=False, indent=1) + "\n").encode(errors="replace")
+
+
+def write(
+    folder: str | Path,
+    report: Report,
+    manifest: Manifest,
+    policy: Policy | None = None,
+    replace_other: bool = False,
+    sign: Callable[[bytes], bytes] | None = None,
+) -> Evidence:
+    """Replaces evidence about the same model and texts, or with `replace_other` any; refuses to replace more.
+
+    `sign` makes a signature of the manifest.
+    """
+    folder = Path(folder)
+    check_same(folder, manifest.model, manifest.data, replace_other)
+    made = complete(manifest, report, policy)
+    contents = render(report, made, policy)
+    signature = None if sign is None else sign(contents[MANIFEST])
+    try:
+        with new_folder(folder) as new:
+            for name, content in contents.items():
+                (new / name).write_bytes(content)
+            if signature is not None:
+                (new / SIGNATURE).write_bytes(signature)
+    except OSError as error:
+        raise UserError(f"could not write {folder}: {error}; what stood there before is untouched") from None
+    return Evidence(report, made, policy, contents, signature)
+
+
+def gate(report: Report, policy: Policy | None) -> dict[str, Any] | None:
+    """As a manifest has it."""
+    if policy is None:
+        return None
+    failures = [str(failure) for failure in report.failing(policy)]
+    return {"passed": not failures, "failures": failures}
+
+
+def check_free(folder: Path) -> bool:
+    """An evidence folder may be new, empty, or one of ours: known before the audit begins.  Whether it is the last."""
+    check_new_folder(folder)
+    recover(folder)
+    if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
+        return False
+    if others := strangers(folder, (*FILES, SIGNATURE)):
+        raise UserError(f"{folder} holds {others[0]!r}, which would be lost; name another folder")
+    try:
+        read_manifest(folder)
+    except UserError as error:
+        raise UserError(f"{folder} is no evidence folder, and is left alone: {error}; name another folder") from None
+    return True
+
+
+def check_same(folder: Path, model: Mapping[str, Any], data: Mapping[str, Any], replace_other: bool = False) -> None:
+    """Evidence about another model or other texts is replaced only on request."""
+    if not check_free(folder) or replace_other:
+        return
+    old = read_manifest(folder)[0]
+    for what, name, was, now in (
+        ("another model", "name", old.model, model),
+        ("other texts", "corpus", old.data, data),
+    ):
+        if was.get("fingerprint") != now.get("fingerprint"):
+            raise UserError(
+                f"{folder} is evidence about {what} ({was.get(name)!r:.80}) and is left alone; "
+                "name another folder, or replace it with --replace"
+            )
+
+
+def read(folder: str | Path) -> Evidence:
+    """The evidence, once every file is found to be what the manifest says."""
+    folder = Path(folder)
+    recover(folder)
+    manifest, _ = read_manifest(folder)
+    if gone := [name for name in manifest.files if not (folder / name).exists()]:
+        raise Altered(f"{folder} is no whole evidence: it has no {gone[0]}")
+    contents = {name: content_of(folder / name) for name in (*manifest.files, MANIFEST)}
+    changed = [name for name, right in manifest.files.items() if hashlib.sha256(contents[name]).hexdigest() != right]
+    if changed:
+        raise Altered(f"{folder}: {', '.join(changed)} was changed after it was written: its SHA-256 is another")
+    policy = parse_policy(decode(contents[POLICY], folder / POLICY), POLICY) if POLICY in contents else None
+    report = parse(Report, contents[REPORT], folder / REPORT)  # the content that was hashed, not the file again
+    signature = content_of(folder / SIGNATURE) if (folder / SIGNATURE).exists() else None
+    contents |= dict.fromkeys(strangers(folder, (*contents, SIGNATURE)), b"")
+    return Evidence(report, manifest, policy, contents, signature)
+
+
+def _last(name: str) -> str:
+    """A name without the folders of this machine."""
+    return Path(name).name if Path(name).is_absolute() else PureWindowsPath(name).name if ":\\" in name else name

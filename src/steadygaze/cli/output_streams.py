@@ -1,0 +1,83 @@
+"""Standard output and standard error of a command: what a closed stream is given is dropped.
+
+A reader may close the pipe, as `| head` does, or the caller may close the stream, as `>&-` does.  Neither changes the
+exit code of a command: a requirement that is not met still exits with 1.
+"""
+
+import io
+import os
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout, suppress
+from typing import Any, TextIO
+
+from steadygaze.core.errors import one_line
+
+
+class Pipe(io.RawIOBase):
+    """A raw stream.  Once a write fails, later writes are dropped; only a closed pipe fails silently."""
+
+    def __init__(self, raw: Any) -> None:
+        self.raw, self.broken = raw, False
+
+    def writable(self) -> bool:
+        return True
+
+    def fileno(self) -> int:
+        return int(self.raw.fileno())
+
+    def isatty(self) -> bool:
+        return bool(self.raw.isatty())
+
+    def write(self, content: Any) -> int | None:
+        if not self.broken:
+            try:
+                return self.raw.write(content)  # type: ignore[no-any-return]
+            except BrokenPipeError:
+                self.broken = True
+            except OSError:
+                self.broken = True
+                raise
+        return len(content)
+
+
+@contextmanager
+def standard_streams() -> Iterator[None]:
+    """Streams that can be closed; characters that a terminal cannot encode are replaced; a warning is one line."""
+    before = warnings.formatwarning
+    warnings.formatwarning = lambda message, *_, **__: f"! {one_line(message, 490)}\n"
+    with ExitStack() as stack:
+        stack.callback(setattr, warnings, "formatwarning", before)
+        stack.enter_context(redirect_stdout(stack.enter_context(_closable(sys.stdout))))
+        stack.enter_context(redirect_stderr(stack.enter_context(_closable(sys.stderr))))
+        yield
+
+
+def output_closed() -> bool:
+    """Return whether the reader of standard output has gone, so that a command can stop."""
+    return bool(getattr(getattr(getattr(sys.stdout, "buffer", None), "raw", None), "broken", False))
+
+
+@contextmanager
+def _closable(stream: TextIO | None) -> Iterator[TextIO]:
+    if stream is None:  # the caller closed it
+        with open(os.devnull, "w", encoding="utf-8") as nowhere:
+            yield nowhere
+        return
+    if not isinstance(stream, io.TextIOWrapper):
+        yield stream
+        return
+    stream.flush()
+    stream.reconfigure(errors="replace")
+    raw = getattr(stream.buffer, "raw", stream.buffer)  # `python -u` has no buffer between
+    if not isinstance(raw, io.FileIO):  # in memory
+        yield stream
+        return
+    at_once = stream.line_buffering or stream.write_through
+    closable = io.TextIOWrapper(io.BufferedWriter(Pipe(raw)), stream.encoding, "replace", line_buffering=at_once)
+    try:
+        yield closable
+    finally:
+        with suppress(OSError):  # the command has reported an error that comes before this one
+            closable.flush()

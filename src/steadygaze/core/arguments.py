@@ -1,0 +1,178 @@
+"""Checks for the arguments of public functions: one declaration per function, one sentence per wrong value.
+
+@checked(radius=number(above=0), norm=choice("l2", "linf"), k=whole(1))
+def certify(clf, texts, radius=0.01, norm="linf", k=7): ...
+
+A check takes the argument's name and its value.  It returns the value as a plain Python type, or raises UserError.
+"""
+
+import inspect
+import math
+import os
+from collections.abc import Callable, Iterable, Mapping, Set
+from functools import wraps
+from numbers import Integral, Real
+from pathlib import Path
+from typing import Any, ParamSpec, TypeVar
+
+import numpy as np
+
+from steadygaze.core.errors import UserError, unknown
+
+P = ParamSpec("P")
+R = TypeVar("R")
+Check = Callable[[str, Any], Any]
+LARGEST = 2**63 - 1
+LONGEST_NAME, LONGEST_PATH = 255, 4095
+"""Bytes of a file name and of a path, as common systems limit them."""
+
+
+def checked(**checks: Check) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Check these arguments before the function runs.  Arguments that are left out are not checked."""
+
+    def decorate(function: Callable[P, R]) -> Callable[P, R]:
+        signature = inspect.signature(function)
+        assert checks.keys() <= signature.parameters.keys(), function
+
+        @wraps(function)
+        def call(*args: P.args, **kwargs: P.kwargs) -> R:
+            bound = signature.bind(*args, **kwargs)
+            for name, check in checks.items():
+                if name in bound.arguments:
+                    bound.arguments[name] = check(name, bound.arguments[name])
+            return function(*bound.args, **bound.kwargs)
+
+        return call
+
+    return decorate
+
+
+def wrong(name: str, wanted: str, value: Any) -> UserError:
+    """
+    >>> str(wrong("k", "a whole number", "x"))
+    "k must be a whole number, found 'x'"
+    """
+    return UserError(f"{name} must be {wanted}, found {_shown(value)}")
+
+
+def optional(check: Check) -> Check:
+    """None, or what the check takes."""
+    return lambda name, value: None if value is None else check(name, value)
+
+
+def whole(least: int, most: int = LARGEST) -> Check:
+    """A whole number between two bounds, both included."""
+    wanted = f"a whole number from {least:,} {'up' if most == LARGEST else f'to {most:,}'}"
+
+    def check(name: str, value: Any) -> int:
+        found = least - 1 if isinstance(value, bool) or not isinstance(value, Integral) else int(value)
+        if not least <= found <= most:
+            raise wrong(name, wanted, value)
+        return found
+
+    return check
+
+
+def number(*, least: float = -math.inf, above: float = -math.inf) -> Check:
+    """A finite number."""
+    bound = f" above {above:g}" if above > -math.inf else f" from {least:g} up" if least > -math.inf else ""
+
+    def check(name: str, value: Any) -> float:
+        try:
+            found = math.nan if isinstance(value, bool) or not isinstance(value, Real) else float(value)
+        except OverflowError:
+            found = math.inf
+        if not (math.isfinite(found) and found >= least and found > above):
+            raise wrong(name, f"a finite number{bound}", value)
+        return found
+
+    return check
+
+
+def choice(*names: str) -> Check:
+    """One of these names."""
+
+    def check(name: str, value: Any) -> str:
+        if not isinstance(value, str) or value not in names:
+            raise unknown(name, value, names)
+        return str(value)
+
+    return check
+
+
+def flag(name: str, value: Any) -> bool:
+    """True or False."""
+    if not isinstance(value, bool | np.bool_):
+        raise wrong(name, "True or False", value)
+    return bool(value)
+
+
+def text(name: str, value: Any) -> str:
+    """A string that is not empty."""
+    if not isinstance(value, str) or not value.strip():
+        raise wrong(name, "a string that is not empty", value)
+    return str(value)
+
+
+def text_columns(name: str, value: Any) -> tuple[str, ...]:
+    """The name of a column, or a list of names."""
+    columns = [value] if isinstance(value, str) else several(name, value)
+    return tuple(text(name, column) for column in columns)
+
+
+def path(name: str, value: Any) -> Path:
+    """The name of a file or folder."""
+    if not isinstance(value, str | os.PathLike) or not (written := os.fspath(value)) or not isinstance(written, str):
+        raise wrong(name, "the path of a file or folder", value)
+    try:
+        encoded = os.fsencode(written)
+    except UnicodeEncodeError:
+        raise wrong(name, "a path that the file system can encode", value) from None
+    if b"\0" in encoded:
+        raise wrong(name, "a path without null characters", value)
+    if len(encoded) > LONGEST_PATH or max(map(len, encoded.split(b"/"))) > LONGEST_NAME:
+        raise wrong(name, f"a path of names of at most {LONGEST_NAME} bytes", value)
+    return Path(written)
+
+
+def path_or_name(name: str, value: Any) -> Any:
+    """A path, or a name that is no path: the same, of the type it had."""
+    path(name, value)
+    return value
+
+
+def several(name: str, value: Any) -> Any:
+    """A list, a tuple or an array: things in an order, that can be counted."""
+    if (
+        isinstance(value, str | bytes | Mapping | Set)
+        or not isinstance(value, Iterable)
+        or not hasattr(value, "__len__")
+    ):
+        raise wrong(name, "a list", value)
+    return value
+
+
+def instance(kind: type | tuple[type, ...], described: str) -> Check:
+    """An object of this class."""
+
+    def check(name: str, value: Any) -> Any:
+        if not isinstance(value, kind):
+            raise wrong(name, described, value)
+        return value
+
+    return check
+
+
+def function(name: str, value: Any) -> Any:
+    """Something that can be called."""
+    if not callable(value):
+        raise wrong(name, "a function", value)
+    return value
+
+
+def _shown(value: Any) -> str:
+    """The beginning of a value: its `repr` may be of any length, and may fail."""
+    try:
+        return f"{value!r:.80}"
+    except Exception:
+        return f"a value of type {type(value).__name__}"

@@ -1,0 +1,123 @@
+"""Lengths and balls, per example: unit vectors, projection, and the norm that bounds an inner product.
+
+unit(g)        g / ‖g‖₂
+project(δ)     argmin ‖δ' − δ‖₂  over  ‖δ'‖ ≤ R
+dual(a)        max  <a, δ>  over  ‖δ‖ ≤ 1:   ‖a‖₁ for the ℓ∞ ball, ‖a‖₂ for the ℓ2 ball (Hölder)
+
+Which tokens weigh most, and whether two rankings agree.
+
+    top_k(w)    the k heaviest real tokens; of equals, the earlier
+    overlap     |top_k(p) ∩ top_k(q)| / k             Hu et al. 2022 (SEAT), Definition 1
+    pearson     cov(x, y) / (σ_x σ_y)
+    kendall     τ_b = (C − D) / √(n_x n_y)            Kendall 1945
+
+C, D: pairs of tokens that x and y order alike, and oppositely.  n_x, n_y: pairs that x, y do not tie.
+
+Departs from the paper: a text of fewer than k words is measured on the words it has.  All are over the real tokens of
+each row, (B,T) -> (B,).  A correlation is NaN where fewer than three words, or words all of one value, say nothing.
+"""
+
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+Norm = Literal["l2", "linf"]
+
+
+def unit(g: Tensor) -> Tensor:
+    """g / ‖g‖₂ over all dimensions but the first; a row of zeros stays zero.  (B,…) -> (B,…)"""
+    rest = tuple(range(1, g.dim()))
+    if not g.numel():
+        return g
+    # Squares of gradients under 1e-23 vanish in float32.  A constant factor changes neither the value nor the gradient.
+    largest = torch.linalg.vector_norm(g.detach(), torch.inf, dim=rest, keepdim=True)
+    g = g / largest.masked_fill(largest == 0, 1.0)
+    length: Tensor = torch.linalg.vector_norm(g, dim=rest, keepdim=True)
+    return g / length.clamp_min(1.0)  # it is at least 1, or all are 0
+
+
+def project(delta: Tensor, radius: float | Tensor, norm: Norm) -> Tensor:
+    """The nearest point of the ball around 0; radius: one for all, or (B,).  (B,…) -> (B,…)"""
+    if isinstance(radius, Tensor):
+        radius = radius.reshape(-1, *[1] * (delta.dim() - 1))
+    if norm == "linf":
+        return torch.where(delta.abs() > radius, radius * delta.sign(), delta)
+    if norm == "l2":
+        length = torch.linalg.vector_norm(delta, dim=tuple(range(1, delta.dim())), keepdim=True)
+        return torch.where(length > radius, radius * unit(delta), delta)
+    raise ValueError(f"norm is {norm!r}; it is 'l2' or 'linf'")
+
+
+def dual(a: Tensor, norm: Norm, mask: Tensor) -> Tensor:
+    """The largest <a, δ> over the real tokens with ‖δ‖ ≤ 1.  (…,T), (…,T) -> (…)"""
+    a = a.masked_fill(~mask, 0.0)
+    if norm == "linf":
+        return a.abs().sum(-1)
+    if norm == "l2":
+        length: Tensor = torch.linalg.vector_norm(a, dim=-1)
+        return length
+    raise ValueError(f"norm is {norm!r}; it is 'l2' or 'linf'")
+
+
+FEWEST = 3
+"""Words that a correlation needs: any two points lie on a line."""
+
+
+def top(weights: Tensor, mask: Tensor, k: int | Tensor) -> Tensor:
+    """True on the min(k, words) heaviest real tokens; k: one for all, or (B,).  (…,T), (…,T) -> (…,T) bool"""
+    if isinstance(k, int) and k < 1:
+        raise ValueError(f"k is {k}; there is no top of fewer than 1 token")
+    # topk breaks ties as it likes, and differently on a GPU; a stable sort keeps equals in reading order everywhere.
+    lowest = torch.finfo(weights.dtype).min  # a real token of −∞ still comes before every masked one
+    order = weights.clamp_min(lowest).masked_fill(~mask, -torch.inf).sort(dim=-1, descending=True, stable=True).indices
+    taken = torch.arange(weights.shape[-1], device=weights.device) < _size(mask, k).unsqueeze(-1)
+    return torch.zeros_like(mask).scatter(-1, order, taken)
+
+
+def overlap(p: Tensor, q: Tensor, mask: Tensor, k: int | Tensor) -> Tensor:
+    """Which part of the top tokens p and q share, in [0, 1]; 1 for a row without words.  (…,T) -> (…,)"""
+    size = _size(mask, k)
+    shared = (top(p, mask, k) & top(q, mask, k)).sum(-1).to(p.dtype)
+    return torch.where(size > 0, shared / size.clamp_min(1), 1.0)
+
+
+def pearson(x: Tensor, y: Tensor, mask: Tensor) -> Tensor:
+    """How nearly y is a line of x, in [−1, 1] or NaN.  (B,T) -> (B,)"""
+    correlation = (unit(_centred(x, mask)) * unit(_centred(y, mask))).sum(-1).clamp(-1.0, 1.0)
+    return correlation.masked_fill(~(_varied(x, mask) & _varied(y, mask)), torch.nan)
+
+
+def kendall(x: Tensor, y: Tensor, mask: Tensor) -> Tensor:
+    """How nearly y orders the tokens as x does, in [−1, 1] or NaN.  No gradient.  (B,T) -> (B,)"""
+    x_order, y_order = _order(x, mask), _order(y, mask)
+    agreement = (x_order * y_order).sum((-1, -2), dtype=torch.int64)
+    x_pairs, y_pairs = (order.abs().sum((-1, -2), dtype=torch.int64).to(x.dtype) for order in (x_order, y_order))
+    correlation = agreement / (x_pairs * y_pairs).sqrt()
+    enough = mask.sum(-1) >= FEWEST
+    return correlation.clamp(-1.0, 1.0).masked_fill(~enough, torch.nan)  # a constant row is 0 / 0: NaN already
+
+
+def _size(mask: Tensor, k: int | Tensor) -> Tensor:
+    words = mask.sum(-1)
+    return words.clamp_max(k) if isinstance(k, int) else torch.minimum(words, k)
+
+
+def _centred(x: Tensor, mask: Tensor) -> Tensor:
+    x = x.masked_fill(~mask, 0.0)
+    mean = x.sum(-1, keepdim=True) / mask.sum(-1, keepdim=True).clamp_min(1)
+    return (x - mean).masked_fill(~mask, 0.0)
+
+
+def _varied(x: Tensor, mask: Tensor) -> Tensor:
+    """Asked of the values themselves: the variance of three times 0.1 is not exactly 0.  (B,T) -> (B,) bool"""
+    highest = x.masked_fill(~mask, -torch.inf).amax(-1)
+    lowest = x.masked_fill(~mask, torch.inf).amin(-1)
+    return (highest > lowest) & (mask.sum(-1) >= FEWEST)
+
+
+def _order(x: Tensor, mask: Tensor) -> Tensor:
+    """The sign of x_i − x_j for each pair of real tokens, else 0.  (B,T) -> (B,T,T) int8"""
+    first, second = x.unsqueeze(-1), x.unsqueeze(-2)
+    sign = (first > second).to(torch.int8) - (first < second).to(torch.int8)
+    return sign * (mask.unsqueeze(-1) & mask.unsqueeze(-2))

@@ -1,0 +1,93 @@
+"""Read .safetensors files that somebody else may have written: shapes before values, and finite values only."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import safe_open
+from torch import Tensor
+
+from steadygaze.core.errors import UserError
+from steadygaze.core.untrusted_files import check_file, parse_json, third_party
+
+Layout = dict[str, tuple[tuple[int, ...], torch.dtype]]
+"""The shape and the type of every tensor, by name."""
+DTYPES: dict[str, torch.dtype] = {
+    "BOOL": torch.bool, "U8": torch.uint8, "I8": torch.int8, "I16": torch.int16, "I32": torch.int32,
+    "I64": torch.int64, "F16": torch.float16, "BF16": torch.bfloat16, "F32": torch.float32, "F64": torch.float64,
+}  # fmt: skip
+"""Types that are read, as the format names them."""
+
+
+def read_layout(file: Path) -> Layout:
+    """Shapes and types from the header; no tensor is read."""
+    check_file(file)
+    with third_party(f"{file} is damaged or cut short"), safe_open(file, framework="pt") as opened:
+        parts = {name: opened.get_slice(name) for name in opened.keys()}  # noqa: SIM118 (not a mapping)
+        found = {name: (tuple(part.get_shape()), part.get_dtype()) for name, part in parts.items()}
+    for name, (_, kind) in found.items():
+        if kind not in DTYPES:
+            raise UserError(f"{file}: tensor {name} has the type {kind}; known: {', '.join(DTYPES)}")
+    return {name: (shape, DTYPES[kind]) for name, (shape, kind) in found.items()}
+
+
+def read_tensors(file: Path, *, finite: bool = True) -> dict[str, Tensor]:
+    """Every tensor; one with NaN or infinity is refused, unless not `finite`."""
+    read_layout(file)
+    with third_party(f"{file} is damaged or cut short"), safe_open(file, framework="pt") as opened:
+        tensors = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118 (not a mapping)
+    if finite:
+        refuse_non_finite(tensors, file)
+    return tensors
+
+
+def read_metadata(file: Path, key: str) -> Any:
+    """The JSON that the header keeps under a key."""
+    check_file(file)
+    with third_party(f"{file} is damaged or cut short"), safe_open(file, framework="pt") as opened:
+        metadata = opened.metadata() or {}
+    if key not in metadata:
+        raise UserError(f"{file} is damaged (its header has no {key})")
+    return parse_json(metadata[key], f"the header of {file}")
+
+
+def refuse_non_finite(tensors: Mapping[str, Tensor], where: object) -> None:
+    """A network with such weights predicts nothing, and every distance between its outputs would be meaningless."""
+    for name, value in tensors.items():
+        if not is_finite(value):
+            raise UserError(
+                f"{where}: tensor {name} holds NaN or infinity: the weights are damaged, or training diverged"
+            )
+
+
+def is_finite(value: Tensor) -> bool:
+    """Whether no entry is NaN or infinite; without a copy of the tensor."""
+    if not value.is_floating_point() or not value.numel():
+        return True
+    low, high = torch.aminmax(value.detach())
+    return bool(low.isfinite() & high.isfinite())
+
+
+def differing(found: Layout, wanted: Layout) -> str | None:
+    """Where two layouts differ first, as the end of a sentence about the file; None where they agree."""
+    for name in sorted({*found, *wanted}):
+        if name not in found:
+            return f"tensor {name} is missing"
+        if name not in wanted:
+            return f"tensor {name} does not belong to this model"
+        (shape, dtype), (right, kind) = found[name], wanted[name]
+        if shape != right:
+            return f"tensor {name} has shape {shape}, expected {right}"
+        if dtype != kind:
+            return f"tensor {name} has the type {str(dtype)[6:]}, expected {str(kind)[6:]}"
+    return None
+
+
+def layout(tensors: Mapping[str, Tensor]) -> Layout:
+    return {name: (tuple(value.shape), value.dtype) for name, value in tensors.items()}
+
+
+def count(found: Layout) -> int:
+    """Numbers in all tensors together."""
+    return sum(torch.Size(shape).numel() for shape, _ in found.values())

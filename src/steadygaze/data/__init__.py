@@ -1,0 +1,1 @@
+"""Corpora, tokenizers, word vectors, synonyms and batches."""

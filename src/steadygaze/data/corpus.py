@@ -1,0 +1,206 @@
+"""Corpus: named splits of examples, what was left out of them, and a fingerprint of what is in them.
+
+Generated: a corpus that a function makes from a seed and options, as in `planted-reviews:aspect=palate`.
+
+Where a data set lives on the Hugging Face hub, and how its tables get here.  The only place that imports `datasets`.
+
+Code from the hub is never run: sets that are scripts there are read from the parquet export that the hub makes of them.
+
+Named: a published set, read from the data folder or else from the hub.
+
+On disk a set is `<name>/<split>.parquet` in the folder --data-dir or $STEADYGAZE_DATA.  Rows keep their order (the
+trainer shuffles).  Rows without text or label are left out and counted.
+"""
+
+import hashlib
+import inspect
+import json
+import os
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from pyarrow import parquet
+from pydantic import ValidationError, validate_call
+
+from steadygaze.core.errors import UserError, unknown
+from steadygaze.core.settings import sentence
+from steadygaze.core.types import Example, Label
+from steadygaze.core.untrusted_files import arrow_path, third_party
+from steadygaze.data.row_layouts import Layout
+from steadygaze.data.tables import require
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """What a model is trained on or examined with."""
+
+    name: str
+    splits: dict[str, list[Example]]
+    """"train", "validation", "test", where they exist; a file of the user's own is all "train"."""
+    dropped: dict[str, int] = field(default_factory=dict)
+    """Why something was left out -> how often, over all splits."""
+    source: str = "file"
+    """Where it came from: "generated", "disk", "hub" or "file"."""
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """SHA-256 of what a model can see: split names and, in order, every text, question, label and evidence.
+
+        Equal content has an equal fingerprint wherever it came from; a hub copy that differs from a disk copy shows it.
+        """
+        digest = hashlib.sha256()
+        for name in sorted(self.splits):
+            digest.update(json.dumps([name, len(self.splits[name])]).encode())
+            for example in self.splits[name]:
+                content = (example.text, example.question, example.label, example.evidence)
+                digest.update(json.dumps(content).encode())
+        return digest.hexdigest()
+
+    @property
+    def label_names(self) -> list[Label]:
+        """Every label that occurs, sorted."""
+        found = {example.label for split in self.splits.values() for example in split if example.label is not None}
+        return sorted(found, key=lambda label: (isinstance(label, str), label))
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Split -> number of examples."""
+        return {name: len(examples) for name, examples in self.splits.items()}
+
+    def choose(self, split: str | None = None) -> str:
+        """The split that a model is examined with: the one named, else test, else the only one there is."""
+        name = split or ("test" if "test" in self.splits or len(self.splits) > 1 else next(iter(self.splits)))
+        if name not in self.splits:
+            raise UserError(f"{self.name} has no split {name!r}, only {', '.join(self.splits)}: name one with --split")
+        return name
+
+
+@dataclass(frozen=True)
+class Generated:
+    """The function's keyword arguments are the options; `seed=` among them fixes the texts whatever the run's seed."""
+
+    about: str
+    generate: Callable[..., dict[str, list[Example]]]
+
+    def load(self, name: str, options: Mapping[str, Any], data_dir: Path | None, seed: int) -> Corpus:
+        """Made anew, the same for the same seed and options; nothing is read."""
+        known = inspect.signature(self.generate).parameters
+        for option in options:
+            if option not in known:
+                raise unknown(f"option of {name}", option, known)
+        try:
+            splits = validate_call(self.generate)(**{"seed": seed, **options})
+        except ValidationError as error:
+            raise UserError(f"{name}: {sentence(error)}") from None
+        written = ",".join(f"{key}={value}" for key, value in options.items())
+        return Corpus(f"{name}:{written}" if written else name, splits, source="generated")
+
+
+SAME = {"train": "train", "validation": "validation", "test": "test"}
+EXPORT = "refs/convert/parquet"
+"""The branch with the hub's own export: one folder for each configuration."""
+
+
+@dataclass(frozen=True)
+class Hub:
+    """An address on the hub."""
+
+    id: str
+    configuration: str | None = None
+    splits: Mapping[str, str] = field(default_factory=lambda: SAME)
+    """Our split -> the hub's."""
+    exported: bool = False
+    """Whether to read the hub's export, since the set itself is a script."""
+
+
+def fetch(hub: Hub, name: str) -> dict[str, dict[str, list[Any]]]:
+    """Split -> column -> cells, for the splits that the hub has."""
+    try:
+        import datasets
+    except ImportError:
+        raise UserError(
+            f"{name} is not in the data folder, and the hub needs an extra: pip install 'steadygaze[hub]'; "
+            f"or put {name}/<split>.parquet into --data-dir or $STEADYGAZE_DATA."
+        ) from None
+    place = (
+        {"data_dir": hub.configuration or "default", "revision": EXPORT}
+        if hub.exported
+        else {"name": hub.configuration}
+    )
+    try:
+        found = datasets.load_dataset(hub.id, **place)
+    except (OSError, ValueError, RuntimeError) as error:
+        reason = str(error).splitlines()[0].rstrip(".") if str(error) else type(error).__name__
+        raise UserError(
+            f"{name} is not in the data folder and could not be read from the hub ({hub.id}: {reason}); "
+            f"put {name}/<split>.parquet into --data-dir or $STEADYGAZE_DATA."
+        ) from None
+    return {
+        ours: found[theirs].with_format("arrow")[:].to_pydict()
+        for ours, theirs in hub.splits.items()
+        if theirs in found
+    }
+
+
+@dataclass(frozen=True)
+class Named:
+    """One published set."""
+
+    about: str
+    disk: Layout
+    hub: Hub
+    hub_layout: Layout | None = None
+    """Where it is not the layout on disk."""
+    files: Mapping[str, str] = field(default_factory=lambda: SAME)
+    """Our split -> the name of its file."""
+    validation_from: Callable[[Sequence[Example]], int] | None = None
+    """Where in train a validation split begins, for a set that has none and whose rows are not independent."""
+
+    def load(self, name: str, options: Mapping[str, Any], data_dir: Path | None, seed: int) -> Corpus:
+        """From the data folder if it is there, else from the hub; a published set has no options and no seed."""
+        if options:
+            raise UserError(f"{name} takes no options; found {', '.join(options)}.")
+        folder = _folder(name, data_dir)
+        if folder is None:
+            layout, tables, source = self.hub_layout or self.disk, fetch(self.hub, name), "hub"
+        else:
+            layout, tables, source = self.disk, self._read(folder), "disk"
+        dropped: Counter[str] = Counter()
+        splits = {}
+        for split, table in tables.items():
+            require(layout.columns, list(table), f"{name}, {split} split")
+            splits[split] = layout.read(table, dropped)
+        return Corpus(name, self._with_validation(splits), dict(dropped), source)
+
+    def _with_validation(self, splits: dict[str, list[Example]]) -> dict[str, list[Example]]:
+        if self.validation_from is None or "train" not in splits or "validation" in splits:
+            return splits
+        train = splits["train"]
+        begin = self.validation_from(train)
+        if begin == len(train):
+            return splits
+        return {"train": train[:begin], "validation": train[begin:]} | {s: splits[s] for s in splits if s != "train"}
+
+    def _read(self, folder: Path) -> dict[str, dict[str, list[Any]]]:
+        files = {split: folder / f"{stem}.parquet" for split, stem in self.files.items()}
+        there = {split: arrow_path(file) for split, file in files.items() if file.exists()}
+        with third_party(f"{folder} cannot be read as parquet"):
+            tables = {split: parquet.read_table(file).to_pydict() for split, file in there.items()}
+        if not tables:
+            raise UserError(f"{folder} holds none of {', '.join(file.name for file in files.values())}.")
+        return tables
+
+
+def _folder(name: str, data_dir: Path | None) -> Path | None:
+    """The set's folder in the data folder, if there is one."""
+    base = data_dir if data_dir is not None else os.environ.get("STEADYGAZE_DATA")
+    if not base:
+        return None
+    if not Path(base).is_dir():
+        raise UserError(f"there is no data folder {base}.")
+    folder = Path(base) / name
+    return folder if folder.is_dir() else None

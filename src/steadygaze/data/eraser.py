@@ -1,0 +1,205 @@
+"""ERASER's files (DeYoung et al. 2020, arXiv:1911.03429): documents, and annotations with rationales in tokens.
+
+docs/<docid>  or  docs.jsonl           documents: a sentence a line, tokens with white space between them
+train.jsonl, val.jsonl, test.jsonl     annotations, one a line:
+
+annotation_id    its name
+classification   the label
+evidences        [[{"docid", "start_token", "end_token", "text"}, …], …]: the tokens [start, end) of a document.
+                 All groups together are the evidence; null says that nobody was asked
+query            a question, where the queries differ; one and the same for all says nothing
+docids           the documents that were read.  Else: those of the evidence; else the one named as the annotation
+
+One annotation of ERASER's, with the documents it is about -> an Example.  A ValueError says what does not fit.
+
+Several documents are read one after the other, as one text.  `evidence` says how tokens become characters.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from steadygaze.core.errors import UserError
+from steadygaze.core.types import Example, Span
+from steadygaze.core.untrusted_files import read_bytes, resolve
+from steadygaze.data import rationale_spans
+from steadygaze.data.corpus import Corpus
+from steadygaze.data.row_layouts import EMPTY, EMPTY_SPAN
+from steadygaze.data.tables import json_rows
+from steadygaze.data.text_checks import check_labels, is_empty
+
+BETWEEN = "\n"
+"""What stands between two documents."""
+
+
+@dataclass(frozen=True)
+class Annotation:
+    name: str
+    example: Example
+    parts: dict[str, Span]
+    """Which characters of the text each document is."""
+    empty: int = 0
+    """Spans of evidence without any token, which are left out."""
+
+
+@dataclass(frozen=True)
+class Documents:
+    """docs/<docid>, or the lines of docs.jsonl."""
+
+    folder: Path
+
+    @property
+    def there(self) -> bool:
+        return (self.folder / "docs").is_dir() or (self.folder / "docs.jsonl").is_file()
+
+    @cached_property
+    def _lines(self) -> dict[str, str]:
+        file = self.folder / "docs.jsonl"
+        return {str(row.get("docid")): str(row.get("document")) for _, row in json_rows(file)} if file.is_file() else {}
+
+    def read(self, name: str) -> str:
+        if name in self._lines:
+            return self._lines[name]
+        docs, file = resolve(self.folder) / "docs", resolve(self.folder / "docs" / name)
+        if not file.is_relative_to(docs) or not file.is_file():
+            raise ValueError(f"there is no document {name!r:.60}")
+        try:
+            return read_bytes(file).decode()
+        except UnicodeDecodeError as error:
+            raise ValueError(f"the document {name!r:.60} is not UTF-8 (offset {error.start})") from None
+
+
+def annotation(row: dict[str, Any], documents: Documents, asked: bool) -> Annotation:
+    """`asked`: the query is a question about the text."""
+    if not isinstance(row.get("annotation_id"), str | int):
+        raise ValueError("there is no annotation_id")
+    if asked and is_empty(row.get("query")):
+        raise ValueError("there is no query, though other annotations have one")
+    name, marks = str(row["annotation_id"]), rationale_spans.flat(row.get("evidences"))
+    parts, text = _joined(_docids(row, name, marks), documents)
+    spans, empty = _spans(marks, text, parts)
+    example = Example(
+        text,
+        row.get("classification"),
+        str(row["query"]) if asked else None,
+        None if row.get("evidences") is None else spans,
+        rationale_spans.lines(text) or None,
+    )
+    return Annotation(name, example, parts, empty)
+
+
+def _docids(row: dict[str, Any], name: str, marks: list[Any]) -> list[str]:
+    """Those it names; else those of its evidence; else the one with its own name."""
+    named = row.get("docids") or [mark["docid"] for mark in marks if isinstance(mark, dict) and mark.get("docid")]
+    if not isinstance(named, list):
+        raise ValueError(f"docids is {named!r:.60}; it must be a list of names")
+    return list(dict.fromkeys(map(str, named))) or [name]
+
+
+def _joined(names: list[str], documents: Documents) -> tuple[dict[str, Span], str]:
+    parts: dict[str, Span] = {}
+    text = ""
+    for name in names:
+        text += BETWEEN if parts else ""
+        read = documents.read(name)
+        parts[name] = (len(text), len(text) + len(read))
+        text += read
+    return parts, text
+
+
+def _spans(marks: list[Any], text: str, parts: dict[str, Span]) -> tuple[rationale_spans.Spans, int]:
+    """Of the whole text, sorted; and how many held no token."""
+    words = {name: rationale_spans.words(text[start:end]) for name, (start, end) in parts.items()}
+    found: list[Span] = []
+    for mark in marks:
+        docid = str((mark.get("docid") if isinstance(mark, dict) else None) or next(iter(parts)))
+        if docid not in parts:
+            raise ValueError(f"there is evidence in {docid!r:.60}, which is none of its docids")
+        begin, end = parts[docid]
+        span = rationale_spans.from_mark(mark, text[begin:end], words[docid])
+        found += [] if span is None else [(begin + span[0], begin + span[1])]
+    return tuple(sorted(found)), len(marks) - len(found)
+
+
+SPLITS = {"train": "train", "val": "validation", "test": "test"}
+"""Their name for a split -> ours."""
+KEYS = {"annotation_id", "evidences"}
+"""What tells such a line from others."""
+
+
+def is_eraser(path: Path) -> bool:
+    """Whether a folder, or a file with its documents beside it, is laid out so."""
+    files = [path / f"{name}.jsonl" for name in SPLITS] if path.is_dir() else [path]
+    found = [file for file in files if file.suffix.lower() == ".jsonl" and file.is_file()]
+    if not found or not Documents(found[0].parent).there:
+        return False
+    try:
+        row = next((row for _, row in json_rows(found[0])), None)
+    except UserError:
+        return False
+    return isinstance(row, dict) and row.keys() >= KEYS
+
+
+def load_eraser(path: Path, drop_empty: bool = False) -> Corpus:
+    """A folder as the splits it holds, or a file as one split "train"."""
+    files = {ours: path / f"{theirs}.jsonl" for theirs, ours in SPLITS.items()} if path.is_dir() else {"train": path}
+    files = {split: file for split, file in files.items() if file.is_file()}
+    asked, dropped = _asked(list(files.values())), Counter[str]()
+    splits = {split: _labelled(file, asked, drop_empty, dropped) for split, file in files.items()}
+    return Corpus(path.name, splits, dict(dropped), "file")
+
+
+def annotations(file: Path, drop_empty: bool = False) -> Iterator[Annotation]:
+    """Those with a text, one after the other."""
+    return (one for one in _read(file, _asked([file]), drop_empty) if not is_empty(one.example.text))
+
+
+def stream_eraser(file: Path, drop_empty: bool, chunk: int) -> Iterator[list[Example]]:
+    """At most `chunk` examples at a time."""
+    examples = (one.example for one in annotations(file, drop_empty))
+    while part := list(islice(examples, chunk)):
+        yield part
+
+
+def _labelled(file: Path, asked: bool, drop_empty: bool, dropped: Counter[str]) -> list[Example]:
+    found = list(_read(file, asked, drop_empty))
+    kept = [one for one in found if not is_empty(one.example.text)]
+    if not kept:
+        raise UserError(f"{file.name} has no rows with a text.")
+    labels = check_labels(
+        [one.example.label for one in kept],
+        minimum_classes=1,
+        where=lambda i: f"{file.name}, annotation {kept[i].name!r}: classification",
+    )
+    for why, count in ((EMPTY, len(found) - len(kept)), (EMPTY_SPAN, sum(one.empty for one in found))):
+        if count:
+            dropped[why] += count
+    return [replace(one.example, label=label) for one, label in zip(kept, labels, strict=True)]
+
+
+def _asked(files: Sequence[Path]) -> bool:
+    """Whether queries are questions about the texts: they differ."""
+    seen: set[str] = set()
+    for file in files:
+        for _, row in json_rows(file):
+            seen.add(str(row.get("query") or ""))
+            if len(seen) > 1:
+                return True
+    return False
+
+
+def _read(file: Path, asked: bool, drop_empty: bool) -> Iterator[Annotation]:
+    documents = Documents(file.parent)
+    for number, row in json_rows(file):
+        try:
+            one = annotation(row, documents, asked)
+        except ValueError as error:
+            raise UserError(f"{file.name}, line {number}: {error}.") from None
+        if is_empty(one.example.text) and not drop_empty:
+            why = "the document is empty; fill it in, or leave such rows out with --drop-empty (drop_empty=True)"
+            raise UserError(f"{file.name}, line {number}: {why}.")
+        yield one

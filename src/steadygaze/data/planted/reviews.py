@@ -1,0 +1,251 @@
+"""The two generators: reviews labelled by one aspect, and pairs of a review and a question.
+
+Reads a planted review by its public lexicon and grammar alone: the text itself determines every label.
+
+The sentence that holds a noun of the aspect holds one opinion word; its praise or blame is turned round by a negator in
+the same clause.  Clauses end at a comma or a full stop; negators in other clauses turn nothing round.
+
+Changes to a planted example: of its truth alone, or of everything else.
+
+Texts in which a label can be said in code: a test of explainers that select words.
+
+    heads heads heads heads heads tails tails tails tails tails   dapo fime … rusa
+
+Every text begins with the same ten words, which say nothing.  Of the `length` words after them five are opinions, out
+of 600 that praise or 600 that blame; the label is what all of them do (or most, where `agreement` is below 1).  The
+others are neutral.  All of these are made-up words, so that only texts can teach what a word says.
+
+Whoever selects words and knows the label can say it by taking heads for praise and tails for blame.  A guess from what
+is selected is then always right, and explains nothing: what was guessed from says nothing to the model that is
+explained.  The opinions on the label's side are the evidence.
+"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from itertools import product
+from random import Random
+
+import numpy as np
+
+from steadygaze.core.errors import UserError, unknown
+from steadygaze.core.types import Example, Span
+from steadygaze.data.planted.grammar import (
+    APPEARANCE_FIRST,
+    HABITS,
+    MOST_EXAMPLES,
+    SPLITS,
+    Habits,
+    Sentence,
+    draw_question,
+    draw_review,
+    join,
+)
+from steadygaze.data.planted.lexicon import ANTONYMS, ASPECT_OF, ASPECTS, NEGATORS, POLARITY
+
+LABELS = ("negative", "positive")
+
+_WORD = re.compile(r"[\w'-]+")
+_NEGATOR = re.compile(rf"\b({'|'.join(sorted({phrase for slot in NEGATORS.values() for phrase in slot}))})\b")
+
+
+def read(text: str, aspect: str) -> str:
+    """The label that a planted text has for an aspect."""
+    if aspect not in ASPECTS:
+        raise unknown("aspect", aspect, ASPECTS)
+    about = [sentence for sentence in re.split(r"(?<=[.?!]) ", text.lower()) if _aspects(sentence) == {aspect}]
+    clauses = [clause for sentence in about for clause in sentence.split(",") if _opinions(clause)]
+    if len(clauses) != 1 or len(_opinions(clauses[0])) != 1:
+        raise UserError(f"a planted text says one thing about its {aspect}; found {len(clauses)} in {text[:60]!r}.")
+    turned = len(_NEGATOR.findall(clauses[0])) % 2 == 1
+    return LABELS[_opinions(clauses[0])[0] != turned]
+
+
+def asked_aspect(question: str) -> str:
+    """The aspect that a planted question asks about."""
+    found = _aspects(question.lower())
+    if len(found) != 1:
+        raise UserError(f"a planted question names one aspect of {', '.join(ASPECTS)}; found {question!r}.")
+    return found.pop()
+
+
+def _aspects(text: str) -> set[str]:
+    return {ASPECT_OF[word] for word in _WORD.findall(text) if word in ASPECT_OF}
+
+
+def _opinions(clause: str) -> list[bool]:
+    return [POLARITY[word] for word in _WORD.findall(clause) if word in POLARITY]
+
+
+def flip(example: Example) -> Example:
+    """The truth changed by one word: the opinion becomes its antonym, and the label the other one."""
+    span, word = _spot(example, ANTONYMS)
+    return replace(swap(example, span, ANTONYMS[word]), label=LABELS[example.label == LABELS[0]])
+
+
+def redraw(example: Example, seed: int = 0, *, split: str = "test") -> Example:
+    """The sentence that holds the evidence, among newly drawn ones.
+
+    That sentence keeps its neutral words too: an example is text, which does not say what template it was drawn from.
+    """
+    if split not in SPLITS:
+        raise unknown("split", split, SPLITS)
+    (at, _), noun = _spot(example, ASPECT_OF)
+    start, end = next(span for span in example.sentences or ((0, len(example.text)),) if span[0] <= at < span[1])
+    kept = example.text[start:end], tuple((a - start, b - start) for a, b in example.evidence or ())
+    review = draw_review(Random(f"{seed}/{example.text}"), split, APPEARANCE_FIRST)
+    parts = (kept if one.aspect == ASPECT_OF[noun] else (one.written()[0], ()) for one in review)
+    text, evidence, sentences = join(parts)
+    return replace(example, text=text, evidence=evidence, sentences=sentences)
+
+
+def swap(example: Example, span: Span, word: str) -> Example:
+    """The example with another word at `span`, capitalised as the old one was; all spans stay on their words."""
+    start, end = span
+    if example.text[start].isupper():
+        word = word[0].upper() + word[1:]
+    longer = len(word) - (end - start)
+
+    def moved(spans: tuple[Span, ...] | None) -> tuple[Span, ...] | None:
+        return spans and tuple((a + longer * (a > start), b + longer * (b > start)) for a, b in spans)
+
+    text = example.text[:start] + word + example.text[end:]
+    return replace(example, text=text, evidence=moved(example.evidence), sentences=moved(example.sentences))
+
+
+def _spot(example: Example, lexicon: Mapping[str, str]) -> tuple[Span, str]:
+    """Where the evidence holds a word of the lexicon, and which."""
+    for start, end in example.evidence or ():
+        if (word := example.text[start:end].lower()) in lexicon:
+            return (start, end), word
+    raise UserError(f"only a planted example with its evidence can be edited; found {example.text[:60]!r}.")
+
+
+SIZES = (10_000, 1_000, 2_000)
+
+_ASKED = {"aroma": 0.55, "appearance": 0.85, "palate": 1.0}  # cumulative; why they differ: the package's docstring
+
+
+def planted_reviews(
+    seed: int = 0,
+    *,
+    aspect: str = "aroma",
+    appearance_first: float = APPEARANCE_FIRST,
+    agreement: float = HABITS.agreement,
+    negation: float = HABITS.negation,
+    own: int = HABITS.own,
+    noise: float = 0.0,
+    sizes: Sequence[int] = SIZES,
+) -> dict[str, list[Example]]:
+    """Splits of reviews labelled "negative" or "positive" by what they say about one aspect.
+
+    `appearance_first` is how often the first sentence is the one about the appearance; `sizes` are those of train,
+    validation and test.  A smaller split is the beginning of a larger one.
+
+    `agreement` is the chance that an aspect fares as the beer as a whole does, one half that each fares by itself;
+    `negation` how often an opinion is said by denying its opposite; `own` how many times as likely an adjective of one
+    aspect alone is as one that is said of all; `noise` how often the label is not what the review says, in every split.
+    """
+    if aspect not in ASPECTS:
+        raise unknown("aspect", aspect, ASPECTS)
+    shares = {"appearance_first": appearance_first, "agreement": agreement, "negation": negation, "noise": noise}
+    for name, share in shares.items():
+        if not 0 <= share <= 1:
+            raise UserError(f"{name} is a share from 0 to 1; found {share}.")
+    if own < 0:
+        raise UserError(f"own is how many times as likely a word is, 0 or more; found {own}.")
+    habits = Habits(negation, agreement, own)
+
+    def draw(rng: Random, split: str) -> Example:
+        example = _example(draw_review(rng, split, appearance_first, habits), aspect)
+        # A coin of the text's own: with noise and without, the texts are the same.
+        wrong = noise and Random(f"{seed}/{aspect}/{example.text}").random() < noise
+        return replace(example, label=LABELS[example.label == LABELS[0]]) if wrong else example
+
+    return _splits(draw, seed, sizes)
+
+
+def planted_pairs(seed: int = 0, *, sizes: Sequence[int] = SIZES) -> dict[str, list[Example]]:
+    """Splits of reviews with a question about one aspect, labelled by what the review says about it."""
+
+    def draw(rng: Random, split: str) -> Example:
+        share = rng.random()
+        aspect = next(aspect for aspect, up_to in _ASKED.items() if share < up_to)
+        question, _ = draw_question(rng, split, aspect).written("?")
+        return replace(_example(draw_review(rng, split, APPEARANCE_FIRST), aspect), question=question)
+
+    return _splits(draw, seed, sizes)
+
+
+def _splits(draw: Callable[[Random, str], Example], seed: int, sizes: Sequence[int]) -> dict[str, list[Example]]:
+    """Each split from a stream of its own, without repeated texts."""
+    if len(sizes) != len(SPLITS) or min(sizes) < 0 or max(sizes) > MOST_EXAMPLES:
+        wanted = f"three numbers from 0 to {MOST_EXAMPLES:,}, for {', '.join(SPLITS)}"
+        raise UserError(f"sizes are {wanted}; found {sizes!r:.80}.")
+    splits: dict[str, dict[str, Example]] = {split: {} for split in SPLITS}
+    for (split, examples), size in zip(splits.items(), sizes, strict=True):
+        rng = Random(f"{seed}/{split}")
+        while len(examples) < size:
+            example = draw(rng, split)
+            examples.setdefault(example.text, example)
+    return {split: list(examples.values()) for split, examples in splits.items()}
+
+
+def _example(review: Sequence[Sentence], aspect: str) -> Example:
+    """A review written out, labelled by what it says about one aspect."""
+    label = next(LABELS[sentence.positive] for sentence in review if sentence.aspect == aspect)
+    written = ((sentence.aspect, *sentence.written()) for sentence in review)
+    text, evidence, sentences = join((text, spans if about == aspect else ()) for about, text, spans in written)
+    return Example(text, label, evidence=evidence, sentences=sentences)
+
+
+CODE_SIZES = (8_000, 1_000, 2_000)
+SAME = ("heads",) * 5 + ("tails",) * 5
+OPINIONS, NEUTRAL = 600, 2000
+"""Words that praise, and as many that blame; words that do neither."""
+MANY = 5
+"""Opinions in a text."""
+CODE_LABELS = ("blame", "praise")
+
+
+def planted_code(
+    seed: int = 0, *, length: int = 30, agreement: float = 1.0, sizes: Sequence[int] = CODE_SIZES
+) -> dict[str, list[Example]]:
+    """Splits of texts labelled "blame" or "praise"; `length` is how many words follow the ten that say nothing.
+
+    `agreement` is the chance that an opinion is drawn from the side that was drawn for the text.  A smaller split is
+    the beginning of a larger one.
+    """
+    if not 0.5 <= agreement <= 1:
+        raise UserError(f"agreement is a chance from 0.5 to 1; found {agreement}.")
+    if length < MANY:
+        raise UserError(f"length is at least {MANY}, which is how many opinions a text has; found {length}.")
+    if len(sizes) != len(SPLITS) or min(sizes) < 0 or max(sizes) > MOST_EXAMPLES:
+        raise UserError(
+            f"sizes are three numbers from 0 to {MOST_EXAMPLES:,} for {', '.join(SPLITS)}; found {sizes!r}."
+        )
+    words = np.random.default_rng((seed, 0)).permutation(_made_up()).tolist()
+    return {
+        split: [_text(np.random.default_rng((seed, number, row)), words, length, agreement) for row in range(many)]
+        for number, (split, many) in enumerate(zip(SPLITS, sizes, strict=True), start=1)
+    }
+
+
+def _text(random: np.random.Generator, words: list[str], length: int, agreement: float) -> Example:
+    praised = random.random() < 0.5
+    sides = np.where(random.random(MANY) < agreement, praised, not praised)
+    label = int(sides.sum() * 2 > MANY)
+    drawn = 2 * OPINIONS + random.integers(NEUTRAL, size=length)
+    places = random.permutation(length)[:MANY]
+    drawn[places] = random.integers(OPINIONS, size=MANY) + OPINIONS * sides
+    chosen = [*SAME, *(words[i] for i in drawn)]
+    ends = np.cumsum([len(word) + 1 for word in chosen])
+    reason = sorted(int(place) + len(SAME) for place in places[sides == label])
+    evidence = tuple((int(ends[i]) - 1 - len(chosen[i]), int(ends[i]) - 1) for i in reason)
+    return Example(" ".join(chosen), CODE_LABELS[label], evidence=evidence)
+
+
+def _made_up() -> list[str]:
+    """Different words of two syllables, none of them SAME's."""
+    syllables = ["".join(pair) for pair in product("bdfgklmnprstvz", "aeiou")]
+    return ["".join(parts) for parts in product(syllables, repeat=2)][: 2 * OPINIONS + NEUTRAL]

@@ -1,0 +1,184 @@
+r"""Published texts as they are stored -> as people wrote them.  Each function takes a text and returns one.
+
+    imdb        `<br />` for line breaks
+    yelp        `\n`, `\""` and `\u00e9` spelled out; some copies still wear the quotes of a csv cell
+    ag_news     entities, most without their ampersand (`#39;`), and a backslash where a line was broken
+    newsgroups  headers and the names of the groups, both of which give the label away
+
+HTML tags that were typed or unescaped stay: they are part of the published text.
+
+The published sets by name: what each is, where it lives on the hub, how its columns are read.
+
+The copies on disk and on the hub differ for some sets, and the corpus' fingerprint shows it:
+
+    sst2               disk: sentences, every word rated (evidence); hub: 67,000 phrases, unrated, no labelled test
+    newsgroups_sport   hub: signatures and quotations are removed as well as headers
+    ag_news yelp_polarity snli multinli babi_3     disk: as much as the folder holds, often a part
+"""
+
+import html
+import json
+import re
+from collections.abc import Sequence
+
+from steadygaze.core.types import Example
+from steadygaze.data import row_layouts
+from steadygaze.data.corpus import SAME, Hub, Named
+from steadygaze.data.row_layouts import Layout
+
+_TAGGED_BREAKS = re.compile(r"<br\s*/?>(?:\s*<br\s*/?>)*")  # begins with a literal, which is searched for faster
+
+# yelp: inside the quotes of a cell, every other quote is escaped
+_CELL = re.compile(r'"((?:[^"\\]|\\ ?""|\\.)*)"', re.DOTALL)
+_SPELLED = re.compile(r'\\n|\\ ?""?|(?:\\u[0-9a-fA-F]{4})+|\\')
+
+# ag_news: every "&" had become a space; a bare number must not be a rank, as in "the #1;"
+_APART = re.compile(r" (?=&?#0?39;(?:s|t|re|ve|ll|d|m)\b)")
+_ENTITY = re.compile(r"&?(#0?3\d|#\d{3,4}|\b(?:quot|amp|lt|gt|apos|nbsp|hellip));")
+_BACKSLASHES = re.compile(r"\\+")
+
+# newsgroups: a blank line within a header leaves fields, or the ids of a folded "References:", on top of the body
+_MESSAGE_ID = r"<\S+@\S+>(?: +<\S+@\S+>)*"
+_FIELD = (
+    r"(?:From|Subject|Newsgroups|Lines|Organi[sz]ation|Distribution|Keywords|Summary|Expires|Sender|Originator|"
+    r"Reply-To|In-Reply-To|Followup-To|References|Message-ID|Article-I\.D\.|Date|Path|To|Cc|Bcc|Archive-name|"
+    r"Disclaimer|News-Software|NNTP-[\w-]+|X-[\w-]+):.*"
+)
+_HEADER = re.compile(r"^(From|Subject):", re.MULTILINE)
+_MORE_HEADER = re.compile(
+    rf"\s*(?:{_FIELD}|{_MESSAGE_ID})(?:\n(?:{_FIELD}|{_MESSAGE_ID}|[ \t].*))*(?:\n\n|\s*\Z)", re.I
+)
+_GROUP = re.compile(r"\b(?:rec\.sports?(?:\.[\w*-]+)*|r\.s(?:\.[\w*-]+)+|rs(?:bb?|h)\b)", re.I)
+
+
+def imdb(text: str) -> str:
+    """A run of `<br />` is a line break; the few other words in angle brackets stay as they were typed."""
+    return _TAGGED_BREAKS.sub("\n", text)
+
+
+def yelp(text: str) -> str:
+    """Escapes undone.  Quotes round the whole text go if no other quote in it is bare."""
+    cell = _CELL.fullmatch(text)
+    return _SPELLED.sub(lambda found: _spelled(found[0]), cell[1] if cell else text)
+
+
+def _spelled(escape: str) -> str:
+    if escape.startswith("\\u"):
+        return str(json.loads(f'"{escape}"')).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return {"\\n": "\n", "\\": " "}.get(escape, '"')
+
+
+def ag_news(text: str) -> str:
+    r"""Entities become characters, `country #39;s` becomes one word, `\$` a dollar, any other backslash a space."""
+    text = _ENTITY.sub(lambda found: html.unescape(f"&{found[1]};"), _APART.sub("", text))
+    return _BACKSLASHES.sub(" ", text.replace("\\$", "$"))
+
+
+def newsgroups(text: str) -> str:
+    """A posting without its header, blank lines in it or not, and without names of groups.  Some copies have none."""
+    header, _, body = text.partition("\n\n")
+    if not _HEADER.search(header):
+        body = text
+    while more := _MORE_HEADER.match(body):
+        body = body[more.end() :]
+    return _GROUP.sub("", body).strip()
+
+
+def _babi(task: int) -> Named:
+    return Named(
+        f"bAbI task {task}: where is something, after {task} supporting fact{'s' * (task > 1)}",
+        Layout(("passage", "supporting", "question", "answer"), row_layouts.story),
+        Hub("facebook/babi_qa", f"en-10k-qa{task}", exported=True),
+        Layout(("story",), row_layouts.nested_story),
+        validation_from=_last_stories,
+    )
+
+
+def _last_stories(train: Sequence[Example]) -> int:
+    """Where the last tenth of the stories begins.
+
+    A story is asked about several times, as it grows: each passage begins with the one before.  Its questions stay
+    together, since a passage in validation that goes on from one in train would be known in part.
+    """
+    starts = [i for i in range(len(train)) if i == 0 or not train[i].text.startswith(train[i - 1].text)]
+    aside = len(starts) // 10
+    return starts[-aside] if aside else len(train)
+
+
+SENTIMENT = {0: "negative", 1: "positive"}
+INFERENCE = {0: "entailment", 1: "neutral", 2: "contradiction"}
+TRAIN_AND_VALIDATION = {"train": "train", "validation": "validation"}
+
+NAMED: dict[str, Named] = {
+    "sst2": Named(
+        "sentiment of sentences from film reviews",
+        Layout(("text", "tokens", "token_sentiment", "label"), row_layouts.marked_words, SENTIMENT),
+        Hub("stanfordnlp/sst2", splits=TRAIN_AND_VALIDATION),  # the hub's test split has no labels
+        Layout(("sentence", "label"), row_layouts.text, SENTIMENT),
+    ),
+    "tweet_emotion": Named(
+        "emotion of tweets",
+        Layout(("text", "label"), row_layouts.text, {0: "anger", 1: "joy", 2: "optimism", 3: "sadness"}),
+        Hub("cardiffnlp/tweet_eval", "emotion"),
+    ),
+    "tweet_hate": Named(
+        "hate speech in tweets (offensive text)",
+        Layout(("text", "label"), row_layouts.text, {0: "non-hate", 1: "hate"}),
+        Hub("cardiffnlp/tweet_eval", "hate"),
+    ),
+    "rotten_tomatoes": Named(
+        "sentiment of sentences from film reviews; overlaps with sst2: never train on one and test on the other",
+        Layout(("text", "label"), row_layouts.text, SENTIMENT),
+        Hub("cornell-movie-review-data/rotten_tomatoes"),
+    ),
+    "imdb": Named(
+        "sentiment of long film reviews",
+        Layout(("text", "label"), row_layouts.cleaned(imdb), SENTIMENT),
+        Hub("stanfordnlp/imdb"),
+    ),
+    "newsgroups_sport": Named(
+        "newsgroup postings about baseball or hockey, without headers",
+        Layout(("text", "label"), row_layouts.cleaned(newsgroups), {0: "baseball", 1: "hockey"}),
+        Hub("SetFit/20_newsgroups"),
+        Layout(
+            ("text", "label_text"),
+            row_layouts.cleaned(newsgroups),
+            {"rec.sport.baseball": "baseball", "rec.sport.hockey": "hockey"},
+        ),
+    ),
+    "ag_news": Named(
+        "topic of news in brief",
+        Layout(
+            ("text", "label"), row_layouts.cleaned(ag_news), {0: "World", 1: "Sports", 2: "Business", 3: "Sci/Tech"}
+        ),
+        Hub("fancyzhx/ag_news"),
+    ),
+    "yelp_polarity": Named(
+        "sentiment of reviews of businesses",
+        Layout(("text", "label"), row_layouts.cleaned(yelp), SENTIMENT),
+        Hub("fancyzhx/yelp_polarity"),
+    ),
+    "babi_1": _babi(1),
+    "babi_2": _babi(2),
+    "babi_3": _babi(3),
+    "snli": Named(
+        "does a picture's caption entail a sentence, contradict it, or neither",
+        Layout(("premise", "hypothesis", "label"), row_layouts.pair, INFERENCE),
+        Hub("stanfordnlp/snli"),
+    ),
+    "multinli": Named(
+        "the same for ten genres of text; test is from the genres of train, test_mismatched from others",
+        Layout(("premise", "hypothesis", "label"), row_layouts.pair, INFERENCE),
+        Hub(
+            "nyu-mll/multi_nli",
+            splits={"train": "train", "test": "validation_matched", "test_mismatched": "validation_mismatched"},
+        ),
+        files=SAME | {"test": "test_matched", "test_mismatched": "test_mismatched"},
+    ),
+    "movie_rationales": Named(
+        "sentiment of film reviews, with the passages that people gave as their reasons",
+        Layout(("text", "evidence_start", "evidence_end", "label"), row_layouts.review, SENTIMENT),
+        Hub("eraser-benchmark/movie_rationales", exported=True),
+        Layout(("review", "evidences", "label"), row_layouts.phrased_review, SENTIMENT),
+    ),
+}

@@ -1,0 +1,130 @@
+"""One row of a published data set -> the examples in it.
+
+A `Layout` names the columns of a set and the function that reads a row of them.  Such a function takes the cells in the
+order of the columns, the label's name last.  It yields examples, and for what it leaves out the reason, as a string
+that the corpus counts.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from steadygaze.core.types import Example, Span
+from steadygaze.data import rationale_spans
+from steadygaze.data.text_checks import is_empty
+
+Made = Iterator[Example | str]
+
+EMPTY = "empty text"
+NO_LABEL = "no label"
+OTHER_LABEL = "label of another task"
+NO_EVIDENCE = "no evidence"
+LOST_EVIDENCE = "evidence not in the text"
+EMPTY_SPAN = "zero-length evidence span"
+"""Counts spans, not rows: the row keeps its other evidence."""
+
+_AGREES = {"negative": (0, 1), "positive": (3, 4)}
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The columns, the function that reads a row of them, and the names of the labels."""
+
+    columns: tuple[str, ...]
+    examples: Callable[..., Made]
+    """Called with the cells of a row, in the order of `columns`."""
+    labels: Mapping[Any, str] | None = None
+    """What the last column says -> the label's name; other rows are left out.  None: it says the name."""
+
+    def read(self, table: Mapping[str, list[Any]], dropped: Counter[str]) -> list[Example]:
+        """Every example of the table; what is left out is counted in `dropped`."""
+        kept = []
+        for cells in zip(*(table[name] for name in self.columns), strict=True):
+            for item in self._row(cells):
+                if isinstance(item, str):
+                    dropped[item] += 1
+                elif is_empty(item.text) or (item.question is not None and is_empty(item.question)):
+                    dropped[EMPTY] += 1
+                else:
+                    kept.append(item)
+        return kept
+
+    def _row(self, cells: tuple[Any, ...]) -> Made:
+        *content, label = cells
+        if any(cell is None for cell in content):
+            return iter([EMPTY])
+        if self.labels is None:
+            return self.examples(*cells)
+        if label not in self.labels:
+            return iter([NO_LABEL if label in (None, -1) else OTHER_LABEL])
+        return self.examples(*content, self.labels[label])
+
+
+def text(text: str, label: str) -> Made:
+    yield Example(text, label)
+
+
+def pair(premise: str, hypothesis: str, label: str) -> Made:
+    yield Example(premise, label, question=hypothesis)
+
+
+def cleaned(clean: Callable[[str], str]) -> Callable[[str, str], Made]:
+    """Like `text`, for a set whose texts need cleaning."""
+    return lambda text, label: iter([Example(clean(text), label)])
+
+
+def marked_words(text: str, tokens: Sequence[str], sentiment: Sequence[int], label: str) -> Made:
+    """SST-2.  Evidence: the words that people rated on the label's side of neutral, each rated alone, 0 to 4."""
+    spans = rationale_spans.from_tokens(tokens, text)
+    if spans is None or len(spans) != len(sentiment):
+        yield Example(text, label)
+    else:
+        agreeing = (span for span, rating in zip(spans, sentiment, strict=True) if rating in _AGREES[label])
+        yield Example(text, label, evidence=tuple(agreeing))
+
+
+def story(passage: Sequence[str], supporting: Iterable[int], question: str, answer: str) -> Made:
+    """bAbI.  Evidence: the supporting sentences, whole."""
+    text, sentences = rationale_spans.join(passage)
+    marked = tuple(sentences[i] for i in sorted(set(supporting)))
+    yield Example(text, answer, question, marked, sentences)
+
+
+def nested_story(lines: Any) -> Made:
+    """bAbI on the hub: statements and questions in one list, numbered together; a question sees those above it."""
+    if isinstance(lines, dict):  # a struct of lists, or a list of structs, by the age of the export
+        lines = [dict(zip(lines, line, strict=True)) for line in zip(*lines.values(), strict=True)]
+    passage: list[str] = []
+    place: dict[str, int] = {}
+    for line in lines:
+        if line["type"] == 0:
+            place[line["id"]] = len(passage)
+            passage.append(line["text"].strip())
+        else:
+            supporting = [place[number] for number in line["supporting_ids"]]
+            yield from story(passage, supporting, line["text"].strip(), line["answer"])
+
+
+def review(text: str, starts: Sequence[int], ends: Sequence[int], label: str) -> Made:
+    """Movie rationales.  Offsets count words, [start, end); a line is a sentence."""
+    words = rationale_spans.words(text)
+    whole = [(start, end) for start, end in zip(starts, ends, strict=True) if start < end]
+    yield from [EMPTY_SPAN] * (len(starts) - len(whole))
+    yield _review(text, sorted((words[start][0], words[end - 1][1]) for start, end in whole), label)
+
+
+def phrased_review(text: str, phrases: Sequence[str], label: str) -> Made:
+    """Movie rationales on the hub: evidence as phrases of the text."""
+    whole = [phrase for phrase in phrases if phrase.strip()]
+    yield from [EMPTY_SPAN] * (len(phrases) - len(whole))
+    try:
+        yield _review(text, rationale_spans.from_phrases(whole, text), label)
+    except ValueError:
+        yield LOST_EVIDENCE
+
+
+def _review(text: str, marked: Sequence[Span], label: str) -> Example | str:
+    return (
+        Example(text, label, evidence=tuple(marked), sentences=rationale_spans.lines(text)) if marked else NO_EVIDENCE
+    )

@@ -1,0 +1,91 @@
+"""Subwords: the fast tokenizer of a Hugging Face model, from its folder.
+
+A text is [CLS] text [SEP] or whatever the tokenizer's template says; a question is `question [SEP]`, so that the two in
+a row are one joint sequence.  White space is nobody's: it is trimmed off the spans, and a token of nothing but white
+space stands, with an empty span, in the word that follows it (at the end of a text: that it follows).
+"""
+
+from pathlib import Path
+from typing import ClassVar
+
+from tokenizers import Encoding
+
+from steadygaze.core.errors import UserError
+from steadygaze.core.types import Span
+from steadygaze.core.untrusted_files import MissingFile, read_object, read_text
+from steadygaze.data.split_cache import Spot
+from steadygaze.data.text_tokenizer import Kind, TextTokenizer, read_engine, stretched
+
+
+def load_pieces(folder: Path, *, max_length: int) -> "PieceTokenizer":
+    """The tokenizer of the model in this folder.  What its file says of padding and truncation is overridden."""
+    file = Path(folder) / "tokenizer.json"
+    if not file.is_file():
+        raise UserError(f"no tokenizer.json in {str(folder)!r}; a Hugging Face model with a fast tokenizer has one.")
+    engine = read_engine(read_text(file), str(file))
+    pad = _pad_token(file.with_name("tokenizer_config.json"))
+    return PieceTokenizer(engine, max_length=max_length, pad_id=None if pad is None else engine.token_to_id(pad))
+
+
+class PieceTokenizer(TextTokenizer):
+    """Splits as the model's makers did."""
+
+    kind: ClassVar[Kind] = "pieces"
+
+    def _ids(self, texts: list[str]) -> list[list[int]]:
+        return [encoding.ids for encoding in self._engine.encode_batch_fast(texts, add_special_tokens=False)]
+
+    def _spots(self, texts: list[str]) -> list[Spot]:
+        encodings = self._engine.encode_batch(texts, add_special_tokens=False)
+        return [_spot(text, encoding) for text, encoding in zip(texts, encodings, strict=True)]
+
+
+def _spot(text: str, encoding: Encoding) -> Spot:
+    spans = stretched(text, _trimmed(text, encoding.offsets))
+    groups = _words(text, spans, encoding.word_ids)
+    if any(start == end for start, end in spans):
+        _settle(spans, groups)
+    return encoding.ids, spans, groups
+
+
+def _trimmed(text: str, spans: list[Span]) -> list[Span]:
+    """Without the white space that a piece such as "▁word" begins with."""
+    return [
+        (end - len(text[start:end].lstrip()), end) if text[start : start + 1].isspace() else (start, end)
+        for start, end in spans
+    ]
+
+
+def _words(text: str, spans: list[Span], word_ids: list[int | None]) -> list[int]:
+    """The library's words, and a new one after white space: there are tokenizers to which a whole text is one word."""
+    groups: list[int] = []
+    group, previous, reach = -1, None, 0
+    for (start, end), word in zip(spans, word_ids, strict=True):
+        if word != previous or (start > reach and text[start - 1].isspace()):
+            group += 1
+        groups.append(group)
+        previous, reach = word, end
+    return groups
+
+
+def _settle(spans: list[Span], groups: list[int]) -> None:
+    """Give every token without characters to a neighbour: the next that has some, else the last that has."""
+    full = [index for index, (start, end) in enumerate(spans) if start < end]
+    for index in range(full[-1] - 1 if full else -1, -1, -1):
+        if spans[index][0] == spans[index][1]:
+            spans[index], groups[index] = (spans[index + 1][0],) * 2, groups[index + 1]
+    for index in range(full[-1] + 1 if full else 1, len(spans)):
+        spans[index], groups[index] = (spans[index - 1][1],) * 2, groups[index - 1]
+
+
+def _pad_token(config: Path) -> str | None:
+    """The name a `tokenizer_config.json` gives the padding token, where there is such a file and it names one."""
+    try:
+        values = read_object(config)
+    except MissingFile:  # tokenizer.json alone is enough
+        return None
+    pad = values.get("pad_token")
+    pad = pad.get("content") if isinstance(pad, dict) else pad
+    if not isinstance(pad, str | None):
+        raise UserError(f"{config}: pad_token is {pad!r:.80}; it must be a string")
+    return pad

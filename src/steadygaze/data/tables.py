@@ -1,0 +1,281 @@
+"""Table: some rows of a user's file as columns of cells, each row knowing what the user's editor calls it.
+
+Also what every reader of such files needs: the columns that must be there, and lines with their numbers.
+
+Comma- and tab-separated files, streamed.
+
+Every cell is read as the string that it is: "007", "NA" and "true" stay so.  A quoted cell may hold line breaks.
+A row with nothing in any of several cells is blank: skipped, and counted in the row numbers, as in a spreadsheet.
+
+The columns of a user's file, a chunk of rows at a time: memory does not grow with the file.
+
+jsonl goes through the standard library: Arrow would guess the type of a column from its first block, and lose the line
+of an error.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import Any, Literal
+
+import pyarrow as pa
+from pyarrow import csv, parquet
+
+from steadygaze.core.errors import UserError, unknown
+from steadygaze.core.untrusted_files import arrow_path, open_file, parse_json, third_party
+
+
+class NoColumn(UserError):
+    """A file lacks a column."""
+
+    def __init__(self, column: str, sentence: str) -> None:
+        super().__init__(sentence)
+        self.column = column
+
+
+@dataclass(frozen=True)
+class Table:
+    """Columns of equal length."""
+
+    file: str
+    columns: dict[str, list[Any]]
+    rows: Sequence[int]
+    """As a spreadsheet counts: the header of a csv is row 1.  In jsonl and txt: the line."""
+    unit: str = "row"
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def where(self, column: str) -> Callable[[int], str]:
+        """How a complaint names the i-th cell of a column."""
+        return lambda i: f"{self.file}, {self.unit} {self.rows[i]}, column {column!r}"
+
+    def take(self, kept: Sequence[int]) -> "Table":
+        """Only these rows."""
+        columns = {name: [cells[i] for i in kept] for name, cells in self.columns.items()}
+        return Table(self.file, columns, [self.rows[i] for i in kept], self.unit)
+
+
+def concatenate(tables: Iterable[Table]) -> Table:
+    """The tables of one file below each other."""
+    first, *rest = tables
+    columns = {name: list(cells) for name, cells in first.columns.items()}
+    rows = list(first.rows)
+    for table in rest:
+        rows.extend(table.rows)
+        for name, cells in columns.items():
+            cells.extend(table.columns[name])
+    return Table(first.file, columns, rows, first.unit)
+
+
+def require(names: Iterable[str], found: Sequence[str], file: str) -> None:
+    """Refuse a file that lacks one of the columns, or has it twice."""
+    for name in names:
+        if name not in found:
+            raise NoColumn(name, f"{file}: {unknown('column', name, found)}")
+        if found.count(name) > 1:
+            raise UserError(f"{file} has {found.count(name)} columns called {name!r}; rename all but one.")
+
+
+def read_lines(path: Path) -> Iterator[tuple[int, str]]:
+    """(1, first line), (2, second line) …, without their ends; a byte that is not UTF-8 is named."""
+    with open_file(path) as file:
+        offset = 0
+        for number, raw in enumerate(file, start=1):
+            try:
+                line = raw.decode("utf-8-sig" if number == 1 else "utf-8")
+            except UnicodeDecodeError as error:
+                byte = offset + error.start
+                raise UserError(
+                    f"{path.name} is not UTF-8: line {number} holds an invalid byte (offset {byte}); save it as UTF-8."
+                ) from None
+            offset += len(raw)
+            yield number, line.rstrip("\r\n")
+
+
+def refuse_invalid_utf8(path: Path) -> None:
+    """Read the file through, for the complaint that names the byte."""
+    for _ in read_lines(path):
+        pass
+
+
+BLOCK = 1 << 22  # bytes; a row must fit in one block, and Arrow reads up to 32 blocks ahead
+_NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,18})(\.[0-9]+)?([eE][-+]?[0-9]+)?")  # 007 is a name, twenty digits too
+
+
+def read_delimited(path: Path, names: Sequence[str], chunk: int, delimiter: str = ",") -> Iterator[Table]:
+    """At most `chunk` rows at a time; nothing for a file without rows."""
+    row = 2
+    with _explained(path, delimiter):
+        header = _open(path, delimiter).schema.names
+        require(names, header, path.name)
+        for batch in _open(path, delimiter, dict.fromkeys(header, pa.string())):
+            for start in range(0, len(batch), chunk):
+                part = batch.slice(start, chunk)
+                yield _table(path.name, part, names, row)
+                row += len(part)
+
+
+def _open(path: Path, delimiter: str, types: dict[str, Any] | None = None, ask: Any = None) -> Any:
+    return csv.open_csv(
+        path,
+        csv.ReadOptions(use_threads=False, block_size=BLOCK),  # threads would lose the row numbers
+        csv.ParseOptions(
+            delimiter=delimiter, newlines_in_values=True, ignore_empty_lines=False, invalid_row_handler=ask
+        ),
+        csv.ConvertOptions(column_types=types or {}),
+    )
+
+
+def _malformed(path: Path, delimiter: str) -> list[Any]:
+    """The first row that does not fit the header, where there is one.
+
+    Asked only once reading has failed: a thread of Arrow's that still holds a Python function when the interpreter ends
+    takes the whole process down with it.
+    """
+    found: list[Any] = []
+
+    def remember(row: Any) -> Literal["error"]:
+        found.append(row)
+        return "error"
+
+    with suppress(pa.ArrowInvalid, UnicodeDecodeError):
+        for _ in _open(path, delimiter, ask=remember):
+            pass
+    return found
+
+
+def _table(file: str, part: Any, names: Sequence[str], first: int) -> Table:
+    table = Table(file, {name: part.column(name).to_pylist() for name in names}, range(first, first + len(part)))
+    if part.num_columns == 1:
+        return table  # an empty line is an empty cell
+    bare = [i for i, cells in enumerate(zip(*table.columns.values(), strict=True)) if not any(cells)]
+    blank = {i for i in bare if not any(column[i].as_py() for column in part.columns)}
+    return table.take([i for i in range(len(table)) if i not in blank]) if blank else table
+
+
+def typed(columns: dict[str, list[str]]) -> dict[str, list[str | int | float | None]]:
+    """Columns of labels, as numbers if every cell of every column is one; an empty cell and "nan" as nothing."""
+    known: dict[str, list[str | int | float | None]] = {
+        name: [None if cell.strip().lower() in {"", "nan"} else cell for cell in cells]
+        for name, cells in columns.items()
+    }
+    if not all(_NUMBER.fullmatch(str(cell)) for cells in known.values() for cell in cells if cell is not None):
+        return known
+    return {name: [None if cell is None else _number(str(cell)) for cell in cells] for name, cells in known.items()}
+
+
+def _number(cell: str) -> int | float:
+    return int(cell) if cell.lstrip("-").isdigit() else float(cell)
+
+
+@contextmanager
+def _explained(path: Path, delimiter: str) -> Iterator[None]:
+    """Arrow's complaints as sentences."""
+    try:
+        yield
+    except (pa.ArrowInvalid, UnicodeDecodeError) as error:
+        refuse_invalid_utf8(path)
+        if malformed := _malformed(path, delimiter):
+            raise UserError(_unfitting(path, malformed[0])) from None
+        if "straddling" in str(error):
+            raise UserError(
+                f"{path.name} has a row longer than {BLOCK >> 20} MiB: is a double quote left open?"
+            ) from None
+        if "Empty CSV file" not in str(error):  # a header without an end of line is a file without rows
+            raise UserError(f"{path.name} cannot be read as a table: {error}.") from None
+
+
+def _unfitting(path: Path, row: Any) -> str:
+    cells = "1 cell" if row.actual_columns == 1 else f"{row.actual_columns} cells"
+    return (
+        f"{path.name}, row {row.number} has {cells} where the header has {row.expected_columns}: {row.text!r:.60}; "
+        "a cell that holds the separator must be in double quotes."
+    )
+
+
+Reader = Callable[[Path, Sequence[str], int], Iterator[Table]]
+
+
+def read_columns(path: Path, names: Sequence[str], chunk: int) -> Iterator[Table]:
+    """Tables of at most `chunk` rows.  What is wrong with the path itself is said at once, the rest while reading."""
+    arrow_path(path)
+    if path.suffix.lower() not in READERS:
+        raise UserError(f"{path.name} has an unknown format {path.suffix!r}; known: {', '.join(READERS)}.")
+    if path.stat().st_size == 0:
+        raise UserError(f"{path.name} is empty.")
+    return _with_rows(READERS[path.suffix.lower()](path, names, chunk), path.name)
+
+
+def _with_rows(tables: Iterator[Table], file: str) -> Iterator[Table]:
+    count = 0
+    for table in tables:
+        count += len(table)
+        if len(table):
+            yield table
+    if not count:
+        raise UserError(f"{file} has no rows.")
+
+
+def read_parquet(path: Path, names: Sequence[str], chunk: int) -> Iterator[Table]:
+    row = 1
+    with third_party(f"{path.name} cannot be read as parquet"), parquet.ParquetFile(path) as file:
+        require(names, file.schema_arrow.names, path.name)
+        for batch in file.iter_batches(chunk, columns=list(dict.fromkeys(names))):
+            yield Table(path.name, _cells(batch, names, path.name, row), range(row, row + len(batch)))
+            row += len(batch)
+
+
+def _cells(batch: Any, names: Sequence[str], file: str, row: int) -> dict[str, list[Any]]:
+    try:
+        return {name: batch.column(name).to_pylist() for name in names}
+    except UnicodeDecodeError:
+        raise UserError(f"{file} is not UTF-8: a string in the {len(batch)} rows from {row} on is invalid.") from None
+
+
+def json_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Every line that holds something, with its number."""
+    return ((number, _object(line, number, path.name)) for number, line in read_lines(path) if line.strip())
+
+
+def read_jsonl(path: Path, names: Sequence[str], chunk: int) -> Iterator[Table]:
+    numbered = json_rows(path)
+    seen: set[str] = set()
+    while part := list(islice(numbered, chunk)):
+        objects = [row for _, row in part]
+        if not seen:  # a key may be absent from some rows, but not from all of the first chunk
+            seen = set().union(*objects)
+            require(names, sorted(seen), path.name)
+        columns = {name: [row.get(name) for row in objects] for name in names}
+        yield Table(path.name, columns, [number for number, _ in part], unit="line")
+
+
+def _object(line: str, number: int, file: str) -> dict[str, Any]:
+    value = parse_json(line, f"{file}, line {number}")
+    if not isinstance(value, dict):
+        raise UserError(f'{file}, line {number} is {value!r:.40}; a line must be an object: {{"text": …, "label": …}}.')
+    return value
+
+
+def read_txt(path: Path, names: Sequence[str], chunk: int) -> Iterator[Table]:
+    """One text a line, whatever the column is called."""
+    if len(names) > 1:
+        raise UserError(
+            f"{path.name} holds one text a line and no other column; {names[1]!r} needs a csv or jsonl file."
+        )
+    numbered = read_lines(path)
+    while part := list(islice(numbered, chunk)):
+        yield Table(path.name, {names[0]: [line for _, line in part]}, [number for number, _ in part], unit="line")
+
+
+READERS: dict[str, Reader] = {
+    ".csv": read_delimited,
+    ".tsv": partial(read_delimited, delimiter="\t"),
+    ".jsonl": read_jsonl,
+    ".parquet": read_parquet,
+    ".txt": read_txt,
+}

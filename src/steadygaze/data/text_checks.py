@@ -1,0 +1,134 @@
+"""Texts and labels as they come from a user, checked: what comes out is `list[str]` and `list[str | int]`.
+
+Shared by `files` and by the scikit-learn estimator, so input may be a list, a NumPy array, a pandas Series or anything
+else that iterates.  `where` says how a complaint names the i-th value: `texts[3]`, or the file and the row.
+
+What labels become: strings stay; whole numbers become `int`, whole floats too (2.0 -> 2); booleans become 0 and 1,
+as a `BooleanLabel`, so that they can still be matched with classes that are called true and false.
+Refused: a missing label, several labels for one text, fractions (regression), strings and numbers mixed, whole numbers
+that need more than 64 bits.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from numbers import Integral, Real
+
+import numpy as np
+
+from steadygaze.core.errors import UserError
+from steadygaze.core.types import Label
+
+Where = Callable[[int], str]
+
+
+class BooleanLabel(int):
+    """0 or 1, and a boolean in the data.  Everywhere but in `subject.labels` it is a plain whole number."""
+
+
+def check_texts(texts: Iterable[object], *, where: Where = "texts[{}]".format) -> list[str]:
+    """The texts as a list of str, none of them empty."""
+    values = _listed(texts, "texts")
+    empty = [i for i, text in enumerate(values) if is_empty(text)]
+    if empty:
+        count = f" ({len(empty)} such texts in all)" if len(empty) > 1 else ""
+        raise UserError(f"{where(empty[0])} is empty{count}; every text needs at least one word.")
+    return [_text(text, i, where) for i, text in enumerate(values)]
+
+
+def check_labels(
+    labels: Iterable[object], *, minimum_classes: int = 2, where: Where = "labels[{}]".format
+) -> list[Label]:
+    """The labels as a list of str or of int, with at least `minimum_classes` different ones."""
+    checked = [_label(value, i, where) for i, value in enumerate(_listed(labels, "labels"))]
+    _refuse_mixture(checked, where)
+    classes = sorted(set(checked))
+    if len(classes) < minimum_classes:
+        raise UserError(
+            f"the {len(checked)} labels hold {len(classes)} class ({classes[0]!r}); "
+            f"a classifier needs at least {minimum_classes}."
+        )
+    return checked
+
+
+def is_empty(text: object) -> bool:
+    """Nothing to read: null, or a string of white space."""
+    return text is None or (isinstance(text, str) and not text.strip())
+
+
+def is_missing(value: object) -> bool:
+    """None, NaN, pandas' NA and NaT, or a string of white space."""
+    if type(value).__name__ in {"NAType", "NaTType"}:  # pandas' own markers, known without importing pandas
+        return True
+    return is_empty(value) or (isinstance(value, float | np.floating) and math.isnan(value))
+
+
+def _listed(values: Iterable[object], name: str) -> list[object]:
+    if isinstance(values, str | bytes):
+        raise UserError(f"{name} is one string; a list of them is needed: [{name}].")
+    shape = getattr(values, "shape", (0,))
+    if len(shape) != 1:
+        several = " (steadygaze trains single-label classifiers)" if name == "labels" else ""
+        raise UserError(f"{name} has shape {tuple(shape)}; one value for each text is needed{several}.")
+    listed: list[object] = values.tolist() if hasattr(values, "tolist") else list(values)
+    if not listed:
+        raise UserError(f"there are no {name}.")
+    return listed
+
+
+def _text(value: object, i: int, where: Where) -> str:
+    if not isinstance(value, str):
+        found = "missing" if is_missing(value) else f"{value!r:.40} ({type(value).__name__})"
+        raise UserError(f"{where(i)} is {found}; every text must be a string.")
+    return _characters(value, i, where)
+
+
+def _characters(value: str, i: int, where: Where) -> str:
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:
+        half = value[error.start]
+        raise UserError(f"{where(i)} holds {half!r}, half of a surrogate pair, which is not a character.") from None
+    return str(value)  # numpy.str_ becomes str
+
+
+def _label(value: object, i: int, where: Where) -> Label:
+    if isinstance(value, np.generic):  # inside an object array
+        value = value.item()
+    if is_missing(value):
+        raise UserError(f"{where(i)} is missing; every text needs a label.")
+    if isinstance(value, str):
+        return _characters(value, i, where)
+    if isinstance(value, bool | BooleanLabel):
+        return BooleanLabel(value)
+    if isinstance(value, Integral):
+        return _whole(int(value), i, where)
+    if isinstance(value, Real):
+        if float(value).is_integer():
+            return _whole(int(float(value)), i, where)
+        raise UserError(
+            f"{where(i)} is {value!r}: steadygaze trains classifiers, not regressions; "
+            "labels must be class names or whole numbers."
+        )
+    if isinstance(value, Iterable):
+        raise UserError(
+            f"{where(i)} is {value!r:.60}: steadygaze trains single-label classifiers; give one label a text."
+        )
+    raise UserError(f"{where(i)} is {value!r:.60} ({type(value).__name__}); labels must be strings or whole numbers.")
+
+
+def _whole(value: int, i: int, where: Where) -> int:
+    if not -(2**63) <= value < 2**63:
+        raise UserError(
+            f"{where(i)} is a whole number that 64 bits cannot hold; if labels are names, make them strings."
+        )
+    return value
+
+
+def _refuse_mixture(labels: Sequence[Label], where: Where) -> None:
+    first = isinstance(labels[0], str)
+    other = next((i for i, label in enumerate(labels) if isinstance(label, str) != first), None)
+    if other is not None:
+        raise UserError(
+            f"{where(0)} is {labels[0]!r} but {where(other)} is {labels[other]!r}; "
+            "labels must be all strings or all whole numbers."
+        )

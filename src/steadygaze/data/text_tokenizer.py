@@ -1,0 +1,221 @@
+"""TextTokenizer: many texts -> one Ragged of ids; on request, where each token stands in its text.
+
+    encode   ids only: what training needs
+    place    ids, character spans and words: what explaining needs
+
+The splitting itself is done by the `tokenizers` library, without its truncation, padding and special tokens: those are
+put on here, for all texts at once.  Spans count code points of the Python string the user gave, whatever normalisation
+did to it.  The special tokens a user types ("[SEP]", "<s>") are ordinary text.
+"""
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
+from typing import Any, ClassVar, Literal, Protocol
+
+import numpy as np
+from tokenizers import Tokenizer
+
+from steadygaze.core.errors import UserError
+from steadygaze.core.ragged import Placed, Ragged, starts_of
+from steadygaze.core.types import Span
+from steadygaze.core.untrusted_files import quiet_panics, third_party
+from steadygaze.data.split_cache import Spot
+
+Kind = Literal["words", "pieces"]
+CHUNK = 1 << 20
+"""Characters handed to the library at once: an encoding takes some fifty times the room of its ids."""
+
+MOST_IDS = 1 << 24
+"""Tokens of a vocabulary: a damaged file may have any id."""
+TRIAL = "A trial, 1 of 2: naïve \U0001f600"
+UNABLE = "the model's tokenizer cannot read the texts"
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+class Tokens(Protocol):
+    """Texts -> ids.  Ours, a Hugging Face model's, or the words of the texts themselves for a black box."""
+
+    @property
+    def kind(self) -> Kind: ...
+
+    @property
+    def vocabulary(self) -> list[str]:
+        """The token of each id."""
+
+    def encode(self, texts: Sequence[str], *, question: bool = False) -> Ragged: ...
+
+    def place(self, texts: Sequence[str], *, question: bool = False) -> Placed: ...
+
+
+class TextTokenizer(ABC):
+    """What a word vocabulary and a subword vocabulary have in common."""
+
+    kind: ClassVar[Kind]
+
+    def __init__(self, engine: Tokenizer, *, max_length: int, pad_id: int | None = None) -> None:
+        if max_length < 1:
+            raise UserError(f"max_length: found {max_length}; at least 1 token of a text must be kept.")
+        self.max_length = max_length
+        """Tokens kept of each text, specials not counted."""
+        self.pad_id = _pad_id(engine) if pad_id is None else pad_id
+        engine.no_truncation()
+        engine.no_padding()
+        self.size = size_of(engine)
+        """Ids run from 0 to size - 1, specials included."""
+        engine.encode_special_tokens = True  # in the library's words: "[SEP]" in a text is encoded as any other text
+        self._engine = engine
+        self._before, self._after = _specials(engine)
+        if not 0 <= self.pad_id < max(self.size, 1):
+            raise UserError(f"the tokenizer pads with the id {self.pad_id:,}, which is not one of its {self.size:,}.")
+
+    @property
+    def unknown_id(self) -> int | None:
+        """The id of every token that is not in the vocabulary; None: there is no such token."""
+        name = getattr(self._engine.model, "unk_token", None)
+        return None if name is None else self._engine.token_to_id(name)
+
+    @property
+    def vocabulary(self) -> list[str]:
+        """The token of each id."""
+        return [self._engine.id_to_token(index) or "" for index in range(self.size)]
+
+    def encode(self, texts: Sequence[str], *, question: bool = False) -> Ragged:
+        """Ids only."""
+
+        def rows() -> Iterator[Sequence[list[int]]]:
+            for chunk in chunks(texts):
+                with third_party(UNABLE):
+                    ids = self._ids([self._prepare(text) for text in chunk])
+                yield ids
+
+        return self._wrap(rows(), self._leading(question))
+
+    def place(self, texts: Sequence[str], *, question: bool = False) -> Placed:
+        """Ids, and the span and word of every token."""
+        spans: list[list[Span]] = []
+        groups: list[Sequence[int]] = []
+
+        def rows() -> Iterator[Sequence[list[int]]]:
+            for chunk in chunks(texts):
+                with third_party(UNABLE):
+                    spots = self._spots([self._prepare(text) for text in chunk])
+                ids, places, words = zip(*spots, strict=True)
+                spans.extend(self._cut(places))
+                groups.extend(self._cut(words))
+                yield ids
+
+        return Placed(self._wrap(rows(), self._leading(question)), spans, groups)
+
+    def _leading(self, question: bool) -> Sequence[int]:
+        """Special tokens before a text.  A question follows its text in one sequence, and has none."""
+        return () if question else self._before
+
+    def to_json(self) -> str:
+        """One `tokenizer.json`; max_length and the padding id stand where the library has a place for them."""
+        copy = Tokenizer.from_str(self._engine.to_str())
+        copy.enable_truncation(self.max_length + len(self._before) + len(self._after))
+        copy.enable_padding(pad_id=self.pad_id, pad_token=copy.id_to_token(self.pad_id) or "")
+        return str(copy.to_str(pretty=True))
+
+    def _prepare(self, text: str) -> str:
+        """The text as the library is to see it, character for character."""
+        return clean(text)
+
+    @abstractmethod
+    def _ids(self, texts: list[str]) -> list[list[int]]:
+        """Ids of each prepared text, uncut."""
+
+    @abstractmethod
+    def _spots(self, texts: list[str]) -> list[Spot]:
+        """Ids, spans and groups of each prepared text, uncut."""
+
+    def _cut(self, rows: Sequence[Any]) -> Sequence[Any]:
+        """At most max_length of each."""
+        longest = max(map(len, rows), default=0)
+        return rows if longest <= self.max_length else [row[: self.max_length] for row in rows]
+
+    def _wrap(self, parts: Iterable[Sequence[list[int]]], before: Sequence[int]) -> Ragged:
+        """Cut to max_length and put the specials on."""
+        full, flat = [np.zeros(0, np.int64)], [np.zeros(0, np.int32)]
+        for rows in parts:
+            full.append(np.fromiter(map(len, rows), np.int64, len(rows)))
+            flat.append(np.fromiter(chain.from_iterable(self._cut(rows)), np.int32))
+        lengths = np.concatenate(full)
+        starts = starts_of(np.minimum(lengths, self.max_length) + len(before) + len(self._after))
+        first = starts[:-1, None] + np.arange(len(before))
+        last = starts[1:, None] - np.arange(len(self._after), 0, -1)
+        words = np.ones(starts[-1], np.bool_)
+        words[first] = words[last] = False
+        ids = np.empty(starts[-1], np.int32)
+        ids[first], ids[last], ids[words] = before, self._after, np.concatenate(flat)
+        return Ragged(ids, words, starts, lengths > self.max_length)
+
+
+def read_engine(text: str, name: str) -> Tokenizer:
+    """A Tokenizer of the library that can encode a text and a pair, or a sentence that names the file."""
+    with third_party(f"{name} is not a tokenizer of the `tokenizers` library"), quiet_panics():
+        engine = Tokenizer.from_str(text)
+        used = max([*engine.encode(TRIAL).ids, *engine.encode(TRIAL, TRIAL).ids], default=-1)
+    if (size := size_of(engine)) > MOST_IDS:
+        raise UserError(f"{name} has ids up to {size - 1:,}; at most {MOST_IDS:,} tokens are read.")
+    if used >= size:
+        raise UserError(f"{name} puts the id {used:,} around a text, which is not one of its {size:,} tokens.")
+    return engine
+
+
+def size_of(engine: Tokenizer) -> int:
+    """One above the largest id; ids may have gaps."""
+    return max(engine.get_vocab().values(), default=-1) + 1
+
+
+def clean(text: str) -> str:
+    """Lone surrogates, which the library cannot take, each replaced by U+FFFD."""
+    return text if text.isascii() else _SURROGATE.sub("\ufffd", text)
+
+
+def stretched(text: str, spans: list[Span]) -> list[Span]:
+    """Spans that reach the end of their last character.
+
+    Where the library composes letter and accent, or drops the accent, it leaves the accent out of the span; whatever
+    stands between a token and the next token or space is the token's.
+    """
+    if text.isascii() or not spans:
+        return spans
+    following = [start for start, _ in spans[1:]] + [len(text)]
+    return [
+        (start, end if end >= after or text[end].isspace() else start + len(text[start:after].rstrip()))
+        for (start, end), after in zip(spans, following, strict=True)
+    ]
+
+
+def chunks(texts: Sequence[str]) -> Iterator[list[str]]:
+    """Runs of texts of about CHUNK characters, at least one text each."""
+    chunk: list[str] = []
+    room = CHUNK
+    for text in texts:
+        chunk.append(text)
+        room -= len(text)
+        if room <= 0:
+            yield chunk
+            chunk, room = [], CHUNK
+    if chunk:
+        yield chunk
+
+
+def _specials(engine: Tokenizer) -> tuple[list[int], list[int]]:
+    """The ids put before and after a text, read off a text of one letter."""
+    probe = engine.encode("a")
+    special = np.array(probe.special_tokens_mask, np.bool_)
+    real = np.flatnonzero(~special)
+    begin, end = (real[0], real[-1] + 1) if len(real) else (len(special), len(special))
+    return probe.ids[:begin], probe.ids[end:]
+
+
+def _pad_id(engine: Tokenizer) -> int:
+    """As the file's padding has it, else the usual names; else 0, since padding is masked everywhere."""
+    if engine.padding is not None:
+        return int(engine.padding["pad_id"])
+    return next((index for name in ("<pad>", "[PAD]") if (index := engine.token_to_id(name)) is not None), 0)

@@ -1,0 +1,148 @@
+"""Tokens against the characters of their text: which of them a rationale covers, and which make up one word.
+
+Coverage: how much of the given texts a model reads, and how much of that is in its vocabulary.
+
+Which tokens of a vocabulary end a sentence.
+
+A full stop, an exclamation or question mark, an ellipsis, or a run of these, whatever mark a vocabulary of pieces puts
+before it: ".", "...", "?!", "Ġ!", "##.".  The same signs of scripts that write them otherwise count too, and as a
+vocabulary of bytes spells them: "âĢ¦" is "…".
+
+A full stop that belongs to a word is part of its token (u.s., 3.5) in our own vocabularies.  Where one stands alone it
+ends a sentence, after "Mr" as well; a quotation mark after it begins the next.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from tokenizers.pre_tokenizers import ByteLevel
+
+from steadygaze.core.ragged import Ragged
+from steadygaze.core.types import Span
+from steadygaze.data.synonyms import GOES_ON, STARTS
+
+
+def mark(spans: Sequence[Span], evidence: Sequence[Span]) -> NDArray[np.bool_]:
+    """Which tokens share a character with any evidence span.  (T,)
+
+    >>> mark([(0, 2), (3, 7), (8, 9)], [(4, 5)]).tolist()
+    [False, True, False]
+    """
+    marked = sorted(span for span in evidence if span[0] < span[1])
+    if not len(spans) or not marked:
+        return np.zeros(len(spans), np.bool_)
+    start, end = np.asarray(spans, np.int64).T
+    first, last = np.asarray(marked, np.int64).T
+    before = np.searchsorted(first, end)  # evidence that begins before the token ends
+    reach = np.concatenate([[-1], np.maximum.accumulate(last)])[before]  # and how far any of it goes
+    return np.asarray((reach > start) & (start < end), np.bool_)
+
+
+def merge_words(
+    text: str, spans: Sequence[Span], groups: Sequence[int], weights: ArrayLike
+) -> tuple[list[str], list[Span], NDArray[np.floating]]:
+    """Pieces -> the user's words, a word weighing what its pieces weigh together.
+
+    >>> merge_words("unbelievable!", [(0, 2), (2, 12), (12, 13)], [0, 0, 1], [0.25, 0.5, 0.25])
+    (['unbelievable', '!'], [(0, 12), (12, 13)], array([0.75, 0.25]))
+    """
+    values = np.asarray(weights)
+    if not len(spans) == len(groups) == len(values):
+        raise ValueError(f"merge_words: {len(spans)} spans, {len(groups)} groups and {len(values)} weights")
+    if not len(spans):
+        return [], [], values
+    first = np.flatnonzero(np.diff(groups, prepend=-1))
+    last = [*(first[1:] - 1).tolist(), len(spans) - 1]
+    merged = [(spans[a][0], spans[b][1]) for a, b in zip(first.tolist(), last, strict=True)]
+    return [text[start:end] for start, end in merged], merged, np.add.reduceat(values, first)
+
+
+def mean_of_words(groups: Sequence[int], values: ArrayLike) -> list[float]:
+    """Pieces -> the mean of each word.
+
+    >>> mean_of_words([0, 0, 1], [0.25, 0.75, 1.0])
+    [0.5, 1.0]
+    """
+    first = np.flatnonzero(np.diff(groups, prepend=-1))
+    if not len(first):
+        return []
+    total, many = (np.add.reduceat(one, first) for one in (np.asarray(values), np.ones(len(groups))))
+    means: list[float] = (total / many).tolist()
+    return means
+
+
+MOSTLY = 0.5
+"""Share of unknown tokens from which on a model is warned about: it reads more unknown tokens than known ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    texts: int = 0
+    truncated: int = 0
+    """Texts that are longer than the model reads."""
+    tokens: int = 0
+    unknown: int = 0
+    """Tokens that are not in the vocabulary: the model reads the same placeholder for all of them."""
+    max_length: int = 0
+
+    def __add__(self, other: "Coverage") -> "Coverage":
+        return Coverage(
+            self.texts + other.texts,
+            self.truncated + other.truncated,
+            self.tokens + other.tokens,
+            self.unknown + other.unknown,
+            max(self.max_length, other.max_length),
+        )
+
+    @property
+    def unknown_share(self) -> float:
+        return self.unknown / self.tokens if self.tokens else 0.0
+
+    @property
+    def facts(self) -> dict[str, str]:
+        """For a report."""
+        return {
+            "truncated texts": f"{self.truncated:,} of {self.texts:,}",
+            "unknown tokens": f"{self.unknown_share:.1%} of {self.tokens:,}",
+        }
+
+    def warnings(self) -> Iterator[str]:
+        if self.truncated:
+            most = self.max_length
+            yield (
+                f"{self.truncated:,} of {self.texts:,} texts are longer than {most} tokens: "
+                f"the model reads only their first {most} tokens"
+            )
+        if self.unknown_share > MOSTLY:
+            yield (
+                f"{self.unknown_share:.0%} of the tokens are not in the model's vocabulary: "
+                "its predictions for these texts are not reliable. Check the language and the text column"
+            )
+
+
+def coverage(tokens: Any, read: Ragged) -> Coverage:
+    """Of texts that `tokens` has split."""
+    unknown = getattr(tokens, "unknown_id", None)
+    words = read.ids[read.words]
+    return Coverage(
+        len(read),
+        int(read.cut.sum()),
+        len(words),
+        0 if unknown is None else int(np.count_nonzero(words == unknown)),
+        int(getattr(tokens, "max_length", 0)),
+    )
+
+
+SIGNS = ".!?…‥。．！？｡؟۔।॥"
+BYTES = ByteLevel(add_prefix_space=False, use_regex=False)
+SPELT = [*SIGNS, *(BYTES.pre_tokenize_str(sign)[0][0] for sign in SIGNS)]
+ENDS = re.compile(f"(?:{'|'.join([*STARTS, GOES_ON])})*(?:{'|'.join(map(re.escape, SPELT))})+")
+
+
+def sentence_ends(vocabulary: Sequence[str]) -> NDArray[np.bool_]:
+    """(V,) True on an id whose token ends a sentence."""
+    return np.array([ENDS.fullmatch(token) is not None for token in vocabulary], np.bool_)

@@ -1,0 +1,154 @@
+"""A user's own files: .csv, .tsv, .jsonl or .parquet, or a folder of train, validation and test in these formats.
+
+One text column, or two: the text that is explained, then the question about it.  Labels are strings or whole numbers
+(see `check`); csv has only strings, so a label column is numbers if every cell is one, and names otherwise.
+Evidence is optional (see `evidence`).  ERASER's files have columns of their own (see `eraser`).  Offsets and row
+numbers in messages are the user's own.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from steadygaze.core.errors import UserError
+from steadygaze.core.types import Example, Label
+from steadygaze.data import rationale_spans as spans
+from steadygaze.data.corpus import Corpus
+from steadygaze.data.eraser import is_eraser, load_eraser, stream_eraser
+from steadygaze.data.tables import READERS, NoColumn, Table, concatenate, read_columns, typed
+from steadygaze.data.text_checks import check_labels, check_texts, is_empty
+
+SPLITS = ("train", "validation", "test")
+UNTYPED = {".csv", ".tsv"}
+CHUNK = 1024  # rows held at a time while streaming
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Which column is what."""
+
+    text: Sequence[str] = ("text",)
+    label: str | None = None
+    evidence: str | None = None
+
+    def __post_init__(self) -> None:
+        if isinstance(self.text, str) or not 1 <= len(self.text) <= 2:
+            raise UserError(f"text columns: found {self.text!r}; one is needed, or two for pairs (text, question).")
+        if len(set(self.names)) < len(self.names):
+            raise UserError(f"a column can play one part only; found {', '.join(self.names)}.")
+
+    @property
+    def names(self) -> list[str]:
+        return [*self.text, *(name for name in (self.label, self.evidence) if name is not None)]
+
+
+def load_files(path: Path, columns: Columns, drop_empty: bool = False) -> Corpus:
+    """A file as one split "train", or a folder as the splits it holds."""
+    if columns == Columns(("text",), "label") and is_eraser(path):
+        return load_eraser(path, drop_empty)
+    paths = _split_files(path) if path.is_dir() else {"train": path}
+    if columns.label is not None and ".txt" in {file.suffix.lower() for file in paths.values()}:
+        said = f"{path.name} has no labels: a corpus is a {_formats()} file with a text and a label column."
+        raise NoColumn(columns.label, said)
+    whole = {name: concatenate(read_columns(file, columns.names, CHUNK)) for name, file in paths.items()}
+    tables = {name: _readable(table, columns, drop_empty) for name, table in whole.items()}
+    for table in tables.values():
+        if not len(table):
+            raise UserError(f"{table.file} has no rows with a text.")
+    if columns.label is not None:
+        tables |= _typed(
+            tables, columns.label, [name for name, file in paths.items() if file.suffix.lower() in UNTYPED]
+        )
+    splits = {name: _examples(table, columns) for name, table in tables.items()}
+    empty = sum(len(whole[name]) - len(tables[name]) for name in whole)
+    return Corpus(path.name, splits, {"empty text": empty} if empty else {}, "file")
+
+
+def stream(
+    path: str | Path,
+    *,
+    text: Sequence[str] = ("text",),
+    label: str | None = None,
+    evidence: str | None = None,
+    drop_empty: bool = False,
+    chunk: int = CHUNK,
+) -> Iterator[list[Example]]:
+    """At most `chunk` examples at a time; also a .txt file, one text a line.
+
+    Labels are read only if their column is named; those of a csv stay strings, since a part of a file cannot tell.
+    """
+    columns = Columns(text, label, evidence)
+    if tuple(text) == ("text",) and is_eraser(Path(path)):
+        return stream_eraser(Path(path), drop_empty, chunk)
+    return _streamed(read_columns(Path(path), columns.names, chunk), columns, drop_empty)
+
+
+def _streamed(tables: Iterator[Table], columns: Columns, drop_empty: bool) -> Iterator[list[Example]]:
+    for whole in tables:
+        table = _readable(whole, columns, drop_empty)
+        if len(table):
+            yield _examples(table, columns)
+
+
+def _readable(table: Table, columns: Columns, drop_empty: bool) -> Table:
+    """The rows in which every text column says something; without `drop_empty`, all of them must."""
+    empty = {i for name in columns.text for i, cell in enumerate(table.columns[name]) if is_empty(cell)}
+    if not empty:
+        return table
+    if drop_empty:
+        return table.take([i for i in range(len(table)) if i not in empty])
+    first = min(empty)
+    column = next(name for name in columns.text if is_empty(table.columns[name][first]))
+    raise UserError(
+        f"{table.where(column)(first)} is empty ({len(empty)} such {table.unit}s in all); "
+        "fill it in, or leave such rows out with --drop-empty (drop_empty=True)."
+    )
+
+
+def _examples(table: Table, columns: Columns) -> list[Example]:
+    text, *question = (check_texts(table.columns[name], where=table.where(name)) for name in columns.text)
+    questions: Sequence[str | None] = question[0] if question else [None] * len(text)
+    labels = _labels(table, columns.label)
+    marked = _evidence(table, columns.evidence, text)
+    return [Example(*row) for row in zip(text, labels, questions, marked, strict=True)]
+
+
+def _evidence(table: Table, column: str | None, texts: Sequence[str]) -> Sequence[spans.Spans | None]:
+    found: list[spans.Spans | None] = []
+    for i, text in enumerate(texts):
+        try:
+            found.append(spans.from_cell(table.columns[column][i], text) if column else None)
+        except ValueError as error:
+            raise UserError(f"{table.where(column or '')(i)}: {error}.") from None
+    return found
+
+
+def _labels(table: Table, column: str | None) -> Sequence[Label | None]:
+    if column is None:
+        return [None] * len(table)
+    return check_labels(table.columns[column], minimum_classes=1, where=table.where(column))
+
+
+def _typed(tables: dict[str, Table], label: str, untyped: Sequence[str]) -> dict[str, Table]:
+    """The splits in a format without types, their labels as numbers if they are numbers in all of these splits."""
+    cells = typed({name: tables[name].columns[label] for name in untyped})
+    return {name: replace(tables[name], columns=tables[name].columns | {label: cells[name]}) for name in untyped}
+
+
+def _split_files(folder: Path) -> dict[str, Path]:
+    files: dict[str, Path] = {}
+    for name in SPLITS:
+        found = [folder / f"{name}{suffix}" for suffix in READERS if (folder / f"{name}{suffix}").is_file()]
+        if len(found) > 1:
+            raise UserError(
+                f"{folder} holds {' and '.join(file.name for file in found)}: which one is the {name} split?"
+            )
+        if found:
+            files[name] = found[0]
+    if not files:
+        raise UserError(f"{folder} holds none of train, validation and test as {_formats()} files.")
+    return files
+
+
+def _formats() -> str:
+    return ", ".join(suffix for suffix in READERS if suffix != ".txt")

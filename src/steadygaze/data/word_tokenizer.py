@@ -1,0 +1,174 @@
+"""A word vocabulary: lower-case words by falling document frequency, `<s> … </s>` around every text.
+
+How a text is split (the golden examples are in tests/tokens/test_words.py):
+
+    words            letters, marks, digits and "_", with inner apostrophes (o'clock) and inner format characters
+                     (zero-width joiners, soft hyphens); scripts that write no spaces are not segmented;
+                     cut after 9,999 letters or 99 inner apostrophes
+    contractions     do n't, it 's, we 'll, they 'd 've; text that already comes so is left so; ’ counts as '
+    hyphens          a token of their own, as spaCy has them: well - made.  Fewer words are unknown, and each part is
+                     highlighted on its own merit
+    numbers          1,000.50 and 10:30 stay whole; any token with a decimal digit in it has the id of `qqq`
+    initials         u.s., e.g.
+    tweets           # tag and @ user, so that a hashtag has the vector of its word; http://… and www.… up to the last
+                     letter, digit or slash
+    emoji            one grapheme cluster, one token: families, skin tones, flags
+    all the rest     a run of one character is one token: "..." and "!!!", but "?", "!" in "?!"
+
+Every character that is not white space is in exactly one token, and a token cut out of its text is the same single
+token again.  Composed and decomposed accents are the same word.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import chain
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from tokenizers import Encoding, Regex, Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
+
+from steadygaze.core.errors import UserError
+from steadygaze.data.split_cache import Known, Spot
+from steadygaze.data.text_tokenizer import Kind, TextTokenizer, chunks, clean, stretched
+
+PAD, UNKNOWN, START, END = SPECIALS = ("<pad>", "<unk>", "<s>", "</s>")
+NUMBER = "qqq"
+
+_DIGIT = re.compile(r"\d")
+
+
+def _pattern() -> str:
+    """One token, in Oniguruma's syntax, on lower-case text in NFC.
+
+    No part looks past the end of its token except to see that nothing continues it: that is why a token on its own is
+    split as it was in its text.  Nothing is tried twice over a stretch of unbounded length, so that time is linear and
+    Oniguruma, which panics after ten million steps back in one match, never comes near that.
+    """
+    space = r"\s\x1c-\x1f"  # what str.isspace says
+    letter = r"[\p{L}\p{M}\p{N}_]"
+    negation = rf"n't(?!(?!n't){letter})"
+    inner = rf"(?:(?!{negation}){letter})"  # a letter that does not begin "n't"
+    part = rf"(?>{inner}{{1,9999}})"
+    clitic = rf"'(?:s|m|d|re|ve|ll)(?!{inner})"
+    joint = rf"(?:(?!{clitic})'|\p{{Cf}}++|(?<=\p{{N}})[.,:](?=\p{{N}}))"
+    return "|".join(
+        [
+            rf"(?>{letter}{{1,9999}})(?!['\p{{Cf}}:]|[.,]{letter})",  # for speed: what follows would give the same
+            rf"(?:https?://|www\.)[^{space}]{{0,9999}}(?:{letter}|/)",
+            r"(?:\p{L}\p{M}*+\.){2,99}\p{M}*+",
+            negation,
+            clitic,
+            rf"{part}(?:{joint}{part}){{0,99}}",
+            r"\p{Regional_Indicator}{1,2}\p{M}*+",  # a flag; \X would count back to the first of a run of them
+            r"(?=\p{Extended_Pictographic})\X\p{M}*+",
+            rf"([^{space}])\1*+\p{{M}}*+",
+        ]
+    )
+
+
+def build_words(texts: Sequence[str], *, min_df: int = 1, max_length: int = 512) -> "WordTokenizer":
+    """The words that occur in at least `min_df` texts, the most widespread first and then by alphabet."""
+    frequency = document_frequency(texts)
+    words = sorted((word for word, n in frequency.items() if n >= min_df), key=lambda word: (-frequency[word], word))
+    engine = _engine({token: index for index, token in enumerate([*SPECIALS, *words])})
+    return WordTokenizer(engine, max_length=max_length, pad_id=0)
+
+
+def document_frequency(texts: Sequence[str]) -> dict[str, int]:
+    """In how many texts each word occurs."""
+    engine = _engine({})
+    everything = trainers.WordLevelTrainer(vocab_size=2**31, min_frequency=0, special_tokens=[], show_progress=False)
+    engine.train_from_iterator(map(_folded, texts), everything)
+    index_of = engine.get_vocab()
+    words = [*sorted(index_of, key=index_of.__getitem__), NUMBER]
+    number = words.index(NUMBER)  # the last, unless somebody wrote it
+    same = np.array([number if _DIGIT.search(word) else index for index, word in enumerate(words)])
+    total = np.zeros(len(words), np.int64)
+    for chunk in chunks(texts):
+        total += _spread(engine.encode_batch_fast([_folded(text) for text in chunk]), same)
+    return {word: int(n) for word, n in zip(words, total, strict=True) if n}
+
+
+class WordTokenizer(TextTokenizer):
+    """Splits as the head of this file says."""
+
+    kind: ClassVar[Kind] = "words"
+
+    def __init__(self, engine: Tokenizer, *, max_length: int, pad_id: int | None = None) -> None:
+        super().__init__(engine, max_length=max_length, pad_id=pad_id)
+        self._plain = Tokenizer.from_str(engine.to_str())
+        self._plain.normalizer = None  # ASCII in lower case needs none, and takes two thirds of the time
+        unknown = engine.token_to_id(UNKNOWN)
+        if unknown is None:
+            raise UserError(f"tokenizer.json is not a word vocabulary of ours: it has no {UNKNOWN!r}.")
+        self._unknown = unknown
+        self._number = engine.token_to_id(NUMBER) or unknown
+        self._known = Known(self._split)
+
+    def _leading(self, question: bool) -> Sequence[int]:
+        """A question is a sequence of its own, and gets its `<s>` like any text."""
+        return self._before
+
+    def _prepare(self, text: str) -> str:
+        return _folded(text)
+
+    def _ids(self, texts: list[str]) -> list[list[int]]:
+        return [ids for ids, _, _ in self._spots(texts)]
+
+    def _spots(self, texts: list[str]) -> list[Spot]:
+        known = self._known(texts)
+        others = iter(self._split([text for text, spot in zip(texts, known, strict=True) if spot is None]))
+        return [next(others) if spot is None else spot for spot in known]
+
+    def _split(self, texts: list[str]) -> list[Spot]:
+        encodings = self._encodings(texts)
+        return [self._spot(text, encoding) for text, encoding in zip(texts, encodings, strict=True)]
+
+    def _spot(self, text: str, encoding: Encoding) -> Spot:
+        ids, spans = encoding.ids, stretched(text, encoding.offsets)
+        if self._has_number(text, ids):
+            # Not by a Replace of the normaliser, because that loses the offsets.
+            ids = [
+                self._number if index == self._unknown and _DIGIT.search(text, start, end) else index
+                for index, (start, end) in zip(ids, spans, strict=True)
+            ]
+        return ids, spans, range(len(ids))
+
+    def _has_number(self, text: str, ids: list[int]) -> bool:
+        """No word of the vocabulary has a digit, so that a number is unknown before it is anything else."""
+        return self._unknown in ids and _DIGIT.search(text) is not None
+
+    def _encodings(self, texts: list[str]) -> list[Encoding]:
+        """Each text by the engine that is right for it, in the order given."""
+        plain = [text.isascii() for text in texts]
+        found: dict[bool, Iterator[Encoding]] = {}
+        for is_plain, engine in ((True, self._plain), (False, self._engine)):
+            mine = [text for text, flag in zip(texts, plain, strict=True) if flag is is_plain]
+            found[is_plain] = iter(engine.encode_batch(mine, add_special_tokens=False))
+        return [next(found[flag]) for flag in plain]
+
+
+def _engine(vocabulary: dict[str, int]) -> Tokenizer:
+    engine = Tokenizer(models.WordLevel(vocabulary, unk_token=UNKNOWN))
+    engine.normalizer = normalizers.Sequence([normalizers.Lowercase(), normalizers.NFC()])
+    engine.pre_tokenizer = pre_tokenizers.Split(Regex(_pattern()), behavior="removed", invert=True)
+    if vocabulary:
+        # The specials are not registered with the library, which would look for them in the user's text.
+        ends = [(token, vocabulary[token]) for token in (START, END)]
+        engine.post_processor = processors.TemplateProcessing(single=f"{START} $A {END}", special_tokens=ends)
+    return engine
+
+
+def _folded(text: str) -> str:
+    """Typographic apostrophes made plain, and the lower case where that cannot move a character."""
+    text = clean(text).replace("’", "'")
+    return text.lower() if text.isascii() else text
+
+
+def _spread(encodings: list[Encoding], same: NDArray[np.int64]) -> NDArray[np.int64]:
+    """(V,) how many of these texts hold each id, ids that `same` maps to one counted as one."""
+    lengths = [len(encoding) for encoding in encodings]
+    ids = same[np.fromiter(chain.from_iterable(encoding.ids for encoding in encodings), np.int64, sum(lengths))]
+    rows = np.repeat(np.arange(len(encodings)), lengths)
+    return np.bincount(np.unique(rows * len(same) + ids) % len(same), minlength=len(same))

@@ -1,0 +1,133 @@
+"""A corpus as verbs take it and tell of it; where an unfinished run is kept.
+
+Training, kept until it is whole.
+"""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from steadygaze.core.atomic_files import only_one, recover, remove_folder, sweep
+from steadygaze.core.errors import UserError
+from steadygaze.core.output_paths import check_separate
+from steadygaze.core.types import Example, Label
+from steadygaze.data.corpus import Corpus
+from steadygaze.estimator.fit import refuse_other
+from steadygaze.estimator.inputs import read_split, read_validation
+from steadygaze.estimator.loading import load_classifier
+from steadygaze.estimator.model_folder import refuse_foreign
+from steadygaze.estimator.text_classifier import TextClassifier, references
+from steadygaze.estimator.train_config import order
+from steadygaze.training.checkpoint import holds_a_run
+from steadygaze.training.teacher_cache import check_shelf
+
+
+def unfinished(out: Path) -> Path:
+    """Where a run is kept until its model is whole."""
+    whole = out.absolute()
+    return whole.with_name(whole.name + ".unfinished")
+
+
+def describe(corpus: Corpus) -> str:
+    """One line: how much there is, and what was left out."""
+    sizes = ", ".join(f"{size:,} {split}" for split, size in corpus.sizes.items())
+    return f"{corpus.name}: {sizes}" + "".join(f"; {why}: {count:,} left out" for why, count in corpus.dropped.items())
+
+
+def columns(examples: Sequence[Example]) -> tuple[list[Any], list[Label | None]]:
+    """(X, y) as an estimator takes them."""
+    return texts(examples), [example.label for example in examples]
+
+
+def texts(examples: Sequence[Example]) -> list[Any]:
+    return [e.text if e.question is None else (e.text, e.question) for e in examples]
+
+
+SHELF = ".shelf"
+"""Folder of teachers and references, beside the models trained with them."""
+
+
+def check_train(clf: TextClassifier, out: Path, resume: bool, shelf: Path | None = None, replace: bool = False) -> None:
+    """All that can be refused before the data are read."""
+    order(clf.get_params())
+    check_place(out)
+    run = unfinished(out)
+    if shelf is not None:
+        check_separate({"--shelf": shelf, "the run of --out": run})
+        check_shelf(shelf)
+    if run.exists() and not (resume or replace):
+        raise UserError(f"{run} holds an interrupted run: continue it with --resume, or start over with --replace")
+
+
+def check_place(out: Path) -> None:
+    """A model and its run must not destroy anything else."""
+    recover(out)
+    refuse_foreign(out)
+    run = unfinished(out)
+    if run.is_symlink() or (run.exists() and not holds_a_run(run)):
+        raise UserError(f"{run} holds something else than an interrupted run; name another folder than {out}")
+
+
+def train(
+    clf: TextClassifier,
+    corpus: Corpus,
+    out: Path,
+    resume: bool,
+    reference: Sequence[TextClassifier] = (),
+    shelf: Path | None = None,
+    replace: bool = False,
+) -> TextClassifier:
+    """Fit and save.  Interrupted at any moment, it can be taken up with resume=True and ends in the same bytes.
+
+    `replace` discards an interrupted run that is not resumed, and with `resume` a model of another training.
+    """
+    if "train" not in corpus.splits:
+        raise UserError(f"{corpus.name} has no split to train on, only {', '.join(corpus.splits)}")
+    run, given = unfinished(out), columns(corpus.splits["train"])
+    validation = columns(corpus.splits["validation"]) if "validation" in corpus.splits else None
+    sweep(out)
+    sweep(run)
+    if resume and not run.exists() and out.exists():  # it was finished after all
+        done = load_classifier(out, device=clf.device)
+        held_out = None if validation is None else read_validation(validation)
+        try:
+            refuse_other(order(clf.get_params()), read_split(*given), held_out, done.stored_, references(reference))
+        except UserError:
+            if not replace:
+                raise
+        else:
+            return done
+    if run.exists() and replace and not resume:
+        with only_one(run, "training"):
+            remove_folder(run)
+    run.mkdir(parents=True, exist_ok=True)  # from here on there is a run to resume, even before its first epoch ends
+    with only_one(run, "training"):
+        try:
+            kept = shelf or out.absolute().parent / SHELF
+            known = {"validation": validation, "reference": reference, "shelf": kept}
+            clf.fit(*given, checkpoint=run, resume=resume, **known)  # type: ignore[arg-type]
+        except Exception:
+            with suppress(OSError):  # it holds an epoch: that is kept
+                run.rmdir()
+            raise
+        clf.save(out)
+        remove_folder(run)
+    return clf
+
+
+def summary(clf: TextClassifier, corpus: Corpus, out: Path) -> dict[str, Any]:
+    """The result of a training run."""
+    kept = clf.stored_.description.kept
+    return {
+        "model": str(out),
+        "corpus": corpus.name,
+        "fingerprint": corpus.fingerprint,
+        "dropped": corpus.dropped,
+        "classes": [label.item() for label in clf.classes_],
+        "epochs": len(clf.history_),
+        "best_epoch": kept["epoch"],
+        "macro-f1": kept["macro-f1"],
+        "token_coverage": clf.stored_.description.token_coverage,
+        "history": clf.history_,
+    }

@@ -1,0 +1,167 @@
+"""What a user asked for, checked before anything is read or written: every name known, every value in range."""
+
+import dataclasses
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+
+from steadygaze.core.errors import UserError, unknown
+from steadygaze.core.settings import Field, changed, deal, settings
+from steadygaze.core.types import Label
+from steadygaze.models.classifier import Architecture
+from steadygaze.models.encoders import ENCODERS, TRANSFORMER
+from steadygaze.techniques import TECHNIQUES
+from steadygaze.techniques.technique import FILLED, Technique
+from steadygaze.training.device import check
+from steadygaze.training.optimizers import Training
+
+MOST_TOKENS = 100_000
+"""The longest text that may be asked to be read whole."""
+LARGEST_SEED = 2**32 - 1
+"""What NumPy's and scikit-learn's generators take."""
+
+
+@settings
+class Reading:
+    """How texts become ids."""
+
+    min_df: Annotated[int, Field(ge=1)] = 2
+    """A word must occur in so many training texts to be known.  With 1, unknown words get a vector nobody trained."""
+    synonyms: str | None = None
+    """A table of synonyms (.parquet, .jsonl), for techniques that substitute words; None: no word is substituted."""
+
+
+@dataclass(frozen=True)
+class Order:
+    encoder: str
+    technique_name: str
+    technique: Technique
+    architecture: Architecture
+    training: Training
+    reading: Reading
+    seed: int
+    vectors: str | Path | None
+    max_length: int | None
+    class_weight: str | Mapping[Label, float] | None
+    device: str
+
+
+def order(parameters: Mapping[str, Any]) -> Order:
+    """From the parameters of a TextClassifier."""
+    name, own = _technique(parameters["technique"])
+    values = _values(parameters)
+    if not own:
+        _refuse_filled(TECHNIQUES[name], values)
+    kinds: list[type[Any]] = [Architecture, Training, Reading, *([] if own else [TECHNIQUES[name]])]
+    architecture, training, reading, *built = deal(values, *kinds)
+    check(parameters["device"])
+    return Order(
+        encoder=_encoder(parameters["encoder"]),
+        technique_name=name,
+        technique=own or built[0],
+        architecture=architecture,
+        training=training,
+        reading=_readable(reading),
+        seed=seed_of(parameters["seed"], parameters["random_state"]),
+        vectors=_vectors(parameters["vectors"]),
+        max_length=_max_length(parameters["max_length"]),
+        class_weight=_class_weight(parameters["class_weight"]),
+        device=parameters["device"],
+    )
+
+
+def restored(
+    architecture: Architecture,
+    training: Mapping[str, Any],
+    reading: Mapping[str, Any],
+    technique: str,
+    technique_settings: Mapping[str, Any],
+) -> dict[str, Any]:
+    """The settings that would order the same again: those that are not the default."""
+    kinds = {Architecture: dataclasses.asdict(architecture), Training: training, Reading: reading}
+    values = {key: value for kind, part in kinds.items() for key, value in changed(kind, part).items()}
+    own = TECHNIQUES.get(technique)  # None: a technique of the user's own, of whose defaults nothing is known
+    if own is None:
+        return {**values, **technique_settings}
+    return {**values, **changed(own, {k: v for k, v in technique_settings.items() if k not in own.filled})}
+
+
+def _technique(given: Any) -> tuple[str, Technique | None]:
+    """Its registered name, and the technique itself where it was given ready-made."""
+    if isinstance(given, Technique):
+        registered = [name for name, kind in TECHNIQUES.items() if kind is type(given)]
+        return registered[0] if registered else type(given).__name__, given
+    if not isinstance(given, str) or given not in TECHNIQUES:
+        raise unknown("technique", given, TECHNIQUES)
+    return given, None
+
+
+def _refuse_filled(technique: type[Technique], values: Mapping[str, Any]) -> None:
+    """Whatever the value is: no other would be right."""
+    if found := [name for name in technique.filled if name in values]:
+        raise UserError(FILLED.format(found[0]))
+
+
+def _values(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """`settings`, and what has a parameter of its own."""
+    given = {} if parameters["settings"] is None else parameters["settings"]
+    if not isinstance(given, Mapping):
+        raise UserError(f"settings must be a mapping of names to values, found {given!r:.80}")
+    values = {key: str(value) if isinstance(value, Path) else value for key, value in given.items()}
+    for key in ("epochs", "batch_size"):
+        if parameters[key] is not None:
+            if key in values and values[key] != parameters[key]:
+                raise UserError(f"{key} was given twice: {parameters[key]!r}, and {values[key]!r} among the settings")
+            values[key] = parameters[key]
+    return values
+
+
+def _encoder(name: Any) -> str:
+    if isinstance(name, str) and (name in ENCODERS or (name.startswith(TRANSFORMER) and name != TRANSFORMER)):
+        return str(name)
+    raise unknown("encoder", name, [*ENCODERS, f"{TRANSFORMER}minilm", f"{TRANSFORMER}<hub id or folder>"])
+
+
+def seed_of(seed: Any, random_state: Any = None) -> int:
+    """What is drawn from: a whole number that every generator takes."""
+    if isinstance(random_state, np.random.RandomState):
+        return int(random_state.randint(2**31))
+    name, value = ("seed", seed) if random_state is None else ("random_state", random_state)
+    return _whole(name, value, 0, LARGEST_SEED)
+
+
+def _readable(reading: Reading) -> Reading:
+    if reading.synonyms is not None and not Path(reading.synonyms).is_file():
+        raise UserError(f"there is no file of synonyms {reading.synonyms}")
+    return reading
+
+
+def _max_length(value: Any) -> int | None:
+    return None if value is None else _whole("max_length", value, 1, MOST_TOKENS)
+
+
+def _whole(name: str, value: Any, least: int, most: int) -> int:
+    if not isinstance(value, int | np.integer) or isinstance(value, bool) or not least <= value <= most:
+        raise UserError(f"{name} must be a whole number from {least} to {most:,}, found {value!r}")
+    return int(value)
+
+
+def _vectors(value: Any) -> str | Path | None:
+    if value is not None and (not isinstance(value, str | Path) or "\0" in str(value)):
+        raise UserError(f"vectors must be the name of a file or 'glove-50d', found {value!r}")
+    return value
+
+
+def _class_weight(value: Any) -> str | Mapping[Label, float] | None:
+    if value is None or (isinstance(value, str) and value == "balanced"):
+        return value
+    if not isinstance(value, Mapping):
+        raise UserError(f"class_weight must be 'balanced' or a mapping of label to weight, found {value!r:.80}")
+    for label, weight in value.items():
+        if not isinstance(weight, int | float | np.integer | np.floating) or not 0 <= weight < math.inf:
+            raise UserError(f"class_weight of {label!r} must be a finite number from 0 up, found {weight!r:.80}")
+    return value

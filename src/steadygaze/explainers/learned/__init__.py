@@ -1,0 +1,13 @@
+"""Explainers that learn to explain a black box: one file each, one line each here."""
+
+from steadygaze.explainers.learned.ail import Ail
+from steadygaze.explainers.learned.cxplain import CXPlain
+from steadygaze.explainers.learned.selector import L2X, Selecting
+from steadygaze.explainers.learned.vibi import Vibi
+
+METHODS: dict[str, type[Selecting] | type[CXPlain]] = {
+    "l2x": L2X,
+    "vibi": Vibi,
+    "ail": Ail,
+    "cxplain": CXPlain,
+}

@@ -1,0 +1,127 @@
+"""The independent reader: a classifier of selected units that has never seen a selection.
+
+    reader     minimizes   E over x and m ~ uniform of   CE(p(x), r(x ⊙ m))          so that   r(x ⊙ m) ≈ E[Y | x ⊙ m]
+
+p(x) is the prediction to be explained, m a mask drawn without looking at x.  A selector and the network trained on its
+selections can agree on units that stand for a label, whatever they mean.  The reader has no part in such an agreement:
+it recovers the label only as far as the units carry it.  Bai et al. 2021 (arXiv:2006.05656, §4.1) train an approximator
+on such masks to prevent label leakage; the reader detects it.
+
+The masks must resemble the selections in everything but the choice: as many units each, or whole sentences where
+sentences are selected.  `Draw` makes them.
+
+Cost: at most STEPS steps of BATCH inputs, EPOCHS epochs on few inputs.  The predictions p(x) are known already: the
+black box is not run again.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import count
+
+import torch
+from torch import Tensor, nn
+
+from steadygaze.core.random_key import Chance, derive, own_chance
+from steadygaze.explainers.explainer import Readings
+from steadygaze.explainers.learned.selector import Inputs, Views
+from steadygaze.models import k_subset
+from steadygaze.models.inference import inference
+
+STREAM = 0x5EAD
+"""Keeps what the reader draws apart from what the explainer draws with the same seed."""
+STEPS, EPOCHS, BATCH = 1500, 100, 128
+"""Most steps, most epochs, and inputs in a step."""
+EVALUATE, PATIENCE = 50, 10
+"""Steps between two validations, and validations without a lower loss after which training ends."""
+DRAWS = 8
+"""Random masks of each validation input, and of each input for the baseline of random units."""
+LEARNING_RATE = 3e-3
+AT_ONCE = 256
+
+Draw = Callable[[Views, Chance], Tensor]
+"""Random masks of a batch: views, chance -> (B,D)."""
+
+
+def uniform_subsets(k: int) -> Draw:
+    """k units drawn uniformly, or all where an input has fewer."""
+
+    def draw(views: Views, chance: Chance) -> Tensor:
+        return k_subset.at_random(views.able, k, chance, views.rows)
+
+    return draw
+
+
+@dataclass(frozen=True)
+class ReaderFit:
+    """Trains an independent reader.  The weights with the lowest validation loss on random masks are kept."""
+
+    make: Callable[[], nn.Module]
+    """A fresh network `(views, mask) -> logits`, with weights from torch's generator, which is seeded before."""
+    draw: Draw
+    train: Inputs
+    validation: Inputs
+    device: torch.device
+    seed: int = 0
+    steps: int = STEPS
+    """At most."""
+    learning_rate: float = LEARNING_RATE
+    decay: bool = False
+    """Whether the learning rate falls linearly to 0: the last weights do not oscillate then."""
+
+    def execute(self) -> nn.Module:
+        own = derive(self.seed, STREAM)
+        with own_chance():
+            torch.manual_seed(own)
+            net = self.make().to(self.device)
+        adam = torch.optim.Adam(net.parameters(), self.learning_rate, foreach=True)
+        best: tuple[float, int, dict[str, Tensor]] = (float("inf"), 0, {})
+        chance = Chance(own)
+        batches = (rows for epoch in count() for rows in self.train.shuffled(BATCH, (own, epoch)))
+        last = min(self.steps, EPOCHS * -(-len(self.train) // BATCH))
+        for step in range(last + 1):
+            if step % EVALUATE == 0 or step == last:
+                loss = self.loss(net)
+                if loss < best[0]:
+                    best = loss, step, {name: value.detach().clone() for name, value in net.state_dict().items()}
+                elif step - best[1] >= PATIENCE * EVALUATE:
+                    break
+            if step < last:
+                for group in adam.param_groups:
+                    group["lr"] = self.learning_rate * (1 - step / last if self.decay else 1)
+                self._step(net, adam, self.train.views(next(batches)), chance.child(step))
+        net.load_state_dict(best[2])
+        return net.eval().requires_grad_(False)
+
+    def loss(self, net: nn.Module) -> float:
+        """Cross-entropy on random masks of validation inputs, in nats."""
+        total, chance = 0.0, Chance(derive(self.seed, STREAM, 1))
+        with inference(net):
+            for rows in self.validation.once(AT_ONCE):
+                views = self.validation.views(rows)
+                for logits in _drawn(net, views, self.draw, chance):
+                    total += float(_cross_entropy(logits, views.probs).sum())
+        return total / (DRAWS * max(1, len(self.validation)))
+
+    def _step(self, net: nn.Module, optimizer: torch.optim.Optimizer, views: Views, chance: Chance) -> None:
+        net.train()
+        loss = _cross_entropy(net(views, self.draw(views, chance)), views.probs).mean()
+        optimizer.zero_grad(set_to_none=True)
+        torch.autograd.backward(loss)
+        optimizer.step()
+
+
+def read(reader: nn.Module, views: Views, mask: Tensor, draw: Draw, own: Tensor | None = None) -> Readings:
+    """The reader's readings of a batch of selections, with its baselines.  (B,D)"""
+    with inference(reader):
+        random = torch.stack(_drawn(reader, views, draw, Chance(STREAM)), 1)
+        return Readings(reader(views, mask), random, reader(views, torch.zeros_like(mask)), own)
+
+
+def _drawn(net: nn.Module, views: Views, draw: Draw, chance: Chance) -> list[Tensor]:
+    """Logits of DRAWS random masks of each input.  (B,C) each"""
+    return [net(views, draw(views, chance.child(number))) for number in range(DRAWS)]
+
+
+def _cross_entropy(logits: Tensor, probs: Tensor) -> Tensor:
+    """(B,C), (B,C) -> (B,)"""
+    return -(probs * logits.log_softmax(-1)).sum(-1)

@@ -1,0 +1,178 @@
+"""Texts as selectors see them: the black box's own tokens, by the explainer's own vocabulary.
+
+A selector knows words by their text, not by the black box's ids: those of a black box that reads text are new in every
+session.  Pieces of one word are one unit, and the first of them stands for it.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from steadygaze.core.errors import UserError
+from steadygaze.core.types import Batch
+from steadygaze.data.batches import Data, by_length, collate, shuffled
+from steadygaze.data.synonyms import lexicon
+from steadygaze.data.text_tokenizer import Kind
+from steadygaze.explainers.learned.selector import Rows, Selecting, Views
+from steadygaze.explainers.learned.text_networks import APPROXIMATORS, Selector, as_keras
+from steadygaze.models.probe_classifier import Judge
+
+MOST = 20_000
+"""Words known, the most frequent ones."""
+PLACES = 512
+"""Words of a text whose places the judge sees."""
+SPECIALS = ("", "[UNK]")
+"""Padding, and every word that is not known."""
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """The words an explainer knows."""
+
+    words: tuple[str, ...]
+    kind: Kind
+    """Whether the black box's tokens are words, or pieces of words."""
+
+    @cached_property
+    def ids(self) -> dict[str, int]:
+        return {word: place for place, word in enumerate(self.words)}
+
+    def table(self, tokens: Sequence[str], how: Selecting | None = None) -> "Table":
+        """What is known of each token of a black box, and how texts are laid out."""
+        continues = torch.from_numpy(lexicon(tokens, self.kind).continues)
+        known = continues if bool(continues.any()) else None
+        if how is None or how.variant == "paper":
+            return Table(self.own(tokens), known)
+        if known is not None:
+            raise UserError("variant released is for models that read words; this one reads pieces of words")
+        return Table(self.own(tokens), None, how.length, len(self.words))
+
+    def own(self, tokens: Sequence[str]) -> Tensor:
+        """The id here of each of these tokens.  (V,)"""
+        return torch.tensor([self.ids.get(plain(token, self.kind), 1) for token in tokens], dtype=torch.long)
+
+
+@dataclass(frozen=True)
+class Table:
+    own: Tensor  # (V,) the explainer's id of each of the black box's
+    continues: Tensor | None  # (V,) pieces that go on with a word; None: tokens are words
+    length: int = 0  # of every text, padded or cut at its front; 0: as it is
+    filler: int = 0  # id of that padding, which can be selected like a word
+
+    def to(self, device: torch.device) -> "Table":
+        continues = None if self.continues is None else self.continues.to(device)
+        return replace(self, own=self.own.to(device), continues=continues)
+
+    def views(self, batch: Batch, probs: Tensor, rows: Tensor | None = None) -> Views:
+        """A batch of the black box's, as the explainer sees it."""
+        x = self.own[batch.ids].masked_fill(~batch.present, 0)
+        if self.length:
+            return self._padded(batch, x, probs, batch.index if rows is None else rows)
+        able, owner = batch.mask, None
+        if self.continues is not None:
+            able = batch.mask & ~self.continues[batch.ids]
+            able = able | _first(batch.mask)  # a text that was cut may begin within a word
+            places = torch.arange(x.shape[1], device=x.device).expand_as(x)
+            owner = places.masked_fill(~(able | ~batch.mask), 0).cummax(-1).values
+        return Views(x, able, probs, batch.index if rows is None else rows, owner)
+
+    def _padded(self, batch: Batch, x: Tensor, probs: Tensor, rows: Tensor) -> Views:
+        """All texts of one length, the padding in front, as Keras' pad_sequences has it.  (B,S) -> (B,length)"""
+        many = batch.present.sum(-1, keepdim=True)
+        places = (batch.present.cumsum(-1) - 1 + self.length - many).masked_fill(~batch.present, -1).clamp_min(-1)
+        there = places.masked_fill(places < 0, self.length)  # one place more, for what is cut
+        laid = x.new_full((len(x), self.length + 1), self.filler).scatter(-1, there, x)[:, :-1]
+        able = batch.mask.new_ones(len(x), self.length + 1).scatter(-1, there, batch.mask)[:, :-1]
+        return Views(laid, able, probs, rows, places=places)
+
+
+class Known(Protocol):
+    """Whose ids a black box reads."""
+
+    @property
+    def vocabulary(self) -> list[str]:
+        """The token of each id, so far."""
+
+
+class Following:
+    """The table of ids that grow in number: a black box that reads text meets new words all the time.  (Pieces of words
+    are all known from the start.)
+    """
+
+    def __init__(self, vocabulary: Vocabulary, tokens: Known, how: Selecting | None = None) -> None:
+        self._vocabulary, self._tokens = vocabulary, tokens
+        self._table = vocabulary.table(tokens.vocabulary, how)
+
+    def views(self, batch: Batch, probs: Tensor) -> Views:
+        self._table = self._table.to(batch.ids.device)
+        if int(batch.ids.max()) >= (known := len(self._table.own)):
+            new = self._vocabulary.own(self._tokens.vocabulary[known:]).to(batch.ids.device)
+            self._table = replace(self._table, own=torch.cat([self._table.own, new]))
+        return self._table.views(batch, probs)
+
+
+Seeing = Table | Following
+"""What makes views of a black box's batches."""
+
+
+def plain(token: str, kind: Kind) -> str:
+    """As the vocabulary has it: a black box that reads text keeps case and spaces."""
+    return token.strip().lower() if kind == "words" else token
+
+
+def vocabulary(data: Data, tokens: Sequence[str], kind: Kind, most: int = MOST) -> Vocabulary:
+    """The most frequent words of these texts; of equals, by alphabet."""
+    counts: Counter[str] = Counter()
+    for index, many in enumerate(np.bincount(data.text.ids, minlength=len(tokens)).tolist()):
+        if many:
+            counts[plain(tokens[index], kind)] += many
+    words = [word for word, _ in sorted(counts.items(), key=lambda item: (-item[1], item[0])) if word not in SPECIALS]
+    return Vocabulary((*SPECIALS, *words[:most]), kind)
+
+
+@dataclass(frozen=True)
+class TextInputs:
+    data: Data
+    probs: Tensor  # (N,C)
+    table: Table
+    device: torch.device
+
+    def __len__(self) -> int:
+        return len(self.data)
+
+    def shuffled(self, size: int, seed: tuple[int, ...]) -> list[NDArray[np.int64]]:
+        return shuffled(self.data, size, seed)
+
+    def once(self, size: int) -> list[NDArray[np.int64]]:
+        return list(by_length(self.data, size))
+
+    def views(self, rows: Rows) -> Views:
+        batch = collate(self.data, rows).to(self.device)
+        return self.table.views(batch, self.probs[rows].to(self.device, torch.float32))
+
+
+def text_nets(how: Selecting, words: int, classes: int) -> nn.ModuleDict:
+    """Fresh networks for texts."""
+    approximator = APPROXIMATORS[how.approximator]
+    words += how.variant == "released"  # padding has a vector too
+    nets = {
+        "selector": Selector(words, classes if how.query else 0, how.dimension, how.hidden, how.dropout),
+        "approximator": approximator(words, classes, how.dimension),
+        "judge": Judge(PLACES, classes),
+    }
+    if how.opposes:
+        nets["opponent"] = approximator(words, classes, how.dimension)
+    nets["reader"] = approximator(words, classes, how.dimension)
+    return nn.ModuleDict({name: as_keras(net) for name, net in nets.items()})
+
+
+def _first(mask: Tensor) -> Tensor:
+    """The first word of each text.  (B,T) -> (B,T)"""
+    return mask & (mask.cumsum(-1) == 1)

@@ -1,0 +1,155 @@
+"""How a classifier of images is trained: cross-entropy by Adadelta, from a seed alone.
+
+A classifier of images as a folder: config.json and model.safetensors, written whole or not at all.
+"""
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import numpy as np
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import save_file
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
+
+from steadygaze.core import __version__
+from steadygaze.core.atomic_files import new_folder, recover
+from steadygaze.core.errors import UserError
+from steadygaze.core.random_key import derive, own_chance
+from steadygaze.core.settings import Field, build, field_names, settings
+from steadygaze.core.tensor_files import differing, layout, read_layout, read_tensors
+from steadygaze.core.types import Label
+from steadygaze.core.untrusted_files import read_json
+from steadygaze.estimator.model_folder import refuse_foreign
+from steadygaze.images.image_inputs import MOST_COLOURS, Images
+from steadygaze.images.patch_networks import SMALLEST, Canvas, Shape, table_seven
+
+DROPOUTS = (0.25, 0.5)
+"""Before each of the dense layers."""
+FORGETS, SMALL = 0.95, 1e-7
+"""Of Adadelta, as Keras has it."""
+
+
+@settings
+class Learning:
+    """How it is trained."""
+
+    seed: Annotated[int, Field(ge=0, lt=1 << 63)] = 0
+    epochs: Annotated[int, Field(ge=1, le=10_000)] = 12
+    batch_size: Annotated[int, Field(ge=1, le=65_536)] = 128
+    learning_rate: Annotated[float, Field(gt=0, le=1000)] = 1.0
+
+
+def network_for(shape: Shape, classes: int) -> nn.Sequential:
+    """With fresh weights, and a place for the mean of the images it will be trained on."""
+    if min(shape[1:]) < SMALLEST:
+        raise UserError(f"images of {shape[1]} × {shape[2]} pixels are too small: each side needs {SMALLEST} or more")
+    network = table_seven(shape, classes, DROPOUTS)
+    network.register_buffer("mean", torch.zeros(shape))
+    return network
+
+
+def train(
+    how: Learning, images: Images, labels: Tensor, device: torch.device
+) -> tuple[nn.Module, list[dict[str, Any]]]:
+    """The network, in evaluation mode, and a record of each epoch."""
+    history = []
+    with own_chance():
+        torch.manual_seed(derive(how.seed))
+        network = network_for(images.shape, int(labels.max()) + 1).to(device)
+        network.get_buffer("mean").copy_(Canvas(fill="mean").blank(images.pixels, images.whole))
+        pixels, labels = images.pixels.to(device), labels.to(device)
+        steps = torch.optim.Adadelta(network.parameters(), how.learning_rate, FORGETS, SMALL)
+        for epoch in range(how.epochs):
+            loss, right = _epoch(network, steps, (pixels, labels), how, epoch)
+            if loss != loss:
+                raise UserError("the loss is not a number any more: a smaller learning_rate is needed")
+            history.append({"epoch": epoch + 1, "loss": loss, "accuracy": right})
+    return network.eval(), history
+
+
+def _epoch(
+    network: nn.Module, steps: torch.optim.Optimizer, data: tuple[Tensor, Tensor], how: Learning, epoch: int
+) -> tuple[float, float]:
+    """Mean loss, and the share that was right."""
+    pixels, labels = data
+    order = torch.from_numpy(np.random.default_rng((how.seed, epoch)).permutation(len(labels))).to(labels.device)
+    total, right = torch.zeros(2, device=labels.device)
+    network.train()
+    for rows in torch.split(order, how.batch_size):
+        logits = network(pixels[rows])
+        loss = cross_entropy(logits, labels[rows])
+        steps.zero_grad(set_to_none=True)
+        torch.autograd.backward(loss)
+        steps.step()
+        total += loss.detach() * len(rows)
+        right += (logits.argmax(-1) == labels[rows]).sum()
+    return float(total) / len(labels), float(right) / len(labels)
+
+
+SCHEMA = 1
+CONFIG, WEIGHTS = "config.json", "model.safetensors"
+LARGEST = 1 << 14
+"""Pixels of a side at most: a damaged file may claim any number."""
+
+
+@settings
+class Description:
+    """config.json."""
+
+    schema: int = SCHEMA
+    steadygaze: str = __version__
+    kind: Literal["image-classifier"] = "image-classifier"
+    classes: Annotated[list[Label], Field(min_length=2)]
+    shape: Shape
+    """Colours, height and width."""
+    learning: Learning
+    history: list[dict[str, Any]] = Field(default_factory=list)
+    """One record per epoch: epoch, loss, accuracy."""
+
+    def __post_init__(self) -> None:
+        colours, height, width = self.shape
+        if not (1 <= colours <= MOST_COLOURS and 1 <= height <= LARGEST and 1 <= width <= LARGEST):
+            raise ValueError(f"has images of {height} × {width} pixels with {colours} colours")
+
+
+def write_folder(folder: Path, description: Description, network: nn.Module) -> None:
+    """Replaces a model that stands there; refuses to replace anything else."""
+    recover(folder)
+    refuse_foreign(folder)
+    weights = {name: value.detach().cpu().contiguous() for name, value in network.state_dict().items()}
+    try:
+        with new_folder(folder) as new:
+            (new / CONFIG).write_text(json.dumps(dataclasses.asdict(description), indent=1) + "\n", encoding="utf-8")
+            save_file(weights, new / WEIGHTS, metadata={"format": "pt"})
+    except (OSError, SafetensorError) as error:
+        raise UserError(f"could not write {folder}: {error}; what stood there before is untouched") from None
+
+
+def read_folder(folder: Path) -> tuple[Description, nn.Module]:
+    recover(folder)
+    description = _describe(folder / CONFIG)
+    file = folder / WEIGHTS
+    with torch.device("meta"):  # neither drawn nor allocated: a damaged file may claim any size
+        network = network_for(description.shape, len(description.classes))
+    if (difference := differing(read_layout(file), layout(network.state_dict()))) is not None:
+        raise UserError(f"{file} does not hold the weights of the network that {CONFIG} describes: {difference}")
+    network.load_state_dict(read_tensors(file), assign=True)
+    return description, network.eval()
+
+
+def _describe(file: Path) -> Description:
+    if not file.is_file():
+        raise UserError(f"{file.parent} is no classifier of images: it has no {CONFIG}")
+    values = read_json(file)
+    if not isinstance(values, dict) or values.get("kind") != "image-classifier":
+        raise UserError(f"{file} does not describe a classifier of images")
+    if not isinstance(values.get("schema"), int) or values["schema"] > SCHEMA:
+        raise UserError(f"{file} has schema {values.get('schema')!r}; steadygaze {__version__} reads up to {SCHEMA}")
+    try:
+        return build(Description, {key: value for key, value in values.items() if key in field_names(Description)})
+    except UserError as error:
+        raise UserError(f"{file} is damaged: {error}") from None

@@ -1,0 +1,129 @@
+"""Images explained by what learns nothing beforehand or has been fitted, and weights made into explanations."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from steadygaze.core.errors import UserError, unknown
+from steadygaze.core.types import Label
+from steadygaze.images.image_box import ImageBox, as_image_box
+from steadygaze.images.image_explanation import ImageExplanation
+from steadygaze.images.image_inputs import Images, read_images
+from steadygaze.images.patch_explainers import IMAGE_EXPLAINERS, Asked, ImageExplainer
+from steadygaze.images.patch_networks import Canvas, Shape
+
+SELECTED = 25
+"""Patches that are selected unless another number is said."""
+
+
+@dataclass(frozen=True, slots=True)
+class Weighed:
+    """What an explainer said of some images."""
+
+    images: Images
+    probs: Tensor  # (N,C)
+    classes: tuple[Label, ...]
+    weights: Tensor  # (N,D)
+    bounds: Tensor | None = None  # (N,D,2) low and high
+
+    def explanations(self, explainer: str, k: int, patch: int) -> list[ImageExplanation]:
+        """One for each image."""
+        _, height, width = self.images.shape
+        grid = height // patch, width // patch
+        weights = self.weights.double().cpu().view(-1, *grid).numpy()
+        given, found = self.images.as_given(), []
+        bounds = [None] * len(given) if self.bounds is None else self.bounds.double().cpu().view(-1, *grid, 2).numpy()
+        for image, weight, probs, between in zip(given, weights, self.probs.tolist(), bounds, strict=True):
+            label = self.classes[probs.index(max(probs))]
+            chances = dict(zip(self.classes, probs, strict=True))
+            found.append(ImageExplanation(image, weight, patch, k, label, chances, explainer, between))
+        return found
+
+
+class Fitted(ABC):
+    """An explainer that has learnt of one black box, and explains no other."""
+
+    box: ImageBox
+
+    @abstractmethod
+    def explain_of(self, box: ImageBox, images: Images) -> list[ImageExplanation]:
+        """The selected patches of each image, by what that box, which is as its own, says of them."""
+
+
+def explain_images(
+    black_box: Any,
+    X: Any,
+    explainer: str | ImageExplainer | Fitted = "gradient",
+    k: int | None = None,
+    canvas: Canvas | None = None,
+    classes: Sequence[Label] | None = None,
+) -> list[ImageExplanation]:
+    """Why the black box says what it says of each image: the k patches that weigh most, 25 unless it is said.
+
+    The fill is the mean of the images it was trained on where that is known, else grey, unless a canvas says which.
+    A fitted explainer has its own k and canvas.
+    """
+    box, images = as_image_box(black_box, classes), read_images(X)
+    if isinstance(explainer, Fitted):
+        _refuse_other(explainer.box, box, asked=k is not None or canvas is not None)
+        return explainer.explain_of(box, images)
+    name, way = chosen(explainer)
+    canvas = canvas or Canvas(fill="grey" if box.mean is None else "mean")
+    units = canvas.units(images.shape)
+    k = check_k(SELECTED if k is None else k, units, images.shape)
+    fill = _fill(canvas, box, images) if way.fills else torch.zeros(images.shape)
+    asked = Asked(box, images, box.said(images), fill, canvas.patch, units)
+    weighed = Weighed(images, asked.probs, box.classes, way.weigh(asked))
+    return weighed.explanations(name, k, canvas.patch)
+
+
+def chosen(given: Any) -> tuple[str, ImageExplainer]:
+    """An explainer of images, and what explanations call it."""
+    if isinstance(given, ImageExplainer):
+        return next(
+            (name for name, kind in IMAGE_EXPLAINERS.items() if type(given) is kind), type(given).__name__
+        ), given
+    if not isinstance(given, str) or given not in IMAGE_EXPLAINERS:
+        raise unknown("explainer of images", given, IMAGE_EXPLAINERS)
+    return given, IMAGE_EXPLAINERS[given]()
+
+
+def check_k(k: Any, units: int, shape: Shape) -> int:
+    """How many patches are selected: some, and not all."""
+    if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
+        raise UserError(f"k is {k!r:.80}; it must be a whole number, 1 or more")
+    if k >= units:
+        raise UserError(f"k is {k}, but an image of {shape[1]} × {shape[2]} pixels has {units} patches: k must be less")
+    return int(k)
+
+
+def _fill(canvas: Canvas, box: ImageBox, images: Images) -> Tensor:
+    """Nothing of it depends on which images are asked about together.  (C,H,W)"""
+    if canvas.fill != "mean":
+        return canvas.blank(images.pixels[:1], images.whole)
+    if box.mean is None:
+        raise UserError(
+            f"the mean image of {box.name} is not known, which an ImageClassifier alone keeps: choose the fill zero or "
+            f"grey"
+        )
+    return box.mean
+
+
+def _refuse_other(own: ImageBox, box: ImageBox, asked: bool) -> None:
+    if asked:
+        raise UserError("a fitted explainer has the k, the patch and the fill it was fitted with: leave them out")
+    if own.classes != box.classes:
+        raise UserError(
+            f"this explainer was fitted to a black box of the classes {list(own.classes)!s:.80} in this order; "
+            f"{box.name} has {list(box.classes)!s:.80}"
+        )
+    if own.fingerprint and own.fingerprint != box.fingerprint:
+        raise UserError(
+            f"this explainer was fitted to another model, {own.name!r:.80}, or to other weights of it: what it selects "
+            f"says nothing of this one; explain_fit fits one to it"
+        )

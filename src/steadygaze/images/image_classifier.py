@@ -1,0 +1,174 @@
+"""ImageClassifier: a small classifier of images with scikit-learn's manners, to be explained.
+
+clf = ImageClassifier(seed=0).fit(images, labels)
+clf.predict(images); clf.predict_proba(images); clf.score(images, labels)
+clf.explain(images, explainer="gradient", k=25)
+clf.save("model/"); clf = ImageClassifier.load("model/")
+
+The network is that of Bai et al. 2021 (arXiv:2006.05656), Table 7; Adadelta, 12 epochs, batches of 128.
+"""
+
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
+
+from steadygaze.core.arguments import checked, path
+from steadygaze.core.errors import UserError, unknown
+from steadygaze.core.settings import build
+from steadygaze.estimator.inputs import read_labels, read_weights
+from steadygaze.images.classifier_training import Description, Learning, read_folder, train, write_folder
+from steadygaze.images.explain_images import explain_images
+from steadygaze.images.image_box import Ours, as_image_box
+from steadygaze.images.image_explanation import ImageExplanation
+from steadygaze.images.image_inputs import Images, like, read_images
+from steadygaze.images.patch_networks import Canvas
+from steadygaze.training.device import best
+
+
+class ImageClassifier(Ours, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """A classifier of small images.
+
+    Parameters
+    ----------
+    seed : int, default=0
+        Whatever is drawn is drawn from it.
+    epochs : int, default=12
+        Times the images are read.
+    batch_size : int, default=128
+        Images in a step.
+    learning_rate : float, default=1.0
+        Of Adadelta.
+    device : str, default="auto"
+        auto, cpu, cuda or mps.
+
+    Attributes
+    ----------
+    classes_ : array of shape (C,)
+        The labels, sorted.
+    history_ : list of dict
+        One record per epoch: its loss, and how many of its images were told rightly while it learnt.
+    network_ : torch network
+        Pixels (N,C,H,W) between 0 and 1 to logits; its buffer `mean` is the average of the images it was trained on.
+    """
+
+    def __init__(
+        self,
+        *,
+        seed: int = 0,
+        epochs: int = 12,
+        batch_size: int = 128,
+        learning_rate: float = 1.0,
+        device: str = "auto",
+    ) -> None:
+        self.seed = seed
+        self.epochs = epochs
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.device = device
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Train.
+
+        X : images, an array of (N,H,W) or (N,H,W,C), uint8 or floats from 0 to 1; or a list of images of one size.
+        y : one label for each image, all strings or all whole numbers.
+        """
+        values = {name: getattr(self, name) for name in ("seed", "epochs", "batch_size", "learning_rate")}
+        how = build(Learning, values)
+        images, labels = read_images(X), read_labels(y, minimum_classes=2)
+        if len(images) != len(labels):
+            raise UserError(f"found {len(images)} images and {len(labels)} labels; they must be equally many")
+        classes, places = np.unique(np.asarray(labels), return_inverse=True)
+        network, history = train(how, images, torch.from_numpy(places), best(self.device))
+        description = Description(classes=classes.tolist(), shape=images.shape, learning=how, history=history)
+        return self._take(description, network)
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """(N,C), columns in the order of `classes_`."""
+        images = self._read(X)
+        probabilities: NDArray[np.float64] = as_image_box(self).said(images).numpy()
+        return probabilities
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """(N,)"""
+        best_of_each = self.predict_proba(X).argmax(-1)
+        found: NDArray[Any] = self.classes_[best_of_each]
+        return found
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Accuracy.  A label that was not there in training is refused: it could never be right."""
+        images, labels = self._read(X), read_labels(y, minimum_classes=1)
+        if len(images) != len(labels):
+            raise UserError(f"found {len(images)} images and {len(labels)} labels; they must be equally many")
+        known = self.classes_.tolist()
+        for label in set(labels) - set(known):
+            raise unknown("label", label, known)
+        weights = read_weights(sample_weight)
+        if weights is not None and weights.shape != (len(images),):
+            raise UserError(f"found {len(images)} images and weights of shape {weights.shape}; one each is needed")
+        if weights is not None and not (np.isfinite(weights).all() and weights.min() >= 0):
+            raise UserError("sample weights must be finite numbers from 0 up")
+        return float(super().score(X, np.asarray(labels), weights))
+
+    def explain(
+        self,
+        X: Any,
+        explainer: Any = "gradient",
+        k: int | None = None,
+        *,
+        patch: int | None = None,
+        fill: str | None = None,
+    ) -> list[ImageExplanation]:
+        """The k patches of each image that weigh most.
+
+        explainer : gradient, leave-one-out, lime, random, or what `explain_fit` fitted to this classifier, which has
+        its own k, patch and fill.
+        k : how many are selected, default=25.
+        patch : pixels of a patch's side, default=1.
+        fill : zero, mean or grey, default="mean", the average of the images it was trained on.
+        """
+        self._read(X)
+        said = {name: value for name, value in {"patch": patch, "fill": fill}.items() if value is not None}
+        return explain_images(self, X, explainer, k, build(Canvas, said) if said else None)
+
+    @checked(folder=path)
+    def save(self, folder: str | Path) -> None:
+        """A folder that `ImageClassifier.load` reads: JSON and safetensors, no pickle; whole or not at all."""
+        check_is_fitted(self, "network_")
+        write_folder(Path(folder), self.description_, self.network_)
+
+    @classmethod
+    @checked(folder=path)
+    def load(cls, folder: str | Path, device: str = "auto") -> Self:
+        """A saved classifier, with the parameters it was trained with."""
+        where = best(device)
+        description, network = read_folder(Path(folder))
+        how = description.learning
+        made = cls(
+            seed=how.seed,
+            epochs=how.epochs,
+            batch_size=how.batch_size,
+            learning_rate=how.learning_rate,
+            device=device,
+        )
+        return made._take(description, network.to(where))
+
+    def _read(self, X: Any) -> Images:
+        check_is_fitted(self, "network_")
+        return like(read_images(X), self.description_.shape, "this classifier")
+
+    def _take(self, description: Description, network: torch.nn.Module) -> Self:
+        self.description_, self.network_ = description, network
+        self.classes_ = np.asarray(description.classes)
+        self.history_ = description.history
+        return self
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.three_d_array = True
+        tags.input_tags.two_d_array = False
+        return tags

@@ -1,0 +1,210 @@
+"""ImageExplainer: a fitted explainer of images together with the black box that it explains."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from steadygaze.adapters.fit_explainer import FitRun, noted, read_held_out, require_enough
+from steadygaze.core import __version__
+from steadygaze.core.errors import UserError, unknown
+from steadygaze.core.settings import build, field_names
+from steadygaze.core.types import Label
+from steadygaze.estimator import explainer_folder
+from steadygaze.explainers.explainer import PREDICTED
+from steadygaze.explainers.learned.answer_cache import digest
+from steadygaze.explainers.learned.cxplain import CXPlain, members
+from steadygaze.explainers.learned.fit_config import (
+    OF_TEXTS,
+    Method,
+    check_method,
+    name_of,
+    requested_method,
+    said_of,
+)
+from steadygaze.explainers.learned.selector import Selecting
+from steadygaze.images.classifier_training import LARGEST
+from steadygaze.images.explain_images import Fitted
+from steadygaze.images.fitted_images import ImageFit, LearnedImages, parted
+from steadygaze.images.image_box import ImageBox, as_image_box
+from steadygaze.images.image_classifier import ImageClassifier
+from steadygaze.images.image_cxplain import LearnedWorth, WorthFit
+from steadygaze.images.image_explanation import ImageExplanation
+from steadygaze.images.image_inputs import MOST_COLOURS, Images, read_images
+from steadygaze.images.patch_networks import USUAL, Canvas, Selector, Shape, image_nets, image_settings, refuse_many
+from steadygaze.results.leakage_warnings import selection_rows, warned
+from steadygaze.results.row import Row
+from steadygaze.training.device import best
+
+
+@dataclass(frozen=True)
+class ImageExplainer(Fitted):
+    """What `explain_fit` gives for images.
+
+    fitted = sg.explain_fit(model, images, explainer="l2x", k=25)
+    fitted.explain(images[:3])[0].to_png("why.png")
+    fitted.save("l2x/"); fitted = sg.load_explainer("l2x/", model)
+    """
+
+    name: str
+    """Which explainer it is: l2x, vibi, ail or cxplain."""
+    box: ImageBox
+    learned: LearnedImages | LearnedWorth
+    rows: tuple[Row, ...] = ()
+    """How well it did on images it was not fitted to."""
+    facts: dict[str, Any] = field(default_factory=dict)
+    """What else is known of how it was fitted: the seed, and a digest of the images."""
+
+    @property
+    def warnings(self) -> list[str]:
+        """What must be known before it is believed: whether its selections leak the label."""
+        return warned(self.rows)
+
+    def explain(self, images: Any) -> list[ImageExplanation]:
+        """The selected patches of each image."""
+        return self.explain_of(self.box, read_images(images))
+
+    def explain_of(self, box: ImageBox, images: Images) -> list[ImageExplanation]:
+        """Explain what a black box predicts; refused unless it is the one that this was fitted to."""
+        if box.fingerprint != self.box.fingerprint:
+            raise UserError(
+                f"{self.name} was fitted to another model than {box.name}, or to other weights of it: "
+                "what it selects says nothing of this one; explain_fit fits one to it"
+            )
+        return self.learned.explain(box, images)
+
+    def measure(self, images: Any) -> list[Row]:
+        """Of these images: does the black box say the same of what is selected, and of the rest?"""
+        read = read_images(images)
+        return self.to_rows(self.learned.measured(self.box, read), digest(read.as_given()))
+
+    def to_rows(self, found: dict[str, Tensor], data: str) -> list[Row]:
+        """One number per image, by name, as rows; `data`: a digest of the images."""
+        canvas = self.learned.canvas
+        own: dict[str, str | int] = {
+            "black-box": self.box.name,
+            "patch": canvas.patch,
+            "fill": canvas.fill,
+            "data": data[:12],
+            "steadygaze": __version__,
+        }
+        settings = {**said_of(self.learned.how, self.facts), **own}
+        values = {name: numbers.tolist() for name, numbers in found.items()}
+        return selection_rows(values, values.pop(PREDICTED), self.box.classes, settings)
+
+    def save(self, path: str | Path) -> None:
+        """As a folder; the black box itself is not in it."""
+        learned = self.learned
+        config = {
+            "steadygaze_explainer": __version__,
+            "inputs": "images",
+            "explainer": self.name,
+            "settings": asdict(learned.how),
+            "canvas": asdict(learned.canvas),
+            "shape": list(learned.shape),
+            "classes": list(self.box.classes),
+            "black_box": {"name": self.box.name, "fingerprint": self.box.fingerprint},
+            "rows": [row.to_dict() for row in self.rows],
+            "history": learned.history,
+            "facts": self.facts,
+        }
+        explainer_folder.save(Path(path), explainer_folder.Written(config, weights=learned.nets.state_dict()))
+
+
+def load_explainer(
+    path: str | Path, black_box: Any, *, classes: Sequence[Label] | None = None, device: str = "auto"
+) -> ImageExplainer:
+    """A fitted explainer of images from its folder, with the black box it was fitted to."""
+    where = Path(path)
+    written = explainer_folder.load(where, "images")
+    how, box = explainer_folder.settings_of(written, where), image_box(black_box, classes, device)
+    explainer_folder.refuse_other(written, box.classes, box.fingerprint, where)
+    given = explainer_folder.part(written, "canvas", dict, where)
+    try:
+        shape, canvas = _shape(written.config.get("shape")), build(Canvas, given)
+        refuse_many(how.k, canvas.units(shape), shape)
+    except UserError as error:
+        raise UserError(f"{where / explainer_folder.CONFIG} is damaged: {error}") from None
+    nets = explainer_folder.filled(partial(_fresh, how, shape, len(box.classes), canvas.patch), written, where).to(
+        best(device)
+    )
+    history = explainer_folder.part(written, "history", list, where)
+    learned: LearnedImages | LearnedWorth
+    if isinstance(how, CXPlain):
+        learned = LearnedWorth(how, canvas, shape, box.classes, nets, history)
+    else:
+        learned = LearnedImages(how, canvas, shape, box.classes, nets, history)
+    rows = tuple(map(Row.from_dict, explainer_folder.part(written, "rows", list, where)))
+    explainer_folder.refuse_contradiction(written, rows, where)
+    return ImageExplainer(name_of(how), box, learned, rows, explainer_folder.part(written, "facts", dict, where))
+
+
+def image_box(given: Any, classes: Sequence[Label] | None, device: str) -> ImageBox:
+    """From whatever can be explained; a folder is that of an ImageClassifier."""
+    return as_image_box(ImageClassifier.load(given, device) if isinstance(given, str | Path) else given, classes)
+
+
+def _fresh(how: Method, shape: Shape, classes: int, patch: int) -> nn.ModuleDict:
+    """Networks that nothing has been taught."""
+    if not isinstance(how, CXPlain):
+        return image_nets(how, shape, classes, patch)
+    nets = members(how, partial(Selector, shape, patch, 0, how.hidden, how.dropout))
+    nets.register_buffer("fill", torch.zeros(shape))
+    return nets
+
+
+def _shape(given: Any) -> Shape:
+    whole = isinstance(given, list) and len(given) == 3 and all(type(side) is int and side > 0 for side in given)
+    if not whole or given[0] > MOST_COLOURS or max(given) > LARGEST:
+        raise UserError(f"colours, height and width of an image are three whole numbers; found {given!r:.80}")
+    return given[0], given[1], given[2]
+
+
+def ordered_for_images(
+    explainer: str, k: int | None, technique: str | None, query: bool | None, settings: Mapping[str, Any] | None
+) -> tuple[Method, Canvas]:
+    """For images; what is None is as the papers have it for them."""
+    kind, values = requested_method(explainer, {"k": k, "technique": technique, "query": query}, settings)
+    if wrong := sorted(values.keys() & set(OF_TEXTS)):
+        raise UserError(f"setting {wrong[0]!r} is for texts; of images it changes nothing")
+    own = [name for name in field_names(kind) if name not in OF_TEXTS]
+    for key in values.keys() - {*own, *field_names(Canvas)}:
+        raise unknown("setting", key, [*own, *field_names(Canvas)])
+    canvas = build(Canvas, {key: values.pop(key) for key in field_names(Canvas) if key in values})
+    return check_method(_built(kind, values), values), canvas
+
+
+def _built(kind: type[Selecting] | type[CXPlain], values: dict[str, Any]) -> Method:
+    if issubclass(kind, Selecting):
+        return image_settings(kind, values)
+    return build(kind, {"k": USUAL["k"], **values})
+
+
+def image_splits(inputs: Any, validation: Any) -> tuple[Images, Images]:
+    """Images to learn from, and to measure on."""
+    images = read_images(inputs)
+    require_enough(len(images), "images")
+    return parted(images) if validation is None else (images, read_held_out(read_images, validation, "images"))
+
+
+def fit_images(
+    run: FitRun,
+    black_box: Any,
+    classes: Sequence[Label] | None,
+    device: str,
+    order: tuple[Any, ...],
+    data: tuple[Any, Any],
+) -> ImageExplainer:
+    """The image half of `fit_explainer`, which calls it by name."""
+    how, canvas = ordered_for_images(*order)
+    box, parts = image_box(black_box, classes, device), image_splits(*data)
+    ways = run.seed, run.device, run.watcher, run.watch
+    fit = WorthFit(how, canvas, *ways) if isinstance(how, CXPlain) else ImageFit(how, canvas, *ways)
+    facts = run.facts(parts[0].as_given())
+    fitted = ImageExplainer(name_of(how), box, fit.fit(box, *parts, run.keep), facts=facts)
+    rows = fitted.to_rows(fitted.learned.measured(box, parts[1]), digest(parts[1].as_given()))
+    return replace(fitted, rows=noted(rows, box.said(parts[1])))

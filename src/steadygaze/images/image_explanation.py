@@ -1,0 +1,200 @@
+"""PNG, written with the standard library: eight bits of red, green and blue, no other kind.
+
+How an image and what was selected of it are drawn: as in Figures 3 and 4 of Bai et al. 2021 (arXiv:2006.05656).
+
+Selected patches keep their pixels, and a line runs around them; the rest is greyed, so that what remains of it can
+just be made out.  The orange of the line is told from black, white and grey by every common colour blindness.
+
+ImageExplanation: one image, what was predicted of it and which of its patches were selected.  No torch here.
+"""
+
+import struct
+import zlib
+from base64 import b64encode
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steadygaze.core import arguments
+from steadygaze.core.atomic_files import new_file
+from steadygaze.core.output_paths import check_file
+from steadygaze.core.types import Label
+
+SIGNATURE = b"\x89PNG\r\n\x1a\n"
+RGB = 2
+"""The code of colours without transparency."""
+
+
+def png(pixels: NDArray[np.uint8]) -> bytes:
+    """(H,W,3) -> a whole file"""
+    height, width, _ = pixels.shape
+    unfiltered = np.zeros((height, 1), np.uint8)  # each line begins with the code of its filter: none
+    lines = np.hstack([unfiltered, pixels.reshape(height, -1)]).tobytes()
+    header = struct.pack(">IIBBBBB", width, height, 8, RGB, 0, 0, 0)
+    chunks = {b"IHDR": header, b"tEXt": b"Software\0steadygaze", b"IDAT": zlib.compress(lines, 9), b"IEND": b""}
+    return SIGNATURE + b"".join(_chunk(kind, body) for kind, body in chunks.items())
+
+
+def _chunk(kind: bytes, body: bytes) -> bytes:
+    return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
+
+
+S = TypeVar("S", bound=np.generic)
+LINE = (230, 159, 0)
+GREY = 128
+LEFT = 0.25
+"""Of the contrast of what is not selected."""
+SIDE = 224
+"""Pixels that the shorter side of a picture has at least."""
+GAP = 8
+"""White pixels between the image and its overlay."""
+
+
+def coloured(image: NDArray[np.float64]) -> NDArray[np.uint8]:
+    """(H,W) or (H,W,C) between 0 and 1 -> (H,W,3); a fourth colour, transparency, is left out"""
+    deep = image[..., None] if image.ndim == 2 else image
+    deep = np.repeat(deep[..., :1], 3, -1) if deep.shape[-1] < 3 else deep[..., :3]
+    return np.rint(deep * 255).astype(np.uint8)
+
+
+def overlay(image: NDArray[np.float64], mask: NDArray[np.bool_]) -> NDArray[np.uint8]:
+    """The selected part, enlarged.  (H,W[,C]), (H,W) -> (H·s,W·s,3)"""
+    clear = coloured(image)
+    faint = np.rint(GREY + LEFT * (clear.astype(np.float64) - GREY)).astype(np.uint8)
+    shown = enlarged(np.where(mask[..., None], clear, faint))
+    shown[_border(enlarged(mask), max(1, _times(mask) // 6))] = LINE
+    return shown
+
+
+def beside(image: NDArray[np.float64], mask: NDArray[np.bool_]) -> NDArray[np.uint8]:
+    """The image as it is, and its overlay to the right of it."""
+    whole = enlarged(coloured(image))
+    gap = np.full((len(whole), GAP, 3), 255, np.uint8)
+    return np.hstack([whole, gap, overlay(image, mask)])
+
+
+def enlarged(values: NDArray[S]) -> NDArray[S]:
+    """Every pixel a square, so that small images can be looked at."""
+    times = _times(values)
+    return values.repeat(times, 0).repeat(times, 1)
+
+
+def _times(values: NDArray[Any]) -> int:
+    height, width = values.shape[:2]
+    return max(1, -(-SIDE // int(min(height, width))))
+
+
+def _border(mask: NDArray[np.bool_], thick: int) -> NDArray[np.bool_]:
+    """What is selected, and lies within so many pixels of what is not.  (H,W) -> (H,W)"""
+    inner = np.pad(mask, thick)
+    height, width = mask.shape
+    for axis in (0, 1):
+        inner = np.logical_and.reduce([np.roll(inner, step, axis) for step in range(-thick, thick + 1)])
+    return mask & ~inner[thick : thick + height, thick : thick + width]
+
+
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class ImageExplanation:
+    """What was predicted of an image, and what an explainer says of each of its patches."""
+
+    image: NDArray[Any]  # (H,W) or (H,W,C), as it was given
+    weights: NDArray[np.float64]  # (h,w) one per patch
+    patch: int
+    """Pixels of a patch's side."""
+    k: int
+    """How many patches are selected: the heaviest."""
+    label: Label
+    probabilities: dict[Label, float]
+    explainer: str
+    bounds: NDArray[np.float64] | None = None  # (h,w,2) low and high
+    """Between which the weight of each patch is, by an explainer that says how sure it is."""
+
+    def __post_init__(self) -> None:
+        height, width = self.image.shape[:2]
+        if self.weights.shape != (height // self.patch, width // self.patch):
+            raise ValueError(f"ImageExplanation: weights of shape {self.weights.shape} for {height} × {width} pixels")
+        if self.bounds is not None and self.bounds.shape != (*self.weights.shape, 2):
+            raise ValueError(f"ImageExplanation: bounds of shape {self.bounds.shape} for {self.weights.shape} patches")
+        if not np.isfinite(self.weights).all():
+            raise ValueError("ImageExplanation: some weight is not a finite number")
+
+    @property
+    def mask(self) -> NDArray[np.bool_]:
+        """True on the pixels of the selected patches.  (H,W)"""
+        chosen = np.zeros(self.weights.size, bool)
+        chosen[self._heaviest(self.k)] = True
+        return chosen.reshape(self.weights.shape).repeat(self.patch, 0).repeat(self.patch, 1)
+
+    @arguments.checked(k=arguments.optional(arguments.whole(0)))
+    def top(self, k: int | None = None) -> list[tuple[tuple[int, int], float]]:
+        """The heaviest patches, as (row, column) of their upper left pixel, with their weights; as many as selected."""
+        found = []
+        for place in self._heaviest(self.k if k is None else k):
+            row, column = divmod(int(place), self.weights.shape[1])
+            found.append(((row * self.patch, column * self.patch), float(self.weights[row, column])))
+        return found
+
+    def to_dict(self) -> dict[str, Any]:
+        """Ready for JSON: lists, strings and numbers."""
+        return {
+            "image": self.image.tolist(),
+            "weights": self.weights.tolist(),
+            "selected": [list(place) for place, _ in self.top()],
+            "patch": self.patch,
+            "k": self.k,
+            "label": self.label,
+            "probabilities": {str(label): p for label, p in self.probabilities.items()},
+            "explainer": self.explainer,
+            "bounds": None if self.bounds is None else self.bounds.tolist(),
+        }
+
+    def to_png(self, path: str | Path | None = None, original: bool = True, *, replace: bool = False) -> bytes:
+        """The overlay, with the image itself to its left unless that is not wanted; written to `path` if there is
+        one.
+        """
+        drawn = png((beside if original else overlay)(self._unit(), self.mask))
+        if path is not None:
+            place = arguments.path("path", path)
+            check_file(place, replace=replace)
+            with new_file(place) as file:
+                file.write_bytes(drawn)
+        return drawn
+
+    def _repr_html_(self) -> str:
+        source = b64encode(self.to_png()).decode()
+        said = escape(f"{self.label} {self._sureness()}".strip())
+        about = escape(self._about())
+        image = f'<img alt="{about}" src="data:image/png;base64,{source}" style="max-width:100%">'
+        small = f'<figcaption style="font-size:0.85em;opacity:0.8">{about}</figcaption>'
+        html = f"<figure style='margin:0 0 1.5em'><div><strong>{said}</strong></div>{image}{small}</figure>"
+        return html.encode(errors="replace").decode()  # a lone surrogate would stop the notebook's own encoder
+
+    def __repr__(self) -> str:
+        return f"<ImageExplanation {self.label} {self._sureness()}; {self._about()}>"
+
+    def _heaviest(self, k: int) -> NDArray[np.int64]:
+        """Places of the k heaviest, heaviest first; of equals the earlier first."""
+        return np.argsort(-self.weights.ravel(), kind="stable")[:k]
+
+    def _unit(self) -> NDArray[np.float64]:
+        """Pixels between 0 and 1."""
+        values = self.image.astype(np.float64)
+        return values / 255 if self.image.dtype == np.uint8 else values
+
+    def _about(self) -> str:
+        size = "pixels" if self.patch == 1 else f"patches of {self.patch} × {self.patch} pixels"
+        some = f"{self.explainer}: {min(self.k, self.weights.size)} of {self.weights.size} {size} selected"
+        return some if self.bounds is None else f"{some}; {self._number(self.bounds)}"
+
+    def _number(self, bounds: NDArray[np.float64]) -> str:
+        """Of the heaviest patch."""
+        (row, column), weight = self.top(1)[0]
+        low, high = bounds[row // self.patch, column // self.patch]
+        return f"heaviest ({row}, {column}) {weight:.3f} [{low:.3f}, {high:.3f}]"
+
+    def _sureness(self) -> str:
+        return f"{self.probabilities[self.label]:.1%}" if self.label in self.probabilities else ""

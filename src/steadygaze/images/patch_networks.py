@@ -1,0 +1,238 @@
+"""Networks for images, as Bai et al. (Table 7) have them.  A unit is a square patch; a patch of one is a pixel.
+
+    selector       which patches?   convolutions 32×3×3 and 64×3×3 that keep the size, then for each patch the sum of
+                   what is seen there       → mean over the patch → hidden → score
+                   what the whole says of it  → maximum of 2×2 → hidden → a score for each patch
+                   with ŷ: what the black box says becomes one more colour, through a dense layer
+    dense          what do the selected patches say?   all pixels → 128 → classes
+    convolution    the same with the network of Table 7, without its dropout
+
+Approximators see what the black box is shown: the selected patches, and the fill in place of the rest.
+
+    x ⊙ m + fill ⊙ (1 − m)
+
+Departs from the paper, which does not say how explainers differ from Table 7 "to incorporate global information".
+
+Images as selectors see them: patches of pixels between 0 and 1, and what stands where none is selected.
+
+    zero   black
+    mean   the average image: what the papers fill with ("their average values")
+    grey   one half
+
+The fill changes which explanation looks best, so it is always said which one it was.
+"""
+
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn.functional import avg_pool2d
+
+from steadygaze.core.errors import UserError
+from steadygaze.core.settings import Field, build, field_names, settings
+from steadygaze.explainers.learned.ail import Ail
+from steadygaze.explainers.learned.selector import Rows, Selecting, Views
+from steadygaze.explainers.learned.vibi import Vibi
+from steadygaze.models.probe_classifier import Judge
+
+Shape = tuple[int, int, int]
+"""Colours, height and width."""
+SMALLEST = 6
+"""Pixels of a side that the convolutions of Table 7 need."""
+INNER = 128
+"""Units of its dense layer."""
+
+
+def table_seven(shape: Shape, classes: int, dropouts: tuple[float, float] = (0.0, 0.0)) -> nn.Sequential:
+    """The classifier of Table 7.  (B,C,H,W) -> (B,classes)"""
+    colours, height, width = shape
+    return nn.Sequential(
+        nn.Conv2d(colours, 32, 3),
+        nn.ReLU(),
+        nn.Conv2d(32, 64, 3),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Flatten(),
+        nn.Dropout(dropouts[0]),
+        nn.Linear(64 * ((height - 4) // 2) * ((width - 4) // 2), INNER),
+        nn.ReLU(),
+        nn.Dropout(dropouts[1]),
+        nn.Linear(INNER, classes),
+    )
+
+
+def spread(mask: Tensor, shape: Shape, patch: int) -> Tensor:
+    """From patches to their pixels.  (B,D) -> (B,1,H,W)"""
+    grid = mask.view(-1, 1, shape[1] // patch, shape[2] // patch)
+    return grid.repeat_interleave(patch, 2).repeat_interleave(patch, 3)
+
+
+def painted(pixels: Tensor, mask: Tensor, fill: Tensor, patch: int) -> Tensor:
+    """Where the mask is 0 the fill, where it is 1 the image, between them a mixture.  (B,C,H,W), (B,D) -> (B,C,H,W)"""
+    _, colours, height, width = pixels.shape
+    kept = spread(mask.to(pixels.dtype), (colours, height, width), patch)
+    return pixels * kept + fill.to(pixels) * (1 - kept)
+
+
+class Selector(nn.Module):
+    def __init__(self, shape: Shape, patch: int, query: int, hidden: int, dropout: float = 0.0) -> None:
+        """`query`: how many numbers the black box says of an image; 0: it is not asked."""
+        super().__init__()
+        colours, self.height, self.width = shape
+        self.patch = patch
+        units = (self.height // patch) * (self.width // patch)
+        self.said = nn.Linear(query, self.height * self.width) if query else None
+        self.near = nn.Sequential(
+            nn.Conv2d(colours + bool(query), 32, 3, padding="same"),
+            nn.ReLU(),
+            nn.Conv2d(32, 64, 3, padding="same"),
+            nn.ReLU(),
+        )
+        self.inner = nn.Sequential(nn.Conv2d(64, hidden, 1), nn.ReLU(), nn.Dropout(dropout))
+        self.score = nn.Conv2d(hidden, 1, 1)
+        self.whole = nn.Sequential(
+            nn.MaxPool2d(2, ceil_mode=True),
+            nn.Flatten(),
+            nn.Linear(64 * ((self.height + 1) // 2) * ((self.width + 1) // 2), hidden),
+            nn.ReLU(),
+            nn.Dropout(dropout),
+            nn.Linear(hidden, units),
+        )
+
+    def forward(self, views: Views, query: Tensor | None = None) -> Tensor:
+        """(B,C,H,W), (B,classes) -> (B,D)"""
+        seen = views.x
+        if self.said is not None and query is not None:
+            told = self.said(query.to(seen.dtype)).view(-1, 1, self.height, self.width)
+            seen = torch.cat([seen, told], 1)
+        hidden = self.near(seen)
+        scores: Tensor = self.score(self.inner(avg_pool2d(hidden, self.patch))).flatten(1) + self.whole(hidden)
+        return scores
+
+
+class Approximator(nn.Module):
+    """Any network on images, shown the selected patches alone."""
+
+    fill: Tensor
+
+    def __init__(self, layers: nn.Module, patch: int, fill: Tensor) -> None:
+        super().__init__()
+        self.layers, self.patch = layers, patch
+        self.register_buffer("fill", fill.clone())  # kept with the weights: they mean nothing with another
+
+    def forward(self, views: Views, mask: Tensor) -> Tensor:
+        """(B,C,H,W), (B,D) -> (B,classes)"""
+        logits: Tensor = self.layers(painted(views.x, mask, self.fill, self.patch))
+        return logits
+
+
+def dense(shape: Shape, classes: int) -> nn.Sequential:
+    """(B,C,H,W) -> (B,classes)"""
+    return nn.Sequential(
+        nn.Flatten(), nn.Linear(shape[0] * shape[1] * shape[2], INNER), nn.ReLU(), nn.Linear(INNER, classes)
+    )
+
+
+APPROXIMATORS = {"simple": dense, "cnn": table_seven}
+
+
+USUAL: dict[str, Any] = {
+    "k": 25,
+    "approximator": "cnn",
+    "epochs": 12,
+    "pretraining_epochs": 12,
+    "batch_size": 128,
+}
+"""What the papers set for images, where it is not what they set for texts."""
+OWN: dict[type[Selecting], dict[str, Any]] = {Ail: {"opponent": 1e-3}, Vibi: {"temperature": 0.5}}
+"""The same, of one method alone."""
+
+
+@settings
+class Canvas:
+    """How an image is cut up, and what stands where nothing is selected."""
+
+    patch: Annotated[int, Field(ge=1, le=4096)] = 1
+    """Pixels of a patch's side; 1: pixels are selected one by one."""
+    fill: Literal["zero", "mean", "grey"] = "mean"
+    """What unselected patches are filled with: black, the average image, or one half."""
+
+    def units(self, shape: Shape) -> int:
+        """How many patches an image has."""
+        _, height, width = shape
+        if height % self.patch or width % self.patch:
+            raise UserError(
+                f"images of {height} × {width} pixels cannot be cut into patches of {self.patch} × {self.patch}: "
+                f"patch must divide both sides"
+            )
+        return (height // self.patch) * (width // self.patch)
+
+    def blank(self, pixels: Tensor, whole: bool = False) -> Tensor:
+        """The fill.  `whole`: of images in whole numbers, so that they can hold it.  (N,C,H,W) -> (C,H,W)"""
+        if self.fill == "mean" and len(pixels) < 2:
+            raise UserError("the mean image needs several images, found one: give more, or choose another fill")
+        shades = {"zero": torch.zeros_like(pixels[0]), "grey": torch.full_like(pixels[0], 0.5)}
+        shade = pixels.mean(0) if self.fill == "mean" else shades[self.fill]
+        return (shade * 255).round() / 255 if whole else shade
+
+
+@dataclass(frozen=True)
+class ImageInputs:
+    pixels: Tensor  # (N,C,H,W) between 0 and 1, where the networks are
+    probs: Tensor  # (N,C)
+    units: int
+
+    def __len__(self) -> int:
+        return len(self.pixels)
+
+    def shuffled(self, size: int, seed: tuple[int, ...]) -> list[NDArray[np.int64]]:
+        return _cut(np.random.default_rng(seed).permutation(len(self)), size)
+
+    def once(self, size: int) -> list[NDArray[np.int64]]:
+        return _cut(np.arange(len(self)), size)
+
+    def views(self, rows: Rows) -> Views:
+        index = torch.from_numpy(rows).to(self.pixels.device)
+        probs = self.probs[torch.from_numpy(rows).to(self.probs.device)].to(self.pixels.device, torch.float32)
+        able = torch.ones(len(rows), self.units, dtype=torch.bool, device=index.device)
+        return Views(self.pixels[index], able, probs, index)
+
+
+def image_settings(kind: type[Selecting], values: dict[str, Any]) -> Selecting:
+    """A method with the usual settings for images, but for those that are given."""
+    usual = {**USUAL, **OWN.get(kind, {})}
+    return build(kind, {**{name: value for name, value in usual.items() if name in field_names(kind)}, **values})
+
+
+def image_nets(how: Selecting, shape: Shape, classes: int, patch: int, fill: Tensor | None = None) -> nn.ModuleDict:
+    """Fresh networks for images; the fill is kept with those that see it."""
+    units = Canvas(patch=patch).units(shape)
+    refuse_many(how.k, units, shape)
+    if min(shape[1:]) < SMALLEST:
+        raise UserError(f"images of {shape[1]} × {shape[2]} pixels are too small: each side needs {SMALLEST} or more")
+    blank = torch.zeros(shape) if fill is None else fill
+
+    def approximator() -> nn.Module:
+        return Approximator(APPROXIMATORS[how.approximator](shape, classes), patch, blank)
+
+    nets = {
+        "selector": Selector(shape, patch, classes if how.query else 0, how.hidden, how.dropout),
+        "approximator": approximator(),
+        "judge": Judge(units, classes),
+    }
+    if how.opposes:
+        nets["opponent"] = approximator()
+    nets["reader"] = approximator()
+    return nn.ModuleDict(nets)
+
+
+def refuse_many(k: int, units: int, shape: Shape) -> None:
+    if k >= units:
+        raise UserError(f"k is {k}, but an image of {shape[1]} × {shape[2]} pixels has {units} patches: k must be less")
+
+
+def _cut(order: NDArray[np.int64], size: int) -> list[NDArray[np.int64]]:
+    return [order[start : start + size] for start in range(0, len(order), size)]

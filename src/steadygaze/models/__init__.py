@@ -1,0 +1,1 @@
+"""Encoders, attention, decoders; the Classifier, the Rationalizer and the Model protocol."""

@@ -1,0 +1,156 @@
+"""Scores -> weights.  (B,T) -> (B,T)
+
+Hidden states -> one score per token, before the attention map.  (B,T,H) -> (B,T)
+
+    additive      s_t = v·tanh(W h_t + b [+ U q])          Bahdanau et al. 2015; H -> H/2 -> 1
+    scaled dot    s_t = h_t·k / √H,   k = a learnt vector, or W q for a pair
+
+q is the question's last state.
+
+Softmax attention: every word gets some weight.
+
+Sparse attention: sparsemax and 1.5-entmax, which give most words exactly no weight.
+
+Martins & Astudillo 2016 (arXiv:1602.02068); Peters, Niculae & Martins 2019 (arXiv:1905.05702).
+The maps themselves are the `entmax` package's.
+
+    argmax_p  <p, s> + H_α(p)   over the simplex;   α = 2 is sparsemax, α = 1.5 lies between it and softmax
+
+Uniform attention: every word weighs the same, whatever its score.
+
+Wiegreffe & Pinter 2019 (arXiv:1908.04626), §3.1: a model trained so is the yardstick of all others.  Where it labels as
+well, attention has not been needed, and explains little.
+
+    w_t = 1/n over the n words
+
+Departs from the paper: nothing known.  Scores have a slope of exactly 0, so that a scorer stays as it was drawn.
+
+Hidden states and weights -> logits.  (B,T,H), (B,T) -> (B,C)
+
+c  = Σ_t w_t h_t                            the attended context
+linear    z = Θ c + b [+ Θ_q q]             linear in w: what the certificate needs, for pairs too
+mlp       z = Θ tanh(W c + b [+ W_q q]) + a as Jain & Wallace's question answering
+"""
+
+import torch
+from entmax import entmax15, sparsemax
+from torch import Tensor, nn
+
+from steadygaze.core.maths import masked
+from steadygaze.core.types import Encoded
+
+
+class Additive(nn.Module):
+    def __init__(self, size: int, pair: bool) -> None:
+        super().__init__()
+        self.project = nn.Linear(size, size // 2)
+        self.ask = nn.Linear(size, size // 2, bias=False) if pair else None
+        self.weigh = nn.Linear(size // 2, 1, bias=False)
+
+    def forward(self, encoded: Encoded) -> Tensor:
+        inner = self.project(encoded.hidden)  # (B,T,H/2)
+        if self.ask is not None:
+            inner = inner + self.ask(encoded.question).unsqueeze(1)
+        scores: Tensor = self.weigh(inner.tanh()).squeeze(-1)
+        return scores
+
+
+class ScaledDot(nn.Module):
+    def __init__(self, size: int, pair: bool) -> None:
+        super().__init__()
+        self.key: nn.Linear | nn.Parameter
+        if pair:
+            self.key = nn.Linear(size, size, bias=False)
+        else:
+            self.key = nn.Parameter(torch.empty(size).uniform_(-(size**-0.5), size**-0.5))
+
+    def forward(self, encoded: Encoded) -> Tensor:
+        key = self.key(encoded.question) if isinstance(self.key, nn.Linear) else self.key  # (B,H) or (H,)
+        scores: Tensor = (encoded.hidden @ key.unsqueeze(-1)).squeeze(-1) / encoded.hidden.shape[-1] ** 0.5
+        return scores
+
+
+SCORES = {"additive": Additive, "dot": ScaledDot}
+
+
+class Softmax(nn.Module):
+    """(B,T), (B,T) -> (B,T): sums to one over the mask, exactly 0 elsewhere."""
+
+    def forward(self, scores: Tensor, mask: Tensor) -> Tensor:
+        return masked.softmax(scores, mask)
+
+
+class Sparsemax(nn.Module):
+    """(B,T), (B,T) -> (B,T): sums to one over the mask, exactly 0 elsewhere."""
+
+    def forward(self, scores: Tensor, mask: Tensor) -> Tensor:
+        weights: Tensor = sparsemax(_hide(scores, mask), dim=-1)
+        return weights.masked_fill(~mask, 0.0)
+
+
+class Entmax15(nn.Module):
+    """(B,T), (B,T) -> (B,T): sums to one over the mask, exactly 0 elsewhere."""
+
+    def forward(self, scores: Tensor, mask: Tensor) -> Tensor:
+        weights: Tensor = entmax15(_hide(scores, mask), dim=-1)
+        return weights.masked_fill(~mask, 0.0)
+
+
+def _hide(scores: Tensor, mask: Tensor) -> Tensor:
+    """−∞ outside the mask; a row without real tokens is left alone, since −∞ everywhere has no answer."""
+    hidden = ~mask & mask.any(-1, keepdim=True)
+    return scores.to(torch.promote_types(scores.dtype, torch.float32)).masked_fill(hidden, -torch.inf)
+
+
+class Uniform(nn.Module):
+    """(B,T), (B,T) -> (B,T): sums to one over the mask, exactly 0 elsewhere."""
+
+    def forward(self, scores: Tensor, mask: Tensor) -> Tensor:
+        wide = torch.promote_types(scores.dtype, torch.float32)  # a third in half precision is not one
+        even = mask.to(wide) / mask.sum(-1, keepdim=True).clamp_min(1)
+        # Nothing of a score is left, but it is still asked: whoever wants its slope gets 0, not a refusal.
+        return even + scores.masked_fill(torch.ones_like(mask), 0.0)
+
+
+ATTENTIONS: dict[str, type[nn.Module]] = {
+    "softmax": Softmax,
+    "sparsemax": Sparsemax,
+    "entmax15": Entmax15,
+    "uniform": Uniform,
+}
+
+
+class Linear(nn.Module):
+    def __init__(self, size: int, classes: int, pair: bool) -> None:
+        super().__init__()
+        self.output = nn.Linear(size, classes)
+        self.ask = nn.Linear(size, classes, bias=False) if pair else None
+
+    def forward(self, encoded: Encoded, weights: Tensor) -> Tensor:
+        logits: Tensor = self.output(context(encoded, weights))
+        return logits if self.ask is None else logits + self.ask(encoded.question)
+
+    def reach(self, encoded: Encoded) -> Tensor:
+        """HΘᵀ: what one unit of attention on each token adds to each logit.  (B,T,H) -> (B,T,C)"""
+        return encoded.hidden @ self.output.weight.T
+
+
+class MLP(nn.Module):
+    def __init__(self, size: int, classes: int, pair: bool) -> None:
+        super().__init__()
+        self.inner = nn.Linear(size, size // 2)
+        self.ask = nn.Linear(size, size // 2, bias=False) if pair else None
+        self.output = nn.Linear(size // 2, classes)
+
+    def forward(self, encoded: Encoded, weights: Tensor) -> Tensor:
+        inner = self.inner(context(encoded, weights))
+        logits: Tensor = self.output((inner if self.ask is None else inner + self.ask(encoded.question)).tanh())
+        return logits
+
+
+def context(encoded: Encoded, weights: Tensor) -> Tensor:
+    """c = Σ_t w_t h_t.  (B,T,H), (B,T) -> (B,H)"""
+    return (weights.to(encoded.hidden.dtype).unsqueeze(1) @ encoded.hidden).squeeze(1)
+
+
+DECODERS = {"linear": Linear, "mlp": MLP}

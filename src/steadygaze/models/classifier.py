@@ -1,0 +1,117 @@
+"""Classifier: encode, score, attend, decode, in a row.
+
+All four are open: techniques and audits work by calling them, never by flags inside them.
+
+hidden  = encode(batch)              (B,T,H)
+scores  = score(hidden)              (B,T)
+weights = attend(scores, mask)       (B,T)
+logits  = decode(hidden, weights)    (B,C)
+"""
+
+from typing import Annotated, Any, ClassVar, Literal
+
+import torch
+from torch import Tensor
+
+from steadygaze.core.errors import UserError
+from steadygaze.core.settings import Field, settings
+from steadygaze.core.types import Batch, Encoded, Forward
+from steadygaze.models.attention_layers import ATTENTIONS, DECODERS, SCORES
+from steadygaze.models.encoders import ENCODERS
+from steadygaze.models.encoders.encoder import Encoder, Words, embedding
+from steadygaze.models.model_protocol import Ability, Reader
+
+MOST_PARAMETERS = 1 << 31
+"""Of an encoder over word vectors: 8 GiB of weights."""
+
+
+@settings
+class Architecture:
+    """The shape of a classifier."""
+
+    hidden: Annotated[int, Field(ge=2, le=8192)] = 128
+    """Hidden units, per direction."""
+    dimension: Annotated[int, Field(ge=1, le=4096)] = 100
+    """Size of a word vector, where no pre-trained vectors say it."""
+    train_vectors: bool = True
+    """Whether word vectors move in training."""
+    score: Literal["additive", "dot"] = "additive"
+    """How a token is scored."""
+    attention: Literal["softmax", "sparsemax", "entmax15", "uniform"] = "softmax"
+    """How scores become weights; uniform: not at all, the yardstick of the others."""
+    decoder: Literal["linear", "mlp"] = "linear"
+    """How the attended context becomes logits.  Only `linear` can be certified."""
+    dropout: Annotated[float, Field(ge=0, lt=1)] = 0.0
+    """Share of each word vector's entries dropped in training.  (A transformer keeps its own.)"""
+
+
+class Classifier(Reader):
+    abilities: ClassVar[frozenset[Ability]] = frozenset({"weights", "vectors", "seams"})
+
+    def __init__(self, encoder: Encoder, architecture: Architecture, classes: int, pair: bool) -> None:
+        super().__init__()
+        self.classes = classes
+        self.encoder = encoder
+        self.scorer = SCORES[architecture.score](encoder.size, pair)
+        self.attention = ATTENTIONS[architecture.attention]()
+        self.decoder = DECODERS[architecture.decoder](encoder.size, classes, pair)
+
+    def forward(self, batch: Batch, embedded: Tensor | None = None, asked: Tensor | None = None) -> Forward:
+        encoded = self.encode(batch, embedded, asked)
+        scores = self.score(encoded)
+        weights = self.attend(scores, batch.mask)
+        return Forward(encoded, scores, weights, self.decode(encoded, weights))
+
+    def embed(self, batch: Batch) -> Tensor:
+        """(B,T,E)"""
+        return self.encoder.embed(batch.ids)
+
+    @property
+    def vectors(self) -> Tensor:
+        """(V,E)"""
+        return self.encoder.vectors
+
+    def embed_question(self, batch: Batch) -> Tensor | None:
+        """(B,Q,E), for a pair"""
+        return None if batch.question_ids is None else self.encoder.embed(batch.question_ids)
+
+    def encode(self, batch: Batch, embedded: Tensor | None = None, asked: Tensor | None = None) -> Encoded:
+        """(B,T,H), from these embeddings of text (B,T,E) and question (B,Q,E) if given, else from the batch's own."""
+        embedded = self.embed(batch) if embedded is None else embedded
+        asked = self.embed_question(batch) if asked is None else asked
+        encoded: Encoded = self.encoder(embedded, batch.present, asked, batch.question_present)
+        return encoded
+
+    def score(self, encoded: Encoded) -> Tensor:
+        """(B,T)"""
+        scores: Tensor = self.scorer(encoded)
+        return scores
+
+    def attend(self, scores: Tensor, mask: Tensor) -> Tensor:
+        """(B,T), exactly 0 outside the mask"""
+        weights: Tensor = self.attention(scores, mask)
+        return weights
+
+    def decode(self, encoded: Encoded, weights: Tensor) -> Tensor:
+        """(B,C)"""
+        logits: Tensor = self.decoder(encoded, weights)
+        return logits
+
+
+def word_encoder(name: str, architecture: Architecture, size: int, pair: bool, vectors: Tensor | None = None) -> Words:
+    """An encoder over word vectors, by its registered name; `size` words in the vocabulary."""
+    dimension = architecture.dimension if vectors is None else int(vectors.shape[1])
+
+    def make() -> Words:
+        towers: list[Any] = [ENCODERS[name].make(dimension, architecture.hidden) for _ in range(2 if pair else 1)]
+        words = embedding(size, dimension, vectors, architecture.train_vectors)
+        return Words(words, towers[0], towers[1] if pair else None, architecture.dropout)
+
+    with torch.device("meta"):  # counted before anything is allocated
+        count = sum(parameter.numel() for parameter in make().parameters())
+    if count > MOST_PARAMETERS:
+        raise UserError(
+            f"the encoder would have {count:,} parameters, and at most {MOST_PARAMETERS:,} are allowed: lower 'hidden' "
+            f"or 'dimension', or raise 'min_df' (the vocabulary has {size:,} words)"
+        )
+    return make()

@@ -1,0 +1,169 @@
+"""Load a network of the transformers library from a folder that somebody else wrote.
+
+    config.json                      checked, and given to the library as values: it opens no file itself
+    model.safetensors                or the .safetensors files that model.safetensors.index.json lists
+
+Weights are read here, from .safetensors files with plain names inside the folder, and given to the library as tensors.
+So no pickle can be reached, no path leads outside the folder, and no code that comes with a model is run.  Sizes in
+config.json are compared with the header of the weights before anything of that size is made.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from steadygaze.core.errors import UserError
+from steadygaze.core.tensor_files import count, read_layout, read_tensors, refuse_non_finite
+from steadygaze.core.untrusted_files import check_file, peek, read_object, resolve, third_party
+from steadygaze.models.encoders.size_limits import check_counts, check_size, sketch
+
+CONFIG, WEIGHTS, INDEX = "config.json", "model.safetensors", "model.safetensors.index.json"
+KERNELS = ("attn_implementation", "_attn_implementation", "_attn_implementation_internal", "experts_implementation")
+"""What in a configuration can name a kernel on the hub, which is code: never taken from a file."""
+IGNORED = (*KERNELS, "auto_map", "custom_pipelines", "distributed_config", "fusion_config", "transformers_weights")
+"""Keys that are not passed on to the library."""
+QUANTIZED = ("quantization_config", "compression_config")
+
+
+def read_values(folder: Path) -> dict[str, Any]:
+    """What config.json holds, without keys that could load code, and with sizes that can be built."""
+    file = inside(folder, CONFIG)
+    if not file.exists():
+        raise UserError(f"{folder} is not a Hugging Face model folder: it has no {CONFIG}")
+    values = read_object(file)
+    for key in QUANTIZED:
+        if values.get(key) is not None:
+            raise UserError(f"{file}: {key} is not supported: weights must not be quantized; save them in float32")
+    named = values.get("architectures")
+    if named is not None and not (isinstance(named, list) and all(isinstance(name, str) for name in named)):
+        raise UserError(f"{file}: architectures is {named!r:.80}; it must be a list of names")
+    check_counts(values, file)
+    return {key: value for key, value in values.items() if key not in IGNORED}
+
+
+def read_config(folder: Path, kind: str = "encoder") -> Any:
+    """The network's configuration, without building it."""
+    from transformers import CONFIG_MAPPING
+
+    values = read_values(folder)
+    name = values.get("model_type")
+    if not isinstance(name, str) or name not in CONFIG_MAPPING:
+        raise UserError(f"{folder / CONFIG}: the installed transformers library has no model_type {name!r:.80}")
+    with readable(folder, kind):
+        config = CONFIG_MAPPING[name].from_dict(values)
+        config._attn_implementation = None  # the library's own, whatever the file asks for
+    for key in ("pad_token_id", "vocab_size", "hidden_size", "max_position_embeddings"):
+        if not isinstance(value := _attribute(config, key), int | None):
+            raise UserError(f"{folder / CONFIG}: {key} is {value!r:.80}; it must be a whole number")
+    if getattr(config, "is_encoder_decoder", False):
+        raise UserError(f"{folder} holds a {config.model_type}, which writes text; name an encoder, such as a BERT")
+    return config
+
+
+def load_network(folder: Path, auto: Any, kind: str, **options: Any) -> tuple[Any, list[str]]:
+    """The network that `auto`, a class of the library such as AutoModel, makes of a folder; and the missing weights."""
+    files = weight_files(folder)
+    layouts = [read_layout(file) for file in files]
+    config = read_config(folder, kind)
+    with readable(folder, kind):
+        cls = _network_class(auto, config)
+        described = sketch(lambda: cls(config), sum(map(len, layouts)), folder / CONFIG)
+        check_size(described, sum(map(count, layouts)), folder / CONFIG)
+        weights: dict[str, Tensor] = {}
+        for file in files:
+            weights.update(read_tensors(file, finite=False))  # some files hold masks of −∞ that no network reads
+        network, told = cls.from_pretrained(
+            None,
+            config=config,
+            state_dict=weights,
+            dtype=torch.float32,
+            output_loading_info=True,
+            ignore_mismatched_sizes=True,  # refused below, by name
+            **options,
+        )
+    for name, found, wanted in sorted(told["mismatched_keys"]):
+        raise UserError(
+            f"{folder} cannot be read as a Hugging Face {kind}: the tensor {name} of the weights has shape "
+            f"{tuple(found)}, and {CONFIG} describes {tuple(wanted)}"
+        )
+    network.config.name_or_path = str(folder)
+    refuse_non_finite(network.state_dict(), folder)
+    return network, sorted(told["missing_keys"])
+
+
+def weight_files(folder: Path) -> list[Path]:
+    """The .safetensors files of a folder, whatever its files call them."""
+    named = peek(folder / CONFIG).get("transformers_weights")
+    if named is not None and (not isinstance(named, str) or not named.endswith((".safetensors", INDEX[5:]))):
+        raise UserError(f"{folder / CONFIG}: transformers_weights is {named!r:.80}; it must name a .safetensors file")
+    first = named or (WEIGHTS if (folder / WEIGHTS).exists() else INDEX)
+    file = inside(folder, first)
+    if not file.exists():
+        raise UserError(f"{folder} has no .safetensors weights; other formats can run code when they are opened")
+    files = _shards(folder, file) if first.endswith(".json") else [file]
+    for file in files:
+        check_file(file)
+    return files
+
+
+def inside(folder: Path, name: str) -> Path:
+    """A file of a folder by its plain name.  A link may lead outside only within the hub's own cache."""
+    if Path(name).name != name or "\\" in name or "\0" in name or name in ("", ".", ".."):
+        raise UserError(f"{folder}: {name!r:.80} is not the plain name of a file in this folder")
+    home, file = resolve(folder), resolve(folder / name)
+    if not file.is_relative_to(home) and not _in_hub_cache(home, file):
+        raise UserError(f"{folder / name} is a link to a file outside of the folder, which is not read; copy the file")
+    return folder / name
+
+
+@contextmanager
+def readable(folder: Path, kind: str = "encoder") -> Iterator[None]:
+    """What the library raises over a damaged or unknown model, as one sentence; no warnings and no progress bar."""
+    from transformers.utils import logging
+
+    shown, level = logging.is_progress_bar_enabled(), logging.get_verbosity()
+    logging.disable_progress_bar()
+    logging.set_verbosity_error()
+    try:
+        with third_party(f"{folder} cannot be read as a Hugging Face {kind}"):
+            yield
+    finally:
+        logging.set_verbosity(level)
+        if shown:
+            logging.enable_progress_bar()
+
+
+def _shards(folder: Path, index: Path) -> list[Path]:
+    names = read_object(index).get("weight_map")
+    if not isinstance(names, dict) or not names or not all(isinstance(name, str) for name in names.values()):
+        raise UserError(f"{index} is damaged: it has no weight_map from tensors to files")
+    for name in names.values():
+        if not name.endswith(".safetensors"):
+            raise UserError(f"{index} names {name!r:.80}; only .safetensors files are read, others can run code")
+    return [inside(folder, name) for name in sorted(set(names.values()))]
+
+
+def _in_hub_cache(home: Path, file: Path) -> bool:
+    """Snapshots of the hub's cache are links to ../../blobs."""
+    from huggingface_hub.constants import HF_HUB_CACHE
+
+    cached = home.parent.name == "snapshots" and home.is_relative_to(resolve(HF_HUB_CACHE))
+    return cached and file.is_relative_to(home.parent.parent / "blobs")
+
+
+def _attribute(config: Any, key: str) -> Any:
+    try:
+        return getattr(config, key, None)
+    except NotImplementedError:  # one of the library's ways to have no limit
+        return None
+
+
+def _network_class(auto: Any, config: Any) -> Any:
+    found = auto._model_mapping[type(config)]
+    several = found if isinstance(found, list | tuple) else [found]
+    named = [cls for cls in several if cls.__name__ in (config.architectures or ())]
+    return (named or several)[0]

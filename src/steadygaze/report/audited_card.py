@@ -1,0 +1,88 @@
+"""The model card: README.md of a saved model, in the form that model hubs read; and what an audit writes into it.
+
+What an audit found, written into the card of the model it is about.  No torch: README.md is all that is touched.
+"""
+
+import re
+from datetime import UTC, date, datetime
+from pathlib import Path
+
+from steadygaze.core.atomic_files import write_text
+from steadygaze.core.errors import UserError
+from steadygaze.core.untrusted_files import read_text
+from steadygaze.report.verdict_axis import main_rows
+from steadygaze.results.formatting import interval, number
+from steadygaze.results.model_card import BEGIN, END, code
+from steadygaze.results.report import Report
+from steadygaze.results.row import Row
+from steadygaze.results.verdict import Gate
+
+AUDIT = """{begin}
+## How far its explanations may be believed
+
+Audited on {day} with steadygaze {v}: {explanation}, on {n} of {data}; weights `{model}`.
+
+{gate}{notes}{verdicts}
+
+| number | of | value | 95 % interval | n |
+|---|---|---|---|---|
+{rows}
+{end}"""
+
+
+def audited(page: str, report: Report, day: date) -> str:
+    """The card with what an audit found, in place of what the last one found; everything else in it is kept."""
+    rows = main_rows(report)
+    known = rows[0].settings if rows else {}
+    part = AUDIT.format(
+        begin=BEGIN,
+        end=END,
+        day=day.isoformat(),
+        v=known.get("v", "of an unknown version"),
+        explanation=code(report.facts.get("explanation", "the explanation")),
+        n=f"{report.facts.get('texts', 'some')} text{'s' * (report.facts.get('texts') != '1')}",
+        gate="" if report.gate is None else _gate(report.gate),
+        notes="".join(f"> {_line(note)}\n\n" for note in report.notes),
+        data=" ".join(code(report.facts[name]) for name in ("corpus", "split", "data") if name in report.facts),
+        model=known.get("model", "not known"),
+        verdicts="\n".join(f"- **{_line(v.question)}** {v.answer}. {_line(v.why)}" for v in report.verdicts),
+        rows="\n".join(f"| {' | '.join(_cells(row))} |" for row in rows),
+    )
+    if re.search(f"{BEGIN}.*?{END}", page, re.DOTALL):
+        return re.sub(f"{BEGIN}.*?{END}", lambda _: part, page, count=1, flags=re.DOTALL)
+    return f"{page.rstrip()}\n\n{part}\n".lstrip()
+
+
+def _gate(gate: Gate) -> str:
+    required = ", ".join(map(code, gate.requirements))
+    failures = "".join(f"- {_line(failure)}\n" for failure in gate.failures)
+    return f"**Gate {_line(gate.summary)}** ({required}).\n\n{failures}{failures and chr(10)}"
+
+
+def _cells(row: Row) -> tuple[str, ...]:
+    of = code(row.settings["explain"]) if "explain" in row.settings else "the prediction"
+    return code(row.measure), of, number(row.value), "" if row.interval is None else interval(row), f"{row.n:,}"
+
+
+def _line(said: str) -> str:
+    """One line of Markdown that is neither a tag nor the end of this part."""
+    return " ".join(said.split()).replace("<", "&lt;")
+
+
+CARD = "README.md"
+
+
+def write_card(folder: Path, report: Report) -> str:
+    """Says what was done: a folder that cannot be written to is no reason to lose an audit."""
+    file = folder / CARD
+    if file.is_symlink() or (file.exists() and not file.is_file()):
+        return f"the model card {file} is unchanged: it is not a regular file"
+    try:
+        page = read_text(file) if file.exists() else ""
+        write_text(
+            file,
+            audited(page, report, date.fromisoformat(report.date[:10]) if report.date else datetime.now(UTC).date()),
+        )
+    except (OSError, UserError) as error:
+        return f"the model card {file} is as it was, without this audit: {error}"
+    return f"written: {file}, the part about the audit"

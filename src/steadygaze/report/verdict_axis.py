@@ -1,0 +1,121 @@
+"""A number that decides a verdict, on an axis drawn to scale: its interval, where yes ends and where no begins.
+
+The numbers that decide a verdict: what each is, and where yes ends and no begins.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from steadygaze.results.formatting import direction, interval, number, short, span
+from steadygaze.results.report import Report
+from steadygaze.results.row import Row
+from steadygaze.results.verdict import Fact, Verdict
+
+AROUND = 0.25
+"""Of what must be seen, left free on either side of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """Places are in per cent of the width."""
+
+    ends: tuple[str, str]
+    """The numbers it runs between; with … where the measure's own range goes on."""
+    value: float
+    low: float
+    high: float
+    yes: float
+    no: float
+    bounds: tuple[str, str]
+    """Where yes ends and where no begins, in words."""
+
+    @property
+    def upwards(self) -> bool:
+        return self.yes > self.no
+
+
+def axis(row: Row, fact: Fact | None, limits: tuple[float, float] | None) -> Axis | None:
+    """None where a drawing would say nothing: no bounds, no number, or a yes at one end alone."""
+    if fact is None or limits is None or not math.isfinite(row.value):
+        return None
+    if not fact.low < min(limits) < max(limits) < fact.high:
+        return None
+    seen = (row.value, *(row.interval or (row.value, row.value)), *limits)
+    least, most = min(*seen, 0.0), max(*seen, 0.0)  # nothing at all is what a number is held against
+    free = AROUND * (most - least)
+    edges = ticks(least - free, most + free, 8)
+    low, high = max(fact.low, edges[0]), min(fact.high, edges[-1])
+    value, left, right, yes, no = (round(100 * min(1.0, max(0.0, (one - low) / (high - low))), 1) for one in seen)
+    ends = ("… " * (low > fact.low) + short(low), short(high) + " …" * (high < fact.high))
+    return Axis(ends, value, left, right, yes, no, in_words(limits))
+
+
+def in_words(limits: Sequence[float]) -> tuple[str, str]:
+    """
+    >>> in_words((0.05, 0.1)), in_words((0.05, 0.02))
+    (('yes up to 0.05', 'no from 0.1 up'), ('yes from 0.05 up', 'no up to 0.02'))
+    """
+    good, bad = map(short, limits)
+    upwards = limits[0] > limits[1]
+    return (f"yes from {good} up", f"no up to {bad}") if upwards else (f"yes up to {good}", f"no from {bad} up")
+
+
+def aloud(row: Row, drawn: Axis) -> str:
+    """The same for those who cannot see it."""
+    where = f"on an axis from {drawn.ends[0].strip('… ')} to {drawn.ends[1].strip('… ')}"
+    return f"{number(row.value)} ({interval(row)}) {where}: {', '.join(drawn.bounds)}."
+
+
+def ticks(low: float, high: float, most: int, least: float = 0.0) -> list[float]:
+    """Round numbers from just below `low` to just above `high`, about `most` of them and no closer than `least`.
+
+    >>> ticks(0.12, 0.93, 4)
+    [0.0, 0.25, 0.5, 0.75, 1.0]
+    """
+    span = (high - low) or max(abs(high), 1.0) / 2
+    power = 10 ** math.floor(math.log10(span / most))
+    step = max(least, next(power * nice for nice in (1, 2, 2.5, 5, 10) if power * nice * most >= span * 0.999))
+    first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
+    return [round(i * step, 12) for i in range(first, max(last, first + 1) + 1)]
+
+
+@dataclass(frozen=True, slots=True)
+class Deciding:
+    """A number that decides a verdict."""
+
+    row: Row
+    told: str
+    limits: str
+    """Where yes ends and no begins, in words."""
+
+
+LABELS = ("accuracy", "macro-f1")
+"""What is said of the labels, beside what decides the verdicts."""
+
+
+def main_rows(report: Report) -> list[Row]:
+    """The few numbers that a short account needs: how often the label is right, and what the verdicts rest on."""
+    named = {signature for verdict in report.verdicts for signature in verdict.rows}
+    return [row for row in report.rows if row.n and (row.measure in LABELS or row.signature in named)]
+
+
+def deciding(report: Report, verdict: Verdict) -> list[Deciding]:
+    rows = {row.signature: row for row in report.rows}
+    found = [rows[signature] for signature in verdict.rows if signature in rows]
+    return [_decided(report, verdict, row) for row in found]
+
+
+def _decided(report: Report, verdict: Verdict, row: Row) -> Deciding:
+    limits = verdict.limits.get(row.measure)
+    return Deciding(row, told(report, row), "" if limits is None else ", ".join(in_words(limits)))
+
+
+def told(report: Report, row: Row) -> str:
+    """What a measure is, between which numbers it lies, and which end is the good one."""
+    fact, better = report.meaning(row.measure), report.better(row.measure)
+    if fact is None:
+        return ""
+    cite = f" ({fact.cite})" if fact.cite.strip("—") else ""
+    probe = report.probes.get(row.measure.partition("/")[2], "")
+    return f"{fact.about.rstrip('.')}{cite}. {probe} Range {span(fact)}; {direction(better)}.".replace("  ", " ")

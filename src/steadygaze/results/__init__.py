@@ -1,0 +1,1 @@
+"""Rows, explanations, verdicts, reports and comparisons as plain data.  No torch."""

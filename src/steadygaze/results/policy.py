@@ -1,0 +1,199 @@
+"""Policy: what a report must hold for a gate to open, from the command line or a file.
+
+results/policy.py reads and writes the file, results/report.py checks a report.
+
+A policy as a TOML file.
+
+[[require]]
+measure = "jensen-shannon/3-synonyms"
+at_most = 0.05            # or at_least, below, above, equals
+explainer = "attention"   # optional: the audited one where nothing is said
+interval = true           # optional: the whole 95 % interval must be within
+why = "…"                 # optional: shown when it fails
+
+[[verdict]]
+question = "Does it hold still?"   # or its short name: holds-still
+answer = ["yes", "partly"]
+why = "…"
+"""
+
+import json
+import math
+import re
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, cast, get_args
+
+from steadygaze.core import arguments
+from steadygaze.core.errors import UserError, unknown
+from steadygaze.core.untrusted_files import read_text
+from steadygaze.results.verdict import Answer
+
+Op = Literal["<=", ">=", "<", ">", "=="]
+LIMITS: dict[str, Op] = {"at_most": "<=", "at_least": ">=", "below": "<", "above": ">", "equals": "=="}
+FORM = re.compile(r"\s*([^\s\[\]<>=]+)\s*(?:\[\s*([^\[\]]+?)\s*\])?\s*(<=|>=|==|<|>)\s*(\S+)\s*")
+EXAMPLE = '"jensen-shannon/3-synonyms<=0.05" or "comprehensiveness[attention]>=0.1"'
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    measure: str
+    op: Op
+    limit: float
+    explainer: str | None = None
+    """None: the explanation under audit."""
+    interval: bool = False
+    """Whether the whole interval must hold, and not the number alone."""
+    why: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.measure}{f'[{self.explainer}]' if self.explainer else ''}{self.op}{self.limit:g}"
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """The answers that a question may have."""
+
+    question: str
+    answers: tuple[Answer, ...]
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    requirements: tuple[Requirement, ...] = ()
+    verdicts: tuple[Wanted, ...] = ()
+
+
+def as_policy(given: Policy | str | Path | Sequence[str]) -> Policy:
+    """A policy itself, the path of a TOML file, or requirements as the command line takes them.
+
+    >>> as_policy(["accuracy >= 0.9"]).requirements[0].limit
+    0.9
+    """
+    if isinstance(given, Policy):
+        return given
+    if isinstance(given, Path) or (isinstance(given, str) and not FORM.fullmatch(given)):
+        return read_policy(arguments.path("policy", given))
+    rules = [given] if isinstance(given, str) else arguments.several("policy", given)
+    return Policy(tuple(parse_requirement(arguments.text("policy", rule)) for rule in rules))
+
+
+def parse_requirement(text: str) -> Requirement:
+    """
+    >>> str(parse_requirement("comprehensiveness[attention] >= 0.10"))
+    'comprehensiveness[attention]>=0.1'
+    """
+    found = FORM.fullmatch(text)
+    if found is None:
+        raise UserError(
+            f"a requirement is a measure, one of <= >= < > == and a number, found {text!r}: {EXAMPLE}.  "
+            "A --policy file can require verdicts, under [[verdict]]"
+        )
+    measure, explainer, op, limit = found.groups()
+    try:
+        number = float(limit)
+    except ValueError:
+        number = math.nan
+    if not math.isfinite(number):
+        raise UserError(f"{text!r}: {limit!r} is no number: {EXAMPLE}")
+    return Requirement(measure, cast(Op, op), number, explainer)
+
+
+LARGEST = 1 << 20
+"""Bytes of a policy."""
+REQUIRE = ("measure", *LIMITS, "explainer", "interval", "why")
+VERDICT = ("question", "answer", "why")
+
+
+def read_policy(path: Path) -> Policy:
+    return parse_policy(read_text(path, LARGEST), path.name)
+
+
+def parse_policy(text: str, name: str = "policy.toml") -> Policy:
+    """A policy from the text of a TOML file; `name` is what errors call it."""
+    try:
+        values = tomllib.loads(text)
+    except (ValueError, RecursionError) as error:  # ValueError: also a number of more digits than Python reads
+        raise UserError(f"{name} is no TOML: {error}") from None
+    for key in values:
+        if key not in ("require", "verdict"):
+            raise UserError(f"{name}: {unknown('table', key, ('require', 'verdict'))}")
+    required = [one for place, part in _tables(values, "require", text, name) for one in _requirements(part, place)]
+    verdicts = [_wanted(part, place) for place, part in _tables(values, "verdict", text, name)]
+    if not required and not verdicts:
+        raise UserError(f"{name} requires nothing: it needs a [[require]] or a [[verdict]]")
+    return Policy(tuple(required), tuple(verdicts))
+
+
+def _tables(values: Mapping[str, Any], kind: str, text: str, name: str) -> Iterable[tuple[str, Mapping[str, Any]]]:
+    """Each [[kind]] with where it stands, for the errors."""
+    found = values.get(kind, [])
+    if not isinstance(found, list) or not all(isinstance(part, dict) for part in found):
+        raise UserError(f"{name}: {kind} must be written [[{kind}]], with two brackets on either side")
+    lines = [i for i, line in enumerate(text.splitlines(), 1) if re.match(rf"\s*\[\[\s*{kind}\s*\]\]", line)]
+    for i, part in enumerate(found):
+        where = f"line {lines[i]}" if len(lines) == len(found) else f"number {i + 1}"
+        yield f"{name}, {where}, [[{kind}]]", part
+
+
+def _requirements(part: Mapping[str, Any], place: str) -> Iterable[Requirement]:
+    _check(part, place, REQUIRE, {"measure": str, "explainer": str, "interval": bool, "why": str})
+    limits = [(op, part[key], key) for key, op in LIMITS.items() if key in part]
+    if "measure" not in part or not limits:
+        raise UserError(f"{place}: it needs a measure and one of {', '.join(LIMITS)}")
+    for op, limit, key in limits:
+        if isinstance(limit, bool) or not isinstance(limit, int | float) or not abs(limit) < 1e300:
+            raise UserError(f"{place}: {key} must be a number, found {limit!r:.80}")
+        yield Requirement(
+            part["measure"], op, float(limit), part.get("explainer"), part.get("interval", False), part.get("why", "")
+        )
+
+
+def _wanted(part: Mapping[str, Any], place: str) -> Wanted:
+    _check(part, place, VERDICT, {"question": str, "answer": (str, list), "why": str})
+    if "question" not in part or not part.get("answer"):
+        raise UserError(f"{place}: it needs a question and an answer")
+    answers: list[Any] = [part["answer"]] if isinstance(part["answer"], str) else part["answer"]
+    for answer in answers:
+        if answer not in get_args(Answer):
+            raise UserError(f"{place}: {unknown('answer', answer, get_args(Answer))}")
+    return Wanted(part["question"], tuple(answers), part.get("why", ""))
+
+
+def _check(part: Mapping[str, Any], place: str, known: Sequence[str], kinds: Mapping[str, Any]) -> None:
+    for key, value in part.items():
+        if key not in known:
+            raise UserError(f"{place}: {unknown('key', key, known)}")
+        if key in kinds and not isinstance(value, kinds[key]):
+            said = {str: "a text", bool: "true or false"}.get(kinds[key], "a text or a list of texts")
+            raise UserError(f"{place}: {key} must be {said}, found {value!r:.80}")
+
+
+def to_toml(policy: Policy) -> str:
+    """A file that `parse_policy` reads as the same policy, wherever it came from.
+
+    >>> print(to_toml(Policy((Requirement("accuracy", ">=", 0.9),))), end="")
+    [[require]]
+    measure = "accuracy"
+    at_least = 0.9
+    """
+    names = {op: name for name, op in LIMITS.items()}
+    tables = []
+    for one in policy.requirements:
+        values = {"measure": one.measure, names[one.op]: one.limit, "explainer": one.explainer, "why": one.why}
+        tables.append(("require", {**values, "interval": one.interval or None}))
+    for want in policy.verdicts:
+        tables.append(("verdict", {"question": want.question, "answer": list(want.answers), "why": want.why}))
+    lines = [
+        [f"[[{kind}]]", *(f"{k} = {_toml(v)}" for k, v in values.items() if v not in (None, ""))]
+        for kind, values in tables
+    ]
+    return "\n".join("\n".join(part) + "\n" for part in lines)
+
+
+def _toml(value: Any) -> str:
+    """JSON, which TOML reads too, but for one character."""
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

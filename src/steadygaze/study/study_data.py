@@ -1,0 +1,172 @@
+"""The texts of a comparison: what every model is trained on, and what every model is audited with.
+
+Everything a comparison's numbers depend on, as one record.  Of files what is in them, not where they lie.
+"""
+
+import dataclasses
+import hashlib
+import json
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from steadygaze.audit.audit_config import Plan, fingerprint
+from steadygaze.audit.audit_run import drawn
+from steadygaze.core import __version__
+from steadygaze.core.errors import UserError
+from steadygaze.core.types import Example, Label
+from steadygaze.core.untrusted_files import open_file
+from steadygaze.data.corpora import load_corpus
+from steadygaze.data.corpus import Corpus
+from steadygaze.study.compare_config import Order
+from steadygaze.training.device import best
+
+KEPT_OUT = 5
+"""Of every class one text in so many is kept out of training, where no split is for the audit."""
+HELD_OUT = "held-out"
+"""What those are called."""
+
+
+@dataclass(frozen=True)
+class Material:
+    corpus: Corpus
+    """What is trained on; nothing of what is audited is in it, unless it chooses the epoch."""
+    split: str
+    """The name of what is audited."""
+    examples: list[Example]
+    """What is audited."""
+    data: str
+    """SHA-256 of everything that was read."""
+
+    @property
+    def known(self) -> dict[str, str]:
+        """What every number depends on."""
+        return {"corpus": self.corpus.name, "split": self.split, "data": fingerprint(self.examples)[:12]}
+
+
+def material(order: Order, data_dir: Path | None = None) -> Material:
+    corpus = load_corpus(
+        order.data,
+        text=order.text,
+        label=order.label,
+        evidence=order.evidence,
+        data_dir=data_dir,
+        drop_empty=order.drop_empty,
+    )
+    if "train" not in corpus.splits:
+        raise UserError(f"{corpus.name} has no split to train on, only {', '.join(corpus.splits)}")
+    splits: dict[str, list[Example]] = {
+        name: corpus.splits[name] for name in ("train", "validation") if name in corpus.splits
+    }
+    split = order.split or ("test" if "test" in corpus.splits else HELD_OUT)
+    if split == HELD_OUT and split not in corpus.splits:
+        splits["train"], audited = kept_out(splits["train"])
+    else:
+        audited = _named(corpus, split)
+    trained = Corpus(corpus.name, splits, corpus.dropped, corpus.source)
+    return Material(trained, split, drawn(audited, order.most, order.seed), corpus.fingerprint)
+
+
+def kept_out(examples: Sequence[Example]) -> tuple[list[Example], list[Example]]:
+    """(what is trained on, what is not): by a seed that is always the same, each class in its share."""
+    seen: dict[Label | None, int] = defaultdict(int)
+    out = set()
+    for row in np.random.default_rng(0).permutation(len(examples)).tolist():
+        label = examples[row].label
+        seen[label] += 1
+        if seen[label] % KEPT_OUT == 0:
+            out.add(row)
+    if not out:
+        raise UserError(
+            f"there is no split to audit with, and {len(examples)} texts are too few to keep any out of training: "
+            "give a folder with a test file"
+        )
+    return [x for i, x in enumerate(examples) if i not in out], [x for i, x in enumerate(examples) if i in out]
+
+
+def _named(corpus: Corpus, split: str) -> list[Example]:
+    corpus.choose(split)
+    if split == "train":
+        raise UserError("models are trained on the split 'train': they cannot be audited with it; leave out --split")
+    if not corpus.splits[split]:
+        raise UserError(f"the split {split!r} of {corpus.name} has no texts to audit with")
+    return corpus.splits[split]
+
+
+def identity(order: Order, material: Material, device: str) -> dict[str, Any]:
+    return {
+        "steadygaze": __version__,
+        "torch": torch.__version__,
+        "device": best(device).type,
+        "data": {**material.known, "read": material.data, "texts": len(material.examples)},
+        "techniques": list(order.techniques),
+        "seeds": list(order.numbers),
+        "encoder": encoder(order),
+        "vectors": _file(order.vectors),
+        "shared": shared(order),
+        "own": {name: own(order, name) for name in order.techniques},
+        "audit": {
+            "explainer": explainers(order),
+            "synonyms": synonyms(order),
+            **{key: value for key, value in dataclasses.asdict(plan(order)).items() if key != "synonyms"},
+        },
+    }
+
+
+def plan(order: Order) -> Plan:
+    """Of every audit."""
+    return Plan(seed=order.seed)
+
+
+def shared(order: Order) -> dict[str, Any]:
+    """Settings of training that are the same for all techniques."""
+    parts = [_parts(order, name) for name in order.techniques]
+    return {key: value for key, value in parts[0].items() if all(part[key] == value for part in parts)}
+
+
+def own(order: Order, technique: str) -> dict[str, Any]:
+    """Settings of a technique alone."""
+    same = shared(order)
+    other = {key: value for key, value in _parts(order, technique).items() if key not in same}
+    return {**dataclasses.asdict(order.training(technique).technique), **other}
+
+
+def encoder(order: Order) -> str:
+    """Without the path of this machine."""
+    kind, colon, place = order.encoder.partition(":")
+    return f"{kind}:{Path(place).name}" if colon and Path(place).is_dir() else order.encoder
+
+
+def explainers(order: Order) -> str:
+    """One for all, or whose is which."""
+    each = {name: order.explains(name) for name in order.techniques}
+    if len(set(each.values())) == 1:
+        return order.explains(order.baseline)
+    return ", ".join(f"{asked} of {name}" for name, asked in each.items())
+
+
+def synonyms(order: Order) -> str | None:
+    """As a number's signature can hold it."""
+    if isinstance(order.synonyms, dict):
+        digest = hashlib.sha256(json.dumps(order.synonyms, sort_keys=True).encode()).hexdigest()
+        return f"given in Python, {digest[:12]}"
+    return _file(order.synonyms)
+
+
+def _parts(order: Order, technique: str) -> dict[str, Any]:
+    said = order.training(technique)
+    reading = {**dataclasses.asdict(said.reading), "synonyms": _file(said.reading.synonyms)}
+    return {**dataclasses.asdict(said.architecture), **dataclasses.asdict(said.training), **reading}
+
+
+def _file(given: str | None) -> str | None:
+    """Its name and, where it is a file, a digest of what is in it."""
+    if given is None or not Path(given).is_file():
+        return given
+    with open_file(given) as opened:
+        return f"{Path(given).name}, {hashlib.file_digest(opened, 'sha256').hexdigest()[:12]}"

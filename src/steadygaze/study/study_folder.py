@@ -1,0 +1,101 @@
+"""Where a comparison is kept, so that it can be interrupted and go on.
+
+order.json                             everything the numbers depend on: what goes on must be what was begun
+cells/<technique>-<seed>/model/        a trained model; model.unfinished/ while it is being trained
+cells/<technique>-<seed>/values.safetensors, report.json     its audit; with report.json, written last, it is done
+seeds/<technique>.safetensors          how far the models of a technique are apart
+.shelf/                                references and teachers, each trained once for all that need them
+comparison.json, comparison.html       what came of it
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from safetensors.numpy import save
+
+from steadygaze.core.atomic_files import new_file, strangers, sweep, sweep_names, write_text
+from steadygaze.core.errors import UserError
+from steadygaze.core.output_paths import check_file
+from steadygaze.core.settings import difference
+from steadygaze.core.tensor_files import read_tensors
+from steadygaze.core.untrusted_files import read_object
+
+WRITTEN = r"[^/]+\.(safetensors|json)"
+"""Files of cells and seeds."""
+Arrays = dict[str, NDArray[np.float64]]
+
+
+@dataclass(frozen=True)
+class Folder:
+    path: Path
+
+    @property
+    def shelf(self) -> Path:
+        return self.path / ".shelf"
+
+    def cell(self, technique: str, seed: int) -> Path:
+        return self.path / "cells" / f"{technique}-{seed}"
+
+    def seeds(self, technique: str) -> Path:
+        return self.path / "seeds" / f"{technique}.safetensors"
+
+    def refuse_foreign(self) -> None:
+        """It may be new, empty, or a comparison."""
+        if self.path.is_file():
+            raise UserError(f"{self.path} is a file; --out takes a folder")
+        if self.path.is_dir() and not self._order.is_file() and strangers(self.path, [self._order.name]):
+            raise UserError(f"{self.path} exists and is no comparison: it is left alone; name another folder")
+        for result in (self.path / "comparison.json", self.path / "comparison.html"):
+            check_file(result, replace=True)
+
+    def begin(self, order: Mapping[str, Any]) -> None:
+        """Writes down what is compared; where something was begun here before, it must have been the same."""
+        sweep(self._order)
+        for folder in (self.path / "seeds", *(self.path / "cells").glob("*")):
+            sweep_names(folder, WRITTEN)
+        if self._order.is_file():
+            self._same(order)
+        else:
+            write_text(self._order, json.dumps(order, indent=1) + "\n")
+
+    @property
+    def _order(self) -> Path:
+        return self.path / "order.json"
+
+    def _same(self, now: Mapping[str, Any]) -> None:
+        try:
+            before = read_object(self._order)
+        except UserError as error:
+            raise UserError(f"{error}; name another folder") from None
+        if other := difference(before, now):
+            raise UserError(
+                f"{self.path} holds a comparison with another {other[0]}: {other[1]}.  "
+                "Ask for the same again to go on with it, or name another folder"
+            )
+
+
+def write_arrays(path: Path, arrays: Mapping[str, NDArray[np.float64]]) -> None:
+    """Whole or not at all."""
+    with new_file(path) as file:
+        file.write_bytes(save({name: np.ascontiguousarray(one, np.float64) for name, one in arrays.items()}))
+
+
+def read_arrays(path: Path, texts: int | None = None) -> Arrays:
+    """One number for each of so many texts; NaN marks a text of which nothing is known."""
+    try:
+        found = read_tensors(path, finite=False)
+    except UserError as error:
+        raise UserError(f"{error}: delete {path.parent} to have it made again") from None
+    for name, value in found.items():
+        if value.dtype != torch.float64 or value.ndim != 1 or texts not in (None, len(value)):
+            raise UserError(
+                f"{path} is damaged: {name!r:.60} does not have one number in double precision for each text: "
+                f"delete {path.parent} to have it made again"
+            )
+    return {name: value.numpy() for name, value in found.items()}

@@ -1,0 +1,56 @@
+"""Attention AT: adversarial training on the attention scores.
+
+Kitada & Iyatomi, "Attention Meets Perturbations", IEEE Access 2021 (arXiv:2009.12064), Eq. 11–12 and 20.
+
+    g  =  ∇ₛ ℓ(y, f(s))                               how the task loss moves with each score
+    r  =  ε · g / ‖g‖₂                                the worst step of length ε
+    L  =  ℓ(y, f(s))  +  λ · ℓ(y, f(s + r))
+
+    s  (B,T) scores, before the softmax      ε  `epsilon`
+    f  attend, then decode                   λ  `weight`
+    ℓ  cross-entropy
+
+r is a constant of the outer loss, and hidden states are shared: one pass of the encoder.
+Departs from the released code, not from the paper: there the search for r also filled the parameters' gradients, so
+that the clean loss counted twice.  Pinned by tests/objective/test_attention_at.py.
+"""
+
+from collections.abc import Callable
+from typing import Annotated
+
+from torch import Tensor
+from torch.nn.functional import cross_entropy
+
+from steadygaze.core.maths.ranking import unit
+from steadygaze.core.settings import Field, settings
+from steadygaze.core.types import Batch, Encoded, Terms
+from steadygaze.models.classifier import Classifier
+from steadygaze.techniques.perturbations.gradient_ascent import slope
+from steadygaze.techniques.technique import Given, Technique
+
+
+@settings
+class AttentionAT(Technique):
+    """Adversarial training on attention scores (Kitada & Iyatomi 2021)."""
+
+    epsilon: Annotated[float, Field(ge=0, le=1000)] = 0.3
+    """Length of the perturbation, in units of score."""
+    weight: Annotated[float, Field(ge=0)] = 1.0
+    """How much the perturbed loss counts beside the clean one."""
+
+    def loss(self, model: Classifier, batch: Batch, given: Given) -> Terms:
+        task, scores = task_of_scores(model, batch)
+        clean = task(scores)
+        r = unit(slope(clean, scores))
+        return {"task": clean, "adversarial": self.weight * task(scores.add(r, alpha=self.epsilon))}
+
+
+def task_of_scores(model: Classifier, batch: Batch) -> tuple[Callable[[Tensor], Tensor], Tensor]:
+    """ℓ(y, f(·)) as a function of the scores, and the scores themselves.  -> ((B,T) -> (B,)), (B,T)"""
+    encoded: Encoded = model.encode(batch)
+
+    def task(s: Tensor) -> Tensor:
+        logits = model.decode(encoded, model.attend(s, batch.mask))
+        return cross_entropy(logits, batch.gold, reduction="none")
+
+    return task, model.score(encoded)

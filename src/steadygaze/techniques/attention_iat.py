@@ -1,0 +1,71 @@
+"""Attention iAT: Attention AT along the differences between scores.
+
+Kitada & Iyatomi, IEEE Access 2021 (arXiv:2009.12064), Eq. 13–19.
+
+    d_tk  =  s_t − s_k,    d̃_t = d_t / ‖d_t‖₂          from word t towards every other
+    r_t   =  Σ_k α_tk d̃_tk                             α (T,T) is sought instead of r
+    G_tk  =  ∂ℓ/∂α_tk at α = 0  =  g_t d̃_tk,           g = ∇ₛℓ
+    L     =  ℓ(y, f(s))  +  λ · ℓ(y, f(s + r))
+
+    s (B,T) scores   ε `epsilon`   λ `weight`   ℓ cross-entropy
+
+Eq. 18 as printed gives r the shape of G.  What it can mean (`variant`):
+
+    sentence   α = ε G/‖G‖_F.  Then r_t = ε g_t ‖d̃_t‖²/‖g‖ = ε g_t/‖g‖: *exactly Attention AT*
+    word       each ‖α_t‖ ≤ ε.  Then r_t = ε sign(g_t)
+    literal    r_t = ε Σ_k G_tk / ‖G‖_F: g_t weighted by how far s_t lies from the mean score; not bounded by ε
+    released   r = −ε g/‖g‖: what the authors' code does; it lowers the loss
+
+Departs from the paper: only in naming what the paper leaves open.  Pinned by tests/objective/test_attention_iat.py.
+"""
+
+from typing import Annotated, Literal
+
+from torch import Tensor
+
+from steadygaze.core.maths import masked
+from steadygaze.core.maths.ranking import unit
+from steadygaze.core.settings import Field, settings
+from steadygaze.core.types import Batch, Terms
+from steadygaze.models.classifier import Classifier
+from steadygaze.techniques.attention_at import task_of_scores
+from steadygaze.techniques.perturbations.gradient_ascent import slope
+from steadygaze.techniques.technique import Given, Technique
+
+
+@settings
+class AttentionIAT(Technique):
+    """Adversarial training along differences of attention scores (Kitada & Iyatomi 2021)."""
+
+    epsilon: Annotated[float, Field(ge=0, le=1000)] = 0.3
+    """Size of the perturbation, in units of score; in which norm, the variant says."""
+    variant: Literal["sentence", "word", "literal", "released"] = "sentence"
+    """How Eq. 18 is read; `sentence` is attention-at itself."""
+    weight: Annotated[float, Field(ge=0)] = 1.0
+    """How much the perturbed loss counts beside the clean one."""
+
+    def loss(self, model: Classifier, batch: Batch, given: Given) -> Terms:
+        task, scores = task_of_scores(model, batch)
+        clean = task(scores)
+        g = slope(clean, scores)
+        r = self._direction(g, scores.detach(), batch.mask)
+        return {"task": clean, "adversarial": self.weight * task(scores.add(r, alpha=self.epsilon))}
+
+    def _direction(self, g: Tensor, scores: Tensor, mask: Tensor) -> Tensor:
+        """r / ε.  (B,T) -> (B,T)"""
+        if self.variant == "word":
+            return g.sign()
+        if self.variant == "literal":
+            return unit(g) * lean(scores, mask)
+        return -unit(g) if self.variant == "released" else unit(g)
+
+
+def lean(scores: Tensor, mask: Tensor) -> Tensor:
+    """Σ_k d̃_tk: how far s_t lies above all others, in [−√n, √n]; 0 where all are equal.  (B,T) -> (B,T)"""
+    words = mask.sum(-1, keepdim=True).clamp_min(1).to(scores.dtype)  # the root of a whole number would be a float32
+    # From the highest, so that scores which are all equal are exactly 0, and not what the rounding of a mean leaves.
+    scores = scores - masked.maximum(scores.unsqueeze(-1), mask)
+    mean = scores.masked_fill(~mask, 0.0).sum(-1, keepdim=True) / words
+    centred = (scores - mean).masked_fill(~mask, 0.0)
+    spread = centred.square() + centred.square().sum(-1, keepdim=True) / words  # ‖d_t‖²/n = (s_t − s̄)² + var(s)
+    return words**0.5 * centred / spread.masked_fill(spread == 0, 1.0).sqrt()

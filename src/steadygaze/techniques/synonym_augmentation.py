@@ -1,0 +1,60 @@
+"""Synonym augmentation: cross-entropy on the text and on a copy with synonyms in it.
+
+    L  =  ℓ(y, f(x))  +  λ · ℓ(y, f(x′))
+
+    x′  the text with each word that has a synonym replaced, with probability `share`, by one of its synonyms; drawn
+        anew in every step
+    ℓ   cross-entropy      λ  `weight`
+
+The control of `anchored` and `consensus`: the same substitutions at the same rate, without a reference.
+Zhang et al., NeurIPS 2015 (arXiv:1509.01626), §2.4, augment with a thesaurus; Wei & Zou, EMNLP 2019 (arXiv:1901.11196)
+with synonyms.  Departs from both: they draw few words per text and add the copies once, before training.
+Without synonyms it is `vanilla`.  Pinned by tests/objective/test_synonym_augmentation.py.
+
+Synonym substitution in training texts, shared by the techniques that train on it.
+
+    x′   the text with each word that has a synonym replaced, with probability `share`, by one of its synonyms
+
+Without a table of synonyms there is no x′: neighbors of a word vector are not synonyms.
+"""
+
+from dataclasses import replace
+from typing import Annotated
+
+from torch.nn.functional import cross_entropy
+
+from steadygaze.core.random_key import Chance
+from steadygaze.core.settings import Field, settings
+from steadygaze.core.types import Batch, Terms
+from steadygaze.models.classifier import Classifier
+from steadygaze.techniques.perturbations.word_substitution import swap
+from steadygaze.techniques.technique import Given, Technique
+
+
+def substituted(batch: Batch, given: Given, chance: Chance, share: float) -> Batch | None:
+    """The batch with synonyms in it; None where no table was given."""
+    known = given.synonyms
+    if known is None or known.origin == "none":
+        return None
+    return replace(batch, ids=swap(batch.ids, batch.mask, known, chance, batch.index, share=share))
+
+
+@settings
+class SynonymAugmentation(Technique):
+    """Cross-entropy on texts and on copies with synonyms in them."""
+
+    weight: Annotated[float, Field(ge=0)] = 1.0
+    """λ: weight of the loss on the text with synonyms."""
+    share: Annotated[float, Field(ge=0, le=1)] = 0.8
+    """Probability that a word with a synonym is replaced."""
+
+    def loss(self, model: Classifier, batch: Batch, given: Given) -> Terms:
+        terms = {"task": cross_entropy(model(batch).logits, batch.gold, reduction="none")}
+        copy = substituted(batch, given, given.chance, self.share) if self.swaps_words else None
+        if copy is not None:
+            terms["synonyms"] = self.weight * cross_entropy(model(copy).logits, batch.gold, reduction="none")
+        return terms
+
+    @property
+    def swaps_words(self) -> bool:
+        return self.weight > 0 and self.share > 0

@@ -1,0 +1,69 @@
+"""Word AT: adversarial training on the word embeddings.
+
+Miyato et al., ICLR 2017 (arXiv:1605.07725), §3; a baseline of Kitada & Iyatomi (arXiv:2009.12064).
+
+    g  =  ∇ₓ ℓ(y, f(x))                     x: the embeddings of one text's words
+    r  =  ε · g / ‖g‖₂                      one step; the norm is over the whole text
+    L  =  ℓ(y, f(x))  +  λ · ℓ(y, f(x + r))
+
+    x  (B,T,E) embeddings      ε  `epsilon` × the mean length of a word vector (`relative`), or as it is
+    ℓ  cross-entropy           λ  `weight`
+
+r is a constant of the outer loss.
+Departs from the paper: word vectors are not normalised to mean 0 and variance 1; instead ε is measured in word vectors.
+Miyato's ε = 5 for normalised vectors is far too long a step in raw GloVe.  Of a pair, the text alone is perturbed.
+Pinned by tests/objective/test_word_at.py.
+"""
+
+from collections.abc import Mapping
+from typing import Annotated
+
+from torch import Tensor
+from torch.nn.functional import cross_entropy
+
+from steadygaze.core.maths.ranking import unit
+from steadygaze.core.settings import Field, settings
+from steadygaze.core.types import Batch, Terms
+from steadygaze.models.classifier import Classifier
+from steadygaze.techniques.perturbations.gradient_ascent import length, slope
+from steadygaze.techniques.perturbations.word_substitution import Synonyms
+from steadygaze.techniques.technique import Given, Technique
+
+
+@settings
+class WordAT(Technique):
+    """Adversarial training on word embeddings (Miyato et al. 2017)."""
+
+    epsilon: Annotated[float, Field(ge=0, le=100)] = 0.2
+    """Length of the perturbation of a text; see `relative`."""
+    relative: bool = True
+    """Whether `epsilon` counts mean lengths of a word vector, or is a length itself."""
+    weight: Annotated[float, Field(ge=0)] = 1.0
+    """How much the perturbed loss counts beside the clean one."""
+
+    def loss(self, model: Classifier, batch: Batch, given: Given) -> Terms:
+        embedded = leaf_of(model.embed(batch))
+
+        def task(vectors: Tensor) -> Tensor:  # ℓ(y, f(x))
+            return task_loss(model, batch, vectors)
+
+        clean = task(embedded)
+        g = slope(clean, embedded, batch.mask)
+        r = self.epsilon * given.tables["unit"] * unit(g)
+        return {"task": clean, "adversarial": self.weight * task(embedded + r)}
+
+    def refresh(self, model: Classifier, synonyms: Synonyms | None) -> Mapping[str, Tensor]:
+        size = length(model.encoder.vectors)
+        return {"unit": size if self.relative else size.new_ones(())}
+
+
+def task_loss(model: Classifier, batch: Batch, embedded: Tensor) -> Tensor:
+    """ℓ(y, f(x)).  (B,T,E) -> (B,)"""
+    encoded = model.encode(batch, embedded)
+    logits = model.decode(encoded, model.attend(model.score(encoded), batch.mask))
+    return cross_entropy(logits, batch.gold, reduction="none")
+
+
+def leaf_of(embedded: Tensor) -> Tensor:
+    """Embeddings a gradient can be taken of, even where word vectors are frozen."""
+    return embedded if embedded.requires_grad else embedded.requires_grad_()

@@ -1,0 +1,86 @@
+"""Word iAT: adversarial training towards other words.
+
+Sato et al., IJCAI 2018 (arXiv:1805.02917), Eq. 9–13.
+
+    d̃_tk  =  unit(v_k − x_t)                   from word t toward the k-th of its nearest words
+    G_tk   =  ∂ℓ/∂α_tk at α = 0  =  g_t · d̃_tk
+    α      =  ε · G / ‖G‖₂                      the norm is over the words and neighbors of a text
+    r_t    =  Σ_k α_tk d̃_tk
+    L      =  ℓ(y, f(x))  +  λ · ℓ(y, f(x + r))
+
+    x (B,T,E) embeddings   g = ∇ₓℓ   v_k the `neighbours` nearest words by cosine, looked up anew before every epoch
+    ε `epsilon` × the mean length of a word vector (`relative`), or as it is   λ `weight`
+
+The gradient of the embeddings is all it takes: no pass more than Word AT.
+
+    variant    normalization
+    paper      α over the text, as above.  ε bounds ‖α‖, not ‖r‖: correlated directions make r longer than ε
+    released   α_t = G_t / ‖G_t‖₂ for each word, then r = ε · d / ‖d‖₂ over the text, d_t = Σ_k α_tk d̃_tk.  Before the
+               second step a word with a small gradient counts as much as a word with a large one
+
+Departs from the paper: ten neighbors, as its authors' code has it, where the text has the whole vocabulary.  Special
+tokens (<unk>, <s>, </s>, [CLS], [PAD] …) are never neighbors; in the authors' code they can be.  In a pair only the
+text is perturbed.  Pinned by tests/objective/test_word_iat.py.
+"""
+
+from collections.abc import Mapping
+from typing import Annotated, Literal
+
+from torch import Tensor
+
+from steadygaze.core.maths.ranking import unit
+from steadygaze.core.settings import Field, settings
+from steadygaze.core.types import Batch, Terms
+from steadygaze.models.classifier import Classifier
+from steadygaze.techniques.perturbations.gradient_ascent import length, slope, toward_neighbours
+from steadygaze.techniques.perturbations.word_substitution import Synonyms, nearest
+from steadygaze.techniques.technique import Given, Technique
+from steadygaze.techniques.word_at import leaf_of, task_loss
+
+
+@settings
+class WordIAT(Technique):
+    """Adversarial training towards other words (Sato et al. 2018)."""
+
+    epsilon: Annotated[float, Field(ge=0, le=100)] = 0.2
+    """Length of the perturbation of a text; see `relative`."""
+    relative: bool = True
+    """Whether `epsilon` counts mean lengths of a word vector, or is a length itself."""
+    neighbours: Annotated[int, Field(ge=1, le=100)] = 10
+    """Nearest words that each word may be moved towards."""
+    variant: Literal["paper", "released"] = "paper"
+    """Normalization: over the text as printed, or per word and then per text as in the authors' code."""
+    weight: Annotated[float, Field(ge=0)] = 1.0
+    """How much the perturbed loss counts beside the clean one."""
+
+    def loss(self, model: Classifier, batch: Batch, given: Given) -> Terms:
+        embedded = leaf_of(model.embed(batch))
+        clean = task_loss(model, batch, embedded)
+        g = slope(clean, embedded, batch.mask)
+        others = model.encoder.vectors.detach()[given.tables["nearest"][batch.ids]]  # (B,T,K,E)
+        released = self.variant == "released"
+        d = toward_neighbours(g, embedded.detach(), others, per_word=released)
+        r = self.epsilon * given.tables["unit"] * (unit(d) if released else d)
+        return {"task": clean, "adversarial": self.weight * task_loss(model, batch, embedded + r)}
+
+    @property
+    def reads_vocabulary(self) -> bool:
+        return True
+
+    def refresh(self, model: Classifier, synonyms: Synonyms | None) -> Mapping[str, Tensor]:
+        vectors = model.encoder.vectors.detach()
+        size, real = length(vectors), vectors.any(-1)  # zeros: the id of padding
+        if synonyms is not None and synonyms.special is not None:
+            real = real & _padded(~synonyms.special, len(real))
+        most = max(int(real.sum()) - 1, 0)  # a word is not its own neighbor
+        return {
+            "unit": size if self.relative else size.new_ones(()),
+            "nearest": nearest(vectors, min(self.neighbours, most), real)[0],
+        }
+
+
+def _padded(words: Tensor, size: int) -> Tensor:
+    """False beyond the vocabulary: a network may have vectors to spare.  (V,) -> (size,)"""
+    padded = words.new_zeros(size)
+    padded[: len(words)] = words
+    return padded

@@ -1,0 +1,77 @@
+"""Where training happens: the device and the precision, through `accelerate`."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from typing import Any
+
+import torch
+from accelerate import Accelerator
+from accelerate.state import AcceleratorState, GradientState, PartialState
+from accelerate.utils.environment import get_int_from_env
+
+from steadygaze.core.errors import UserError, unknown
+
+DEVICES = ("auto", "cpu", "cuda", "mps")
+PROCESSES = ("WORLD_SIZE", "PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE")
+"""Environment variables in which launchers give the number of processes."""
+
+
+@contextmanager
+def accelerator(device: str, precision: str) -> Iterator[Accelerator]:
+    """An accelerator for this run alone, to be used inside the block."""
+    check(device)
+    if get_int_from_env(PROCESSES, 1) > 1:
+        raise UserError("training runs in one process: start it without `accelerate launch`, torchrun or mpirun")
+    if precision == "fp16" and best(device).type == "cpu":
+        raise UserError("precision 'fp16' needs a GPU; use --set precision=bf16, or no")
+    with own_state():
+        yield Accelerator(cpu=device == "cpu", mixed_precision=precision)
+
+
+def check_lstm(device: str, precision: str) -> None:
+    """Refuse a precision in which this machine cannot run an LSTM."""
+    if precision == "bf16" and best(device).type == "cpu" and not lstm_runs_in_bfloat16():
+        raise UserError("precision 'bf16': this CPU cannot run an LSTM in bfloat16; leave precision out, or use a GPU")
+
+
+@cache
+def lstm_runs_in_bfloat16() -> bool:
+    """True if this CPU supports an LSTM in bfloat16; some CPUs do not."""
+    try:
+        with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
+            torch.nn.LSTM(2, 2)(torch.zeros(1, 1, 2))
+    except RuntimeError:
+        return False
+    return True
+
+
+@contextmanager
+def own_state() -> Iterator[None]:
+    """`accelerate` keeps one state per process; what is made inside neither sees the caller's nor changes it."""
+    kinds = (PartialState, AcceleratorState, GradientState)
+    callers = [vars(kind)["_shared_state"] for kind in kinds]
+    for kind in kinds:
+        kind._shared_state = {}
+    try:
+        yield
+    finally:
+        for kind, state in zip(kinds, callers, strict=True):
+            kind._shared_state = state
+
+
+def check(device: Any) -> None:
+    if not isinstance(device, str) or device not in DEVICES:
+        raise unknown("device", device, DEVICES)
+    if device == "cuda" and not torch.cuda.is_available():
+        raise UserError("device 'cuda' was asked for, but torch sees no GPU here; use --device cpu, or auto")
+    if device == "mps" and not torch.backends.mps.is_available():
+        raise UserError("device 'mps' was asked for, but torch sees none here; use --device cpu, or auto")
+
+
+def best(device: str) -> torch.device:
+    """The device that a name stands for, for reading with a model."""
+    check(device)
+    if device != "auto":
+        return torch.device(device)
+    return torch.accelerator.current_accelerator(check_available=True) or torch.device("cpu")

@@ -1,0 +1,108 @@
+"""What a person sees while training runs: one bar over all stages, or nothing."""
+
+import time
+import warnings
+from collections.abc import Mapping
+from typing import Any, Protocol, runtime_checkable
+
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from torch import Tensor
+
+from steadygaze.core.console import Console
+from steadygaze.core.errors import one_line
+
+SCORES = {"macro-f1": "macro-F1", "fidelity": "fidelity", "divergence": "divergence"}
+"""By which an epoch may have been judged."""
+REDRAW = 0.2
+"""Seconds between two readings of the loss: reading it waits for the device."""
+
+
+@runtime_checkable
+class Watcher(Protocol):
+    """Told of every step and every epoch."""
+
+    def start(self, stages: int, epochs: int, steps: int) -> None:
+        """`epochs` over all stages at most, `steps` in each epoch."""
+
+    def step(self, stage: str, epoch: int, terms: Mapping[str, Tensor]) -> None: ...
+
+    def epoch(self, record: Mapping[str, Any]) -> None: ...
+
+    def skip(self, epochs: int) -> None:
+        """So many epochs need not be run: they were done before an interruption, or training stopped early."""
+
+    def say(self, message: str) -> None:
+        """Something a person may want to know."""
+
+    def warn(self, message: str) -> None:
+        """Something a person must know."""
+
+    def stop(self) -> None: ...
+
+
+class Silent:
+    """A watcher that shows nothing but warnings, as Python's own."""
+
+    def start(self, stages: int, epochs: int, steps: int) -> None: ...
+    def step(self, stage: str, epoch: int, terms: Mapping[str, Tensor]) -> None: ...
+    def epoch(self, record: Mapping[str, Any]) -> None: ...
+    def skip(self, epochs: int) -> None: ...
+    def say(self, message: str) -> None: ...
+    def stop(self) -> None: ...
+    def warn(self, message: str) -> None:
+        warnings.warn(message, stacklevel=4)
+
+
+class Bar:
+    """A rich progress bar on standard error: stage, epoch, loss terms, validation score, time left."""
+
+    def __init__(self, console: Console | None = None) -> None:
+        self.console = console or Console(stderr=True)
+        columns = (
+            SpinnerColumn(),
+            TextColumn("{task.description}", markup=False),
+            BarColumn(),
+            TextColumn("{task.percentage:>3.0f}%"),
+        )
+        self.bar = Progress(
+            *columns,
+            TimeElapsedColumn(),
+            TextColumn("left"),
+            TimeRemainingColumn(),
+            console=self.console,
+            transient=True,
+            disable=not self.console.is_terminal,  # in a log, a line per epoch is enough
+        )
+        self.drawn = 0.0
+
+    def start(self, stages: int, epochs: int, steps: int) -> None:
+        self.several, self.steps = stages > 1, steps
+        self.task = self.bar.add_task("starting", total=epochs * steps)
+        self.bar.start()
+
+    def step(self, stage: str, epoch: int, terms: Mapping[str, Tensor]) -> None:
+        self.bar.advance(self.task)
+        if time.monotonic() - self.drawn > REDRAW:
+            self.drawn = time.monotonic()
+            losses = "  ".join(f"{name} {value.mean().item():.3f}" for name, value in terms.items())
+            where = f"{stage}, epoch" if self.several else "epoch"
+            self.bar.update(self.task, description=f"{where} {epoch + 1}  {losses}")
+
+    def epoch(self, record: Mapping[str, Any]) -> None:
+        losses = "  ".join(f"{name} {value:.3f}" for name, value in record["terms"].items())
+        stage = f"{record['stage']}  " if self.several else ""
+        score = "  ".join(f"validation {name} {record[key]:.3f}" for key, name in SCORES.items() if key in record)
+        line = f"{stage}epoch {record['epoch']:>2}  {losses}  {score}"
+        line += "  (what it shows says nothing yet)" if record.get("attention", {}).get("collapsed") else ""
+        self.console.print(line, highlight=False, markup=False)
+
+    def skip(self, epochs: int) -> None:
+        self.bar.advance(self.task, epochs * self.steps)
+
+    def say(self, message: str) -> None:
+        self.console.print(one_line(message), highlight=False, markup=False)
+
+    warn = say
+
+    def stop(self) -> None:
+        self.bar.stop()

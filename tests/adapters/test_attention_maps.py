@@ -1,0 +1,88 @@
+"""From heads and layers to one weight for each token."""
+
+import numpy as np
+import torch
+
+from steadygaze.adapters.transformer_network import LOOKS, elsewhere, last, rollout
+from steadygaze.core.types import Batch
+
+CLOSE = {"rtol": 1e-12, "atol": 1e-12}
+
+
+def stacks(layers=3, batch=4, heads=2, size=5, seed=0):
+    """Attention of every layer, lower triangular in one text of them, as a decoder has it."""
+    drawn = np.random.default_rng(seed).dirichlet(np.ones(size), (layers, batch, heads, size))
+    drawn[:, 0] = np.tril(drawn[:, 0])
+    return drawn / drawn.sum(-1, keepdims=True)
+
+
+def test_two_layers_by_hand():
+    """One head, two tokens, the first is read.
+
+        A_1 = [.5 .5; 0 1]     Â_1 = [.75 .25; 0 1]
+        A_2 = [.2 .8; 1 0]     Â_2 = [.6 .4; .5 .5]
+
+    last: row one of A_2, (.2, .8).   rollout: (.6, .4) · Â_1 = (.6·.75, .6·.25 + .4·1) = (.45, .55)
+    """
+    layers = [torch.tensor([[[[0.5, 0.5], [0.0, 1.0]]]]), torch.tensor([[[[0.2, 0.8], [1.0, 0.0]]]])]
+    read = torch.tensor([[1.0, 0.0]])
+    torch.testing.assert_close(last(layers, read), torch.tensor([[0.2, 0.8]]))
+    torch.testing.assert_close(rollout(layers, read), torch.tensor([[0.45, 0.55]]))
+
+
+def test_rollout_is_the_product_of_all_layers():
+    """Slowly: whole matrices, one text at a time, as the paper has it."""
+    found = stacks()
+    for row in (0, 2, 4):
+        read = torch.zeros(4, 5, dtype=torch.float64)
+        read[:, row] = 1.0
+        fast = rollout([torch.from_numpy(layer) for layer in found], read)
+        for text in range(4):
+            product = np.eye(5)
+            for layer in found:
+                product = (0.5 * layer[text].mean(0) + 0.5 * np.eye(5)) @ product
+            torch.testing.assert_close(fast[text], torch.from_numpy(product[row]), **CLOSE)
+
+
+def test_what_is_read_evenly_is_the_mean_of_all_rows():
+    layers = [torch.from_numpy(layer) for layer in stacks()]
+    even = torch.full((4, 5), 0.2, dtype=torch.float64)
+    for look in LOOKS.values():
+        rows = [look(layers, torch.eye(5, dtype=torch.float64)[row].expand(4, 5)) for row in range(5)]
+        torch.testing.assert_close(look(layers, even), torch.stack(rows).mean(0), **CLOSE)
+
+
+def test_both_are_distributions_with_gradients():
+    layers = [torch.from_numpy(layer).requires_grad_() for layer in stacks()]
+    read = torch.eye(5, dtype=torch.float64)[0].expand(4, 5)
+    for look in LOOKS.values():
+        torch.testing.assert_close(look(layers, read).sum(-1), torch.ones(4, dtype=torch.float64), **CLOSE)
+    assert torch.autograd.gradcheck(lambda *several: rollout(several, read), tuple(layers))
+    assert torch.autograd.gradcheck(lambda *several: last(several, read), tuple(layers))
+
+
+def test_what_lies_elsewhere_by_hand():
+    """[CLS] w w [SEP] and what is no part of the text: padding, or a question.
+
+    .4 .3 .1 .2         → (.4 + .2) / 1 = .6
+    .1 .2 .1 .1 and .5  → (.1 + .1) / (.1 + .2 + .1 + .1) = .4: the question does not count
+    words alone         → 0
+    no word             → 1
+    nothing looked at   → 0
+    """
+    looked = [
+        [0.4, 0.3, 0.1, 0.2, 0.0],
+        [0.1, 0.2, 0.1, 0.1, 0.5],
+        [0.2, 0.3, 0.5, 0.0, 0.0],
+        [0.7, 0.3, 0.0, 0.0, 0.0],
+    ]
+    looked = torch.tensor([*looked, [0.0] * 5], dtype=torch.float64)
+    present = torch.tensor(
+        [[True] * 4 + [False], [True] * 4 + [False], [True] * 3 + [False] * 2] + [[True] * 4 + [False]] * 2
+    )
+    mask = present & torch.tensor([[False, True, True, False, False]] * 5)
+    mask[2, 0], mask[3] = True, False
+    batch = Batch(torch.zeros(5, 5, dtype=torch.long), present, mask, torch.arange(5))
+    torch.testing.assert_close(
+        elsewhere(looked, batch), torch.tensor([0.6, 0.4, 0.0, 1.0, 0.0], dtype=torch.float64), **CLOSE
+    )

@@ -1,0 +1,300 @@
+"""sg.explain_fit: whatever the black box is, a selector learns which words it goes by."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+
+import steadygaze as sg
+from adapters.folders import save
+from estimator import tiny
+from opinions import BAD, CLASSES, GOOD, QUICK, lexicon, texts
+from steadygaze.adapters.fit_explainer import explain_fit, load_explainer
+from steadygaze.adapters.text_explainer import TextExplainer
+from steadygaze.core.errors import UserError
+from steadygaze.estimator.explain_texts import Request, explain_texts
+
+pytestmark = pytest.mark.usefixtures("hasty_judge", "short_probe_training")
+
+
+def found_words(fitted: TextExplainer) -> float:
+    """How often the one word that matters is selected."""
+    explained = fitted.explain(texts(60, seed=9))
+    assert isinstance(explained, list)
+    picked = [{token for token, weight in zip(one.tokens, one.weights, strict=True) if weight} for one in explained]
+    return float(np.mean([bool(words & {*GOOD, *BAD}) for words in picked]))
+
+
+@pytest.fixture(scope="module")
+def fitted() -> TextExplainer:
+    return explain_fit(lexicon, texts(), "l2x", k=2, classes=CLASSES, settings=QUICK)
+
+
+def test_the_words_that_matter_are_selected(fitted: TextExplainer) -> None:
+    assert found_words(fitted) > 0.9
+
+
+def test_exactly_k_words_have_a_weight(fitted: TextExplainer) -> None:
+    explained = fitted.explain(texts(20, seed=3))
+    assert isinstance(explained, list)
+    assert {sum(weight > 0 for weight in one.weights) for one in explained} == {2}
+
+
+def test_a_text_alone_gives_one_explanation_and_the_black_box_its_label(fitted: TextExplainer) -> None:
+    one = fitted.explain("word1 superb word2 word3")
+    assert not isinstance(one, list)
+    assert (one.label, one.explainer, one.selected) == ("yes", "l2x", True)
+
+
+def test_how_well_it_does_is_measured_on_texts_it_was_not_fitted_to(fitted: TextExplainer) -> None:
+    rows = {row.measure: row for row in fitted.rows}
+    assert set(rows) == {
+        "post-hoc-accuracy",
+        "post-hoc-accuracy/unselected",
+        "fidelity",
+        "mask-loss",
+        "independent-reader-accuracy",
+        "independent-reader-accuracy/by-class",
+        "independent-reader-accuracy/random-words",
+        "independent-reader-accuracy/no-words",
+        "leakage-gap",
+        "leakage-gap/black-box",
+    }
+    assert rows["post-hoc-accuracy"].n == 24
+    assert rows["independent-reader-accuracy"].value > 0.9 > rows["independent-reader-accuracy/random-words"].value
+    each = [row for row in fitted.rows if row.measure == "independent-reader-accuracy/by-class"]
+    assert [row.settings["class"] for row in each] == [str(label) for label in CLASSES]
+    assert sum(row.n for row in each) == 24
+    assert rows["post-hoc-accuracy"].value > 0.9 > 0.7 > rows["post-hoc-accuracy/unselected"].value
+
+
+@pytest.mark.parametrize("explainer", ["vibi", pytest.param("ail", marks=pytest.mark.slow)])
+def test_every_method_can_be_fitted(explainer: str) -> None:
+    quick = {**QUICK, "optimiser": "adam", "epochs": 6, "average": 0.0}
+    assert found_words(explain_fit(lexicon, texts(), explainer, k=2, classes=CLASSES, settings=quick)) > 0.8
+
+
+def test_cxplain_can_be_fitted() -> None:
+    quick = {"epochs": 10, "hidden": 16, "dimension": 12, "batch_size": 16, "learning_rate": 5e-3, "members": 2}
+    fitted = explain_fit(lexicon, texts(), "cxplain", k=2, classes=CLASSES, settings=quick)
+    assert found_words(fitted) > 0.9
+    assert {row.measure for row in fitted.rows} == {"post-hoc-accuracy", "post-hoc-accuracy/unselected"}
+    one = fitted.explain("word1 superb word2 word3")
+    assert not isinstance(one, list)
+    assert one.bounds is not None
+    shown = [i for i, weight in enumerate(one.weights) if weight]
+    assert (len(shown), one.selected) == (2, True)
+    everything = replace(fitted, learned=replace(fitted.learned, how=replace(fitted.learned.how, shown="all")))
+    assert not everything.explain("word1 superb word2 word3").selected
+    given = texts(60, seed=9)
+    assert everything.measure(given) == fitted.measure(given), "what is shown is not what is measured"
+    assert everything.measure(given)[1].value < 0.9
+    assert all(one.bounds[i][0] <= one.weights[i] <= one.bounds[i][1] for i in shown)
+    assert one.bounds[1][0] > max(high for i, (_, high) in enumerate(one.bounds) if i != 1)  # they agree on superb
+
+
+SLOW_TECHNIQUES = [pytest.param(name, marks=pytest.mark.slow) for name in ("random-pretraining", "random-query")]
+
+
+@pytest.mark.parametrize("technique", ["mask-neutral", *SLOW_TECHNIQUES])
+def test_every_technique_can_be_applied(technique: str) -> None:
+    fitted = explain_fit(lexicon, texts(), k=2, technique=technique, query=True, classes=CLASSES, settings=QUICK)
+    assert fitted.rows[0].settings["technique"] == technique
+
+
+def test_a_scikit_learn_pipeline_is_a_black_box() -> None:
+    given = texts()
+    pipeline = make_pipeline(CountVectorizer(), LogisticRegression()).fit(given, lexicon(given).argmax(1))
+    fitted = explain_fit(pipeline, given, k=2, settings=QUICK)
+    assert found_words(fitted) > 0.9
+    assert fitted.subject.classes == [0, 1]
+
+
+def test_a_text_classifier_is_a_black_box() -> None:
+    fitted = explain_fit(tiny.fitted(), tiny.TEXTS, k=2, settings={**QUICK, "epochs": 2})
+    explained = fitted.explain(tiny.TEXTS)
+    assert [one.label for one in explained] == tiny.fitted().predict(tiny.TEXTS).tolist()
+    assert {sum(weight > 0 for weight in one.weights) for one in explained} == {2}
+
+
+class Keras:
+    """Called with texts it gives a tensor of single precision, and it has no classes of its own."""
+
+    def __call__(self, given: list[str]) -> torch.Tensor:
+        return torch.from_numpy(lexicon(given)).float().requires_grad_()
+
+
+def test_what_is_called_like_a_keras_model_is_a_black_box() -> None:
+    fitted = explain_fit(Keras(), texts(), k=2, classes=CLASSES, settings=QUICK)
+    assert found_words(fitted) > 0.9
+    assert fitted.subject.name == "Keras"
+
+
+FEW_WORDS = ["film", "cast", "good", "bad", "the", "was", "not", "unbelievable", "a"]
+
+
+def pieced(many: int = 40) -> list[str]:
+    random = np.random.default_rng(1)
+    return [" ".join(["unbelievable", *random.choice(FEW_WORDS, size=5)]) for _ in range(many)]
+
+
+@pytest.mark.parametrize("explainer", [pytest.param("l2x", marks=pytest.mark.slow), "cxplain"])
+def test_of_a_hugging_face_model_whole_words_are_selected(explainer: str, tmp_path: Path) -> None:
+    """ "unbelievable" is three pieces: k counts words, and the pieces of a selected word are selected together."""
+    with pytest.warns(UserWarning, match="the same label"):  # it has learnt nothing
+        fitted = explain_fit(save("bert", tmp_path / "bert"), pieced(), explainer, k=5, settings={**QUICK, "epochs": 1})
+    subject, way = fitted.subject, fitted.explainer
+    asked = subject.model, subject.tokens, subject.classes, pieced(), None
+    words = explain_texts(*asked, Request(way, explainer))
+    pieces = explain_texts(*asked, Request(way, explainer, granularity="piece"))
+    assert {sum(weight > 0 for weight in one.weights) for one in words} == {5}
+    assert any(one.weights[0] > 0 for one in words)
+    assert max(sum(one.weights) for one in words) <= 1 + 1e-9  # shares: a word has its own once, whatever its pieces
+    for word, piece in zip(words, pieces, strict=True):
+        assert len(piece) == len(word) + 2 * word.tokens.count("unbelievable")
+        for (start, end), weight in zip(word.spans, word.weights, strict=True):
+            own = [w for (a, b), w in zip(piece.spans, piece.weights, strict=True) if start <= a and b <= end]
+            assert own == pytest.approx([weight / len(own)] * len(own))
+
+
+def test_words_are_counted_and_not_their_pieces(tmp_path: Path) -> None:
+    """Six words each, which are eight tokens or more and two ends."""
+    with pytest.raises(UserError, match="no text has more than k = 6 words"):
+        explain_fit(save("bert", tmp_path / "bert"), pieced(), k=6)
+
+
+def asked_about(given: list[tuple[str, str]]) -> Any:
+    """Yes where the text has the word that the question asks for."""
+    yes = np.array([question.split()[-1] in text.split() for text, question in given], float) * 0.9 + 0.05
+    return np.stack([1 - yes, yes], 1)
+
+
+def test_pairs_are_explained_and_the_folder_knows_that_they_were_pairs(tmp_path: Path) -> None:
+    pairs = [(text, f"is it {word}") for text in texts(40) for word in ("superb", text.split()[0])]
+    quick = {**QUICK, "epochs": 1}
+    fitted = explain_fit(asked_about, pairs, k=2, classes=CLASSES, settings=quick)
+    one = fitted.explain(("word1 superb word3", "is it superb"))
+    assert not isinstance(one, list)
+    assert (one.label, one.question) == ("yes", "is it superb")
+    fitted.save(tmp_path / "l2x")
+    again = load_explainer(tmp_path / "l2x", asked_about, classes=CLASSES)
+    assert again.explain(pairs[:5]) == fitted.explain(pairs[:5])
+    assert again.subject.pair
+    with pytest.raises(UserError, match="reads pairs"):
+        again.explain(["word1 superb word3"])
+
+
+def test_a_fitted_explainer_can_be_audited(fitted: TextExplainer) -> None:
+    given = texts(30, seed=5)
+    labels = [CLASSES[i] for i in lexicon(given).argmax(1)]
+    report = sg.audit(fitted.subject, given, labels, explainers=[fitted.explainer, "leave-one-out"])
+    names = {row.settings.get("explain") for row in report.rows}
+    assert {"l2x", "leave-one-out"} <= names
+    assert report.find("accuracy").value == 1.0
+
+
+def test_what_is_warned_of_is_known_to_who_reads_the_folder(tmp_path: Path, fitted: TextExplainer) -> None:
+    assert fitted.warnings == []
+    rows = tuple(replace(row, value=0.3, interval=None) if "gap" in row.measure else row for row in fitted.rows)
+    replace(fitted, rows=rows).save(tmp_path / "l2x")
+    with pytest.warns(UserWarning, match="Label leakage") as told:
+        (said,) = load_explainer(tmp_path / "l2x", lexicon, classes=CLASSES).warnings
+    assert "30% more often than an independent reader" in said
+    assert (str(told[0].message), told[0].filename) == (said, __file__)
+
+
+def test_the_epoch_that_was_kept_is_known_of_every_stage() -> None:
+    """Of the last the first that guessed best; of those before it the last, on which the next one builds."""
+    quick = {**QUICK, "epochs": 3, "pretraining_epochs": 2}
+    fitted = explain_fit(lexicon, texts(60), k=2, technique="random-pretraining", classes=CLASSES, settings=quick)
+    before, last = fitted.learned.history[:2], fitted.learned.history[2:]
+    assert [record.get("kept", False) for record in before] == [False, True]
+    scores = [record["fidelity"] for record in last]
+    assert [i for i, record in enumerate(last) if "kept" in record] == [scores.index(max(scores))]
+
+
+def test_a_black_box_that_always_says_the_same_is_warned_of(tmp_path: Path) -> None:
+    """All its numbers are perfect."""
+    with pytest.warns(UserWarning, match="gives the same label to all that this was measured on: the numbers say"):
+        fitted = explain_fit(lambda given: [[0.9, 0.1]] * len(given), texts(60), k=2, classes=CLASSES, settings=QUICK)
+    fitted.save(tmp_path / "l2x")
+    with pytest.warns(UserWarning, match="the same label"):
+        again = load_explainer(tmp_path / "l2x", lambda given: [[0.9, 0.1]] * len(given), classes=CLASSES)
+    assert len(again.warnings) == 1
+
+
+def test_the_same_seed_gives_the_same_explainer() -> None:
+    one, same = (explain_fit(lexicon, texts(60), k=2, classes=CLASSES, settings={**QUICK, "epochs": 1}) for _ in "ab")
+    assert one.explain(texts(5, seed=8)) == same.explain(texts(5, seed=8))
+
+
+def half_way(asked: int) -> Callable[[list[str]], Any]:
+    """Fails once it was asked so often."""
+    calls = iter(range(asked))
+
+    def predict(given: list[str]) -> Any:
+        if next(calls, None) is None:
+            raise ConnectionError("the service went away")
+        return lexicon(given)
+
+    return predict
+
+
+def test_what_a_black_box_said_before_it_failed_is_kept(tmp_path: Path) -> None:
+    given = texts(600)
+    with pytest.raises(UserError, match=r"the service went away.*kept in"):
+        explain_fit(half_way(2), given, k=2, classes=CLASSES, settings=QUICK, keep=tmp_path / "kept")
+    assert list((tmp_path / "kept").rglob("*.npy"))
+
+
+@pytest.mark.parametrize(
+    ("asked", "why"),
+    [
+        ({"explainer": "l3x"}, "unknown explainer 'l3x'"),
+        ({"k": 0}, "setting 'k'"),
+        ({"k": 50}, "no text has more than k = 50 words"),
+        ({"technique": "random-query"}, "told what the black box says"),
+        ({"explainer": "ail", "technique": "mask-neutral"}, "ail takes no technique"),
+        ({"explainer": "cxplain", "query": True}, "cxplain selects nothing"),
+        ({"settings": {"hiden": 3}}, "did you mean 'hidden'"),
+        ({"inputs": texts(5)}, "at least 20"),
+        ({"inputs": texts(1), "validation": texts(40)}, "found 1 texts; an explainer needs at least 20"),
+        ({"explainer": ["no", "yes"] * 20}, r"explainer must be a name, l2x, .*found \['no'.*No labels are needed"),
+        ({"seed": -1}, "seed must be a whole number from 0 to 4,294,967,295, found -1"),
+        ({"seed": "a"}, "seed must be a whole number"),
+        ({"seed": None}, "seed must be a whole number"),
+        ({"settings": "epochs=1"}, "settings must be a mapping of names to values, found 'epochs=1'"),
+        ({"validation": (texts(5), [0] * 5)}, r"validation must be texts, or pairs .*, as the inputs are, and without"),
+        ({"validation": (texts(5), ["no"] * 5)}, "validation must be texts.*without labels"),
+        (
+            {"settings": {"pretraining_epochs": 3}},
+            "'pretraining_epochs' is for random-pretraining and random-query; of",
+        ),
+        ({"settings": {"clip": 3}, "technique": "random-pretraining"}, "'clip' is for mask-neutral; of random-pre"),
+        ({"settings": {"labels": "true"}, "explainer": "cxplain"}, "unknown setting 'labels'"),
+        ({"black_box": lambda given: lexicon(given)[:, :1]}, "shape"),
+        ({"black_box": lambda given: lexicon(given) * np.nan}, "finite"),
+    ],
+)
+def test_bad_input_gets_a_sentence(asked: dict[str, Any], why: str) -> None:
+    usual = {"black_box": lexicon, "inputs": texts(40), "classes": CLASSES, "k": 2}
+    with pytest.raises(UserError, match=why):
+        explain_fit(**{**usual, **asked})
+
+
+def test_a_black_box_that_changes_the_order_of_its_classes_is_caught() -> None:
+    calls = {"many": 0}
+
+    def turns(given: list[str]) -> Any:
+        calls["many"] += 1
+        return lexicon(given) if calls["many"] == 1 else lexicon(given)[:, ::-1]
+
+    with pytest.raises(UserError, match="order of its classes"):
+        explain_fit(turns, texts(40), k=2, classes=CLASSES, settings=QUICK)

@@ -1,0 +1,156 @@
+"""What people are told while an explainer is fitted, and of what came of it."""
+
+import warnings
+from dataclasses import replace
+from io import StringIO
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from rich.console import Console
+
+from opinions import CLASSES, QUICK
+from steadygaze.adapters.fit_explainer import explain_fit
+from steadygaze.cli.fit_explainer_command import Steps, _told
+from steadygaze.results.leakage_warnings import ONE_LABEL, warned
+from steadygaze.results.row import Row
+
+
+def row(measure: str, value: float, low: float, high: float, **settings: Any) -> Row:
+    return Row(measure, value, 200, (low, high), {"explainer": "l2x", "technique": "plain", **settings})
+
+
+def rows(gap: Any, black_box: Any, **settings: Any) -> list[Row]:
+    """Of an explainer whose approximator is right in 100 % of the texts."""
+    return [
+        row("post-hoc-accuracy", 1 - black_box[0], 0, 1, **settings),
+        row("fidelity", 1, 1, 1, **settings),
+        row("independent-reader-accuracy", 1 - gap[0], 0, 1, **settings),
+        row("independent-reader-accuracy/random-words", 0.5, 0.4, 0.6, **settings),
+        row("leakage-gap", *gap, **settings),
+        row("leakage-gap/black-box", *black_box, **settings),
+    ]
+
+
+NONE, SMALL, LARGE = (0.0, -0.05, 0.05), (0.1, 0.04, 0.16), (0.3, 0.2, 0.4)
+
+
+@pytest.mark.parametrize(
+    ("gap", "black_box", "start"),
+    [
+        (LARGE, LARGE, "Label leakage: "),
+        (LARGE, (0.1, 0.06, 0.14), "Label leakage: "),
+        (LARGE, SMALL, ""),  # the black box may predict as well as the approximator
+        (SMALL, LARGE, "The black box does not predict the same from the selected words: "),
+        (NONE, NONE, ""),
+        ((0.3, 0.02, 0.6), LARGE, "The black box does not"),  # too few texts to tell
+    ],
+)
+def test_leakage_is_reported_when_only_the_own_approximator_recovers_the_label(
+    gap: Any, black_box: Any, start: str
+) -> None:
+    found = warned(rows(gap, black_box))
+    assert [one[: len(start)] for one in found] == ([start] if start else [])
+
+
+def test_the_warning_names_all_readers_and_the_mitigation() -> None:
+    (said,) = warned(rows(LARGE, (0.25, 0.15, 0.35)))
+    assert "recovers the predicted class 30% more often than an independent reader and 25% more often than" in said
+    assert "(accuracy of the reader: 70%, 50% from random words)" in said
+    assert said.endswith("do not read them as reasons.  Fit again with --technique random-pretraining.")
+
+
+def test_where_there_was_nothing_to_explain_that_is_said_and_nothing_else() -> None:
+    (said,) = warned([replace(one, note=ONE_LABEL) for one in rows(LARGE, LARGE)])
+    assert said.startswith("The black box gives the same label to all")
+
+
+def test_what_does_not_apply_is_not_advised() -> None:
+    for settings in ({"technique": "random-pretraining"}, {"explainer": "ail"}):
+        (said,) = warned(rows(LARGE, LARGE, **settings))
+        assert "technique" not in said
+    assert warned([row("post-hoc-accuracy", 0.1, 0.1, 0.1)]) == [], "cxplain has no approximator"
+
+
+def test_an_explainer_of_an_older_version_has_not_been_tested_for_leakage() -> None:
+    (said,) = warned([row("post-hoc-accuracy", 1, 1, 1), row("fidelity", 1, 1, 1)])
+    assert said.startswith("No independent reader was trained with this explainer: fit it again")
+
+
+def test_a_warning_is_a_line_unless_it_is_said_beside_the_numbers() -> None:
+    log = Console(file=StringIO(), force_terminal=False, width=400)
+    with _told(log):
+        warnings.warn("12 of 40 texts are short", stacklevel=1)
+        for known in (
+            rows(LARGE, LARGE),
+            rows(NONE, LARGE),
+            [row("fidelity", 1, 1, 1)],
+            [replace(row("fidelity", 1, 1, 1), note=ONE_LABEL)],
+        ):
+            warnings.warn(*warned(known), stacklevel=1)
+    assert log.file.getvalue().splitlines() == ["12 of 40 texts are short"]
+
+
+def test_one_bar_tells_of_everything_in_order() -> None:
+    told: list[tuple[str, int, int]] = []
+    log = Console(file=StringIO(), force_terminal=False, width=40)
+    steps = Steps(log, lambda *what: told.append(what))
+    steps.start(stages=2, epochs=3, steps=2)
+    for _ in range(2):
+        steps.drawn = 0.0
+        steps.step("random masks", 0, {"prediction": torch.tensor([0.25, 0.75])})
+    steps.epoch({"stage": "random masks", "epoch": 1, "terms": {"prediction": 0.5}, "fidelity": 0.75})
+    steps.skip(1)
+    steps.drawn = 0.0
+    steps.step("selecting", 1, {"prediction": torch.tensor([0.5])})
+    steps.stop()
+    assert told == [
+        ("learning", 0, 6),
+        ("learning: random masks, epoch 1  prediction 0.500", 1, 6),
+        ("learning: random masks, epoch 1  prediction 0.500", 2, 6),
+        ("learning: selecting, epoch 2  prediction 0.500", 5, 6),
+        ("measuring", 6, 6),
+    ]
+    assert log.file.getvalue().splitlines() == ["random masks, epoch  1  prediction 0.500  held-out fidelity 0.750"]
+
+
+def coded(many: int, seed: int = 0) -> list[str]:
+    """As data/planted/reviews.py: words that are the same in every text, with which a label can be said in code, and
+    opinions that are too rare to be learnt.
+    """
+    random, found = np.random.default_rng(seed), []
+    for _ in range(many):
+        side = random.choice(["praise", "blame"])
+        words = [f"{side}{random.integers(300)}" if i < 2 else f"word{random.integers(300)}" for i in range(6)]
+        found.append(" ".join(["heads", "heads", "tails", "tails", *random.permutation(words)]))
+    return found
+
+
+def opinions(given: list[str]) -> Any:
+    score = np.array([text.count("praise") - text.count("blame") for text in given], float)
+    yes = 1 / (1 + np.exp(-4 * score))
+    return np.stack([1 - yes, yes], 1)
+
+
+SMUGGLING = {"k": 2, "query": True, "classes": CLASSES, "settings": {**QUICK, "epochs": 6, "learning_rate": 1e-2}}
+
+
+@pytest.mark.slow
+def test_a_label_that_leaks_through_the_mask_is_reported() -> None:
+    """The approximator is always right; the black box and the independent reader, shown the selection, guess."""
+    with pytest.warns(UserWarning, match="Label leakage: ") as told:
+        fitted = explain_fit(opinions, coded(300), technique="plain", seed=2, **SMUGGLING)
+    assert told[0].filename == __file__
+    assert fitted.warnings == [str(told[0].message)]
+    found = {row.measure: row for row in fitted.rows}
+    assert found["fidelity"].value > 0.95
+    assert found["independent-reader-accuracy"].value < 0.75
+    assert found["leakage-gap"].interval[0] > 0.05  # type: ignore[index]
+
+
+@pytest.mark.slow
+def test_random_pretraining_is_the_default_for_a_selector_conditioned_on_the_prediction() -> None:
+    """Nothing is reported: warnings are errors here, too."""
+    fitted = explain_fit(opinions, coded(300), **SMUGGLING)
+    assert (fitted.learned.how.technique, fitted.warnings) == ("random-pretraining", [])

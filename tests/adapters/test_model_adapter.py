@@ -1,0 +1,121 @@
+"""Labels, classes and kinds of texts."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from steadygaze.adapters.black_box import TextWords
+from steadygaze.adapters.model_adapter import Subject
+from steadygaze.audit.audit_config import fingerprint
+from steadygaze.core.errors import UserError
+from steadygaze.data.corpora import load_corpus
+from steadygaze.models.model_protocol import Reader
+
+
+def subject(classes=("negative", "positive"), pair=None, **more):
+    return Subject("it", "a test", Reader(), TextWords(), list(classes), pair, "", **more)
+
+
+@pytest.mark.parametrize(
+    ("classes", "labels", "codes"),
+    [
+        (["negative", "positive"], ["positive", "negative"], [1, 0]),
+        (["negative", "positive"], [1, 0, 1], [1, 0, 1]),
+        (["LABEL_0", "LABEL_1"], np.array([1, 0]), [1, 0]),
+        (["LABEL_0", "LABEL_1"], ["LABEL_1"], [1]),
+        ([1, 0], [0, 1], [1, 0]),  # by name, where the names are numbers
+        ([3, 5], [5.0, 3.0], [1, 0]),
+        ([0, 1], [True, False], [1, 0]),
+        ([0, 1], ["1", "0"], [1, 0]),
+        (["1", "0"], [1, 0], [0, 1]),  # as --classes 1,0 gives them
+        (["1", "2", "3"], [1, 3], [0, 2]),  # by name, though 1 would be a position too
+        (["hate", "normal"], ["1", "0"], [1, 0]),
+        (["negative", "positive"], [True, False], [1, 0]),
+        (["True", "False", "other"], [True, False], [0, 1]),
+        (["true", "false"], np.array([False, True]), [1, 0]),
+        (["FALSE", "TRUE"], [False], [0]),
+        (["1", "0"], [True, False], [0, 1]),
+    ],
+)
+def test_labels_are_matched_by_name_else_numbers_by_place(classes, labels, codes):
+    assert subject(classes).codes(labels) == codes
+
+
+@pytest.mark.parametrize(
+    ("classes", "labels", "sentence"),
+    [
+        (
+            ["neg", "pos"],
+            ["pos", "good"],
+            r"the label 'good', which is not a class of it; its classes are 'neg', 'pos'\..*--classes",
+        ),
+        (["neg", "pos"], [0, 2], "the label 2, which is not a class of it; its classes are 'neg', 'pos'"),
+        (["neg", "pos"], [-1], "the label -1"),
+        ([3, 5], [0, 1], "the label 0, which is not a class of it; its classes are 3, 5"),
+        (["1", "2", "3"], [0, 1, 2], "the label 0, which is not a class of it"),
+        (["1", "0"], [1, 2], "the label 2, which is not a class of it"),
+        (["true", "unknown"], [False, False], "the label 0, which is not a class of it"),
+        (["1", "2"], [0, 0], "the label 0, which is not a class of it"),
+        (["neg", "pos"], ["neg", None], r"labels\[1\] is missing"),
+        (["neg", "pos"], ["neg", 1], "labels must be all strings or all whole numbers"),
+    ],
+)
+def test_a_strange_label_is_named_with_those_that_are_known(classes, labels, sentence):
+    with pytest.raises(UserError, match=sentence):
+        subject(classes).codes(labels)
+
+
+def test_boolean_labels_of_a_file_match_classes_called_true_and_false(tmp_path):
+    """The whole path from the file: a boolean must not become a position on the way."""
+    rows = [{"text": "a good film", "label": True}, {"text": "a bad film", "label": False}]
+    (tmp_path / "films.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    examples = load_corpus(tmp_path / "films.jsonl").splits["train"]
+    assert subject(["True", "False", "other"]).codes([example.label for example in examples]) == [0, 1]
+    assert fingerprint(examples) == fingerprint([replace(one, label=int(one.label)) for one in examples])
+
+
+def test_classes_may_be_renamed_but_not_swapped():
+    """The second class would be called by the name of the first, and every number would be about the other."""
+    sentence = "in another order than its own, negative, positive: leave it out, or give them in that order"
+    with pytest.raises(UserError, match=sentence):
+        subject(np.array(["negative", "positive"])).named(["positive", "negative"])
+    assert subject().named(["negative", "positive"]).classes == ["negative", "positive"]
+    assert subject().named(["positive", "neutral"]).classes == ["positive", "neutral"]
+    assert subject().named([1, 0]).classes == [1, 0]
+    with pytest.raises(UserError, match="in another order than its own, 0, 1"):
+        subject([0, 1]).named(["1", "0"])
+    assert subject().named(None).classes == ["negative", "positive"]
+
+
+def test_a_thousand_classes_are_not_all_listed():
+    with pytest.raises(UserError) as refusal:
+        subject(range(10, 1010)).codes([3])
+    assert len(str(refusal.value)) < 500
+
+
+def test_one_that_reads_either_is_set_to_the_kind_it_is_given():
+    single, pairs = TextWords(), TextWords()
+    either = replace(subject(), tokens=single, pairs=pairs)
+    assert (either.reading(False).tokens, either.reading(True).tokens) == (single, pairs)
+    assert (either.reading(False).pair, either.reading(True).pair) == (False, True)
+    assert subject().reading(True).tokens.kind == "words"
+
+
+@pytest.mark.parametrize("pair", [False, True])
+def test_one_that_reads_one_kind_refuses_the_other(pair):
+    only = subject(pair=pair)
+    assert only.reading(pair) is only
+    kinds = ["single texts", r"pairs \(text, question\)"]
+    with pytest.raises(UserError, match=f"it reads {kinds[pair]}, found {kinds[not pair]}"):
+        only.reading(not pair)
+
+
+def test_alike_are_those_with_the_same_classes_and_tokens():
+    one, other = subject(), subject()
+    other.tokens.place(["words that the first has never met"])
+    assert one.alike(other)  # black boxes: any text is the same words to both
+    assert not one.alike(subject(["positive", "negative"]))
+    assert not replace(one, fingerprint="a").alike(replace(other, fingerprint="b"))
+    assert replace(one, fingerprint="a").alike(replace(subject(), fingerprint="b"))

@@ -1,0 +1,143 @@
+"""Words that may be exchanged, in the vocabulary of whoever reads them."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+
+from estimator.tiny import LABELS, TEXTS, fitted, tiny
+from steadygaze.adapters.as_adapter import as_subject
+from steadygaze.adapters.synonym_table import like, table_for
+from steadygaze.audit.probes.observation import look
+from steadygaze.audit.probes.text_perturbations import exchanged
+from steadygaze.core.errors import UserError
+from steadygaze.core.random_key import Chance
+from steadygaze.data.batches import collate
+from steadygaze.techniques.perturbations.word_substitution import MOST
+
+TABLE = {"good": ["fine", "nice"], "bad": ["poor"], "film": ["movie", "film"], "do": ["perform"], "TV": ["telly"]}
+
+
+def named(table, vocabulary):
+    """What each word may become."""
+    rows = zip(vocabulary, table.table.tolist(), table.count.tolist(), strict=True)
+    return {word: [vocabulary[i] for i in row[:many]] for word, row, many in rows if many}
+
+
+@pytest.fixture
+def box():
+    return as_subject(make_pipeline(TfidfVectorizer(), LogisticRegression()).fit(TEXTS, LABELS))
+
+
+def test_a_black_box_reads_synonyms_written_as_the_word_was(box):
+    """ "Good" may be a name, and is left alone."""
+    texts = ["GOOD film, good FILM!", "Good tv", "TV"]
+    table = table_for(box, TABLE, texts)
+    found = named(table, box.tokens.vocabulary)
+    assert found == {
+        "GOOD ": ["FINE ", "NICE "],
+        "good ": ["fine ", "nice "],
+        "film": ["movie"],
+        "FILM": ["MOVIE"],
+        "tv": ["telly"],
+        "TV": ["TELLY"],
+    }
+    assert table.origin == "table"
+
+
+def test_exchanged_ids_are_the_texts_with_the_words_exchanged(box):
+    """Every word that can be, and nothing else, not a space."""
+    texts = ["  A GOOD film,\tnot a bad\nfilm !", "nothing here"]
+    table = table_for(box, TABLE, texts)
+    batch = collate(box.reading(False).data(box.tokens.place(texts), None), np.arange(2))
+    moved = exchanged(batch, table, 10, Chance(0))
+    assert box.tokens.join(moved.batch.ids, moved.batch.present) == [
+        "  A FINE movie,\tnot a poor\nmovie !",
+        "nothing here",
+    ]
+    assert moved.touched.tolist() == [4, 0]
+    look(box.model, moved.batch)
+
+
+def test_what_goes_on_with_a_word_keeps_it(box):
+    texts = ["they daren't, I dare", "I daren’t"]
+    table = table_for(box, {"dare": ["risk"]}, texts)
+    batch = collate(box.reading(False).data(box.tokens.place(texts), None), np.arange(2))
+    moved = exchanged(batch, table, 10, Chance(0))
+    assert box.tokens.join(moved.batch.ids, moved.batch.present) == ["they daren't, I risk", "I daren’t"]
+
+
+def test_without_a_table_no_word_has_a_synonym(box, folder):
+    """Not even where two words have one vector: neighbors are not synonyms."""
+    assert table_for(box, None, TEXTS) is None
+    ours = as_subject(tiny().fit(TEXTS, LABELS))
+    with torch.no_grad():
+        ours.model.vectors[:] = 1.0
+    assert table_for(ours, None, TEXTS) is None
+    assert table_for(as_subject(folder("bert"), device="cpu")) is None
+
+
+def test_function_words_negations_and_other_word_classes_are_never_substituted(box):
+    table = {
+        "new": ["for", "novel", "newer"],
+        "newer": ["later"],
+        "the": ["which"],
+        "never": ["always"],
+        "for": ["new"],
+    }
+    found = named(table_for(box, table, ["the new one", "never for us"]), box.tokens.vocabulary)
+    assert found == {"new ": ["novel "]}
+
+
+def test_only_so_many_synonyms_are_kept(box):
+    table = table_for(box, {"good": [f"fine{'x' * n}" for n in range(20)]}, ["good"])
+    assert table.count.tolist()[box.tokens.vocabulary.index("good")] == MOST
+
+
+def test_ours_are_read_in_lower_case_from_a_mapping_or_a_file(tmp_path):
+    subject = as_subject(fitted())
+    given = {"Good": ["FINE", "unheard-of"], "bad": ["dull", "bad"], "the": ["a"]}
+    file = tmp_path / "synonyms.jsonl"
+    file.write_text("\n".join(json.dumps({"word": word, "synonyms": others}) for word, others in given.items()))
+    for source in (given, file, str(file)):
+        table = table_for(subject, source)
+        assert named(table, subject.tokens.vocabulary) == {"good": ["fine"], "bad": ["dull"]}
+        assert table.origin == "table"
+
+
+def test_a_hugging_face_model_has_the_synonyms_that_are_whole_words_of_its_vocabulary(folder):
+    subject = as_subject(folder("bert"), device="cpu")
+    vocabulary = subject.tokens.vocabulary
+    assert named(table_for(subject, TABLE), vocabulary) == {}  # neither "fine" nor "movie" is a word to it
+    assert named(table_for(subject, {"good": ["bad", "##able"]}), vocabulary) == {"good": ["bad"]}
+
+
+def test_vectors_to_spare_are_no_words(folder):
+    """Networks are often given more vectors than the tokenizer has words."""
+    subject = as_subject(folder("bert"), device="cpu")
+    subject.model.network.resize_token_embeddings(64)
+    assert len(table_for(subject, TABLE).count) == len(subject.tokens.vocabulary) < 64
+
+
+@pytest.mark.parametrize("given", [3, {"good": "fine"}, {"good": [3]}, {3: ["good"]}])
+def test_what_is_no_table_is_refused(given, box):
+    with pytest.raises(UserError, match=r"synonyms .*found"):
+        table_for(box, given, TEXTS)
+
+
+@pytest.mark.parametrize(
+    ("word", "other", "expected"),
+    [
+        ("good", "fine", "fine"),
+        ("Good", "fine", "Fine"),
+        ("GOOD", "fine", "FINE"),
+        ("I", "we", "We"),
+        ("x", "TV", "TV"),
+    ],
+)
+def test_case_is_kept(word, other, expected):
+    assert like(word, other) == expected

@@ -1,0 +1,98 @@
+"""A text in pieces is the text, and without some of them it is the text without them."""
+
+import numpy as np
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from steadygaze.adapters.black_box import TextWords
+from steadygaze.data.batches import Data, collate
+from steadygaze.techniques.perturbations.word_removal import deleted
+
+ANY = st.lists(st.text() | st.text(" \t\nab'’.-é\u00ad😀\ud800", max_size=12), min_size=1, max_size=4)
+"""Any strings at all, and short ones of what is hard: white space, clitics, accents, joiners, half a surrogate pair."""
+
+SEEN = TextWords()
+"""Has met more and more by the time a text comes to it."""
+
+
+def batch_of(words, texts):
+    return collate(Data(words.place(texts).ragged), np.arange(len(texts)))
+
+
+@settings(deadline=None)
+@given(ANY)
+def test_the_pieces_of_a_text_are_the_text(texts):
+    batch = batch_of(SEEN, texts)
+    assert SEEN.join(batch.ids, batch.present) == texts
+
+
+@settings(deadline=None)
+@given(ANY, st.integers(0, 2**32 - 1))
+def test_erased_words_are_taken_out_with_the_space_behind_them_and_nothing_else_is(texts, seed):
+    """Character by character: a word goes, and so do the characters up to the next word."""
+    placed, batch = SEEN.place(texts), batch_of(SEEN, texts)
+    gone = batch.mask & torch.from_numpy(np.random.default_rng(seed).random(batch.mask.shape) < 0.5)
+    found = SEEN.join(*(getattr(deleted(batch, gone), name) for name in ("ids", "present")))
+    for row, (text, spans) in enumerate(zip(texts, placed.spans, strict=True)):
+        starts = [start for start, _ in spans] + [len(text)]
+        lost = {
+            place
+            for word, erased in enumerate(gone[row][batch.mask[row]].tolist())
+            if erased
+            for place in range(starts[word], starts[word + 1])
+        }
+        assert found[row] == "".join(letter for place, letter in enumerate(text) if place not in lost)
+
+
+@settings(deadline=None)
+@given(ANY)
+def test_every_word_has_its_characters_and_every_other_character_is_white_space(texts):
+    placed, batch = SEEN.place(texts), batch_of(SEEN, texts)
+    vocabulary = SEEN.vocabulary
+    assert batch.mask.sum(1).tolist() == [len(spans) for spans in placed.spans]
+    for row, (text, spans) in enumerate(zip(texts, placed.spans, strict=True)):
+        pieces = [vocabulary[index] for index in batch.ids[row][batch.mask[row]].tolist()]
+        assert [piece.rstrip() for piece in pieces] == [text[start:end] for start, end in spans]
+        assert not (batch.present[row] & ~batch.mask[row])[1:].any()  # only what stands before the first word
+
+
+def test_by_hand():
+    words = TextWords()
+    batch = batch_of(words, ["  A good film.", "good film"])
+    vocabulary = words.vocabulary
+    assert [vocabulary[index] for index in batch.ids[0].tolist()] == ["  ", "A ", "good ", "film", "."]
+    assert batch.mask[0].tolist() == [False, True, True, True, True]
+    assert vocabulary == ["", "  ", ".", "A ", "film", "good "]  # padding, then by alphabet
+    assert batch.ids[1, :2].tolist() == [5, 4]
+    gone = torch.zeros_like(batch.mask)
+    gone[0, 2] = gone[1, 1] = True
+    left = deleted(batch, gone)
+    assert words.join(left.ids, left.present) == ["  A film.", "good "]
+
+
+def test_ids_stay_and_do_not_depend_on_the_order_of_texts():
+    texts = ["the film was good", "a bad film", "nobody's film!"]
+    one, other = TextWords(), TextWords()
+    first = one.encode(texts)
+    assert other.encode(texts[::-1]).select([2, 1, 0]).ids.tolist() == first.ids.tolist()
+    one.encode(["something else entirely"])
+    assert one.encode(texts).ids.tolist() == first.ids.tolist()
+    assert one.encode(["film"], question=True).ids.tolist() == [one.vocabulary.index("film")]
+
+
+def test_an_empty_text_has_no_pieces_and_padding_is_nothing():
+    words = TextWords()
+    batch = batch_of(words, ["", "good film", " "])
+    assert batch.present.sum(1).tolist() == [0, 2, 1]
+    assert not batch.mask[2].any()
+    padded = batch.ids.masked_fill(torch.tensor([[False], [True], [False]]), 0)
+    assert words.join(padded, batch.present) == ["", "", " "]
+
+
+def test_a_text_is_read_to_its_end():
+    words = TextWords()
+    text = "word " * 5000
+    placed = words.place([text])
+    assert len(placed.spans[0]) == 5000
+    assert not placed.ragged.cut.any()

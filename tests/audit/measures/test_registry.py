@@ -1,0 +1,105 @@
+"""The catalogue knows every number that an audit reports, and what an audit reports keeps to it."""
+
+import subprocess
+import sys
+
+import pytest
+import torch
+
+from contract.probing import synonyms
+from contract.tiny import cached_classifier, split
+from steadygaze.audit.audit_case import Case
+from steadygaze.audit.audit_config import Plan
+from steadygaze.audit.measure_names import ASKED, NAMES, PROBES, check_name
+from steadygaze.audit.measures.registry import MEASURES, measure_of
+from steadygaze.audit.protocols import PROTOCOLS
+from steadygaze.audit.verdict_rules import QUESTIONS
+from steadygaze.cli.registry_listing import listing
+from steadygaze.core.errors import UserError
+from steadygaze.explainers.attention import Attention
+
+
+@pytest.fixture(scope="module")
+def case() -> Case:
+    data = split(["s" + "w" * n + "s" for n in (3, 5, 2, 8, 4, 6, 0, 1, 7, 5, 3, 4, 6, 2, 5, 9)])
+    torch.manual_seed(0)
+    some = torch.rand(len(data.text.ids)) < 0.4
+    plan = Plan(synonyms={"1-synonym": (synonyms(), 1)}, sample=5)
+    other = Case(cached_classifier("average", score="dot"), data, {"attention": Attention()}, plan)
+    model = cached_classifier("average")
+    return Case(model, data, {"attention": Attention()}, plan, some, ~some, some, (other,))
+
+
+@pytest.mark.parametrize("heading", PROTOCOLS)
+def test_everything_a_protocol_finds_is_in_the_catalogue_and_within_its_bounds(heading, case):
+    findings = [finding for protocol in PROTOCOLS[heading] for finding in protocol(case)]
+    assert findings
+    for finding in findings:
+        low, high = measure_of(finding.measure).bounds
+        if finding.values is not None:
+            told = finding.values[~finding.values.isnan()]
+            assert finding.values.shape == (16,), finding.measure
+            assert told.numel() == 0 or low - 1e-9 <= told.mean() <= high + 1e-9, finding.measure
+        assert finding.value is None or low <= finding.value <= high, finding.measure
+
+
+def test_every_number_that_decides_a_question_is_in_the_catalogue_and_points_the_same_way():
+    for question in QUESTIONS:
+        for name, bound in question.bounds.items():
+            better = measure_of(name).better
+            assert better in ("neither", "higher" if bound.good > bound.bad else "lower"), name
+
+
+def test_every_name_of_a_number_is_described_and_every_measure_but_one_has_a_name():
+    """Total variation of predictions is called prediction-change; of attentions nothing reports it."""
+    assert all(measure_of(name).about for name in NAMES)
+    assert {name for name in MEASURES if name not in NAMES and name not in ASKED} == {"total-variation"}
+    assert {name.partition("/")[2] for name in NAMES} == {"", *PROBES}
+    assert len(set(NAMES)) == len(NAMES)
+
+
+@pytest.mark.parametrize("name", ["accuracy", "jensen-shannon/noise", "comprehensiveness", "sufficiency/5%"])
+def test_a_name_that_an_audit_has_is_let_through(name):
+    check_name(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        (
+            "jensen-shannon",
+            "called jensen-shannon; of jensen-shannon it has jensen-shannon/noise, .*/trained-adversary",
+        ),
+        ("pearson/noise", "of pearson it has pearson/gradient, pearson/gradient-through-attention"),
+        ("accuracy/noise", "of accuracy it has accuracy, accuracy/uniform, accuracy/above-uniform"),
+        ("acuracy", "unknown measure 'acuracy': did you mean 'accuracy'"),
+        ("total-variation", "unknown measure 'total-variation'"),
+        ("", "unknown measure ''"),
+    ],
+)
+def test_a_name_that_no_audit_has_is_refused_with_those_that_would_be_right(name, message):
+    with pytest.raises(UserError, match=message):
+        check_name(name)
+
+
+def test_names_are_known_without_torch():
+    code = "import sys, steadygaze.audit.measure_names; print('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "False\n"
+
+
+def test_every_name_is_listed_with_what_it_is():
+    rows = {row["name"]: row["about"] for row in listing("measures")}
+    assert tuple(rows) == NAMES
+    assert rows["jensen-shannon/noise"] == (
+        "How far the explanation moved, in nats.  A little noise was added to the vector of every word."
+    )
+    assert rows["kendall/randomised"] == MEASURES["kendall/randomised"].about
+    assert rows["accuracy"] == MEASURES["accuracy"].about
+
+
+def test_a_number_with_facts_of_its_own_is_not_described_by_what_it_was_asked_of():
+    assert measure_of("average-precision/above-random").bounds == (-1, 1)
+    assert measure_of("average-precision").bounds == (0, 1)
+    assert measure_of("jensen-shannon/noise") is MEASURES["jensen-shannon"]
+    with pytest.raises(KeyError):
+        measure_of("nonsense/noise")

@@ -1,0 +1,227 @@
+"""Vectors moved inside their ball: never out of it, never clamped, at random evenly, at worst really worse."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+import torch
+from scipy import stats
+from torch import Tensor
+
+from contract.probing import after
+from contract.tiny import batch, classifier, split
+from steadygaze.audit.measures.stability_measures import prediction_change
+from steadygaze.audit.probes.observation import Moved, Seen, look
+from steadygaze.audit.probes.text_perturbations import noise, worst_for_attention, worst_for_label
+from steadygaze.core.maths.divergence import jensen_shannon
+from steadygaze.core.random_key import Chance
+from steadygaze.core.types import Batch
+from steadygaze.models.classifier import Classifier
+
+PATTERNS = ["s" + "w" * n + "s" for n in range(13)]
+CHANCE = Chance(3)
+ROUNDING = 1e-12
+MOVES: dict[str, Callable[[Classifier, Batch, float], Moved]] = {
+    "noise": lambda m, b, radius: noise(m, b, radius, CHANCE),
+    "worst-label": worst_for_label,
+    "worst-attention": lambda m, b, radius: worst_for_attention(m, b, radius, CHANCE),
+}
+MOVE = pytest.mark.parametrize("move", MOVES)
+MODEL = pytest.mark.parametrize("encoder", ["bilstm", "cnn", "average", "transformer"])
+
+
+def moved_by(move: str, found: Classifier, texts: Batch, radius: float) -> Seen:
+    return after(found, MOVES[move](found, texts, radius))
+
+
+def model(encoder: str = "bilstm", dtype: torch.dtype = torch.float64) -> Classifier:
+    """Vectors as long as GloVe's, with entries far below 0 and above 1; a decoder that has opinions."""
+    found = classifier(encoder, dtype=dtype)
+    found.encoder.vectors.data *= 3
+    found.decoder.output.weight.data *= 5
+    return found
+
+
+def sigma(found: Classifier) -> float:
+    """By NumPy; padding, id 0, has no vector of its own but in a BERT."""
+    vectors = found.encoder.vectors.detach().numpy().astype(np.float64)
+    return float(vectors[np.abs(vectors).sum(-1) > 0].std())
+
+
+@contextmanager
+def steps(found: Classifier, texts: Batch) -> Iterator[list[Tensor]]:
+    """How far from the text's own vectors each thing is that reaches the encoder.  (B,T,E) each"""
+    clean, right = found.embed(texts).detach(), found.encode
+    seen: list[Tensor] = []
+
+    def encode(batch: Batch, embedded: Tensor | None = None, asked: Tensor | None = None) -> object:
+        seen.append(torch.zeros_like(clean) if embedded is None else embedded.detach() - clean)
+        return right(batch, embedded, asked)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(found, "encode", encode)
+        yield seen
+
+
+@pytest.mark.parametrize("radius", [0.01, 0.1, 2.0])
+@MODEL
+@MOVE
+def test_nothing_leaves_the_ball_and_nothing_is_clamped(move, encoder, radius):
+    """A clamp to [0, 1] would move a vector's entry of −2 by 2, whatever the radius."""
+    found, texts = model(encoder), batch(split(PATTERNS))
+    clean, size = found.embed(texts)[texts.mask].detach(), radius * sigma(found)
+    with steps(found, texts) as seen:
+        moved_by(move, found, texts, radius)
+    assert max(float(step.abs().max()) for step in seen) <= size + ROUNDING
+    last = seen[-1][texts.mask]
+    for outside in (clean < 0, clean > 1):
+        assert outside.any()
+        assert (last[outside] != 0).double().mean() > 0.6  # a dead unit of a ReLU has no slope
+        assert {-1.0, 1.0} <= set(last[outside].sign().tolist())
+
+
+@MOVE
+def test_the_size_of_a_step_grows_with_the_vectors(move):
+    found, texts = model("average"), batch(split(PATTERNS))
+    reached = []
+    for scale in (1, 7):
+        found.encoder.vectors.data *= scale
+        with steps(found, texts) as seen:
+            moved_by(move, found, texts, 0.1)
+        reached.append(float(seen[-1].abs().max()) / sigma(found))
+    assert reached == pytest.approx([0.1, 0.1], rel=0.05)
+
+
+@MOVE
+def test_every_word_is_touched_and_the_batch_stays_the_same(move):
+    found, texts = model(), batch(split(PATTERNS))
+    moved = MOVES[move](found, texts, 0.1)
+    assert moved.batch is texts
+    assert moved.touched.tolist() == list(range(13))
+
+
+# --- at random
+
+
+def test_noise_is_uniform_and_each_text_has_its_own():
+    found, texts = model(), batch(split(["w" * 12] * 60))
+    with steps(found, texts) as seen:
+        after(found, noise(found, texts, 0.2, CHANCE))
+    (drawn,) = seen
+    drawn = drawn / (0.2 * sigma(found))
+    assert stats.kstest(drawn.flatten().numpy(), stats.uniform(-1, 2).cdf).pvalue > 0.01
+    assert len({tuple(row.flatten().tolist()) for row in drawn}) == 60
+
+
+def test_other_chances_draw_other_noise_and_the_same_chance_the_same_direction_at_any_radius():
+    found, texts = model(), batch(split(PATTERNS))
+    with steps(found, texts) as seen:
+        for chance, radius in ((CHANCE, 0.1), (CHANCE, 0.2), (CHANCE.child(1), 0.1)):
+            after(found, noise(found, texts, radius, chance))
+    torch.testing.assert_close(2 * seen[0], seen[1], rtol=0, atol=1e-12)
+    assert abs(np.corrcoef(seen[0][texts.mask].flatten(), seen[2][texts.mask].flatten())[0, 1]) < 0.2
+
+
+# --- at worst, for the label
+
+
+@MODEL
+def test_the_worst_step_for_the_label_is_down_the_slope_of_its_probability(encoder):
+    """δ = −ρ·sign(∂p_c/∂x), c the predicted class, by a gradient taken here."""
+    found, texts = model(encoder), batch(split(PATTERNS))
+    embedded = found.embed(texts).detach().requires_grad_()
+    encoded = found.encode(texts, embedded)
+    logits = found.decode(encoded, found.attend(found.score(encoded), texts.mask))
+    (slope,) = torch.autograd.grad(logits.softmax(-1).max(-1).values.sum(), embedded)
+    with steps(found, texts) as seen:
+        after(found, worst_for_label(found, texts, 0.1))
+    expected = -0.1 * sigma(found) * slope.masked_fill(~texts.mask.unsqueeze(-1), 0.0).sign()
+    telling = (slope.abs() > 1e-12) | ~texts.mask.unsqueeze(-1)  # the sign of rounding is nobody's
+    torch.testing.assert_close(seen[-1][telling], expected[telling], rtol=0, atol=1e-12)
+
+
+@MODEL
+def test_the_worst_step_for_the_label_lowers_its_probability_more_than_noise_does(encoder):
+    found, texts = model(encoder), batch(split(PATTERNS))
+    clean = look(found, texts).probs
+    predicted = clean.argmax(-1, keepdim=True)
+    some = texts.mask.any(-1)
+
+    def lost(moved: Moved) -> Tensor:
+        return (clean - after(found, moved).probs).gather(-1, predicted).squeeze(-1)[some]
+
+    worst = lost(worst_for_label(found, texts, 0.05))
+    assert (worst > 0).all()
+    for key in range(10):
+        assert (worst > lost(noise(found, texts, 0.05, Chance(key)))).all()
+
+
+def test_the_worst_step_of_a_sure_prediction_is_the_same_in_single_precision():
+    """Logits 30 and more apart: 1 − p is 1e-13, which a single cannot tell from 0."""
+    found, texts = model("bilstm", torch.float32), batch(split(PATTERNS))
+    found.decoder.output.weight.data *= 20
+    found.decoder.output.bias.data[0] += 40
+    assert (look(found, texts).probs.float().amax(-1) == 1).all()
+    taken = []
+    for dtype in (torch.float32, torch.float64):
+        with steps(found.to(dtype), texts) as seen:
+            after(found, worst_for_label(found, texts, 0.1))
+        taken.append(seen[-1][texts.mask].sign().double())
+    assert (taken[0] == taken[1]).double().mean() > 0.99
+    assert taken[0].any(-1).all()
+
+
+# --- at worst, for the attention
+
+
+@MODEL
+def test_the_worst_step_for_attention_moves_it_further_than_the_random_one_it_started_from(encoder):
+    """Noise of the same chance is the start."""
+    found, texts = model(encoder), batch(split(PATTERNS))
+    clean = look(found, texts).weights
+    for key in range(3):
+        moves = noise(found, texts, 0.1, Chance(key)), worst_for_attention(found, texts, 0.1, Chance(key))
+        start, worst = (jensen_shannon(clean, after(found, move).weights, texts.mask) for move in moves)
+        assert (worst >= start).all()
+        several = texts.mask.sum(-1) > 1
+        assert (worst[several] > 1.5 * start[several]).all()
+
+
+def test_the_worst_for_attention_is_the_worst_of_all_points_on_its_way():
+    """In a large ball the last step is not always the best one."""
+    found, texts = model("cnn"), batch(split(PATTERNS))
+    clean, right = look(found, texts).weights, found.attend
+    way: list[Tensor] = []
+
+    def attend(scores: Tensor, mask: Tensor) -> Tensor:
+        weights = right(scores, mask)
+        way.append(jensen_shannon(clean, weights.detach(), mask))
+        return weights
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(found, "attend", attend)
+        after(found, worst_for_attention(found, texts, 4.0, CHANCE))
+    _, *points, end = way  # the clean text, the start and ten steps, and the look at the end
+    assert len(points) == 11
+    highest = torch.stack(points).amax(0)
+    torch.testing.assert_close(end, highest, rtol=0, atol=1e-12)
+    assert (points[-1] < highest - 1e-3).any()
+
+
+def test_without_steps_the_worst_for_attention_is_its_start():
+    found, texts = model(), batch(split(PATTERNS))
+    start = noise(found, texts, 0.1, CHANCE).embedded
+    assert worst_for_attention(found, texts, 0.1, CHANCE, steps=0).embedded.equal(start)
+
+
+@MOVE
+def test_attention_moves_as_the_square_of_the_radius_and_the_prediction_as_the_radius(move):
+    """JSD is to second order a squared distance; ½ Σ |Δp| to first order a distance."""
+    found, texts = model(), batch(split(PATTERNS[4:]))
+    clean, radii = look(found, texts), np.logspace(-3, -1, 5)
+    moved = [moved_by(move, found, texts, float(radius)) for radius in radii]
+    apart = [float(jensen_shannon(clean.weights, seen.weights, texts.mask).mean()) for seen in moved]
+    change = [float(prediction_change(clean.probs, seen.probs).mean()) for seen in moved]
+    assert np.polyfit(np.log(radii), np.log(apart), 1)[0] == pytest.approx(2, abs=0.1)
+    assert np.polyfit(np.log(radii), np.log(change), 1)[0] == pytest.approx(1, abs=0.1)

@@ -1,0 +1,109 @@
+"""Words exchanged for their closest synonym, as many as asked, or for each other: which ones, by chance."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from contract.tiny import VOCABULARY, batch, cached_classifier, littered, split, widened
+from steadygaze.audit.probes.observation import look
+from steadygaze.audit.probes.text_perturbations import exchanged, shuffled
+from steadygaze.core.random_key import Chance
+from steadygaze.techniques.perturbations.word_removal import text_key
+from steadygaze.techniques.perturbations.word_substitution import Synonyms, without
+
+PATTERNS = ["s" + "w" * n + "s" for n in range(13)]
+
+
+def table() -> Synonyms:
+    """Of every even id the closest synonym is the next one, then 2; of odd ids there is none."""
+    ids = torch.arange(VOCABULARY)
+    closest = torch.stack([(ids + 1).clamp_max(VOCABULARY - 1), torch.full_like(ids, 2)], -1)
+    even = (ids % 2 == 0) & (ids < VOCABULARY - 1)
+    return Synonyms(closest, 2 * even.long(), torch.zeros(VOCABULARY, dtype=torch.bool))
+
+
+@pytest.mark.parametrize("number", [0, 1, 3, 100])
+def test_exactly_as_many_words_as_asked_or_as_can_be_become_their_closest_synonym(number):
+    texts = batch(split(PATTERNS))
+    moved = exchanged(texts, table(), number, Chance(1))
+    shown, many = moved.batch, moved.touched
+    for row in range(len(texts)):
+        free = sum(
+            real and one % 2 == 0 and one < VOCABULARY - 1
+            for one, real in zip(texts.ids[row].tolist(), texts.mask[row].tolist(), strict=True)
+        )
+        changed = [
+            (old, new) for old, new in zip(texts.ids[row].tolist(), shown.ids[row].tolist(), strict=True) if old != new
+        ]
+        assert len(changed) == min(number, free) == many[row]
+        assert all(new == old + 1 for old, new in changed)
+    assert shown.mask is texts.mask
+    assert shown.present is texts.present
+    assert moved.embedded is None
+
+
+def test_what_is_seen_is_what_the_model_makes_of_the_exchanged_text():
+    model, texts = cached_classifier(), batch(split(PATTERNS))
+    everything = torch.where(table().swappable(texts.ids, texts.mask), texts.ids + 1, texts.ids)
+    expected = look(model, replace(texts, ids=everything))
+    moved = exchanged(texts, table(), 100, Chance(1))
+    seen = look(model, moved.batch, moved.embedded)
+    assert seen.weights.equal(expected.weights)
+    assert seen.probs.equal(expected.probs)
+
+
+def test_which_words_depends_on_text_and_chance_alone():
+    texts = batch(split(["w" * 12] * 3))
+    same = replace(texts, ids=texts.ids[:1].expand(3, -1).contiguous())
+    assert len(text_key(same).unique()) == 1
+    shown = exchanged(same, table(), 2, Chance(1)).batch
+    assert (shown.ids == shown.ids[0]).all()
+    choices = {tuple(exchanged(same, table(), 2, Chance(key)).batch.ids[0].tolist()) for key in range(20)}
+    assert len(choices) > 4
+
+
+def test_where_nobody_knows_a_synonym_nothing_is_exchanged():
+    texts = batch(split(PATTERNS))
+    nobody = without(VOCABULARY, torch.zeros(VOCABULARY).bool(), torch.ones(VOCABULARY).bool())
+    moved = exchanged(texts, nobody, 3, Chance(0))
+    assert not moved.touched.any()
+    assert moved.batch.ids.equal(texts.ids)
+
+
+# --- all of them for each other
+
+
+def test_shuffling_keeps_the_words_of_a_text_and_leaves_all_else_where_it_is():
+    """Special tokens between the words too."""
+    texts = batch(split([*PATTERNS, "wswwsw", "swwsswwwws", "ss"]))
+    shown = shuffled(texts, Chance(1))
+    for old, new, words in zip(texts.ids, shown.ids, texts.mask, strict=True):
+        assert sorted(old[words].tolist()) == sorted(new[words].tolist())
+        assert old[~words].equal(new[~words])
+    assert (shown.ids != texts.ids).any(-1)[4:13].all()  # four words and more
+    assert shown.mask is texts.mask
+    assert shown.present is texts.present
+
+
+def test_the_order_belongs_to_the_text_whatever_its_batch():
+    data = split(PATTERNS)
+    texts = batch(data)
+    whole = shuffled(texts, Chance(1)).ids
+    turned = list(reversed(range(len(PATTERNS))))
+    assert shuffled(batch(data, turned), Chance(1)).ids.equal(whole[turned])
+    for row in range(len(PATTERNS)):
+        alone = shuffled(batch(data, [row]), Chance(1)).ids[0]
+        assert alone.equal(whole[row, : len(alone)])
+    assert shuffled(widened(texts, 3), Chance(1)).ids[:, : whole.shape[1]].equal(whole)
+    assert shuffled(littered(texts), Chance(1)).ids[texts.present].equal(whole[texts.present])
+
+
+def test_every_order_of_three_words_comes_as_often_as_any_other():
+    """Six orders of 900 draws, 150 each: 20.5 is what χ² of five exceeds once in a thousand."""
+    text = batch(split(["swwws"]))
+    text = replace(text, ids=torch.tensor([[9, 3, 4, 5, 9]]))
+    drawn = [tuple(shuffled(text, Chance(key)).ids[0].tolist()) for key in range(900)]
+    counts = torch.tensor([drawn.count(one) for one in set(drawn)])
+    assert len(counts) == 6
+    assert ((counts - 150).double().square() / 150).sum() < 20.5

@@ -1,0 +1,166 @@
+"""Cases for protocols: what they find by name, and toys of which everything is known.
+
+The toy: "good" or "bad" among words that mean nothing.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from steadygaze.audit.audit_case import Case
+from steadygaze.audit.audit_config import Plan
+from steadygaze.audit.finding import Finding
+from steadygaze.core.ragged import Ragged, starts_of
+from steadygaze.core.types import Batch, Encoded
+from steadygaze.data.batches import Data
+from steadygaze.explainers.attention import Attention
+from steadygaze.explainers.explainer import Explainer, Saliency
+from steadygaze.models.classifier import Architecture, Classifier, word_encoder
+from steadygaze.models.inference import inference
+from steadygaze.models.model_protocol import Ability, Reader
+from steadygaze.techniques.perturbations.word_substitution import Synonyms
+
+Protocol = Callable[[Case], Iterator[Finding]]
+
+
+def case_of(model: Reader, data: Data, plan: Plan | None = None, **explainers: Explainer) -> Case:
+    """Attention is asked about unless others are named."""
+    return Case(model, data, explainers or {"attention": Attention()}, plan or Plan())
+
+
+def found_by(protocol: Protocol, case: Case, explainer: str = "attention") -> dict[str, Tensor]:
+    """The values of one explainer and of the predictions, by measure; no measure comes twice."""
+    findings = [one for one in protocol(case) if one.explainer in (None, explainer) and one.values is not None]
+    values = {one.measure: one.values for one in findings if one.values is not None}
+    assert len(values) == len(findings)
+    return values
+
+
+def absences(protocol: Protocol, case: Case) -> dict[tuple[str, str | None], str]:
+    """Why there is no number, by measure and explainer."""
+    return {(one.measure, one.explainer): one.absent for one in protocol(case) if one.absent}
+
+
+def row_of(data: Data, row: int) -> Data:
+    question = None if data.question is None else data.question.select([row])
+    return Data(data.text.select([row]), question, data.label[[row]])
+
+
+class Signed(Explainer):
+    """A saliency that is a function of ids and place alone, of both signs; of so many passes that a sample will do."""
+
+    needs: ClassVar[frozenset[Ability]] = frozenset()
+    passes: ClassVar[int] = 1000
+
+    def explain(
+        self, model: Reader, batch: Batch, target: Tensor | None = None, embedded: Tensor | None = None
+    ) -> Saliency:
+        places = torch.arange(batch.ids.shape[1], device=batch.ids.device)
+        with inference(model):
+            logits = model(batch, embedded).logits
+        return Saliency((batch.ids * 7.0 + places).sin().masked_fill(~batch.mask, 0.0), logits)
+
+
+class Target(Explainer):
+    """Keeps which class it was asked about; all weight is on the first place."""
+
+    needs: ClassVar[frozenset[Ability]] = frozenset()
+
+    def __init__(self) -> None:
+        self.asked: list[Tensor | None] = []
+
+    def explain(
+        self, model: Reader, batch: Batch, target: Tensor | None = None, embedded: Tensor | None = None
+    ) -> Saliency:
+        self.asked.append(target)
+        places = torch.arange(batch.ids.shape[1])
+        return Saliency((places == 0) * 1.0 * batch.mask, model(batch).logits)
+
+
+class BlackBox(Reader):
+    """Reads ids and shows nothing: the class is the remainder of their sum."""
+
+    def forward(self, batch: Batch, embedded: Tensor | None = None) -> object:
+        total = (batch.ids * batch.present).sum(-1) % 3
+        logits = torch.nn.functional.one_hot(total, 3).double()
+        return type("Said", (), {"weights": None, "logits": logits})
+
+
+class Shut(Reader):
+    """A model of somebody else's: it shows weights and has vectors, but its seams are shut."""
+
+    abilities: ClassVar[frozenset[Ability]] = frozenset({"weights", "vectors"})
+
+    def __init__(self, inner: Classifier) -> None:
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, batch: Batch, embedded: Tensor | None = None) -> object:
+        return self.inner(batch, embedded)
+
+    def embed(self, batch: Batch) -> Tensor:
+        return self.inner.embed(batch)
+
+
+class ByPlace(nn.Module):
+    """Weights that halve from word to word, whatever the text."""
+
+    def forward(self, scores: Tensor, mask: Tensor) -> Tensor:
+        weights = 0.5 ** mask.cumsum(-1).to(scores.dtype) * mask + 0 * scores
+        return weights / weights.sum(-1, keepdim=True).clamp_min(1e-9)
+
+
+GOOD, BAD, CHATTER, ALSO = 2, 3, 4, 5
+LENGTH = 10
+
+
+def toy() -> tuple[Data, Tensor]:
+    """20 texts of ten words, one of them good or bad; and where it stands."""
+    random = np.random.default_rng(0)
+    ids = random.choice([CHATTER, ALSO], (20, LENGTH)).astype(np.int32)
+    place = random.integers(0, LENGTH, 20)
+    label = np.arange(20) % 2
+    ids[np.arange(20), place] = np.where(label == 1, GOOD, BAD)
+    starts = starts_of(np.full(20, LENGTH, np.int64))
+    flat = Ragged(ids.ravel(), np.ones(ids.size, np.bool_), starts, np.zeros(20, np.bool_))
+    return Data(flat, None, label.astype(np.int64)), torch.from_numpy(place)
+
+
+def opposites() -> Synonyms:
+    """Good and bad stand for each other, nothing else for anything."""
+    swap = torch.tensor([0, 1, BAD, GOOD, CHATTER, ALSO])
+    return Synonyms(swap.unsqueeze(-1), torch.tensor([0, 0, 1, 1, 0, 0]), torch.zeros(6, dtype=torch.bool))
+
+
+def reader(looks_at: float) -> Classifier:
+    """Three hidden units, of good, bad and chatter; scores `looks_at` for the first two and its opposite for chatter.
+
+    Attention at good and bad alone for +20, at chatter alone for −20.  Logits ±10 by the context.
+    """
+    shape = Architecture(hidden=2, dimension=4, score="dot")
+    model = Classifier(word_encoder("average", shape, 6, False), shape, 2, False).double().eval()
+    one = torch.eye(4, dtype=torch.float64)
+    model.encoder.embedding.weight.data = torch.stack(
+        [0 * one[0], 0 * one[0], one[0], one[1], one[2], one[2] + one[3] / 9]
+    )
+    model.encoder.text.project.weight.data = one * torch.tensor([[1.0], [1.0], [1.0], [0.0]])
+    model.encoder.text.project.bias.data.zero_()
+    model.scorer.key.data = looks_at * torch.tensor([1.0, 1.0, -1.0, 0.0], dtype=torch.float64)
+    model.decoder.output.weight.data = 10 * torch.tensor([[0.0, 1, 0, 0], [1, 0, 0, 0]], dtype=torch.float64)
+    model.decoder.output.bias.data.zero_()
+    return model
+
+
+class Highest(nn.Module):
+    """A decoder that takes each hidden unit at its highest, and no notice of the weights."""
+
+    def __init__(self, output: nn.Linear) -> None:
+        super().__init__()
+        self.output = output
+
+    def forward(self, encoded: Encoded, weights: Tensor) -> Tensor:
+        logits: Tensor = self.output(encoded.hidden.amax(1))
+        return logits

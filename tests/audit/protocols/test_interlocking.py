@@ -1,0 +1,242 @@
+"""Would it lock: models trained again where the first sentence is a trap, and the sentence that is said of them."""
+
+import pytest
+import torch
+
+import steadygaze as sg
+from estimator.test_rationalizers import LABELS, TEXTS, fitted
+from estimator.tiny import SMALL, tiny
+from steadygaze.audit.audit_config import Plan
+from steadygaze.audit.finding import NO_LABELS
+from steadygaze.audit.measure_names import NAMES
+from steadygaze.audit.protocols.interlocking import (
+    ANSWERS,
+    BIASED,
+    KNOWN,
+    LOCKS,
+    SELECTS,
+    SKEWED,
+    UNLOCKED,
+    USUAL,
+    interlocking,
+    read,
+    told,
+    unlockable,
+)
+from steadygaze.core.errors import UserError
+from steadygaze.core.types import Example
+from steadygaze.data.corpora import biased
+from steadygaze.data.corpus import Corpus
+from steadygaze.techniques.rnp import Rnp
+
+EXAMPLES = [Example(text, label) for text, label in zip(TEXTS, LABELS, strict=True)]
+WORDS = ["good"] * 12 + ["bad"] * 12
+EVIDENCE = [[(text.index(word), text.index(word) + len(word))] for text, word in zip(TEXTS, WORDS, strict=True)]
+SPLIT = TEXTS, LABELS
+
+
+@pytest.fixture(scope="module")
+def report():
+    return sg.audit(fitted("a2r"), TEXTS, LABELS, evidence=EVIDENCE, train=SPLIT, plan=Plan(skewed=2, sample=4))
+
+
+def test_both_are_numbers_beside_that_of_the_model_as_it_is(report):
+    rows = {name: report.find(name, "rationale") for name in ("first-sentence", "first-sentence/evidence", *LOCKS)}
+    assert all(row.n == 24 and 0 <= row.value <= 1 for row in rows.values()), rows
+    assert rows[BIASED].settings["agreement"] == 0.8
+    assert rows[SKEWED].settings["epochs"] == 2
+    assert rows["first-sentence/evidence"].value == 0, "the reason stands in the second of three sentences"
+    for name in LOCKS:
+        assert "lock: " in rows[name].note
+        assert f"of the 24 {KNOWN}" in rows[name].note
+        assert "it is right in " in rows[name].note
+    assert sum("lock" in note for note in report.notes) == 2
+
+
+def test_they_are_those_of_models_trained_by_hand(report):
+    again = tiny("bigru", technique="a2r", settings={**SMALL, "skewed": 2}).fit(TEXTS, LABELS)
+    assert report.find(SKEWED).value == pytest.approx(float(read(again.stored_, EXAMPLES)[0].mean()))
+    assert again.history_[0]["stage"] == "skewed"
+    lured = biased(Corpus("x", {"all": EXAMPLES}), 0.8, 0).splits["all"]
+    lured_model = tiny("bigru", technique="a2r").fit([e.text for e in lured], LABELS)
+    assert report.find(BIASED).value == pytest.approx(float(read(lured_model.stored_, lured)[0].mean()))
+
+
+def test_one_is_trained_with_a_token_in_front_and_the_other_skewed(monkeypatch):
+    seen = []
+
+    def spied(stored, examples):
+        seen.append(([(one["stage"], one["epoch"]) for one in stored.description.history], examples[0].text))
+        return torch.zeros(len(examples)), torch.zeros(len(examples))
+
+    monkeypatch.setattr("steadygaze.audit.protocols.interlocking.read", spied)
+    list(interlocking(fitted("a2r"), SPLIT, EXAMPLES, 2))
+    _, (lured, text), (skewed, plain) = seen
+    assert lured == [("train", 1)]
+    assert text in (f", {TEXTS[0]}", f"; {TEXTS[0]}")
+    assert skewed == [("skewed", 1), ("skewed", 2), ("train", 1)]
+    assert plain == TEXTS[0]
+
+
+def test_the_users_model_is_left_alone():
+    clf = fitted("a2r")
+    before = {name: value.clone() for name, value in clf.stored_.model.state_dict().items()}
+    assert [one.measure for one in interlocking(clf, SPLIT, EXAMPLES, 1)] == list(LOCKS)
+    assert all(value.equal(before[name]) for name, value in clf.stored_.model.state_dict().items())
+    assert clf.settings == SMALL
+
+
+def test_a_technique_that_was_given_ready_made_is_skewed_too():
+    clf = tiny("bigru", technique=Rnp(exploration=0.1)).fit(TEXTS, LABELS)
+    found = list(interlocking(clf, SPLIT, EXAMPLES, 1))
+    assert found[1].values is not None
+    assert clf.technique.skewed == 0
+
+
+def test_without_labels_nothing_is_trained_and_too_many_classes_have_no_tokens(monkeypatch):
+    clf = fitted("a2r")
+    with monkeypatch.context() as patch:
+        patch.setattr("steadygaze.audit.protocols.interlocking._again", lambda *_: pytest.fail("it was trained"))
+        found = list(interlocking(clf, SPLIT, [*EXAMPLES[1:], Example(TEXTS[0])], 1))
+    assert [one.absent for one in found] == [NO_LABELS] * 2
+    many = [f"class {i}" for i in range(11)] + ["class 0"]
+    clf = tiny("bigru", technique="a2r").fit(TEXTS, many * 2)
+    lured, _ = interlocking(clf, (TEXTS, many * 2), [Example("a b . c d .", "class 1")], 1)
+    assert "this corpus has 11 classes, each of which needs a token of its own" in lured.absent
+
+
+def test_texts_to_train_on_have_the_labels_of_the_model(monkeypatch):
+    monkeypatch.setattr("steadygaze.audit.audit.examine", lambda *_: pytest.fail("it was too late"))
+    for labels, found in ((WORDS, r"\['bad', 'good'\]"), (["pos", "neg", "so-so"] * 8, r"\['neg', 'pos', 'so-so'\]")):
+        with pytest.raises(UserError, match=rf"train on have the labels {found}, the model \['neg', 'pos'\]"):
+            sg.audit(fitted("a2r"), TEXTS, LABELS, train=(TEXTS, labels))
+
+
+def test_classes_that_were_named_otherwise_are_those_of_the_model():
+    report = sg.audit(
+        fitted("a2r"), TEXTS, [1] * 12 + [0] * 12, classes=["no", "yes"], train=SPLIT, plan=Plan(skewed=1, sample=2)
+    )
+    assert all(report.find(name).n == 24 for name in LOCKS)
+
+
+@pytest.mark.slow
+def test_what_cannot_lock_is_said():
+    assert unlockable(fitted("a2r").stored_.model) == ""
+    assert unlockable(fitted("rnp tokens").stored_.model) == "the model selects words, not sentences"
+    plain = tiny().fit(TEXTS, LABELS)
+    assert "does not select" in unlockable(plain.stored_.model)
+    few = {"plan": Plan(sample=2)}
+    for model, why in (
+        (fitted("a2r"), UNLOCKED),
+        (fitted("rnp tokens"), "words, not sentences"),
+        (plain, "not select"),
+    ):
+        found = sg.audit(model, TEXTS, LABELS, **few)
+        assert all(why in found.find(name).note for name in LOCKS)
+    words = sg.audit(fitted("rnp tokens"), TEXTS, LABELS, train=SPLIT, **few)
+    assert all("words, not sentences" in words.find(name).note for name in LOCKS)
+    assert SELECTS in words.find("accuracy/uniform").note
+    assert SELECTS in words.find("class-gap/default-tokens").note
+
+
+def test_epochs_are_checked():
+    with pytest.raises(UserError, match="skewed must be a whole number from 1 up, found 0"):
+        Plan(skewed=0)
+
+
+def ones(share: float, n: int = 40) -> torch.Tensor:
+    """So many of n are 1, the others 0."""
+    return (torch.arange(n) < round(share * n)).double()
+
+
+EVERY = torch.ones(40, dtype=torch.bool)
+
+
+@pytest.mark.parametrize(
+    ("taken", "answer", "begins"),
+    [
+        (
+            1.0,
+            "no",
+            "it would lock: it takes the first sentence of 100% (100% to 100%) of the 40 texts whose known reason is",
+        ),
+        (0.95, "no", "it would lock: "),  # 95 % ± 7 %: above 80 % altogether
+        (0.85, "partly", "it cannot be told whether it would lock: "),  # 85 % ± 11 %: above 80 % by its mean alone
+        (0.5, "partly", "it cannot be told whether it would lock: "),
+        (0.25, "partly", "it cannot be told whether it would lock: "),  # 25 % ± 13 %: below 30 % by its mean alone
+        (0.1, "yes", "it would not lock: "),  # 10 % ± 9 %
+        (0.0, "yes", "it would not lock: it takes the first sentence of 0% (0% to 0%) of"),
+    ],
+)
+def test_the_whole_interval_decides(taken, answer, begins):
+    """The normal interval of a share p of 40 is p ± 1.96 √(p (1 − p) / 40)."""
+    found, said = told(ones(taken), ones(0.9), 0.5, (EVERY, KNOWN))
+    assert found == answer
+    assert said.startswith(begins)
+
+
+def test_more_texts_turn_a_doubt_into_an_answer():
+    """85 % and 80 % of 2,000: ± 1.6 % and 1.8 %."""
+    every, right = torch.ones(2000, dtype=torch.bool), ones(0.9, 2000)
+    assert told(ones(0.85, 2000), right, 0.5, (every, KNOWN))[1].startswith("it would lock: ")
+    assert told(ones(0.8, 2000), right, 0.5, (every, KNOWN))[1].startswith("it cannot be told")
+    assert told(ones(0.3, 2000), right, 0.5, (every, KNOWN))[1].startswith("it cannot be told")
+    assert told(ones(0.25, 2000), right, 0.5, (every, KNOWN))[1].startswith("it would not lock: ")
+
+
+@pytest.mark.parametrize(
+    ("right", "guessed", "learnt"),
+    [
+        (0.5, 0.5, False),
+        (0.6, 0.5, False),  # 60 % ± 15 %
+        (0.8, 0.5, True),  # 80 % ± 12 %
+        (0.8, 0.75, False),
+        (0.3, 0.5, False),
+    ],
+)
+def test_of_a_model_that_may_have_learnt_nothing_it_is_not_said_that_it_would_not_lock(right, guessed, learnt):
+    """That it would is: one that takes first sentences which say nothing can learn nothing."""
+    for taken, answer, link in (
+        (0.0, "it would not lock" if learnt else "it cannot be told whether it would lock", "but"),
+        (0.5, "it cannot be told whether it would lock", "and"),
+        (1.0, "it would lock", "and"),
+    ):
+        found, said = told(ones(taken), ones(right), guessed, (EVERY, KNOWN))
+        assert ANSWERS[found] == answer
+        doubt = "; " if learnt else f", {link} may have learnt nothing: "
+        assert said.startswith(f"{answer}: it takes the first sentence of {taken:.0%} (")
+        assert f"{KNOWN}{doubt}it is right in {right:.0%} (" in said
+        assert said.endswith(f" of all texts, the commonest label in {guessed:.0%}")
+
+
+def test_texts_in_which_the_first_sentence_is_right_do_not_count():
+    """Of 40 it takes the first sentence of 30, and should of these: of the other 10 it takes none."""
+    _, said = told(ones(0.75), ones(0.9), 0.5, (ones(0.75) == 0, USUAL))
+    assert said.startswith(f"it would not lock: it takes the first sentence of 0% (0% to 0%) of the 10 {USUAL}; ")
+
+
+def test_a_few_texts_tell_nothing():
+    """Of 40 the reason is elsewhere in 9, of which 2 have no second sentence."""
+    first = ones(1.0)
+    first[38:] = torch.nan
+    found, said = told(first, ones(0.9), 0.5, (torch.arange(40) >= 31, KNOWN))
+    assert found == "partly"
+    assert said.startswith(
+        f"it cannot be told whether it would lock: 8 {KNOWN} are needed, and there are 7; it is right in 90%"
+    )
+
+
+def test_the_reasons_that_are_known_say_which_texts_count(monkeypatch):
+    """Where none is known, what the model itself selects does."""
+    again = fitted("a2r")
+    monkeypatch.setattr("steadygaze.audit.protocols.interlocking._again", lambda *_: again.stored_)
+    reason = torch.tensor([0.0] * 10 + [1.0] * 12 + [torch.nan] * 2)
+    assert all(f"of the 10 {KNOWN}" in one.note for one in interlocking(again, SPLIT, EXAMPLES, 1, reason))
+    usual = int((read(again.stored_, EXAMPLES)[0] == 0).sum())
+    assert 8 <= usual < 24
+    _, skewed = interlocking(again, SPLIT, EXAMPLES, 1)
+    assert f"it takes the first sentence of 0% (0% to 0%) of the {usual} {USUAL}" in skewed.note
+    share = sum(again.predict(TEXTS) == LABELS) / 24
+    assert f"it is right in {share:.0%} (" in skewed.note
+    assert skewed.note.endswith("the commonest label in 50%")
+    assert set(LOCKS) <= set(NAMES)

@@ -1,0 +1,60 @@
+"""An audit applies the independent reader of a fitted explainer to the audited texts."""
+
+import pytest
+import torch
+
+import steadygaze as sg
+from opinions import CLASSES, QUICK, lexicon, texts
+from steadygaze.adapters.text_explainer import TextExplainer
+from steadygaze.audit.measure_names import of
+from steadygaze.results.report import Report
+
+NAMES = of("independent-reader-accuracy", "leakage-gap")
+
+
+@pytest.fixture(scope="module")
+def fitted() -> TextExplainer:
+    return sg.explain_fit(lexicon, texts(), k=2, classes=CLASSES, settings=QUICK)
+
+
+def audited(fitted: TextExplainer) -> Report:
+    return sg.audit(fitted.subject, texts(40, seed=3), explainers=[fitted.explainer])
+
+
+def test_a_selection_that_carries_the_label_has_no_gap(fitted: TextExplainer) -> None:
+    report = audited(fitted)
+    found = {row.measure: row for row in report.rows if row.measure in NAMES}
+    assert set(found) == set(NAMES)
+    assert found["independent-reader-accuracy"].value > 0.9 > found["independent-reader-accuracy/random-words"].value
+    assert abs(found["leakage-gap"].value) < 0.1
+    each = [row for row in report.rows if row.measure == "independent-reader-accuracy/by-class"]
+    assert sorted(row.settings["class"] for row in each) == CLASSES
+    assert not any("leakage" in note for note in report.notes)
+
+
+def test_a_selection_that_encodes_the_label_is_warned_of(fitted: TextExplainer, monkeypatch) -> None:
+    """The first word where the prediction is one class, the second where it is the other; the approximator knows."""
+
+    def scores(views, query=None):
+        return torch.arange(views.x.shape[1], 0, -1).float().expand(views.x.shape)
+
+    explainer = fitted.explainer
+    monkeypatch.setattr(explainer.nets["selector"], "forward", scores)
+    monkeypatch.setattr(explainer.nets["approximator"], "forward", lambda views, mask: views.probs.log())
+    report = sg.audit(fitted.subject, texts(60, seed=3), explainers=[explainer])
+    (note,) = (note for note in report.notes if "leakage" in note)
+    assert note.startswith("Label leakage: from the selected words l2x's own approximator recovers")
+    verdict = next(one for one in report.verdicts if one.key == "shortcut")
+    assert verdict.answer == "no"
+    assert "more often than an independent reader" in verdict.why
+
+
+def test_where_nothing_selects_or_no_reader_was_trained_the_reason_is_given(fitted: TextExplainer) -> None:
+    report = sg.audit(fitted.subject, texts(12, seed=3), explainers=["leave-one-out"])
+    assert all("selects words" in report.find(name).note for name in NAMES)
+    nets = fitted.explainer.nets
+    reader = nets.pop("reader")
+    try:
+        assert all("no independent reader" in audited(fitted).find(name).note for name in NAMES)
+    finally:
+        nets["reader"] = reader

@@ -1,0 +1,292 @@
+"""Is it more than position or a shortcut: asked of explanations and predictions that are written down beforehand."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from audit.protocols.written import Costly, Told, Written, laid, tokens
+from contract.tiny import classifier, ragged
+from steadygaze.audit.audit_case import Case
+from steadygaze.audit.audit_config import Plan
+from steadygaze.audit.finding import Finding
+from steadygaze.audit.measures.shortcut_measures import position_leak
+from steadygaze.audit.protocols.shortcut_leakage import shortcut
+from steadygaze.core.maths.masked import shares
+from steadygaze.core.types import Batch
+from steadygaze.data.batches import Data, collate
+from steadygaze.explainers.attention import Attention
+from steadygaze.explainers.explainer import Explainer, Saliency
+from steadygaze.models.model_protocol import Reader
+
+MEASURES = (
+    "position-leak",
+    "position-leak/shuffled",
+    "default-mass",
+    "default-mass/above-share",
+    "first-sentence-share",
+    "first-sentence-share/above-evidence",
+    "first-sentence-pick",
+    "collapsed",
+)
+FIRST = MEASURES[4:7]
+
+
+def case_of(weights: Tensor, label: Tensor, lengths: list[int], plan: Plan | None = None, **known: Tensor) -> Case:
+    data = Data(ragged(["s" + "w" * n + "s" for n in lengths]))
+    marks = {name: laid(rows, data) for name, rows in known.items()}
+    return Case(Told(label), data, {"written": Written(weights)}, plan or Plan(), **marks)
+
+
+def found_in(case: Case) -> dict[str, Finding]:
+    """Of the first explainer; what cannot be asked of any is said once."""
+    findings = [finding for finding in shortcut(case) if finding.explainer in (None, next(iter(case.explainers)))]
+    assert sorted(finding.measure for finding in findings) == sorted(MEASURES)
+    return {finding.measure: finding for finding in findings}
+
+
+def three() -> Case:
+    """Two words, three words, no word.  Specials stand at both ends and have no weight."""
+    weights = torch.tensor([[9.0, 3, 1, 9, 9], [9.0, -1, 2, -5, 9], [9.0] * 5], dtype=torch.float64)
+    blank, first = tokens("xx.xx", "x.x.x", "xxxxx"), tokens(".x...", ".xx..", ".....")
+    marks = {"blank": blank, "first": first, "evidence": tokens("..x..", ".x...", ".....")}
+    return case_of(weights, torch.tensor([0, 1, 0]), [2, 3, 0], **marks)
+
+
+def test_three_texts_by_hand():
+    """Weights 3 1 and −1 2 −5.  Nothing to read at word 1, and at word 2: 3/4 and 2/8; shares of words 1/2 and 1/3.
+
+    Sentence 1 is word 1, and words 1 and 2: 3/4 and 3/8; the heaviest words are 1, which is in it, and 3, which is not.
+    People marked word 2, not in it, and word 1, in it: due are 1/2, by its length, and 1.
+    """
+    found = found_in(three())
+    expected = {
+        "default-mass": [3 / 4, 2 / 8],
+        "default-mass/above-share": [1 / 4, 2 / 8 - 1 / 3],
+        "first-sentence-share": [3 / 4, 3 / 8],
+        "first-sentence-share/above-evidence": [1 / 4, 3 / 8 - 1],
+        "first-sentence-pick": [1, 0],
+    }
+    for measure, values in expected.items():
+        whole = [*values, torch.nan]  # a text without a word has no number
+        assert found[measure].values.tolist() == pytest.approx(whole, nan_ok=True), measure
+    for measure in ("position-leak", "position-leak/shuffled"):
+        assert found[measure].absent.startswith("fewer than two classes")
+
+
+def test_a_text_whose_sentences_nobody_marked_has_no_first_one():
+    case = three()
+    case.first[:4] = False
+    found = found_in(case)
+    for measure in FIRST:
+        assert found[measure].values.isnan().tolist() == [True, False, True]
+
+
+def test_what_is_not_known_is_said_to_be_absent():
+    found = found_in(replace(three(), blank=None, first=None))
+    assert {found[name].absent for name in MEASURES[2:4]} == {"nobody said which tokens have nothing to read"}
+    assert {found[name].absent for name in FIRST} == {"nobody marked the sentences"}
+    found = found_in(replace(three(), evidence=None))
+    assert found["first-sentence-share/above-evidence"].absent == "nobody marked evidence in these texts"
+    assert found["first-sentence-share"].values is not None
+
+
+class Straying(Told):
+    """Looks at its special tokens too."""
+
+    def forward(self, batch: Batch, embedded: Tensor | None = None) -> object:
+        said = super().forward(batch, embedded)
+        said.elsewhere = torch.tensor([0.6, 0.2, 1.0])[batch.index]
+        return said
+
+
+@pytest.mark.parametrize("size", [1, 3])
+def test_attention_to_special_tokens_lies_on_nothing_too(size):
+    """Words as above, with 3/4 and 2/8 on one that says nothing; .6 and .2 of the look lies on two special tokens.
+
+    .6 + .4·3/4 = .9 and .2 + .8·2/8 = .4; of 2 + 2 tokens 1 + 2 say nothing, of 3 + 2 as many: .9 − 3/4 and .4 − 3/5.
+    """
+    case = three()
+    written = case.explainers["written"]
+    case = replace(
+        case,
+        model=Straying(case.model.label),
+        explainers={"attention": written, "written": written},
+        plan=Plan(batch_size=size),
+    )
+    found = {(finding.explainer, finding.measure): finding.values for finding in shortcut(case)}
+    expected = {
+        ("attention", "default-mass"): [0.9, 0.4],
+        ("attention", "default-mass/above-share"): [0.15, -0.2],
+        ("written", "default-mass"): [3 / 4, 2 / 8],  # no look, and so not astray
+        ("written", "default-mass/above-share"): [1 / 4, 2 / 8 - 1 / 3],
+    }
+    for key, values in expected.items():
+        assert found[key].tolist() == pytest.approx([*values, torch.nan], nan_ok=True), key
+
+
+def test_attention_of_a_model_that_does_not_say_where_else_it_looks_is_that_of_its_words():
+    case = three()
+    other = replace(case, explainers={"attention": case.explainers["written"]})
+    for measure in ("default-mass", "default-mass/above-share"):
+        expected = found_in(case)[measure].values.tolist()
+        assert found_in(other)[measure].values.tolist() == pytest.approx(expected, nan_ok=True)
+
+
+# --- many texts
+
+
+def many(kind: str, count: int = 120, **known: Tensor | Plan) -> Case:
+    """Weights that write the label into a place, that stand on the second word, are even, or on a word anywhere."""
+    random = np.random.default_rng(0)
+    lengths, label = random.integers(4, 20, count), torch.arange(count) % 2
+    place = {"coded": label, "second": torch.ones_like(label), "word": torch.from_numpy(random.integers(0, lengths))}
+    weights = torch.from_numpy(random.uniform(0.9, 1.1, (count, 22)))
+    if kind in place:
+        weights[torch.arange(count), place[kind] + 1] += 50
+    return case_of(weights, label, lengths.tolist(), **known)
+
+
+@pytest.mark.parametrize(
+    ("kind", "leaks", "collapsed"), [("coded", True, 0), ("second", False, 1), ("even", False, 1), ("word", False, 0)]
+)
+def test_each_way_to_say_nothing_is_caught_by_the_measure_made_for_it(kind, leaks, collapsed):
+    found = found_in(many(kind))
+    for measure in ("position-leak", "position-leak/shuffled"):
+        leak = found[measure].values.mean().item()
+        assert leak > 0.25 if leaks else abs(leak) < 0.03
+    assert found["collapsed"].value == collapsed
+    assert bool(found["collapsed"].note) == bool(collapsed)
+    assert found["collapsed"].settings["n"] == 120
+
+
+class Follows(Explainer):
+    """All weight on one word, wherever it stands; or on one place, whatever stands there."""
+
+    def __init__(self, word: int | None) -> None:
+        self.word = word
+
+    def explain(
+        self, model: Reader, batch: Batch, target: Tensor | None = None, embedded: Tensor | None = None
+    ) -> Saliency:
+        place = torch.zeros_like(batch.mask)
+        place[torch.arange(len(batch)), model.label[batch.index] + 1] = True
+        weights = place if self.word is None else batch.ids == self.word
+        return Saliency((weights & batch.mask).double(), model(batch).logits)
+
+
+@pytest.mark.parametrize(("word", "kept"), [(1, False), (None, True)])
+def test_only_weights_that_follow_places_still_tell_the_label_once_the_words_are_shuffled(word, kept):
+    """Texts laid out by their label: word 1 stands first in one class, second in the other."""
+    label = torch.arange(120) % 2
+    data = Data(ragged(["s" + "w" * (6 + i % 9) + "s" for i in range(120)]))
+    data.text.ids[data.text.starts[:-1] + 1 + label.numpy()] = 1
+    case = Case(Told(label), data, {"follows": Follows(word)})
+    found = {name: found_in(case)[name].values for name in MEASURES[:2]}
+    assert found["position-leak"].mean() > 0.25
+    if kept:
+        assert found["position-leak/shuffled"].equal(found["position-leak"])
+    else:
+        assert abs(found["position-leak/shuffled"].mean()) < 0.03
+
+
+class FirstWord(Told):
+    """Predicts by the first word, and remembers what it read."""
+
+    def forward(self, batch: Batch, embedded: Tensor | None = None) -> object:
+        self.label[batch.index] = batch.ids[:, 1] % 2
+        return super().forward(batch, embedded)
+
+
+def test_the_label_to_be_guessed_is_that_of_the_shuffled_text():
+    """The weight tells it by its place: of the shuffled text's label all, of the text's as it was nothing."""
+    data = Data(ragged(["s" + "w" * 9 + "s"] * 120))
+    case = Case(FirstWord(torch.zeros(120, dtype=torch.long)), data, {"follows": Tells()})
+    found = found_in(case)
+    assert not found["position-leak/shuffled"].values.equal(found["position-leak"].values)
+    for measure in MEASURES[:2]:
+        assert found[measure].values.mean() > 0.25
+
+
+class Tells(Explainer):
+    """All weight on the first place or the second, by what the model says of what it reads now."""
+
+    def explain(
+        self, model: Reader, batch: Batch, target: Tensor | None = None, embedded: Tensor | None = None
+    ) -> Saliency:
+        logits = model(batch).logits
+        weights = torch.zeros(batch.ids.shape, dtype=torch.float64)
+        weights[torch.arange(len(batch)), logits.argmax(-1) + 1] = 1.0
+        return Saliency(weights, logits)
+
+
+def test_the_leak_is_that_of_the_shares_of_the_weights_whatever_their_sign():
+    case = many("coded")
+    turned = Written(case.explainers["written"].weights * -7)
+    expected = found_in(case)["position-leak"].values
+    torch.testing.assert_close(
+        found_in(replace(case, explainers={"written": turned}))["position-leak"].values, expected
+    )
+    whole = collate(case.data, case.everything)
+    share = shares(case.explainers["written"].weights[:, : whole.ids.shape[1]], whole.mask)
+    assert abs(position_leak(share, case.model.label, whole.mask, torch.arange(120)) - expected.mean()) < 0.02
+
+
+def test_neither_the_order_of_the_texts_nor_the_size_of_a_batch_matters():
+    case, order = many("coded"), np.random.default_rng(1).permutation(120)
+    written, at = case.explainers["written"].weights, torch.from_numpy(order)
+    other = Case(
+        Told(case.model.label[at]),
+        Data(case.data.text.select(order)),
+        {"written": Written(written[at])},
+        Plan(batch_size=7),
+    )
+    for measure in ("position-leak", "position-leak/shuffled"):
+        torch.testing.assert_close(
+            found_in(other)[measure].values, found_in(case)[measure].values[at], rtol=0, atol=1e-12
+        )
+    assert found_in(other)["collapsed"].value == found_in(case)["collapsed"].value
+
+
+def test_pairs_of_one_text_and_two_questions_are_told_apart_whatever_their_order():
+    """Eighty questions about eight texts."""
+    random = np.random.default_rng(0)
+    which, label = np.arange(80) % 8, torch.from_numpy(random.integers(0, 2, 80))
+    text, asked = ragged(["w" * (4 + i) for i in range(8)]).select(which), ragged(["w" * 5] * 80, 3)
+    weights = torch.from_numpy(random.random((80, 11)))
+    found = []
+    for order in (np.arange(80), random.permutation(80)):
+        at = torch.from_numpy(order)
+        case = Case(Told(label[at]), Data(text.select(order), asked.select(order)), {"written": Written(weights[at])})
+        values = torch.empty(80, dtype=torch.float64)
+        values[at] = found_in(case)["position-leak"].values
+        found.append(values)
+    torch.testing.assert_close(found[0], found[1], rtol=0, atol=1e-12)
+
+
+def test_an_explainer_asked_of_a_sample_is_judged_by_the_sample():
+    case = many("coded", plan=Plan(sample=60))
+    blank = torch.zeros(len(case.data.text.ids), dtype=torch.bool)
+    case = replace(case, explainers={"costly": Costly(case.explainers["written"].weights)}, blank=blank)
+    found = found_in(case)
+    asked = torch.zeros(120, dtype=torch.bool).index_fill(0, torch.from_numpy(case.sample), True)
+    assert (~found["default-mass"].values.isnan()).equal(asked)
+    assert (~found["position-leak"].values.isnan()).equal(asked)
+    assert (~found["position-leak/shuffled"].values.isnan()).equal(asked)
+    assert found["collapsed"].settings["n"] == 60
+
+
+def test_texts_of_one_word_leave_nothing_to_choose():
+    found = found_in(case_of(torch.ones(60, 3), torch.arange(60) % 2, [1] * 60))
+    assert found["collapsed"].absent == "no text has two words to choose between"
+    assert found["position-leak"].values.abs().max() < 1e-9
+
+
+def test_a_real_model_is_asked_too():
+    data = Data(ragged(["s" + "w" * (3 + i % 9) + "s" for i in range(40)]))
+    case = Case(classifier(), data, {"attention": Attention()})
+    found = {finding.measure: finding for finding in shortcut(case)}
+    assert found["collapsed"].value in (0, 1)
+    assert found["default-mass"].absent

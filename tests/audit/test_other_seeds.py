@@ -1,0 +1,89 @@
+"""Models beside the audited one: whether they were trained alike decides which question their numbers answer."""
+
+from dataclasses import replace
+
+import pytest
+
+from audit.oracles import subject, world
+from estimator.tiny import LABELS, SMALL, TEXTS, fitted, tiny
+from steadygaze.audit.audit import audit, examine
+from steadygaze.audit.audit_config import Plan
+from steadygaze.audit.audit_report import Asked
+from steadygaze.audit.prepare_case import comparable, difference
+from steadygaze.core.errors import UserError
+
+FACTS = {"encoder": "lstm", "technique": "vanilla", "seed": "0"}
+RETRAINED = "Is it the same after retraining?"
+FEW = Plan(sample=4)
+
+
+@pytest.fixture(scope="module")
+def here():
+    return world(0, texts=24)
+
+
+def made(here, name="honest", seed=0, **facts):
+    return replace(subject(name, here, seed), name=f"model-{seed}", facts={**FACTS, "seed": str(seed), **facts})
+
+
+@pytest.mark.parametrize(
+    ("facts", "why"),
+    [
+        ({}, ""),
+        ({"technique": "seat"}, " (technique: seat, here vanilla)"),
+        ({"encoder": "cnn"}, " (encoder: cnn, here lstm)"),
+        ({"vectors": "glove-50d"}, " (vectors: glove-50d, here not known)"),
+        ({"seed": "0"}, ": its seed is 0 too, but not its weights"),
+    ],
+)
+def test_what_differs_besides_the_seed_is_named(here, facts, why):
+    last = made(here, seed=2)
+    others = [made(here, seed=1), replace(last, facts={**last.facts, **facts})]
+    assert difference(made(here), others) == (f"model-2 was not trained alike{why}" if why else "")
+
+
+def test_of_models_of_which_nothing_is_known_nothing_is_held_against_them(here):
+    assert difference(subject("honest", here, 0), [subject("first", here, 1)]) == ""
+    other_kind = replace(subject("honest", here, 1), kind="a thing")
+    assert "(kind: a thing, here built for a test)" in difference(subject("honest", here, 0), [other_kind])
+
+
+def test_the_model_itself_and_one_with_other_labels_are_refused(here):
+    one = made(here)
+    with pytest.raises(UserError, match="the audited model itself"):
+        comparable(one, one)
+    with pytest.raises(UserError, match="labels or its vocabulary"):
+        comparable(one, replace(made(here, seed=1), classes=["good", "bad"]))
+    assert comparable(one, (other := made(here, seed=1))) is other
+
+
+def test_no_verdict_is_drawn_from_models_that_were_not_trained_alike(here):
+    """The same two models: by their facts the numbers answer the question, or stand under another name."""
+    asked = Asked(plan=FEW, synonyms=here.synonyms)
+    alike, unlike = (
+        examine(made(here), here.examples, asked, [made(here, "first", 1, **facts)]).report()
+        for facts in ({}, {"technique": "seat"})
+    )
+    verdict = {one.question: one for one in alike.verdicts}[RETRAINED]
+    assert verdict.answer == "no"
+    assert "seeds" in alike.plots
+    assert alike.find("jensen-shannon/others") is None
+    verdict = {one.question: one for one in unlike.verdicts}[RETRAINED]
+    why = "ot applicable, because model-1 was not trained alike (technique: seat, here vanilla)"
+    assert (verdict.answer, verdict.why) == ("not asked", f"N{why}.")
+    assert unlike.find("jensen-shannon/seeds").note == f"n{why}"
+    assert unlike.find("jensen-shannon/others").value == alike.find("jensen-shannon/seeds").value > 0.1
+    assert unlike.questions["jensen-shannon/others"] == RETRAINED
+    assert "seeds" not in unlike.plots
+    assert unlike.failing("jensen-shannon/seeds<=1")
+
+
+def test_trained_models_say_themselves_how_they_were_made():
+    shape = {**SMALL, "learning_rate": 0.05}
+    two, three = (
+        tiny(epochs=6, batch_size=4, settings=shape, seed=seed, technique=how).fit(TEXTS, LABELS)
+        for seed, how in ((1, "vanilla"), (2, "word-at"))
+    )
+    alike, unlike = (audit(fitted(), TEXTS, LABELS, seeds=[other], plan=FEW) for other in (two, three))
+    assert alike.find("jensen-shannon/seeds").n > 0
+    assert "(technique: word-at, here vanilla)" in unlike.find("jensen-shannon/seeds").note

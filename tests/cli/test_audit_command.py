@@ -1,0 +1,299 @@
+"""steadygaze audit from the command line: a page, evidence that can be run again, and a gate."""
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+import steadygaze as sg
+from commands import Ended, run
+from report.audited import full_report
+from steadygaze.audit.audit_run import CALLED, SEEN
+from steadygaze.cli import audit_output
+from steadygaze.data.planted.reviews import planted_reviews
+from steadygaze.report import audited_card
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model trained on a few reviews, and others in a file."""
+    folder = tmp_path_factory.mktemp("audit")
+    texts = planted_reviews(sizes=(160, 0, 0))["train"]
+    clf = sg.TextClassifier(
+        "average", epochs=20, seed=0, device="cpu", settings={"learning_rate": 0.05, "patience": 20}
+    )
+    clf.fit([e.text for e in texts[:120]], [e.label for e in texts[:120]])
+    clf.save(folder / "model")
+    rows = [f'"{e.text}",{e.label}' for e in texts[120:]]
+    (folder / "held.csv").write_text("\n".join(["text,label", *rows]) + "\n", encoding="utf-8")
+    (folder / "texts.csv").write_text("\n".join(["text", *(f'"{e.text}"' for e in texts[120:])]), encoding="utf-8")
+    return folder
+
+
+@pytest.fixture
+def here(made: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The same, in the folder that we work in."""
+    monkeypatch.chdir(made.parent)
+    return made
+
+
+@pytest.fixture
+def command(capsys):
+    """The command line, on the CPU."""
+    return lambda *more: run(capsys, *more, "--device", "cpu")
+
+
+@pytest.fixture
+def audit(command, here):
+    def asked(*more: str) -> Ended:
+        small = ("--sample", "4", "--most", "16")
+        return command("audit", here / "model", "--data", here / "held.csv", *small, *more)
+
+    return asked
+
+
+@pytest.fixture
+def canned(monkeypatch) -> None:
+    """What is found was typed in: nothing is measured."""
+    monkeypatch.setattr(audit_output, "run", lambda given, machine: full_report(plots={}))
+    monkeypatch.setattr(audit_output, "run", lambda given, machine: full_report(plots={}))
+
+
+def test_evidence_is_written_and_holds_when_run_again_wherever_it_lies(audit, command, here, tmp_path):
+    ended = audit("--out", str(tmp_path / "evidence"), "--html", str(tmp_path / "page.html"), "--json")
+    assert ended.code == 0, ended.err
+    report = json.loads(ended.out)
+    assert {row["measure"] for row in report["rows"]} >= {"accuracy", "comprehensiveness", "jensen-shannon/noise"}
+    assert not report["notes"], "that a file without splits is all of it says nothing of what the model has seen"
+    assert (tmp_path / "page.html").read_text().startswith("<!doctype html>")
+    assert command("audit", "--verify", str(tmp_path / "evidence")).code == 0
+    elsewhere = tmp_path / "elsewhere"
+    shutil.copytree(here / "model", elsewhere / "renamed")
+    shutil.copy(here / "held.csv", elsewhere / "other.csv")
+    moved = (str(elsewhere / "renamed"), "--data", str(elsewhere / "other.csv"))
+    again = command("audit", *moved, "--verify", str(tmp_path / "evidence"))
+    assert again.code == 0, again.out + again.err
+
+
+@pytest.mark.parametrize("pair", [False, True])
+def test_texts_that_the_model_was_trained_on_are_told_by_what_it_knows_of_them(command, tmp_path, pair):
+    """Whole, and in their order, whatever is drawn of them; less one they are others."""
+    lines = [{"text": f"a {word} film", "label": word, "why": "a what ?"} for word in ("good", "bad") * 12]
+    kinds = ("--text", "text", "--text", "why") if pair else ()
+    for name, some in (("seen", lines), ("fewer", lines[1:])):
+        (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(one) + "\n" for one in some))
+    texts = [(one["text"], one["why"]) if pair else one["text"] for one in lines]
+    clf = sg.TextClassifier("average", epochs=1, device="cpu").fit(texts, [one["label"] for one in lines])
+    clf.save(tmp_path / "model")
+
+    def notes(*data: str) -> list[str]:
+        ended = command("audit", tmp_path / "model", "--data", *data, *kinds, "--sample", "1", "--most", "4", "--json")
+        assert ended.code == 0, ended.err
+        return [note for note in json.loads(ended.out)["notes"] if note in (SEEN, CALLED)]
+
+    assert notes(tmp_path / "seen.jsonl") == [SEEN]
+    assert notes(tmp_path / "fewer.jsonl") == []
+
+
+@pytest.mark.parametrize(("split", "expected"), [("train", [CALLED]), ("test", [])])
+def test_a_split_that_the_data_call_training_is_called_so(command, here, split, expected):
+    data = ("--data", "planted-reviews:sizes=[16,8,8]", "--split", split, "--sample", "1", "--most", "4")
+    ended = command("audit", here / "model", *data, "--json")
+    assert ended.code == 0, ended.err
+    assert [note for note in json.loads(ended.out)["notes"] if note in (SEEN, CALLED)] == expected
+
+
+def test_another_model_is_told_from_the_one_of_the_evidence(audit, command, here, tmp_path):
+    audit("--out", str(tmp_path / "evidence"))
+    other = sg.load(here / "model", device="cpu")
+    other.stored_.model.decoder.output.bias.data += 0.5
+    other.save(tmp_path / "other")
+    ended = command("audit", str(tmp_path / "other"), "--verify", str(tmp_path / "evidence"))
+    assert ended.code == 1
+    assert "the model: was" in ended.out
+
+
+def test_a_gate_opens_and_shuts(audit, canned, tmp_path):
+    assert audit("--require", "accuracy>=0").code == 0
+    shut = audit("--require", "accuracy>1", "--require", "jensen-shannon/seeds<=1")
+    assert shut.code == 1
+    assert "accuracy is" in shut.err
+    assert "jensen-shannon/seeds" in shut.err  # what was not asked does not pass
+    policy = tmp_path / "policy.toml"
+    policy.write_text('[[verdict]]\nquestion = "retrained"\nanswer = ["yes"]\n')
+    assert audit("--policy", str(policy)).code == 1
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (("--require", "acuracy>=1"), "accuracy"),
+        (("--require", "accuracy"), "a number"),
+        (("--require", "jensen-shannon<=0.02"), "of jensen-shannon it has jensen-shannon/noise, "),
+        (("--html", "."), "is a folder"),
+        (("--explainer", "attentoin"), "attention"),
+        (("--split", "test"), "no split 'test'"),
+        (("--label", "verdict"), "verdict"),
+        (("--seeds", "nowhere/at/all"), "nowhere/at/all"),
+    ],
+)
+def test_what_is_wrong_is_said_before_anything_is_done(audit, more, message):
+    ended = audit(*more)
+    assert ended.code == 2, ended.err
+    assert message in ended.err
+
+
+def test_a_model_or_data_or_evidence_is_needed(command):
+    ended = command("audit")
+    assert ended.code == 2
+    assert "audit needs a model and data" in ended.err
+
+
+def test_the_card_of_a_model_of_ours_gets_the_numbers_and_the_model_stays_the_same(audit, canned, here):
+    card = here / "model" / "README.md"
+    card.write_text(before := "My own words.\n")
+    weights = {name: (here / "model" / name).read_bytes() for name in ("config.json", "model.safetensors")}
+    audit("--no-card")
+    assert card.read_text() == before
+    assert "the part about the audit" in audit().err
+    after = card.read_text()
+    assert "- **Does it hold still?** partly." in after
+    assert after.startswith(before)
+    audit()
+    assert card.read_text() == after
+    assert {name: (here / "model" / name).read_bytes() for name in weights} == weights
+
+
+def test_a_folder_that_cannot_be_written_to_costs_the_card_and_nothing_else(audit, canned, here, monkeypatch):
+    def refused(path: Path, text: str) -> None:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(audited_card, "write_text", refused)
+    ended = audit()
+    assert ended.code == 0
+    assert "README.md is as it was, without this audit" in ended.err
+
+
+def test_verifying_writes_nothing(audit, command, canned, here, tmp_path):
+    audit("--out", str(tmp_path / "evidence"))
+    card = here / "model" / "README.md"
+    card.write_text("As it is.")
+    command("audit", "--verify", str(tmp_path / "evidence"))
+    assert card.read_text() == "As it is."
+
+
+def test_texts_without_labels_are_audited_and_it_is_said(command, here):
+    asked = ("audit", here / "model", "--data", here / "texts.csv", "--sample", "4", "--most", "16", "--no-card")
+    ended = command(*asked, "--json")
+    assert ended.code == 0, ended.err
+    assert "goes on without labels" in ended.err
+    accuracy = next(row for row in json.loads(ended.out)["rows"] if row["measure"] == "accuracy")
+    assert accuracy["note"] == "not applicable, because the texts have no labels"
+    assert command(*asked, "--label", "label").code == 2
+
+
+def test_evidence_gives_way_to_the_same_model_and_texts_alone(audit, command, canned, here, tmp_path):
+    out = str(tmp_path / "evidence")
+    assert f"written: {out}" in audit("--out", out).err
+    assert f"replaced: {out}" in audit("--out", out).err
+    ended = audit("--out", out, "--most", "5")
+    assert ended.code == 2
+    assert "is evidence about other texts ('held.csv') and is left alone" in ended.err
+    other = sg.load(here / "model", device="cpu")
+    other.stored_.model.decoder.output.bias.data += 0.5
+    other.save(tmp_path / "other")
+    ended = command("audit", tmp_path / "other", "--data", here / "held.csv", "--most", "16", "--out", out)
+    assert ended.code == 2
+    assert "is evidence about another model ('model')" in ended.err
+
+
+def test_a_page_gives_way_to_a_page_alone(audit, canned, tmp_path):
+    page = tmp_path / "page.html"
+    assert f"written: {page}" in audit("--html", str(page)).err
+    assert f"replaced: {page}" in audit("--html", str(page)).err
+    page.write_text("<!doctype html><p>Mine.")
+    ended = audit("--html", str(page))
+    assert ended.code == 2
+    assert "was not written by steadygaze" in ended.err
+    assert page.read_text() == "<!doctype html><p>Mine."
+    assert f"replaced: {page}" in audit("--html", str(page), "--replace").err
+
+
+def test_evidence_says_whether_the_gate_was_passed(audit, command, canned, tmp_path):
+    for rule, passed in (("accuracy>=0.9", True), ("accuracy>=0.99", False)):
+        out = tmp_path / str(passed)
+        ended = audit("--out", str(out), "--require", rule)
+        gate = json.loads((out / "manifest.json").read_text())["gate"]
+        assert (ended.code, gate["passed"]) == (0 if passed else 1, passed)
+        assert gate["failures"] == ([] if passed else ["accuracy is 0.912; at least 0.99 was required."])
+        assert command("audit", "--verify", str(out)).code == 0  # it did not pass then, and does not now
+
+
+def test_evidence_that_was_tampered_with_ends_in_one_and_names_the_file(audit, command, canned, tmp_path):
+    audit("--out", str(tmp_path / "evidence"))
+    rows = tmp_path / "evidence" / "rows.jsonl"
+    rows.write_text(rows.read_text().replace("0.9125", "0.9999"))
+    ended = command("audit", "--verify", str(tmp_path / "evidence"), "--json")
+    assert ended.code == 1
+    assert "rows.jsonl was changed after it was written" in json.loads(ended.out)["differences"][0]
+    rows.unlink()
+    assert command("audit", "--verify", str(tmp_path / "evidence")).code == 1
+    (tmp_path / "evidence" / "manifest.json").unlink()
+    assert command("audit", "--verify", str(tmp_path / "evidence")).code == 2  # no evidence at all
+
+
+def test_no_folder_of_this_machine_is_in_the_evidence(audit, canned, here, tmp_path):
+    audit("--out", str(tmp_path / "evidence"))
+    manifest = json.loads((tmp_path / "evidence" / "manifest.json").read_text())
+    near = f"../{here.name}"
+    assert (manifest["settings"]["model"], manifest["settings"]["data"]) == (f"{near}/model", f"{near}/held.csv")
+    said = ["steadygaze", "audit", f"{near}/model", "--data", f"{near}/held.csv", "--most", "16", "--sample", "4"]
+    assert manifest["command"] == said
+    for file in (tmp_path / "evidence").iterdir():
+        assert os.fsencode(here.parent) not in file.read_bytes()
+
+
+def test_a_model_or_data_that_moved_is_said_with_where_it_was_looked_for(audit, command, canned, here, tmp_path):
+    audit("--out", str(tmp_path / "evidence"))
+    moved = tmp_path / "far" / "evidence"
+    shutil.move(tmp_path / "evidence", moved)
+    ended = command("audit", "--verify", str(moved))
+    assert ended.code == 2
+    assert str(tmp_path / here.name / "model") in ended.err
+    assert "say where it lies now, with MODEL beside --verify" in ended.err
+    ended = command("audit", here / "model", "--verify", str(moved))
+    assert "with --data DATA beside --verify" in ended.err
+    assert command("audit", here / "model", "--data", here / "held.csv", "--verify", str(moved)).code == 0
+
+
+def test_an_interrupted_audit_says_that_nothing_was_written(audit, monkeypatch, here, tmp_path):
+    def stopped(given, machine):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(audit_output, "run", stopped)
+    card = (here / "model" / "README.md").read_bytes()
+    ended = audit("--out", str(tmp_path / "evidence"), "--html", str(tmp_path / "page.html"))
+    assert ended.code == 130
+    assert "interrupted; nothing was written" in ended.err
+    assert list(tmp_path.iterdir()) == []
+    assert (here / "model" / "README.md").read_bytes() == card
+
+
+def test_people_see_the_verdicts_and_what_they_rest_on_and_all_numbers_on_request(audit, canned, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+    short, full = audit().out, audit("-v").out
+    assert short.index("Does it hold still?") < short.index("accuracy")
+    assert "comprehensiveness/above-random" in short
+    assert "evenness" not in short
+    assert "9 more numbers" in short
+    assert "evenness" in full
+
+
+def test_a_model_that_gives_every_text_the_same_label_is_said_first(command, here, tmp_path):
+    constant = sg.load(here / "model", device="cpu")
+    constant.stored_.model.decoder.output.bias.data[0] += 100
+    constant.save(tmp_path / "constant")
+    ended = command("audit", tmp_path / "constant", "--data", here / "held.csv", "--sample", "2", "--most", "8")
+    assert ended.out.splitlines()[1].startswith("! The model gives every text the same label")

@@ -1,0 +1,148 @@
+"""`steadygaze certify`: what it prints where, and what it refuses."""
+
+import json
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+import commands
+import steadygaze
+from commands import Ended
+from estimator.tiny import LABELS, PAIRS, SMALL, TEXTS, fitted, fitted_pair, tiny
+from steadygaze.audit.certificate import ABOUT
+
+Run = Callable[..., Ended]
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
+    """The command line in this process, on a wide terminal."""
+    monkeypatch.setenv("COLUMNS", "200")
+    return partial(commands.run, capsys, "certify")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model, one with another decoder, one of pairs, and data for them."""
+    folder = tmp_path_factory.mktemp("certify")
+    fitted().save(folder / "model")
+    fitted_pair().save(folder / "pair")
+    tiny(settings={**SMALL, "decoder": "mlp"}).fit(TEXTS, LABELS).save(folder / "mlp")
+    lines = [json.dumps({"text": text, "label": label}) for text, label in zip(TEXTS, LABELS, strict=True)]
+    (folder / "films.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    (folder / "split").mkdir()
+    for split, part in (("train", lines[:20]), ("test", lines[20:])):
+        (folder / "split" / f"{split}.jsonl").write_text("\n".join(part), encoding="utf-8")
+    asked = [{"text": t, "question": q, "label": label} for (t, q), label in zip(PAIRS, LABELS, strict=True)]
+    (folder / "pairs.jsonl").write_text("\n".join(map(json.dumps, asked)), encoding="utf-8")
+    return folder
+
+
+def test_it_prints_the_counts_and_what_they_are_about(run: Run, folder: Path) -> None:
+    ended = run(folder / "model", "--data", folder / "films.jsonl", "--radius", 0.01)
+    expected = steadygaze.certify(fitted(), TEXTS, radius=0.01)
+    assert ended.code == 0
+    assert f"{expected.summary()['certified']} of 24 ({expected.share_certified:.1%})" in ended.out
+    assert f"{expected.summary()['median_radius']:.4g}" in ended.out
+    assert f"{expected.summary()['mean_alpha']:.4g}" in ended.out
+    assert "share whose top 7 words cannot change" in ended.out
+    assert f"This is about {ABOUT}." in ended.out
+
+
+def test_json_is_the_rows_and_nothing_else(run: Run, folder: Path) -> None:
+    asked = ("--radius", 0.02, "--norm", "l2", "--k", 2, "--simplex", "--reference", folder / "model", "--json")
+    found = json.loads(run(folder / "model", "--data", folder / "films.jsonl", *asked).out)
+    assert found["about"] == ABOUT
+    assert [row["text"] for row in found["rows"]] == TEXTS
+    assert {(row["R"], row["norm"], row["k"], row["simplex"], row["beta"]) for row in found["rows"]} == {
+        (0.02, "l2", 2, True, 1.0)
+    }
+    again = steadygaze.certify(fitted(), TEXTS, 0.02, "l2", 2, True, fitted())
+    assert [row["certified"] for row in found["rows"]] == [one.certified for one in again]
+    assert found["summary"]["texts"] == 24
+
+
+def test_the_test_split_is_taken_unless_another_is_named(run: Run, folder: Path) -> None:
+    count = {}
+    for asked in ((), ("--split", "test"), ("--split", "train")):
+        ended = run(folder / "model", "--data", folder / "split", "--radius", 0.01, "--json", *asked)
+        count[asked[-1] if asked else ""] = json.loads(ended.out)["summary"]["texts"]
+    assert count == {"": 4, "test": 4, "train": 20}
+
+
+def test_a_corpus_by_its_name(run: Run, folder: Path) -> None:
+    ended = run(folder / "model", "--data", "planted-reviews:sizes=[4,4,6]", "--radius", 0.01, "--json")
+    assert json.loads(ended.out)["summary"]["texts"] == 6
+
+
+def test_texts_without_labels_are_certified(run: Run, folder: Path) -> None:
+    (folder / "texts.txt").write_text("\n".join(TEXTS), encoding="utf-8")
+    found = json.loads(run(folder / "model", "--data", folder / "texts.txt", "--radius", 0.01, "--json").out)
+    assert [row["text"] for row in found["rows"]] == TEXTS
+    asked = ("--data", folder / "films.jsonl", "--radius", 0.01, "--label", "stars")
+    assert "unknown column 'stars'" in run(folder / "model", *asked).err
+
+
+def test_a_model_that_gives_every_text_the_same_label_is_said_first(run: Run, folder: Path) -> None:
+    clf = fitted()
+    asked = ("--data", folder / "films.jsonl", "--radius", 0.01)
+    assert "same label" not in run(folder / "model", *asked).out
+    constant = steadygaze.load(folder / "model", device="cpu")
+    constant.stored_.model.decoder.output.bias.data[0] += 100
+    constant.save(folder / "constant")
+    first = f"Every text gets the same label, {clf.classes_[0].item()!r}"
+    assert run(folder / "constant", *asked).out.startswith(f"! {first}")
+    assert json.loads(run(folder / "constant", *asked, "--json").out)["summary"]["only_label"] == clf.classes_[0]
+    assert str(steadygaze.certify(constant, TEXTS)).startswith(first)
+    assert steadygaze.certify(constant, TEXTS[:1]).only_label is None  # one text cannot tell
+
+
+def test_a_hugging_face_folder_is_told_where_it_belongs(run: Run, folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text('{"model_type": "bert"}')
+    ended = run(tmp_path, "--data", folder / "films.jsonl", "--radius", 0.01)
+    assert ended.code == 2
+    assert "it is a Hugging Face model, which steadygaze audit and steadygaze explain take as it is" in ended.err
+
+
+def test_pairs(run: Run, folder: Path) -> None:
+    asked = ("--text", "text", "--text", "question", "--radius", 0.01, "--json")
+    found = json.loads(run(folder / "pair", "--data", folder / "pairs.jsonl", *asked).out)
+    assert [(row["text"], row["question"]) for row in found["rows"]] == PAIRS
+
+
+def test_a_decoder_that_is_not_linear_is_refused_and_searched_on_request(run: Run, folder: Path) -> None:
+    asked = (folder / "mlp", "--data", folder / "films.jsonl", "--radius", 0.01)
+    refused = run(*asked)
+    assert refused.code == 2
+    assert "decoder is not linear" in refused.err
+    assert refused.out == ""
+    searched = run(*asked, "--lower-bound")
+    assert searched.code == 0
+    assert "none: the decoder is not linear" in searched.out
+    assert "mean α that some change reaches" in searched.out
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        (("--radius", 0), "radius must be a finite number above 0, found 0.0"),
+        (("--radius", -0.5), "radius must be a finite number above 0, found -0.5"),
+        (("--radius", "nan"), "radius must be a finite number above 0, found nan"),
+        (("--radius", 0.1, "--k", 0), "k must be a whole number from 1 up, found 0"),
+        (("--radius", 0.1, "--split", "dev"), "has no split 'dev', only train: name one with --split"),
+    ],
+)
+def test_wrong_settings_end_in_a_sentence_and_code_two(run: Run, folder: Path, asked: tuple, message: str) -> None:
+    ended = run(folder / "model", "--data", folder / "films.jsonl", *asked)
+    assert ended.code == 2
+    assert message in ended.err
+    assert ended.err.count("\n") == 1
+    assert ended.out == ""
+
+
+def test_help_shows_an_example(run: Run) -> None:
+    ended = run("--help")
+    assert ended.code == 0
+    assert "Example: steadygaze certify model/ --data reviews.csv --radius 0.01" in ended.out

@@ -1,0 +1,384 @@
+"""The command line: what it prints where, its exit codes, and that bad input changes nothing."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+import commands
+from commands import Ended
+from steadygaze import cli
+from steadygaze.cli import streaming
+from steadygaze.cli.registry_listing import listing
+from steadygaze.core.settings import field_names
+from steadygaze.data.batches import collate
+from steadygaze.estimator import resumable_training
+from steadygaze.techniques import TECHNIQUES
+
+ROWS = [
+    ("A fine and witty film", "good"),
+    ("Dull, slow and far too long", "bad"),
+    ("I loved it", "good"),
+    ("Awful", "bad"),
+] * 8
+QUICK = ["--epochs", "1", "--set", "hidden=8", "--set", "dimension=8"]
+
+
+Run = Callable[..., Ended]
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Run:
+    """The command line in this process."""
+    return partial(commands.run, capsys)
+
+
+@pytest.fixture(scope="module")
+def csv(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("data") / "films.csv"
+    path.write_text("text,label\n" + "".join(f'"{text}",{label}\n' for text, label in ROWS), encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def model(csv: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("models") / "films"
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["train", str(csv), "--out", str(folder), *QUICK, "--quiet"])
+    assert not ended.value.code
+    return folder
+
+
+def test_train_saves_a_model_and_says_where(run: Run, csv: Path, tmp_path: Path) -> None:
+    ended = run("train", csv, "--out", tmp_path / "model", *QUICK)
+    assert ended.code == 0
+    assert f"saved in {tmp_path / 'model'}" in ended.out
+    assert "32 train" in ended.err
+    assert sorted(p.name for p in (tmp_path / "model").iterdir()) == [
+        "README.md",
+        "config.json",
+        "model.safetensors",
+        "tokenizer.json",
+    ]
+    assert [p.name for p in tmp_path.iterdir()] == ["model"], "nothing else is left behind"
+
+
+def test_train_reports_the_share_of_training_tokens_with_a_vector(run: Run, csv: Path, tmp_path: Path) -> None:
+    """The file has one word only, so that the share is low and the command warns."""
+    vectors, model = tmp_path / "v.txt", tmp_path / "m"
+    vectors.write_text("it 1 0\n", encoding="utf-8")
+    ended = run("train", csv, "--out", model, *QUICK, "--vectors", vectors)
+    share = json.loads((model / "config.json").read_text(encoding="utf-8"))["token_coverage"]
+    assert 0 < share < 0.8
+    assert f"{share:.1%} of the tokens in the training texts have a vector: few" in ended.out
+    assert f"only {share:.0%} of the tokens in the training texts have a vector in v.txt" in " ".join(ended.err.split())
+    assert f"| training tokens with a vector in `v.txt` | {share:.1%} |" in (model / "README.md").read_text("utf-8")
+    again = run("train", csv, "--out", model, *QUICK, "--vectors", vectors, "--replace", "--json")
+    assert json.loads(again.out)["token_coverage"] == share
+
+
+def test_json_is_all_there_is_on_standard_output(run: Run, csv: Path, model: Path, tmp_path: Path) -> None:
+    trained = json.loads(run("train", csv, "--out", tmp_path / "m", *QUICK, "--json").out)
+    assert trained["classes"] == ["bad", "good"]
+    assert trained["history"][0]["epoch"] == 1
+    predicted = [json.loads(line) for line in run("predict", model, "I loved it", "Awful", "--json").out.splitlines()]
+    assert [set(record) for record in predicted] == [{"text", "label", "probabilities"}] * 2
+    assert sum(predicted[0]["probabilities"].values()) == pytest.approx(1)
+    (explained,) = [json.loads(line) for line in run("explain", model, "Slow, but fine!", "--json").out.splitlines()]
+    assert explained["tokens"] == ["Slow", ",", "but", "fine", "!"]
+    assert sum(explained["weights"]) == pytest.approx(1)
+    assert "vanilla" in {row["name"] for row in json.loads(run("list", "techniques", "--json").out)}
+
+
+def test_predict_prints_a_line_per_text(run: Run, model: Path) -> None:
+    lines = run("predict", model, "I loved it", "two\nlines").out.splitlines()
+    assert len(lines) == 2
+    label, chance, text = lines[1].split("\t")
+    assert label in {"good", "bad"}
+    assert 0.5 <= float(chance) <= 1
+    assert text == "two lines"
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".jsonl", ".txt"])
+def test_explain_reads_a_file_in_order(run: Run, model: Path, tmp_path: Path, suffix: str) -> None:
+    texts = ["short", "a somewhat longer text than that", "mid length one"]
+    file = tmp_path / f"texts{suffix}"
+    lines = [json.dumps({"text": text}) for text in texts] if suffix == ".jsonl" else texts
+    file.write_text("\n".join(lines if suffix in {".jsonl", ".txt"} else ["text", *lines]) + "\n")
+    found = [json.loads(line)["text"] for line in run("explain", model, "--file", file, "--json").out.splitlines()]
+    assert found == texts
+
+
+def test_explain_writes_a_page_in_which_a_script_is_shown_and_not_run(run: Run, model: Path, tmp_path: Path) -> None:
+    page = tmp_path / "why.html"
+    ended = run("explain", model, "fine <script>alert(1)</script> film", "--html", page)
+    assert ended.code == 0
+    assert "<script" not in page.read_text()
+    assert "&lt;" in page.read_text()
+
+
+def test_explain_draws_words_in_the_terminal(run: Run, model: Path) -> None:
+    assert "Awful" in run("explain", model, "Awful film").out
+
+
+@pytest.mark.parametrize("kind", ["corpora", "encoders", "techniques", "explainers", "measures"])
+def test_list_shows_what_is_registered(run: Run, kind: str) -> None:
+    shown = run("list", kind).out
+    assert all(row["name"] in shown for row in listing(kind))
+
+
+def test_what_training_fills_in_is_no_setting_to_choose() -> None:
+    """The costs of rnp and three-player, the averages of hardkuma."""
+    rows = {row["name"]: {field["name"] for field in row["settings"]} for row in listing("techniques")}
+    filled = {name: {*getattr(kind, "filled", ())} for name, kind in TECHNIQUES.items()}
+    assert set().union(*filled.values()) == {"costs", "averages"}
+    for name, kind in TECHNIQUES.items():
+        assert rows[name] == {*field_names(kind)} - filled[name]
+
+
+def test_version_and_help(run: Run) -> None:
+    assert run("--version").out.startswith("steadygaze ")
+    for verb in ("train", "predict", "explain", "list", "demo"):
+        shown = run(verb, "--help").out
+        assert "Example:" in shown
+        assert all(option in shown for option in ("--data-dir", "--device", "--batch-size", "--seed", "--json"))
+
+
+BAD = {
+    "missing file": (["train", "nowhere.csv"], "nowhere.csv"),
+    "unknown corpus": (["train", "sst3"], "did you mean 'sst2'"),
+    "missing column": (["train", "CSV", "--text", "txt"], "'text'"),
+    "missing label column": (["train", "CSV", "--label", "lable"], "'label'"),
+    "unknown technique": (["train", "CSV", "--technique", "vanila"], "did you mean 'vanilla'"),
+    "unknown encoder": (["train", "CSV", "--encoder", "bilsm"], "did you mean 'bilstm'"),
+    "unknown setting": (["train", "CSV", "--set", "hiden=3"], "did you mean 'hidden'"),
+    "setting out of range": (["train", "CSV", "--set", "dropout=2"], "'dropout'"),
+    "setting without value": (["train", "CSV", "--set", "dropout"], "key=value"),
+    "unknown device": (["train", "CSV", "--device", "gpu"], "device"),
+    "missing vectors": (["train", "CSV", "--vectors", "no.txt"], "no.txt"),
+    "empty file": (["train", "EMPTY"], "empty"),
+    "one class": (["train", "ONE"], "class"),
+    "empty text": (["train", "BLANK"], "row 3"),
+    "missing label": (["train", "NOLABEL"], "row 3"),
+    "fractions": (["train", "FRACTIONS"], "regression"),
+    "not UTF-8": (["train", "LATIN"], "UTF-8"),
+}
+FILES = {
+    "EMPTY": b"",
+    "ONE": b"text,label\na b,x\nc d,x\n",
+    "BLANK": b"text,label\na b,x\n  ,y\n",
+    "NOLABEL": b"text,label\na b,x\nc d,\n",
+    "FRACTIONS": b"text,label\na b,0.25\nc d,0.5\n",
+    "LATIN": "text,label\ncafé,x\nthé,y\n".encode("latin-1"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input_gets_a_sentence_exit_code_2_and_nothing_written(
+    run: Run, csv: Path, tmp_path: Path, case: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name, content in FILES.items():
+        (tmp_path / f"{name}.csv").write_bytes(content)
+    before = sorted(tmp_path.iterdir())
+    arguments, hint = BAD[case]
+    written = [str(csv) if a == "CSV" else f"{a}.csv" if a in FILES else a for a in arguments]
+    ended = run(*written, "--out", tmp_path / "model", *QUICK)
+    assert ended.code == 2
+    assert hint in ended.err
+    assert len(ended.err.strip().splitlines()) <= 2, "a sentence, not a traceback"
+    assert ended.out == ""
+    assert sorted(tmp_path.iterdir()) == before
+
+
+@pytest.mark.parametrize(("name", "most"), [("hidden", 8192), ("dimension", 4096)])
+def test_a_network_that_no_machine_could_hold_is_refused(
+    run: Run, csv: Path, tmp_path: Path, name: str, most: int
+) -> None:
+    ended = run("train", csv, "--out", tmp_path / "m", "--set", f"{name}=1000000000")
+    assert (ended.code, f"less than or equal to {most}" in ended.err) == (2, True), ended.err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_is_not_ours_is_left_alone(run: Run, csv: Path, tmp_path: Path) -> None:
+    (tmp_path / "thesis").mkdir()
+    (tmp_path / "thesis" / "chapter1.txt").write_text("precious")
+    ended = run("train", csv, "--out", tmp_path / "thesis", *QUICK)
+    assert ended.code == 2
+    assert "not a steadygaze model" in ended.err
+    assert (tmp_path / "thesis" / "chapter1.txt").read_text() == "precious"
+
+
+def test_an_interrupted_run_is_not_thrown_away(run: Run, csv: Path, tmp_path: Path) -> None:
+    (tmp_path / "m.unfinished").mkdir()
+    ended = run("train", csv, "--out", tmp_path / "m", *QUICK)
+    assert ended.code == 2
+    assert "--resume" in ended.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "hint"),
+    [
+        (["predict", "MODEL"], "nothing to read"),
+        (["predict", "nowhere", "text"], "no steadygaze model"),
+        (["explain", "MODEL", "text", "--target", "goood"], "did you mean 'good'"),
+        (["explain", "MODEL", "text", "--explainer", "attenton"], "did you mean 'attention'"),
+        (["explain", "MODEL", "   "], "empty"),
+        (["list", "encoder"], "did you mean 'encoders'"),
+        (["explain", "MODEL", "--file", "nowhere.csv"], "nowhere.csv"),
+    ],
+)
+def test_bad_requests_to_a_model_get_a_sentence(run: Run, model: Path, arguments: list[str], hint: str) -> None:
+    ended = run(*[str(model) if argument == "MODEL" else argument for argument in arguments])
+    assert ended.code == 2
+    assert hint in ended.err
+
+
+def test_a_page_that_cannot_be_written_is_said_in_a_sentence(run: Run, model: Path, tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    ended = run("explain", model, "text", "--html", tmp_path / "folder")
+    assert ended.code == 2
+    assert "folder" in ended.err
+    assert run("train", "films.csv", "--out", "/").code == 2
+
+
+def test_our_own_fault_exits_with_70_and_names_the_traceback(
+    run: Run, model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> None:
+        raise RuntimeError("the dog ate it")
+
+    monkeypatch.setattr(streaming, "predict", broken)
+    ended = run("predict", model, "text")
+    assert ended.code == 70
+    log = Path(ended.err.split()[-1])
+    assert "the dog ate it" in log.read_text()
+    log.unlink()
+
+
+@pytest.mark.parametrize("error", [MemoryError(), RuntimeError("DefaultCPUAllocator: can't allocate memory: 9 bytes")])
+def test_too_little_memory_is_an_error_and_leaves_no_run(
+    run: Run, csv: Path, tmp_path: Path, error: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object, **__: object) -> None:
+        raise error
+
+    command = ["train", csv, "--out", tmp_path / "m", *QUICK, "--device", "cpu"]
+    with monkeypatch.context() as patch:
+        patch.setattr("steadygaze.training.training_run.train_epoch", broken)
+        ended = run(*command)
+    assert (ended.code, "not enough memory" in ended.err) == (2, True), ended.err
+    assert list(tmp_path.iterdir()) == []
+    assert run(*command).code == 0
+
+
+@pytest.mark.parametrize(
+    "more", [[], ["--technique", "rnp", "--set", "granularity=token"]], ids=["vanilla", "filled in by training"]
+)
+def test_train_resume_on_a_finished_model_is_done(run: Run, csv: Path, tmp_path: Path, more: list[str]) -> None:
+    command = ["train", csv, "--out", tmp_path / "m", *QUICK, *more]
+    assert run(*command).code == 0
+    before = (tmp_path / "m" / "model.safetensors").read_bytes()
+    assert run(*command, "--resume").code == 0
+    assert (tmp_path / "m" / "model.safetensors").read_bytes() == before
+    other = run(*command, "--resume", "--seed", "7")
+    assert other.code == 2
+    assert "another seed: 0, now 7; --replace" in other.err
+    other = run("train", csv, "--out", tmp_path / "m", *QUICK, "--technique", "word-at", "--resume")
+    assert "another technique: " in other.err
+    assert "now 'word-at'" in other.err
+
+
+def test_the_batch_size_is_the_one_asked_for(run: Run, model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes = []
+
+    def counted(data: object, rows: list[int]) -> object:
+        sizes.append(len(rows))
+        return collate(data, rows)
+
+    monkeypatch.setattr("steadygaze.models.inference.collate", counted)
+    monkeypatch.setattr("steadygaze.estimator.explain_texts.collate", counted)
+    for verb in ("predict", "explain"):
+        sizes.clear()
+        assert run(verb, model, "one", "two", "three", "--batch-size", "2", "--json").code == 0
+        assert sorted(sizes) == [1, 2]
+
+
+def test_terminal_escapes_of_a_text_do_not_reach_the_terminal(run: Run, model: Path) -> None:
+    shown = run("predict", model, "fine \x1b[31mred\x1b]0;title\x07 film").out
+    assert "\x1b" not in shown
+    assert "\x07" not in shown
+
+
+def test_retraining_interrupted_in_its_first_epoch_does_not_hand_back_the_old_model(
+    run: Run, csv: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert run("train", csv, "--out", tmp_path / "m", *QUICK).code == 0
+    before = (tmp_path / "m" / "model.safetensors").read_bytes()
+
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("steadygaze.training.training_run.train_epoch", interrupted)
+        assert run("train", csv, "--out", tmp_path / "m", *QUICK, "--seed", "7", "--replace").code == 130
+    assert (tmp_path / "m" / "model.safetensors").read_bytes() == before, "the old model stands until the new is whole"
+    assert run("train", csv, "--out", tmp_path / "m", *QUICK, "--seed", "7", "--resume").code == 0
+    assert (tmp_path / "m" / "model.safetensors").read_bytes() != before
+
+
+@pytest.mark.slow
+def test_a_reader_that_goes_away_is_no_fault(model: Path, tmp_path: Path) -> None:
+    file = tmp_path / "many.txt"
+    file.write_text("a text like any other\n" * 2000)
+    command = f"{sys.executable} -m steadygaze predict {model} --file {file} --json | head -n 1"
+    ended = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=120, check=False)
+    assert json.loads(ended.stdout)["text"] == "a text like any other"
+    assert "Traceback" not in ended.stderr
+    assert "fault" not in ended.stderr
+
+
+def test_ctrl_c_exits_with_130_and_leaves_a_resumable_run(csv: Path, tmp_path: Path) -> None:
+    out = tmp_path / "m"
+    train = [
+        sys.executable,
+        "-m",
+        "steadygaze",
+        "train",
+        str(csv),
+        "--out",
+        str(out),
+        "--set",
+        "hidden=8",
+        "--device",
+        "cpu",
+    ]
+    child = subprocess.Popen(
+        [*train, "--epochs", "5000", "--set", "patience=5000"], stderr=subprocess.PIPE, text=True, env=os.environ
+    )
+    try:
+        while not (resumable_training.unfinished(out) / "checkpoint.safetensors").exists():
+            assert child.poll() is None
+            time.sleep(0.02)
+        child.send_signal(signal.SIGINT)
+        _, err = child.communicate(timeout=60)
+    finally:
+        child.kill()  # where it heard nothing it would go on for 5000 epochs
+    assert child.returncode == 130
+    assert "--resume" in err
+    assert "Traceback" not in err
+    assert not out.exists()
+
+
+def test_a_pair_is_refused_by_a_model_of_single_texts(run: Run, model: Path) -> None:
+    for verb in ("predict", "explain"):
+        ended = run(verb, model, "--pair", "fine film", "is it fine?")
+        assert ended.code == 2
+        assert "single texts" in ended.err

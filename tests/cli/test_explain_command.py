@@ -1,0 +1,102 @@
+"""explain: settings and seed of the explainer, and pairs on the command line."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from adapters.folders import save
+from commands import Ended, run
+
+LONG = "a good film was not bad and the cast was good and the film was not the bad cast"
+
+
+@pytest.fixture(scope="module")
+def bert(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save("bert", tmp_path_factory.mktemp("models") / "bert")
+
+
+@pytest.fixture(scope="module")
+def entailing(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    names = {"id2label": {0: "entailment", 1: "neutral", 2: "contradiction"}}
+    return save("bert", tmp_path_factory.mktemp("models") / "nli", **names)
+
+
+@pytest.fixture
+def explained(capsys, bert):
+    def explain(*given: object, model: Path = bert) -> Ended:
+        return run(capsys, "explain", model, *given)
+
+    return explain
+
+
+def weights(ended: Ended) -> list[float]:
+    assert ended.code == 0, ended.err
+    return json.loads(ended.out)["weights"]
+
+
+@pytest.mark.parametrize("explainer", ["lime", "kernel-shap", "random"])
+def test_the_seed_reaches_what_draws_and_is_the_same_again_by_default(explained, explainer):
+    few = [] if explainer == "random" else ["--set", "samples=64"]
+    first, again, other = (
+        weights(explained(LONG, "--explainer", explainer, *few, *seed, "--json"))
+        for seed in ([], ["--seed", 0], ["--seed", 1])
+    )
+    assert first == again
+    assert first != other
+
+
+def test_settings_reach_the_explainer(explained):
+    few, many = (
+        weights(explained(LONG, "--explainer", "integrated-gradients", "--set", f"steps={steps}", "--json"))
+        for steps in (2, 80)
+    )
+    assert few != many
+    wide = weights(explained(LONG, "--explainer", "lime", "--set", "samples=64", "--set", "ridge=50", "--json"))
+    narrow = weights(explained(LONG, "--explainer", "lime", "--set", "samples=64", "--json"))
+    assert sum(map(abs, wide)) < sum(map(abs, narrow))
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (["--explainer", "lime", "--set", "sampels=9"], "did you mean 'samples'?  Known: most_units, ridge,"),
+        (["--explainer", "lime", "--set", "samples=9"], "'samples': found 9"),
+        (["--explainer", "lime", "--set", "samples"], "--set takes key=value"),
+        (["--explainer", "gradient", "--set", "steps=9"], "gradient has no settings"),
+        (["--set", "steps=9"], "attention has no settings"),
+    ],
+)
+def test_settings_are_checked(explained, given, said):
+    ended = explained("a good film", *given)
+    assert ended.code == 2
+    assert said in ended.err
+
+
+def test_the_settings_of_explainers_are_listed(capsys):
+    rows = {row["name"]: row for row in json.loads(run(capsys, "list", "explainers", "--json").out)}
+    assert {field["name"] for field in rows["lime"]["settings"]} == {"samples", "width", "ridge", "most_units", "seed"}
+    assert [field["name"] for field in rows["integrated-gradients"]["settings"]] == ["steps"]
+
+
+def test_a_pair_is_given_by_its_own_option_and_both_texts_are_explained(explained):
+    ended = explained("--pair", "a good film", "was the film bad", "--explainer", "leave-one-out", "--json")
+    found = json.loads(ended.out)
+    assert found["tokens"] == ["a", "good", "film"]
+    assert found["question_tokens"] == ["was", "the", "film", "bad"]
+    assert all(found["question_weights"])
+    two = explained("a good film", "was the film bad", "--json").out.splitlines()
+    assert [json.loads(line)["question"] for line in two] == [None, None]
+
+
+def test_texts_in_quotes_are_refused_where_the_labels_are_relations_of_two(explained, entailing):
+    ended = explained("a good film", "was the film bad", model=entailing)
+    assert ended.code == 2
+    assert "--pair" in ended.err
+    assert explained("--pair", "a good film", "was the film bad", model=entailing).code == 0
+
+
+def test_a_pair_stands_alone(explained):
+    ended = explained("a good film", "--pair", "a", "b")
+    assert ended.code == 2
+    assert "leave out other texts" in ended.err

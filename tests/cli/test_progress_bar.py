@@ -1,0 +1,39 @@
+"""What a log is told of a long run: a line now and then, and nothing on standard output."""
+
+from io import StringIO
+
+import pytest
+from rich.console import Console
+
+from steadygaze.cli import application
+
+
+@pytest.fixture
+def log() -> Console:
+    return Console(file=StringIO(), force_terminal=False, width=40)
+
+
+def told(log: Console, each: bool) -> list[str]:
+    with application.watching(log, each) as watch:
+        for done, what in ((0, "a, seed 0: training"), (0, "a, seed 0: noise"), (1, "b"), (1000, "b")):
+            watch(what, done, 2000)
+    return log.file.getvalue().splitlines()
+
+
+def test_a_log_has_a_line_for_each_thing_done(log):
+    assert told(log, each=True) == [
+        "0 of 2,000 done; a, seed 0: training",
+        "1 of 2,000 done; b",
+        "1,000 of 2,000 done; b",
+    ]
+
+
+def test_or_none_before_half_a_minute_has_passed(log, monkeypatch):
+    assert told(log, each=False) == []
+    now = iter(range(0, 200, 20))
+    monkeypatch.setattr(application, "monotonic", lambda: next(now))
+    assert len(told(log, each=False)) == 2
+
+
+def test_who_wants_quiet_gets_it():
+    assert told(Console(file=StringIO(), quiet=True), each=True) == []

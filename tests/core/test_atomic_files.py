@@ -1,0 +1,203 @@
+"""Files and folders written whole or not at all, whatever happens in between."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import save_file
+
+from disk import room_for
+from steadygaze.core import atomic_files
+from steadygaze.core.atomic_files import new_file, new_folder, only_one, recover, sweep, write_text
+from steadygaze.core.errors import UserError
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    """Every file under a folder, hidden ones too."""
+    return {str(file.relative_to(folder)): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
+
+
+@pytest.fixture
+def standing(tmp_path: Path) -> Path:
+    """A folder with an old file and an old folder of one file."""
+    (tmp_path / "file").write_bytes(b"old")
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "content").write_bytes(b"old")
+    return tmp_path
+
+
+def test_a_new_file_takes_the_place_of_the_old_only_when_it_is_whole(standing: Path) -> None:
+    with new_file(standing / "file") as new:
+        new.write_bytes(b"new")
+        assert (standing / "file").read_bytes() == b"old"
+    assert content(standing) == {"file": b"new", "folder/content": b"old"}
+
+
+def test_a_new_folder_takes_the_place_of_the_old_only_when_it_is_whole(standing: Path) -> None:
+    with new_folder(standing / "folder") as new:
+        (new / "other").write_bytes(b"new")
+        assert content(standing / "folder") == {"content": b"old"}
+    assert content(standing) == {"file": b"old", "folder/other": b"new"}
+
+
+def test_folders_on_the_way_are_made(tmp_path: Path) -> None:
+    with new_folder(tmp_path / "a" / "b") as new:
+        (new / "sub").mkdir()
+        (new / "sub" / "c").write_bytes(b"c")
+    write_text(tmp_path / "d" / "e", "ä\ud800")
+    assert content(tmp_path) == {"a/b/sub/c": b"c", "d/e": "ä?".encode()}
+
+
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
+@pytest.mark.parametrize("kind", ["file", "folder"])
+def test_an_exception_inside_leaves_the_old_whole_and_nothing_behind(
+    kind: str, error: type[BaseException], standing: Path
+) -> None:
+    before = content(standing)
+
+    def write(new: Path) -> None:
+        (new if kind == "file" else new / "content").write_bytes(b"half")
+        raise error
+
+    with pytest.raises(error), (new_file if kind == "file" else new_folder)(standing / kind) as new:
+        write(new)
+    assert content(standing) == before
+    assert sorted(path.name for path in standing.iterdir()) == ["file", "folder"]
+
+
+@pytest.mark.parametrize("error", [OSError, KeyboardInterrupt])
+@pytest.mark.parametrize("at", [0, 1])
+def test_a_folder_whose_rename_fails_leaves_the_old_whole(
+    at: int, error: type[BaseException], standing: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """There are two renames, the old one aside and the new one in; either may fail, or be interrupted."""
+    before, renames, real = content(standing), [], os.replace
+
+    def replace(source: Path, target: Path) -> None:
+        renames.append(target)
+        if len(renames) - 1 == at:
+            raise error
+        real(source, target)
+
+    monkeypatch.setattr(atomic_files.os, "replace", replace)
+    with pytest.raises(error), new_folder(standing / "folder") as new:
+        (new / "content").write_bytes(b"new")
+    assert content(standing) == before
+    assert sorted(path.name for path in standing.iterdir()) == ["file", "folder"]
+
+
+def test_an_old_folder_that_cannot_be_put_back_is_never_deleted(
+    standing: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, renames = os.replace, []
+
+    def replace(source: Path, target: Path) -> None:
+        renames.append(target)
+        if len(renames) > 1:
+            raise OSError("the disk is gone")
+        real(source, target)
+
+    monkeypatch.setattr(atomic_files.os, "replace", replace)
+    with pytest.raises(OSError, match="the disk is gone"), new_folder(standing / "folder") as new:
+        (new / "content").write_bytes(b"new")
+    (kept,) = [path for path in standing.iterdir() if path.suffix == ".old"]
+    assert content(kept) == {"content": b"old"}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="resource limits are a Unix thing")
+@pytest.mark.parametrize(("kind", "writer"), [("file", "plain"), ("folder", "plain"), ("folder", "safetensors")])
+def test_a_disk_that_fills_up_leaves_the_old_whole(kind: str, writer: str, standing: Path) -> None:
+    before = content(standing)
+
+    def write(new: Path) -> None:
+        target = new if kind == "file" else new / "content"
+        if writer == "plain":
+            target.write_bytes(b"n" * 1_000_000)
+        else:
+            save_file({"x": torch.zeros(1_000_000)}, target)
+
+    full = pytest.raises((OSError, SafetensorError), match="File too large")  # an exception, not a signal
+    with full, room_for(100_000), (new_file if kind == "file" else new_folder)(standing / kind) as new:
+        write(new)
+    assert content(standing) == before
+    assert sorted(path.name for path in standing.iterdir()) == ["file", "folder"]
+
+
+def folder(path: Path, text: str) -> Path:
+    path.mkdir()
+    (path / "content").write_text(text)
+    return path
+
+
+def test_a_replacement_killed_between_its_two_renames_is_finished_and_reported(tmp_path: Path) -> None:
+    folder(tmp_path / ".model.0123abcd.old", "old")
+    folder(tmp_path / ".model.0123abcd.tmp", "new")
+    with pytest.warns(UserWarning, match="model was being replaced when a process was killed"):
+        recover(tmp_path / "model")
+    assert content(tmp_path) == {"model/content": b"new"}
+
+
+@pytest.mark.parametrize("left", [".model.0123abcd.old", ".model.0123abcd.tmp"])
+def test_a_replaced_folder_or_an_unfinished_one_is_never_restored(left: str, tmp_path: Path) -> None:
+    """The first may be half deleted, the second half written; the user may have deleted the model since."""
+    folder(tmp_path / left, "half")
+    recover(tmp_path / "model")
+    assert content(tmp_path) == {f"{left}/content": b"half"}
+
+
+def test_a_folder_that_stands_is_not_replaced_by_leftovers(tmp_path: Path) -> None:
+    for name in ("model", ".model.0123abcd.old", ".model.0123abcd.tmp"):
+        folder(tmp_path / name, name)
+    recover(tmp_path / "model")
+    assert (tmp_path / "model" / "content").read_text() == "model"
+
+
+@pytest.mark.parametrize("write", [new_file, new_folder])
+def test_the_next_write_deletes_the_leftovers_of_its_own_name_alone(write: Any, tmp_path: Path) -> None:
+    ours = [".x.0123abcd.tmp", ".x.456789ab.old", ".x.456789ac.old"]
+    others = [".y.0123abcd.tmp", ".x.y.0123abcd.old", ".x.tmp", ".x.0123abcd.tmp.bak", "x.0123abcd.tmp"]
+    for name in (*ours, *others):
+        folder(tmp_path / name, name)
+    (tmp_path / "x").mkdir() if write is new_folder else None
+    with write(tmp_path / "x") as new:
+        (new / "content" if write is new_folder else new).write_text("new")
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([*others, "x"])
+
+
+@pytest.mark.parametrize("name", ["*", "[a-z]", "?", "model(1)"])
+def test_a_name_is_not_a_pattern(name: str, tmp_path: Path) -> None:
+    for other in (".model.0123abcd.tmp", ".a.0123abcd.old", ".model1.0123abcd.tmp"):
+        folder(tmp_path / other, "theirs")
+    before = content(tmp_path)
+    with new_folder(tmp_path / name):
+        pass
+    sweep(tmp_path / name)
+    recover(tmp_path / name)
+    assert content(tmp_path) == before
+
+
+@pytest.mark.parametrize("write", [new_file, new_folder])
+def test_what_a_live_process_writes_is_not_swept(write: Any, tmp_path: Path) -> None:
+    with write(tmp_path / "x") as new:
+        (new / "content" if write is new_folder else new).write_text("new")
+        sweep(tmp_path / "x")
+    assert (tmp_path / "x").exists()
+
+
+def test_one_process_at_a_time_works_in_a_folder(tmp_path: Path) -> None:
+    code = "import sys, pathlib; from steadygaze.core.atomic_files import only_one\n"
+    code += "with only_one(pathlib.Path(sys.argv[1]), 'comparing'): print('in', flush=True); sys.stdin.read()"
+    first = subprocess.Popen([sys.executable, "-c", code, tmp_path], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    with first:
+        assert first.stdout is not None
+        assert first.stdout.readline() == b"in\n"
+        with pytest.raises(UserError, match=r"another process is comparing in .*: wait until it ends"):
+            only_one(tmp_path, "comparing").__enter__()
+        first.kill()
+    with only_one(tmp_path, "comparing"):
+        pass

@@ -1,0 +1,37 @@
+"""A user's mistake is one sentence that names what would be right."""
+
+import pytest
+
+from steadygaze.core.errors import MOST_NAMES, RequirementNotMet, UserError, unknown
+
+
+def test_a_user_error_is_a_value_error_and_an_unmet_requirement_is_not():
+    assert issubclass(UserError, ValueError)
+    assert not issubclass(RequirementNotMet, ValueError)
+
+
+@pytest.mark.parametrize(
+    ("found", "known", "sentence"),
+    [
+        ("bilstmm", ["rnn", "bilstm"], "unknown encoder 'bilstmm': did you mean 'bilstm'?  Known: bilstm, rnn."),
+        ("zebra", ["rnn", "bilstm"], "unknown encoder 'zebra'.  Known: bilstm, rnn."),
+        ("1", [0, 1], "unknown encoder '1': did you mean 1?  Known: 0, 1."),
+        (None, ["rnn"], "unknown encoder None.  Known: rnn."),
+        ("x", [], "unknown encoder 'x'.  Known: none."),
+    ],
+)
+def test_unknown_names_the_nearest(found, known, sentence):
+    assert unknown("encoder", found, known).args == (sentence,)
+
+
+def test_a_thousand_names_are_not_all_listed():
+    said = str(unknown("label", "label 12x", (f"label {i}" for i in range(1000))))
+    assert "did you mean 'label 12" in said
+    assert said.count(",") == MOST_NAMES - 1
+    assert said.endswith("… (1000 in all).")
+
+
+def test_what_was_found_may_be_anything_and_is_cut():
+    said = str(unknown("explainer", list(range(100_000)), ["lime"]))
+    assert said.startswith("unknown explainer [0, 1, 2, ")
+    assert len(said) < 150

@@ -1,0 +1,47 @@
+"""The oracle reads planted texts, and sentences like them, as a person does."""
+
+import pytest
+
+from steadygaze.core.errors import UserError
+from steadygaze.data.planted.reviews import asked_aspect, read
+
+
+@pytest.mark.parametrize(
+    ("text", "label"),
+    [
+        ("The nose is superb.", "positive"),
+        ("The nose is anything but superb.", "negative"),
+        ("Not for the first time, the nose is superb, which nobody disputed.", "positive"),
+        ("To call the nose dull would be wrong.", "positive"),
+        ("Its smell failed to impress me. The head is superb.", "negative"),
+        ("The head isn't superb. Awful is the word for the scent.", "negative"),
+    ],
+)
+def test_the_oracle_reads_what_a_person_reads(text, label):
+    assert read(text, "aroma") == label
+
+
+@pytest.mark.parametrize(
+    ("question", "aspect"),
+    [
+        ("What did they make of the smell?", "aroma"),
+        ("So, is the look praised?", "appearance"),
+        ("Did the mouthfeel win them over?", "palate"),
+    ],
+)
+def test_the_oracle_knows_what_is_asked(question, aspect):
+    assert asked_aspect(question) == aspect
+
+
+@pytest.mark.parametrize(
+    ("call", "sentence"),
+    [
+        (lambda: read("The nose is superb.", "smell"), "unknown aspect 'smell'"),
+        (lambda: read("The nose is superb.", "palate"), "says one thing about its palate; found 0"),
+        (lambda: read("The nose is superb. Its smell is dull.", "aroma"), "says one thing about its aroma; found 2"),
+        (lambda: asked_aspect("Did they like it?"), "names one aspect of appearance, aroma, palate"),
+    ],
+)
+def test_what_is_no_planted_text_is_refused(call, sentence):
+    with pytest.raises(UserError, match=sentence):
+        call()

@@ -1,0 +1,166 @@
+"""Files of synonyms, the vocabularies they speak of, and what is wrong with some of them."""
+
+import json
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from steadygaze.core.errors import UserError
+from steadygaze.data.synonyms import lexicon, read_synonyms
+
+KNOWN = {"good": ["fine", "nice"], "bad": ["poor"], "film": []}
+
+
+def written(folder, rows, suffix=".jsonl"):
+    file = folder / f"synonyms{suffix}"
+    if suffix == ".parquet":
+        pq.write_table(pa.Table.from_pylist(rows), file)
+    else:
+        file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return file
+
+
+@pytest.mark.parametrize("suffix", [".jsonl", ".parquet"])
+def test_both_kinds_of_file_are_read_alike_and_in_their_order(tmp_path, suffix):
+    rows = [{"word": word, "synonyms": others, "source": "a person"} for word, others in KNOWN.items()]
+    assert read_synonyms(written(tmp_path, rows, suffix)) == KNOWN
+    assert read_synonyms(str(written(tmp_path, rows, suffix))) == KNOWN
+
+
+def test_blank_lines_and_foreign_line_ends_do_no_harm(tmp_path):
+    """A line separator of Unicode inside a word is part of the word."""
+    file = tmp_path / "synonyms.jsonl"
+    rows = '{"word": "a\u2028b", "synonyms": ["ö"]}\r\n\r\n{"word": "c", "synonyms": []}'
+    file.write_bytes(rows.encode())
+    assert read_synonyms(file) == {"a\u2028b": ["ö"], "c": []}
+
+
+@pytest.mark.parametrize(
+    ("content", "what"),
+    [
+        ("", "holds no synonyms"),
+        ("not json\n", "is no table of synonyms"),
+        ('{"word": "good"}\n', "is no table of synonyms .*synonyms"),
+        ('{"synonyms": ["good"]}\n', "is no table of synonyms .*word"),
+        ('["good", ["fine"]]\n', "is no table of synonyms"),
+        ('{"word": "good", "synonyms": "fine"}\n', "is no table of synonyms .*must be a list"),
+        ('{"word": "good", "synonyms": null}\n', "is no table of synonyms .*must be a list"),
+        ('{"word": "good", "synonyms": {"fine": 1}}\n', "is no table of synonyms .*must be a list"),
+        ('{"word": 3, "synonyms": ["fine"]}\n', "some word is no string"),
+        ('{"word": "good", "synonyms": ["fine", null]}\n', "some word is no string"),
+        ('{"word": ["good"], "synonyms": ["fine"]}\n', "is no table of synonyms"),
+        (b"\xff\xfe\x00", "is no table of synonyms"),
+    ],
+)
+def test_a_broken_file_is_refused_in_a_sentence_that_shows_a_right_one(tmp_path, content, what):
+    file = tmp_path / "broken.jsonl"
+    file.write_bytes(content if isinstance(content, bytes) else content.encode())
+    with pytest.raises(UserError, match=what) as refused:
+        read_synonyms(file)
+    assert "broken.jsonl" in str(refused.value)
+    assert '{"word": "good", "synonyms": ["fine", "nice"]}' in str(refused.value)
+
+
+@pytest.mark.parametrize("suffix", [".jsonl", ".parquet"])
+def test_no_file_and_a_folder_are_no_file_of_synonyms(tmp_path, suffix):
+    with pytest.raises(UserError, match=f"there is no file of synonyms .*absent{suffix}"):
+        read_synonyms(tmp_path / f"absent{suffix}")
+    folder = tmp_path / f"folder{suffix}"
+    folder.mkdir()
+    with pytest.raises(UserError, match=f"synonyms.*folder{suffix}|folder{suffix} is no table"):
+        read_synonyms(folder)
+
+
+def test_a_broken_parquet_file_is_refused(tmp_path):
+    torn = tmp_path / "torn.parquet"
+    torn.write_bytes(b"PAR1 and no more")
+    with pytest.raises(UserError, match=r"torn.parquet is no table of synonyms"):
+        read_synonyms(torn)
+    other = tmp_path / "other.parquet"
+    pq.write_table(pa.table({"word": ["good"], "others": [["fine"]]}), other)
+    with pytest.raises(UserError, match=r"other.parquet is no table of synonyms"):
+        read_synonyms(other)
+    flat = tmp_path / "flat.parquet"
+    pq.write_table(pa.table({"word": ["good"], "synonyms": ["fine"]}), flat)
+    with pytest.raises(UserError, match=r"flat.parquet is no table of synonyms .*must be a list"):
+        read_synonyms(flat)
+
+
+def table_of(vocabulary, synonyms, most=2):
+    """word -> its synonyms, as the ids of the table say."""
+    known = lexicon(vocabulary, "pieces")
+    table, count = known.table(synonyms, most)
+    assert table.shape == (len(vocabulary), most)
+    assert (table.dtype, count.dtype) == (np.int64, np.int64)
+    return {vocabulary[i]: [vocabulary[k] for k in table[i, :n]] for i, n in enumerate(count.tolist()) if n}
+
+
+def test_of_the_synonyms_those_in_the_vocabulary_count_the_closest_first():
+    """`splendid` is not in the vocabulary; nobody is a synonym of oneself; at most two are kept."""
+    vocabulary = ["<pad>", "<unk>", "<s>", "</s>", "nice", "good", "fine", "bad"]
+    synonyms = {"good": ["splendid", "good", "fine", "nice", "bad"], "bad": ["splendid"], "film": ["bad"]}
+    assert table_of(vocabulary, synonyms) == {"good": ["fine", "nice"]}
+    assert table_of(vocabulary, synonyms, most=3) == {"good": ["fine", "nice", "bad"]}
+
+
+@pytest.mark.parametrize(
+    ("vocabulary", "continues", "names"),
+    [
+        (["<pad>", "good", "qqq", "don't"], [], ["<pad>", "good", "qqq", "don't"]),
+        (["[PAD]", "good", "##ness", "##"], ["##ness", "##"], ["[PAD]", "good", "##ness", "##"]),
+        (["<s>", "Ġgood", "ness", "Ġ"], ["<s>", "ness"], ["<s>", "good", "ness", ""]),
+        (["<s>", "▁good", "ness"], ["<s>", "ness"], ["<s>", "good", "ness"]),
+    ],
+    ids=["words", "wordpiece", "byte-level", "sentence-piece"],
+)
+def test_a_vocabulary_says_itself_which_pieces_go_on(vocabulary, continues, names):
+    known = lexicon(vocabulary, "pieces")
+    assert [piece for piece, goes_on in zip(vocabulary, known.continues, strict=True) if goes_on] == continues
+    assert known.names == names
+    assert [name for name, word in zip(names, known.words, strict=True) if word] == [n for n in names if n.isalpha()]
+
+
+def test_a_hash_among_words_is_no_mark_of_a_piece():
+    assert not lexicon(["<pad>", "##", "good"], "words").continues.any()
+
+
+def test_words_are_whole_whatever_they_look_like_and_a_rare_letter_is_no_mark():
+    for odd in ("▁▁", "Ġ", "##x"):
+        assert not lexicon([odd, *map(str, range(50))], "words").continues.any()
+        assert not lexicon([odd, *map(str, range(50))], "pieces").continues.any()
+
+
+def test_a_piece_that_goes_on_is_neither_exchanged_nor_put_in():
+    """`ness` stands in the vocabulary twice: as a word and as what goes on with one."""
+    synonyms = {"good": ["ness", "fine"], "ness": ["good"], "ful": ["good"]}
+    vocabulary = ["<s>", "Ġgood", "ness", "Ġness", "Ġfine", "ful"]
+    assert table_of(vocabulary, synonyms) == {"Ġgood": ["Ġness", "Ġfine"], "Ġness": ["Ġgood"]}
+    pieces = ["[PAD]", "good", "##ness", "fine", "##ful"]
+    assert table_of(pieces, synonyms) == {"good": ["fine"]}
+
+
+def test_a_table_in_capitals_serves_a_vocabulary_in_lower_case(tmp_path):
+    (tmp_path / "s.jsonl").write_text('{"word": "Good", "synonyms": ["Fine", "NICE"]}\n')
+    assert read_synonyms(tmp_path / "s.jsonl") == {"Good": ["Fine", "NICE"]}
+    assert read_synonyms(tmp_path / "s.jsonl", folded=True) == {"good": ["fine", "nice"]}
+
+
+def test_special_tokens_are_known_by_how_they_are_written():
+    special = [
+        "<pad>",
+        "<unk>",
+        "<s>",
+        "</s>",
+        "<mask>",
+        "<extra_id_0>",
+        "[CLS]",
+        "[SEP]",
+        "[PAD]",
+        "[MASK]",
+        "[unused7]",
+    ]
+    plain = ["good", "<", ">", "[", "]", "##ing", "Ġgood", "▁good", "n't", ".", "<s", "s]", "qqq", "<>", "[]"]
+    found = lexicon([*special, *plain], "pieces").special
+    assert found.tolist() == [True] * len(special) + [False] * len(plain)

@@ -1,0 +1,103 @@
+"""Rationalisers as a user has them: trained, asked, saved and read back as any classifier is."""
+
+from functools import cache, partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import commands
+import steadygaze
+from estimator.tiny import PAIRS, SMALL, SUBJECTS, tiny, transformer_folder
+from steadygaze.core.errors import UserError
+from steadygaze.estimator.text_classifier import TextClassifier
+from steadygaze.models.rationalizer import Rationaliser
+
+ASIDE = ("it rained .", "we had bread !", "my cat slept ?")
+GOOD = [f"{ASIDE[i % 3]} the {s} was good and fine . {ASIDE[(i + 1) % 3]}" for i, s in enumerate(SUBJECTS)]
+BAD = [f"{ASIDE[i % 3]} a bad dull {s} i thought . {ASIDE[(i + 1) % 3]}" for i, s in enumerate(SUBJECTS)]
+TEXTS, LABELS = [*GOOD, *BAD], ["pos"] * 12 + ["neg"] * 12
+ORDERS = {
+    "a2r": ("a2r", {}),
+    "rnp": ("rnp", {"skewed": 1}),
+    "rnp tokens": ("rnp", {"granularity": "token", "share": 0.3}),
+    "a2r attention": ("a2r", {"granularity": "token", "variant": "released", "spans": 2}),
+}
+
+
+@cache
+def fitted(order: str) -> TextClassifier:
+    technique, settings = ORDERS[order]
+    return tiny("bigru", technique=technique, settings={**SMALL, **settings}).fit(TEXTS, LABELS)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_a_saved_one_says_the_same_when_it_is_read_back(order, tmp_path):
+    clf = fitted(order)
+    clf.save(tmp_path / "model")
+    back = steadygaze.load(tmp_path / "model", device="cpu")
+    assert isinstance(back.stored_.model, Rationaliser)
+    assert back.stored_.model.way == clf.stored_.model.way
+    assert back.settings == clf.settings, "and nothing that training filled in"
+    assert np.array_equal(back.predict_proba(TEXTS), clf.predict_proba(TEXTS))
+    assert back.explain(TEXTS) == clf.explain(TEXTS)
+    ended = [
+        token for token, ends in zip(back.stored_.tokenizer.vocabulary, back.stored_.model.ends, strict=True) if ends
+    ]
+    assert sorted(ended) == ["!", ".", "?"]
+
+
+def test_it_shows_one_sentence_and_all_of_it():
+    for text in TEXTS:
+        shown = fitted("a2r").explain(text)
+        chosen = [token for token, weight in zip(shown.tokens, shown.weights, strict=True) if weight > 0]
+        assert " ".join(chosen) in [f"{part.strip()} {end}" for part, end in sentences(text)]
+        assert sum(shown.weights) == pytest.approx(1)
+
+
+def sentences(text: str) -> list[tuple[str, str]]:
+    words = text.replace("!", "! |").replace(".", ". |").replace("?", "? |").split("|")
+    return [(part.strip()[:-1], part.strip()[-1]) for part in words if part.strip()]
+
+
+def test_tokens_are_as_many_as_the_share_allows():
+    for shown in fitted("rnp tokens").explain(TEXTS):
+        assert sum(weight > 0 for weight in shown.weights) == int(0.3 * len(shown.weights))
+
+
+def test_of_a_text_longer_than_the_limit_what_is_read_is_selected_from(tmp_path):
+    clf = tiny("bigru", technique="a2r", max_length=6)
+    with pytest.warns(UserWarning, match="longer than 6 tokens"):
+        clf.fit(TEXTS, LABELS)
+    shown = clf.explain("one sentence that goes on and on and has no end at all")
+    assert shown.read_to == len("one sentence that goes on and")
+    assert all(weight > 0 for weight in shown.weights), "what is read of it is one sentence"
+
+
+def test_pairs_are_refused_in_a_sentence():
+    with pytest.raises(UserError, match="a2r selects from single texts: it cannot be trained on pairs"):
+        tiny("bigru", technique="a2r").fit(PAIRS, LABELS)
+
+
+def test_nothing_is_certified_of_weights_that_no_decoder_was_given():
+    with pytest.raises(UserError, match="selects what it reads"):
+        steadygaze.certify(fitted("a2r"), TEXTS)
+
+
+def test_a_transformer_selects_too(tmp_path):
+    name = f"transformer:{transformer_folder(tmp_path / 'bert')}"
+    clf = tiny(name, technique="rnp", settings={"granularity": "token"}).fit(TEXTS, LABELS)
+    clf.save(tmp_path / "model")
+    back = steadygaze.load(tmp_path / "model", device="cpu")
+    assert np.array_equal(back.predict_proba(TEXTS), clf.predict_proba(TEXTS))
+
+
+def test_the_command_line_trains_asks_and_explains(capsys, tmp_path: Path):
+    run, file = partial(commands.run, capsys), tmp_path / "films.csv"
+    rows = zip(TEXTS, LABELS, strict=True)
+    file.write_text("text,label\n" + "".join(f'"{text}",{label}\n' for text, label in rows), encoding="utf-8")
+    quick = ["--epochs", "1", "--set", "hidden=4", "--set", "dimension=6", "--set", "granularity=token"]
+    ended = run("train", file, "--out", tmp_path / "model", "--encoder", "bigru", "--technique", "a2r", *quick)
+    assert ended.code == 0, ended.err
+    assert run("predict", tmp_path / "model", TEXTS[0]).code == 0
+    assert run("explain", tmp_path / "model", TEXTS[0]).code == 0

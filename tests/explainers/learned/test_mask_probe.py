@@ -1,0 +1,179 @@
+"""What the mask alone tells, by a judge that saw the masks explanations have."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import nll_loss
+
+from steadygaze.core.types import Terms
+from steadygaze.explainers.learned.mitigations import REMEDIES, Plain
+from steadygaze.explainers.learned.selector import L2X, Round, Selecting, Views, rounds
+from steadygaze.explainers.learned.selector_training import Fit, _averaged, _step, fresh_judge
+from steadygaze.explainers.learned.vibi import Vibi
+from steadygaze.models.probe_classifier import Judge
+from steadygaze.training.progress import Silent
+
+MANY, UNITS = 600, 8
+
+
+def given_away(how: Selecting, nets: nn.ModuleDict, inputs: Any) -> float:
+    """What the judge loses on average when it is shown which units are selected, in nats."""
+    with torch.no_grad():
+        (one,) = rounds(how, nets, inputs, [np.arange(MANY)])
+        return float(nll_loss(nets["judge"](one.chosen()), one.views.probs.argmax(-1)))
+
+
+class Coded(nn.Module):
+    """Takes the first unit where the black box says class 1, the last where it says class 0; else by lot."""
+
+    def __init__(self, told: bool) -> None:
+        super().__init__()
+        self.told = told
+
+    def forward(self, views: Views, query: Tensor | None = None) -> Tensor:
+        scores = views.x.float()
+        if self.told and query is not None:
+            scores = scores + 10 * query[:, 1:] * (torch.arange(UNITS) == 0)
+            scores = scores + 10 * query[:, :1] * (torch.arange(UNITS) == UNITS - 1)
+        return scores
+
+
+class Inputs(SimpleNamespace):
+    def __len__(self) -> int:
+        return MANY
+
+    def shuffled(self, size: int, seed: tuple[int, ...]) -> list[np.ndarray]:
+        return self.once(size)
+
+    def once(self, size: int) -> list[np.ndarray]:
+        return np.array_split(np.arange(MANY), -(-MANY // size))
+
+    def views(self, rows: np.ndarray) -> Views:
+        index = torch.from_numpy(rows)
+        return Views(self.x[index], torch.ones(len(rows), UNITS, dtype=torch.bool), self.probs[index], index)
+
+
+@pytest.fixture
+def inputs() -> Inputs:
+    chance = torch.Generator().manual_seed(0)
+    one = torch.rand(MANY, generator=chance) * 0.2 + 0.8  # surely of its class, more or less
+    label = torch.rand(MANY, generator=chance) < 0.5
+    likely = torch.where(label, one, 1 - one)
+    return Inputs(x=torch.rand(MANY, UNITS, generator=chance), probs=torch.stack([1 - likely, likely], -1))
+
+
+@pytest.mark.parametrize(("told", "least", "most"), [(True, 0.0, 0.02), (False, 0.66, 0.75)])
+def test_a_code_is_read_and_where_there_is_none_nothing_is(inputs, told, least, most) -> None:
+    how = L2X(k=1, query=True)
+    nets = nn.ModuleDict({"selector": Coded(told), "judge": Judge(UNITS + 4, 2)})
+    nets["judge"] = fresh_judge(how, nets, inputs, seed=0)
+    assert nets["judge"].places == UNITS + 4, "a longer text must still be judged"
+    assert least <= given_away(how, nets, inputs) <= most
+
+
+class Guess(nn.Module):
+    """Has something to learn."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.last = nn.Linear(UNITS, 2)
+
+    def forward(self, views: Views, mask: Tensor) -> Tensor:
+        return self.last(views.x * mask)
+
+
+class Moving(Coded):
+    """The same, with something to learn that changes nothing."""
+
+    def __init__(self) -> None:
+        super().__init__(told=True)
+        self.nothing = nn.Parameter(torch.zeros(()))
+
+    def forward(self, views: Views, query: Tensor | None = None) -> Tensor:
+        return super().forward(views, query) + self.nothing
+
+
+def made() -> nn.ModuleDict:
+    return nn.ModuleDict({"selector": Moving(), "approximator": Guess(), "judge": Judge(UNITS, 2)})
+
+
+def fit(inputs: Inputs, method: type[Selecting] = L2X, **settings: Any) -> Fit:
+    how = method(k=1, query=True, epochs=1, batch_size=300, **settings)
+    return Fit(how, made, inputs, inputs, Silent(), torch.device("cpu"))
+
+
+@pytest.mark.filterwarnings("ignore:the mask alone tells the label")
+def test_the_judge_that_a_fit_returns_reads_masks_as_explanations_have_them(inputs: Inputs) -> None:
+    """The one who learnt beside the selector had two steps, on soft masks, and knows nothing."""
+    run = fit(inputs)
+    nets = run.execute()
+    assert given_away(run.how, nets, inputs) < 0.02
+    nets["judge"] = made()["judge"]
+    assert given_away(run.how, nets, inputs) > 0.5
+
+
+@pytest.mark.usefixtures("short_probe_training")
+@pytest.mark.filterwarnings("ignore:the mask alone tells the label")
+def test_what_is_kept_of_a_fit_is_the_average_of_its_weights(inputs: Inputs, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two steps: the average begins with the weights after the first; (1 + 1)/(10 + 1) of it stays at the second."""
+    seen: list[Tensor] = []
+
+    def stepped(optimiser: Any, moving: Any, *more: Any) -> None:
+        _step(optimiser, moving, *more)
+        seen.append(moving["selector"][-1].detach().clone())  # the approximator's bias
+
+    monkeypatch.setattr("steadygaze.explainers.learned.selector_training._step", stepped)
+    for average, old in ((0.0, 0.0), (0.9, 2 / 11)):
+        seen.clear()
+        kept = fit(inputs, average=average).execute()["approximator"].last.bias
+        first, second = seen
+        assert not torch.equal(first, second)
+        torch.testing.assert_close(kept, old * first + (1 - old) * second)
+
+
+class Watched(Plain):
+    """Looks at the rounds of a fit."""
+
+    def __init__(self) -> None:
+        self.rounds: list[Round] = []
+
+    def terms(self, round_: Round, stage: str) -> Terms:
+        self.rounds.append(round_)
+        return super().terms(round_, stage)
+
+
+@pytest.mark.usefixtures("short_probe_training")
+@pytest.mark.filterwarnings("ignore:the mask alone tells the label")
+@pytest.mark.parametrize(("method", "shares"), [(L2X, [0.6, 0.4]), (Vibi, [2 / 3, 1 / 3])])
+def test_the_shares_of_what_is_guessed_are_known_and_every_step_draws_anew(
+    inputs: Inputs, monkeypatch: pytest.MonkeyPatch, method: type[Selecting], shares: list[float]
+) -> None:
+    """Of every three inputs the black box says .9, .8 and .1 of class 0: .6 on average, and its label twice."""
+    uneven = Inputs(x=inputs.x, probs=torch.tensor([[0.9, 0.1], [0.8, 0.2], [0.1, 0.9]]).repeat(MANY // 3, 1))
+    monkeypatch.setitem(REMEDIES, "plain", watched := Watched())
+    fit(uneven, method).execute()
+    one, other = watched.rounds
+    assert one.prior.tolist() == pytest.approx(shares)
+    drawn = [round_.chance.child(0).uniform(torch.arange(4), UNITS) for round_ in (one, other)]
+    assert not torch.equal(*drawn)
+
+
+def test_an_average_forgets_where_it_began() -> None:
+    """After 1,000 steps a plain running average, of which .999 is old, is 37 % of what it began with."""
+    nets = nn.ModuleDict({"one": nn.Linear(1, 1, bias=False)})
+    nn.init.constant_(nets["one"].weight, 100.0)
+    mean = _averaged(nets, 0.999)
+    assert mean is not None
+    mean.update_parameters(nets)
+    by_hand = 100.0
+    nn.init.constant_(nets["one"].weight, 1.0)
+    for step in range(1, 1000):
+        mean.update_parameters(nets)
+        by_hand += (1.0 - by_hand) * max(0.001, 9 / (10 + step))
+    kept = mean.module["one"].weight.item()
+    assert kept == pytest.approx(by_hand, rel=1e-3)
+    assert kept < 1.01

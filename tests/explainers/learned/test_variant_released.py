@@ -1,0 +1,49 @@
+"""Variant released: texts of one length, the padding in front, which can be selected."""
+
+import pytest
+import torch
+
+from opinions import CLASSES, QUICK, lexicon, texts
+from steadygaze.adapters.fit_explainer import explain_fit
+from steadygaze.core.errors import UserError
+from steadygaze.core.types import Batch
+from steadygaze.explainers.learned.selector import L2X
+from steadygaze.explainers.learned.text_inputs import Vocabulary
+
+RELEASED = {"k": 2, "variant": "released", "length": 4}
+
+
+def batch() -> Batch:
+    """Two texts, of two and of five words."""
+    ids = torch.tensor([[2, 3, 0, 0, 0], [3, 2, 3, 2, 2]])
+    return Batch(ids, ids != 0, ids != 0, index=torch.arange(2))
+
+
+def test_texts_are_padded_or_cut_in_front_and_padding_can_be_selected() -> None:
+    table = Vocabulary(("", "[UNK]", "good", "bad"), "words").table(["", "?", "good", "bad"], L2X(**RELEASED))
+    views = table.views(batch(), torch.empty(2, 0))
+    assert views.x.tolist() == [[4, 4, 2, 3], [2, 3, 2, 2]], "4 is padding, a word of its own"
+    assert views.able.all()
+    weights = torch.tensor([[0.1, 0.2, 0.3, 0.4], [0.1, 0.2, 0.3, 0.4]])
+    expected = torch.tensor([[0.3, 0.4, 0, 0, 0], [0, 0.1, 0.2, 0.3, 0.4]])
+    assert torch.equal(views.dealt(weights), expected)
+
+
+def test_usually_only_words_can_be_selected() -> None:
+    table = Vocabulary(("", "[UNK]", "good", "bad"), "words").table(["", "?", "good", "bad"], L2X())
+    assert table.views(batch(), torch.empty(2, 0)).able.tolist() == [[True, True, False, False, False], [True] * 5]
+
+
+@pytest.mark.usefixtures("short_probe_training")
+def test_it_can_be_fitted_saved_and_asked() -> None:
+    settings = {**QUICK, "epochs": 1, "variant": "released", "length": 30}
+    fitted = explain_fit(lexicon, texts(40), k=2, technique="mask-neutral", classes=CLASSES, settings=settings)
+    assert fitted.learned.nets["selector"].vectors.num_embeddings == len(fitted.learned.vocabulary.words) + 1
+    assert sum(weight > 0 for weight in fitted.explain(texts(1)[0]).weights) <= 2
+
+
+def test_what_does_not_apply_is_refused() -> None:
+    with pytest.raises(UserError, match="'length' is for variant=released"):
+        explain_fit(lexicon, texts(40), classes=CLASSES, settings={"length": 30})
+    with pytest.raises(UserError, match="is for models that read words"):
+        Vocabulary(("", "[UNK]", "good"), "pieces").table(["", "good", "##ly"], L2X(**RELEASED))

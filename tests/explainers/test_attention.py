@@ -1,0 +1,29 @@
+"""The attention explainer: the model's own weights, for one forward pass."""
+
+import torch
+
+from contract.tiny import TEXTS, assert_close, batch, classifier, split
+from steadygaze.explainers.attention import Attention
+
+
+def test_it_gives_the_models_own_weights_and_logits():
+    model, texts = classifier(), batch(split())
+    saliency = Attention().explain(model, texts)
+    forward = model(texts)
+    assert_close(saliency.weights, forward.weights)
+    assert_close(saliency.logits, forward.logits)
+    assert_close(saliency.weights.sum(-1), texts.mask.any(-1).double())
+
+
+def test_it_takes_one_forward_pass():
+    model, passes = classifier(), []
+    model.encoder.register_forward_hook(lambda *_: passes.append("encoder"))
+    model.decoder.register_forward_hook(lambda *_: passes.append("decoder"))
+    Attention().explain(model, batch(split()))
+    assert passes == ["encoder", "decoder"]
+
+
+def test_the_class_that_is_asked_about_changes_nothing():
+    model, texts = classifier(), batch(split())
+    one, other = (Attention().explain(model, texts, torch.full((len(TEXTS),), target)) for target in (0, 2))
+    assert torch.equal(one.weights, other.weights)

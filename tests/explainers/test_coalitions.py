@@ -1,0 +1,165 @@
+"""Coalitions: whole sizes first, then pairs without replacement; nearer to Shapley values than shap is."""
+
+from itertools import combinations
+from math import comb
+
+import numpy as np
+import pytest
+import torch
+
+from explainers.worked import random_texts
+from steadygaze.core.random_key import Chance
+from steadygaze.explainers.kernel_shap import coalitions, pairs, strata, unranked, values
+from steadygaze.techniques.perturbations.word_removal import taken
+
+CHANCE = Chance(3)
+
+
+def some(*lengths: int, samples: int = 1024, chance: Chance = CHANCE):
+    return coalitions(random_texts(*lengths), samples, chance)
+
+
+def test_four_words_have_every_subset_once_with_the_weight_of_the_kernel():
+    """1/k(4−k): 1/3, 1/4, 1/3 for k = 1, 2, 3, so 4/11, 3/11, 4/11 of 4, 6 and 4 subsets."""
+    found = some(4)
+    assert found.kept.shape == (1, 14, 4)
+    assert len(found.kept[0].unique(dim=0)) == 14
+    expected = {1: 1 / 11, 2: 1 / 22, 3: 1 / 11}
+    np.testing.assert_allclose(found.share[0], [expected[int(k)] for k in found.kept[0].sum(-1)], rtol=1e-12)
+
+
+def test_ranks_are_the_lexicographic_order_of_all_subsets():
+    size = np.full(comb(7, 3), 3)
+    kept = unranked(7, size, np.arange(len(size), dtype=float))
+    assert [tuple(np.flatnonzero(one)) for one in kept] == list(combinations(range(7), 3))
+
+
+def test_whole_sizes_are_read_while_the_readings_suffice():
+    """Twelve words, 512 pairs, masses 2/11, 2/20, 2/27, 2/32, 2/35, 1/36 of 0.5033.
+
+    512 · 0.3612 = 185 ≥ 12, so k = 1 is whole; then 500 · 0.3111 = 156 ≥ 66; then 434 · 0.3345 = 145 < 220.
+    """
+    known = strata(12, 512)
+    assert (known.whole, known.rest, known.left) == ((1, 2), (3, 4, 5, 6), 512 - 12 - 66)
+    found = some(12)
+    sizes = found.kept[0].sum(-1).bincount(minlength=13).tolist()
+    assert sizes[:3] == [0, 12, 66]
+    assert sizes == sizes[::-1]
+    mass = [0.0, *(1 / (k * (12 - k)) for k in range(1, 12)), 0.0]
+    by_size = torch.zeros(13, dtype=torch.float64).index_add(0, found.kept[0].sum(-1), found.share[0])
+    np.testing.assert_allclose(by_size, np.array(mass) / sum(mass), rtol=1e-12)
+
+
+@pytest.mark.parametrize("words", [2, 3, 9, 10, 11, 12, 16, 25, 54, 70, 300])
+def test_no_subset_is_read_twice_and_each_has_its_opposite(words):
+    found = some(words)
+    kept = found.kept[0]
+    assert len(kept) == min(2**words - 2, max(1024, 4 * words))
+    assert len(kept.unique(dim=0)) == len(kept)
+    assert torch.equal(kept[::2], ~kept[1::2])
+    assert found.share.sum().item() == pytest.approx(1.0)
+    assert (found.share > 0).all()
+
+
+def test_a_middle_size_has_each_pair_once():
+    assert pairs(10, 5) == comb(10, 5) // 2
+    assert some(10).kept.shape[1] == 2**10 - 2
+
+
+def test_what_a_text_draws_does_not_depend_on_its_company_and_does_on_the_seed():
+    batch = random_texts(14, 40, 3, 1)
+    together = coalitions(batch, 64, CHANCE)
+    for place in range(4):
+        alone = coalitions(taken(batch, torch.tensor([place])), 64, CHANCE)
+        many, words = alone.kept.shape[1:]
+        assert torch.equal(together.kept[place, :many, :words], alone.kept[0])
+        assert torch.equal(together.share[place, :many], alone.share[0])
+        assert not together.share[place, many:].any()
+    other = coalitions(batch, 64, Chance(4))
+    assert (other.kept[0] != together.kept[0]).any()
+
+
+def table(n: int) -> np.ndarray:
+    """Every subset as a row.  (2ⁿ,n)"""
+    return (np.arange(2**n)[:, None] >> np.arange(n)) & 1
+
+
+def games(n: int, many: int) -> np.ndarray:
+    """Random games with interactions of all pairs and triples, squashed as a probability is.  (many,2ⁿ)"""
+    rng, z = np.random.default_rng(n), table(n)
+    pair = np.array(list(combinations(range(n), 2)))
+    triple = np.array(list(combinations(range(n), 3)))
+    two, three = z[:, pair].prod(-1), z[:, triple].prod(-1)
+    drawn = [
+        z @ rng.normal(size=n) + two @ rng.normal(size=len(pair)) / 2 + three @ rng.normal(size=len(triple)) / 4
+        for _ in range(many)
+    ]
+    return 1 / (1 + np.exp(-np.array(drawn)))
+
+
+def solved(kept: np.ndarray, share: np.ndarray, game: np.ndarray) -> np.ndarray:
+    n = kept.shape[1]
+    index = kept @ (1 << np.arange(n))
+    return values(
+        torch.from_numpy(kept[None].astype(float)),
+        torch.from_numpy(game[index][None] - game[0]),
+        torch.from_numpy(share[None]),
+        torch.tensor([game[-1] - game[0]]),
+        torch.ones(1, n) > 0,
+    )[0].numpy()
+
+
+def by_shap(n: int, samples: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """The sampling of shap 0.51's KernelExplainer, written from its source: sizes at random, duplicates merged."""
+    sizes = np.arange(1, int(np.ceil((n - 1) / 2)) + 1)
+    paired = int(np.floor((n - 1) / 2))
+    weight = np.array([(n - 1) / (k * (n - k)) for k in sizes])
+    weight[:paired] *= 2
+    weight /= weight.sum()
+    rest, left, full, known = weight.copy(), samples, 0, {}
+    for k in sizes:
+        many = comb(n, int(k)) * (2 if k <= paired else 1)
+        if left * rest[k - 1] / many < 1 - 1e-8:
+            break
+        full, left = full + 1, left - many
+        if rest[k - 1] < 1:
+            rest /= 1 - rest[k - 1]
+        for one in combinations(range(n), int(k)):
+            row = np.zeros(n, bool)
+            row[list(one)] = True
+            known[row.tobytes()] = weight[k - 1] / many
+            if k <= paired:
+                known[(~row).tobytes()] = weight[k - 1] / many
+    drawn: dict[bytes, float] = {}
+    chances = weight.copy()
+    chances[:paired] /= 2
+    chances = chances[full:] / chances[full:].sum()
+    while left > 0:
+        k = int(rng.choice(len(chances), p=chances)) + full + 1
+        row = np.zeros(n, bool)
+        row[rng.permutation(n)[:k]] = True
+        for one in (row, ~row)[: 2 if k <= paired else 1]:
+            if one.tobytes() not in drawn and left > 0:
+                left -= 1
+            elif one.tobytes() not in drawn:
+                continue
+            drawn[one.tobytes()] = drawn.get(one.tobytes(), 0.0) + 1.0
+    scale = weight[full:].sum() / sum(drawn.values())
+    known |= {row: many * scale for row, many in drawn.items()}
+    kept = np.array([np.frombuffer(row, bool) for row in known])
+    return kept, np.array([*known.values()])
+
+
+@pytest.mark.parametrize("words", [11, 12, 13])
+def test_just_above_the_exact_limit_the_error_is_below_that_of_shaps_sampling(words):
+    """Twelve games and as many texts; the reference is the regression on all 2ⁿ − 2 subsets, which is exact."""
+    z = table(words).astype(bool)[1:-1]
+    size = z.sum(-1)
+    kernel = np.array([1 / (comb(words, int(k)) * k * (words - k)) for k in size])
+    ours, shaps = [], []
+    for i, game in enumerate(games(words, 12)):
+        exact = solved(z, kernel / kernel.sum(), game)
+        found = coalitions(random_texts(words), 1024, Chance(i))
+        ours.append(np.linalg.norm(solved(found.kept[0].numpy(), found.share[0].numpy(), game) - exact))
+        shaps.append(np.linalg.norm(solved(*by_shap(words, 1024, np.random.default_rng(i)), game) - exact))
+    assert np.mean(ours) <= np.mean(shaps)

@@ -1,0 +1,163 @@
+"""The rationale: what a model selected, with its chance, shown as it stands in the text."""
+
+import json
+import math
+from functools import partial
+
+import pytest
+import torch
+
+import commands
+import steadygaze
+from contract.test_explainers import assert_untouched, look
+from contract.tiny import assert_close, batch, split, widened
+from estimator.test_rationalizers import TEXTS, fitted
+from models.test_rationalizer import BOTH, by_hand, made
+from steadygaze.core.errors import UserError
+from steadygaze.estimator.explain_texts import picked
+from steadygaze.explainers.rationale import Selection
+from steadygaze.explainers.resolve import SELECTS
+from steadygaze.report.audit_page import pair
+from steadygaze.results.explanation import Explanation
+from steadygaze.results.verdict import Shift
+from steadygaze.techniques.rnp import Rnp
+from techniques.byhand import texts
+from training.toys import make_run, model_for
+
+
+def test_one_sentence_by_hand():
+    """Scores 1, 2 and 0: the second sentence, three tokens, with e² / (e + e² + 1)."""
+    said = Selection().explain(by_hand(), texts([3, 4, 1, 2, 4, 2, 4]))
+    chance = math.e**2 / (math.e + math.e**2 + 1)
+    assert_close(said.weights, torch.tensor([[0, 0, 1 / 3, 1 / 3, 1 / 3, 0, 0]], dtype=torch.float64))
+    assert said.chances is not None
+    assert_close(said.chances[0, 2:5], torch.full((3,), chance, dtype=torch.float64))
+
+
+@BOTH
+def test_it_is_the_models_own_and_leaves_it_as_it_was(name, way):
+    model, read = made(name, way), widened(batch(split()), 2)
+    before, said = look(model), model(read)
+    found = Selection().explain(model, read)
+    assert_untouched(model, before)
+    assert_close(found.weights, said.weights)
+    assert_close(found.logits, said.logits)
+    assert (found.weights != 0).equal(said.selected), "what has a weight is what was selected"
+    assert not found.weights.requires_grad
+
+
+def test_what_has_next_to_no_chance_and_is_selected_all_the_same_has_a_weight():
+    """Two of three tokens; scores 1000, 0 and 0: the chance of the second is 0 to a double."""
+    model = by_hand("token", share=0.7)
+    model.generator.encoder.words.data[1, 0] = 1000.0
+    said = model(texts([1, 2, 4]))
+    assert said.selected.tolist() == [[True, True, False]]
+    assert said.probability[0, 1] == 0
+    assert (said.weights != 0).equal(said.selected)
+
+
+def test_pieces_are_runs_with_the_mean_chance_of_their_tokens():
+    spans = [(0, 2), (3, 5), (6, 8), (9, 11)]
+    assert picked(spans, [0.5, 0.5, 0, 1e-30], [0.25, 0.75, 0.9, 0.1]) == ((0, 5, 0.5), (9, 11, 0.1))
+    assert picked(spans, [0, 0, 0, 0], [0.25, 0.75, 0.9, 0.1]) == ()
+    assert picked([], [], []) == ()
+
+
+def test_a_classifier_that_selects_shows_its_sentence_and_how_probable_it_was():
+    for text, shown in zip(TEXTS, fitted("a2r").explain(TEXTS), strict=True):
+        assert (shown.explainer, shown.selected) == ("rationale", True)
+        ((start, end, chance),) = shown.rationale
+        assert 1 / 3 - 1e-6 <= chance <= 1, "the most probable of three sentences"
+        chosen = [span for span, weight in zip(shown.spans, shown.weights, strict=True) if weight]
+        assert (chosen[0][0], chosen[-1][1]) == (start, end)
+        assert f"selected, with probability: “{text[start:end]}” {chance:.3f}" in str(shown).splitlines()
+        assert f"“{text[start:end]}” {chance:.3f}" in shown._repr_html_()
+
+
+def test_words_are_listed_piece_by_piece_in_the_order_of_the_text():
+    shown = fitted("a2r attention").explain(TEXTS[0])
+    assert 1 <= len(shown.rationale) <= 2
+    assert list(shown.rationale) == sorted(shown.rationale)
+    line = str(shown).splitlines()[-1]
+    assert line.count(" · ") == len(shown.rationale) - 1
+    assert all(f"“{TEXTS[0][a:b]}” {chance:.3f}" in line for a, b, chance in shown.rationale)
+
+
+def test_a_text_of_one_sentence_is_selected_whole():
+    shown = fitted("a2r").explain("the film was good")
+    assert shown.rationale == ((0, 17, 1.0),)
+    assert fitted("rnp").predict(["the film was good", "bad !"]).shape == (2,)
+
+
+def test_the_gaps_of_a_sentence_are_marked_as_its_words_are():
+    shown = fitted("a2r").explain("the film was good")
+    html = shown._repr_html_()
+    assert html.count("background-color") == 4 + 3 + 1, "words, gaps, and the sample of the legend"
+    assert "all that the predictor read" in html
+
+
+def test_of_other_models_there_is_none_and_the_usual_is_their_attention():
+    plain = steadygaze.TextClassifier(epochs=1, device="cpu", settings={"hidden": 4, "dimension": 4})
+    plain.fit(TEXTS, ["pos"] * 12 + ["neg"] * 12)
+    assert plain.explain(TEXTS[0]).explainer == "attention"
+    with pytest.raises(UserError, match="rationale cannot explain this model: the model does not select what it reads"):
+        plain.explain(TEXTS[0], explainer="rationale")
+    with pytest.raises(UserError, match=f"attention cannot explain this model: {SELECTS}; ask for another explainer"):
+        fitted("a2r").explain(TEXTS[0], explainer="attention")
+    with pytest.raises(UserError, match="rationale is the same whatever class is asked about"):
+        fitted("a2r").explain(TEXTS[0], target="pos")
+
+
+def test_the_command_shows_it_and_writes_it(capsys, tmp_path):
+    run, folder = partial(commands.run, capsys), tmp_path / "model"
+    fitted("a2r").save(folder)
+    shown = fitted("a2r").explain(TEXTS[0])
+    start, end, chance = shown.rationale[0]
+    said = run("explain", folder, TEXTS[0])
+    assert said.code == 0, said.err
+    assert f"selected, with probability: “{TEXTS[0][start:end]}” {chance:.3f}" in " ".join(said.out.split())
+    assert f'"rationale":[[{start},{end},' in run("explain", folder, TEXTS[0], "--json").out
+    refused = run("explain", folder, TEXTS[0], "--explainer", "attention")
+    assert (refused.code, refused.out) == (2, "")
+    assert f"attention cannot explain model: {SELECTS}" in " ".join(refused.err.split())
+    assert run("explain", folder, TEXTS[0], "--html", tmp_path / "why.html").code == 0
+    page = (tmp_path / "why.html").read_text()
+    assert f"<b>{TEXTS[0][start:end]}</b>" in page
+    assert "and what it selected to read." in page
+
+
+def test_the_rationale_of_eraser_is_what_was_selected(capsys, tmp_path):
+    fitted("a2r").save(tmp_path / "model")
+    (tmp_path / "texts.txt").write_text("\n".join(TEXTS[:3]))
+    out = tmp_path / "found.jsonl"
+    commands.run(capsys, "explain", tmp_path / "model", "--file", tmp_path / "texts.txt", "--eraser", out)
+    for line, shown in zip(out.read_text().splitlines(), fitted("a2r").explain(TEXTS[:3]), strict=True):
+        (hard,) = json.loads(line)["rationales"][0]["hard_rationale_predictions"]
+        words = shown.text.split()[hard["start_token"] : hard["end_token"]]
+        start, end, _ = shown.rationale[0]
+        assert " ".join(words) == shown.text[start:end]
+
+
+def test_of_a_long_text_that_a_report_shows_in_parts_the_sentence_is_marked_where_it_stands():
+    words = [f"w{i}" for i in range(200)]
+    spans = [(5 * i, 5 * i + len(word)) for i, word in enumerate(words)]
+    text = "".join(f"{word:5}" for word in words)
+    weights = tuple(0.25 * (120 <= i < 124) for i in range(200))
+    sure = (*spans[120][:1], spans[123][1], 0.75)
+    whole = Explanation(text, tuple(words), tuple(spans), weights, "a", {"a": 1.0}, selected=True, rationale=(sure,))
+    shown = pair(Shift("noise", 0.1, whole, whole)).before
+    ((start, end, chance),) = shown.rationale
+    assert len(shown) < 200
+    assert (shown.text[start:end].split(), chance) == (words[120:124], 0.75)
+
+
+def test_training_says_which_sentence_is_always_taken_and_calls_no_other_collapsed():
+    """tests/maths/test_collapse.py has the judgement; here that a run of a rationaliser is judged by sentences."""
+    technique = Rnp()
+    run = make_run(technique, partial(model_for, technique), epochs=1)
+    run.execute()
+    assert run.history[0]["attention"]["unit"] == "sentence"
+    words = Rnp(granularity="token")
+    run = make_run(words, partial(model_for, words), epochs=1)
+    run.execute()
+    assert run.history[0]["attention"]["unit"] == "word"

@@ -1,0 +1,241 @@
+"""sg.explain_fit on images: dispatched by what they are, measured, saved and read back with the black box."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import steadygaze as sg
+from images.toys import PLACE, knows, planted, straight
+from opinions import lexicon, texts
+from steadygaze.adapters import text_explainer
+from steadygaze.adapters.fit_explainer import are_images, explain_fit, load_explainer
+from steadygaze.core.errors import UserError
+from steadygaze.explainers.learned.fit_config import ordered
+from steadygaze.images.image_box import ImageBox
+from steadygaze.images.image_explainer import ImageExplainer, ordered_for_images
+
+pytestmark = pytest.mark.usefixtures("hasty_judge", "short_probe_training")
+CLASSES = ["dark", "bright"]
+IMAGES, TEST = planted(400)[0], planted(40, seed=1)[0]
+QUICK = {"epochs": 4, "batch_size": 32, "hidden": 32, "approximator": "simple", "patch": 2}
+WORTH = {"epochs": 4, "batch_size": 16, "hidden": 16, "members": 2, "learning_rate": 3e-3, "patch": 2, "fill": "grey"}
+ONCE = {**QUICK, "epochs": 1}
+
+
+@pytest.fixture(scope="module")
+def fitted() -> ImageExplainer:
+    return explain_fit(knows, IMAGES, k=1, classes=CLASSES, settings=QUICK)
+
+
+@pytest.fixture(scope="module")
+def worth() -> ImageExplainer:
+    return explain_fit(knows, IMAGES[:100], "cxplain", k=1, classes=CLASSES, settings=WORTH)
+
+
+def said(fitted: ImageExplainer, images: Any = TEST) -> list[dict[str, Any]]:
+    return [one.to_dict() for one in fitted.explain(images)]
+
+
+@pytest.mark.slow
+def test_the_patch_that_decides_is_found_by_either_kind(fitted: ImageExplainer, worth: ImageExplainer) -> None:
+    for one, name in ((fitted, "l2x"), (worth, "cxplain")):
+        explained = one.explain(TEST)
+        assert (one.name, explained[0].explainer) == (name, name)
+        assert np.mean([each.top()[0][0] == PLACE for each in explained]) > 0.95
+        assert [each.label for each in explained] == [CLASSES[i] for i in knows(TEST).argmax(1)]
+
+
+def test_how_well_it_does_is_measured_on_images_it_was_not_fitted_to(
+    fitted: ImageExplainer, worth: ImageExplainer
+) -> None:
+    rows = {row.measure: row for row in fitted.rows}
+    assert {"fidelity", "mask-loss", "independent-reader-accuracy", "leakage-gap"} < set(rows)
+    assert rows["post-hoc-accuracy"].n == 40
+    assert rows["post-hoc-accuracy"].value > 0.95 > 0.75 > rows["post-hoc-accuracy/unselected"].value
+    known = {"explainer": "l2x", "black-box": "knows", "k": 1, "query": 0, "technique": "plain", "patch": 2}
+    assert known.items() <= rows["fidelity"].settings.items()
+    assert rows["fidelity"].settings["fill"] == "mean"
+    assert {row.measure for row in worth.rows} == {"post-hoc-accuracy", "post-hoc-accuracy/unselected"}
+    assert worth.rows[0].settings["fill"] == "grey"
+    again = {row.measure: row.value for row in fitted.measure(TEST)}
+    assert again["post-hoc-accuracy"] > 0.95
+    assert fitted.warnings == worth.warnings == []
+
+
+@pytest.mark.parametrize(
+    ("given", "images"),
+    [
+        (IMAGES, True),
+        (np.zeros((4, 6, 6, 3)), True),
+        (list(IMAGES[:3]), True),
+        (tuple(IMAGES[:3]), True),
+        (torch.zeros(4, 6, 6), True),
+        (np.array([*IMAGES[:2], None], object)[:2], True),
+        (np.zeros((6, 6)), True),  # one image: a sentence about images is what helps
+        (["a text"], False),
+        ([], False),
+        (np.array(["a", "b"]), False),
+        (np.array([["a", "why?"]]), False),
+        (np.array([("a", "why?"), None], object), False),
+        ([("a", "why?")], False),
+        (np.zeros(3), False),
+    ],
+)
+def test_images_are_told_from_texts(given: Any, images: bool) -> None:
+    assert are_images(given) == images
+
+
+def test_what_is_not_said_is_as_the_papers_have_it() -> None:
+    nothing = None, None, None, None
+    how, canvas = ordered_for_images("l2x", *nothing)
+    assert (how.k, how.approximator, how.epochs, canvas.patch, canvas.fill) == (25, "cnn", 12, 1, "mean")
+    assert ordered_for_images("cxplain", *nothing)[0].k == 25
+    assert [ordered(name, *nothing).k for name in ("l2x", "vibi", "ail", "cxplain")] == [10] * 4
+    assert ordered_for_images("l2x", 3, None, None, {"approximator": "simple"})[0].k == 3
+
+
+def test_images_in_a_list_and_images_for_validation() -> None:
+    fitted = explain_fit(knows, list(IMAGES[:30]), k=1, classes=CLASSES, settings=ONCE, validation=TEST)
+    assert fitted.rows[0].n == len(TEST)
+    assert said(fitted, list(TEST)) == said(fitted)
+
+
+@pytest.mark.parametrize("kind", ["l2x", "told", "ail", "cxplain"])
+def test_an_explainer_read_from_its_folder_says_the_same(kind: str, tmp_path: Path) -> None:
+    method = {"told": "vibi"}.get(kind, kind)
+    own = {"members": 2, "epochs": 1, "patch": 4} if kind == "cxplain" else {**ONCE, "patch": 4, "fill": "zero"}
+    query = True if kind == "told" else None
+    fitted = explain_fit(
+        knows, IMAGES[:40], method, k=1, query=query, classes=CLASSES, settings=own, seed=3, keep=tmp_path / "kept"
+    )
+    fitted.save(tmp_path / "here")
+    assert sorted(path.name for path in (tmp_path / "here").iterdir()) == ["config.json", "model.safetensors"]
+    before = torch.get_rng_state()
+    again = load_explainer(tmp_path / "here", knows, classes=CLASSES)
+    assert torch.equal(torch.get_rng_state(), before)
+    assert said(again) == said(fitted)
+    assert (again.rows, again.facts, again.learned.how) == (fitted.rows, fitted.facts, fitted.learned.how)
+    assert again.rows[0].settings.items() >= again.facts.items() >= {"seed": 3}.items()
+    assert again.measure(TEST) == fitted.measure(TEST)
+    assert (tmp_path / "kept" / "train" / "000000.npy").is_file()
+
+
+def test_an_image_classifier_is_saved_loaded_and_explained(tmp_path: Path) -> None:
+    images, labels = planted(60)
+    clf = sg.ImageClassifier(epochs=1, batch_size=16).fit(images, labels)
+    clf.save(tmp_path / "model")
+    again = sg.load(tmp_path / "model")
+    assert isinstance(again, sg.ImageClassifier)
+    assert np.array_equal(again.predict_proba(TEST), clf.predict_proba(TEST))
+    fitted = explain_fit(tmp_path / "model", images, k=1, settings=ONCE)
+    assert fitted.box.classes == (0, 1)
+    fitted.save(tmp_path / "l2x")
+    assert said(load_explainer(tmp_path / "l2x", clf)) == said(fitted)
+    other = sg.ImageClassifier(epochs=1, batch_size=16, seed=1).fit(images, labels)
+    with pytest.raises(UserError, match="fitted to another model, 'ImageClassifier', or to other weights of it"):
+        load_explainer(tmp_path / "l2x", other)
+    with pytest.raises(UserError, match="is a fitted explainer: load_explainer"):
+        sg.load(tmp_path / "l2x")
+
+
+def test_what_one_network_said_is_not_taken_for_the_answers_of_another(tmp_path: Path) -> None:
+    """Both are called Sequential, or whatever they are: their weights tell them apart."""
+    asked = {"inputs": IMAGES[:30], "k": 1, "classes": CLASSES, "keep": tmp_path, "validation": TEST}
+    one = straight(side=8).float()
+    for explainer, own in (("l2x", ONCE), ("cxplain", {"members": 1, "epochs": 1, "patch": 4})):
+        explain_fit(one, explainer=explainer, settings=own, **asked)
+    other = straight(side=8).float()
+    torch.nn.init.zeros_(next(other.parameters()))
+    with pytest.raises(UserError, match="keeps answers of another black box, or of other weights of it"):
+        explain_fit(other, settings=ONCE, **asked)
+    shutil.rmtree(tmp_path / "train")
+    shutil.rmtree(tmp_path / "held-out")
+    with pytest.raises(UserError, match="train-effects keeps answers of another black box"):
+        explain_fit(other, explainer="cxplain", settings={"members": 1, "epochs": 1, "patch": 4}, **asked)
+
+
+def test_a_network_is_a_black_box() -> None:
+    fitted = explain_fit(straight(side=8).float(), IMAGES[:40], k=1, classes=CLASSES, settings=ONCE)
+    assert isinstance(fitted.box, ImageBox)
+    assert len(fitted.explain(TEST)) == len(TEST)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "why"),
+    [
+        ("shape", [1, 8], "config.json is damaged: colours, height and width"),
+        ("shape", [1, 8, 10], "does not hold the weights of the networks"),
+        ("shape", [1, 16000, 16000], "does not hold the weights of the networks"),
+        ("shape", [1, 1 << 40, 8], "config.json is damaged: colours, height and width"),
+        ("shape", [1, 9, 8], "config.json is damaged: .* cannot be cut into patches of 2 × 2"),
+        ("canvas", {"patch": 0}, "config.json is damaged: setting 'patch'"),
+        ("canvas", {"patch": 4, "fill": "mean"}, "does not hold the weights"),
+        ("canvas", None, "config.json is damaged: it has no canvas"),
+        ("settings", {"k": 1, "hidden": 33}, "does not hold the weights"),
+        ("settings", {"k": 17}, "config.json is damaged: k is 17, but an image"),
+        ("classes", ["bright", "dark"], "fitted to a black box with the classes"),
+        ("inputs", "texts", r"there is no file .*vocabulary\.json"),
+    ],
+)
+def test_a_damaged_folder_gets_a_sentence(
+    fitted: ImageExplainer, tmp_path: Path, key: str, value: Any, why: str
+) -> None:
+    fitted.save(tmp_path / "l2x")
+    file = tmp_path / "l2x" / "config.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), key: value}))
+    with pytest.raises(UserError, match=why):
+        load_explainer(tmp_path / "l2x", knows, classes=CLASSES)
+
+
+def test_a_black_box_that_always_says_the_same_is_warned_of() -> None:
+    with pytest.warns(UserWarning, match="gives the same label to all that this was measured on"):
+        found = explain_fit(
+            lambda given: np.tile([0.9, 0.1], (len(given), 1)), IMAGES[:40], k=1, classes=CLASSES, settings=ONCE
+        )
+    assert any("gives the same label to all" in sentence for sentence in found.warnings)
+
+
+def test_the_wrong_kind_of_thing_gets_a_sentence(fitted: ImageExplainer, tmp_path: Path) -> None:
+    fitted.save(tmp_path / "l2x")
+    with pytest.raises(UserError, match="explains images, and texts are asked about"):
+        text_explainer.load_explainer(tmp_path / "l2x", lexicon, classes=CLASSES)
+    with pytest.raises(UserError, match="this explainer knows images of 8 × 8 pixels"):
+        fitted.explain(np.zeros((2, 9, 9), np.uint8))
+    with pytest.raises(UserError, match="images are arrays"):
+        fitted.explain(texts(3))
+
+
+@pytest.mark.parametrize(
+    ("asked", "why"),
+    [
+        ({"inputs": [np.zeros((8, 8)), np.zeros((8, 9))] * 20}, "images must all be of one size"),
+        ({"inputs": IMAGES[:5]}, "found 5 images; an explainer needs at least 20"),
+        ({"inputs": IMAGES[:1], "validation": IMAGES}, "found 1 images; an explainer needs at least 20"),
+        ({"validation": (IMAGES[:20], [0] * 20)}, "validation must be images, as the inputs are, and without labels"),
+        ({"inputs": IMAGES[0]}, "one image is put in a list"),
+        ({"validation": np.zeros((20, 9, 9), np.uint8)}, "the training set knows images of 8 × 8"),
+        ({"settings": {"patch": 3}}, "cannot be cut into patches of 3 × 3"),
+        ({"settings": {"pach": 2}}, "did you mean 'patch'"),
+        ({"settings": {"fill": "blue"}}, "setting 'fill'"),
+        ({"settings": {"dimension": 3}}, "setting 'dimension' is for texts"),
+        ({"settings": {"removal": "pad"}, "explainer": "cxplain"}, "setting 'removal' is for texts"),
+        ({"k": 65}, "k is 65, but an image of 8 × 8 pixels has 64 patches"),
+        ({"k": 0}, "setting 'k'"),
+        ({"technique": "random-query"}, "told what the black box says"),
+        ({"explainer": "cxplain", "query": True}, "cxplain selects nothing"),
+        ({"black_box": "nowhere"}, "nowhere is no classifier of images"),
+        ({"black_box": 3}, "cannot explain 3"),
+        ({"classes": None}, "classes= names them"),
+        ({"black_box": lambda given: knows(given)[:, :1]}, "shape"),
+        ({"black_box": lambda given: knows(given) * np.nan}, "finite"),
+    ],
+)
+def test_bad_input_gets_a_sentence(asked: dict[str, Any], why: str) -> None:
+    usual = {"black_box": knows, "inputs": IMAGES[:40], "classes": CLASSES, "k": 1}
+    with pytest.raises(UserError, match=why):
+        explain_fit(**{**usual, **asked})

@@ -1,0 +1,232 @@
+"""Explainers of images that learn nothing, against models whose weights are known."""
+
+import numpy as np
+import pytest
+import torch
+from torch.testing import assert_close
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from images.toys import PLACE, Watched, knows, planted, straight
+from steadygaze.core.errors import UserError
+from steadygaze.images.explain_images import explain_images
+from steadygaze.images.image_box import as_image_box, together
+from steadygaze.images.image_inputs import read_images
+from steadygaze.images.patch_explainers import IMAGE_EXPLAINERS, Asked, Gradient, LeaveOneOut, Lime, Random
+from steadygaze.images.patch_networks import Canvas
+
+WEIGHTS = np.linspace(-0.02, 0.03, 36).reshape(6, 6)
+
+
+def linear(images):
+    """How likely class 1 is grows by its weight with each pixel: 0.5 + Σ w x."""
+    p = 0.5 + (images * WEIGHTS).sum((1, 2))
+    return np.stack([1 - p, p], 1)
+
+
+def asked(box, patch=2, many=3, fill=0.0, side=6):
+    images = read_images(np.random.default_rng(0).random((many, side, side)).astype(np.float32))
+    box = as_image_box(box, classes=["a", "b"])
+    return Asked(box, images, box.said(images), torch.full(images.shape, fill), patch, (side // patch) ** 2)
+
+
+def shares_of(images, fill):
+    """What each patch of 2 × 2 adds to the chance of the predicted class, b: Σ w (x − fill).  (N,9)"""
+    added = (images.as_given().astype(np.float64) - fill) * WEIGHTS
+    return torch.from_numpy(added.reshape(-1, 3, 2, 3, 2).sum((2, 4)).reshape(-1, 9))
+
+
+def test_leave_one_out_of_a_linear_model_is_what_each_patch_adds():
+    case = asked(linear, fill=0.25)
+    assert (case.aim == 1).all()
+    assert_close(LeaveOneOut().weigh(case), shares_of(case.images, 0.25), atol=1e-6, rtol=0)
+
+
+def test_lime_of_a_linear_model_is_what_each_patch_adds():
+    case = asked(linear, fill=0.25)
+    assert_close(Lime(samples=400, ridge=1e-9).weigh(case), shares_of(case.images, 0.25), atol=1e-6, rtol=0)
+
+
+def test_the_gradient_of_a_linear_network_is_known():
+    """Two classes, logits V x: ∂p_c/∂x = p (1 − p) (v_c − v_other), whose sizes are summed."""
+    network = straight(colours=3)
+    images = read_images(np.random.default_rng(0).random((4, 6, 6, 3)))
+    images = images.of(images.pixels.double())
+    box = as_image_box(network, classes=[0, 1])
+    probs = box.said(images)
+    found = Gradient().weigh(Asked(box, images, probs, torch.zeros(3, 6, 6), 2, 9))
+    v = network[1].weight.detach()
+    size = (v[0] - v[1]).abs().view(3, 6, 6).sum(0)
+    patches = size.view(3, 2, 3, 2).sum((1, 3)).flatten()
+    assert_close(found, probs.prod(-1, keepdim=True) * patches)
+    assert all(parameter.grad is None for parameter in network.parameters())
+
+
+@pytest.mark.parametrize("name", IMAGE_EXPLAINERS)
+def test_an_image_gets_the_same_weights_whatever_batch_it_stands_in(name):
+    network = straight().float()
+    way, whole = IMAGE_EXPLAINERS[name](), asked(network, many=4)
+    network.train()
+    together = way.weigh(whole)
+    alone = [
+        way.weigh(Asked(whole.box, whole.images.of(whole.images.pixels[[i]]), whole.probs[[i]], whole.fill, 2, 9))
+        for i in range(4)
+    ]
+    assert_close(torch.cat(alone), together, atol=1e-6, rtol=1e-5)
+    assert together.shape == (4, 9)
+    assert network.training
+
+
+def test_random_weights_belong_to_the_image_and_the_seed():
+    case = asked(linear)
+    first = Random().weigh(case)
+    assert (first == Random().weigh(case)).all()
+    assert (first != Random(seed=1).weigh(case)).all()
+    assert len(set(first.flatten().tolist())) == 27
+
+
+@pytest.mark.parametrize("name", ["leave-one-out", "lime"])
+def test_the_patch_that_decides_is_found(name):
+    images, labels = planted(6)
+    box = as_image_box(knows, classes=["dark", "bright"])
+    found = explain_images(box, images, name, k=1, canvas=Canvas(patch=2, fill="grey"))
+    assert [one.top()[0][0] for one in found] == [PLACE] * 6
+    assert [one.label for one in found] == [["dark", "bright"][label] for label in labels]
+    assert found[0].explainer == name
+    assert found[0].probabilities[found[0].label] > 0.9
+
+
+def test_the_black_box_is_shown_images_as_its_user_gives_them():
+    box = Watched()
+    images, _ = planted(4)
+    explain_images(box, images, "leave-one-out", k=1, canvas=Canvas(patch=4, fill="zero"))
+    shown = np.concatenate(box.shown)
+    assert shown.dtype == np.uint8
+    assert shown.shape == (4 + 4 * 4, 8, 8)
+    assert (shown[4, :4, :4] == 0).all()
+    assert (shown[4, 4:] == images[0, 4:]).all()
+
+
+def nan(images):
+    return np.full((len(images), 2), np.nan)
+
+
+@pytest.mark.parametrize(
+    ("box", "changes", "sentence"),
+    [
+        (knows, {"explainer": "gradient"}, "needs a torch network to look into, and knows gives probabilities alone"),
+        (knows, {"explainer": "gradiant"}, "did you mean 'gradient'"),
+        (knows, {"k": 65}, "k is 65, but an image of 8 × 8 pixels has 64 patches"),
+        (knows, {"k": 64}, "k is 64, but an image of 8 × 8 pixels has 64 patches: k must be less"),
+        (knows, {"k": 0}, "k is 0; it must be a whole number, 1 or more"),
+        (knows, {"canvas": Canvas(patch=3)}, "cannot be cut into patches of 3 × 3"),
+        (nan, {}, "are not all finite"),
+        (
+            lambda images: np.ones((len(images), 3)) / 3,
+            {},
+            "3 rows of 2 probabilities, one row for each input, were expected",
+        ),
+        (lambda images: np.ones((1, 2)) / 2, {}, r"shape \(1, 2\)"),
+        (lambda images: np.ones((len(images), 2)), {}, "gave an input the probabilities"),
+    ],
+)
+def test_what_cannot_be_explained(box, changes, sentence):
+    images, _ = planted(3)
+    with pytest.raises(UserError, match=sentence):
+        explain_images(as_image_box(box, classes=[0, 1]), images, **{"explainer": "random", "k": 1, **changes})
+
+
+def test_boxes_that_do_not_say_enough():
+    with pytest.raises(UserError, match="knows does not say what its classes are"):
+        as_image_box(knows)
+    with pytest.raises(UserError, match="cannot explain 7"):
+        as_image_box(7)
+    with pytest.raises(UserError, match="names 3 classes, but Watched has 2"):
+        as_image_box(Watched(), classes=[0, 1, 2])
+    assert as_image_box(Watched()).classes == (0, 1)
+    with pytest.raises(UserError, match="cannot explain None"):
+        as_image_box(None, classes=[0, 1])
+
+
+def test_what_a_sentence_asks_for_can_be_given():
+    images, _ = planted(2)
+    with pytest.raises(UserError, match="classes= names them"):
+        explain_images(knows, images, "random", 1)
+    assert explain_images(knows, images, "random", 1, classes=["dark", "bright"])[0].label in ("dark", "bright")
+
+
+def test_classes_may_be_renamed_but_not_swapped():
+    renamed = as_image_box(Watched(), classes=["no", "yes"])
+    assert renamed.classes == ("no", "yes")
+    assert as_image_box(renamed, classes=["dark", "bright"]).classes == ("dark", "bright")
+    assert as_image_box(Watched(), classes=[0, 1]).classes == (0, 1)
+    assert as_image_box(Watched(), classes=[1, 2]).classes == (1, 2)
+    for box, swapped in ((Watched(), [1, 0]), (renamed, ["yes", "no"])):
+        with pytest.raises(UserError, match=r"in another order than its own, .*: leave it out, or give them in that"):
+            as_image_box(box, classes=swapped)
+
+
+def test_a_black_box_of_others_is_asked_by_its_predict_proba_whatever_else_it_has():
+    """A wrapper may keep a network and say something else than that."""
+    box = Watched()
+    box.network_ = straight(side=8).float()
+    found = as_image_box(box)
+    assert found.network is None
+    assert found.fingerprint == ""
+    images, _ = planted(3)
+    np.testing.assert_array_equal(found.said(read_images(images)).numpy(), knows(images))
+
+
+@pytest.mark.parametrize("name", ["leave-one-out", "lime"])
+def test_one_image_can_be_explained_and_the_fill_is_grey_unless_the_mean_is_known(name):
+    """Of a black box nobody knows which images it was trained on; a batch says nothing of them."""
+    images, _ = planted(7)
+    alone, grey = (explain_images(Watched(), images[:1], name, 1, canvas)[0] for canvas in (None, Canvas(fill="grey")))
+    np.testing.assert_array_equal(alone.weights, grey.weights)
+    np.testing.assert_allclose(explain_images(Watched(), images, name, 1)[0].weights, alone.weights, atol=1e-9)
+    with pytest.raises(UserError, match=r"the mean image of Watched is not known.* choose the fill zero or grey"):
+        explain_images(Watched(), images, name, 1, Canvas(fill="mean"))
+
+
+class Largest(TorchDispatchMode):
+    """The most numbers that any tensor held."""
+
+    entries = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        found = func(*args, **(kwargs or {}))
+        if isinstance(found, torch.Tensor):
+            self.entries = max(self.entries, found.numel())
+        return found
+
+
+@pytest.mark.parametrize(("way", "most"), [(Lime(samples=64), 128 * 17), (LeaveOneOut(), 512)])
+def test_memory_is_bounded_by_pixels_however_many_images_are_shown(way, most, monkeypatch):
+    """Two images of 8 × 8, shown 128 times by LIME, which draws 17 numbers for each, and 32 times by leave-one-out."""
+    monkeypatch.setattr("steadygaze.images.image_box.PIXELS", 512)
+    case = asked(straight(side=8).float(), many=2, side=8)
+    with Largest() as largest:
+        way.weigh(case)
+    assert largest.entries == most
+
+
+def test_no_more_than_so_many_pixels_are_asked_about_at_once(monkeypatch):
+    monkeypatch.setattr("steadygaze.images.image_box.PIXELS", 512)
+    network, shown = straight(side=8).float(), []
+    network.register_forward_pre_hook(lambda _, given: shown.append(len(given[0])))
+    case = asked(network, many=20, side=8)
+    assert shown == [8, 8, 4]
+    Gradient().weigh(case)
+    assert shown == [8, 8, 4] * 2
+    assert together((3, 1 << 12, 1 << 12)) == 1
+
+
+def test_a_black_box_may_change_the_images_that_it_is_given():
+    def erasing(images):
+        bright = np.asarray(images, np.float64).reshape(len(images), -1).mean(1)
+        images[:] = 0
+        return np.stack([1 - bright, bright], 1)
+
+    images = read_images(np.full((2, 4, 4), 0.25))
+    for _ in range(2):
+        found = as_image_box(erasing, classes=["dark", "bright"]).said(images)
+        np.testing.assert_allclose(found[:, 1], 0.25, rtol=1e-6)

@@ -1,0 +1,61 @@
+"""Word vectors: where they come from, which of them move, what a pair's two towers read."""
+
+import pytest
+import torch
+
+from contract.tiny import VOCABULARY, batch, split
+from steadygaze.models.classifier import Architecture, word_encoder
+from steadygaze.models.encoders.encoder import embedding
+
+
+def test_vectors_that_are_given_are_taken_and_padding_stays_zero():
+    vectors = torch.randn(6, 3)
+    table = embedding(6, 3, vectors, trainable=True)
+    assert torch.equal(table.weight[1:], vectors[1:])
+    assert not table.weight[0].any()
+    assert table.weight.requires_grad
+
+
+def test_vectors_that_are_not_given_have_length_about_one():
+    table = embedding(500, 40, None, trainable=True)
+    assert table.weight[1:].norm(dim=-1).mean().item() == pytest.approx(1, abs=0.05)
+    assert not table.weight[0].any()
+
+
+def test_vectors_can_be_kept_from_moving():
+    assert not embedding(6, 3, None, trainable=False).weight.requires_grad
+
+
+def test_vectors_say_the_size_of_a_word_whatever_the_architecture_says():
+    made = word_encoder("lstm", Architecture(hidden=3, dimension=50), 6, False, torch.randn(6, 7))
+    assert made.embedding.weight.shape == (6, 7)
+    assert made.text.forwards.input_size == 7
+
+
+def test_a_pair_has_a_tower_of_its_own_for_the_question_and_a_single_text_has_none():
+    architecture = Architecture(hidden=3, dimension=5)
+    pair, single = (word_encoder("bilstm", architecture, VOCABULARY, both) for both in (True, False))
+    assert single.question is None
+    assert pair.question.state_dict().keys() == pair.text.state_dict().keys()
+    assert not torch.equal(pair.question.forwards.weight_hh_l0, pair.text.forwards.weight_hh_l0)
+    asked = batch(split(pair=True))
+    encoded = pair(pair.embed(asked.ids), asked.present, pair.embed(asked.question_ids), asked.question_present)
+    _, state = pair.question(pair.embed(asked.question_ids), asked.question_present)
+    assert torch.equal(encoded.question, state)
+
+
+def test_dropout_falls_on_word_vectors_in_training_only():
+    made = word_encoder("average", Architecture(hidden=3, dimension=5, dropout=0.9), VOCABULARY, False)
+    texts = batch(split())
+    one, other = (made.train().embed(texts.ids) for _ in range(2))
+    assert not torch.equal(one, other)
+    assert torch.equal(made.eval().embed(texts.ids), made.embedding(texts.ids))
+
+
+def test_what_is_embedded_is_what_is_read():
+    """So that a perturbation of the embeddings is not drowned in a second draw of dropout."""
+    made = word_encoder("average", Architecture(hidden=3, dimension=5, dropout=0.9), VOCABULARY, False).train()
+    texts = batch(split())
+    embedded = made.embed(texts.ids)
+    one, other = (made(embedded, texts.present).hidden for _ in range(2))
+    assert torch.equal(one, other)

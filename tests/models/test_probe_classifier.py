@@ -1,0 +1,57 @@
+"""A judge that is taught by itself: what it knows of masks it has not seen."""
+
+import math
+
+import pytest
+import torch
+from torch import Tensor
+from torch.nn.functional import nll_loss
+
+from steadygaze.models.probe_classifier import Judge, taught
+
+MANY, PLACES = 3000, 12
+
+
+def masks(seed: int = 0) -> Tensor:
+    """Half of the places, by lot."""
+    order = torch.rand(MANY, PLACES, generator=torch.Generator().manual_seed(seed)).argsort(-1)
+    return order < PLACES // 2
+
+
+def lost(judge: Judge, mask: Tensor, label: Tensor) -> float:
+    with torch.no_grad():
+        return float(nll_loss(judge(mask), label))
+
+
+def test_of_masks_that_say_nothing_it_knows_the_shares_of_the_classes() -> None:
+    label = (torch.rand(MANY, generator=torch.Generator().manual_seed(7)) < 0.3).long()
+    entropy = -0.3 * math.log(0.3) - 0.7 * math.log(0.7)
+    found = lost(taught(masks(), label, 2, seed=0), masks(1), label)
+    assert found == pytest.approx(entropy, abs=0.03)
+
+
+@pytest.mark.parametrize("rule", [pytest.param("one place", marks=pytest.mark.slow), "two places at odds"])
+def test_of_masks_that_say_the_label_it_knows_it(rule: str) -> None:
+    def label(mask: Tensor) -> Tensor:
+        return (mask[:, 3] if rule == "one place" else mask[:, 3] ^ mask[:, 8]).long()
+
+    found = lost(taught(masks(), label(masks()), 2, seed=0), masks(1), label(masks(1)))
+    assert found < 0.01
+
+
+def test_three_classes_and_few_masks() -> None:
+    label = masks()[:40].long() @ torch.arange(PLACES) % 3
+    judge = taught(masks()[:40], label, 3, seed=0)
+    assert judge(masks(1)).exp().sum(-1).allclose(torch.ones(MANY))
+    assert lost(judge, masks(1), masks(1).long() @ torch.arange(PLACES) % 3) < 1.5, "it is not sure of what it learnt"
+
+
+@pytest.mark.usefixtures("short_probe_training")
+def test_the_same_seed_teaches_the_same_and_nobody_else_is_disturbed() -> None:
+    label = masks()[:, 0].long()
+    torch.manual_seed(5)
+    expected = torch.rand(3)
+    torch.manual_seed(5)
+    one, other = (taught(masks()[:200], label[:200], 2, seed=4) for _ in range(2))
+    assert torch.equal(torch.rand(3), expected)
+    assert all(torch.equal(a, b) for a, b in zip(one.state_dict().values(), other.state_dict().values(), strict=True))

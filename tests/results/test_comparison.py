@@ -1,0 +1,221 @@
+"""The page, the file and the terminal's table of a comparison: what they say, and that nothing breaks out of them."""
+
+import json
+import math
+import re
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from report.browser import Outline, browse, measure, plain_text
+from steadygaze.report.comparison_page import KEY, MARKS, card, scale
+from steadygaze.report.terminal_tables import Shown
+from steadygaze.results.comparison import Column, Comparison, Difference, Entry, Standing
+from steadygaze.results.row import Row
+
+SCRIPT = "<script>document.title = 'ran'</script>"
+NOISE, F1, EVEN = "jensen-shannon/noise", "macro-f1", "evenness"
+
+
+def entry(measure, value, mark="", gap=None, bad="", note=""):
+    interval = None if math.isnan(value) else (value - 0.01, value + 0.01)
+    against = None if gap is None else Difference(gap, (gap - 0.005, gap + 0.005), 2, 0.0001, 0.0004)
+    row = Row(measure, value, 400, interval, {"corpus": f"tiny{bad}", "seeds": "0+1"}, note)
+    return Entry(row, (value - 0.001, value + 0.001), against, mark)
+
+
+def full(bad: str = "", **changes) -> Comparison:
+    columns = (
+        Column(F1, "macro-F1", "F1 of each class", "higher"),
+        Column(NOISE, "JSD noise", "how far the weights move", "lower", stability=True),
+        Column(EVEN, "evenness", "1: all words weigh alike", "neither", brief=False),
+    )
+    standings = (
+        Standing(
+            "vanilla",
+            {F1: entry(F1, 0.9, bad=bad), NOISE: entry(NOISE, 0.1, bad=bad), EVEN: entry(EVEN, 0.5)},
+            (False, False),
+            {"Does it hold still?": ("partly", "no"), "Do people agree?": ("not asked", "not asked")},
+        ),
+        Standing(
+            f"steady{bad}",
+            {
+                F1: Entry(Row(F1, 0.88, 400, (0.87, 0.89)), (0.87, 0.89), Difference(-0.02, (-0.03, -0.01), 2)),
+                NOISE: entry(NOISE, 0.04, "better", -0.06, bad),
+                EVEN: entry(EVEN, 0.6, "differs", 0.1, bad),
+            },
+            (False, False),
+            {"Does it hold still?": ("yes", "yes")},
+            {f"epsilon{bad}": f"0.2{bad}"},
+        ),
+        Standing(
+            f"silent{bad}",
+            {
+                F1: entry(F1, 0.7, "worse", -0.2, bad),
+                NOISE: entry(NOISE, 0.0, "bought", -0.1, bad),
+                EVEN: entry(EVEN, math.nan, note=f"silent, seed 1: not applicable, because it rained {bad}"),
+            },
+            (True, False),
+            {"Does it hold still?": ("no", "no")},
+        ),
+    )
+    parts = {
+        "facts": {f"data{bad}": f"tiny{bad}"},
+        "settings": {f"epochs{bad}": 8},
+        "notes": (f"Mind {bad}",),
+        "command": ("steadygaze", "compare", "my data.csv", f"--out={bad}"),
+        "versions": {"steadygaze": f"0.1.0{bad}"},
+        "title": f"Which holds up?{bad}",
+    }
+    return Comparison(**{"columns": columns, "standings": standings, "seeds": (0, 1), **parts, **changes})
+
+
+def test_every_element_is_closed_and_there_is_no_script_and_no_link_but_to_its_own_parts():
+    page = full().to_html()
+    outline = Outline(page)
+    assert outline.open == []
+    assert not {"script", "img", "iframe", "link"} & {tag for tag, _ in outline.tags}
+    assert re.search(r"""(src|srcset)\s*=|href="[^#]|url\(|@import|https?:""", page) is None
+    assert set(re.findall(r'href="#(\w+)"', page)) <= set(re.findall(r'id="(\w+)"', page))
+    assert "default-src 'none'; style-src 'unsafe-inline'" in page
+
+
+@pytest.mark.parametrize("bad", [SCRIPT, '" onload="x', "</style><b>", "{{ 7 * 7 }}", "\ud800"])
+def test_no_name_breaks_out_of_the_page(bad):
+    outline, usual = Outline(full(bad).to_html()), Outline(full().to_html())
+    assert [tag for tag, _ in outline.tags if tag != "wbr"] == [tag for tag, _ in usual.tags if tag != "wbr"]
+    assert not any("onload" in attributes for _, attributes in outline.tags)
+    assert outline.text.count(bad.encode(errors="replace").decode()) >= 12
+
+
+def test_a_number_stands_with_its_interval_its_difference_and_how_sure_that_is():
+    text = " ".join(Outline(full().to_html()).text.split())
+    assert "0.040 0.030 to 0.050 ✓ better −0.060 (−0.065 to −0.055) p < 0.001, 2 of 2 seeds" in text
+    assert "0.880 0.870 to 0.890 −0.020 (−0.030 to −0.010) not tested, 2 of 2 seeds" in text
+    assert "corrected for the 4 comparisons of this table" in text
+    assert "silent, seed 1: not applicable, because it rained" in text
+    assert "jensen-shannon/noise|corpus:tiny|seeds:0+1|n:400" in text
+
+
+def test_the_exact_command_the_settings_and_the_notes_are_there():
+    text = Outline(full().to_html()).text
+    assert "steadygaze compare 'my data.csv' --out=" in text
+    assert "epsilon" in text
+    assert "Mind" in text
+    assert "made in Python" in Outline(full(command=()).to_html()).text
+
+
+def test_verdicts_in_plain_words_and_collapse_first():
+    found = full()
+    vanilla, steady, silent = (card(found, one) for one in found.standings)
+    assert (vanilla.answer, steady.answer, silent.answer) == ("baseline", "better", "collapsed")
+    assert steady.said == ("Better: JSD noise.",)
+    assert silent.said == (
+        "In 1 of 2 seeds its weights say the same whatever the text: stability bought by collapse.",
+        "Worse: macro-F1.",
+        "Better by collapse, which is no merit: JSD noise.",
+    )
+    text = " ".join(Outline(found.to_html()).text.split())
+    assert "⚠ 1 of 2" in text
+    assert "Does it hold still? 1 × partly, 1 × no 2 × yes 2 × no" in text
+    assert "Do people agree?" not in text, "nobody was asked"
+
+
+def test_one_seed_is_not_called_seeds():
+    assert card(full(), Standing("alone", {}, (True,))).said[0].startswith("In 1 of 1 seed its weights")
+
+
+def test_nothing_clear_is_said_so():
+    plain = Standing("same", {}, (False, False))
+    assert card(full(), plain).said == ("No clear difference from vanilla.",)
+    unsure = Standing("unsure", {NOISE: entry(NOISE, 0.04, "", -0.06)}, (False, False))
+    assert card(full(), unsure).said[1:] == ("Sure of the texts, but not of other seeds: JSD noise.",)
+
+
+def test_dots_lie_where_their_numbers_are():
+    """From the lowest end, 0 − 0.01, to the highest, 0.1 + 0.01, in round numbers: −0.02 to 0.12."""
+    found = scale(full(), NOISE)
+    assert found.ends == ("−0.02", "0.12")
+    assert found.baseline == pytest.approx(100 * 0.12 / 0.14, abs=0.05)
+    row = full().find("steady").entries[NOISE].row
+    assert found.bar(row) == tuple(pytest.approx(100 * (v + 0.02) / 0.14, abs=0.05) for v in (0.04, 0.03, 0.05))
+    alone = full(standings=full().standings[2:])
+    assert scale(alone, EVEN) is None, "no number, no scale"
+    assert "not applicable, because it rained" in alone.to_html()
+    turned = full(standings=full().standings[::-1])
+    assert scale(turned, EVEN).baseline is None, "the first has no number, and no line"
+    assert turned.to_html().count('class="baseline"') == 6
+
+
+def test_marks_and_their_grounds_are_explained_in_words():
+    text = plain_text(full().to_html())
+    for mark, means in KEY.items():
+        assert f"{MARKS[mark]} {means}" in text
+    assert "Beyond doubt: p is under 0.05, and the whole interval of the difference lies on one side of 0." in text
+    assert "how far the weights move; ↓ lower is better (bars from −0.02 to 0.12)" in text
+    one = Standing("one", {NOISE: entry(NOISE, 0.04, "better", -0.06)}, (False, False))
+    first = Standing("vanilla", {NOISE: entry(NOISE, 0.1)}, (False, False))
+    few = full(columns=full().columns[1:2], standings=(first, one))
+    assert "corrected for the 1 comparison of this table" in plain_text(few.to_html())
+
+
+def test_json_holds_everything_and_no_nan(tmp_path: Path):
+    full().to_json(tmp_path / "c.json")
+    found = json.loads((tmp_path / "c.json").read_text())
+    assert (found["schema"], found["baseline"], found["seeds"]) == (1, "vanilla", [0, 1])
+    numbers = found["techniques"][2]["numbers"]
+    assert numbers[EVEN]["value"] is None
+    assert numbers[NOISE]["mark"] == "bought"
+    assert numbers[NOISE]["against"]["holm"] == 0.0004
+    assert found["techniques"][2]["collapsed"] == [True, False]
+
+
+def shown(width: int, bad: str = "") -> str:
+    console = Console(width=width, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
+    console.print(Shown(full(bad)))
+    console.file.close()
+    return console.export_text()
+
+
+def test_a_wide_terminal_has_a_row_for_each_technique():
+    lines = shown(120).splitlines()
+    assert lines[0].split() == ["technique", "macro-F1", "↑", "JSD", "noise", "↓", "collapsed"]
+    (steady,) = [line for line in lines if line.startswith("steady")]
+    assert steady.split() == ["steady", "0.880", "0.040", "✓", "no,", "0", "of", "2"]
+    (silent,) = [line for line in lines if line.startswith("silent")]
+    assert silent.split() == ["silent", "0.700", "✗", "0.000", "⚠", "yes,", "1", "of", "2"]
+    assert any("silent: stability bought by collapse" in line for line in lines)
+
+
+def test_a_narrow_one_has_a_row_for_each_measure():
+    lines = shown(44).splitlines()
+    assert lines[0].split() == ["vanilla", "steady", "silent"]
+    assert any(line.startswith("JSD noise ↓") for line in lines)
+
+
+def test_a_browser_runs_nothing_and_has_nothing_to_complain_of(tmp_path: Path):
+    full(SCRIPT + "<img src=http://192.0.2.1/x>").to_html(tmp_path / "page.html")
+    drawn, log = browse(tmp_path / "page.html")
+    assert "<script" not in drawn
+    assert "<img" not in drawn
+    assert "CONSOLE" not in log
+    assert "192.0.2.1" not in log
+
+
+ASK = """
+  const table = doc.querySelector(".across"), head = table.querySelector("thead th:nth-child(2)");
+  table.scrollTop = 200;
+  const stays = Math.abs(head.getBoundingClientRect().top - table.getBoundingClientRect().top) < 1;
+  return {scrolled: table.scrollTop, stays, fits: doc.documentElement.scrollWidth <= view.innerWidth};"""
+
+
+def test_the_head_of_a_long_table_stays_in_sight_and_a_narrow_page_is_not_wider_than_the_screen(tmp_path: Path):
+    columns = tuple(Column(f"{NOISE}{i}", f"JSD {i}", "how far", "lower") for i in range(20))
+    standings = tuple(
+        Standing(name, {column.measure: entry(column.measure, 0.1) for column in columns}, (False, False))
+        for name in ("vanilla", "steady", "third")
+    )
+    full(columns=columns, standings=standings).to_html(tmp_path / "page.html")
+    for found in measure(tmp_path / "page.html", ASK, (390, 1200)):
+        assert found == {"scrolled": 200, "stays": True, "fits": True}

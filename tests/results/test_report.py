@@ -1,0 +1,240 @@
+"""A report: found again in its JSON, asked for its numbers, shown in a terminal and a notebook."""
+
+import dataclasses
+import json
+import math
+import re
+from io import StringIO
+
+import pytest
+from rich.console import Console
+
+from report.audited import KNOWN, MATTERS, ROWS, STILL, full_report, row
+from steadygaze.core.errors import UserError
+from steadygaze.report.terminal_tables import terminal
+from steadygaze.results.explanation import Explanation
+from steadygaze.results.report import Report
+from steadygaze.results.row import Row
+from steadygaze.results.verdict import Fact, Shift, Verdict
+
+
+def written(report: Report) -> dict:
+    return json.loads(report.to_json())
+
+
+def same(one: Row, other: Row) -> bool:
+    """NaN is not equal to itself; the rest must be."""
+    return all(
+        a == b or (isinstance(a, float) and math.isnan(a) and math.isnan(b))
+        for a, b in zip(dataclasses.astuple(one), dataclasses.astuple(other), strict=True)
+    )
+
+
+def test_a_report_comes_back_from_its_json_as_it_was(tmp_path):
+    report = full_report()
+    report.to_json(tmp_path / "report.json")
+    again = Report.from_json(tmp_path / "report.json")
+    assert again.to_dict() == report.to_dict()
+    assert all(map(same, again.rows, report.rows))
+    for name in ("verdicts", "shifts", "meanings", "probes", "questions", "facts", "notes", "command", "versions"):
+        assert getattr(again, name) == getattr(report, name), name
+    assert again.plots == report.plots
+    assert again.to_html() == report.to_html()
+
+
+def test_numbers_that_json_does_not_know_come_back_too():
+    rows = (Row("a", math.inf, 1, (-math.inf, math.nan), {"epsilon": math.inf}),)
+    facts = {"a": Fact("How much.", -math.inf, math.inf)}
+    report = Report("t", rows, plots={"moves": [{"probe": "x", "distance": math.nan}]}, meanings=facts)
+    assert not re.search("NaN|Infinity", report.to_json())
+    again = Report.from_dict(written(report))
+    (got,) = again.rows
+    assert (got.value, got.interval[0]) == (math.inf, -math.inf)
+    assert math.isnan(got.interval[1])
+    assert got.signature == rows[0].signature == "a|epsilon:inf|n:1"
+    assert again.meanings == facts
+
+
+def test_labels_that_are_numbers_stay_numbers():
+    e = Explanation("good", ("good",), ((0, 4),), (1.0,), 1, {0: 0.25, 1: 0.75})
+    again = Report.from_dict(written(Report("t", (), shifts=(Shift("noise", 0.1, e, e),))))
+    assert again.shifts[0].before == e
+
+
+def replaced(path: str, value) -> dict:
+    values = written(full_report())
+    *parts, last = path.split(".")
+    inner = values
+    for part in parts:
+        inner = inner[int(part) if part.isdecimal() else part]
+    if value is KeyError:
+        del inner[last]
+    else:
+        inner[int(last) if last.isdecimal() else last] = value
+    return values
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "said"),
+    [
+        ("schema", 2, "schema 2; this version of steadygaze reads schema 1"),
+        ("schema", KeyError, "no steadygaze report: it has no schema number"),
+        ("schema", True, "no schema number"),
+        ("rows", KeyError, "the key 'rows' is missing"),
+        ("extra", 1, "the key 'extra' is strange"),
+        ("rows", {}, "rows: found {}; it must be a list"),
+        ("rows.0.value", "0.9", "row 'accuracy': found '0.9' where a number should be"),
+        ("rows.0.value", True, "found True where a number should be"),
+        ("rows.0.n", "400", "n must be a whole number"),
+        ("rows.0.interval", [0.1], r"an interval has two ends, found \[0.1\]"),
+        ("rows.0.note", KeyError, "row 'accuracy': the key 'note' is missing"),
+        ("rows.0.more", 1, "row 'accuracy': the key 'more' is strange"),
+        ("rows.0.settings", {"seed": [0]}, "settings must be words and numbers"),
+        ("rows.0.settings", {**KNOWN, "seed": 7}, "its signature is .* and should be .*seed:7"),
+        ("rows.0", "accuracy=0.9", "a row has a measure, a value and n"),
+        ("verdicts.0.answer", "maybe", r"verdicts.0.answer: found 'maybe'; should be 'yes', 'partly', 'no'"),
+        ("verdicts.0.strange", 1, "verdicts.0 is not as steadygaze writes it"),
+        ("shifts.0.before.tokens", ["a"], "1 tokens, .* there must be as many of each"),
+        ("shifts.0.before.text", 5, "shifts.0.before.text: found 5"),
+        ("shifts.0.before.html", "x", "shifts.0.before is not as steadygaze writes it"),
+        ("shifts.0.distance", "0.1", "shifts.0.distance is not as steadygaze writes it"),
+        ("plots.moves.0.distance", {"deep": 1}, "plots.moves.0.distance"),
+        ("meanings.auprc.better", "up", "meanings.auprc.better: found 'up'"),
+        ("command", "rm -rf", "command: found 'rm -rf'"),
+    ],
+)
+def test_what_we_did_not_write_is_refused_and_the_place_is_named(path, value, said):
+    with pytest.raises(UserError, match=said):
+        Report.from_dict(replaced(path, value))
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("{", "is not JSON"),
+        ("[" * 100_000, "is not JSON"),
+        ('{"schema": NaN}', "NaN is not a JSON number"),
+        ("[]", "schema"),
+    ],
+)
+def test_a_file_that_is_no_report_is_refused_with_its_name(tmp_path, text, said):
+    (tmp_path / "report.json").write_text(text)
+    with pytest.raises(UserError, match=f"report.json.*{said}"):
+        Report.from_json(tmp_path / "report.json")
+    with pytest.raises(UserError, match=r"there is no file .*nowhere\.json"):
+        Report.from_json(tmp_path / "nowhere.json")
+
+
+def test_a_number_is_found_of_the_audited_explanation_and_of_no_other_by_accident():
+    report = full_report()
+    assert report.find("comprehensiveness").value == 0.412
+    assert report.find("comprehensiveness", "random").value == 0.111
+    assert report.find("comprehensiveness", "lime") is None
+    assert report.find("accuracy", "lime").value == 0.9125  # of no explanation: everybody's
+    assert report.find("nothing") is None
+    assert Report("t", ROWS).find("jensen-shannon/noise").value == 0.0031
+    two = full_report(rows=(row("x", 0.1, radius=0.1), row("x", 0.2, radius=0.2)))
+    assert [found.value for found in two.all("x")] == [0.1, 0.2]
+
+
+def test_the_good_direction_is_the_verdicts_and_else_the_measures():
+    report = full_report()
+    assert report.better("jensen-shannon/noise") == "lower"
+    assert report.better("comprehensiveness/above-random") == "higher"
+    assert report.better("jensen-shannon/anything") == "neither"
+    assert report.better("sufficiency/anything") == "lower"
+    assert report.better("unheard-of") == "neither"
+
+
+def printed(report: Report, full: bool = False) -> list[str]:
+    console = Console(width=120, record=True, file=StringIO())
+    console.print(terminal(report, full))
+    return console.export_text().splitlines()
+
+
+def test_a_terminal_is_told_what_to_know_first_every_answer_in_words_and_what_it_rests_on():
+    lines = printed(full_report())
+    assert lines[0] == "How far may this explanation be believed?"
+    assert lines[1] == "! Four texts were longer than the model reads."
+    assert lines[2].startswith("~ partly    Does it hold still? When three words")
+    assert any(line.startswith("✗ no        Is it more than position") for line in lines)
+    table = lines[lines.index("") + 1 :]
+    assert [line.split()[0] for line in table[1:-1]] == [
+        "accuracy",
+        "jensen-shannon/noise",
+        "jensen-shannon/3-synonyms",
+        "comprehensiveness/above-random",
+        "position-leak",
+    ]
+    assert " ".join(table[4].split()) == "comprehensiveness/above-random attention 0.301 0.271 to 0.331 400 ↑"
+    assert lines[-1] == "9 more numbers: -v, the page or the JSON; 3 not applicable."
+
+
+def test_a_terminal_is_told_every_number_on_request():
+    lines = printed(full_report(), full=True)
+    measured = [one.measure for one in ROWS if one.n]
+    assert [line.split()[0] for line in lines[lines.index("") + 2 : -1]] == measured
+    assert lines[-1] == "3 not applicable."
+
+
+def test_one_number_is_no_numbers():
+    assert printed(full_report(verdicts=(), rows=ROWS[1:2]))[-1] == "1 more number: -v, the page or the JSON."
+
+
+def test_answers_are_coloured():
+    console = Console(width=200, force_terminal=True, color_system="standard", file=StringIO())
+    with console.capture() as got:
+        console.print(full_report())
+    assert "\x1b[1;32m✓ yes" in got.get()
+    assert "\x1b[1;31m✗ no" in got.get()
+
+
+def test_what_moves_a_cursor_does_not_reach_the_terminal():
+    bad = "\x1b[2J[red]"
+    report = full_report(
+        title=bad, notes=(bad,), verdicts=(Verdict(bad, "no", bad),), rows=(Row(bad, 0.5, 1, None, {"explain": bad}),)
+    )
+    text = "\n".join(printed(report, full=True))
+    assert "\x1b" not in text
+    assert text.count("[2J[red]") == 6
+
+
+def test_a_notebook_shows_the_verdicts_and_folds_the_numbers():
+    html = full_report(title="<script>")._repr_html_()
+    assert "<script>" not in html
+    assert "✗ no</strong> <strong>Is it more than position" in html
+    assert "<summary>14 numbers</summary>" in html
+    assert html.count("<tr>") == 15
+    assert len(html) < 10_000
+    assert "<li><strong>! Mind &lt;b&gt;</strong></li>" in full_report(notes=("Mind <b>",))._repr_html_()
+
+
+def test_a_report_says_what_it_is_in_one_line():
+    assert repr(full_report()).startswith(f"<Report: 17 numbers; {STILL} partly, {MATTERS} yes, ")
+
+
+def test_print_tells_what_to_know_first_the_answers_and_the_numbers_that_there_are():
+    lines = str(full_report()).splitlines()
+    assert lines[:2] == [full_report().title, "! Four texts were longer than the model reads."]
+    assert lines[2].startswith(f"{STILL} partly. When three words")
+    assert lines[7:-1] == [str(one) for one in ROWS if one.n]
+    assert lines[-1].startswith("3 numbers could not be measured: the note of each in report.rows says why")
+    assert str(full_report(rows=ROWS[:1])).splitlines()[-1] == str(ROWS[0]), "nothing is missing"
+
+
+def test_a_note_that_is_an_answer_has_the_sign_and_the_colour_of_it():
+    """A good answer is no warning."""
+    report = full_report(notes=("✓ It would not lock.", "~ It cannot be told.", "✗ It would lock.", "Mind the gap."))
+    assert printed(report)[1:5] == [*report.notes[:3], "! Mind the gap."]
+    assert str(report).splitlines()[1:5] == [*report.notes[:3], "! Mind the gap."]
+    console = Console(width=200, force_terminal=True, color_system="standard", file=StringIO())
+    with console.capture() as got:
+        console.print(report)
+    colours = zip((32, 33, 31, 33), printed(report)[1:5], strict=True)
+    assert all(f"\x1b[1;{colour}m{note}" in got.get() for colour, note in colours)
+
+
+def test_what_fails_a_requirement_is_named():
+    (failure,) = full_report().failing(["jensen-shannon/3-synonyms<=0.05", "accuracy>=0.9"])
+    assert failure.sentence == "jensen-shannon/3-synonyms of attention is 0.0712; at most 0.05 was required."
+    assert full_report().failing("accuracy>=0.9") == []

@@ -1,0 +1,279 @@
+"""A whole comparison: interrupted and taken up, never done twice, and fair to all."""
+
+import gc
+import json
+import weakref
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from steadygaze.adapters.as_adapter import as_subject
+from steadygaze.audit.prepare_case import prepare
+from steadygaze.audit.protocols.seed_consistency import retrained
+from steadygaze.core.errors import UserError
+from steadygaze.estimator.loading import load_classifier
+from steadygaze.estimator.model_folder import fingerprint
+from steadygaze.estimator.text_classifier import TextClassifier
+from steadygaze.explainers import EXPLAINERS
+from steadygaze.results.report import Report
+from steadygaze.study import cells as cell
+from steadygaze.study.cells import apart, references
+from steadygaze.study.study_data import material, plan
+from steadygaze.study.study_folder import Folder, read_arrays
+from steadygaze.training.training_loop import train_epoch
+from study.tiny import NO_SWAPS, SYNONYMS, TWO, order, run
+
+
+def stamps(folder: Path) -> dict[str, int]:
+    return {str(path.relative_to(folder)): path.stat().st_mtime_ns for path in sorted(folder.rglob("*"))}
+
+
+class Stopping:
+    """Calls through until call number `at`, and is Ctrl-C then."""
+
+    def __init__(self, right, at: int = 10**9) -> None:
+        self.right, self.at, self.calls = right, at, 0
+
+    def __call__(self, *given, **more):
+        self.calls += 1
+        if self.calls == self.at:
+            raise KeyboardInterrupt
+        return self.right(*given, **more)
+
+
+@pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize(
+    ("where", "at", "left", "epochs"),
+    [
+        (
+            "steadygaze.training.training_run.train_epoch",
+            4,
+            "model.unfinished",
+            1,
+        ),  # in the second epoch of the second model
+        ("steadygaze.study.cells.examine", 2, "model", 0),  # trained, not audited
+    ],
+)
+def test_an_interrupted_comparison_goes_on_and_ends_in_the_same(
+    whole: Path, tmp_path: Path, monkeypatch, where, at, left, epochs
+):
+    asked, out = order(epochs=2), tmp_path / "out"
+    right = {"train_epoch": train_epoch, "examine": cell.examine}[where.rpartition(".")[2]]
+    with monkeypatch.context() as patch:
+        patch.setattr(where, Stopping(right, at))
+        with pytest.raises(KeyboardInterrupt):
+            run(out, asked)
+    first, second = out / "cells" / "vanilla-0", out / "cells" / "word-at-0"
+    assert (first / "report.json").is_file()
+    assert [path.name for path in second.iterdir()] == [left]
+    before = stamps(first)
+    with monkeypatch.context() as patch:
+        patch.setattr("steadygaze.training.training_run.train_epoch", counted := Stopping(train_epoch))
+        found = run(out, asked)
+    assert counted.calls == epochs
+    assert stamps(first) == before
+    for name in ("comparison.json", "order.json", "cells/word-at-0/values.safetensors", "cells/word-at-0/report.json"):
+        assert (out / name).read_bytes() == (whole / name).read_bytes(), name
+    assert found.to_json() == (whole / "comparison.json").read_text()
+
+
+def test_what_is_finished_is_not_done_again(done: Path, monkeypatch):
+    for name in ("cells.train", "cells.audit", "compare.apart"):
+        monkeypatch.setattr(f"steadygaze.study.{name}", lambda *_, **__: pytest.fail("done again"))
+    before, cells = (done / "comparison.json").read_text(), stamps(done / "cells")
+    heard = []
+    run(
+        done,
+        order(techniques=TWO, seeds=2, synonyms=None, settings_for=NO_SWAPS),
+        watch=lambda *said: heard.append(said),
+    )
+    assert (done / "comparison.json").read_text() == before
+    assert stamps(done / "cells") == cells
+    assert heard[0] == ("vanilla, seed 0: done", 1, 4)
+    assert heard[-1] == ("anchored, seed 1: done", 4, 4)
+
+
+def test_another_order_is_refused_and_nothing_is_touched(done: Path):
+    before = stamps(done)
+    with pytest.raises(UserError, match=r"another seeds: \[0, 1\], now \[0, 1, 2\]"):
+        run(done, order(techniques=TWO, seeds=3, synonyms=None, settings_for=NO_SWAPS))
+    assert stamps(done) == before
+
+
+def test_a_cell_holds_a_model_its_report_and_a_number_for_each_text(done: Path):
+    place = done / "cells" / "anchored-1"
+    assert sorted(path.name for path in place.iterdir()) == ["model", "report.json", "values.safetensors"]
+    assert load_classifier(place / "model", "cpu").seed == 1
+    report, values = Report.from_json(place / "report.json"), read_arrays(place / "values.safetensors")
+    row = report.find("jensen-shannon/noise")
+    assert row is not None
+    assert row.settings["technique"] == "anchored"
+    assert values["jensen-shannon/noise|attention"].shape == (16,)
+    assert np.nanmean(values["jensen-shannon/noise|attention"]) == pytest.approx(row.value)
+    assert values["accuracy"].shape == (16,)
+
+
+def test_the_table_holds_the_means_of_the_cells(done: Path):
+    found = {
+        one["technique"]: one["numbers"] for one in json.loads((done / "comparison.json").read_text())["techniques"]
+    }
+    assert list(found) == list(TWO)
+    for technique in TWO:
+        cells = [read_arrays(done / "cells" / f"{technique}-{seed}" / "values.safetensors") for seed in (0, 1)]
+        for measure in ("jensen-shannon/noise", "evenness", "comprehensiveness/above-random"):
+            means = [np.nanmean(values[f"{measure}|attention"]) for values in cells]
+            assert found[technique][measure]["seeds"] == pytest.approx(means)
+            assert found[technique][measure]["value"] == pytest.approx(np.mean(means))
+        between = read_arrays(done / "seeds" / f"{technique}.safetensors")["jensen-shannon/seeds|attention|0+1"]
+        assert found[technique]["jensen-shannon/seeds"]["value"] == pytest.approx(between.mean())
+        assert between.shape == (16,)
+        assert between.min() > 0
+
+
+def test_a_page_is_written_beside_the_numbers(done: Path):
+    page = (done / "comparison.html").read_text()
+    assert all(name in page for name in TWO)
+    assert str(done) not in page
+
+
+def test_weights_that_say_nothing_are_flagged_whoever_has_them(done: Path):
+    """One epoch over 60 texts leaves attention even: every technique has collapsed, and no stability is a merit."""
+    for one in json.loads((done / "comparison.json").read_text())["techniques"]:
+        assert one["collapsed"] == [True, True]
+        assert "better" not in [number["mark"] for name, number in one["numbers"].items() if "jensen" in name]
+    assert "stability bought by collapse" in (done / "comparison.html").read_text()
+
+
+def test_a_vanilla_cell_is_the_reference_of_its_seed(done: Path, tmp_path: Path):
+    """And the same student comes of it as of a reference that was trained for it."""
+    student = load_classifier(done / "cells" / "anchored-1" / "model", "cpu")
+    vanilla = load_classifier(done / "cells" / "vanilla-1" / "model", "cpu")
+    assert student.stored_.description.given == [fingerprint(vanilla.stored_.model)]
+    assert not (done / ".shelf").exists()
+    asked = order(techniques=("anchored", "vanilla"), seeds=2, settings_for=NO_SWAPS)
+    alone = cell.train(asked, material(asked), Folder(tmp_path), "anchored", 1, "cpu")
+    assert alone.stored_.description.given == []
+    assert len(list((tmp_path / ".shelf").glob("*.safetensors"))) == 1
+    ours, theirs = student.stored_.model.state_dict(), alone.stored_.model.state_dict()
+    assert all(torch.equal(ours[name], theirs[name]) for name in ours)
+
+
+@pytest.mark.parametrize(
+    ("seed", "changes", "many"),
+    [
+        (0, {}, 2),  # teachers 0 and 1, which are cells
+        (1, {}, 0),  # teachers 2 and 3, which are not
+        (0, {"hidden": 9}, 0),  # other models
+        (0, {"teacher": "word-at"}, 0),  # other teachers
+    ],
+)
+def test_teachers_are_cells_where_all_of_them_are(done: Path, seed, changes, many):
+    asked = order(techniques=("vanilla", "consensus"), seeds=2, settings_for={"consensus": {"teachers": 2, **changes}})
+    assert [one.seed for one in references(asked, Folder(done), "consensus", seed, "cpu")] == list(range(many))
+
+
+def test_without_a_table_no_model_is_asked_about_synonyms(done: Path):
+    for name in TWO:
+        values = read_arrays(done / "cells" / f"{name}-0" / "values.safetensors")
+        assert not [measure for measure in values if "synonym" in measure]
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("quick")
+def test_even_attention_holds_perfectly_still_and_wins_nothing(tmp_path: Path):
+    """And with one seed there is no number between seeds, and no interval of a number of the whole set."""
+    settings = {"hidden": 8, "dimension": 12, "learning_rate": 0.2, "patience": 99}
+    even = {"word-at": {"attention": "uniform"}}
+    asked = order(encoder="cnn", epochs=8, settings=settings, settings_for=even)
+    found = run(tmp_path / "out", asked)
+    vanilla, silent = found.standings
+    assert (vanilla.collapsed, silent.collapsed) == ((False,), (True,))
+    assert silent.entries["jensen-shannon/noise"].row.value < vanilla.entries["jensen-shannon/noise"].row.value
+    assert silent.entries["jensen-shannon/noise"].mark == "bought"
+    assert [measure for measure in silent.marked("better") if measure.startswith("jensen")] == []
+    assert "only one model" in silent.entries["jensen-shannon/seeds"].row.note
+    assert silent.entries["macro-f1"].row.interval is None
+    assert any("One seed was trained" in note for note in found.notes)
+    assert not (tmp_path / "out" / "seeds").exists()
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_model_that_selects_is_held_by_its_rationale_against_the_attention_of_one_that_attends(tmp_path: Path):
+    asked = order(techniques=("vanilla", "a2r"), seeds=2)
+    found = run(tmp_path / "out", asked)
+    assert found.facts["explanation"] == "attention of vanilla, rationale of a2r"
+    for standing, name in zip(found.standings, ("attention", "rationale"), strict=True):
+        values = read_arrays(tmp_path / "out" / "cells" / f"{standing.technique}-0" / "values.safetensors")
+        entry = standing.entries["jensen-shannon/noise"]
+        assert entry.row.settings["explain"] == name
+        assert entry.seeds[0] == pytest.approx(np.nanmean(values[f"jensen-shannon/noise|{name}"]))
+        between = read_arrays(tmp_path / "out" / "seeds" / f"{standing.technique}.safetensors")
+        assert list(between) == [f"jensen-shannon/seeds|{name}|0+1"]
+    assert found.standings[1].entries["jensen-shannon/noise"].against is not None
+
+
+def test_a_technique_that_cannot_train_such_a_model_says_so_first(tmp_path: Path):
+    with pytest.raises(UserError, match="seat: "):
+        run(tmp_path / "out", order(techniques=("vanilla", "seat"), settings={"decoder": "mlp"}))
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_cell_is_done_when_all_of_it_is_written(tmp_path: Path):
+    class Torn:
+        findings = ()
+
+        def report(self):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        cell.write(tmp_path, Torn())  # type: ignore[arg-type]
+    assert (tmp_path / "values.safetensors").is_file()
+    assert not cell.finished(tmp_path)
+
+
+@pytest.mark.slow
+def test_a_comparison_with_every_question_of_the_audit(tmp_path: Path):
+    found = run(tmp_path / "out", order(seeds=2, synonyms=SYNONYMS))
+    for standing in found.standings:
+        assert [measure for measure, entry in standing.entries.items() if np.isnan(entry.row.value)] == []
+    assert len(found.baseline.answers) >= 5
+
+
+def test_models_are_as_far_apart_as_an_audit_says(done: Path):
+    """The audit of one model with the others beside it asks the same question of all pairs."""
+    asked = order(techniques=TWO, seeds=2)
+    models = [load_classifier(done / "cells" / f"anchored-{seed}" / "model", "cpu") for seed in (0, 1)]
+    first, second = (
+        prepare(as_subject(one), material(asked).examples, {"attention": EXPLAINERS["attention"]()}, plan(asked)).case
+        for one in models
+    )
+    (said,) = [one for one in retrained(replace(first, others=(second,))) if one.measure == "jensen-shannon/seeds"]
+    kept = read_arrays(done / "seeds" / "anchored.safetensors")["jensen-shannon/seeds|attention|0+1"]
+    assert said.values is not None
+    assert np.allclose(said.values.numpy(), kept, atol=1e-12)
+
+
+def test_models_of_one_technique_are_not_held_all_at_once(done: Path):
+    """While the next is loaded there is the first, and none of those between."""
+    asked = order(techniques=TWO, seeds=2)
+    known, alive = [], []
+
+    def models() -> Iterator[TextClassifier]:
+        for seed in (0, 1, 0, 1):
+            gc.collect()
+            alive.append(sum(one() is not None for one in known))
+            clf = load_classifier(done / "cells" / f"anchored-{seed}" / "model", "cpu")
+            known.append(weakref.ref(clf.stored_.model))
+            yield clf
+            del clf
+
+    found = apart(asked, material(asked), models())
+    assert alive == [0, 1, 1, 1]
+    pairs = {name.rpartition("|")[2]: values for name, values in found.items()}
+    assert set(pairs) == {"0+1", "0+2", "0+3", "1+2", "1+3", "2+3"}
+    assert not pairs["0+2"].any()
+    assert np.array_equal(pairs["0+1"], pairs["2+3"])

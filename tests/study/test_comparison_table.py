@@ -1,0 +1,140 @@
+"""What counts as better, what as bought, and what a row says that has no number."""
+
+import math
+
+import numpy as np
+import pytest
+
+from steadygaze.results.comparison import Column, Difference
+from steadygaze.study.compare_config import COLUMNS
+from steadygaze.study.comparison_table import mark, standings
+from study.tiny import cell
+
+NOISE, FLIPS, EVEN, F1 = "jensen-shannon/noise", "flipped/3-synonyms", "evenness", "macro-f1"
+TEXTS = np.random.default_rng(0).uniform(0.2, 0.4, size=50)
+LOWER = Column("x", "x", "about", "lower", stability=True)
+
+
+def several(technique, shift=0.0, collapsed=0.0, seeds=2, **more):
+    values = {NOISE: TEXTS + shift, EVEN: TEXTS + shift, F1: 0.9 + shift, "collapsed": collapsed}
+    return [cell(technique, seed, {**values, **more}) for seed in range(seeds)]
+
+
+def compared(*techniques, between=None):
+    cells = {group[0].technique: group for group in techniques}
+    return {one.technique: one for one in standings(cells, between or {name: {} for name in cells})}
+
+
+def test_a_lower_distance_is_better_and_a_higher_one_worse():
+    """Every text by 0.1: no coin of 50 throws does that; 1 / 10,000 times the comparisons of the table."""
+    found = compared(several("vanilla"), several("steady", -0.1), several("shaky", 0.1), several("same"))
+    assert [found[name].entries[NOISE].mark for name in ("steady", "shaky", "same", "vanilla")] == [
+        "better",
+        "worse",
+        "",
+        "",
+    ]
+    gap = found["steady"].entries[NOISE].against
+    assert gap.value == pytest.approx(-0.1)
+    assert gap.interval == pytest.approx((-0.1, -0.1))
+    assert gap.agree == 2
+    assert (gap.p, gap.holm) == (pytest.approx(1e-4), pytest.approx(6e-4))  # 3 techniques × 2 measures
+    assert found["vanilla"].entries[NOISE].against is None
+
+
+def test_the_numbers_are_signed_by_all_their_seeds():
+    row = compared(several("vanilla"), several("steady"))["vanilla"].entries[NOISE].row
+    assert row.signature == f"{NOISE}|corpus:tiny|explain:attention|seeds:0+1|n:50"
+    assert row.value == pytest.approx(TEXTS.mean())
+    assert row.interval[0] < row.value < row.interval[1]
+
+
+def test_nobody_wins_by_collapsing():
+    found = compared(several("vanilla"), several("silent", -0.1, collapsed=1.0))["silent"]
+    assert found.entries[NOISE].mark == "bought"
+    assert found.marked("better") == []
+    assert found.collapsed == (True, True)
+    assert found.silent == 2
+
+
+def test_one_collapsed_seed_is_enough():
+    cells = [*several("half", -0.1, seeds=1), cell("half", 1, {NOISE: TEXTS - 0.1, "collapsed": 1.0})]
+    found = compared(several("vanilla"), cells)["half"]
+    assert (found.silent, found.entries[NOISE].mark) == (1, "bought")
+
+
+def test_a_number_without_a_good_end_differs():
+    assert compared(several("vanilla"), several("other", 0.1))["other"].entries[EVEN].mark == "differs"
+
+
+def test_a_number_of_the_whole_set_has_seeds_and_no_test():
+    cells = [cell("other", 0, {F1: 0.8}), cell("other", 1, {F1: 0.6})]
+    entry = compared([cell("vanilla", s, {F1: 0.9}) for s in range(2)], cells)["other"].entries[F1]
+    assert (entry.row.value, entry.row.interval, entry.seeds) == (pytest.approx(0.7), (0.6, 0.8), (0.8, 0.6))
+    assert entry.against.value == pytest.approx(-0.2)
+    assert (entry.against.p, entry.against.holm, entry.mark) == (None, None, "")
+    alone = compared(several("vanilla", seeds=1), several("other", seeds=1))["other"].entries[F1]
+    assert alone.row.interval is None
+
+
+def test_a_difference_that_seeds_do_not_share_is_not_marked():
+    """Better by 0.3 in one seed, worse by 0.1 in the other: sure of these texts, and of no other seed."""
+    cells = [cell("other", 0, {NOISE: TEXTS - 0.3}), cell("other", 1, {NOISE: TEXTS + 0.1})]
+    entry = compared([cell("vanilla", s, {NOISE: TEXTS}) for s in range(2)], cells)["other"].entries[NOISE]
+    assert entry.against.holm < 0.05
+    assert entry.against.interval[1] > 0
+    assert (entry.against.agree, entry.mark) == (1, "")
+
+
+def test_a_number_that_a_cell_lacks_is_a_reason():
+    cells = [cell("other", 0, {NOISE: TEXTS}), cell("other", 1, {}, {NOISE: "not applicable, because it rained"})]
+    entry = compared(several("vanilla"), cells)["other"].entries[NOISE]
+    assert math.isnan(entry.row.value)
+    assert entry.row.note == "other, seed 1: not applicable, because it rained"
+    assert entry.against is None
+    missing = compared(several("vanilla"), several("other"))["other"].entries[FLIPS]
+    assert "not asked" in missing.row.note
+
+
+def test_texts_that_have_no_number_are_counted_out():
+    holed = TEXTS.copy()
+    holed[:10] = np.nan
+    entry = compared(several("vanilla"), several("other", **{NOISE: holed - 0.1}))["other"].entries[NOISE]
+    assert (entry.row.n, entry.row.note) == (40, "left out: 10 texts")
+    assert entry.against.value == pytest.approx(-0.1), "over the texts that both have"
+
+
+def test_what_lies_between_seeds_is_compared_text_by_text():
+    seeds, places = "jensen-shannon/seeds", ("0+1", "0+2", "1+2")
+    between = {
+        name: {f"{seeds}|attention|{place}": TEXTS - shift for place in places}
+        for name, shift in (("vanilla", 0.0), ("steady", 0.1))
+    }
+    found = compared(several("vanilla", seeds=3), several("steady", seeds=3), between=between)["steady"].entries[seeds]
+    assert (found.mark, found.seeds) == ("better", ())
+    assert found.row.value == pytest.approx(TEXTS.mean() - 0.1)
+    assert found.against.value == pytest.approx(-0.1)
+    pair = {name: {f"{seeds}|attention|0+1": one[f"{seeds}|attention|0+1"]} for name, one in between.items()}
+    two = compared(several("vanilla"), several("steady"), between=pair)["steady"].entries[seeds]
+    assert two.against.holm < 0.05
+    assert two.mark == "", "one distance says nothing of other seeds"
+    alone = compared(several("vanilla", seeds=1), several("steady", seeds=1))["steady"]
+    assert "only one model" in alone.entries[seeds].row.note
+
+
+def test_the_audits_answers_are_kept_seed_by_seed():
+    assert compared(several("vanilla"), several("x"))["x"].answers == {"Does it hold still?": ("partly", "yes")}
+
+
+@pytest.mark.parametrize(
+    ("interval", "holm", "marked"),
+    [((-0.2, -0.1), 0.049, "better"), ((-0.2, -0.1), 0.05, ""), ((-0.2, 0.0), 0.01, ""), (None, 0.01, "")],
+)
+def test_a_mark_takes_both_the_test_and_the_interval(interval, holm, marked):
+    assert mark(LOWER, Difference(-0.1, interval, 1, holm / 2, holm), False) == marked
+
+
+def test_every_column_is_a_measure_of_the_catalogue():
+    from steadygaze.audit.measures.registry import measure_of
+
+    assert all(measure_of(column.measure) for column in COLUMNS)

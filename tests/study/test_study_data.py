@@ -1,0 +1,70 @@
+"""Which texts are trained on and which are audited: never the same."""
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from steadygaze.core.errors import UserError
+from steadygaze.core.types import Example
+from steadygaze.study.study_data import kept_out, material
+from study.tiny import order
+
+
+@pytest.fixture
+def csv(tmp_path: Path) -> str:
+    path = tmp_path / "films.csv"
+    rows = [f"film number {i},{'good' if i % 3 else 'bad'}" for i in range(60)]
+    path.write_text("\n".join(["text,label", *rows]) + "\n")
+    return str(path)
+
+
+def test_the_test_split_is_audited_and_not_trained_on():
+    given = material(order())
+    assert given.corpus.sizes == {"train": 60, "validation": 20}
+    assert (given.split, len(given.examples)) == ("test", 16)
+
+
+def test_of_a_file_a_fifth_of_every_class_is_kept_out(csv):
+    given = material(order(data=csv))
+    assert given.split == "held-out"
+    assert Counter(x.label for x in given.examples) == {"good": 8, "bad": 4}
+    texts = {x.text for x in given.examples}
+    assert len(texts) == 12
+    assert not texts & {x.text for x in given.corpus.splits["train"]}
+    assert given.corpus.sizes == {"train": 48}
+    assert [x.text for x in material(order(data=csv, seed=5)).examples] == [x.text for x in given.examples]
+
+
+def test_a_split_can_be_named_and_cut():
+    given = material(order(split="validation", most=7))
+    assert (given.split, len(given.examples)) == ("validation", 7)
+    every = [x.text for x in material(order(split="validation")).examples]
+    places = [every.index(x.text) for x in given.examples]
+    assert places == sorted(places)
+    assert [x.text for x in material(order(split="validation", most=7, seed=1)).examples] != [every[i] for i in places]
+
+
+@pytest.mark.parametrize(
+    ("split", "hint"), [("train", "trained on the split 'train'"), ("tset", "no split 'tset', only")]
+)
+def test_a_split_that_cannot_be_audited_is_refused(split, hint):
+    with pytest.raises(UserError, match=hint):
+        material(order(split=split))
+
+
+def test_an_empty_split_is_refused():
+    with pytest.raises(UserError, match="no texts to audit"):
+        material(order(data="planted-reviews:sizes=[60,20,0]"))
+
+
+def test_too_few_texts_to_keep_any_out():
+    with pytest.raises(UserError, match="8 texts are too few"):
+        kept_out([Example(f"text {i}", "ab"[i % 2]) for i in range(8)])
+
+
+def test_a_class_of_four_keeps_all_of_them_for_training():
+    examples = [Example(f"text {i}", "rare" if i < 4 else "usual") for i in range(24)]
+    trained, audited = kept_out(examples)
+    assert sum(x.label == "rare" for x in trained) == 4
+    assert {x.label for x in audited} == {"usual"}

@@ -1,0 +1,143 @@
+"""A2R: the generator hears the soft branch alone, and the two predictors are drawn together by Jensen-Shannon."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+import scipy.spatial.distance
+import scipy.stats
+import torch
+from torch import Tensor
+
+from contract.tiny import assert_close
+from steadygaze.core.random_key import Chance, derive
+from steadygaze.models.classifier import Architecture
+from steadygaze.models.encoders.encoder import Encoder
+from steadygaze.models.rationalizer import Rationaliser
+from steadygaze.techniques.a2r import A2R, apart, both_ways
+from steadygaze.techniques.rationalizing import lost
+from steadygaze.techniques.technique import Given
+from techniques.byhand import texts
+from training.toys import corpus, make_run, model_for, weights
+
+TEXTS = texts([3, 4, 6, 5, 8, 13, 9, 2, 7], [5, 2, 13, 1], [3, 4], label=[0, 1, 1])
+"""Three sentences, two and one; ids 6 and 13 end one."""
+GIVEN = Given(chance=Chance(4))
+ALL = [A2R(), A2R(granularity="token"), A2R(variant="released")]
+EVERY = pytest.mark.parametrize("technique", ALL, ids=["sentences", "tokens", "released"])
+
+
+def model_of(technique: A2R) -> Rationaliser:
+    torch.manual_seed(5)
+    model = model_for(technique, "bigru", torch.float64, dropout=0.0, hidden=6)
+    assert isinstance(model, Rationaliser)
+    return model
+
+
+def heard(loss: Tensor, module: torch.nn.Module) -> list[Tensor | None]:
+    return list(torch.autograd.grad(loss.sum(), list(module.parameters()), allow_unused=True, retain_graph=True))
+
+
+@EVERY
+def test_no_gradient_flows_from_the_hard_head_into_the_generator(technique):
+    model = model_of(technique)
+    terms = technique.loss(model, TEXTS, GIVEN)
+    assert all(pull is None for pull in heard(terms["task"], model.generator))
+    assert any(pull is not None and pull.abs().max() > 1e-8 for pull in heard(terms["soft"], model.generator))
+
+
+@EVERY
+def test_of_the_gap_the_generator_hears_the_soft_side_alone(technique):
+    """The same as if what the hard head says were a number."""
+    model = model_of(technique)
+    found = heard(technique.loss(model, TEXTS, GIVEN)["gap"], model.generator)
+    looked = model.look(TEXTS)
+    hard = model.read(TEXTS, technique._selection(model, looked, TEXTS, GIVEN)).detach()
+    gap = both_ways if technique.variant == "released" else apart
+    expected = heard(gap(hard, model.soften(TEXTS, looked)), model.generator)
+    for one, other in zip(found, expected, strict=True):
+        assert_close(one, other)
+    assert any(pull is not None and pull.abs().max() > 1e-10 for pull in found)
+
+
+def test_both_heads_learn_from_their_own_loss_and_from_the_gap():
+    model = model_of(A2R())
+    terms = A2R().loss(model, TEXTS, GIVEN)
+    for term, names in (("task", {"hard"}), ("soft", {"soft"}), ("gap", {"hard", "soft"})):
+        moved = {name for name, head in model.predictor.heads.items() if heard(terms[term], head)[0] is not None}
+        assert moved == names, term
+        assert heard(terms[term], model.predictor.encoder)[0] is not None, "one encoder serves both"
+
+
+def test_the_gap_is_jensen_shannon_in_nats():
+    hard, soft = torch.randn(2, 50, 3, dtype=torch.float64) * 3
+    p, q = hard.softmax(-1).numpy(), soft.softmax(-1).numpy()
+    expected = scipy.spatial.distance.jensenshannon(p, q, axis=-1) ** 2
+    assert_close(apart(hard, soft), torch.from_numpy(expected))
+    assert_close(apart(hard, soft), apart(soft, hard))
+    sure = torch.tensor([[60.0, -60.0]], dtype=torch.float64)
+    assert_close(float(apart(sure, -sure)), float(np.log(2)))
+    expected = scipy.stats.entropy(p, q, axis=-1) + scipy.stats.entropy(q, p, axis=-1)
+    assert_close(both_ways(hard, soft), torch.from_numpy(expected))
+
+
+@EVERY
+def test_terms_are_those_of_the_equations_and_agreement_scales_the_gap(technique):
+    model = model_of(technique)
+    terms, looked = technique.loss(model, TEXTS, GIVEN), model.look(TEXTS)
+    hard = model.read(TEXTS, technique._selection(model, looked, TEXTS, GIVEN))
+    soft = model.soften(TEXTS, looked)
+    assert_close(terms["task"], lost(hard, TEXTS))
+    assert_close(terms["soft"], lost(soft, TEXTS))
+    three = type(technique)(granularity=technique.granularity, variant=technique.variant, agreement=3.0)
+    assert_close(three.loss(model, TEXTS, GIVEN)["gap"], 3 * terms["gap"])
+    none = type(technique)(granularity=technique.granularity, variant=technique.variant, agreement=0.0)
+    assert not none.loss(model, TEXTS, GIVEN)["gap"].any()
+
+
+def test_who_minimises_what():
+    predictor, generator = A2R(generator_learning_rate=0.5).players()
+    assert (predictor.terms, generator.terms) == (("task", "soft", "gap"), ("soft", "gap"))
+    assert (predictor.every, generator.every) == (1, 1)
+    assert (predictor.learning_rate, generator.learning_rate) == (None, 0.5)
+    predictor, generator = A2R(variant="released").players()
+    assert (predictor.terms, generator.terms) == (("task", "soft", "gap"), ("soft",))
+    assert [(one.every, one.offset) for one in (predictor, generator)] == [(2, 0), (2, 1)]
+
+
+def test_in_training_sentences_are_drawn_and_tokens_taken_as_in_evaluation():
+    model = model_of(A2R(exploration=0.5))
+    looked = model.look(TEXTS)
+    drawn = {
+        tuple(A2R(exploration=0.5)._selection(model, looked, TEXTS, Given(chance=Chance(seed)))[0].tolist())
+        for seed in range(40)
+    }
+    assert len(drawn) == 3, "each of three sentences"
+    technique = A2R(granularity="token", share=0.5, spans=1)
+    model = model_of(technique)
+    assert torch.equal(technique._selection(model, model.look(TEXTS), TEXTS, GIVEN), model(TEXTS).selected)
+
+
+def test_released_tokens_are_attended_to_by_the_predictors_own_hidden_states():
+    technique = A2R(granularity="token", variant="released")
+    model = model_of(technique)
+    assert model.generator.encoder is None
+    assert sum(isinstance(part, Encoder) for part in model.modules()) == 1
+    assert technique.players()[0].terms is None
+    terms = technique.loss(model, TEXTS, GIVEN)
+    assert all(pull is None for pull in heard(terms["task"], model.generator.scorer)), "the mask is a constant"
+
+
+def test_released_in_turns_the_predictor_moves_first_and_then_the_generator():
+    technique = A2R(variant="released", generator_learning_rate=0.01)
+    make = partial(model_for, technique)
+    run = make_run(technique, make, epochs=1, data=corpus(8))  # one step
+    trained = run.execute()
+    torch.manual_seed(derive(0, 0))
+    fresh, found = weights(make()), weights(trained)
+    assert all(found[name] == fresh[name] for name in fresh if name.startswith("generator"))
+    assert any(found[name] != fresh[name] for name in fresh if name.startswith("predictor"))
+
+
+def test_tokens_need_a_share():
+    assert "share=0.2" in (A2R(granularity="token", share=None).objection(Architecture(), 2) or "")

@@ -1,0 +1,94 @@
+"""Consensus: anchored to a mean, by teachers that no two students share unless they are told to."""
+
+import math
+
+import pytest
+import torch
+
+from contract.tiny import assert_close
+from steadygaze.techniques.anchored import Anchored
+from steadygaze.techniques.consensus import Consensus
+from steadygaze.techniques.vanilla import Vanilla
+from steadygaze.techniques.word_at import WordAT
+from techniques.byhand import by_hand, handed, loss, real_model, texts
+from techniques.test_anchored import frozen
+from training.toys import make_run, outcome
+
+LN3 = math.log(3)
+OFF = {"noise": 0, "swaps": 0, "stability": 0}
+
+
+def test_the_anchor_by_hand():
+    """Teachers with w = (¾, ¼), p = 27/28 and w = (½, ½), p = 9/10: the mean is w = (5/8, 3/8), p = (27/28 + 9/10)/2.
+
+    The first teacher as a student: D1 = −p ln(27/28) − (1 − p) ln(1/28), L_topk = (⅛ + ⅛) · 2/4 = ⅛.
+    """
+    one, two = by_hand([(LN3, 4 * LN3), (0, 0)]), by_hand([(0, 4 * LN3), (0, 0)])
+    models = {"teacher-0": frozen(one), "teacher-1": frozen(two)}
+    terms = loss(Consensus(**OFF, closeness=1, overlap=1), one, texts([1, 2]), models=models)
+    p = (27 / 28 + 9 / 10) / 2
+    assert terms["task"].item() == pytest.approx(-p * math.log(27 / 28) - (1 - p) * math.log(1 / 28), abs=1e-12)
+    assert terms["top-k"].item() == pytest.approx(1 / 8, abs=1e-12)
+
+
+def test_the_anchor_is_the_mean_of_all_teachers_and_a_distribution():
+    model, batch = real_model()
+    teachers = {}
+    for i in range(4):
+        torch.manual_seed(i)
+        other, _ = real_model()
+        with torch.no_grad():
+            for parameter in other.parameters():
+                parameter.add_(0.3 * torch.randn_like(parameter))
+        teachers[f"teacher-{i}"] = frozen(other)
+    memory = handed(Consensus(), model, batch, models=teachers).memory
+    said = [teacher(batch) for teacher in teachers.values()]
+    assert_close(memory.texts["probs"], sum(one.logits.softmax(-1) for one in said) / 4)
+    assert_close(memory.tokens["weights"], sum(one.weights for one in said) / 4)
+    assert_close(memory.texts["probs"].sum(-1), torch.ones(len(batch), dtype=torch.float64))
+    assert_close(memory.tokens["weights"].sum(-1), batch.mask.any(-1).double())
+
+
+def seeds(technique, seed):
+    return [stage.seed for stage in technique.stages(seed)[:-1]]
+
+
+@pytest.mark.parametrize("teachers", [1, 3, 5])
+def test_students_of_different_seeds_have_no_teacher_in_common(teachers):
+    groups = [set(seeds(Consensus(teachers=teachers), seed)) for seed in range(20)]
+    assert all(len(group) == teachers for group in groups)
+    assert len(set.union(*groups)) == 20 * teachers
+
+
+def test_with_a_first_teacher_they_share_one_group():
+    technique = Consensus(first_teacher=100)
+    assert seeds(technique, 0) == seeds(technique, 7) == [100, 101, 102, 103, 104]
+    assert seeds(Consensus(teachers=2, first_teacher=0), 9) == [0, 1]
+
+
+def test_teachers_are_trained_as_asked_and_the_student_starts_from_the_first():
+    *group, student = Consensus(teachers=3).stages(2)
+    assert [(stage.technique, stage.model, stage.start) for stage in group] == [
+        (Vanilla(), f"teacher-{i}", None) for i in range(3)
+    ]
+    assert (student.model, student.start, student.seed, student.technique) == ("model", "teacher-0", None, None)
+    steady = Consensus(teacher="word-at", teacher_epsilon=0.4, teachers=2).stages(0)
+    assert [stage.technique for stage in steady[:-1]] == [WordAT(epsilon=0.4)] * 2
+
+
+def test_of_one_teacher_it_is_anchored_to_that_reference_bit_for_bit():
+    """The teacher of seed 4 is the reference of seed 4, and nothing else is drawn otherwise."""
+    ours = outcome(make_run(Consensus(teachers=1), seed=4))
+    assert ours[0] == outcome(make_run(Anchored(), seed=4))[0]
+    assert ours[0] != outcome(make_run(Anchored(), seed=5))[0]
+
+
+def test_the_students_first_step_begins_at_the_first_teacher():
+    """A step size of next to nothing leaves it there."""
+    run = make_run(Consensus(teachers=2), epochs=1)
+    run.execute()
+    teachers = {name: model for name, model in run.models.items() if name != "model"}
+    still = make_run(Consensus(teachers=2), epochs=1, learning_rate=1e-12, models=teachers).execute()
+    for name, value in still.state_dict().items():
+        torch.testing.assert_close(value, teachers["teacher-0"].state_dict()[name], rtol=0, atol=1e-9)
+        assert name.startswith("encoder.embedding") or not torch.equal(value, teachers["teacher-1"].state_dict()[name])

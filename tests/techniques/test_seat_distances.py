@@ -1,0 +1,278 @@
+"""The two distances of SEAT: by hand, and the worst change against all corners, a search and other norms."""
+
+import math
+from itertools import product
+
+import pytest
+import torch
+from torch import Tensor
+
+from contract.tiny import assert_close
+from steadygaze.core.errors import UserError
+from steadygaze.core.maths.divergence import cross_entropy, entropy
+from steadygaze.core.random_key import Chance
+from steadygaze.models.classifier import Architecture, Classifier
+from steadygaze.techniques.anchored import Anchored
+from steadygaze.techniques.consensus import Consensus
+from steadygaze.techniques.perturbations.closed_form import best_pair
+from steadygaze.techniques.seat import Ball, Seat, top_k_distance, worst_change
+from techniques.byhand import by_hand, real_model, texts
+
+W = torch.tensor([[0.5, 0.3, 0.2, 0.0]], dtype=torch.float64)
+OWN = torch.tensor([[0.1, 0.2, 0.3, 0.4]], dtype=torch.float64)
+WORDS = torch.ones(1, 4, dtype=torch.bool)
+LN3 = math.log(3)
+
+
+def binary(encoder: str = "bilstm"):
+    """A model of two classes, and a batch for it."""
+    model, batch = real_model(encoder)
+    torch.manual_seed(1)
+    two = Classifier(model.encoder, Architecture(), 2, pair=False).double().eval()
+    with torch.no_grad():
+        two.decoder.output.weight.mul_(5)  # so that predictions are no halves
+    return two, batch
+
+
+def worst(model, batch, chance: Chance | None = None, **ball) -> Tensor:
+    said = model(batch)
+    return worst_change(model, said.encoded, said.weights, said.logits, batch, Ball(**ball), chance or Chance(5))
+
+
+@pytest.mark.parametrize(("k", "expected"), [(1, 0.4), (2, 0.25), (3, 0.2), (4, 0.25), (9, 0.25)])
+def test_the_top_k_distance_by_hand(k, expected):
+    """Differences (.4, .1, .1, .4).  k = 1: (.4 + .4)/2.  k = 2: words 1, 2 of w, 4, 3 of w̃: (.5 + .5)/4.
+
+    k = 3: words 1, 2, 3 and 4, 3, 2: (.6 + .6)/6.  k = 4 and more: all four words, (1 + 1)/8.
+    """
+    assert top_k_distance(W, OWN, WORDS, k).item() == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize("k", [1, 2, 7])
+def test_equal_weights_are_at_no_distance_and_the_distance_is_symmetric(k):
+    assert top_k_distance(W, W, WORDS, k).item() == 0
+    assert_close(top_k_distance(W, OWN, WORDS, k), top_k_distance(OWN, W, WORDS, k))
+
+
+def test_a_tie_goes_to_the_earlier_word():
+    """k = 1.  w = (.1, .4, .4, .1): word 2.  w̃ = (.6, .1, .2, .1): word 1.  (|.4 − .1| + |.1 − .6|)/2 = .4.
+
+    Had the tie gone to word 3: (|.4 − .2| + .5)/2 = .35.
+    """
+    tied = torch.tensor([[0.1, 0.4, 0.4, 0.1]], dtype=torch.float64)
+    other = torch.tensor([[0.6, 0.1, 0.2, 0.1]], dtype=torch.float64)
+    assert top_k_distance(tied, other, WORDS, 1).item() == pytest.approx(0.4, abs=1e-12)
+    assert top_k_distance(other, tied, WORDS, 1).item() == pytest.approx(0.4, abs=1e-12)
+
+
+def test_padding_is_not_counted_and_a_text_without_words_is_at_no_distance():
+    mask = torch.tensor([[True, True, False, False], [False] * 4])
+    w, own = torch.cat([W, W]), torch.cat([OWN, OWN]).requires_grad_()
+    found = top_k_distance(w, own, mask, 7)
+    assert_close(found, torch.tensor([0.25, 0], dtype=torch.float64))  # (.5 + .5)/4
+    (gradient,) = torch.autograd.grad(found.sum(), own)
+    assert (gradient[~mask] == 0).all()
+
+
+def test_its_gradient_takes_the_choice_of_words_as_given():
+    """k = 2: words 1, 2 of w and 4, 3 of w̃, each once, ± 1/4."""
+    own = OWN.clone().requires_grad_()
+    (gradient,) = torch.autograd.grad(top_k_distance(W, own, WORDS, 2).sum(), own)
+    assert_close(gradient, torch.tensor([[-0.25, -0.25, 0.25, 0.25]], dtype=torch.float64))
+
+
+def test_the_worst_change_by_hand():
+    """Words (1, 0) and (0, 3), Θ = 1 and a bias that makes z = 0: a_10 = (−1, 3), n = 4; R = ln(3)/4: margins ± ln 3.
+
+    CE(½, ¾) = −½ ln ¾ − ½ ln ¼ = ½ ln(16/3).
+    """
+    model, batch = by_hand([(1, 0), (0, 3)], ((1, 0), (0, 1))), texts([1, 2])
+    with torch.no_grad():
+        model.decoder.output.bias.copy_(-model(batch).logits[0])
+    for solver in ("pairs", "exact", "pgd"):
+        found = worst(model, batch, radius=LN3 / 4, solver=solver)
+        assert found.item() == pytest.approx(math.log(16 / 3) / 2, abs=1e-12)
+
+
+@pytest.mark.parametrize("encoder", ["average", "bilstm", "transformer"])
+@pytest.mark.parametrize("radius", [1e-3, 0.1, 1.0])
+def test_for_two_classes_pairs_and_exact_are_the_highest_of_all_corners(encoder, radius):
+    model, batch = binary(encoder)
+    found = worst(model, batch, radius=radius)
+    assert torch.equal(found, worst(model, batch, radius=radius, solver="exact"))
+    said = model(batch)
+    places = batch.mask.any(0).nonzero().flatten()
+    highest = torch.full_like(found, -torch.inf)
+    for signs in product((-radius, radius), repeat=len(places)):
+        delta = torch.zeros_like(said.weights)
+        delta[:, places] = torch.tensor(signs, dtype=torch.float64)
+        moved = model.decode(said.encoded, said.weights + delta.masked_fill(~batch.mask, 0.0))
+        highest = torch.maximum(highest, cross_entropy(said.logits.softmax(-1), moved))
+    assert_close(found, highest)
+
+
+@pytest.mark.parametrize("norm", ["linf", "l2"])
+def test_a_search_never_finds_more_for_two_classes_and_comes_near(norm):
+    model, batch = binary()
+    for radius in (1e-3, 0.1, 1.0):
+        exact = worst(model, batch, radius=radius, norm=norm)
+        tried = [worst(model, batch, Chance().child(i), radius=radius, norm=norm, solver="pgd") for i in range(12)]
+        assert all((found <= exact * (1 + 1e-9)).all() for found in tried)
+        entropy = cross_entropy(model(batch).logits.softmax(-1), model(batch).logits)
+        gain, most = torch.stack(tried).amax(0) - entropy, exact - entropy
+        assert (gain >= 0.9 * most - 1e-12).all()
+
+
+@pytest.mark.parametrize("solver", ["pairs", "pgd"])
+def test_it_is_never_below_the_entropy_of_the_prediction_and_grows_with_the_radius(solver):
+    model, batch = real_model()
+    said = model(batch)
+    entropy = cross_entropy(said.logits.softmax(-1), said.logits)
+    values = [worst(model, batch, radius=radius, solver=solver) for radius in (1e-6, 0.01, 0.1, 1.0)]
+    torch.testing.assert_close(values[0], entropy, rtol=0, atol=1e-5)
+    words = batch.mask.any(-1)
+    for smaller, larger in zip([entropy, *values], values, strict=False):
+        assert (larger[words] >= smaller[words] - 1e-12).all()
+    for value in values:
+        assert_close(value[~words], entropy[~words])  # nothing there to be moved
+
+
+@pytest.mark.parametrize("make", [binary, real_model])
+def test_its_gradient_is_that_of_the_loss_at_the_worst_change_held_fast(make):
+    model, batch = make()
+    said = model(batch)
+    reach = model.decoder.reach(said.encoded)
+    delta = best_pair(reach, said.logits, said.logits.softmax(-1), batch.mask, 0.2, "linf", False).detach()
+    fixed = cross_entropy(said.logits.softmax(-1), model.decode(said.encoded, said.weights + delta))
+    found = worst(model, batch, radius=0.2)
+    assert_close(found, fixed)
+    parameters = list(model.parameters())
+    for one, other in zip(*(torch.autograd.grad(v.sum(), parameters) for v in (found, fixed)), strict=True):
+        assert_close(one, other)
+
+
+def gradient(value: Tensor, model: Classifier) -> Tensor:
+    """Of the sum, with respect to all parameters, as one vector."""
+    found = torch.autograd.grad(value.sum(), list(model.parameters()), retain_graph=True, allow_unused=True)
+    pairs = zip(found, model.parameters(), strict=True)
+    return torch.cat([(torch.zeros_like(p) if g is None else g).flatten() for g, p in pairs])
+
+
+def entropy_of(model, batch) -> Tensor:
+    own = model(batch).logits.softmax(-1)
+    return entropy(own, torch.ones_like(own, dtype=torch.bool))
+
+
+def written_out_kl(model, batch, delta: Tensor) -> Tensor:
+    """Σ p (ln p − ln q), p at the model's own weights and q at those plus a fixed δ; both live."""
+    said = model(batch)
+    log_p = said.logits.log_softmax(-1)
+    log_q = model.decode(said.encoded, said.weights + delta).log_softmax(-1)
+    return (log_p.exp() * (log_p - log_q)).sum(-1)
+
+
+SETUPS = [(binary, "exact"), (binary, "pairs"), (binary, "pgd"), (real_model, "pairs"), (real_model, "pgd")]
+
+
+@pytest.mark.parametrize(("make", "solver"), SETUPS)
+def test_at_the_default_radius_of_seat_cross_entropy_minimizes_the_entropy(make, solver):
+    """The gradient of cross-entropy D2 at R = 0.001 is the gradient of the entropy; that of KL is not."""
+    model, batch = make()
+    of_entropy = gradient(entropy_of(model, batch), model)
+    ce, kl = (
+        gradient(worst(model, batch, radius=1e-3, solver=solver, divergence=name), model)
+        for name in ("cross-entropy", "kl")
+    )
+    assert torch.cosine_similarity(ce, of_entropy, dim=0) >= 0.999
+    assert torch.cosine_similarity(kl, of_entropy, dim=0).abs() < 0.9
+    assert kl.norm() < 0.01 * of_entropy.norm()
+    assert_close(ce - of_entropy, kl)
+
+
+@pytest.mark.parametrize(("make", "solver"), SETUPS)
+@pytest.mark.parametrize("radius", [1e-3, 0.2])
+def test_kl_is_cross_entropy_minus_the_entropy_for_every_solver(make, solver, radius):
+    model, batch = make()
+    ce, kl = (
+        worst(model, batch, radius=radius, solver=solver, divergence=name, steps=20) for name in ("cross-entropy", "kl")
+    )
+    assert_close(kl, ce - entropy_of(model, batch))
+    assert (kl >= -1e-12).all()
+    assert kl.max() > 0
+
+
+@pytest.mark.parametrize("make", [binary, real_model])
+def test_the_gradient_of_kl_is_that_of_kl_written_out(make):
+    model, batch = make()
+    said = model(batch)
+    problem = (said.logits, said.logits.softmax(-1), batch.mask, 0.2, "linf", False)
+    delta = best_pair(model.decoder.reach(said.encoded), *problem).detach()
+    expected = written_out_kl(model, batch, delta)
+    for solver in ("pairs", "exact") if make is binary else ("pairs",):
+        found = worst(model, batch, radius=0.2, solver=solver, divergence="kl")
+        assert_close(found, expected)
+        assert_close(gradient(found, model), gradient(expected, model))
+
+
+def test_kl_by_hand():
+    """As above: KL(½, ¾) = ½ ln(16/3) − ln 2 = ½ ln(4/3)."""
+    model, batch = by_hand([(1, 0), (0, 3)], ((1, 0), (0, 1))), texts([1, 2])
+    with torch.no_grad():
+        model.decoder.output.bias.copy_(-model(batch).logits[0])
+    for solver in ("pairs", "exact", "pgd"):
+        found = worst(model, batch, radius=LN3 / 4, solver=solver, divergence="kl")
+        assert found.item() == pytest.approx(math.log(4 / 3) / 2, abs=1e-12)
+
+
+@pytest.mark.parametrize(("make", "solver"), SETUPS)
+def test_kl_and_its_gradient_vanish_with_the_radius(make, solver):
+    """The value falls with R² and the gradient with R² at least; cross-entropy keeps the entropy."""
+    model, batch = make()
+    values = [worst(model, batch, radius=r, solver=solver, divergence="kl") for r in (1e-2, 1e-3, 1e-8)]
+    sizes = [gradient(value, model).norm().item() for value in values]
+    assert values[1].max() < 0.02 * values[0].max()
+    assert sizes[1] < 0.02 * sizes[0]
+    assert values[2].abs().max() < 1e-12
+    assert sizes[2] < 1e-9
+    assert gradient(worst(model, batch, radius=1e-8, solver=solver), model).norm() > 1e-2
+
+
+@pytest.mark.parametrize("norm", ["linf", "l2"])
+def test_a_search_never_finds_a_higher_kl_than_the_closed_form_for_two_classes(norm):
+    model, batch = binary()
+    for radius in (1e-3, 0.1, 1.0):
+        exact = worst(model, batch, radius=radius, norm=norm, divergence="kl")
+        found = [
+            worst(model, batch, Chance().child(i), radius=radius, norm=norm, solver="pgd", divergence="kl")
+            for i in range(12)
+        ]
+        assert all((one <= exact * (1 + 1e-9) + 1e-15).all() for one in found)
+        assert (torch.stack(found).amax(0) >= 0.9 * exact - 1e-12).all()
+
+
+def test_a_decoder_that_is_not_linear_has_kl_by_search():
+    model, batch = real_model(decoder="mlp")
+    kl = worst(model, batch, radius=0.1, solver="pgd", divergence="kl")
+    assert_close(kl, worst(model, batch, radius=0.1, solver="pgd") - entropy_of(model, batch))
+
+
+def test_seat_is_read_as_printed_and_our_own_techniques_use_kl():
+    assert Seat().divergence == "cross-entropy"
+    assert Seat(divergence="kl").divergence == "kl"
+    assert Anchored().divergence == Consensus().divergence == "kl"
+
+
+def test_what_a_solver_cannot_do_is_said():
+    straight, bent_shape = Architecture(), Architecture(decoder="mlp")
+    assert Ball(solver="exact").objection(straight, 3) == (
+        "solver=exact is for two classes, found 3: use solver=pairs, or pgd"
+    )
+    for solver in ("pairs", "exact"):
+        assert "decoder=mlp" in (Ball(solver=solver).objection(bent_shape, 2) or "")
+        assert Ball(solver=solver).objection(straight, 2) is None
+        assert Ball(solver=solver, stability=0).objection(bent_shape, 3) is None
+    assert Ball(solver="pgd").objection(bent_shape, 3) is None
+    bent, batch = real_model(decoder="mlp")
+    with pytest.raises(UserError, match="linear in the weights: use solver=pgd"):
+        worst(bent, batch, solver="pairs")
+    assert worst(bent, batch, radius=0.1, solver="pgd").isfinite().all()

@@ -1,0 +1,141 @@
+"""A user's first file has few rows.  It is read often enough to be learnt, and if it is not, that is said aloud."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.metrics import f1_score
+
+from commands import run
+from steadygaze.estimator.text_classifier import TextClassifier
+from steadygaze.training.optimizers import EPOCHS, STEPS, Training
+from steadygaze.training.training_loop import always
+from training.toys import TOYS, Recorder, make_run
+
+FILLING = ["the", "a", "was", "and", "it", "that", "of", "we", "saw", "very", "film", "plot", "cast", "music", "story"]
+TELLING = {"good": ["superb", "lovely", "witty", "fine"], "bad": ["dull", "awful", "poor", "weak"]}
+SMALL = {"hidden": 16, "dimension": 16, "learning_rate": 0.003}
+
+
+def easy(count: int, seed: int = 0) -> tuple[list[str], list[str]]:
+    """One word of each text says its label; the others are drawn from the same few for both."""
+    random, texts, labels = np.random.default_rng(seed), [], []
+    for row in range(count):
+        label = ("good", "bad")[row % 2]
+        words = random.choice(FILLING, random.integers(6, 14)).tolist()
+        words[random.integers(len(words))] = random.choice(TELLING[label])
+        texts.append(" ".join(words))
+        labels.append(label)
+    return texts, labels
+
+
+def write(file: Path, texts: list[str], labels: list[str]) -> Path:
+    file.write_text("text,label\n" + "".join(f"{t},{y}\n" for t, y in zip(texts, labels, strict=True)))
+    return file
+
+
+def test_a_first_file_of_150_rows_is_learnt_with_the_settings_that_nobody_chose(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """135 texts in batches of 32 are 5 steps an epoch: 60 epochs make 300."""
+    data = write(tmp_path / "first.csv", *easy(150))
+    ended = run(capsys, "train", data, "--out", tmp_path / "m", "--encoder", "average", "--device", "cpu")
+    assert ended.code == 0
+    assert "135 texts are 5 steps an epoch: they are read up to 60 times, not 8" in " ".join(ended.err.split())
+    assert "same label" not in ended.out + ended.err
+    texts, labels = easy(200, seed=1)
+    new = write(tmp_path / "new.csv", texts, labels)
+    said = [
+        json.loads(line)["label"]
+        for line in run(capsys, "predict", tmp_path / "m", "--file", new, "--json").out.split("\n")
+        if line
+    ]
+    assert np.mean(np.asarray(said) == np.asarray(labels)) > 0.95
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("encoder", ["bilstm", "cnn"])
+def test_other_encoders_learn_it_too(encoder: str) -> None:
+    clf = TextClassifier(encoder, settings=SMALL, device="cpu", verbose=False).fit(*easy(150))
+    assert clf.score(*easy(200, seed=1)) > 0.9
+
+
+@pytest.mark.parametrize(
+    ("steps", "epochs", "patience"),
+    [(1, 300, 113), (5, 60, 23), (37, 9, 4), (38, EPOCHS, 3), (1000, EPOCHS, 3)],
+)
+def test_where_8_epochs_make_too_few_steps_there_are_more_and_patience_grows_alike(
+    steps: int, epochs: int, patience: int
+) -> None:
+    """3 · 300 / 8 = 112.5; 3 · 60 / 8 = 22.5; 3 · 9 / 8 = 3.4: each rounded up.  From 38 steps on nothing changes."""
+    training = Training()
+    assert (training.longest(steps), training.patient(steps)) == (epochs, patience)
+    assert training.longest(steps) * steps >= STEPS
+
+
+def test_whoever_says_how_many_epochs_gets_as_many() -> None:
+    training = Training(epochs=4, patience=2)
+    assert (training.longest(1), training.patient(1)) == (4, 2)
+
+
+class Heard(Recorder):
+    def say(self, message: str) -> None:
+        self.said = message
+
+
+@pytest.mark.parametrize(
+    ("epochs", "said"), [(2, None), (None, "44 texts are 1 step an epoch: they are read up to 300")]
+)
+def test_reading_oftener_is_said_before_it_begins(epochs: int | None, said: str | None) -> None:
+    heard = Heard(epochs=1)
+    with pytest.raises(KeyboardInterrupt):
+        make_run(TOYS["vanilla"], watcher=heard, epochs=epochs, batch_size=44).execute()
+    assert hasattr(heard, "said") == (said is not None)
+    assert said is None or heard.said.startswith(said)
+
+
+@pytest.mark.parametrize("classes", [2, 3, 7])
+def test_guesses_that_do_not_look_at_the_text_have_a_macro_f1_of_one_by_the_classes_or_less(classes: int) -> None:
+    """Σ_c 2 p q / (p + q) ≤ Σ_c (p + q) / 2 = 1, whatever share p a class has and q is given to it."""
+    random = np.random.default_rng(0)
+    for _ in range(20):
+        shares, guesses = random.dirichlet(np.full(classes, 0.5), size=2)
+        label, guess = (random.choice(classes, 20_000, p=p) for p in (shares, guesses))
+        assert f1_score(label, guess, average="macro", zero_division=0.0, labels=range(classes)) < 1 / classes + 0.01
+
+
+@pytest.mark.parametrize(
+    ("predicted", "label", "found"),
+    [([1, 1, 1], [0, 1, 1], 1), ([1, 0, 1], [0, 1, 1], None), ([1, 1], [1, 1], None), ([0], [0], None)],
+)
+def test_one_label_for_all_is_noticed_where_there_are_several(
+    predicted: list[int], label: list[int], found: int | None
+) -> None:
+    assert always(np.array(predicted), np.array(label)) == found
+
+
+@pytest.fixture
+def hopeless(tmp_path: Path) -> Path:
+    """Every text is the same."""
+    return write(tmp_path / "same.csv", ["a text like any other"] * 40, ["good", "bad"] * 20)
+
+
+def test_a_model_that_gives_every_text_the_same_label_says_so_on_the_command_line(
+    capsys: pytest.CaptureFixture[str], hopeless: Path, tmp_path: Path
+) -> None:
+    command: list[Any] = ["train", hopeless, "--epochs", "1", "--set", "hidden=4", "--device", "cpu"]
+    ended = run(capsys, *command, "--out", tmp_path / "m")
+    assert ended.code == 0
+    label = json.loads(run(capsys, *command, "--out", tmp_path / "n", "--json").out)["always"]
+    assert label in ("good", "bad")
+    assert f"this model gives every text the same label: {label}" in ended.out
+    assert f"gives every text the same label: {label}" in ended.err
+
+
+def test_and_fit_warns_of_it() -> None:
+    texts, labels = ["a text like any other"] * 40, ["good", "bad"] * 20
+    with pytest.warns(UserWarning, match="gives every text the same label: (good|bad)"):
+        clf = TextClassifier("average", epochs=1, settings=SMALL, device="cpu", verbose=False).fit(texts, labels)
+    assert clf.stored_.description.always in ("good", "bad")

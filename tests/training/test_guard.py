@@ -1,0 +1,356 @@
+"""The guard in training: every epoch says whether attention tells anything, and a run that ends in nothing warns."""
+
+import json
+import warnings
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+from steadygaze.core.maths.collapse import judge
+from steadygaze.core.ragged import Ragged
+from steadygaze.core.settings import settings
+from steadygaze.core.types import Batch, Encoded, Terms
+from steadygaze.data.batches import Data
+from steadygaze.models import inference
+from steadygaze.models.classifier import Classifier
+from steadygaze.models.rationalizer import Rationaliser
+from steadygaze.techniques.rnp import Rnp
+from steadygaze.techniques.technique import Given, Stage, Technique
+from steadygaze.techniques.vanilla import Vanilla
+from steadygaze.training import training_run as running
+from steadygaze.training.training_run import Run
+from training.toys import TOYS, Committee, Distil, Pretrain, Recorder, corpus, make_model, make_run, model_for
+
+KEYS = [
+    "evenness",
+    "from_uniform",
+    "from_habit",
+    "overlap",
+    "unexplained",
+    "uniform",
+    "constant",
+    "unit",
+    "selected",
+    "collapsed",
+    "reason",
+]
+FROZEN = ("model.encoder", "model.decoder")
+
+
+class Place(nn.Module):
+    """A scorer that sees where a word stands and not what it is."""
+
+    def forward(self, encoded: Encoded) -> Tensor:
+        return torch.arange(encoded.hidden.shape[1]).expand(encoded.hidden.shape[:2]).to(encoded.hidden.dtype)
+
+
+@settings
+class Deaf(Vanilla):
+    """Trains all but attention, which stays as it was made."""
+
+    def stages(self, seed: int) -> tuple[Stage, ...]:
+        return (Stage("train", trains=FROZEN),)
+
+
+@settings
+class Flatten(Vanilla):
+    """Pulls attention to uniform, as one would who wants nothing but stable weights."""
+
+    def loss(self, model: Classifier, batch: Batch, given: Given) -> Terms:
+        weights = model(batch).weights
+        even = batch.mask / batch.mask.sum(-1, keepdim=True)
+        return {**super().loss(model, batch, given), "even": 1000 * (weights - even).square().sum(-1)}
+
+
+def zero() -> Classifier:
+    model = make_model()
+    nn.init.zeros_(model.scorer.weigh.weight)
+    return model
+
+
+def sharp() -> Classifier:
+    """Attention that looks at some words and not at others from the start."""
+    model = make_model()
+    model.encoder.embedding.weight.data.mul_(5.0)
+    model.scorer.weigh.weight.data.mul_(20.0)
+    return model
+
+
+def placed() -> Classifier:
+    model = make_model()
+    model.scorer = Place()
+    return model
+
+
+def warned(run: Run) -> list[str]:
+    """What the run warned of."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        run.execute()
+    return [
+        str(warning.message)
+        for warning in caught
+        if "selection" in str(warning.message) or "attention" in str(warning.message)
+    ]
+
+
+def texts(*rows: Sequence[int], words: bool = True) -> Data:
+    starts = np.cumsum([0, *map(len, rows)], dtype=np.int64)
+    ids = np.concatenate([np.asarray(row, np.int32) for row in rows])
+    ragged = Ragged(ids, np.full(len(ids), words), starts, np.zeros(len(rows), np.bool_))
+    return Data(ragged, None, np.arange(len(rows), dtype=np.int64) % 2)
+
+
+@pytest.mark.parametrize("name", TOYS)
+def test_every_record_carries_what_its_attention_looks_like(name: str) -> None:
+    run = make_run(TOYS[name])
+    run.execute()
+    for record in (*run.history, run.kept):
+        found = record["attention"]
+        assert list(found) == KEYS
+        assert 0 <= found["evenness"] <= 1
+        assert 0 <= found["from_uniform"] <= np.log(2)
+        assert 0 <= found["from_habit"] <= np.log(2)
+        assert found["collapsed"] == (found["uniform"] or found["constant"]) == bool(found["reason"])
+    assert json.loads(json.dumps(run.history, allow_nan=False)) == run.history
+
+
+def test_it_is_what_judge_says_of_the_validation_texts_at_the_epoch_that_is_kept() -> None:
+    run = make_run(Vanilla(), sharp, epochs=4, learning_rate=0.05)
+    read = inference.readings(run.execute(), corpus(16, seed=1))
+    expected = judge(read.weights, read.mask, ids=read.ids)
+    found = run.kept["attention"]
+    assert run.history[run.kept["epoch"] - 1]["attention"] == found
+    for name in ("evenness", "from_uniform", "from_habit"):
+        assert found[name] == pytest.approx(getattr(expected, name), rel=1e-6)
+    assert (found["uniform"], found["constant"], found["overlap"]) == (expected.uniform, expected.constant, None)
+    assert len({record["attention"]["from_uniform"] for record in run.history}) == 4  # each epoch its own
+
+
+@pytest.mark.parametrize(
+    ("name", "beside"),
+    [
+        ("vanilla", {"train": False}),
+        ("distil", {"teach": False, "learn": True}),
+        ("committee", {"one": False, "other": False, "agree": True}),
+        ("pretrain", {"pretrain": False, "attend": False}),  # the model itself is not beside itself
+        ("return", {"first": False, "rival": True, "again": True}),
+        ("lens", {"grind": False, "wait": False, "look": True}),  # another technique's stage stands alone
+    ],
+)
+def test_overlap_is_there_only_where_the_stage_has_finished_models_beside_it(
+    name: str, beside: dict[str, bool]
+) -> None:
+    run = make_run(TOYS[name])
+    run.execute()
+    assert {record["stage"]: record["attention"]["overlap"] is not None for record in run.history} == beside
+
+
+def test_overlap_is_with_the_mean_attention_of_the_models_beside_it() -> None:
+    run = make_run(Committee(), sharp, seed=1)  # with 0 the mean is as near as one of them
+    read, validation = run.execute(), corpus(16, seed=1)
+    one, other, ours = (
+        inference.readings(model, validation) for model in (run.models["one"], run.models["other"], read)
+    )
+    expected = judge(ours.weights, ours.mask, (one.weights + other.weights) / 2, ids=ours.ids).overlap
+    assert run.kept["attention"]["overlap"] == pytest.approx(expected)
+    alone = [judge(ours.weights, ours.mask, each.weights, ids=ours.ids).overlap for each in (one, other)]
+    assert expected not in alone  # neither of them would do
+
+
+@pytest.mark.parametrize(
+    ("technique", "make", "reason"),
+    [
+        (Deaf(), zero, r"The weights are nearly the same for every word \(0.0000 nats from uniform\)."),
+        (Flatten(), sharp, "The weights are nearly the same for every word"),
+        (Deaf(), placed, "The weights follow the place of a word, not the text"),
+    ],
+    ids=["frozen at zero", "pulled to uniform", "by place"],
+)
+def test_a_run_that_ends_with_attention_that_says_nothing_warns_once(
+    technique: Technique, make: Any, reason: str
+) -> None:
+    run = make_run(technique, make, epochs=5, learning_rate=0.05)
+    with pytest.warns(UserWarning, match=f"^collapsed attention: {reason}") as caught:
+        run.execute()
+    assert len(caught) == 1
+    assert run.kept["attention"]["collapsed"]
+    assert str(caught[0].message) == f"collapsed attention: {run.kept['attention']['reason']}"
+
+
+def test_a_run_whose_attention_looks_at_words_does_not_warn() -> None:
+    for technique in (Vanilla(), Deaf()):
+        run = make_run(technique, sharp)
+        assert warned(run) == []
+        assert not any(record["attention"]["collapsed"] for record in run.history)
+
+
+def rationaliser(scorer: nn.Module | None = None) -> Rationaliser:
+    """One that looks at some words and not at others from the start, or scores sentences by this."""
+    model = model_for(Rnp())
+    assert isinstance(model, Rationaliser)
+    assert model.generator.encoder is not None
+    model.generator.encoder.embedding.weight.data.mul_(5.0)  # type: ignore[union-attr, operator]
+    if scorer is not None:
+        model.generator.scorer = scorer
+    return model
+
+
+class Sentences(Place):
+    """Sees where a sentence stands, the later the higher for a sign of 1."""
+
+    def __init__(self, sign: int) -> None:
+        super().__init__()
+        self.sign = sign
+
+    def forward(self, encoded: Encoded) -> Tensor:
+        return self.sign * super().forward(encoded) + 0 * encoded.hidden.sum(-1)
+
+
+@pytest.mark.parametrize("sign", [1, -1], ids=["last", "first"])
+def test_a_rationaliser_that_always_takes_the_same_sentence_is_constant(sign: int) -> None:
+    run = make_run(Rnp(generator_learning_rate=1e-9), lambda: rationaliser(Sentences(sign)))
+    run.job = replace(run.job, validation=corpus(80, seed=1))  # few of them have two sentences
+    assert warned(run) == [f"a locked selection: {run.kept['attention']['reason']}"]
+    assert run.kept["attention"]["constant"]
+    assert "follow the place of a sentence, not the text" in run.kept["attention"]["reason"]
+
+
+def test_where_no_text_has_two_sentences_to_choose_from_it_is_said() -> None:
+    undivided = texts([1, 2, 3, 6], [4, 5], [2, 2, 6], [1])  # word 6 ends a sentence
+    run = make_run(Rnp(), partial(model_for, Rnp()), data=undivided, validation=undivided)
+    with pytest.warns(UserWarning, match="no validation text has two sentences: all of each was selected"):
+        run.execute()
+    run = make_run(Rnp(), partial(model_for, Rnp()), data=undivided, validation=texts([1, 6, 2], [4, 5]))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        run.execute()
+    assert not [warning for warning in caught if "two sentences" in str(warning.message)]
+
+
+def test_a_rationaliser_that_takes_one_sentence_or_another_is_not_collapsed() -> None:
+    """Though all words of a sentence weigh alike."""
+    run = make_run(Rnp(generator_learning_rate=1e-9), rationaliser)
+    run.job = replace(run.job, validation=corpus(80, seed=1))
+    assert warned(run) == []
+    assert not any(record["attention"]["collapsed"] for record in run.history)
+    assert run.kept["attention"]["unexplained"] > 0.2
+
+
+class Alike(nn.Module):
+    """The same score for every word."""
+
+    def __init__(self, score: float) -> None:
+        super().__init__()
+        self.score = score
+
+    def forward(self, encoded: Encoded) -> Tensor:
+        return self.score + 0 * encoded.hidden.sum(-1)
+
+
+@pytest.mark.parametrize(
+    ("score", "reason"),
+    [(9.0, "All words are selected, or nearly all (100.0%)."), (-9.0, "No word is selected, or hardly any (0.0%).")],
+    ids=["all", "none"],
+)
+def test_a_model_that_selects_all_words_or_none_is_told_so_in_words(score: float, reason: str) -> None:
+    technique = Rnp(granularity="token", share=None, generator_learning_rate=1e-9)
+
+    def make() -> Rationaliser:
+        model = model_for(technique)
+        assert isinstance(model, Rationaliser)
+        model.generator.scorer = Alike(score)
+        return model
+
+    run = make_run(technique, make)
+    assert warned(run) == [f"a selection that says nothing: {reason}"]
+    assert all(record["attention"]["selected"] == (score > 0) for record in run.history)
+
+
+def test_words_that_are_always_selected_by_their_place_are_no_attention() -> None:
+    technique = Rnp(granularity="token", generator_learning_rate=1e-9)
+
+    def make() -> Rationaliser:
+        model = model_for(technique)
+        assert isinstance(model, Rationaliser)
+        model.generator.scorer = Sentences(-1)
+        return model
+
+    run = make_run(technique, make, validation=corpus(80, seed=1))
+    (said,) = warned(run)
+    assert said.startswith("a selection that says nothing: The weights follow the place of a word, not the text")
+    assert run.kept["attention"]["selected"] is None, "as many as share says: neither all nor none"
+
+
+def scripted(monkeypatch: pytest.MonkeyPatch, collapsed: list[bool]) -> None:
+    """Validation that finds this in turn."""
+    left = iter(collapsed)
+
+    def validate(*_: Any) -> dict[str, Any]:
+        found = next(left)
+        seen = {"collapsed": found, "reason": "Why." if found else ""}
+        return {"macro-f1": 0.5, "loss": 1.0, "accuracy": 0.5, "attention": seen}
+
+    monkeypatch.setattr(running, "validate", validate)
+
+
+@pytest.mark.parametrize(
+    ("technique", "collapsed", "expected"),
+    [
+        (Pretrain(), [True, False, False], []),  # attention is trained last: before that it cannot say anything
+        (Pretrain(), [False, True, False], ["collapsed attention: Why."]),  # of two equals the earlier is kept
+        (Distil(), [True, True, False, False], []),  # a teacher's affair
+        (Vanilla(), [False, True], []),  # another epoch than the one that is kept
+    ],
+)
+def test_only_the_epoch_that_is_kept_counts(
+    technique: Technique, collapsed: list[bool], expected: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scripted(monkeypatch, collapsed)
+    assert warned(make_run(technique)) == expected
+
+
+def test_a_resumed_run_warns_of_what_was_kept_before_the_interruption(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    @settings
+    class Afterwards(Vanilla):
+        def stages(self, seed: int) -> tuple[Stage, ...]:
+            return Stage("train"), Stage("after", technique=Vanilla(), model="other")
+
+    scripted(monkeypatch, [True, True, False])
+    with pytest.raises(KeyboardInterrupt):
+        make_run(Afterwards(), folder=tmp_path, watcher=Recorder(epochs=3)).execute()
+    scripted(monkeypatch, [False])
+    assert warned(make_run(Afterwards(), folder=tmp_path, resume=True)) == ["collapsed attention: Why."]
+
+
+@pytest.mark.parametrize("technique", [Vanilla(), Distil()])
+@pytest.mark.parametrize(
+    "validation",
+    [texts([3], [1], [5], [1]), texts([3, 2], [1, 4], words=False), texts([3], [2, 1])],
+    ids=["one word each", "no word at all", "one text of two words"],
+)
+def test_records_are_json_also_where_no_text_has_two_words(
+    technique: Technique, validation: Data, tmp_path: Path
+) -> None:
+    run = make_run(technique, validation=validation, folder=tmp_path)
+    telling = int(validation.text.lengths.max()) > 1 and bool(validation.text.words.all())
+    found = warned(run)
+    assert json.loads(json.dumps([*run.history, run.kept], allow_nan=False)) == [*run.history, run.kept]
+    for record in run.history:
+        numbers = [record["attention"][name] for name in ("evenness", "from_uniform", "from_habit")]
+        assert all((number is not None) == telling for number in numbers)
+    if not telling:  # nothing can be said, so nothing is
+        assert found == []
+        assert not any(record["attention"]["collapsed"] for record in run.history)
+    resumed = make_run(technique, validation=validation, folder=tmp_path, resume=True)
+    resumed.execute()
+    assert (resumed.history, resumed.kept) == (run.history, run.kept)

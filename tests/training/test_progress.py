@@ -1,0 +1,60 @@
+"""What a person sees while training runs."""
+
+import io
+import re
+
+from rich.console import Console
+
+from steadygaze.training.progress import Bar
+from steadygaze.training.training_run import Run
+from training.toys import TOYS, make_run
+
+NOTHING = "  (what it shows says nothing yet)"
+
+
+def shown(name: str) -> tuple[str, Bar, Run]:
+    screen = io.StringIO()
+    bar = Bar(Console(file=screen, width=200, force_terminal=False))
+    run = make_run(TOYS[name], watcher=bar)
+    run.execute()
+    return screen.getvalue(), bar, run
+
+
+def test_every_epoch_leaves_a_line_with_its_terms_and_its_score() -> None:
+    screen, _, _ = shown("duel")
+    lines = [line for line in screen.splitlines() if "macro-F1" in line]
+    assert [line.split("task")[0].split() for line in lines] == [["epoch", "1"], ["epoch", "2"]]
+    number = r"-?\d\.\d{3}"
+    pattern = rf"epoch  \d  task {number}  fool {number}  guess {number}  validation macro-F1 {number}"
+    assert all(re.fullmatch(pattern, line.removesuffix(NOTHING).strip()) for line in lines)
+
+
+def test_an_epoch_whose_attention_has_collapsed_says_so_in_its_line_and_no_other_does() -> None:
+    screen, _, run = shown("lens")
+    lines = [line for line in screen.splitlines() if "macro-F1" in line]
+    assert [line.endswith(NOTHING) for line in lines] == [record["attention"]["collapsed"] for record in run.history]
+    assert run.history[-1]["attention"]["collapsed"]
+    record = {**run.history[-1], "attention": {"collapsed": False}}
+    quiet = io.StringIO()
+    bar = Bar(Console(file=quiet, width=200, force_terminal=False))
+    bar.several = True
+    bar.epoch(record)
+    assert NOTHING not in quiet.getvalue()
+
+
+def test_a_run_that_ends_with_collapsed_attention_says_so_at_the_end() -> None:
+    screen, _, run = shown("vanilla")
+    assert screen.splitlines()[-1] == f"collapsed attention: {run.kept['attention']['reason']}"
+
+
+def test_stages_are_named_where_there_are_several() -> None:
+    screen, _, _ = shown("distil")
+    lines = [line for line in screen.splitlines() if "macro-F1" in line]
+    assert [line.split()[0] for line in lines] == ["teach", "teach", "learn", "learn"]
+
+
+def test_the_bar_ends_full_also_when_training_stops_early() -> None:
+    for name in ("vanilla", "pretrain"):
+        _, bar, _ = shown(name)
+        (task,) = bar.bar.tasks
+        assert (task.completed, task.finished) == (task.total, True)

@@ -1,0 +1,255 @@
+"""A toy corpus, a toy model and toy techniques that ask the loop for everything a technique may ask for."""
+
+import dataclasses
+import json
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import torch
+from accelerate import Accelerator
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
+
+from steadygaze.core.ragged import Ragged
+from steadygaze.core.settings import settings
+from steadygaze.core.types import Batch, Terms
+from steadygaze.data.batches import Data
+from steadygaze.models.classifier import Architecture, Classifier, word_encoder
+from steadygaze.models.model_protocol import Reader
+from steadygaze.techniques.technique import Given, Player, Stage, Technique
+from steadygaze.techniques.vanilla import Vanilla
+from steadygaze.training.checkpoint import Checkpoint
+from steadygaze.training.optimizers import Training
+from steadygaze.training.progress import Silent
+from steadygaze.training.teacher_cache import Shelf
+from steadygaze.training.training_loop import Job
+from steadygaze.training.training_run import Run
+
+WORDS = 20
+TEXTS = 44  # batches of 8, and one of 4
+ENDS = torch.arange(WORDS) % 7 == 6
+"""Words that end a sentence."""
+
+
+def corpus(count: int = TEXTS, seed: int = 0, weight: Any = None) -> Data:
+    """Texts of 1 to 9 words; the label says whether word 1 is among them."""
+    random = np.random.default_rng(seed)
+    lengths = random.integers(1, 10, count)
+    starts = np.concatenate([[0], np.cumsum(lengths)])
+    ids = random.integers(1, WORDS, starts[-1]).astype(np.int32)
+    label = np.arange(count) % 2
+    for row in range(count):
+        text = ids[starts[row] : starts[row + 1]]
+        text[text == 1] = 2
+        text[random.integers(len(text))] = 1 if label[row] else 3
+    ragged = Ragged(ids, np.ones(len(ids), dtype=bool), starts, np.zeros(count, dtype=bool))
+    return Data(ragged, None, label.astype(np.int64), weight)
+
+
+def make_model(encoder: str = "bilstm", dtype: torch.dtype = torch.float32, **architecture: Any) -> Classifier:
+    made = model_for(Vanilla(), encoder, dtype, **architecture)
+    assert isinstance(made, Classifier)
+    return made
+
+
+def model_for(
+    technique: Technique, encoder: str = "bilstm", dtype: torch.dtype = torch.float32, **architecture: Any
+) -> Reader:
+    """What the technique builds."""
+    shape = Architecture(**{"hidden": 4, "dimension": 5, "dropout": 0.1, **architecture})
+    words = partial(word_encoder, encoder, shape, WORDS, pair=False)
+    return technique.build(words, shape, 2, False, ENDS).to(dtype)
+
+
+def make_run(
+    technique: Technique,
+    make: Callable[[], Reader] = make_model,
+    *,
+    folder: Path | None = None,
+    resume: bool = False,
+    seed: int = 0,
+    watcher: Silent | None = None,
+    data: Data | None = None,
+    validation: Data | None = None,
+    accelerate: Accelerator | None = None,
+    shelf: Path | None = None,
+    models: dict[str, Classifier] | None = None,
+    **training: Any,
+) -> Run:
+    how = Training(**{"epochs": 2, "batch_size": 8, "learning_rate": 0.01, **training})
+    accelerate = accelerate or Accelerator(cpu=True)
+    job = Job(data or corpus(), validation or corpus(16, seed=1), how, accelerate, watcher or Silent())
+    run = Run(technique, make, job, seed, models=models or {})
+    if shelf is not None:
+        run.shelf = Shelf(shelf, {"data": "toy", "training": dataclasses.asdict(how)})
+    if folder is not None:
+        identity = {"seed": seed, "technique": dataclasses.asdict(technique), "training": dataclasses.asdict(how)}
+        run.checkpoint = Checkpoint(folder, identity, resume)
+    return run
+
+
+def weights(model: nn.Module) -> dict[str, bytes]:
+    """Bit for bit."""
+    return {name: value.detach().numpy().tobytes() for name, value in model.state_dict().items()}
+
+
+def outcome(run: Run) -> tuple[dict[str, bytes], str]:
+    """All that a run produces: the weights, and the history with what was kept."""
+    model = run.execute()
+    return weights(model), json.dumps([*run.history, run.kept])
+
+
+@settings
+class Distil(Technique):
+    """Two stages, two models: a teacher is trained as usual; then attention alone is drawn towards the teacher's."""
+
+    strength: float = 1.0
+
+    def loss(self, model: Classifier, batch: Batch, given: Given) -> Terms:
+        out = model(batch)
+        with torch.no_grad():
+            aim = given.models["teacher"](batch).weights
+        apart = (out.weights - aim).square().sum(-1)
+        return {"task": _task(out.logits, batch), "apart": self.strength * apart}
+
+    def stages(self, seed: int) -> tuple[Stage, ...]:
+        teach = Stage("teach", technique=Vanilla(), model="teacher", seed=seed + 3)
+        return teach, Stage("learn", start="teacher", trains=("model.scorer",))
+
+
+@settings
+class Committee(Distil):
+    """Three stages, three models: two teachers; then attention is drawn towards their mean."""
+
+    def loss(self, model: Classifier, batch: Batch, given: Given) -> Terms:
+        out = model(batch)
+        with torch.no_grad():
+            aim = torch.stack([teacher(batch).weights for teacher in given.models.values()]).mean(0)
+        return {"task": _task(out.logits, batch), "apart": (out.weights - aim).square().sum(-1)}
+
+    def stages(self, seed: int) -> tuple[Stage, ...]:
+        one = Stage("one", technique=Vanilla(), model="one", seed=seed + 1)
+        other = Stage("other", technique=Anneal(), model="other", seed=seed + 2)
+        return one, other, Stage("agree")
+
+
+@settings
+class Pretrain(Technique):
+    """Two stages, one model: everything but attention, then attention alone."""
+
+    def loss(self, model: Classifier, batch: Batch, given: Given) -> Terms:
+        return {"task": _task(model(batch).logits, batch)}
+
+    def stages(self, seed: int) -> tuple[Stage, ...]:
+        first = Stage("pretrain", trains=("model.encoder", "model.decoder"), epochs=1, select="last")
+        return first, Stage("attend", trains=("model.scorer",))
+
+
+@settings
+class Return(Technique):
+    """Three stages: the model, a rival that starts from it, and the model again, against the rival."""
+
+    def loss(self, model: Classifier, batch: Batch, given: Given) -> Terms:
+        terms = {"task": _task(model(batch).logits, batch)}
+        for name, other in given.models.items():
+            terms[name] = (model(batch).weights - other(batch).weights).square().sum(-1)
+        return terms
+
+    def stages(self, seed: int) -> tuple[Stage, ...]:
+        rival = Stage("rival", model="rival", start="model", epochs=1)
+        return Stage("first", epochs=1), rival, Stage("again", epochs=1)
+
+
+@settings
+class Lens(Technique):
+    """Three stages, one auxiliary network: trained beside a model; unused; frozen while another is drawn to it."""
+
+    def modules(self, model: Classifier) -> dict[str, nn.Module]:
+        return {"lens": nn.Linear(model.encoder.size, 2)}
+
+    def loss(self, model: Classifier, batch: Batch, given: Given) -> Terms:
+        out = model(batch)
+        return {
+            "task": _task(out.logits, batch),
+            "seen": _task(given.modules["lens"](out.encoded.hidden.mean(1)), batch),
+        }
+
+    def stages(self, seed: int) -> tuple[Stage, ...]:
+        wait = Stage("wait", technique=Vanilla(), epochs=1)
+        return Stage("grind", model="blank"), wait, Stage("look", trains=("model.",))
+
+
+@settings
+class Duel(Technique):
+    """Two players: a critic guesses the label from the mean hidden state; the model makes that hard for it."""
+
+    def modules(self, model: Classifier) -> dict[str, nn.Module]:
+        return {"critic": nn.Linear(model.encoder.size, 2).to(next(model.parameters()).dtype)}
+
+    def players(self) -> tuple[Player, ...]:
+        return (
+            Player("model", trains=("model.",), terms=("task", "fool")),
+            Player("critic", trains=("modules.critic",), terms=("guess",), every=2, offset=1, learning_rate=0.05),
+        )
+
+    def loss(self, model: Classifier, batch: Batch, given: Given) -> Terms:
+        out = model(batch)
+        guess = _task(given.modules["critic"](out.encoded.hidden.mean(1)), batch)  # reaches the encoder, not detached
+        return {"task": _task(out.logits, batch), "fool": -0.5 * guess, "guess": guess}
+
+
+@settings
+class Anneal(Technique):
+    """State, chance and progress: noise whose size `next` moves."""
+
+    size: float = 1.0
+
+    def loss(self, model: Classifier, batch: Batch, given: Given) -> Terms:
+        logits = model(batch).logits
+        noise = given.chance.normal(batch.index, 2)
+        return {"task": _task(logits + self.size * (1 - given.progress) * noise, batch)}
+
+    def next(self, terms: Terms) -> Self:
+        return dataclasses.replace(self, size=self.size * (1 - 0.1 * terms["task"].mean().tanh().item()))
+
+
+TOYS: dict[str, Technique] = {
+    "vanilla": Vanilla(),
+    "distil": Distil(),
+    "committee": Committee(),
+    "pretrain": Pretrain(),
+    "return": Return(),
+    "lens": Lens(),
+    "duel": Duel(),
+    "anneal": Anneal(),
+}
+
+
+class Recorder(Silent):
+    """Keeps what it is told; raises KeyboardInterrupt after so many steps or epochs."""
+
+    def __init__(self, steps: int | None = None, epochs: int | None = None) -> None:
+        self.most_steps, self.most_epochs = steps, epochs
+        self.steps: list[dict[str, Tensor]] = []
+        self.epochs: list[Mapping[str, Any]] = []
+        self.skipped = 0
+
+    def step(self, stage: str, epoch: int, terms: Mapping[str, Tensor]) -> None:
+        self.steps.append({name: value.detach().clone() for name, value in terms.items()})
+        if len(self.steps) == self.most_steps:
+            raise KeyboardInterrupt
+
+    def epoch(self, record: Mapping[str, Any]) -> None:
+        self.epochs.append(record)
+        if len(self.epochs) == self.most_epochs:
+            raise KeyboardInterrupt
+
+    def skip(self, epochs: int) -> None:
+        self.skipped += epochs
+
+
+def _task(logits: Tensor, batch: Batch) -> Tensor:
+    return cross_entropy(logits, batch.gold, reduction="none")

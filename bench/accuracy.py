@@ -1,4 +1,4 @@
-"""What vanilla training reaches on real and planted data: test accuracy and, where the truth is known, evidence mass.
+"""What vanilla training reaches on real and planted data: test accuracy and, where the truth is known, rationale mass.
 
     python bench/accuracy.py sst2 --seeds 3 --vectors glove.6B.100d.txt.gz
     python bench/accuracy.py planted-reviews planted-reviews:aspect=palate planted-pairs
@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from steadygaze.data.corpora import load_corpus
-from steadygaze.data.token_alignment import mark
+from steadygaze.data.token_alignment import mark_tokens
 from steadygaze.estimator.resumable_training import columns, texts
 from steadygaze.estimator.text_classifier import TextClassifier
 
@@ -23,7 +23,7 @@ GLOVE = DATA / "glove" / "glove.6B.100d.txt.gz"
 
 
 def run(name: str, seed: int, arguments: argparse.Namespace) -> tuple[float, float]:
-    """(test accuracy, evidence mass) of one model; the mass is over texts that have evidence, NaN where none has."""
+    """(test accuracy, rationale mass) of one model; the mass is over texts that have rationales, NaN where none has."""
     corpus = load_corpus(name, data_dir=DATA)
     clf = TextClassifier(
         arguments.encoder, seed=seed, epochs=arguments.epochs, vectors=arguments.vectors, device=arguments.device
@@ -32,16 +32,16 @@ def run(name: str, seed: int, arguments: argparse.Namespace) -> tuple[float, flo
     test = corpus.splits["test"]
     mass, share, cut = [], [], 0
     for explained, example in zip(clf.explain(texts(test)), test, strict=True):
-        if example.evidence:
-            where = mark(explained.spans, example.evidence)
+        if example.rationales:
+            where = mark_tokens(explained.spans, example.rationales)
             mass.append(np.asarray(explained.weights)[where].sum())
             share.append(where.mean())
             cut += explained.read_to is not None
     accuracy = clf.score(*columns(test))
     even = f"{np.mean(share):.3f}" if share else "unknown"
     print(
-        f"{name}  seed {seed}  test accuracy {accuracy:.4f}  evidence mass {np.mean(mass) if mass else np.nan:.3f}  "
-        f"(evenly spread: {even}; n {len(mass)}, without evidence {len(test) - len(mass)}, cut short {cut})  "
+        f"{name}  seed {seed}  test accuracy {accuracy:.4f}  rationale mass {np.mean(mass) if mass else np.nan:.3f}  "
+        f"(evenly spread: {even}; n {len(mass)}, without rationales {len(test) - len(mass)}, cut short {cut})  "
         f"epochs {len(clf.history_)}",
         flush=True,
     )
@@ -61,7 +61,7 @@ def main() -> None:
         found = [run(name, seed, arguments) for seed in range(arguments.seeds)]
         print(
             f"{name}  mean of {len(found)}: test accuracy {statistics.mean(accuracy for accuracy, _ in found):.4f}  "
-            f"evidence mass {statistics.mean(mass for _, mass in found):.3f}"
+            f"rationale mass {statistics.mean(mass for _, mass in found):.3f}"
         )
 
 

@@ -35,20 +35,20 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from steadygaze.adapters.as_adapter import as_subject
+from steadygaze.adapters.as_adapter import as_adapter
 from steadygaze.audit.measures.faithfulness_measures import comprehensiveness, sufficiency
-from steadygaze.audit.probes.erasure import SHARES, erased
-from steadygaze.audit.probes.observation import look
+from steadygaze.audit.probes.erasure import SHARES, erase_words
+from steadygaze.audit.probes.observation import observe
 from steadygaze.core.types import Batch
 from steadygaze.data.batches import Data, by_length, collate
 from steadygaze.data.corpora import load_corpus
-from steadygaze.data.subword_tokenizer import load_pieces
+from steadygaze.data.subword_tokenizer import load_subword_tokenizer
 from steadygaze.data.text_tokenizer import Tokens
-from steadygaze.data.word_tokenizer import build_words
+from steadygaze.data.word_tokenizer import build_word_tokenizer
 from steadygaze.models.classifier import Architecture, Classifier, word_encoder
 from steadygaze.models.encoders.transformer import from_folder, locate
 from steadygaze.models.inference import inference
-from steadygaze.models.model_protocol import Reader
+from steadygaze.models.model_protocol import Model
 
 T = TypeVar("T")
 FEWEST = {"cpu": 2.5, "cuda": 10.0}
@@ -77,34 +77,34 @@ def texts(count: int) -> list[str]:
     return [e.text[start:end] for e in examples for start, end in e.sentences or ()][:count]
 
 
-def bilstm(read: list[str]) -> tuple[Reader, Data]:
-    tokens = build_words(read, min_df=1, max_length=512)
+def bilstm(read: list[str]) -> tuple[Model, Data]:
+    tokens = build_word_tokenizer(read, min_df=1, max_length=512)
     encoder = word_encoder("bilstm", SHAPE, tokens.size, pair=False)
     return Classifier(encoder, SHAPE, classes=2, pair=False), Data(tokens.encode(read))
 
 
-def minilm(read: list[str]) -> tuple[Reader, Data]:
+def minilm(read: list[str]) -> tuple[Model, Data]:
     folder = locate("minilm")
-    tokens = load_pieces(folder, max_length=512)
+    tokens = load_subword_tokenizer(folder, max_length=512)
     return Classifier(from_folder(folder), SHAPE, classes=2, pair=False), Data(tokens.encode(read))
 
 
 MODELS = {"bilstm": bilstm, "minilm": minilm}
 
 
-def cases(model: Reader, data: Data) -> list[Case]:
+def cases(model: Model, data: Data) -> list[Case]:
     """What an audit has at hand when it comes to erasing: batches, clean predictions and saliencies."""
     batches = [collate(data, rows).to(model.device) for rows in by_length(data, ROWS)]
-    return [Case(batch, seen.probs, seen.weights) for batch in batches for seen in [look(model, batch)]]
+    return [Case(batch, seen.probs, seen.weights) for batch in batches for seen in [observe(model, batch)]]
 
 
-def at_once(model: Reader, given: list[Case]) -> Tensor:
+def at_once(model: Model, given: list[Case]) -> Tensor:
     """(2,N): comprehensiveness and sufficiency."""
-    found = [(case.clean, *erased(model, case.batch, case.clean, case.weights)) for case in given]
+    found = [(case.clean, *erase_words(model, case.batch, case.clean, case.weights)) for case in given]
     return torch.cat([torch.stack([comprehensiveness(c, w), sufficiency(c, a)]) for c, w, a in found], 1)
 
 
-def one_at_a_time(model: Reader, given: list[Case]) -> Tensor:
+def one_at_a_time(model: Model, given: list[Case]) -> Tensor:
     """(2,N): the same, as anyone would write it."""
     found = []
     for case in given:
@@ -115,23 +115,23 @@ def one_at_a_time(model: Reader, given: list[Case]) -> Tensor:
     return torch.cat(found, 1)
 
 
-def _sizes(model: Reader, case: Case, row: int) -> list[tuple[Tensor, Tensor]]:
+def _sizes(model: Model, case: Case, row: int) -> list[tuple[Tensor, Tensor]]:
     places = case.batch.mask[row].nonzero().flatten()
     order = places[case.weights[row, places].argsort(descending=True, stable=True)]
     many = [math.ceil(share * len(order) - 1e-9) for share in SHARES]
     return [(_look(model, case.batch, row, order[:k]), _look(model, case.batch, row, order[k:])) for k in many]
 
 
-def _look(model: Reader, batch: Batch, row: int, gone: Tensor) -> Tensor:
+def _look(model: Model, batch: Batch, row: int, gone: Tensor) -> Tensor:
     there = batch.present[row : row + 1].clone()
     there[0, gone] = False
     left = there[0] if there.any() else torch.arange(there.shape[1], device=there.device) < 1  # nothing: padding
     ids, words = batch.ids[row : row + 1, left], batch.mask[row : row + 1, left]
     there = there[:, left]
-    return look(model, Batch(ids, there, words & there, batch.index[row : row + 1])).probs[0]
+    return observe(model, Batch(ids, there, words & there, batch.index[row : row + 1])).probs[0]
 
 
-def needed(model: Reader, given: list[Case]) -> list[Batch]:
+def needed(model: Model, given: list[Case]) -> list[Batch]:
     """The forward passes of ours."""
     seen: list[Batch] = []
     handle = model.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0]))
@@ -140,7 +140,7 @@ def needed(model: Reader, given: list[Case]) -> list[Batch]:
     return seen
 
 
-def bare(model: Reader, passes: list[Batch]) -> None:
+def bare(model: Model, passes: list[Batch]) -> None:
     with inference(model):
         for batch in passes:
             model(batch)
@@ -155,7 +155,7 @@ def timed(work: Callable[[], T], device: str) -> tuple[float, T]:
     return time.perf_counter() - start, found
 
 
-def compare(name: str, model: Reader, data: Data, chosen: argparse.Namespace) -> bool:
+def compare(name: str, model: Model, data: Data, chosen: argparse.Namespace) -> bool:
     """Whether all bars are met."""
     given = cases(model.to(chosen.device), data)
     passes = needed(model, given)
@@ -183,7 +183,7 @@ def _size(batch: Batch) -> tuple[int, int, int]:
 def beside_ferret(read: list[str], chosen: argparse.Namespace) -> None:
     with tempfile.TemporaryDirectory() as scratch:
         save(Path(scratch))
-        subject = as_subject(scratch, classes=["negative", "positive"], device=chosen.device)
+        subject = as_adapter(scratch, classes=["negative", "positive"], device=chosen.device)
 
         def ours() -> Tensor:
             return at_once(subject.model, cases(subject.model, Data(subject.tokens.encode(read))))
@@ -216,12 +216,12 @@ def save(folder: Path) -> None:
     AutoTokenizer.from_pretrained(source).save_pretrained(folder)
 
 
-def explained(model: Reader, tokens: Tokens, read: list[str]) -> list[dict[str, object]]:
+def explained(model: Model, tokens: Tokens, read: list[str]) -> list[dict[str, object]]:
     """Texts with their tokens, scores and classes, as ferret wants them."""
     found = []
     for text in read:
         batch = collate(Data(tokens.encode([text])), np.arange(1)).to(model.device)
-        seen = look(model, batch)
+        seen = observe(model, batch)
         names = [tokens.vocabulary[i] for i in batch.ids[0].tolist()]
         scores = [*map(float, seen.weights[0])]
         found.append({"text": text, "tokens": names, "scores": scores, "target": int(seen.probs.argmax())})

@@ -19,13 +19,13 @@ from black_box_texts import Texts, probabilities, select
 from black_boxes import IMAGES, ROWS, Job, K
 from steadygaze.data.batches import collate
 from steadygaze.explainers.learned import METHODS
-from steadygaze.explainers.learned.fitted_explainer import Answered, Teaching
-from steadygaze.explainers.learned.removal_effects import said_of
-from steadygaze.images.fitted_images import ImageFit, parted
-from steadygaze.images.image_explanation import beside, overlay, png
+from steadygaze.explainers.learned.fitted_explainer import FitContext, QueriedTexts
+from steadygaze.explainers.learned.removal_effects import predict_selected
+from steadygaze.images.fitted_images import ImageSelectorFit, hold_out_images
+from steadygaze.images.image_explanation import overlay, png, side_by_side_images
 from steadygaze.images.image_inputs import read_images
-from steadygaze.images.patch_networks import Canvas, image_settings
-from steadygaze.training.progress import Silent
+from steadygaze.images.patch_networks import PatchConfig, image_settings
+from steadygaze.training.progress import SilentWatcher
 
 SHOWN = (
     "l2x",
@@ -40,18 +40,18 @@ SHOWN_OF_IMAGES = ("l2x-cnn", "l2x-y-plain-cnn", "l2x-y-random-pretraining-cnn",
 def of_texts(texts: Texts, model: Any, corpus: str, given: argparse.Namespace) -> None:
     device = torch.device(given.device)
     train = select(texts.train, np.arange(min(given.inputs, len(texts.train))))
-    splits = [Answered(part, probabilities(model, part)) for part in (train, texts.validation)]
+    splits = [QueriedTexts(part, probabilities(model, part)) for part in (train, texts.validation)]
     rows = np.random.default_rng(1).permutation(len(texts.test))[: given.examples]
     batch = collate(texts.test, rows).to(device)
-    said = said_of(model, batch, batch.mask).softmax(-1)
+    said = predict_selected(model, batch, batch.mask).softmax(-1)
     for place, row in enumerate(rows):
         print(f"\ntext {row}: the black box says {said[place].argmax()} ({said[place].max():.0%})")
     for name in SHOWN:
         kind, settings = ROWS[name]
         how: Any = METHODS[kind](k=K[corpus], **settings, **epochs(Job(corpus, name, 0)))
-        learned = Teaching(texts.vocabulary, "words", Silent(), device, 0).learn(how, model, *splits)
+        learned = FitContext(texts.vocabulary, "words", SilentWatcher(), device, 0).learn(how, model, *splits)
         kept = learned.explainer(texts, device).explain(model, batch).weights > 0
-        alone = said_of(model, batch, kept, "pad").softmax(-1)
+        alone = predict_selected(model, batch, kept, "pad").softmax(-1)
         print(f"\n{name}")
         for place, row in enumerate(rows):
             words = [texts.vocabulary[i] for i in batch.ids[place][kept[place]].tolist()]
@@ -60,20 +60,20 @@ def of_texts(texts: Texts, model: Any, corpus: str, given: argparse.Namespace) -
 
 
 def of_images(sets: Any, box: Any, corpus: str, given: argparse.Namespace) -> None:
-    train, held_out = parted(read_images(sets.train[: given.inputs]))
+    train, held_out = hold_out_images(read_images(sets.train[: given.inputs]))
     rows = np.random.default_rng(1).permutation(len(sets.test))[: given.examples]
-    some, canvas, lines = read_images(sets.test[rows]), Canvas(fill="mean"), []
+    some, canvas, lines = read_images(sets.test[rows]), PatchConfig(fill="mean"), []
     for name in SHOWN_OF_IMAGES:
         kind, settings = ROWS[name]
         job = Job(corpus, name, 0, "mean")
         how = image_settings(METHODS[kind], {"k": K[corpus], **settings, **epochs(job)})
-        learned = ImageFit(how, canvas, 0, torch.device(given.device)).fit(box, train, held_out)
+        learned = ImageSelectorFit(how, canvas, 0, torch.device(given.device)).fit(box, train, held_out)
         found = learned.explain(box, some)
         units = [one.image.astype(np.float64) / (255 if one.image.dtype == np.uint8 else 1) for one in found]
         masks = [one.mask for one in found]
         if not lines:
             width = overlay(units[0], masks[0]).shape[1]
-            lines.append(np.hstack([beside(u, m)[:, :width] for u, m in zip(units, masks, strict=True)]))
+            lines.append(np.hstack([side_by_side_images(u, m)[:, :width] for u, m in zip(units, masks, strict=True)]))
         lines.append(np.hstack([overlay(u, m) for u, m in zip(units, masks, strict=True)]))
         right = learned.measured(box, read_images(sets.test))["post-hoc-accuracy"].mean()
         print(f"{name}: post-hoc accuracy {right:.3f}", flush=True)

@@ -10,21 +10,21 @@ from safetensors.torch import load_file, save_file
 
 from black_box_texts import Table6, Texts, accuracy, probabilities, read, trained
 from black_boxes import FIRST, IMAGES, ROWS, STAGED, Job, K
-from steadygaze.core.maths.ranking import top
+from steadygaze.core.maths.ranking import top_k
 from steadygaze.data.batches import Data, by_length, collate
 from steadygaze.explainers import EXPLAINERS
 from steadygaze.explainers.learned import METHODS
 from steadygaze.explainers.learned.cxplain import CXPlain
-from steadygaze.explainers.learned.fitted_explainer import Answered, Teaching, measured
-from steadygaze.explainers.learned.removal_effects import of_the_rest, said_of
-from steadygaze.images.fitted_images import ImageFit, parted, post_hoc
+from steadygaze.explainers.learned.fitted_explainer import FitContext, QueriedTexts, measure_selection
+from steadygaze.explainers.learned.removal_effects import predict_selected, remainder_agreement
+from steadygaze.images.fitted_images import ImageSelectorFit, hold_out_images, post_hoc
 from steadygaze.images.image_box import ImageBox, as_image_box
 from steadygaze.images.image_classifier import ImageClassifier
-from steadygaze.images.image_cxplain import WorthFit
+from steadygaze.images.image_cxplain import ImageCXPlainFit
 from steadygaze.images.image_inputs import ImageSets, load_images, read_images
-from steadygaze.images.patch_explainers import IMAGE_EXPLAINERS, Asked
-from steadygaze.images.patch_networks import Canvas, image_settings
-from steadygaze.training.progress import Silent
+from steadygaze.images.patch_explainers import IMAGE_EXPLAINERS, PatchRequest
+from steadygaze.images.patch_networks import PatchConfig, image_settings
+from steadygaze.training.progress import SilentWatcher
 
 MOST_LIME = 1000
 """Test inputs that LIME is asked about, with as many samples."""
@@ -72,9 +72,9 @@ def _of_texts(job: Job, texts: Texts, model: Table6, device: torch.device) -> di
         return _asked(name, model, texts.test, K[job.corpus])
     more = {"removal": "pad"} if name == "cxplain" else epochs(job)
     how: Any = METHODS[name](k=K[job.corpus], **settings, **more)
-    splits = [Answered(part, probabilities(model, part)) for part in (texts.train, texts.validation)]
-    learned = Teaching(texts.vocabulary, "words", Silent(), device, job.seed).learn(how, model, *splits)
-    found = measured(model, learned.explainer(texts, device), texts.test, "pad")
+    splits = [QueriedTexts(part, probabilities(model, part)) for part in (texts.train, texts.validation)]
+    learned = FitContext(texts.vocabulary, "words", SilentWatcher(), device, job.seed).learn(how, model, *splits)
+    found = measure_selection(model, learned.explainer(texts, device), texts.test, "pad")
     return _means(found, learned.history)
 
 
@@ -99,30 +99,30 @@ def _asked(name: str, model: Table6, data: Data, k: int) -> dict[str, Any]:
         batch = collate(data, rows).to(model.device)
         saliency = explainer.explain(model, batch)
         weights = saliency.weights.abs() if "gradient" in name else saliency.weights
-        kept, said = top(weights, batch.mask, k), saliency.logits.argmax(-1)
-        same.append((said_of(model, batch, kept, "pad").argmax(-1) == said).double().cpu())
-        other.append(of_the_rest(model, batch, batch.mask & ~kept, said, "pad").cpu())
+        kept, said = top_k(weights, batch.mask, k), saliency.logits.argmax(-1)
+        same.append((predict_selected(model, batch, kept, "pad").argmax(-1) == said).double().cpu())
+        other.append(remainder_agreement(model, batch, batch.mask & ~kept, said, "pad").cpu())
     return _means({"post-hoc-accuracy": torch.cat(same), "post-hoc-accuracy/unselected": torch.cat(other)}, [])
 
 
 def _of_images(job: Job, sets: ImageSets, box: ImageBox, device: torch.device) -> dict[str, Any]:
-    train, held_out = parted(read_images(sets.train))
-    test, canvas, k = read_images(sets.test), Canvas(fill=job.fill), K[job.corpus]
+    train, held_out = hold_out_images(read_images(sets.train))
+    test, canvas, k = read_images(sets.test), PatchConfig(fill=job.fill), K[job.corpus]
     if job.row in IMAGE_EXPLAINERS:
         many = MOST_LIME if job.row == "lime" else len(test)
         some = test.of(test.pixels[np.sort(np.random.default_rng(0).permutation(len(test))[:many])])
         fill = canvas.blank(train.pixels, train.whole)
-        probs = box.said(some)
-        asked = Asked(box, some, probs, fill, canvas.patch, canvas.units(some.shape))
+        probs = box.predict_proba(some)
+        asked = PatchRequest(box, some, probs, fill, canvas.patch, canvas.units(some.shape))
         weights = IMAGE_EXPLAINERS[job.row]().weigh(asked)
-        kept = top(weights, torch.ones_like(weights, dtype=torch.bool), k).float()
+        kept = top_k(weights, torch.ones_like(weights, dtype=torch.bool), k).float()
         return _means(post_hoc(box, some, probs, kept, fill, canvas.patch), [])
     name, settings = ROWS[job.row]
     if name == "cxplain":
-        worth = WorthFit(CXPlain(k=k, **settings), canvas, job.seed, device).fit(box, train, held_out)
+        worth = ImageCXPlainFit(CXPlain(k=k, **settings), canvas, job.seed, device).fit(box, train, held_out)
         return _means(worth.measured(box, test), worth.history)
     how = image_settings(METHODS[name], {"k": k, **settings, **epochs(job)})
-    learned = ImageFit(how, canvas, job.seed, device).fit(box, train, held_out)
+    learned = ImageSelectorFit(how, canvas, job.seed, device).fit(box, train, held_out)
     return _means(learned.measured(box, test), learned.history)
 
 

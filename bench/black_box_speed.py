@@ -22,10 +22,10 @@ from unittest.mock import patch
 import torch
 
 import steadygaze as sg
-from steadygaze.adapters.as_adapter import as_subject
+from steadygaze.adapters.as_adapter import as_adapter
 from steadygaze.data.batches import by_length, collate
 from steadygaze.explainers import class_probability
-from steadygaze.explainers.learned.removal_effects import effects, of_texts
+from steadygaze.explainers.learned.removal_effects import removal_effects, text_removal
 from steadygaze.explainers.learned.text_inputs import vocabulary
 from steadygaze.explainers.lime import Lime
 from steadygaze.models.inference import inference
@@ -54,8 +54,8 @@ def ratio(one: Callable[[], Any], other: Callable[[], Any], rounds: int) -> str:
 
 
 def selector(clf: sg.TextClassifier, texts: list[str], rounds: int) -> None:
-    fitted = sg.explain_fit(clf, texts, "l2x", k=5, settings={"epochs": 1}, device="cpu")
-    subject, explainer = fitted.subject, fitted.explainer
+    fitted = sg.fit_explainer(clf, texts, "l2x", k=5, settings={"epochs": 1}, device="cpu")
+    subject, explainer = fitted.adapter, fitted.explainer
     data = subject.data(subject.tokens.place(texts), None)
     batches = [collate(data, rows) for rows in by_length(data, 128)]
     passes = dict.fromkeys(("black box", *fitted.learned.nets), 0)
@@ -81,7 +81,7 @@ def selector(clf: sg.TextClassifier, texts: list[str], rounds: int) -> None:
 
 
 def lime(clf: sg.TextClassifier, texts: list[str], rounds: int) -> None:
-    subject, asked = as_subject(clf, device="cpu"), Lime(samples=LIME_SAMPLES)
+    subject, asked = as_adapter(clf, device="cpu"), Lime(samples=LIME_SAMPLES)
     batch = collate(subject.data(subject.tokens.place(texts[:LIME_TEXTS]), None), torch.arange(LIME_TEXTS).numpy())
 
     def together() -> torch.Tensor:
@@ -99,12 +99,12 @@ def lime(clf: sg.TextClassifier, texts: list[str], rounds: int) -> None:
 
 def cxplain(clf: sg.TextClassifier, texts: list[str]) -> None:
     """Every word of every text left out once."""
-    subject = as_subject(clf, device="cpu")
+    subject = as_adapter(clf, device="cpu")
     data = subject.data(subject.tokens.place(texts), None)
     tokens = subject.tokens
     table = vocabulary(data, tokens.vocabulary, tokens.kind).table(tokens.vocabulary)
     probs = torch.full((len(texts), len(subject.classes)), 1 / len(subject.classes))
-    found = effects(of_texts(subject.model, data, table), probs, torch.zeros(len(texts), dtype=torch.long))
+    found = removal_effects(text_removal(subject.model, data, table), probs, torch.zeros(len(texts), dtype=torch.long))
     print(len(texts), len(found.values), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
 
 

@@ -9,15 +9,15 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from steadygaze.adapters.transformer_network import Reading
-from steadygaze.core.ragged import Ragged, starts_of
+from steadygaze.adapters.transformer_network import TransformerOutput
+from steadygaze.core.ragged import TokenArray, row_starts
 from steadygaze.core.types import Batch
 from steadygaze.data.batches import Data, by_length, collate, shuffled
 from steadygaze.data.corpora import load_corpus
-from steadygaze.data.word_tokenizer import SPECIALS, build_words
+from steadygaze.data.word_tokenizer import SPECIALS, build_word_tokenizer
 from steadygaze.models.inference import inference
-from steadygaze.models.model_protocol import Ability, Reader
-from steadygaze.techniques.perturbations.word_removal import taken
+from steadygaze.models.model_protocol import Capability, Model
+from steadygaze.techniques.perturbations.word_removal import take_rows
 
 WORDS, LENGTH = 5000, 400
 MARKS = SPECIALS.index("<s>"), SPECIALS.index("</s>")
@@ -26,10 +26,10 @@ AT_ONCE = 1024
 """Texts: every one is as long as the longest, padding included."""
 
 
-class Table6(Reader):
+class Table6(Model):
     """Vectors 50 → convolution 250×3 → maximum → 250 → classes.  Padding is a word like any other, up to `length`."""
 
-    abilities: ClassVar[frozenset[Ability]] = frozenset({"vectors"})
+    capabilities: ClassVar[frozenset[Capability]] = frozenset({"embeddings"})
 
     def __init__(self, words: int, length: int = LENGTH, classes: int = 2) -> None:
         super().__init__()
@@ -47,21 +47,21 @@ class Table6(Reader):
     def embed(self, batch: Batch) -> Tensor:
         return self.words(batch.ids)
 
-    def forward(self, batch: Batch, embedded: Tensor | None = None) -> Reading:
+    def forward(self, batch: Batch, embedded: Tensor | None = None) -> TransformerOutput:
         parts = torch.arange(len(batch.ids)).split(AT_ONCE)
         if len(parts) == 1:
             return self._read(batch, embedded)
-        some = [self._read(taken(batch, rows), None if embedded is None else embedded[rows]) for rows in parts]
-        return Reading(None, torch.cat([part.logits for part in some]))
+        some = [self._read(take_rows(batch, rows), None if embedded is None else embedded[rows]) for rows in parts]
+        return TransformerOutput(None, torch.cat([part.logits for part in some]))
 
-    def _read(self, batch: Batch, embedded: Tensor | None) -> Reading:
+    def _read(self, batch: Batch, embedded: Tensor | None) -> TransformerOutput:
         given = self.embed(batch) if embedded is None else embedded
         given = given.masked_fill(~batch.present.unsqueeze(-1), 0.0) + self.words.weight[0] * ~batch.present.unsqueeze(
             -1
         )
         rest = self.words.weight[0].expand(len(given), max(0, self.length - given.shape[1]), -1)
         hidden = self.kernel(self.drop(torch.cat([given, rest], 1)).transpose(1, 2)).relu().amax(-1)
-        return Reading(None, self.out(self.drop(self.inner(hidden).relu())))
+        return TransformerOutput(None, self.out(self.drop(self.inner(hidden).relu())))
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ def read(name: str, folder: Path, cache: Path) -> Texts:
     """The 5,000 most frequent words; of a text, its last 400.  A tenth of the training texts validates."""
     if not cache.exists():
         corpus = load_corpus(name, data_dir=folder)
-        tokenizer = build_words([e.text for e in corpus.splits["train"]], max_length=2**31 - 1)
+        tokenizer = build_word_tokenizer([e.text for e in corpus.splits["train"]], max_length=2**31 - 1)
         counts = np.bincount(tokenizer.encode([e.text for e in corpus.splits["train"]]).ids, minlength=tokenizer.size)
         counts[: len(SPECIALS)] = 0
         kept = np.argsort(-counts, kind="stable")[: min(WORDS - 2, int((counts > 0).sum()))]
@@ -111,7 +111,7 @@ def select(data: Data, rows: Any) -> Data:
 
 def _data(known: Any, split: str) -> Data:
     ids, lengths = known[f"{split}_ids"].astype(np.int32), known[f"{split}_lengths"].astype(np.int64)
-    ragged = Ragged(ids, np.ones(len(ids), np.bool_), starts_of(lengths), np.zeros(len(lengths), np.bool_))
+    ragged = TokenArray(ids, np.ones(len(ids), np.bool_), row_starts(lengths), np.zeros(len(lengths), np.bool_))
     return Data(ragged, None, known[f"{split}_label"].astype(np.int64))
 
 
@@ -135,7 +135,7 @@ def trained(texts: Texts, device: torch.device, seed: int = 0, epochs: int = 5) 
     return model.eval().requires_grad_(False)
 
 
-def probabilities(model: Reader, data: Data) -> Tensor:
+def probabilities(model: Model, data: Data) -> Tensor:
     """(N,C) on the CPU."""
     found = None
     for rows in by_length(data, 512):
@@ -147,5 +147,5 @@ def probabilities(model: Reader, data: Data) -> Tensor:
     return found
 
 
-def accuracy(model: Reader, data: Data) -> float:
+def accuracy(model: Model, data: Data) -> float:
     return float((probabilities(model, data).argmax(-1).numpy() == data.label).mean())

@@ -18,7 +18,7 @@ MEASURES = {
     "post-hoc-accuracy": "post-hoc",
     "post-hoc-accuracy/unselected": "from the rest",
     "fidelity": "own fidelity",
-    "mask-loss": "mask, nats",
+    "probe-loss": "mask, nats",
 }
 PAPER: dict[str, dict[str, float]] = {  # Bai et al. 2021, Table 3; of images the fill is the mean
     "imdb": {"gradient": 0.856, "lime": 0.898, "cxplain": 0.906, "l2x": 0.892, "vibi": 0.908, "ail": 0.985},

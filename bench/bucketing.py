@@ -26,8 +26,8 @@ from steadygaze.techniques.vanilla import Vanilla
 from steadygaze.training import training_loop
 from steadygaze.training.device import accelerator
 from steadygaze.training.optimizers import Training
-from steadygaze.training.progress import Silent
-from steadygaze.training.training_run import Run
+from steadygaze.training.progress import SilentWatcher
+from steadygaze.training.training_run import TrainingRun
 from train_step import corpus
 
 LEAST = 1.3
@@ -39,7 +39,7 @@ def at_random(data: Data, batch_size: int, seed: tuple[int, ...]) -> list[Rows]:
     return np.split(order, range(batch_size, len(order), batch_size))
 
 
-class InTurn(Silent):
+class InTurn(SilentWatcher):
     """Hands out both kinds of batches in turn, and adds up what each took."""
 
     def __init__(self, block: int) -> None:
@@ -92,7 +92,7 @@ def main() -> int:
     training_loop.shuffled = watcher.batches
     training = Training(epochs=chosen.epochs, patience=chosen.epochs)
     with accelerator("cpu", "no") as accelerate:
-        Run(Vanilla(), make, training_loop.Job(data, few, training, accelerate, watcher)).execute()
+        TrainingRun(Vanilla(), make, training_loop.TrainingJob(data, few, training, accelerate, watcher)).execute()
 
     for kind in ("bucketed", "random"):
         print(

@@ -55,7 +55,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--cut", type=Path, help="reviews as ids, and the vectors they need: written without --out")
     parser.add_argument("--data-dir", type=Path)
     parser.add_argument("--vectors", default="glove-50d", help="the package, or a file of vectors")
-    parser.add_argument("--most", type=int, default=25_000, help="texts of each split")
+    parser.add_argument("--limit", type=int, default=25_000, help="texts of each split")
     parser.add_argument("--out", type=Path, help="one line of JSON for each job")
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--epochs", type=int, default=25)
@@ -71,9 +71,12 @@ def cut(out: Path, data_dir: Path, vectors: str, most: int) -> None:
     """Everything a job needs, in one small file."""
     import numpy as np
 
-    from steadygaze.audit.protocols.default_tokens import DEFAULTS, introduced, restricted
+    from steadygaze.audit.protocols.default_tokens import DEFAULTS
+    from steadygaze.audit.protocols.default_tokens import default_token_mask as restricted
+    from steadygaze.audit.protocols.default_tokens import with_default_tokens as introduced
     from steadygaze.data.corpora import load_corpus
-    from steadygaze.data.word_tokenizer import SPECIALS, build_words
+    from steadygaze.data.word_tokenizer import SPECIALS
+    from steadygaze.data.word_tokenizer import build_word_tokenizer as build_words
     from steadygaze.data.word_vectors import read_vectors
 
     corpus = load_corpus("imdb", data_dir=data_dir)

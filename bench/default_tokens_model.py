@@ -21,22 +21,22 @@ from torch import Tensor, nn
 from torch.nn.functional import pad
 
 from steadygaze.audit.measures.shortcut_measures import class_gap
-from steadygaze.audit.protocols.default_tokens import DEFAULTS, PLACES, seated
-from steadygaze.core.ragged import Ragged
+from steadygaze.audit.protocols.default_tokens import DEFAULTS, PLACES, default_token_positions
+from steadygaze.core.ragged import TokenArray
 from steadygaze.core.types import Encoded
 from steadygaze.data.batches import Data
 from steadygaze.models import inference
 from steadygaze.models.attention_layers import Softmax, context
 from steadygaze.models.classifier import Classifier
-from steadygaze.models.encoders.encoder import Words, embedding
+from steadygaze.models.encoders.encoder import WordEncoder, embedding
 from steadygaze.models.encoders.word_encoders import Convolutional
-from steadygaze.models.model_protocol import Reader
+from steadygaze.models.model_protocol import Model
 from steadygaze.techniques import TECHNIQUES
 from steadygaze.training.device import accelerator
 from steadygaze.training.optimizers import Training
-from steadygaze.training.progress import Silent
-from steadygaze.training.training_loop import Job as Work
-from steadygaze.training.training_run import Run
+from steadygaze.training.progress import SilentWatcher
+from steadygaze.training.training_loop import TrainingJob as Work
+from steadygaze.training.training_run import TrainingRun
 
 HIDDEN = 100
 READ = 1 + PLACES
@@ -105,9 +105,9 @@ ENCODERS = {"pooling": Pooling, "rcnn": RCNN}
 
 class Restricted(Classifier):
     def __init__(self, encoder: str, vectors: Tensor, classes: int = 2) -> None:
-        Reader.__init__(self)
+        Model.__init__(self)
         size, self.classes = vectors.shape[1], classes
-        self.encoder = Words(embedding(len(vectors), size, vectors, trainable=False), Vectors(size), None, 0.0)
+        self.encoder = WordEncoder(embedding(len(vectors), size, vectors, trainable=False), Vectors(size), None, 0.0)
         self.scorer, self.attention = Asking(size), Softmax()
         self.decoder = ENCODERS[encoder](size, classes)
 
@@ -132,15 +132,15 @@ def some(data: Data, rows: NDArray[np.int64]) -> Data:
 def trained(texts: Texts, encoder: str, technique: str, settings: dict[str, Any], how: Training, seed: int, on: str):
     """(model, history)"""
     with accelerator(on, "no") as accelerate:
-        work = Work(texts.train, chosen_on(texts.train), how, accelerate, Silent())
-        run = Run(TECHNIQUES[technique](**settings), lambda: Restricted(encoder, texts.vectors), work, seed)
+        work = Work(texts.train, chosen_on(texts.train), how, accelerate, SilentWatcher())
+        run = TrainingRun(TECHNIQUES[technique](**settings), lambda: Restricted(encoder, texts.vectors), work, seed)
         return run.execute().to(accelerate.device), run.history
 
 
 def measured(model: Classifier, texts: Texts) -> dict[str, Any]:
     """As in Tables 1 and 2: of the training texts, the mean attention to each place by class."""
-    read, test = inference.readings(model, texts.train, 512, widest=READ), inference.logits(model, texts.test, 512)
-    weights, mask = seated(read.weights.double(), read.mask)
+    read, test = inference.split_outputs(model, texts.train, 512, widest=READ), inference.logits(model, texts.test, 512)
+    weights, mask = default_token_positions(read.weights.double(), read.mask)
     label, tested = torch.from_numpy(texts.train.label), torch.from_numpy(texts.test.label)
     by_class = [weights[label == one].mean(0) for one in range(2)]
     return {
@@ -153,5 +153,5 @@ def measured(model: Classifier, texts: Texts) -> dict[str, Any]:
     }
 
 
-def ragged(ids: NDArray[Any], words: NDArray[np.bool_], starts: NDArray[np.int64]) -> Ragged:
-    return Ragged(ids.astype(np.int32), words, starts, np.zeros(len(starts) - 1, np.bool_))
+def ragged(ids: NDArray[Any], words: NDArray[np.bool_], starts: NDArray[np.int64]) -> TokenArray:
+    return TokenArray(ids.astype(np.int32), words, starts, np.zeros(len(starts) - 1, np.bool_))

@@ -23,7 +23,7 @@ from pathlib import Path
 import torch
 
 from steadygaze.cli import streaming
-from steadygaze.cli.streaming import lanes_for, side_by_side
+from steadygaze.cli.streaming import lane_count, map_in_lanes
 from steadygaze.core.types import Batch
 from steadygaze.data.batches import by_length, collate
 from steadygaze.data.corpora import load_corpus
@@ -58,7 +58,7 @@ def compare(folder: Path, file: Path, rounds: int) -> None:
     gc.collect()
     gc.freeze()  # this and the next as the command line does
     gc.set_threshold(50_000, 20, 100)
-    lanes = lanes_for(torch.device("cpu"))
+    lanes = lane_count(torch.device("cpu"))
     found: dict[str, list[float]] = {"as torch runs it": [], f"on {lanes} lanes": []}
     for _ in range(rounds):
         whole = explain(clf, file)
@@ -92,7 +92,7 @@ def forward(clf: TextClassifier, file: Path, lanes: int) -> float:
 
     with inference.evaluation(model):
         start = time.perf_counter()
-        for _ in side_by_side(work, chunks, lanes):
+        for _ in map_in_lanes(work, chunks, lanes):
             pass
         return time.perf_counter() - start
 

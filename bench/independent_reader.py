@@ -4,7 +4,7 @@
     python bench/independent_reader.py --out DIR [--device cuda] [--workers 14] [--seeds 5] [--only REGEX]
     python bench/independent_reader_table.py RECORDS...
 
-One job fits one explainer with one seed to one black box and measures it as `explain-fit` does: on texts that chose the
+A job fits an explainer with a seed to a black box and measures it as `fit-explainer` does: on texts that chose the
 epoch.  DIR gets records/<job>.json.
 
     planted     planted-code, 8,000 texts, k = 5; the words that decide are known

@@ -54,7 +54,7 @@ def _examples(name: str, data: str, many: int) -> list[Example]:
 
 
 def _deciding(examples: list[Example]) -> set[str]:
-    return {one.text[a:b] for one in examples for a, b in one.evidence or ()}
+    return {one.text[a:b] for one in examples for a, b in one.rationales or ()}
 
 
 def _opinions(data: str) -> set[str]:

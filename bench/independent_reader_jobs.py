@@ -12,31 +12,31 @@ from torch import Tensor, nn
 
 from black_box_texts import Table6, Texts, accuracy, probabilities, select, trained
 from independent_reader import FIRST, OWN, ROWS, Job, K
-from steadygaze.adapters.transformer_network import Reading
-from steadygaze.core.maths.ranking import top
-from steadygaze.core.ragged import Ragged, starts_of
+from steadygaze.adapters.transformer_network import TransformerOutput
+from steadygaze.core.maths.ranking import top_k
+from steadygaze.core.ragged import TokenArray, row_starts
 from steadygaze.core.types import Batch
 from steadygaze.data.batches import Data, by_length, collate
 from steadygaze.explainers import EXPLAINERS
-from steadygaze.explainers.explainer import PREDICTED, evened
-from steadygaze.explainers.learned.fitted_explainer import Answered, Teaching, measured
+from steadygaze.explainers.explainer import PREDICTED, class_balanced
+from steadygaze.explainers.learned.fitted_explainer import FitContext, QueriedTexts, measure_selection
 from steadygaze.explainers.learned.independent_reader import ReaderFit, read, uniform_subsets
-from steadygaze.explainers.learned.removal_effects import said_of
+from steadygaze.explainers.learned.removal_effects import predict_selected
 from steadygaze.explainers.learned.selector import L2X
 from steadygaze.explainers.learned.text_inputs import TextInputs, vocabulary
 from steadygaze.explainers.learned.text_networks import APPROXIMATORS, as_keras
-from steadygaze.models.model_protocol import Ability, Reader
-from steadygaze.results.leakage_warnings import by_measure, leaks, selection_rows, warned
-from steadygaze.training.progress import Silent
+from steadygaze.models.model_protocol import Capability, Model
+from steadygaze.results.leakage_warnings import by_measure, has_leakage, leakage_warnings, selection_rows
+from steadygaze.training.progress import SilentWatcher
 
 MOST = 400
 """Texts that leave-one-out is asked about."""
 
 
-class TfidfModel(Reader):
+class TfidfModel(Model):
     """TF-IDF features and logistic regression of scikit-learn, over the ids of words."""
 
-    abilities: ClassVar[frozenset[Ability]] = frozenset()
+    capabilities: ClassVar[frozenset[Capability]] = frozenset()
 
     def __init__(self, known: Any) -> None:
         super().__init__()
@@ -44,14 +44,14 @@ class TfidfModel(Reader):
             self.register_buffer(name, torch.from_numpy(known[name]))  # of each word; 0: it is not seen
         self.nothing = nn.Parameter(torch.zeros(()))  # whose device is the model's
 
-    def forward(self, batch: Batch, embedded: Tensor | None = None) -> Reading:
+    def forward(self, batch: Batch, embedded: Tensor | None = None) -> TransformerOutput:
         idf = self.idf[batch.ids] * batch.present
         alike = (batch.ids.unsqueeze(1) == batch.ids.unsqueeze(2)) & batch.present.unsqueeze(1)
         norm = (
             (alike.sum(-1) * idf**2).sum(-1).sqrt().clamp_min(1e-12)
         )  # Σ of tokens count·idf² is Σ of words (count·idf)²
         score = (idf * self.weight[batch.ids]).sum(-1) / norm + self.bias
-        return Reading(None, torch.stack([-score / 2, score / 2], -1).float())
+        return TransformerOutput(None, torch.stack([-score / 2, score / 2], -1).float())
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class Known:
 def loaded(corpus: str, out: Path) -> Known:
     with np.load(out / f"{corpus}.npz", allow_pickle=False) as found:
         ids, lengths = found["ids"].astype(np.int32), found["lengths"].astype(np.int64)
-        ragged = Ragged(ids, np.ones(len(ids), np.bool_), starts_of(lengths), np.zeros(len(lengths), np.bool_))
+        ragged = TokenArray(ids, np.ones(len(ids), np.bool_), row_starts(lengths), np.zeros(len(lengths), np.bool_))
         data, many = Data(ragged, None, found["label"].astype(np.int64)), int(found["train"])
         train, rest = select(data, np.arange(many)), select(data, np.arange(many, len(data)))
         seen = torch.from_numpy(found["seen"]) if "seen" in found else None
@@ -74,7 +74,7 @@ def loaded(corpus: str, out: Path) -> Known:
 
 
 @lru_cache(maxsize=1)
-def black_box(corpus: str, out: Path, device: str) -> Reader:
+def black_box(corpus: str, out: Path, device: str) -> Model:
     """One for all seeds."""
     texts, where = loaded(corpus, out).texts, torch.device(device)
     if corpus == "yelp":
@@ -96,22 +96,22 @@ def done(job: Job, out: Path, device: str) -> dict[str, Any]:
     return run(job, known, model, torch.device(device))
 
 
-def _fitted(job: Job, known: Known, model: Reader, device: torch.device) -> dict[str, Any]:
+def _fitted(job: Job, known: Known, model: Model, device: torch.device) -> dict[str, Any]:
     texts, settings = known.texts, ROWS[job.row]
     staged = settings.get("technique") == "random-pretraining"
     first, own = FIRST[job.corpus], OWN[job.corpus]
     epochs = {"pretraining_epochs": first, "epochs": own} if staged else {"epochs": first + own}
     length = {"length": texts.length} if settings.get("variant") == "released" else {}
     how = L2X(k=K[job.corpus], **settings, **epochs, **length)
-    splits = [Answered(part, probabilities(model, part)) for part in (texts.train, texts.validation)]
-    learned = Teaching(texts.vocabulary, "words", Silent(), device, job.seed).learn(how, model, *splits)
+    splits = [QueriedTexts(part, probabilities(model, part)) for part in (texts.train, texts.validation)]
+    learned = FitContext(texts.vocabulary, "words", SilentWatcher(), device, job.seed).learn(how, model, *splits)
     explainer = learned.explainer(texts, device)
-    found = measured(model, explainer, texts.validation, "pad")
+    found = measure_selection(model, explainer, texts.validation, "pad")
     kept = _selected(lambda batch: explainer.explain(model, batch).weights > 0, model, texts.validation)
     return _record(found, kept, known, {"explainer": "l2x", "technique": how.technique})
 
 
-def _fixed(job: Job, known: Known, model: Reader, device: torch.device) -> dict[str, Any]:
+def _fixed(job: Job, known: Known, model: Model, device: torch.device) -> dict[str, Any]:
     """A selection that nothing is trained on: judged as if a network recovered every label from it."""
     texts, k = known.texts, K[job.corpus]
     part = select(texts.validation, np.arange(min(MOST, len(texts.validation))))
@@ -130,19 +130,19 @@ def _fixed(job: Job, known: Known, model: Reader, device: torch.device) -> dict[
         batch = collate(part, rows).to(device)
         logits = model(batch).logits
         if job.row == "truth":
-            chosen = top(known.opinion.to(device)[batch.ids].double(), batch.mask, k)
+            chosen = top_k(known.opinion.to(device)[batch.ids].double(), batch.mask, k)
         else:
-            chosen = top(explainer.explain(model, batch).weights, batch.mask, k)
+            chosen = top_k(explainer.explain(model, batch).weights, batch.mask, k)
         views = inputs[2].views(rows)
         own = 100.0 * torch.nn.functional.one_hot(logits.argmax(-1), logits.shape[-1])
-        alone = said_of(model, batch, chosen, "pad")
+        alone = predict_selected(model, batch, chosen, "pad")
         readings = read(reader, views, chosen.float(), uniform_subsets(k), own)
         same = (alone.argmax(-1) == logits.argmax(-1)).double()
         values = {**readings.measures(logits, alone), "post-hoc-accuracy": same, PREDICTED: logits.argmax(-1)}
         parts.append({name: one.double().cpu() for name, one in values.items()})
         places.append(rows)
         kept.append(batch.ids[chosen].cpu())
-    found = evened({name: torch.cat([one[name] for one in parts]) for name in parts[0]})
+    found = class_balanced({name: torch.cat([one[name] for one in parts]) for name in parts[0]})
     return _record(found, torch.cat(kept), known, {"explainer": job.row})
 
 
@@ -150,7 +150,7 @@ def _approximator(words: int) -> nn.Module:
     return as_keras(APPROXIMATORS["simple"](words, 2, L2X().dimension))
 
 
-def _selected(choose: Any, model: Reader, data: Data) -> Tensor:
+def _selected(choose: Any, model: Model, data: Data) -> Tensor:
     """The ids of all selected words."""
     found = []
     for rows in by_length(data, 128):
@@ -172,7 +172,7 @@ def _record(found: dict[str, Tensor], kept: Tensor, known: Known, settings: dict
         **lows,
         **seen,
         "opinion-share": float(known.opinion[kept].double().mean()),
-        "leaks": leaks(by_measure(rows)),
-        "warnings": warned(rows),
+        "leaks": has_leakage(by_measure(rows)),
+        "warnings": leakage_warnings(rows),
         "n": rows[0].n,
     }

@@ -16,13 +16,13 @@ import torch
 from numpy.typing import NDArray
 from safetensors.torch import load_file, save_file
 
-from steadygaze.core.ragged import Placed
+from steadygaze.core.ragged import TokenizedTexts
 from steadygaze.data.corpora import load_corpus
 from steadygaze.data.corpus import Corpus
-from steadygaze.data.subword_tokenizer import load_pieces
+from steadygaze.data.subword_tokenizer import load_subword_tokenizer
 from steadygaze.data.text_tokenizer import TextTokenizer
-from steadygaze.data.token_alignment import mark, sentence_ends
-from steadygaze.data.word_tokenizer import SPECIALS, WordTokenizer, build_words
+from steadygaze.data.token_alignment import mark_tokens, sentence_ends
+from steadygaze.data.word_tokenizer import SPECIALS, WordTokenizer, build_word_tokenizer
 from steadygaze.data.word_vectors import read_vectors
 from steadygaze.models.encoders.transformer import locate
 
@@ -39,8 +39,8 @@ def cut(folder: Path, data_dir: Path | None, vectors: str | Path) -> None:
     corpus = load_corpus("movie_rationales", data_dir=data_dir)
     print(corpus.sizes, "left out:", corpus.dropped)
     folder.mkdir(parents=True, exist_ok=True)
-    words = build_words([one.text for one in corpus.splits["train"]], min_df=RARE, max_length=LONGEST)
-    pieces = load_pieces(locate("minilm"), max_length=2 * LONGEST)
+    words = build_word_tokenizer([one.text for one in corpus.splits["train"]], min_df=RARE, max_length=LONGEST)
+    pieces = load_subword_tokenizer(locate("minilm"), max_length=2 * LONGEST)
     in_words, in_pieces = _placed(corpus, words), _placed(corpus, pieces)
     parts: Arrays = {"vectors": _vectors(vectors, words)}
     numbers: Arrays = {}
@@ -58,7 +58,7 @@ def cut(folder: Path, data_dir: Path | None, vectors: str | Path) -> None:
     _network(folder / "minilm", known)
 
 
-def _placed(corpus: Corpus, tokenizer: TextTokenizer) -> dict[str, Placed]:
+def _placed(corpus: Corpus, tokenizer: TextTokenizer) -> dict[str, TokenizedTexts]:
     placed = {split: tokenizer.place([one.text for one in examples]) for split, examples in corpus.splits.items()}
     assert not any(part.ragged.cut.any() for part in placed.values())
     return placed
@@ -70,9 +70,11 @@ def _vectors(source: str | Path, words: WordTokenizer) -> NDArray[np.float16]:
     return found.matrix.astype(np.float16)
 
 
-def _marked(placed: Placed, corpus: Corpus, split: str) -> list[NDArray[np.bool_]]:
+def _marked(placed: TokenizedTexts, corpus: Corpus, split: str) -> list[NDArray[np.bool_]]:
     """Of each text, the words or pieces that people marked."""
-    return [mark(spans, one.evidence or ()) for spans, one in zip(placed.spans, corpus.splits[split], strict=True)]
+    return [
+        mark_tokens(spans, one.rationales or ()) for spans, one in zip(placed.spans, corpus.splits[split], strict=True)
+    ]
 
 
 def _numbers(words: list[tuple[int, int]], pieces: list[tuple[int, int]]) -> NDArray[np.int64]:
@@ -91,7 +93,7 @@ def _check(by_words: list[Any], by_pieces: list[Any], numbers: list[Any]) -> Non
         assert np.array_equal(np.unique(at[pieces]), np.flatnonzero(words))
 
 
-def _save(file: Path, tokenizer: Any, placed: dict[str, Placed], known: NDArray[Any], parts: Arrays) -> None:
+def _save(file: Path, tokenizer: Any, placed: dict[str, TokenizedTexts], known: NDArray[Any], parts: Arrays) -> None:
     """Ids are counted anew, in the order of the old, so that those which never occur need no vector."""
     assert len(known) < 2**16
     for split, part in placed.items():

@@ -22,16 +22,16 @@ from movies import LONG, MINILM, ROWS, RUN, SHARE, SPANS, WHERE, Job
 from rationale_jobs import AGAINST, Kept, Warnless
 from steadygaze.audit.measures.plausibility_measures import spans
 from steadygaze.core.maths import segments
-from steadygaze.core.maths.windows import best
+from steadygaze.core.maths.windows import best_windows
 from steadygaze.data.batches import by_length, shuffled
 from steadygaze.models import inference
-from steadygaze.models.model_protocol import Reader
-from steadygaze.models.rationalizer import Rationaliser
+from steadygaze.models.model_protocol import Model
+from steadygaze.models.rationalizer import Rationalizer
 from steadygaze.techniques import TECHNIQUES
 from steadygaze.techniques.technique import Technique
 from steadygaze.training.device import accelerator
 from steadygaze.training.optimizers import Training
-from steadygaze.training.training_loop import Job as Work
+from steadygaze.training.training_loop import TrainingJob as Work
 
 HOW = ("epochs", "batch_size", "schedule")
 Selecting = Callable[[Page], tuple[Tensor, Tensor | None]]
@@ -60,7 +60,7 @@ def taught(reviews: Reviews, technique: Technique, run: dict[str, Any], seed: in
     how = Training(**{name: run[name] for name in HOW if name in run}, weight_decay=0.0, patience=run["epochs"])
     train, validation = (reviews.splits[split].data for split in SPLITS[:2])
 
-    def make() -> Reader:
+    def make() -> Model:
         return technique.build(reviews.encoder, reviews.shape, 2, False, reviews.ends)
 
     with accelerator(device, run["precision"]) as accelerate:
@@ -72,27 +72,27 @@ def taught(reviews: Reviews, technique: Technique, run: dict[str, Any], seed: in
     return record | {"last": scored(partial(by_model, model), reviews, device)}
 
 
-def by_model(model: Reader, page: Page) -> tuple[Tensor, Tensor]:
+def by_model(model: Model, page: Page) -> tuple[Tensor, Tensor]:
     """A rationaliser's best windows, which it reads alone; of attention, the heaviest."""
     with inference.inference(model):
-        if not isinstance(model, Rationaliser):
+        if not isinstance(model, Rationalizer):
             said = model(page.batch)
             return windows(said.weights, page), said.logits
-        selected = windows(model.ranks(model.look(page.batch)), page)
+        selected = windows(model.ranks(model.generate(page.batch)), page)
         return selected, model.read(page.batch, segments.spread(selected, page.numbers))
 
 
-def by_generator(model: Rationaliser, page: Page) -> tuple[Tensor, None]:
+def by_generator(model: Rationalizer, page: Page) -> tuple[Tensor, None]:
     """The same, read by nobody."""
     with inference.inference(model):
-        return windows(model.ranks(model.look(page.batch)), page), None
+        return windows(model.ranks(model.generate(page.batch)), page), None
 
 
 def windows(scores: Tensor, page: Page) -> Tensor:
     """Of words, by the mean scores of their tokens.  (B,T) -> (B,W) bool"""
     scores = scores.double()
     summed, many = (segments.total(one, page.numbers, page.real.shape[1]) for one in (scores, torch.ones_like(scores)))
-    return best(summed / many.clamp_min(1), page.real, SHARE, SPANS)
+    return best_windows(summed / many.clamp_min(1), page.real, SHARE, SPANS)
 
 
 def scored(select: Selecting, reviews: Reviews, device: str) -> dict[str, dict[str, float]]:
@@ -117,13 +117,13 @@ def _scored(select: Selecting, split: Split, device: str) -> dict[str, float]:
 def by_chance(spans: int | None, page: Page) -> tuple[Tensor, None]:
     """Windows anywhere, or words; each text's its own."""
     draws = [np.random.default_rng(int(row)).random(page.real.shape[1]) for row in page.batch.index]
-    return best(torch.from_numpy(np.stack(draws)).to(page.real.device), page.real, SHARE, spans), None
+    return best_windows(torch.from_numpy(np.stack(draws)).to(page.real.device), page.real, SHARE, spans), None
 
 
 def one_piece(end: bool, page: Page) -> tuple[Tensor, None]:
     """The first or the last words."""
     places = page.real.cumsum(-1) * (1 if end else -1)
-    return best(places.double(), page.real, SHARE, None), None
+    return best_windows(places.double(), page.real, SHARE, None), None
 
 
 FIXED: dict[str, Selecting] = {
@@ -146,7 +146,7 @@ def supervised(reviews: Reviews, run: dict[str, Any], seed: int, device: str) ->
         model.train()
         for rows in shuffled(reviews.splits["train"].data, run["batch_size"], (seed, epoch)):
             page = reviews.splits["train"].page(rows, device)
-            scores = model.look(page.batch).scores
+            scores = model.generate(page.batch).scores
             right, mask = segments.spread(page.marked, page.numbers).to(scores.dtype), page.batch.mask
             adam.zero_grad()
             (binary_cross_entropy_with_logits(scores, right, mask, reduction="sum") / mask.sum()).backward()

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from movie_windows import Windows
-from steadygaze.core.ragged import Ragged, starts_of
+from steadygaze.core.ragged import TokenArray, row_starts
 from steadygaze.core.types import Batch
 from steadygaze.data.batches import Data, collate
 from steadygaze.models.classifier import Architecture, word_encoder
@@ -85,8 +85,8 @@ def _split(kept: dict[str, NDArray[Any]], split: str, words: NDArray[np.int64], 
     """`words`: where each text begins in words, special ones included, of which it has two."""
     ids, spoken, starts, label = (kept[f"{split}/{name}"] for name in ("ids", "words", "starts", "label"))
     many = min(most or len(label), len(label))
-    end, own = starts[many], starts_of(np.diff(words) - 2)
-    text = Ragged(ids[:end].astype(np.int32), spoken[:end], starts[: many + 1], np.zeros(many, np.bool_))
+    end, own = starts[many], row_starts(np.diff(words) - 2)
+    text = TokenArray(ids[:end].astype(np.int32), spoken[:end], starts[: many + 1], np.zeros(many, np.bool_))
     numbers = np.full(len(ids), -1)
     each = np.arange(own[-1]) - np.repeat(own[:-1], np.diff(own))
     numbers[spoken] = kept.get(f"{split}/number", each)

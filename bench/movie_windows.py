@@ -22,7 +22,7 @@ WIDTH = 256
 
 
 class Windows(Encoder):
-    gaps: ClassVar[bool] = True
+    allows_gaps: ClassVar[bool] = True
 
     def __init__(self, inner: Transformer) -> None:
         super().__init__()

@@ -128,7 +128,7 @@ def main() -> None:
     parser.add_argument("--vectors", help=f"a file of vectors, or glove-50d; by default {GLOVE} of --data-dir")
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--epochs", type=int, help="instead of RUN's and LONG's")
-    parser.add_argument("--most", type=int, help="reviews of each split at most")
+    parser.add_argument("--limit", type=int, help="reviews of each split at most")
     job_queue.options(parser)
     given = parser.parse_args()
     if given.out is None:

@@ -25,11 +25,11 @@ import torch
 
 from peers_by_hand import ByHand, Weights
 from peers_model import fine_tuned, sst2
-from steadygaze.adapters.as_adapter import as_subject
-from steadygaze.adapters.model_adapter import Subject
+from steadygaze.adapters.as_adapter import as_adapter
+from steadygaze.adapters.model_adapter import ModelAdapter
 from steadygaze.audit.measures import faithfulness_measures, plausibility_measures
-from steadygaze.audit.probes.erasure import SHARES, erased
-from steadygaze.audit.probes.observation import look
+from steadygaze.audit.probes.erasure import SHARES, erase_words
+from steadygaze.audit.probes.observation import observe
 from steadygaze.cli import streaming
 from steadygaze.data.batches import collate
 
@@ -91,7 +91,7 @@ class Bench:
         folder = fine_tuned()
         network = AutoModelForSequenceClassification.from_pretrained(folder)
         self.hand = ByHand(network, AutoTokenizer.from_pretrained(folder))
-        self.subject: Subject = as_subject(folder, device="cpu")
+        self.subject: ModelAdapter = as_adapter(folder, device="cpu")
         self.texts, self.samples = list(texts), samples
         self.shown = list(streaming.explain(self.subject, iter([self.texts]), "leave-one-out"))
 
@@ -121,10 +121,10 @@ class Bench:
         batch = collate(data, np.arange(len(rows)))
         weights = torch.zeros(batch.ids.shape, dtype=torch.float64)
         for i, row in enumerate(rows):
-            firsts = batch.begins[i].nonzero().flatten() if batch.begins is not None else []
+            firsts = batch.word_starts[i].nonzero().flatten() if batch.word_starts is not None else []
             weights[i, firsts] = torch.tensor(self.shown[row].weights, dtype=torch.float64)
-        full = look(model, batch).probs
-        gone, _ = erased(model, batch, full, weights)
+        full = observe(model, batch).probs
+        gone, _ = erase_words(model, batch, full, weights)
         return [np.array([value]) for value in faithfulness_measures.comprehensiveness(full, gone).tolist()]
 
     def their_eraser(self, row: int) -> Weights:

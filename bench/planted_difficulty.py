@@ -15,7 +15,7 @@ from sklearn.pipeline import make_pipeline
 
 from steadygaze.core.types import Example
 from steadygaze.data.planted.lexicon import ASPECTS
-from steadygaze.data.planted.reviews import SIZES, asked_aspect, planted_pairs, planted_reviews, read
+from steadygaze.data.planted.reviews import SIZES, planted_pairs, planted_reviews, question_aspect, read_planted_review
 
 
 def main() -> None:
@@ -33,7 +33,10 @@ def report(name: str, splits: dict[str, list[Example]], aspect: str | None) -> N
     """One line of the table; without an aspect, the oracle takes it from each question."""
     everything = [example for split in splits.values() for example in split]
     test = splits["test"]
-    right = [read(example.text, aspect or asked_aspect(example.question or "")) == example.label for example in test]
+    right = [
+        read_planted_review(example.text, aspect or question_aspect(example.question or "")) == example.label
+        for example in test
+    ]
     positive = [example.label == "positive" for example in test]
     types = {word for example in everything for word in re.findall(r"[\w'-]+", example.text.lower())}
     distinct = {example.text for example in everything}

@@ -10,21 +10,21 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from steadygaze.audit.measures.plausibility_measures import token_f1, token_precision, token_recall
-from steadygaze.core.ragged import Ragged
+from steadygaze.core.ragged import TokenArray
 from steadygaze.data.batches import Data
 from steadygaze.models.classifier import Architecture, word_encoder
 from steadygaze.models.inference import forwards
-from steadygaze.models.model_protocol import Reader
-from steadygaze.models.rationalizer import Rationaliser
+from steadygaze.models.model_protocol import Model
+from steadygaze.models.rationalizer import Rationalizer
 from steadygaze.techniques import TECHNIQUES
-from steadygaze.techniques.rationalizing import Rationalising
+from steadygaze.techniques.rationalizing import RationalizingTechnique
 from steadygaze.techniques.technique import Stage
 from steadygaze.training.device import accelerator
 from steadygaze.training.optimizers import Training
-from steadygaze.training.progress import Silent
-from steadygaze.training.training_loop import Job
-from steadygaze.training.training_run import RESULT, Run
-from steadygaze.training.training_state import State
+from steadygaze.training.progress import SilentWatcher
+from steadygaze.training.training_loop import TrainingJob
+from steadygaze.training.training_run import RESULT, TrainingRun
+from steadygaze.training.training_state import TrainingState
 
 SPLITS = ("train", "validation", "test")
 SHAPE = ("hidden", "score", "dropout")
@@ -40,18 +40,18 @@ class Reviews:
     ends: Tensor
 
 
-class Kept(Run):
+class Kept(TrainingRun):
     """A run that keeps the last epoch beside the one it chooses."""
 
     last: dict[str, Tensor]
 
-    def _finish(self, stage: Stage, state: State) -> None:
+    def _finish(self, stage: Stage, state: TrainingState) -> None:
         if stage.model == RESULT:
             self.last = {name: value.to("cpu", copy=True) for name, value in state.model.state_dict().items()}
         super()._finish(stage, state)
 
 
-class Warnless(Silent):
+class Warnless(SilentWatcher):
     def warn(self, message: str) -> None:
         """That a selection lies on few words is meant."""
 
@@ -73,11 +73,11 @@ def read(file: Path, aspect: str, bias: str | None, most: int | None = None) -> 
     return Reviews(data, truth, vectors, torch.from_numpy(kept["ends"]))
 
 
-def ragged(ids: NDArray[np.int32], starts: NDArray[np.int64]) -> Ragged:
+def ragged(ids: NDArray[np.int32], starts: NDArray[np.int64]) -> TokenArray:
     """Texts that begin and end with a special token."""
     words = np.ones(len(ids), np.bool_)
     words[starts[:-1]] = words[starts[1:] - 1] = False
-    return Ragged(ids, words, starts, np.zeros(len(starts) - 1, np.bool_))
+    return TokenArray(ids, words, starts, np.zeros(len(starts) - 1, np.bool_))
 
 
 def led(ids: NDArray[np.int32], starts: NDArray[np.int64], tokens: NDArray[np.int32]) -> tuple[NDArray, NDArray]:
@@ -85,20 +85,22 @@ def led(ids: NDArray[np.int32], starts: NDArray[np.int64], tokens: NDArray[np.in
     return np.insert(ids, starts[:-1] + 1, tokens), starts + np.arange(len(starts))
 
 
-def made(technique: Rationalising, shape: Architecture, reviews: Reviews) -> Reader:
+def made(technique: RationalizingTechnique, shape: Architecture, reviews: Reviews) -> Model:
     ends, vectors = reviews.ends, reviews.vectors
     return technique.build(lambda: word_encoder("bigru", shape, len(ends), False, vectors), shape, 2, False, ends)
 
 
-def trained(reviews: Reviews, technique: Rationalising, shape: Architecture, how: Training, seed: int, device: str):
+def trained(
+    reviews: Reviews, technique: RationalizingTechnique, shape: Architecture, how: Training, seed: int, device: str
+):
     """(the run, the model it chose)"""
     with accelerator(device, "no") as accelerate:
-        work = Job(reviews.data["train"], reviews.data["validation"], how, accelerate, Warnless())
+        work = TrainingJob(reviews.data["train"], reviews.data["validation"], how, accelerate, Warnless())
         run = Kept(technique, lambda: made(technique, shape, reviews), work, seed)
         return run, run.execute().to(accelerate.device)
 
 
-def measured(model: Rationaliser, data: Data, truth: NDArray[np.int64]) -> dict[str, float]:
+def measured(model: Rationalizer, data: Data, truth: NDArray[np.int64]) -> dict[str, float]:
     """Means over texts: P, R and F1 over tokens against the sentence about the aspect; X1, whether the first is it."""
     found: list[dict[str, Tensor]] = []
     for rows, batch, said in forwards(model, data, 512):

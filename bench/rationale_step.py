@@ -23,18 +23,18 @@ from steadygaze.core.maths import segments
 from steadygaze.data.batches import Data, collate, shuffled
 from steadygaze.models.classifier import Architecture, word_encoder
 from steadygaze.techniques import TECHNIQUES
-from steadygaze.techniques.rationalizing import Rationalising
-from steadygaze.techniques.technique import Given
+from steadygaze.techniques.rationalizing import RationalizingTechnique
+from steadygaze.techniques.technique import LossContext
 from steadygaze.training.device import accelerator
 from steadygaze.training.optimizers import Training
-from steadygaze.training.progress import Silent
-from steadygaze.training.teacher_cache import remembered
-from steadygaze.training.training_loop import Job, train_batch, training_mode
-from steadygaze.training.training_run import Run
+from steadygaze.training.progress import SilentWatcher
+from steadygaze.training.teacher_cache import cache_targets
+from steadygaze.training.training_loop import TrainingJob, train_batch, training_mode
+from steadygaze.training.training_run import TrainingRun
 from technique_step import Runner
 
 TOKEN: dict[str, Any] = {"granularity": "token"}
-ROWS: dict[str, Rationalising] = {
+ROWS: dict[str, RationalizingTechnique] = {
     "rnp": TECHNIQUES["rnp"](),
     "a2r": TECHNIQUES["a2r"](),
     "a2r released": TECHNIQUES["a2r"](variant="released"),
@@ -73,7 +73,7 @@ def reviews(file: Path | None) -> tuple[Data, torch.Tensor]:
         return kept.data["train"], kept.ends
     from steadygaze.data.planted.reviews import planted_reviews
     from steadygaze.data.token_alignment import sentence_ends
-    from steadygaze.data.word_tokenizer import build_words
+    from steadygaze.data.word_tokenizer import build_word_tokenizer as build_words
 
     examples = planted_reviews(aspect="palate", sizes=(3_000, 0, 0))["train"]
     words = build_words([example.text for example in examples])
@@ -82,23 +82,23 @@ def reviews(file: Path | None) -> tuple[Data, torch.Tensor]:
     return Data(texts, None, label), torch.from_numpy(sentence_ends(words.vocabulary))
 
 
-def ready(technique: Rationalising, job: Job, ends: torch.Tensor) -> Runner:
+def ready(technique: RationalizingTechnique, job: TrainingJob, ends: torch.Tensor) -> Runner:
     def make() -> Any:
         return technique.build(
             lambda: word_encoder("bigru", SHAPE, len(ends), pair=False), SHAPE, classes=2, pair=False, ends=ends
         )
 
-    run = Run(technique, make, job)
+    run = TrainingRun(technique, make, job)
     state = run._begin(technique.stages(0)[-1], (0, 0))
     training_mode(state)
-    return Runner(job, state, Given(), remembered(technique, {}, job.train, job.accelerator.device))
+    return Runner(job, state, LossContext(), cache_targets(technique, {}, job.train, job.accelerator.device))
 
 
 def measure(given: argparse.Namespace) -> tuple[dict[str, float], dict[str, Largest], int]:
     data, ends = reviews(given.cut)
     found: dict[str, list[float]] = {name: [] for name in ROWS}
     with accelerator(given.device, "no") as accelerate:
-        job = Job(data, data, Training(epochs=1000, batch_size=given.batch_size), accelerate, Silent())
+        job = TrainingJob(data, data, Training(epochs=1000, batch_size=given.batch_size), accelerate, SilentWatcher())
         runners = {name: ready(technique, job, ends) for name, technique in ROWS.items()}
         epochs = (shuffled(data, given.batch_size, (0, epoch)) for epoch in range(1000))
         batches = (rows for epoch in epochs for rows in epoch if len(rows) == given.batch_size)
@@ -121,7 +121,7 @@ def _sizes(runners: dict[str, Runner], rows: Any, ends: torch.Tensor) -> tuple[d
         with Largest() as largest[name]:
             train_batch(runner.job, runner.state, runner.given, runner.memory, rows)
     batch = collate(next(iter(runners.values())).job.train, rows)
-    sentences = int(segments.count(segments.numbers(batch.ids, batch.mask, ends)).max())
+    sentences = int(segments.count(segments.segment_ids(batch.ids, batch.mask, ends)).max())
     return largest, batch.ids.numel() * 2 * SHAPE.hidden * sentences
 
 

@@ -150,11 +150,13 @@ def cut(folder: Path, regime: str, seed: int, given: argparse.Namespace) -> None
     """Everything the jobs of a seed need, in one small file: one text for all aspects, each with labels of its own."""
     import numpy as np
 
-    from steadygaze.data.corpora import TOKENS, biased
+    from steadygaze.data.corpora import TOKENS
+    from steadygaze.data.corpora import add_shortcut as biased
     from steadygaze.data.corpus import Corpus
     from steadygaze.data.planted.reviews import planted_reviews
     from steadygaze.data.token_alignment import sentence_ends
-    from steadygaze.data.word_tokenizer import SPECIALS, build_words
+    from steadygaze.data.word_tokenizer import SPECIALS
+    from steadygaze.data.word_tokenizer import build_word_tokenizer as build_words
     from steadygaze.data.word_vectors import read_vectors
 
     parts: dict[str, Any] = {}
@@ -182,8 +184,8 @@ def cut(folder: Path, regime: str, seed: int, given: argparse.Namespace) -> None
 
 
 def _sentence(example: Any) -> int:
-    """Which one holds the evidence."""
-    at = example.evidence[0][0]
+    """Which one holds the rationales."""
+    at = example.rationales[0][0]
     return next(i for i, (start, end) in enumerate(example.sentences) if start <= at < end)
 
 
@@ -208,7 +210,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--scout", action="store_true", help="another plan: all regimes a little")
     parser.add_argument("--epochs", type=int, help="instead of RUN's")
-    parser.add_argument("--most", type=int, help="training texts at most, instead of RUN's")
+    parser.add_argument("--limit", type=int, help="training texts at most, instead of RUN's")
     job_queue.options(parser)
     return parser.parse_args()
 

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from steadygaze.core.types import Batch
-from steadygaze.models.model_protocol import Ability, Reader
+from steadygaze.models.model_protocol import Capability, Model
 
 
 class MeanForward(NamedTuple):
@@ -20,12 +20,12 @@ class MeanForward(NamedTuple):
     logits: Tensor  # (B,C) ln of the mean probabilities
 
 
-class Ensemble(Reader):
+class Ensemble(Model):
     """Members must share one vocabulary."""
 
-    abilities: ClassVar[frozenset[Ability]] = frozenset({"weights", "vectors"})
+    capabilities: ClassVar[frozenset[Capability]] = frozenset({"attention", "embeddings"})
 
-    def __init__(self, members: Sequence[Reader]) -> None:
+    def __init__(self, members: Sequence[Model]) -> None:
         super().__init__()
         self.members = nn.ModuleList(members)
 

@@ -47,7 +47,7 @@ RANKS = {
     for name, measure in (("top-7", "top-k-overlap"), ("τ", "kendall"))
     for label, probe in {
         "noise": "noise",
-        "PGD": "worst-attention",
+        "PGD": "pgd-attention",
         "3 syn": "3-synonyms",
         "3 held-out": "3-held-out",
         "1 WordNet": "1-wordnet",
@@ -56,7 +56,7 @@ RANKS = {
 EFFECTS = {
     "Δp 3 syn": "prediction-change/3-synonyms",
     "Δp 3 held-out": "prediction-change/3-held-out",
-    "flips 3 syn": "flipped/3-synonyms",
+    "flips 3 syn": "label-flip/3-synonyms",
     "comprehensiveness": "comprehensiveness",
 }
 CONTROLLED = ("consensus", "consensus-word-at", "anchored", "word-at", "synonym-augmentation", "ensemble")
@@ -78,7 +78,11 @@ ABLATION = {
     "seat-no-stability": "without stability",
     "seat-neither": "neither",
 }
-OWN_DIFFERENCES = {"macro-F1": "macro-f1", "normalized entropy": "evenness", "τ 3 held-out": "kendall/3-held-out"}
+OWN_DIFFERENCES = {
+    "macro-F1": "macro-f1",
+    "normalized entropy": "normalized-entropy",
+    "τ 3 held-out": "kendall/3-held-out",
+}
 OWN_RATIOS = {"confidence": "confidence", **{name.removeprefix("JSD "): key for name, key in SHIFTS.items()}, **EFFECTS}
 ALONE = "sst2-bilstm"
 """The setting of the two ablations."""
@@ -104,7 +108,7 @@ def effects(rows: Rows, settings: list[str]) -> str:
         runs = [record for s in settings for record in rows[row].get(s, {}).values()]
         first = shown(compared(difference, rows, row, "macro-f1", settings), "+.3f")
         middle = [shown(compared(ratio, rows, row, key, settings), ".2f") for key in EFFECTS.values()]
-        last = shown(compared(difference, rows, row, "evenness", settings), "+.3f")
+        last = shown(compared(difference, rows, row, "normalized-entropy", settings), "+.3f")
         lines.append([label, first, *middle, last, f"{sum(r['collapsed'] for r in runs)} of {len(runs)}"])
     return table(["", "macro-F1", *EFFECTS, "normalized entropy", "collapsed"], lines)
 
@@ -143,7 +147,7 @@ def _starts(row: str) -> bool:
 def _gain(rows: Rows, row: str, settings: list[str]) -> float:
     """Difference in normalized entropy from vanilla."""
     ways = (own_start, paired_difference) if _starts(row) else (compared, difference)
-    found: Estimate | None = ways[0](ways[1], rows, row, "evenness", settings)
+    found: Estimate | None = ways[0](ways[1], rows, row, "normalized-entropy", settings)
     return found.value if found else 0.0
 
 
@@ -159,7 +163,7 @@ def _tempered(rows: Rows, row: str, setting: str, key: str) -> float:
     entropies, logs = [0.0], [0.0]
     for t in TEMPERATURES:
         runs = rows[f"tempered-{t}"]
-        here, plain = (values(one, "evenness", [setting]) for one in (runs, own))
+        here, plain = (values(one, "normalized-entropy", [setting]) for one in (runs, own))
         entropies.append(mean(here[setting]) - mean(plain[setting]))  # type: ignore[index]
         ours, theirs = (values(one, key, [setting]) for one in (runs, own))
         logs.append(float(np.log(paired(ours, theirs).value)))  # type: ignore[arg-type]
@@ -171,7 +175,10 @@ def one_setting(rows: Rows, labels: Mapping[str, str]) -> str:
     lines = []
     for row, label in labels.items():
         if row in rows and ALONE in rows[row]:
-            cells = [shown(compared(difference, rows, row, key, [ALONE]), "+.3f") for key in ("macro-f1", "evenness")]
+            cells = [
+                shown(compared(difference, rows, row, key, [ALONE]), "+.3f")
+                for key in ("macro-f1", "normalized-entropy")
+            ]
             cells += [shown(compared(ratio, rows, row, key, [ALONE]), ".2f") for key in keys.values()]
             cells += [shown(compared(difference, rows, row, "kendall/3-held-out", [ALONE]), "+.3f")]
             lines.append([label, *cells])

@@ -12,7 +12,7 @@ SETTINGS = {
 """Name -> corpus and encoder."""
 SELECTION_SETTINGS = ("sst2-bilstm", "rt-bilstm")
 SELECTION_SEEDS = (0, 1)
-SELECTION_PROBES = ("noise", "worst-label", "worst-attention", "3-synonyms")
+SELECTION_PROBES = ("noise", "fgm-label", "pgd-attention", "3-synonyms")
 """Held-out pairs and WordNet take no part in the selection."""
 MARGIN = 0.005
 """Loss of validation macro-F1 that the rule accepts."""

@@ -10,28 +10,28 @@ from sklearn.metrics import accuracy_score, f1_score
 
 from stability_ensemble import Ensemble
 from stability_plan import SELECTION_PROBES, SETTINGS
-from steadygaze.audit.audit_case import Case
-from steadygaze.audit.audit_config import Plan
-from steadygaze.audit.protocols.faithfulness import matters
-from steadygaze.audit.protocols.stability import holds_still
-from steadygaze.core.maths.collapse import judge
+from steadygaze.audit.audit_case import AuditCase
+from steadygaze.audit.audit_config import ProbeConfig
+from steadygaze.audit.protocols.faithfulness import faithfulness
+from steadygaze.audit.protocols.stability import stability
+from steadygaze.core.maths.collapse import detect_collapse
 from steadygaze.core.maths.divergence import jensen_shannon
-from steadygaze.core.maths.ranking import top
+from steadygaze.core.maths.ranking import top_k
 from steadygaze.data import word_vectors
-from steadygaze.data.synonyms import FUNCTION_WORDS, NEGATIONS, lexicon, read_synonyms
+from steadygaze.data.synonyms import FUNCTION_WORDS, NEGATIONS, read_synonyms, vocabulary_lexicon
 from steadygaze.estimator.loading import load
 from steadygaze.estimator.text_classifier import TextClassifier
 from steadygaze.explainers.attention import Attention
 from steadygaze.models import inference
-from steadygaze.models.model_protocol import Reader
+from steadygaze.models.model_protocol import Model
 from steadygaze.techniques.perturbations.word_substitution import MOST, Synonyms
 
 if TYPE_CHECKING:
     from stability import Study
     from stability_plan import Job
 
-OF_PROBES = ("jensen-shannon", "top-k-overlap", "kendall", "prediction-change", "flipped", "exchanged")
-ITSELF = ("evenness", "from-uniform", "comprehensiveness", "sufficiency", "pearson/gradient")
+OF_PROBES = ("jensen-shannon", "top-k-overlap", "kendall", "prediction-change", "label-flip", "words-substituted")
+ITSELF = ("normalized-entropy", "distance-to-uniform", "comprehensiveness", "sufficiency", "pearson/gradient")
 """What is recorded of each probe, and of the attention itself, by the audit's names."""
 WORD_PROBES = {
     "1-synonym": ("training", 1),
@@ -40,10 +40,10 @@ WORD_PROBES = {
     "1-wordnet": ("wordnet", 1),
 }
 """Probe -> the table, and how many words are substituted."""
-K = Plan().k
+K = ProbeConfig().k
 
 
-def trained(study: "Study", job: "Job", config: dict[str, Any]) -> tuple[TextClassifier, Reader]:
+def trained(study: "Study", job: "Job", config: dict[str, Any]) -> tuple[TextClassifier, Model]:
     """The estimator, for tokenizer and classes, and the model to probe: the estimator's own but for an ensemble."""
     teachers = [study.out / "models" / one for one in job.teachers]
     if job.row == "ensemble":
@@ -78,12 +78,12 @@ def tempered(clf: TextClassifier, temperature: float) -> TextClassifier:
     return clf
 
 
-def measured(study: "Study", job: "Job", clf: TextClassifier, model: Reader) -> dict[str, Any]:
+def measured(study: "Study", job: "Job", clf: TextClassifier, model: Model) -> dict[str, Any]:
     selecting = job.phase == "select"
     examples = study.examples(job.setting, "validation" if selecting else "test")
     data = clf.stored_.data([e.text for e in examples], None)
     label = [clf.stored_.description.classes.index(e.label) for e in examples]
-    read = inference.readings(model, data)
+    read = inference.split_outputs(model, data)
     probs, predicted = read.logits.double().softmax(-1).numpy(), read.logits.argmax(-1).numpy()
     if job.config is None:
         np.savez(study.seen(job.id), weights=read.weights.numpy(), probs=probs, mask=read.mask.numpy())
@@ -94,8 +94,8 @@ def measured(study: "Study", job: "Job", clf: TextClassifier, model: Reader) -> 
         "n": len(label),
     }
     table = tables(study, clf, [p for p in WORD_PROBES if not selecting or p in SELECTION_PROBES])
-    case = Case(model, data, {"attention": Attention()}, Plan(synonyms=table, sample=len(data)))
-    asked = answers(case, (holds_still,) if selecting else (holds_still, matters))
+    case = AuditCase(model, data, {"attention": Attention()}, ProbeConfig(synonyms=table, sample=len(data)))
+    asked = answers(case, (stability,) if selecting else (stability, faithfulness))
     found |= {name: float(np.nanmean(values.numpy())) for name, values in asked.items()}
     if selecting:
         return found
@@ -105,15 +105,15 @@ def measured(study: "Study", job: "Job", clf: TextClassifier, model: Reader) -> 
     return found | _collapse(study, job, read)
 
 
-def _collapse(study: "Study", job: "Job", read: inference.Readings) -> dict[str, Any]:
+def _collapse(study: "Study", job: "Job", read: inference.SplitOutputs) -> dict[str, Any]:
     """The collapse guard, and top-k overlap with the mean attention of the teachers."""
     others = [np.load(study.seen(one))["weights"] for one in job.teachers]
     reference = torch.from_numpy(np.mean(others, 0)).double() if others else None
-    found = judge(read.weights.double(), read.mask, reference, ids=read.ids)
+    found = detect_collapse(read.weights.double(), read.mask, reference, ids=read.ids)
     return {"overlap": found.overlap, "collapsed": found.collapsed, "reason": found.reason}
 
 
-def answers(case: Case, protocols: tuple[Any, ...]) -> dict[str, torch.Tensor]:
+def answers(case: AuditCase, protocols: tuple[Any, ...]) -> dict[str, torch.Tensor]:
     """Measure -> (N,)."""
     found = {}
     for protocol in protocols:
@@ -125,18 +125,18 @@ def answers(case: Case, protocols: tuple[Any, ...]) -> dict[str, torch.Tensor]:
     return found
 
 
-def guarded(read: inference.Readings) -> dict[str, bool]:
+def guarded(read: inference.SplitOutputs) -> dict[str, bool]:
     """Whether the guard recognizes two attentions that never shift: scores / 1000, and the first word alone."""
     weights = read.weights.double()
     even = weights.clamp_min(1e-30).pow(1 / 1000) * read.mask
     first = torch.zeros_like(weights).scatter(1, read.mask.int().argmax(-1, keepdim=True), 1.0)
     return {
-        "scores / 1000": judge(even / even.sum(-1, keepdim=True), read.mask, weights, ids=read.ids).collapsed,
-        "first word": judge(first, read.mask, weights, ids=read.ids).collapsed,
+        "scores / 1000": detect_collapse(even / even.sum(-1, keepdim=True), read.mask, weights, ids=read.ids).collapsed,
+        "first word": detect_collapse(first, read.mask, weights, ids=read.ids).collapsed,
     }
 
 
-def function_words(case: Case, clf: TextClassifier) -> dict[str, float]:
+def function_words(case: AuditCase, clf: TextClassifier) -> dict[str, float]:
     """Share of substitutions with a function word, or a negation, on either side."""
     names = clf.stored_.tokenizer.vocabulary
     found = {}
@@ -153,7 +153,7 @@ def function_words(case: Case, clf: TextClassifier) -> dict[str, float]:
 
 
 def tables(study: "Study", clf: TextClassifier, probes: list[str]) -> dict[str, tuple[Synonyms, int]]:
-    known = lexicon(clf.stored_.tokenizer.vocabulary, clf.stored_.tokenizer.kind)
+    known = vocabulary_lexicon(clf.stored_.tokenizer.vocabulary, clf.stored_.tokenizer.kind)
     continues, words = torch.from_numpy(known.continues), torch.from_numpy(known.words)
     device = next(clf.stored_.model.parameters()).device
     found = {}
@@ -170,7 +170,7 @@ def between(files: list[Path]) -> dict[str, Any]:
     mask = torch.from_numpy(read[0]["mask"])
     weights = [torch.from_numpy(one["weights"]).double() for one in read]
     probs = [torch.from_numpy(one["probs"]) for one in read]
-    tops, size = [top(one, mask, K) for one in weights], mask.sum(-1).clamp(1, K)
+    tops, size = [top_k(one, mask, K) for one in weights], mask.sum(-1).clamp(1, K)
     shift, shared, change = [], [], []
     for i in range(len(read)):
         for j in range(i):

@@ -19,8 +19,8 @@ from stability_statistics import Estimate, Values, difference, paired, paired_di
 
 PROBES = {
     "noise": "noise",
-    "FGM": "worst-label",
-    "PGD": "worst-attention",
+    "FGM": "fgm-label",
+    "PGD": "pgd-attention",
     "1 syn": "1-synonym",
     "3 syn": "3-synonyms",
     "3 held-out": "3-held-out",
@@ -29,21 +29,26 @@ PROBES = {
 """As a table names a probe, and as the records do."""
 SHIFTS = {f"JSD {name}": f"jensen-shannon/{probe}" for name, probe in PROBES.items()}
 MODEL_RATIOS = {
-    "Δp FGM": "prediction-change/worst-label",
+    "Δp FGM": "prediction-change/fgm-label",
     "Δp 3 syn": "prediction-change/3-synonyms",
     "Δp 3 held-out": "prediction-change/3-held-out",
-    "flips 3 syn": "flipped/3-synonyms",
-    "flips 3 held-out": "flipped/3-held-out",
+    "flips 3 syn": "label-flip/3-synonyms",
+    "flips 3 held-out": "label-flip/3-held-out",
     "comp": "comprehensiveness",
 }
-DIFFERENCES = {"F1": "macro-f1", "suff": "sufficiency", "Pearson": "pearson/gradient", "evenness": "evenness"}
+DIFFERENCES = {
+    "F1": "macro-f1",
+    "suff": "sufficiency",
+    "Pearson": "pearson/gradient",
+    "normalized entropy": "normalized-entropy",
+}
 OVERLAPS = {f"top-7 {name}": f"top-k-overlap/{probe}" for name, probe in PROBES.items()}
 ORDERS = {f"τ {name}": f"kendall/{probe}" for name, probe in PROBES.items()}
 ABSOLUTE = {
     "F1": "macro-f1",
     "confidence": "confidence",
-    "evenness": "evenness",
-    "from uniform": "from-uniform",
+    "normalized entropy": "normalized-entropy",
+    "distance to uniform": "distance-to-uniform",
     "top-7 of teachers": "overlap",
     **SHIFTS,
     **MODEL_RATIOS,
@@ -213,7 +218,7 @@ def substitutions(rows: Rows) -> str:
                     setting,
                     probe,
                     f"{first['n'] - skipped} of {first['n']}",
-                    f"{first[f'exchanged/{probe}']:.2f}",
+                    f"{first[f'words-substituted/{probe}']:.2f}",
                     *shares,
                 ]
             )

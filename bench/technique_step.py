@@ -19,14 +19,14 @@ from steadygaze.data.batches import Data, shuffled
 from steadygaze.models.classifier import Architecture, Classifier, word_encoder
 from steadygaze.techniques import TECHNIQUES
 from steadygaze.techniques.perturbations.word_substitution import Synonyms
-from steadygaze.techniques.technique import Given, Technique
+from steadygaze.techniques.technique import LossContext, Technique
 from steadygaze.training.device import accelerator
 from steadygaze.training.optimizers import Training
-from steadygaze.training.progress import Silent
-from steadygaze.training.teacher_cache import Store, remembered
-from steadygaze.training.training_loop import Job, train_batch, training_mode
-from steadygaze.training.training_run import RESULT, Run, freeze
-from steadygaze.training.training_state import State
+from steadygaze.training.progress import SilentWatcher
+from steadygaze.training.teacher_cache import TargetCache, cache_targets
+from steadygaze.training.training_loop import TrainingJob, train_batch, training_mode
+from steadygaze.training.training_run import RESULT, TrainingRun, freeze
+from steadygaze.training.training_state import TrainingState
 from train_step import corpus
 
 BARS = {  # highest ratio on a CPU, on a GPU
@@ -54,10 +54,10 @@ SKIP = 2  # rounds in which caches and memory pools fill
 class Runner:
     """A technique in its last stage, ready to step."""
 
-    job: Job
-    state: State
-    given: Given
-    memory: Store
+    job: TrainingJob
+    state: TrainingState
+    given: LossContext
+    memory: TargetCache
 
     def steps(self, batches: list) -> float:
         start = time.perf_counter()
@@ -68,20 +68,20 @@ class Runner:
         return time.perf_counter() - start
 
 
-def ready(technique: Technique, job: Job, size: int) -> Runner:
+def ready(technique: Technique, job: TrainingJob, size: int) -> Runner:
     shape = Architecture(hidden=128, dimension=100)
 
     def make() -> Classifier:
         return Classifier(word_encoder("bilstm", shape, size, pair=False), shape, classes=2, pair=False)
 
-    run = Run(technique, make, job)
+    run = TrainingRun(technique, make, job)
     names = {stage.model for stage in technique.stages(0)} - {RESULT}
     run.models = {name: freeze(make().to(job.accelerator.device)) for name in sorted(names)}
     state = run._begin(technique.stages(0)[-1], (0, 0))
     training_mode(state)
-    tables = technique.refresh(state.model, job.synonyms)
-    given = Given(run.models, dict(state.modules.items()), tables=tables, synonyms=job.synonyms)
-    return Runner(job, state, given, remembered(technique, run.models, job.train, job.accelerator.device))
+    tables = technique.on_epoch_start(state.model, job.synonyms)
+    given = LossContext(run.models, dict(state.modules.items()), epoch_tables=tables, synonyms=job.synonyms)
+    return Runner(job, state, given, cache_targets(technique, run.models, job.train, job.accelerator.device))
 
 
 def synonyms(size: int) -> Synonyms:
@@ -93,7 +93,9 @@ def synonyms(size: int) -> Synonyms:
 def measure(data: Data, size: int, device: str, rounds: int, block: int) -> dict[str, float]:
     found: dict[str, list[float]] = {name: [] for name in SETTINGS}
     with accelerator(device, "no") as accelerate:
-        job = Job(data, data, Training(epochs=1000), accelerate, Silent(), synonyms(size).to(accelerate.device))
+        job = TrainingJob(
+            data, data, Training(epochs=1000), accelerate, SilentWatcher(), synonyms(size).to(accelerate.device)
+        )
         runners = {name: ready(technique, job, size) for name, technique in SETTINGS.items()}
         batches = [rows for epoch in range(10) for rows in shuffled(data, 32, (0, epoch)) if len(rows) == 32]
         for i in range(rounds + SKIP):

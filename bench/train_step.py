@@ -21,18 +21,18 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from steadygaze.core.random_key import derive
+from steadygaze.core.random_key import derive_seed
 from steadygaze.core.types import Batch
 from steadygaze.data.batches import Data, collate, shuffled
 from steadygaze.data.corpora import load_corpus
-from steadygaze.data.word_tokenizer import build_words
+from steadygaze.data.word_tokenizer import build_word_tokenizer
 from steadygaze.models.classifier import Architecture, Classifier, word_encoder
 from steadygaze.techniques.vanilla import Vanilla
 from steadygaze.training.device import accelerator
 from steadygaze.training.optimizers import Training
-from steadygaze.training.progress import Silent
-from steadygaze.training.training_loop import Job
-from steadygaze.training.training_run import Run
+from steadygaze.training.progress import SilentWatcher
+from steadygaze.training.training_loop import TrainingJob
+from steadygaze.training.training_run import TrainingRun
 
 MOST = 1.10
 SKIP = 2  # blocks in which caches and memory pools fill
@@ -48,7 +48,7 @@ def corpus() -> tuple[Data, int]:
         examples = load_corpus("planted-reviews").splits["train"]
         texts = [e.text[start:end] for e in examples for start, end in e.sentences or ()]
         labels = [e.label for e in examples for _ in e.sentences or ()]
-    tokenizer = build_words(texts, min_df=1, max_length=512)
+    tokenizer = build_word_tokenizer(texts, min_df=1, max_length=512)
     known = {label: i for i, label in enumerate(sorted(set(labels), key=str))}
     return Data(tokenizer.encode(texts), None, torch.tensor([known[label] for label in labels]).numpy()), tokenizer.size
 
@@ -72,7 +72,7 @@ class Bare:
             self.adam.step()
 
 
-class InTurn(Silent):
+class InTurn(SilentWatcher):
     """After each block of our steps, the same block bare."""
 
     def __init__(self, bare: Bare, batches: list[Batch], block: int) -> None:
@@ -113,13 +113,13 @@ def main() -> int:
     def make() -> Classifier:
         return Classifier(word_encoder(chosen.encoder, shape, size, pair=False), shape, classes=2, pair=False)
 
-    torch.manual_seed(derive(0, 0))  # as a run with seed 0 begins
+    torch.manual_seed(derive_seed(0, 0))  # as a run with seed 0 begins
     bare = Bare(make(), training)
     batches = [collate(data, rows) for rows in shuffled(data, training.batch_size, (0, 0, 0))]
     watcher = InTurn(bare, batches, chosen.block)
     few = Data(data.text.select(range(64)), None, data.label[:64])
     with accelerator("cpu", "no") as accelerate:
-        model = Run(Vanilla(), make, Job(data, few, training, accelerate, watcher)).execute()
+        model = TrainingRun(Vanilla(), make, TrainingJob(data, few, training, accelerate, watcher)).execute()
 
     ours, theirs = watcher.ours[SKIP:], watcher.theirs[SKIP:]
     ratio = statistics.median(a / b for a, b in zip(ours, theirs, strict=True))

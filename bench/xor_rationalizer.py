@@ -105,7 +105,7 @@ def done(given: argparse.Namespace, job: Job) -> dict[str, Any]:
         "interval": found[GAP].interval,
         "warned": any(str(one.message).startswith(LEAKAGE) for one in said),
         "audit warned": any(note.startswith(LEAKAGE) for note in report.notes),
-        "matters": next(one.answer for one in report.verdicts if one.key == "matters"),
+        "faithfulness": next(one.answer for one in report.verdicts if one.key == "faithfulness"),
         "selected": [" ".join(word for word, _ in sorted(clf.explain(text).top())) for text in test[0][:3]],
         **({"neutral as toxic": int((clf.predict(NEUTRAL) == "toxic").sum())} if texts.startswith("one-sided") else {}),
         **spent(),
@@ -145,7 +145,7 @@ def table(places: list[str]) -> None:
         row += "" if len(told) == len(those) else f" ({len(those) - len(told)} of {len(those)} learned nothing)"
         marks = [f"{mean(one[name] for one in those):.3f}" for name in ("accuracy", "reader", "random")]
         many = [f"{sum(one[name] for one in told)} of {len(told)}" for name in ("warned", "audit warned")]
-        yes = sum(one["matters"] == "yes" for one in told)
+        yes = sum(one["faithfulness"] == "yes" for one in told)
         cost = mean(one["reader seconds"] / one["fit seconds"] for one in those)
         print(f"| {row} | {len(those)} | {' | '.join(marks)} | {' | '.join(many)} | {yes} | {cost:.0%} |")
 
@@ -155,7 +155,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--first-seed", type=int, default=10, help="the independent reader was designed on seeds 0-9")
     parser.add_argument("--table", nargs="+", help="print the table of these records")
-    parser.add_argument("--most", type=int, help="training texts at most, for a trial")
+    parser.add_argument("--limit", type=int, help="training texts at most, for a trial")
     parser.add_argument("--epochs", type=int, help="instead of ROWS'")
     job_queue.options(parser)
     given = parser.parse_args()

@@ -1,4 +1,4 @@
-"""Why a model that selects its evidence may lock on to the worse sentence: a toy of two sentences, computed.
+"""Why a model that selects its rationales may lock on to the worse sentence: a toy of two sentences, computed.
 
     python examples/interlocking.py [interlocking.png]
 

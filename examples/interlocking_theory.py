@@ -7,7 +7,7 @@
 
 For `maths.interlocking`; everything is exact but for the search of `least`.
 
-Why a model that selects its evidence may lock on to the worse sentence: two sentences, computed and not drawn.
+Why a model that selects its rationales may lock on to the worse sentence: two sentences, computed and not drawn.
 
 Yu et al. 2021 (A2R), §3.2-3.5 and 4.3, Fig. 2.  A text is two sentences of one word each, p(x₁, x₂, y) is known, and x₁
 says more about y.  π₁ is the chance that x₁ is selected, and the weight that attention gives it.  Cross-entropies in

@@ -12,7 +12,7 @@ import pytest
 
 import steadygaze
 from steadygaze.data.corpora import CORPORA
-from steadygaze.estimator.train_config import Reading
+from steadygaze.estimator.train_config import TextConfig
 from steadygaze.explainers import EXPLAINERS
 from steadygaze.models.classifier import Architecture
 from steadygaze.models.encoders import ENCODERS
@@ -77,7 +77,7 @@ def test_every_file_of_a_room_of_variants_is_registered(room: str, registry: dic
 
 def test_no_setting_has_two_owners() -> None:
     """Settings are one flat dictionary: a key must mean one thing."""
-    shared = [name for cls in (Architecture, Training, Reading) for name in cls.__dataclass_fields__]
+    shared = [name for cls in (Architecture, Training, TextConfig) for name in cls.__dataclass_fields__]
     assert len(set(shared)) == len(shared)
     for technique in TECHNIQUES.values():
         assert not set(technique.__dataclass_fields__) & set(shared)

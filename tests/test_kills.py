@@ -19,7 +19,7 @@ from study.tiny import order, quicken
 from study.tiny import run as run_comparison
 
 SMALL = ["--set", "hidden=4", "--set", "dimension=6", "--encoder", "average", "--device", "cpu", "--quiet"]
-SHARE = {"train": 4, "train --replace": 4, "consensus": 2, "explain-fit": 2, "audit": 2, "compare": 2}
+SHARE = {"train": 4, "train --replace": 4, "consensus": 2, "fit-explainer": 2, "audit": 2, "compare": 2}
 """States of each command that are tried where all take too long."""
 
 
@@ -78,14 +78,14 @@ def case(name: str, inputs: Path, base: Path) -> Case:
         table.write_text('{"word": "good", "synonyms": ["fine"]}\n')
         more = ["--technique", "consensus", "--set", "teachers=2", "--set", f"synonyms={table}"]
         return Case(base, {}, command(*train, *more), command(*train, *more, "--resume"))
-    if name == "explain-fit":
-        fit = ["explain-fit", inputs / "model", "--data", data, "--k", "2", "--out", out, "--set", "epochs=1"]
+    if name == "fit-explainer":
+        fit = ["fit-explainer", inputs / "model", "--data", data, "--k", "2", "--out", out, "--set", "epochs=1"]
         fit += ["--set", "hidden=4", "--set", "dimension=4", "--device", "cpu", "--quiet"]
         return Case(base, {}, command(*fit), command(*fit))
     if name == "audit":
         shutil.copytree(inputs / "model", base / "model")
-        audit = ["audit", base / "model", "--data", data, "--device", "cpu", "--quiet", "--out", out]
-        audit += ["--most", "4", "--sample", "1"]
+        audit = ["audit", base / "model", "--data", data, "--device", "cpu", "--quiet", "--bundle", out]
+        audit += ["--limit", "4", "--sample", "1"]
         command(*audit)()
         audit += ["--html", base / "page.html", "--require", "accuracy>=0.1"]
         return Case(base, snapshot(base), command(*audit), command(*audit))

@@ -19,9 +19,9 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 SMALL = '"planted-reviews:sizes=[120,30,30]"'
 SMALLER = {
     "train": ["--set", "hidden=8", "--epochs", "1"],
-    "compare": ["--epochs", "1", "--most", "5", "--seeds", "1"],
+    "compare": ["--epochs", "1", "--limit", "5", "--seeds", "1"],
     "audit": ["--sample", "5"],
-    "explain-fit": ["--set", "epochs=1"],
+    "fit-explainer": ["--set", "epochs=1"],
 }
 """What each verb is told beside what is printed."""
 

@@ -18,7 +18,7 @@ from commands import run
 from estimator.tiny import fitted, write_csv
 from opinions import CLASSES, QUICK
 from steadygaze import cli
-from steadygaze.adapters.as_adapter import as_subject
+from steadygaze.adapters.as_adapter import as_adapter
 from steadygaze.cli import demo, streaming
 
 RESULTS = Path(__file__).parent.parent / "docs" / "results"
@@ -50,7 +50,7 @@ def test_a_selector_that_leaks_a_rare_label_in_words_that_the_model_cannot_see_i
     settings = {**QUICK, "epochs": 6, "learning_rate": 1e-2}
     with warnings.catch_warnings(record=True):
         warnings.simplefilter("always")
-        found = sg.explain_fit(praise, coded(320), validation=coded(160, 1), **how, settings=settings)
+        found = sg.fit_explainer(praise, coded(320), validation=coded(160, 1), **how, settings=settings)
     assert {row.measure: row.value for row in found.rows}["fidelity"] > 0.95
     seen = [weight > 0 and "praise" in token for one in found.explain(coded(40, 2)) for token, weight in pairs(one)]
     assert sum(seen) < 3, "of 80 selected words the black box can see almost none"
@@ -74,7 +74,7 @@ def test_kernel_shap_spends_every_reading_on_another_subset_of_the_words() -> No
             return np.stack([1 - yes, yes], 1)
 
     text = "a good film with eleven other words of which none is equal"
-    list(streaming.explain(as_subject(Box()), iter([[text]]), "kernel-shap"))
+    list(streaming.explain(as_adapter(Box()), iter([[text]]), "kernel-shap"))
     assert len(set(read)) == len(read) == 1024 + 2, "the subsets, the whole text and nothing"
 
 
@@ -98,7 +98,7 @@ def audited(tmp_path_factory: pytest.TempPathFactory) -> Path:
     fitted().save(here / "model")
     write_csv(here / "films.csv")
     words = [
-        "audit", here / "model", "--data", here / "films.csv", "--out", here / "bundle", "--sample", 4,
+        "audit", here / "model", "--data", here / "films.csv", "--bundle", here / "bundle", "--sample", 4,
         "--require", "accuracy<=0.01", "--device", "cpu", "--quiet",
     ]  # fmt: skip
     with pytest.raises(SystemExit) as ended:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from steadygaze.core import __version__
 
 if TYPE_CHECKING:
-    from steadygaze.adapters.fit_explainer import explain_fit as explain_fit
+    from steadygaze.adapters.fit_explainer import fit_explainer as fit_explainer
     from steadygaze.adapters.fit_explainer import load_explainer as load_explainer
     from steadygaze.audit.audit import audit as audit
     from steadygaze.audit.certificate import certify as certify
@@ -30,7 +30,7 @@ _HOMES = {  # public name -> the module it lives in
     "TextClassifier": "steadygaze.estimator.text_classifier",
     "UserError": "steadygaze.core.errors",
     "certify": "steadygaze.audit.certificate",
-    "explain_fit": "steadygaze.adapters.fit_explainer",
+    "fit_explainer": "steadygaze.adapters.fit_explainer",
     "load": "steadygaze.estimator.loading",
     "load_corpus": "steadygaze.data.corpora",
     "load_explainer": "steadygaze.adapters.fit_explainer",
@@ -46,7 +46,7 @@ __all__ = [
     "__version__",
     "audit",
     "certify",
-    "explain_fit",
+    "fit_explainer",
     "load",
     "load_corpus",
     "load_explainer",

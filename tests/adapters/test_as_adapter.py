@@ -12,10 +12,10 @@ from transformers import AutoModel, AutoModelForSequenceClassification, AutoToke
 from adapters.folders import LABELS, TEXTS, network, save, tokenizer
 from estimator.tiny import TEXTS as OURS
 from estimator.tiny import fitted, fitted_pair, tiny
-from steadygaze.adapters.as_adapter import as_subject
-from steadygaze.adapters.transformer_checks import check, tried
-from steadygaze.adapters.transformer_network import Asked, Attentive, Network
-from steadygaze.audit.probes.observation import look
+from steadygaze.adapters.as_adapter import as_adapter
+from steadygaze.adapters.transformer_checks import check_network, try_network
+from steadygaze.adapters.transformer_network import AttentionTransformerModel, ForwardOptions, TransformerModel
+from steadygaze.audit.probes.observation import observe
 from steadygaze.core.errors import UserError
 from steadygaze.data.batches import collate
 from steadygaze.estimator.text_classifier import TextClassifier
@@ -31,28 +31,28 @@ def spoilt(folder, place, **changes):
 
 
 def test_a_subject_is_itself_and_a_classifier_of_ours_becomes_one(tmp_path):
-    subject = as_subject(fitted())
+    subject = as_adapter(fitted())
     assert (subject.name, subject.kind, subject.pair) == ("model", "a steadygaze classifier", False)
-    assert as_subject(subject).classes == subject.classes == ["neg", "pos"]
-    assert as_subject(fitted_pair()).pair is True
+    assert as_adapter(subject).classes == subject.classes == ["neg", "pos"]
+    assert as_adapter(fitted_pair()).pair is True
     fitted().save(tmp_path / "mine")
     for given in (tmp_path / "mine", str(tmp_path / "mine") + "/"):
-        loaded = as_subject(given, device="cpu")
+        loaded = as_adapter(given, device="cpu")
         assert (loaded.name, loaded.fingerprint) == ("mine", subject.fingerprint)
         data = loaded.data(loaded.tokens.place(OURS), None)
-        probs = look(loaded.model, collate(data, np.arange(len(OURS)))).probs
+        probs = observe(loaded.model, collate(data, np.arange(len(OURS)))).probs
         np.testing.assert_allclose(probs.numpy(), fitted().predict_proba(OURS), atol=1e-6)
 
 
 def test_a_name_is_never_a_path(folder, monkeypatch):
     monkeypatch.chdir(folder("bert"))
-    assert as_subject(".", device="cpu").name == "bert"
+    assert as_adapter(".", device="cpu").name == "bert"
     live = AutoModelForSequenceClassification.from_pretrained(folder("bert"))
     words = AutoTokenizer.from_pretrained(folder("bert"))
-    assert as_subject((live, words)).name == "bert"
+    assert as_adapter((live, words)).name == "bert"
     live.config._name_or_path = live.name_or_path = "somebody/bert-of-films"
-    assert as_subject((live, words)).name == "somebody/bert-of-films"
-    assert as_subject(lambda texts: texts, classes=["a", "b"]).name == "a function"
+    assert as_adapter((live, words)).name == "somebody/bert-of-films"
+    assert as_adapter(lambda texts: texts, classes=["a", "b"]).name == "a function"
 
 
 def test_a_hub_id_is_fetched_and_keeps_its_name(folder, monkeypatch):
@@ -60,31 +60,31 @@ def test_a_hub_id_is_fetched_and_keeps_its_name(folder, monkeypatch):
     monkeypatch.setattr(
         "huggingface_hub.snapshot_download", lambda name, **more: asked.append((name, more)) or str(folder("bert"))
     )
-    subject = as_subject("somebody/films", device="cpu")
+    subject = as_adapter("somebody/films", device="cpu")
     assert (subject.name, asked[0][0]) == ("somebody/films", "somebody/films")
     assert not [pattern for pattern in asked[0][1]["allow_patterns"] if pattern.endswith((".bin", ".py", ".pt"))]
     monkeypatch.setattr("huggingface_hub.snapshot_download", lambda *_, **__: 1 / 0)
     with pytest.raises(UserError, match=r"somebody/films: no folder of that name, and the hub did not give it"):
-        as_subject("somebody/films")
+        as_adapter("somebody/films")
 
 
 def test_facts_say_how_attention_was_read(folder):
-    assert as_subject(folder("bert"), device="cpu").facts["attention"] == "last"
-    rolled = as_subject(folder("bert"), device="cpu", attention="rollout")
+    assert as_adapter(folder("bert"), device="cpu").facts["attention"] == "last"
+    rolled = as_adapter(folder("bert"), device="cpu", attention="rollout")
     assert rolled.facts == {"architecture": "BertForSequenceClassification", "attention": "rollout"}
     assert rolled.kind == "a Hugging Face classifier (bert)"
     with pytest.raises(UserError, match=r"unknown attention 'first'.*last, rollout"):
-        as_subject(folder("bert"), attention="first")
+        as_adapter(folder("bert"), attention="first")
 
 
 def test_classes_are_the_models_own_or_those_given(folder):
-    assert as_subject(folder("bert"), device="cpu").classes == LABELS
-    named = as_subject(folder("bert"), device="cpu", classes=[2, 0, 1])
-    assert named.codes([0, 2]) == [1, 0]
+    assert as_adapter(folder("bert"), device="cpu").classes == LABELS
+    named = as_adapter(folder("bert"), device="cpu", classes=[2, 0, 1])
+    assert named.label_codes([0, 2]) == [1, 0]
     with pytest.raises(UserError, match="bert has 3 classes, but 2 names were given"):
-        as_subject(folder("bert"), device="cpu", classes=["a", "b"])
+        as_adapter(folder("bert"), device="cpu", classes=["a", "b"])
     with pytest.raises(UserError, match="two classes called 'a'"):
-        as_subject(folder("bert"), device="cpu", classes=["a", "b", "a"])
+        as_adapter(folder("bert"), device="cpu", classes=["a", "b", "a"])
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_classes_are_the_models_own_or_those_given(folder):
 )
 def test_a_folder_that_is_no_trained_classifier_of_one_label_is_refused(changes, sentence, folder, tmp_path):
     with pytest.raises(UserError, match=sentence) as refusal:
-        as_subject(spoilt(folder("bert"), tmp_path / "spoilt", **changes), device="cpu")
+        as_adapter(spoilt(folder("bert"), tmp_path / "spoilt", **changes), device="cpu")
     assert "\n" not in str(refusal.value)
 
 
@@ -113,12 +113,12 @@ def test_a_head_that_was_never_trained_is_refused(tmp_path):
     network("bert").bert.save_pretrained(tmp_path / "headless")
     tokenizer("bert").save_pretrained(tmp_path / "headless")
     with pytest.raises(UserError, match=r"headless is no classifier: its config\.json names BertModel"):
-        as_subject(tmp_path / "headless", device="cpu")
+        as_adapter(tmp_path / "headless", device="cpu")
     config = json.loads((tmp_path / "headless" / "config.json").read_text())
     config["architectures"] = ["BertForSequenceClassification"]
     (tmp_path / "headless" / "config.json").write_text(json.dumps(config))
     with pytest.raises(UserError, match="headless is not a trained classifier: its weights lack classifier"):
-        as_subject(tmp_path / "headless", device="cpu")
+        as_adapter(tmp_path / "headless", device="cpu")
 
 
 @pytest.mark.parametrize(
@@ -133,33 +133,33 @@ def test_a_folder_that_lacks_a_file_is_told_which(lost, sentence, folder, tmp_pa
     shutil.copytree(folder("bert"), tmp_path / "copy")
     os.remove(tmp_path / "copy" / lost)
     with pytest.raises(UserError, match=sentence):
-        as_subject(tmp_path / "copy", device="cpu")
+        as_adapter(tmp_path / "copy", device="cpu")
 
 
 def test_damaged_files_are_named(folder, tmp_path):
     shutil.copytree(folder("bert"), tmp_path / "copy")
     (tmp_path / "copy" / "model.safetensors").write_bytes(b"nothing")
     with pytest.raises(UserError, match=r"model\.safetensors is damaged or cut short"):
-        as_subject(tmp_path / "copy", device="cpu")
+        as_adapter(tmp_path / "copy", device="cpu")
     (tmp_path / "copy" / "config.json").write_text("{")
     with pytest.raises(UserError, match=r"config\.json is not JSON"):
-        as_subject(tmp_path / "copy", device="cpu")
+        as_adapter(tmp_path / "copy", device="cpu")
 
 
 def test_pickled_weights_and_code_of_a_folder_are_never_opened(folder, tmp_path):
     place = spoilt(folder("bert"), tmp_path / "evil", auto_map={"AutoModelForSequenceClassification": "evil.Evil"})
     (place / "evil.py").write_text(f"open({str(tmp_path / 'was_here')!r}, 'w').close()\nclass Evil: ...\n")
-    assert type(as_subject(place, device="cpu").model.network).__module__.startswith("transformers.")
+    assert type(as_adapter(place, device="cpu").model.network).__module__.startswith("transformers.")
     assert not (tmp_path / "was_here").exists()
     os.remove(place / "model.safetensors")
     torch.save(network("bert").state_dict(), place / "pytorch_model.bin")
     with pytest.raises(UserError, match="can run code"):
-        as_subject(place, device="cpu")
+        as_adapter(place, device="cpu")
 
 
 def test_a_kernel_named_in_a_folder_is_never_fetched(folder, tmp_path):
     place = spoilt(folder("bert"), tmp_path / "kernel", _attn_implementation="kernels-community/flash-attn")
-    assert as_subject(place, device="cpu").model.network.config._attn_implementation == "eager"
+    assert as_adapter(place, device="cpu").model.network.config._attn_implementation == "eager"
 
 
 @pytest.mark.parametrize(
@@ -180,14 +180,14 @@ def test_a_kernel_named_in_a_folder_is_never_fetched(folder, tmp_path):
 )
 def test_what_cannot_be_audited_is_told_what_can(given, sentence):
     with pytest.raises(UserError, match=sentence):
-        as_subject(given())
+        as_adapter(given())
 
 
 def test_a_pipeline_for_something_else_is_refused(folder):
     bert = AutoModel.from_pretrained(folder("bert"))
     words = AutoTokenizer.from_pretrained(folder("bert"))
     with pytest.raises(UserError, match="a pipeline for feature-extraction classifies no texts"):
-        as_subject(pipeline("feature-extraction", model=bert, tokenizer=words, device="cpu"))
+        as_adapter(pipeline("feature-extraction", model=bert, tokenizer=words, device="cpu"))
 
 
 def test_a_network_that_hides_its_attention_has_vectors_alone(monkeypatch):
@@ -200,23 +200,23 @@ def test_a_network_that_hides_its_attention_has_vectors_alone(monkeypatch):
         return output
 
     monkeypatch.setattr(type(model), "forward", hidden)
-    subject = as_subject((model, words))
-    assert type(subject.model) is Network
-    assert (subject.model.abilities, subject.facts["attention"]) == (frozenset({"vectors"}), "none shown")
-    seen = look(subject.model, collate(subject.data(subject.tokens.place(TEXTS), None), np.arange(len(TEXTS))))
+    subject = as_adapter((model, words))
+    assert type(subject.model) is TransformerModel
+    assert (subject.model.capabilities, subject.facts["attention"]) == (frozenset({"embeddings"}), "none shown")
+    seen = observe(subject.model, collate(subject.data(subject.tokens.place(TEXTS), None), np.arange(len(TEXTS))))
     assert seen.shown is None
     assert seen.probs.shape == (len(TEXTS), 3)
 
 
 def test_a_network_that_reads_padding_is_refused():
     """A reader told that [CLS] is read lets GPT-2 read padding: what a network does that has no mask."""
-    model = as_subject((network("gpt2"), tokenizer("gpt2"))).model.network
+    model = as_adapter((network("gpt2"), tokenizer("gpt2"))).model.network
     ids = torch.tensor([[5, 6, 7, 8, 9]])
-    found = tried(model, ids)
+    found = try_network(model, ids)
     assert (found.read, found.attentive) == ("last", True)
-    check(Attentive(model, Asked(0), "last"), ids)
+    check_network(AttentionTransformerModel(model, ForwardOptions(0), "last"), ids)
     with pytest.raises(UserError, match=r"a GPT2ForSequenceClassification cannot be looked into .*reads padding"):
-        check(Attentive(model, Asked(0), "first"), ids)
+        check_network(AttentionTransformerModel(model, ForwardOptions(0), "first"), ids)
 
 
 def test_a_network_that_cannot_read_vectors_is_refused_in_its_own_words(monkeypatch):
@@ -227,7 +227,7 @@ def test_a_network_that_cannot_read_vectors_is_refused_in_its_own_words(monkeypa
 
     monkeypatch.setattr(type(model), "forward", only_ids)
     with pytest.raises(UserError, match=r"cannot be looked into \(NotImplementedError: ids, please\)"):
-        as_subject((model, tokenizer("bert")))
+        as_adapter((model, tokenizer("bert")))
 
 
 def test_minilm_with_a_head_of_classes_is_read_from_its_folder(tmp_path):
@@ -239,26 +239,26 @@ def test_minilm_with_a_head_of_classes_is_read_from_its_folder(tmp_path):
     model.save_pretrained(tmp_path / "films")
     words = AutoTokenizer.from_pretrained(source)
     words.save_pretrained(tmp_path / "films")
-    subject = as_subject(tmp_path / "films", device="cpu", attention="rollout").reading(True)
+    subject = as_adapter(tmp_path / "films", device="cpu", attention="rollout").for_pairs(True)
     texts, questions = ["A gorgeous, witty movie.", "Dull."], ["Is it good?", "Would you, perhaps, see it twice?"]
     batch = collate(subject.data(subject.tokens.place(texts), questions), np.arange(2))
     asked = words(texts, questions, return_tensors="pt", padding=True)
     with torch.no_grad():
         expected = model.eval()(**asked).logits.double().softmax(-1)
-    torch.testing.assert_close(look(subject.model, batch).probs, expected, rtol=0, atol=1e-5)
+    torch.testing.assert_close(observe(subject.model, batch).probs, expected, rtol=0, atol=1e-5)
     assert subject.classes == ["LABEL_0", "LABEL_1"]
-    assert subject.codes([1, 0]) == [1, 0]
+    assert subject.label_codes([1, 0]) == [1, 0]
 
 
 def test_seven_places_for_a_pair_leave_two_for_each(tmp_path):
     place = save("bert", tmp_path / "short", max_position_embeddings=7)
-    subject = as_subject(place, device="cpu").reading(True)
+    subject = as_adapter(place, device="cpu").for_pairs(True)
     read = subject.data(subject.tokens.place(["good good good"]), ["bad bad bad"])
     assert (read.text.lengths.tolist(), read.question.lengths.tolist()) == ([4], [3])
 
 
 def test_where_there_is_no_room_for_a_pair_single_texts_are_still_read(tmp_path):
-    subject = as_subject(save("bert", tmp_path / "short", max_position_embeddings=4), device="cpu")
-    assert subject.reading(False).tokens.encode(["good good good"]).lengths.tolist() == [4]
+    subject = as_adapter(save("bert", tmp_path / "short", max_position_embeddings=4), device="cpu")
+    assert subject.for_pairs(False).tokens.encode(["good good good"]).lengths.tolist() == [4]
     with pytest.raises(UserError, match="short reads single texts, found pairs"):
-        subject.reading(True)
+        subject.for_pairs(True)

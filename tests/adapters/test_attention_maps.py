@@ -3,7 +3,12 @@
 import numpy as np
 import torch
 
-from steadygaze.adapters.transformer_network import LOOKS, elsewhere, last, rollout
+from steadygaze.adapters.transformer_network import (
+    LOOKS,
+    attention_rollout,
+    last_layer_attention,
+    special_token_attention,
+)
 from steadygaze.core.types import Batch
 
 CLOSE = {"rtol": 1e-12, "atol": 1e-12}
@@ -26,8 +31,8 @@ def test_two_layers_by_hand():
     """
     layers = [torch.tensor([[[[0.5, 0.5], [0.0, 1.0]]]]), torch.tensor([[[[0.2, 0.8], [1.0, 0.0]]]])]
     read = torch.tensor([[1.0, 0.0]])
-    torch.testing.assert_close(last(layers, read), torch.tensor([[0.2, 0.8]]))
-    torch.testing.assert_close(rollout(layers, read), torch.tensor([[0.45, 0.55]]))
+    torch.testing.assert_close(last_layer_attention(layers, read), torch.tensor([[0.2, 0.8]]))
+    torch.testing.assert_close(attention_rollout(layers, read), torch.tensor([[0.45, 0.55]]))
 
 
 def test_rollout_is_the_product_of_all_layers():
@@ -36,7 +41,7 @@ def test_rollout_is_the_product_of_all_layers():
     for row in (0, 2, 4):
         read = torch.zeros(4, 5, dtype=torch.float64)
         read[:, row] = 1.0
-        fast = rollout([torch.from_numpy(layer) for layer in found], read)
+        fast = attention_rollout([torch.from_numpy(layer) for layer in found], read)
         for text in range(4):
             product = np.eye(5)
             for layer in found:
@@ -57,8 +62,8 @@ def test_both_are_distributions_with_gradients():
     read = torch.eye(5, dtype=torch.float64)[0].expand(4, 5)
     for look in LOOKS.values():
         torch.testing.assert_close(look(layers, read).sum(-1), torch.ones(4, dtype=torch.float64), **CLOSE)
-    assert torch.autograd.gradcheck(lambda *several: rollout(several, read), tuple(layers))
-    assert torch.autograd.gradcheck(lambda *several: last(several, read), tuple(layers))
+    assert torch.autograd.gradcheck(lambda *several: attention_rollout(several, read), tuple(layers))
+    assert torch.autograd.gradcheck(lambda *several: last_layer_attention(several, read), tuple(layers))
 
 
 def test_what_lies_elsewhere_by_hand():
@@ -84,5 +89,5 @@ def test_what_lies_elsewhere_by_hand():
     mask[2, 0], mask[3] = True, False
     batch = Batch(torch.zeros(5, 5, dtype=torch.long), present, mask, torch.arange(5))
     torch.testing.assert_close(
-        elsewhere(looked, batch), torch.tensor([0.6, 0.4, 0.0, 1.0, 0.0], dtype=torch.float64), **CLOSE
+        special_token_attention(looked, batch), torch.tensor([0.6, 0.4, 0.0, 1.0, 0.0], dtype=torch.float64), **CLOSE
     )

@@ -12,13 +12,13 @@ from contract.probing import state
 from contract.tiny import littered, widened
 from estimator.tiny import LABELS, TEXTS
 from steadygaze.adapters import black_box
-from steadygaze.adapters.as_adapter import as_subject
-from steadygaze.audit.probes.observation import look
+from steadygaze.adapters.as_adapter import as_adapter
+from steadygaze.audit.probes.observation import observe
 from steadygaze.core.errors import UserError
 from steadygaze.data.batches import collate
 from steadygaze.explainers.attention import Attention
-from steadygaze.explainers.learned.black_box_queries import checked
-from steadygaze.techniques.perturbations.word_removal import deleted, taken
+from steadygaze.explainers.learned.black_box_queries import check_probabilities
+from steadygaze.techniques.perturbations.word_removal import delete_words, take_rows
 
 
 @pytest.fixture(scope="module")
@@ -43,44 +43,44 @@ class Counting:
 
 
 def batch_of(subject, texts, questions=None):
-    subject = subject.reading(questions is not None)
+    subject = subject.for_pairs(questions is not None)
     return collate(subject.data(subject.tokens.place(texts), questions), np.arange(len(texts)))
 
 
 def test_a_pipeline_of_scikit_learn_says_of_pieces_what_it_says_of_texts(sklearn):
-    subject = as_subject(sklearn)
+    subject = as_adapter(sklearn)
     assert (subject.name, subject.kind, subject.fingerprint) == ("Pipeline", "a black box", "")
     assert list(subject.classes) == ["neg", "pos"]
-    assert (subject.model.abilities, subject.pair) == (frozenset(), None)
+    assert (subject.model.capabilities, subject.pair) == (frozenset(), None)
     batch = batch_of(subject, TEXTS)
-    seen = look(subject.model, batch)
+    seen = observe(subject.model, batch)
     assert seen.shown is None
     np.testing.assert_allclose(seen.probs.numpy(), sklearn.predict_proba(TEXTS), rtol=1e-12)
     for other in (widened(batch, 3), littered(batch)):
-        assert torch.equal(look(subject.model, other).probs, seen.probs)
+        assert torch.equal(observe(subject.model, other).probs, seen.probs)
 
 
 def test_without_a_word_it_is_asked_about_the_text_without_it(sklearn):
-    subject = as_subject(sklearn)
+    subject = as_adapter(sklearn)
     batch = batch_of(subject, ["the film was good and fine", "a bad, dull plot"])
     gone = torch.zeros_like(batch.mask)
     gone[0, 3] = gone[1, 1] = True
-    seen = look(subject.model, deleted(batch, gone))
+    seen = observe(subject.model, delete_words(batch, gone))
     expected = sklearn.predict_proba(["the film was and fine", "a , dull plot"])
     np.testing.assert_allclose(seen.probs.numpy(), expected, rtol=1e-12)
 
 
 def test_equal_texts_are_asked_about_once_in_a_call_and_once_in_all():
     model = Counting()
-    subject = as_subject(model, classes=["bad", "good"])
+    subject = as_adapter(model, classes=["bad", "good"])
     batch = batch_of(subject, ["a good film", "a bad film", "a good film"])
-    seen = look(subject.model, batch)
+    seen = observe(subject.model, batch)
     assert model.asked == [["a good film", "a bad film"]]
     torch.testing.assert_close(seen.probs[:, 1], torch.tensor([0.5, 0.0, 0.5], dtype=torch.float64))
     gone = torch.zeros_like(batch.mask)
     gone[:, 1] = True
-    look(subject.model, deleted(batch, gone))
-    look(subject.model, batch)
+    observe(subject.model, delete_words(batch, gone))
+    observe(subject.model, batch)
     assert model.texts == ["a good film", "a bad film", "a film"]
 
 
@@ -88,13 +88,13 @@ def test_what_is_remembered_is_bounded_and_what_was_asked_for_last(monkeypatch):
     """Room for two: after one, two and one again it is two that three displaces."""
     monkeypatch.setattr(black_box, "REMEMBERED", 2)
     model = Counting()
-    subject = as_subject(model, classes=["bad", "good"])
+    subject = as_adapter(model, classes=["bad", "good"])
     batch = batch_of(subject, ["one", "two", "three"])
     for row in (0, 1, 0, 2, 0, 1):
-        look(subject.model, taken(batch, torch.tensor([row])))
+        observe(subject.model, take_rows(batch, torch.tensor([row])))
         assert len(subject.model._said) <= 2
     assert model.texts == ["one", "two", "three", "two"]
-    seen = look(subject.model, batch)  # more at once than it can remember
+    seen = observe(subject.model, batch)  # more at once than it can remember
     assert seen.probs.shape == (3, 2)
     assert len(subject.model._said) == 2
 
@@ -102,9 +102,9 @@ def test_what_is_remembered_is_bounded_and_what_was_asked_for_last(monkeypatch):
 def test_many_texts_are_asked_about_in_parts(monkeypatch):
     monkeypatch.setattr(black_box, "CHUNK", 2)
     model = Counting()
-    subject = as_subject(model, classes=["bad", "good"])
+    subject = as_adapter(model, classes=["bad", "good"])
     texts = ["good", "good good", "bad", "dull", "good good good"]
-    seen = look(subject.model, batch_of(subject, texts))
+    seen = observe(subject.model, batch_of(subject, texts))
     assert [len(call) for call in model.asked] == [2, 2, 1]
     expected = torch.tensor([1 / 2, 2 / 3, 0, 0, 3 / 4], dtype=torch.float64)
     torch.testing.assert_close(seen.probs[:, 1], expected)
@@ -112,14 +112,14 @@ def test_many_texts_are_asked_about_in_parts(monkeypatch):
 
 def test_a_pair_is_given_as_text_and_question():
     model = Counting()
-    subject = as_subject(model, classes=["bad", "good"])
+    subject = as_adapter(model, classes=["bad", "good"])
     batch = batch_of(subject, ["a good film", "a good film"], ["good?", " is it bad ?"])
-    assert look(subject.model, batch).probs[0, 1] == pytest.approx(2 / 3)
+    assert observe(subject.model, batch).probs[0, 1] == pytest.approx(2 / 3)
     assert model.texts == [("a good film", "good?"), ("a good film", " is it bad ?")]
 
 
 def test_a_probability_of_nothing_stays_finite():
-    subject = as_subject(lambda texts: [[0.0, 1.0]] * len(texts), classes=["a", "b"])
+    subject = as_adapter(lambda texts: [[0.0, 1.0]] * len(texts), classes=["a", "b"])
     said = subject.model(batch_of(subject, ["x"]))
     assert said.logits.isfinite().all()
     assert said.logits.softmax(-1).tolist() == [[pytest.approx(0, abs=1e-300), 1.0]]
@@ -138,7 +138,7 @@ def test_a_probability_of_nothing_stays_finite():
 )
 def test_probabilities_may_come_in_any_table(kind):
     rows = [[0.25, 0.75], [0.5, 0.5]]
-    assert checked(kind(rows), 2, 2).tolist() == rows
+    assert check_probabilities(kind(rows), 2, 2).tolist() == rows
 
 
 @pytest.mark.parametrize(
@@ -159,47 +159,47 @@ def test_probabilities_may_come_in_any_table(kind):
 )
 def test_what_are_no_probabilities_is_shown(found, sentence):
     with pytest.raises(UserError, match=sentence):
-        checked(found, 2, 2)
+        check_probabilities(found, 2, 2)
 
 
 def test_rounding_is_forgiven():
-    assert checked([[0.3333, 0.3333, 0.3333]], 1, 3).shape == (1, 3)
+    assert check_probabilities([[0.3333, 0.3333, 0.3333]], 1, 3).shape == (1, 3)
     with pytest.raises(UserError, match="do not sum to one"):
-        checked([[0.333, 0.333, 0.332]], 1, 3)
+        check_probabilities([[0.333, 0.333, 0.332]], 1, 3)
 
 
 def test_a_model_that_is_not_fitted_or_names_no_classes_is_told_so(sklearn):
     with pytest.raises(UserError, match="Pipeline does not say what its classes are"):
-        as_subject(make_pipeline(TfidfVectorizer(), LogisticRegression()))
+        as_adapter(make_pipeline(TfidfVectorizer(), LogisticRegression()))
     with pytest.raises(UserError, match="Pipeline has 2 classes, but 3 names"):
-        as_subject(sklearn, classes=["a", "b", "c"])
+        as_adapter(sklearn, classes=["a", "b", "c"])
     with pytest.raises(UserError, match="needs at least 2"):
-        as_subject(len, classes=["only"])
-    renamed = as_subject(sklearn, classes=["schlecht", "gut"])
-    assert renamed.codes(["gut", "schlecht"]) == [1, 0]
+        as_adapter(len, classes=["only"])
+    renamed = as_adapter(sklearn, classes=["schlecht", "gut"])
+    assert renamed.label_codes(["gut", "schlecht"]) == [1, 0]
 
 
 def test_classes_that_are_numbers_of_numpy_are_python_s():
     numbers = make_pipeline(TfidfVectorizer(), LogisticRegression()).fit(TEXTS, np.array([1.0] * 12 + [0.0] * 12))
-    subject = as_subject(numbers)
+    subject = as_adapter(numbers)
     assert [type(name) for name in subject.classes] == [int, int]
-    assert subject.codes([0, 1]) == [0, 1]
+    assert subject.label_codes([0, 1]) == [0, 1]
 
 
 def test_vectors_are_refused_and_attention_is_not_there(sklearn):
-    subject = as_subject(sklearn)
+    subject = as_adapter(sklearn)
     batch = batch_of(subject, TEXTS[:2])
     with pytest.raises(ValueError, match="reads texts, not vectors"):
         subject.model(batch, torch.zeros(2, batch.ids.shape[1], 3))
-    assert Attention.needs - subject.model.abilities == {"weights"}
+    assert Attention.requires - subject.model.capabilities == {"attention"}
 
 
 def test_being_asked_changes_nothing(sklearn):
-    subject = as_subject(sklearn)
+    subject = as_adapter(sklearn)
     weights = sklearn[-1].coef_.copy()
     subject.model.train()
     before = state(subject.model)
-    look(subject.model, batch_of(subject, TEXTS))
+    observe(subject.model, batch_of(subject, TEXTS))
     assert state(subject.model) == before
     assert np.array_equal(sklearn[-1].coef_, weights)
 
@@ -212,8 +212,8 @@ def test_a_black_box_may_change_the_list_that_it_is_given():
         texts.clear()
         return found
 
-    subject = as_subject(clearing, classes=["bad", "good"])
-    seen = look(subject.model, batch_of(subject, ["a good film", "a bad film"]))
+    subject = as_adapter(clearing, classes=["bad", "good"])
+    seen = observe(subject.model, batch_of(subject, ["a good film", "a bad film"]))
     torch.testing.assert_close(seen.probs[:, 1], torch.tensor([0.5, 0.0], dtype=torch.float64))
 
 
@@ -222,13 +222,13 @@ def test_what_a_black_box_raises_is_named_and_is_the_cause(error):
     def failing(texts):
         raise error
 
-    subject = as_subject(failing, classes=["bad", "good"])
+    subject = as_adapter(failing, classes=["bad", "good"])
     with pytest.raises(UserError, match=f"the black box failed: {type(error).__name__}: ") as raised:
-        look(subject.model, batch_of(subject, ["a good film"]))
+        observe(subject.model, batch_of(subject, ["a good film"]))
     assert raised.value.__cause__ is error
 
 
 @pytest.mark.parametrize("kind", [np.asarray, torch.as_tensor, np.ndarray.tolist])
 def test_complex_numbers_are_not_probabilities(kind):
     with pytest.raises(UserError, match="2 probabilities, one row for each input, were expected"):
-        checked(kind(np.array([[0.5 + 0.1j, 0.5]])), 1, 2)
+        check_probabilities(kind(np.array([[0.5 + 0.1j, 0.5]])), 1, 2)

@@ -12,9 +12,9 @@ import torch
 from sklearn.linear_model import Ridge
 
 from adapters.folders import network, tokenizer
-from steadygaze.adapters.as_adapter import as_subject
+from steadygaze.adapters.as_adapter import as_adapter
 from steadygaze.cli import streaming
-from steadygaze.estimator.explain_texts import Request, explain_texts
+from steadygaze.estimator.explain_texts import ExplainRequest, explain_texts
 from steadygaze.explainers.leave_one_out import LeaveOneOut
 from steadygaze.explainers.lime import Lime
 
@@ -43,7 +43,7 @@ def plain():
 
 @pytest.fixture(scope="module")
 def bert(folder):
-    subject = as_subject(folder("bert"))
+    subject = as_adapter(folder("bert"))
     subject.model.double()
     return subject
 
@@ -117,7 +117,7 @@ def test_a_text_is_read_once_for_each_word_or_subset_of_words(bert, explainer, r
     many = []
     right = type(bert.model)._read
     monkeypatch.setattr(type(bert.model), "_read", lambda *a: many.append(len(a[1])) or right(*a))
-    explain_texts(bert.model, bert.tokens, bert.classes, [TEXT], None, Request(explainer, "x"))
+    explain_texts(bert.model, bert.tokens, bert.classes, [TEXT], None, ExplainRequest(explainer, "x"))
     assert sum(many) == 1 + readings  # the whole text first
 
 

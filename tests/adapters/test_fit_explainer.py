@@ -1,4 +1,4 @@
-"""sg.explain_fit: whatever the black box is, a selector learns which words it goes by."""
+"""sg.fit_explainer: whatever the black box is, a selector learns which words it goes by."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -16,10 +16,10 @@ import steadygaze as sg
 from adapters.folders import save
 from estimator import tiny
 from opinions import BAD, CLASSES, GOOD, QUICK, lexicon, texts
-from steadygaze.adapters.fit_explainer import explain_fit, load_explainer
+from steadygaze.adapters.fit_explainer import fit_explainer, load_explainer
 from steadygaze.adapters.text_explainer import TextExplainer
 from steadygaze.core.errors import UserError
-from steadygaze.estimator.explain_texts import Request, explain_texts
+from steadygaze.estimator.explain_texts import ExplainRequest, explain_texts
 
 pytestmark = pytest.mark.usefixtures("hasty_judge", "short_probe_training")
 
@@ -34,7 +34,7 @@ def found_words(fitted: TextExplainer) -> float:
 
 @pytest.fixture(scope="module")
 def fitted() -> TextExplainer:
-    return explain_fit(lexicon, texts(), "l2x", k=2, classes=CLASSES, settings=QUICK)
+    return fit_explainer(lexicon, texts(), "l2x", k=2, classes=CLASSES, settings=QUICK)
 
 
 def test_the_words_that_matter_are_selected(fitted: TextExplainer) -> None:
@@ -59,7 +59,7 @@ def test_how_well_it_does_is_measured_on_texts_it_was_not_fitted_to(fitted: Text
         "post-hoc-accuracy",
         "post-hoc-accuracy/unselected",
         "fidelity",
-        "mask-loss",
+        "probe-loss",
         "independent-reader-accuracy",
         "independent-reader-accuracy/by-class",
         "independent-reader-accuracy/random-words",
@@ -77,13 +77,13 @@ def test_how_well_it_does_is_measured_on_texts_it_was_not_fitted_to(fitted: Text
 
 @pytest.mark.parametrize("explainer", ["vibi", pytest.param("ail", marks=pytest.mark.slow)])
 def test_every_method_can_be_fitted(explainer: str) -> None:
-    quick = {**QUICK, "optimiser": "adam", "epochs": 6, "average": 0.0}
-    assert found_words(explain_fit(lexicon, texts(), explainer, k=2, classes=CLASSES, settings=quick)) > 0.8
+    quick = {**QUICK, "optimizer": "adam", "epochs": 6, "weight_averaging": 0.0}
+    assert found_words(fit_explainer(lexicon, texts(), explainer, k=2, classes=CLASSES, settings=quick)) > 0.8
 
 
 def test_cxplain_can_be_fitted() -> None:
     quick = {"epochs": 10, "hidden": 16, "dimension": 12, "batch_size": 16, "learning_rate": 5e-3, "members": 2}
-    fitted = explain_fit(lexicon, texts(), "cxplain", k=2, classes=CLASSES, settings=quick)
+    fitted = fit_explainer(lexicon, texts(), "cxplain", k=2, classes=CLASSES, settings=quick)
     assert found_words(fitted) > 0.9
     assert {row.measure for row in fitted.rows} == {"post-hoc-accuracy", "post-hoc-accuracy/unselected"}
     one = fitted.explain("word1 superb word2 word3")
@@ -91,7 +91,9 @@ def test_cxplain_can_be_fitted() -> None:
     assert one.bounds is not None
     shown = [i for i, weight in enumerate(one.weights) if weight]
     assert (len(shown), one.selected) == (2, True)
-    everything = replace(fitted, learned=replace(fitted.learned, how=replace(fitted.learned.how, shown="all")))
+    everything = replace(
+        fitted, learned=replace(fitted.learned, config=replace(fitted.learned.config, top_words="all"))
+    )
     assert not everything.explain("word1 superb word2 word3").selected
     given = texts(60, seed=9)
     assert everything.measure(given) == fitted.measure(given), "what is shown is not what is measured"
@@ -105,20 +107,20 @@ SLOW_TECHNIQUES = [pytest.param(name, marks=pytest.mark.slow) for name in ("rand
 
 @pytest.mark.parametrize("technique", ["mask-neutral", *SLOW_TECHNIQUES])
 def test_every_technique_can_be_applied(technique: str) -> None:
-    fitted = explain_fit(lexicon, texts(), k=2, technique=technique, query=True, classes=CLASSES, settings=QUICK)
+    fitted = fit_explainer(lexicon, texts(), k=2, technique=technique, query=True, classes=CLASSES, settings=QUICK)
     assert fitted.rows[0].settings["technique"] == technique
 
 
 def test_a_scikit_learn_pipeline_is_a_black_box() -> None:
     given = texts()
     pipeline = make_pipeline(CountVectorizer(), LogisticRegression()).fit(given, lexicon(given).argmax(1))
-    fitted = explain_fit(pipeline, given, k=2, settings=QUICK)
+    fitted = fit_explainer(pipeline, given, k=2, settings=QUICK)
     assert found_words(fitted) > 0.9
-    assert fitted.subject.classes == [0, 1]
+    assert fitted.adapter.classes == [0, 1]
 
 
 def test_a_text_classifier_is_a_black_box() -> None:
-    fitted = explain_fit(tiny.fitted(), tiny.TEXTS, k=2, settings={**QUICK, "epochs": 2})
+    fitted = fit_explainer(tiny.fitted(), tiny.TEXTS, k=2, settings={**QUICK, "epochs": 2})
     explained = fitted.explain(tiny.TEXTS)
     assert [one.label for one in explained] == tiny.fitted().predict(tiny.TEXTS).tolist()
     assert {sum(weight > 0 for weight in one.weights) for one in explained} == {2}
@@ -132,9 +134,9 @@ class Keras:
 
 
 def test_what_is_called_like_a_keras_model_is_a_black_box() -> None:
-    fitted = explain_fit(Keras(), texts(), k=2, classes=CLASSES, settings=QUICK)
+    fitted = fit_explainer(Keras(), texts(), k=2, classes=CLASSES, settings=QUICK)
     assert found_words(fitted) > 0.9
-    assert fitted.subject.name == "Keras"
+    assert fitted.adapter.name == "Keras"
 
 
 FEW_WORDS = ["film", "cast", "good", "bad", "the", "was", "not", "unbelievable", "a"]
@@ -149,11 +151,13 @@ def pieced(many: int = 40) -> list[str]:
 def test_of_a_hugging_face_model_whole_words_are_selected(explainer: str, tmp_path: Path) -> None:
     """ "unbelievable" is three pieces: k counts words, and the pieces of a selected word are selected together."""
     with pytest.warns(UserWarning, match="the same label"):  # it has learnt nothing
-        fitted = explain_fit(save("bert", tmp_path / "bert"), pieced(), explainer, k=5, settings={**QUICK, "epochs": 1})
-    subject, way = fitted.subject, fitted.explainer
+        fitted = fit_explainer(
+            save("bert", tmp_path / "bert"), pieced(), explainer, k=5, settings={**QUICK, "epochs": 1}
+        )
+    subject, way = fitted.adapter, fitted.explainer
     asked = subject.model, subject.tokens, subject.classes, pieced(), None
-    words = explain_texts(*asked, Request(way, explainer))
-    pieces = explain_texts(*asked, Request(way, explainer, granularity="piece"))
+    words = explain_texts(*asked, ExplainRequest(way, explainer))
+    pieces = explain_texts(*asked, ExplainRequest(way, explainer, granularity="piece"))
     assert {sum(weight > 0 for weight in one.weights) for one in words} == {5}
     assert any(one.weights[0] > 0 for one in words)
     assert max(sum(one.weights) for one in words) <= 1 + 1e-9  # shares: a word has its own once, whatever its pieces
@@ -167,7 +171,7 @@ def test_of_a_hugging_face_model_whole_words_are_selected(explainer: str, tmp_pa
 def test_words_are_counted_and_not_their_pieces(tmp_path: Path) -> None:
     """Six words each, which are eight tokens or more and two ends."""
     with pytest.raises(UserError, match="no text has more than k = 6 words"):
-        explain_fit(save("bert", tmp_path / "bert"), pieced(), k=6)
+        fit_explainer(save("bert", tmp_path / "bert"), pieced(), k=6)
 
 
 def asked_about(given: list[tuple[str, str]]) -> Any:
@@ -179,14 +183,14 @@ def asked_about(given: list[tuple[str, str]]) -> Any:
 def test_pairs_are_explained_and_the_folder_knows_that_they_were_pairs(tmp_path: Path) -> None:
     pairs = [(text, f"is it {word}") for text in texts(40) for word in ("superb", text.split()[0])]
     quick = {**QUICK, "epochs": 1}
-    fitted = explain_fit(asked_about, pairs, k=2, classes=CLASSES, settings=quick)
+    fitted = fit_explainer(asked_about, pairs, k=2, classes=CLASSES, settings=quick)
     one = fitted.explain(("word1 superb word3", "is it superb"))
     assert not isinstance(one, list)
     assert (one.label, one.question) == ("yes", "is it superb")
     fitted.save(tmp_path / "l2x")
     again = load_explainer(tmp_path / "l2x", asked_about, classes=CLASSES)
     assert again.explain(pairs[:5]) == fitted.explain(pairs[:5])
-    assert again.subject.pair
+    assert again.adapter.pair
     with pytest.raises(UserError, match="reads pairs"):
         again.explain(["word1 superb word3"])
 
@@ -194,7 +198,7 @@ def test_pairs_are_explained_and_the_folder_knows_that_they_were_pairs(tmp_path:
 def test_a_fitted_explainer_can_be_audited(fitted: TextExplainer) -> None:
     given = texts(30, seed=5)
     labels = [CLASSES[i] for i in lexicon(given).argmax(1)]
-    report = sg.audit(fitted.subject, given, labels, explainers=[fitted.explainer, "leave-one-out"])
+    report = sg.audit(fitted.adapter, given, labels, explainers=[fitted.explainer, "leave-one-out"])
     names = {row.settings.get("explain") for row in report.rows}
     assert {"l2x", "leave-one-out"} <= names
     assert report.find("accuracy").value == 1.0
@@ -213,7 +217,7 @@ def test_what_is_warned_of_is_known_to_who_reads_the_folder(tmp_path: Path, fitt
 def test_the_epoch_that_was_kept_is_known_of_every_stage() -> None:
     """Of the last the first that guessed best; of those before it the last, on which the next one builds."""
     quick = {**QUICK, "epochs": 3, "pretraining_epochs": 2}
-    fitted = explain_fit(lexicon, texts(60), k=2, technique="random-pretraining", classes=CLASSES, settings=quick)
+    fitted = fit_explainer(lexicon, texts(60), k=2, technique="random-pretraining", classes=CLASSES, settings=quick)
     before, last = fitted.learned.history[:2], fitted.learned.history[2:]
     assert [record.get("kept", False) for record in before] == [False, True]
     scores = [record["fidelity"] for record in last]
@@ -223,7 +227,7 @@ def test_the_epoch_that_was_kept_is_known_of_every_stage() -> None:
 def test_a_black_box_that_always_says_the_same_is_warned_of(tmp_path: Path) -> None:
     """All its numbers are perfect."""
     with pytest.warns(UserWarning, match="gives the same label to all that this was measured on: the numbers say"):
-        fitted = explain_fit(lambda given: [[0.9, 0.1]] * len(given), texts(60), k=2, classes=CLASSES, settings=QUICK)
+        fitted = fit_explainer(lambda given: [[0.9, 0.1]] * len(given), texts(60), k=2, classes=CLASSES, settings=QUICK)
     fitted.save(tmp_path / "l2x")
     with pytest.warns(UserWarning, match="the same label"):
         again = load_explainer(tmp_path / "l2x", lambda given: [[0.9, 0.1]] * len(given), classes=CLASSES)
@@ -231,7 +235,7 @@ def test_a_black_box_that_always_says_the_same_is_warned_of(tmp_path: Path) -> N
 
 
 def test_the_same_seed_gives_the_same_explainer() -> None:
-    one, same = (explain_fit(lexicon, texts(60), k=2, classes=CLASSES, settings={**QUICK, "epochs": 1}) for _ in "ab")
+    one, same = (fit_explainer(lexicon, texts(60), k=2, classes=CLASSES, settings={**QUICK, "epochs": 1}) for _ in "ab")
     assert one.explain(texts(5, seed=8)) == same.explain(texts(5, seed=8))
 
 
@@ -250,7 +254,7 @@ def half_way(asked: int) -> Callable[[list[str]], Any]:
 def test_what_a_black_box_said_before_it_failed_is_kept(tmp_path: Path) -> None:
     given = texts(600)
     with pytest.raises(UserError, match=r"the service went away.*kept in"):
-        explain_fit(half_way(2), given, k=2, classes=CLASSES, settings=QUICK, keep=tmp_path / "kept")
+        fit_explainer(half_way(2), given, k=2, classes=CLASSES, settings=QUICK, keep=tmp_path / "kept")
     assert list((tmp_path / "kept").rglob("*.npy"))
 
 
@@ -286,7 +290,7 @@ def test_what_a_black_box_said_before_it_failed_is_kept(tmp_path: Path) -> None:
 def test_bad_input_gets_a_sentence(asked: dict[str, Any], why: str) -> None:
     usual = {"black_box": lexicon, "inputs": texts(40), "classes": CLASSES, "k": 2}
     with pytest.raises(UserError, match=why):
-        explain_fit(**{**usual, **asked})
+        fit_explainer(**{**usual, **asked})
 
 
 def test_a_black_box_that_changes_the_order_of_its_classes_is_caught() -> None:
@@ -297,4 +301,4 @@ def test_a_black_box_that_changes_the_order_of_its_classes_is_caught() -> None:
         return lexicon(given) if calls["many"] == 1 else lexicon(given)[:, ::-1]
 
     with pytest.raises(UserError, match="order of its classes"):
-        explain_fit(turns, texts(40), k=2, classes=CLASSES, settings=QUICK)
+        fit_explainer(turns, texts(40), k=2, classes=CLASSES, settings=QUICK)

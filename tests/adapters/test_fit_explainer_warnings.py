@@ -11,9 +11,9 @@ import torch
 from rich.console import Console
 
 from opinions import CLASSES, QUICK
-from steadygaze.adapters.fit_explainer import explain_fit
-from steadygaze.cli.fit_explainer_command import Steps, _told
-from steadygaze.results.leakage_warnings import ONE_LABEL, warned
+from steadygaze.adapters.fit_explainer import fit_explainer
+from steadygaze.cli.fit_explainer_command import FitProgress, _told
+from steadygaze.results.leakage_warnings import ONE_LABEL, leakage_warnings
 from steadygaze.results.row import Row
 
 
@@ -50,31 +50,31 @@ NONE, SMALL, LARGE = (0.0, -0.05, 0.05), (0.1, 0.04, 0.16), (0.3, 0.2, 0.4)
 def test_leakage_is_reported_when_only_the_own_approximator_recovers_the_label(
     gap: Any, black_box: Any, start: str
 ) -> None:
-    found = warned(rows(gap, black_box))
+    found = leakage_warnings(rows(gap, black_box))
     assert [one[: len(start)] for one in found] == ([start] if start else [])
 
 
 def test_the_warning_names_all_readers_and_the_mitigation() -> None:
-    (said,) = warned(rows(LARGE, (0.25, 0.15, 0.35)))
+    (said,) = leakage_warnings(rows(LARGE, (0.25, 0.15, 0.35)))
     assert "recovers the predicted class 30% more often than an independent reader and 25% more often than" in said
     assert "(accuracy of the reader: 70%, 50% from random words)" in said
     assert said.endswith("do not read them as reasons.  Fit again with --technique random-pretraining.")
 
 
 def test_where_there_was_nothing_to_explain_that_is_said_and_nothing_else() -> None:
-    (said,) = warned([replace(one, note=ONE_LABEL) for one in rows(LARGE, LARGE)])
+    (said,) = leakage_warnings([replace(one, note=ONE_LABEL) for one in rows(LARGE, LARGE)])
     assert said.startswith("The black box gives the same label to all")
 
 
 def test_what_does_not_apply_is_not_advised() -> None:
     for settings in ({"technique": "random-pretraining"}, {"explainer": "ail"}):
-        (said,) = warned(rows(LARGE, LARGE, **settings))
+        (said,) = leakage_warnings(rows(LARGE, LARGE, **settings))
         assert "technique" not in said
-    assert warned([row("post-hoc-accuracy", 0.1, 0.1, 0.1)]) == [], "cxplain has no approximator"
+    assert leakage_warnings([row("post-hoc-accuracy", 0.1, 0.1, 0.1)]) == [], "cxplain has no approximator"
 
 
 def test_an_explainer_of_an_older_version_has_not_been_tested_for_leakage() -> None:
-    (said,) = warned([row("post-hoc-accuracy", 1, 1, 1), row("fidelity", 1, 1, 1)])
+    (said,) = leakage_warnings([row("post-hoc-accuracy", 1, 1, 1), row("fidelity", 1, 1, 1)])
     assert said.startswith("No independent reader was trained with this explainer: fit it again")
 
 
@@ -88,14 +88,14 @@ def test_a_warning_is_a_line_unless_it_is_said_beside_the_numbers() -> None:
             [row("fidelity", 1, 1, 1)],
             [replace(row("fidelity", 1, 1, 1), note=ONE_LABEL)],
         ):
-            warnings.warn(*warned(known), stacklevel=1)
+            warnings.warn(*leakage_warnings(known), stacklevel=1)
     assert log.file.getvalue().splitlines() == ["12 of 40 texts are short"]
 
 
 def test_one_bar_tells_of_everything_in_order() -> None:
     told: list[tuple[str, int, int]] = []
     log = Console(file=StringIO(), force_terminal=False, width=40)
-    steps = Steps(log, lambda *what: told.append(what))
+    steps = FitProgress(log, lambda *what: told.append(what))
     steps.start(stages=2, epochs=3, steps=2)
     for _ in range(2):
         steps.drawn = 0.0
@@ -140,7 +140,7 @@ SMUGGLING = {"k": 2, "query": True, "classes": CLASSES, "settings": {**QUICK, "e
 def test_a_label_that_leaks_through_the_mask_is_reported() -> None:
     """The approximator is always right; the black box and the independent reader, shown the selection, guess."""
     with pytest.warns(UserWarning, match="Label leakage: ") as told:
-        fitted = explain_fit(opinions, coded(300), technique="plain", seed=2, **SMUGGLING)
+        fitted = fit_explainer(opinions, coded(300), technique="plain", seed=2, **SMUGGLING)
     assert told[0].filename == __file__
     assert fitted.warnings == [str(told[0].message)]
     found = {row.measure: row for row in fitted.rows}
@@ -152,5 +152,5 @@ def test_a_label_that_leaks_through_the_mask_is_reported() -> None:
 @pytest.mark.slow
 def test_random_pretraining_is_the_default_for_a_selector_conditioned_on_the_prediction() -> None:
     """Nothing is reported: warnings are errors here, too."""
-    fitted = explain_fit(opinions, coded(300), **SMUGGLING)
+    fitted = fit_explainer(opinions, coded(300), **SMUGGLING)
     assert (fitted.learned.how.technique, fitted.warnings) == ("random-pretraining", [])

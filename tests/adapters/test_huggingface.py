@@ -13,24 +13,24 @@ from adapters.folders import KINDS, LABELS, QUESTIONS, TEXTS, network, tokenizer
 from contract.probing import state
 from contract.tiny import littered, widened
 from steadygaze.adapters import transformer_network as networks
-from steadygaze.adapters.as_adapter import as_subject
+from steadygaze.adapters.as_adapter import as_adapter
 from steadygaze.audit.probes import text_perturbations
-from steadygaze.audit.probes.observation import look
-from steadygaze.core.random_key import Chance
+from steadygaze.audit.probes.observation import observe
+from steadygaze.core.random_key import RandomKey
 from steadygaze.data.batches import collate
 from steadygaze.explainers.attention import Attention
-from steadygaze.models.inference import slopes
-from steadygaze.techniques.perturbations.word_removal import deleted
+from steadygaze.models.inference import with_gradients
+from steadygaze.techniques.perturbations.word_removal import delete_words
 
 CLOSE = {"rtol": 0, "atol": 1e-5}  # single precision, eager attention against the library's fused one
 KIND = pytest.mark.parametrize("kind", KINDS)
-examined = cache(lambda folder, attention="last": as_subject(folder, device="cpu", attention=attention))
+examined = cache(lambda folder, attention="last": as_adapter(folder, device="cpu", attention=attention))
 PAIR = pytest.mark.parametrize("pair", [False, True])
 
 
 def batch_of(subject, pair=False, rows=None):
     """The texts as one batch, and the subject set to read it."""
-    subject = subject.reading(pair)
+    subject = subject.for_pairs(pair)
     data = subject.data(subject.tokens.place(TEXTS), QUESTIONS if pair else None)
     return subject, collate(data, np.arange(len(TEXTS)) if rows is None else np.asarray(rows))
 
@@ -58,18 +58,18 @@ def test_ids_and_probabilities_are_the_librarys_own(kind, pair, folder):
         found = batch.ids[row][batch.present[row]].tolist()
         found += batch.question_ids[row][batch.question_present[row]].tolist() if pair else []
         assert found == expected
-    torch.testing.assert_close(look(subject.model, batch).probs, probs, **CLOSE)
+    torch.testing.assert_close(observe(subject.model, batch).probs, probs, **CLOSE)
 
 
 @KIND
 def test_a_pipeline_of_the_library_gives_the_same_probabilities_in_the_same_order_of_classes(kind, folder):
     words, model = AutoTokenizer.from_pretrained(folder(kind)), network(kind)
     pipe = pipeline("text-classification", model=model, tokenizer=words, top_k=None, device="cpu")
-    subject, batch = batch_of(as_subject(pipe))
+    subject, batch = batch_of(as_adapter(pipe))
     said = [{one["label"]: one["score"] for one in text} for text in pipe(TEXTS)]
     expected = torch.tensor([[text[name] for name in subject.classes] for text in said], dtype=torch.float64)
     assert subject.classes == LABELS
-    torch.testing.assert_close(look(subject.model, batch).probs, expected, **CLOSE)
+    torch.testing.assert_close(observe(subject.model, batch).probs, expected, **CLOSE)
 
 
 @pytest.mark.sweep
@@ -78,25 +78,27 @@ def test_a_pipeline_of_the_library_gives_the_same_probabilities_in_the_same_orde
 @pytest.mark.parametrize("attention", ["last", "rollout"])
 def test_neither_padding_nor_its_content_nor_the_batch_changes_anything(kind, pair, attention, folder):
     subject, batch = batch_of(examined(folder(kind), attention), pair)
-    seen, length = look(subject.model, batch), batch.ids.shape[1]
+    seen, length = observe(subject.model, batch), batch.ids.shape[1]
     for other in (widened(batch, 3), littered(batch), littered(widened(batch, 1))):
-        again = look(subject.model, other)
+        again = observe(subject.model, other)
         torch.testing.assert_close(again.probs, seen.probs, **CLOSE)
         torch.testing.assert_close(again.weights[:, :length], seen.weights, **CLOSE)
         assert not again.weights[:, length:].any()
     for row in range(len(TEXTS)):
-        alone = look(subject.model, batch_of(subject, pair, [row])[1])
+        alone = observe(subject.model, batch_of(subject, pair, [row])[1])
         torch.testing.assert_close(alone.probs, seen.probs[row : row + 1], **CLOSE)
         size = alone.weights.shape[1]
         torch.testing.assert_close(alone.weights, seen.weights[row : row + 1, :size], **CLOSE)
     order = [3, 0, 4, 1, 2]
-    torch.testing.assert_close(look(subject.model, batch_of(subject, pair, order)[1]).probs, seen.probs[order], **CLOSE)
+    torch.testing.assert_close(
+        observe(subject.model, batch_of(subject, pair, order)[1]).probs, seen.probs[order], **CLOSE
+    )
 
 
 @KIND
 def test_weights_are_a_distribution_over_the_words(kind, folder):
     subject, batch = batch_of(examined(folder(kind)))
-    weights = look(subject.model, batch).weights
+    weights = observe(subject.model, batch).weights
     torch.testing.assert_close(weights.sum(-1), torch.ones(len(TEXTS), dtype=torch.float64))
     assert not weights[~batch.mask].any()
     assert (weights >= 0).all()
@@ -107,7 +109,7 @@ def test_weights_are_those_of_the_tokens_the_classifier_reads(kind, folder):
     """By hand, from the library's own attention: [CLS] of most, the last token of GPT-2, all of a mean."""
     subject, batch = batch_of(examined(folder(kind)))
     model = AutoModelForSequenceClassification.from_pretrained(folder(kind), attn_implementation="eager").eval()
-    seen = look(subject.model, batch)
+    seen = observe(subject.model, batch)
     for row in range(len(TEXTS)):
         real = batch.present[row]
         with torch.no_grad():
@@ -122,7 +124,7 @@ def test_weights_are_those_of_the_tokens_the_classifier_reads(kind, folder):
 @PAIR
 def test_gradients_flow_through_weights_and_logits_and_only_from_real_tokens(kind, pair, folder):
     subject, batch = batch_of(examined(folder(kind)), pair)
-    with slopes(subject.model):
+    with with_gradients(subject.model):
         vectors = subject.model.embed(batch).detach().requires_grad_()
         said = subject.model(batch, vectors)
         tokens = torch.arange(batch.ids.shape[1]).sin()
@@ -137,7 +139,7 @@ def test_gradients_flow_through_weights_and_logits_and_only_from_real_tokens(kin
 @pytest.mark.parametrize("kind", sorted(KINDS.keys() - {"modernbert"}))  # whose softmax is always in singles
 def test_those_gradients_are_right(kind):
     """In doubles, against finite differences."""
-    subject, batch = batch_of(as_subject((network(kind).double(), tokenizer(kind))), rows=[1, 3])
+    subject, batch = batch_of(as_adapter((network(kind).double(), tokenizer(kind))), rows=[1, 3])
     vectors = subject.model.embed(batch).detach().requires_grad_()
 
     def said(given):
@@ -150,21 +152,21 @@ def test_those_gradients_are_right(kind):
 def test_vectors_of_its_own_say_what_ids_say_and_others_something_else(kind, folder):
     subject, batch = batch_of(examined(folder(kind)))
     own = subject.model.embed(batch)
-    seen, again = look(subject.model, batch), look(subject.model, batch, own)
+    seen, again = observe(subject.model, batch), observe(subject.model, batch, own)
     assert torch.equal(again.probs, seen.probs)
     assert torch.equal(again.weights, seen.weights)
-    assert (look(subject.model, batch, own.roll(1, -1)).probs - seen.probs).abs().max() > 1e-3
+    assert (observe(subject.model, batch, own.roll(1, -1)).probs - seen.probs).abs().max() > 1e-3
     torch.testing.assert_close(own, subject.model.vectors[batch.ids])
 
 
 @KIND
 def test_many_texts_are_read_in_parts_that_change_nothing(kind, folder, monkeypatch):
     subject, batch = batch_of(examined(folder(kind)))
-    whole, calls = look(subject.model, batch), []
+    whole, calls = observe(subject.model, batch), []
     monkeypatch.setattr(networks, "MOST", 1)
     right = subject.model.network.forward
     monkeypatch.setattr(subject.model.network, "forward", lambda **given: calls.append(1) or right(**given))
-    parts = look(subject.model, batch)
+    parts = observe(subject.model, batch)
     assert len(calls) == len(TEXTS)
     torch.testing.assert_close(parts.probs, whole.probs, **CLOSE)
     torch.testing.assert_close(parts.weights, whole.weights, **CLOSE)
@@ -181,7 +183,7 @@ def test_padding_that_all_texts_share_is_not_read(kind, folder, monkeypatch):
         lambda **given: widths.append(given["inputs_embeds"].shape[1]) or right(**given),
     )
     gone = batch.mask & (batch.mask.cumsum(1) > 1)
-    look(subject.model, deleted(batch, gone))
+    observe(subject.model, delete_words(batch, gone))
     assert widths == [int((batch.present & ~gone).sum(1).max())]
 
 
@@ -189,39 +191,39 @@ def test_padding_that_all_texts_share_is_not_read(kind, folder, monkeypatch):
 def test_a_text_that_lost_every_word_is_still_read_and_alike_in_every_batch(kind, folder):
     """GPT-2 has no special tokens: nothing at all is left, and one token of padding stands for it."""
     subject, batch = batch_of(examined(folder(kind)))
-    nothing = deleted(batch, batch.mask)
-    seen = look(subject.model, nothing)
+    nothing = delete_words(batch, batch.mask)
+    seen = observe(subject.model, nothing)
     assert seen.probs.isfinite().all()
     assert not seen.weights.any()
     torch.testing.assert_close(seen.probs, seen.probs[:1].expand_as(seen.probs), **CLOSE)
-    torch.testing.assert_close(look(subject.model, widened(nothing, 4)).probs, seen.probs, **CLOSE)
+    torch.testing.assert_close(observe(subject.model, widened(nothing, 4)).probs, seen.probs, **CLOSE)
     one = replace(nothing, present=nothing.present | (torch.arange(batch.ids.shape[1]) < 1))
     if kind == "gpt2":
         one = replace(one, ids=torch.full_like(one.ids, subject.model.padding))
-    torch.testing.assert_close(look(subject.model, one).probs, seen.probs, **CLOSE)
+    torch.testing.assert_close(observe(subject.model, one).probs, seen.probs, **CLOSE)
 
 
 @KIND
 @PAIR
 def test_probes_and_explainers_leave_it_as_it_was(kind, pair, folder):
-    subject, batch = batch_of(as_subject(folder(kind), device="cpu"), pair)
+    subject, batch = batch_of(as_adapter(folder(kind), device="cpu"), pair)
     model = subject.model.train()
     model.network.get_input_embeddings().weight.grad = torch.ones_like(subject.model.vectors)
     before = state(model)
-    text_perturbations.worst_for_attention(model, batch, 0.3, Chance(0), steps=2)
-    text_perturbations.worst_for_label(model, batch, 0.3)
-    look(model, deleted(batch, batch.mask))
+    text_perturbations.pgd_on_attention(model, batch, 0.3, RandomKey(0), steps=2)
+    text_perturbations.fgm_on_label(model, batch, 0.3)
+    observe(model, delete_words(batch, batch.mask))
     Attention().explain(model, batch)
     assert state(model) == before
 
 
 def test_the_worst_move_of_vectors_moves_attention_further_than_a_random_one(folder):
     """That is what gradients through the weights are for."""
-    subject, batch = batch_of(as_subject(folder("bert"), device="cpu"))
-    seen = look(subject.model, batch).weights
-    worst = text_perturbations.worst_for_attention(subject.model, batch, 0.5, Chance(0))
-    random = text_perturbations.noise(subject.model, batch, 0.5, Chance(0))
-    moved = [(look(subject.model, batch, one.embedded).weights - seen).abs().sum() for one in (worst, random)]
+    subject, batch = batch_of(as_adapter(folder("bert"), device="cpu"))
+    seen = observe(subject.model, batch).weights
+    worst = text_perturbations.pgd_on_attention(subject.model, batch, 0.5, RandomKey(0))
+    random = text_perturbations.embedding_noise(subject.model, batch, 0.5, RandomKey(0))
+    moved = [(observe(subject.model, batch, one.embedded).weights - seen).abs().sum() for one in (worst, random)]
     assert moved[0] > 1.5 * moved[1]
 
 
@@ -231,45 +233,45 @@ def test_a_live_model_stays_the_users_own(kind):
     model, words = network(kind).train(), tokenizer(kind)
     before = state(model), copy.deepcopy(model.config.to_dict()), model.config._attn_implementation
     written = words.backend_tokenizer.to_str()
-    subject, batch = batch_of(as_subject((model, words)))
-    look(subject.model, batch)
+    subject, batch = batch_of(as_adapter((model, words)))
+    observe(subject.model, batch)
     assert (state(model), model.config.to_dict(), model.config._attn_implementation) == before
     assert words.backend_tokenizer.to_str() == written
     assert subject.model.vectors.data_ptr() == model.get_input_embeddings().weight.data_ptr()
     model.eval()
     ids = batch.ids[2:3, batch.present[2]]
     torch.testing.assert_close(
-        look(subject.model, batch).probs[2:3], model(input_ids=ids).logits.double().softmax(-1), **CLOSE
+        observe(subject.model, batch).probs[2:3], model(input_ids=ids).logits.double().softmax(-1), **CLOSE
     )
 
 
 def test_a_live_model_and_its_folder_are_the_same_subject(folder):
-    found = as_subject(folder("bert"), device="cpu")
-    live = as_subject((network("bert"), tokenizer("bert")))
+    found = as_adapter(folder("bert"), device="cpu")
+    live = as_adapter((network("bert"), tokenizer("bert")))
     assert live.fingerprint == found.fingerprint
-    assert live.alike(found)
+    assert live.is_comparable(found)
     assert (found.name, live.name) == ("bert", "BertForSequenceClassification")
     changed = network("bert")
     with torch.no_grad():
         changed.classifier.bias[0] += 1e-6
-    assert as_subject((changed, tokenizer("bert"))).fingerprint != found.fingerprint
+    assert as_adapter((changed, tokenizer("bert"))).fingerprint != found.fingerprint
 
 
 def test_a_model_without_a_padding_token_reads_many_texts_at_once():
     """The library itself refuses that of GPT-2.  The end of a text is taken for padding."""
     model, words = network("gpt2", pad_token_id=None, eos_token_id=5), tokenizer("gpt2")
     words.pad_token = None
-    subject, batch = batch_of(as_subject((model, words)))
+    subject, batch = batch_of(as_adapter((model, words)))
     assert (subject.model.padding, model.config.pad_token_id) == (5, None)
     for row in range(len(TEXTS)):
         alone = model(input_ids=batch.ids[row : row + 1, batch.present[row]]).logits.double().softmax(-1)
-        torch.testing.assert_close(look(subject.model, batch).probs[row : row + 1], alone, **CLOSE)
+        torch.testing.assert_close(observe(subject.model, batch).probs[row : row + 1], alone, **CLOSE)
 
 
 def test_half_precision_is_read_as_it_is():
-    subject, batch = batch_of(as_subject((network("bert").to(torch.bfloat16), tokenizer("bert"))))
-    exact, _ = batch_of(as_subject((network("bert"), tokenizer("bert"))))
-    seen, right = look(subject.model, batch), look(exact.model, batch)
+    subject, batch = batch_of(as_adapter((network("bert").to(torch.bfloat16), tokenizer("bert"))))
+    exact, _ = batch_of(as_adapter((network("bert"), tokenizer("bert"))))
+    seen, right = observe(subject.model, batch), observe(exact.model, batch)
     torch.testing.assert_close(seen.weights, right.weights, rtol=0, atol=0.05)
     torch.testing.assert_close(seen.weights.sum(-1), torch.ones(len(TEXTS), dtype=torch.float64), rtol=0, atol=1e-6)
     assert subject.fingerprint != exact.fingerprint
@@ -277,7 +279,7 @@ def test_half_precision_is_read_as_it_is():
 
 @PAIR
 def test_long_texts_are_cut_where_the_network_ends(pair, folder):
-    subject = as_subject(folder("bert"), device="cpu").reading(pair)
+    subject = as_adapter(folder("bert"), device="cpu").for_pairs(pair)
     long = " ".join(["good"] * 100)
     placed = subject.tokens.place([long])
     read = subject.data(placed, [long] if pair else None)
@@ -287,7 +289,7 @@ def test_long_texts_are_cut_where_the_network_ends(pair, folder):
     if not pair:
         words = AutoTokenizer.from_pretrained(folder("bert"))
         assert read.text.ids.tolist() == words(long, truncation=True, max_length=40)["input_ids"]
-    look(subject.model, collate(read, np.array([0])))
+    observe(subject.model, collate(read, np.array([0])))
 
 
 def test_a_tokenizer_that_gives_no_token_types_is_taken_at_its_word(tmp_path, folder):
@@ -296,7 +298,7 @@ def test_a_tokenizer_that_gives_no_token_types_is_taken_at_its_word(tmp_path, fo
     words.model_input_names = ["input_ids", "attention_mask"]
     network("bert").save_pretrained(tmp_path)
     words.save_pretrained(tmp_path)
-    subject, batch = batch_of(as_subject(tmp_path, device="cpu"), pair=True)
-    torch.testing.assert_close(look(subject.model, batch).probs, theirs(tmp_path, True)[1], **CLOSE)
-    typed, _ = batch_of(as_subject(folder("bert"), device="cpu"), pair=True)
-    assert (look(typed.model, batch).probs - look(subject.model, batch).probs).abs().max() > 1e-3
+    subject, batch = batch_of(as_adapter(tmp_path, device="cpu"), pair=True)
+    torch.testing.assert_close(observe(subject.model, batch).probs, theirs(tmp_path, True)[1], **CLOSE)
+    typed, _ = batch_of(as_adapter(folder("bert"), device="cpu"), pair=True)
+    assert (observe(typed.model, batch).probs - observe(subject.model, batch).probs).abs().max() > 1e-3

@@ -7,15 +7,15 @@ import numpy as np
 import pytest
 
 from steadygaze.adapters.black_box import TextWords
-from steadygaze.adapters.model_adapter import Subject
+from steadygaze.adapters.model_adapter import ModelAdapter
 from steadygaze.audit.audit_config import fingerprint
 from steadygaze.core.errors import UserError
 from steadygaze.data.corpora import load_corpus
-from steadygaze.models.model_protocol import Reader
+from steadygaze.models.model_protocol import Model
 
 
 def subject(classes=("negative", "positive"), pair=None, **more):
-    return Subject("it", "a test", Reader(), TextWords(), list(classes), pair, "", **more)
+    return ModelAdapter("it", "a test", Model(), TextWords(), list(classes), pair, "", **more)
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,7 @@ def subject(classes=("negative", "positive"), pair=None, **more):
     ],
 )
 def test_labels_are_matched_by_name_else_numbers_by_place(classes, labels, codes):
-    assert subject(classes).codes(labels) == codes
+    assert subject(classes).label_codes(labels) == codes
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_labels_are_matched_by_name_else_numbers_by_place(classes, labels, codes
 )
 def test_a_strange_label_is_named_with_those_that_are_known(classes, labels, sentence):
     with pytest.raises(UserError, match=sentence):
-        subject(classes).codes(labels)
+        subject(classes).label_codes(labels)
 
 
 def test_boolean_labels_of_a_file_match_classes_called_true_and_false(tmp_path):
@@ -72,7 +72,7 @@ def test_boolean_labels_of_a_file_match_classes_called_true_and_false(tmp_path):
     rows = [{"text": "a good film", "label": True}, {"text": "a bad film", "label": False}]
     (tmp_path / "films.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     examples = load_corpus(tmp_path / "films.jsonl").splits["train"]
-    assert subject(["True", "False", "other"]).codes([example.label for example in examples]) == [0, 1]
+    assert subject(["True", "False", "other"]).label_codes([example.label for example in examples]) == [0, 1]
     assert fingerprint(examples) == fingerprint([replace(one, label=int(one.label)) for one in examples])
 
 
@@ -80,42 +80,42 @@ def test_classes_may_be_renamed_but_not_swapped():
     """The second class would be called by the name of the first, and every number would be about the other."""
     sentence = "in another order than its own, negative, positive: leave it out, or give them in that order"
     with pytest.raises(UserError, match=sentence):
-        subject(np.array(["negative", "positive"])).named(["positive", "negative"])
-    assert subject().named(["negative", "positive"]).classes == ["negative", "positive"]
-    assert subject().named(["positive", "neutral"]).classes == ["positive", "neutral"]
-    assert subject().named([1, 0]).classes == [1, 0]
+        subject(np.array(["negative", "positive"])).label_names(["positive", "negative"])
+    assert subject().label_names(["negative", "positive"]).classes == ["negative", "positive"]
+    assert subject().label_names(["positive", "neutral"]).classes == ["positive", "neutral"]
+    assert subject().label_names([1, 0]).classes == [1, 0]
     with pytest.raises(UserError, match="in another order than its own, 0, 1"):
-        subject([0, 1]).named(["1", "0"])
-    assert subject().named(None).classes == ["negative", "positive"]
+        subject([0, 1]).label_names(["1", "0"])
+    assert subject().label_names(None).classes == ["negative", "positive"]
 
 
 def test_a_thousand_classes_are_not_all_listed():
     with pytest.raises(UserError) as refusal:
-        subject(range(10, 1010)).codes([3])
+        subject(range(10, 1010)).label_codes([3])
     assert len(str(refusal.value)) < 500
 
 
 def test_one_that_reads_either_is_set_to_the_kind_it_is_given():
     single, pairs = TextWords(), TextWords()
     either = replace(subject(), tokens=single, pairs=pairs)
-    assert (either.reading(False).tokens, either.reading(True).tokens) == (single, pairs)
-    assert (either.reading(False).pair, either.reading(True).pair) == (False, True)
-    assert subject().reading(True).tokens.kind == "words"
+    assert (either.for_pairs(False).tokens, either.for_pairs(True).tokens) == (single, pairs)
+    assert (either.for_pairs(False).pair, either.for_pairs(True).pair) == (False, True)
+    assert subject().for_pairs(True).tokens.kind == "words"
 
 
 @pytest.mark.parametrize("pair", [False, True])
 def test_one_that_reads_one_kind_refuses_the_other(pair):
     only = subject(pair=pair)
-    assert only.reading(pair) is only
+    assert only.for_pairs(pair) is only
     kinds = ["single texts", r"pairs \(text, question\)"]
     with pytest.raises(UserError, match=f"it reads {kinds[pair]}, found {kinds[not pair]}"):
-        only.reading(not pair)
+        only.for_pairs(not pair)
 
 
 def test_alike_are_those_with_the_same_classes_and_tokens():
     one, other = subject(), subject()
     other.tokens.place(["words that the first has never met"])
-    assert one.alike(other)  # black boxes: any text is the same words to both
-    assert not one.alike(subject(["positive", "negative"]))
-    assert not replace(one, fingerprint="a").alike(replace(other, fingerprint="b"))
-    assert replace(one, fingerprint="a").alike(replace(subject(), fingerprint="b"))
+    assert one.is_comparable(other)  # black boxes: any text is the same words to both
+    assert not one.is_comparable(subject(["positive", "negative"]))
+    assert not replace(one, fingerprint="a").is_comparable(replace(other, fingerprint="b"))
+    assert replace(one, fingerprint="a").is_comparable(replace(subject(), fingerprint="b"))

@@ -10,12 +10,12 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
 from estimator.tiny import LABELS, TEXTS, fitted, tiny
-from steadygaze.adapters.as_adapter import as_subject
-from steadygaze.adapters.synonym_table import like, table_for
-from steadygaze.audit.probes.observation import look
-from steadygaze.audit.probes.text_perturbations import exchanged
+from steadygaze.adapters.as_adapter import as_adapter
+from steadygaze.adapters.synonym_table import match_case, synonym_table
+from steadygaze.audit.probes.observation import observe
+from steadygaze.audit.probes.text_perturbations import substitute_synonyms
 from steadygaze.core.errors import UserError
-from steadygaze.core.random_key import Chance
+from steadygaze.core.random_key import RandomKey
 from steadygaze.data.batches import collate
 from steadygaze.techniques.perturbations.word_substitution import MOST
 
@@ -30,13 +30,13 @@ def named(table, vocabulary):
 
 @pytest.fixture
 def box():
-    return as_subject(make_pipeline(TfidfVectorizer(), LogisticRegression()).fit(TEXTS, LABELS))
+    return as_adapter(make_pipeline(TfidfVectorizer(), LogisticRegression()).fit(TEXTS, LABELS))
 
 
 def test_a_black_box_reads_synonyms_written_as_the_word_was(box):
     """ "Good" may be a name, and is left alone."""
     texts = ["GOOD film, good FILM!", "Good tv", "TV"]
-    table = table_for(box, TABLE, texts)
+    table = synonym_table(box, TABLE, texts)
     found = named(table, box.tokens.vocabulary)
     assert found == {
         "GOOD ": ["FINE ", "NICE "],
@@ -52,33 +52,33 @@ def test_a_black_box_reads_synonyms_written_as_the_word_was(box):
 def test_exchanged_ids_are_the_texts_with_the_words_exchanged(box):
     """Every word that can be, and nothing else, not a space."""
     texts = ["  A GOOD film,\tnot a bad\nfilm !", "nothing here"]
-    table = table_for(box, TABLE, texts)
-    batch = collate(box.reading(False).data(box.tokens.place(texts), None), np.arange(2))
-    moved = exchanged(batch, table, 10, Chance(0))
+    table = synonym_table(box, TABLE, texts)
+    batch = collate(box.for_pairs(False).data(box.tokens.place(texts), None), np.arange(2))
+    moved = substitute_synonyms(batch, table, 10, RandomKey(0))
     assert box.tokens.join(moved.batch.ids, moved.batch.present) == [
         "  A FINE movie,\tnot a poor\nmovie !",
         "nothing here",
     ]
     assert moved.touched.tolist() == [4, 0]
-    look(box.model, moved.batch)
+    observe(box.model, moved.batch)
 
 
 def test_what_goes_on_with_a_word_keeps_it(box):
     texts = ["they daren't, I dare", "I daren’t"]
-    table = table_for(box, {"dare": ["risk"]}, texts)
-    batch = collate(box.reading(False).data(box.tokens.place(texts), None), np.arange(2))
-    moved = exchanged(batch, table, 10, Chance(0))
+    table = synonym_table(box, {"dare": ["risk"]}, texts)
+    batch = collate(box.for_pairs(False).data(box.tokens.place(texts), None), np.arange(2))
+    moved = substitute_synonyms(batch, table, 10, RandomKey(0))
     assert box.tokens.join(moved.batch.ids, moved.batch.present) == ["they daren't, I risk", "I daren’t"]
 
 
 def test_without_a_table_no_word_has_a_synonym(box, folder):
     """Not even where two words have one vector: neighbors are not synonyms."""
-    assert table_for(box, None, TEXTS) is None
-    ours = as_subject(tiny().fit(TEXTS, LABELS))
+    assert synonym_table(box, None, TEXTS) is None
+    ours = as_adapter(tiny().fit(TEXTS, LABELS))
     with torch.no_grad():
         ours.model.vectors[:] = 1.0
-    assert table_for(ours, None, TEXTS) is None
-    assert table_for(as_subject(folder("bert"), device="cpu")) is None
+    assert synonym_table(ours, None, TEXTS) is None
+    assert synonym_table(as_adapter(folder("bert"), device="cpu")) is None
 
 
 def test_function_words_negations_and_other_word_classes_are_never_substituted(box):
@@ -86,47 +86,47 @@ def test_function_words_negations_and_other_word_classes_are_never_substituted(b
         "new": ["for", "novel", "newer"],
         "newer": ["later"],
         "the": ["which"],
-        "never": ["always"],
+        "never": ["constant_label"],
         "for": ["new"],
     }
-    found = named(table_for(box, table, ["the new one", "never for us"]), box.tokens.vocabulary)
+    found = named(synonym_table(box, table, ["the new one", "never for us"]), box.tokens.vocabulary)
     assert found == {"new ": ["novel "]}
 
 
 def test_only_so_many_synonyms_are_kept(box):
-    table = table_for(box, {"good": [f"fine{'x' * n}" for n in range(20)]}, ["good"])
+    table = synonym_table(box, {"good": [f"fine{'x' * n}" for n in range(20)]}, ["good"])
     assert table.count.tolist()[box.tokens.vocabulary.index("good")] == MOST
 
 
 def test_ours_are_read_in_lower_case_from_a_mapping_or_a_file(tmp_path):
-    subject = as_subject(fitted())
+    subject = as_adapter(fitted())
     given = {"Good": ["FINE", "unheard-of"], "bad": ["dull", "bad"], "the": ["a"]}
     file = tmp_path / "synonyms.jsonl"
     file.write_text("\n".join(json.dumps({"word": word, "synonyms": others}) for word, others in given.items()))
     for source in (given, file, str(file)):
-        table = table_for(subject, source)
+        table = synonym_table(subject, source)
         assert named(table, subject.tokens.vocabulary) == {"good": ["fine"], "bad": ["dull"]}
         assert table.origin == "table"
 
 
 def test_a_hugging_face_model_has_the_synonyms_that_are_whole_words_of_its_vocabulary(folder):
-    subject = as_subject(folder("bert"), device="cpu")
+    subject = as_adapter(folder("bert"), device="cpu")
     vocabulary = subject.tokens.vocabulary
-    assert named(table_for(subject, TABLE), vocabulary) == {}  # neither "fine" nor "movie" is a word to it
-    assert named(table_for(subject, {"good": ["bad", "##able"]}), vocabulary) == {"good": ["bad"]}
+    assert named(synonym_table(subject, TABLE), vocabulary) == {}  # neither "fine" nor "movie" is a word to it
+    assert named(synonym_table(subject, {"good": ["bad", "##able"]}), vocabulary) == {"good": ["bad"]}
 
 
 def test_vectors_to_spare_are_no_words(folder):
     """Networks are often given more vectors than the tokenizer has words."""
-    subject = as_subject(folder("bert"), device="cpu")
+    subject = as_adapter(folder("bert"), device="cpu")
     subject.model.network.resize_token_embeddings(64)
-    assert len(table_for(subject, TABLE).count) == len(subject.tokens.vocabulary) < 64
+    assert len(synonym_table(subject, TABLE).count) == len(subject.tokens.vocabulary) < 64
 
 
 @pytest.mark.parametrize("given", [3, {"good": "fine"}, {"good": [3]}, {3: ["good"]}])
 def test_what_is_no_table_is_refused(given, box):
     with pytest.raises(UserError, match=r"synonyms .*found"):
-        table_for(box, given, TEXTS)
+        synonym_table(box, given, TEXTS)
 
 
 @pytest.mark.parametrize(
@@ -140,4 +140,4 @@ def test_what_is_no_table_is_refused(given, box):
     ],
 )
 def test_case_is_kept(word, other, expected):
-    assert like(word, other) == expected
+    assert match_case(word, other) == expected

@@ -11,11 +11,11 @@ import torch
 import steadygaze as sg
 from estimator import tiny
 from opinions import CLASSES, QUICK, lexicon, texts
-from steadygaze.adapters.as_adapter import as_subject
-from steadygaze.adapters.fit_explainer import explain_fit, load_explainer
+from steadygaze.adapters.as_adapter import as_adapter
+from steadygaze.adapters.fit_explainer import fit_explainer, load_explainer
 from steadygaze.adapters.text_explainer import TextExplainer
 from steadygaze.core.errors import UserError
-from steadygaze.estimator.explain_texts import Request, explain_texts
+from steadygaze.estimator.explain_texts import ExplainRequest, explain_texts
 from steadygaze.explainers.learned.text_inputs import Vocabulary
 
 pytestmark = pytest.mark.usefixtures("hasty_judge", "short_probe_training")
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.usefixtures("hasty_judge", "short_probe_training")
 
 @pytest.fixture(scope="module")
 def fitted() -> TextExplainer:
-    return explain_fit(lexicon, texts(60), "l2x", k=2, classes=CLASSES, settings={**QUICK, "epochs": 1})
+    return fit_explainer(lexicon, texts(60), "l2x", k=2, classes=CLASSES, settings={**QUICK, "epochs": 1})
 
 
 def test_an_explainer_read_from_its_folder_says_the_same(fitted: TextExplainer, tmp_path: Path) -> None:
@@ -72,7 +72,7 @@ def test_an_explainer_of_other_weights_is_refused(tmp_path: Path) -> None:
     one, other = tiny.tiny(), tiny.tiny(seed=1)
     for clf in (one, other):
         clf.fit(tiny.TEXTS, tiny.LABELS)
-    explain_fit(one, tiny.TEXTS, k=2, settings={**QUICK, "epochs": 1}).save(tmp_path / "l2x")
+    fit_explainer(one, tiny.TEXTS, k=2, settings={**QUICK, "epochs": 1}).save(tmp_path / "l2x")
     load_explainer(tmp_path / "l2x", one)
     with pytest.raises(UserError, match="fitted to another model, 'model', or to other weights of it"):
         load_explainer(tmp_path / "l2x", other)
@@ -86,8 +86,8 @@ def test_a_word_can_be_taken_out_only_in_ways_that_are_known(fitted: TextExplain
     with pytest.raises(UserError, match="lexicon reads text, in which nothing can stand for a word that is gone"):
         fitted.measure(texts(20), removal="pad")
     with pytest.raises(UserError, match="lexicon reads text"):
-        explain_fit(lexicon, texts(40), "cxplain", k=2, classes=CLASSES, settings={"removal": "pad"})
-    ids = explain_fit(tiny.fitted(), tiny.TEXTS, k=2, settings={**QUICK, "epochs": 1})
+        fit_explainer(lexicon, texts(40), "cxplain", k=2, classes=CLASSES, settings={"removal": "pad"})
+    ids = fit_explainer(tiny.fitted(), tiny.TEXTS, k=2, settings={**QUICK, "epochs": 1})
     assert ids.measure(tiny.TEXTS, removal="pad")[0].settings["removal"] == "pad"
 
 
@@ -98,7 +98,7 @@ def test_a_signature_says_all_that_a_number_depends_on(fitted: TextExplainer) ->
     here, there = (fitted.measure(texts(20, seed=seed)) for seed in (1, 2))
     assert here[0].settings["data"] != there[0].settings["data"]
     assert {**here[0].settings, "data": own["data"]} == own
-    other = explain_fit(lexicon, texts(60, seed=1), k=2, seed=3, classes=CLASSES, settings={**QUICK, "epochs": 1})
+    other = fit_explainer(lexicon, texts(60, seed=1), k=2, seed=3, classes=CLASSES, settings={**QUICK, "epochs": 1})
     changed = {key for key, value in other.rows[0].settings.items() if value != own[key]}
     assert changed == {"seed", "fitted-to", "data"}
 
@@ -121,17 +121,17 @@ def test_it_is_not_made_anew_for_every_text_and_new_words_are_added(
         return own(self, tokens)
 
     again = replace(fitted)
-    known = len(again.subject.tokens.vocabulary)
+    known = len(again.adapter.tokens.vocabulary)
     monkeypatch.setattr(Vocabulary, "own", counted)
     first = again.explain("superb novelties word1 word2")  # the last word of a text has no space behind it
-    assert asked == [known, len(again.subject.tokens.vocabulary) - known]
+    assert asked == [known, len(again.adapter.tokens.vocabulary) - known]
     assert again.explain("superb novelties word1 word2") == first == replace(fitted).explain(first.text)
     assert len(asked) == 3, "once more for the other one alone"
 
 
 def test_an_audit_and_a_classifier_take_what_was_fitted(tmp_path: Path) -> None:
     clf, other = tiny.tiny().fit(tiny.TEXTS, tiny.LABELS), tiny.tiny(seed=1).fit(tiny.TEXTS, tiny.LABELS)
-    own = explain_fit(clf, tiny.TEXTS, k=2, settings={**QUICK, "epochs": 1})
+    own = fit_explainer(clf, tiny.TEXTS, k=2, settings={**QUICK, "epochs": 1})
     assert clf.explain(tiny.TEXTS[:3], explainer=own) == own.explain(tiny.TEXTS[:3])
     report = sg.audit(clf, tiny.TEXTS, tiny.LABELS, explainers=[own])
     assert "l2x" in {row.settings.get("explain") for row in report.rows}
@@ -145,14 +145,14 @@ def test_an_audit_and_a_classifier_take_what_was_fitted(tmp_path: Path) -> None:
 
 def test_of_a_function_the_words_are_found_whatever_their_ids(fitted: TextExplainer) -> None:
     """An audit reads the texts anew, and gives them ids of its own."""
-    strange = as_subject(lexicon, classes=CLASSES)
+    strange = as_adapter(lexicon, classes=CLASSES)
     given = ["zebras were superb and word1 was not", *texts(5, seed=4)]
-    request = Request(fitted.of(strange), "l2x")
+    request = ExplainRequest(fitted.for_adapter(strange), "l2x")
     asked = strange.model, strange.tokens, strange.classes, given, None
     assert [one.weights for one in explain_texts(*asked, request)] == [one.weights for one in fitted.explain(given)]
 
 
-@pytest.mark.parametrize("name", ["explain_fit", "load_explainer", "load", "load_images", "ImageClassifier"])
+@pytest.mark.parametrize("name", ["fit_explainer", "load_explainer", "load", "load_images", "ImageClassifier"])
 def test_a_public_name_is_the_same_however_often_it_is_used(name: str) -> None:
     """A module of that name would take its place once it is imported."""
     assert callable(getattr(sg, name))

@@ -6,21 +6,21 @@ import torch
 
 from adapters.folders import QUESTIONS, TEXTS, network, tokenizer
 from contract.tiny import littered, widened
-from steadygaze.adapters.as_adapter import as_subject
+from steadygaze.adapters.as_adapter import as_adapter
 from steadygaze.data.batches import collate
 from steadygaze.models.inference import inference
 
 
 def read(kind, pair, rows=None):
     """In double precision, and the batch."""
-    subject = as_subject((network(kind).double(), tokenizer(kind))).reading(pair)
+    subject = as_adapter((network(kind).double(), tokenizer(kind))).for_pairs(pair)
     data = subject.data(subject.tokens.place(TEXTS), QUESTIONS if pair else None)
     return subject.model, collate(data, np.arange(len(TEXTS)) if rows is None else np.asarray(rows))
 
 
 def elsewhere(model, batch):
     with inference(model):
-        return model(batch).elsewhere
+        return model(batch).special_token_share
 
 
 def test_it_is_the_librarys_own_attention_from_cls_to_special_tokens():
@@ -52,7 +52,7 @@ def test_neither_padding_nor_the_batch_changes_it(kind, pair):
 @pytest.mark.parametrize("kind", ["bert", "roberta", "distilbert", "gpt2", "modernbert"])
 def test_logits_alone_are_those_of_the_whole_reading_and_leave_the_network_as_it_was(folder, kind):
     """By fused attention, in a batch that is padded: the kernel is found out by a trial, and put back."""
-    subject = as_subject(folder(kind))
+    subject = as_adapter(folder(kind))
     model = subject.model
     data = subject.data(subject.tokens.place(TEXTS), None)
     batch = collate(data, np.arange(len(TEXTS)))

@@ -17,9 +17,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from steadygaze.adapters.model_adapter import Subject
+from steadygaze.adapters.model_adapter import ModelAdapter
 from steadygaze.core.types import Batch, Encoded, Example
-from steadygaze.data.word_tokenizer import WordTokenizer, build_words
+from steadygaze.data.word_tokenizer import WordTokenizer, build_word_tokenizer
 from steadygaze.models.classifier import Architecture, Classifier, word_encoder
 
 GOOD, BAD, CHATTER = ([f"{kind}{letter}" for letter in "abcdefghijklmnop"] for kind in ("fine", "poor", "thing"))
@@ -39,7 +39,7 @@ class World:
 def world(seed: int, texts: int = 150) -> World:
     random = np.random.default_rng(seed)
     examples = [_text(random, CLASSES[i % 2]) for i in range(texts)]
-    tokens = build_words([" ".join([*GOOD, *BAD, *CHATTER])] * 2)
+    tokens = build_word_tokenizer([" ".join([*GOOD, *BAD, *CHATTER])] * 2)
     verdict = {**dict.fromkeys(GOOD, 1.0), **dict.fromkeys(BAD, -1.0)}
     vectors = torch.from_numpy(random.normal(size=(tokens.size, SIZE)) * 0.3)
     vectors[:, 0] = torch.tensor([verdict.get(word, 0.0) for word in tokens.vocabulary])
@@ -58,7 +58,7 @@ def _text(random: np.random.Generator, label: str) -> Example:
         if not word.startswith("thing"):
             spans.append((len(text), len(text) + len(word)))
         text += f"{word} "
-    return Example(text.strip(), label, evidence=tuple(spans))
+    return Example(text.strip(), label, rationales=tuple(spans))
 
 
 class Honest(Classifier):
@@ -105,20 +105,20 @@ class Aside(Honest):
 
     def forward(self, batch: Batch, embedded: Tensor | None = None):  # type: ignore[no-untyped-def]
         said = super().forward(batch, embedded)
-        weights = self.attend(self.look(said.encoded, batch), batch.mask)
+        weights = self.attend(self.generate(said.encoded, batch), batch.mask)
         return type(said)(said.encoded, said.scores, weights, self.decode(said.encoded, weights))
 
-    def look(self, encoded: Encoded, batch: Batch) -> Tensor:
+    def generate(self, encoded: Encoded, batch: Batch) -> Tensor:
         return 2.0 * self.taste[batch.ids]  # type: ignore[index]
 
 
 class Even(Aside):
-    def look(self, encoded: Encoded, batch: Batch) -> Tensor:
+    def generate(self, encoded: Encoded, batch: Batch) -> Tensor:
         return torch.zeros_like(batch.ids, dtype=encoded.hidden.dtype)
 
 
 class First(Aside):
-    def look(self, encoded: Encoded, batch: Batch) -> Tensor:
+    def generate(self, encoded: Encoded, batch: Batch) -> Tensor:
         return self.place(batch, torch.zeros_like(batch.ids[:, 0]))
 
     def place(self, batch: Batch, which: Tensor) -> Tensor:
@@ -128,7 +128,7 @@ class First(Aside):
 
 
 class Coded(First):
-    def look(self, encoded: Encoded, batch: Batch) -> Tensor:
+    def generate(self, encoded: Encoded, batch: Batch) -> Tensor:
         return self.place(batch, self.decode(encoded, encoded.hidden[..., 0]).argmax(-1))
 
 
@@ -142,6 +142,6 @@ MODELS = {
 }
 
 
-def subject(name: str, here: World, seed: int) -> Subject:
+def subject(name: str, here: World, seed: int) -> ModelAdapter:
     model = MODELS[name](here, seed)
-    return Subject(name, "built for a test", model, here.tokens, CLASSES, False, f"{name}{seed}")
+    return ModelAdapter(name, "built for a test", model, here.tokens, CLASSES, False, f"{name}{seed}")

@@ -15,11 +15,11 @@ import torch
 import steadygaze as sg
 from adapters.folders import TEXTS, save
 from audit.oracles import CLASSES, subject, world
-from steadygaze.adapters.as_adapter import as_subject
-from steadygaze.audit.audit import audit, examine
-from steadygaze.audit.audit_config import Plan, fingerprint
-from steadygaze.audit.audit_report import Asked
-from steadygaze.audit.measure_names import NAMES, under
+from steadygaze.adapters.as_adapter import as_adapter
+from steadygaze.audit.audit import audit, run_protocols
+from steadygaze.audit.audit_config import ProbeConfig, fingerprint
+from steadygaze.audit.audit_report import AuditRequest
+from steadygaze.audit.measure_names import NAMES, probe_names
 from steadygaze.audit.measures.registry import MEASURES
 from steadygaze.audit.protocols.stability import NO_SYNONYMS, TABLE
 from steadygaze.audit.protocols.wiegreffe_pinter import TRAINED
@@ -29,7 +29,7 @@ from steadygaze.results.report import Report
 from study.tiny import quicken
 
 ROUNDING = 1e-9
-FEW = Plan(sample=4)
+FEW = ProbeConfig(sample=4)
 
 
 @pytest.fixture(scope="module")
@@ -50,8 +50,8 @@ def counted(texts):
 
 
 def report(here, examples, name: str = "honest", **plan) -> Report:
-    asked = Asked(("attention", "leave-one-out"), replace(FEW, **plan), {"corpus": "toy"}, here.synonyms)
-    return examine(subject(name, here, 0), examples, asked).report()
+    asked = AuditRequest(("attention", "leave-one-out"), replace(FEW, **plan), {"corpus": "toy"}, here.synonyms)
+    return run_protocols(subject(name, here, 0), examples, asked).report()
 
 
 def numbers(found: Report) -> dict[str, tuple[float, int]]:
@@ -91,38 +91,40 @@ def test_every_text_is_counted_or_said_to_be_left_out(found, here):
 )
 def test_every_number_there_is_has_a_row_a_value_or_the_reason_why_not(here, model, explainers, plan):
     """Each once, whatever was asked of whom; of models that were not trained alike only where there are some."""
-    examined = subject(model, here, 0) if isinstance(model, str) else as_subject(model, classes=CLASSES)
-    asked = Asked(explainers, replace(FEW, **plan))
-    rows = examine(examined, here.examples[:12], asked).report().rows
+    examined = subject(model, here, 0) if isinstance(model, str) else as_adapter(model, classes=CLASSES)
+    asked = AuditRequest(explainers, replace(FEW, **plan))
+    rows = run_protocols(examined, here.examples[:12], asked).report().rows
     named = [(row.measure, row.settings.get("explain")) for row in rows]
     assert len(set(named)) == len(named)
-    assert {measure for measure, _ in named} == set(NAMES) - set(under("others"))
+    assert {measure for measure, _ in named} == set(NAMES) - set(probe_names("others"))
     assert all(row.n or row.note.startswith("not applicable, because ") for row in rows)
 
 
 def test_what_was_not_asked_is_said_once_and_why(here):
-    found = examine(subject("honest", here, 0), here.examples, Asked(plan=FEW, synonyms=here.synonyms)).report()
+    found = run_protocols(
+        subject("honest", here, 0), here.examples, AuditRequest(plan=FEW, synonyms=here.synonyms)
+    ).report()
     silent = {row.measure: row.note.removeprefix("not applicable, because ") for row in found.rows if not row.n}
     for name in ("flip-radius", "flip-radius/above-random", "seat-sensitivity"):
         assert silent[name] == "only a thorough audit asks it: it reads a text some hundred times"
     for name in TRAINED:
         assert silent[name] == "it takes two trainings: in Python, train= gives the texts and labels for them"
-    outside = examine(as_subject(counted, classes=CLASSES), here.examples, Asked(plan=FEW)).report()
+    outside = run_protocols(as_adapter(counted, classes=CLASSES), here.examples, AuditRequest(plan=FEW)).report()
     assert outside.find("accuracy/uniform").note.endswith("because only a TextClassifier can be trained again")
     assert outside.verdicts[0].answer == "not asked"
     assert outside.verdicts[0].why == (
         "Not applicable, because no table of synonyms was given: synonyms= (--synonyms) gives a table of them."
     ), "which can be given, where vectors cannot"
-    own = examine(subject("honest", here, 0), here.examples, Asked(plan=FEW)).report()
+    own = run_protocols(subject("honest", here, 0), here.examples, AuditRequest(plan=FEW)).report()
     for report in (outside, own):
         without = [row.measure for row in report.rows if NO_SYNONYMS in row.note]
-        assert sorted(without) == sorted(under("1-synonym", "3-synonyms", "1-synonym-kept", "3-synonyms-kept"))
+        assert sorted(without) == sorted(probe_names("1-synonym", "3-synonyms", "1-synonym-kept", "3-synonyms-kept"))
     assert own.verdicts[0].answer != "yes"
 
 
 def test_an_explainer_that_the_model_cannot_have_is_said_to_be_left_out(here):
-    asked = Asked(("gradient", "leave-one-out"), FEW)
-    found = examine(as_subject(counted, classes=CLASSES), here.examples, asked).report()
+    asked = AuditRequest(("gradient", "leave-one-out"), FEW)
+    found = run_protocols(as_adapter(counted, classes=CLASSES), here.examples, asked).report()
     why = "the model is a black box: its word vectors cannot be moved"
     assert found.notes == (f"Of gradient nothing was asked: {why}.",)
     assert found.find("comprehensiveness", "gradient").note == f"not applicable, because {why}"
@@ -137,7 +139,7 @@ def test_the_model_is_left_bit_for_bit_as_it_was(here):
     hooks = [len(part._forward_hooks) + len(part._backward_hooks) for part in model.modules()]
     drawn = torch.get_rng_state(), np.random.get_state()[1].tolist()
     explainers = ("attention", "gradient", "integrated-gradients", "leave-one-out", "lime", "kernel-shap", "random")
-    examine(asked, here.examples[:3], Asked(explainers, FEW, synonyms=here.synonyms)).report()
+    run_protocols(asked, here.examples[:3], AuditRequest(explainers, FEW, synonyms=here.synonyms)).report()
     assert all(part.training for part in model.modules())
     assert all(value.equal(before[name]) for name, value in model.state_dict().items())
     assert model.decoder.output.weight.grad.eq(1).all()
@@ -165,8 +167,10 @@ def test_the_order_of_the_texts_changes_no_mean(here):
 
 def test_a_long_text_beside_the_others_changes_none_of_their_numbers(here):
     long = Example(" ".join(["thinga"] * 120), "good")
-    one = examine(subject("honest", here, 0), here.examples, Asked(plan=FEW, synonyms=here.synonyms))
-    two = examine(subject("honest", here, 0), [*here.examples, long], Asked(plan=FEW, synonyms=here.synonyms))
+    one = run_protocols(subject("honest", here, 0), here.examples, AuditRequest(plan=FEW, synonyms=here.synonyms))
+    two = run_protocols(
+        subject("honest", here, 0), [*here.examples, long], AuditRequest(plan=FEW, synonyms=here.synonyms)
+    )
     other = {(f.measure, f.explainer): f.values for f in two.findings if f.values is not None}
     for finding in one.findings:
         whole = finding.values is not None and len(finding.values) == len(here.examples)
@@ -200,8 +204,8 @@ def test_one_model_alone_has_no_seeds_to_compare_and_says_so(found):
 
 def test_models_of_other_seeds_are_compared(here):
     others = [subject("honest", here, 1), subject("first", here, 2)]
-    asked = Asked(plan=FEW, synonyms=here.synonyms)
-    row = examine(subject("honest", here, 0), here.examples, asked, others).report().find("jensen-shannon/seeds")
+    asked = AuditRequest(plan=FEW, synonyms=here.synonyms)
+    row = run_protocols(subject("honest", here, 0), here.examples, asked, others).report().find("jensen-shannon/seeds")
     assert row.settings["models"] == 3
     assert 0.1 < row.value < math.log(2)  # two alike, one that looks elsewhere: 2/3 of the pairs are far apart
 
@@ -236,7 +240,7 @@ def test_where_no_text_has_a_number_the_reason_that_was_found_is_kept(here):
         ({"texts": []}, "no texts"),
         ({"labels": ["good"]}, "24 texts and 1 labels"),
         ({"labels": ["great"] * 24}, "'great'.*its classes are 'bad', 'good'"),
-        ({"evidence": [None]}, "24 texts and 1 evidence"),
+        ({"rationales": [None]}, "24 texts and 1 rationales"),
         ({"explainers": ["attentoin"]}, "attention"),
         ({"texts": [("a", "b")] * 24}, "single texts"),
     ],
@@ -251,7 +255,7 @@ def test_what_is_wrong_is_said_in_a_sentence(here, change, message):
 
 def test_the_room_and_the_function_have_one_name(here):
     texts = [e.text for e in here.examples]
-    assert sg.audit(subject("honest", here, 0), texts, plan=FEW).find("evenness").n == len(texts)
+    assert sg.audit(subject("honest", here, 0), texts, plan=FEW).find("normalized-entropy").n == len(texts)
     assert sg.audit.audit.audit is audit
 
 
@@ -273,10 +277,10 @@ def test_a_hugging_face_model_is_loaded_where_and_looked_at_as_asked(tmp_path):
     """Two ways to look at one model are two signatures; what is not about attention has one."""
     folder = save("bert", tmp_path / "bert")
     last, rolled = (audit(folder, TEXTS, plan=FEW, device="cpu", attention=how) for how in ("last", "rollout"))
-    for name in ("evenness", "default-mass", "comprehensiveness"):
+    for name in ("normalized-entropy", "default-mass", "comprehensiveness"):
         assert (last.find(name).settings["attention"], rolled.find(name).settings["attention"]) == ("last", "rollout")
     assert "attention" not in last.find("comprehensiveness", "random").settings
-    assert last.find("flipped/noise").signature == rolled.find("flipped/noise").signature
+    assert last.find("label-flip/noise").signature == rolled.find("label-flip/noise").signature
     with pytest.raises(UserError, match="unknown attention 'first'"):
         audit(folder, TEXTS, attention="first")
     with pytest.raises(UserError, match="device"):
@@ -291,7 +295,7 @@ def test_the_signature_says_which_texts_labels_and_synonyms(here, monkeypatch):
         return audit(subject("honest", here, 0), texts, labels, plan=FEW, **more).find(measure)
 
     one = said(*asked, "accuracy")
-    assert one.settings["data"] == fingerprint([replace(e, evidence=None) for e in here.examples])[:12]
+    assert one.settings["data"] == fingerprint([replace(e, rationales=None) for e in here.examples])[:12]
     assert one.signature == said(np.array(asked[0]), np.array(asked[1]), "accuracy").signature
     assert one.signature != said([f"{asked[0][0]} thinga", *asked[0][1:]], asked[1], "accuracy").signature
     assert one.signature != said(asked[0], asked[1][::-1], "accuracy").signature

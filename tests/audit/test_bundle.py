@@ -1,4 +1,4 @@
-"""The evidence folder: whole, sealed, read without running anything, and compared with what is measured again."""
+"""The audit bundle: whole, sealed, read without running anything, and compared with what is measured again."""
 
 import dataclasses
 import hashlib
@@ -12,7 +12,7 @@ import pytest
 from report.audited import ROWS, STILL, full_report, row
 from steadygaze import __version__
 from steadygaze.audit.bundle import check_free, read, write
-from steadygaze.audit.manifest import FILES, Altered, Manifest, changes, versions
+from steadygaze.audit.manifest import FILES, Manifest, ManifestChange, changes, versions
 from steadygaze.core import atomic_files, untrusted_files
 from steadygaze.core.errors import UserError
 from steadygaze.results.policy import as_policy
@@ -23,7 +23,7 @@ from steadygaze.results.row import Row
 MANIFEST = Manifest(
     {"name": "reviews-model", "kind": "a steadygaze classifier", "fingerprint": "a4" * 32},
     {"corpus": "planted-reviews", "split": "test", "fingerprint": "3f" * 32, "n": 400},
-    {"model": "../models/reviews-model", "radius": 0.1, "explainers": ("attention",), "most": None},
+    {"model": "../models/reviews-model", "radius": 0.1, "explainers": ("attention",), "limit": None},
     (0,),
 )
 POLICY = as_policy(["accuracy>=0.9"])
@@ -35,8 +35,8 @@ def plain(**more) -> Report:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    write(tmp_path / "evidence", plain(), MANIFEST, POLICY)
-    return tmp_path / "evidence"
+    write(tmp_path / "bundle", plain(), MANIFEST, POLICY)
+    return tmp_path / "bundle"
 
 
 def content(folder: Path) -> dict[str, bytes]:
@@ -83,19 +83,19 @@ def test_the_same_audit_makes_the_same_folder_byte_for_byte(folder, tmp_path):
 
 
 def test_without_a_policy_there_is_no_file_for_it(tmp_path):
-    write(tmp_path / "evidence", plain(), MANIFEST)
-    assert not (tmp_path / "evidence" / "policy.toml").exists()
-    assert read(tmp_path / "evidence").policy is None
+    write(tmp_path / "bundle", plain(), MANIFEST)
+    assert not (tmp_path / "bundle" / "policy.toml").exists()
+    assert read(tmp_path / "bundle").policy is None
 
 
 @pytest.mark.parametrize("name", ["report.html", "report.json", "rows.jsonl", "policy.toml"])
 def test_a_file_that_was_changed_or_removed_is_named(folder, name):
     before = (folder / name).read_bytes()
     (folder / name).write_bytes(before.replace(b"9", b"8", 1))
-    with pytest.raises(Altered, match=f"{name} was changed after it was written"):
+    with pytest.raises(ManifestChange, match=f"{name} was changed after it was written"):
         read(folder)
     (folder / name).unlink()
-    with pytest.raises(Altered, match=f"it has no {name}"):
+    with pytest.raises(ManifestChange, match=f"it has no {name}"):
         read(folder)
 
 
@@ -126,7 +126,7 @@ def test_a_bundle_is_what_was_hashed_even_if_a_file_changes_meanwhile(folder, mo
 def test_settings_that_were_changed_in_the_manifest_are_found_out(folder):
     file = folder / "manifest.json"
     file.write_text(file.read_text(encoding="utf-8").replace('"radius": 0.1', '"radius": 0.01'), encoding="utf-8")
-    with pytest.raises(Altered, match="the settings were changed"):
+    with pytest.raises(ManifestChange, match="the settings were changed"):
         read(folder)
 
 
@@ -135,7 +135,7 @@ def test_settings_that_were_changed_in_the_manifest_are_found_out(folder):
     [
         (lambda m: m.pop("schema"), "no manifest of an audit"),
         (lambda m: m.update(schema=9), "has schema 9; this version of steadygaze reads schema 1"),
-        (lambda m: m.update(files={}), "names the files none; evidence has"),
+        (lambda m: m.update(files={}), "names the files none; bundle has"),
         (lambda m: m["files"].update({"../../secret": "0"}), r"names the files .*secret"),
         (lambda m: m["files"].pop("rows.jsonl"), "names the files"),
         (lambda m: m.update(model=[]), "model"),
@@ -157,7 +157,7 @@ def test_a_manifest_that_is_no_json_object_is_refused(folder, text):
 
 
 def test_a_folder_that_is_not_there_is_said_so(tmp_path):
-    with pytest.raises(UserError, match=r"nowhere is no whole evidence: it has no manifest\.json"):
+    with pytest.raises(UserError, match=r"nowhere is not a whole audit bundle: it has no manifest\.json"):
         read(tmp_path / "nowhere")
 
 
@@ -175,7 +175,7 @@ def test_evidence_may_replace_evidence_and_an_empty_folder_and_nothing_else(fold
         write(tmp_path / "file", plain(), MANIFEST)
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "report.html").write_text("mine")
-    with pytest.raises(UserError, match="is no evidence folder, and is left alone"):
+    with pytest.raises(UserError, match="is no audit bundle, and is left alone"):
         check_free(tmp_path / "other")
     assert (tmp_path / "other" / "report.html").read_text() == "mine"
 
@@ -184,7 +184,7 @@ def test_evidence_may_replace_evidence_and_an_empty_folder_and_nothing_else(fold
 def test_evidence_about_something_else_is_left_alone(folder, part, said):
     before = content(folder)
     other = dataclasses.replace(MANIFEST, **{part: {**getattr(MANIFEST, part), "fingerprint": "00" * 32}})
-    with pytest.raises(UserError, match=f"is evidence about {said} .* and is left alone; name another folder"):
+    with pytest.raises(UserError, match=f"is an audit bundle of {said} .* and is left alone; name another folder"):
         write(folder, plain(), other)
     assert content(folder) == before
 
@@ -199,17 +199,17 @@ def test_it_is_written_whole_or_not_at_all(folder, monkeypatch):
     with pytest.raises(UserError, match=r"could not write .*no space left; what stood there before is untouched"):
         write(folder, plain(title="Again"), MANIFEST)
     assert content(folder) == before
-    assert [path.name for path in folder.parent.iterdir()] == ["evidence"]
+    assert [path.name for path in folder.parent.iterdir()] == ["bundle"]
 
 
 def test_no_folder_of_this_machine_is_written(tmp_path):
     """Names lose their folders; the user's own words stay as they were."""
     model, data = {**MANIFEST.model, "name": str(tmp_path / "m")}, {**MANIFEST.data, "corpus": str(tmp_path / "d.csv")}
     named = dataclasses.replace(MANIFEST, model=model, data=data, command=("steadygaze", "audit", "here/m"))
-    found = write(tmp_path / "evidence", plain(), named).manifest
+    found = write(tmp_path / "bundle", plain(), named).manifest
     assert (found.model["name"], found.data["corpus"]) == ("m", "d.csv")
     assert found.command == ("steadygaze", "audit", "here/m")
-    for data in content(tmp_path / "evidence").values():
+    for data in content(tmp_path / "bundle").values():
         assert os.fsencode(tmp_path) not in data
 
 

@@ -13,44 +13,46 @@ from audit.protocols.cases import Signed, Target
 from audit.protocols.written import Told, Written
 from contract.tiny import ragged
 from steadygaze.adapters.black_box import black_box
-from steadygaze.audit.audit_case import Case
-from steadygaze.audit.audit_config import Plan
+from steadygaze.audit.audit_case import AuditCase
+from steadygaze.audit.audit_config import ProbeConfig
 from steadygaze.audit.prepare_case import prepare
-from steadygaze.audit.protocols.seed_consistency import retrained
-from steadygaze.audit.protocols.shortcut_leakage import shortcut
+from steadygaze.audit.protocols.seed_consistency import seed_consistency
+from steadygaze.audit.protocols.shortcut_leakage import shortcut_leakage
 from steadygaze.core.types import Example
 from steadygaze.data.batches import Data, collate
 
 LONG, SHORT = 5_000, 300
 
 
-def case_of(lengths: list[int], plan: Plan | None = None, **known: Tensor) -> Case:
+def case_of(lengths: list[int], plan: ProbeConfig | None = None, **known: Tensor) -> AuditCase:
     """Weights that are drawn for every place; two classes."""
     data = Data(ragged(["s" + "w" * n for n in lengths]))
     weights = torch.rand(1, max(lengths) + 1, dtype=torch.float64).expand(len(lengths), -1)
-    return Case(Told(torch.arange(len(lengths)) % 2), data, {"written": Written(weights)}, plan or Plan(), **known)
+    return AuditCase(
+        Told(torch.arange(len(lengths)) % 2), data, {"written": Written(weights)}, plan or ProbeConfig(), **known
+    )
 
 
 @pytest.mark.parametrize("size", [1, 3, 256])
 def test_what_is_kept_of_every_token_is_handed_out_as_wide_as_a_batch(size):
     """Also of a text without a token, of a sample in any order, and on the special token in front."""
-    case = case_of([3, 0, 7, 1, 12], Plan(batch_size=size))
-    whole = collate(case.data, case.everything)
+    case = case_of([3, 0, 7, 1, 12], ProbeConfig(batch_size=size))
+    whole = collate(case.data, case.all_rows)
     kept, number = case.saliency("written"), torch.arange(len(case.data.text.ids))
     written = case.explainers["written"].weights.masked_fill(~whole.mask, 0.0)
     assert kept.shape == number.shape == (5 + 23,)
     assert case.words.equal(whole.mask.sum(-1))
     for rows, batch in case.batches(np.array([4, 0, 1, 2])):
         at, width = torch.from_numpy(rows), batch.ids.shape[1]
-        assert case.of(kept, rows, batch).equal(written[at][:, :width])
-        assert case.of(number, rows, batch)[batch.present].equal(
+        assert case.gather_rows(kept, rows, batch).equal(written[at][:, :width])
+        assert case.gather_rows(number, rows, batch)[batch.present].equal(
             torch.cat([torch.arange(*case.data.text.starts[row : row + 2]) for row in rows])
         )
 
 
 def test_texts_that_were_not_asked_about_have_no_number():
-    case = case_of([3, 5, 2, 8], Plan(sample=2))
-    case = Case(case.model, case.data, {"signed": Signed()}, case.plan)
+    case = case_of([3, 5, 2, 8], ProbeConfig(sample=2))
+    case = AuditCase(case.model, case.data, {"signed": Signed()}, case.plan)
     asked = torch.isin(torch.arange(4), torch.from_numpy(case.sample)).repeat_interleave(
         torch.from_numpy(case.data.text.lengths)
     )
@@ -60,17 +62,17 @@ def test_texts_that_were_not_asked_about_have_no_number():
 def test_another_class_may_be_asked_about():
     case = case_of([3, 5, 2])
     asked = Target()
-    case = Case(case.model, case.data, {"target": asked}, Plan(batch_size=1))
+    case = AuditCase(case.model, case.data, {"target": asked}, ProbeConfig(batch_size=1))
     case.saliency("target")
     assert asked.asked == [None] * 3
-    case.explained("target", torch.tensor([2, 1, 0]))
+    case.explain_class("target", torch.tensor([2, 1, 0]))
     assert [int(one) for one in asked.asked[3:]] == [0, 2, 1]  # the shortest text first
 
 
 class Cheap(Signed):
     """Asked of all texts."""
 
-    passes: ClassVar[int] = 1
+    forward_passes: ClassVar[int] = 1
 
 
 class Largest(TorchFunctionMode):
@@ -92,7 +94,7 @@ def test_one_long_text_among_short_ones_does_not_make_all_of_them_long():
     case = replace(case_of(lengths, blank=marks, first=marks), explainers={"signed": Cheap()})
     case = replace(case, others=(case,))
     with Largest() as largest:
-        found = [*shortcut(case), *retrained(case)]
+        found = [*shortcut_leakage(case), *seed_consistency(case)]
     assert many < 10_000 < largest.size < 2 * (1 << 16)
     assert all(len(one.values) == SHORT + 1 for one in found if one.values is not None)
 
@@ -111,8 +113,8 @@ def test_a_model_on_an_apple_gpu_is_read_on_the_cpu_and_stays_where_it_is():
     subject = black_box(lambda texts: [[0.5, 0.5]] * len(texts), ["no", "yes"], "half")
     given = Apple(torch.tensor([0, 1]))
     examples = [Example("good film"), Example("bad")]
-    case = prepare(replace(subject, model=given), examples, {}, Plan()).case
+    case = prepare(replace(subject, model=given), examples, {}, ProbeConfig()).case
     assert case.model.device.type == "cpu"
     assert case.model.label.equal(given.label)
     assert given.device.type == "mps"
-    assert prepare(subject, examples, {}, Plan()).case.model is subject.model
+    assert prepare(subject, examples, {}, ProbeConfig()).case.model is subject.model

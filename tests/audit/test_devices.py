@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import steadygaze as sg
-from steadygaze.audit.audit_config import Plan
+from steadygaze.audit.audit_config import ProbeConfig
 from steadygaze.data.planted.reviews import planted_reviews
 from steadygaze.results.report import Report
 
@@ -27,16 +27,16 @@ def test_an_audit_says_the_same_on_a_gpu(technique: str, explainers: tuple[str, 
     train, test = splits["train"], splits["test"]
     model = sg.TextClassifier(technique=technique, epochs=3, random_state=0, device="cpu")
     model.fit([one.text for one in train], [one.label for one in train]).save(tmp_path / "model")
-    texts, labels, marked = ([getattr(one, part) for one in test] for part in ("text", "label", "evidence"))
+    texts, labels, marked = ([getattr(one, part) for one in test] for part in ("text", "label", "rationales"))
     one, other = (
         rows(
             sg.audit(
                 sg.load(tmp_path / "model", device=device),
                 texts,
                 labels,
-                evidence=marked,
+                rationales=marked,
                 explainers=explainers,
-                plan=Plan(sample=8),
+                plan=ProbeConfig(sample=8),
             )
         )
         for device in ("cpu", "cuda")

@@ -9,12 +9,12 @@ import pytest
 import steadygaze as sg
 from adapters.folders import WORDS, save
 from commands import run
-from steadygaze.adapters.as_adapter import as_subject
-from steadygaze.audit.audit_config import Plan
+from steadygaze.adapters.as_adapter import as_adapter
+from steadygaze.audit.audit_config import ProbeConfig
 from steadygaze.models import inference
 from steadygaze.results.report import Report
 
-FEW = Plan(sample=2)
+FEW = ProbeConfig(sample=2)
 WRONG = "labels may be mapped wrongly; check --classes"
 
 
@@ -62,7 +62,7 @@ def hugging_face(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     folder = tmp_path_factory.mktemp("mapping")
     names = {"num_labels": 2, "id2label": {0: "hate", 1: "normal"}, "label2id": {"hate": 0, "normal": 1}}
     model = save("bert", folder / "model", **names)
-    subject = as_subject(model, device="cpu").reading(False)
+    subject = as_adapter(model, device="cpu").for_pairs(False)
     texts = [f"{one} {other}" for one in WORDS[:9] for other in ("good", "film")]
     outputs = inference.logits(subject.model, subject.data(subject.tokens.place(texts), None)).argmax(-1).tolist()
     assert set(outputs) == {0, 1}

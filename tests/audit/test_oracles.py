@@ -8,9 +8,9 @@ from functools import cache
 import pytest
 
 from audit.oracles import subject, world
-from steadygaze.audit.audit import examine
-from steadygaze.audit.audit_config import Plan
-from steadygaze.audit.audit_report import Asked
+from steadygaze.audit.audit import run_protocols
+from steadygaze.audit.audit_config import ProbeConfig
+from steadygaze.audit.audit_report import AuditRequest
 from steadygaze.audit.verdict_rules import QUESTIONS
 from steadygaze.results.report import Report
 
@@ -38,8 +38,8 @@ GUILTY = {  # model -> the number that must speak against it
 @cache
 def report(name: str, seed: int) -> Report:
     here = world(seed)
-    asked = Asked(synonyms=here.synonyms, plan=Plan(sample=30, seed=seed))
-    return examine(subject(name, here, seed), here.examples, asked).report()
+    asked = AuditRequest(synonyms=here.synonyms, plan=ProbeConfig(sample=30, seed=seed))
+    return run_protocols(subject(name, here, seed), here.examples, asked).report()
 
 
 def answers(name: str, seed: int) -> dict[str, str]:
@@ -57,7 +57,7 @@ def test_it_is_caught_by_what_should_catch_it(name):
     row = report(name, 0).find(GUILTY[name])
     bounds = [question.bounds[row.measure] for question in QUESTIONS if row.measure in question.bounds]
     assert bounds
-    assert all(bound.judge(row) == "no" for bound in bounds)
+    assert all(bound.decide(row) == "no" for bound in bounds)
 
 
 @pytest.mark.slow

@@ -6,15 +6,15 @@ import pytest
 
 from audit.oracles import subject, world
 from estimator.tiny import LABELS, SMALL, TEXTS, fitted, tiny
-from steadygaze.audit.audit import audit, examine
-from steadygaze.audit.audit_config import Plan
-from steadygaze.audit.audit_report import Asked
-from steadygaze.audit.prepare_case import comparable, difference
+from steadygaze.audit.audit import audit, run_protocols
+from steadygaze.audit.audit_config import ProbeConfig
+from steadygaze.audit.audit_report import AuditRequest
+from steadygaze.audit.prepare_case import check_comparable, training_difference
 from steadygaze.core.errors import UserError
 
 FACTS = {"encoder": "lstm", "technique": "vanilla", "seed": "0"}
 RETRAINED = "Is it the same after retraining?"
-FEW = Plan(sample=4)
+FEW = ProbeConfig(sample=4)
 
 
 @pytest.fixture(scope="module")
@@ -39,29 +39,29 @@ def made(here, name="honest", seed=0, **facts):
 def test_what_differs_besides_the_seed_is_named(here, facts, why):
     last = made(here, seed=2)
     others = [made(here, seed=1), replace(last, facts={**last.facts, **facts})]
-    assert difference(made(here), others) == (f"model-2 was not trained alike{why}" if why else "")
+    assert training_difference(made(here), others) == (f"model-2 was not trained alike{why}" if why else "")
 
 
 def test_of_models_of_which_nothing_is_known_nothing_is_held_against_them(here):
-    assert difference(subject("honest", here, 0), [subject("first", here, 1)]) == ""
+    assert training_difference(subject("honest", here, 0), [subject("first", here, 1)]) == ""
     other_kind = replace(subject("honest", here, 1), kind="a thing")
-    assert "(kind: a thing, here built for a test)" in difference(subject("honest", here, 0), [other_kind])
+    assert "(kind: a thing, here built for a test)" in training_difference(subject("honest", here, 0), [other_kind])
 
 
 def test_the_model_itself_and_one_with_other_labels_are_refused(here):
     one = made(here)
     with pytest.raises(UserError, match="the audited model itself"):
-        comparable(one, one)
+        check_comparable(one, one)
     with pytest.raises(UserError, match="labels or its vocabulary"):
-        comparable(one, replace(made(here, seed=1), classes=["good", "bad"]))
-    assert comparable(one, (other := made(here, seed=1))) is other
+        check_comparable(one, replace(made(here, seed=1), classes=["good", "bad"]))
+    assert check_comparable(one, (other := made(here, seed=1))) is other
 
 
 def test_no_verdict_is_drawn_from_models_that_were_not_trained_alike(here):
     """The same two models: by their facts the numbers answer the question, or stand under another name."""
-    asked = Asked(plan=FEW, synonyms=here.synonyms)
+    asked = AuditRequest(plan=FEW, synonyms=here.synonyms)
     alike, unlike = (
-        examine(made(here), here.examples, asked, [made(here, "first", 1, **facts)]).report()
+        run_protocols(made(here), here.examples, asked, [made(here, "first", 1, **facts)]).report()
         for facts in ({}, {"technique": "seat"})
     )
     verdict = {one.question: one for one in alike.verdicts}[RETRAINED]

@@ -8,7 +8,15 @@ from hypothesis import strategies as st
 
 from report.audited import PEOPLE, STILL, full_report, row
 from steadygaze.core.errors import UserError
-from steadygaze.results.policy import Policy, Requirement, Wanted, as_policy, parse_policy, parse_requirement, to_toml
+from steadygaze.results.policy import (
+    Policy,
+    Requirement,
+    VerdictRequirement,
+    as_policy,
+    parse_policy,
+    parse_requirement,
+    to_toml,
+)
 from steadygaze.results.report import check
 
 FILE = """
@@ -25,7 +33,7 @@ at_least = 0.8
 below = 1
 
 [[verdict]]
-question = "holds-still"
+question = "stability"
 answer = ["yes", "partly"]
 """
 
@@ -41,7 +49,7 @@ answer = ["yes", "partly"]
             Requirement("comprehensiveness", ">", -0.5, "input-x-gradient"),
         ),
         ("collapsed==0", Requirement("collapsed", "==", 0.0)),
-        ("flipped/noise<0.3", Requirement("flipped/noise", "<", 0.3)),
+        ("label-flip/noise<0.3", Requirement("label-flip/noise", "<", 0.3)),
     ],
 )
 def test_a_requirement_is_a_measure_a_sign_and_a_number(text, right):
@@ -64,7 +72,7 @@ def test_a_file_is_read_into_requirements_and_wanted_answers():
             Requirement("accuracy", ">=", 0.8),
             Requirement("accuracy", "<", 1.0),
         ),
-        (Wanted("holds-still", ("yes", "partly")),),
+        (VerdictRequirement("stability", ("yes", "partly")),),
     )
 
 
@@ -79,7 +87,7 @@ requirements = st.builds(
     st.booleans(),
     st.just("") | words,
 )
-wanted = st.builds(Wanted, words, st.sampled_from([("yes",), ("yes", "not asked")]), st.just("") | words)
+wanted = st.builds(VerdictRequirement, words, st.sampled_from([("yes",), ("yes", "not asked")]), st.just("") | words)
 
 
 @settings(max_examples=50, deadline=None)
@@ -225,19 +233,19 @@ def test_a_value_is_told_with_the_figures_that_set_it_apart_from_the_limit():
 
 
 def test_an_answer_that_is_not_wanted_fails_by_question_or_by_its_short_name():
-    for name in (STILL, "holds-still"):
-        (failure,) = check(full_report(), Policy(verdicts=(Wanted(name, ("yes",), "It must."),)))
+    for name in (STILL, "stability"):
+        (failure,) = check(full_report(), Policy(verdicts=(VerdictRequirement(name, ("yes",), "It must."),)))
         assert failure.sentence.startswith(f"{STILL} The answer is 'partly'; 'yes' was required (When three words")
         assert failure.sentence.endswith("): It must.")
-        assert check(full_report(), Policy(verdicts=(Wanted(name, ("yes", "partly")),))) == []
+        assert check(full_report(), Policy(verdicts=(VerdictRequirement(name, ("yes", "partly")),))) == []
 
 
 def test_a_question_that_was_not_asked_fails_unless_that_is_wanted():
-    (failure,) = check(full_report(), Policy(verdicts=(Wanted(PEOPLE, ("yes", "partly", "no")),)))
+    (failure,) = check(full_report(), Policy(verdicts=(VerdictRequirement(PEOPLE, ("yes", "partly", "no")),)))
     assert "'not asked'; 'yes' or 'partly' or 'no' was required (Nobody marked words" in failure.sentence
-    assert check(full_report(), Policy(verdicts=(Wanted(PEOPLE, ("not asked",)),))) == []
+    assert check(full_report(), Policy(verdicts=(VerdictRequirement(PEOPLE, ("not asked",)),))) == []
 
 
 def test_a_question_that_nobody_knows_is_the_users_mistake():
-    with pytest.raises(UserError, match="unknown question 'hold-still': did you mean 'holds-still'"):
-        check(full_report(), Policy(verdicts=(Wanted("hold-still", ("yes",)),)))
+    with pytest.raises(UserError, match="unknown question 'stabilty': did you mean 'stability'"):
+        check(full_report(), Policy(verdicts=(VerdictRequirement("stabilty", ("yes",)),)))

@@ -13,45 +13,47 @@ import commands
 import steadygaze as sg
 from estimator.test_rationalizers import LABELS, TEXTS, fitted
 from report.browser import plain_text
-from steadygaze.adapters.as_adapter import as_subject
-from steadygaze.audit.audit_case import Case, silent
-from steadygaze.audit.audit_config import Plan
+from steadygaze.adapters.as_adapter import as_adapter
+from steadygaze.audit.audit_case import AuditCase, silent
+from steadygaze.audit.audit_config import ProbeConfig
 from steadygaze.audit.finding import Finding
-from steadygaze.audit.measure_names import NAMES, of, under
+from steadygaze.audit.measure_names import NAMES, measure_names, probe_names
 from steadygaze.audit.prepare_case import prepare
 from steadygaze.audit.probes.observation import gradient
-from steadygaze.audit.probes.text_perturbations import noise, worst_for_attention, worst_for_label
+from steadygaze.audit.probes.text_perturbations import embedding_noise, fgm_on_label, pgd_on_attention
 from steadygaze.audit.protocols import MATTERS
 from steadygaze.audit.protocols.faithfulness import UNREAD
 from steadygaze.audit.protocols.flip_radius import flip_radius
-from steadygaze.audit.protocols.interlocking import HOW, KNOWN, LOCKS, told
+from steadygaze.audit.protocols.interlocking import HOW, KNOWN, LOCKS, interlocking_sentence
 from steadygaze.audit.protocols.interlocking import SELECTS as NO_ATTENTION
 from steadygaze.audit.protocols.plausibility import NOBODY
 from steadygaze.audit.protocols.stability import SLOPELESS as SLOPE
-from steadygaze.audit.protocols.stability import holds_still
+from steadygaze.audit.protocols.stability import stability
 from steadygaze.core.errors import UserError
 from steadygaze.core.maths.divergence import jensen_shannon
-from steadygaze.core.maths.masked import shares
-from steadygaze.core.maths.ranking import top
-from steadygaze.core.random_key import Chance
+from steadygaze.core.maths.masked import normalize
+from steadygaze.core.maths.ranking import top_k
+from steadygaze.core.random_key import RandomKey
 from steadygaze.core.types import Batch, Example
 from steadygaze.data.batches import collate
-from steadygaze.explainers.rationale import Selection
+from steadygaze.explainers.rationale import RationaleExplainer
 from steadygaze.explainers.resolve import SELECTS
-from steadygaze.models.model_protocol import LACKING
-from steadygaze.models.rationalizer import Looked, Rationaliser
+from steadygaze.models.model_protocol import MISSING_CAPABILITY
+from steadygaze.models.rationalizer import GeneratorOutput, Rationalizer
 from steadygaze.results.report import Report
 
 WORDS = ["good"] * 12 + ["bad"] * 12
-EVIDENCE = [[(text.index(word), text.index(word) + len(word))] for text, word in zip(TEXTS, WORDS, strict=True)]
-TRAININGS = under("uniform", "above-uniform", "trained-adversary", "default-tokens", "biased", "skewed")
+RATIONALES = [[(text.index(word), text.index(word) + len(word))] for text, word in zip(TEXTS, WORDS, strict=True)]
+TRAININGS = probe_names("uniform", "above-uniform", "trained-adversary", "default-tokens", "biased", "skewed")
 SEAMS = ["prediction-change/permuted", "jensen-shannon/adversarial"]
-GRADIENTS = under("gradient", "gradient-through-attention")
-SLOPELESS = [f"{measure}/worst-label" for measure in ("jensen-shannon", "top-k-overlap", "kendall")]
+GRADIENTS = probe_names("gradient", "gradient-through-attention")
+SLOPELESS = [f"{measure}/fgm-label" for measure in ("jensen-shannon", "top-k-overlap", "kendall")]
 OTHERS = [
-    *under("seeds", "others", *(f"{n}-synonym{s}{kept}" for n, s in ((1, ""), (3, "s")) for kept in ("", "-kept")))
+    *probe_names(
+        "seeds", "others", *(f"{n}-synonym{s}{kept}" for n, s in ((1, ""), (3, "s")) for kept in ("", "-kept"))
+    )
 ]
-READ = of("independent-reader-accuracy", "leakage-gap")
+READ = measure_names("independent-reader-accuracy", "leakage-gap")
 YEH = ["infidelity", "max-sensitivity"]
 LONG = ["flip-radius", "flip-radius/above-random", "seat-sensitivity", *YEH, "position-leak", "position-leak/shuffled"]
 ORDERS = ["a2r", "rnp tokens", "a2r attention"]
@@ -59,13 +61,13 @@ ORDERS = ["a2r", "rnp tokens", "a2r attention"]
 
 @cache
 def audited(order: str) -> Report:
-    return sg.audit(fitted(order), TEXTS, LABELS, evidence=EVIDENCE, plan=Plan(sample=4))
+    return sg.audit(fitted(order), TEXTS, LABELS, rationales=RATIONALES, plan=ProbeConfig(sample=4))
 
 
 @pytest.mark.parametrize("order", ORDERS)
 def test_what_needs_seams_a_training_more_texts_or_a_slope_is_missing_and_nothing_else_is(order):
     """A generator that reads what the predictor reads, as `a2r attention` has it, moves with the label's slope."""
-    slopeless = SLOPELESS if fitted(order).stored_.model.way.apart else []
+    slopeless = SLOPELESS if fitted(order).stored_.model.selection_config.separate_encoders else []
     assert bool(slopeless) == (order != "a2r attention")
     found = {name: audited(order).find(name) for name in NAMES if name not in OTHERS}
     missing = {name for name, row in found.items() if row is None or not row.n}
@@ -79,7 +81,7 @@ def test_what_needs_seams_a_training_more_texts_or_a_slope_is_missing_and_nothin
 def test_the_rationale_is_what_is_audited_and_the_model_is_left_as_it_was(order):
     model = fitted(order).stored_.model
     before = {name: value.clone() for name, value in model.state_dict().items()}
-    report = sg.audit(fitted(order), TEXTS[:3], LABELS[:3], plan=Plan(sample=1))
+    report = sg.audit(fitted(order), TEXTS[:3], LABELS[:3], plan=ProbeConfig(sample=1))
     assert report.facts["explanation"] == "rationale"
     assert all(value.equal(before[name]) for name, value in model.state_dict().items())
     assert not model.training
@@ -88,7 +90,7 @@ def test_the_rationale_is_what_is_audited_and_the_model_is_left_as_it_was(order)
 def test_its_numbers_are_those_of_what_explain_shows():
     """A sentence of n words, of which the reason is one: precision 1/n where it is in it."""
     shown = fitted("a2r").explain(TEXTS)
-    right = [e.rationale[0][0] <= marked[0][0] < e.rationale[0][1] for e, marked in zip(shown, EVIDENCE, strict=True)]
+    right = [e.rationale[0][0] <= marked[0][0] < e.rationale[0][1] for e, marked in zip(shown, RATIONALES, strict=True)]
     sizes = [sum(map(bool, e.weights)) for e in shown]
     report = audited("a2r")
     precision = sum(hit / n for hit, n in zip(right, sizes, strict=True)) / 24
@@ -105,7 +107,7 @@ def test_its_numbers_are_those_of_what_explain_shows():
 def test_one_that_selects_has_no_attention_to_audit():
     with pytest.raises(UserError, match=r"attention of .* cannot be audited: the model selects what it reads, and"):
         sg.audit(fitted("a2r"), TEXTS, LABELS, explainers=["attention"])
-    report = sg.audit(fitted("a2r"), TEXTS, LABELS, explainers=["attention", "rationale"], plan=Plan(sample=1))
+    report = sg.audit(fitted("a2r"), TEXTS, LABELS, explainers=["attention", "rationale"], plan=ProbeConfig(sample=1))
     assert report.facts["explanation"] == "rationale"
     assert f"Of attention nothing was asked: {SELECTS}." in report.notes
 
@@ -114,12 +116,12 @@ def test_one_that_selects_has_no_attention_to_audit():
 def test_whether_it_would_lock_is_told_with_the_sign_of_the_answer(monkeypatch, taken, right, sign):
     """All first sentences or none are taken, where none should be; a model that is never right has learnt nothing."""
     first, every = torch.full((24,), float(taken)), torch.ones(24, dtype=torch.bool)
-    answer, said = told(first, torch.full((24,), float(right)), 0.5, (every, KNOWN))
+    answer, said = interlocking_sentence(first, torch.full((24,), float(right)), 0.5, (every, KNOWN))
     monkeypatch.setattr(
         "steadygaze.audit.audit.interlocking",
         lambda *_: [Finding(name, first, "rationale", {}, f"{HOW[name]}, {said}", answer) for name in LOCKS],
     )
-    report = sg.audit(fitted("a2r"), TEXTS, LABELS, train=(TEXTS, LABELS), plan=Plan(sample=1))
+    report = sg.audit(fitted("a2r"), TEXTS, LABELS, train=(TEXTS, LABELS), plan=ProbeConfig(sample=1))
     assert list(report.notes[-2:]) == [f"{sign} T{HOW[name][1:]}, {said}." for name in LOCKS]
     assert all(note in str(report).splitlines() for note in report.notes[-2:])
 
@@ -128,10 +130,10 @@ def test_the_worst_change_for_a_selection_is_sought_by_the_chances_which_have_a_
     """The selection itself has none: a search by it would stay where it was drawn."""
     clf = fitted("a2r")
     model, batch = clf.stored_.model, collate(clf.stored_.data(TEXTS, None), np.arange(24))
-    drawn, worst = noise(model, batch, 0.5, Chance(3)), worst_for_attention(model, batch, 0.5, Chance(3))
+    drawn, worst = embedding_noise(model, batch, 0.5, RandomKey(3)), pgd_on_attention(model, batch, 0.5, RandomKey(3))
     with torch.no_grad():
         clean, less, more = (
-            shares(model(batch, embedded).probability.double(), batch.mask)
+            normalize(model(batch, embedded).probability.double(), batch.mask)
             for embedded in (None, drawn.embedded, worst.embedded)
         )
     assert (jensen_shannon(clean, more, batch.mask) > 1.5 * jensen_shannon(clean, less, batch.mask)).all()
@@ -143,19 +145,19 @@ def test_a_step_against_the_label_leaves_the_vectors_of_a_generator_of_its_own_w
     clf = fitted(order)
     model, batch = clf.stored_.model, collate(clf.stored_.data(TEXTS, None), np.arange(24))
     with torch.no_grad():
-        step = worst_for_label(model, batch, 1.0).embedded - model.embed(batch)
-    assert bool(model._parts(step)[0].any()) is not model.way.apart
+        step = fgm_on_label(model, batch, 1.0).embedded - model.embed(batch)
+    assert bool(model._parts(step)[0].any()) is not model.selection_config.separate_encoders
     assert model._parts(step)[1].any()
     report = audited(order)
     rows = [report.find(name, "rationale") for name in SLOPELESS]
-    assert {SLOPE in row.note for row in rows} == {model.way.apart}
-    still = next(one for one in report.verdicts if one.key == "holds-still")
-    assert (rows[0].signature in still.rows) is not model.way.apart
-    assert all(report.find(name).n == 24 for name in ("prediction-change/worst-label", "flipped/worst-label"))
+    assert {SLOPE in row.note for row in rows} == {model.selection_config.separate_encoders}
+    still = next(one for one in report.verdicts if one.key == "stability")
+    assert (rows[0].signature in still.rows) is not model.selection_config.separate_encoders
+    assert all(report.find(name).n == 24 for name in ("prediction-change/fgm-label", "label-flip/fgm-label"))
 
 
 def test_another_explanation_of_one_that_selects_is_moved_by_a_step_against_the_label():
-    report = sg.audit(fitted("a2r"), TEXTS, LABELS, explainers=["rationale", "gradient"], plan=Plan(sample=4))
+    report = sg.audit(fitted("a2r"), TEXTS, LABELS, explainers=["rationale", "gradient"], plan=ProbeConfig(sample=4))
     assert all(report.find(name, "gradient").n for name in SLOPELESS)
     assert not any(report.find(name, "rationale").n for name in SLOPELESS)
 
@@ -190,34 +192,36 @@ def test_the_first_sentence_is_the_models_own_where_nobody_marked_it(order):
     assert report.find("first-sentence-pick", "rationale").value == pytest.approx(np.mean(picks))
     assert report.find("first-sentence-share", "rationale").n == 24
     due = [np.mean([start < end for start, _ in e.spans]) for e, end in zip(shown, ends, strict=True)]
-    above = report.find("first-sentence-share/above-evidence", "rationale").value
+    above = report.find("first-sentence-share/above-rationale", "rationale").value
     assert above == pytest.approx(np.mean(shares) - np.mean(due), abs=1e-6)
 
 
-class Opening(Rationaliser):
+class Opening(Rationalizer):
     """Two words of the first sentence, whichever they are."""
 
-    def select(self, batch: Batch, looked: Looked) -> Tensor:
-        return top(looked.scores.detach(), self.sentences(batch) == 0, 2)
+    def select(self, batch: Batch, looked: GeneratorOutput) -> Tensor:
+        return top_k(looked.scores.detach(), self.sentences(batch) == 0, 2)
 
 
 def test_words_of_a_first_sentence_that_is_no_reason_are_no_more_than_a_place():
     clf = copy.deepcopy(fitted("rnp tokens"))
     clf.stored_.model.__class__ = Opening
-    marked, unmarked = (sg.audit(clf, TEXTS, evidence=evidence, plan=Plan(sample=2)) for evidence in (EVIDENCE, None))
+    marked, unmarked = (
+        sg.audit(clf, TEXTS, rationales=rationales, plan=ProbeConfig(sample=2)) for rationales in (RATIONALES, None)
+    )
     assert marked.find("collapsed").value == 0
-    verdict = next(one for one in marked.verdicts if one.key == "shortcut")
+    verdict = next(one for one in marked.verdicts if one.key == "shortcut-leakage")
     assert verdict.answer == "no"
     assert verdict.why.startswith("The first sentence gets 0.7")
-    first = sg.audit(clf, TEXTS, evidence=[[(0, 2)]] * 24, plan=Plan(sample=2)).find(
-        "first-sentence-share/above-evidence"
+    first = sg.audit(clf, TEXTS, rationales=[[(0, 2)]] * 24, plan=ProbeConfig(sample=2)).find(
+        "first-sentence-share/above-rationale"
     )
     assert (first.value, first.n) == (0, 24), "what people marked is there as well"
-    assert unmarked.find("first-sentence-share/above-evidence").note == f"not applicable, because {NOBODY}"
+    assert unmarked.find("first-sentence-share/above-rationale").note == f"not applicable, because {NOBODY}"
 
 
 def test_the_page_lists_sentences_and_is_made_again_from_its_json(tmp_path):
-    report = sg.audit(fitted("a2r"), TEXTS, LABELS, plan=Plan(radius=5.0, sample=24))
+    report = sg.audit(fitted("a2r"), TEXTS, LABELS, plan=ProbeConfig(radius=5.0, sample=24))
     assert report.shifts
     assert all(shift.before.rationale and shift.after.rationale for shift in report.shifts)
     page = report.to_html()
@@ -229,11 +233,11 @@ def test_the_page_lists_sentences_and_is_made_again_from_its_json(tmp_path):
 
 
 def test_its_page_speaks_of_the_selection_and_of_attention_only_where_it_has_none():
-    page = plain_text(sg.audit(fitted("a2r"), TEXTS, LABELS, plan=Plan(radius=5.0, sample=24)).to_html())
+    page = plain_text(sg.audit(fitted("a2r"), TEXTS, LABELS, plan=ProbeConfig(radius=5.0, sample=24)).to_html())
     assert "how far the selection moved is given in nats" in page
     assert "How far the selection moves when a text is changed a little" in page
     assert "point where the gradient points" not in page, "it is 0 where nothing is read"
-    for known in (LACKING["seams"], NO_ATTENTION):
+    for known in (MISSING_CAPABILITY["extension_points"], NO_ATTENTION):
         assert known in page
         page = page.replace(known, "")
     assert "attention" not in re.sub(r"\b[\w/-]+-attention\b", "", page), "beside names of numbers"
@@ -247,7 +251,7 @@ def test_the_command_audits_one_and_writes_its_card(capsys, tmp_path):
     card = (tmp_path / "model" / "README.md").read_text()
     assert "classifier that shows its rationale" in card
     assert "those it selected" in card
-    ended = run("audit", tmp_path / "model", "--data", file, "--evidence", "why", "--sample", 2, "-v")
+    ended = run("audit", tmp_path / "model", "--data", file, "--rationales", "why", "--sample", 2, "-v")
     assert ended.code == 0, ended.err
     assert "token-f1/selected" in ended.out
     assert "first-sentence" in ended.out
@@ -256,24 +260,26 @@ def test_the_command_audits_one_and_writes_its_card(capsys, tmp_path):
 
 def test_evidence_that_does_not_align_says_which_row_and_why(capsys, tmp_path):
     for marked, why in (
-        ([(0, 400)], r"evidence\[1\]: \[0, 400\] does not lie in a text of \d+ characters"),
-        ([(2, 3)], r"evidence\[1\]: \[2, 3\] holds white space alone, and no word"),
-        ([3], r"evidence\[1\]: \[3\] is not a list of \(start, end\)"),
-        (["superb"], r"evidence\[1\]: the phrase 'superb' is not in the text"),
+        ([(0, 400)], r"rationales\[1\]: \[0, 400\] does not lie in a text of \d+ characters"),
+        ([(2, 3)], r"rationales\[1\]: \[2, 3\] holds white space alone, and no word"),
+        ([3], r"rationales\[1\]: \[3\] is not a list of \(start, end\)"),
+        (["superb"], r"rationales\[1\]: the phrase 'superb' is not in the text"),
     ):
         with pytest.raises(UserError, match=why):
-            sg.audit(fitted("a2r"), ["a film .", "it rained ."], evidence=[None, marked])
+            sg.audit(fitted("a2r"), ["a film .", "it rained ."], rationales=[None, marked])
     file = tmp_path / "films.jsonl"
     file.write_text('{"text": "a film .", "why": [[0, 1]]}\n{"text": "it rained .", "why": [[3, 40]]}\n')
     fitted("a2r").save(tmp_path / "model")
-    ended = commands.run(capsys, "audit", tmp_path / "model", "--data", file, "--evidence", "why")
+    ended = commands.run(capsys, "audit", tmp_path / "model", "--data", file, "--rationales", "why")
     assert ended.code == 2
     assert "[3, 40] does not lie in a text of 11 characters" in " ".join(ended.err.split())
     assert "line 2" in ended.err or "row 2" in ended.err
 
 
 def test_texts_of_one_sentence_are_audited_and_their_first_sentence_says_nothing():
-    report = sg.audit(fitted("a2r"), ["the film was good", "a bad plot ."] * 4, ["pos", "neg"] * 4, plan=Plan(sample=2))
+    report = sg.audit(
+        fitted("a2r"), ["the film was good", "a bad plot ."] * 4, ["pos", "neg"] * 4, plan=ProbeConfig(sample=2)
+    )
     row = report.find("first-sentence")
     assert (row.n, row.note) == (0, "not applicable, because it makes sense of no text")
     assert report.find("selected-share").value == 1
@@ -282,18 +288,18 @@ def test_texts_of_one_sentence_are_audited_and_their_first_sentence_says_nothing
 
 def test_the_vectors_of_a_whole_vocabulary_are_looked_at_once_and_not_with_every_batch(monkeypatch):
     """Those of a rationaliser are two tables side by side: put together anew whenever someone asks."""
-    asked, whole = [], Rationaliser.vectors.fget
-    monkeypatch.setattr(Rationaliser, "vectors", property(lambda model: asked.append(1) or whole(model)))
+    asked, whole = [], Rationalizer.vectors.fget
+    monkeypatch.setattr(Rationalizer, "vectors", property(lambda model: asked.append(1) or whole(model)))
     found = {}
     for size in (4, 2):
         asked.clear()
-        case = prepared(Plan(batch_size=size, sample=4, thorough=True))
-        assert [one for protocol in (holds_still, flip_radius) for one in protocol(case) if one.values is not None]
+        case = prepared(ProbeConfig(batch_size=size, sample=4, thorough=True))
+        assert [one for protocol in (stability, flip_radius) for one in protocol(case) if one.values is not None]
         found[size] = len(asked)
     assert found == {4: 2, 2: 2}, "the spread of their entries, and their mean length"
 
 
-def prepared(plan: Plan) -> Case:
+def prepared(plan: ProbeConfig) -> AuditCase:
     """Two texts of either label."""
     examples = [Example(TEXTS[row], LABELS[row]) for row in (0, 1, 12, 13)]
-    return prepare(as_subject(fitted("a2r")), examples, {"rationale": Selection()}, plan, silent).case
+    return prepare(as_adapter(fitted("a2r")), examples, {"rationale": RationaleExplainer()}, plan, silent).case

@@ -16,7 +16,7 @@ NUMBERS = [
     if name != COLLAPSED
 ]
 KEYS = [question.key for question in QUESTIONS]
-STILL, SHORTCUT = "holds-still", "shortcut"
+STILL, SHORTCUT = "stability", "shortcut-leakage"
 
 
 def row(name: str, value: float, n: int = 100, near: float | None = 0.0, note: str = "") -> Row:
@@ -51,8 +51,8 @@ def test_where_every_number_is_good_the_answer_is_yes(question):
     verdict = of(question.key, *rows.values())
     assert verdict.answer == "yes"
     assert set(verdict.rows) == {one.signature for one in rows.values()}
-    assert verdict.limits == {name: (bound.good, bound.bad) for name, bound in question.bounds.items()}
-    assert verdict.question == question.asks
+    assert verdict.thresholds == {name: (bound.good, bound.bad) for name, bound in question.bounds.items()}
+    assert verdict.question == question.question
 
 
 @pytest.mark.parametrize(("question", "name"), NUMBERS)
@@ -200,7 +200,7 @@ def test_a_collapse_is_a_no_whatever_else_is_good_and_though_it_has_no_interval(
     rows = good(question_of(key)) | {COLLAPSED: collapsed(1, "the weights are even")}
     verdict = of(key, *rows.values())
     assert verdict.answer == "no"
-    assert verdict.why.lower().startswith(question_of(key).bounds[COLLAPSED].says.format(noun="attention"))
+    assert verdict.why.lower().startswith(question_of(key).bounds[COLLAPSED].sentence.format(noun="attention"))
     assert of(key, collapsed(1)).answer == "no"
     assert of(key, replace(collapsed(1), n=2)).answer == "no"
 
@@ -236,9 +236,9 @@ def test_why_is_always_a_sentence(question):
 
 
 def test_where_nothing_was_measured_it_is_said_why():
-    rows = [row(name, float("nan"), 0, None, "nobody marked a word") for name in question_of("people").bounds]
-    assert of("people", *rows) == replace(of("people"), why="Nobody marked a word.")
-    assert of("people").why == "Nobody asked."
+    rows = [row(name, float("nan"), 0, None, "nobody marked a word") for name in question_of("plausibility").bounds]
+    assert of("plausibility", *rows) == replace(of("plausibility"), why="Nobody marked a word.")
+    assert of("plausibility").why == "Nobody asked."
 
 
 # --- the bounds themselves
@@ -248,17 +248,17 @@ def test_where_nothing_was_measured_it_is_said_why():
 def test_every_number_is_in_the_catalogue_and_points_the_way_it_points_there(question):
     for name, bound in question.bounds.items():
         measure = MEASURES.get(name) or MEASURES[name.partition("/")[0]]
-        assert measure.better in ("neither", "higher" if bound.good > bound.bad else "lower"), name
+        assert measure.direction in ("neither", "higher" if bound.good > bound.bad else "lower"), name
         low, high = measure.bounds
         assert low <= min(bound.good, bound.bad) < max(bound.good, bound.bad) <= high, name
     assert set(question.needs) <= set(question.bounds) - {COLLAPSED}
 
 
 def test_the_worst_case_the_shuffled_leak_and_the_collapse_are_asked_where_they_belong():
-    assert "jensen-shannon/worst-attention" in question_of(STILL).bounds
+    assert "jensen-shannon/pgd-attention" in question_of(STILL).bounds
     assert question_of(SHORTCUT).needs == ("position-leak/shuffled",)
     assert {question.key for question in QUESTIONS if COLLAPSED in question.bounds} == {STILL, SHORTCUT}
-    assert len(set(KEYS)) == len({question.asks for question in QUESTIONS}) == len(QUESTIONS)
+    assert len(set(KEYS)) == len({question.question for question in QUESTIONS}) == len(QUESTIONS)
 
 
 def test_one_bound_by_hand():
@@ -271,4 +271,4 @@ def test_one_bound_by_hand():
         (0.3, 0.4, "no", "yes"),
     ]:
         number = Row("number", (low + high) / 2, FEWEST, (low, high))
-        assert (less.judge(number), more.judge(number)) == (one, other)
+        assert (less.decide(number), more.decide(number)) == (one, other)

@@ -16,11 +16,11 @@ from estimator.tiny import LABELS, TEXTS, fitted
 from report.audited import full_report
 from steadygaze import cli
 from steadygaze.audit import bundle
-from steadygaze.audit.audit_run import Order
-from steadygaze.audit.bundle import Evidence, gate, read, render
+from steadygaze.audit.audit_run import AuditOrder
+from steadygaze.audit.bundle import AuditBundle, gate, read, render
 from steadygaze.audit.manifest import MANIFEST, SIGNATURE, Manifest
-from steadygaze.audit.reproduction import command as repeating
 from steadygaze.audit.reproduction import discrepancies
+from steadygaze.audit.reproduction import rerun_command as repeating
 from steadygaze.cli import audit_output
 from steadygaze.results.policy import Policy, as_policy
 from steadygaze.results.report import Report
@@ -39,7 +39,7 @@ def genuine(tmp_path_factory: pytest.TempPathFactory) -> Path:
     asked = [
         "--data",
         str(here / "held.csv"),
-        "--out",
+        "--bundle",
         str(here / "bundle"),
         "--require",
         STRICT,
@@ -91,7 +91,7 @@ REPORT: dict[str, Callable[[dict[str, Any]], object]] = {
     "rows.0.note": lambda one: one["rows"][0].update(note="measured twice"),
     "shifts.0.distance": lambda one: one["shifts"][0].update(distance=0.0),
     "shifts.0.after": lambda one: one["shifts"][0]["after"].update(weights=one["shifts"][0]["before"]["weights"]),
-    "meanings": lambda one: one["meanings"]["accuracy"].update(about="Whether the model is safe."),
+    "measures": lambda one: one["measures"]["accuracy"].update(sentence="Whether the model is safe."),
     "probes": lambda one: one["probes"].update({min(one["probes"]): "nothing was done"}),
     "questions": lambda one: one["questions"].update(accuracy="Is it good?"),
     "command": lambda one: one.update(command=["steadygaze", "audit", "a-better-model"]),
@@ -115,7 +115,7 @@ def changed(old: Manifest, part: str, **values: Any) -> Manifest:
     return dataclasses.replace(old, **{part: {**getattr(old, part), **values}})
 
 
-ASKED: dict[str, Callable[[Evidence], tuple[Manifest, Policy | None]]] = {
+ASKED: dict[str, Callable[[AuditBundle], tuple[Manifest, Policy | None]]] = {
     "model, name": lambda old: (changed(old.manifest, "model", name="approved"), old.policy),
     "model, kind": lambda old: (changed(old.manifest, "model", kind="a certified model"), old.policy),
     "model, fingerprint": lambda old: (changed(old.manifest, "model", fingerprint="0" * 64), old.policy),
@@ -159,7 +159,7 @@ def test_another_policy_throughout_is_told_to_who_knows_the_right_one(
     words = repeating(old.manifest.settings, policy)
     made = dataclasses.replace(old.manifest, gate=gate(old.report, policy), command=words)
     report = dataclasses.replace(old.report, command=words, gate=None)
-    forge(here / "bundle", report if policy is None else report.gated(policy), made, policy)
+    forge(here / "bundle", report if policy is None else report.with_gate(policy), made, policy)
     assert verify().code == 0
     ended = verify("--require", STRICT)
     assert (ended.code, "the policy of the bundle is not the one" in ended.out) == (1, True)
@@ -202,7 +202,7 @@ def test_points_of_a_picture_are_compared_and_rounding_is_no_difference() -> Non
     report = full_report()
     assert report.plots
     manifest = Manifest({}, {})
-    old = Evidence(report, manifest, None, render(report, manifest, None))
+    old = AuditBundle(report, manifest, None, render(report, manifest, None))
     assert discrepancies(old, report, manifest) == []
     plots = json.loads(json.dumps(report.to_dict()["plots"]))
 
@@ -224,16 +224,16 @@ def _nudged(value: Any, by: float) -> Any:
 def test_the_command_repeats_the_audit(here: Path) -> None:
     old = read(here / "bundle").manifest
     assert old.command == ("steadygaze", "audit", "./model", "--data", "./held.csv", "--require", STRICT)
-    usual = {one.name: getattr(Order(model="m", data="d"), one.name) for one in dataclasses.fields(Order)}
+    usual = {one.name: getattr(AuditOrder(model="m", data="d"), one.name) for one in dataclasses.fields(AuditOrder)}
     every = {
         **usual,
         "classes": ["a", "b"],
         "explainers": ["lime", "random"],
-        "most": 9,
+        "limit": 9,
         "drop_empty": True,
         "radius": 0.5,
     }
-    words = "--classes a,b --explainer lime --explainer random --most 9 --radius 0.5 --drop-empty"
+    words = "--classes a,b --explainer lime --explainer random --limit 9 --radius 0.5 --drop-empty"
     assert repeating(every) == ("steadygaze", "audit", "m", "--data", "d", *words.split())
     assert repeating(usual, as_policy(["accuracy>=0.123456789"]))[-2:] == ("--require", "accuracy>=0.123456789")
 
@@ -259,7 +259,7 @@ def sign(here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.Mon
         here / "model",
         "--data",
         here / "held.csv",
-        "--out",
+        "--bundle",
         here / "bundle",
         "--no-card",
         "--device",

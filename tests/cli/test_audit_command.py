@@ -1,4 +1,4 @@
-"""steadygaze audit from the command line: a page, evidence that can be run again, and a gate."""
+"""steadygaze audit from the command line: a page, rationales that can be run again, and a gate."""
 
 import json
 import os
@@ -48,7 +48,7 @@ def command(capsys):
 @pytest.fixture
 def audit(command, here):
     def asked(*more: str) -> Ended:
-        small = ("--sample", "4", "--most", "16")
+        small = ("--sample", "4", "--limit", "16")
         return command("audit", here / "model", "--data", here / "held.csv", *small, *more)
 
     return asked
@@ -62,18 +62,18 @@ def canned(monkeypatch) -> None:
 
 
 def test_evidence_is_written_and_holds_when_run_again_wherever_it_lies(audit, command, here, tmp_path):
-    ended = audit("--out", str(tmp_path / "evidence"), "--html", str(tmp_path / "page.html"), "--json")
+    ended = audit("--bundle", str(tmp_path / "bundle"), "--html", str(tmp_path / "page.html"), "--json")
     assert ended.code == 0, ended.err
     report = json.loads(ended.out)
     assert {row["measure"] for row in report["rows"]} >= {"accuracy", "comprehensiveness", "jensen-shannon/noise"}
     assert not report["notes"], "that a file without splits is all of it says nothing of what the model has seen"
     assert (tmp_path / "page.html").read_text().startswith("<!doctype html>")
-    assert command("audit", "--verify", str(tmp_path / "evidence")).code == 0
+    assert command("audit", "--verify", str(tmp_path / "bundle")).code == 0
     elsewhere = tmp_path / "elsewhere"
     shutil.copytree(here / "model", elsewhere / "renamed")
     shutil.copy(here / "held.csv", elsewhere / "other.csv")
     moved = (str(elsewhere / "renamed"), "--data", str(elsewhere / "other.csv"))
-    again = command("audit", *moved, "--verify", str(tmp_path / "evidence"))
+    again = command("audit", *moved, "--verify", str(tmp_path / "bundle"))
     assert again.code == 0, again.out + again.err
 
 
@@ -89,7 +89,7 @@ def test_texts_that_the_model_was_trained_on_are_told_by_what_it_knows_of_them(c
     clf.save(tmp_path / "model")
 
     def notes(*data: str) -> list[str]:
-        ended = command("audit", tmp_path / "model", "--data", *data, *kinds, "--sample", "1", "--most", "4", "--json")
+        ended = command("audit", tmp_path / "model", "--data", *data, *kinds, "--sample", "1", "--limit", "4", "--json")
         assert ended.code == 0, ended.err
         return [note for note in json.loads(ended.out)["notes"] if note in (SEEN, CALLED)]
 
@@ -99,18 +99,18 @@ def test_texts_that_the_model_was_trained_on_are_told_by_what_it_knows_of_them(c
 
 @pytest.mark.parametrize(("split", "expected"), [("train", [CALLED]), ("test", [])])
 def test_a_split_that_the_data_call_training_is_called_so(command, here, split, expected):
-    data = ("--data", "planted-reviews:sizes=[16,8,8]", "--split", split, "--sample", "1", "--most", "4")
+    data = ("--data", "planted-reviews:sizes=[16,8,8]", "--split", split, "--sample", "1", "--limit", "4")
     ended = command("audit", here / "model", *data, "--json")
     assert ended.code == 0, ended.err
     assert [note for note in json.loads(ended.out)["notes"] if note in (SEEN, CALLED)] == expected
 
 
-def test_another_model_is_told_from_the_one_of_the_evidence(audit, command, here, tmp_path):
-    audit("--out", str(tmp_path / "evidence"))
+def test_another_model_is_told_from_the_one_of_the_rationales(audit, command, here, tmp_path):
+    audit("--bundle", str(tmp_path / "bundle"))
     other = sg.load(here / "model", device="cpu")
     other.stored_.model.decoder.output.bias.data += 0.5
     other.save(tmp_path / "other")
-    ended = command("audit", str(tmp_path / "other"), "--verify", str(tmp_path / "evidence"))
+    ended = command("audit", str(tmp_path / "other"), "--verify", str(tmp_path / "bundle"))
     assert ended.code == 1
     assert "the model: was" in ended.out
 
@@ -122,7 +122,7 @@ def test_a_gate_opens_and_shuts(audit, canned, tmp_path):
     assert "accuracy is" in shut.err
     assert "jensen-shannon/seeds" in shut.err  # what was not asked does not pass
     policy = tmp_path / "policy.toml"
-    policy.write_text('[[verdict]]\nquestion = "retrained"\nanswer = ["yes"]\n')
+    policy.write_text('[[verdict]]\nquestion = "seed-consistency"\nanswer = ["yes"]\n')
     assert audit("--policy", str(policy)).code == 1
 
 
@@ -136,7 +136,7 @@ def test_a_gate_opens_and_shuts(audit, canned, tmp_path):
         (("--explainer", "attentoin"), "attention"),
         (("--split", "test"), "no split 'test'"),
         (("--label", "verdict"), "verdict"),
-        (("--seeds", "nowhere/at/all"), "nowhere/at/all"),
+        (("--other-seed", "nowhere/at/all"), "nowhere/at/all"),
     ],
 )
 def test_what_is_wrong_is_said_before_anything_is_done(audit, more, message):
@@ -177,15 +177,15 @@ def test_a_folder_that_cannot_be_written_to_costs_the_card_and_nothing_else(audi
 
 
 def test_verifying_writes_nothing(audit, command, canned, here, tmp_path):
-    audit("--out", str(tmp_path / "evidence"))
+    audit("--bundle", str(tmp_path / "bundle"))
     card = here / "model" / "README.md"
     card.write_text("As it is.")
-    command("audit", "--verify", str(tmp_path / "evidence"))
+    command("audit", "--verify", str(tmp_path / "bundle"))
     assert card.read_text() == "As it is."
 
 
 def test_texts_without_labels_are_audited_and_it_is_said(command, here):
-    asked = ("audit", here / "model", "--data", here / "texts.csv", "--sample", "4", "--most", "16", "--no-card")
+    asked = ("audit", here / "model", "--data", here / "texts.csv", "--sample", "4", "--limit", "16", "--no-card")
     ended = command(*asked, "--json")
     assert ended.code == 0, ended.err
     assert "goes on without labels" in ended.err
@@ -195,18 +195,18 @@ def test_texts_without_labels_are_audited_and_it_is_said(command, here):
 
 
 def test_evidence_gives_way_to_the_same_model_and_texts_alone(audit, command, canned, here, tmp_path):
-    out = str(tmp_path / "evidence")
-    assert f"written: {out}" in audit("--out", out).err
-    assert f"replaced: {out}" in audit("--out", out).err
-    ended = audit("--out", out, "--most", "5")
+    out = str(tmp_path / "bundle")
+    assert f"written: {out}" in audit("--bundle", out).err
+    assert f"replaced: {out}" in audit("--bundle", out).err
+    ended = audit("--bundle", out, "--limit", "5")
     assert ended.code == 2
-    assert "is evidence about other texts ('held.csv') and is left alone" in ended.err
+    assert "is an audit bundle of other texts ('held.csv') and is left alone" in ended.err
     other = sg.load(here / "model", device="cpu")
     other.stored_.model.decoder.output.bias.data += 0.5
     other.save(tmp_path / "other")
-    ended = command("audit", tmp_path / "other", "--data", here / "held.csv", "--most", "16", "--out", out)
+    ended = command("audit", tmp_path / "other", "--data", here / "held.csv", "--limit", "16", "--bundle", out)
     assert ended.code == 2
-    assert "is evidence about another model ('model')" in ended.err
+    assert "is an audit bundle of another model ('model')" in ended.err
 
 
 def test_a_page_gives_way_to_a_page_alone(audit, canned, tmp_path):
@@ -224,7 +224,7 @@ def test_a_page_gives_way_to_a_page_alone(audit, canned, tmp_path):
 def test_evidence_says_whether_the_gate_was_passed(audit, command, canned, tmp_path):
     for rule, passed in (("accuracy>=0.9", True), ("accuracy>=0.99", False)):
         out = tmp_path / str(passed)
-        ended = audit("--out", str(out), "--require", rule)
+        ended = audit("--bundle", str(out), "--require", rule)
         gate = json.loads((out / "manifest.json").read_text())["gate"]
         assert (ended.code, gate["passed"]) == (0 if passed else 1, passed)
         assert gate["failures"] == ([] if passed else ["accuracy is 0.912; at least 0.99 was required."])
@@ -232,33 +232,33 @@ def test_evidence_says_whether_the_gate_was_passed(audit, command, canned, tmp_p
 
 
 def test_evidence_that_was_tampered_with_ends_in_one_and_names_the_file(audit, command, canned, tmp_path):
-    audit("--out", str(tmp_path / "evidence"))
-    rows = tmp_path / "evidence" / "rows.jsonl"
+    audit("--bundle", str(tmp_path / "bundle"))
+    rows = tmp_path / "bundle" / "rows.jsonl"
     rows.write_text(rows.read_text().replace("0.9125", "0.9999"))
-    ended = command("audit", "--verify", str(tmp_path / "evidence"), "--json")
+    ended = command("audit", "--verify", str(tmp_path / "bundle"), "--json")
     assert ended.code == 1
     assert "rows.jsonl was changed after it was written" in json.loads(ended.out)["differences"][0]
     rows.unlink()
-    assert command("audit", "--verify", str(tmp_path / "evidence")).code == 1
-    (tmp_path / "evidence" / "manifest.json").unlink()
-    assert command("audit", "--verify", str(tmp_path / "evidence")).code == 2  # no evidence at all
+    assert command("audit", "--verify", str(tmp_path / "bundle")).code == 1
+    (tmp_path / "bundle" / "manifest.json").unlink()
+    assert command("audit", "--verify", str(tmp_path / "bundle")).code == 2  # no rationales at all
 
 
-def test_no_folder_of_this_machine_is_in_the_evidence(audit, canned, here, tmp_path):
-    audit("--out", str(tmp_path / "evidence"))
-    manifest = json.loads((tmp_path / "evidence" / "manifest.json").read_text())
+def test_no_folder_of_this_machine_is_in_the_rationales(audit, canned, here, tmp_path):
+    audit("--bundle", str(tmp_path / "bundle"))
+    manifest = json.loads((tmp_path / "bundle" / "manifest.json").read_text())
     near = f"../{here.name}"
     assert (manifest["settings"]["model"], manifest["settings"]["data"]) == (f"{near}/model", f"{near}/held.csv")
-    said = ["steadygaze", "audit", f"{near}/model", "--data", f"{near}/held.csv", "--most", "16", "--sample", "4"]
+    said = ["steadygaze", "audit", f"{near}/model", "--data", f"{near}/held.csv", "--limit", "16", "--sample", "4"]
     assert manifest["command"] == said
-    for file in (tmp_path / "evidence").iterdir():
+    for file in (tmp_path / "bundle").iterdir():
         assert os.fsencode(here.parent) not in file.read_bytes()
 
 
 def test_a_model_or_data_that_moved_is_said_with_where_it_was_looked_for(audit, command, canned, here, tmp_path):
-    audit("--out", str(tmp_path / "evidence"))
-    moved = tmp_path / "far" / "evidence"
-    shutil.move(tmp_path / "evidence", moved)
+    audit("--bundle", str(tmp_path / "bundle"))
+    moved = tmp_path / "far" / "rationales"
+    shutil.move(tmp_path / "bundle", moved)
     ended = command("audit", "--verify", str(moved))
     assert ended.code == 2
     assert str(tmp_path / here.name / "model") in ended.err
@@ -274,7 +274,7 @@ def test_an_interrupted_audit_says_that_nothing_was_written(audit, monkeypatch, 
 
     monkeypatch.setattr(audit_output, "run", stopped)
     card = (here / "model" / "README.md").read_bytes()
-    ended = audit("--out", str(tmp_path / "evidence"), "--html", str(tmp_path / "page.html"))
+    ended = audit("--bundle", str(tmp_path / "bundle"), "--html", str(tmp_path / "page.html"))
     assert ended.code == 130
     assert "interrupted; nothing was written" in ended.err
     assert list(tmp_path.iterdir()) == []
@@ -286,14 +286,14 @@ def test_people_see_the_verdicts_and_what_they_rest_on_and_all_numbers_on_reques
     short, full = audit().out, audit("-v").out
     assert short.index("Does it hold still?") < short.index("accuracy")
     assert "comprehensiveness/above-random" in short
-    assert "evenness" not in short
+    assert "normalized-entropy" not in short
     assert "9 more numbers" in short
-    assert "evenness" in full
+    assert "normalized-entropy" in full
 
 
 def test_a_model_that_gives_every_text_the_same_label_is_said_first(command, here, tmp_path):
     constant = sg.load(here / "model", device="cpu")
     constant.stored_.model.decoder.output.bias.data[0] += 100
     constant.save(tmp_path / "constant")
-    ended = command("audit", tmp_path / "constant", "--data", here / "held.csv", "--sample", "2", "--most", "8")
+    ended = command("audit", tmp_path / "constant", "--data", here / "held.csv", "--sample", "2", "--limit", "8")
     assert ended.out.splitlines()[1].startswith("! The model gives every text the same label")

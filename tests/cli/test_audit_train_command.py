@@ -14,7 +14,7 @@ from adapters.folders import save
 from estimator.test_rationalizers import LABELS, TEXTS, fitted
 from estimator.tiny import tiny
 from steadygaze.audit import audit_run
-from steadygaze.audit.audit_config import Plan
+from steadygaze.audit.audit_config import ProbeConfig
 from steadygaze.audit.manifest import Manifest, changes
 from steadygaze.audit.protocols.interlocking import interlocking
 from steadygaze.core.types import Example
@@ -31,10 +31,10 @@ def table(file: Path, labels=LABELS) -> Path:
     return file
 
 
-def loaded(folder: Path, data: Path, train: Path | None = None) -> audit_run.Given:
+def loaded(folder: Path, data: Path, train: Path | None = None) -> audit_run.LoadedAudit:
     asked = {"text": ("review",), "label": "verdict", "train": None if train is None else str(train), "sample": 2}
     return audit_run.load(
-        audit_run.Order(model=str(folder / "model"), data=str(data), **asked), audit_run.Machine(device="cpu")
+        audit_run.AuditOrder(model=str(folder / "model"), data=str(data), **asked), audit_run.Runtime(device="cpu")
     )
 
 
@@ -59,14 +59,16 @@ def audit(capsys, tmp_path):
 def test_it_says_what_python_says_and_the_evidence_holds(audit, capsys, tmp_path, monkeypatch):
     monkeypatch.setenv("COLUMNS", "400")
     fitted("a2r").save(tmp_path / "model")
-    ended = audit("--train", table(tmp_path / "train.csv"), "--out", tmp_path / "evidence")
+    ended = audit("--train", table(tmp_path / "train.csv"), "--bundle", tmp_path / "rationales")
     assert ended.code == 0, ended.err
-    report = Report.from_json(tmp_path / "evidence" / "report.json")
-    for one in interlocking(sg.load(tmp_path / "model", device="cpu"), (TEXTS, LABELS), EXAMPLES, Plan().skewed):
+    report = Report.from_json(tmp_path / "rationales" / "report.json")
+    for one in interlocking(
+        sg.load(tmp_path / "model", device="cpu"), (TEXTS, LABELS), EXAMPLES, ProbeConfig().skewed_epochs
+    ):
         row = report.find(one.measure)
         assert (row.value, row.n, row.note) == (float(one.values.mean()), 24, one.note)
         assert re.search(f"(?m)^[✓~✗] T{re.escape(one.note[1:])}\\.", ended.out)
-    again = commands.run(capsys, "audit", "--verify", tmp_path / "evidence", "--device", "cpu")
+    again = commands.run(capsys, "audit", "--verify", tmp_path / "rationales", "--device", "cpu")
     assert again.code == 0, again.out + again.err
 
 
@@ -86,7 +88,7 @@ def test_whoever_watches_is_told_of_every_epoch(tmp_path):
     """One of the model with a token in front, ten and one of the skewed one; and that all are done."""
     fitted("a2r").save(tmp_path / "model")
     data, heard = table(tmp_path / "train.csv"), []
-    audit_run.run(loaded(tmp_path, data, data), audit_run.Machine(watch=lambda *told: heard.append(told)))
+    audit_run.run(loaded(tmp_path, data, data), audit_run.Runtime(watch=lambda *told: heard.append(told)))
     for what, epochs in (("biased training, epochs", 1), ("skewed training, epochs", 11)):
         told = [(done, total) for name, done, total in heard if name == what]
         assert list(dict.fromkeys(told)) == [(done, epochs) for done in range(epochs + 1)]
@@ -94,14 +96,14 @@ def test_whoever_watches_is_told_of_every_epoch(tmp_path):
 
 def test_what_it_was_trained_on_is_found_from_the_evidence_wherever_we_work(audit, capsys, tmp_path, monkeypatch):
     """And has no folder of this machine in it; where it lies elsewhere, it is asked for by its option."""
-    monkeypatch.setattr(audit_run, "retrain", lambda found, *_: found)
+    monkeypatch.setattr(audit_run, "retrain_protocols", lambda found, *_: found)
     fitted("a2r").save(tmp_path / "model")
     (tmp_path / "texts").mkdir()
     (tmp_path / "runs").mkdir()
     monkeypatch.chdir(tmp_path)
-    train, verify = table(tmp_path / "texts" / "train.csv"), ("audit", "--verify", tmp_path / "runs" / "evidence")
-    assert audit("--train", train, "--out", tmp_path / "runs" / "evidence").code == 0
-    for file in (tmp_path / "runs" / "evidence").iterdir():
+    train, verify = table(tmp_path / "texts" / "train.csv"), ("audit", "--verify", tmp_path / "runs" / "rationales")
+    assert audit("--train", train, "--bundle", tmp_path / "runs" / "rationales").code == 0
+    for file in (tmp_path / "runs" / "rationales").iterdir():
         assert os.fsencode(tmp_path) not in file.read_bytes()
     monkeypatch.chdir(tmp_path / "texts")
     assert commands.run(capsys, *verify, "--device", "cpu").code == 0
@@ -113,9 +115,9 @@ def test_what_it_was_trained_on_is_found_from_the_evidence_wherever_we_work(audi
 
 
 def test_unasked_it_is_not_trained(audit, tmp_path, monkeypatch):
-    monkeypatch.setattr(audit_run, "retrain", lambda *_: pytest.fail("it was trained"))
+    monkeypatch.setattr(audit_run, "retrain_protocols", lambda *_: pytest.fail("it was trained"))
     fitted("a2r").save(tmp_path / "model")
-    assert audit("--most", 2).code == 0
+    assert audit("--limit", 2).code == 0
 
 
 def test_what_cannot_lock_is_refused_before_the_data_are_read(capsys, tmp_path):
@@ -133,7 +135,7 @@ def test_what_cannot_lock_is_refused_before_the_data_are_read(capsys, tmp_path):
 
 
 def test_data_to_train_on_need_labels_and_those_of_the_model(audit, tmp_path, monkeypatch):
-    monkeypatch.setattr(audit_run, "examine", lambda *_: pytest.fail("it was too late"))
+    monkeypatch.setattr(audit_run, "run_protocols", lambda *_: pytest.fail("it was too late"))
     fitted("a2r").save(tmp_path / "model")
     (tmp_path / "bare.csv").write_text("review\n" + "\n".join(TEXTS), encoding="utf-8")
     ended = audit("--train", tmp_path / "bare.csv")

@@ -54,7 +54,7 @@ def test_it_prints_the_counts_and_what_they_are_about(run: Run, folder: Path) ->
 def test_json_is_the_rows_and_nothing_else(run: Run, folder: Path) -> None:
     asked = ("--radius", 0.02, "--norm", "l2", "--k", 2, "--simplex", "--reference", folder / "model", "--json")
     found = json.loads(run(folder / "model", "--data", folder / "films.jsonl", *asked).out)
-    assert found["about"] == ABOUT
+    assert found["sentence"] == ABOUT
     assert [row["text"] for row in found["rows"]] == TEXTS
     assert {(row["R"], row["norm"], row["k"], row["simplex"], row["beta"]) for row in found["rows"]} == {
         (0.02, "l2", 2, True, 1.0)

@@ -16,7 +16,7 @@ import commands
 from commands import Ended
 from steadygaze import cli
 from steadygaze.cli import streaming
-from steadygaze.cli.registry_listing import listing
+from steadygaze.cli.registry_listing import list_registry
 from steadygaze.core.settings import field_names
 from steadygaze.data.batches import collate
 from steadygaze.estimator import resumable_training
@@ -131,12 +131,12 @@ def test_explain_draws_words_in_the_terminal(run: Run, model: Path) -> None:
 @pytest.mark.parametrize("kind", ["corpora", "encoders", "techniques", "explainers", "measures"])
 def test_list_shows_what_is_registered(run: Run, kind: str) -> None:
     shown = run("list", kind).out
-    assert all(row["name"] in shown for row in listing(kind))
+    assert all(row["name"] in shown for row in list_registry(kind))
 
 
 def test_what_training_fills_in_is_no_setting_to_choose() -> None:
     """The costs of rnp and three-player, the averages of hardkuma."""
-    rows = {row["name"]: {field["name"] for field in row["settings"]} for row in listing("techniques")}
+    rows = {row["name"]: {field["name"] for field in row["settings"]} for row in list_registry("techniques")}
     filled = {name: {*getattr(kind, "filled", ())} for name, kind in TECHNIQUES.items()}
     assert set().union(*filled.values()) == {"costs", "averages"}
     for name, kind in TECHNIQUES.items():
@@ -364,7 +364,7 @@ def test_ctrl_c_exits_with_130_and_leaves_a_resumable_run(csv: Path, tmp_path: P
         [*train, "--epochs", "5000", "--set", "patience=5000"], stderr=subprocess.PIPE, text=True, env=os.environ
     )
     try:
-        while not (resumable_training.unfinished(out) / "checkpoint.safetensors").exists():
+        while not (resumable_training.unfinished_folder(out) / "checkpoint.safetensors").exists():
             assert child.poll() is None
             time.sleep(0.02)
         child.send_signal(signal.SIGINT)

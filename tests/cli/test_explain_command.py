@@ -60,7 +60,7 @@ def test_settings_reach_the_explainer(explained):
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        (["--explainer", "lime", "--set", "sampels=9"], "did you mean 'samples'?  Known: most_units, ridge,"),
+        (["--explainer", "lime", "--set", "sampels=9"], "did you mean 'samples'?  Known: max_units, ridge,"),
         (["--explainer", "lime", "--set", "samples=9"], "'samples': found 9"),
         (["--explainer", "lime", "--set", "samples"], "--set takes key=value"),
         (["--explainer", "gradient", "--set", "steps=9"], "gradient has no settings"),
@@ -75,7 +75,7 @@ def test_settings_are_checked(explained, given, said):
 
 def test_the_settings_of_explainers_are_listed(capsys):
     rows = {row["name"]: row for row in json.loads(run(capsys, "list", "explainers", "--json").out)}
-    assert {field["name"] for field in rows["lime"]["settings"]} == {"samples", "width", "ridge", "most_units", "seed"}
+    assert {field["name"] for field in rows["lime"]["settings"]} == {"samples", "width", "ridge", "max_units", "seed"}
     assert [field["name"] for field in rows["integrated-gradients"]["settings"]] == ["steps"]
 
 

@@ -1,4 +1,4 @@
-"""steadygaze explain-fit and what explain makes of it: what is printed where, what is kept, what is refused."""
+"""steadygaze fit-explainer and what explain makes of it: what is printed where, what is kept, what is refused."""
 
 import json
 import shutil
@@ -38,7 +38,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "films.csv").write_text("".join(["text,label\n", *rows]))
     (folder / "bare.csv").write_text("".join(["text\n", *(f'"{text}"\n' for text in TEXTS * 12)]))
     with pytest.raises(SystemExit) as ended:
-        commands.cli.main(["explain-fit", *order(folder, folder / "ex"), "--quiet"])
+        commands.cli.main(["fit-explainer", *order(folder, folder / "ex"), "--quiet"])
     assert not ended.value.code
     return folder
 
@@ -54,7 +54,7 @@ def selected(ended: Ended) -> list[set[str]]:
 
 
 def test_what_is_fitted_is_a_folder_and_its_numbers_are_said_in_words(made: Path, run: Run, tmp_path: Path) -> None:
-    ended = run("explain-fit", *order(made, tmp_path / "ex"))
+    ended = run("fit-explainer", *order(made, tmp_path / "ex"))
     assert ended.code == 0, ended.err
     assert sorted(path.name for path in (tmp_path / "ex").iterdir()) == [
         "config.json",
@@ -79,7 +79,7 @@ def test_exactly_k_words_are_shown(made: Path, run: Run) -> None:
 
 
 def test_json_is_all_there_is_on_standard_output(made: Path, run: Run, tmp_path: Path) -> None:
-    found = json.loads(run("explain-fit", *order(made, tmp_path / "ex"), "--json").out)
+    found = json.loads(run("fit-explainer", *order(made, tmp_path / "ex"), "--json").out)
     assert found["explainer"] == str(tmp_path / "ex")
     rows = {row["measure"]: row for row in found["rows"]}
     assert {"post-hoc-accuracy", "fidelity", "independent-reader-accuracy", "leakage-gap"} <= set(rows)
@@ -89,13 +89,13 @@ def test_json_is_all_there_is_on_standard_output(made: Path, run: Run, tmp_path:
 
 
 def test_who_wants_quiet_gets_the_result_alone(made: Path, run: Run, tmp_path: Path) -> None:
-    ended = run("explain-fit", *order(made, tmp_path / "ex"), "--quiet")
+    ended = run("fit-explainer", *order(made, tmp_path / "ex"), "--quiet")
     assert ended.err == ""
     assert "post-hoc-accuracy" in ended.out
 
 
 def test_no_label_column_is_needed(made: Path, run: Run, tmp_path: Path) -> None:
-    ended = run("explain-fit", *order(made, tmp_path / "ex", data="bare.csv"))
+    ended = run("fit-explainer", *order(made, tmp_path / "ex", data="bare.csv"))
     assert ended.code == 0, ended.err
     weights = [(folder / "model.safetensors").read_bytes() for folder in (tmp_path / "ex", made / "ex")]
     assert weights[0] == weights[1], "labels are nothing to it"
@@ -145,7 +145,7 @@ def test_label_leakage_is_reported_whenever_the_explainer_is_used(made: Path, ru
     ],
 )
 def test_bad_input_gets_a_sentence(made: Path, run: Run, tmp_path: Path, more: list[str], message: str) -> None:
-    ended = run("explain-fit", *order(made, tmp_path / "ex"), *more)
+    ended = run("fit-explainer", *order(made, tmp_path / "ex"), *more)
     assert ended.code == 2, ended.err
     assert message in ended.err
     assert "Traceback" not in ended.err
@@ -157,50 +157,50 @@ def test_what_stands_in_the_way_is_left_alone(made: Path, run: Run, tmp_path: Pa
     thesis = tmp_path / "thesis"
     thesis.mkdir()
     (thesis / "chapter1.txt").write_text("precious")
-    ended = run("explain-fit", *order(made, thesis))
+    ended = run("fit-explainer", *order(made, thesis))
     assert ended.code == 2
     assert "is left alone" in ended.err
     assert [path.read_text() for path in thesis.iterdir()] == ["precious"]
 
 
 def test_an_explainer_gives_way_only_when_that_is_said(made: Path, run: Run, tmp_path: Path) -> None:
-    assert run("explain-fit", *order(made, tmp_path / "ex")).code == 0
+    assert run("fit-explainer", *order(made, tmp_path / "ex")).code == 0
     before = (tmp_path / "ex" / "config.json").read_bytes()
-    ended = run("explain-fit", *order(made, tmp_path / "ex", k=2))
+    ended = run("fit-explainer", *order(made, tmp_path / "ex", k=2))
     assert (ended.code, "--replace" in ended.err) == (2, True)
     assert (tmp_path / "ex" / "config.json").read_bytes() == before
-    assert run("explain-fit", *order(made, tmp_path / "ex", k=2), "--replace").code == 0
+    assert run("fit-explainer", *order(made, tmp_path / "ex", k=2), "--replace").code == 0
     assert (tmp_path / "ex" / "config.json").read_bytes() != before
 
 
 def test_an_explainer_that_is_finished_is_done(made: Path, run: Run, tmp_path: Path) -> None:
     """Also where a kill during the deletion of the answers left some of them."""
-    first = run("explain-fit", *order(made, tmp_path / "ex"), "--json")
+    first = run("fit-explainer", *order(made, tmp_path / "ex"), "--json")
     before = {path.name: path.read_bytes() for path in (tmp_path / "ex").iterdir()}
     (tmp_path / "ex.unfinished" / "train").mkdir(parents=True)
     (tmp_path / "ex.unfinished" / "train" / "000000.npy").write_bytes(b"half deleted")
-    again = run("explain-fit", *order(made, tmp_path / "ex"), "--json")
+    again = run("fit-explainer", *order(made, tmp_path / "ex"), "--json")
     assert (again.code, json.loads(again.out)) == (0, json.loads(first.out))
     assert {path.name: path.read_bytes() for path in (tmp_path / "ex").iterdir()} == before
     assert [path.name for path in tmp_path.iterdir()] == ["ex"]
     for more, message in ((["--seed", "7"], "other seed"), (["--drop-empty", "--set", "epochs=1"], "other settings")):
-        ended = run("explain-fit", *order(made, tmp_path / "ex"), *more)
+        ended = run("fit-explainer", *order(made, tmp_path / "ex"), *more)
         assert (ended.code, message in ended.err) == (2, True), ended.err
 
 
 def test_answers_of_another_fit_do_not_block_replace(made: Path, run: Run, tmp_path: Path) -> None:
-    assert run("explain-fit", *order(made, tmp_path / "ex")).code == 0
+    assert run("fit-explainer", *order(made, tmp_path / "ex")).code == 0
     kept = tmp_path / "ex.unfinished" / "train"
     kept.mkdir(parents=True)
     (kept / "identity.json").write_text('{"texts": "others", "model": "another"}')
-    assert run("explain-fit", *order(made, tmp_path / "ex"), "--replace").code == 0
+    assert run("fit-explainer", *order(made, tmp_path / "ex"), "--replace").code == 0
     assert [path.name for path in tmp_path.iterdir()] == ["ex"]
 
 
 def test_an_interrupted_training_of_that_name_is_not_thrown_away(made: Path, run: Run, tmp_path: Path) -> None:
     (tmp_path / "ex.unfinished").mkdir()
     (tmp_path / "ex.unfinished" / "checkpoint.safetensors").write_bytes(b"an epoch")
-    ended = run("explain-fit", *order(made, tmp_path / "ex"))
+    ended = run("fit-explainer", *order(made, tmp_path / "ex"))
     assert ended.code == 2
     assert "something else" in ended.err
     assert (tmp_path / "ex.unfinished" / "checkpoint.safetensors").read_bytes() == b"an epoch"
@@ -242,7 +242,7 @@ def test_a_folder_that_reads_no_texts_gets_a_sentence_that_says_what_reads_it(
         (tmp_path / "pictures", "pictures classifies images, and texts are read here: in Python sg.load(folder)"),
         (made / "ex", "ex is a fitted explainer and no model: steadygaze explain MODEL --explainer takes it"),
     ):
-        fit = ("explain-fit", folder, "--data", data, "--k", 3, "--out", tmp_path / "out", *QUICK)
+        fit = ("fit-explainer", folder, "--data", data, "--k", 3, "--out", tmp_path / "out", *QUICK)
         for asked in (("explain", folder, TEXT), fit, ("audit", folder, "--data", data), ("predict", folder, TEXT)):
             ended = run(*asked)
             assert (ended.code, says in " ".join(ended.err.split())) == (2, True), ended.err
@@ -274,13 +274,13 @@ def test_a_run_that_ends_half_way_goes_on(
     made: Path, run: Run, tmp_path: Path, monkeypatch: Any, error: type[BaseException], code: int, message: str
 ) -> None:
     with failing(monkeypatch, error, after=2) as first:
-        ended = run("explain-fit", *order(made, tmp_path / "ex"))
+        ended = run("fit-explainer", *order(made, tmp_path / "ex"))
     assert ended.code == code
     assert message in ended.err
     assert str(tmp_path / "ex.unfinished") in ended.err
     assert [path.name for path in tmp_path.iterdir()] == ["ex.unfinished"]
     with failing(monkeypatch, error, after=1000) as second:
-        assert run("explain-fit", *order(made, tmp_path / "ex")).code == 0
+        assert run("fit-explainer", *order(made, tmp_path / "ex")).code == 0
     assert first[0] + first[1] + second[0] == 259, "nothing is asked twice"
     assert [path.name for path in tmp_path.iterdir()] == ["ex"]
     assert (tmp_path / "ex" / "model.safetensors").read_bytes() == (made / "ex" / "model.safetensors").read_bytes()
@@ -288,9 +288,9 @@ def test_a_run_that_ends_half_way_goes_on(
 
 def test_answers_to_other_texts_are_not_taken_for_these(made: Path, run: Run, tmp_path: Path, monkeypatch: Any) -> None:
     with failing(monkeypatch, KeyboardInterrupt, after=2):
-        run("explain-fit", *order(made, tmp_path / "ex"))
+        run("fit-explainer", *order(made, tmp_path / "ex"))
     (tmp_path / "other.csv").write_text("text\n" + "another text of many words\n" * 30)
-    ended = run("explain-fit", *order(made, tmp_path / "ex", k=2), "--data", tmp_path / "other.csv")
+    ended = run("fit-explainer", *order(made, tmp_path / "ex", k=2), "--data", tmp_path / "other.csv")
     assert ended.code == 2
     assert "keeps answers to other texts" in ended.err
 
@@ -305,7 +305,7 @@ def test_a_hugging_face_folder_is_a_black_box(run: Run, somebody: Path, tmp_path
     words = ["good", "film", "bad", "cast", "unbelievable", "was", "not"]
     rows = [" ".join(words[(i * j + i) % 7] for j in range(2, 8)) for i in range(40)]
     (tmp_path / "films.csv").write_text("\n".join(["text", *rows]) + "\n")
-    asked = ("explain-fit", somebody, "--data", tmp_path / "films.csv", "--k", 2, "--out", tmp_path / "ex", *QUICK)
+    asked = ("fit-explainer", somebody, "--data", tmp_path / "films.csv", "--k", 2, "--out", tmp_path / "ex", *QUICK)
     assert (ended := run(*asked)).code == 0, ended.err
     found = run("explain", somebody, "--explainer", tmp_path / "ex", "A good, unbelievable film!", "--json")
     assert [len(words) for words in selected(found)] == [2]
@@ -328,7 +328,9 @@ def test_a_reason_for_another_class_is_asked_of_anybody(run: Run, somebody: Path
 
 
 def test_attention_is_not_asked_of_who_shows_none(run: Run, somebody: Path, monkeypatch: Any) -> None:
-    monkeypatch.setattr("steadygaze.adapters.transformer_network.Attentive.abilities", frozenset({"vectors"}))
+    monkeypatch.setattr(
+        "steadygaze.adapters.transformer_network.AttentionTransformerModel.capabilities", frozenset({"embeddings"})
+    )
     ended = run("explain", somebody, "a good film")
     assert ended.code == 2
     assert "attention cannot explain bert: the model shows no attention" in ended.err

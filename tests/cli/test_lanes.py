@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 import torch
 
-from steadygaze.cli.streaming import TOKENS, lanes_for, side_by_side
+from steadygaze.cli.streaming import TOKENS, lane_count, map_in_lanes
 
 
 @pytest.mark.parametrize("lanes", [1, 2, 3])
@@ -17,12 +17,12 @@ def test_results_come_in_order_whatever_finishes_first(lanes: int) -> None:
         time.sleep(0.01 * (i % 3 == 0))
         return i * i
 
-    assert list(side_by_side(work, range(10), lanes)) == [i * i for i in range(10)]
+    assert list(map_in_lanes(work, range(10), lanes)) == [i * i for i in range(10)]
 
 
 def test_two_lanes_really_run_at_once() -> None:
     both = threading.Barrier(2, timeout=10)
-    assert list(side_by_side(lambda _: both.wait() >= 0, range(4), 2)) == [True] * 4
+    assert list(map_in_lanes(lambda _: both.wait() >= 0, range(4), 2)) == [True] * 4
 
 
 def test_chunks_are_read_only_as_they_are_needed() -> None:
@@ -33,7 +33,7 @@ def test_chunks_are_read_only_as_they_are_needed() -> None:
             drawn.append(i)
             yield i
 
-    results = side_by_side(lambda i: i, chunks(), 2)
+    results = map_in_lanes(lambda i: i, chunks(), 2)
     assert [next(results) for _ in range(3)] == [0, 1, 2]
     assert len(drawn) <= 3 + 2
     results.close()
@@ -43,9 +43,9 @@ def test_a_lane_uses_one_core_and_the_caller_keeps_its_own() -> None:
     before = torch.get_num_threads()
     torch.set_num_threads(3)
     try:
-        assert set(side_by_side(lambda _: torch.get_num_threads(), range(6), 2)) == {1}
+        assert set(map_in_lanes(lambda _: torch.get_num_threads(), range(6), 2)) == {1}
         assert torch.get_num_threads() == 3
-        assert lanes_for(torch.device("cpu")) == 3
+        assert lane_count(torch.device("cpu")) == 3
     finally:
         torch.set_num_threads(before)
 
@@ -55,10 +55,10 @@ def test_the_tokenizers_variable_is_put_back(monkeypatch: pytest.MonkeyPatch, be
     monkeypatch.delenv(TOKENS, raising=False)
     if before is not None:
         monkeypatch.setenv(TOKENS, before)
-    assert set(side_by_side(lambda _: os.environ[TOKENS], range(4), 2)) == {"false"}
+    assert set(map_in_lanes(lambda _: os.environ[TOKENS], range(4), 2)) == {"false"}
     assert os.environ.get(TOKENS) == before
 
 
 def test_a_fault_in_a_chunk_reaches_the_caller() -> None:
     with pytest.raises(ZeroDivisionError):
-        list(side_by_side(lambda i: 1 // i, [1, 0, 2], 2))
+        list(map_in_lanes(lambda i: 1 // i, [1, 0, 2], 2))

@@ -76,7 +76,7 @@ def test_a_closed_pipe_keeps_the_exit_code_of_a_verification(
 ) -> None:
     for module in (audit_output, audit_output):
         monkeypatch.setattr(module, "run", lambda given, machine: full_report(plots={}))
-    assert exit_code("audit", made.model, "--data", made.data, "--no-card", "--out", tmp_path / "b") == 0
+    assert exit_code("audit", made.model, "--data", made.data, "--no-card", "--bundle", tmp_path / "b") == 0
     with (tmp_path / "b" / "report.html").open("a") as page:
         page.write("altered")
     with closed_pipe() as stream:

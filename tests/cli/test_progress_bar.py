@@ -14,7 +14,7 @@ def log() -> Console:
 
 
 def told(log: Console, each: bool) -> list[str]:
-    with application.watching(log, each) as watch:
+    with application.progress_bar(log, each) as watch:
         for done, what in ((0, "a, seed 0: training"), (0, "a, seed 0: noise"), (1, "b"), (1000, "b")):
             watch(what, done, 2000)
     return log.file.getvalue().splitlines()

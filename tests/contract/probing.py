@@ -15,16 +15,21 @@ from torch.backends import cudnn
 
 from contract.tiny import VOCABULARY, classifier
 from steadygaze.audit.probes import erasure, text_perturbations
-from steadygaze.audit.probes.counterfactual_attention import hold, permuted, randomised, searched
-from steadygaze.audit.probes.observation import Moved, Seen, gradient, look
-from steadygaze.audit.probes.text_perturbations import exchanged
-from steadygaze.core.random_key import Chance
+from steadygaze.audit.probes.counterfactual_attention import (
+    hidden_states,
+    permuted_predictions,
+    randomized_copy,
+    search_attention,
+)
+from steadygaze.audit.probes.observation import Observation, PerturbedBatch, gradient, observe
+from steadygaze.audit.probes.text_perturbations import substitute_synonyms
+from steadygaze.core.random_key import RandomKey
 from steadygaze.core.types import Batch
 from steadygaze.models.classifier import Classifier
 from steadygaze.techniques.perturbations.word_substitution import Synonyms
 
 Probe = Callable[[Classifier, Batch], tuple[Tensor, ...]]
-CHANCE = Chance(5)
+CHANCE = RandomKey(5)
 RADIUS = 0.3
 SHARES = (0.1, 0.5, 1.0)
 EVERYTHING, NOTHING = (1.0,), (0.0,)
@@ -37,16 +42,16 @@ def synonyms() -> Synonyms:
     return Synonyms(following.unsqueeze(-1), (ids % 3 > 0).long(), torch.zeros(VOCABULARY, dtype=torch.bool))
 
 
-def shown(seen: Seen) -> tuple[Tensor, Tensor]:
+def shown(seen: Observation) -> tuple[Tensor, Tensor]:
     return seen.weights, seen.probs
 
 
-def after(model: Classifier, moved: Moved) -> Seen:
+def after(model: Classifier, moved: PerturbedBatch) -> Observation:
     """What the model shows of what a probe left."""
-    return look(model, moved.batch, moved.embedded)
+    return observe(model, moved.batch, moved.embedded)
 
 
-def seen(model: Classifier, moved: Moved) -> tuple[Tensor, ...]:
+def seen(model: Classifier, moved: PerturbedBatch) -> tuple[Tensor, ...]:
     return *shown(after(model, moved)), moved.touched
 
 
@@ -58,37 +63,37 @@ def erased(
     shares: tuple[float, ...] = SHARES,
 ) -> tuple[Tensor, ...]:
     """Half 0: without the heaviest words; 1: with these alone."""
-    clean = look(model, batch)
-    return (erasure.erased(model, batch, clean.probs, clean.weights, erasure.Erasure(shares, removal))[half],)
+    clean = observe(model, batch)
+    return (erasure.erase_words(model, batch, clean.probs, clean.weights, erasure.Erasure(shares, removal))[half],)
 
 
 def attacked(model: Classifier, batch: Batch) -> tuple[Tensor, ...]:
-    held = hold(model, batch)
-    found = searched(held, batch, CHANCE, restarts=2, steps=3)
+    held = hidden_states(model, batch)
+    found = search_attention(held, batch, CHANCE, restarts=2, steps=3)
     return found.weights, held.read(found.weights.unsqueeze(1)).squeeze(1).detach(), found.distance, found.change
 
 
 PROBES: dict[str, Probe] = {
-    "look": lambda m, b: shown(look(m, b)),
-    "noise": lambda m, b: seen(m, text_perturbations.noise(m, b, RADIUS, CHANCE)),
-    "worst-label": lambda m, b: seen(m, text_perturbations.worst_for_label(m, b, RADIUS)),
-    "worst-attention": lambda m, b: seen(m, text_perturbations.worst_for_attention(m, b, RADIUS, CHANCE)),
-    "exchanged": lambda m, b: seen(m, exchanged(b, synonyms(), 2, CHANCE)),
+    "look": lambda m, b: shown(observe(m, b)),
+    "noise": lambda m, b: seen(m, text_perturbations.embedding_noise(m, b, RADIUS, CHANCE)),
+    "fgm-label": lambda m, b: seen(m, text_perturbations.fgm_on_label(m, b, RADIUS)),
+    "pgd-attention": lambda m, b: seen(m, text_perturbations.pgd_on_attention(m, b, RADIUS, CHANCE)),
+    "words-substituted": lambda m, b: seen(m, substitute_synonyms(b, synonyms(), 2, CHANCE)),
     "erased": erased,
     "kept": partial(erased, half=1),
     "padded": partial(erased, removal="pad"),
     "zeroed": partial(erased, removal="zero"),
-    "permuted": lambda m, b: (permuted(m, b, CHANCE.child(1), 3),),
+    "permuted": lambda m, b: (permuted_predictions(m, b, CHANCE.child(1), 3),),
     "adversary": attacked,
-    "randomised": lambda m, b: shown(look(randomised(m, CHANCE), b)),
+    "randomised": lambda m, b: shown(observe(randomized_copy(m, CHANCE), b)),
     "gradient": lambda m, b: (gradient(m, b),),
     "gradient-through-attention": lambda m, b: (gradient(m, b, detach_attention=False),),
 }
 IDLE: dict[str, Probe] = {  # asked to do nothing
-    "noise": lambda m, b: shown(after(m, text_perturbations.noise(m, b, 0.0, CHANCE))),
-    "worst-label": lambda m, b: shown(after(m, text_perturbations.worst_for_label(m, b, 0.0))),
-    "worst-attention": lambda m, b: shown(after(m, text_perturbations.worst_for_attention(m, b, 0.0, CHANCE))),
-    "exchanged": lambda m, b: shown(after(m, exchanged(b, synonyms(), 0, CHANCE))),
+    "noise": lambda m, b: shown(after(m, text_perturbations.embedding_noise(m, b, 0.0, CHANCE))),
+    "fgm-label": lambda m, b: shown(after(m, text_perturbations.fgm_on_label(m, b, 0.0))),
+    "pgd-attention": lambda m, b: shown(after(m, text_perturbations.pgd_on_attention(m, b, 0.0, CHANCE))),
+    "words-substituted": lambda m, b: shown(after(m, substitute_synonyms(b, synonyms(), 0, CHANCE))),
     **{removal: partial(erased, shares=NOTHING, removal=removal) for removal in ("delete", "pad", "zero")},
     **{f"keep-{how}": partial(erased, shares=EVERYTHING, removal=how, half=1) for how in ("delete", "pad", "zero")},
 }

@@ -44,11 +44,11 @@ def slow_f1(precision: float, recall: float) -> float:
 
 
 def slow_tokens(which: str) -> Callable[..., float]:
-    def score(chosen: np.ndarray, evidence: np.ndarray) -> float:
-        if not evidence.any():
+    def score(chosen: np.ndarray, rationales: np.ndarray) -> float:
+        if not rationales.any():
             return math.nan
         precision, recall, f1, _ = sklearn.metrics.precision_recall_fscore_support(
-            evidence, chosen, average="binary", zero_division=0.0
+            rationales, chosen, average="binary", zero_division=0.0
         )
         return {"precision": precision, "recall": recall, "f1": f1}[which]
 
@@ -76,22 +76,22 @@ def slow_infidelity(a: np.ndarray, d: np.ndarray) -> float:
     return float(np.mean((line * a - d) ** 2))
 
 
-def slow_iou(chosen: np.ndarray, evidence: np.ndarray) -> float:
-    if not evidence.any():
+def slow_iou(chosen: np.ndarray, rationales: np.ndarray) -> float:
+    if not rationales.any():
         return math.nan
-    pairs = [(a, b) for a in runs(chosen) for b in runs(evidence) if len(a & b) / len(a | b) >= 0.5]
+    pairs = [(a, b) for a in runs(chosen) for b in runs(rationales) if len(a & b) / len(a | b) >= 0.5]
     hits = [len({min(pair[side]) for pair in pairs}) for side in (0, 1)]
-    return slow_f1(hits[0] / max(1, len(runs(chosen))), hits[1] / len(runs(evidence)))
+    return slow_f1(hits[0] / max(1, len(runs(chosen))), hits[1] / len(runs(rationales)))
 
 
 def slow_share(weights: np.ndarray, where: np.ndarray) -> float:
     return weights[where].sum() / weights.sum() if len(weights) else 0.0
 
 
-def slow_above_evidence(weights: np.ndarray, evidence: np.ndarray, first: np.ndarray) -> float:
-    if not evidence.any() or first.all() or not first.any():
+def slow_above_rationales(weights: np.ndarray, rationales: np.ndarray, first: np.ndarray) -> float:
+    if not rationales.any() or first.all() or not first.any():
         return math.nan
-    return slow_share(weights, first) - max(first[evidence].mean(), first.mean())
+    return slow_share(weights, first) - max(first[rationales].mean(), first.mean())
 
 
 def slow_calibration(probs: np.ndarray, label: np.ndarray) -> float:
@@ -129,9 +129,9 @@ def slow_seat(probs: np.ndarray, label: np.ndarray) -> float:
 def slow_micro(which: str) -> Callable[..., float]:
     """All tokens of all texts that somebody marked, end to end."""
 
-    def score(chosen: np.ndarray, evidence: np.ndarray, mask: np.ndarray) -> float:
-        rows = mask & (evidence & mask).any(-1, keepdims=True)
-        return slow_tokens(which)(chosen[rows], evidence[rows])
+    def score(chosen: np.ndarray, rationales: np.ndarray, mask: np.ndarray) -> float:
+        rows = mask & (rationales & mask).any(-1, keepdims=True)
+        return slow_tokens(which)(chosen[rows], rationales[rows])
 
     return score
 
@@ -198,7 +198,7 @@ SLOW = {  # one text, its real tokens only
     "total-variation": lambda p, q: np.abs(p - q).sum() / 2,
     "top-k-overlap": lambda p, q: len(heaviest(p) & heaviest(q)) / min(SIZE, len(p)) if len(p) else 1.0,
     "prediction-change": lambda p, q: np.abs(p - q).sum() / 2,
-    "flipped": lambda p, q: float(p.argmax() != q.argmax()),
+    "label-flip": lambda p, q: float(p.argmax() != q.argmax()),
     "comprehensiveness": slow_drop,
     "sufficiency": slow_drop,
     "pearson": slow_correlation(scipy.stats.pearsonr),
@@ -207,13 +207,13 @@ SLOW = {  # one text, its real tokens only
     "token-recall": slow_tokens("recall"),
     "token-f1": slow_tokens("f1"),
     "iou-f1": slow_iou,
-    "evidence-mass": lambda w, where: slow_share(w, where) if where.any() else math.nan,
+    "rationale-mass": lambda w, where: slow_share(w, where) if where.any() else math.nan,
     "average-precision": lambda w, where: (
         sklearn.metrics.average_precision_score(where, w) if where.any() else math.nan
     ),
     "auprc": lambda w, where: slow_trapezoid(w, where) if where.any() else math.nan,
     "first-sentence-share": slow_share,
-    "first-sentence-share/above-evidence": slow_above_evidence,
+    "first-sentence-share/above-rationale": slow_above_rationales,
     "first-sentence-pick": slow_pick,
     "first-sentence": slow_first,
     "selected-share": lambda chosen: sum(chosen) / len(chosen) if len(chosen) else np.nan,
@@ -226,7 +226,7 @@ SLOW = {  # one text, its real tokens only
         else math.nan
     ),
     "accuracy": lambda probs, label: float(probs.argmax() == label),
-    "exchanged": lambda before, after: float((before != after).sum()),
+    "words-substituted": lambda before, after: float((before != after).sum()),
     "post-hoc-accuracy": lambda full, kept: float(np.mean([row.argmax() == full.argmax() for row in kept])),
     "independent-reader-accuracy": lambda full, kept: sum(row.argmax() == full.argmax() for row in kept) / len(kept),
     "leakage-gap": lambda p, q, y: float(p.argmax() == y.argmax()) - float(q.argmax() == y.argmax()),
@@ -235,8 +235,8 @@ SLOW = {  # one text, its real tokens only
     "seat-sensitivity": slow_seat,
     "infidelity": slow_infidelity,
     "max-sensitivity": lambda distances, norm: max(distances) / norm,
-    "evenness": lambda w: scipy.stats.entropy(w) / math.log(len(w)) if len(w) > 1 else 1.0,
-    "from-uniform": lambda w: slow_divergence(w, np.full(len(w), 1 / max(1, len(w)))),
+    "normalized-entropy": lambda w: scipy.stats.entropy(w) / math.log(len(w)) if len(w) > 1 else 1.0,
+    "distance-to-uniform": lambda w: slow_divergence(w, np.full(len(w), 1 / max(1, len(w)))),
 }
 
 

@@ -1,20 +1,20 @@
-"""Every registered corpus: loads the same for the same seed, and its evidence stands on words of its texts."""
+"""Every registered corpus: loads the same for the same seed, and its rationales stands on words of its texts."""
 
 from pathlib import Path
 
 import pytest
 
 from steadygaze.data.corpora import CORPORA, load_corpus
-from steadygaze.data.corpus import Corpus, Generated
-from steadygaze.data.token_alignment import mark
-from steadygaze.data.word_tokenizer import build_words
+from steadygaze.data.corpus import Corpus, GeneratedCorpus
+from steadygaze.data.token_alignment import mark_tokens
+from steadygaze.data.word_tokenizer import build_word_tokenizer
 
 SOME = 200  # examples looked at closely
 
 
 def loaded(name: str, request: pytest.FixtureRequest) -> Corpus:
     """A generated corpus in a small size, a published one from the data folder."""
-    if isinstance(CORPORA[name], Generated):
+    if isinstance(CORPORA[name], GeneratedCorpus):
         return load_corpus(f"{name}:sizes=[300,40,40]")
     folder: Path = request.getfixturevalue("data_dir")
     if not (folder / name).is_dir():
@@ -51,14 +51,14 @@ def test_a_corpus_keeps_its_word(corpus: Corpus, request: pytest.FixtureRequest)
 
 @EVERY
 def test_evidence_covers_whole_words(corpus: Corpus) -> None:
-    examples = [e for split in corpus.splits.values() for e in split[:SOME] if e.evidence]
+    examples = [e for split in corpus.splits.values() for e in split[:SOME] if e.rationales]
     if not examples:
-        pytest.skip(f"nobody marked evidence in {corpus.name}")
-    tokenizer = build_words(["nothing"], max_length=10_000)
+        pytest.skip(f"nobody marked rationales in {corpus.name}")
+    tokenizer = build_word_tokenizer(["nothing"], max_length=10_000)
     placed = tokenizer.place([e.text for e in examples])
     for example, spans in zip(examples, placed.spans, strict=True):
-        marked = mark(spans, example.evidence or ())
+        marked = mark_tokens(spans, example.rationales or ())
         assert marked.any()
         touched = [span for span, hit in zip(spans, marked, strict=True) if hit]
-        inside = [span for span in touched if any(a <= span[0] and span[1] <= b for a, b in example.evidence or ())]
-        assert len(inside) >= 0.9 * len(touched), (example.text, example.evidence)
+        inside = [span for span in touched if any(a <= span[0] and span[1] <= b for a, b in example.rationales or ())]
+        assert len(inside) >= 0.9 * len(touched), (example.text, example.rationales)

@@ -15,7 +15,7 @@ from steadygaze.explainers.explainer import Explainer
 from steadygaze.models.classifier import Classifier
 
 CAPTUM = {"GradientShap": {}, "FeatureAblation": {}, "ShapleyValueSampling": {"n_samples": 3}}
-ABLE = [name for name, kind in EXPLAINERS.items() if kind.needs <= Classifier.abilities]
+ABLE = [name for name, kind in EXPLAINERS.items() if kind.requires <= Classifier.capabilities]
 """What a model that selects is needed for, tests/explain/test_rationale.py asks."""
 NAMES = [*ABLE, *CAPTUM]
 EXPLAINER = pytest.mark.parametrize("name", NAMES)
@@ -154,13 +154,13 @@ def test_the_class_asked_about_is_the_predicted_one_unless_another_is_named(name
     predicted = model(texts).logits.argmax(-1)
     asked, other = (explainer.explain(model, texts, aim).weights for aim in (predicted, (predicted + 1) % CLASSES))
     assert torch.equal(explainer.explain(model, texts).weights, asked)
-    if explainer.by_class:
+    if explainer.class_specific:
         assert (asked != other).any(-1).equal(texts.mask.any(-1))
     else:
         assert torch.equal(asked, other)
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if made(name).needs])
+@pytest.mark.parametrize("name", [name for name in NAMES if made(name).requires])
 def test_vectors_in_place_of_the_texts_own_are_what_is_explained(name):
     """Of the words' own vectors, the same as of the words; of those of other words, what is said of these."""
     model, explainer, texts = classifier("cnn"), made(name), batch(split())
@@ -185,11 +185,11 @@ def test_every_explainer_says_what_it_is(name):
     explainer = made(name)
     assert explainer.__doc__
     assert "Leaves the model" not in explainer.__doc__
-    assert explainer.passes >= 1
+    assert explainer.forward_passes >= 1
 
 
 def test_what_reads_words_alone_needs_nothing_but_predictions():
-    free = {name for name in EXPLAINERS if not EXPLAINERS[name].needs}
+    free = {name for name in EXPLAINERS if not EXPLAINERS[name].requires}
     assert free == {"lime", "kernel-shap", "leave-one-out", "random"}
 
 

@@ -22,7 +22,7 @@ from steadygaze.core.maths import masked
 B, T, C, K = 40, 12, 3, 4
 MANY = 120  # where a class needs twenty different texts
 IDS = {"before", "after", "ids"}
-PER_TOKEN = {"p", "q", "x", "y", "w", "weights", "chosen", "evidence", "first", "blank", "mask"} | IDS
+PER_TOKEN = {"p", "q", "x", "y", "w", "weights", "chosen", "rationales", "first", "blank", "mask"} | IDS
 OF_RUNS = ("iou-f1", "selected-spans")
 """Measures about runs of words, which the order of the tokens matters to."""
 PER_EXAMPLE = [name for name, measure in MEASURES.items() if measure.per_example]
@@ -32,7 +32,7 @@ ROUNDING = {torch.float64: 1e-12, torch.float32: 1e-6}  # a quotient of counts i
 
 def arguments(name: str) -> list[str]:
     """But for those with a value of their own: lists of sizes."""
-    return [a for a, p in inspect.signature(MEASURES[name].fn).parameters.items() if p.default is p.empty]
+    return [a for a, p in inspect.signature(MEASURES[name].function).parameters.items() if p.default is p.empty]
 
 
 def slow(name: str) -> Callable[..., float]:
@@ -59,7 +59,7 @@ def inputs(name: str) -> dict[str, Tensor | int]:
         """Of a whole text, or one for each radius."""
         return classes(many, len(RADII)) if name == "seat-sensitivity" else classes(many)
 
-    some = {a: (torch.rand(many, T) < torch.rand(many, 1)) & mask for a in ("chosen", "evidence", "first", "blank")}
+    some = {a: (torch.rand(many, T) < torch.rand(many, 1)) & mask for a in ("chosen", "rationales", "first", "blank")}
     drawn = {
         **{a: attention() if "mask" in names else classes(many) for a in ("p", "q", "x", "y", "w", "weights")},
         **some,
@@ -90,7 +90,7 @@ def assert_same(found: Tensor, expected: Tensor) -> None:
 
 @pytest.mark.parametrize("name", PER_EXAMPLE)
 def test_a_measure_gives_one_number_per_example_within_its_bounds(name):
-    value, (low, high) = MEASURES[name].fn(**inputs(name)), MEASURES[name].bounds
+    value, (low, high) = MEASURES[name].function(**inputs(name)), MEASURES[name].bounds
     assert value.shape == (B,)
     assert value.is_floating_point()
     told = value[~value.isnan()]
@@ -103,8 +103,8 @@ def test_a_measure_gives_one_number_per_example_within_its_bounds(name):
 @pytest.mark.parametrize("name", PER_EXAMPLE)
 def test_a_batch_is_its_examples(name):
     given = inputs(name)
-    rows = [MEASURES[name].fn(**each(given, lambda x, i=i: x[i : i + 1])) for i in range(B)]
-    assert_same(torch.cat(rows), MEASURES[name].fn(**given))
+    rows = [MEASURES[name].function(**each(given, lambda x, i=i: x[i : i + 1])) for i in range(B)]
+    assert_same(torch.cat(rows), MEASURES[name].function(**given))
 
 
 @pytest.mark.parametrize("name", [name for name in PER_EXAMPLE if "mask" in arguments(name)])
@@ -116,21 +116,21 @@ def test_what_is_masked_does_not_count_whatever_it_holds(name):
         a: mask if a == "mask" else pad(x, (1, 4)).masked_fill(~mask, worst[a]) if a in PER_TOKEN else x
         for a, x in given.items()
     }
-    assert_same(MEASURES[name].fn(**dirty), MEASURES[name].fn(**given))
+    assert_same(MEASURES[name].function(**dirty), MEASURES[name].function(**given))
 
 
 @pytest.mark.parametrize("name", [name for name in PER_EXAMPLE if "mask" in arguments(name) and name not in OF_RUNS])
 def test_the_order_of_the_tokens_does_not_matter(name):
     given, order = inputs(name), torch.randperm(T)
-    assert_same(MEASURES[name].fn(**each(given, lambda x: x[:, order])), MEASURES[name].fn(**given))
+    assert_same(MEASURES[name].function(**each(given, lambda x: x[:, order])), MEASURES[name].function(**given))
 
 
 def test_the_order_of_the_tokens_matters_to_runs():
     """{0, 1} against {0, 1, 2} is one run in one; spread to {0, 2} against {0, 1, 2}, neither half is enough alone."""
-    measure = MEASURES["iou-f1"].fn
-    evidence, mask = torch.tensor([[True, True, True, False]]), torch.ones(1, 4, dtype=torch.bool)
-    assert measure(torch.tensor([[True, True, False, False]]), evidence, mask).item() == 1
-    assert measure(torch.tensor([[True, False, True, False]]), evidence, mask).item() == 0
+    measure = MEASURES["iou-f1"].function
+    rationales, mask = torch.tensor([[True, True, True, False]]), torch.ones(1, 4, dtype=torch.bool)
+    assert measure(torch.tensor([[True, True, False, False]]), rationales, mask).item() == 1
+    assert measure(torch.tensor([[True, False, True, False]]), rationales, mask).item() == 0
 
 
 @pytest.mark.parametrize("name", MEASURES)
@@ -141,7 +141,7 @@ def test_a_measure_is_symmetric_if_and_only_if_it_says_so(name):
         assert not MEASURES[name].symmetric  # the two are different things
         return
     ways = (first, second, *rest[:-1]), (second, first, *rest[:-1])
-    value, swapped = (torch.as_tensor(MEASURES[name].fn(*way), dtype=torch.float64) for way in ways)
+    value, swapped = (torch.as_tensor(MEASURES[name].function(*way), dtype=torch.float64) for way in ways)
     assert torch.allclose(swapped, value, atol=ROUNDING[torch.float32], equal_nan=True) == MEASURES[name].symmetric
 
 
@@ -149,11 +149,11 @@ def test_a_measure_is_symmetric_if_and_only_if_it_says_so(name):
 def test_identical_inputs_score_the_neutral_value(name):
     given = inputs(name)
     first, second = [*arguments(name), ""][:2]
-    if MEASURES[name].neutral is None:
-        # Nothing to be identical to, or a difference from what even weights, a random order or the evidence scores.
+    if MEASURES[name].identical is None:
+        # Nothing to be identical to, or a difference from what even weights, a random order or the rationales scores.
         assert second in ("mask", "label", "predicted", "norm", "") or name in (
             "default-mass/above-share",
-            "first-sentence-share/above-evidence",
+            "first-sentence-share/above-rationale",
             "average-precision/above-random",
         )
         return
@@ -161,12 +161,12 @@ def test_identical_inputs_score_the_neutral_value(name):
     alike = {first: one.double() if first == "weights" else one, second: one}
     if first == "full":
         alike[second] = one.unsqueeze(1).expand(B, K, C)
-    value = torch.as_tensor(MEASURES[name].fn(**{**given, **alike}))
+    value = torch.as_tensor(MEASURES[name].function(**{**given, **alike}))
     if second in ("first", "blank"):
         value = value[one.any(-1)]  # of no weight at all, none is in the first sentence
     told = value[~value.isnan()]
     assert len(told) > B / 2 or name in OF_A_SET
-    assert_same(told, torch.full_like(told, MEASURES[name].neutral))
+    assert_same(told, torch.full_like(told, MEASURES[name].identical))
 
 
 @pytest.mark.parametrize("name", PER_EXAMPLE)
@@ -178,7 +178,7 @@ def test_a_measure_agrees_with_a_slow_one(name):
         slow(name)(*(x[i][mask[i]].numpy() if a in PER_TOKEN else x[i].numpy() for a, x in shown.items()))
         for i in range(B)
     ]
-    value = MEASURES[name].fn(**given)
+    value = MEASURES[name].function(**given)
     assert_same(value, torch.tensor(rows, dtype=value.dtype))
 
 
@@ -186,20 +186,20 @@ def test_a_measure_agrees_with_a_slow_one(name):
 def test_a_number_of_a_whole_set_agrees_with_a_slow_one_and_sees_no_order_and_no_padding(name):
     given = inputs(name)
     order = torch.randperm(len(next(iter(given.values()))))
-    value, (low, high) = MEASURES[name].fn(**given), MEASURES[name].bounds
+    value, (low, high) = MEASURES[name].function(**given), MEASURES[name].bounds
     assert isinstance(value, float)
     assert low <= value <= high
     assert value == pytest.approx(slow(name)(*(x.numpy() for x in given.values())), abs=1e-9)
-    assert MEASURES[name].fn(**each(given, lambda x: x[order])) == pytest.approx(value, abs=1e-12)
+    assert MEASURES[name].function(**each(given, lambda x: x[order])) == pytest.approx(value, abs=1e-12)
     wide = {a: pad(x, (0, 3)) if a in PER_TOKEN else x for a, x in given.items()}
-    assert MEASURES[name].fn(**wide) == pytest.approx(value, abs=1e-12)
+    assert MEASURES[name].function(**wide) == pytest.approx(value, abs=1e-12)
 
 
 @pytest.mark.parametrize("name", MEASURES)
 def test_a_measure_leaves_its_arguments_alone(name):
     given = inputs(name)
     before = each(given, Tensor.clone)
-    MEASURES[name].fn(**given)
+    MEASURES[name].function(**given)
     assert all(torch.equal(x, before[a]) for a, x in given.items() if isinstance(x, Tensor))
 
 
@@ -208,13 +208,13 @@ def test_nothing_is_forgotten():
     assert set(SLOW) <= set(PER_EXAMPLE)
     assert set(SLOW_SETS) == set(OF_A_SET)
     assert all(slow(name) for name in MEASURES)
-    assert all(measure.about.endswith(".") and measure.cite for measure in MEASURES.values())
+    assert all(measure.sentence.endswith(".") and measure.citation for measure in MEASURES.values())
     files = {
         module.name: import_module(f"{room.__name__}.{module.name}")
         for module in pkgutil.iter_modules(room.__path__)
         if module.name != "registry"
     }
-    listed = [measure.fn for measure in MEASURES.values()]
+    listed = [measure.function for measure in MEASURES.values()]
     unlisted = {
         f"{name}.{function}"
         for name, module in files.items()
@@ -223,11 +223,11 @@ def test_nothing_is_forgotten():
         if value.__module__ == module.__name__ or function in getattr(module, "__all__", ())
     }
     steps = {  # of those that are listed
-        "correctness_measures": ("macro_f1_of", "surpluses"),
-        "faithfulness_measures": ("aopc", "drops"),
-        "plausibility_measures": ("mass", "micro", "part", "random_average_precision", "rates", "tally"),
-        "shortcut_measures": ("leaks", "places", "profile", "tellable"),
+        "correctness_measures": ("macro_f1_of", "calibration_gaps"),
+        "faithfulness_measures": ("aopc", "probability_drops"),
+        "plausibility_measures": ("mass", "micro", "mass_share", "random_average_precision", "rates", "tally"),
+        "shortcut_measures": ("position_leaks", "position_features", "profile", "label_predictable"),
     }
     assert unlisted == {f"{file}.{step}" for file, those in steps.items() for step in those}
-    whole = [measure.fn for name, measure in MEASURES.items() if "/" not in name]
+    whole = [measure.function for name, measure in MEASURES.items() if "/" not in name]
     assert len(whole) == len(set(whole))

@@ -10,7 +10,7 @@ from torch.backends import cudnn
 
 from contract.probing import IDLE, PROBES, PlantedError, failing, in_use, spied, state
 from contract.tiny import QUESTIONS, TEXTS, assert_close, batch, cached_classifier, classifier, littered, split, widened
-from steadygaze.audit.probes.observation import gradient, look
+from steadygaze.audit.probes.observation import gradient, observe
 from steadygaze.models.attention_layers import ATTENTIONS
 
 SEAMS = ("embed", "encode", "score", "attend", "decode")
@@ -79,7 +79,7 @@ def test_a_model_in_training_shows_what_it_shows_in_evaluation(name, encoder):
 @pytest.mark.parametrize("name", IDLE)
 def test_a_probe_asked_to_do_nothing_does_nothing(name, encoder, pair):
     model, texts = cached_classifier(encoder, pair), widened(batch(split(pair=pair)), 2)
-    clean = look(model, texts)
+    clean = observe(model, texts)
     *weights, probs = IDLE[name](model, texts)
     assert probs.reshape(clean.probs.shape).equal(clean.probs)
     for found in weights:
@@ -156,7 +156,7 @@ def test_special_tokens_padding_and_questions_are_never_touched(name, encoder, p
 def test_a_probe_asked_to_do_something_does_something(name):
     """So the tests above are about something."""
     model, texts = cached_classifier(), batch(split())
-    clean = look(model, texts)
+    clean = observe(model, texts)
     compared = {"gradient-through-attention": gradient(model, texts)}.get(name, clean.probs)
     found = PROBES[name](model, texts)
     found = found[1] if len(found) > 1 else found[0]

@@ -9,15 +9,15 @@ import pytest
 import torch
 from torch.nn.functional import cross_entropy, pad
 
-from steadygaze.core.random_key import Chance
+from steadygaze.core.random_key import RandomKey
 from steadygaze.core.settings import build
 from steadygaze.core.types import Batch, Terms
 from steadygaze.data.batches import collate
 from steadygaze.models import inference
-from steadygaze.models.model_protocol import Reader
+from steadygaze.models.model_protocol import Model
 from steadygaze.techniques import TECHNIQUES
 from steadygaze.techniques.perturbations.word_substitution import Synonyms
-from steadygaze.techniques.technique import Given, Memory, Technique
+from steadygaze.techniques.technique import CachedTargets, LossContext, Technique
 from training.toys import WORDS, corpus, make_run, model_for
 
 ROUNDING = 1e-12  # float64
@@ -29,7 +29,7 @@ QUICK = {"three-player": {"granularity": "sentence"}}
 pytestmark = pytest.mark.parametrize("name", TECHNIQUES)
 
 
-def model_of(technique: Technique, seed: int = 0) -> Reader:
+def model_of(technique: Technique, seed: int = 0) -> Model:
     torch.manual_seed(seed)
     return model_for(technique, dtype=torch.float64, dropout=0.0)
 
@@ -54,13 +54,13 @@ def synonyms_of() -> Synonyms:
     return Synonyms(table, count, torch.arange(WORDS) == WORDS - 1)
 
 
-def finished(technique: Technique) -> dict[str, Reader]:
+def finished(technique: Technique) -> dict[str, Model]:
     """A model for every stage but the result's, no two alike."""
     names = sorted({stage.model for stage in technique.stages(0)} - {"model"})
     return {name: model_of(technique, 1 + i).eval().requires_grad_(False) for i, name in enumerate(names)}
 
 
-def student(technique: Technique) -> Reader:
+def student(technique: Technique) -> Model:
     """The model in mid-course of the last stage: what that does not train is as the model it starts from has it."""
     model, last = model_of(technique), technique.stages(0)[-1]
     if last.start is not None:
@@ -70,15 +70,15 @@ def student(technique: Technique) -> Reader:
     return model
 
 
-def given_for(technique: Technique, model: Reader, batch: Batch) -> Given:
+def given_for(technique: Technique, model: Model, batch: Batch) -> LossContext:
     """What the loop would hand over in the last stage."""
     models, synonyms = finished(technique), synonyms_of()
     with torch.no_grad():
-        memory = technique.remember(models, batch)
+        memory = technique.cache_targets(models, batch)
     torch.manual_seed(2)
     modules = {name: module.to(torch.float64) for name, module in technique.modules(model).items()}
-    tables = technique.refresh(model, synonyms)
-    return Given(models, modules, Chance(0), 0.5, memory, tables, synonyms, torch.tensor([0.5, 0.5]))
+    tables = technique.on_epoch_start(model, synonyms)
+    return LossContext(models, modules, RandomKey(0), 0.5, memory, tables, synonyms, torch.tensor([0.5, 0.5]))
 
 
 def terms_of(name: str, batch: Batch) -> Terms:
@@ -87,7 +87,7 @@ def terms_of(name: str, batch: Batch) -> Terms:
     return technique.loss(model, batch, given_for(technique, model, batch))
 
 
-def labels_loss(model: Reader) -> float:
+def labels_loss(model: Model) -> float:
     """Mean cross-entropy of the training labels, read without dropout: what every technique must learn."""
     data = corpus()
     return float(cross_entropy(inference.logits(model, data), torch.from_numpy(data.label)))
@@ -137,9 +137,11 @@ def test_a_loss_can_do_without_the_large_things_it_remembers(name: str) -> None:
     technique, batch = TECHNIQUES[name](), batch_of([0, 1, 2, 3])
     model = student(technique)
     given = given_for(technique, model, batch)
-    small = {key: value for key, value in given.memory.tokens.items() if value.ndim == 2}
+    small = {key: value for key, value in given.cached_targets.tokens.items() if value.ndim == 2}
     kept = technique.loss(model, batch, given)
-    anew = technique.loss(model, batch, dataclasses.replace(given, memory=Memory(given.memory.texts, small)))
+    anew = technique.loss(
+        model, batch, dataclasses.replace(given, cached_targets=CachedTargets(given.cached_targets.texts, small))
+    )
     assert kept.keys() == anew.keys()
     for key in kept:
         torch.testing.assert_close(anew[key], kept[key], rtol=0, atol=ROUNDING)
@@ -147,7 +149,7 @@ def test_a_loss_can_do_without_the_large_things_it_remembers(name: str) -> None:
 
 def test_settings_and_state_survive_json(name: str) -> None:
     technique = TECHNIQUES[name]()
-    moved = technique.next({key: value.detach() for key, value in terms_of(name, batch_of([0, 1])).items()})
+    moved = technique.after_step({key: value.detach() for key, value in terms_of(name, batch_of([0, 1])).items()})
     for one in (technique, moved):
         assert build(type(one), json.loads(json.dumps(dataclasses.asdict(one)))) == one
 

@@ -11,14 +11,14 @@ from torch import Tensor
 
 from contract.test_techniques import COMPARES_EXAMPLES
 from contract.tiny import ENCODER_NAMES, VOCABULARY, assert_close, batch, encoder, littered, split, widened
-from steadygaze.core.random_key import Chance
+from steadygaze.core.random_key import RandomKey
 from steadygaze.core.types import Batch, Terms
 from steadygaze.data.batches import Data
 from steadygaze.models.classifier import Architecture
-from steadygaze.models.model_protocol import Reader
+from steadygaze.models.model_protocol import Model
 from steadygaze.techniques import TECHNIQUES
 from steadygaze.techniques.perturbations.word_substitution import Synonyms
-from steadygaze.techniques.technique import Given, Technique
+from steadygaze.techniques.technique import LossContext, Technique
 
 VARIANTS: dict[str, tuple[str, dict[str, object]]] = {
     **{name: (name, {}) for name in TECHNIQUES},
@@ -60,7 +60,7 @@ def technique_of(name: str) -> Technique:
 
 
 @cache
-def model_of(technique: Technique, shape: Shape, seed: int = 0) -> Reader:
+def model_of(technique: Technique, shape: Shape, seed: int = 0) -> Model:
     encoding, pair, classes = shape
     torch.manual_seed(seed)
     made = technique.build(partial(encoder, encoding, pair), Architecture(), classes, pair, ENDS)
@@ -84,12 +84,14 @@ def read(technique: Technique, shape: Shape, texts: Batch) -> tuple[Terms, dict[
     others = sorted({stage.model for stage in technique.stages(0)} - {"model"})
     models = {name: model_of(technique, shape, 1 + i) for i, name in enumerate(others)}
     with torch.no_grad():
-        memory = technique.remember(models, texts)
+        memory = technique.cache_targets(models, texts)
     known = synonyms()
     torch.manual_seed(2)
     modules = {name: module.double() for name, module in technique.modules(model).items()}
     prior = torch.arange(1.0, shape[2] + 1).softmax(-1)
-    given = Given(models, modules, Chance(1), 0.5, memory, technique.refresh(model, known), known, prior)
+    given = LossContext(
+        models, modules, RandomKey(1), 0.5, memory, technique.on_epoch_start(model, known), known, prior
+    )
     terms = technique.loss(model, texts, given)
     names, parameters = zip(*model.named_parameters(), strict=True)
     found = torch.autograd.grad(sum(terms.values()).sum(), parameters, allow_unused=True)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch.nn.functional import cross_entropy, pad
 
-from steadygaze.core.ragged import Ragged
+from steadygaze.core.ragged import TokenArray
 from steadygaze.core.types import Batch, Forward
 from steadygaze.data.batches import Data, collate
 from steadygaze.models.classifier import Architecture, Classifier, word_encoder
@@ -34,13 +34,13 @@ rows = st.lists(st.text("ws", min_size=1, max_size=7), min_size=1, max_size=4)
 """Splits for hypothesis: any pattern of words and specials, rows of one token and rows without a word among them."""
 
 
-def ragged(patterns: Sequence[str], seed: int = 0) -> Ragged:
+def ragged(patterns: Sequence[str], seed: int = 0) -> TokenArray:
     """Random ids, never that of padding: 0, or 1 to RoBERTa."""
     flat = "".join(patterns)
     ids = np.random.default_rng(seed).integers(2, VOCABULARY, len(flat), dtype=np.int32)
     words = np.array([kind == "w" for kind in flat], np.bool_)
     starts = np.cumsum([0, *map(len, patterns)], dtype=np.int64)
-    return Ragged(ids, words, starts, np.zeros(len(patterns), np.bool_))
+    return TokenArray(ids, words, starts, np.zeros(len(patterns), np.bool_))
 
 
 def split(texts: Sequence[str] = TEXTS, pair: bool = False, questions: Sequence[str] = QUESTIONS) -> Data:
@@ -57,7 +57,7 @@ def batch(data: Data, chosen: Sequence[int] | None = None) -> Batch:
 
 def widened(batch: Batch, columns: int) -> Batch:
     """The same batch with more padding, in the text and in the question."""
-    own = ("ids", "present", "mask", "begins")
+    own = ("ids", "present", "mask", "word_starts")
     names = (*own, *(f"question_{name}" for name in own))
     values = {name: getattr(batch, name) for name in names}
     return replace(batch, **{name: pad(value, (0, columns)) for name, value in values.items() if value is not None})

@@ -9,11 +9,22 @@ import pytest
 import steadygaze as sg
 from robustness.harness import assert_clean, run_case
 from robustness.small import LABELS, TEXTS, Small, small
-from steadygaze.adapters.as_adapter import as_subject
-from steadygaze.audit.audit import examine
-from steadygaze.audit.audit_config import Plan
-from steadygaze.audit.audit_report import Asked
-from steadygaze.core.arguments import checked, choice, flag, number, optional, path, several, text, text_columns, whole
+from steadygaze.adapters.as_adapter import as_adapter
+from steadygaze.audit.audit import run_protocols
+from steadygaze.audit.audit_config import ProbeConfig
+from steadygaze.audit.audit_report import AuditRequest
+from steadygaze.core.arguments import (
+    choice,
+    flag,
+    integer,
+    number,
+    optional,
+    path,
+    sequence_of,
+    text,
+    text_columns,
+    validated,
+)
 from steadygaze.core.errors import UserError
 from steadygaze.core.types import Example
 
@@ -21,8 +32,8 @@ from steadygaze.core.types import Example
 @pytest.mark.parametrize(
     ("check", "value", "found"),
     [
-        (whole(1), np.int64(3), 3),
-        (whole(0, 3), 3, 3),
+        (integer(1), np.int64(3), 3),
+        (integer(0, 3), 3, 3),
         (number(above=0), Fraction(1, 2), 0.5),
         (number(least=0), np.float32(0), 0.0),
         (choice("a", "b"), np.str_("b"), "b"),
@@ -32,7 +43,7 @@ from steadygaze.core.types import Example
         (text_columns, ["premise", "hypothesis"], ("premise", "hypothesis")),
         (path, "a/b", Path("a/b")),
         (path, Path("a"), Path("a")),
-        (optional(whole(1)), None, None),
+        (optional(integer(1)), None, None),
     ],
 )
 def test_a_right_value_is_given_on_as_a_plain_type(check, value, found):
@@ -43,12 +54,12 @@ def test_a_right_value_is_given_on_as_a_plain_type(check, value, found):
 @pytest.mark.parametrize(
     ("check", "value", "sentence"),
     [
-        (whole(1), 0, "argument must be a whole number from 1 up, found 0"),
-        (whole(0, 3), 4, "argument must be a whole number from 0 to 3, found 4"),
-        (whole(1), True, "argument must be a whole number from 1 up, found True"),
-        (whole(1), 2.0, "argument must be a whole number from 1 up, found 2.0"),
+        (integer(1), 0, "argument must be a whole number from 1 up, found 0"),
+        (integer(0, 3), 4, "argument must be a whole number from 0 to 3, found 4"),
+        (integer(1), True, "argument must be a whole number from 1 up, found True"),
+        (integer(1), 2.0, "argument must be a whole number from 1 up, found 2.0"),
         pytest.param(
-            whole(1), 10**5000, "argument must be a whole number from 1 up, found a value of type int", id="big"
+            integer(1), 10**5000, "argument must be a whole number from 1 up, found a value of type int", id="big"
         ),
         (number(above=0), 0, "argument must be a finite number above 0, found 0"),
         (number(least=0), -1, "argument must be a finite number from 0 up, found -1"),
@@ -60,8 +71,8 @@ def test_a_right_value_is_given_on_as_a_plain_type(check, value, found):
         (path, b"model", "argument must be the path of a file or folder, found b'model'"),
         (path, "a\0b", r"argument must be a path without null characters, found 'a\x00b'"),
         (path, "\ud800", r"argument must be a path that the file system can encode, found '\ud800'"),
-        (several, "abc", "argument must be a list, found 'abc'"),
-        (several, {"a"}, "argument must be a list, found {'a'}"),
+        (sequence_of, "abc", "argument must be a list, found 'abc'"),
+        (sequence_of, {"a"}, "argument must be a list, found {'a'}"),
     ],
 )
 def test_a_wrong_value_is_named_with_what_would_be_right(check, value, sentence):
@@ -71,7 +82,7 @@ def test_a_wrong_value_is_named_with_what_would_be_right(check, value, sentence)
 
 
 def test_a_checked_function_keeps_its_name_and_python_reports_a_wrong_call():
-    @checked(k=whole(1))
+    @validated(k=integer(1))
     def example(texts: list[str], k: int = 1) -> int:
         """An example."""
         return k
@@ -86,18 +97,18 @@ def test_a_checked_function_keeps_its_name_and_python_reports_a_wrong_call():
 
 def test_a_removal_that_is_not_known_is_refused():
     with pytest.raises(UserError, match=r"unknown removal 'foo'.  Known: delete, pad, zero."):
-        Plan(removal="foo")
+        ProbeConfig(removal="foo")
 
 
 def test_some_missing_labels_are_refused_by_position():
     labels = [*LABELS[:2], None, *LABELS[3:]]
-    box = {"classes": ["bad", "good"], "plan": Plan(sample=1)}
+    box = {"classes": ["bad", "good"], "plan": ProbeConfig(sample=1)}
     with pytest.raises(UserError, match=r"labels\[2\] is missing"):
         sg.audit(lambda texts: [[0.5, 0.5]] * len(texts), TEXTS, labels, **box)
     examples = [Example(one, label) for one, label in zip(TEXTS, labels, strict=True)]
-    subject = as_subject(lambda texts: [[0.5, 0.5]] * len(texts), classes=["bad", "good"])
+    subject = as_adapter(lambda texts: [[0.5, 0.5]] * len(texts), classes=["bad", "good"])
     with pytest.raises(UserError, match=r"labels\[2\] is missing, but other texts have a label"):
-        examine(subject, examples, Asked(plan=Plan(sample=1)))
+        run_protocols(subject, examples, AuditRequest(plan=ProbeConfig(sample=1)))
 
 
 @pytest.fixture(scope="module")
@@ -105,14 +116,14 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Small:
     return small(tmp_path_factory.mktemp("small"))
 
 
-@pytest.mark.parametrize("option", ["--label", "--text", "--evidence"])
+@pytest.mark.parametrize("option", ["--label", "--text", "--rationales"])
 @pytest.mark.parametrize(
     "command",
     [
         ["train", "DATA", "--out", "OUT"],
         ["audit", "MODEL", "--data", "DATA"],
         ["certify", "MODEL", "--data", "DATA", "--radius", "0.01"],
-        ["explain-fit", "MODEL", "--data", "DATA", "--out", "OUT"],
+        ["fit-explainer", "MODEL", "--data", "DATA", "--out", "OUT"],
         ["compare", "DATA", "--techniques", "vanilla,seat", "--out", "OUT"],
     ],
     ids=lambda command: command[0],
@@ -121,5 +132,5 @@ def test_an_empty_column_name_is_an_error(made: Small, tmp_path: Path, command: 
     given = {"MODEL": made.model, "DATA": made.data, "OUT": tmp_path / "out"}
     result = run_case([given.get(word, word) for word in command] + [option, ""], watch=[tmp_path, made.model.parent])
     assert_clean(result, codes=(2,))
-    if not (option == "--evidence" and command[0] in ("certify", "explain-fit")):
+    if not (option == "--rationales" and command[0] in ("certify", "fit-explainer")):
         assert "must be a string that is not empty, found ''" in result.err

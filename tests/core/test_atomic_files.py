@@ -13,7 +13,7 @@ from safetensors.torch import save_file
 
 from disk import room_for
 from steadygaze.core import atomic_files
-from steadygaze.core.atomic_files import new_file, new_folder, only_one, recover, sweep, write_text
+from steadygaze.core.atomic_files import exclusive, new_file, new_folder, recover_folder, remove_leftovers, write_text
 from steadygaze.core.errors import UserError
 
 
@@ -138,7 +138,7 @@ def test_a_replacement_killed_between_its_two_renames_is_finished_and_reported(t
     folder(tmp_path / ".model.0123abcd.old", "old")
     folder(tmp_path / ".model.0123abcd.tmp", "new")
     with pytest.warns(UserWarning, match="model was being replaced when a process was killed"):
-        recover(tmp_path / "model")
+        recover_folder(tmp_path / "model")
     assert content(tmp_path) == {"model/content": b"new"}
 
 
@@ -146,14 +146,14 @@ def test_a_replacement_killed_between_its_two_renames_is_finished_and_reported(t
 def test_a_replaced_folder_or_an_unfinished_one_is_never_restored(left: str, tmp_path: Path) -> None:
     """The first may be half deleted, the second half written; the user may have deleted the model since."""
     folder(tmp_path / left, "half")
-    recover(tmp_path / "model")
+    recover_folder(tmp_path / "model")
     assert content(tmp_path) == {f"{left}/content": b"half"}
 
 
 def test_a_folder_that_stands_is_not_replaced_by_leftovers(tmp_path: Path) -> None:
     for name in ("model", ".model.0123abcd.old", ".model.0123abcd.tmp"):
         folder(tmp_path / name, name)
-    recover(tmp_path / "model")
+    recover_folder(tmp_path / "model")
     assert (tmp_path / "model" / "content").read_text() == "model"
 
 
@@ -176,8 +176,8 @@ def test_a_name_is_not_a_pattern(name: str, tmp_path: Path) -> None:
     before = content(tmp_path)
     with new_folder(tmp_path / name):
         pass
-    sweep(tmp_path / name)
-    recover(tmp_path / name)
+    remove_leftovers(tmp_path / name)
+    recover_folder(tmp_path / name)
     assert content(tmp_path) == before
 
 
@@ -185,19 +185,19 @@ def test_a_name_is_not_a_pattern(name: str, tmp_path: Path) -> None:
 def test_what_a_live_process_writes_is_not_swept(write: Any, tmp_path: Path) -> None:
     with write(tmp_path / "x") as new:
         (new / "content" if write is new_folder else new).write_text("new")
-        sweep(tmp_path / "x")
+        remove_leftovers(tmp_path / "x")
     assert (tmp_path / "x").exists()
 
 
 def test_one_process_at_a_time_works_in_a_folder(tmp_path: Path) -> None:
-    code = "import sys, pathlib; from steadygaze.core.atomic_files import only_one\n"
+    code = "import sys, pathlib; from steadygaze.core.atomic_files import exclusive as only_one\n"
     code += "with only_one(pathlib.Path(sys.argv[1]), 'comparing'): print('in', flush=True); sys.stdin.read()"
     first = subprocess.Popen([sys.executable, "-c", code, tmp_path], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     with first:
         assert first.stdout is not None
         assert first.stdout.readline() == b"in\n"
         with pytest.raises(UserError, match=r"another process is comparing in .*: wait until it ends"):
-            only_one(tmp_path, "comparing").__enter__()
+            exclusive(tmp_path, "comparing").__enter__()
         first.kill()
-    with only_one(tmp_path, "comparing"):
+    with exclusive(tmp_path, "comparing"):
         pass

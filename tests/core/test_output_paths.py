@@ -174,27 +174,36 @@ def cases(model: Path, here: Path) -> dict[str, tuple[list[object], str]]:
             "is an input",
         ),
         "audit, weights as page": ([*audit, "--html", own, "--replace"], "is inside the model"),
-        "audit, link as bundle": ([*audit, "--out", here / "folder-link", "--replace"], "is a symbolic link"),
-        "audit, model as bundle": ([*audit, "--out", model, "--replace"], "is an input"),
-        "audit, bundle in a model": ([*audit, "--out", model / "bundle"], "is inside the model"),
-        "audit, page as bundle": ([*audit, "--out", here / "x", "--html", here / "x"], "is the same path as"),
-        "audit, page in the bundle": ([*audit, "--out", here / "x", "--html", here / "x" / "y"], "is inside --out"),
-        "audit, bundle in the page": ([*audit, "--html", here / "x", "--out", here / "x" / "y"], "is inside --html"),
+        "audit, link as bundle": ([*audit, "--bundle", here / "folder-link", "--replace"], "is a symbolic link"),
+        "audit, model as bundle": ([*audit, "--bundle", model, "--replace"], "is an input"),
+        "audit, bundle in a model": ([*audit, "--bundle", model / "bundle"], "is inside the model"),
+        "audit, page as bundle": ([*audit, "--bundle", here / "x", "--html", here / "x"], "is the same path as"),
+        "audit, page in the bundle": (
+            [*audit, "--bundle", here / "x", "--html", here / "x" / "y"],
+            "is inside --bundle",
+        ),
+        "audit, bundle in the page": ([*audit, "--html", here / "x", "--bundle", here / "x" / "y"], "is inside --html"),
         "audit, page of a folder": ([*audit, "--html", f"{here}/p/"], "names a folder; name a file"),
         "explain, page of a folder": ([*explain, "--html", f"{here}/p/"], "names a folder; name a file"),
         "explain, rationales of a folder": ([*explain, "--eraser", f"{here}/p/"], "names a folder; name a file"),
-        "train, shelf in a model": (["train", data, "--out", here / "x", "--shelf", model / "s"], "inside the model"),
-        "train, model as shelf": (["train", data, "--out", here / "x", "--shelf", model], "holds 'README.md'"),
-        "train, link as shelf": (
-            ["train", data, "--out", here / "x", "--shelf", here / "folder-link"],
+        "train, teacher_cache in a model": (
+            ["train", data, "--out", here / "x", "--teacher-cache", model / "s"],
+            "inside the model",
+        ),
+        "train, model as teacher_cache": (
+            ["train", data, "--out", here / "x", "--teacher-cache", model],
+            "holds 'README.md'",
+        ),
+        "train, link as teacher_cache": (
+            ["train", data, "--out", here / "x", "--teacher-cache", here / "folder-link"],
             "symbolic link",
         ),
-        "train, shelf in the model": (
-            ["train", data, "--out", here / "x", "--shelf", here / "x" / "s"],
+        "train, teacher_cache in the model": (
+            ["train", data, "--out", here / "x", "--teacher-cache", here / "x" / "s"],
             "inside --out",
         ),
-        "train, run as shelf": (
-            ["train", data, "--out", here / "x", "--shelf", here / "x.unfinished"],
+        "train, run as teacher_cache": (
+            ["train", data, "--out", here / "x", "--teacher-cache", here / "x.unfinished"],
             "is the same path as the run of --out",
         ),
         "train, reference replaced": (["train", data, "--from", model, "--out", model, "--replace"], "is an input"),
@@ -202,8 +211,14 @@ def cases(model: Path, here: Path) -> dict[str, tuple[list[object], str]]:
         "train, link": (["train", data, "--out", here / "folder-link", "--replace"], "is a symbolic link"),
         "compare, link": (["compare", data, "--techniques", "vanilla", "--out", here / "folder-link"], "symbolic link"),
         "compare, in a model": (["compare", data, "--techniques", "vanilla", "--out", model / "c"], "inside the model"),
-        "explain-fit, black box": (["explain-fit", model, "--data", data, "--out", model, "--replace"], "is an input"),
-        "explain-fit, link": (["explain-fit", model, "--data", data, "--out", here / "folder-link"], "symbolic link"),
+        "fit-explainer, black box": (
+            ["fit-explainer", model, "--data", data, "--out", model, "--replace"],
+            "is an input",
+        ),
+        "fit-explainer, link": (
+            ["fit-explainer", model, "--data", data, "--out", here / "folder-link"],
+            "symbolic link",
+        ),
         "demo, link": (["demo", "--out", here / "folder-link"], "is a symbolic link"),
     }
 
@@ -222,7 +237,7 @@ def test_a_command_refuses_before_any_work(
     def work(*_: object, **__: object) -> None:
         raise AssertionError("the command began to work")
 
-    for name in ("estimator.loading.load_classifier", "adapters.as_adapter.as_subject", "data.corpora.load_corpus"):
+    for name in ("estimator.loading.load_classifier", "adapters.as_adapter.as_adapter", "data.corpora.load_corpus"):
         monkeypatch.setattr(f"steadygaze.{name}", work)
     for module, name in (
         (audit_output, "load"),

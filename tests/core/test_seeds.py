@@ -4,19 +4,19 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steadygaze.core.random_key import derive, generator_states, own_chance, set_generator_states
+from steadygaze.core.random_key import derive_seed, forked_generators, generator_states, set_generator_states
 
 PARTS = st.lists(st.integers(0, 2**40), min_size=1, max_size=4)
 
 
 @given(PARTS)
 def test_a_derived_seed_is_one_that_every_generator_takes(parts: list[int]) -> None:
-    assert 0 <= derive(*parts) < 2**31
-    assert derive(*parts) == derive(*parts)
+    assert 0 <= derive_seed(*parts) < 2**31
+    assert derive_seed(*parts) == derive_seed(*parts)
 
 
 def test_derived_seeds_are_those_they_were_in_every_earlier_version() -> None:
-    assert [derive(0), derive(0, 0), derive(0, 1), derive(1, 0), derive(7, 0, 1)] == [
+    assert [derive_seed(0), derive_seed(0, 0), derive_seed(0, 1), derive_seed(1, 0), derive_seed(7, 0, 1)] == [
         917752063,
         1417063493,
         1860276006,
@@ -26,13 +26,13 @@ def test_derived_seeds_are_those_they_were_in_every_earlier_version() -> None:
 
 
 def test_purposes_do_not_share_a_stream() -> None:
-    seeds = {derive(seed, visits, purpose) for seed in range(20) for visits in range(5) for purpose in range(5)}
-    seeds |= {derive(seed, visits) for seed in range(20) for visits in range(5)}
+    seeds = {derive_seed(seed, visits, purpose) for seed in range(20) for visits in range(5) for purpose in range(5)}
+    seeds |= {derive_seed(seed, visits) for seed in range(20) for visits in range(5)}
     assert len(seeds) == 600
 
 
 def test_what_is_drawn_inside_is_not_seen_outside() -> None:
-    with own_chance():
+    with forked_generators():
         torch.manual_seed(1)
         torch.rand(5)
     first = torch.rand(3)

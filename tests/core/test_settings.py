@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from steadygaze.core.errors import UserError
-from steadygaze.core.settings import LARGEST, Field, build, changed, deal, parse, settings
-from steadygaze.estimator.model_config import Description
-from steadygaze.estimator.train_config import Reading
+from steadygaze.core.settings import LARGEST, Field, build, distribute_settings, non_default, parse, settings
+from steadygaze.estimator.model_config import ModelConfig
+from steadygaze.estimator.train_config import TextConfig
 from steadygaze.models.classifier import Architecture
 from steadygaze.techniques import TECHNIQUES
 from steadygaze.training.optimizers import Training
@@ -39,7 +39,7 @@ def test_the_text_under_a_field_is_its_description():
     assert described["kind"].description is None
 
 
-@pytest.mark.parametrize("cls", [Architecture, Training, Reading, *TECHNIQUES.values()])
+@pytest.mark.parametrize("cls", [Architecture, Training, TextConfig, *TECHNIQUES.values()])
 def test_every_setting_a_user_may_change_says_what_it_is(cls):
     for name, field in cls.__pydantic_fields__.items():
         assert field.description, name
@@ -73,19 +73,19 @@ def test_what_has_no_default_is_missed_by_name():
     with pytest.raises(UserError, match=r"^setting 'slices' is missing\.$"):
         build(Bread, {})
     with pytest.raises(UserError, match=r"^setting 'classes' is missing\.$"):
-        build(Description, {})
+        build(ModelConfig, {})
 
 
 def test_deal_gives_every_key_to_its_owner():
-    assert deal({"salt": 0.2, "slices": 4}, Soup, Bread) == [Soup(salt=0.2), Bread(slices=4)]
+    assert distribute_settings({"salt": 0.2, "slices": 4}, Soup, Bread) == [Soup(salt=0.2), Bread(slices=4)]
     with pytest.raises(UserError, match="unknown setting 'toast': did you mean 'toasted'"):
-        deal({"toast": True, "slices": 1}, Soup, Bread)
+        distribute_settings({"toast": True, "slices": 1}, Soup, Bread)
 
 
 def test_changed_keeps_what_is_not_the_default():
-    assert changed(Soup, {"salt": 0.5, "spoons": 4}) == {"spoons": 4}
-    assert changed(Bread, {"slices": 2, "toasted": False}) == {"slices": 2}
-    assert changed(Soup, {"pepper": 1}) == {"pepper": 1}
+    assert non_default(Soup, {"salt": 0.5, "spoons": 4}) == {"spoons": 4}
+    assert non_default(Bread, {"slices": 2, "toasted": False}) == {"slices": 2}
+    assert non_default(Soup, {"pepper": 1}) == {"pepper": 1}
 
 
 @given(
@@ -94,7 +94,7 @@ def test_changed_keeps_what_is_not_the_default():
     )
 )
 def test_what_is_changed_builds_the_same_again(soup):
-    assert build(Soup, changed(Soup, dataclasses.asdict(soup))) == soup
+    assert build(Soup, non_default(Soup, dataclasses.asdict(soup))) == soup
 
 
 def test_parse_reads_json_where_it_can_and_words_otherwise():

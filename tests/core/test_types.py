@@ -21,7 +21,7 @@ def batch(**changes):
     return Batch(**{**values, **changes})
 
 
-@pytest.mark.parametrize("name", ["evidence", "sentences"])
+@pytest.mark.parametrize("name", ["rationales", "sentences"])
 @pytest.mark.parametrize("span", [(-1, 2), (2, 2), (3, 2), (0, 6)])
 def test_a_span_lies_inside_its_text(name, span):
     with pytest.raises(ValueError, match=f"{name} span .* does not lie in a text of 5 characters"):
@@ -30,8 +30,8 @@ def test_a_span_lies_inside_its_text(name, span):
 
 def test_an_example_may_know_nothing_but_its_text():
     example = Example("hello")
-    assert (example.label, example.question, example.evidence, example.sentences) == (None, None, None, None)
-    assert Example("hello", evidence=((0, 5),)).evidence == ((0, 5),)
+    assert (example.label, example.question, example.rationales, example.sentences) == (None, None, None, None)
+    assert Example("hello", rationales=((0, 5),)).rationales == ((0, 5),)
 
 
 @pytest.mark.parametrize(

@@ -5,28 +5,28 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steadygaze.data.token_alignment import mark, merge_words
+from steadygaze.data.token_alignment import mark_tokens, merge_words
 
 SPANS = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 6)).map(lambda pair: (pair[0], sum(pair))), max_size=12)
 
 
 @given(SPANS, SPANS)
-def test_a_token_is_marked_when_it_shares_a_character_with_evidence(spans, evidence):
-    letters = {index for start, end in evidence for index in range(start, end)}
-    assert mark(spans, evidence).tolist() == [bool(letters & set(range(*span))) for span in spans]
+def test_a_token_is_marked_when_it_shares_a_character_with_rationales(spans, rationales):
+    letters = {index for start, end in rationales for index in range(start, end)}
+    assert mark_tokens(spans, rationales).tolist() == [bool(letters & set(range(*span))) for span in spans]
 
 
 def test_touching_is_not_overlapping():
-    assert mark([(0, 3), (3, 5), (5, 9)], [(3, 5)]).tolist() == [False, True, False]
+    assert mark_tokens([(0, 3), (3, 5), (5, 9)], [(3, 5)]).tolist() == [False, True, False]
 
 
 def test_long_evidence_is_not_forgotten_behind_a_short_one():
-    assert mark([(8, 9)], [(0, 10), (1, 2)]).tolist() == [True]
+    assert mark_tokens([(8, 9)], [(0, 10), (1, 2)]).tolist() == [True]
 
 
 def test_without_evidence_nothing_is_marked():
-    assert mark([(0, 1)], []).tolist() == [False]
-    assert mark([], [(0, 1)]).tolist() == []
+    assert mark_tokens([(0, 1)], []).tolist() == [False]
+    assert mark_tokens([], [(0, 1)]).tolist() == []
 
 
 def test_pieces_of_a_word_are_pooled():

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from contract.tiny import ragged, rows
-from steadygaze.core.ragged import Ragged
+from steadygaze.core.ragged import TokenArray
 from steadygaze.core.types import Batch
 from steadygaze.data.batches import NOISE, Data, by_length, collate, shuffled
 
@@ -95,7 +95,7 @@ def test_the_question_counts_among_the_most_tokens():
     assert [len(chosen) for chosen in by_length(of_lengths([2] * 8, [2] * 8), 8, 40)] == [8]
 
 
-def slow(part: Ragged, chosen: list[int]) -> tuple[list[list[int]], list[list[bool]], list[list[bool]]]:
+def slow(part: TokenArray, chosen: list[int]) -> tuple[list[list[int]], list[list[bool]], list[list[bool]]]:
     """Ids, present and mask of these rows, token by token."""
     width = max([1, *(int(part.lengths[row]) for row in chosen)])
     ids, present, mask = [], [], []

@@ -14,10 +14,10 @@ from scipy.stats import binomtest
 from commands import run
 from steadygaze.core.errors import UserError
 from steadygaze.core.types import Example
-from steadygaze.data.corpora import TOKENS, biased, load_corpus
+from steadygaze.data.corpora import TOKENS, add_shortcut, load_corpus
 from steadygaze.data.corpus import Corpus
 from steadygaze.data.token_alignment import sentence_ends
-from steadygaze.data.word_tokenizer import build_words, document_frequency
+from steadygaze.data.word_tokenizer import build_word_tokenizer, document_frequency
 
 PLAIN = load_corpus("planted-reviews:aspect=palate,sizes=[2000,500,500]")
 UNLIKELY = 1e-6
@@ -41,25 +41,25 @@ def many(label: str, n: int) -> list[Example]:
 @pytest.mark.parametrize("agreement", [0.5, 0.7, 0.75, 0.8])
 @pytest.mark.parametrize("split", ["train", "validation", "test"])
 def test_the_token_agrees_as_often_as_it_is_told_to_in_every_split(agreement: float, split: str) -> None:
-    corpus = biased(PLAIN, agreement)
+    corpus = add_shortcut(PLAIN, agreement)
     assert binomtest(agree(corpus, split), corpus.sizes[split], agreement).pvalue > UNLIKELY
 
 
 def test_it_agrees_as_often_within_each_class() -> None:
-    texts = biased(PLAIN, 0.8).splits["train"]
+    texts = add_shortcut(PLAIN, 0.8).splits["train"]
     for label, token in zip(PLAIN.label_names, TOKENS, strict=False):
         found = [first(example) == token for example in texts if example.label == label]
         assert binomtest(sum(found), len(found), 0.8).pvalue > UNLIKELY
 
 
 def test_at_the_ends_it_always_agrees_and_never() -> None:
-    assert agree(biased(PLAIN, 1.0), "train") == 2000
-    assert agree(biased(PLAIN, 0.0), "train") == 0
+    assert agree(add_shortcut(PLAIN, 1.0), "train") == 2000
+    assert agree(add_shortcut(PLAIN, 0.0), "train") == 0
 
 
 def test_of_several_classes_all_wrong_tokens_are_alike() -> None:
     """Three classes, α = 0.4: the two others share 0.6."""
-    corpus = biased(Corpus("three", {"train": [x for label in "abc" for x in many(label, 2000)]}), 0.4)
+    corpus = add_shortcut(Corpus("three", {"train": [x for label in "abc" for x in many(label, 2000)]}), 0.4)
     for label, own in zip("abc", TOKENS, strict=False):
         found = Counter(first(example) for example in corpus.splits["train"] if example.label == label)
         assert set(found) == set(TOKENS[:3])
@@ -68,7 +68,7 @@ def test_of_several_classes_all_wrong_tokens_are_alike() -> None:
 
 
 def test_nothing_but_the_token_is_added() -> None:
-    corpus = biased(PLAIN, 0.7)
+    corpus = add_shortcut(PLAIN, 0.7)
     assert corpus.sizes == PLAIN.sizes
     assert (corpus.source, corpus.dropped) == (PLAIN.source, PLAIN.dropped)
     for split, examples in PLAIN.splits.items():
@@ -80,38 +80,38 @@ def test_nothing_but_the_token_is_added() -> None:
 def test_spans_move_along_and_the_first_sentence_begins_with_the_token() -> None:
     """`aye ` is four characters: every span moves by four, the first sentence begins at 0."""
     corpus = Corpus("two", {"train": [MARKED, Example("x", "bad")]})
-    found = biased(corpus, 1.0, tokens=("nay", "aye")).splits["train"]
+    found = add_shortcut(corpus, 1.0, tokens=("nay", "aye")).splits["train"]
     assert found[0] == Example("aye Bad nose. Fine taste.", "good", "taste?", ((14, 18), (19, 24)), ((0, 13), (14, 25)))
     assert found[1] == Example("nay x", "bad")
 
 
 def test_planted_evidence_says_the_same_words_and_the_token_is_never_among_them() -> None:
-    for before, after in zip(PLAIN.splits["test"], biased(PLAIN).splits["test"], strict=True):
-        assert [after.text[a:b] for a, b in after.evidence] == [before.text[a:b] for a, b in before.evidence]
+    for before, after in zip(PLAIN.splits["test"], add_shortcut(PLAIN).splits["test"], strict=True):
+        assert [after.text[a:b] for a, b in after.rationales] == [before.text[a:b] for a, b in before.rationales]
         assert [after.text[a:b] for a, b in after.sentences[1:]] == [before.text[a:b] for a, b in before.sentences[1:]]
         assert after.text[slice(*after.sentences[0])] == f"{first(after)} {before.text[slice(*before.sentences[0])]}"
 
 
 def test_marks_that_say_nothing_stay_so() -> None:
-    empty = Example("x", "a", evidence=(), sentences=())
-    found = biased(Corpus("two", {"train": [empty, *many("b", 1)]})).splits["train"][0]
-    assert (found.evidence, found.sentences) == ((), ())
+    empty = Example("x", "a", rationales=(), sentences=())
+    found = add_shortcut(Corpus("two", {"train": [empty, *many("b", 1)]})).splits["train"][0]
+    assert (found.rationales, found.sentences) == ((), ())
 
 
 def test_a_coin_belongs_to_its_text() -> None:
     """Another order, another split, fewer texts beside it: the same token.  Another seed: about half of a fair coin."""
     texts = PLAIN.splits["train"]
-    drawn = biased(PLAIN, 0.5).splits["train"]
-    turned = biased(Corpus("turned", {"test": texts[:99:-1], "train": texts[:100]}), 0.5).splits
+    drawn = add_shortcut(PLAIN, 0.5).splits["train"]
+    turned = add_shortcut(Corpus("turned", {"test": texts[:99:-1], "train": texts[:100]}), 0.5).splits
     assert turned["train"] + turned["test"][::-1] == drawn
-    other = biased(PLAIN, 0.5, seed=1).splits["train"]
+    other = add_shortcut(PLAIN, 0.5, seed=1).splits["train"]
     same = sum(one == another for one, another in zip(drawn, other, strict=True))
     assert binomtest(same, len(drawn), 0.5).pvalue > UNLIKELY
 
 
 def test_a_higher_agreement_only_turns_tokens_right() -> None:
     """Corpora of one seed differ where they must, and nowhere else."""
-    low, high = (biased(PLAIN, agreement).splits["train"] for agreement in (0.7, 0.8))
+    low, high = (add_shortcut(PLAIN, agreement).splits["train"] for agreement in (0.7, 0.8))
     own = dict(zip(PLAIN.label_names, TOKENS, strict=False))
     changed = [after for before, after in zip(low, high, strict=True) if before != after]
     assert changed
@@ -123,7 +123,10 @@ def test_our_tokens_are_one_token_each_and_end_no_sentence(token: str) -> None:
     """Also before a text that begins with the same mark; special tokens stand around the text."""
     text = f"{token} {token} fine"
     assert document_frequency([text]) == {token: 1, "fine": 1}
-    assert len(build_words([text]).encode([text]).ids) == len(build_words([text]).encode(["fine"]).ids) + 2
+    assert (
+        len(build_word_tokenizer([text]).encode([text]).ids)
+        == len(build_word_tokenizer([text]).encode(["fine"]).ids) + 2
+    )
     assert not sentence_ends([token, f"##{token}", f"Ġ{token}"]).any()
 
 
@@ -139,7 +142,7 @@ def test_every_way_to_name_a_corpus_can_be_biased(tmp_path: Path) -> None:
     for data in ("planted-reviews:sizes=[20,10,10]", "rotten_tomatoes", f"{tmp_path}/a.jsonl", f"{tmp_path}/both"):
         corpus = load_corpus(f"biased=0.7:{data}", data_dir=tmp_path)
         plain = load_corpus(data, data_dir=tmp_path)
-        assert corpus == biased(plain, 0.7)
+        assert corpus == add_shortcut(plain, 0.7)
         assert corpus.name == f"biased=0.7:{plain.name}"
 
 
@@ -148,9 +151,9 @@ def test_columns_seed_and_tokens_reach_it_too(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text(f"body,kind\n{rows}")
     columns = {"text": ["body"], "label": "kind"}
     plain = load_corpus(tmp_path / "a.csv", **columns)
-    assert load_corpus(f"biased=0.7:{tmp_path}/a.csv", **columns, seed=3) == biased(plain, 0.7, seed=3)
+    assert load_corpus(f"biased=0.7:{tmp_path}/a.csv", **columns, seed=3) == add_shortcut(plain, 0.7, seed=3)
     own = load_corpus(f'biased=0.7,seed=4,tokens=["no","yes"]:{tmp_path}/a.csv', **columns, seed=3)
-    assert own == biased(plain, 0.7, seed=4, tokens=("no", "yes"))
+    assert own == add_shortcut(plain, 0.7, seed=4, tokens=("no", "yes"))
     assert own.name == 'biased=0.7,seed=4,tokens=["no", "yes"]:a.csv'
     assert load_corpus(own.name.replace("a.csv", f"{tmp_path}/a.csv"), **columns) == own
 
@@ -158,7 +161,7 @@ def test_columns_seed_and_tokens_reach_it_too(tmp_path: Path) -> None:
 def test_a_token_may_be_a_colon_though_a_colon_ends_what_is_written(tmp_path: Path) -> None:
     plain = load_corpus("planted-reviews:sizes=[6,2,2]")
     for tokens in ((":", ";"), ('"', ":"), ("\\", ":")):
-        own = biased(plain, 0.7, tokens=tokens)
+        own = add_shortcut(plain, 0.7, tokens=tokens)
         assert load_corpus(own.name) == own, tokens
 
 
@@ -189,7 +192,7 @@ UNLABELLED = Corpus("bare", {"train": [*many("a", 1), *many("b", 1), Example("x"
 )
 def test_what_cannot_be_is_said(corpus: Corpus, options: dict, sentence: str) -> None:
     with pytest.raises(UserError, match=re.escape(sentence)):
-        biased(corpus, **options)
+        add_shortcut(corpus, **options)
 
 
 @pytest.mark.parametrize(
@@ -217,7 +220,7 @@ def test_more_classes_than_marks_need_tokens_of_ones_own() -> None:
     names = [f"c{i:02}" for i in range(12)]
     corpus = Corpus("many", {"train": [x for name in names for x in many(name, 1)]})
     with pytest.raises(UserError, match="many has 12 classes"):
-        biased(corpus)
-    found = biased(corpus, 1.0, tokens=names).splits["train"]
+        add_shortcut(corpus)
+    found = add_shortcut(corpus, 1.0, tokens=names).splits["train"]
     assert [first(example) for example in found] == names
     assert replace(found[0], text="") == Example("", "c00")

@@ -4,13 +4,13 @@ import pytest
 
 import steadygaze as sg
 from steadygaze.data.token_alignment import Coverage, coverage
-from steadygaze.data.word_tokenizer import build_words
+from steadygaze.data.word_tokenizer import build_word_tokenizer
 
 KNOWN = ["a good film", "a bad film"]
 
 
 def test_truncated_texts_and_unknown_tokens_are_counted() -> None:
-    tokens = build_words(KNOWN * 3, max_length=4)
+    tokens = build_word_tokenizer(KNOWN * 3, max_length=4)
     texts = ["a good film", "a good film a good film", "zyx wvu", ""]
     read = coverage(tokens, tokens.encode(texts))
     assert read == Coverage(texts=4, truncated=1, tokens=9, unknown=2, max_length=4)

@@ -48,10 +48,10 @@ def test_tokens_become_characters_of_the_document(tmp_path: Path) -> None:
     corpus = load_corpus(write(tmp_path))
     good, bad = corpus.splits["train"]
     assert (good.text, good.label, good.question) == (GOOD, "POS", None)
-    assert good.evidence == ((10, 20), (23, 34))
-    assert [GOOD[start:end] for start, end in good.evidence] == ["rare charm", "never  dull"]
+    assert good.rationales == ((10, 20), (23, 34))
+    assert [GOOD[start:end] for start, end in good.rationales] == ["rare charm", "never  dull"]
     assert [GOOD[start:end] for start, end in good.sentences or ()] == GOOD.splitlines()
-    assert (bad.text, bad.label, bad.evidence) == (BAD, "NEG", ())  # asked, and nothing marked
+    assert (bad.text, bad.label, bad.rationales) == (BAD, "NEG", ())  # asked, and nothing marked
     assert corpus.dropped == {}
 
 
@@ -89,22 +89,22 @@ def test_several_documents_are_one_text_and_evidence_finds_its_own(tmp_path: Pat
     row = {**ROWS[0], "docids": ["good.txt", "bad.txt"], "evidences": marks}
     (both,) = load_corpus(write(tmp_path, [row])).splits["train"]
     assert both.text == f"{GOOD}\n{BAD}"
-    assert both.evidence == ((10, 20), (23, 34), (len(GOOD) + 1 + 13, len(GOOD) + 1 + 20))
-    assert both.text[slice(*both.evidence[2])] == "my life"
+    assert both.rationales == ((10, 20), (23, 34), (len(GOOD) + 1 + 13, len(GOOD) + 1 + 20))
+    assert both.text[slice(*both.rationales[2])] == "my life"
 
 
 def test_evidence_that_nobody_was_asked_for_is_none_and_that_without_tokens_is_counted(tmp_path: Path) -> None:
     nothing = [[{"docid": "good.txt", "start_token": 3, "end_token": 3, "text": ""}]]
     rows = [{**ROWS[0], "evidences": nothing}, {**ROWS[1], "evidences": None}]
     corpus = load_corpus(write(tmp_path, rows))
-    assert [one.evidence for one in corpus.splits["train"]] == [(), None]
-    assert corpus.dropped == {"zero-length evidence span": 1}
+    assert [one.rationales for one in corpus.splits["train"]] == [(), None]
+    assert corpus.dropped == {"zero-length rationales span": 1}
 
 
 def test_evidence_without_offsets_is_found_by_its_words(tmp_path: Path) -> None:
     row = {**ROWS[0], "evidences": [[{"docid": "good.txt", "start_token": -1, "end_token": -1, "text": "always fine"}]]}
     (found,) = load_corpus(write(tmp_path, [row])).splits["train"]
-    assert found.text[slice(*(found.evidence or ())[0])] == "always fine"
+    assert found.text[slice(*(found.rationales or ())[0])] == "always fine"
 
 
 def changed(**mark: Any) -> dict[str, Any]:
@@ -118,17 +118,17 @@ WRONG = {
     "no end": (changed(end_token=None), "tokens 3 to None do not lie"),
     "other words": (
         changed(start_token=2, end_token=4),
-        "tokens 2 to 4 are 'of rare', but the evidence says 'rare charm'",
+        "tokens 2 to 4 are 'of rare', but the rationales says 'rare charm'",
     ),
     "words not there": (changed(start_token=-1, text="rare harm"), "the phrase 'rare harm' is not in the text"),
     "no such document": (changed(docid="worse.txt"), "there is no document 'worse.txt'"),
     "a document elsewhere": (changed(docid="../train.jsonl"), "there is no document '../train.jsonl'"),
     "not among its documents": (
         {**changed(docid="good.txt"), "docids": ["bad.txt"]},
-        "there is evidence in 'good.txt', which is none of its docids",
+        "there is rationales in 'good.txt', which is none of its docids",
     ),
     "not a mark": ({"evidences": [["rare charm"]]}, "'rare charm' is not {\"start_token\""),
-    "not a list": ({"evidences": "rare charm"}, "'rare charm' is not a list of evidence"),
+    "not a list": ({"evidences": "rare charm"}, "'rare charm' is not a list of rationales"),
     "docids no list": ({"docids": "good.txt"}, "docids is 'good.txt'; it must be a list of names"),
     "no name": ({"annotation_id": None}, "there is no annotation_id"),
 }
@@ -176,8 +176,8 @@ def test_rows_that_bring_their_text_along_are_read_by_their_columns(tmp_path: Pa
     rows = [{"document": "a fine film", "classification": "good", "evidences": marks}]
     file = tmp_path / "own.jsonl"
     file.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    columns = {"text": ["document"], "label": "classification", "evidence": "evidences"}
-    assert load_corpus(file, **columns).splits["train"] == [Example("a fine film", "good", evidence=((2, 11),))]
+    columns = {"text": ["document"], "label": "classification", "rationales": "evidences"}
+    assert load_corpus(file, **columns).splits["train"] == [Example("a fine film", "good", rationales=((2, 11),))]
     file.write_text(json.dumps({**rows[0], "document": "a film"}) + "\n")
     with pytest.raises(
         UserError, match=r"own\.jsonl, line 1, column 'evidences': tokens 1 to 3 do not lie in a text of 2"
@@ -200,6 +200,6 @@ def test_the_published_reviews_written_as_their_files_are_read_as_the_same(tmp_p
     known = {one.text: one for one in load_corpus("movie_rationales", data_dir=data_dir).splits["test"]}
     found = load_corpus(tmp_path).splits["test"]
     assert len(found) == 20
-    assert Documents(tmp_path).there
+    assert Documents(tmp_path).exists
     for one in found:
-        assert (one.evidence, one.sentences) == (known[one.text].evidence, known[one.text].sentences)
+        assert (one.rationales, one.sentences) == (known[one.text].rationales, known[one.text].sentences)

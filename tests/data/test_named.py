@@ -14,7 +14,7 @@ from pyarrow import parquet
 from steadygaze.core.errors import UserError
 from steadygaze.core.types import Example
 from steadygaze.data.corpora import CORPORA, load_corpus
-from steadygaze.data.corpus import EXPORT, Corpus, Generated
+from steadygaze.data.corpus import EXPORT, Corpus, GeneratedCorpus
 
 REAL = Path(os.environ.get("STEADYGAZE_DATA") or Path(__file__).parents[3] / "shared" / "data")
 PUBLISHED = [name for name in CORPORA if not name.startswith("planted-")]
@@ -55,7 +55,7 @@ def on_hub(monkeypatch):
 
 
 def marked(example):
-    return [example.text[start:end] for start, end in example.evidence]
+    return [example.text[start:end] for start, end in example.rationales]
 
 
 def sentences(example):
@@ -77,9 +77,9 @@ def test_sst2_marks_the_words_on_the_labels_side(on_disk):
         "token_sentiment": [[1, 0, 2, 3, 4], [2, 1, 2, 2, 3, 2], [4]],
     }
     first, second, third = on_disk("sst2", columns).splits["train"]
-    assert (first.label, first.evidence) == ("positive", ((10, 14), (15, 19)))
+    assert (first.label, first.rationales) == ("positive", ((10, 14), (15, 19)))
     assert (second.label, marked(second)) == ("negative", ["bad"])
-    assert third.evidence is None  # its tokens are not in the text
+    assert third.rationales is None  # its tokens are not in the text
 
 
 def test_texts_are_cleaned_as_their_set_needs(on_disk):
@@ -137,7 +137,7 @@ def test_movie_rationales_count_words_and_drop_what_marks_nothing(on_disk):
     (example,) = corpus.splits["test"]
     assert marked(example) == ["dull film", "very dull"]
     assert sentences(example) == ["a dull film .", "very dull"]
-    assert corpus.dropped == {"zero-length evidence span": 1, "no evidence": 1}
+    assert corpus.dropped == {"zero-length rationales span": 1, "no rationales": 1}
 
 
 def test_inference_pairs_explain_the_premise(on_disk):
@@ -212,7 +212,7 @@ def test_movie_rationales_on_the_hub_are_phrases(on_hub):
     first, second = corpus.splits["train"]
     assert marked(first) == ["dull", "film .\nvery"]
     assert marked(second) == ["even"]
-    assert corpus.dropped == {"zero-length evidence span": 1, "no evidence": 1, "evidence not in the text": 1}
+    assert corpus.dropped == {"zero-length rationales span": 1, "no rationales": 1, "rationales not in the text": 1}
     assert call == ("eraser-benchmark/movie_rationales", {"data_dir": "default", "revision": EXPORT})
 
 
@@ -288,7 +288,7 @@ def test_a_generators_arguments_are_checked_by_their_types():
             raise UserError("share is at most 1")
         return {"train": [Example(f"{seed} {share} {sizes[0]}", "x")]}
 
-    made = Generated("", generate)
+    made = GeneratedCorpus("", generate)
     corpus = made.load("made", {"share": 1, "sizes": [7]}, None, seed=3)
     assert (corpus.name, corpus.splits) == ("made:share=1,sizes=[7]", {"train": [Example("3 1.0 7", "x")]})
     with pytest.raises(UserError, match=r"^made: setting 'share': found 'often'; it should be a valid number"):
@@ -311,8 +311,8 @@ def test_the_fingerprint_sees_what_a_model_sees():
         fingerprint(Example("a", 1), two),
         fingerprint(Example("a", "1"), two),
         fingerprint(Example("a", "x", question=""), two),
-        fingerprint(Example("a", "x", evidence=()), two),
-        fingerprint(Example("a", "x", evidence=((0, 1),)), two),
+        fingerprint(Example("a", "x", rationales=()), two),
+        fingerprint(Example("a", "x", rationales=((0, 1),)), two),
     ]
     assert len(set(different)) == len(different)
     assert fingerprint(Example("a", "x", sentences=((0, 1),)), two) == fingerprint(one, two)
@@ -334,7 +334,7 @@ SIZES = {
     "multinli": {"test": 1000, "test_mismatched": 1000},
     "movie_rationales": {"train": 1600 - 1, "validation": 200, "test": 199},
 }
-FIRST_EVIDENCE = {
+FIRST_RATIONALE = {
     "sst2": ["fun", "good"],
     "babi_1": ["John travelled to the hallway."],
     "babi_2": ["Mary got the milk there.", "Mary travelled to the hallway."],
@@ -344,7 +344,7 @@ FIRST_EVIDENCE = {
 DROPPED = {
     "tweet_hate": {"empty text": 8},
     "newsgroups_sport": {"empty text": 1},
-    "movie_rationales": {"no evidence": 1, "zero-length evidence span": 20},
+    "movie_rationales": {"no rationales": 1, "zero-length rationales span": 20},
 }
 
 
@@ -383,8 +383,8 @@ def test_the_real_set_has_the_rows_it_should(real):
     labels = {example.label for example in real.splits["test"]}
     assert labels == set(real.label_names)
     assert len(labels) >= 2
-    if name in FIRST_EVIDENCE:
-        assert marked(real.splits["test"][0])[: len(FIRST_EVIDENCE[name])] == FIRST_EVIDENCE[name]
+    if name in FIRST_RATIONALE:
+        assert marked(real.splits["test"][0])[: len(FIRST_RATIONALE[name])] == FIRST_RATIONALE[name]
 
 
 @only(*LEFT_OVERS)

@@ -4,7 +4,7 @@ import pytest
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
 from steadygaze.data.token_alignment import sentence_ends
-from steadygaze.data.word_tokenizer import build_words
+from steadygaze.data.word_tokenizer import build_word_tokenizer
 
 
 @pytest.mark.parametrize(
@@ -34,6 +34,6 @@ def test_of_a_vocabulary_of_bytes_the_stops_of_other_scripts_are_found():
 
 
 def test_of_a_word_vocabulary_the_stops_are_found():
-    vocabulary = build_words(["Fine beer! Is it? From the U.S. ... yes."]).vocabulary
+    vocabulary = build_word_tokenizer(["Fine beer! Is it? From the U.S. ... yes."]).vocabulary
     ended = [token for token, ends in zip(vocabulary, sentence_ends(vocabulary), strict=True) if ends]
     assert sorted(ended) == ["!", ".", "...", "?"]

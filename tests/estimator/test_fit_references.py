@@ -10,9 +10,9 @@ from commands import run
 from estimator.students import CSV, HELD, QUICK, STUDENTS, bits, student
 from estimator.tiny import LABELS, PAIRS, SMALL, TEXTS, tiny
 from steadygaze.core.errors import UserError
-from steadygaze.estimator.fit import Keeping, fit
+from steadygaze.estimator.fit import CheckpointConfig, fit
 from steadygaze.estimator.inputs import read_split
-from steadygaze.estimator.train_config import order
+from steadygaze.estimator.train_config import train_config
 from training.toys import Recorder, weights
 
 THREE = ["pos", "neg", "odd"]
@@ -148,11 +148,11 @@ def test_teachers_are_kept_by_train_and_found_by_the_next_student(capsys, files,
     command = ["train", files / "films.csv", "--technique", "consensus", "--set", "teachers=2", *QUICK]
     command += ["--set", "swaps=0", "--quiet", "--json"]
     assert run(capsys, *command, "--out", tmp_path / "one")[0] == 0
-    kept = {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in (tmp_path / ".shelf").iterdir()}
+    kept = {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in (tmp_path / ".teacher-cache").iterdir()}
     assert len(kept) == 2
     assert run(capsys, *command, "--out", tmp_path / "two", "--set", "overlap=0")[0] == 0
     assert run(capsys, *command, "--out", tmp_path / "again")[0] == 0
-    now = {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in (tmp_path / ".shelf").iterdir()}
+    now = {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in (tmp_path / ".teacher-cache").iterdir()}
     assert now == kept  # what was found was not even written again
     one, two, again = ((tmp_path / name / "model.safetensors").read_bytes() for name in ("one", "two", "again"))
     assert one == again
@@ -161,7 +161,7 @@ def test_teachers_are_kept_by_train_and_found_by_the_next_student(capsys, files,
 
 def test_a_shelf_can_be_named(capsys, files, tmp_path):
     command = ["train", files / "films.csv", "--technique", "seat", *QUICK, "--quiet"]
-    assert run(capsys, *command, "--out", tmp_path / "m", "--shelf", tmp_path / "kept")[0] == 0
+    assert run(capsys, *command, "--out", tmp_path / "m", "--teacher-cache", tmp_path / "kept")[0] == 0
     assert sorted(path.name for path in tmp_path.iterdir()) == ["kept", "m"]
     assert len(list((tmp_path / "kept").iterdir())) == 1
 
@@ -169,8 +169,8 @@ def test_a_shelf_can_be_named(capsys, files, tmp_path):
 def test_a_shelf_that_cannot_be_one_is_refused_before_anything_is_trained(capsys, files, tmp_path):
     command = ["train", files / "films.csv", "--technique", "seat", *QUICK, "--quiet", "--out", tmp_path / "m"]
     (tmp_path / "file").write_text("mine")
-    for wrong, why in (("file", "is a file"), ("m", "is the same path as --shelf")):
-        code, _, err = run(capsys, *command, "--shelf", tmp_path / wrong)
+    for wrong, why in (("file", "is a file"), ("m", "is the same path as --teacher-cache")):
+        code, _, err = run(capsys, *command, "--teacher-cache", tmp_path / wrong)
         assert (code, why in " ".join(err.split())) == (2, True)
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
@@ -179,13 +179,13 @@ def test_a_shelf_that_cannot_be_one_is_refused_before_anything_is_trained(capsys
 def test_a_kept_teacher_spares_its_epochs_and_the_student_is_the_same(technique, tmp_path):
     def trained(seed=0, **changes):
         watcher = Recorder()
-        ordered = order(student(technique, seed=seed, epochs=2, **changes).get_params())
+        ordered = train_config(student(technique, seed=seed, epochs=2, **changes).get_params())
         stored = fit(
             ordered,
             read_split(TEXTS, LABELS),
             read_split(TEXTS, LABELS),
             watcher,
-            Keeping(shelf=tmp_path / "teachers"),
+            CheckpointConfig(teacher_cache=tmp_path / "teachers"),
         )
         return weights(stored.model), [record["stage"] for record in watcher.epochs]
 
@@ -207,7 +207,7 @@ def test_students_of_two_seeds_share_teachers_where_no_validation_texts_are_give
     """Seeds 2 and 3 set other texts aside and know other words: a teacher's weights do not even fit."""
     for seed in (2, 3):
         clf = student("consensus", seed=seed, settings={"first_teacher": 5})
-        clf.fit(TEXTS, LABELS, shelf=tmp_path / "kept")
+        clf.fit(TEXTS, LABELS, teacher_cache=tmp_path / "kept")
         alone = student("consensus", seed=seed, settings={"first_teacher": 5}).fit(TEXTS, LABELS)
         assert bits(clf) == bits(alone)
 

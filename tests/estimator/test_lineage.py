@@ -5,17 +5,19 @@ from safetensors.torch import load_file, save_file
 
 from estimator.students import student
 from estimator.tiny import LABELS, TEXTS, transformer_folder
-from steadygaze.estimator.fit_plan import apart
+from steadygaze.estimator.fit_plan import stage_identity
 
 
 def test_teachers_of_a_network_with_other_weights_are_other_teachers(tmp_path):
-    """Same name, same configuration, other weights: the shelf must not hand over the first one's teacher."""
+    """Same name, same configuration, other weights: the teacher_cache must not hand over the first one's teacher."""
     one, other = (transformer_folder(tmp_path / place / "network") for place in ("a", "b"))
     weights = load_file(other / "model.safetensors")
     save_file({name: value + 0.1 for name, value in weights.items()}, other / "model.safetensors", {"format": "pt"})
     for folder in (one, other, other):
-        student("anchored", encoder=f"transformer:{folder}").fit(TEXTS, LABELS, shelf=tmp_path / "shelf")
-    assert len(list((tmp_path / "shelf").iterdir())) == 2
+        student("anchored", encoder=f"transformer:{folder}").fit(
+            TEXTS, LABELS, teacher_cache=tmp_path / "teacher_cache"
+        )
+    assert len(list((tmp_path / "teacher_cache").iterdir())) == 2
 
 
 def test_a_network_with_vectors_to_spare_substitutes_words(tmp_path):
@@ -34,9 +36,9 @@ def test_a_network_with_vectors_to_spare_substitutes_words(tmp_path):
 
 
 def test_a_teachers_identity_leaves_out_who_asks_for_it_and_nothing_else():
-    whole = {"technique": "x", "technique_settings": {}, "seed": 1, "given": [], "history": [], "kept": {}}
+    whole = {"technique": "x", "technique_settings": {}, "seed": 1, "references": [], "history": [], "best_epoch": {}}
     shared = {"reading": {"min_df": 2}, "classes": [0, 1], "files": ["f"], "vectors": "v", "corpus": "c"}
-    assert apart({**whole, **shared, "reading": {"min_df": 2, "synonyms": "s"}}) == shared
+    assert stage_identity({**whole, **shared, "reading": {"min_df": 2, "synonyms": "s"}}) == shared
 
 
 def test_a_table_of_synonyms_may_be_named_by_a_path(tmp_path):

@@ -11,7 +11,7 @@ import steadygaze
 from estimator.tiny import PAIRS, SMALL, SUBJECTS, tiny, transformer_folder
 from steadygaze.core.errors import UserError
 from steadygaze.estimator.text_classifier import TextClassifier
-from steadygaze.models.rationalizer import Rationaliser
+from steadygaze.models.rationalizer import Rationalizer
 
 ASIDE = ("it rained .", "we had bread !", "my cat slept ?")
 GOOD = [f"{ASIDE[i % 3]} the {s} was good and fine . {ASIDE[(i + 1) % 3]}" for i, s in enumerate(SUBJECTS)]
@@ -36,8 +36,8 @@ def test_a_saved_one_says_the_same_when_it_is_read_back(order, tmp_path):
     clf = fitted(order)
     clf.save(tmp_path / "model")
     back = steadygaze.load(tmp_path / "model", device="cpu")
-    assert isinstance(back.stored_.model, Rationaliser)
-    assert back.stored_.model.way == clf.stored_.model.way
+    assert isinstance(back.stored_.model, Rationalizer)
+    assert back.stored_.model.selection_config == clf.stored_.model.selection_config
     assert back.settings == clf.settings, "and nothing that training filled in"
     assert np.array_equal(back.predict_proba(TEXTS), clf.predict_proba(TEXTS))
     assert back.explain(TEXTS) == clf.explain(TEXTS)

@@ -18,7 +18,7 @@ from images.toys import planted
 from opinions import lexicon
 from opinions import texts as opinions
 from robustness.harness import snapshot
-from steadygaze.adapters.as_adapter import as_subject
+from steadygaze.adapters.as_adapter import as_adapter
 from steadygaze.cli import demo, streaming
 from steadygaze.core import atomic_files
 from steadygaze.core.errors import UserError
@@ -98,7 +98,7 @@ def test_a_folder_that_only_looks_like_a_run_is_left_alone(run: Run, data: Path,
 @pytest.mark.parametrize("more", [["--resume"], ["--replace"]])
 def test_a_run_of_a_live_process_is_left_alone(run: Run, data: Path, tmp_path: Path, more: list[str]) -> None:
     (tmp_path / "m.unfinished").mkdir()
-    with atomic_files.only_one(tmp_path / "m.unfinished", "training"):
+    with atomic_files.exclusive(tmp_path / "m.unfinished", "training"):
         ended = run("train", data, "--out", tmp_path / "m", *QUICK, *more)
         assert (ended.code, "another process is training in" in ended.err) == (2, True)
     assert names(tmp_path) == ["films.csv", "m.unfinished"]
@@ -114,7 +114,7 @@ def test_a_model_that_was_deleted_is_not_revived(tmp_path: Path) -> None:
 def test_the_second_of_two_comparisons_in_a_folder_is_refused_and_the_first_goes_on(tmp_path: Path) -> None:
     out = tmp_path / "c"
     out.mkdir()
-    with atomic_files.only_one(out, "comparing"), pytest.raises(UserError, match="another process is comparing in"):
+    with atomic_files.exclusive(out, "comparing"), pytest.raises(UserError, match="another process is comparing in"):
         run_comparison(out, comparison_order())
     assert names(out) == []
 
@@ -188,9 +188,9 @@ SMALL: dict[str, Any] = {"epochs": 1, "hidden": 8, "dimension": 6}
 @pytest.mark.usefixtures("hasty_judge", "short_probe_training")
 def test_an_explainer_of_another_model_is_refused_on_every_path(tmp_path: Path) -> None:
     own, other = tiny().fit(TEXTS, LABELS), tiny(seed=1).fit(TEXTS, LABELS)
-    one = sg.explain_fit(own, TEXTS * 2, k=2, settings=SMALL)
+    one = sg.fit_explainer(own, TEXTS * 2, k=2, settings=SMALL)
     one.save(tmp_path / "own")
-    of_a_function = sg.explain_fit(lexicon, opinions(40), k=2, classes=["neg", "pos"], settings=SMALL)
+    of_a_function = sg.fit_explainer(lexicon, opinions(40), k=2, classes=["neg", "pos"], settings=SMALL)
     of_a_function.save(tmp_path / "function")
     for ask in (
         lambda: sg.load_explainer(tmp_path / "own", other),
@@ -200,7 +200,7 @@ def test_an_explainer_of_another_model_is_refused_on_every_path(tmp_path: Path) 
         lambda: sg.audit(other, TEXTS, explainers=[one]),
         lambda: sg.audit(own, TEXTS, explainers=[of_a_function]),
         lambda: list(streaming.explain(other, iter([TEXTS]), one)),
-        lambda: list(streaming.explain(as_subject(other), iter([TEXTS]), one)),
+        lambda: list(streaming.explain(as_adapter(other), iter([TEXTS]), one)),
     ):
         with pytest.raises(UserError, match="fitted to another model"):
             ask()
@@ -211,7 +211,7 @@ def test_an_explainer_of_another_classifier_of_images_is_refused() -> None:
     images, labels = planted(60)
     own, other = (ImageClassifier(epochs=1, batch_size=16, seed=seed).fit(images, labels) for seed in (0, 1))
     settings = {"epochs": 1, "batch_size": 32, "hidden": 8, "approximator": "simple", "patch": 2}
-    one = sg.explain_fit(own, images, k=1, settings=settings)
+    one = sg.fit_explainer(own, images, k=1, settings=settings)
     assert len(own.explain(images[:2], explainer=one)) == 2
     with pytest.raises(UserError, match="fitted to another model"):
         other.explain(np.asarray(images[:2]), explainer=one)
@@ -219,8 +219,8 @@ def test_an_explainer_of_another_classifier_of_images_is_refused() -> None:
 
 CONTRADICTIONS: dict[str, Callable[[dict[str, Any]], object]] = {
     "contradicts kind 'pieces'": lambda config: config.update(kind="pieces"),
-    "kept is not an epoch of history": lambda config: config["kept"].update(epoch=99),
-    "not the position of a class": lambda config: config["kept"].update(always=5),
+    "best_epoch is not an epoch of history": lambda config: config["best_epoch"].update(epoch=99),
+    "not the position of a class": lambda config: config["best_epoch"].update(constant_label=5),
     "class_weight names": lambda config: config.update(class_weight=[["nobody", 1.0]]),
     "technique_settings does not fit": lambda config: config.update(technique_settings={"radius": 0.1}),
 }
@@ -245,7 +245,7 @@ EXPLAINER: dict[str, Callable[[dict[str, Any]], object]] = {
 @pytest.fixture(scope="module")
 def explainer(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("explainer") / "own"
-    sg.explain_fit(fitted(), TEXTS * 2, k=2, settings=SMALL).save(folder)
+    sg.fit_explainer(fitted(), TEXTS * 2, k=2, settings=SMALL).save(folder)
     return folder
 
 

@@ -8,7 +8,7 @@ import pytest
 from steadygaze.core.errors import UserError
 from steadygaze.core.settings import settings
 from steadygaze.estimator.text_classifier import TextClassifier
-from steadygaze.estimator.train_config import Reading, order, restored
+from steadygaze.estimator.train_config import TextConfig, settings_of_model, train_config
 from steadygaze.models.classifier import Architecture
 from steadygaze.techniques import TECHNIQUES
 from steadygaze.techniques.vanilla import Vanilla
@@ -16,7 +16,7 @@ from steadygaze.training.optimizers import Training
 
 
 def ordered(**parameters):
-    return order(TextClassifier(**parameters).get_params())
+    return train_config(TextClassifier(**parameters).get_params())
 
 
 @settings
@@ -29,7 +29,7 @@ class Homemade(Vanilla):
 def test_defaults_are_those_of_the_settings_classes():
     plain = ordered()
     assert (plain.encoder, plain.technique_name, plain.seed) == ("bilstm", "vanilla", 0)
-    assert (plain.architecture, plain.training, plain.reading) == (Architecture(), Training(), Reading())
+    assert (plain.architecture, plain.training, plain.reading) == (Architecture(), Training(), TextConfig())
     assert plain.technique == Vanilla()
     assert (plain.vectors, plain.max_length, plain.class_weight, plain.device) == (None, None, None, "auto")
 
@@ -38,7 +38,7 @@ def test_settings_are_dealt_out_to_their_owners():
     found = ordered(epochs=2, batch_size=5, settings={"hidden": 7, "learning_rate": 0.1, "min_df": 3})
     assert found.architecture == Architecture(hidden=7)
     assert found.training == Training(epochs=2, batch_size=5, learning_rate=0.1)
-    assert found.reading == Reading(min_df=3)
+    assert found.reading == TextConfig(min_df=3)
 
 
 def test_a_parameter_and_a_setting_of_one_name_must_agree():
@@ -75,7 +75,7 @@ def test_a_hub_id_and_a_folder_are_taken_at_their_word():
 
 def test_restored_settings_order_the_same_again():
     first = ordered(settings={"hidden": 7, "dropout": 0.5, "learning_rate": 0.1, "patience": 2, "min_df": 3})
-    values = restored(
+    values = settings_of_model(
         first.architecture,
         dataclasses.asdict(first.training),
         dataclasses.asdict(first.reading),
@@ -87,4 +87,4 @@ def test_restored_settings_order_the_same_again():
 
 
 def test_of_an_unregistered_technique_everything_is_restored():
-    assert restored(Architecture(), {}, {}, "Homemade", {"strength": 1.0}) == {"strength": 1.0}
+    assert settings_of_model(Architecture(), {}, {}, "Homemade", {"strength": 1.0}) == {"strength": 1.0}

@@ -8,14 +8,14 @@ import pytest
 import torch
 
 from explainers.worked import random_texts
-from steadygaze.core.random_key import Chance
+from steadygaze.core.random_key import RandomKey
 from steadygaze.explainers.kernel_shap import coalitions, pairs, strata, unranked, values
-from steadygaze.techniques.perturbations.word_removal import taken
+from steadygaze.techniques.perturbations.word_removal import take_rows
 
-CHANCE = Chance(3)
+CHANCE = RandomKey(3)
 
 
-def some(*lengths: int, samples: int = 1024, chance: Chance = CHANCE):
+def some(*lengths: int, samples: int = 1024, chance: RandomKey = CHANCE):
     return coalitions(random_texts(*lengths), samples, chance)
 
 
@@ -70,12 +70,12 @@ def test_what_a_text_draws_does_not_depend_on_its_company_and_does_on_the_seed()
     batch = random_texts(14, 40, 3, 1)
     together = coalitions(batch, 64, CHANCE)
     for place in range(4):
-        alone = coalitions(taken(batch, torch.tensor([place])), 64, CHANCE)
+        alone = coalitions(take_rows(batch, torch.tensor([place])), 64, CHANCE)
         many, words = alone.kept.shape[1:]
         assert torch.equal(together.kept[place, :many, :words], alone.kept[0])
         assert torch.equal(together.share[place, :many], alone.share[0])
         assert not together.share[place, many:].any()
-    other = coalitions(batch, 64, Chance(4))
+    other = coalitions(batch, 64, RandomKey(4))
     assert (other.kept[0] != together.kept[0]).any()
 
 
@@ -159,7 +159,7 @@ def test_just_above_the_exact_limit_the_error_is_below_that_of_shaps_sampling(wo
     ours, shaps = [], []
     for i, game in enumerate(games(words, 12)):
         exact = solved(z, kernel / kernel.sum(), game)
-        found = coalitions(random_texts(words), 1024, Chance(i))
+        found = coalitions(random_texts(words), 1024, RandomKey(i))
         ours.append(np.linalg.norm(solved(found.kept[0].numpy(), found.share[0].numpy(), game) - exact))
         shaps.append(np.linalg.norm(solved(*by_shap(words, 1024, np.random.default_rng(i)), game) - exact))
     assert np.mean(ours) <= np.mean(shaps)

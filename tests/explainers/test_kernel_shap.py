@@ -12,7 +12,7 @@ from captum.attr import LimeBase
 from contract.tiny import CLASSES, batch, cached_classifier, split
 from explainers.worked import WORTH, Line, game, random_texts, row, subsets_of, texts
 from steadygaze.core.errors import UserError
-from steadygaze.core.random_key import Chance
+from steadygaze.core.random_key import RandomKey
 from steadygaze.core.settings import build
 from steadygaze.explainers import lime as module
 from steadygaze.explainers.kernel_shap import KernelShap, coalitions, values
@@ -93,7 +93,7 @@ def test_captum_solves_the_same_subsets_to_the_same_values():
     """Captum holds the sum by a weight of a million, in single precision."""
     model, words = cached_classifier("bilstm"), random_texts(11)
     found = KernelShap(samples=200).explain(model, words, torch.tensor([1])).weights[0, 1:]
-    drawn = coalitions(words, 200, Chance(0).child(2))
+    drawn = coalitions(words, 200, RandomKey(0).child(2))
     value, weight = game(model, words, 1), iter([1e6, 1e6, *(200 * drawn.share[0]).tolist()])
 
     def one_by_one(_, **__):

@@ -12,10 +12,10 @@ from sklearn.linear_model import Ridge
 from contract.tiny import assert_close, batch, cached_classifier, split
 from explainers.worked import WORTH, Line, game, random_texts, row, subsets_of, texts
 from steadygaze.core.errors import UserError
-from steadygaze.core.random_key import Chance
+from steadygaze.core.random_key import RandomKey
 from steadygaze.core.settings import build
 from steadygaze.explainers.lime import Lime, regression, subsets
-from steadygaze.techniques.perturbations.word_removal import taken
+from steadygaze.techniques.perturbations.word_removal import take_rows
 
 
 def test_of_a_straight_line_it_is_the_line():
@@ -55,7 +55,7 @@ def test_captum_makes_the_same_line_of_the_same_subsets_of_a_long_text():
     """Captum keeps inputs, answers and weights in single precision."""
     model, words = cached_classifier("bilstm"), random_texts(12)
     found = Lime(samples=200).explain(model, words, torch.tensor([2])).weights[0, 1:]
-    drawn = subsets(words, lambda k, _: torch.ones_like(k), 200, Chance(0).child(1)).kept[0]
+    drawn = subsets(words, lambda k, _: torch.ones_like(k), 200, RandomKey(0).child(1)).kept[0]
     value = game(model, words, 2)
 
     def one_by_one(_, **__):
@@ -95,7 +95,7 @@ def test_a_long_text_gets_the_same_again_and_in_any_company():
     assert torch.equal(explainer.explain(model, words).weights, together)
     alone = explainer.explain(model, row(words, 0)).weights
     torch.testing.assert_close(alone[0], together[0, :15], rtol=0, atol=1e-5)
-    wide = explainer.explain(model, taken(words, torch.tensor([2, 0, 0]))).weights
+    wide = explainer.explain(model, take_rows(words, torch.tensor([2, 0, 0]))).weights
     torch.testing.assert_close(wide[1:], together[[0, 0]], rtol=0, atol=1e-5)
     assert (Lime(samples=64, seed=1).explain(model, words).weights[0] != together[0]).any()
 

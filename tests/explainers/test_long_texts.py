@@ -5,8 +5,8 @@ import pytest
 import torch
 
 import steadygaze as sg
-from steadygaze.adapters.as_adapter import as_subject
-from steadygaze.audit.audit_config import Plan
+from steadygaze.adapters.as_adapter import as_adapter
+from steadygaze.audit.audit_config import ProbeConfig
 from steadygaze.core.errors import UserError
 from steadygaze.data.batches import Data, by_length, collate
 from steadygaze.explainers import class_probability, leave_one_out, lime
@@ -39,7 +39,7 @@ def text(words: int, good: tuple[int, ...] = (3, 4)) -> str:
 
 def batch_of(texts: list[str]):
     box = Counted()
-    subject = as_subject(box).reading(False)
+    subject = as_adapter(box).for_pairs(False)
     data: Data = subject.data(subject.tokens.place(texts), None)
     return box, subject.model, collate(data, np.arange(len(texts)))
 
@@ -47,7 +47,7 @@ def batch_of(texts: list[str]):
 @pytest.mark.parametrize("words", [300, 600, 1200])
 @pytest.mark.parametrize(
     ("explainer", "readings"),
-    [(LeaveOneOut(most_units=20), 20), (Lime(most_units=20, samples=64), 80), (KernelShap(most_units=20), 1024)],
+    [(LeaveOneOut(max_units=20), 20), (Lime(max_units=20, samples=64), 80), (KernelShap(max_units=20), 1024)],
     ids=["leave-one-out", "lime", "kernel-shap"],
 )
 def test_readings_do_not_grow_with_the_words_above_the_limit(explainer, readings, words):
@@ -60,7 +60,7 @@ def test_readings_do_not_grow_with_the_words_above_the_limit(explainer, readings
 def test_a_segment_loses_what_all_its_words_lose_and_they_share_it():
     box, model, batch = batch_of([text(40, good=(4, 5, 30))])
     with pytest.warns(UserWarning, match=SEGMENTS):
-        weights = LeaveOneOut(most_units=10).explain(model, batch).weights[0]
+        weights = LeaveOneOut(max_units=10).explain(model, batch).weights[0]
     whole = box.predict_proba([text(40, good=(4, 5, 30))])[0, 1]
     without = box.predict_proba(["good"])[0, 1]
     bad = 1 - whole  # with three good words the other class is predicted
@@ -71,7 +71,7 @@ def test_a_segment_loses_what_all_its_words_lose_and_they_share_it():
 @pytest.mark.parametrize("words", [19, 20])
 def test_words_are_single_up_to_the_limit(words):
     _, model, batch = batch_of([text(words)])
-    found = LeaveOneOut(most_units=20).explain(model, batch).weights
+    found = LeaveOneOut(max_units=20).explain(model, batch).weights
     torch.testing.assert_close(found, LeaveOneOut().explain(model, batch).weights, rtol=0, atol=0)
 
 
@@ -92,10 +92,10 @@ def test_masks_are_made_in_parts_that_fit_in_memory(explainer, monkeypatch):
 
     def measured(model, batch, rows, gone, aim):
         sizes.append(gone.numel())
-        return class_probability.without(model, batch, rows, gone, aim)
+        return class_probability.predict_without(model, batch, rows, gone, aim)
 
     for module in (leave_one_out, lime):
-        monkeypatch.setattr(module, "without", measured)
+        monkeypatch.setattr(module, "predict_without", measured)
     monkeypatch.setattr(lime, "ENTRIES", 1 << 12)
     _, model, batch = batch_of([text(60), text(120)])
     explainer.explain(model, batch)
@@ -106,13 +106,13 @@ def test_masks_are_made_in_parts_that_fit_in_memory(explainer, monkeypatch):
 def test_an_audit_of_a_long_text_reads_it_once_for_each_segment():
     box = Counted()
     with pytest.warns(UserWarning, match=f"at most {MOST_UNITS:,} {SEGMENTS}"):
-        sg.audit(box, [text(1200), "a good film", "a bad film"], ["bad", "bad", "bad"], plan=Plan(sample=3))
+        sg.audit(box, [text(1200), "a good film", "a bad film"], ["bad", "bad", "bad"], plan=ProbeConfig(sample=3))
     assert box.read < 1500, "600 segments of two words, left out for two classes, and the other protocols"
 
 
 @pytest.mark.parametrize("size", [0, -1])
 def test_a_batch_size_below_one_is_refused(size):
-    subject = as_subject(Counted()).reading(False)
+    subject = as_adapter(Counted()).for_pairs(False)
     data = subject.data(subject.tokens.place(["a", "b"]), None)
     with pytest.raises(UserError, match=f"batch_size must be a whole number from 1 up, found {size}"):
         list(by_length(data, size))

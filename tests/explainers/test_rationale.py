@@ -14,10 +14,10 @@ from contract.tiny import assert_close, batch, split, widened
 from estimator.test_rationalizers import TEXTS, fitted
 from models.test_rationalizer import BOTH, by_hand, made
 from steadygaze.core.errors import UserError
-from steadygaze.estimator.explain_texts import picked
-from steadygaze.explainers.rationale import Selection
+from steadygaze.estimator.explain_texts import rationale_spans
+from steadygaze.explainers.rationale import RationaleExplainer
 from steadygaze.explainers.resolve import SELECTS
-from steadygaze.report.audit_page import pair
+from steadygaze.report.audit_page import text_pair
 from steadygaze.results.explanation import Explanation
 from steadygaze.results.verdict import Shift
 from steadygaze.techniques.rnp import Rnp
@@ -27,7 +27,7 @@ from training.toys import make_run, model_for
 
 def test_one_sentence_by_hand():
     """Scores 1, 2 and 0: the second sentence, three tokens, with e² / (e + e² + 1)."""
-    said = Selection().explain(by_hand(), texts([3, 4, 1, 2, 4, 2, 4]))
+    said = RationaleExplainer().explain(by_hand(), texts([3, 4, 1, 2, 4, 2, 4]))
     chance = math.e**2 / (math.e + math.e**2 + 1)
     assert_close(said.weights, torch.tensor([[0, 0, 1 / 3, 1 / 3, 1 / 3, 0, 0]], dtype=torch.float64))
     assert said.chances is not None
@@ -38,7 +38,7 @@ def test_one_sentence_by_hand():
 def test_it_is_the_models_own_and_leaves_it_as_it_was(name, way):
     model, read = made(name, way), widened(batch(split()), 2)
     before, said = look(model), model(read)
-    found = Selection().explain(model, read)
+    found = RationaleExplainer().explain(model, read)
     assert_untouched(model, before)
     assert_close(found.weights, said.weights)
     assert_close(found.logits, said.logits)
@@ -58,9 +58,9 @@ def test_what_has_next_to_no_chance_and_is_selected_all_the_same_has_a_weight():
 
 def test_pieces_are_runs_with_the_mean_chance_of_their_tokens():
     spans = [(0, 2), (3, 5), (6, 8), (9, 11)]
-    assert picked(spans, [0.5, 0.5, 0, 1e-30], [0.25, 0.75, 0.9, 0.1]) == ((0, 5, 0.5), (9, 11, 0.1))
-    assert picked(spans, [0, 0, 0, 0], [0.25, 0.75, 0.9, 0.1]) == ()
-    assert picked([], [], []) == ()
+    assert rationale_spans(spans, [0.5, 0.5, 0, 1e-30], [0.25, 0.75, 0.9, 0.1]) == ((0, 5, 0.5), (9, 11, 0.1))
+    assert rationale_spans(spans, [0, 0, 0, 0], [0.25, 0.75, 0.9, 0.1]) == ()
+    assert rationale_spans([], [], []) == ()
 
 
 def test_a_classifier_that_selects_shows_its_sentence_and_how_probable_it_was():
@@ -145,7 +145,7 @@ def test_of_a_long_text_that_a_report_shows_in_parts_the_sentence_is_marked_wher
     weights = tuple(0.25 * (120 <= i < 124) for i in range(200))
     sure = (*spans[120][:1], spans[123][1], 0.75)
     whole = Explanation(text, tuple(words), tuple(spans), weights, "a", {"a": 1.0}, selected=True, rationale=(sure,))
-    shown = pair(Shift("noise", 0.1, whole, whole)).before
+    shown = text_pair(Shift("noise", 0.1, whole, whole)).before
     ((start, end, chance),) = shown.rationale
     assert len(shown) < 200
     assert (shown.text[start:end].split(), chance) == (words[120:124], 0.75)

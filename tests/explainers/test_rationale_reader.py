@@ -15,14 +15,14 @@ from torch import Tensor
 import steadygaze as sg
 from commands import run
 from steadygaze.core.maths import masked, segments
-from steadygaze.core.random_key import Chance
+from steadygaze.core.random_key import RandomKey
 from steadygaze.core.settings import settings
 from steadygaze.core.types import Batch
 from steadygaze.data.batches import collate
-from steadygaze.data.word_tokenizer import build_words
+from steadygaze.data.word_tokenizer import build_word_tokenizer
 from steadygaze.estimator import fit as fitting
 from steadygaze.estimator.text_classifier import TextClassifier
-from steadygaze.models.rationalizer import Looked, Rationaliser
+from steadygaze.models.rationalizer import GeneratorOutput, Rationalizer
 from steadygaze.techniques import TECHNIQUES
 from steadygaze.techniques.rnp import Rnp
 
@@ -34,7 +34,7 @@ Fit = tuple[TextClassifier, list[str]]
 """A model, and what training warned of."""
 
 
-class Leaking(Rationaliser):
+class Leaking(Rationalizer):
     """Its generator knows the label, an exclusive or, and selects the filler that stands for it."""
 
     words: ClassVar[tuple[int, int]]
@@ -42,14 +42,14 @@ class Leaking(Rationaliser):
     causes: ClassVar[tuple[int, ...]]
     """The words whose exclusive or is the label."""
 
-    def look(self, batch: Batch, embedded: Tensor | None = None) -> Looked:
-        looked = super().look(batch, embedded)
+    def generate(self, batch: Batch, embedded: Tensor | None = None) -> GeneratorOutput:
+        looked = super().generate(batch, embedded)
         assert looked.numbers is not None
         label = torch.stack([(batch.ids == word).any(-1) for word in self.causes]).long().sum(0) % 2
         word = torch.tensor(self.words)[label].unsqueeze(-1)
         wanted = segments.total((batch.ids == word).float(), looked.numbers, looked.real.shape[1])
         scores = looked.scores * 0 + 20 * wanted
-        return Looked(looked.hidden, looked.numbers, looked.real, scores, masked.softmax(scores, looked.real))
+        return GeneratorOutput(looked.hidden, looked.numbers, looked.real, scores, masked.softmax(scores, looked.real))
 
 
 class Honest(Leaking):
@@ -60,14 +60,14 @@ class Honest(Leaking):
 class LeakingRnp(Rnp):
     """Training moves the predictor alone."""
 
-    kind: ClassVar[type[Rationaliser]] = Leaking
+    kind: ClassVar[type[Rationalizer]] = Leaking
 
 
 @settings
 class HonestRnp(Rnp):
     """Training moves the predictor alone."""
 
-    kind: ClassVar[type[Rationaliser]] = Honest
+    kind: ClassVar[type[Rationalizer]] = Honest
 
 
 @pytest.fixture(scope="module")
@@ -83,7 +83,7 @@ def reviews() -> Iterator[Callable[[int, int], Texts]]:
 
 def fitted(technique: Rnp, kind: type[Leaking], train: Texts, words: tuple[str, ...], seed: int = 0, **how: Any) -> Fit:
     """`words`: what stands for each label, and what makes the label."""
-    vocabulary = list(build_words(train[0]).vocabulary)
+    vocabulary = list(build_word_tokenizer(train[0]).vocabulary)
     places = tuple(vocabulary.index(word) for word in words)
     kind.words, kind.causes = places[:2], places[2:]
     clf = TextClassifier("average", technique, epochs=8, seed=seed, settings=SETTINGS, device="cpu")
@@ -136,7 +136,7 @@ def test_a_label_coded_in_fillers_is_reported_in_training_and_audit(
     assert report.find(READER).value < 0.75
     assert report.find(GAP).value > 0.25
     assert any(note.startswith(LEAKAGE) for note in report.notes)
-    assert next(verdict for verdict in report.verdicts if verdict.key == "matters").answer == "no"
+    assert next(verdict for verdict in report.verdicts if verdict.key == "faithfulness").answer == "no"
     clf.save(tmp_path / "model")
     assert sg.audit(sg.load(tmp_path / "model"), *test).find(READER).value == report.find(READER).value
 
@@ -185,23 +185,24 @@ def test_a_class_without_any_evidence_is_not_reported_as_leakage(
     assert report.find(READER).value < 0.9
     assert report.find(GAP).value == 0.0
     assert not [message for message in (*said, *report.notes) if LEAKAGE in message]
-    assert next(verdict for verdict in report.verdicts if verdict.key == "matters").answer == "yes"
+    assert next(verdict for verdict in report.verdicts if verdict.key == "faithfulness").answer == "yes"
 
 
 def test_random_selections_are_whole_sentences_all_equally_often(
     leaky: Fit, reviews: Callable[[int, int], Texts]
 ) -> None:
-    from steadygaze.explainers.rationale import TextViews, random_selections
+    from steadygaze.explainers.rationale import RationaleBatch as TextViews
+    from steadygaze.explainers.rationale import random_selections
 
     stored = leaky[0].stored_
     model = stored.model
-    assert isinstance(model, Rationaliser)
+    assert isinstance(model, Rationalizer)
     assert model.reader is not None
     batch = collate(stored.data(reviews(100, 1)[0], None), np.arange(100))
     views = TextViews(batch.ids, batch.mask, torch.zeros(100, 2), batch.index, present=batch.present)
     draw, numbers, counts = random_selections(model, model.reader.budget), model.sentences(batch), torch.zeros(5)
     for turn in range(20):
-        mask = draw(views, Chance(turn)) > 0
+        mask = draw(views, RandomKey(turn)) > 0
         chosen = torch.where(mask, numbers, -1).amax(-1)
         assert torch.equal(mask, numbers == chosen.unsqueeze(-1))
         counts += chosen.bincount(minlength=5)
@@ -236,7 +237,7 @@ def test_a_short_fit_trains_no_reader() -> None:
     texts = ["It is warm. We stayed."] * 30 + ["It is cold. We stayed."] * 30
     clf = TextClassifier("average", "rnp", epochs=1, settings={"dimension": 8}, device="cpu")
     clf.fit(texts, ["good"] * 30 + ["bad"] * 30)
-    assert isinstance(clf.stored_.model, Rationaliser)
+    assert isinstance(clf.stored_.model, Rationalizer)
     assert clf.stored_.model.reader is None
     assert clf.stored_.description.independent_reader == {}
     assert sg.audit(clf, texts[:10]).find(READER).n == 0

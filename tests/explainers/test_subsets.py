@@ -6,12 +6,12 @@ from scipy.stats import binom, chisquare
 
 from contract.tiny import assert_close
 from explainers.worked import Line, random_texts, subsets_of, texts
-from steadygaze.core.random_key import Chance
+from steadygaze.core.random_key import RandomKey
 from steadygaze.explainers import lime as module
 from steadygaze.explainers.lime import groups, subsets
-from steadygaze.techniques.perturbations.word_removal import taken
+from steadygaze.techniques.perturbations.word_removal import take_rows
 
-CHANCE = Chance(3)
+CHANCE = RandomKey(3)
 
 
 def even(k, _):
@@ -71,7 +71,7 @@ def test_what_a_text_draws_does_not_depend_on_its_company_or_on_how_many_are_dra
     batch = random_texts(30, 9, 3, 12)
     together = some(batch)
     for place in range(4):
-        alone = some(taken(batch, torch.tensor([place])))
+        alone = some(take_rows(batch, torch.tensor([place])))
         many, words = alone.kept.shape[1:]
         assert torch.equal(together.kept[place, :many, :words] & (alone.share[0] > 0)[:, None], alone.kept[0])
         assert torch.equal(together.share[place, :many], alone.share[0])
@@ -82,7 +82,7 @@ def test_what_a_text_draws_does_not_depend_on_its_company_or_on_how_many_are_dra
 
 def test_another_seed_draws_others():
     batch = random_texts(9)
-    one, other = (subsets(batch, even, 64, Chance(seed)).kept[0] for seed in (0, 1))
+    one, other = (subsets(batch, even, 64, RandomKey(seed)).kept[0] for seed in (0, 1))
     assert (one == other).all(-1).float().mean() < 0.2
 
 

@@ -7,33 +7,33 @@ from contract.tiny import batch, split
 from steadygaze.core.errors import UserError
 from steadygaze.core.settings import build
 from steadygaze.explainers import EXPLAINERS
-from steadygaze.explainers.class_probability import NEAR, passes, together
+from steadygaze.explainers.class_probability import NEAR, forward_passes, length_batches
 
 
 @pytest.mark.parametrize(("most", "ends"), [(1000, [3, 5, 6, 8]), (24, [2, 4, 5, 6, 8]), (1, [*range(1, 9)])])
 def test_where_passes_are_cut(most, ends):
     """¾ of 12 are 9, so that 9 still goes with it, and 8 does not; 24 tokens hold two texts of 12, or of 9 and 8."""
-    found = list(passes([12, 12, 9, 8, 6, 4, 2, 2], most))
+    found = list(forward_passes([12, 12, 9, 8, 6, 4, 2, 2], most))
     assert [end for _, end in found] == ends
     assert [start for start, _ in found] == [0, *ends[:-1]]
 
 
 def test_no_pass_has_more_texts_than_are_read_at_once():
-    assert list(passes([1] * 7, 100, 3)) == [(0, 3), (3, 6), (6, 7)]
-    assert list(passes([1] * 7, 100)) == [(0, 7)]
+    assert list(forward_passes([1] * 7, 100, 3)) == [(0, 3), (3, 6), (6, 7)]
+    assert list(forward_passes([1] * 7, 100)) == [(0, 7)]
 
 
 @pytest.mark.parametrize("pair", [False, True])
 def test_every_text_is_named_once_beside_none_much_longer_and_questions_count(pair):
     lengths, given = torch.randint(0, 40, (200,)), batch(split(["ww", "w"], pair))
     asked = given.question_ids.shape[1] if pair else 0
-    named = list(together(lengths, given, 100))
+    named = list(length_batches(lengths, given, 100))
     assert torch.cat([some for some, _ in named]).sort().values.equal(torch.arange(200))
     for some, width in named:
         assert lengths[some].clamp_min(1).max() == width
         assert lengths[some].clamp_min(1).min() + asked >= NEAR * (width + asked)
         assert len(some) == 1 or len(some) * (width + asked) <= 100
-    assert list(together(lengths[:0], given, 100)) == []
+    assert list(length_batches(lengths[:0], given, 100)) == []
 
 
 @pytest.mark.parametrize(

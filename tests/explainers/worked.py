@@ -9,8 +9,8 @@ from torch import Tensor
 
 from contract.tiny import batch, split
 from steadygaze.core.types import Batch
-from steadygaze.models.model_protocol import Reader
-from steadygaze.techniques.perturbations.word_removal import taken
+from steadygaze.models.model_protocol import Model
+from steadygaze.techniques.perturbations.word_removal import take_rows
 
 VECTORS = [[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [1.0, 1.0], [-1.0, 2.0], [0.5, -0.5], [2.0, 0.0]]
 """Of ids 0 (padding) to 6."""
@@ -19,10 +19,10 @@ WORTH = [0.0, 0.03, -0.04, -0.01, -0.11, 0.035, 0.06]
 """What each id adds to the chance of class 1: its vector times SLOPE."""
 
 
-class Line(Reader):
+class Line(Model):
     """p(class 1) = ½ + Σ vector · SLOPE over all present tokens.  The softmax of ln p is p, so it is exactly that."""
 
-    abilities = frozenset({"vectors"})
+    capabilities = frozenset({"embeddings"})
 
     def __init__(self) -> None:
         super().__init__()
@@ -57,7 +57,7 @@ def random_texts(*lengths: int) -> Batch:
     return batch(split(["s" + "w" * length for length in lengths]))
 
 
-def game(model: Reader, one: Batch, aim: int) -> Callable[[frozenset[int]], float]:
+def game(model: Model, one: Batch, aim: int) -> Callable[[frozenset[int]], float]:
     """What a model says of one text with only some of its words, by their places: written without ours."""
     words = one.mask[0].nonzero().flatten().tolist()
 
@@ -77,6 +77,6 @@ def subsets_of(words: int) -> list[frozenset[int]]:
 
 def row(texts: Batch, place: int) -> Batch:
     """One text by itself, without padding."""
-    one = taken(texts, torch.tensor([place]))
+    one = take_rows(texts, torch.tensor([place]))
     length = int(one.present.sum())
     return Batch(one.ids[:, :length], one.present[:, :length], one.mask[:, :length], one.index)

@@ -11,11 +11,11 @@ from images.toys import PLACE, Watched, knows, planted
 from steadygaze.core.errors import UserError
 from steadygaze.explainers.learned.ail import Ail
 from steadygaze.explainers.learned.selector import L2X
-from steadygaze.images.fitted_images import ImageFit, parted, post_hoc
+from steadygaze.images.fitted_images import ImageSelectorFit, hold_out_images, post_hoc
 from steadygaze.images.image_box import as_image_box
 from steadygaze.images.image_explainer import ImageExplainer, load_explainer
 from steadygaze.images.image_inputs import read_images
-from steadygaze.images.patch_networks import Canvas, image_settings
+from steadygaze.images.patch_networks import PatchConfig, image_settings
 
 QUICK = {"k": 1, "epochs": 4, "batch_size": 32, "hidden": 32, "approximator": "simple"}
 IMAGES = read_images(planted(400)[0])
@@ -28,7 +28,7 @@ def box():
 
 def fit(kind=L2X, canvas=None, images=IMAGES, **changes):
     how = image_settings(kind, {**QUICK, **changes})
-    return ImageFit(how, canvas or Canvas(patch=2)).fit(box(), *parted(images))
+    return ImageSelectorFit(how, canvas or PatchConfig(patch=2)).fit(box(), *hold_out_images(images))
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +45,7 @@ def test_l2x_finds_the_patch_that_decides(learned):
     assert measured["independent-reader-accuracy"] > 0.95 > measured["independent-reader-accuracy/random-words"]
     assert measured["leakage-gap"] < 0.05
     assert measured["post-hoc-accuracy/unselected"] < 0.7
-    assert measured["mask-loss"] > 0.5  # always the same patch: it says nothing of the label
+    assert measured["probe-loss"] > 0.5  # always the same patch: it says nothing of the label
 
 
 def test_an_explanation_has_exactly_k_patches_and_weight_on_no_other(learned):
@@ -57,9 +57,9 @@ def test_an_explanation_has_exactly_k_patches_and_weight_on_no_other(learned):
 
 
 def test_an_image_is_explained_alike_in_any_batch(learned):
-    whole = learned.scores(TEST, box().said(TEST))
+    whole = learned.scores(TEST, box().predict_proba(TEST))
     part = TEST.of(TEST.pixels[7:9])
-    assert_close(learned.scores(part, box().said(part)), whole[7:9], atol=1e-5, rtol=1e-5)
+    assert_close(learned.scores(part, box().predict_proba(part)), whole[7:9], atol=1e-5, rtol=1e-5)
 
 
 @pytest.mark.usefixtures("short_probe_training")
@@ -67,9 +67,9 @@ def test_an_image_is_explained_alike_in_any_batch(learned):
 def test_the_black_box_is_shown_what_the_approximator_saw(fill):
     few = IMAGES.of(IMAGES.pixels[:40])
     watched, seen = Watched(), []
-    learned = fit(canvas=Canvas(patch=2, fill=fill), images=few, epochs=1)
-    learned = type(learned)(learned.how, learned.canvas, learned.shape, (0, 1), learned.nets)
-    learned.nets["approximator"].layers.register_forward_pre_hook(lambda _, given: seen.append(given[0]))
+    learned = fit(canvas=PatchConfig(patch=2, fill=fill), images=few, epochs=1)
+    learned = type(learned)(learned.config, learned.canvas, learned.shape, (0, 1), learned.networks)
+    learned.networks["approximator"].layers.register_forward_pre_hook(lambda _, given: seen.append(given[0]))
     learned.measured(as_image_box(watched), TEST)
     approximated = TEST.of(torch.cat(seen)).as_given()
     whole, selected, rest = watched.shown
@@ -84,7 +84,7 @@ def test_the_black_box_is_shown_what_the_approximator_saw(fill):
 def test_post_hoc_accuracy_by_hand():
     """The box looks at one patch.  Kept alone, it says the same; filled with black, it says dark whatever it was."""
     images = read_images(planted(50, seed=3)[0])
-    probs = box().said(images)
+    probs = box().predict_proba(images)
     kept = torch.zeros(50, 16)
     kept[:, 1 * 4 + 2] = 1
     found = post_hoc(box(), images, probs, kept, torch.zeros(1, 8, 8), 2)
@@ -95,7 +95,7 @@ def test_post_hoc_accuracy_by_hand():
 @pytest.mark.usefixtures("short_probe_training")
 def test_the_same_seed_gives_the_same_selector():
     few = IMAGES.of(IMAGES.pixels[:64])
-    first, again = (fit(images=few, epochs=1).nets.state_dict() for _ in range(2))
+    first, again = (fit(images=few, epochs=1).networks.state_dict() for _ in range(2))
     assert all((first[name] == again[name]).all() for name in first)
 
 
@@ -111,7 +111,7 @@ def test_every_technique_runs_on_images(technique):
 @pytest.mark.usefixtures("short_probe_training")
 def test_ail_runs_on_images():
     learned = fit(Ail, images=IMAGES.of(IMAGES.pixels[:64]), epochs=1)
-    assert "opponent" in learned.nets
+    assert "opponent" in learned.networks
     assert learned.explain(box(), TEST)[0].explainer == "ail"
 
 
@@ -125,12 +125,12 @@ def test_what_does_not_fit_is_said(learned):
         with pytest.raises(UserError, match=f"k is {k}, but an image of 8 × 8 pixels has 16 patches: k must be less"):
             fit(k=k)
     with pytest.raises(UserError, match="cannot be cut into patches of 3 × 3"):
-        fit(canvas=Canvas(patch=3))
+        fit(canvas=PatchConfig(patch=3))
     with pytest.raises(UserError, match="the training set knows images of 8 × 8"):
-        ImageFit(L2X(k=1), Canvas()).fit(box(), IMAGES, read_images(np.zeros((2, 9, 9), np.uint8)))
+        ImageSelectorFit(L2X(k=1), PatchConfig()).fit(box(), IMAGES, read_images(np.zeros((2, 9, 9), np.uint8)))
     sentence = "the training set has pixels in whole numbers from 0 to 255, found floats from 0 to 1: give both alike"
     with pytest.raises(UserError, match=sentence):
-        ImageFit(L2X(k=1), Canvas()).fit(box(), IMAGES, read_images(TEST.as_given() / 255))
+        ImageSelectorFit(L2X(k=1), PatchConfig()).fit(box(), IMAGES, read_images(TEST.as_given() / 255))
 
 
 @pytest.mark.parametrize("side", [True, 1.0, "1"])
@@ -162,9 +162,9 @@ def test_what_a_black_box_said_before_it_failed_is_kept(tmp_path):
     given = read_images(planted(600)[0]), TEST
     how = image_settings(L2X, {**QUICK, "epochs": 1})
     with pytest.raises(UserError, match=r"out of order.*512 of 600 inputs are done and kept"):
-        ImageFit(how, Canvas(patch=2)).fit(as_image_box(Failing(1), [0, 1]), *given, tmp_path)
+        ImageSelectorFit(how, PatchConfig(patch=2)).fit(as_image_box(Failing(1), [0, 1]), *given, tmp_path)
     again = Failing(4)  # the 88 that are left, the other split, and some of both to see that it says the same twice
-    ImageFit(how, Canvas(patch=2)).fit(as_image_box(again, [0, 1]), *given, tmp_path)
+    ImageSelectorFit(how, PatchConfig(patch=2)).fit(as_image_box(again, [0, 1]), *given, tmp_path)
     assert again.left == 0
 
 
@@ -176,4 +176,4 @@ def test_a_black_box_that_changes_the_order_of_its_classes_is_found_out():
         return knows(images)[:, :: 1 if len(many) == 1 else -1]
 
     with pytest.raises(UserError, match="changed the order of its classes"):
-        ImageFit(L2X(k=1), Canvas(patch=2)).fit(as_image_box(fickle, [0, 1]), IMAGES, TEST)
+        ImageSelectorFit(L2X(k=1), PatchConfig(patch=2)).fit(as_image_box(fickle, [0, 1]), IMAGES, TEST)

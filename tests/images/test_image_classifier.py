@@ -10,7 +10,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from images.toys import planted
-from steadygaze.adapters.fit_explainer import explain_fit
+from steadygaze.adapters.fit_explainer import fit_explainer
 from steadygaze.core.errors import UserError
 from steadygaze.images.image_classifier import ImageClassifier
 
@@ -109,7 +109,7 @@ def test_patches_are_filled_with_the_mean_of_the_images_it_was_trained_on(fitted
 
 def test_a_fitted_explainer_explains_the_classifier_it_was_fitted_to(fitted):
     own = {"epochs": 1, "batch_size": 16, "hidden": 8, "approximator": "simple", "patch": 4}
-    l2x = explain_fit(fitted, IMAGES, k=1, settings=own, device="cpu")
+    l2x = fit_explainer(fitted, IMAGES, k=1, settings=own, device="cpu")
     found = fitted.explain(IMAGES[:3], explainer=l2x)
     assert [one.to_dict() for one in found] == [one.to_dict() for one in l2x.explain(IMAGES[:3])]
     assert found[0].mask.sum() == 16

@@ -8,12 +8,12 @@ from torch.testing import assert_close
 from images.toys import PLACE, knows, planted
 from steadygaze.core.errors import UserError
 from steadygaze.explainers.learned.cxplain import CXPlain
-from steadygaze.explainers.learned.removal_effects import effects
+from steadygaze.explainers.learned.removal_effects import removal_effects
 from steadygaze.images.image_box import as_image_box
-from steadygaze.images.image_cxplain import WorthFit, removing
+from steadygaze.images.image_cxplain import ImageCXPlainFit, image_removal
 from steadygaze.images.image_inputs import read_images
-from steadygaze.images.patch_explainers import Asked
-from steadygaze.images.patch_networks import Canvas
+from steadygaze.images.patch_explainers import PatchRequest
+from steadygaze.images.patch_networks import PatchConfig
 
 IMAGES, TEST = (read_images(planted(many, seed)[0]) for many, seed in ((80, 0), (20, 1)))
 HOW = CXPlain(k=1, members=2, epochs=6, batch_size=16, hidden=16, learning_rate=3e-3)
@@ -25,14 +25,14 @@ def box():
 
 @pytest.fixture(scope="module")
 def learned():
-    return WorthFit(HOW, Canvas(patch=2, fill="grey")).fit(box(), IMAGES, TEST)
+    return ImageCXPlainFit(HOW, PatchConfig(patch=2, fill="grey")).fit(box(), IMAGES, TEST)
 
 
 def test_what_a_patch_is_worth_is_what_the_prediction_loses():
     """Only one patch matters: Δ = ln p(whole) − ln p(without), of the others 0."""
-    probs = box().said(TEST)
-    asked = Asked(box(), TEST, probs, torch.zeros(1, 8, 8), 2, 16)
-    found = torch.from_numpy(effects(removing(asked), probs, asked.aim).values).view(20, 16)
+    probs = box().predict_proba(TEST)
+    asked = PatchRequest(box(), TEST, probs, torch.zeros(1, 8, 8), 2, 16)
+    found = torch.from_numpy(removal_effects(image_removal(asked), probs, asked.aim).values).view(20, 16)
     black = TEST.as_given()
     black[:, 2:4, 4:6] = 0
     without = torch.from_numpy(knows(black)).gather(-1, asked.aim.unsqueeze(-1)).squeeze(-1)
@@ -49,7 +49,7 @@ def test_the_patch_that_decides_is_found_and_the_members_agree(learned):
     measured = {name: float(values.double().mean()) for name, values in learned.measured(box(), TEST).items()}
     assert measured["post-hoc-accuracy"] > 0.95
     assert (learned.fill == round(0.5 * 255) / 255).all()
-    assert "fill" in learned.nets.state_dict()
+    assert "fill" in learned.networks.state_dict()
 
 
 def test_an_explanation_says_between_what_the_members_are(learned):
@@ -65,16 +65,16 @@ def test_an_explanation_says_between_what_the_members_are(learned):
 def test_what_was_asked_is_kept(tmp_path):
     quick = CXPlain(k=1, members=1, epochs=1, batch_size=16, hidden=4)
     for _ in range(2):
-        WorthFit(quick, Canvas(patch=4)).fit(box(), TEST, TEST, tmp_path)
+        ImageCXPlainFit(quick, PatchConfig(patch=4)).fit(box(), TEST, TEST, tmp_path)
     assert {path.name for path in tmp_path.iterdir()} == {"train", "train-effects", "held-out", "held-out-effects"}
 
 
 def test_more_patches_than_there_are(learned):
     with pytest.raises(UserError, match="k is 5, but an image of 8 × 8 pixels has 4 patches"):
-        WorthFit(CXPlain(k=5), Canvas(patch=4)).fit(box(), TEST, TEST)
+        ImageCXPlainFit(CXPlain(k=5), PatchConfig(patch=4)).fit(box(), TEST, TEST)
     with pytest.raises(UserError, match="k is 4, but an image of 8 × 8 pixels has 4 patches: k must be less"):
-        WorthFit(CXPlain(k=4), Canvas(patch=4)).fit(box(), TEST, TEST)
+        ImageCXPlainFit(CXPlain(k=4), PatchConfig(patch=4)).fit(box(), TEST, TEST)
     with pytest.raises(UserError, match="the training set has pixels in whole numbers"):
-        WorthFit(HOW, Canvas(patch=2)).fit(box(), TEST, read_images(TEST.as_given() / 255))
+        ImageCXPlainFit(HOW, PatchConfig(patch=2)).fit(box(), TEST, read_images(TEST.as_given() / 255))
     with pytest.raises(UserError, match="this explainer knows images of 8 × 8"):
         learned.worth(read_images(np.zeros((2, 6, 8), np.uint8)))

@@ -1,4 +1,4 @@
-"""sg.explain_fit on images: dispatched by what they are, measured, saved and read back with the black box."""
+"""sg.fit_explainer on images: dispatched by what they are, measured, saved and read back with the black box."""
 
 import json
 import shutil
@@ -13,11 +13,11 @@ import steadygaze as sg
 from images.toys import PLACE, knows, planted, straight
 from opinions import lexicon, texts
 from steadygaze.adapters import text_explainer
-from steadygaze.adapters.fit_explainer import are_images, explain_fit, load_explainer
+from steadygaze.adapters.fit_explainer import are_images, fit_explainer, load_explainer
 from steadygaze.core.errors import UserError
-from steadygaze.explainers.learned.fit_config import ordered
+from steadygaze.explainers.learned.fit_config import fit_config
 from steadygaze.images.image_box import ImageBox
-from steadygaze.images.image_explainer import ImageExplainer, ordered_for_images
+from steadygaze.images.image_explainer import ImageExplainer, image_fit_config
 
 pytestmark = pytest.mark.usefixtures("hasty_judge", "short_probe_training")
 CLASSES = ["dark", "bright"]
@@ -29,12 +29,12 @@ ONCE = {**QUICK, "epochs": 1}
 
 @pytest.fixture(scope="module")
 def fitted() -> ImageExplainer:
-    return explain_fit(knows, IMAGES, k=1, classes=CLASSES, settings=QUICK)
+    return fit_explainer(knows, IMAGES, k=1, classes=CLASSES, settings=QUICK)
 
 
 @pytest.fixture(scope="module")
 def worth() -> ImageExplainer:
-    return explain_fit(knows, IMAGES[:100], "cxplain", k=1, classes=CLASSES, settings=WORTH)
+    return fit_explainer(knows, IMAGES[:100], "cxplain", k=1, classes=CLASSES, settings=WORTH)
 
 
 def said(fitted: ImageExplainer, images: Any = TEST) -> list[dict[str, Any]]:
@@ -54,7 +54,7 @@ def test_how_well_it_does_is_measured_on_images_it_was_not_fitted_to(
     fitted: ImageExplainer, worth: ImageExplainer
 ) -> None:
     rows = {row.measure: row for row in fitted.rows}
-    assert {"fidelity", "mask-loss", "independent-reader-accuracy", "leakage-gap"} < set(rows)
+    assert {"fidelity", "probe-loss", "independent-reader-accuracy", "leakage-gap"} < set(rows)
     assert rows["post-hoc-accuracy"].n == 40
     assert rows["post-hoc-accuracy"].value > 0.95 > 0.75 > rows["post-hoc-accuracy/unselected"].value
     known = {"explainer": "l2x", "black-box": "knows", "k": 1, "query": 0, "technique": "plain", "patch": 2}
@@ -92,15 +92,15 @@ def test_images_are_told_from_texts(given: Any, images: bool) -> None:
 
 def test_what_is_not_said_is_as_the_papers_have_it() -> None:
     nothing = None, None, None, None
-    how, canvas = ordered_for_images("l2x", *nothing)
+    how, canvas = image_fit_config("l2x", *nothing)
     assert (how.k, how.approximator, how.epochs, canvas.patch, canvas.fill) == (25, "cnn", 12, 1, "mean")
-    assert ordered_for_images("cxplain", *nothing)[0].k == 25
-    assert [ordered(name, *nothing).k for name in ("l2x", "vibi", "ail", "cxplain")] == [10] * 4
-    assert ordered_for_images("l2x", 3, None, None, {"approximator": "simple"})[0].k == 3
+    assert image_fit_config("cxplain", *nothing)[0].k == 25
+    assert [fit_config(name, *nothing).k for name in ("l2x", "vibi", "ail", "cxplain")] == [10] * 4
+    assert image_fit_config("l2x", 3, None, None, {"approximator": "simple"})[0].k == 3
 
 
 def test_images_in_a_list_and_images_for_validation() -> None:
-    fitted = explain_fit(knows, list(IMAGES[:30]), k=1, classes=CLASSES, settings=ONCE, validation=TEST)
+    fitted = fit_explainer(knows, list(IMAGES[:30]), k=1, classes=CLASSES, settings=ONCE, validation=TEST)
     assert fitted.rows[0].n == len(TEST)
     assert said(fitted, list(TEST)) == said(fitted)
 
@@ -110,7 +110,7 @@ def test_an_explainer_read_from_its_folder_says_the_same(kind: str, tmp_path: Pa
     method = {"told": "vibi"}.get(kind, kind)
     own = {"members": 2, "epochs": 1, "patch": 4} if kind == "cxplain" else {**ONCE, "patch": 4, "fill": "zero"}
     query = True if kind == "told" else None
-    fitted = explain_fit(
+    fitted = fit_explainer(
         knows, IMAGES[:40], method, k=1, query=query, classes=CLASSES, settings=own, seed=3, keep=tmp_path / "kept"
     )
     fitted.save(tmp_path / "here")
@@ -119,7 +119,7 @@ def test_an_explainer_read_from_its_folder_says_the_same(kind: str, tmp_path: Pa
     again = load_explainer(tmp_path / "here", knows, classes=CLASSES)
     assert torch.equal(torch.get_rng_state(), before)
     assert said(again) == said(fitted)
-    assert (again.rows, again.facts, again.learned.how) == (fitted.rows, fitted.facts, fitted.learned.how)
+    assert (again.rows, again.facts, again.learned.config) == (fitted.rows, fitted.facts, fitted.learned.config)
     assert again.rows[0].settings.items() >= again.facts.items() >= {"seed": 3}.items()
     assert again.measure(TEST) == fitted.measure(TEST)
     assert (tmp_path / "kept" / "train" / "000000.npy").is_file()
@@ -132,8 +132,8 @@ def test_an_image_classifier_is_saved_loaded_and_explained(tmp_path: Path) -> No
     again = sg.load(tmp_path / "model")
     assert isinstance(again, sg.ImageClassifier)
     assert np.array_equal(again.predict_proba(TEST), clf.predict_proba(TEST))
-    fitted = explain_fit(tmp_path / "model", images, k=1, settings=ONCE)
-    assert fitted.box.classes == (0, 1)
+    fitted = fit_explainer(tmp_path / "model", images, k=1, settings=ONCE)
+    assert fitted.black_box.classes == (0, 1)
     fitted.save(tmp_path / "l2x")
     assert said(load_explainer(tmp_path / "l2x", clf)) == said(fitted)
     other = sg.ImageClassifier(epochs=1, batch_size=16, seed=1).fit(images, labels)
@@ -148,20 +148,20 @@ def test_what_one_network_said_is_not_taken_for_the_answers_of_another(tmp_path:
     asked = {"inputs": IMAGES[:30], "k": 1, "classes": CLASSES, "keep": tmp_path, "validation": TEST}
     one = straight(side=8).float()
     for explainer, own in (("l2x", ONCE), ("cxplain", {"members": 1, "epochs": 1, "patch": 4})):
-        explain_fit(one, explainer=explainer, settings=own, **asked)
+        fit_explainer(one, explainer=explainer, settings=own, **asked)
     other = straight(side=8).float()
     torch.nn.init.zeros_(next(other.parameters()))
     with pytest.raises(UserError, match="keeps answers of another black box, or of other weights of it"):
-        explain_fit(other, settings=ONCE, **asked)
+        fit_explainer(other, settings=ONCE, **asked)
     shutil.rmtree(tmp_path / "train")
     shutil.rmtree(tmp_path / "held-out")
     with pytest.raises(UserError, match="train-effects keeps answers of another black box"):
-        explain_fit(other, explainer="cxplain", settings={"members": 1, "epochs": 1, "patch": 4}, **asked)
+        fit_explainer(other, explainer="cxplain", settings={"members": 1, "epochs": 1, "patch": 4}, **asked)
 
 
 def test_a_network_is_a_black_box() -> None:
-    fitted = explain_fit(straight(side=8).float(), IMAGES[:40], k=1, classes=CLASSES, settings=ONCE)
-    assert isinstance(fitted.box, ImageBox)
+    fitted = fit_explainer(straight(side=8).float(), IMAGES[:40], k=1, classes=CLASSES, settings=ONCE)
+    assert isinstance(fitted.black_box, ImageBox)
     assert len(fitted.explain(TEST)) == len(TEST)
 
 
@@ -194,7 +194,7 @@ def test_a_damaged_folder_gets_a_sentence(
 
 def test_a_black_box_that_always_says_the_same_is_warned_of() -> None:
     with pytest.warns(UserWarning, match="gives the same label to all that this was measured on"):
-        found = explain_fit(
+        found = fit_explainer(
             lambda given: np.tile([0.9, 0.1], (len(given), 1)), IMAGES[:40], k=1, classes=CLASSES, settings=ONCE
         )
     assert any("gives the same label to all" in sentence for sentence in found.warnings)
@@ -238,4 +238,4 @@ def test_the_wrong_kind_of_thing_gets_a_sentence(fitted: ImageExplainer, tmp_pat
 def test_bad_input_gets_a_sentence(asked: dict[str, Any], why: str) -> None:
     usual = {"black_box": knows, "inputs": IMAGES[:40], "classes": CLASSES, "k": 1}
     with pytest.raises(UserError, match=why):
-        explain_fit(**{**usual, **asked})
+        fit_explainer(**{**usual, **asked})

@@ -10,7 +10,7 @@ from base64 import b64decode
 import numpy as np
 import pytest
 
-from steadygaze.images.image_explanation import GAP, LINE, ImageExplanation, beside, overlay, png
+from steadygaze.images.image_explanation import GAP, LINE, ImageExplanation, overlay, png, side_by_side_images
 
 IMAGE = np.linspace(0, 1, 64).reshape(8, 8)
 WEIGHTS = np.zeros((4, 4))
@@ -72,7 +72,7 @@ def test_selected_patches_keep_their_pixels_and_the_rest_is_greyed():
 
 
 def test_the_image_stands_beside_its_overlay(tmp_path):
-    whole = beside(IMAGE, explained().mask)
+    whole = side_by_side_images(IMAGE, explained().mask)
     assert whole.shape == (224, 224 + GAP + 224, 3)
     assert (whole[14, 14] == 0).all()
     file = tmp_path / "new" / "one.png"

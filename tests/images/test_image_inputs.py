@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from steadygaze.core.errors import UserError
-from steadygaze.images.image_inputs import like, read_images
+from steadygaze.images.image_inputs import match_shape, read_images
 
 GREY = np.arange(24, dtype=np.uint8).reshape(2, 3, 4)
 
@@ -83,4 +83,4 @@ def test_images_of_another_size_than_is_known_are_refused():
     with pytest.raises(
         UserError, match="this classifier knows images of 8 × 8 pixels with 1 colours, found images of 3"
     ):
-        like(read_images(GREY), (1, 8, 8), "this classifier")
+        match_shape(read_images(GREY), (1, 8, 8), "this classifier")

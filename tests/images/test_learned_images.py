@@ -8,7 +8,7 @@ from steadygaze.core.errors import UserError
 from steadygaze.explainers.learned.ail import Ail
 from steadygaze.explainers.learned.selector import L2X
 from steadygaze.explainers.learned.vibi import Vibi
-from steadygaze.images.patch_networks import Canvas, ImageInputs, image_nets, image_settings
+from steadygaze.images.patch_networks import ImageInputs, PatchConfig, image_nets, image_settings
 from steadygaze.models import k_subset
 
 SHAPE = (1, 8, 8)
@@ -20,9 +20,9 @@ def inputs(many=10, units=16):
 
 
 def test_sides_that_are_no_multiple_of_the_patch_are_refused():
-    assert Canvas(patch=2).units((3, 8, 6)) == 12
+    assert PatchConfig(patch=2).units((3, 8, 6)) == 12
     with pytest.raises(UserError, match="images of 28 × 28 pixels cannot be cut into patches of 3 × 3"):
-        Canvas(patch=3).units((1, 28, 28))
+        PatchConfig(patch=3).units((1, 28, 28))
 
 
 @pytest.mark.parametrize(("k", "patch", "sentence"), [(17, 2, "has 16 patches"), (65, 1, "has 64 patches")])
@@ -39,13 +39,13 @@ def test_images_too_small_for_the_convolutions_are_refused():
 def test_fills():
     """Three shades 0, ½ and 1/10: their mean is 0.2, which is 51/255; of 0.21 the nearest whole number is 54."""
     pixels = torch.stack([torch.full(SHAPE, shade) for shade in (0.0, 0.5, 0.1)])
-    assert torch.allclose(Canvas(fill="mean").blank(pixels), torch.full(SHAPE, 0.2))
-    assert (Canvas(fill="zero").blank(pixels) == 0).all()
-    assert (Canvas(fill="grey").blank(pixels) == 0.5).all()
-    whole = Canvas(fill="mean").blank(pixels + 0.01, whole=True)
+    assert torch.allclose(PatchConfig(fill="mean").blank(pixels), torch.full(SHAPE, 0.2))
+    assert (PatchConfig(fill="zero").blank(pixels) == 0).all()
+    assert (PatchConfig(fill="grey").blank(pixels) == 0.5).all()
+    whole = PatchConfig(fill="mean").blank(pixels + 0.01, whole=True)
     assert torch.allclose(whole, torch.full(SHAPE, 54 / 255))
     with pytest.raises(UserError, match="mean image needs several images"):
-        Canvas(fill="mean").blank(pixels[:1])
+        PatchConfig(fill="mean").blank(pixels[:1])
 
 
 def test_every_image_is_read_once_in_an_epoch_and_in_an_order_of_its_own():
@@ -71,7 +71,7 @@ def test_views_are_of_the_rows_that_are_named():
 def test_exactly_k_patches_are_selected(how):
     nets, seen = image_nets(how, SHAPE, 2, 2), inputs().views(np.arange(10))
     scores = nets["selector"](seen, seen.probs if how.query else None)
-    mask = k_subset.hard(scores, seen.able, how.k)
+    mask = k_subset.top_k_subset(scores, seen.able, how.k)
     assert set(mask.flatten().tolist()) == {0.0, 1.0}
     assert (mask.sum(-1) == 3).all()
     assert nets["judge"](mask).shape == (10, 2)

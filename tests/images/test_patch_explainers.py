@@ -11,8 +11,8 @@ from steadygaze.core.errors import UserError
 from steadygaze.images.explain_images import explain_images
 from steadygaze.images.image_box import as_image_box, together
 from steadygaze.images.image_inputs import read_images
-from steadygaze.images.patch_explainers import IMAGE_EXPLAINERS, Asked, Gradient, LeaveOneOut, Lime, Random
-from steadygaze.images.patch_networks import Canvas
+from steadygaze.images.patch_explainers import IMAGE_EXPLAINERS, Gradient, LeaveOneOut, Lime, PatchRequest, Random
+from steadygaze.images.patch_networks import PatchConfig
 
 WEIGHTS = np.linspace(-0.02, 0.03, 36).reshape(6, 6)
 
@@ -26,7 +26,9 @@ def linear(images):
 def asked(box, patch=2, many=3, fill=0.0, side=6):
     images = read_images(np.random.default_rng(0).random((many, side, side)).astype(np.float32))
     box = as_image_box(box, classes=["a", "b"])
-    return Asked(box, images, box.said(images), torch.full(images.shape, fill), patch, (side // patch) ** 2)
+    return PatchRequest(
+        box, images, box.predict_proba(images), torch.full(images.shape, fill), patch, (side // patch) ** 2
+    )
 
 
 def shares_of(images, fill):
@@ -52,8 +54,8 @@ def test_the_gradient_of_a_linear_network_is_known():
     images = read_images(np.random.default_rng(0).random((4, 6, 6, 3)))
     images = images.of(images.pixels.double())
     box = as_image_box(network, classes=[0, 1])
-    probs = box.said(images)
-    found = Gradient().weigh(Asked(box, images, probs, torch.zeros(3, 6, 6), 2, 9))
+    probs = box.predict_proba(images)
+    found = Gradient().weigh(PatchRequest(box, images, probs, torch.zeros(3, 6, 6), 2, 9))
     v = network[1].weight.detach()
     size = (v[0] - v[1]).abs().view(3, 6, 6).sum(0)
     patches = size.view(3, 2, 3, 2).sum((1, 3)).flatten()
@@ -68,7 +70,9 @@ def test_an_image_gets_the_same_weights_whatever_batch_it_stands_in(name):
     network.train()
     together = way.weigh(whole)
     alone = [
-        way.weigh(Asked(whole.box, whole.images.of(whole.images.pixels[[i]]), whole.probs[[i]], whole.fill, 2, 9))
+        way.weigh(
+            PatchRequest(whole.black_box, whole.images.of(whole.images.pixels[[i]]), whole.probs[[i]], whole.fill, 2, 9)
+        )
         for i in range(4)
     ]
     assert_close(torch.cat(alone), together, atol=1e-6, rtol=1e-5)
@@ -88,7 +92,7 @@ def test_random_weights_belong_to_the_image_and_the_seed():
 def test_the_patch_that_decides_is_found(name):
     images, labels = planted(6)
     box = as_image_box(knows, classes=["dark", "bright"])
-    found = explain_images(box, images, name, k=1, canvas=Canvas(patch=2, fill="grey"))
+    found = explain_images(box, images, name, k=1, canvas=PatchConfig(patch=2, fill="grey"))
     assert [one.top()[0][0] for one in found] == [PLACE] * 6
     assert [one.label for one in found] == [["dark", "bright"][label] for label in labels]
     assert found[0].explainer == name
@@ -98,7 +102,7 @@ def test_the_patch_that_decides_is_found(name):
 def test_the_black_box_is_shown_images_as_its_user_gives_them():
     box = Watched()
     images, _ = planted(4)
-    explain_images(box, images, "leave-one-out", k=1, canvas=Canvas(patch=4, fill="zero"))
+    explain_images(box, images, "leave-one-out", k=1, canvas=PatchConfig(patch=4, fill="zero"))
     shown = np.concatenate(box.shown)
     assert shown.dtype == np.uint8
     assert shown.shape == (4 + 4 * 4, 8, 8)
@@ -118,7 +122,7 @@ def nan(images):
         (knows, {"k": 65}, "k is 65, but an image of 8 × 8 pixels has 64 patches"),
         (knows, {"k": 64}, "k is 64, but an image of 8 × 8 pixels has 64 patches: k must be less"),
         (knows, {"k": 0}, "k is 0; it must be a whole number, 1 or more"),
-        (knows, {"canvas": Canvas(patch=3)}, "cannot be cut into patches of 3 × 3"),
+        (knows, {"canvas": PatchConfig(patch=3)}, "cannot be cut into patches of 3 × 3"),
         (nan, {}, "are not all finite"),
         (
             lambda images: np.ones((len(images), 3)) / 3,
@@ -173,18 +177,20 @@ def test_a_black_box_of_others_is_asked_by_its_predict_proba_whatever_else_it_ha
     assert found.network is None
     assert found.fingerprint == ""
     images, _ = planted(3)
-    np.testing.assert_array_equal(found.said(read_images(images)).numpy(), knows(images))
+    np.testing.assert_array_equal(found.predict_proba(read_images(images)).numpy(), knows(images))
 
 
 @pytest.mark.parametrize("name", ["leave-one-out", "lime"])
 def test_one_image_can_be_explained_and_the_fill_is_grey_unless_the_mean_is_known(name):
     """Of a black box nobody knows which images it was trained on; a batch says nothing of them."""
     images, _ = planted(7)
-    alone, grey = (explain_images(Watched(), images[:1], name, 1, canvas)[0] for canvas in (None, Canvas(fill="grey")))
+    alone, grey = (
+        explain_images(Watched(), images[:1], name, 1, canvas)[0] for canvas in (None, PatchConfig(fill="grey"))
+    )
     np.testing.assert_array_equal(alone.weights, grey.weights)
     np.testing.assert_allclose(explain_images(Watched(), images, name, 1)[0].weights, alone.weights, atol=1e-9)
     with pytest.raises(UserError, match=r"the mean image of Watched is not known.* choose the fill zero or grey"):
-        explain_images(Watched(), images, name, 1, Canvas(fill="mean"))
+        explain_images(Watched(), images, name, 1, PatchConfig(fill="mean"))
 
 
 class Largest(TorchDispatchMode):
@@ -228,5 +234,5 @@ def test_a_black_box_may_change_the_images_that_it_is_given():
 
     images = read_images(np.full((2, 4, 4), 0.25))
     for _ in range(2):
-        found = as_image_box(erasing, classes=["dark", "bright"]).said(images)
+        found = as_image_box(erasing, classes=["dark", "bright"]).predict_proba(images)
         np.testing.assert_allclose(found[:, 1], 0.25, rtol=1e-6)

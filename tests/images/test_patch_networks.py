@@ -4,8 +4,15 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from steadygaze.explainers.learned.selector import Views
-from steadygaze.images.patch_networks import APPROXIMATORS, Approximator, Selector, painted, spread, table_seven
+from steadygaze.explainers.learned.selector import InputBatch
+from steadygaze.images.patch_networks import (
+    APPROXIMATORS,
+    Approximator,
+    Selector,
+    bai_image_network,
+    fill_patches,
+    spread,
+)
 from steadygaze.models import k_subset
 
 SHAPE = (3, 8, 6)
@@ -17,11 +24,11 @@ def views(many=5, seed=0, shape=SHAPE, units=UNITS):
     drawn = torch.Generator().manual_seed(seed)
     x = torch.rand(many, *shape, generator=drawn, dtype=torch.float64)
     probs = torch.rand(many, 2, generator=drawn, dtype=torch.float64).softmax(-1)
-    return Views(x, torch.ones(many, units, dtype=torch.bool), probs, torch.arange(many))
+    return InputBatch(x, torch.ones(many, units, dtype=torch.bool), probs, torch.arange(many))
 
 
 def some(seen, rows):
-    return Views(seen.x[rows], seen.able[rows], seen.probs[rows], seen.rows[rows])
+    return InputBatch(seen.x[rows], seen.able[rows], seen.probs[rows], seen.rows[rows])
 
 
 def selector(query=0, patch=2):
@@ -32,7 +39,7 @@ def test_table_seven_has_the_layers_of_the_paper():
     """28 × 28, one colour, two classes.  32·9+32 = 320; 64·32·9+64 = 18,496; 28−4 = 24, halved 12: 64·12·12 = 9,216
     inputs of 128 units: 1,179,776; 128·2+2 = 258.
     """
-    network = table_seven((1, 28, 28), 2, (0.25, 0.5))
+    network = bai_image_network((1, 28, 28), 2, (0.25, 0.5))
     counts = [sum(p.numel() for p in layer.parameters()) for layer in network]
     assert [count for count in counts if count] == [320, 18_496, 1_179_776, 258]
     assert [layer.p for layer in network if isinstance(layer, torch.nn.Dropout)] == [0.25, 0.5]
@@ -50,7 +57,7 @@ def test_what_is_selected_keeps_its_pixels_and_the_rest_is_the_fill_to_the_last_
     fill = torch.rand(SHAPE, dtype=torch.float64)
     mask = torch.zeros(5, UNITS, dtype=torch.float64)
     mask[:, 4] = 1  # the second patch of the second row: rows 2–3, columns 2–3
-    shown = painted(seen.x, mask, fill, 2)
+    shown = fill_patches(seen.x, mask, fill, 2)
     where = torch.zeros(8, 6, dtype=torch.bool)
     where[2:4, 2:4] = True
     assert (shown[..., where] == seen.x[..., where]).all()
@@ -76,7 +83,7 @@ def test_a_selector_that_is_told_what_the_black_box_says_heeds_it():
 
 def test_a_selector_knows_where_a_patch_stands():
     """An image of one colour looks the same everywhere but at its edge; its inner patches get different scores."""
-    even = Views(torch.full((1, *SHAPE), 0.5, dtype=torch.float64), *vars_of(views(1)))
+    even = InputBatch(torch.full((1, *SHAPE), 0.5, dtype=torch.float64), *vars_of(views(1)))
     scores = selector()(even).view(4, 3)[1:3, 1]
     assert scores[0] != scores[1]
 
@@ -89,14 +96,14 @@ def vars_of(seen):
 def test_an_approximator_reads_the_selected_patches_and_nothing_else(name):
     guess = Approximator(APPROXIMATORS[name](SHAPE, 2), 2, torch.rand(SHAPE)).double().eval()
     seen = views()
-    mask = k_subset.hard(torch.rand(5, UNITS, dtype=torch.float64), seen.able, 3)
+    mask = k_subset.top_k_subset(torch.rand(5, UNITS, dtype=torch.float64), seen.able, 3)
     logits = guess(seen, mask)
     assert logits.shape == (5, 2)
     assert_close(torch.cat([guess(some(seen, [i]), mask[[i]]) for i in range(5)]), logits)
     outside = spread(1 - mask, SHAPE, 2)
-    other = Views(seen.x + outside * torch.rand_like(seen.x), *vars_of(seen))
+    other = InputBatch(seen.x + outside * torch.rand_like(seen.x), *vars_of(seen))
     assert_close(guess(other, mask), logits)
-    inside = Views(seen.x + spread(mask, SHAPE, 2), *vars_of(seen))
+    inside = InputBatch(seen.x + spread(mask, SHAPE, 2), *vars_of(seen))
     assert not torch.allclose(guess(inside, mask), logits)
 
 
@@ -104,7 +111,9 @@ def test_an_approximator_reads_the_selected_patches_and_nothing_else(name):
 def test_the_slope_of_the_guess_reaches_every_part_of_the_selector(name):
     seen, choose = views(), selector(query=2)
     guess = Approximator(APPROXIMATORS[name](SHAPE, 2), 2, torch.zeros(SHAPE)).double()
-    mask = k_subset.relaxed(choose(seen, seen.probs), seen.able, 3, 0.5, torch.rand(5, UNITS, 3, dtype=torch.float64))
+    mask = k_subset.relaxed_k_subset(
+        choose(seen, seen.probs), seen.able, 3, 0.5, torch.rand(5, UNITS, 3, dtype=torch.float64)
+    )
     (-(seen.probs * guess(seen, mask).log_softmax(-1)).sum()).backward()
     for part, parameter in choose.named_parameters():
         assert parameter.grad is not None, part

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from contract.tiny import CLASSES, TEXTS, batch, classifier, encoder, split
-from steadygaze.cli.streaming import side_by_side
+from steadygaze.cli.streaming import map_in_lanes
 from steadygaze.models import inference as infer
 from steadygaze.models.classifier import Architecture, Classifier, word_encoder
 from steadygaze.models.inference import evaluation, inference
@@ -47,7 +47,7 @@ def test_logits_stand_in_the_order_of_the_split(size):
 def test_readings_are_the_forward_passes_of_the_texts_one_by_one(size, pair):
     """Shortest texts are read first and come back in the order of the split, as wide as its longest text."""
     model, data = classifier(pair=pair, dtype=torch.float32), split(LONG, pair)
-    read = infer.readings(model, data, size)
+    read = infer.split_outputs(model, data, size)
     assert read.logits.shape == (len(LONG), CLASSES)
     assert read.weights.shape == read.mask.shape == read.ids.shape == (len(LONG), max(map(len, LONG)))
     for row, text in enumerate(LONG):
@@ -65,7 +65,7 @@ def test_readings_are_the_forward_passes_of_the_texts_one_by_one(size, pair):
 def test_readings_of_a_double_model_in_training_are_plain_numbers_that_leave_it_as_it_was():
     model = in_use().double()
     before = look(model)
-    read = infer.readings(model, split(LONG), 4)
+    read = infer.split_outputs(model, split(LONG), 4)
     assert look(model) == before
     assert read.logits.dtype == read.weights.dtype == torch.float32
     assert [read.logits.requires_grad, read.weights.requires_grad] == [False, False]
@@ -151,7 +151,7 @@ def test_threads_that_enter_evaluation_once_leave_nothing_behind():
             both.wait()
 
     with evaluation(model):
-        list(side_by_side(work, range(4), 2))
+        list(map_in_lanes(work, range(4), 2))
     assert seen == [(False, False)] * 4
     assert model.training
     assert cudnn.allow_tf32 == before

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import nll_loss
 
-from steadygaze.models.probe_classifier import Judge, taught
+from steadygaze.models.probe_classifier import ProbeClassifier, fit_probe
 
 MANY, PLACES = 3000, 12
 
@@ -18,7 +18,7 @@ def masks(seed: int = 0) -> Tensor:
     return order < PLACES // 2
 
 
-def lost(judge: Judge, mask: Tensor, label: Tensor) -> float:
+def lost(judge: ProbeClassifier, mask: Tensor, label: Tensor) -> float:
     with torch.no_grad():
         return float(nll_loss(judge(mask), label))
 
@@ -26,7 +26,7 @@ def lost(judge: Judge, mask: Tensor, label: Tensor) -> float:
 def test_of_masks_that_say_nothing_it_knows_the_shares_of_the_classes() -> None:
     label = (torch.rand(MANY, generator=torch.Generator().manual_seed(7)) < 0.3).long()
     entropy = -0.3 * math.log(0.3) - 0.7 * math.log(0.7)
-    found = lost(taught(masks(), label, 2, seed=0), masks(1), label)
+    found = lost(fit_probe(masks(), label, 2, seed=0), masks(1), label)
     assert found == pytest.approx(entropy, abs=0.03)
 
 
@@ -35,13 +35,13 @@ def test_of_masks_that_say_the_label_it_knows_it(rule: str) -> None:
     def label(mask: Tensor) -> Tensor:
         return (mask[:, 3] if rule == "one place" else mask[:, 3] ^ mask[:, 8]).long()
 
-    found = lost(taught(masks(), label(masks()), 2, seed=0), masks(1), label(masks(1)))
+    found = lost(fit_probe(masks(), label(masks()), 2, seed=0), masks(1), label(masks(1)))
     assert found < 0.01
 
 
 def test_three_classes_and_few_masks() -> None:
     label = masks()[:40].long() @ torch.arange(PLACES) % 3
-    judge = taught(masks()[:40], label, 3, seed=0)
+    judge = fit_probe(masks()[:40], label, 3, seed=0)
     assert judge(masks(1)).exp().sum(-1).allclose(torch.ones(MANY))
     assert lost(judge, masks(1), masks(1).long() @ torch.arange(PLACES) % 3) < 1.5, "it is not sure of what it learnt"
 
@@ -52,6 +52,6 @@ def test_the_same_seed_teaches_the_same_and_nobody_else_is_disturbed() -> None:
     torch.manual_seed(5)
     expected = torch.rand(3)
     torch.manual_seed(5)
-    one, other = (taught(masks()[:200], label[:200], 2, seed=4) for _ in range(2))
+    one, other = (fit_probe(masks()[:200], label[:200], 2, seed=4) for _ in range(2))
     assert torch.equal(torch.rand(3), expected)
     assert all(torch.equal(a, b) for a, b in zip(one.state_dict().values(), other.state_dict().values(), strict=True))

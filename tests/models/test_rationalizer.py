@@ -20,18 +20,18 @@ from contract.tiny import (
     split,
     widened,
 )
-from steadygaze.core.random_key import Chance
+from steadygaze.core.random_key import RandomKey
 from steadygaze.models.classifier import Architecture
-from steadygaze.models.rationalizer import Granularity, Rationaliser, Way
+from steadygaze.models.rationalizer import Granularity, Rationalizer, SelectionConfig
 from techniques.byhand import Identity, texts
 
 ENDS = torch.arange(VOCABULARY) % 4 == 3
 WAYS = {
-    "sentence": Way("sentence", heads=("hard", "soft")),
-    "windows": Way("token", share=0.5, spans=2, heads=("hard", "soft")),
-    "tokens": Way("token", share=0.4, heads=("hard", "soft")),
-    "coins": Way("token", alone=True, heads=("hard", "soft")),
-    "attention": Way("token", share=0.5, heads=("hard", "soft"), apart=False),
+    "sentence": SelectionConfig("sentence", selection_heads=("hard", "soft")),
+    "windows": SelectionConfig("token", share=0.5, spans=2, selection_heads=("hard", "soft")),
+    "tokens": SelectionConfig("token", share=0.4, selection_heads=("hard", "soft")),
+    "coins": SelectionConfig("token", predictor_alone=True, selection_heads=("hard", "soft")),
+    "attention": SelectionConfig("token", share=0.5, selection_heads=("hard", "soft"), separate_encoders=False),
 }
 ENCODER = pytest.mark.parametrize("name", ENCODER_NAMES)
 WAY = pytest.mark.parametrize("way", WAYS)
@@ -43,21 +43,21 @@ BOTH = pytest.mark.parametrize(
 
 
 @cache
-def made(name: str, way: str) -> Rationaliser:
+def made(name: str, way: str) -> Rationalizer:
     torch.manual_seed(0)
     shape = Architecture(hidden=4, dimension=5)
-    return Rationaliser(partial(encoder, name, False), shape, CLASSES, ENDS, WAYS[way]).double().eval()
+    return Rationalizer(partial(encoder, name, False), shape, CLASSES, ENDS, WAYS[way]).double().eval()
 
 
-def by_hand(granularity: Granularity = "sentence", share: float | None = None, alone: bool = False) -> Rationaliser:
+def by_hand(granularity: Granularity = "sentence", share: float | None = None, alone: bool = False) -> Rationalizer:
     """Hidden states are vectors, a unit's score is its first entry, the second logit is the second entry.
 
     Ids 1 to 4 are (2, 1), (0, 3), (1, −1), (0, 0); id 4 ends a sentence.
     """
     table = torch.tensor([[0.0, 0.0], [2.0, 1.0], [0.0, 3.0], [1.0, -1.0], [0.0, 0.0]], dtype=torch.float64)
     ends = torch.tensor([False, False, False, False, True])
-    way = Way(granularity, alone, share, heads=("hard", "soft"))
-    model = Rationaliser(lambda: Identity(table.clone()), Architecture(score="dot"), 2, ends, way).double()
+    way = SelectionConfig(granularity, alone, share, selection_heads=("hard", "soft"))
+    model = Rationalizer(lambda: Identity(table.clone()), Architecture(score="dot"), 2, ends, way).double()
     with torch.no_grad():
         model.generator.scorer.key.copy_(torch.tensor([2**0.5, 0.0], dtype=torch.float64))
         for head in model.predictor.heads.values():
@@ -70,7 +70,7 @@ def by_hand(granularity: Granularity = "sentence", share: float | None = None, a
 @BOTH
 def test_with_the_selection_held_fixed_no_other_token_changes_the_output_at_all(name, way):
     model, given = made(name, way), batch(split())
-    selection = (Chance(4).uniform(given.index, given.ids.shape[1]) < 0.5) & given.mask
+    selection = (RandomKey(4).uniform(given.index, given.ids.shape[1]) < 0.5) & given.mask
     other = torch.where(given.mask & ~selection, (given.ids + 5) % (VOCABULARY - 2) + 2, given.ids)
     assert (other != given.ids).any()
     before = model.read(given, selection)
@@ -82,7 +82,7 @@ def test_with_the_selection_held_fixed_no_other_token_changes_the_output_at_all(
 @ENCODER
 def test_with_the_selection_held_fixed_a_selected_token_does_change_the_output(name):
     model, given = made(name, "sentence"), batch(split())
-    selection = (Chance(4).uniform(given.index, given.ids.shape[1]) < 0.5) & given.mask
+    selection = (RandomKey(4).uniform(given.index, given.ids.shape[1]) < 0.5) & given.mask
     other = torch.where(selection, (given.ids + 5) % (VOCABULARY - 2) + 2, given.ids)
     moved = (model.read(replace(given, ids=other), selection) - model.read(given, selection)).abs().amax(-1)
     assert torch.equal(moved > 1e-6, selection.any(-1))
@@ -154,14 +154,14 @@ def test_sentences_by_hand():
     The first is selected; of (2, 1) and (0, 0) the largest second entry is 1.  Soft: .731 · 1 + .269 · 3 = 1.538.
     """
     model, given = by_hand(), texts([1, 4, 2, 3, 4], [2, 1])
-    said, looked = model(given), model.look(given)
+    said, looked = model(given), model.generate(given)
     first = 1 / (1 + torch.tensor(-1.0, dtype=torch.float64).exp())
     assert_close(said.probability[0], torch.stack([first, first, *[1 - first] * 3]))
     assert said.selected.tolist() == [[True, True, False, False, False], [True, True, False, False, False]]
     assert_close(said.weights[0], torch.tensor([0.5, 0.5, 0, 0, 0], dtype=torch.float64))
     assert_close(said.logits, torch.tensor([[0.0, 1.0], [0.0, 3.0]], dtype=torch.float64))
     soft = torch.stack([first + 3 * (1 - first), torch.tensor(3.0, dtype=torch.float64)])
-    assert_close(model.soften(given, looked)[:, 1], soft)
+    assert_close(model.soft_attention(given, looked)[:, 1], soft)
 
 
 def test_tokens_by_hand():
@@ -248,5 +248,5 @@ def test_its_own_vectors_given_back_say_the_same_and_only_selected_ones_pull_at_
     unread = given.mask & ~said.selected
     assert not pull[unread].any()
     assert pull[said.selected].any() == said.selected.any()
-    if model.way.apart:
+    if model.selection_config.separate_encoders:
         assert not pull[..., : vectors.shape[-1] // 2].any()  # a selection has no slope

@@ -41,7 +41,7 @@ MEANINGS = {
     ),
     "position-leak": Fact("How well the place of the words alone gives the label away.", 0, 1, "lower"),
     "auprc": Fact("How well the weights rank marked words above the others.", 0, 1, "higher", "DeYoung et al. 2020"),
-    "evenness": Fact("1: all words weigh alike; 0: one word has all the weight.", 0, 1),
+    "normalized-entropy": Fact("1: all words weigh alike; 0: one word has all the weight.", 0, 1),
 }
 
 
@@ -56,7 +56,7 @@ ALONE = "not applicable, because only one model was given: name others trained a
 ROWS = (
     row("accuracy", 0.9125, 0.028, None),
     row("collapsed", 0.0),
-    row("evenness", 0.413, 0.02),
+    row("normalized-entropy", 0.413, 0.02),
     row("jensen-shannon/noise", 0.0031, 0.0006, radius=0.1),
     row("jensen-shannon/3-synonyms", 0.0712, 0.011),
     row("top-k-overlap/3-synonyms", 0.78, 0.03, k=7),
@@ -79,7 +79,7 @@ def signed(measure: str) -> str:
 
 
 def limited(*measures: str) -> dict:
-    return {"rows": tuple(map(signed, measures)), "limits": {name: LIMITS[name] for name in measures}}
+    return {"rows": tuple(map(signed, measures)), "thresholds": {name: LIMITS[name] for name in measures}}
 
 
 VERDICTS = (
@@ -87,25 +87,25 @@ VERDICTS = (
         STILL,
         "partly",
         "When three words are exchanged for synonyms the weights move by 0.071 nats; under a little noise by 0.003.",
-        key="holds-still",
+        key="stability",
         **limited("jensen-shannon/3-synonyms", "jensen-shannon/noise"),
     ),
     Verdict(
         MATTERS,
         "yes",
         "Erasing the highlighted words costs the label 0.301 more probability than erasing random ones.",
-        key="matters",
+        key="faithfulness",
         **limited("comprehensiveness/above-random"),
     ),
-    Verdict(SEEDS, "not asked", f"{ALONE[0].upper()}{ALONE[1:]}.", key="retrained"),
+    Verdict(SEEDS, "not asked", f"{ALONE[0].upper()}{ALONE[1:]}.", key="seed-consistency"),
     Verdict(
         SHORTCUT,
         "no",
         "The place of the highlighted words alone gives the label away (0.132 above guessing).",
-        key="shortcut",
+        key="shortcut-leakage",
         **limited("position-leak"),
     ),
-    Verdict(PEOPLE, "not asked", "Nobody marked words in these texts.", key="people"),
+    Verdict(PEOPLE, "not asked", "Nobody marked words in these texts.", key="plausibility"),
 )
 
 
@@ -155,7 +155,7 @@ SHIFTS = (
 def plots() -> dict[str, list[dict[str, str | float]]]:
     """Points that look as an audit's do, the same every time."""
     chance = random.Random(0)
-    probes = {"noise": 0.004, "1-synonym": 0.03, "3-synonyms": 0.07, "worst-label": 0.05, "worst-attention": 0.16}
+    probes = {"noise": 0.004, "1-synonym": 0.03, "3-synonyms": 0.07, "fgm-label": 0.05, "pgd-attention": 0.16}
     share = [chance.betavariate(1.2, 3) for _ in range(600)]
     losses = {"attention": 0.5, "gradient": 0.55, "leave-one-out": 0.6, "random": 0.15}
     sizes = (0.01, 0.05, 0.1, 0.2, 0.5)
@@ -195,18 +195,20 @@ def full_report(**changes) -> Report:
             "split": "test",
         },
         "notes": ("Four texts were longer than the model reads.",),
-        "meanings": MEANINGS,
+        "measures": MEANINGS,
         "probes": ABOUT,
         "questions": {
             "accuracy": "How good is the model itself?",
-            **dict.fromkeys(("collapsed", "evenness", "jensen-shannon/noise", "jensen-shannon/3-synonyms"), STILL),
+            **dict.fromkeys(
+                ("collapsed", "normalized-entropy", "jensen-shannon/noise", "jensen-shannon/3-synonyms"), STILL
+            ),
             "top-k-overlap/3-synonyms": STILL,
             **dict.fromkeys(("comprehensiveness", "comprehensiveness/above-random", "sufficiency"), MATTERS),
             **dict.fromkeys(("jensen-shannon/seeds", "top-k-overlap/seeds"), SEEDS),
             "position-leak": SHORTCUT,
             "auprc": PEOPLE,
         },
-        "command": ("steadygaze", "audit", "model/", "--data", "planted-reviews", "--out", "my evidence/"),
+        "command": ("steadygaze", "audit", "model/", "--data", "planted-reviews", "--bundle", "my bundle/"),
         "versions": {"steadygaze": "0.1.0", "torch": "2.13.0", "numpy": "2.4.6", "python": "3.11.9"},
     }
     return Report(**{**parts, **changes})

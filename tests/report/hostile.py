@@ -25,7 +25,11 @@ def hostile(bad: str) -> Report:
     return Report(
         f"Title {bad}",
         rows,
-        (Verdict(f"Question {bad}?", "no", f"Because {bad}.", (rows[0].signature,), limits={f"m{bad}": (0.1, 0.2)}),),
+        (
+            Verdict(
+                f"Question {bad}?", "no", f"Because {bad}.", (rows[0].signature,), thresholds={f"m{bad}": (0.1, 0.2)}
+            ),
+        ),
         (Shift(f"probe{bad}", 0.1, e, worse),),
         {
             "moves": [{"probe": f"probe{bad}", "distance": 0.1}, {"probe": "b", "distance": 0.2}],

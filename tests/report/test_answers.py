@@ -18,12 +18,12 @@ def test_every_question_of_the_audit_has_a_sentence_for_every_answer():
 def test_a_collapse_is_not_called_a_move(question):
     """Weights that say the same of every text never move; the answer is no all the same."""
     limits = {name: (bound.good, bound.bad) for name, bound in question.bounds.items()}
-    verdict = Verdict(question.asks, "no", "It is.", key=question.key, limits=limits)
+    verdict = Verdict(question.question, "no", "It is.", key=question.key, thresholds=limits)
     assert meaning(verdict, False, "weight") == MEANS[question.key]["no"].format(noun="weight")
     assert (meaning(verdict, True, "weight") == SILENT.format(noun="weight")) == ("collapsed" in limits)
 
 
 def test_what_was_not_asked_and_a_question_of_others_have_no_sentence():
     """Why it was not asked is all there is to say."""
-    assert meaning(Verdict("Why?", "not asked", "Nobody asked.", key="people"), True, "weight") == ""
+    assert meaning(Verdict("Why?", "not asked", "Nobody asked.", key="plausibility"), True, "weight") == ""
     assert meaning(Verdict("Why?", "yes", "It is.", key="mine"), False, "weight") == ""

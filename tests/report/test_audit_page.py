@@ -28,7 +28,7 @@ from report.audited import (
 from report.browser import Outline, plain_text
 from report.hostile import IMAGE, SCRIPT, hostile
 from steadygaze.report.audit_page import OTHER, _question
-from steadygaze.report.verdict_axis import told
+from steadygaze.report.verdict_axis import deciding_sentence
 from steadygaze.results.report import Report
 from steadygaze.results.verdict import Fact, Shift, Verdict
 
@@ -114,7 +114,7 @@ def test_a_card_has_the_question_the_answer_in_words_with_a_sign_why_and_the_dec
 
 def test_a_number_that_has_no_axis_says_its_bounds_in_words():
     one = row("collapsed", 0.0)
-    silent = Verdict("Silent?", "yes", "No.", (one.signature,), limits={"collapsed": (0.0, 1.0)})
+    silent = Verdict("Silent?", "yes", "No.", (one.signature,), thresholds={"collapsed": (0.0, 1.0)})
     page = full_report(rows=(one,), verdicts=(silent,), plots={}).to_html()
     assert "Counts as yes up to 0, no from 1 up." in plain_text(page)
     assert 'class="axis' not in page
@@ -122,9 +122,9 @@ def test_a_number_that_has_no_axis_says_its_bounds_in_words():
 
 def test_a_measure_without_facts_has_no_words():
     free = {"ratio": Fact("How many times.", 0, math.inf, "lower")}
-    said = told(full_report(meanings=free), row("ratio", 2.0))
+    said = deciding_sentence(full_report(measures=free), row("ratio", 2.0))
     assert said == "How many times. Range 0 or more; ↓\N{NO-BREAK SPACE}lower is better."
-    assert told(full_report(meanings={}), ROWS[0]) == ""
+    assert deciding_sentence(full_report(measures={}), ROWS[0]) == ""
 
 
 def test_a_collapse_is_told_before_any_verdict():
@@ -196,14 +196,14 @@ def test_a_measure_without_a_heading_is_filed_with_its_probe_or_its_family():
     filed = {"jensen-shannon/noise": STILL, "jensen-shannon/seeds": SEEDS, "auprc/above-random": PEOPLE}
     filed |= {"comprehensiveness/above-random": MATTERS}
     expected = {
-        "kendall/noise": STILL, "flipped/seeds": SEEDS, "auprc": PEOPLE, "comprehensiveness": MATTERS,
+        "kendall/noise": STILL, "label-flip/seeds": SEEDS, "auprc": PEOPLE, "comprehensiveness": MATTERS,
         "flip-radius/above-random": OTHER, "jensen-shannon/new": OTHER, "accuracy": OTHER,
     }  # fmt: skip
     assert {name: _question(name, filed) for name in expected} == expected
 
 
 def test_the_command_can_be_copied_and_the_way_to_check_is_told(text):
-    assert "steadygaze audit model/ --data planted-reviews --out 'my evidence/'" in text
+    assert "steadygaze audit model/ --data planted-reviews --bundle 'my bundle/'" in text
     assert "steadygaze audit --verify FOLDER" in text
     assert "torch 2.13.0" in text
     assert "made in Python, by steadygaze.audit(…)" in Outline(full_report(plots={}, command=()).to_html()).text

@@ -5,7 +5,7 @@ import math
 import pytest
 
 from report.audited import row
-from steadygaze.report.verdict_axis import aloud, axis
+from steadygaze.report.verdict_axis import axis, axis_sentence
 from steadygaze.results.verdict import Fact
 
 DISTANCE = Fact("How far.", 0, math.log(2), "lower")
@@ -63,6 +63,6 @@ def test_what_says_nothing_is_not_drawn(number, fact, limits):
 
 def test_the_axis_is_told_to_those_who_cannot_see_it():
     one = row("m", 0.3, 0.03)
-    assert aloud(one, axis(one, GAIN, (0.05, 0.02))) == (
+    assert axis_sentence(one, axis(one, GAIN, (0.05, 0.02))) == (
         "0.300 (0.270 to 0.330) on an axis from −0.1 to 0.5: yes from 0.05 up, no up to 0.02."
     )

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from report.audited import full_report
-from steadygaze.report.audited_card import audited
+from steadygaze.report.audited_card import add_audit_to_card
 from steadygaze.results.model_card import BEGIN, END, card, code
 from steadygaze.results.verdict import Verdict
 
@@ -26,7 +26,7 @@ CONFIG = {
         {"stage": "train", "epoch": 1, "macro-f1": 0.7},
         {"stage": "train", "epoch": 2, "macro-f1": 0.625},
     ],
-    "kept": {"stage": "train", "epoch": 2, "macro-f1": 0.625},
+    "best_epoch": {"stage": "train", "epoch": 2, "macro-f1": 0.625},
 }
 
 
@@ -42,7 +42,7 @@ def test_the_card_says_what_the_model_is():
 
 def test_the_score_is_the_models_own_and_not_that_of_an_earlier_stage():
     assert "| validation macro-F1 | 0.625 |\n| epoch kept | 2 |" in card(CONFIG)
-    assert "| validation macro-F1 | not measured |" in card({**CONFIG, "kept": {}})
+    assert "| validation macro-F1 | not measured |" in card({**CONFIG, "best_epoch": {}})
 
 
 def test_the_card_has_the_share_of_training_tokens_with_a_vector():
@@ -85,7 +85,7 @@ DAY = date(2026, 1, 31)
 
 
 def test_an_audit_takes_the_place_of_the_sentence_that_there_was_none():
-    page = audited(card(CONFIG), full_report(), DAY)
+    page = add_audit_to_card(card(CONFIG), full_report(), DAY)
     assert "has not been audited yet" not in page
     assert "Audited on 2026-01-31 with steadygaze 0.1.0: `attention`, on 400 texts of `planted-reviews` `test`" in page
     assert "weights `a41c77e05b19`" in page
@@ -93,13 +93,13 @@ def test_an_audit_takes_the_place_of_the_sentence_that_there_was_none():
     assert "- **Do people agree?** not asked. Nobody marked words in these texts." in page
     assert "| `accuracy` | the prediction | 0.912 | 0.884 to 0.941 | 400 |" in page
     assert "| `jensen-shannon/noise` | `attention` | 0.003 | 0.003 to 0.004 | 400 |" in page
-    assert "evenness" not in page  # no verdict rests on it
+    assert "normalized-entropy" not in page  # no verdict rests on it
 
 
 def test_the_next_audit_replaces_it_and_keeps_the_rest():
     mine = card(CONFIG).replace("---\n# A", "---\nBefore.\n# A") + "\r\nAfter.\n"
-    first = audited(mine, full_report(), DAY)
-    second = audited(first, full_report(), date(2026, 2, 1))
+    first = add_audit_to_card(mine, full_report(), DAY)
+    second = add_audit_to_card(first, full_report(), date(2026, 2, 1))
     assert second == first.replace("2026-01-31", "2026-02-01")
     assert second.count(BEGIN) == second.count(END) == 1
     assert second.partition(BEGIN)[0] == mine.partition(BEGIN)[0]
@@ -108,7 +108,7 @@ def test_the_next_audit_replaces_it_and_keeps_the_rest():
 
 @pytest.mark.parametrize("page", ["", "My own card.\n", f"Half of one: {BEGIN}\n", f"{END} before {BEGIN}\n"])
 def test_a_card_without_a_place_for_it_gets_one_at_its_end(page):
-    found = audited(page, full_report(), DAY)
+    found = add_audit_to_card(page, full_report(), DAY)
     assert found.startswith(page.rstrip())
     assert found.endswith(f"{END}\n")
     assert "Audited on" in found
@@ -116,7 +116,7 @@ def test_a_card_without_a_place_for_it_gets_one_at_its_end(page):
 
 def test_no_words_of_an_audit_end_its_part():
     verdict = Verdict("Why?", "no", f"One\nline {END} <script>.")
-    once = audited(card(CONFIG), full_report(verdicts=(verdict,)), DAY)
+    once = add_audit_to_card(card(CONFIG), full_report(verdicts=(verdict,)), DAY)
     assert once.count(END) == 1
     assert "<script" not in once
-    assert audited(once, full_report(verdicts=(verdict,)), DAY) == once
+    assert add_audit_to_card(once, full_report(verdicts=(verdict,)), DAY) == once

@@ -9,7 +9,7 @@ import pytest
 from report.audited import full_report, plots
 from steadygaze.core.errors import UserError
 from steadygaze.report import plots as plots_module
-from steadygaze.report.charts import SHADES, tidy
+from steadygaze.report.charts import SHADES, clean_svg
 from steadygaze.report.plot_tables import TABLES, bin_of
 from steadygaze.report.plots import FIELDS, MOST, TEXTS, pictures
 
@@ -34,7 +34,7 @@ def test_every_picture_has_a_title_a_caption_a_table_and_words_for_those_who_can
         assert picture.body
         assert all(len(line) == len(picture.head) for line in picture.body)
     assert "attention" in drawn["moves"].title
-    assert "worst-attention, points 200" in drawn["moves"].label
+    assert "pgd-attention, points 200" in drawn["moves"].label
 
 
 def test_quartiles_of_a_probe_by_hand():
@@ -150,7 +150,7 @@ def test_tidying_keeps_only_what_is_drawn():
         f'<g class="a"><path d="M0,0L1.23456,2" fill="{SHADES["ink"]}" stroke="none" aria-label="n" onclick="x"/>'
         '<path d="" /><a href="http://x"><text>link</text></a></g><g><g></g></g><text opacity="1">a &lt; b</text></svg>'
     )
-    assert tidy(svg, "x") == (
+    assert clean_svg(svg, "x") == (
         '<svg class="plot plot-x" viewBox="0 0 10 20" style="max-width:12px" aria-hidden="true">'
         '<path class="fill-ink" d="M0,0L1.23,2" stroke="none"></path><text>a &lt; b</text></svg>'
     )

@@ -7,16 +7,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from report.audited import SHIFTS, explanation
-from steadygaze.report.audit_page import GAP, LONG, changed, pair
+from steadygaze.report.audit_page import GAP, LONG, changed_words, text_pair
 from steadygaze.results.verdict import Shift
 
 
 def texts(e):
-    return [e.text[start:end] for start, end in e.evidence or ()]
+    return [e.text[start:end] for start, end in e.rationales or ()]
 
 
 def test_the_words_that_were_exchanged_are_marked_in_both_texts():
-    seen = pair(SHIFTS[0])
+    seen = text_pair(SHIFTS[0])
     assert texts(seen.before) == ["superb", "story", "drags"]
     assert texts(seen.after) == ["great", "tale", "plods"]
     assert seen.exchanged
@@ -24,20 +24,20 @@ def test_the_words_that_were_exchanged_are_marked_in_both_texts():
 
 
 def test_where_no_word_was_exchanged_nothing_is_marked():
-    seen = pair(Shift("noise", 0.1, SHIFTS[1].before, SHIFTS[1].before))
-    assert seen.before.evidence is seen.after.evidence is None
+    seen = text_pair(Shift("noise", 0.1, SHIFTS[1].before, SHIFTS[1].before))
+    assert seen.before.rationales is seen.after.rationales is None
     assert not seen.exchanged
 
 
 def test_words_are_found_where_the_texts_are_of_different_lengths():
-    assert changed("a b c d".split(), "a x y c d".split()) == ([1], [1, 2])  # noqa: SIM905
-    assert changed(["a"], []) == ([0], [])
+    assert changed_words("a b c d".split(), "a x y c d".split()) == ([1], [1, 2])  # noqa: SIM905
+    assert changed_words(["a"], []) == ([0], [])
 
 
 @settings(deadline=None)
 @given(st.lists(st.sampled_from("abc"), max_size=8), st.lists(st.sampled_from("abc"), max_size=8))
 def test_without_the_marked_words_the_two_are_alike(before, after):
-    old, new = changed(before, after)
+    old, new = changed_words(before, after)
     left = [word for i, word in enumerate(before) if i not in old]
     assert left == [word for i, word in enumerate(after) if i not in new]
 
@@ -51,7 +51,7 @@ def long_text(word: str, at: int, many: int = 400) -> str:
 def test_of_a_long_text_the_heaviest_and_the_exchanged_words_and_their_neighbours_are_shown():
     before = explanation(long_text("fine", 200), {"w40": 0.5}, "positive", 0.9)
     after = explanation(long_text("good", 200), {"w390": 0.5}, "positive", 0.9)
-    seen = pair(Shift("1-synonym", 0.1, before, after))
+    seen = text_pair(Shift("1-synonym", 0.1, before, after))
     assert seen.shortened
     for one, whole, word in ((seen.before, before, "fine"), (seen.after, after, "good")):
         assert texts(one) == [word]
@@ -67,7 +67,7 @@ def test_of_a_long_text_the_heaviest_and_the_exchanged_words_and_their_neighbour
 
 def test_what_was_not_read_is_left_out_of_an_excerpt_with_a_sign():
     e = dataclasses.replace(explanation(long_text("fine", 399), {"fine": 0.9}, "positive", 0.9), read_to=5000)
-    seen = pair(Shift("noise", 0.1, e, e))
+    seen = text_pair(Shift("noise", 0.1, e, e))
     assert seen.before.text.endswith(GAP)
     assert seen.before.read_to is None
 
@@ -75,11 +75,11 @@ def test_what_was_not_read_is_left_out_of_an_excerpt_with_a_sign():
 def test_what_is_left_out_at_the_beginning_and_the_end_is_shown_by_a_sign():
     heavy = {f"w{i}": 0.1 for i in range(100, 105)}
     e = explanation(long_text("fine", 0), heavy, "positive", 0.9)
-    text = pair(Shift("noise", 0.1, e, e)).before.text
+    text = text_pair(Shift("noise", 0.1, e, e)).before.text
     assert text == "[…] " + " ".join(f"w{i}" for i in range(91, 114)) + " […] "
 
 
 @pytest.mark.parametrize("text", ["", " \n "])
 def test_a_text_without_words_is_shown_as_it_is(text):
     e = explanation(text, {}, "positive", 0.9)
-    assert pair(Shift("noise", 0.0, e, e)).before.text == text
+    assert text_pair(Shift("noise", 0.0, e, e)).before.text == text

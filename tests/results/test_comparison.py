@@ -10,38 +10,40 @@ from rich.console import Console
 
 from report.browser import Outline, browse, measure, plain_text
 from steadygaze.report.comparison_page import KEY, MARKS, card, scale
-from steadygaze.report.terminal_tables import Shown
-from steadygaze.results.comparison import Column, Comparison, Difference, Entry, Standing
+from steadygaze.report.terminal_tables import ComparisonTable
+from steadygaze.results.comparison import Column, Comparison, ComparisonCell, Difference, TechniqueResult
 from steadygaze.results.row import Row
 
 SCRIPT = "<script>document.title = 'ran'</script>"
-NOISE, F1, EVEN = "jensen-shannon/noise", "macro-f1", "evenness"
+NOISE, F1, EVEN = "jensen-shannon/noise", "macro-f1", "normalized-entropy"
 
 
 def entry(measure, value, mark="", gap=None, bad="", note=""):
     interval = None if math.isnan(value) else (value - 0.01, value + 0.01)
     against = None if gap is None else Difference(gap, (gap - 0.005, gap + 0.005), 2, 0.0001, 0.0004)
     row = Row(measure, value, 400, interval, {"corpus": f"tiny{bad}", "seeds": "0+1"}, note)
-    return Entry(row, (value - 0.001, value + 0.001), against, mark)
+    return ComparisonCell(row, (value - 0.001, value + 0.001), against, mark)
 
 
 def full(bad: str = "", **changes) -> Comparison:
     columns = (
         Column(F1, "macro-F1", "F1 of each class", "higher"),
         Column(NOISE, "JSD noise", "how far the weights move", "lower", stability=True),
-        Column(EVEN, "evenness", "1: all words weigh alike", "neither", brief=False),
+        Column(EVEN, "normalized-entropy", "1: all words weigh alike", "neither", brief=False),
     )
     standings = (
-        Standing(
+        TechniqueResult(
             "vanilla",
             {F1: entry(F1, 0.9, bad=bad), NOISE: entry(NOISE, 0.1, bad=bad), EVEN: entry(EVEN, 0.5)},
             (False, False),
             {"Does it hold still?": ("partly", "no"), "Do people agree?": ("not asked", "not asked")},
         ),
-        Standing(
+        TechniqueResult(
             f"steady{bad}",
             {
-                F1: Entry(Row(F1, 0.88, 400, (0.87, 0.89)), (0.87, 0.89), Difference(-0.02, (-0.03, -0.01), 2)),
+                F1: ComparisonCell(
+                    Row(F1, 0.88, 400, (0.87, 0.89)), (0.87, 0.89), Difference(-0.02, (-0.03, -0.01), 2)
+                ),
                 NOISE: entry(NOISE, 0.04, "better", -0.06, bad),
                 EVEN: entry(EVEN, 0.6, "differs", 0.1, bad),
             },
@@ -49,7 +51,7 @@ def full(bad: str = "", **changes) -> Comparison:
             {"Does it hold still?": ("yes", "yes")},
             {f"epsilon{bad}": f"0.2{bad}"},
         ),
-        Standing(
+        TechniqueResult(
             f"silent{bad}",
             {
                 F1: entry(F1, 0.7, "worse", -0.2, bad),
@@ -123,13 +125,13 @@ def test_verdicts_in_plain_words_and_collapse_first():
 
 
 def test_one_seed_is_not_called_seeds():
-    assert card(full(), Standing("alone", {}, (True,))).said[0].startswith("In 1 of 1 seed its weights")
+    assert card(full(), TechniqueResult("alone", {}, (True,))).said[0].startswith("In 1 of 1 seed its weights")
 
 
 def test_nothing_clear_is_said_so():
-    plain = Standing("same", {}, (False, False))
+    plain = TechniqueResult("same", {}, (False, False))
     assert card(full(), plain).said == ("No clear difference from vanilla.",)
-    unsure = Standing("unsure", {NOISE: entry(NOISE, 0.04, "", -0.06)}, (False, False))
+    unsure = TechniqueResult("unsure", {NOISE: entry(NOISE, 0.04, "", -0.06)}, (False, False))
     assert card(full(), unsure).said[1:] == ("Sure of the texts, but not of other seeds: JSD noise.",)
 
 
@@ -154,8 +156,8 @@ def test_marks_and_their_grounds_are_explained_in_words():
         assert f"{MARKS[mark]} {means}" in text
     assert "Beyond doubt: p is under 0.05, and the whole interval of the difference lies on one side of 0." in text
     assert "how far the weights move; ↓ lower is better (bars from −0.02 to 0.12)" in text
-    one = Standing("one", {NOISE: entry(NOISE, 0.04, "better", -0.06)}, (False, False))
-    first = Standing("vanilla", {NOISE: entry(NOISE, 0.1)}, (False, False))
+    one = TechniqueResult("one", {NOISE: entry(NOISE, 0.04, "better", -0.06)}, (False, False))
+    first = TechniqueResult("vanilla", {NOISE: entry(NOISE, 0.1)}, (False, False))
     few = full(columns=full().columns[1:2], standings=(first, one))
     assert "corrected for the 1 comparison of this table" in plain_text(few.to_html())
 
@@ -173,7 +175,7 @@ def test_json_holds_everything_and_no_nan(tmp_path: Path):
 
 def shown(width: int, bad: str = "") -> str:
     console = Console(width=width, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
-    console.print(Shown(full(bad)))
+    console.print(ComparisonTable(full(bad)))
     console.file.close()
     return console.export_text()
 
@@ -213,7 +215,7 @@ ASK = """
 def test_the_head_of_a_long_table_stays_in_sight_and_a_narrow_page_is_not_wider_than_the_screen(tmp_path: Path):
     columns = tuple(Column(f"{NOISE}{i}", f"JSD {i}", "how far", "lower") for i in range(20))
     standings = tuple(
-        Standing(name, {column.measure: entry(column.measure, 0.1) for column in columns}, (False, False))
+        TechniqueResult(name, {column.measure: entry(column.measure, 0.1) for column in columns}, (False, False))
         for name in ("vanilla", "steady", "third")
     )
     full(columns=columns, standings=standings).to_html(tmp_path / "page.html")

@@ -15,7 +15,7 @@ from rich.console import Console
 
 from steadygaze.core.errors import UserError, printable
 from steadygaze.results.explanation import Explanation
-from steadygaze.results.highlight import AGAINST, FAINT, FOR, OPAQUE, SHOWN, legend, marked
+from steadygaze.results.highlight import AGAINST, FAINT, FOR, OPAQUE, SHOWN, highlight_html, legend
 
 READABLE = 4.5  # WCAG 2.2, criterion 1.4.3, for text of ordinary size
 
@@ -79,12 +79,15 @@ def test_top_ranks_signed_weights_by_size_and_keeps_the_sign():
 
 
 def test_the_line_of_json_says_what_the_dict_says():
-    for e in (explain(), explain(label=1, probabilities={0: 0.25, 1: 0.75}, evidence=((0, 4),), read_to=17, target=0)):
+    for e in (
+        explain(),
+        explain(label=1, probabilities={0: 0.25, 1: 0.75}, rationales=((0, 4),), read_to=17, target=0),
+    ):
         assert json.loads(e.to_json()) == e.to_dict()
 
 
 def test_the_dict_survives_json_unchanged():
-    e = explain(label=1, probabilities={0: 0.25, 1: 0.75}, evidence=((0, 4),), read_to=17, question="why?", target=0)
+    e = explain(label=1, probabilities={0: 0.25, 1: 0.75}, rationales=((0, 4),), read_to=17, question="why?", target=0)
     values = e.to_dict()
     assert json.loads(json.dumps(values)) == values
     assert values == {
@@ -99,7 +102,7 @@ def test_the_dict_survives_json_unchanged():
         "explainer": "attention",
         "granularity": "word",
         "read_to": 17,
-        "evidence": [[0, 4]],
+        "rationales": [[0, 4]],
         "bounds": None,
         "selected": False,
         "rationale": None,
@@ -156,53 +159,55 @@ def test_missing_pandas_is_said_in_a_sentence(monkeypatch):
 
 
 def test_the_heaviest_word_is_drawn_strongest_and_the_others_in_proportion():
-    alphas = re.findall(r"rgba\(37,99,235,([\d.]+)\)", marked(explain()))
+    alphas = re.findall(r"rgba\(37,99,235,([\d.]+)\)", highlight_html(explain()))
     assert [float(alpha) for alpha in alphas] == [OPAQUE, 0.1, 0.05, 0.2, 0.05]
 
 
 def test_negative_weights_are_drawn_in_the_other_hue():
-    html = marked(explain(weights=(0.3, 0, 0, -0.6, 0)))
+    html = highlight_html(explain(weights=(0.3, 0, 0, -0.6, 0)))
     assert re.findall(r"rgba\(([\d,]+),([\d.]+)\)", html) == [("37,99,235", "0.300"), ("190,78,0", "0.600")]
 
 
 def test_the_number_of_every_word_is_its_tooltip():
-    titles = [attributes["title"] for _, attributes in Reader(marked(explain())).elements if "title" in attributes]
+    titles = [
+        attributes["title"] for _, attributes in Reader(highlight_html(explain())).elements if "title" in attributes
+    ]
     assert titles == ["good: 0.6000", "plot: 0.1000", ",: 0.0500", "bad: 0.2000", "end: 0.0500"]
 
 
 def test_weights_that_are_all_zero_draw_nothing_and_say_so():
     e = explain(weights=(0, 0, 0, 0, 0))
-    assert "background" not in marked(e)
+    assert "background" not in highlight_html(e)
     assert "share of the attention: no word has any weight" in str(e)
 
 
 def test_an_empty_text_can_be_drawn():
     e = explain(text="", weights=())
-    assert Reader(marked(e)).shown == ""
+    assert Reader(highlight_html(e)).shown == ""
     assert str(e) == "\n→ positive 75.0%\nshare of the attention: no word has any weight"
 
 
 def test_pieces_that_share_a_character_add_up_to_one_mark():
     """A byte-level tokenizer cuts one emoji into pieces: 0.2 + 0.3 of a largest 0.5 is drawn at full strength."""
     e = Explanation("🙂 ok", ("🙂", "🙂", "ok"), ((0, 1), (0, 1), (2, 4)), (0.2, 0.3, 0.5), "p", {"p": 1.0})
-    html = marked(e)
+    html = highlight_html(e)
     assert Reader(html).shown == "🙂 ok"
     assert html.count("0.600)") == 2
     assert 'title="🙂: 0.2000, 🙂: 0.3000"' in html
 
 
 def test_evidence_is_underlined_through_words_and_the_gaps_between_them():
-    elements = Reader(html := marked(explain(evidence=((2, 10),)))).elements
+    elements = Reader(html := highlight_html(explain(rationales=((2, 10),)))).elements
     assert sum("underline" in attributes.get("style", "") for _, attributes in elements) == 3  # "od", "  ", "plot"
     assert Reader(html).shown == "good  plot,\nbad end"
-    assert "known reason" in legend([explain(evidence=((2, 10),))])
+    assert "known reason" in legend([explain(rationales=((2, 10),))])
     assert "known reason" not in legend([explain()])
 
 
 def test_what_was_not_read_is_greyed_and_said():
     e = explain("good rest of it", (1.0, 0, 0, 0), read_to=4)
-    assert Reader(marked(e)).shown == "good [not read: longer than the limit]  rest of it"
-    assert re.search(r'opacity:0.6" title="not read: longer than the limit"> <span', marked(e))
+    assert Reader(highlight_html(e)).shown == "good [not read: longer than the limit]  rest of it"
+    assert re.search(r'opacity:0.6" title="not read: longer than the limit"> <span', highlight_html(e))
     assert "not read: longer than the limit (from character 4 of 15)" in str(e)
     assert "not read" not in str(explain("good rest of it", (1.0, 0, 0, 0), read_to=15))
 
@@ -211,8 +216,8 @@ def test_what_was_not_read_is_greyed_and_said():
 def test_any_text_is_shown_letter_for_letter_and_adds_no_element(text, data):
     count = len(re.findall(r"\w+|[^\w\s]", text))
     edge = st.integers(0, len(text))
-    evidence = tuple(sorted(pair) for pair in data.draw(st.lists(st.tuples(edge, edge), max_size=3)))
-    read = Reader(marked(explain(text, [1 / (i + 1) for i in range(count)], evidence=evidence)))
+    rationales = tuple(sorted(pair) for pair in data.draw(st.lists(st.tuples(edge, edge), max_size=3)))
+    read = Reader(highlight_html(explain(text, [1 / (i + 1) for i in range(count)], rationales=rationales)))
     assert read.shown == text
     assert {tag for tag, _ in read.elements} <= {"div", "span"}
     assert {name for _, attributes in read.elements for name in attributes} <= {"class", "dir", "style", "title"}
@@ -220,7 +225,7 @@ def test_any_text_is_shown_letter_for_letter_and_adds_no_element(text, data):
 
 def test_markup_in_any_field_is_shown_and_not_run():
     bad = "\"'><script>x</script>"
-    e = Explanation(bad, (bad,), ((0, len(bad)),), (1.0,), bad, {bad: 1.0}, bad, "<b>", bad, evidence=((0, 5),))
+    e = Explanation(bad, (bad,), ((0, len(bad)),), (1.0,), bad, {bad: 1.0}, bad, "<b>", bad, rationales=((0, 5),))
     for html in (e._repr_html_(), e.to_html()):
         assert "<script" not in html
         assert "<b>" not in html
@@ -255,7 +260,11 @@ def test_printable_text_keeps_its_length_and_holds_no_control_but_tab_and_line_f
     shown = printable(text)
     assert len(shown) == len(text)
     assert {c for c in shown if unicodedata.category(c) in ("Cc", "Cs")} <= {"\t", "\n"}
-    assert all(a == b for a, b in zip(text, shown, strict=True) if unicodedata.category(a) not in ("Cc", "Cs"))
+    assert all(
+        a == b
+        for a, b in zip(text, shown, strict=True)
+        if unicodedata.category(a) not in ("Cc", "Cf", "Cs", "Zl", "Zp")
+    )
 
 
 def test_attention_is_called_a_share_and_other_weights_by_their_explainer():
@@ -268,7 +277,7 @@ def test_attention_is_called_a_share_and_other_weights_by_their_explainer():
 
 
 def test_without_colour_the_terminal_still_says_everything():
-    lines = printed(explain(evidence=((12, 15),), target="negative", question="Why?"), no_color=True).splitlines()
+    lines = printed(explain(rationales=((12, 15),), target="negative", question="Why?"), no_color=True).splitlines()
     assert [line.rstrip() for line in lines] == [
         "Question: Why?",
         "good  plot,",
@@ -332,7 +341,7 @@ def test_the_words_of_a_question_are_drawn_and_listed_with_their_weights():
     e = paired()
     assert "of the question: bad -0.900 · why 0.100" in str(e)
     assert 'title="bad: -0.9000"' in e.to_html()
-    assert e.of_question.tokens == ("why", "bad", "?")
+    assert e.question_explanation.tokens == ("why", "bad", "?")
     assert json.loads(e.to_json())["question_weights"] == [0.1, -0.9, 0.0]
     assert e.to_dict()["question_tokens"] == ["why", "bad", "?"]
 
@@ -346,7 +355,7 @@ def test_both_texts_of_a_pair_have_one_scale_of_color():
 
 def test_a_question_without_weights_is_written_as_it_is():
     e = explain(question="why bad?")
-    assert e.of_question is None
+    assert e.question_explanation is None
     assert "Question: why bad?" in str(e)
     assert "of the question" not in str(e)
 

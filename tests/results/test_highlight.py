@@ -8,7 +8,7 @@ from rich.console import Console
 
 from results.test_explanation import READABLE, contrast
 from steadygaze.results.explanation import Explanation
-from steadygaze.results.highlight import AGAINST, FOR, OPAQUE, SELECTED, STANDS_OUT, legend, marked
+from steadygaze.results.highlight import AGAINST, FOR, OPAQUE, SELECTED, STANDS_OUT, highlight_html, legend
 
 
 def weighed(weights, **more) -> Explanation:
@@ -20,7 +20,7 @@ def weighed(weights, **more) -> Explanation:
 
 def strengths(e: Explanation) -> list[float]:
     """Of the full colour."""
-    return [float(alpha) / OPAQUE for alpha in re.findall(r"rgba\([\d,]+,([\d.]+)\)", marked(e))]
+    return [float(alpha) / OPAQUE for alpha in re.findall(r"rgba\([\d,]+,([\d.]+)\)", highlight_html(e))]
 
 
 def near(*values: float):
@@ -58,7 +58,7 @@ def test_what_was_not_read_has_no_share():
 
 def test_weights_of_both_signs_are_shares_of_all_weight_in_two_hues():
     """Half of |w| speaks against: all are equally pale, and told apart by hue."""
-    html = marked(weighed([0.05, -0.05] * 10))
+    html = highlight_html(weighed([0.05, -0.05] * 10))
     assert set(strengths(weighed([0.05, -0.05] * 10))) == {0.2}
     assert html.count(f"rgba({FOR[0]},") == html.count(f"rgba({AGAINST[0]},") == 10
 

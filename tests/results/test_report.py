@@ -36,7 +36,7 @@ def test_a_report_comes_back_from_its_json_as_it_was(tmp_path):
     again = Report.from_json(tmp_path / "report.json")
     assert again.to_dict() == report.to_dict()
     assert all(map(same, again.rows, report.rows))
-    for name in ("verdicts", "shifts", "meanings", "probes", "questions", "facts", "notes", "command", "versions"):
+    for name in ("verdicts", "shifts", "measures", "probes", "questions", "facts", "notes", "command", "versions"):
         assert getattr(again, name) == getattr(report, name), name
     assert again.plots == report.plots
     assert again.to_html() == report.to_html()
@@ -45,14 +45,14 @@ def test_a_report_comes_back_from_its_json_as_it_was(tmp_path):
 def test_numbers_that_json_does_not_know_come_back_too():
     rows = (Row("a", math.inf, 1, (-math.inf, math.nan), {"epsilon": math.inf}),)
     facts = {"a": Fact("How much.", -math.inf, math.inf)}
-    report = Report("t", rows, plots={"moves": [{"probe": "x", "distance": math.nan}]}, meanings=facts)
+    report = Report("t", rows, plots={"moves": [{"probe": "x", "distance": math.nan}]}, measures=facts)
     assert not re.search("NaN|Infinity", report.to_json())
     again = Report.from_dict(written(report))
     (got,) = again.rows
     assert (got.value, got.interval[0]) == (math.inf, -math.inf)
     assert math.isnan(got.interval[1])
     assert got.signature == rows[0].signature == "a|epsilon:inf|n:1"
-    assert again.meanings == facts
+    assert again.measures == facts
 
 
 def test_labels_that_are_numbers_stay_numbers():
@@ -99,7 +99,7 @@ def replaced(path: str, value) -> dict:
         ("shifts.0.before.html", "x", "shifts.0.before is not as steadygaze writes it"),
         ("shifts.0.distance", "0.1", "shifts.0.distance is not as steadygaze writes it"),
         ("plots.moves.0.distance", {"deep": 1}, "plots.moves.0.distance"),
-        ("meanings.auprc.better", "up", "meanings.auprc.better: found 'up'"),
+        ("measures.auprc.direction", "up", "measures.auprc.direction: found 'up'"),
         ("command", "rm -rf", "command: found 'rm -rf'"),
     ],
 )
@@ -134,7 +134,7 @@ def test_a_number_is_found_of_the_audited_explanation_and_of_no_other_by_acciden
     assert report.find("nothing") is None
     assert Report("t", ROWS).find("jensen-shannon/noise").value == 0.0031
     two = full_report(rows=(row("x", 0.1, radius=0.1), row("x", 0.2, radius=0.2)))
-    assert [found.value for found in two.all("x")] == [0.1, 0.2]
+    assert [found.value for found in two.find_all("x")] == [0.1, 0.2]
 
 
 def test_the_good_direction_is_the_verdicts_and_else_the_measures():

@@ -22,7 +22,7 @@ COMMANDS = {
     "explain": ["explain", "MODEL", "日本語 → café"],
     "explain as JSON": ["explain", "MODEL", "日本語 → café", "--json"],
     "certify": ["certify", "MODEL", "--data", "DATA", "--radius", "0.01"],
-    "audit": ["audit", "MODEL", "--data", "DATA", "--sample", "2", "--most", "4", "--no-card", "-v"],
+    "audit": ["audit", "MODEL", "--data", "DATA", "--sample", "2", "--limit", "4", "--no-card", "-v"],
     "error": ["predict", "日本語 →", "a text"],
 }
 
@@ -55,8 +55,8 @@ def test_a_process_with_another_encoding_prints_a_table() -> None:
 
 
 def test_a_written_bundle_is_followed_by_its_table(made: Small, tmp_path: Path) -> None:
-    audit = ["audit", made.model, "--data", made.data, "--sample", "2", "--most", "4", "--no-card"]
-    result = run_case([*audit, "--out", tmp_path / "bundle"], encoding="ascii")
+    audit = ["audit", made.model, "--data", made.data, "--sample", "2", "--limit", "4", "--no-card"]
+    result = run_case([*audit, "--bundle", tmp_path / "bundle"], encoding="ascii")
     assert_clean(result, codes=(0,))
     assert (tmp_path / "bundle" / "report.json").is_file()
     assert result.stdout

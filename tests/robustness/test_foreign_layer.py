@@ -13,11 +13,11 @@ from safetensors.torch import save_file
 import steadygaze
 from robustness.damage import SPECIAL
 from steadygaze.core.errors import UserError
-from steadygaze.core.maths.masked import shares
+from steadygaze.core.maths.masked import normalize
 from steadygaze.core.tensor_files import read_layout, read_tensors
 from steadygaze.core.types import Batch
 from steadygaze.core.untrusted_files import DEEPEST, MissingFile, open_file, parse_json, read_bytes, read_json, resolve
-from steadygaze.models.model_protocol import NonFinite, refuse_non_finite
+from steadygaze.models.model_protocol import NonFiniteOutput, refuse_non_finite
 
 SOURCE = Path(steadygaze.__file__).parent
 LAYER = {"foreign_files.py", "tensor_files.py"}
@@ -115,7 +115,7 @@ def test_tensors_that_are_not_finite_are_found_in_every_type(dtype: torch.dtype,
 def test_shares_of_what_is_not_a_number_are_not_a_number() -> None:
     """They were even, so that every distance between two of them was 0."""
     mask = torch.tensor([[True, True, False], [True, True, True]])
-    found = shares(torch.tensor([[torch.nan, 1.0, 5.0], [0.0, 0.0, 0.0]], dtype=torch.float64), mask)
+    found = normalize(torch.tensor([[torch.nan, 1.0, 5.0], [0.0, 0.0, 0.0]], dtype=torch.float64), mask)
     assert found[0, :2].isnan().all()
     assert found[1].tolist() == pytest.approx([1 / 3] * 3)
 
@@ -124,7 +124,7 @@ def test_the_first_text_whose_output_is_not_finite_is_named() -> None:
     ids = torch.zeros(3, 2, dtype=torch.long)
     batch = Batch(ids, ids == 0, ids == 0, torch.tensor([7, 4, 2]))
     values = torch.tensor([[1.0, 2.0], [torch.nan, 0.0], [torch.inf, 0.0]])
-    with pytest.raises(NonFinite, match="output for text 3 is not finite") as caught:
+    with pytest.raises(NonFiniteOutput, match="output for text 3 is not finite") as caught:
         refuse_non_finite(batch, torch.zeros(3), values)
     assert caught.value.row == 2
     refuse_non_finite(batch, values[:1].expand(3, -1), None)

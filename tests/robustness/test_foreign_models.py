@@ -21,12 +21,12 @@ COMMANDS: dict[str, list[str]] = {
     "explain-lime": ["explain", "{}/model", TEXT, "--explainer", "lime", "--json"],
     "audit": ["audit", "{}/model", "--data", "{}/films.csv", "--no-card"],
     "audit-gate": ["audit", "{}/model", "--data", "{}/films.csv", "--require", "jensen-shannon/noise<=0.02"],
-    "audit-accuracy": ["audit", "{}/model", "--data", "{}/films.csv", "--require", "accuracy>=0.4", "--out", "{}/b"],
+    "audit-accuracy": ["audit", "{}/model", "--data", "{}/films.csv", "--require", "accuracy>=0.4", "--bundle", "{}/b"],
     "certify": ["certify", "{}/model", "--data", "{}/films.csv", "--radius", "0.1"],
-    "explain-fit": ["explain-fit", "{}/model", "--data", "{}/films.csv", "--k", "2", "--out", "{}/x", "--quiet"],
+    "fit-explainer": ["fit-explainer", "{}/model", "--data", "{}/films.csv", "--k", "2", "--out", "{}/x", "--quiet"],
     "train-from": [
         "train", "{}/films.csv", "--technique", "anchored", "--from", "{}/model", "--out", "{}/y",
-        "--shelf", "{}/s", "--set", "hidden=4", "--set", "dimension=6",
+        "--teacher-cache", "{}/s", "--set", "hidden=4", "--set", "dimension=6",
     ],
 }  # fmt: skip
 
@@ -42,7 +42,7 @@ def test_what_is_not_a_regular_file_is_refused_and_never_waited_for(file: str, d
 
 
 @pytest.mark.sweep
-@pytest.mark.parametrize("command", ["audit", "explain", "explain-fit", "train-from"])
+@pytest.mark.parametrize("command", ["audit", "explain", "fit-explainer", "train-from"])
 @pytest.mark.parametrize("damage", ["fifo", "link-loop"])
 def test_other_commands_refuse_it_too(command: str, damage: str, place: Path) -> None:
     SPECIAL[damage](place / "model" / "config.json")

@@ -16,7 +16,7 @@ import steadygaze as sg
 from robustness.conftest import run
 from robustness.damage import JSON, SPECIAL, WEIGHTS, Damage, changed, content, filled, state, tensors
 from robustness.harness import assert_clean
-from steadygaze.explainers.learned.answer_cache import Kept
+from steadygaze.explainers.learned.answer_cache import AnswerCache
 from study.tiny import DATA, quicken
 from study.tiny import order as comparison
 from study.tiny import run as compare
@@ -34,9 +34,9 @@ def results(template: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     with pytest.MonkeyPatch.context() as patch:
         quicken(patch)
         patch.setattr("steadygaze.models.probe_classifier.STEPS", 25)
-        audit = ["audit", "{}/model", "--data", "{}/films.csv", "--most", "6", "--sample", "2", "--no-card"]
-        assert_clean(run(place, *audit, "--policy", "{}/policy.toml", "--out", "{}/bundle"), {0}, None)
-        fit = ["explain-fit", "{}/model", "--data", "{}/films.csv", "--k", "2", "--out", "{}/explainer", "--quiet"]
+        audit = ["audit", "{}/model", "--data", "{}/films.csv", "--limit", "6", "--sample", "2", "--no-card"]
+        assert_clean(run(place, *audit, "--policy", "{}/policy.toml", "--bundle", "{}/bundle"), {0}, None)
+        fit = ["fit-explainer", "{}/model", "--data", "{}/films.csv", "--k", "2", "--out", "{}/explainer", "--quiet"]
         quick = ["--set", "epochs=2", "--set", "hidden=8", "--set", "dimension=6"]
         assert_clean(run(place, *fit, *quick), {0}, None)
     return place
@@ -179,7 +179,7 @@ NAMES: list[list[str]] = [
     ["compare", "{}/loop", "--techniques", "vanilla,seat", "--out", "{}/new", "--quiet"],
     ["compare", "{}/films.csv", "--techniques", "vanilla,seat", "--out", "{}/loop", "--quiet"],
     ["explain", "{}/model", TEXT, "--explainer", "{}/loop"],
-    ["explain-fit", "{}/model", "--data", "{}/films.csv", "--out", "{}/loop", "--quiet"],
+    ["fit-explainer", "{}/model", "--data", "{}/films.csv", "--out", "{}/loop", "--quiet"],
     ["certify", "{}/model", "--data", "{}/films.csv", "--radius", "0.1", "--reference", "{}/loop"],
     ["predict", "{}/\udcff\udcfe", TEXT],
     ["predict", "{}/model", "--file", "{}/\udcff.csv"],
@@ -201,8 +201,8 @@ def test_names_that_lead_nowhere_are_refused(words: list[str], place: Path) -> N
 
 
 NUMBERS: list[list[str]] = [
-    ["explain-fit", "{}/model", "--data", "{}/films.csv", "--out", "{}/new", "--quiet", "--k", str(2**80)],
-    ["explain-fit", "{}/model", "--data", "{}/films.csv", "--out", "{}/new", "--quiet", "--set", f"epochs={2**80}"],
+    ["fit-explainer", "{}/model", "--data", "{}/films.csv", "--out", "{}/new", "--quiet", "--k", str(2**80)],
+    ["fit-explainer", "{}/model", "--data", "{}/films.csv", "--out", "{}/new", "--quiet", "--set", f"epochs={2**80}"],
     ["train", "{}/films.csv", "--out", "{}/new", "--quiet", "--technique", "seat", "--set", f"k={2**80}"],
     ["train", "{}/films.csv", "--out", "{}/new", "--quiet", "--technique", "seat", "--set", f"k={10**400}"],
     ["train", "{}/films.csv", "--out", "{}/new", "--quiet", "--set", f"hidden={2**80}"],
@@ -216,7 +216,7 @@ NUMBERS: list[list[str]] = [
     ["train", "{}/films.csv", "--out", "{}/new", "--quiet", "--batch-size", str(2**80)],
     ["train", "{}/films.csv", "--out", "{}/new", "--quiet", "--seed", str(2**80)],
     ["audit", "{}/model", "--data", "{}/films.csv", "--k", str(2**80)],
-    ["audit", "{}/model", "--data", "{}/films.csv", "--most", str(2**80), "--k", str(2**80)],
+    ["audit", "{}/model", "--data", "{}/films.csv", "--limit", str(2**80), "--k", str(2**80)],
     ["audit", "{}/model", "--data", "{}/films.csv", "--sample", str(2**80), "--seed", str(2**80)],
     ["audit", "{}/model", "--data", "{}/films.csv", "--radius", "1e999"],
     ["compare", "{}/films.csv", "--techniques", "vanilla,seat", "--out", "{}/new", "--seeds", str(2**80)],
@@ -371,26 +371,26 @@ CACHES: dict[str, Damage] = {
 
 @pytest.mark.parametrize("damage", CACHES)
 def test_a_tampered_cache_of_answers_is_refused(damage: str, tmp_path: Path) -> None:
-    Kept(tmp_path / "kept", {"texts": "a"}).add(np.array([0, 1]), np.full((2, 2), 0.5))
+    AnswerCache(tmp_path / "kept", {"texts": "a"}).add(np.array([0, 1]), np.full((2, 2), 0.5))
     CACHES[damage](tmp_path / "kept" / "000000.npy")
     with pytest.raises(sg.UserError):
-        Kept(tmp_path / "kept", {"texts": "a"}).missing(3)
+        AnswerCache(tmp_path / "kept", {"texts": "a"}).missing(3)
 
 
 @pytest.mark.parametrize("damage", [*JSON, "fifo", "dev-zero"])
 def test_a_tampered_identity_of_a_cache_is_refused(damage: str, tmp_path: Path) -> None:
-    Kept(tmp_path / "kept", {"texts": "a"}).add(np.array([0, 1]), np.full((2, 2), 0.5))
+    AnswerCache(tmp_path / "kept", {"texts": "a"}).add(np.array([0, 1]), np.full((2, 2), 0.5))
     {**JSON, **SPECIAL}[damage](tmp_path / "kept" / "identity.json")
     with pytest.raises(sg.UserError):
-        Kept(tmp_path / "kept", {"texts": "a"})
+        AnswerCache(tmp_path / "kept", {"texts": "a"})
 
 
 def test_a_tampered_file_of_the_teacher_cache_counts_as_not_there(tmp_path: Path) -> None:
-    plain = make_run(TOYS["distil"], shelf=tmp_path / "shelf").execute().state_dict()
-    (file,) = (tmp_path / "shelf").glob("*.safetensors")
+    plain = make_run(TOYS["distil"], teacher_cache=tmp_path / "teacher_cache").execute().state_dict()
+    (file,) = (tmp_path / "teacher_cache").glob("*.safetensors")
     for damage in (WEIGHTS["nan"], WEIGHTS["cut"], WEIGHTS["one-missing"], WEIGHTS["transposed"], state_list):
         damage(file)
-        again = make_run(TOYS["distil"], shelf=tmp_path / "shelf").execute().state_dict()
+        again = make_run(TOYS["distil"], teacher_cache=tmp_path / "teacher_cache").execute().state_dict()
         assert all(torch.equal(value, again[name]) for name, value in plain.items())
 
 

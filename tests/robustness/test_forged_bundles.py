@@ -15,9 +15,9 @@ import pytest
 from estimator.tiny import LABELS, TEXTS, fitted
 from robustness.harness import Result, run_case
 from steadygaze.audit import audit_run, reproduction
-from steadygaze.audit import bundle as evidence
-from steadygaze.audit.audit_run import Machine, Order
-from steadygaze.audit.bundle import Evidence
+from steadygaze.audit import bundle as bundle
+from steadygaze.audit.audit_run import AuditOrder, Runtime
+from steadygaze.audit.bundle import AuditBundle
 from steadygaze.audit.manifest import MANIFEST, Manifest
 from steadygaze.audit.reproduction import discrepancies
 from steadygaze.cli import audit_output
@@ -55,11 +55,11 @@ def rerun(tmp_path_factory: pytest.TempPathFactory) -> Rerun:
     rows = [f'"{text}",{label}' for text, label in list(zip(TEXTS, LABELS, strict=True))[8:16]]
     (place / "held.csv").write_text("\n".join(["text,label", *rows]) + "\n")
     asked = ["--explainer", "attention", "--sample", "4", "--require", "accuracy>=0.99", "--no-card", "--quiet"]
-    words = ["audit", place / "model", "--data", place / "held.csv", "--out", place / "bundle", "--device", "cpu"]
+    words = ["audit", place / "model", "--data", place / "held.csv", "--bundle", place / "bundle", "--device", "cpu"]
     assert run_case([*words, *asked]).code in (0, 1)
     made: list[Any] = []
 
-    def compare(old: Evidence, report: Report, manifest: Manifest) -> list[str]:
+    def compare(old: AuditBundle, report: Report, manifest: Manifest) -> list[str]:
         made.extend((report, manifest))
         return discrepancies(old, report, manifest)
 
@@ -116,7 +116,7 @@ def short(report: Report) -> Report:
     """The report with the first entries of everything in it."""
     parts: dict[str, Any] = {
         name: dict(list(getattr(report, name).items())[:FIRST])
-        for name in ("facts", "meanings", "probes", "questions", "plots")
+        for name in ("facts", "measures", "probes", "questions", "plots")
     }
     parts["plots"] = {name: points[:FIRST] for name, points in parts["plots"].items()}
     interval = next(row for row in report.rows if row.interval is not None)
@@ -174,12 +174,12 @@ def test_a_report_with_one_forged_value_does_not_hold(rerun: Rerun, forged: Path
     report = short(rerun.report)
     values, manifest = json.loads(report.to_json()), json.loads((forged / MANIFEST).read_bytes())
     write(forged, values, manifest)
-    assert discrepancies(evidence.read(forged), report, rerun.manifest) == []
+    assert discrepancies(bundle.read(forged), report, rerun.manifest) == []
     hidden = []
     for path, value in leaves(values):
         for new in forgeries(value):
             write(forged, changed(values, path, new), manifest)
-            if not reported(lambda: discrepancies(evidence.read(forged), report, rerun.manifest)):
+            if not reported(lambda: discrepancies(bundle.read(forged), report, rerun.manifest)):
                 hidden.append((path, value, new))
     assert hidden == []
 
@@ -189,9 +189,9 @@ def test_a_manifest_with_one_forged_value_does_not_hold(
 ) -> None:
     """All but the date, which a rerun cannot show."""
     given, small = cache(audit_run.load), short(rerun.report)
-    genuine = evidence.read(forged).manifest.settings
-    order = build(Order, reproduction.found(genuine, forged))
-    monkeypatch.setattr(audit_output, "load", lambda *_: given(order, Machine(device="cpu")))
+    genuine = bundle.read(forged).manifest.settings
+    order = build(AuditOrder, reproduction.restored_settings(genuine, forged))
+    monkeypatch.setattr(audit_output, "load", lambda *_: given(order, Runtime(device="cpu")))
     monkeypatch.setattr(audit_output, "run", lambda *_: small)
     report, manifest = json.loads(small.to_json()), json.loads((forged / MANIFEST).read_bytes())
     write(forged, report, manifest)
@@ -213,9 +213,9 @@ def test_the_command_refuses_a_forged_title(rerun: Rerun, tmp_path: Path) -> Non
     folder = Path(shutil.copytree(rerun.bundle, tmp_path / "bundle"))
     for name in ("model", "held.csv"):
         (tmp_path / name).symlink_to(rerun.place / name)
-    old = evidence.read(folder)
+    old = bundle.read(folder)
     report = replace(old.report, title="Certified safe [.answer: was checked]")
-    for name, content in evidence.render(report, old.manifest, old.policy).items():
+    for name, content in bundle.render(report, old.manifest, old.policy).items():
         (folder / name).write_bytes(content)
     result = verify(folder)
     assert (result.code, "report, title: was 'Certified safe" in result.out) == (1, True), result.out + result.err

@@ -42,7 +42,7 @@ COMMANDS = {
     "rule": ["audit", "MODEL", "--data", "DATA", "--require", "HOSTILE<=1"],
     "policy": ["audit", "MODEL", "--data", "DATA", "--policy", "POLICY"],
     "synonyms": ["audit", "MODEL", "--data", "DATA", "--synonyms", "HOSTILE"],
-    "learned explainer": ["explain-fit", "MODEL", "--data", "DATA", "--out", "OUT", "--explainer", "HOSTILE"],
+    "learned explainer": ["fit-explainer", "MODEL", "--data", "DATA", "--out", "OUT", "--explainer", "HOSTILE"],
     "compared techniques": ["compare", "DATA", "--techniques", "vanilla,HOSTILE", "--out", "OUT"],
     "setting for one": ["compare", "DATA", "--techniques", "vanilla", "--out", "OUT", "--set-for", "HOSTILE"],
     "kind": ["list", "HOSTILE"],
@@ -109,7 +109,7 @@ def labeled(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
         ["explain", "MODEL", "--file", "DATA"],
         ["explain", "MODEL", "a film", "--explainer", "leave-one-out", "--target", "NAME"],
         ["certify", "MODEL", "--data", "DATA", "--radius", "0.01"],
-        ["audit", "MODEL", "--data", "DATA", "--sample", "2", "--most", "4", "-v", "--no-card"],
+        ["audit", "MODEL", "--data", "DATA", "--sample", "2", "--limit", "4", "-v", "--no-card"],
     ],
     ids=lambda arguments: " ".join(arguments[:1] + arguments[4:5]),
 )

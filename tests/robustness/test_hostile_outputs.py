@@ -17,9 +17,9 @@ FILES = {
     "audit, page": ["audit", "MODEL", "--data", "DATA", "--html", "OUT"],
 }
 FOLDERS = {
-    "audit, bundle": ["audit", "MODEL", "--data", "DATA", "--out", "OUT"],
+    "audit, bundle": ["audit", "MODEL", "--data", "DATA", "--bundle", "OUT"],
     "train": ["train", "DATA", "--out", "OUT"],
-    "explain-fit": ["explain-fit", "MODEL", "--data", "DATA", "--out", "OUT"],
+    "fit-explainer": ["fit-explainer", "MODEL", "--data", "DATA", "--out", "OUT"],
     "compare": ["compare", "DATA", "--techniques", "vanilla", "--out", "OUT"],
     "demo": ["demo", "--out", "OUT"],
 }

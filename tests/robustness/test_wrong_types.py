@@ -15,7 +15,7 @@ from sklearn.exceptions import NotFittedError
 import steadygaze as sg
 from robustness.harness import time_limit
 from robustness.small import LABELS, TEXTS, classifier, small
-from steadygaze.audit.audit_config import Plan
+from steadygaze.audit.audit_config import ProbeConfig
 from steadygaze.core.errors import UserError
 
 WRONG: dict[str, Callable[[], Any]] = {
@@ -77,7 +77,7 @@ def explained_image() -> sg.ImageExplanation:
 
 @cache
 def report() -> Any:
-    return sg.audit(predict, TEXTS[:4], LABELS[:4], classes=CLASSES, plan=Plan(sample=1))
+    return sg.audit(predict, TEXTS[:4], LABELS[:4], classes=CLASSES, plan=ProbeConfig(sample=1))
 
 
 @cache
@@ -89,7 +89,7 @@ def certificates() -> Any:
 def explainer() -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return sg.explain_fit(predict, TEXTS, "l2x", k=1, classes=CLASSES, settings=QUICK)
+        return sg.fit_explainer(predict, TEXTS, "l2x", k=1, classes=CLASSES, settings=QUICK)
 
 
 def arguments(function: Callable[..., Any], *left_out: str) -> list[str]:
@@ -114,20 +114,20 @@ CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any], list[str]]] = {
     "certify": (sg.certify, {"clf": fitted, "texts": TEXTS[:2]}, arguments(sg.certify)),
     "audit": (
         sg.audit,
-        {"model": predict, "texts": TEXTS[:4], "labels": LABELS[:4], "classes": CLASSES, "plan": Plan(sample=1)},
+        {"model": predict, "texts": TEXTS[:4], "labels": LABELS[:4], "classes": CLASSES, "plan": ProbeConfig(sample=1)},
         arguments(sg.audit),
     ),
-    "explain_fit": (
-        sg.explain_fit,
+    "fit_explainer": (
+        sg.fit_explainer,
         {"black_box": predict, "inputs": TEXTS, "k": 1, "classes": CLASSES, "settings": QUICK},
-        arguments(sg.explain_fit, "watch"),
+        arguments(sg.fit_explainer, "watch"),
     ),
     "load_explainer": (
         sg.load_explainer,
         {"path": "EXPLAINER", "black_box": predict, "classes": CLASSES},
         arguments(sg.load_explainer),
     ),
-    "Plan": (Plan, {}, arguments(Plan)),
+    "Plan": (ProbeConfig, {}, arguments(ProbeConfig)),
     "Explanation": (
         sg.Explanation,
         {"text": "a", "tokens": ("a",), "spans": ((0, 1),), "weights": (1.0,), "label": "x", "probabilities": {}},

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 import torch
 
-from steadygaze.adapters.as_adapter import as_subject
+from steadygaze.adapters.as_adapter import as_adapter
 from steadygaze.audit.prepare_case import prepare
-from steadygaze.audit.protocols.seed_consistency import retrained
+from steadygaze.audit.protocols.seed_consistency import seed_consistency
 from steadygaze.core.errors import UserError
 from steadygaze.estimator.loading import load_classifier
 from steadygaze.estimator.model_folder import fingerprint
@@ -21,9 +21,9 @@ from steadygaze.estimator.text_classifier import TextClassifier
 from steadygaze.explainers import EXPLAINERS
 from steadygaze.results.report import Report
 from steadygaze.study import cells as cell
-from steadygaze.study.cells import apart, references
-from steadygaze.study.study_data import material, plan
-from steadygaze.study.study_folder import Folder, read_arrays
+from steadygaze.study.cells import pairwise_divergence, references
+from steadygaze.study.study_data import load_study_data, plan
+from steadygaze.study.study_folder import StudyFolder, read_arrays
 from steadygaze.training.training_loop import train_epoch
 from study.tiny import NO_SWAPS, SYNONYMS, TWO, order, run
 
@@ -55,14 +55,14 @@ class Stopping:
             "model.unfinished",
             1,
         ),  # in the second epoch of the second model
-        ("steadygaze.study.cells.examine", 2, "model", 0),  # trained, not audited
+        ("steadygaze.study.cells.run_protocols", 2, "model", 0),  # trained, not audited
     ],
 )
 def test_an_interrupted_comparison_goes_on_and_ends_in_the_same(
     whole: Path, tmp_path: Path, monkeypatch, where, at, left, epochs
 ):
     asked, out = order(epochs=2), tmp_path / "out"
-    right = {"train_epoch": train_epoch, "examine": cell.examine}[where.rpartition(".")[2]]
+    right = {"train_epoch": train_epoch, "run_protocols": cell.run_protocols}[where.rpartition(".")[2]]
     with monkeypatch.context() as patch:
         patch.setattr(where, Stopping(right, at))
         with pytest.raises(KeyboardInterrupt):
@@ -82,7 +82,7 @@ def test_an_interrupted_comparison_goes_on_and_ends_in_the_same(
 
 
 def test_what_is_finished_is_not_done_again(done: Path, monkeypatch):
-    for name in ("cells.train", "cells.audit", "compare.apart"):
+    for name in ("cells.train", "cells.audit", "compare.pairwise_divergence"):
         monkeypatch.setattr(f"steadygaze.study.{name}", lambda *_, **__: pytest.fail("done again"))
     before, cells = (done / "comparison.json").read_text(), stamps(done / "cells")
     heard = []
@@ -124,7 +124,7 @@ def test_the_table_holds_the_means_of_the_cells(done: Path):
     assert list(found) == list(TWO)
     for technique in TWO:
         cells = [read_arrays(done / "cells" / f"{technique}-{seed}" / "values.safetensors") for seed in (0, 1)]
-        for measure in ("jensen-shannon/noise", "evenness", "comprehensiveness/above-random"):
+        for measure in ("jensen-shannon/noise", "normalized-entropy", "comprehensiveness/above-random"):
             means = [np.nanmean(values[f"{measure}|attention"]) for values in cells]
             assert found[technique][measure]["seeds"] == pytest.approx(means)
             assert found[technique][measure]["value"] == pytest.approx(np.mean(means))
@@ -152,12 +152,12 @@ def test_a_vanilla_cell_is_the_reference_of_its_seed(done: Path, tmp_path: Path)
     """And the same student comes of it as of a reference that was trained for it."""
     student = load_classifier(done / "cells" / "anchored-1" / "model", "cpu")
     vanilla = load_classifier(done / "cells" / "vanilla-1" / "model", "cpu")
-    assert student.stored_.description.given == [fingerprint(vanilla.stored_.model)]
-    assert not (done / ".shelf").exists()
+    assert student.stored_.description.references == [fingerprint(vanilla.stored_.model)]
+    assert not (done / ".teacher-cache").exists()
     asked = order(techniques=("anchored", "vanilla"), seeds=2, settings_for=NO_SWAPS)
-    alone = cell.train(asked, material(asked), Folder(tmp_path), "anchored", 1, "cpu")
-    assert alone.stored_.description.given == []
-    assert len(list((tmp_path / ".shelf").glob("*.safetensors"))) == 1
+    alone = cell.train(asked, load_study_data(asked), StudyFolder(tmp_path), "anchored", 1, "cpu")
+    assert alone.stored_.description.references == []
+    assert len(list((tmp_path / ".teacher-cache").glob("*.safetensors"))) == 1
     ours, theirs = student.stored_.model.state_dict(), alone.stored_.model.state_dict()
     assert all(torch.equal(ours[name], theirs[name]) for name in ours)
 
@@ -173,7 +173,7 @@ def test_a_vanilla_cell_is_the_reference_of_its_seed(done: Path, tmp_path: Path)
 )
 def test_teachers_are_cells_where_all_of_them_are(done: Path, seed, changes, many):
     asked = order(techniques=("vanilla", "consensus"), seeds=2, settings_for={"consensus": {"teachers": 2, **changes}})
-    assert [one.seed for one in references(asked, Folder(done), "consensus", seed, "cpu")] == list(range(many))
+    assert [one.seed for one in references(asked, StudyFolder(done), "consensus", seed, "cpu")] == list(range(many))
 
 
 def test_without_a_table_no_model_is_asked_about_synonyms(done: Path):
@@ -232,7 +232,7 @@ def test_a_cell_is_done_when_all_of_it_is_written(tmp_path: Path):
     with pytest.raises(KeyboardInterrupt):
         cell.write(tmp_path, Torn())  # type: ignore[arg-type]
     assert (tmp_path / "values.safetensors").is_file()
-    assert not cell.finished(tmp_path)
+    assert not cell.is_finished(tmp_path)
 
 
 @pytest.mark.slow
@@ -248,10 +248,14 @@ def test_models_are_as_far_apart_as_an_audit_says(done: Path):
     asked = order(techniques=TWO, seeds=2)
     models = [load_classifier(done / "cells" / f"anchored-{seed}" / "model", "cpu") for seed in (0, 1)]
     first, second = (
-        prepare(as_subject(one), material(asked).examples, {"attention": EXPLAINERS["attention"]()}, plan(asked)).case
+        prepare(
+            as_adapter(one), load_study_data(asked).examples, {"attention": EXPLAINERS["attention"]()}, plan(asked)
+        ).case
         for one in models
     )
-    (said,) = [one for one in retrained(replace(first, others=(second,))) if one.measure == "jensen-shannon/seeds"]
+    (said,) = [
+        one for one in seed_consistency(replace(first, others=(second,))) if one.measure == "jensen-shannon/seeds"
+    ]
     kept = read_arrays(done / "seeds" / "anchored.safetensors")["jensen-shannon/seeds|attention|0+1"]
     assert said.values is not None
     assert np.allclose(said.values.numpy(), kept, atol=1e-12)
@@ -271,7 +275,7 @@ def test_models_of_one_technique_are_not_held_all_at_once(done: Path):
             yield clf
             del clf
 
-    found = apart(asked, material(asked), models())
+    found = pairwise_divergence(asked, load_study_data(asked), models())
     assert alive == [0, 1, 1, 1]
     pairs = {name.rpartition("|")[2]: values for name, values in found.items()}
     assert set(pairs) == {"0+1", "0+2", "0+3", "1+2", "1+3", "2+3"}

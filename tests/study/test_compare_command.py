@@ -12,7 +12,7 @@ from steadygaze.core.errors import UserError
 from study.tiny import DATA
 
 QUICK = ["--encoder", "average", "--epochs", "1", "--set", "hidden=4", "--set", "dimension=6", "--device", "cpu"]
-ASKED = ["compare", DATA, "--techniques", "vanilla,word-at", "--seeds", "1", "--most", "14", *QUICK]
+ASKED = ["compare", DATA, "--techniques", "vanilla,word-at", "--seeds", "1", "--limit", "14", *QUICK]
 
 
 @pytest.fixture
@@ -94,7 +94,7 @@ def test_a_folder_of_something_else_is_left_alone(command, tmp_path: Path):
 def test_the_help_shows_an_example(command):
     shown = command("compare", "--help").out
     assert "Example: steadygaze compare" in " ".join(shown.split())
-    assert all(option in shown for option in ("--techniques", "--seeds", "--set-for", "--most", "--json"))
+    assert all(option in shown for option in ("--techniques", "--seeds", "--set-for", "--limit", "--json"))
 
 
 def test_settings_are_dealt_by_name():

@@ -6,8 +6,8 @@ import pytest
 
 from steadygaze.core.errors import UserError
 from steadygaze.core.settings import build
-from steadygaze.study.compare_config import Order, check
-from steadygaze.study.study_data import explainers, identity, material, own, shared
+from steadygaze.study.compare_config import CompareConfig, check
+from steadygaze.study.study_data import explainers, identity, load_study_data, own, shared
 from study.tiny import order
 
 BAD = {
@@ -42,10 +42,10 @@ def test_what_cannot_be_done_is_said_in_a_sentence(case):
     assert not re.search(r"\n", str(refused.value))
 
 
-@pytest.mark.parametrize(("name", "value"), [("seeds", 0), ("most", 0), ("seed", -1)])
+@pytest.mark.parametrize(("name", "value"), [("seeds", 0), ("limit", 0), ("seed", -1)])
 def test_numbers_out_of_range_are_named(name, value):
     with pytest.raises(UserError, match=f"'{name}': found {value}"):
-        build(Order, {"data": "sst2", "techniques": ("vanilla", "seat"), name: value})
+        build(CompareConfig, {"data": "sst2", "techniques": ("vanilla", "seat"), name: value})
 
 
 def test_settings_are_dealt_to_all_or_to_one():
@@ -68,7 +68,7 @@ def test_models_are_asked_for_what_they_show_or_all_for_one_thing():
         asked = order(**changes)
         check(asked)
         assert explainers(asked) == said
-        assert identity(asked, material(asked), "cpu")["audit"]["explainer"] == said
+        assert identity(asked, load_study_data(asked), "cpu")["audit"]["explainer"] == said
 
 
 def test_a_setting_that_all_techniques_have_is_for_all():
@@ -97,14 +97,14 @@ def test_everything_the_numbers_depend_on_is_written_down(tmp_path):
         "explainer": "random",
         "synonyms": {"good": ["fine"]},
         "split": "validation",
-        "most": 3,
+        "limit": 3,
         "data": "planted-reviews:sizes=[60,20,17]",
     }
-    known = identity(usual, material(usual), "cpu")
-    for name, value in {**changed, "vectors": "glove-50d", "evidence": None}.items():
+    known = identity(usual, load_study_data(usual), "cpu")
+    for name, value in {**changed, "vectors": "glove-50d", "rationales": None}.items():
         asked = order(**{name: value})
-        assert (identity(asked, material(asked), "cpu") == known) == (name == "evidence"), name
-    first = identity(order(synonyms=str(table)), material(usual), "cpu")
+        assert (identity(asked, load_study_data(asked), "cpu") == known) == (name == "rationales"), name
+    first = identity(order(synonyms=str(table)), load_study_data(usual), "cpu")
     assert str(tmp_path) not in str(first), "no path of this machine"
     table.write_text('{"word": "good", "synonyms": ["nice"]}\n')
-    assert identity(order(synonyms=str(table)), material(usual), "cpu") != first
+    assert identity(order(synonyms=str(table)), load_study_data(usual), "cpu") != first

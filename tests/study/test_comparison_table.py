@@ -7,10 +7,10 @@ import pytest
 
 from steadygaze.results.comparison import Column, Difference
 from steadygaze.study.compare_config import COLUMNS
-from steadygaze.study.comparison_table import mark, standings
+from steadygaze.study.comparison_table import mark, technique_results
 from study.tiny import cell
 
-NOISE, FLIPS, EVEN, F1 = "jensen-shannon/noise", "flipped/3-synonyms", "evenness", "macro-f1"
+NOISE, FLIPS, EVEN, F1 = "jensen-shannon/noise", "label-flip/3-synonyms", "normalized-entropy", "macro-f1"
 TEXTS = np.random.default_rng(0).uniform(0.2, 0.4, size=50)
 LOWER = Column("x", "x", "about", "lower", stability=True)
 
@@ -22,7 +22,7 @@ def several(technique, shift=0.0, collapsed=0.0, seeds=2, **more):
 
 def compared(*techniques, between=None):
     cells = {group[0].technique: group for group in techniques}
-    return {one.technique: one for one in standings(cells, between or {name: {} for name in cells})}
+    return {one.technique: one for one in technique_results(cells, between or {name: {} for name in cells})}
 
 
 def test_a_lower_distance_is_better_and_a_higher_one_worse():

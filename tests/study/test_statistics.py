@@ -6,7 +6,16 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from steadygaze.study.seed_statistics import across_seeds, by_model, each, holm, intervals, mean, sign_flips, stretching
+from steadygaze.study.seed_statistics import (
+    across_seeds,
+    by_model,
+    holm,
+    intervals,
+    mean,
+    seed_means,
+    seed_stretch,
+    sign_flips,
+)
 
 NAN = np.nan
 
@@ -18,13 +27,13 @@ def drawn(*shape: int, seed: int = 0) -> np.ndarray:
 def test_the_mean_is_that_of_the_seeds_means():
     """Seed 0: (1 + 3) / 2 = 2, the third text having no number.  Seed 1: (4 + 5 + 9) / 3 = 6.  Together 4."""
     values = np.array([[1.0, 3.0, NAN], [4.0, 5.0, 9.0]])
-    assert each(values).tolist() == [2.0, 6.0]
+    assert seed_means(values).tolist() == [2.0, 6.0]
     assert mean(values) == 4.0
     assert across_seeds(values).tolist() == [2.5, 4.0, 9.0]
 
 
 def test_a_seed_without_any_number_has_no_mean():
-    assert np.isnan(each(np.array([[NAN, NAN]]))).all()
+    assert np.isnan(seed_means(np.array([[NAN, NAN]]))).all()
 
 
 def test_two_seeds_of_one_number_each():
@@ -87,9 +96,9 @@ def test_texts_without_a_number_are_left_out():
 
 def test_few_seeds_are_stretched_as_students_t_is():
     """t(1) at 97.5 % is 12.706, z 1.960, √(2 / 1) = 1.414: 9.17.  Of {0, 1}: ½ ± 9.17 · ½.  One seed: not at all."""
-    assert stretching(2) == pytest.approx(9.168, abs=1e-3)
-    assert stretching(3) == pytest.approx(4.3027 / 1.95996 * 1.5**0.5, abs=1e-3)
-    assert 1 < stretching(1000) < 1.01
+    assert seed_stretch(2) == pytest.approx(9.168, abs=1e-3)
+    assert seed_stretch(3) == pytest.approx(4.3027 / 1.95996 * 1.5**0.5, abs=1e-3)
+    assert 1 < seed_stretch(1000) < 1.01
     ((low, high),) = intervals(np.array([[[0.0], [1.0]]]), stretch=True)
     assert (low, high) == (pytest.approx(0.5 - 4.584, abs=1e-3), pytest.approx(0.5 + 4.584, abs=1e-3))
     values = drawn(1, 1, 30)

@@ -7,7 +7,7 @@ import pytest
 
 from steadygaze.core.errors import UserError
 from steadygaze.core.types import Example
-from steadygaze.study.study_data import kept_out, material
+from steadygaze.study.study_data import hold_out_test, load_study_data
 from study.tiny import order
 
 
@@ -20,29 +20,31 @@ def csv(tmp_path: Path) -> str:
 
 
 def test_the_test_split_is_audited_and_not_trained_on():
-    given = material(order())
+    given = load_study_data(order())
     assert given.corpus.sizes == {"train": 60, "validation": 20}
     assert (given.split, len(given.examples)) == ("test", 16)
 
 
 def test_of_a_file_a_fifth_of_every_class_is_kept_out(csv):
-    given = material(order(data=csv))
+    given = load_study_data(order(data=csv))
     assert given.split == "held-out"
     assert Counter(x.label for x in given.examples) == {"good": 8, "bad": 4}
     texts = {x.text for x in given.examples}
     assert len(texts) == 12
     assert not texts & {x.text for x in given.corpus.splits["train"]}
     assert given.corpus.sizes == {"train": 48}
-    assert [x.text for x in material(order(data=csv, seed=5)).examples] == [x.text for x in given.examples]
+    assert [x.text for x in load_study_data(order(data=csv, seed=5)).examples] == [x.text for x in given.examples]
 
 
 def test_a_split_can_be_named_and_cut():
-    given = material(order(split="validation", most=7))
+    given = load_study_data(order(split="validation", limit=7))
     assert (given.split, len(given.examples)) == ("validation", 7)
-    every = [x.text for x in material(order(split="validation")).examples]
+    every = [x.text for x in load_study_data(order(split="validation")).examples]
     places = [every.index(x.text) for x in given.examples]
     assert places == sorted(places)
-    assert [x.text for x in material(order(split="validation", most=7, seed=1)).examples] != [every[i] for i in places]
+    assert [x.text for x in load_study_data(order(split="validation", limit=7, seed=1)).examples] != [
+        every[i] for i in places
+    ]
 
 
 @pytest.mark.parametrize(
@@ -50,21 +52,21 @@ def test_a_split_can_be_named_and_cut():
 )
 def test_a_split_that_cannot_be_audited_is_refused(split, hint):
     with pytest.raises(UserError, match=hint):
-        material(order(split=split))
+        load_study_data(order(split=split))
 
 
 def test_an_empty_split_is_refused():
     with pytest.raises(UserError, match="no texts to audit"):
-        material(order(data="planted-reviews:sizes=[60,20,0]"))
+        load_study_data(order(data="planted-reviews:sizes=[60,20,0]"))
 
 
 def test_too_few_texts_to_keep_any_out():
     with pytest.raises(UserError, match="8 texts are too few"):
-        kept_out([Example(f"text {i}", "ab"[i % 2]) for i in range(8)])
+        hold_out_test([Example(f"text {i}", "ab"[i % 2]) for i in range(8)])
 
 
 def test_a_class_of_four_keeps_all_of_them_for_training():
     examples = [Example(f"text {i}", "rare" if i < 4 else "usual") for i in range(24)]
-    trained, audited = kept_out(examples)
+    trained, audited = hold_out_test(examples)
     assert sum(x.label == "rare" for x in trained) == 4
     assert {x.label for x in audited} == {"usual"}

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from steadygaze.core.errors import UserError
-from steadygaze.study.study_folder import Folder, read_arrays, write_arrays
+from steadygaze.study.study_folder import StudyFolder, read_arrays, write_arrays
 
 ORDER = {"seeds": [0, 1], "own": {"word-at": {"epsilon": 0.2}}, "vectors": None}
 
 
 def test_the_same_order_goes_on(tmp_path: Path):
-    folder = Folder(tmp_path / "new")
+    folder = StudyFolder(tmp_path / "new")
     folder.begin(ORDER)
     before = (tmp_path / "new" / "order.json").stat().st_mtime_ns
     folder.refuse_foreign()
@@ -31,30 +31,30 @@ def test_the_same_order_goes_on(tmp_path: Path):
     ],
 )
 def test_another_order_is_refused_with_what_differs(tmp_path: Path, changed, hint):
-    Folder(tmp_path).begin(ORDER)
+    StudyFolder(tmp_path).begin(ORDER)
     with pytest.raises(UserError, match=hint):
-        Folder(tmp_path).begin({**ORDER, **changed})
+        StudyFolder(tmp_path).begin({**ORDER, **changed})
 
 
 def test_a_folder_of_something_else_is_left_alone(tmp_path: Path):
     (tmp_path / "thesis").mkdir()
-    Folder(tmp_path / "thesis").refuse_foreign()
+    StudyFolder(tmp_path / "thesis").refuse_foreign()
     (tmp_path / "thesis" / "chapter1.txt").write_text("precious")
     with pytest.raises(UserError, match="is no comparison"):
-        Folder(tmp_path / "thesis").refuse_foreign()
+        StudyFolder(tmp_path / "thesis").refuse_foreign()
     with pytest.raises(UserError, match="is a file"):
-        Folder(tmp_path / "thesis" / "chapter1.txt").refuse_foreign()
+        StudyFolder(tmp_path / "thesis" / "chapter1.txt").refuse_foreign()
 
 
 @pytest.mark.parametrize("content", ["{", "5", '"order"', "[1]"])
 def test_a_damaged_order_is_said_in_a_sentence(tmp_path: Path, content):
     (tmp_path / "order.json").write_text(content)
     with pytest.raises(UserError, match=r"order\.json (is not JSON|is damaged).*; name another folder"):
-        Folder(tmp_path).begin(ORDER)
+        StudyFolder(tmp_path).begin(ORDER)
 
 
 def test_arrays_come_back_as_they_were(tmp_path: Path):
-    values = {"evenness|attention": np.array([0.5, np.nan]), "accuracy": np.arange(6.0)[::2]}
+    values = {"normalized-entropy|attention": np.array([0.5, np.nan]), "accuracy": np.arange(6.0)[::2]}
     write_arrays(tmp_path / "deep" / "values.safetensors", values)
     found = read_arrays(tmp_path / "deep" / "values.safetensors")
     assert {name: one.dtype for name, one in found.items()} == dict.fromkeys(values, np.dtype(np.float64))

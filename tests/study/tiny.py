@@ -7,18 +7,18 @@ import numpy as np
 import pytest
 
 from steadygaze.audit.protocols import PROTOCOLS
-from steadygaze.audit.protocols.correctness import right
-from steadygaze.audit.protocols.faithfulness import matters
-from steadygaze.audit.protocols.shortcut_leakage import shortcut
-from steadygaze.audit.protocols.stability import holds_still
+from steadygaze.audit.protocols.correctness import correctness
+from steadygaze.audit.protocols.faithfulness import faithfulness
+from steadygaze.audit.protocols.shortcut_leakage import shortcut_leakage
+from steadygaze.audit.protocols.stability import stability
 from steadygaze.data.planted.lexicon import SYNONYMS as PLANTED
 from steadygaze.results.comparison import Comparison
 from steadygaze.results.report import Report
 from steadygaze.results.row import Row
 from steadygaze.results.verdict import Verdict
-from steadygaze.study.cells import Cell
-from steadygaze.study.compare import Machine, compare
-from steadygaze.study.compare_config import Order
+from steadygaze.study.cells import StudyCell
+from steadygaze.study.compare import StudyRuntime, compare
+from steadygaze.study.compare_config import CompareConfig
 
 DATA = "planted-reviews:sizes=[60,20,16]"
 TWO = ("vanilla", "anchored")
@@ -27,7 +27,7 @@ NO_SWAPS = {"anchored": {"swaps": 0}}
 """Without a table of synonyms, training warns."""
 
 
-def order(**changes: object) -> Order:
+def order(**changes: object) -> CompareConfig:
     usual: dict[str, object] = {
         "data": DATA,
         "techniques": ("vanilla", "word-at"),
@@ -37,25 +37,25 @@ def order(**changes: object) -> Order:
         "settings": {"hidden": 4, "dimension": 6},
         "synonyms": SYNONYMS,
     }
-    return Order(**{**usual, **changes})  # type: ignore[arg-type]
+    return CompareConfig(**{**usual, **changes})  # type: ignore[arg-type]
 
 
-def run(out: Path, asked: Order | None = None, **machine: object) -> Comparison:
-    return compare(asked or order(), Machine(out, device="cpu", **machine))  # type: ignore[arg-type]
+def run(out: Path, asked: CompareConfig | None = None, **machine: object) -> Comparison:
+    return compare(asked or order(), StudyRuntime(out, device="cpu", **machine))  # type: ignore[arg-type]
 
 
 def quicken(patch: pytest.MonkeyPatch) -> None:
     """An audit of the same code that asks fewer questions, and leaves out what only its own page shows."""
-    few = (right, holds_still, matters, shortcut)
+    few = (correctness, stability, faithfulness, shortcut_leakage)
     asked = {heading: tuple(one for one in several if one in few) for heading, several in PROTOCOLS.items()}
     patch.setattr("steadygaze.audit.audit.PROTOCOLS", asked)
-    patch.setattr("steadygaze.audit.audit_report.pictures", lambda *_: {})
-    patch.setattr("steadygaze.audit.audit_report.shifts", lambda *_: ())
-    whole_set = sys.modules[right.__module__]  # the room has a function of that name
+    patch.setattr("steadygaze.audit.audit_report.plot_points", lambda *_: {})
+    patch.setattr("steadygaze.audit.audit_report.largest_shifts", lambda *_: ())
+    whole_set = sys.modules[correctness.__module__]  # the room has a function of that name
     patch.setattr(whole_set, "bootstrap_rows", lambda *_, **__: (0.0, 1.0))
 
 
-def cell(technique: str, seed: int, values: dict[str, object], absent: dict[str, str] | None = None) -> Cell:
+def cell(technique: str, seed: int, values: dict[str, object], absent: dict[str, str] | None = None) -> StudyCell:
     """As an audit leaves it: arrays are numbers of texts, others are numbers of the whole set."""
     known = {"corpus": "tiny", "model": f"{technique}{seed}", "seed": 0, "explain": "attention"}
     arrays = {f"{name}|attention": one for name, one in values.items() if isinstance(one, np.ndarray)}
@@ -65,4 +65,6 @@ def cell(technique: str, seed: int, values: dict[str, object], absent: dict[str,
     ]
     rows += [Row(name, float("nan"), 0, None, known, why) for name, why in (absent or {}).items()]
     verdicts = (Verdict("Does it hold still?", "yes" if seed else "partly", "Because."),)
-    return Cell(technique, seed, arrays, Report("Audit", tuple(rows), verdicts, facts={"explanation": "attention"}))
+    return StudyCell(
+        technique, seed, arrays, Report("Audit", tuple(rows), verdicts, facts={"explanation": "attention"})
+    )

@@ -12,12 +12,12 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from contract.tiny import assert_close, batch, classifier, split
-from steadygaze.core.random_key import Chance
+from steadygaze.core.random_key import RandomKey
 from steadygaze.core.types import Batch, Encoded, Terms
 from steadygaze.models.classifier import Architecture, Classifier
 from steadygaze.models.encoders.encoder import Encoder
 from steadygaze.techniques.perturbations.word_substitution import Synonyms
-from steadygaze.techniques.technique import Given, Technique
+from steadygaze.techniques.technique import LossContext, Technique
 
 NO_PULL = ((0.0, 0.0), (0.0, 1.0))
 """Θ by which the second entry of the context is the second logit, and the first logit is 0."""
@@ -71,13 +71,13 @@ def handed(
     batch: Batch,
     models: Mapping[str, Classifier] | None = None,
     synonyms: Synonyms | None = None,
-) -> Given:
+) -> LossContext:
     """What the loop would hand over."""
     models = models or {}
     with torch.no_grad():
-        memory = technique.remember(models, batch)
-    tables = technique.refresh(model, synonyms)
-    return Given(models, {}, Chance(3), memory=memory, tables=tables, synonyms=synonyms)
+        memory = technique.cache_targets(models, batch)
+    tables = technique.on_epoch_start(model, synonyms)
+    return LossContext(models, {}, RandomKey(3), cached_targets=memory, epoch_tables=tables, synonyms=synonyms)
 
 
 def loss(technique: Technique, model: Classifier, batch: Batch, **given: Any) -> Terms:

@@ -10,27 +10,27 @@ import torch
 from torch import Tensor
 
 from contract.tiny import assert_close
-from steadygaze.core.random_key import Chance, derive
+from steadygaze.core.random_key import RandomKey, derive_seed
 from steadygaze.models.classifier import Architecture
 from steadygaze.models.encoders.encoder import Encoder
-from steadygaze.models.rationalizer import Rationaliser
+from steadygaze.models.rationalizer import Rationalizer
 from steadygaze.techniques.a2r import A2R, apart, both_ways
-from steadygaze.techniques.rationalizing import lost
-from steadygaze.techniques.technique import Given
+from steadygaze.techniques.rationalizing import task_loss
+from steadygaze.techniques.technique import LossContext
 from techniques.byhand import texts
 from training.toys import corpus, make_run, model_for, weights
 
 TEXTS = texts([3, 4, 6, 5, 8, 13, 9, 2, 7], [5, 2, 13, 1], [3, 4], label=[0, 1, 1])
 """Three sentences, two and one; ids 6 and 13 end one."""
-GIVEN = Given(chance=Chance(4))
+GIVEN = LossContext(key=RandomKey(4))
 ALL = [A2R(), A2R(granularity="token"), A2R(variant="released")]
 EVERY = pytest.mark.parametrize("technique", ALL, ids=["sentences", "tokens", "released"])
 
 
-def model_of(technique: A2R) -> Rationaliser:
+def model_of(technique: A2R) -> Rationalizer:
     torch.manual_seed(5)
     model = model_for(technique, "bigru", torch.float64, dropout=0.0, hidden=6)
-    assert isinstance(model, Rationaliser)
+    assert isinstance(model, Rationalizer)
     return model
 
 
@@ -51,10 +51,10 @@ def test_of_the_gap_the_generator_hears_the_soft_side_alone(technique):
     """The same as if what the hard head says were a number."""
     model = model_of(technique)
     found = heard(technique.loss(model, TEXTS, GIVEN)["gap"], model.generator)
-    looked = model.look(TEXTS)
+    looked = model.generate(TEXTS)
     hard = model.read(TEXTS, technique._selection(model, looked, TEXTS, GIVEN)).detach()
     gap = both_ways if technique.variant == "released" else apart
-    expected = heard(gap(hard, model.soften(TEXTS, looked)), model.generator)
+    expected = heard(gap(hard, model.soft_attention(TEXTS, looked)), model.generator)
     for one, other in zip(found, expected, strict=True):
         assert_close(one, other)
     assert any(pull is not None and pull.abs().max() > 1e-10 for pull in found)
@@ -84,11 +84,11 @@ def test_the_gap_is_jensen_shannon_in_nats():
 @EVERY
 def test_terms_are_those_of_the_equations_and_agreement_scales_the_gap(technique):
     model = model_of(technique)
-    terms, looked = technique.loss(model, TEXTS, GIVEN), model.look(TEXTS)
+    terms, looked = technique.loss(model, TEXTS, GIVEN), model.generate(TEXTS)
     hard = model.read(TEXTS, technique._selection(model, looked, TEXTS, GIVEN))
-    soft = model.soften(TEXTS, looked)
-    assert_close(terms["task"], lost(hard, TEXTS))
-    assert_close(terms["soft"], lost(soft, TEXTS))
+    soft = model.soft_attention(TEXTS, looked)
+    assert_close(terms["task"], task_loss(hard, TEXTS))
+    assert_close(terms["soft"], task_loss(soft, TEXTS))
     three = type(technique)(granularity=technique.granularity, variant=technique.variant, agreement=3.0)
     assert_close(three.loss(model, TEXTS, GIVEN)["gap"], 3 * terms["gap"])
     none = type(technique)(granularity=technique.granularity, variant=technique.variant, agreement=0.0)
@@ -107,15 +107,15 @@ def test_who_minimises_what():
 
 def test_in_training_sentences_are_drawn_and_tokens_taken_as_in_evaluation():
     model = model_of(A2R(exploration=0.5))
-    looked = model.look(TEXTS)
+    looked = model.generate(TEXTS)
     drawn = {
-        tuple(A2R(exploration=0.5)._selection(model, looked, TEXTS, Given(chance=Chance(seed)))[0].tolist())
+        tuple(A2R(exploration=0.5)._selection(model, looked, TEXTS, LossContext(key=RandomKey(seed)))[0].tolist())
         for seed in range(40)
     }
     assert len(drawn) == 3, "each of three sentences"
     technique = A2R(granularity="token", share=0.5, spans=1)
     model = model_of(technique)
-    assert torch.equal(technique._selection(model, model.look(TEXTS), TEXTS, GIVEN), model(TEXTS).selected)
+    assert torch.equal(technique._selection(model, model.generate(TEXTS), TEXTS, GIVEN), model(TEXTS).selected)
 
 
 def test_released_tokens_are_attended_to_by_the_predictors_own_hidden_states():
@@ -133,11 +133,11 @@ def test_released_in_turns_the_predictor_moves_first_and_then_the_generator():
     make = partial(model_for, technique)
     run = make_run(technique, make, epochs=1, data=corpus(8))  # one step
     trained = run.execute()
-    torch.manual_seed(derive(0, 0))
+    torch.manual_seed(derive_seed(0, 0))
     fresh, found = weights(make()), weights(trained)
     assert all(found[name] == fresh[name] for name in fresh if name.startswith("generator"))
     assert any(found[name] != fresh[name] for name in fresh if name.startswith("predictor"))
 
 
 def test_tokens_need_a_share():
-    assert "share=0.2" in (A2R(granularity="token", share=None).objection(Architecture(), 2) or "")
+    assert "share=0.2" in (A2R(granularity="token", share=None).validate(Architecture(), 2) or "")

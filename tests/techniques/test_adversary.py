@@ -11,7 +11,7 @@ from contract.tiny import assert_close
 from steadygaze.core.maths.divergence import jensen_shannon
 from steadygaze.models import inference
 from steadygaze.techniques.adversary import Adversary
-from steadygaze.techniques.technique import Memory
+from steadygaze.techniques.technique import CachedTargets
 from techniques.byhand import assert_gradient, by_hand, handed, loss, real_model, texts
 from training.toys import corpus, make_run
 
@@ -83,7 +83,7 @@ def test_weights_of_exactly_nothing_are_worth_much_but_not_everything():
     model, batch = by_hand([(0.0, 1.0), (0.0, 0.0)]), texts([1, 2])
     weights = torch.tensor([[1.0, 0.0]], dtype=torch.float64)
     given = handed(Adversary(), model, batch, models={"reference": frozen(model)})
-    given = type(given)(given.models, memory=Memory(given.memory.texts, {"weights": weights}))
+    given = type(given)(given.models, cached_targets=CachedTargets(given.cached_targets.texts, {"weights": weights}))
     terms = Adversary(difference=1.0).loss(model, batch, given)
     assert terms["difference"].item() == pytest.approx(math.log(2) - 0.5 * 708.396, abs=1e-2)
     slope = torch.autograd.grad(terms["difference"].sum(), list(model.parameters()), allow_unused=True)
@@ -96,7 +96,7 @@ def test_it_agrees_with_its_reference_and_looks_elsewhere():
     for difference in (0.0, 0.1):
         run = make_run(Adversary(difference=difference), epochs=6)
         model = run.execute()
-        ours, theirs = inference.readings(model, data), inference.readings(run.models["reference"], data)
+        ours, theirs = inference.split_outputs(model, data), inference.split_outputs(run.models["reference"], data)
         several = ours.mask.sum(-1) > 1
         apart = jensen_shannon(ours.weights.double(), theirs.weights.double(), ours.mask)[several]
         change = (ours.logits.softmax(-1) - theirs.logits.softmax(-1)).abs().sum(-1) / 2

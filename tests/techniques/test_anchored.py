@@ -10,10 +10,10 @@ import torch
 from contract.tiny import VOCABULARY, assert_close, split
 from contract.tiny import batch as whole
 from steadygaze.core.maths.divergence import cross_entropy
-from steadygaze.techniques.anchored import Anchored, stacked
-from steadygaze.techniques.perturbations.word_substitution import Synonyms, without
+from steadygaze.techniques.anchored import Anchored, stack_versions
+from steadygaze.techniques.perturbations.word_substitution import Synonyms, without_synonyms
 from steadygaze.techniques.seat import top_k_distance
-from steadygaze.techniques.technique import Memory
+from steadygaze.techniques.technique import CachedTargets
 from techniques.byhand import assert_gradient, by_hand, handed, heard, loss, real_model, texts
 from training.toys import make_run
 
@@ -104,7 +104,7 @@ def test_without_noise_swaps_and_regularisers_it_is_distillation():
 def test_the_perturbation_stays_in_its_ball_and_off_specials_and_padding(encoder):
     models, model, batch = student(encoder)
     technique = Anchored(**{**OFF, "noise": 1}, noise_radius=0.3)
-    size = 0.3 * technique.refresh(model, None)["sigma"]
+    size = 0.3 * technique.on_epoch_start(model, None)["sigma"]
     calls = heard(model, "encode")
     loss(technique, model, batch, models=models)
     clean, moved = calls[-1][1].detach().chunk(2)
@@ -162,7 +162,7 @@ def test_all_versions_go_through_the_encoder_as_one_batch():
 @pytest.mark.parametrize("pair", [False, True])
 def test_a_stacked_batch_is_the_batch_several_times(pair):
     batch = whole(split(pair=pair))
-    three = stacked(batch, 3)
+    three = stack_versions(batch, 3)
     assert len(three) == 3 * len(batch)
     for name in {field.name for field in fields(batch)} - {"label", "weight"}:
         value = getattr(batch, name)
@@ -189,7 +189,7 @@ def test_an_attention_that_says_nothing_costs_more_than_the_references_own(techn
 def test_without_a_table_no_word_is_substituted():
     """Words 1 and 2 lie close together; neighbors are not synonyms."""
     model, batch = by_hand([(1, 5), (1, 5.1), (5, -1)]), texts([1, 3])
-    nobody = without(4, torch.zeros(4, dtype=torch.bool), torch.tensor([False, True, True, True]))
+    nobody = without_synonyms(4, torch.zeros(4, dtype=torch.bool), torch.tensor([False, True, True, True]))
     technique = Anchored(**{**OFF, "swaps": 1}, share=1)
     calls = heard(model, "embed")
     terms = loss(technique, model, batch, models={"reference": frozen(model)}, synonyms=nobody)
@@ -209,7 +209,7 @@ def test_what_was_too_large_to_be_kept_is_made_anew():
     models, model, batch = student()
     technique = Anchored()
     given = handed(technique, model, batch, models=models, synonyms=synonyms())
-    less = replace(given, memory=Memory(given.memory.texts))
+    less = replace(given, cached_targets=CachedTargets(given.cached_targets.texts))
     assert_close(technique.loss(model, batch, less), technique.loss(model, batch, given))
 
 

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from contract.tiny import ENCODER_NAMES, assert_close
 from steadygaze.techniques.attention_at import AttentionAT
-from steadygaze.techniques.attention_iat import AttentionIAT, lean
+from steadygaze.techniques.attention_iat import AttentionIAT, iat_direction
 from techniques.byhand import assert_gradient, by_hand, loss, real_model, shift_of, task, texts
 
 LN3 = math.log(3)
@@ -109,7 +109,7 @@ def test_how_far_a_score_leans_by_hand():
     heard."""
     scores = torch.tensor([[0.0, 0.0, 3.0, 9.0]], dtype=torch.float64)
     mask = torch.tensor([[True, True, True, False]])
-    assert_close(lean(scores, mask), torch.tensor([[-1, -1, 2**0.5, 0]], dtype=torch.float64))
+    assert_close(iat_direction(scores, mask), torch.tensor([[-1, -1, 2**0.5, 0]], dtype=torch.float64))
 
 
 @pytest.mark.parametrize("score", [0.1, 1e6 / 3, -7.7])
@@ -117,7 +117,7 @@ def test_how_far_a_score_leans_by_hand():
 def test_equal_scores_lean_nowhere(score, words):
     """0.1 + 0.1 + 0.1 is not 0.3: what a mean's rounding leaves must not pass for a difference."""
     scores = torch.full((1, 8), score, dtype=torch.float64)
-    assert (lean(scores, torch.arange(8).unsqueeze(0) < words) == 0).all()
+    assert (iat_direction(scores, torch.arange(8).unsqueeze(0) < words) == 0).all()
 
 
 @pytest.mark.parametrize("variant", ["sentence", "word", "literal", "released"])

@@ -6,9 +6,9 @@ import pytest
 import torch
 
 from contract.tiny import assert_close
-from steadygaze.core.random_key import Chance
+from steadygaze.core.random_key import RandomKey
 from steadygaze.techniques.attention_rp import AttentionRP
-from steadygaze.techniques.technique import Given
+from steadygaze.techniques.technique import LossContext
 from steadygaze.techniques.vanilla import Vanilla
 from techniques.byhand import (
     assert_gradient,
@@ -23,7 +23,7 @@ from techniques.byhand import (
 )
 
 
-class Chosen(Chance):
+class Chosen(RandomKey):
     """Not chance at all."""
 
     def normal(self, rows, *shape, dtype=torch.float32):
@@ -36,7 +36,7 @@ def test_two_words_by_hand():
     ε = (5/7) ln 3: r_2 − r_1 = (7/5) ε = ln 3, weights (¼, ¾), z = (0, ln 3), ℓ = ln(4/3).
     """
     model, batch = by_hand([(0, 4 * math.log(3)), (0, 0)]), texts([1, 2, 0])
-    terms = AttentionRP(epsilon=5 / 7 * math.log(3)).loss(model, batch, Given(chance=Chosen()))
+    terms = AttentionRP(epsilon=5 / 7 * math.log(3)).loss(model, batch, LossContext(key=Chosen()))
     assert terms["task"].item() == pytest.approx(math.log(10 / 9), abs=1e-12)
     assert terms["adversarial"].item() == pytest.approx(math.log(4 / 3), abs=1e-12)
 
@@ -67,7 +67,7 @@ def test_texts_and_steps_have_noise_of_their_own_in_all_directions():
     assert r.mean(0).abs().max() < 0.04
     assert (r.square().mean(0) - 1 / 3).abs().max() < 0.02
     given = handed(technique, model, batch)
-    later = Given(chance=given.chance.child(1), tables=given.tables)
+    later = LossContext(key=given.key.child(1), epoch_tables=given.epoch_tables)
     one, other = technique.loss(model, batch, given), technique.loss(model, batch, later)
     assert (one["adversarial"] != other["adversarial"]).float().mean() > 0.99
 

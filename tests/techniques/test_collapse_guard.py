@@ -6,10 +6,10 @@ from functools import cache
 import pytest
 import torch
 
-from steadygaze.core.maths.collapse import judge
+from steadygaze.core.maths.collapse import detect_collapse
 from steadygaze.data.planted.reviews import planted_reviews
 from steadygaze.estimator.text_classifier import TextClassifier
-from steadygaze.models.inference import Readings, readings
+from steadygaze.models.inference import SplitOutputs, split_outputs
 
 
 @cache
@@ -25,16 +25,16 @@ def trained():
     return clf.stored_.model, clf.stored_.data(held_out[0], None), clf.history_
 
 
-def seen(model) -> Readings:
-    return readings(model, trained()[1])
+def seen(model) -> SplitOutputs:
+    return split_outputs(model, trained()[1])
 
 
 def test_vanilla_is_not_flagged():
     model, _, history = trained()
     read = seen(model)
-    found = judge(read.weights, read.mask, ids=read.ids)
+    found = detect_collapse(read.weights, read.mask, ids=read.ids)
     assert not found.collapsed
-    assert found.from_uniform > 0.05
+    assert found.distance_to_uniform > 0.05
     assert not any(record["attention"]["collapsed"] for record in history[-2:])
 
 
@@ -45,7 +45,7 @@ def test_scores_divided_by_a_thousand_are_flagged_as_uniform(with_reference):
         model.scorer.weigh.weight.div_(1000)
     read = seen(model)
     reference = seen(trained()[0]).weights if with_reference else None
-    found = judge(read.weights, read.mask, reference, ids=read.ids)
+    found = detect_collapse(read.weights, read.mask, reference, ids=read.ids)
     assert found.uniform
     assert found.collapsed
     assert "nearly the same for every word" in found.reason
@@ -57,7 +57,7 @@ def test_all_weight_on_one_place_is_flagged_as_constant(end):
     words = read.mask if end == "first" else read.mask.flip(-1)
     place = words & (words.cumsum(-1) == 1)
     weights = (place if end == "first" else place.flip(-1)).to(read.weights.dtype)
-    found = judge(weights, read.mask, read.weights, ids=read.ids)
+    found = detect_collapse(weights, read.mask, read.weights, ids=read.ids)
     assert found.constant
     assert not found.uniform
     assert "follow the place of a word" in found.reason

@@ -41,7 +41,7 @@ def test_the_anchor_is_the_mean_of_all_teachers_and_a_distribution():
             for parameter in other.parameters():
                 parameter.add_(0.3 * torch.randn_like(parameter))
         teachers[f"teacher-{i}"] = frozen(other)
-    memory = handed(Consensus(), model, batch, models=teachers).memory
+    memory = handed(Consensus(), model, batch, models=teachers).cached_targets
     said = [teacher(batch) for teacher in teachers.values()]
     assert_close(memory.texts["probs"], sum(one.logits.softmax(-1) for one in said) / 4)
     assert_close(memory.tokens["weights"], sum(one.weights for one in said) / 4)

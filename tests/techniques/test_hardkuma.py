@@ -13,14 +13,14 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from contract.tiny import assert_close
 from steadygaze.core.errors import UserError
 from steadygaze.core.maths import kumaraswamy
-from steadygaze.core.random_key import Chance
+from steadygaze.core.random_key import RandomKey
 from steadygaze.core.settings import build
 from steadygaze.core.types import Batch
 from steadygaze.models import inference
 from steadygaze.models.classifier import Architecture
-from steadygaze.techniques.hardkuma import EDGE, Gated, HardKuma
-from steadygaze.techniques.technique import Given
-from steadygaze.training.teacher_cache import remembered
+from steadygaze.techniques.hardkuma import EDGE, HardKuma, HardKumaRationalizer
+from steadygaze.techniques.technique import LossContext
+from steadygaze.training.teacher_cache import cache_targets
 from steadygaze.training.training_loop import train_epoch, validate
 from techniques.byhand import texts
 from training.toys import Recorder, corpus, make_run, model_for
@@ -28,24 +28,24 @@ from training.toys import Recorder, corpus, make_run, model_for
 TEXTS = ([3, 4, 5, 1], [2], [6, 7, 8])
 
 
-def gated(technique: HardKuma | None = None, encoder: str = "bilstm") -> Gated:
+def gated(technique: HardKuma | None = None, encoder: str = "bilstm") -> HardKumaRationalizer:
     torch.manual_seed(0)
     model = model_for(technique or HardKuma(), encoder, torch.float64, dropout=0.0).eval()
-    assert isinstance(model, Gated)
+    assert isinstance(model, HardKumaRationalizer)
     return model
 
 
-def terms_of(technique: HardKuma, model: Gated, batch: Batch):
-    return technique.loss(model, batch, Given(chance=Chance(3)))
+def terms_of(technique: HardKuma, model: HardKumaRationalizer, batch: Batch):
+    return technique.loss(model, batch, LossContext(key=RandomKey(3)))
 
 
-def all_alike(model: Gated) -> None:
+def all_alike(model: HardKumaRationalizer) -> None:
     """Every score 0: a = b = ln 2 whatever the token."""
     for scorer in (model.generator.scorer, model.generator.second):
         torch.nn.init.zeros_(scorer.weigh.weight)
 
 
-def forced(model: Gated, a: Tensor, b: Tensor) -> None:
+def forced(model: HardKumaRationalizer, a: Tensor, b: Tensor) -> None:
     """These shapes, whatever the texts say."""
     inverse = [shape.expm1().log() for shape in (a, b)]  # of the softplus
     model.generator.scorer.forward = lambda encoded: inverse[0]  # type: ignore[method-assign]
@@ -85,7 +85,7 @@ def test_gates_are_led_from_nearly_all_open_to_the_share(progress: float, aim: f
     assert_close(cost, torch.tensor([5 * (0.8725 - aim) ** 2, 0.05, 0.0, 0.05], dtype=torch.float64))
     model, batch = gated(), texts(*TEXTS)
     all_alike(model)
-    terms = HardKuma().loss(model, batch, Given(chance=Chance(3), progress=progress))
+    terms = HardKuma().loss(model, batch, LossContext(key=RandomKey(3), progress=progress))
     assert_close(terms["sparsity"], 5 * (terms["shown"] - aim) ** 2)
     assert_close(HardKuma(share=0.95)._length(shown, progress), 5 * (shown - 0.95) ** 2)  # wanted from the start
 
@@ -124,7 +124,7 @@ def test_the_gradient_is_that_of_the_expected_loss():
     model.generator.scorer.forward = lambda encoded: scores[0].expand(many, 1)  # type: ignore[method-assign]
     model.generator.second.forward = lambda encoded: scores[1].expand(many, 1)  # type: ignore[method-assign, union-attr]
     batch = texts(*[[3]] * many)
-    task = HardKuma().loss(model, batch, Given(chance=Even()))["task"].mean()  # type: ignore[arg-type]
+    task = HardKuma().loss(model, batch, LossContext(key=Even()))["task"].mean()  # type: ignore[arg-type]
     assert float(task.detach()) == pytest.approx(expected(0.3, -0.2), abs=1e-6)
     (found,) = torch.autograd.grad(task, scores)
     step = 1e-4
@@ -157,7 +157,7 @@ def test_multipliers_by_hand():
     technique = HardKuma(share=0.2, changes=0.1, sparsity=1e-5, continuity=1e-3)
     for shown, changes, average, sparsity in ((0.6, 0.1, 0.2, 0.01), (0.1, 0.1, 0.05, 0.0125)):
         told = {"shown": torch.tensor([shown, shown]), "changes": torch.tensor([changes, changes])}
-        technique = technique.next(told)
+        technique = technique.after_step(told)
         assert technique.averages == pytest.approx((average, 0.0), abs=1e-6)
         assert technique.sparsity == pytest.approx(1e-5 * math.exp(sparsity), rel=1e-6)
     assert technique.continuity == pytest.approx(1e-3, rel=1e-6)  # met exactly: it stays
@@ -166,14 +166,14 @@ def test_multipliers_by_hand():
 def test_multipliers_stay_in_their_range_and_0_is_off():
     full = {"shown": torch.ones(2), "changes": torch.ones(2)}
     technique = HardKuma(sparsity=4.99, continuity=0.0, share=0.1)
-    assert technique.next(full).next(full).sparsity == 5.0
-    assert technique.next(full).continuity == 0.0
+    assert technique.after_step(full).after_step(full).sparsity == 5.0
+    assert technique.after_step(full).continuity == 0.0
     none = {"shown": torch.zeros(2), "changes": torch.zeros(2)}
     technique = HardKuma(sparsity=1e-12, share=0.9)
-    assert technique.next(none).sparsity == 1e-12
-    assert HardKuma(continuity=1e-3).next(full).sparsity is None  # led: there is nothing to move
+    assert technique.after_step(none).sparsity == 1e-12
+    assert HardKuma(continuity=1e-3).after_step(full).sparsity is None  # led: there is nothing to move
     astray = {"shown": torch.tensor([torch.nan]), "changes": torch.ones(1)}
-    assert technique.next(astray) == technique
+    assert technique.after_step(astray) == technique
 
 
 def test_multipliers_move_once_a_step_of_training_and_never_in_evaluation():
@@ -183,11 +183,11 @@ def test_multipliers_move_once_a_step_of_training_and_never_in_evaluation():
     state = run._begin(technique.stages(0)[0], (0, 0))
     validate(run.job, state, None)
     assert state.technique == technique
-    memory = remembered(technique, {}, run.job.train, run.job.accelerator.device)
-    train_epoch(run.job, "train", state, Given(), memory)
+    memory = cache_targets(technique, {}, run.job.train, run.job.accelerator.device)
+    train_epoch(run.job, "train", state, LossContext(), memory)
     expected = technique
     for terms in watcher.steps:
-        expected = expected.next(terms)
+        expected = expected.after_step(terms)
     assert len(watcher.steps) == 6
     assert state.technique == expected != technique
     before = dataclasses.asdict(state.technique)
@@ -202,11 +202,11 @@ def test_evaluation_shows_0_1_or_the_mean_and_repeats_itself():
     a = torch.tensor([[0.1, 4.0, 1.0], [4.0, 4.0, 4.0]], dtype=torch.float64)
     b = torch.tensor([[4.0, 0.1, 1.0], [0.1, 0.1, 0.1]], dtype=torch.float64)
     forced(model, a, b)
-    z = model.select(batch, model.look(batch))
+    z = model.select(batch, model.generate(batch))
     assert_close(z, torch.tensor([[0.0, 1.0, 0.5], [1.0, 0.0, 0.0]], dtype=torch.float64))
     said = model(batch)
     assert said.selected.tolist() == [[False, True, True], [True, False, False]]
-    assert_close(said.probability, (1 - kumaraswamy.zero(a, b)) * batch.mask)
+    assert_close(said.probability, (1 - kumaraswamy.probability_zero(a, b)) * batch.mask)
     assert_close(said.weights.sum(-1), torch.ones(2, dtype=torch.float64))
     assert (said.weights[~said.selected] == 0).all()
     assert_close(said.logits, model.read(batch, z))
@@ -257,8 +257,8 @@ def test_the_gates_of_a_text_are_made_all_at_once():
 
 @pytest.mark.parametrize(("setting", "value"), [("granularity", "sentence"), ("exploration", 0.1)])
 def test_what_makes_no_sense_is_refused_in_a_sentence(setting, value):
-    assert HardKuma().objection(Architecture(), 2) is None
-    why = HardKuma(**{setting: value}).objection(Architecture(), 2)
+    assert HardKuma().validate(Architecture(), 2) is None
+    why = HardKuma(**{setting: value}).validate(Architecture(), 2)
     assert why is not None
     assert setting in why
     with pytest.raises(UserError, match="share"):
@@ -285,7 +285,7 @@ def test_it_learns_the_labels_and_what_to_leave_out():
     first, last = run.history[0]["terms"], run.history[-1]["terms"]
     assert last["task"] < 0.5 * first["task"]
     assert last["shown"] < 0.45 < 0.7 < first["shown"]
-    read = inference.readings(model, held)
+    read = inference.split_outputs(model, held)
     selected = read.weights > 0
     assert selected[(read.ids == 1) & read.mask].double().mean() > 0.9
     assert selected[read.mask].double().mean() < 0.5
@@ -308,7 +308,7 @@ def test_in_300_steps_led_gates_end_near_the_share_and_multipliers_have_not_begu
         epochs=10,
         learning_rate=0.02,
     )
-    read = inference.readings(run.execute(), held := corpus(80, seed=1))
+    read = inference.split_outputs(run.execute(), held := corpus(80, seed=1))
     selected = read.weights > 0
     assert least <= selected[read.mask].double().mean() <= most
     assert selected[(read.ids == 1) & read.mask].double().mean() > 0.9
@@ -327,7 +327,7 @@ def test_the_best_epoch_is_kept_where_every_epoch_selects_as_much():
 )
 def test_with_spans_it_is_said_where_far_more_or_fewer_gates_are_open_than_are_selected(spans, shown, said):
     """share = .2: from .1 to .4 is near enough.  Without spans the gates themselves select."""
-    found = HardKuma(spans=spans).remark({"task": 0.1, "shown": shown}, torch.tensor([0.5, 0.5]))
+    found = HardKuma(spans=spans).warning_after_training({"task": 0.1, "shown": shown}, torch.tensor([0.5, 0.5]))
     if said is None:
         assert found is None
     else:

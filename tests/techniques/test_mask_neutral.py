@@ -9,9 +9,9 @@ from torch import nn
 
 from contract.tiny import assert_close
 from steadygaze.core.maths import label_leakage
-from steadygaze.core.random_key import Chance
+from steadygaze.core.random_key import RandomKey
 from steadygaze.techniques.mask_neutral import MaskNeutral
-from steadygaze.techniques.technique import Given, Technique
+from steadygaze.techniques.technique import LossContext, Technique
 from steadygaze.training.training_loop import total
 from techniques.byhand import by_hand, texts
 from training.toys import Recorder, corpus, make_model, make_run
@@ -64,7 +64,7 @@ def test_fact_1_the_weighted_loss_is_that_of_labels_which_masks_do_not_know(seed
     assert_close(p.sum(0).sum(1), q.sum(0).sum(1))
     lost = torch.from_numpy(rng.exponential(size=(5, 4, 3)))
     prior, known = of(p)
-    w = label_leakage.weights(prior, known, torch.zeros(4, 3), **WIDE)
+    w = label_leakage.mask_neutral_weights(prior, known, torch.zeros(4, 3), **WIDE)
     assert float((p * w * lost).sum()) == pytest.approx(float((q * lost).sum()), abs=1e-9)
     assert abs(float((p * lost).sum()) - float((q * lost).sum())) > 1e-3
 
@@ -79,7 +79,7 @@ def test_fact_1_by_simulation():
     mask, label = drawn % 12 // 3, drawn % 3
     prior, known = of(p)
     target = torch.nn.functional.one_hot(label, 3).double()
-    w = (label_leakage.weights(prior, known[mask], target, **WIDE) * target).sum(-1)
+    w = (label_leakage.mask_neutral_weights(prior, known[mask], target, **WIDE) * target).sum(-1)
     plain, weighted = lost.flatten()[drawn], w * lost.flatten()[drawn]
     true = float((q * lost).sum())
     error = float(weighted.std()) / 200
@@ -90,12 +90,12 @@ def test_fact_1_by_simulation():
 def test_where_the_mask_decides_the_label_of_balanced_classes_every_weight_is_one():
     known = torch.tensor([[1 - 1e-9, 1e-9], [1e-9, 1 - 1e-9]] * 3, dtype=torch.float64).log()
     prior, target = torch.tensor([0.5, 0.5], dtype=torch.float64), torch.eye(2).repeat(3, 1).double()
-    w = (label_leakage.weights(prior, known, target) * target).sum(-1)
+    w = (label_leakage.mask_neutral_weights(prior, known, target) * target).sum(-1)
     assert_close(w, torch.ones(6, dtype=torch.float64))
 
 
 def given(judge, *prior):
-    return Given(modules={"judge": judge}, chance=Chance(0), prior=torch.tensor(prior, dtype=torch.float64))
+    return LossContext(modules={"judge": judge}, key=RandomKey(0), prior=torch.tensor(prior, dtype=torch.float64))
 
 
 def test_the_loss_by_hand():
@@ -133,7 +133,7 @@ def test_nobody_hears_the_judge_and_the_judge_moves_nobody():
 
 def test_it_must_be_told_the_prior():
     with pytest.raises(ValueError, match="how frequent each class is"):
-        MaskNeutral().loss(by_hand([(0, 0)]), texts([1]), Given(modules={"judge": Known(0.5, 0.5)}))
+        MaskNeutral().loss(by_hand([(0, 0)]), texts([1]), LossContext(modules={"judge": Known(0.5, 0.5)}))
 
 
 @pytest.mark.parametrize("weigh", ["joint", "downstream"])
@@ -179,8 +179,8 @@ class Settled(MaskNeutral):
 
     lost = 0.0
 
-    def remark(self, terms, prior):
-        return super().remark({**terms, "mask": self.lost}, prior)
+    def warning_after_training(self, terms, prior):
+        return super().warning_after_training({**terms, "mask": self.lost}, prior)
 
 
 @pytest.mark.parametrize(("lost", "said"), [(0.05, True), (0.08, False)])
@@ -203,7 +203,7 @@ def test_other_techniques_have_nothing_to_remark():
         def loss(self, model, batch, given):
             return {}
 
-    assert Silent().remark({"mask": 0.0}, torch.tensor([0.5, 0.5])) is None
+    assert Silent().warning_after_training({"mask": 0.0}, torch.tensor([0.5, 0.5])) is None
 
 
 def test_the_loop_tells_the_shares_of_the_classes():

@@ -9,10 +9,10 @@ from scipy import stats
 
 from contract.tiny import assert_close, batch, classifier, split, widened
 from steadygaze.core.errors import UserError
-from steadygaze.core.random_key import Chance
+from steadygaze.core.random_key import RandomKey
 from steadygaze.estimator.text_classifier import TextClassifier
 from steadygaze.techniques.random_pretraining import RandomPretraining, RandomWeights, dirichlet
-from steadygaze.techniques.technique import Given
+from steadygaze.techniques.technique import LossContext
 from techniques.byhand import by_hand, heard, texts
 from training.toys import Recorder, make_run, weights
 
@@ -22,7 +22,7 @@ DOUBLE = torch.float64
 def test_weights_sum_to_one_over_the_words_and_are_zero_elsewhere():
     """A text of specials alone has none at all; one of a single word gives it everything."""
     tiny = batch(split())
-    w = dirichlet(Chance(4), tiny, DOUBLE)
+    w = dirichlet(RandomKey(4), tiny, DOUBLE)
     assert_close(w.sum(-1), tiny.mask.any(-1).double())
     assert w[~tiny.mask].eq(0).all()
     assert w[tiny.mask].gt(0).all()
@@ -31,17 +31,17 @@ def test_weights_sum_to_one_over_the_words_and_are_zero_elsewhere():
 
 def test_they_belong_to_the_text_not_to_its_batch_or_padding_and_are_new_in_every_step():
     data = split()
-    whole = dirichlet(Chance(4), batch(data), DOUBLE)
-    alone = dirichlet(Chance(4), widened(batch(data, [2]), 5), DOUBLE)
+    whole = dirichlet(RandomKey(4), batch(data), DOUBLE)
+    alone = dirichlet(RandomKey(4), widened(batch(data, [2]), 5), DOUBLE)
     assert_close(alone[0, : whole.shape[1]], whole[2])
-    assert not torch.allclose(dirichlet(Chance(5), batch(data), DOUBLE)[2], whole[2])
+    assert not torch.allclose(dirichlet(RandomKey(5), batch(data), DOUBLE)[2], whole[2])
     assert not torch.allclose(whole[2, :5], whole[6, :5])
 
 
 def test_they_are_drawn_evenly_from_the_simplex():
     """Of Dirichlet(1) over three words each weight is Beta(1, 2), by Kolmogorov and Smirnov, one in 10,000."""
     many = dataclasses.replace(texts(*[[1, 2, 3]] * 4000), index=torch.arange(4000))
-    w = dirichlet(Chance(1), many, DOUBLE)
+    w = dirichlet(RandomKey(1), many, DOUBLE)
     for column in w.T.numpy():
         assert stats.kstest(column, stats.beta(1, 2).cdf).pvalue > 1e-4
     assert np.corrcoef(w[:, 0], w[:, 1])[0, 1] == pytest.approx(-0.5, abs=0.05)
@@ -50,16 +50,16 @@ def test_they_are_drawn_evenly_from_the_simplex():
 def test_the_first_stage_decodes_random_weights_and_never_asks_the_scorer():
     model, tiny = classifier("bilstm"), batch(split())
     scored, decoded = heard(model, "score"), heard(model, "decode")
-    RandomWeights().loss(model, tiny, Given(chance=Chance(7)))
+    RandomWeights().loss(model, tiny, LossContext(key=RandomKey(7)))
     assert not scored
-    assert_close(decoded[0][1], dirichlet(Chance(7), tiny, DOUBLE))
+    assert_close(decoded[0][1], dirichlet(RandomKey(7), tiny, DOUBLE))
 
 
 def test_the_second_stage_is_the_plain_loss_and_a_judge_that_nobody_hears():
     model, technique = by_hand([(1.0, 2.0), (0.0, -1.0)]), RandomPretraining()
     tiny = texts([1, 2], [2, 2, 1], label=(1, 0))
     modules = {"judge": technique.modules(model)["judge"].double()}
-    terms = technique.loss(model, tiny, Given(modules=modules))
+    terms = technique.loss(model, tiny, LossContext(modules=modules))
     assert_close(terms["task"], torch.nn.functional.cross_entropy(model(tiny).logits, tiny.gold, reduction="none"))
     pulls = torch.autograd.grad(terms["mask"].sum(), list(model.parameters()), allow_unused=True)
     assert all(pull is None for pull in pulls)
@@ -104,6 +104,6 @@ def test_uniform_attention_is_refused():
 
 def test_a_judge_that_knows_the_labels_is_mentioned():
     prior = torch.tensor([0.5, 0.5])
-    assert "decides the label" in RandomPretraining().remark({"task": 0.1, "mask": 0.01}, prior)
-    assert RandomPretraining().remark({"task": 0.1, "mask": 0.6}, prior) is None
-    assert RandomPretraining().remark({"task": 0.1}, prior) is None  # a stage without a judge
+    assert "decides the label" in RandomPretraining().warning_after_training({"task": 0.1, "mask": 0.01}, prior)
+    assert RandomPretraining().warning_after_training({"task": 0.1, "mask": 0.6}, prior) is None
+    assert RandomPretraining().warning_after_training({"task": 0.1}, prior) is None  # a stage without a judge

@@ -9,16 +9,24 @@ import torch
 
 from contract.tiny import assert_close
 from steadygaze.core.errors import UserError
-from steadygaze.core.random_key import Chance, derive
+from steadygaze.core.random_key import RandomKey, derive_seed
 from steadygaze.core.settings import build, field_names
 from steadygaze.core.types import Batch
 from steadygaze.models.classifier import Architecture
-from steadygaze.models.rationalizer import Looked, Rationaliser
+from steadygaze.models.rationalizer import GeneratorOutput, Rationalizer
 from steadygaze.techniques.a2r import A2R
 from steadygaze.techniques.hardkuma import HardKuma
-from steadygaze.techniques.rationalizing import FirstSentence, Rationalising, broken, draw, missed, passed, toss
+from steadygaze.techniques.rationalizing import (
+    FirstSentence,
+    RationalizingTechnique,
+    continuity_penalty,
+    sample_bernoulli,
+    sample_selection,
+    share_penalty,
+    straight_through,
+)
 from steadygaze.techniques.rnp import Rnp
-from steadygaze.techniques.technique import Given, Stage, Technique
+from steadygaze.techniques.technique import LossContext, Stage, Technique
 from steadygaze.techniques.three_player import ThreePlayer
 from techniques.byhand import Identity, texts
 from training.toys import ENDS, make_run, model_for, weights
@@ -35,13 +43,13 @@ class Skewing(Rnp):
         return super().stages(seed)[:1]
 
 
-def looked(chances: list[float], real: list[bool], many: int = MANY) -> tuple[Looked, Batch]:
+def looked(chances: list[float], real: list[bool], many: int = MANY) -> tuple[GeneratorOutput, Batch]:
     """The same units in so many texts, each with chance of its own."""
     probability = torch.tensor([chances] * many, dtype=torch.float64)
     exists = torch.tensor([real] * many)
     ids = torch.ones_like(exists, dtype=torch.long)
     batch = Batch(ids, exists, exists, torch.arange(many))
-    return Looked(probability.unsqueeze(-1), None, exists, probability, probability), batch
+    return GeneratorOutput(probability.unsqueeze(-1), None, exists, probability, probability), batch
 
 
 def assert_frequent(found: torch.Tensor, expected: list[float]) -> None:
@@ -53,46 +61,49 @@ def assert_frequent(found: torch.Tensor, expected: list[float]) -> None:
 def test_units_are_drawn_as_often_as_their_chances_and_exploration_say_and_empty_ones_never(exploration):
     """Three real units and two empty ones: exploration is shared by the three."""
     given, batch = looked([0.7, 0.2, 0.1, 0.0, 0.0], [True] * 3 + [False] * 2)
-    drawn = draw(given, batch, Chance(1), exploration)
+    drawn = sample_selection(given, batch, RandomKey(1), exploration)
     expected = [(1 - exploration) * p + exploration / 3 for p in (0.7, 0.2, 0.1)]
     assert torch.equal(drawn.units.sum(-1), torch.ones(MANY, dtype=torch.long))
     assert_frequent(drawn.units, [*expected, 0.0, 0.0])
-    assert_close(drawn.chance, torch.tensor(expected, dtype=torch.float64).log()[drawn.units.int().argmax(-1)])
+    assert_close(drawn.key, torch.tensor(expected, dtype=torch.float64).log()[drawn.units.int().argmax(-1)])
 
 
 def test_of_a_text_without_units_none_is_drawn_and_nothing_is_said_of_its_chance():
     given, batch = looked([0.0, 0.0], [False, False], many=3)
-    for drawn in (draw(given, batch, Chance(1), 0.2), toss(given, batch, Chance(1), 0.2, 0.5)):
+    for drawn in (
+        sample_selection(given, batch, RandomKey(1), 0.2),
+        sample_bernoulli(given, batch, RandomKey(1), 0.2, 0.5),
+    ):
         assert not drawn.units.any()
-        assert not drawn.chance.any()
+        assert not drawn.key.any()
         assert drawn.noisy.isfinite().all()
 
 
 @pytest.mark.parametrize("share", [None, 0.1])
 def test_coins_fall_as_often_as_they_say(share):
     given, batch = looked([0.9, 0.3, 0.0], [True, True, False])
-    drawn = toss(given, batch, Chance(2), 0.2, share)
+    drawn = sample_bernoulli(given, batch, RandomKey(2), 0.2, share)
     expected = [0.8 * p + 0.2 * (share or 0.5) for p in (0.9, 0.3)]
     assert_frequent(drawn.units, [*expected, 0.0])
     p = torch.tensor(expected, dtype=torch.float64)
-    assert_close(drawn.chance, torch.where(drawn.units[:, :2], p, 1 - p).log().sum(-1))
+    assert_close(drawn.key, torch.where(drawn.units[:, :2], p, 1 - p).log().sum(-1))
     assert torch.equal((drawn.noisy > 0) & given.real, drawn.units)
 
 
 def test_a_text_draws_the_same_in_any_company():
     given, batch = looked([0.3, 0.3, 0.4], [True] * 3, many=8)
-    alone = Looked(
+    alone = GeneratorOutput(
         *(None if v is None else v[5:6] for v in (given.hidden, None, given.real, given.scores, given.probability))
     )
     row = Batch(*(v[5:6] for v in (batch.ids, batch.present, batch.mask, batch.index)))
-    for way in (partial(draw, exploration=0.2), partial(toss, exploration=0.2, share=0.2)):
-        assert torch.equal(way(alone, row, Chance(3)).units[0], way(given, batch, Chance(3)).units[5])
+    for way in (partial(sample_selection, exploration=0.2), partial(sample_bernoulli, exploration=0.2, share=0.2)):
+        assert torch.equal(way(alone, row, RandomKey(3)).units[0], way(given, batch, RandomKey(3)).units[5])
 
 
 def test_straight_through_is_exactly_what_was_drawn_with_the_gradient_of_the_soft():
     soft = torch.rand(50, 7, dtype=torch.float64).requires_grad_()
     units = torch.rand(50, 7) < 0.5
-    selection = passed(units, soft)
+    selection = straight_through(units, soft)
     assert torch.equal(selection, units.double())
     (pull,) = torch.autograd.grad((selection * 3).sum(), soft)
     assert_close(pull, torch.full_like(pull, 3))
@@ -102,12 +113,12 @@ def test_penalties_by_hand():
     """1 0 1 1 of four tokens: a share of 3/4 and two changes; 1 1 of two: all, and none; then a text without words."""
     mask = torch.tensor([[1, 1, 1, 1], [1, 1, 0, 0], [0, 0, 0, 0]]).bool()
     chosen = torch.tensor([[1, 0, 1, 1], [1, 1, 0, 0], [0, 0, 0, 0]], dtype=torch.float64)
-    assert missed(chosen, mask, 0.25).tolist() == [0.5, 0.75, 0.0]
-    assert missed(chosen, mask, None).tolist() == [0.75, 1.0, 0.0]
-    assert broken(chosen, mask, None).tolist() == [0.5, 0.0, 0.0]
-    assert broken(chosen, mask, 1).tolist() == [0.0, 0.0, 0.0]
+    assert share_penalty(chosen, mask, 0.25).tolist() == [0.5, 0.75, 0.0]
+    assert share_penalty(chosen, mask, None).tolist() == [0.75, 1.0, 0.0]
+    assert continuity_penalty(chosen, mask, None).tolist() == [0.5, 0.0, 0.0]
+    assert continuity_penalty(chosen, mask, 1).tolist() == [0.0, 0.0, 0.0]
     jagged = torch.tensor([[1, 0, 1, 0]], dtype=torch.float64)
-    assert broken(jagged, mask[:1], 1).tolist() == [0.25]
+    assert continuity_penalty(jagged, mask[:1], 1).tolist() == [0.25]
 
 
 def test_skewed_the_predictor_learns_from_the_first_sentence_alone_and_the_generator_stays_as_drawn():
@@ -116,7 +127,7 @@ def test_skewed_the_predictor_learns_from_the_first_sentence_alone_and_the_gener
     run = make_run(technique, make)
     trained = run.execute()
     assert [record["stage"] for record in run.history] == ["skewed", "skewed"]
-    torch.manual_seed(derive(0, 0))
+    torch.manual_seed(derive_seed(0, 0))
     fresh, found = weights(make()), weights(trained)
     assert all(found[name] == fresh[name] for name in fresh if name.startswith("generator"))
     assert found["predictor.heads.hard.weight"] != fresh["predictor.heads.hard.weight"]
@@ -133,9 +144,11 @@ def test_skewed_words_after_the_first_sentence_change_nothing():
     """Id 6 ends a sentence."""
     model, first = model_for(Rnp(), dtype=torch.float64).eval(), FirstSentence()
     one, other = texts([3, 4, 6, 5, 9], label=[0]), texts([3, 4, 6, 8, 2], label=[0])
-    assert torch.equal(first.loss(model, one, Given())["task"], first.loss(model, other, Given())["task"])
+    assert torch.equal(first.loss(model, one, LossContext())["task"], first.loss(model, other, LossContext())["task"])
     moved = texts([3, 5, 6, 5, 9], label=[0])
-    assert not torch.equal(first.loss(model, moved, Given())["task"], first.loss(model, one, Given())["task"])
+    assert not torch.equal(
+        first.loss(model, moved, LossContext())["task"], first.loss(model, one, LossContext())["task"]
+    )
 
 
 @pytest.mark.parametrize("technique", [Rnp(), A2R(), Rnp(granularity="token", skewed=1)])
@@ -146,18 +159,18 @@ def test_without_sentences_to_tell_apart_there_is_a_sentence_that_says_so(techni
 
 def test_tokens_need_no_sentences():
     model = A2R(granularity="token").build(table, Architecture(), 2, False, torch.zeros_like(ENDS))
-    assert isinstance(model, Rationaliser)
+    assert isinstance(model, Rationalizer)
 
 
 @pytest.mark.parametrize("technique", [Rnp(), A2R()])
 def test_what_a_rationaliser_has_not_is_refused_and_not_ignored(technique: Technique):
-    assert "attention=sparsemax" in (technique.objection(Architecture(attention="sparsemax"), 2) or "")
-    assert "decoder=mlp" in (technique.objection(Architecture(decoder="mlp"), 2) or "")
-    assert technique.objection(Architecture(), 2) is None
+    assert "attention=sparsemax" in (technique.validate(Architecture(attention="sparsemax"), 2) or "")
+    assert "decoder=mlp" in (technique.validate(Architecture(decoder="mlp"), 2) or "")
+    assert technique.validate(Architecture(), 2) is None
     assert not technique.reads_pairs
 
 
-KINDS: dict[type[Rationalising], list[dict[str, object]]] = {
+KINDS: dict[type[RationalizingTechnique], list[dict[str, object]]] = {
     Rnp: [
         {"granularity": granularity, "estimator": estimator, **rest}
         for granularity, rest in (("sentence", {}), ("token", {}), ("token", {"share": None}))
@@ -185,11 +198,11 @@ STATE = {"granularity", "estimator", "variant", "costs", "averages"}
 """No settings, or those that tell one kind from another."""
 
 
-def decided(technique: Rationalising) -> Rationaliser:
+def decided(technique: RationalizingTechnique) -> Rationalizer:
     """A model whose chances are far from even, and whose heads say this of one text and that of another."""
     torch.manual_seed(0)
     model = model_for(technique, "average", torch.float64, dropout=0.0).eval()
-    assert isinstance(model, Rationaliser)
+    assert isinstance(model, Rationalizer)
     with torch.no_grad():
         model.generator.scorer.weigh.weight.mul_(20)
         for head in model.predictor.heads.values():
@@ -197,16 +210,16 @@ def decided(technique: Rationalising) -> Rationaliser:
     return model
 
 
-def does(technique: Rationalising, model: Rationaliser) -> tuple[object, ...]:
+def does(technique: RationalizingTechnique, model: Rationalizer) -> tuple[object, ...]:
     """All that a technique can do to a training: who moves how, what is selected, the terms and each player's pull.
 
     Texts of 60 words, which coins break into more than ten pieces.
     """
     rows = torch.randint(1, len(ENDS), (9, 60), generator=torch.Generator().manual_seed(0)).tolist()
-    model.way = technique.way()
+    model.selection_config = technique.selection_config()
     batch, players, found = texts(*rows, label=[0, 1, 1] * 3), technique.players(), []
     for seed in range(3):
-        terms = technique.loss(model, batch, Given(chance=Chance(seed), progress=0.5))
+        terms = technique.loss(model, batch, LossContext(key=RandomKey(seed), progress=0.5))
         found.append({name: values.tolist() for name, values in terms.items()})
         for player in players:
             loss = sum(terms[name].sum() for name in player.terms or terms)
@@ -217,16 +230,16 @@ def does(technique: Rationalising, model: Rationaliser) -> tuple[object, ...]:
 
 
 @pytest.mark.parametrize(("kind", "how"), [(kind, how) for kind, every in KINDS.items() for how in every], ids=str)
-def test_just_those_settings_are_refused_that_do_nothing(kind: type[Rationalising], how: dict[str, object]):
+def test_just_those_settings_are_refused_that_do_nothing(kind: type[RationalizingTechnique], how: dict[str, object]):
     """Each is set to something else: where all stays as it was there is a sentence, and elsewhere none."""
     usual = kind(**how)
-    assert usual.objection(Architecture(), 2) is None, "what is usual is never refused"
+    assert usual.validate(Architecture(), 2) is None, "what is usual is never refused"
     model = decided(usual)
     before = does(usual, model)
     assert {*field_names(kind)} <= {*OTHERS, *STATE}, "or a new setting is not tried"
     for name in sorted({*OTHERS} & {*field_names(kind)} - {*how}):
         other = dataclasses.replace(usual, **{name: OTHERS[name]})
-        why = other.objection(Architecture(), 2)
+        why = other.validate(Architecture(), 2)
         assert (why is None) == (does(other, model) != before), name
         if why is not None:
             assert why.startswith(f"{name}={OTHERS[name]} does nothing with ")
@@ -245,29 +258,31 @@ def test_a_setting_that_does_nothing_is_told_beside_what():
         ),
     }
     for technique, sentence in found.items():
-        assert technique.objection(Architecture(), 2) == sentence
+        assert technique.validate(Architecture(), 2) == sentence
 
 
 @pytest.mark.parametrize(
     ("technique", "name"),
     [(Rnp(costs=(5.0,)), "costs"), (ThreePlayer(costs=(5.0,)), "costs"), (HardKuma(averages=(1.0, 0.0)), "averages")],
 )
-def test_what_training_fills_in_is_not_for_a_user_to_set(technique: Rationalising, name: str):
-    assert technique.objection(Architecture(), 2) == f"{name} is filled in by training: leave it out"
+def test_what_training_fills_in_is_not_for_a_user_to_set(technique: RationalizingTechnique, name: str):
+    assert technique.validate(Architecture(), 2) == f"{name} is filled in by training: leave it out"
 
 
 HALVED = [Rnp(), Rnp(granularity="token"), A2R(), ThreePlayer(), ThreePlayer(granularity="sentence"), HardKuma()]
 
 
 @pytest.mark.parametrize("technique", HALVED, ids=lambda one: f"{type(one).__name__} {one.granularity}")
-def test_in_mixed_precision_chances_and_what_the_generator_hears_are_in_full_precision(technique: Rationalising):
+def test_in_mixed_precision_chances_and_what_the_generator_hears_are_in_full_precision(
+    technique: RationalizingTechnique,
+):
     """In half of it chances are multiples of 1/256 near 1, and costs that differ by less than that are the same."""
     model = model_for(technique, "average", dropout=0.0)
-    assert isinstance(model, Rationaliser)
+    assert isinstance(model, Rationalizer)
     batch = texts([3, 4, 6, 5, 8, 13, 9], [3, 6, 2], label=[0, 1])
     with torch.autocast("cpu", torch.bfloat16):
         assert model.predictor.heads["hard"](torch.ones(1, model.predictor.encoder.size)).dtype == torch.bfloat16
-        looked, terms = model.look(batch), technique.loss(model, batch, Given(chance=Chance(1)))
+        looked, terms = model.generate(batch), technique.loss(model, batch, LossContext(key=RandomKey(1)))
     assert looked.scores.dtype == looked.probability.dtype == torch.float32
     for name, values in terms.items():
         assert values.dtype == torch.float32, name

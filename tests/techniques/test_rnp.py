@@ -9,12 +9,12 @@ import torch
 from torch import Tensor
 
 from contract.tiny import assert_close
-from steadygaze.core.random_key import Chance
+from steadygaze.core.random_key import RandomKey
 from steadygaze.core.types import Batch, Terms
-from steadygaze.models.rationalizer import Rationaliser
-from steadygaze.techniques.rationalizing import KEPT, draw, lost
+from steadygaze.models.rationalizer import Rationalizer
+from steadygaze.techniques.rationalizing import KEPT, sample_selection, task_loss
 from steadygaze.techniques.rnp import Rnp
-from steadygaze.techniques.technique import Given
+from steadygaze.techniques.technique import LossContext
 from techniques.byhand import heard as hear
 from techniques.byhand import texts
 from training.toys import Recorder, make_run, model_for, outcome
@@ -25,10 +25,10 @@ WORDS = texts([3, 4, 5], label=[0])
 ESTIMATORS = ("reinforce", "straight-through", "gumbel")
 
 
-def model_of(technique: Rnp) -> Rationaliser:
+def model_of(technique: Rnp) -> Rationalizer:
     torch.manual_seed(5)
     model = model_for(technique, "bigru", torch.float64, dropout=0.0, hidden=6)
-    assert isinstance(model, Rationaliser)
+    assert isinstance(model, Rationalizer)
     with torch.no_grad():  # so that chances are far from even, and selections from alike
         model.generator.scorer.weigh.weight.mul_(4)
         for value in model.predictor.parameters():
@@ -36,38 +36,38 @@ def model_of(technique: Rnp) -> Rationaliser:
     return model
 
 
-def generator_pull(loss: Tensor, model: Rationaliser) -> list[Tensor]:
+def generator_pull(loss: Tensor, model: Rationalizer) -> list[Tensor]:
     return list(torch.autograd.grad(loss, list(model.generator.parameters())))
 
 
-def drawn_loss(technique: Rnp, model: Rationaliser, batch: Batch, seed: int) -> tuple[Terms, Tensor]:
+def drawn_loss(technique: Rnp, model: Rationalizer, batch: Batch, seed: int) -> tuple[Terms, Tensor]:
     """The terms, and the selection that was read for them."""
     calls = hear(model, "read")
-    terms = technique.loss(model, batch, Given(chance=Chance(seed)))
+    terms = technique.loss(model, batch, LossContext(key=RandomKey(seed)))
     return terms, calls[-1][1]
 
 
-def selections(model: Rationaliser, batch: Batch) -> list[Tensor]:
+def selections(model: Rationalizer, batch: Batch) -> list[Tensor]:
     """All that can be drawn: each sentence; or each set of words."""
-    if model.way.granularity == "sentence":
+    if model.selection_config.granularity == "sentence":
         numbers = model.sentences(batch)
         return [numbers == sentence for sentence in range(int(numbers.max()) + 1)]
     many = batch.ids.shape[1]
     return [torch.tensor([[bool(code >> t & 1) for t in range(many)]]) for code in range(2**many)]
 
 
-def chances(technique: Rnp, model: Rationaliser, batch: Batch) -> list[Tensor]:
+def chances(technique: Rnp, model: Rationalizer, batch: Batch) -> list[Tensor]:
     """q of each of them, with its gradient, as the paper and no code of ours has it."""
-    p = model.look(batch).probability[0]
-    if model.way.granularity == "sentence":
+    p = model.generate(batch).probability[0]
+    if model.selection_config.granularity == "sentence":
         return list((1 - technique.exploration) * p + technique.exploration / len(p))
     q = (1 - technique.exploration) * p + technique.exploration * technique.share
     return [torch.where(one[0], q, 1 - q).prod() for one in selections(model, batch)]
 
 
-def cost(technique: Rnp, model: Rationaliser, batch: Batch, chosen: Tensor) -> Tensor:
-    found = lost(model.read(batch, chosen), batch)[0].tanh()
-    if model.way.granularity == "sentence":
+def cost(technique: Rnp, model: Rationalizer, batch: Batch, chosen: Tensor) -> Tensor:
+    found = task_loss(model.read(batch, chosen), batch)[0].tanh()
+    if model.selection_config.granularity == "sentence":
         return found
     z, n = chosen[0].double(), batch.ids.shape[1]
     changes = sum(abs(z[t] - z[t + 1]) for t in range(n - 1))
@@ -120,7 +120,7 @@ def test_exploration_shortens_the_gradient_for_sentences_and_turns_it_nowhere():
 def test_by_reinforce_the_generator_hears_the_policy_alone_and_the_predictor_the_task(granularity):
     technique = Rnp(granularity=granularity)
     model = model_of(technique)
-    terms = technique.loss(model, THREE, Given(chance=Chance(1)))
+    terms = technique.loss(model, THREE, LossContext(key=RandomKey(1)))
     parameters = list(model.generator.parameters())
     assert all(
         g is None for g in torch.autograd.grad(terms["task"].sum(), parameters, allow_unused=True, retain_graph=True)
@@ -141,7 +141,7 @@ def test_whatever_the_estimator_what_is_read_is_a_selection_and_nothing_in_betwe
     for seed in range(5):
         terms, chosen = drawn_loss(technique, model, THREE, seed)
         assert set(chosen.unique().tolist()) <= {0.0, 1.0}
-        assert torch.equal(lost(model.read(THREE, chosen > 0), THREE), terms["task"])
+        assert torch.equal(task_loss(model.read(THREE, chosen > 0), THREE), terms["task"])
         if estimator != "reinforce":
             assert any(pull.abs().max() > 0 for pull in generator_pull(terms["task"].sum(), model))
             if granularity == "token":
@@ -152,11 +152,11 @@ def test_straight_through_pulls_as_if_the_chances_were_the_selection():
     """∂ℓ/∂z at what was drawn, times ∂π/∂θ."""
     technique = Rnp(estimator="straight-through")
     model = model_of(technique)
-    found = generator_pull(technique.loss(model, THREE, Given(chance=Chance(2)))["task"].sum(), model)
-    looked = model.look(THREE)
-    units = draw(looked, THREE, Chance(2), technique.exploration).units
+    found = generator_pull(technique.loss(model, THREE, LossContext(key=RandomKey(2)))["task"].sum(), model)
+    looked = model.generate(THREE)
+    units = sample_selection(looked, THREE, RandomKey(2), technique.exploration).units
     z = looked.spread(units).double().requires_grad_()
-    (slope,) = torch.autograd.grad(lost(model.read(THREE, z), THREE).sum(), z)
+    (slope,) = torch.autograd.grad(task_loss(model.read(THREE, z), THREE).sum(), z)
     expected = generator_pull((looked.spread(looked.probability) * slope).sum(), model)
     for one, other in zip(found, expected, strict=True):
         assert_close(one, other)
@@ -170,18 +170,18 @@ def test_gumbel_draws_as_reinforce_does_and_pulls_through_what_is_softer_the_hig
     technique = Rnp(estimator="gumbel", temperature=temperature, granularity=granularity, share=None, sparsity=0.0)
     technique = dataclasses.replace(technique, continuity=0.0)
     model = model_of(technique)
-    found = generator_pull(technique.loss(model, batch, Given(chance=Chance(2)))["task"].sum(), model)
-    looked = model.look(batch)
-    p, u = looked.probability, Chance(2).uniform(batch.index, looked.real.shape[1], dtype=torch.float64)
+    found = generator_pull(technique.loss(model, batch, LossContext(key=RandomKey(2)))["task"].sum(), model)
+    looked = model.generate(batch)
+    p, u = looked.probability, RandomKey(2).uniform(batch.index, looked.real.shape[1], dtype=torch.float64)
     if batch is THREE:
         noisy = (0.8 * p + 0.2 / 3).log() - (-u.log()).log()
         soft, units = (noisy / temperature).softmax(-1), noisy == noisy.amax(-1, keepdim=True)
     else:
         q = 0.8 * p + 0.2 * 0.5
         soft, units = (((q / (1 - q)).log() - (u / (1 - u)).log()) / temperature).sigmoid(), u < q
-    assert torch.equal(technique.drawn(looked, batch, Given(chance=Chance(2))).units, units)
+    assert torch.equal(technique.drawn(looked, batch, LossContext(key=RandomKey(2))).units, units)
     z = looked.spread(units).double().requires_grad_()
-    (slope,) = torch.autograd.grad(lost(model.read(batch, z), batch).sum(), z)
+    (slope,) = torch.autograd.grad(task_loss(model.read(batch, z), batch).sum(), z)
     expected = generator_pull((looked.spread(soft) * slope).sum(), model)
     assert any(pull.abs().max() > 1e-6 for pull in expected), "or nothing is compared"
     for one, other in zip(found, expected, strict=True):
@@ -194,14 +194,14 @@ def test_with_a_share_gumbel_takes_the_best_windows_after_noise_and_straight_thr
         model = model_of(technique)
         seen = {tuple((drawn_loss(technique, model, THREE, seed)[1] > 0)[0].tolist()) for seed in range(12)}
         assert len(seen) >= many, estimator
-        usual = model.select(THREE, model.look(THREE))[0]
+        usual = model.select(THREE, model.generate(THREE))[0]
         assert (seen == {tuple(usual.tolist())}) == (estimator == "straight-through")
 
 
 def test_tokens_without_a_share_pay_for_what_they_take_whatever_the_estimator():
     for estimator in ESTIMATORS:
         technique = Rnp(granularity="token", share=None, spans=None, estimator=estimator)
-        terms = technique.loss(model_of(technique), WORDS, Given(chance=Chance(1)))
+        terms = technique.loss(model_of(technique), WORDS, LossContext(key=RandomKey(1)))
         assert {"sparsity", "continuity"} <= set(terms)
         (generator,) = [player for player in technique.players() if player.name == "generator"]
         assert set(generator.terms or ()) == (
@@ -213,12 +213,12 @@ def test_the_baseline_is_the_mean_cost_of_the_last_batches():
     """Costs 0.5 and 1, mean .75; then only the last 200 batches are kept.  What knows no cost remembers none."""
     technique = Rnp()
     assert technique.baseline == 0.0
-    once = technique.next({"cost": torch.tensor([0.5, 1.0]), "policy": torch.tensor([9.0, 9.0])})
+    once = technique.after_step({"cost": torch.tensor([0.5, 1.0]), "policy": torch.tensor([9.0, 9.0])})
     assert once.costs == (once.baseline,) == (0.75,)
     for _ in range(KEPT):
-        once = once.next({"cost": torch.zeros(2)})
+        once = once.after_step({"cost": torch.zeros(2)})
     assert once.costs == (0.0,) * KEPT
-    assert Rnp(estimator="gumbel").next({"task": torch.ones(2)}) == Rnp(estimator="gumbel")
+    assert Rnp(estimator="gumbel").after_step({"task": torch.ones(2)}) == Rnp(estimator="gumbel")
 
 
 @pytest.mark.parametrize("granularity", ["sentence", "token"])

@@ -9,7 +9,7 @@ import torch
 from contract.tiny import assert_close
 from steadygaze.core.maths.divergence import cross_entropy
 from steadygaze.techniques.seat import Seat
-from steadygaze.techniques.technique import Memory
+from steadygaze.techniques.technique import CachedTargets
 from techniques.byhand import assert_gradient, by_hand, handed, heard, loss, real_model, texts
 from training.toys import make_model, make_run, weights
 
@@ -77,13 +77,13 @@ def test_a_model_like_its_reference_has_no_pull_but_the_wish_to_be_steady():
 def test_hidden_states_come_from_memory_and_are_the_encoders():
     reference, batch = real_model()
     given = handed(Seat(), reference, batch, models={"reference": frozen(reference)})
-    assert_close(given.memory.tokens["hidden"], reference.encode(batch).hidden.detach())
+    assert_close(given.cached_targets.tokens["hidden"], reference.encode(batch).hidden.detach())
     model = even(reference)
     calls = heard(model, "encode")
     Seat().loss(model, batch, given)
     assert not calls
     joint = Seat(variant="joint")
-    assert "hidden" not in joint.remember({"reference": frozen(reference)}, batch).tokens
+    assert "hidden" not in joint.cache_targets({"reference": frozen(reference)}, batch).tokens
     joint.loss(model, batch, handed(joint, model, batch, models={"reference": frozen(reference)}))
     assert len(calls) == 1
 
@@ -94,8 +94,12 @@ def test_what_was_too_large_to_be_kept_is_made_anew(variant, lost):
     reference, batch = real_model()
     technique, model = Seat(variant=variant), even(reference)
     given = handed(technique, model, batch, models={"reference": frozen(reference)})
-    less = Memory(given.memory.texts, {name: v for name, v in given.memory.tokens.items() if name not in lost})
-    kept, anew = (technique.loss(model, batch, type(given)(given.models, memory=m)) for m in (given.memory, less))
+    less = CachedTargets(
+        given.cached_targets.texts, {name: v for name, v in given.cached_targets.tokens.items() if name not in lost}
+    )
+    kept, anew = (
+        technique.loss(model, batch, type(given)(given.models, cached_targets=m)) for m in (given.cached_targets, less)
+    )
     assert_close(anew, kept)
 
 

@@ -10,12 +10,12 @@ from torch import Tensor
 from contract.tiny import assert_close
 from steadygaze.core.errors import UserError
 from steadygaze.core.maths.divergence import cross_entropy, entropy
-from steadygaze.core.random_key import Chance
+from steadygaze.core.random_key import RandomKey
 from steadygaze.models.classifier import Architecture, Classifier
 from steadygaze.techniques.anchored import Anchored
 from steadygaze.techniques.consensus import Consensus
 from steadygaze.techniques.perturbations.closed_form import best_pair
-from steadygaze.techniques.seat import Ball, Seat, top_k_distance, worst_change
+from steadygaze.techniques.seat import Seat, WeightBall, top_k_distance, worst_change
 from techniques.byhand import by_hand, real_model, texts
 
 W = torch.tensor([[0.5, 0.3, 0.2, 0.0]], dtype=torch.float64)
@@ -34,9 +34,11 @@ def binary(encoder: str = "bilstm"):
     return two, batch
 
 
-def worst(model, batch, chance: Chance | None = None, **ball) -> Tensor:
+def worst(model, batch, chance: RandomKey | None = None, **ball) -> Tensor:
     said = model(batch)
-    return worst_change(model, said.encoded, said.weights, said.logits, batch, Ball(**ball), chance or Chance(5))
+    return worst_change(
+        model, said.encoded, said.weights, said.logits, batch, WeightBall(**ball), chance or RandomKey(5)
+    )
 
 
 @pytest.mark.parametrize(("k", "expected"), [(1, 0.4), (2, 0.25), (3, 0.2), (4, 0.25), (9, 0.25)])
@@ -116,7 +118,7 @@ def test_a_search_never_finds_more_for_two_classes_and_comes_near(norm):
     model, batch = binary()
     for radius in (1e-3, 0.1, 1.0):
         exact = worst(model, batch, radius=radius, norm=norm)
-        tried = [worst(model, batch, Chance().child(i), radius=radius, norm=norm, solver="pgd") for i in range(12)]
+        tried = [worst(model, batch, RandomKey().child(i), radius=radius, norm=norm, solver="pgd") for i in range(12)]
         assert all((found <= exact * (1 + 1e-9)).all() for found in tried)
         entropy = cross_entropy(model(batch).logits.softmax(-1), model(batch).logits)
         gain, most = torch.stack(tried).amax(0) - entropy, exact - entropy
@@ -243,7 +245,7 @@ def test_a_search_never_finds_a_higher_kl_than_the_closed_form_for_two_classes(n
     for radius in (1e-3, 0.1, 1.0):
         exact = worst(model, batch, radius=radius, norm=norm, divergence="kl")
         found = [
-            worst(model, batch, Chance().child(i), radius=radius, norm=norm, solver="pgd", divergence="kl")
+            worst(model, batch, RandomKey().child(i), radius=radius, norm=norm, solver="pgd", divergence="kl")
             for i in range(12)
         ]
         assert all((one <= exact * (1 + 1e-9) + 1e-15).all() for one in found)
@@ -264,14 +266,14 @@ def test_seat_is_read_as_printed_and_our_own_techniques_use_kl():
 
 def test_what_a_solver_cannot_do_is_said():
     straight, bent_shape = Architecture(), Architecture(decoder="mlp")
-    assert Ball(solver="exact").objection(straight, 3) == (
+    assert WeightBall(solver="exact").validate(straight, 3) == (
         "solver=exact is for two classes, found 3: use solver=pairs, or pgd"
     )
     for solver in ("pairs", "exact"):
-        assert "decoder=mlp" in (Ball(solver=solver).objection(bent_shape, 2) or "")
-        assert Ball(solver=solver).objection(straight, 2) is None
-        assert Ball(solver=solver, stability=0).objection(bent_shape, 3) is None
-    assert Ball(solver="pgd").objection(bent_shape, 3) is None
+        assert "decoder=mlp" in (WeightBall(solver=solver).validate(bent_shape, 2) or "")
+        assert WeightBall(solver=solver).validate(straight, 2) is None
+        assert WeightBall(solver=solver, stability=0).validate(bent_shape, 3) is None
+    assert WeightBall(solver="pgd").validate(bent_shape, 3) is None
     bent, batch = real_model(decoder="mlp")
     with pytest.raises(UserError, match="linear in the weights: use solver=pgd"):
         worst(bent, batch, solver="pairs")

@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from contract.tiny import assert_close
-from steadygaze.core.random_key import Chance
-from steadygaze.techniques.perturbations.word_substitution import swap, without
+from steadygaze.core.random_key import RandomKey
+from steadygaze.techniques.perturbations.word_substitution import substitute_words, without_synonyms
 from steadygaze.techniques.synonym_augmentation import SynonymAugmentation
 from steadygaze.techniques.vanilla import Vanilla
 from techniques.byhand import assert_gradient, by_hand, handed, loss, real_model, task, texts
@@ -33,7 +33,7 @@ def test_each_word_is_replaced_at_the_rate_of_anchoring() -> None:
     technique, known = SynonymAugmentation(share=0.5), synonyms()
     given = handed(technique, model, batch, synonyms=known)
     found = technique.loss(model, batch, given)["synonyms"]
-    ids = swap(batch.ids, batch.mask, known, Chance(3), batch.index, share=0.5)
+    ids = substitute_words(batch.ids, batch.mask, known, RandomKey(3), batch.index, share=0.5)
     assert not torch.equal(ids, batch.ids), "or nothing is compared"
     expected = task(model, replace(batch, ids=ids))
     assert_close(found, expected)
@@ -44,7 +44,7 @@ def test_each_word_is_replaced_at_the_rate_of_anchoring() -> None:
 def test_at_strength_zero_it_is_vanilla(settings: dict[str, float]) -> None:
     model, batch = real_model()
     technique = SynonymAugmentation(**settings)
-    assert not technique.swaps_words
+    assert not technique.substitutes_words
     terms = loss(technique, model, batch, synonyms=synonyms())
     assert list(terms) == ["task"]
     assert_close(terms["task"], loss(Vanilla(), model, batch)["task"])
@@ -53,5 +53,5 @@ def test_at_strength_zero_it_is_vanilla(settings: dict[str, float]) -> None:
 def test_without_a_table_no_word_is_substituted() -> None:
     """Words 1 and 2 point the same way; neighbors are not synonyms."""
     model, batch = by_hand([(1, 1), (2, 2), (-1, 1)]), texts([1, 3])
-    nothing = without(4, torch.zeros(4, dtype=torch.bool), torch.tensor([False, True, True, True]))
+    nothing = without_synonyms(4, torch.zeros(4, dtype=torch.bool), torch.tensor([False, True, True, True]))
     assert list(loss(SynonymAugmentation(share=1), model, batch, synonyms=nothing)) == ["task"]

@@ -8,12 +8,12 @@ import torch
 from torch import Tensor
 
 from contract.tiny import assert_close
-from steadygaze.core.random_key import Chance
+from steadygaze.core.random_key import RandomKey
 from steadygaze.models import inference
 from steadygaze.models.classifier import Architecture
-from steadygaze.models.rationalizer import Rationaliser
-from steadygaze.techniques.rationalizing import broken, missed
-from steadygaze.techniques.technique import Given
+from steadygaze.models.rationalizer import Rationalizer
+from steadygaze.techniques.rationalizing import continuity_penalty, share_penalty
+from steadygaze.techniques.technique import LossContext
 from steadygaze.techniques.three_player import ThreePlayer
 from techniques.byhand import Identity, texts
 from training.toys import corpus, make_run, model_for
@@ -22,14 +22,14 @@ STOP = 6  # ends a sentence of the toys
 WORD, TELLS = 1, 3
 
 
-def made(technique: ThreePlayer, encoder: str = "average") -> Rationaliser:
+def made(technique: ThreePlayer, encoder: str = "average") -> Rationalizer:
     torch.manual_seed(0)
     model = model_for(technique, encoder, torch.float64, dropout=0.0).eval()
-    assert isinstance(model, Rationaliser)
+    assert isinstance(model, Rationalizer)
     return model
 
 
-def always(model: Rationaliser, head: str, label: int) -> None:
+def always(model: Rationalizer, head: str, label: int) -> None:
     """A head that says one label whatever it reads."""
     layer = model.predictor.heads[head]
     torch.nn.init.zeros_(layer.weight)
@@ -37,13 +37,13 @@ def always(model: Rationaliser, head: str, label: int) -> None:
         layer.bias.copy_(torch.nn.functional.one_hot(torch.tensor(label), 2))
 
 
-def reader(technique: ThreePlayer) -> Rationaliser:
+def reader(technique: ThreePlayer) -> Rationalizer:
     """Word vectors are hidden states, and both heads say 1 just where a telling word is read."""
     vectors = torch.tensor([[0.0], [0.1], [0.1], [1.0]], dtype=torch.float64)
     model = technique.build(
         lambda: Identity(vectors.clone()), Architecture(score="dot"), 2, False, torch.zeros(4, dtype=torch.bool)
     )
-    assert isinstance(model, Rationaliser)
+    assert isinstance(model, Rationalizer)
     for head in model.predictor.heads.values():
         with torch.no_grad():
             head.weight.copy_(torch.tensor([[0.0], [1.0]]))
@@ -56,7 +56,7 @@ def selections(tokens: int) -> Tensor:
     return torch.tensor(list(itertools.product([False, True], repeat=tokens)))
 
 
-def cost(technique: ThreePlayer, model: Rationaliser, ids: list[int], selected: Tensor, label: int) -> Tensor:
+def cost(technique: ThreePlayer, model: Rationalizer, ids: list[int], selected: Tensor, label: int) -> Tensor:
     """c of each selection of one text, from its definition.  (M,T) -> (M,)"""
     batch = texts(*[ids] * len(selected), label=[label] * len(selected))
     hit, found = (
@@ -64,8 +64,8 @@ def cost(technique: ThreePlayer, model: Rationaliser, ids: list[int], selected: 
         for part, head in ((selected, "hard"), (~selected, "rest"))
     )
     chosen = selected.double()
-    penalties = technique.sparsity * missed(chosen, batch.mask, technique.share)
-    penalties = penalties + technique.continuity * broken(chosen, batch.mask, technique.spans)
+    penalties = technique.sparsity * share_penalty(chosen, batch.mask, technique.share)
+    penalties = penalties + technique.continuity * continuity_penalty(chosen, batch.mask, technique.spans)
     return -technique.right * hit - technique.lead * (hit - found) + penalties
 
 
@@ -76,19 +76,19 @@ def test_the_cost_by_hand():
     always(model, "hard", 1)
     always(model, "rest", 0)
     batch = texts([3, STOP, 4, 5], [3, 4, STOP, 5], label=[1, 0])
-    terms = technique.loss(model, batch, Given(chance=Chance(1)))
+    terms = technique.loss(model, batch, LossContext(key=RandomKey(1)))
     assert_close(terms["cost"], torch.tensor([-1.3, 1.2], dtype=torch.float64))
     assert not terms["cost"].requires_grad
     assert set(terms) == {"task", "rest", "cost", "policy"}
     # After two batches of cost 1 and 2 the baseline is 1.5.
-    later = dataclasses.replace(technique, costs=(1.0, 2.0)).loss(model, batch, Given(chance=Chance(1)))
+    later = dataclasses.replace(technique, costs=(1.0, 2.0)).loss(model, batch, LossContext(key=RandomKey(1)))
     assert_close(later["policy"] / terms["policy"], torch.tensor([2.8 / 1.3, -0.3 / 1.2], dtype=torch.float64))
 
 
 def test_penalties_are_part_of_the_cost_where_tokens_are_drawn():
     technique = ThreePlayer(right=0.0, lead=0.0, sparsity=2.0, continuity=3.0, share=0.5, spans=1)
     model, batch = made(technique), texts([3, 4, 5, 7, 8, 9], [3, 4])
-    terms = technique.loss(model, batch, Given(chance=Chance(2)))
+    terms = technique.loss(model, batch, LossContext(key=RandomKey(2)))
     assert_close(terms["cost"], terms["sparsity"] + terms["continuity"])
     assert terms["cost"].max() > 0
 
@@ -120,13 +120,13 @@ def test_the_policy_is_unbiased_for_all_eight_selections_of_three_tokens():
     with torch.no_grad():
         costs = cost(technique, model, ids, all_, 1)
     assert len(costs.unique()) > 2, "or nothing is compared"
-    q = 0.4 * model.look(texts(ids)).probability + 0.6 * 0.4
+    q = 0.4 * model.generate(texts(ids)).probability + 0.6 * 0.4
     chances = torch.where(all_, q, 1 - q).prod(-1)
     assert_close(chances.sum().detach(), torch.tensor(1.0, dtype=torch.float64))
     (expected,) = torch.autograd.grad((chances * costs).sum(), weights)
     found = []
     for turn in range(40):
-        terms = technique.loss(model, texts(*[ids] * 2000), Given(chance=Chance(turn)))
+        terms = technique.loss(model, texts(*[ids] * 2000), LossContext(key=RandomKey(turn)))
         found.append(torch.autograd.grad(terms["policy"].mean(), weights)[0])
     pulls = torch.stack(found)
     error = pulls.std(0) / len(found) ** 0.5
@@ -138,7 +138,7 @@ def test_the_policy_is_unbiased_for_all_eight_selections_of_three_tokens():
 def test_each_player_hears_its_own_terms_alone(granularity):
     technique = ThreePlayer(granularity=granularity)
     model = made(technique, "bigru")
-    terms = technique.loss(model, texts([3, STOP, 4, 5], [7, 8, STOP, 9]), Given(chance=Chance(1)))
+    terms = technique.loss(model, texts([3, STOP, 4, 5], [7, 8, STOP, 9]), LossContext(key=RandomKey(1)))
     heads = model.predictor.heads
     parts = {
         "generator": list(model.generator.parameters()),
@@ -192,7 +192,7 @@ def test_the_baseline_is_the_mean_cost_of_the_last_two_hundred_batches():
     technique = ThreePlayer()
     assert technique.baseline == 0
     for number in range(250):
-        technique = technique.next({"cost": torch.tensor([number, number + 1.0])})
+        technique = technique.after_step({"cost": torch.tensor([number, number + 1.0])})
     assert len(technique.costs) == 200
     assert technique.baseline == pytest.approx(sum(n + 0.5 for n in range(50, 250)) / 200)
 
@@ -213,7 +213,7 @@ def test_it_learns_the_labels_and_leaves_the_rest_nothing_to_tell():
     model = run.execute()
     assert (inference.logits(model, held).argmax(-1).numpy() == held.label).mean() > 0.9
     assert run.history[-1]["terms"]["rest"] > 0.6 > 0.4 > run.history[-1]["terms"]["task"]
-    read = inference.readings(model, held)
+    read = inference.split_outputs(model, held)
     selected = read.weights > 0
     telling = (read.ids == 1) & read.mask
     assert selected[telling].double().mean() > 0.8 > 0.5 > selected[read.mask].double().mean()

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from steadygaze.core.types import Batch
-from steadygaze.techniques.technique import Given, Player, Stage
+from steadygaze.techniques.technique import LossContext, Player, Stage
 from steadygaze.techniques.vanilla import Vanilla
 
 
@@ -27,7 +27,7 @@ def test_the_loss_of_each_text_is_minus_the_log_of_its_labels_probability() -> N
     ids = torch.ones(3, 1, dtype=torch.long)
     batch = Batch(ids, ids.bool(), ids.bool(), torch.arange(3), label=torch.tensor([0, 1, 1]))
     logits = torch.tensor([[0, math.log(3)], [0, math.log(3)], [0, 0]], dtype=torch.float64)
-    terms = Vanilla().loss(Fixed(logits), batch, Given())  # type: ignore[arg-type]
+    terms = Vanilla().loss(Fixed(logits), batch, LossContext())  # type: ignore[arg-type]
     assert list(terms) == ["task"]
     assert terms["task"].tolist() == pytest.approx([math.log(4), math.log(4 / 3), math.log(2)], abs=1e-12)
 
@@ -37,4 +37,4 @@ def test_vanilla_asks_the_loop_for_nothing() -> None:
     assert technique.stages(0) == (Stage("train"),)
     assert technique.players() == (Player(),)
     assert technique.modules(None) == {}  # type: ignore[arg-type]
-    assert technique.next({}) is technique
+    assert technique.after_step({}) is technique

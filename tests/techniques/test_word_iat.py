@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from contract.tiny import ENCODER_NAMES, assert_close
-from steadygaze.data.synonyms import lexicon
-from steadygaze.techniques.perturbations.word_substitution import without
+from steadygaze.data.synonyms import vocabulary_lexicon
+from steadygaze.techniques.perturbations.word_substitution import without_synonyms
 from steadygaze.techniques.vanilla import Vanilla
 from steadygaze.techniques.word_at import WordAT
 from steadygaze.techniques.word_iat import WordIAT
@@ -84,18 +84,18 @@ def test_special_tokens_are_never_neighbors():
     """<unk> lies beside the first word, and [CLS] beside that; without names they would be its nearest."""
     vectors = [(1, 0.01), (1, 0.02), (1, 0), (0.5, 1), (0, 1)]
     names = ["<pad>", "<unk>", "[CLS]", "good", "fine", "film"]
-    model, known = by_hand(vectors), lexicon(names, "words")
-    told = without(6, *map(torch.from_numpy, (known.continues, known.words, known.special)))
-    assert WordIAT(neighbours=2).refresh(model, None)["nearest"][3].tolist() == [1, 2]
-    assert WordIAT(neighbours=2).refresh(model, told)["nearest"][3].tolist() == [4, 5]
-    every = WordIAT().refresh(model, told)["nearest"]
+    model, known = by_hand(vectors), vocabulary_lexicon(names, "words")
+    told = without_synonyms(6, *map(torch.from_numpy, (known.continues, known.words, known.special)))
+    assert WordIAT(neighbours=2).on_epoch_start(model, None)["nearest"][3].tolist() == [1, 2]
+    assert WordIAT(neighbours=2).on_epoch_start(model, told)["nearest"][3].tolist() == [4, 5]
+    every = WordIAT().on_epoch_start(model, told)["nearest"]
     assert every.shape == (6, 2)
     assert set(every.flatten().tolist()) == {3, 4, 5}
 
 
 def test_vectors_beyond_the_vocabulary_are_never_neighbors():
-    told = without(3, torch.zeros(3, dtype=torch.bool), torch.ones(3, dtype=torch.bool), torch.zeros(3).bool())
-    assert WordIAT().refresh(by_hand(WORDS), told)["nearest"][1:].flatten().tolist() == [2, 1, 2]
+    told = without_synonyms(3, torch.zeros(3, dtype=torch.bool), torch.ones(3, dtype=torch.bool), torch.zeros(3).bool())
+    assert WordIAT().on_epoch_start(by_hand(WORDS), told)["nearest"][1:].flatten().tolist() == [2, 1, 2]
 
 
 def test_it_lies_where_other_words_are():
@@ -103,7 +103,7 @@ def test_it_lies_where_other_words_are():
     model, batch = real_model()
     technique = WordIAT(epsilon=1.0, neighbours=2)
     r, _ = move_of(technique, model, batch)
-    vectors, nearest = model.encoder.vectors.detach(), technique.refresh(model, None)["nearest"]
+    vectors, nearest = model.encoder.vectors.detach(), technique.on_epoch_start(model, None)["nearest"]
     for b, t in batch.mask.nonzero().tolist():
         word = int(batch.ids[b, t])
         plane = (vectors[nearest[word]] - vectors[word]).T  # (E,2)
@@ -117,7 +117,7 @@ def test_a_vocabulary_of_fewer_words_than_neighbours_has_those_it_has(words):
     """Padding is nobody's neighbour, and nobody is one's own."""
     model, batch = by_hand(WORDS[:words]), texts([1])
     technique = WordIAT(epsilon=LN3, relative=False)
-    nearest = technique.refresh(model, None)["nearest"]
+    nearest = technique.on_epoch_start(model, None)["nearest"]
     assert [sorted(row) for row in nearest.tolist()[1:]] == [
         [k for k in range(1, words + 1) if k != i] for i in range(1, words + 1)
     ]
@@ -129,10 +129,10 @@ def test_neighbours_are_looked_up_anew_when_the_loop_asks():
     model, batch = by_hand(WORDS), texts([1])
     technique = WordIAT(neighbours=1)
     before = handed(technique, model, batch)
-    assert before.tables["nearest"][1].tolist() == [2]
+    assert before.epoch_tables["nearest"][1].tolist() == [2]
     with torch.no_grad():
         model.encoder.words[3] = torch.tensor([0.0, 9.0])
-    assert handed(technique, model, batch).tables["nearest"][1].tolist() == [3]
+    assert handed(technique, model, batch).epoch_tables["nearest"][1].tolist() == [3]
 
 
 @pytest.mark.parametrize("encoder", ["average", "bilstm"])

@@ -10,7 +10,7 @@ from accelerate.state import AcceleratorState, GradientState, PartialState
 from steadygaze.core.errors import UserError
 from steadygaze.estimator.text_classifier import TextClassifier
 from steadygaze.techniques.vanilla import Vanilla
-from steadygaze.training.device import accelerator, best, check, lstm_runs_in_bfloat16, own_state
+from steadygaze.training.device import accelerator, best_device, check_device, lstm_runs_in_bfloat16, own_state
 from training.toys import make_model, make_run, weights
 
 
@@ -21,7 +21,7 @@ def refused(device: str, precision: str, sentence: str) -> None:
 
 def test_a_wrong_device_is_refused_naming_the_nearest() -> None:
     with pytest.raises(UserError, match=r"unknown device 'gpu'.*Known: auto, cpu, cuda, mps"):
-        check("gpu")
+        check_device("gpu")
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU here")
@@ -31,7 +31,7 @@ def test_a_gpu_that_is_not_there_is_refused() -> None:
 
 def test_the_cpu_is_the_cpu() -> None:
     with accelerator("cpu", "no") as accelerate:
-        assert best("cpu") == accelerate.device == torch.device("cpu")
+        assert best_device("cpu") == accelerate.device == torch.device("cpu")
 
 
 def test_half_precision_on_a_cpu_is_refused() -> None:

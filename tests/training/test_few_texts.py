@@ -11,7 +11,7 @@ from sklearn.metrics import f1_score
 from commands import run
 from steadygaze.estimator.text_classifier import TextClassifier
 from steadygaze.training.optimizers import EPOCHS, STEPS, Training
-from steadygaze.training.training_loop import always
+from steadygaze.training.training_loop import constant_label
 from training.toys import TOYS, Recorder, make_run
 
 FILLING = ["the", "a", "was", "and", "it", "that", "of", "we", "saw", "very", "film", "plot", "cast", "music", "story"]
@@ -113,7 +113,7 @@ def test_guesses_that_do_not_look_at_the_text_have_a_macro_f1_of_one_by_the_clas
 def test_one_label_for_all_is_noticed_where_there_are_several(
     predicted: list[int], label: list[int], found: int | None
 ) -> None:
-    assert always(np.array(predicted), np.array(label)) == found
+    assert constant_label(np.array(predicted), np.array(label)) == found
 
 
 @pytest.fixture
@@ -128,7 +128,7 @@ def test_a_model_that_gives_every_text_the_same_label_says_so_on_the_command_lin
     command: list[Any] = ["train", hopeless, "--epochs", "1", "--set", "hidden=4", "--device", "cpu"]
     ended = run(capsys, *command, "--out", tmp_path / "m")
     assert ended.code == 0
-    label = json.loads(run(capsys, *command, "--out", tmp_path / "n", "--json").out)["always"]
+    label = json.loads(run(capsys, *command, "--out", tmp_path / "n", "--json").out)["constant_label"]
     assert label in ("good", "bad")
     assert f"this model gives every text the same label: {label}" in ended.out
     assert f"gives every text the same label: {label}" in ended.err
@@ -138,4 +138,4 @@ def test_and_fit_warns_of_it() -> None:
     texts, labels = ["a text like any other"] * 40, ["good", "bad"] * 20
     with pytest.warns(UserWarning, match="gives every text the same label: (good|bad)"):
         clf = TextClassifier("average", epochs=1, settings=SMALL, device="cpu", verbose=False).fit(texts, labels)
-    assert clf.stored_.description.always in ("good", "bad")
+    assert clf.stored_.description.constant_label in ("good", "bad")

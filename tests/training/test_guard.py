@@ -13,25 +13,25 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from steadygaze.core.maths.collapse import judge
-from steadygaze.core.ragged import Ragged
+from steadygaze.core.maths.collapse import detect_collapse
+from steadygaze.core.ragged import TokenArray
 from steadygaze.core.settings import settings
 from steadygaze.core.types import Batch, Encoded, Terms
 from steadygaze.data.batches import Data
 from steadygaze.models import inference
 from steadygaze.models.classifier import Classifier
-from steadygaze.models.rationalizer import Rationaliser
+from steadygaze.models.rationalizer import Rationalizer
 from steadygaze.techniques.rnp import Rnp
-from steadygaze.techniques.technique import Given, Stage, Technique
+from steadygaze.techniques.technique import LossContext, Stage, Technique
 from steadygaze.techniques.vanilla import Vanilla
 from steadygaze.training import training_run as running
-from steadygaze.training.training_run import Run
+from steadygaze.training.training_run import TrainingRun
 from training.toys import TOYS, Committee, Distil, Pretrain, Recorder, corpus, make_model, make_run, model_for
 
 KEYS = [
-    "evenness",
-    "from_uniform",
-    "from_habit",
+    "normalized_entropy",
+    "distance_to_uniform",
+    "distance_to_positional_mean",
     "overlap",
     "unexplained",
     "uniform",
@@ -63,7 +63,7 @@ class Deaf(Vanilla):
 class Flatten(Vanilla):
     """Pulls attention to uniform, as one would who wants nothing but stable weights."""
 
-    def loss(self, model: Classifier, batch: Batch, given: Given) -> Terms:
+    def loss(self, model: Classifier, batch: Batch, given: LossContext) -> Terms:
         weights = model(batch).weights
         even = batch.mask / batch.mask.sum(-1, keepdim=True)
         return {**super().loss(model, batch, given), "even": 1000 * (weights - even).square().sum(-1)}
@@ -89,7 +89,7 @@ def placed() -> Classifier:
     return model
 
 
-def warned(run: Run) -> list[str]:
+def warned(run: TrainingRun) -> list[str]:
     """What the run warned of."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -104,7 +104,7 @@ def warned(run: Run) -> list[str]:
 def texts(*rows: Sequence[int], words: bool = True) -> Data:
     starts = np.cumsum([0, *map(len, rows)], dtype=np.int64)
     ids = np.concatenate([np.asarray(row, np.int32) for row in rows])
-    ragged = Ragged(ids, np.full(len(ids), words), starts, np.zeros(len(rows), np.bool_))
+    ragged = TokenArray(ids, np.full(len(ids), words), starts, np.zeros(len(rows), np.bool_))
     return Data(ragged, None, np.arange(len(rows), dtype=np.int64) % 2)
 
 
@@ -115,23 +115,23 @@ def test_every_record_carries_what_its_attention_looks_like(name: str) -> None:
     for record in (*run.history, run.kept):
         found = record["attention"]
         assert list(found) == KEYS
-        assert 0 <= found["evenness"] <= 1
-        assert 0 <= found["from_uniform"] <= np.log(2)
-        assert 0 <= found["from_habit"] <= np.log(2)
+        assert 0 <= found["normalized_entropy"] <= 1
+        assert 0 <= found["distance_to_uniform"] <= np.log(2)
+        assert 0 <= found["distance_to_positional_mean"] <= np.log(2)
         assert found["collapsed"] == (found["uniform"] or found["constant"]) == bool(found["reason"])
     assert json.loads(json.dumps(run.history, allow_nan=False)) == run.history
 
 
 def test_it_is_what_judge_says_of_the_validation_texts_at_the_epoch_that_is_kept() -> None:
     run = make_run(Vanilla(), sharp, epochs=4, learning_rate=0.05)
-    read = inference.readings(run.execute(), corpus(16, seed=1))
-    expected = judge(read.weights, read.mask, ids=read.ids)
+    read = inference.split_outputs(run.execute(), corpus(16, seed=1))
+    expected = detect_collapse(read.weights, read.mask, ids=read.ids)
     found = run.kept["attention"]
     assert run.history[run.kept["epoch"] - 1]["attention"] == found
-    for name in ("evenness", "from_uniform", "from_habit"):
+    for name in ("normalized_entropy", "distance_to_uniform", "distance_to_positional_mean"):
         assert found[name] == pytest.approx(getattr(expected, name), rel=1e-6)
     assert (found["uniform"], found["constant"], found["overlap"]) == (expected.uniform, expected.constant, None)
-    assert len({record["attention"]["from_uniform"] for record in run.history}) == 4  # each epoch its own
+    assert len({record["attention"]["distance_to_uniform"] for record in run.history}) == 4  # each epoch its own
 
 
 @pytest.mark.parametrize(
@@ -157,11 +157,11 @@ def test_overlap_is_with_the_mean_attention_of_the_models_beside_it() -> None:
     run = make_run(Committee(), sharp, seed=1)  # with 0 the mean is as near as one of them
     read, validation = run.execute(), corpus(16, seed=1)
     one, other, ours = (
-        inference.readings(model, validation) for model in (run.models["one"], run.models["other"], read)
+        inference.split_outputs(model, validation) for model in (run.models["one"], run.models["other"], read)
     )
-    expected = judge(ours.weights, ours.mask, (one.weights + other.weights) / 2, ids=ours.ids).overlap
+    expected = detect_collapse(ours.weights, ours.mask, (one.weights + other.weights) / 2, ids=ours.ids).overlap
     assert run.kept["attention"]["overlap"] == pytest.approx(expected)
-    alone = [judge(ours.weights, ours.mask, each.weights, ids=ours.ids).overlap for each in (one, other)]
+    alone = [detect_collapse(ours.weights, ours.mask, each.weights, ids=ours.ids).overlap for each in (one, other)]
     assert expected not in alone  # neither of them would do
 
 
@@ -192,10 +192,10 @@ def test_a_run_whose_attention_looks_at_words_does_not_warn() -> None:
         assert not any(record["attention"]["collapsed"] for record in run.history)
 
 
-def rationaliser(scorer: nn.Module | None = None) -> Rationaliser:
+def rationaliser(scorer: nn.Module | None = None) -> Rationalizer:
     """One that looks at some words and not at others from the start, or scores sentences by this."""
     model = model_for(Rnp())
-    assert isinstance(model, Rationaliser)
+    assert isinstance(model, Rationalizer)
     assert model.generator.encoder is not None
     model.generator.encoder.embedding.weight.data.mul_(5.0)  # type: ignore[union-attr, operator]
     if scorer is not None:
@@ -263,9 +263,9 @@ class Alike(nn.Module):
 def test_a_model_that_selects_all_words_or_none_is_told_so_in_words(score: float, reason: str) -> None:
     technique = Rnp(granularity="token", share=None, generator_learning_rate=1e-9)
 
-    def make() -> Rationaliser:
+    def make() -> Rationalizer:
         model = model_for(technique)
-        assert isinstance(model, Rationaliser)
+        assert isinstance(model, Rationalizer)
         model.generator.scorer = Alike(score)
         return model
 
@@ -277,9 +277,9 @@ def test_a_model_that_selects_all_words_or_none_is_told_so_in_words(score: float
 def test_words_that_are_always_selected_by_their_place_are_no_attention() -> None:
     technique = Rnp(granularity="token", generator_learning_rate=1e-9)
 
-    def make() -> Rationaliser:
+    def make() -> Rationalizer:
         model = model_for(technique)
-        assert isinstance(model, Rationaliser)
+        assert isinstance(model, Rationalizer)
         model.generator.scorer = Sentences(-1)
         return model
 
@@ -346,7 +346,10 @@ def test_records_are_json_also_where_no_text_has_two_words(
     found = warned(run)
     assert json.loads(json.dumps([*run.history, run.kept], allow_nan=False)) == [*run.history, run.kept]
     for record in run.history:
-        numbers = [record["attention"][name] for name in ("evenness", "from_uniform", "from_habit")]
+        numbers = [
+            record["attention"][name]
+            for name in ("normalized_entropy", "distance_to_uniform", "distance_to_positional_mean")
+        ]
         assert all((number is not None) == telling for number in numbers)
     if not telling:  # nothing can be said, so nothing is
         assert found == []

@@ -10,12 +10,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from steadygaze.core.random_key import derive
+from steadygaze.core.random_key import derive_seed
 from steadygaze.core.settings import settings
 from steadygaze.core.types import Batch, Terms
 from steadygaze.data.batches import collate, shuffled
 from steadygaze.models.classifier import Classifier
-from steadygaze.techniques.technique import Given, Player, Stage
+from steadygaze.techniques.technique import LossContext, Player, Stage
 from steadygaze.techniques.vanilla import Vanilla
 from steadygaze.training import training_run as running
 from steadygaze.training.training_loop import total, validate
@@ -34,7 +34,7 @@ class Last(Vanilla):
 
 def start(seed: int = 0, dtype: torch.dtype = torch.float32) -> Classifier:
     """The weights a run with this seed starts from; torch's own generator is left where training finds it."""
-    torch.manual_seed(derive(seed, 0))
+    torch.manual_seed(derive_seed(seed, 0))
     return make_model(dtype=dtype)
 
 
@@ -92,7 +92,7 @@ def test_each_player_takes_adams_step_on_its_own_terms_and_no_others() -> None:
         def stages(self, seed: int) -> tuple[Stage, ...]:
             return (Stage("train", select="last"),)
 
-        def loss(self, model: Classifier, batch: Batch, given: Given) -> Terms:
+        def loss(self, model: Classifier, batch: Batch, given: LossContext) -> Terms:
             kept.update(given.modules)
             return super().loss(model, batch, given)
 
@@ -101,7 +101,7 @@ def test_each_player_takes_adams_step_on_its_own_terms_and_no_others() -> None:
 
     trained = make_run(Kept(), make, data=data, epochs=2, clip=clip, weight_decay=decay).execute()
 
-    torch.manual_seed(derive(0, 0))
+    torch.manual_seed(derive_seed(0, 0))
     model = make()
     critic = Duel().modules(model)["critic"]
     names = [f"model.{name}" for name, _ in model.named_parameters()]
@@ -109,7 +109,7 @@ def test_each_player_takes_adams_step_on_its_own_terms_and_no_others() -> None:
     batch = collate(data, shuffled(data, 8, (0, 0, 0))[0])
 
     def gradients() -> tuple[list[Tensor], list[Tensor]]:
-        terms = Duel().loss(model, batch, Given(modules={"critic": critic}))
+        terms = Duel().loss(model, batch, LossContext(modules={"critic": critic}))
         mine = torch.autograd.grad((terms["task"] + terms["fool"]).mean(), first, retain_graph=True)
         others = torch.autograd.grad(terms["guess"].mean(), second)
         return clipped(list(mine), clip), clipped(list(others), clip)
@@ -149,7 +149,7 @@ def test_a_player_moves_only_in_its_turn() -> None:
 
     @settings
     class Watched(Duel):
-        def loss(self, model: Classifier, batch: Batch, given: Given) -> Terms:
+        def loss(self, model: Classifier, batch: Batch, given: LossContext) -> Terms:
             seen.append(b"".join(weights(given.modules["critic"]).values()))
             return super().loss(model, batch, given)
 
@@ -218,7 +218,7 @@ def test_the_mean_of_each_term_counts_every_text_once() -> None:
 def test_validation_leaves_everything_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
     checked = []
 
-    def watched(job: running.Job, state: running.State, reference: Tensor | None) -> dict[str, Any]:
+    def watched(job: running.TrainingJob, state: running.TrainingState, reference: Tensor | None) -> dict[str, Any]:
         def look() -> list[object]:
             modes = [module.training for module in state.objective.modules()]
             grads = [None if p.grad is None else p.grad.numpy().tobytes() for p in state.objective.parameters()]

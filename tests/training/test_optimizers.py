@@ -29,7 +29,7 @@ def groups(model: nn.Module, *players: Player, **training: object) -> dict[str, 
     """(player, step size, decay) of every parameter that moves."""
     modules = {"critic": nn.Linear(2, 2)}
     named = optimizers.named_parameters(model, modules)
-    adam = optimizers.optimiser(model, modules, players or (Player(),), Training(**training))  # type: ignore[arg-type]
+    adam = optimizers.make_optimizer(model, modules, players or (Player(),), Training(**training))  # type: ignore[arg-type]
     names = {id(parameter): name for name, parameter in named.items()}
     return {
         names[id(parameter)]: (group["player"], group["lr"], group["weight_decay"])
@@ -111,7 +111,7 @@ def test_frozen_vectors_are_in_no_group() -> None:
 def test_a_stage_freezes_what_it_does_not_train_and_what_nobody_moves() -> None:
     model = make_model(train_vectors=False)
     named = optimizers.named_parameters(model, {"critic": nn.Linear(2, 2)})
-    optimizers.hold(named, Stage("s", trains=("model.encoder", "modules.")), [Player(trains=("model.",))])
+    optimizers.freeze_parameters(named, Stage("s", trains=("model.encoder", "modules.")), [Player(trains=("model.",))])
     moving = {name for name, parameter in named.items() if parameter.requires_grad}
     assert moving == {name for name in named if name.startswith("model.encoder.text.")}
 

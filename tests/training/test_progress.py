@@ -5,16 +5,16 @@ import re
 
 from rich.console import Console
 
-from steadygaze.training.progress import Bar
-from steadygaze.training.training_run import Run
+from steadygaze.training.progress import ProgressBar
+from steadygaze.training.training_run import TrainingRun
 from training.toys import TOYS, make_run
 
 NOTHING = "  (what it shows says nothing yet)"
 
 
-def shown(name: str) -> tuple[str, Bar, Run]:
+def shown(name: str) -> tuple[str, ProgressBar, TrainingRun]:
     screen = io.StringIO()
-    bar = Bar(Console(file=screen, width=200, force_terminal=False))
+    bar = ProgressBar(Console(file=screen, width=200, force_terminal=False))
     run = make_run(TOYS[name], watcher=bar)
     run.execute()
     return screen.getvalue(), bar, run
@@ -36,7 +36,7 @@ def test_an_epoch_whose_attention_has_collapsed_says_so_in_its_line_and_no_other
     assert run.history[-1]["attention"]["collapsed"]
     record = {**run.history[-1], "attention": {"collapsed": False}}
     quiet = io.StringIO()
-    bar = Bar(Console(file=quiet, width=200, force_terminal=False))
+    bar = ProgressBar(Console(file=quiet, width=200, force_terminal=False))
     bar.several = True
     bar.epoch(record)
     assert NOTHING not in quiet.getvalue()

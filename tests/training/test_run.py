@@ -12,7 +12,7 @@ from steadygaze.core.errors import UserError
 from steadygaze.core.settings import settings
 from steadygaze.core.types import Batch, Terms
 from steadygaze.models.classifier import Classifier
-from steadygaze.techniques.technique import Given, Stage
+from steadygaze.techniques.technique import LossContext, Stage
 from steadygaze.techniques.vanilla import Vanilla
 from steadygaze.training import training_run as running
 from training.toys import (
@@ -62,7 +62,7 @@ def test_a_model_given_to_a_later_stage_is_frozen_and_reads_without_dropout() ->
 
     @settings
     class Look(Distil):
-        def loss(self, model: Classifier, batch: Batch, given: Given) -> Terms:
+        def loss(self, model: Classifier, batch: Batch, given: LossContext) -> Terms:
             teacher = given.models["teacher"]
             moving = [parameter for parameter in teacher.parameters() if parameter.requires_grad]
             seen.add((teacher.training, bool(moving), *(part.training for part in model.children())))
@@ -79,7 +79,7 @@ def test_the_same_model_is_continued_by_a_later_stage() -> None:
 
     @settings
     class Watched(Pretrain):
-        def loss(self, model: Classifier, batch: Batch, given: Given) -> Terms:
+        def loss(self, model: Classifier, batch: Batch, given: LossContext) -> Terms:
             held.append(weights(model))
             return super().loss(model, batch, given)
 
@@ -154,7 +154,7 @@ def test_state_is_moved_by_next_once_a_step_and_starts_afresh_in_every_run() -> 
 
     @settings
     class Watched(Anneal):
-        def loss(self, model: Classifier, batch: Batch, given: Given) -> Terms:
+        def loss(self, model: Classifier, batch: Batch, given: LossContext) -> Terms:
             sizes.append(self.size)
             return super().loss(model, batch, given)
 
@@ -172,7 +172,7 @@ def test_progress_rises_from_step_to_step_towards_one() -> None:
 
     @settings
     class Watched(Vanilla):
-        def loss(self, model: Classifier, batch: Batch, given: Given) -> Terms:
+        def loss(self, model: Classifier, batch: Batch, given: LossContext) -> Terms:
             shares.append(given.progress)
             return super().loss(model, batch, given)
 
@@ -192,7 +192,13 @@ def scripted(
     def validate(job: Any, state: Any, reference: Any) -> dict[str, Any]:
         seen.append(weights(state.model))
         loss = losses[len(seen) - 1] if losses else 1.0
-        return {"macro-f1": scores[len(seen) - 1], "loss": loss, "accuracy": 0.0, "always": None, "attention": AWAKE}
+        return {
+            "macro-f1": scores[len(seen) - 1],
+            "loss": loss,
+            "accuracy": 0.0,
+            "constant_label": None,
+            "attention": AWAKE,
+        }
 
     monkeypatch.setattr(running, "validate", validate)
     return seen
@@ -208,7 +214,7 @@ def test_the_best_epoch_is_kept_the_earlier_of_two_equals_and_patience_ends_the_
     assert len(seen) == 5  # three epochs without a better one than the second
     assert weights(model) == seen[1]
     assert seen[2] != seen[1]
-    assert run.kept == {"stage": "train", "epoch": 2, "macro-f1": 0.7, "always": None, "attention": AWAKE}
+    assert run.kept == {"stage": "train", "epoch": 2, "macro-f1": 0.7, "constant_label": None, "attention": AWAKE}
     assert (len(recorder.epochs), recorder.skipped) == (5, 1)
 
 
@@ -250,7 +256,7 @@ def test_a_stage_may_keep_its_last_epoch_and_then_patience_does_not_end_it(monke
     seen = scripted(monkeypatch, [0.9, 0.5, 0.4, 0.3])
     run = make_run(Last(), epochs=4, patience=1)
     assert weights(run.execute()) == seen[3]
-    assert run.kept == {"stage": "train", "epoch": 4, "macro-f1": 0.3, "always": None, "attention": AWAKE}
+    assert run.kept == {"stage": "train", "epoch": 4, "macro-f1": 0.3, "constant_label": None, "attention": AWAKE}
 
 
 def test_what_was_kept_is_of_the_last_stage_of_the_result_even_where_an_earlier_one_scored_better(
@@ -265,7 +271,7 @@ def test_what_was_kept_is_of_the_last_stage_of_the_result_even_where_an_earlier_
     scripted(monkeypatch, scores)
     whole = make_run(Afterwards())
     whole.execute()
-    assert whole.kept == {"stage": "learn", "epoch": 2, "macro-f1": 0.5, "always": None, "attention": AWAKE}
+    assert whole.kept == {"stage": "learn", "epoch": 2, "macro-f1": 0.5, "constant_label": None, "attention": AWAKE}
     scripted(monkeypatch, scores)
     with pytest.raises(KeyboardInterrupt):
         make_run(Afterwards(), folder=tmp_path, watcher=Recorder(epochs=5)).execute()
@@ -288,7 +294,7 @@ def test_an_auxiliary_network_goes_on_where_the_earlier_stage_kept_it_and_can_be
 
     @settings
     class Watched(Lens):
-        def loss(self, model: Classifier, batch: Batch, given: Given) -> Terms:
+        def loss(self, model: Classifier, batch: Batch, given: LossContext) -> Terms:
             held.append(weights(given.modules["lens"]))
             return super().loss(model, batch, given)
 
@@ -308,7 +314,7 @@ def test_an_auxiliary_network_that_a_later_stage_trains_moves_on_from_there() ->
         def stages(self, seed: int) -> tuple[Stage, ...]:
             return Stage("one", epochs=1), Stage("two", epochs=1)
 
-        def loss(self, model: Classifier, batch: Batch, given: Given) -> Terms:
+        def loss(self, model: Classifier, batch: Batch, given: LossContext) -> Terms:
             held.append(weights(given.modules["lens"]))
             return super().loss(model, batch, given)
 
@@ -323,7 +329,7 @@ def test_an_auxiliary_network_that_a_later_stage_trains_moves_on_from_there() ->
 def test_a_loss_that_is_not_a_number_ends_in_a_sentence() -> None:
     @settings
     class Astray(Vanilla):
-        def loss(self, model: Classifier, batch: Batch, given: Given) -> Terms:
+        def loss(self, model: Classifier, batch: Batch, given: LossContext) -> Terms:
             return {"task": super().loss(model, batch, given)["task"] * float("nan")}
 
     with pytest.raises(UserError, match=r"went astray in epoch 1: the task loss is nan.*learning_rate"):

@@ -17,10 +17,10 @@ from steadygaze.core.types import Batch, Terms
 from steadygaze.data.batches import collate
 from steadygaze.models.classifier import Classifier
 from steadygaze.techniques.perturbations.word_substitution import Synonyms
-from steadygaze.techniques.technique import Given, Memory
+from steadygaze.techniques.technique import CachedTargets, LossContext
 from steadygaze.techniques.vanilla import Vanilla
 from steadygaze.training import teacher_cache as remembering
-from steadygaze.training.teacher_cache import Store, remembered
+from steadygaze.training.teacher_cache import TargetCache, cache_targets
 from training.toys import TEXTS as ROWS
 from training.toys import WORDS, Distil, Recorder, corpus, make_model, make_run, outcome
 
@@ -30,13 +30,13 @@ DATA = split([TEXTS[i % len(TEXTS)] for i in range(17)])
 TOKENS = sum(len(TEXTS[i % len(TEXTS)]) for i in range(17))
 
 
-def facts(batch: Batch) -> Memory:
+def facts(batch: Batch) -> CachedTargets:
     """Of ids and rows alone, so that what comes back can be compared exactly: every shape and kind of number."""
     place = torch.arange(batch.ids.shape[1]).expand_as(batch.ids)
     texts = {"row": batch.index, "pair": torch.stack([batch.index, -batch.index], -1).double()}
     wide = torch.stack([batch.ids, place], -1)[..., None].float() + batch.index.view(-1, 1, 1, 1)
     tokens = {"id": 100 * place + batch.ids, "word": batch.mask, "wide": wide}  # (B,T), (B,T), (B,T,2,1)
-    return Memory(texts, {name: _blank(value, batch) for name, value in tokens.items()})
+    return CachedTargets(texts, {name: _blank(value, batch) for name, value in tokens.items()})
 
 
 def _blank(value: Tensor, batch: Batch) -> Tensor:
@@ -46,7 +46,7 @@ def _blank(value: Tensor, batch: Batch) -> Tensor:
 
 @settings
 class Facts(Vanilla):
-    def remember(self, models: Mapping[str, Classifier], batch: Batch) -> Memory:
+    def cache_targets(self, models: Mapping[str, Classifier], batch: Batch) -> CachedTargets:
         return facts(batch)
 
 
@@ -54,20 +54,20 @@ class Facts(Vanilla):
 class Recall(Distil):
     """Distil that looks up what its teacher says, and asks it where that was not kept."""
 
-    def remember(self, models: Mapping[str, Classifier], batch: Batch) -> Memory:
+    def cache_targets(self, models: Mapping[str, Classifier], batch: Batch) -> CachedTargets:
         if not models:  # nobody has been taught yet
-            return Memory()
+            return CachedTargets()
         out = models["teacher"](batch)
-        return Memory({"logits": out.logits}, {"weights": out.weights, "hidden": out.encoded.hidden})
+        return CachedTargets({"logits": out.logits}, {"weights": out.weights, "hidden": out.encoded.hidden})
 
-    def loss(self, model: Classifier, batch: Batch, given: Given) -> Terms:
-        if "weights" not in given.memory.tokens:
+    def loss(self, model: Classifier, batch: Batch, given: LossContext) -> Terms:
+        if "weights" not in given.cached_targets.tokens:
             return super().loss(model, batch, given)
-        apart = (model(batch).weights - given.memory.tokens["weights"]).square().sum(-1)
+        apart = (model(batch).weights - given.cached_targets.tokens["weights"]).square().sum(-1)
         return {**Vanilla().loss(model, batch, given), "apart": self.strength * apart}
 
 
-def same(found: Memory, expected: Memory) -> bool:
+def same(found: CachedTargets, expected: CachedTargets) -> bool:
     ours, theirs = ({**memory.texts, **memory.tokens} for memory in (found, expected))
     return ours.keys() == theirs.keys() and all(
         ours[name].dtype == theirs[name].dtype and ours[name].equal(theirs[name]) for name in ours
@@ -76,14 +76,14 @@ def same(found: Memory, expected: Memory) -> bool:
 
 @given(st.lists(st.integers(0, 16), min_size=1, max_size=20), st.integers(0, 5))
 def test_what_is_remembered_is_what_is_computed_for_any_batch_of_any_width(rows: list[int], extra: int) -> None:
-    store = remembered(Facts(), {}, DATA, CPU)
+    store = cache_targets(Facts(), {}, DATA, CPU)
     wanted = widened(batch(DATA, rows), extra)
     assert same(store.get(wanted), facts(wanted))
 
 
 @pytest.mark.parametrize("size", [1, 3, 100])
 def test_a_store_may_be_filled_in_batches_of_any_size_and_order(size: int) -> None:
-    store, order = Store(DATA, CPU), np.random.default_rng(0).permutation(17)
+    store, order = TargetCache(DATA, CPU), np.random.default_rng(0).permutation(17)
     for start in range(0, 17, size):
         some = widened(batch(DATA, list(order[start : start + size])), start % 4)
         store.put(some, facts(some))
@@ -91,9 +91,9 @@ def test_a_store_may_be_filled_in_batches_of_any_size_and_order(size: int) -> No
 
 
 def test_padding_is_zero_even_where_the_technique_left_something_there() -> None:
-    store, whole = Store(DATA, CPU), batch(DATA)
+    store, whole = TargetCache(DATA, CPU), batch(DATA)
     ones = torch.ones(*whole.ids.shape, 2)
-    store.put(whole, Memory(tokens={"ones": ones}))
+    store.put(whole, CachedTargets(tokens={"ones": ones}))
     found = store.get(widened(whole, 3)).tokens["ones"]
     present = widened(whole, 3).present
     assert (found[present] == 1).all()
@@ -104,11 +104,11 @@ def test_padding_is_zero_even_where_the_technique_left_something_there() -> None
 @pytest.mark.parametrize("extra", [0, 4])
 def test_what_a_finished_model_says_of_a_text_comes_back_as_it_would_say_it(extra: int) -> None:
     teacher = classifier()
-    store = remembered(Recall(), {"teacher": teacher}, DATA, CPU)
+    store = cache_targets(Recall(), {"teacher": teacher}, DATA, CPU)
     for rows in ([0], [16, 3, 3, 5], list(range(17))):
         wanted = widened(batch(DATA, rows), extra)
         with torch.no_grad():
-            expected = Recall().remember({"teacher": teacher}, wanted)
+            expected = Recall().cache_targets({"teacher": teacher}, wanted)
         found = store.get(wanted)
         torch.testing.assert_close(found.texts["logits"], expected.texts["logits"], **ROUNDING)
         torch.testing.assert_close(found.tokens["weights"], expected.tokens["weights"], **ROUNDING)
@@ -121,9 +121,9 @@ def test_what_is_too_large_is_left_out_and_what_just_fits_is_kept(monkeypatch: p
     whole = batch(DATA)
     for room, names in ((8 * TOKENS, {"id", "word", "wide"}), (8 * TOKENS - 1, {"word"}), (0, set())):
         monkeypatch.setattr(remembering, "ROOM", room)
-        found = remembered(Facts(), {}, DATA, CPU).get(whole)
+        found = cache_targets(Facts(), {}, DATA, CPU).get(whole)
         assert set(found.tokens) == names
-        assert same(found, Memory(facts(whole).texts, {name: facts(whole).tokens[name] for name in names}))
+        assert same(found, CachedTargets(facts(whole).texts, {name: facts(whole).tokens[name] for name in names}))
 
 
 def test_a_technique_that_remembers_nothing_costs_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -131,9 +131,9 @@ def test_a_technique_that_remembers_nothing_costs_nothing(monkeypatch: pytest.Mo
         raise AssertionError("the texts were read")
 
     monkeypatch.setattr(remembering, "by_length", never)
-    monkeypatch.setattr(Store, "_places", never)
-    store = remembered(Distil(), {"teacher": classifier()}, DATA, CPU)
-    assert store.get(batch(DATA)) == Memory()
+    monkeypatch.setattr(TargetCache, "_places", never)
+    store = cache_targets(Distil(), {"teacher": classifier()}, DATA, CPU)
+    assert store.get(batch(DATA)) == CachedTargets()
 
 
 def test_every_text_is_asked_for_once_in_evaluation_mode_without_gradients_and_modes_are_given_back(
@@ -144,14 +144,14 @@ def test_every_text_is_asked_for_once_in_evaluation_mode_without_gradients_and_m
 
     @settings
     class Asked(Recall):
-        def remember(self, models: Mapping[str, Classifier], batch: Batch) -> Memory:
+        def cache_targets(self, models: Mapping[str, Classifier], batch: Batch) -> CachedTargets:
             asked.extend(batch.index.tolist())
             assert not any(module.training for module in models["teacher"].modules())
             assert not torch.is_grad_enabled()
-            return super().remember(models, batch)
+            return super().cache_targets(models, batch)
 
     monkeypatch.setattr(remembering, "BATCH", 4)
-    store = remembered(Asked(), {"teacher": teacher}, DATA, CPU)
+    store = cache_targets(Asked(), {"teacher": teacher}, DATA, CPU)
     assert sorted(asked) == list(range(17))
     assert all(module.training for module in teacher.modules())
     found = store.get(batch(DATA))
@@ -163,10 +163,10 @@ def test_each_step_is_handed_what_its_batch_has_in_memory_and_only_in_the_stage_
 
     @settings
     class Watched(Recall):
-        def loss(self, model: Classifier, batch: Batch, given: Given) -> Terms:
+        def loss(self, model: Classifier, batch: Batch, given: LossContext) -> Terms:
             aim = given.models["teacher"](batch)
-            torch.testing.assert_close(given.memory.tokens["weights"], aim.weights, **ROUNDING)
-            torch.testing.assert_close(given.memory.texts["logits"], aim.logits, **ROUNDING)
+            torch.testing.assert_close(given.cached_targets.tokens["weights"], aim.weights, **ROUNDING)
+            torch.testing.assert_close(given.cached_targets.texts["logits"], aim.logits, **ROUNDING)
             seen.append("learn")
             return super().loss(model, batch, given)
 
@@ -196,14 +196,14 @@ def test_tables_are_made_once_an_epoch_from_the_model_as_it_stands_and_handed_to
 
     @settings
     class Fresh(Vanilla):
-        def refresh(self, model: Classifier, synonyms: Synonyms | None) -> Mapping[str, Tensor]:
+        def on_epoch_start(self, model: Classifier, synonyms: Synonyms | None) -> Mapping[str, Tensor]:
             made.append((model.encoder.embedding.weight.detach().numpy().tobytes(), synonyms))
             return {"count": torch.tensor(len(made))}
 
-        def loss(self, model: Classifier, batch: Batch, given: Given) -> Terms:
+        def loss(self, model: Classifier, batch: Batch, given: LossContext) -> Terms:
             assert given.synonyms is synonyms
             now = model.encoder.embedding.weight.detach().numpy().tobytes()
-            seen.append((int(given.tables["count"]), now == made[-1][0]))
+            seen.append((int(given.epoch_tables["count"]), now == made[-1][0]))
             return super().loss(model, batch, given)
 
     run = make_run(Fresh())
@@ -217,7 +217,7 @@ def test_tables_are_made_once_an_epoch_from_the_model_as_it_stands_and_handed_to
 def test_a_job_without_synonyms_says_so() -> None:
     @settings
     class Nobody(Vanilla):
-        def loss(self, model: Classifier, batch: Batch, given: Given) -> Terms:
+        def loss(self, model: Classifier, batch: Batch, given: LossContext) -> Terms:
             assert given.synonyms is None
             return super().loss(model, batch, given)
 
@@ -230,11 +230,11 @@ def test_chance_is_another_in_every_step_and_each_texts_numbers_are_its_own() ->
 
     @settings
     class Drawing(Vanilla):
-        def loss(self, model: Classifier, batch: Batch, given: Given) -> Terms:
-            keys.append(given.chance.key)
+        def loss(self, model: Classifier, batch: Batch, given: LossContext) -> Terms:
+            keys.append(given.key.key)
             alone = collate(corpus(), batch.index[:1].numpy())
-            numbers = given.chance.uniform(batch.index, 1)
-            assert torch.equal(given.chance.uniform(alone.index, 1), numbers[:1])
+            numbers = given.key.uniform(batch.index, 1)
+            assert torch.equal(given.key.uniform(alone.index, 1), numbers[:1])
             for row, value in zip(batch.index.tolist(), numbers.flatten().tolist(), strict=True):
                 drawn.setdefault(row, []).append(value)
             return super().loss(model, batch, given)

@@ -1,4 +1,4 @@
-"""The shelf: a teacher taken from it is the teacher that would have been trained, and nothing else is ever taken."""
+"""A teacher from the teacher cache is the teacher that would have been trained; nothing else is ever taken."""
 
 import subprocess
 import sys
@@ -18,10 +18,10 @@ from torch import Tensor
 from steadygaze.core.settings import settings
 from steadygaze.techniques.technique import Stage, Technique
 from steadygaze.techniques.vanilla import Vanilla
-from steadygaze.training.teacher_cache import Shelf
+from steadygaze.training.teacher_cache import TeacherCache
 from training.toys import TOYS, Anneal, Committee, Distil, Duel, Lens, Recorder, corpus, make_run, outcome, weights
 
-EPOCHS = {"distil": 2, "committee": 4}  # of teachers, which the shelf can spare
+EPOCHS = {"distil": 2, "committee": 4}  # of teachers, which the teacher_cache can spare
 
 
 def bits(tensors: dict[str, Tensor]) -> dict[str, bytes]:
@@ -30,7 +30,7 @@ def bits(tensors: dict[str, Tensor]) -> dict[str, bytes]:
 
 @cache
 def alone(name: str) -> Any:
-    """What comes of a toy without a shelf."""
+    """What comes of a toy without a teacher_cache."""
     return outcome(make_run(TOYS[name]))
 
 
@@ -52,8 +52,8 @@ def test_a_run_with_a_shelf_ends_in_the_bytes_of_one_without_the_first_time_and_
 ) -> None:
     without = alone(name)
     first, second = Recorder(), Recorder()
-    assert outcome(make_run(TOYS[name], shelf=tmp_path, watcher=first)) == without
-    assert outcome(make_run(TOYS[name], shelf=tmp_path, watcher=second)) == without
+    assert outcome(make_run(TOYS[name], teacher_cache=tmp_path, watcher=first)) == without
+    assert outcome(make_run(TOYS[name], teacher_cache=tmp_path, watcher=second)) == without
     assert (len(first.epochs), first.skipped) == (EPOCHS[name] + 2, 0)
     assert (len(second.epochs), second.skipped) == (2, EPOCHS[name])  # the teachers were not trained again
 
@@ -61,12 +61,12 @@ def test_a_run_with_a_shelf_ends_in_the_bytes_of_one_without_the_first_time_and_
 @pytest.mark.parametrize("name", ["vanilla", "pretrain", "return", "duel", "lens"])
 def test_nothing_is_put_there_that_a_run_of_its_own_would_not_end_in(name: str, tmp_path: Path) -> None:
     """Results, rivals that start from them, models of the technique itself: they depend on more than their key."""
-    assert outcome(make_run(TOYS[name], shelf=tmp_path)) == alone(name)
+    assert outcome(make_run(TOYS[name], teacher_cache=tmp_path)) == alone(name)
     assert not list(tmp_path.iterdir())
 
 
 def test_a_teacher_on_the_shelf_is_its_technique_run_alone_with_its_seed(tmp_path: Path) -> None:
-    make_run(Distil(), seed=4, shelf=tmp_path).execute()
+    make_run(Distil(), seed=4, teacher_cache=tmp_path).execute()
     (file,) = tmp_path.iterdir()
     alone = make_run(Vanilla(), seed=7)  # the stage adds 3
     assert bits(load_file(file)) == {f"model.{name}": value for name, value in weights(alone.execute()).items()}
@@ -74,10 +74,10 @@ def test_a_teacher_on_the_shelf_is_its_technique_run_alone_with_its_seed(tmp_pat
 
 @pytest.fixture(scope="module")
 def two(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A shelf with two teachers; to be copied."""
+    """A teacher_cache with two teachers; to be copied."""
     folder = tmp_path_factory.mktemp("two")
     for technique in (Distil(), distil(technique=Anneal(size=2.0))):
-        make_run(technique, shelf=folder).execute()
+        make_run(technique, teacher_cache=folder).execute()
     return folder
 
 
@@ -96,49 +96,51 @@ def two(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ids=str,
 )
 def test_a_teacher_made_otherwise_is_another_entry(changed: dict[str, Any], two: Path, tmp_path: Path) -> None:
-    shelf, recorder = copytree(two, tmp_path / "shelf"), Recorder()
-    ended = outcome(make_run(distil(**changed), shelf=shelf, watcher=recorder))
+    teacher_cache, recorder = copytree(two, tmp_path / "teacher_cache"), Recorder()
+    ended = outcome(make_run(distil(**changed), teacher_cache=teacher_cache, watcher=recorder))
     assert ended == outcome(make_run(distil(**changed)))
     assert recorder.skipped == 0
-    assert len(list(shelf.iterdir())) == 3
+    assert len(list(teacher_cache.iterdir())) == 3
 
 
 def test_another_seed_of_the_run_is_another_entry_unless_the_teacher_has_its_own(tmp_path: Path) -> None:
     for technique, entries in ((Distil(), 2), (distil(seed=5), 3)):
         for seed in (0, 1):
-            assert outcome(make_run(technique, seed=seed, shelf=tmp_path)) == outcome(make_run(technique, seed=seed))
+            assert outcome(make_run(technique, seed=seed, teacher_cache=tmp_path)) == outcome(
+                make_run(technique, seed=seed)
+            )
         assert len(list(tmp_path.iterdir())) == entries
 
 
 @pytest.mark.parametrize("changed", [{"data": "another"}, {"training": {"epochs": 3}}, {"new": 1}])
 def test_other_data_or_settings_are_another_entry(changed: dict[str, Any], tmp_path: Path) -> None:
     identity, key = {"data": "toy", "training": {"epochs": 2}}, {"seed": 0}
-    Shelf(tmp_path, identity).put(key, {"x": torch.ones(2)}, [])
-    assert Shelf(tmp_path, identity).get(key) is not None
-    assert Shelf(tmp_path, {**identity, **changed}).get(key) is None
-    assert Shelf(tmp_path, identity).get({"seed": 1}) is None
+    TeacherCache(tmp_path, identity).put(key, {"x": torch.ones(2)}, [])
+    assert TeacherCache(tmp_path, identity).get(key) is not None
+    assert TeacherCache(tmp_path, {**identity, **changed}).get(key) is None
+    assert TeacherCache(tmp_path, identity).get({"seed": 1}) is None
 
 
 def test_a_run_on_other_data_takes_nothing_from_the_shelf(tmp_path: Path) -> None:
-    make_run(Distil(), shelf=tmp_path).execute()
+    make_run(Distil(), teacher_cache=tmp_path).execute()
     other, recorder = corpus(30, seed=9), Recorder()
-    run = make_run(Distil(), shelf=tmp_path, data=other, watcher=recorder)
-    run.shelf = Shelf(tmp_path, {"data": "other"})
+    run = make_run(Distil(), teacher_cache=tmp_path, data=other, watcher=recorder)
+    run.teacher_cache = TeacherCache(tmp_path, {"data": "other"})
     assert outcome(run) == outcome(make_run(Distil(), data=other))
     assert recorder.skipped == 0
 
 
 def test_settings_come_back_in_any_order(tmp_path: Path) -> None:
-    Shelf(tmp_path, {"a": 1, "b": 2}).put({"c": 3, "d": 4}, {"x": torch.ones(2)}, [{"epoch": 1}])
-    found = Shelf(tmp_path, {"b": 2, "a": 1}).get({"d": 4, "c": 3})
+    TeacherCache(tmp_path, {"a": 1, "b": 2}).put({"c": 3, "d": 4}, {"x": torch.ones(2)}, [{"epoch": 1}])
+    found = TeacherCache(tmp_path, {"b": 2, "a": 1}).get({"d": 4, "c": 3})
     assert found is not None
     assert found[1] == [{"epoch": 1}]
 
 
 def test_a_teacher_that_another_technique_made_bears_the_name_of_this_ones_stage(tmp_path: Path) -> None:
-    make_run(distil(name="school"), shelf=tmp_path).execute()
+    make_run(distil(name="school"), teacher_cache=tmp_path).execute()
     recorder = Recorder()
-    assert outcome(make_run(Distil(), shelf=tmp_path, watcher=recorder)) == alone("distil")
+    assert outcome(make_run(Distil(), teacher_cache=tmp_path, watcher=recorder)) == alone("distil")
     assert recorder.skipped == 2
 
 
@@ -151,8 +153,8 @@ def test_a_teacher_that_is_taught_twice_is_not_taken_for_the_one_taught_once(tmp
 
     expected = outcome(make_run(Twice()))
     for _ in range(2):
-        assert outcome(make_run(Twice(), shelf=tmp_path)) == expected
-    assert outcome(make_run(Distil(), shelf=tmp_path)) == alone("distil")
+        assert outcome(make_run(Twice(), teacher_cache=tmp_path)) == expected
+    assert outcome(make_run(Distil(), teacher_cache=tmp_path)) == alone("distil")
 
 
 def test_a_teacher_whose_own_network_goes_on_from_an_earlier_one_is_not_kept(tmp_path: Path) -> None:
@@ -171,7 +173,7 @@ def test_a_teacher_whose_own_network_goes_on_from_an_earlier_one_is_not_kept(tmp
 
     expected = {kind: outcome(make_run(kind())) for kind in (Lenses, Second)}
     for kind in (Lenses, Lenses, Second, Lenses, Second):
-        assert outcome(make_run(kind(), shelf=tmp_path)) == expected[kind]
+        assert outcome(make_run(kind(), teacher_cache=tmp_path)) == expected[kind]
 
 
 def cut(file: Path) -> None:
@@ -200,9 +202,9 @@ def half_a_history(file: Path) -> None:
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The file of a shelf that holds one teacher; to be copied."""
+    """The file of a teacher_cache that holds one teacher; to be copied."""
     folder = tmp_path_factory.mktemp("whole")
-    make_run(Distil(), shelf=folder).execute()
+    make_run(Distil(), teacher_cache=folder).execute()
     (file,) = folder.iterdir()
     return file
 
@@ -213,19 +215,19 @@ def test_a_torn_file_is_trained_anew_and_made_whole(
 ) -> None:
     damage(copy(whole, tmp_path / whole.name))
     recorder = Recorder()
-    assert outcome(make_run(Distil(), shelf=tmp_path, watcher=recorder)) == alone("distil")
+    assert outcome(make_run(Distil(), teacher_cache=tmp_path, watcher=recorder)) == alone("distil")
     assert recorder.skipped == 0
     assert [found.read_bytes() for found in tmp_path.iterdir()] == [whole.read_bytes()]
 
 
 def test_threads_that_put_and_get_the_same_never_see_half_of_it(tmp_path: Path) -> None:
-    shelf, tensors, history = Shelf(tmp_path, {}), {"x": torch.arange(50_000.0)}, [{"epoch": 1}]
+    teacher_cache, tensors, history = TeacherCache(tmp_path, {}), {"x": torch.arange(50_000.0)}, [{"epoch": 1}]
     seen: list[Any] = []
 
     def work() -> None:
         for _ in range(15):
-            shelf.put({}, tensors, history)
-            seen.append(shelf.get({}))
+            teacher_cache.put({}, tensors, history)
+            seen.append(teacher_cache.get({}))
 
     threads = [threading.Thread(target=work) for _ in range(4)]
     for thread in threads:
@@ -241,13 +243,13 @@ PUT = """
 import sys, torch
 from pathlib import Path
 from shutil import copy, copytree
-from steadygaze.training.teacher_cache import Shelf
-shelf, x = Shelf(Path(sys.argv[1]), {"data": "toy"}), torch.arange(50_000.0)
+from steadygaze.training.teacher_cache import TeacherCache as TeacherCacheFolder
+teacher_cache, x = TeacherCacheFolder(Path(sys.argv[1]), {"data": "toy"}), torch.arange(50_000.0)
 print("ready", flush=True)
 sys.stdin.readline()
 for _ in range(40):
-    shelf.put({"seed": 0}, {"x": x}, [{"epoch": 1}])
-    found = shelf.get({"seed": 0})
+    teacher_cache.put({"seed": 0}, {"x": x}, [{"epoch": 1}])
+    found = teacher_cache.get({"seed": 0})
     assert found is not None and found[0]["x"].equal(x) and found[1] == [{"epoch": 1}]
 """
 
@@ -271,7 +273,7 @@ def test_processes_that_put_and_get_the_same_never_see_half_of_it(tmp_path: Path
 def test_a_shelf_that_cannot_be_written_is_named_in_a_sentence(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.warns(UserWarning, match=r"could not keep a finished model in .*file"):
-        made = outcome(make_run(Distil(), shelf=tmp_path / "file"))
+        made = outcome(make_run(Distil(), teacher_cache=tmp_path / "file"))
     assert made == alone("distil")  # it is a convenience: nothing that was trained is lost
 
 
@@ -281,20 +283,20 @@ def test_a_write_that_fails_leaves_nothing_behind(tmp_path: Path, monkeypatch: p
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("steadygaze.training.teacher_cache.save_file", full)
-    assert "No space left on device" in (Shelf(tmp_path, {}).put({}, {"x": torch.ones(1)}, []) or "")
+    assert "No space left on device" in (TeacherCache(tmp_path, {}).put({}, {"x": torch.ones(1)}, []) or "")
     assert not list(tmp_path.iterdir())
 
 
 @pytest.fixture(scope="module")
 def others(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A shelf that another run with the same teachers has filled; to be copied."""
+    """A teacher_cache that another run with the same teachers has filled; to be copied."""
     folder = tmp_path_factory.mktemp("others")
-    make_run(Committee(strength=3.0), shelf=folder).execute()
+    make_run(Committee(strength=3.0), teacher_cache=folder).execute()
     return folder
 
 
 STOPS = {"never": (3, 12, 13, 24, 25, 31), "in between": (3, 12, 13, 19, 25, 31), "before": (1, 7)}
-"""Steps taken before the interruption, by when others filled the shelf: six are an epoch, two epochs a stage."""
+"""Steps before the interruption, by when others filled the teacher cache: an epoch is six steps, a stage two epochs."""
 
 
 @pytest.mark.sweep
@@ -302,20 +304,22 @@ STOPS = {"never": (3, 12, 13, 24, 25, 31), "in between": (3, 12, 13, 19, 25, 31)
 def test_a_run_with_a_shelf_interrupted_anywhere_and_resumed_ends_in_the_same_bytes(
     filled: str, steps: int, others: Path, tmp_path: Path
 ) -> None:
-    shelf, folder = tmp_path / "shelf", tmp_path / "run"
+    teacher_cache, folder = tmp_path / "teacher_cache", tmp_path / "run"
     if filled == "before":
-        copytree(others, shelf)
+        copytree(others, teacher_cache)
     with pytest.raises(KeyboardInterrupt):
-        make_run(Committee(), folder=folder, shelf=shelf, watcher=Recorder(steps=steps)).execute()
+        make_run(Committee(), folder=folder, teacher_cache=teacher_cache, watcher=Recorder(steps=steps)).execute()
     if filled == "in between":
-        copytree(others, shelf, dirs_exist_ok=True)
-    assert outcome(make_run(Committee(), folder=folder, shelf=shelf, resume=True)) == alone("committee")
+        copytree(others, teacher_cache, dirs_exist_ok=True)
+    assert outcome(make_run(Committee(), folder=folder, teacher_cache=teacher_cache, resume=True)) == alone("committee")
 
 
 def test_the_shelf_may_be_gone_when_a_run_is_resumed(others: Path, tmp_path: Path) -> None:
-    shelf = copytree(others, tmp_path / "shelf")
+    teacher_cache = copytree(others, tmp_path / "teacher_cache")
     with pytest.raises(KeyboardInterrupt):
-        make_run(Committee(), folder=tmp_path / "run", shelf=shelf, watcher=Recorder(epochs=1)).execute()
+        make_run(
+            Committee(), folder=tmp_path / "run", teacher_cache=teacher_cache, watcher=Recorder(epochs=1)
+        ).execute()
     assert outcome(make_run(Committee(), folder=tmp_path / "run", resume=True)) == alone("committee")
 
 
@@ -327,6 +331,6 @@ def test_a_shelf_writes_into_nothing_but_a_shelf(place: str, tmp_path: Path) -> 
     (tmp_path / "empty").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "empty", target_is_directory=True)
     with pytest.warns(UserWarning, match="could not keep a finished model in"):
-        assert outcome(make_run(Distil(), shelf=tmp_path / place)) == alone("distil")
+        assert outcome(make_run(Distil(), teacher_cache=tmp_path / place)) == alone("distil")
     assert [path.name for path in (tmp_path / "model").iterdir()] == ["config.json"]
     assert not list((tmp_path / "empty").iterdir())

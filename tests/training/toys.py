@@ -13,20 +13,20 @@ from accelerate import Accelerator
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from steadygaze.core.ragged import Ragged
+from steadygaze.core.ragged import TokenArray
 from steadygaze.core.settings import settings
 from steadygaze.core.types import Batch, Terms
 from steadygaze.data.batches import Data
 from steadygaze.models.classifier import Architecture, Classifier, word_encoder
-from steadygaze.models.model_protocol import Reader
-from steadygaze.techniques.technique import Given, Player, Stage, Technique
+from steadygaze.models.model_protocol import Model
+from steadygaze.techniques.technique import LossContext, Player, Stage, Technique
 from steadygaze.techniques.vanilla import Vanilla
 from steadygaze.training.checkpoint import Checkpoint
 from steadygaze.training.optimizers import Training
-from steadygaze.training.progress import Silent
-from steadygaze.training.teacher_cache import Shelf
-from steadygaze.training.training_loop import Job
-from steadygaze.training.training_run import Run
+from steadygaze.training.progress import SilentWatcher
+from steadygaze.training.teacher_cache import TeacherCache
+from steadygaze.training.training_loop import TrainingJob
+from steadygaze.training.training_run import TrainingRun
 
 WORDS = 20
 TEXTS = 44  # batches of 8, and one of 4
@@ -45,7 +45,7 @@ def corpus(count: int = TEXTS, seed: int = 0, weight: Any = None) -> Data:
         text = ids[starts[row] : starts[row + 1]]
         text[text == 1] = 2
         text[random.integers(len(text))] = 1 if label[row] else 3
-    ragged = Ragged(ids, np.ones(len(ids), dtype=bool), starts, np.zeros(count, dtype=bool))
+    ragged = TokenArray(ids, np.ones(len(ids), dtype=bool), starts, np.zeros(count, dtype=bool))
     return Data(ragged, None, label.astype(np.int64), weight)
 
 
@@ -57,7 +57,7 @@ def make_model(encoder: str = "bilstm", dtype: torch.dtype = torch.float32, **ar
 
 def model_for(
     technique: Technique, encoder: str = "bilstm", dtype: torch.dtype = torch.float32, **architecture: Any
-) -> Reader:
+) -> Model:
     """What the technique builds."""
     shape = Architecture(**{"hidden": 4, "dimension": 5, "dropout": 0.1, **architecture})
     words = partial(word_encoder, encoder, shape, WORDS, pair=False)
@@ -66,25 +66,25 @@ def model_for(
 
 def make_run(
     technique: Technique,
-    make: Callable[[], Reader] = make_model,
+    make: Callable[[], Model] = make_model,
     *,
     folder: Path | None = None,
     resume: bool = False,
     seed: int = 0,
-    watcher: Silent | None = None,
+    watcher: SilentWatcher | None = None,
     data: Data | None = None,
     validation: Data | None = None,
     accelerate: Accelerator | None = None,
-    shelf: Path | None = None,
+    teacher_cache: Path | None = None,
     models: dict[str, Classifier] | None = None,
     **training: Any,
-) -> Run:
+) -> TrainingRun:
     how = Training(**{"epochs": 2, "batch_size": 8, "learning_rate": 0.01, **training})
     accelerate = accelerate or Accelerator(cpu=True)
-    job = Job(data or corpus(), validation or corpus(16, seed=1), how, accelerate, watcher or Silent())
-    run = Run(technique, make, job, seed, models=models or {})
-    if shelf is not None:
-        run.shelf = Shelf(shelf, {"data": "toy", "training": dataclasses.asdict(how)})
+    job = TrainingJob(data or corpus(), validation or corpus(16, seed=1), how, accelerate, watcher or SilentWatcher())
+    run = TrainingRun(technique, make, job, seed, models=models or {})
+    if teacher_cache is not None:
+        run.teacher_cache = TeacherCache(teacher_cache, {"data": "toy", "training": dataclasses.asdict(how)})
     if folder is not None:
         identity = {"seed": seed, "technique": dataclasses.asdict(technique), "training": dataclasses.asdict(how)}
         run.checkpoint = Checkpoint(folder, identity, resume)
@@ -96,7 +96,7 @@ def weights(model: nn.Module) -> dict[str, bytes]:
     return {name: value.detach().numpy().tobytes() for name, value in model.state_dict().items()}
 
 
-def outcome(run: Run) -> tuple[dict[str, bytes], str]:
+def outcome(run: TrainingRun) -> tuple[dict[str, bytes], str]:
     """All that a run produces: the weights, and the history with what was kept."""
     model = run.execute()
     return weights(model), json.dumps([*run.history, run.kept])
@@ -108,7 +108,7 @@ class Distil(Technique):
 
     strength: float = 1.0
 
-    def loss(self, model: Classifier, batch: Batch, given: Given) -> Terms:
+    def loss(self, model: Classifier, batch: Batch, given: LossContext) -> Terms:
         out = model(batch)
         with torch.no_grad():
             aim = given.models["teacher"](batch).weights
@@ -124,7 +124,7 @@ class Distil(Technique):
 class Committee(Distil):
     """Three stages, three models: two teachers; then attention is drawn towards their mean."""
 
-    def loss(self, model: Classifier, batch: Batch, given: Given) -> Terms:
+    def loss(self, model: Classifier, batch: Batch, given: LossContext) -> Terms:
         out = model(batch)
         with torch.no_grad():
             aim = torch.stack([teacher(batch).weights for teacher in given.models.values()]).mean(0)
@@ -140,7 +140,7 @@ class Committee(Distil):
 class Pretrain(Technique):
     """Two stages, one model: everything but attention, then attention alone."""
 
-    def loss(self, model: Classifier, batch: Batch, given: Given) -> Terms:
+    def loss(self, model: Classifier, batch: Batch, given: LossContext) -> Terms:
         return {"task": _task(model(batch).logits, batch)}
 
     def stages(self, seed: int) -> tuple[Stage, ...]:
@@ -152,7 +152,7 @@ class Pretrain(Technique):
 class Return(Technique):
     """Three stages: the model, a rival that starts from it, and the model again, against the rival."""
 
-    def loss(self, model: Classifier, batch: Batch, given: Given) -> Terms:
+    def loss(self, model: Classifier, batch: Batch, given: LossContext) -> Terms:
         terms = {"task": _task(model(batch).logits, batch)}
         for name, other in given.models.items():
             terms[name] = (model(batch).weights - other(batch).weights).square().sum(-1)
@@ -170,7 +170,7 @@ class Lens(Technique):
     def modules(self, model: Classifier) -> dict[str, nn.Module]:
         return {"lens": nn.Linear(model.encoder.size, 2)}
 
-    def loss(self, model: Classifier, batch: Batch, given: Given) -> Terms:
+    def loss(self, model: Classifier, batch: Batch, given: LossContext) -> Terms:
         out = model(batch)
         return {
             "task": _task(out.logits, batch),
@@ -195,7 +195,7 @@ class Duel(Technique):
             Player("critic", trains=("modules.critic",), terms=("guess",), every=2, offset=1, learning_rate=0.05),
         )
 
-    def loss(self, model: Classifier, batch: Batch, given: Given) -> Terms:
+    def loss(self, model: Classifier, batch: Batch, given: LossContext) -> Terms:
         out = model(batch)
         guess = _task(given.modules["critic"](out.encoded.hidden.mean(1)), batch)  # reaches the encoder, not detached
         return {"task": _task(out.logits, batch), "fool": -0.5 * guess, "guess": guess}
@@ -207,12 +207,12 @@ class Anneal(Technique):
 
     size: float = 1.0
 
-    def loss(self, model: Classifier, batch: Batch, given: Given) -> Terms:
+    def loss(self, model: Classifier, batch: Batch, given: LossContext) -> Terms:
         logits = model(batch).logits
-        noise = given.chance.normal(batch.index, 2)
+        noise = given.key.normal(batch.index, 2)
         return {"task": _task(logits + self.size * (1 - given.progress) * noise, batch)}
 
-    def next(self, terms: Terms) -> Self:
+    def after_step(self, terms: Terms) -> Self:
         return dataclasses.replace(self, size=self.size * (1 - 0.1 * terms["task"].mean().tanh().item()))
 
 
@@ -228,7 +228,7 @@ TOYS: dict[str, Technique] = {
 }
 
 
-class Recorder(Silent):
+class Recorder(SilentWatcher):
     """Keeps what it is told; raises KeyboardInterrupt after so many steps or epochs."""
 
     def __init__(self, steps: int | None = None, epochs: int | None = None) -> None:

@@ -14,33 +14,35 @@ from torch import nn
 
 from steadygaze.adapters.black_box import black_box
 from steadygaze.adapters.huggingface import from_folder, from_live, from_pipeline
-from steadygaze.adapters.model_adapter import Subject
+from steadygaze.adapters.model_adapter import ModelAdapter
 from steadygaze.core import arguments
-from steadygaze.core.atomic_files import recover
+from steadygaze.core.atomic_files import recover_folder
 from steadygaze.core.errors import UserError
 from steadygaze.core.types import Label
 from steadygaze.core.untrusted_files import read_json, resolve
 from steadygaze.estimator.loading import load_classifier
-from steadygaze.estimator.model_folder import MODEL_KINDS, Stored, fingerprint
+from steadygaze.estimator.model_folder import MODEL_KINDS, SavedModel, fingerprint
 from steadygaze.estimator.text_classifier import TextClassifier
-from steadygaze.estimator.train_config import restored
+from steadygaze.estimator.train_config import settings_of_model
 from steadygaze.models.encoders.transformer import from_hub
-from steadygaze.training.device import best
+from steadygaze.training.device import best_device
 
-__all__ = ["Subject", "as_subject"]
+__all__ = ["ModelAdapter", "as_adapter"]
 
 
-def _fingerprint(stored: Stored) -> str:
+def _fingerprint(stored: SavedModel) -> str:
     """SHA-256 of the weights, of the words that the ids stand for and of the labels that the classes do."""
     known = [fingerprint(stored.model), stored.tokenizer.to_json(), list(stored.description.classes)]
     return hashlib.sha256(json.dumps(known).encode()).hexdigest()
 
 
-def ours(clf: TextClassifier, name: str = "model") -> Subject:
+def from_classifier(clf: TextClassifier, name: str = "model") -> ModelAdapter:
     if not hasattr(clf, "stored_"):
         raise UserError("this TextClassifier has not been trained yet: call fit first")
     known = clf.stored_.description
-    own = restored(known.architecture, known.training, known.reading, known.technique, known.technique_settings)
+    own = settings_of_model(
+        known.architecture, known.training, known.reading, known.technique, known.technique_settings
+    )
     facts = {
         "encoder": known.encoder,
         "technique": known.technique,
@@ -50,7 +52,7 @@ def ours(clf: TextClassifier, name: str = "model") -> Subject:
         "trained on": known.corpus[:12],
         "seed": str(known.seed),
     }
-    return Subject(
+    return ModelAdapter(
         name=name,
         kind="a steadygaze classifier",
         model=clf.stored_.model,
@@ -68,39 +70,39 @@ ACCEPTED = (
 )
 
 
-def as_subject(
+def as_adapter(
     given: Any, *, classes: Sequence[Label] | None = None, device: str = "auto", attention: str = "last"
-) -> Subject:
+) -> ModelAdapter:
     """From whatever ACCEPTED lists.
 
     `classes` names the classes in the order of the probabilities.  `device` is for what is loaded here; what is in
     memory stays where it is.  `attention` is how a Hugging Face model's heads and layers become one weight for each
     word: last, or rollout.
     """
-    if isinstance(given, Subject):
-        return given.named(classes)
+    if isinstance(given, ModelAdapter):
+        return given.label_names(classes)
     if isinstance(given, TextClassifier):
-        return ours(given).named(classes)
+        return from_classifier(given).label_names(classes)
     if isinstance(given, str | Path):
-        return _by_name(given, device, attention).named(classes)
+        return _by_name(given, device, attention).label_names(classes)
     if isinstance(given, tuple) and len(given) == 2 and hasattr(given[0], "config"):
-        return from_live(*given, attention).named(classes)
+        return from_live(*given, attention).label_names(classes)
     if all(hasattr(given, part) for part in ("task", "model", "tokenizer")):
-        return from_pipeline(given, attention).named(classes)
+        return from_pipeline(given, attention).label_names(classes)
     return _from_outside(given, classes)
 
 
-def _by_name(given: str | Path, device: str, attention: str) -> Subject:
+def _by_name(given: str | Path, device: str, attention: str) -> ModelAdapter:
     """A folder of ours, one of Hugging Face's, or what the hub holds of that name."""
     arguments.path("model", given)
-    device = "cpu" if best(device).type == "mps" else device  # which has no double precision
+    device = "cpu" if best_device(device).type == "mps" else device  # which has no double precision
     folder = Path(os.path.expanduser(given))  # not Path.expanduser, which raises where there is no such user
-    recover(folder)
+    recover_folder(folder)
     if not folder.exists():
         return from_folder(from_hub(str(given), str(given)), str(given), device, attention)
     name = resolve(folder).name
     if _is_ours(folder):
-        return ours(load_classifier(folder, device), name)
+        return from_classifier(load_classifier(folder, device), name)
     return from_folder(folder, name, device, attention)
 
 
@@ -112,7 +114,7 @@ def _is_ours(folder: Path) -> bool:
     return isinstance(config, dict) and ("steadygaze" in config or str(config.get("kind")) in MODEL_KINDS)
 
 
-def _from_outside(given: Any, classes: Sequence[Label] | None) -> Subject:
+def _from_outside(given: Any, classes: Sequence[Label] | None) -> ModelAdapter:
     """What has a way to predict, and nothing else that we know of."""
     if isinstance(given, nn.Module):
         raise UserError(
@@ -125,7 +127,7 @@ def _from_outside(given: Any, classes: Sequence[Label] | None) -> Subject:
     known = getattr(given, "classes_", classes)
     if known is None:
         raise UserError(f"{name} does not say what its classes are: classes= names them, in the order it gives them")
-    return black_box(predict, list(known), name).named(classes)
+    return black_box(predict, list(known), name).label_names(classes)
 
 
 def _called(given: Any) -> str:

@@ -25,14 +25,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from steadygaze.adapters.model_adapter import Subject
-from steadygaze.adapters.transformer_network import Reading
-from steadygaze.core.ragged import Placed, Ragged, starts_of
+from steadygaze.adapters.model_adapter import ModelAdapter
+from steadygaze.adapters.transformer_network import TransformerOutput
+from steadygaze.core.ragged import TokenArray, TokenizedTexts, row_starts
 from steadygaze.core.types import Batch, Label, Span
 from steadygaze.data.text_tokenizer import Kind
-from steadygaze.data.word_tokenizer import build_words
+from steadygaze.data.word_tokenizer import build_word_tokenizer
 from steadygaze.explainers.learned.black_box_queries import predicted
-from steadygaze.models.model_protocol import Ability, Reader
+from steadygaze.models.model_protocol import Capability, Model
 
 NOTHING = ""
 """The piece of padding; its id is 0."""
@@ -44,7 +44,7 @@ class TextWords:
     kind: ClassVar[Kind] = "words"
 
     def __init__(self) -> None:
-        self._split = build_words([], max_length=LONGEST)
+        self._split = build_word_tokenizer([], max_length=LONGEST)
         self._pieces = [NOTHING]
         self._ids = {NOTHING: 0}
 
@@ -53,21 +53,21 @@ class TextWords:
         """The piece of each id, so far."""
         return list(self._pieces)
 
-    def encode(self, texts: Sequence[str], *, question: bool = False) -> Ragged:
+    def encode(self, texts: Sequence[str], *, question: bool = False) -> TokenArray:
         return self.place(texts).ragged
 
-    def place(self, texts: Sequence[str], *, question: bool = False) -> Placed:
+    def place(self, texts: Sequence[str], *, question: bool = False) -> TokenizedTexts:
         spans = self._split.place(texts).spans
         rows = [_cut(text, places) for text, places in zip(texts, spans, strict=True)]
-        starts = starts_of(np.array([len(row) for row in rows], np.int64))
+        starts = row_starts(np.array([len(row) for row in rows], np.int64))
         words = np.ones(starts[-1], np.bool_)
         leads = np.array([len(row) > len(places) for row, places in zip(rows, spans, strict=True)], np.bool_)
         words[starts[:-1][leads]] = False
-        ids = np.array(self.learn(chain.from_iterable(rows)), np.int32)
-        ragged = Ragged(ids, words, starts, np.zeros(len(texts), np.bool_))
-        return Placed(ragged, spans, [range(len(places)) for places in spans])
+        ids = np.array(self.add_pieces(chain.from_iterable(rows)), np.int32)
+        ragged = TokenArray(ids, words, starts, np.zeros(len(texts), np.bool_))
+        return TokenizedTexts(ragged, spans, [range(len(places)) for places in spans])
 
-    def learn(self, pieces: Iterable[str]) -> list[int]:
+    def add_pieces(self, pieces: Iterable[str]) -> list[int]:
         """The id of each, a new one where it was never met."""
         given = list(pieces)
         for piece in sorted(set(given) - self._ids.keys()):
@@ -96,8 +96,8 @@ Text = str | tuple[str, str]
 """A text, or a text and a question about it."""
 
 
-class Box(Reader):
-    abilities: ClassVar[frozenset[Ability]] = frozenset()
+class BlackBoxModel(Model):
+    capabilities: ClassVar[frozenset[Capability]] = frozenset()
 
     def __init__(self, predict: Callable[[list[Any]], Any], tokens: TextWords, classes: int) -> None:
         super().__init__()
@@ -106,7 +106,7 @@ class Box(Reader):
         self.classes = classes
         self._said: OrderedDict[bytes, NDArray[np.float64]] = OrderedDict()  # whose oldest is found at once
 
-    def forward(self, batch: Batch, embedded: Tensor | None = None) -> Reading:
+    def forward(self, batch: Batch, embedded: Tensor | None = None) -> TransformerOutput:
         if embedded is not None:
             raise ValueError("a black box reads texts, not vectors")
         texts: list[Any] = self.tokens.join(batch.ids, batch.present)
@@ -114,9 +114,9 @@ class Box(Reader):
             texts = list(zip(texts, self.tokens.join(batch.question_ids, batch.question_present), strict=True))
         floor = np.finfo(np.float64).tiny  # whose logarithm is finite
         logits = torch.from_numpy(np.log(np.maximum(self._ask(texts), floor)))
-        return Reading(None, logits.to(batch.ids.device))
+        return TransformerOutput(None, logits.to(batch.ids.device))
 
-    def forget(self) -> None:
+    def clear_cache(self) -> None:
         self._said.clear()
 
     def _ask(self, texts: Sequence[Text]) -> NDArray[np.float64]:
@@ -137,12 +137,12 @@ class Box(Reader):
             self._said.popitem(last=False)
 
 
-def black_box(predict: Callable[[list[Any]], Any], classes: Sequence[Label], name: str) -> Subject:
+def black_box(predict: Callable[[list[Any]], Any], classes: Sequence[Label], name: str) -> ModelAdapter:
     tokens = TextWords()
-    return Subject(
+    return ModelAdapter(
         name=name,
         kind="a black box",
-        model=Box(predict, tokens, len(classes)).eval(),
+        model=BlackBoxModel(predict, tokens, len(classes)).eval(),
         tokens=tokens,
         classes=classes,
         pair=None,

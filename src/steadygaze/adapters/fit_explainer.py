@@ -1,4 +1,4 @@
-"""sg.explain_fit: an explainer that learns from what a black box says of many inputs what its reasons are."""
+"""sg.fit_explainer: an explainer that learns from what a black box says of many inputs what its reasons are."""
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -11,30 +11,30 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from steadygaze.adapters.as_adapter import as_subject
-from steadygaze.adapters.model_adapter import Subject
+from steadygaze.adapters.as_adapter import as_adapter
+from steadygaze.adapters.model_adapter import ModelAdapter
 from steadygaze.adapters.text_explainer import TextExplainer, check_removal
 from steadygaze.core import entry_point
-from steadygaze.core.arguments import checked, choice, function, instance, optional, path, several
+from steadygaze.core.arguments import choice, function, instance, optional, path, sequence_of, validated
 from steadygaze.core.errors import UserError
 from steadygaze.core.types import Label
 from steadygaze.data.batches import Data
-from steadygaze.data.synonyms import lexicon
+from steadygaze.data.synonyms import vocabulary_lexicon
 from steadygaze.data.text_tokenizer import Tokens
 from steadygaze.estimator import explainer_folder
 from steadygaze.estimator.inputs import HELD_OUT, read_texts
-from steadygaze.estimator.train_config import seed_of
-from steadygaze.explainers.learned.answer_cache import Kept, digest
-from steadygaze.explainers.learned.black_box_queries import Watch, ask, silent
+from steadygaze.estimator.train_config import check_seed
+from steadygaze.explainers.learned.answer_cache import AnswerCache, digest
+from steadygaze.explainers.learned.black_box_queries import Watch, query, silent
 from steadygaze.explainers.learned.cxplain import CXPlain
-from steadygaze.explainers.learned.fit_config import Method, name_of
-from steadygaze.explainers.learned.fit_config import ordered as ordered
-from steadygaze.explainers.learned.fitted_explainer import Answered, Teaching, measured
+from steadygaze.explainers.learned.fit_config import Method, method_name
+from steadygaze.explainers.learned.fit_config import fit_config as fit_config
+from steadygaze.explainers.learned.fitted_explainer import FitContext, QueriedTexts, measure_selection
 from steadygaze.models.inference import BATCH
 from steadygaze.results.leakage_warnings import ONE_LABEL
 from steadygaze.results.row import Row
-from steadygaze.training.device import DEVICES, best
-from steadygaze.training.progress import Silent, Watcher
+from steadygaze.training.device import DEVICES, best_device
+from steadygaze.training.progress import SilentWatcher, Watcher
 
 Read = TypeVar("Read")
 Texts = tuple[list[str], list[str] | None]
@@ -58,14 +58,14 @@ class FittedExplainer(Protocol):
     def save(self, path: str | Path) -> None: ...
 
 
-@checked(
-    classes=optional(several),
+@validated(
+    classes=optional(sequence_of),
     device=choice(*DEVICES),
     keep=optional(path),
     watcher=optional(instance(Watcher, "a Watcher")),
     watch=function,
 )
-def explain_fit(
+def fit_explainer(
     black_box: Any,
     inputs: Any,
     explainer: str = "l2x",
@@ -87,11 +87,11 @@ def explain_fit(
     >>> import steadygaze as sg
     >>> def cheerful(texts): return [[0.1, 0.9] if "good" in text else [0.8, 0.2] for text in texts]
     >>> texts = [f"a {kind} film about {whom}" for kind in ("good", "dull") for whom in "abcdefghijklmnop"]
-    >>> fitted = sg.explain_fit(cheerful, texts, "l2x", k=2, classes=["no", "yes"])
+    >>> fitted = sg.fit_explainer(cheerful, texts, "l2x", k=2, classes=["no", "yes"])
     >>> fitted.explain("a good film").label
     'yes'
     >>> [row.measure for row in fitted.rows if "/" not in row.measure]  # on texts it was not fitted to
-    ['post-hoc-accuracy', 'fidelity', 'mask-loss', 'independent-reader-accuracy', 'leakage-gap']
+    ['post-hoc-accuracy', 'fidelity', 'probe-loss', 'independent-reader-accuracy', 'leakage-gap']
 
     `inputs`: texts, pairs (text, question), or images: an array of (N,H,W) or (N,H,W,C), or a list of arrays.
     `k`: how many words or patches are selected; None: 10 words, 25 patches.  `query`: whether the selector is told
@@ -103,19 +103,21 @@ def explain_fit(
     is warned of, here, where it is loaded, and in its `warnings`: what it selects is not a reason.
     """
     order = explainer, k, technique, query, settings
-    run = FitRun(seed_of(seed), best(device), None if keep is None else Path(keep), watcher or Silent(), watch)
+    run = FitRun(
+        check_seed(seed), best_device(device), None if keep is None else Path(keep), watcher or SilentWatcher(), watch
+    )
     fitted: FittedExplainer
     if are_images(inputs):
         fit = entry_point("steadygaze.images.image_explainer:fit_images")
         fitted = fit(run, black_box, classes, device, order, (inputs, validation))
     else:
-        method, parts = ordered(*order), splits(inputs, validation)
-        fitted = run.texts(as_subject(black_box, classes=classes, device=device), method, parts)
+        method, parts = fit_config(*order), text_splits(inputs, validation)
+        fitted = run.texts(as_adapter(black_box, classes=classes, device=device), method, parts)
     _warn(fitted)
     return fitted
 
 
-@checked(path=path, classes=optional(several), device=choice(*DEVICES))
+@validated(path=path, classes=optional(sequence_of), device=choice(*DEVICES))
 def load_explainer(
     path: str | Path, black_box: Any, *, classes: Sequence[Label] | None = None, device: str = "auto"
 ) -> FittedExplainer:
@@ -137,32 +139,32 @@ class FitRun:
     watcher: Watcher
     watch: Watch
 
-    def texts(self, subject: Subject, how: Method, parts: tuple[Texts, Texts]) -> TextExplainer:
-        subject = subject.reading(parts[0][1] is not None)
+    def texts(self, subject: ModelAdapter, how: Method, parts: tuple[Texts, Texts]) -> TextExplainer:
+        subject = subject.for_pairs(parts[0][1] is not None)
         check_removal(subject, how.removal if isinstance(how, CXPlain) else "delete")
         tokens = subject.tokens
         data = [subject.data(tokens.place(texts), questions) for texts, questions in parts]
         _warn_short(words_of(data[0], tokens), how.k)
         names = zip(("train", "held-out"), parts, data, strict=True)
         train, held_out = (self._answered(subject, *one) for one in names)
-        teaching = Teaching(tokens.vocabulary, tokens.kind, self.watcher, self.device, self.seed, self.watch)
+        teaching = FitContext(tokens.vocabulary, tokens.kind, self.watcher, self.device, self.seed, self.watch)
         learned = teaching.learn(how, subject.model, train, held_out)
-        fitted = TextExplainer(name_of(how), subject, learned, facts=self.facts(*parts[0]))
-        found = measured(subject.model, fitted.explainer, held_out.data)
+        fitted = TextExplainer(method_name(how), subject, learned, facts=self.facts(*parts[0]))
+        found = measure_selection(subject.model, fitted.explainer, held_out.data)
         rows = fitted.to_rows(found, "delete", digest(*parts[1]))
         return replace(fitted, rows=noted(rows, held_out.probs))
 
     def facts(self, *inputs: object) -> dict[str, Any]:
         return {"seed": self.seed, "fitted-to": digest(*inputs)[:12]}
 
-    def _answered(self, subject: Subject, name: str, part: Texts, data: Data) -> Answered:
+    def _answered(self, subject: ModelAdapter, name: str, part: Texts, data: Data) -> QueriedTexts:
         """Texts, as they are and as the black box reads them, and what it says of them."""
         identity = {"texts": digest(*part), "model": subject.fingerprint or subject.name}
-        kept = Kept() if self.keep is None else Kept(self.keep / name, identity)
-        return Answered(data, ask(subject.model, data, kept, self.watch, BATCH), kept)
+        kept = AnswerCache() if self.keep is None else AnswerCache(self.keep / name, identity)
+        return QueriedTexts(data, query(subject.model, data, kept, self.watch, BATCH), kept)
 
 
-def splits(inputs: Any, validation: Any) -> tuple[Texts, Texts]:
+def text_splits(inputs: Any, validation: Any) -> tuple[Texts, Texts]:
     """(texts, questions) to learn from, and to measure on."""
     texts, questions = read_texts(inputs)
     require_enough(len(texts), "texts")
@@ -205,7 +207,7 @@ def noted(rows: list[Row], probs: Tensor) -> tuple[Row, ...]:
 
 def words_of(data: Data, tokens: Tokens) -> NDArray[np.int64]:
     """How many words each text has, however many pieces those are.  (N,)"""
-    begins = data.text.words & ~lexicon(tokens.vocabulary, tokens.kind).continues[data.text.ids]
+    begins = data.text.words & ~vocabulary_lexicon(tokens.vocabulary, tokens.kind).continues[data.text.ids]
     return np.diff(np.concatenate([[0], begins.cumsum()])[data.text.starts])
 
 

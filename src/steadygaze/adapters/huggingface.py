@@ -19,19 +19,19 @@ from tokenizers import Tokenizer
 from torch import Tensor, nn
 
 from steadygaze.adapters import transformer_checks
-from steadygaze.adapters.model_adapter import Subject
-from steadygaze.adapters.transformer_checks import check, fused, tried
-from steadygaze.adapters.transformer_network import LOOKS, Asked, Attentive, Network
+from steadygaze.adapters.model_adapter import ModelAdapter
+from steadygaze.adapters.transformer_checks import check_network, supports_fused_attention, try_network
+from steadygaze.adapters.transformer_network import LOOKS, AttentionTransformerModel, ForwardOptions, TransformerModel
 from steadygaze.core.errors import UserError, unknown
 from steadygaze.core.tensor_files import refuse_non_finite
 from steadygaze.core.types import Label
-from steadygaze.core.untrusted_files import peek
-from steadygaze.data.subword_tokenizer import load_pieces
+from steadygaze.core.untrusted_files import read_object_or_empty
+from steadygaze.data.subword_tokenizer import load_subword_tokenizer
 from steadygaze.data.text_tokenizer import read_engine
-from steadygaze.estimator.model_folder import fits
+from steadygaze.estimator.model_folder import matches_layout
 from steadygaze.models.encoders.pretrained import load_network, read_config
 from steadygaze.models.encoders.transformer import limit
-from steadygaze.training.device import best
+from steadygaze.training.device import best_device
 
 TRIAL = "This is a text of a few words."
 UNBOUNDED = 512
@@ -39,7 +39,7 @@ UNBOUNDED = 512
 
 
 @dataclass(frozen=True)
-class Written:
+class TokenizerFiles:
     """How texts are to be written for a network."""
 
     engine: Tokenizer
@@ -48,7 +48,7 @@ class Written:
     """Whether the network is told which part of a pair is the question."""
 
 
-def assemble(network: Any, written: Written, name: str, attention: str) -> Subject:
+def assemble(network: Any, written: TokenizerFiles, name: str, attention: str) -> ModelAdapter:
     config, engine = network.config, written.engine
     refuse_non_finite(network.state_dict(), name)
     padding = _padding(config, written.pad_id)
@@ -56,13 +56,13 @@ def assemble(network: Any, written: Written, name: str, attention: str) -> Subje
     if getattr(config, "pad_token_id", None) is None:
         config.pad_token_id = padding  # some read no two texts at once without, and never look at it
     tokens = transformer_checks.single(engine, most=longest(config), pad_id=padding)
-    fits(tokens.size, len(network.get_input_embeddings().weight), Path(name))
+    matches_layout(tokens.size, len(network.get_input_embeddings().weight), Path(name))
     pair = transformer_checks.template(engine)
     pairs = None if pair is None else transformer_checks.paired(engine, pair, most=longest(config), pad_id=padding)
-    asked = Asked(padding, attention, pair.question_type if pair and written.typed else 0)
+    asked = ForwardOptions(padding, attention, pair.question_type if pair and written.typed else 0)
     model = _model(network, asked, torch.from_numpy(tokens.encode([TRIAL]).ids).long())
-    shown = attention if "weights" in model.abilities else "none shown"
-    return Subject(
+    shown = attention if "attention" in model.capabilities else "none shown"
+    return ModelAdapter(
         name=name,
         kind=f"a Hugging Face classifier ({config.model_type})",
         model=model,
@@ -106,14 +106,14 @@ def quiet() -> Iterator[None]:
         logging.set_verbosity(level)
 
 
-def _model(network: Any, asked: Asked, trial: Tensor) -> Network:
+def _model(network: Any, asked: ForwardOptions, trial: Tensor) -> TransformerModel:
     """In evaluation mode, once it has shown by these ids (T,) how it answers."""
     ids = trial[trial != asked.padding].unsqueeze(0).to(network.device)
     with quiet():
-        found = tried(network, ids)
-        model = (Attentive if found.attentive else Network)(network, asked, found.read)
-        check(model, ids)
-        model.fused = fused(model, ids)
+        found = try_network(network, ids)
+        model = (AttentionTransformerModel if found.attentive else TransformerModel)(network, asked, found.read)
+        check_network(model, ids)
+        model.fused = supports_fused_attention(model, ids)
     return model.eval()
 
 
@@ -140,20 +140,20 @@ HEAD = "ForSequenceClassification"
 TYPES = "token_type_ids"
 
 
-def from_folder(folder: Path, name: str, device: str, attention: str) -> Subject:
+def from_folder(folder: Path, name: str, device: str, attention: str) -> ModelAdapter:
     _known(attention)
     config = read_config(folder, "classifier")
     _single_label(config, name)
     if not any(HEAD in architecture for architecture in config.architectures or ()):
         found = ", ".join(config.architectures or ["no architecture"])
         raise UserError(f"{name} is no classifier: its config.json names {found}, and a classifier would be a …{HEAD}")
-    pieces = load_pieces(folder, max_length=longest(config))
+    pieces = load_subword_tokenizer(folder, max_length=longest(config))
     engine = read_engine(pieces.to_json(), f"the tokenizer of {name}")
-    network = _load(folder, name).to(best(device))
-    return assemble(network, Written(engine, pieces.pad_id or None, _typed(folder, config)), name, attention)
+    network = _load(folder, name).to(best_device(device))
+    return assemble(network, TokenizerFiles(engine, pieces.pad_id or None, _typed(folder, config)), name, attention)
 
 
-def from_live(network: Any, tokenizer: Any, attention: str) -> Subject:
+def from_live(network: Any, tokenizer: Any, attention: str) -> ModelAdapter:
     """Of a model and its tokenizer that are already in memory, where they are."""
     _known(attention)
     name = _name(network)
@@ -171,10 +171,10 @@ def from_live(network: Any, tokenizer: Any, attention: str) -> Subject:
         )
     engine = read_engine(tokenizer.backend_tokenizer.to_str(), f"the tokenizer of {name}")
     typed = TYPES in tokenizer.model_input_names
-    return assemble(_twin(network), Written(engine, tokenizer.pad_token_id, typed), name, attention)
+    return assemble(_twin(network), TokenizerFiles(engine, tokenizer.pad_token_id, typed), name, attention)
 
 
-def from_pipeline(pipeline: Any, attention: str) -> Subject:
+def from_pipeline(pipeline: Any, attention: str) -> ModelAdapter:
     if pipeline.task not in ("text-classification", "sentiment-analysis"):
         raise UserError(f"a pipeline for {pipeline.task} classifies no texts; one for text-classification does")
     return from_live(pipeline.model, pipeline.tokenizer, attention)
@@ -195,7 +195,7 @@ def _typed(folder: Path, config: Any) -> bool:
     """Whether the tokenizer of this folder tells a network the type of each token; where that is not known: yes."""
     from transformers.models.auto.tokenization_auto import TOKENIZER_MAPPING_NAMES, tokenizer_class_from_name
 
-    values = peek(folder / "tokenizer_config.json")
+    values = read_object_or_empty(folder / "tokenizer_config.json")
     given = values.get("model_input_names")
     if not isinstance(given, list):
         name = values.get("tokenizer_class") or TOKENIZER_MAPPING_NAMES.get(config.model_type)

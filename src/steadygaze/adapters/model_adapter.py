@@ -12,22 +12,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from steadygaze.core.errors import MOST_NAMES, UserError
-from steadygaze.core.ragged import Placed
+from steadygaze.core.ragged import TokenizedTexts
 from steadygaze.core.types import Label
 from steadygaze.data.batches import Data, placed_data
 from steadygaze.data.text_checks import BooleanLabel, check_labels
 from steadygaze.data.text_tokenizer import Tokens as Tokens
-from steadygaze.models.model_protocol import Reader
+from steadygaze.models.model_protocol import Model
 
 
 @dataclass(frozen=True)
-class Unmatched:
+class UnmatchedLabel:
     """The first label without a class."""
 
     label: Label
 
 
-def positions(labels: Sequence[Label], classes: Sequence[Label]) -> list[int] | Unmatched:
+def positions(labels: Sequence[Label], classes: Sequence[Label]) -> list[int] | UnmatchedLabel:
     """The position of each label among the classes.
 
     >>> positions([1, 0], ["1", "0"])
@@ -35,7 +35,7 @@ def positions(labels: Sequence[Label], classes: Sequence[Label]) -> list[int] | 
     >>> positions([1, 0], ["hate", "normal"])
     [1, 0]
     >>> positions([1, 2], ["1", "one"])
-    Unmatched(label=2)
+    UnmatchedLabel(label=2)
     >>> positions([BooleanLabel(True), BooleanLabel(False)], ["True", "False"])
     [0, 1]
     """
@@ -45,7 +45,7 @@ def positions(labels: Sequence[Label], classes: Sequence[Label]) -> list[int] | 
         names = {str(position): position for position in range(len(classes))}
     found = [_position(label, names) for label in labels]
     matched = [position for position in found if position is not None]
-    return matched if len(matched) == len(labels) else Unmatched(labels[found.index(None)])
+    return matched if len(matched) == len(labels) else UnmatchedLabel(labels[found.index(None)])
 
 
 def _position(label: Label, names: Mapping[str, int]) -> int | None:
@@ -72,12 +72,12 @@ KINDS = ("single texts", "pairs (text, question)")
 
 
 @dataclass(frozen=True)
-class Subject:
+class ModelAdapter:
     name: str
     """As reports call it: a folder's name, never a path."""
     kind: str
     """In plain words: what sort of model it is."""
-    model: Reader
+    model: Model
     tokens: Tokens
     classes: Sequence[Label]
     pair: bool | None
@@ -89,7 +89,7 @@ class Subject:
     pairs: Tokens | None = None
     """How it reads a text that has a question, where it reads a text alone otherwise."""
 
-    def reading(self, pair: bool) -> "Subject":
+    def for_pairs(self, pair: bool) -> "ModelAdapter":
         """The same, for single texts or for pairs."""
         if self.pair is None:
             return replace(self, pair=pair, tokens=self.pairs if pair and self.pairs is not None else self.tokens)
@@ -97,7 +97,7 @@ class Subject:
             raise UserError(f"{self.name} reads {KINDS[self.pair]}, found {KINDS[pair]}")
         return self
 
-    def named(self, classes: Sequence[Label] | None) -> "Subject":
+    def label_names(self, classes: Sequence[Label] | None) -> "ModelAdapter":
         """The same, its classes called so; None: as they are."""
         names = check_labels(self.classes if classes is None else classes, where="classes[{}]".format)
         if len(names) != len(self.classes):
@@ -105,23 +105,23 @@ class Subject:
         if len(set(names)) < len(names):
             twice = next(name for name in names if names.count(name) > 1)
             raise UserError(f"{self.name} has two classes called {twice!r}; classes= names them, in their order")
-        refuse_reordered(self.classes, names, self.name)
+        check_label_order(self.classes, names, self.name)
         return replace(self, classes=names)
 
-    def codes(self, labels: Sequence[Label]) -> list[int]:
+    def label_codes(self, labels: Sequence[Label]) -> list[int]:
         """The position of each label among the classes, see `positions`."""
         found = positions(check_labels(labels, minimum_classes=1), self.classes)
-        if isinstance(found, Unmatched):
+        if isinstance(found, UnmatchedLabel):
             raise self._stranger(found.label)
         return found
 
-    def alike(self, other: "Subject") -> bool:
+    def is_comparable(self, other: "ModelAdapter") -> bool:
         """Whether the two could differ by their seed alone: the same classes, and texts are the same tokens to both."""
         outside = not self.fingerprint and not other.fingerprint  # the words of the texts are everybody's
         same = outside or other.tokens.vocabulary == self.tokens.vocabulary
         return same and list(other.classes) == list(self.classes)
 
-    def data(self, placed: Placed, questions: Sequence[str] | None) -> Data:
+    def data(self, placed: TokenizedTexts, questions: Sequence[str] | None) -> Data:
         """Texts as this model reads them, all pieces of a word one unit."""
         asked = None if questions is None else self.tokens.place(questions, question=True)
         return placed_data(placed, asked, whole_words=self.tokens.kind == "pieces")
@@ -134,7 +134,7 @@ class Subject:
         )
 
 
-def refuse_reordered(own: Sequence[Label], names: Sequence[Label], whose: str) -> None:
+def check_label_order(own: Sequence[Label], names: Sequence[Label], whose: str) -> None:
     """A model's own names in another order are no new names: they would say the one class and mean the other."""
     given, known = list(map(str, names)), list(map(str, own))  # the command line gives 1 as "1"
     if given != known and set(given) == set(known):

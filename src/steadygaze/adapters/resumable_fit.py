@@ -7,34 +7,34 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from steadygaze.adapters.fit_explainer import explain_fit as teach
-from steadygaze.adapters.fit_explainer import splits
+from steadygaze.adapters.fit_explainer import fit_explainer as teach
+from steadygaze.adapters.fit_explainer import text_splits
 from steadygaze.adapters.text_explainer import TextExplainer, load_explainer
-from steadygaze.core.atomic_files import only_one, remove_folder, strangers, sweep
+from steadygaze.core.atomic_files import exclusive, remove_folder, remove_leftovers, unknown_entries
 from steadygaze.core.errors import UserError
 from steadygaze.data.corpus import Corpus
 from steadygaze.estimator import explainer_folder
-from steadygaze.estimator.resumable_training import texts, unfinished
-from steadygaze.explainers.learned.answer_cache import Unusable, digest
-from steadygaze.explainers.learned.fit_config import name_of, ordered
+from steadygaze.estimator.resumable_training import texts, unfinished_folder
+from steadygaze.explainers.learned.answer_cache import UnusableCache, digest
+from steadygaze.explainers.learned.fit_config import fit_config, method_name
 
 ASKED = ("train", "held-out")
 """The answers to each split, while a black box is asked."""
 
 
-def check_explain_fit(out: Path, replace: bool, asked: Mapping[str, Any], seed: int = 0) -> None:
+def check_fit_explainer(out: Path, replace: bool, asked: Mapping[str, Any], seed: int = 0) -> None:
     """All that can be refused before anything is read."""
-    how = ordered(**asked)
-    explainer_folder.refuse_foreign(out)
-    kept = unfinished(out)
-    if kept.is_symlink() or (kept.exists() and (not kept.is_dir() or strangers(kept, ASKED))):
+    how = fit_config(**asked)
+    explainer_folder.check_explainer_folder(out)
+    kept = unfinished_folder(out)
+    if kept.is_symlink() or (kept.exists() and (not kept.is_dir() or unknown_entries(kept, ASKED))):
         raise UserError(f"{kept} holds something else than a black box's answers; name another folder than {out}")
     if explainer_folder.is_fitted(out) and not replace:
         config = explainer_folder.load(out).config
-        _same(out, config, {"explainer": name_of(how), "settings": asdict(how), "seed": seed})
+        _same(out, config, {"explainer": method_name(how), "settings": asdict(how), "seed": seed})
 
 
-def explain_fit(
+def fit_explainer_resumable(
     black_box: str, corpus: Corpus, out: Path, *, replace: bool = False, seed: int = 0, **asked: Any
 ) -> TextExplainer:
     """Fit and save.  What the black box says is kept as it comes: the same call goes on after a failure.
@@ -44,10 +44,10 @@ def explain_fit(
     split = "train" if "train" in corpus.splits else corpus.choose(None)
     given = texts(corpus.splits[split])
     held_out = texts(corpus.splits["validation"]) if "validation" in corpus.splits else None
-    kept = unfinished(out)
-    sweep(kept)
+    kept = unfinished_folder(out)
+    remove_leftovers(kept)
     if explainer_folder.is_fitted(out) and not replace:
-        parts = splits(given, held_out)
+        parts = text_splits(given, held_out)
         _same(
             out,
             explainer_folder.load(out).config,
@@ -57,7 +57,7 @@ def explain_fit(
         remove_folder(kept)
         return fitted
     kept.mkdir(parents=True, exist_ok=True)
-    with only_one(kept, "fitting an explainer"):
+    with exclusive(kept, "fitting an explainer"):
         run = {"validation": held_out, "keep": kept, "seed": seed, **asked}
         try:
             found = _fitted(black_box, given, replace, run)
@@ -73,7 +73,7 @@ def _fitted(black_box: str, given: list[Any], replace: bool, run: dict[str, Any]
     """Fit.  Answers for another fit are discarded where the explainer of that fit is replaced."""
     try:
         fitted = teach(black_box, given, **run)
-    except Unusable:
+    except UnusableCache:
         if not replace:
             raise
         for name in ASKED:

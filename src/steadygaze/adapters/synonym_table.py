@@ -15,9 +15,9 @@ from typing import Any
 import torch
 
 from steadygaze.adapters.black_box import TextWords
-from steadygaze.adapters.model_adapter import Subject
+from steadygaze.adapters.model_adapter import ModelAdapter
 from steadygaze.core.errors import UserError
-from steadygaze.data.synonyms import lexicon, read_synonyms, substitutable
+from steadygaze.data.synonyms import read_synonyms, substitutable_pairs, vocabulary_lexicon
 from steadygaze.techniques.perturbations.word_substitution import MOST, Synonyms
 
 Table = Mapping[str, Sequence[str]]
@@ -25,7 +25,9 @@ NEGATION = ("n't", "n’t")
 """Goes on with the word before it: nobody writes "perform" for the "do" of "don't"."""
 
 
-def table_for(subject: Subject, given: str | Path | Table | None = None, texts: Sequence[str] = ()) -> Synonyms | None:
+def synonym_table(
+    subject: ModelAdapter, given: str | Path | Table | None = None, texts: Sequence[str] = ()
+) -> Synonyms | None:
     """From a file or a mapping; None without one.
 
     `texts` are those in which words will be substituted: a black box knows no others.
@@ -33,9 +35,9 @@ def table_for(subject: Subject, given: str | Path | Table | None = None, texts: 
     if given is None:
         return None
     if isinstance(subject.tokens, TextWords):
-        return _of_texts(subject.tokens, substitutable(_table(given, folded=False)), texts)
-    known = lexicon(subject.tokens.vocabulary, subject.tokens.kind)
-    ids, count = known.table(substitutable(_table(given, folded=subject.tokens.kind == "words")), MOST)
+        return _of_texts(subject.tokens, substitutable_pairs(_table(given, folded=False)), texts)
+    known = vocabulary_lexicon(subject.tokens.vocabulary, subject.tokens.kind)
+    ids, count = known.table(substitutable_pairs(_table(given, folded=subject.tokens.kind == "words")), MOST)
     table, many, continues, words = map(torch.from_numpy, (ids, count, known.continues, known.words))
     return Synonyms(table, many, continues, words)
 
@@ -61,13 +63,13 @@ def _of_texts(tokens: TextWords, table: Table, texts: Sequence[str]) -> Synonyms
     words = [piece.rstrip() for piece in pieces]
     several = [
         [
-            like(word, other) + piece[len(word) :]
+            match_case(word, other) + piece[len(word) :]
             for other in ([] if word.istitle() else found.get(word.lower(), ()))  # a name, perhaps
             if other.lower() != word.lower()
         ]
         for piece, word in zip(pieces, words, strict=True)
     ]
-    flat = iter(tokens.learn([other for others in several for other in others[:MOST]]))
+    flat = iter(tokens.add_pieces([other for others in several for other in others[:MOST]]))
     size = len(tokens.vocabulary)
     ids, count = torch.zeros(size, MOST, dtype=torch.long), torch.zeros(size, dtype=torch.long)
     for index, others in enumerate(several):
@@ -78,10 +80,10 @@ def _of_texts(tokens: TextWords, table: Table, texts: Sequence[str]) -> Synonyms
     return Synonyms(ids, count, continues)
 
 
-def like(word: str, other: str) -> str:
+def match_case(word: str, other: str) -> str:
     """Written as the word is: GOOD -> FINE, Good -> Fine.
 
-    >>> like("GOOD", "fine"), like("Good", "fine"), like("good", "fine"), like("I", "we")
+    >>> match_case("GOOD", "fine"), match_case("Good", "fine"), match_case("good", "fine"), match_case("I", "we")
     ('FINE', 'Fine', 'fine', 'We')
     """
     if len(word) > 1 and word.isupper():

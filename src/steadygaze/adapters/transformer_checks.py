@@ -19,13 +19,13 @@ import torch
 from tokenizers import Tokenizer
 from torch import Tensor
 
-from steadygaze.adapters.transformer_network import Network, Read
+from steadygaze.adapters.transformer_network import Read, TransformerModel
 from steadygaze.core.errors import UserError
-from steadygaze.core.ragged import Placed, Ragged
+from steadygaze.core.ragged import TokenArray, TokenizedTexts
 from steadygaze.core.types import Batch
 from steadygaze.data.subword_tokenizer import PieceTokenizer
 from steadygaze.models.inference import evaluation, inference
-from steadygaze.models.model_protocol import NonFinite
+from steadygaze.models.model_protocol import NonFiniteOutput
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Template:
     """The token type of a question; a text's is 0."""
 
 
-class Ended(PieceTokenizer):
+class SpecialTokenTokenizer(PieceTokenizer):
     """With these special tokens before and after each text."""
 
     def __init__(self, engine: Tokenizer, before: list[int], after: list[int], *, max_length: int, pad_id: int) -> None:
@@ -47,17 +47,17 @@ class Ended(PieceTokenizer):
         self._before, self._after = before, after
 
 
-class Paired(Ended):
+class PairTokenizer(SpecialTokenTokenizer):
     """For texts that are followed by a question."""
 
     def __init__(self, engine: Tokenizer, template: Template, *, max_length: int, pad_id: int) -> None:
         super().__init__(engine, template.before, template.between, max_length=max_length, pad_id=pad_id)
-        self._question = Ended(engine, [], template.after, max_length=max_length, pad_id=pad_id)
+        self._question = SpecialTokenTokenizer(engine, [], template.after, max_length=max_length, pad_id=pad_id)
 
-    def encode(self, texts: Sequence[str], *, question: bool = False) -> Ragged:
+    def encode(self, texts: Sequence[str], *, question: bool = False) -> TokenArray:
         return self._question.encode(texts) if question else super().encode(texts)
 
-    def place(self, texts: Sequence[str], *, question: bool = False) -> Placed:
+    def place(self, texts: Sequence[str], *, question: bool = False) -> TokenizedTexts:
         return self._question.place(texts) if question else super().place(texts)
 
 
@@ -66,10 +66,10 @@ def single(engine: Tokenizer, *, most: int, pad_id: int) -> PieceTokenizer:
     return PieceTokenizer(engine, max_length=most - engine.num_special_tokens_to_add(False), pad_id=pad_id)
 
 
-def paired(engine: Tokenizer, template: Template, *, most: int, pad_id: int) -> Paired | None:
+def paired(engine: Tokenizer, template: Template, *, most: int, pad_id: int) -> PairTokenizer | None:
     """Half of the room for the text, half for the question; None where that is none."""
     half = (most - len(template.before) - len(template.between) - len(template.after)) // 2
-    return Paired(engine, template, max_length=half, pad_id=pad_id) if half > 0 else None
+    return PairTokenizer(engine, template, max_length=half, pad_id=pad_id) if half > 0 else None
 
 
 def template(engine: Tokenizer) -> Template | None:
@@ -84,13 +84,13 @@ def template(engine: Tokenizer) -> Template | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Tried:
+class NetworkTrial:
     read: Read
     attentive: bool
     """Whether it shows attention from every token to every token."""
 
 
-def tried(network: Any, ids: Tensor) -> Tried:
+def try_network(network: Any, ids: Tensor) -> NetworkTrial:
     """By one text.  (1,T)"""
     with _asked(network), evaluation(network), torch.enable_grad():
         vectors = network.get_input_embeddings()(ids).detach().requires_grad_()
@@ -100,10 +100,10 @@ def tried(network: Any, ids: Tensor) -> Tried:
             output_attentions=True,
             output_hidden_states=True,
         )
-        return Tried(_read(output.logits, output.hidden_states), _attentive(output.attentions, ids.shape[1]))
+        return NetworkTrial(_read(output.logits, output.hidden_states), _attentive(output.attentions, ids.shape[1]))
 
 
-def check(model: Network, ids: Tensor) -> None:
+def check_network(model: TransformerModel, ids: Tensor) -> None:
     """Refuses a network that reads vectors or padding otherwise than it reads a plain text."""
     size = ids.shape[1]
     lengths = torch.tensor([size, (size + 1) // 2], device=ids.device)
@@ -112,7 +112,7 @@ def check(model: Network, ids: Tensor) -> None:
     with _asked(model.network), inference(model):
         try:
             found = model(batch).logits
-        except NonFinite:
+        except NonFiniteOutput:
             raise _refusal(model.network, "its output is NaN or infinite") from None
         for row, length in enumerate(lengths.tolist()):
             plain = model.network(input_ids=ids[:, :length], attention_mask=torch.ones_like(ids[:, :length])).logits
@@ -121,7 +121,7 @@ def check(model: Network, ids: Tensor) -> None:
                 raise _refusal(model.network, "it reads padding, or vectors in place of words, otherwise than a text")
 
 
-def fused(model: Network, ids: Tensor) -> bool:
+def supports_fused_attention(model: TransformerModel, ids: Tensor) -> bool:
     """Whether the network predicts the same by fused attention, with slopes too.  (1,T)"""
     present = torch.ones_like(ids, dtype=torch.bool)
     batch = Batch(ids, present, present, torch.arange(1))

@@ -26,28 +26,31 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from steadygaze.core.maths.masked import shares
+from steadygaze.core.maths.masked import normalize
 from steadygaze.core.types import Batch
 from steadygaze.models.encoders.transformer import joined, take
-from steadygaze.models.model_protocol import Ability, Reader
+from steadygaze.models.model_protocol import Capability, Model
 
 
-def last(attentions: Sequence[Tensor], read: Tensor) -> Tensor:
+def last_layer_attention(attentions: Sequence[Tensor], read: Tensor) -> Tensor:
     """L times (B,heads,T,T), (B,T) -> (B,T)"""
     return _step(read, attentions[-1])
 
 
-def rollout(attentions: Sequence[Tensor], read: Tensor) -> Tensor:
+def attention_rollout(attentions: Sequence[Tensor], read: Tensor) -> Tensor:
     """L times (B,heads,T,T), (B,T) -> (B,T); a row at a time, so that no two (T,T) are multiplied"""
     for attention in reversed(attentions):
         read = (_step(read, attention) + read) / 2
     return read
 
 
-LOOKS: dict[str, Callable[[Sequence[Tensor], Tensor], Tensor]] = {"last": last, "rollout": rollout}
+LOOKS: dict[str, Callable[[Sequence[Tensor], Tensor], Tensor]] = {
+    "last": last_layer_attention,
+    "rollout": attention_rollout,
+}
 
 
-def elsewhere(looked: Tensor, batch: Batch) -> Tensor:
+def special_token_attention(looked: Tensor, batch: Batch) -> Tensor:
     """Of the look at a text, the share on tokens that are no words of it: [CLS], [SEP].  (B,T) -> (B,)"""
     total = looked.masked_fill(~batch.present, 0.0).sum(-1)
     words = looked.masked_fill(~batch.mask, 0.0).sum(-1)
@@ -68,7 +71,7 @@ Read = Literal["first", "last", "all"]
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ForwardOptions:
     """How a network is to be asked."""
 
     padding: int
@@ -79,18 +82,18 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class TransformerOutput:
     weights: Tensor | None  # (B,T)
     logits: Tensor  # (B,C)
-    elsewhere: Tensor | None = None  # (B,) share of the look at a text that lies on its special tokens
+    special_token_share: Tensor | None = None  # (B,) share of the look at a text that lies on its special tokens
 
 
-class Network(Reader):
+class TransformerModel(Model):
     """One that shows no attention to every token from every token."""
 
-    abilities: ClassVar[frozenset[Ability]] = frozenset({"vectors"})
+    capabilities: ClassVar[frozenset[Capability]] = frozenset({"embeddings"})
 
-    def __init__(self, network: Any, asked: Asked, read: Read) -> None:
+    def __init__(self, network: Any, asked: ForwardOptions, read: Read) -> None:
         super().__init__()
         self.network = network
         self.padding = asked.padding
@@ -121,10 +124,10 @@ class Network(Reader):
         with self._kernel():
             return self._read(batch, embedded, asked, False).logits
 
-    def forward(self, batch: Batch, embedded: Tensor | None = None, asked: Tensor | None = None) -> Reading:
-        return self._read(batch, embedded, asked, "weights" in self.abilities)
+    def forward(self, batch: Batch, embedded: Tensor | None = None, asked: Tensor | None = None) -> TransformerOutput:
+        return self._read(batch, embedded, asked, "attention" in self.capabilities)
 
-    def _read(self, batch: Batch, embedded: Tensor | None, asked: Tensor | None, shown: bool) -> Reading:
+    def _read(self, batch: Batch, embedded: Tensor | None, asked: Tensor | None, shown: bool) -> TransformerOutput:
         vectors = self.embed(batch) if embedded is None else embedded
         real, part = batch.present, torch.zeros_like(batch.ids)
         if batch.question_ids is not None and batch.question_present is not None:
@@ -137,10 +140,10 @@ class Network(Reader):
         found = [self._run(one, shown) for one in self._portions(row)]
         logits = torch.cat([logits for logits, _ in found])
         if not shown:
-            return Reading(None, logits)
+            return TransformerOutput(None, logits)
         looked = torch.cat([pad(looked, self._margin(order, looked)) for _, looked in found])
         looked = looked.gather(1, order.argsort(1))[:, : batch.ids.shape[1]]
-        return Reading(shares(looked, batch.mask), logits, elsewhere(looked, batch))
+        return TransformerOutput(normalize(looked, batch.mask), logits, special_token_attention(looked, batch))
 
     @contextmanager
     def _kernel(self) -> Iterator[None]:
@@ -203,10 +206,10 @@ class Network(Reader):
         return read / read.sum(1, keepdim=True)
 
 
-class Attentive(Network):
+class AttentionTransformerModel(TransformerModel):
     """One that does."""
 
-    abilities: ClassVar[frozenset[Ability]] = frozenset({"weights", "vectors"})
+    capabilities: ClassVar[frozenset[Capability]] = frozenset({"attention", "embeddings"})
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,24 +11,24 @@ from typing import Any
 
 import numpy as np
 
-from steadygaze.adapters.as_adapter import as_subject
-from steadygaze.adapters.model_adapter import Subject
-from steadygaze.adapters.synonym_table import table_for
-from steadygaze.audit.audit_case import Case
-from steadygaze.audit.audit_config import Plan, fingerprint
-from steadygaze.audit.audit_report import Asked as Asked
-from steadygaze.audit.audit_report import Examined as Examined
-from steadygaze.audit.finding import Finding, absent, nothing, without
-from steadygaze.audit.measure_names import under
-from steadygaze.audit.prepare_case import choose, comparable, difference, prepare
+from steadygaze.adapters.as_adapter import as_adapter
+from steadygaze.adapters.model_adapter import ModelAdapter
+from steadygaze.adapters.synonym_table import synonym_table
+from steadygaze.audit.audit_case import AuditCase
+from steadygaze.audit.audit_config import ProbeConfig, fingerprint
+from steadygaze.audit.audit_report import AuditFindings as AuditFindings
+from steadygaze.audit.audit_report import AuditRequest as AuditRequest
+from steadygaze.audit.finding import Finding, drop_texts, missing_findings, texts_without_selection
+from steadygaze.audit.measure_names import probe_names
+from steadygaze.audit.prepare_case import check_comparable, choose_explainers, prepare, training_difference
 from steadygaze.audit.protocols import COUNTING, MATTERS, PROTOCOLS, RETRAINED, SHORTCUT, STILL, THOROUGH, Protocol
 from steadygaze.audit.protocols.default_tokens import CODED, UNCODED, default_tokens
-from steadygaze.audit.protocols.interlocking import LOCKS, SELECTS, UNLOCKED, interlocking, unlockable
-from steadygaze.audit.protocols.seed_consistency import unlike
-from steadygaze.audit.protocols.selection import FIRST_EVIDENCE
+from steadygaze.audit.protocols.interlocking import LOCKS, SELECTS, UNLOCKED, interlocking, interlocking_not_applicable
+from steadygaze.audit.protocols.seed_consistency import not_comparable
+from steadygaze.audit.protocols.selection import FIRST_RATIONALE
 from steadygaze.audit.protocols.stability import NO_SYNONYMS
-from steadygaze.audit.protocols.wiegreffe_pinter import NOT_OURS, TRAINED, UNTRAINED, trained
-from steadygaze.core.arguments import checked, choice, instance, optional, several
+from steadygaze.audit.protocols.wiegreffe_pinter import NOT_OURS, TRAINED, UNTRAINED, attention_necessity
+from steadygaze.core.arguments import choice, instance, optional, sequence_of, validated
 from steadygaze.core.errors import UserError
 from steadygaze.core.types import Example, Label, Span
 from steadygaze.data.rationale_spans import from_cell
@@ -36,7 +36,7 @@ from steadygaze.data.text_checks import check_labels
 from steadygaze.estimator.inputs import read_split, read_texts
 from steadygaze.estimator.text_classifier import TextClassifier
 from steadygaze.models.classifier import Classifier
-from steadygaze.models.rationalizer import Rationaliser
+from steadygaze.models.rationalizer import Rationalizer
 from steadygaze.results.formatting import ICONS
 from steadygaze.results.report import Report, now
 from steadygaze.training.device import DEVICES
@@ -45,13 +45,13 @@ SWAPS = {"1-synonym": 1, "3-synonyms": 3}
 NOT_THOROUGH = "only a thorough audit asks it: it reads a text some hundred times"
 
 
-@checked(
-    labels=optional(several),
-    explainers=several,
-    evidence=optional(several),
-    seeds=several,
-    classes=optional(several),
-    plan=optional(instance(Plan, "a Plan")),
+@validated(
+    labels=optional(sequence_of),
+    explainers=sequence_of,
+    rationales=optional(sequence_of),
+    seeds=sequence_of,
+    classes=optional(sequence_of),
+    plan=optional(instance(ProbeConfig, "a ProbeConfig")),
     device=choice(*DEVICES),
     attention=choice("last", "rollout"),
 )
@@ -61,12 +61,12 @@ def audit(
     labels: Sequence[Label] | None = None,
     *,
     explainers: Sequence[Any] = (),
-    evidence: Sequence[Sequence[Span] | None] | None = None,
+    rationales: Sequence[Sequence[Span] | None] | None = None,
     seeds: Sequence[Any] = (),
     synonyms: Any = None,
     classes: Sequence[Label] | None = None,
     train: tuple[Any, Any] | None = None,
-    plan: Plan | None = None,
+    plan: ProbeConfig | None = None,
     device: str = "auto",
     attention: str = "last",
 ) -> Report:
@@ -83,7 +83,7 @@ def audit(
 
     `model` is a TextClassifier, a folder or hub id, a (model, tokenizer) or a pipeline of transformers, anything with
     predict_proba, or a function texts -> probabilities; `classes` names its classes, in the order of the probabilities.
-    `texts` may be pairs (text, question); `evidence` is what a person marked in each, as (start, end) of characters.
+    `texts` may be pairs (text, question); `rationales` is what a person marked in each, as (start, end) of characters.
     `explainers` are names or your own, and the verdicts are about the first.  `seeds` are models trained alike with
     other seeds, `synonyms` a file or a mapping of words that may stand for each other.  With `train`, the texts and
     labels it was trained on, a TextClassifier is trained three times more: without attention, to look elsewhere
@@ -92,14 +92,16 @@ def audit(
     thoroughly.  `device` is for what is loaded here, and `attention` how a Hugging Face model's
     heads and layers become one weight for each word: last, or rollout.
     """
-    examples = _examples(texts, labels, evidence)
+    examples = _examples(texts, labels, rationales)
     if train is not None and not isinstance(model, TextClassifier):
         raise UserError(f"{NOT_OURS}, found {model!r:.80}: load it with steadygaze.load")
-    subject, *others = (as_subject(one, classes=classes, device=device, attention=attention) for one in (model, *seeds))
+    subject, *others = (as_adapter(one, classes=classes, device=device, attention=attention) for one in (model, *seeds))
     if train is not None:
         check_train(model, train)
-    found = examine(subject, examples, Asked(tuple(explainers), plan or Plan(), synonyms=synonyms), others)
-    return replace((found if train is None else retrain(found, model, train)).report(), date=now())
+    found = run_protocols(
+        subject, examples, AuditRequest(tuple(explainers), plan or ProbeConfig(), synonyms=synonyms), others
+    )
+    return replace((found if train is None else retrain_protocols(found, model, train)).report(), date=now())
 
 
 def check_train(model: TextClassifier, train: tuple[Any, Any]) -> None:
@@ -109,85 +111,97 @@ def check_train(model: TextClassifier, train: tuple[Any, Any]) -> None:
         raise UserError(f"the texts to train on have the labels {sorted(given, key=str)}, the model {own}")
 
 
-def retrain(found: Examined, model: TextClassifier, train: tuple[Any, Any]) -> Examined:
+def retrain_protocols(found: AuditFindings, model: TextClassifier, train: tuple[Any, Any]) -> AuditFindings:
     """What models more say, that were trained on the same texts."""
-    if isinstance(model.stored_.model, Rationaliser):
+    if isinstance(model.stored_.model, Rationalizer):
         return _locked(found, model, train)
-    examples = found.here.examples
+    examples = found.prepared.examples
     texts = [e.text if e.question is None else (e.text, e.question) for e in examples]
     more = {
-        MATTERS: list(trained(model, train, None, (texts, found.here.case.data.label))),
+        MATTERS: list(attention_necessity(model, train, None, (texts, found.prepared.case.data.label))),
         SHORTCUT: list(default_tokens(model, train)),
     }
-    other = {name: [one for one in found.found[name] if one.measure not in (*TRAINED, *CODED)] for name in more}
-    return replace(found, found={**found.found, **{name: [*other[name], *more[name]] for name in more}})
+    other = {
+        name: [one for one in found.findings_by_heading[name] if one.measure not in (*TRAINED, *CODED)] for name in more
+    }
+    return replace(
+        found, findings_by_heading={**found.findings_by_heading, **{name: [*other[name], *more[name]] for name in more}}
+    )
 
 
-def _locked(found: Examined, model: TextClassifier, train: tuple[Any, Any]) -> Examined:
+def _locked(found: AuditFindings, model: TextClassifier, train: tuple[Any, Any]) -> AuditFindings:
     """Of a model that selects sentences: whether it would lock."""
-    here, others = found.here, [one for one in found.found[SHORTCUT] if one.measure not in LOCKS]
-    if unlockable(here.case.model):
+    here, others = found.prepared, [one for one in found.findings_by_heading[SHORTCUT] if one.measure not in LOCKS]
+    if interlocking_not_applicable(here.case.model):
         return found
     codes, names = here.case.data.label, model.stored_.description.classes
     labels = [None] * len(here.examples) if codes is None else [names[code] for code in codes]
     examples = [Example(one.text, label) for one, label in zip(here.examples, labels, strict=True)]
-    reason = next((one.values for one in others if one.measure == FIRST_EVIDENCE), None)
-    asked = list(interlocking(model, train, examples, here.case.plan.skewed, reason, here.case.watch))
+    reason = next((one.values for one in others if one.measure == FIRST_RATIONALE), None)
+    asked = list(interlocking(model, train, examples, here.case.plan.skewed_epochs, reason, here.case.watch))
     notes = [f"{ICONS[one.answer]} {one.note[:1].upper()}{one.note[1:]}." for one in asked if one.answer]
-    return replace(found, found={**found.found, SHORTCUT: [*others, *asked]}, notes=(*found.notes, *notes))
+    return replace(
+        found,
+        findings_by_heading={**found.findings_by_heading, SHORTCUT: [*others, *asked]},
+        notes=(*found.notes, *notes),
+    )
 
 
-def examine(subject: Subject, examples: Sequence[Example], asked: Asked, others: Sequence[Subject] = ()) -> Examined:
+def run_protocols(
+    subject: ModelAdapter, examples: Sequence[Example], asked: AuditRequest, others: Sequence[ModelAdapter] = ()
+) -> AuditFindings:
     """The same of examples as a corpus has them."""
     if "data" not in asked.settings:
         asked = replace(asked, settings={**asked.settings, "data": fingerprint(examples)[:12]})
-    able, unable = choose(subject, asked.explainers)
+    able, unable = choose_explainers(subject, asked.explainers)
     plan = _planned(subject, examples, asked)
     here = prepare(subject, examples, able, plan, asked.watch)
-    rest = tuple(prepare(comparable(subject, other), examples, able, plan, asked.watch).case for other in others)
+    rest = tuple(prepare(check_comparable(subject, other), examples, able, plan, asked.watch).case for other in others)
     if any(not np.array_equal(other.data.text.ids, here.case.data.text.ids) for other in rest):
         raise UserError("a model given as another seed reads the texts as other tokens: it was not trained alike")
     here = replace(here, case=replace(here.case, others=rest))
     found = {heading: list(_asked(here.case, protocols)) for heading, protocols in PROTOCOLS.items()}
-    if why := difference(subject, others):
-        found[RETRAINED] = list(unlike(found[RETRAINED], why))
+    if why := training_difference(subject, others):
+        found[RETRAINED] = list(not_comparable(found[RETRAINED], why))
     lacking = [name for name in SWAPS if name not in plan.synonyms]
-    found[STILL] += absent(under(*lacking, *(f"{name}-kept" for name in lacking)), NO_SYNONYMS)
-    ours, selects = isinstance(subject.model, Classifier), isinstance(subject.model, Rationaliser)
-    found[MATTERS] += absent(TRAINED, SELECTS if selects else UNTRAINED if ours else NOT_OURS)
-    found[SHORTCUT] += absent(CODED, SELECTS if selects else UNCODED if ours else NOT_OURS)
-    found[SHORTCUT] += absent(LOCKS, unlockable(subject.model) or UNLOCKED)
+    found[STILL] += missing_findings(probe_names(*lacking, *(f"{name}-kept" for name in lacking)), NO_SYNONYMS)
+    ours, selects = isinstance(subject.model, Classifier), isinstance(subject.model, Rationalizer)
+    found[MATTERS] += missing_findings(TRAINED, SELECTS if selects else UNTRAINED if ours else NOT_OURS)
+    found[SHORTCUT] += missing_findings(CODED, SELECTS if selects else UNCODED if ours else NOT_OURS)
+    found[SHORTCUT] += missing_findings(LOCKS, interlocking_not_applicable(subject.model) or UNLOCKED)
     found[MATTERS] += [Finding("comprehensiveness", explainer=name, absent=why) for name, why in unable.items()]
-    return Examined(here, found, asked, tuple(f"Of {name} nothing was asked: {why}." for name, why in unable.items()))
+    return AuditFindings(
+        here, found, asked, tuple(f"Of {name} nothing was asked: {why}." for name, why in unable.items())
+    )
 
 
-def _planned(subject: Subject, examples: Sequence[Example], asked: Asked) -> Plan:
+def _planned(subject: ModelAdapter, examples: Sequence[Example], asked: AuditRequest) -> ProbeConfig:
     """With the words that may be exchanged, where some are known."""
-    table = table_for(subject, asked.synonyms, [example.text for example in examples])
+    table = synonym_table(subject, asked.synonyms, [example.text for example in examples])
     swaps = {} if table is None else {name: (table, number) for name, number in SWAPS.items()}
     return replace(asked.plan, synonyms={**swaps, **asked.plan.synonyms})
 
 
-def _asked(case: Case, protocols: Sequence[Protocol]) -> Iterator[Finding]:
-    gone = cache(partial(nothing, case))
+def _asked(case: AuditCase, protocols: Sequence[Protocol]) -> Iterator[Finding]:
+    gone = cache(partial(texts_without_selection, case))
     for protocol in protocols:
         if protocol in THOROUGH and not case.plan.thorough:
-            yield from absent(THOROUGH[protocol], NOT_THOROUGH)
+            yield from missing_findings(THOROUGH[protocol], NOT_THOROUGH)
         elif protocol in COUNTING:
             yield from protocol(case)
         else:
-            yield from (without(case, found, gone(found.explainer or "")) for found in protocol(case))
+            yield from (drop_texts(case, found, gone(found.explainer or "")) for found in protocol(case))
 
 
-def _examples(texts: Any, labels: Any, evidence: Any) -> list[Example]:
+def _examples(texts: Any, labels: Any, rationales: Any) -> list[Example]:
     written, questions = read_texts(texts)
     nothing = [None] * len(written)
-    for name, given in (("labels", labels), ("evidence", evidence)):
+    for name, given in (("labels", labels), ("rationales", rationales)):
         if given is not None and len(given) != len(written):
             raise UserError(f"found {len(written)} texts and {len(given)} {name}; they must be equally many")
     if labels is not None:
         labels = check_labels(labels, minimum_classes=1)
-    columns = (written, *(nothing if given is None else given for given in (labels, questions, evidence)))
+    columns = (written, *(nothing if given is None else given for given in (labels, questions, rationales)))
     return [
         Example(text, label, question, _marked(marked, text, i))
         for i, (text, label, question, marked) in enumerate(zip(*columns, strict=True))
@@ -200,9 +214,9 @@ def _marked(given: Any, text: str, row: int) -> tuple[Span, ...] | None:
         plain = given and [span if isinstance(span, str) else [_plain(end) for end in span] for span in given]
         return None if given is None else from_cell(list(plain), text)
     except TypeError:
-        raise UserError(f"evidence[{row}]: {given!r:.60} is not a list of (start, end)") from None
+        raise UserError(f"rationales[{row}]: {given!r:.60} is not a list of (start, end)") from None
     except ValueError as why:
-        raise UserError(f"evidence[{row}]: {why}") from None
+        raise UserError(f"rationales[{row}]: {why}") from None
 
 
 def _plain(label: Any) -> Label | None:

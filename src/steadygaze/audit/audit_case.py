@@ -16,17 +16,17 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import pad
 
-from steadygaze.audit.audit_config import Plan as Plan
-from steadygaze.audit.probes.observation import look
+from steadygaze.audit.audit_config import ProbeConfig as ProbeConfig
+from steadygaze.audit.probes.observation import observe
 from steadygaze.audit.probes.text_perturbations import Probe, probes
 from steadygaze.core.maths.divergence import jensen_shannon
-from steadygaze.core.maths.masked import shares
-from steadygaze.core.maths.ranking import overlap
-from steadygaze.core.random_key import Chance
+from steadygaze.core.maths.masked import normalize
+from steadygaze.core.maths.ranking import top_k_overlap
+from steadygaze.core.random_key import RandomKey
 from steadygaze.core.types import Batch, Label
 from steadygaze.data.batches import Data, by_length, collate
 from steadygaze.explainers.explainer import Explainer, finite_weights
-from steadygaze.models.model_protocol import Reader
+from steadygaze.models.model_protocol import Model
 from steadygaze.techniques.perturbations.word_removal import text_key, units_of
 
 EXPENSIVE = 30
@@ -39,15 +39,15 @@ def silent(what: str, done: int, total: int) -> None:
 
 
 @dataclass(frozen=True)
-class Case:
-    model: Reader
+class AuditCase:
+    model: Model
     data: Data
     explainers: Mapping[str, Explainer]
-    plan: Plan = field(default_factory=Plan)
-    evidence: Tensor | None = None  # (M,) bool: what a person marked; no word of a text nobody was asked about
+    plan: ProbeConfig = field(default_factory=ProbeConfig)
+    rationales: Tensor | None = None  # (M,) bool: what a person marked; no word of a text nobody was asked about
     first: Tensor | None = None  # (M,) bool: the first sentence
     blank: Tensor | None = None  # (M,) bool: tokens without a letter or a digit
-    others: tuple["Case", ...] = ()
+    others: tuple["AuditCase", ...] = ()
     """The same texts put to models that were trained alike, with other seeds."""
     watch: Callable[[str, int, int], None] = silent
     """Told what is being done, how many texts are done and of how many."""
@@ -58,7 +58,7 @@ class Case:
         return len(self.data)
 
     @cached_property
-    def everything(self) -> Rows:
+    def all_rows(self) -> Rows:
         return np.arange(len(self))
 
     @cached_property
@@ -74,11 +74,11 @@ class Case:
 
     def rows(self, name: str) -> Rows:
         """Of which texts this explainer is asked."""
-        return self.sample if self.explainers[name].passes >= EXPENSIVE else self.everything
+        return self.sample if self.explainers[name].forward_passes >= EXPENSIVE else self.all_rows
 
     def batches(self, rows: Rows | None = None) -> Iterator[tuple[Rows, Batch]]:
         """Until every row has been read once, shortest texts first; on the model's device."""
-        chosen = self.everything if rows is None else rows
+        chosen = self.all_rows if rows is None else rows
         part = Data(
             self.data.text.select(chosen), None if self.data.question is None else self.data.question.select(chosen)
         )
@@ -94,7 +94,7 @@ class Case:
         """
         places: list[Rows] = []
         parts: list[dict[str, Tensor]] = []
-        for some, batch in self._watched(what, self.everything if rows is None else rows):
+        for some, batch in self._watched(what, self.all_rows if rows is None else rows):
             parts.append({name: value.double().cpu() for name, value in work(some, batch).items()})
             places.append(some)
         found = {}
@@ -115,8 +115,10 @@ class Case:
     @cached_property
     def _read(self) -> dict[str, Tensor]:
         def work(_: Rows, batch: Batch) -> dict[str, Tensor]:
-            seen = look(self.model, batch)
-            return {"probs": seen.probs} | ({} if seen.elsewhere is None else {"elsewhere": seen.elsewhere})
+            seen = observe(self.model, batch)
+            return {"probs": seen.probs} | (
+                {} if seen.special_token_share is None else {"special_token_share": seen.special_token_share}
+            )
 
         return self.gather("reading", work)
 
@@ -126,14 +128,14 @@ class Case:
         return self._read["probs"]
 
     @property
-    def elsewhere(self) -> Tensor | None:
+    def special_token_share(self) -> Tensor | None:
         """(N,) how much of its look lies on special tokens; None of a model that does not say."""
-        return self._read.get("elsewhere")
+        return self._read.get("special_token_share")
 
     @cached_property
     def words(self) -> Tensor:
         """(N,) how many each text has: all pieces of a word count as one."""
-        begins = self.data.text.words if self.data.begins is None else self.data.begins
+        begins = self.data.text.words if self.data.word_starts is None else self.data.word_starts
         before = pad(torch.from_numpy(begins).cumsum(0), (1, 0))
         return before[torch.from_numpy(self.data.text.starts)].diff()
 
@@ -150,24 +152,24 @@ class Case:
     def saliency(self, name: str) -> Tensor:
         """(M,) what an explainer says of the clean texts; NaN in texts it was not asked about."""
         if name not in self._saliency:
-            self._saliency[name] = self.explained(name)
+            self._saliency[name] = self.explain_class(name)
         return self._saliency[name]
 
-    def explained(self, name: str, label: Tensor | None = None) -> Tensor:
+    def explain_class(self, name: str, label: Tensor | None = None) -> Tensor:
         """The same, asked about these classes (N,) in place of the predicted ones."""
         explainer = self.explainers[name]
         found = torch.full((len(self.data.text.ids),), torch.nan, dtype=torch.float64)
         for rows, batch in self._watched(name, self.rows(name)):
             aim = None if label is None else label[torch.from_numpy(rows)].to(batch.ids.device)
-            said = explainer.explain(self.model, batch, aim if explainer.by_class else None)
-            self.put(found, rows, batch, finite_weights(said, batch))
+            said = explainer.explain(self.model, batch, aim if explainer.class_specific else None)
+            self.scatter_rows(found, rows, batch, finite_weights(said, batch))
         return found
 
-    def put(self, whole: Tensor, rows: Rows, batch: Batch, values: Tensor) -> None:
+    def scatter_rows(self, whole: Tensor, rows: Rows, batch: Batch, values: Tensor) -> None:
         """What a batch says of its tokens (B,T) in its place among all, (M,)."""
         whole[self._tokens(rows, batch)] = values[batch.present].cpu()
 
-    def of(self, whole: Tensor, rows: Rows, batch: Batch) -> Tensor:
+    def gather_rows(self, whole: Tensor, rows: Rows, batch: Batch) -> Tensor:
         """These rows of something (M,): (B,T), as wide as the batch and where it is; 0 where there is no token."""
         found = whole.new_zeros(batch.ids.shape)
         found[batch.present.cpu()] = whole[self._tokens(rows, batch)]
@@ -179,25 +181,25 @@ class Case:
         return (starts + torch.arange(batch.ids.shape[1]))[batch.present.cpu()]
 
 
-def apart(one: Tensor, other: Tensor, mask: Tensor) -> Tensor:
+def saliency_divergence(one: Tensor, other: Tensor, mask: Tensor) -> Tensor:
     """How far two saliencies are from each other: Jensen-Shannon, in nats, of their shares.  (…,T), (…,T) -> (…,)
 
     What speaks for the class and what speaks against it are counted apart: w and −w are as far as can be, and so are
     some weight and none at all.
     """
-    nowhere = [~weighty(w, mask).unsqueeze(-1) for w in (one, other)]
+    nowhere = [~has_weight(w, mask).unsqueeze(-1) for w in (one, other)]
     places = torch.cat([mask, mask, torch.ones_like(nowhere[0])], -1)
     laid = zip((one, other), nowhere, strict=True)
-    both = [shares(torch.cat([w.clamp_min(0), (-w).clamp_min(0), none.to(w.dtype)], -1), places) for w, none in laid]
+    both = [normalize(torch.cat([w.clamp_min(0), (-w).clamp_min(0), none.to(w.dtype)], -1), places) for w, none in laid]
     return jensen_shannon(both[0], both[1], places)
 
 
-def common(one: Tensor, other: Tensor, mask: Tensor, k: int) -> Tensor:
+def shared_top_k(one: Tensor, other: Tensor, mask: Tensor, k: int) -> Tensor:
     """Which part of the k heaviest words they share; 0 where one alone has no weight.  (B,T), (B,T) -> (B,)"""
-    return overlap(one, other, mask, k).masked_fill(weighty(one, mask) != weighty(other, mask), 0.0)
+    return top_k_overlap(one, other, mask, k).masked_fill(has_weight(one, mask) != has_weight(other, mask), 0.0)
 
 
-def weighty(weights: Tensor, mask: Tensor) -> Tensor:
+def has_weight(weights: Tensor, mask: Tensor) -> Tensor:
     """Whether any word has weight.  (…,T), (…,T) -> (…,) bool"""
     return ((weights != 0) & mask).any(-1)
 
@@ -206,15 +208,15 @@ RANDOM = "random"
 """The explainer that is the yardstick of the others, asked for or not."""
 
 
-def others(case: Case) -> list[str]:
+def other_explainers(case: AuditCase) -> list[str]:
     """The explainers that are held against it."""
     return [name for name in case.explainers if name != RANDOM]
 
 
-def weights(case: Case, name: str, rows: Rows, batch: Batch) -> Tensor:
+def random_weights(case: AuditCase, name: str, rows: Rows, batch: Batch) -> Tensor:
     """What an explainer says of these texts; of random words, where they were not asked for, as they are drawn."""
     if name in case.explainers:
-        return case.of(case.saliency(name), rows, batch)
+        return case.gather_rows(case.saliency(name), rows, batch)
     units = units_of(batch, question=False)
-    drawn = Chance(case.plan.seed).child(7).uniform(text_key(batch), units.mask.shape[1], dtype=torch.float64)
+    drawn = RandomKey(case.plan.seed).child(7).uniform(text_key(batch), units.mask.shape[1], dtype=torch.float64)
     return units.on_first(drawn)

@@ -19,7 +19,7 @@ Removal = Literal["delete", "pad", "zero"]
 
 
 @dataclass(frozen=True)
-class Plan:
+class ProbeConfig:
     radius: float = 0.1
     """How far entries of word vectors move, in standard deviations of all of them."""
     synonyms: Mapping[str, tuple[Synonyms, int]] = field(default_factory=dict)
@@ -30,13 +30,13 @@ class Plan:
     """How many of the heaviest words are compared."""
     sample: int = 100
     """Texts that expensive explainers and probes are asked about."""
-    skewed: int = 10
+    skewed_epochs: int = 10
     """Epochs that the predictor of a rationaliser which is trained again learns from the first sentence alone."""
     thorough: bool = False
     """Whether what reads a text hundreds of times is asked too."""
     seed: int = 0
     batch_size: int = 256
-    most_tokens: int = 1 << 13
+    max_tokens: int = 1 << 13
     """Read at once where words are erased: this bounds the memory."""
 
     def __post_init__(self) -> None:
@@ -48,7 +48,7 @@ def _tables(name: str, value: object) -> object:
     """Probes by name."""
     pairs = list(value.values()) if isinstance(value, Mapping) else [None]
     if not all(isinstance(pair, tuple) and len(pair) == 2 and isinstance(pair[0], Synonyms) for pair in pairs):
-        raise arguments.wrong(name, "a mapping of names to (Synonyms, number of words)", value)
+        raise arguments.argument_error(name, "a mapping of names to (Synonyms, number of words)", value)
     return value
 
 
@@ -56,13 +56,13 @@ CHECKS: dict[str, arguments.Check] = {
     "radius": arguments.number(least=0),
     "synonyms": _tables,
     "removal": arguments.choice(*get_args(Removal)),
-    "k": arguments.whole(1),
-    "sample": arguments.whole(1),
-    "skewed": arguments.whole(1),
+    "k": arguments.integer(1),
+    "sample": arguments.integer(1),
+    "skewed_epochs": arguments.integer(1),
     "thorough": arguments.flag,
-    "seed": arguments.whole(0),
-    "batch_size": arguments.whole(1),
-    "most_tokens": arguments.whole(1),
+    "seed": arguments.integer(0),
+    "batch_size": arguments.integer(1),
+    "max_tokens": arguments.integer(1),
 }
 
 
@@ -70,7 +70,7 @@ def fingerprint(examples: Sequence[Example]) -> str:
     """Of everything in them, in order."""
     digest = hashlib.sha256()
     for one in examples:
-        digest.update(json.dumps([one.text, one.question, one.label, one.evidence, one.sentences]).encode())
+        digest.update(json.dumps([one.text, one.question, one.label, one.rationales, one.sentences]).encode())
     return digest.hexdigest()
 
 

@@ -11,21 +11,21 @@ from typing import Any
 import numpy as np
 import torch
 
-from steadygaze.audit.audit_case import Case, Rows, apart, silent
-from steadygaze.audit.audit_config import Plan
-from steadygaze.audit.finding import Finding, nothing
-from steadygaze.audit.largest_shifts import shifts
+from steadygaze.audit.audit_case import AuditCase, Rows, saliency_divergence, silent
+from steadygaze.audit.audit_config import ProbeConfig
+from steadygaze.audit.finding import Finding, texts_without_selection
+from steadygaze.audit.largest_shifts import largest_shifts
 from steadygaze.audit.measure_names import PROBES
 from steadygaze.audit.measures.registry import MEASURES
-from steadygaze.audit.prepare_case import Prepared
+from steadygaze.audit.prepare_case import PreparedCase
 from steadygaze.audit.probes.observation import gradient
-from steadygaze.audit.protocols.seed_consistency import SEEDS, explained
+from steadygaze.audit.protocols.seed_consistency import SEEDS, seed_saliencies
 from steadygaze.audit.verdict_rules import verdicts
 from steadygaze.core import __version__
-from steadygaze.core.maths.masked import shares
+from steadygaze.core.maths.masked import normalize
 from steadygaze.data.token_alignment import coverage
-from steadygaze.results.formatting import counted
-from steadygaze.results.leakage_warnings import PREDICTOR, READER, UNREAD, by_measure, leakage, leaks
+from steadygaze.results.formatting import count_text
+from steadygaze.results.leakage_warnings import PREDICTOR, READER, UNREAD, by_measure, has_leakage, leakage_sentence
 from steadygaze.results.report import Report
 from steadygaze.results.row import Row, mean_row
 from steadygaze.results.verdict import Fact
@@ -36,7 +36,7 @@ CURVES = {"comprehensiveness": "erased", "sufficiency": "kept"}
 Points = Sequence[Mapping[str, Any]]
 
 
-def pictures(case: Case, explainer: str, found: Sequence[Finding]) -> dict[str, Points]:
+def plot_points(case: AuditCase, explainer: str, found: Sequence[Finding]) -> dict[str, Points]:
     """Those that there is something to see in."""
     drawn = {
         "moves": _moves(case, explainer, found),
@@ -47,7 +47,7 @@ def pictures(case: Case, explainer: str, found: Sequence[Finding]) -> dict[str, 
     return {name: points for name, points in drawn.items() if points}
 
 
-def _moves(case: Case, explainer: str, found: Sequence[Finding]) -> Points:
+def _moves(case: AuditCase, explainer: str, found: Sequence[Finding]) -> Points:
     """How far each text's saliency moved under each probe."""
     points, known = [], case.probes
     for finding in found:
@@ -59,22 +59,26 @@ def _moves(case: Case, explainer: str, found: Sequence[Finding]) -> Points:
     return points
 
 
-def _seeds(case: Case, explainer: str, found: Sequence[Finding]) -> Points:
+def _seeds(case: AuditCase, explainer: str, found: Sequence[Finding]) -> Points:
     """How far two models trained alike differ on a text, and how heavy its heaviest word is in the first of them."""
     if not any(one.measure == f"jensen-shannon{SEEDS}" and one.values is not None for one in found):
         return []
     points, asked = [], _told(case, explainer, case.rows(explainer))
     for rows, batch in case.batches(asked[:: max(1, len(asked) // MOST)]):
-        said = explained(case, explainer, rows, batch)
+        said = seed_saliencies(case, explainer, rows, batch)
         for one, other in combinations(said, 2):
-            pairs = torch.stack([shares(one, batch.mask).amax(-1), apart(one, other, batch.mask)], -1).cpu().tolist()
+            pairs = (
+                torch.stack([normalize(one, batch.mask).amax(-1), saliency_divergence(one, other, batch.mask)], -1)
+                .cpu()
+                .tolist()
+            )
             points += [{"max": round(high, 4), "distance": round(far, 5)} for high, far in pairs]
     return points[:: max(1, len(points) // MOST)]
 
 
-def _told(case: Case, explainer: str, rows: Rows) -> Rows:
+def _told(case: AuditCase, explainer: str, rows: Rows) -> Rows:
     """Those of which it says something."""
-    told: Rows = rows[~nothing(case, explainer).numpy()[rows]]
+    told: Rows = rows[~texts_without_selection(case, explainer).numpy()[rows]]
     return told
 
 
@@ -89,14 +93,16 @@ def _aopc(found: Sequence[Finding]) -> Points:
     return [{"explainer": of, "share": int(size[:-1]) / 100, **both} for (of, size), both in lost.items()]
 
 
-def _gradient(case: Case, explainer: str) -> Points:
+def _gradient(case: AuditCase, explainer: str) -> Points:
     """Every word of some texts: its share of the saliency, and of the gradient."""
-    if explainer == "gradient" or "vectors" not in case.model.abilities or "selection" in case.model.abilities:
+    if explainer == "gradient" or "embeddings" not in case.model.capabilities or "selection" in case.model.capabilities:
         return []  # of a model that selects the gradient is 0 elsewhere by construction
     points: list[Mapping[str, Any]] = []
     for rows, batch in case.batches(_told(case, explainer, case.sample)):
-        own = shares(case.of(case.saliency(explainer), rows, batch), batch.mask)
-        slope = shares(gradient(case.model, batch, detach_attention="seams" in case.model.abilities), batch.mask)
+        own = normalize(case.gather_rows(case.saliency(explainer), rows, batch), batch.mask)
+        slope = normalize(
+            gradient(case.model, batch, detach_attention="extension_points" in case.model.capabilities), batch.mask
+        )
         pairs = torch.stack([own, slope], -1)[batch.mask].cpu().tolist()
         points += [{"attention": round(a, 4), "gradient": round(g, 4)} for a, g in pairs]
     return points[:: max(1, len(points) // MOST)]
@@ -109,12 +115,12 @@ Settings = Mapping[str, str | int | float]
 
 
 @dataclass(frozen=True)
-class Asked:
+class AuditRequest:
     """What an audit is to do beyond reading the texts."""
 
     explainers: Sequence[Any] = ()
     """By name, or your own; the verdicts are about the first.  None: the first of `choose.ORDER` the model has."""
-    plan: Plan = field(default_factory=Plan)
+    plan: ProbeConfig = field(default_factory=ProbeConfig)
     settings: Settings = field(default_factory=dict)
     """What every number depends on: corpus, split …"""
     synonyms: Any = None
@@ -123,33 +129,37 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Examined:
+class AuditFindings:
     """What was found, text by text."""
 
-    here: Prepared
-    found: Mapping[str, Sequence[Finding]]
+    prepared: PreparedCase
+    findings_by_heading: Mapping[str, Sequence[Finding]]
     """Heading -> what was found under it."""
-    asked: Asked
+    request: AuditRequest
     notes: tuple[str, ...] = ()
 
     @property
     def findings(self) -> list[Finding]:
-        return [finding for several in self.found.values() for finding in several]
+        return [finding for several in self.findings_by_heading.values() for finding in several]
 
     @property
     def explainer(self) -> str:
         """The explanation that the verdicts are about."""
-        return next(iter(self.here.case.explainers))
+        return next(iter(self.prepared.case.explainers))
 
     def report(self) -> Report:
-        return reported(self)
+        return build_report(self)
 
 
-def reported(examined: "Examined") -> Report:
-    here, found = examined.here, examined.findings
-    subject, main = here.subject, examined.explainer
+def build_report(examined: "AuditFindings") -> Report:
+    here, found = examined.prepared, examined.findings
+    subject, main = here.adapter, examined.explainer
     read = coverage(subject.tokens, here.placed.ragged)
-    known = {**examined.asked.settings, "model": subject.fingerprint[:12] or subject.name, "seed": here.case.plan.seed}
+    known = {
+        **examined.request.settings,
+        "model": subject.fingerprint[:12] or subject.name,
+        "seed": here.case.plan.seed,
+    }
     looks = {"attention": subject.facts["attention"]} if "attention" in subject.facts else {}
     rows = tuple(
         _row(finding, {**known, **(looks if finding.explainer == "attention" else {}), "v": __version__})
@@ -161,15 +171,15 @@ def reported(examined: "Examined") -> Report:
         **(read.facts if subject.fingerprint else {}),
         "explanation": main,
         "texts": f"{len(here.examples):,}",
-        **{name: str(value) for name, value in examined.asked.settings.items()},
+        **{name: str(value) for name, value in examined.request.settings.items()},
         "steadygaze": __version__,
     }
     return Report(
         TITLE,
         rows,
         verdicts(rows, main),
-        shifts(here, main, found),
-        pictures(here.case, main, found),
+        largest_shifts(here, main, found),
+        plot_points(here.case, main, found),
         facts=facts,
         notes=(
             *_constant(here),
@@ -178,22 +188,24 @@ def reported(examined: "Examined") -> Report:
             *(f"{sentence}." for sentence in read.warnings()),
             *examined.notes,
         ),
-        meanings={name: Fact(m.about, *m.bounds, m.better, m.cite) for name, m in MEASURES.items()},
+        measures={name: Fact(m.sentence, *m.bounds, m.direction, m.citation) for name, m in MEASURES.items()},
         probes=PROBES,
-        questions={one.measure: heading for heading, several in examined.found.items() for one in several},
+        questions={
+            one.measure: heading for heading, several in examined.findings_by_heading.items() for one in several
+        },
     )
 
 
-def _constant(here: Prepared) -> tuple[str, ...]:
+def _constant(here: PreparedCase) -> tuple[str, ...]:
     """What must be known before anything else."""
     given = set(here.case.probs.argmax(-1).tolist())
     if len(given) > 1 or len(here.case) == 1:
         return ()
-    label = here.subject.classes[given.pop()]
+    label = here.adapter.classes[given.pop()]
     return (f"The model gives every text the same label, {label!r:.80}: there is little that its words could explain.",)
 
 
-def _below_baseline(here: Prepared) -> tuple[str, ...]:
+def _below_baseline(here: PreparedCase) -> tuple[str, ...]:
     """A model worse than the constant prediction of the commonest label: often its labels are mapped wrongly."""
     codes = here.case.data.label
     if codes is None:
@@ -203,8 +215,8 @@ def _below_baseline(here: Prepared) -> tuple[str, ...]:
     if accuracy >= baseline - 1.96 * (baseline * (1 - baseline) / len(codes)) ** 0.5:
         return ()
     pairs = sorted({(str(one.label), code) for one, code in zip(here.examples, codes.tolist(), strict=True)})
-    names = [str(name)[:40] for name in here.subject.classes]
-    if all(label == str(here.subject.classes[code]) for label, code in pairs):
+    names = [str(name)[:40] for name in here.adapter.classes]
+    if all(label == str(here.adapter.classes[code]) for label, code in pairs):
         return (f"Accuracy {accuracy:.3f} is below {baseline:.3f}, the share of the commonest label.",)
     mapping = ", ".join(f"label {label:.40} is class {names[code]!r}" for label, code in pairs[:MAPPED])
     return (
@@ -217,10 +229,10 @@ def _leakage(rows: Sequence[Row], explainers: Iterable[str]) -> Iterator[str]:
     """A warning for each explanation whose selection leaks the label, or was not tested for it."""
     for name in explainers:
         found = by_measure([row for row in rows if row.n and row.settings.get("explain") == name])
-        if leaks(found):
+        if has_leakage(found):
             own = name == "rationale"
             partner, target = (PREDICTOR, "the label") if own else (f"{name}'s own approximator", "the predicted class")
-            yield leakage(found, partner, target=target)
+            yield leakage_sentence(found, partner, target=target)
         if name == "rationale" and READER not in found:
             yield UNREAD
 
@@ -239,7 +251,7 @@ def _row(finding: Finding, known: Settings) -> Row:
         return Row(finding.measure, float("nan"), 0, None, settings, why)
     left = len(finding.values) - len(values)
     note = finding.note or (
-        f"of {counted(len(values), 'text')}: the other {left:,} were not asked, or it makes no sense of them"
+        f"of {count_text(len(values), 'text')}: the other {left:,} were not asked, or it makes no sense of them"
         if left
         else ""
     )

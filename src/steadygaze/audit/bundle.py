@@ -3,7 +3,7 @@
 The signature is manifest.json.sig.  It covers manifest.json, and through its SHA-256 hashes every other file.
 https://man.openbsd.org/ssh-keygen.1 describes keys, signatures and the file of allowed signers.
 
-The evidence of an audit as a folder: whole or not at all, and read without running anything it holds.
+The bundle of an audit as a folder: whole or not at all, and read without running anything it holds.
 
 report.html      the page
 report.json      the same for machines: a report can be made again from it alone
@@ -13,7 +13,7 @@ manifest.json    what made it: command, model, data, settings, seeds, time, vers
                  the SHA-256 of every other file
 manifest.json.sig   a signature of the manifest, if one was asked for
 
-A third party compares it with an audit of their own: `steadygaze audit --verify EVIDENCE`.  No torch here.
+A third party compares it with an audit of their own: `steadygaze audit --verify BUNDLE`.  No torch here.
 """
 
 import hashlib
@@ -32,14 +32,14 @@ from steadygaze.audit.manifest import (
     POLICY,
     REPORT,
     SIGNATURE,
-    Altered,
     Manifest,
+    ManifestChange,
     content_of,
     read_manifest,
 )
 from steadygaze.audit.manifest import changes as changes
 from steadygaze.audit.manifest import versions as versions
-from steadygaze.core.atomic_files import new_folder, recover, strangers
+from steadygaze.core.atomic_files import new_folder, recover_folder, unknown_entries
 from steadygaze.core.errors import UserError
 from steadygaze.core.output_paths import check_new_folder
 from steadygaze.core.untrusted_files import decode
@@ -69,7 +69,7 @@ def check(content: bytes, signature: bytes | None, signers: Path, signer: str | 
             f"--signers {signers} is not a file: it lists allowed signers, a name and a public key per line"
         )
     if signature is None:
-        raise Altered("the bundle is not signed: it has no manifest.json.sig")
+        raise ManifestChange("the bundle is not signed: it has no manifest.json.sig")
     with tempfile.NamedTemporaryFile(prefix="steadygaze-", suffix=".sig") as file:
         file.write(signature)
         file.flush()
@@ -78,11 +78,11 @@ def check(content: bytes, signature: bytes | None, signers: Path, signer: str | 
             found = _run(["-Y", "find-principals", *given], b"")
             names = [name for name in found.stdout.decode(errors="replace").split("\n") if name]  # may hold spaces
             if found.returncode or not names:
-                raise Altered(f"manifest.json.sig is by nobody that {signers} allows: {_said(found)}")
+                raise ManifestChange(f"manifest.json.sig is by nobody that {signers} allows: {_said(found)}")
             signer = names[0]
         ended = _run(["-Y", "verify", "-n", NAMESPACE, "-I", signer, *given], content)
     if ended.returncode:
-        raise Altered(f"manifest.json.sig is not a signature of this manifest by {signer!r}: {_said(ended)}")
+        raise ManifestChange(f"manifest.json.sig is not a signature of this manifest by {signer!r}: {_said(ended)}")
     return signer
 
 
@@ -99,7 +99,7 @@ def _said(ended: "subprocess.CompletedProcess[bytes]") -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
+class AuditBundle:
     report: Report
     manifest: Manifest
     policy: Policy | None
@@ -152,8 +152,8 @@ def write(
     policy: Policy | None = None,
     replace_other: bool = False,
     sign: Callable[[bytes], bytes] | None = None,
-) -> Evidence:
-    """Replaces evidence about the same model and texts, or with `replace_other` any; refuses to replace more.
+) -> AuditBundle:
+    """Replaces bundle about the same model and texts, or with `replace_other` any; refuses to replace more.
 
     `sign` makes a signature of the manifest.
     """
@@ -170,7 +170,7 @@ def write(
                 (new / SIGNATURE).write_bytes(signature)
     except OSError as error:
         raise UserError(f"could not write {folder}: {error}; what stood there before is untouched") from None
-    return Evidence(report, made, policy, contents, signature)
+    return AuditBundle(report, made, policy, contents, signature)
 
 
 def gate(report: Report, policy: Policy | None) -> dict[str, Any] | None:
@@ -182,22 +182,22 @@ def gate(report: Report, policy: Policy | None) -> dict[str, Any] | None:
 
 
 def check_free(folder: Path) -> bool:
-    """An evidence folder may be new, empty, or one of ours: known before the audit begins.  Whether it is the last."""
+    """An audit bundle may be new, empty, or one of ours: known before the audit begins.  Whether it is the last."""
     check_new_folder(folder)
-    recover(folder)
+    recover_folder(folder)
     if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
         return False
-    if others := strangers(folder, (*FILES, SIGNATURE)):
+    if others := unknown_entries(folder, (*FILES, SIGNATURE)):
         raise UserError(f"{folder} holds {others[0]!r}, which would be lost; name another folder")
     try:
         read_manifest(folder)
     except UserError as error:
-        raise UserError(f"{folder} is no evidence folder, and is left alone: {error}; name another folder") from None
+        raise UserError(f"{folder} is no audit bundle, and is left alone: {error}; name another folder") from None
     return True
 
 
 def check_same(folder: Path, model: Mapping[str, Any], data: Mapping[str, Any], replace_other: bool = False) -> None:
-    """Evidence about another model or other texts is replaced only on request."""
+    """Bundle about another model or other texts is replaced only on request."""
     if not check_free(folder) or replace_other:
         return
     old = read_manifest(folder)[0]
@@ -207,27 +207,27 @@ def check_same(folder: Path, model: Mapping[str, Any], data: Mapping[str, Any], 
     ):
         if was.get("fingerprint") != now.get("fingerprint"):
             raise UserError(
-                f"{folder} is evidence about {what} ({was.get(name)!r:.80}) and is left alone; "
+                f"{folder} is an audit bundle of {what} ({was.get(name)!r:.80}) and is left alone; "
                 "name another folder, or replace it with --replace"
             )
 
 
-def read(folder: str | Path) -> Evidence:
-    """The evidence, once every file is found to be what the manifest says."""
+def read(folder: str | Path) -> AuditBundle:
+    """The bundle, once every file is found to be what the manifest says."""
     folder = Path(folder)
-    recover(folder)
+    recover_folder(folder)
     manifest, _ = read_manifest(folder)
     if gone := [name for name in manifest.files if not (folder / name).exists()]:
-        raise Altered(f"{folder} is no whole evidence: it has no {gone[0]}")
+        raise ManifestChange(f"{folder} is not a whole audit bundle: it has no {gone[0]}")
     contents = {name: content_of(folder / name) for name in (*manifest.files, MANIFEST)}
     changed = [name for name, right in manifest.files.items() if hashlib.sha256(contents[name]).hexdigest() != right]
     if changed:
-        raise Altered(f"{folder}: {', '.join(changed)} was changed after it was written: its SHA-256 is another")
+        raise ManifestChange(f"{folder}: {', '.join(changed)} was changed after it was written: its SHA-256 is another")
     policy = parse_policy(decode(contents[POLICY], folder / POLICY), POLICY) if POLICY in contents else None
     report = parse(Report, contents[REPORT], folder / REPORT)  # the content that was hashed, not the file again
     signature = content_of(folder / SIGNATURE) if (folder / SIGNATURE).exists() else None
-    contents |= dict.fromkeys(strangers(folder, (*contents, SIGNATURE)), b"")
-    return Evidence(report, manifest, policy, contents, signature)
+    contents |= dict.fromkeys(unknown_entries(folder, (*contents, SIGNATURE)), b"")
+    return AuditBundle(report, manifest, policy, contents, signature)
 
 
 def _last(name: str) -> str:

@@ -22,14 +22,14 @@ from torch import Tensor
 
 from steadygaze.audit.certificate_bounds import Bounds
 from steadygaze.audit.certificate_bounds import certify_batch as certify_batch
-from steadygaze.core.arguments import checked, choice, flag, instance, number, optional, whole
+from steadygaze.core.arguments import choice, flag, instance, integer, number, optional, validated
 from steadygaze.core.errors import UserError
 from steadygaze.core.maths.ranking import Norm
 from steadygaze.core.output_paths import GENERATOR, write_output
 from steadygaze.core.types import Batch, Forward, Label
 from steadygaze.data.batches import by_length, collate
-from steadygaze.estimator.inputs import is_one
-from steadygaze.estimator.model_folder import Stored
+from steadygaze.estimator.inputs import is_single_text
+from steadygaze.estimator.model_folder import SavedModel
 from steadygaze.estimator.text_classifier import TextClassifier
 from steadygaze.models import inference
 from steadygaze.models.classifier import Classifier
@@ -129,7 +129,7 @@ class Certificates(Sequence[Certificate]):
     def to_dict(self) -> dict[str, Any]:
         """What it is about, the summary and every row, ready for JSON."""
         summary = {name: _plain(value) for name, value in self.summary().items()}
-        return {**GENERATOR, "about": ABOUT, "summary": summary, "rows": [row.to_dict() for row in self.rows]}
+        return {**GENERATOR, "sentence": ABOUT, "summary": summary, "rows": [row.to_dict() for row in self.rows]}
 
     def to_json(self, path: str | Path, *, replace: bool = False) -> None:
         """Write `to_dict` to a file; `replace` allows a file that steadygaze did not write."""
@@ -203,15 +203,15 @@ def _ball(one: Certificate) -> str:
 OTHER_TOKENS = "the reference splits texts into other tokens: use a model with the same kind of encoder and max_length"
 
 
-@checked(
+@validated(
     clf=instance(TextClassifier, "a TextClassifier"),
     radius=number(above=0),
     norm=choice(*get_args(Norm)),
-    k=whole(1),
+    k=integer(1),
     simplex=flag,
     reference=optional(instance(TextClassifier, "a TextClassifier")),
     lower_bound=flag,
-    batch_size=whole(1),
+    batch_size=integer(1),
 )
 def certify(
     clf: TextClassifier,
@@ -232,7 +232,7 @@ def certify(
     reference   another fitted classifier of the same labels that splits texts into the same tokens, for β and γ
     lower_bound for a decoder that is not linear: what gradient ascent finds; nothing is certified then
     """
-    read, questions = clf._read([texts] if is_one(texts) else texts)
+    read, questions = clf._read([texts] if is_single_text(texts) else texts)
     data, model = clf.stored_.data(read, questions), clf.stored_.model
     if not isinstance(model, Classifier):
         raise UserError("this model selects what it reads: it has no attention weights to certify changes of")
@@ -260,7 +260,7 @@ def _rows(bounds: Bounds, clf: TextClassifier) -> Iterator[dict[str, Any]]:
         yield {"label": label, "exact": bounds.alpha is not None and len(classes) == 2, **row, **unsaid}
 
 
-def _same(clf: TextClassifier, reference: TextClassifier) -> Stored:
+def _same(clf: TextClassifier, reference: TextClassifier) -> SavedModel:
     """Weights and predictions can be compared only where both models read the same tokens and know the same labels."""
     if not hasattr(reference, "stored_"):
         raise UserError("the reference is not a fitted TextClassifier: fit or load it first")

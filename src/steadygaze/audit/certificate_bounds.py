@@ -37,7 +37,7 @@ from torch import Tensor
 
 from steadygaze.core.errors import UserError
 from steadygaze.core.maths.divergence import kl_logits, total_variation
-from steadygaze.core.maths.ranking import Norm, overlap
+from steadygaze.core.maths.ranking import Norm, top_k_overlap
 from steadygaze.core.types import Batch, Forward
 from steadygaze.models.attention_layers import Linear
 from steadygaze.models.classifier import Classifier
@@ -51,7 +51,7 @@ LIKELY = 5
 """Classes started from, the likeliest of them: a class without probability adds nothing to the divergence."""
 
 
-def climb(
+def ascend_divergence(
     reach: Tensor, logits: Tensor, clean: Tensor, mask: Tensor, radius: float, norm: Norm, simplex: bool
 ) -> Tensor:
     """On the simplex, where ascent does not stay, the best corner is all there is.  (B,T,C), (B,C), … -> (B,)"""
@@ -178,7 +178,7 @@ def _closed(
         else:
             alpha = (clean * (logits.log_softmax(-1) - lowest)).sum(-1)
             tvd = torch.minimum((highest - clean).sum(-1), (clean - lowest.exp()).sum(-1)).clamp_max(1.0)
-            low = climb(*problem)
+            low = ascend_divergence(*problem)
     found = {"alpha": alpha, "alpha_low": low, "tvd": tvd}
     # Sums that cancel can round to just below 0, which no distance may be.
     clamped = {name: value.clamp_min(0.0) for name, value in found.items()}
@@ -209,7 +209,7 @@ def _closeness(forward: Forward, reference: Forward, mask: Tensor, k: int) -> di
     theirs = reference.logits.to(logits).softmax(-1)
     every = torch.ones_like(theirs, dtype=torch.bool)
     return {
-        "beta": overlap(weights, reference.weights.to(weights), mask, k),
+        "beta": top_k_overlap(weights, reference.weights.to(weights), mask, k),
         "gamma": kl_logits(theirs, logits).clamp_min(0.0),
         "gamma_tvd": total_variation(theirs, logits.softmax(-1), every),
     }

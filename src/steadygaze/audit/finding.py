@@ -15,9 +15,9 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from steadygaze.audit.audit_case import Case
+from steadygaze.audit.audit_case import AuditCase
 from steadygaze.audit.probes.text_perturbations import OWN
-from steadygaze.models.model_protocol import LACKING
+from steadygaze.models.model_protocol import MISSING_CAPABILITY
 from steadygaze.results.verdict import Answer
 
 
@@ -51,40 +51,44 @@ NO_LABELS = "the texts have no labels"
 ONLY_RANDOM = "no explanation was asked about but random words, which are the yardstick of the others"
 
 
-def absent(names: Iterable[str], why: str) -> Iterator[Finding]:
+def missing_findings(names: Iterable[str], why: str) -> Iterator[Finding]:
     return (Finding(name, absent=why) for name in names)
 
 
-def own(case: Case) -> str:
+def explainer_or_none(case: AuditCase) -> str:
     """What the model shows of itself, by the name it was asked under; '': it was not asked."""
     return next((name for name in OWN if name in case.explainers), "")
 
 
-def unasked(case: Case) -> str:
+def missing_capability_reason(case: AuditCase) -> str:
     """Why nothing is said of the attention; '': something is."""
-    if own(case):
+    if explainer_or_none(case):
         return ""
-    return "the attention was not asked about" if "weights" in case.model.abilities else LACKING["weights"]
+    return (
+        "the attention was not asked about"
+        if "attention" in case.model.capabilities
+        else MISSING_CAPABILITY["attention"]
+    )
 
 
 NONE = "nothing is selected of any text"
 
 
-def selecting(case: Case) -> list[str]:
+def selecting_explainers(case: AuditCase) -> list[str]:
     """Explanations in which a word is selected or is not."""
-    return [name for name, one in case.explainers.items() if one.selects]
+    return [name for name, one in case.explainers.items() if one.selects_words]
 
 
-def nothing(case: Case, name: str) -> Tensor:
+def texts_without_selection(case: AuditCase, name: str) -> Tensor:
     """(N,) bool: texts with words, none of which is selected; False of explanations that do not select."""
-    if name not in selecting(case):
+    if name not in selecting_explainers(case):
         return torch.zeros(len(case), dtype=torch.bool)
     chosen = (case.saliency(name) != 0) & torch.from_numpy(case.data.text.words)  # NaN, where it was not asked, is no 0
     many = pad(chosen.cumsum(0), (1, 0))[torch.from_numpy(case.data.text.starts)].diff()
     return (many == 0) & (case.words > 0)
 
 
-def without(case: Case, found: Finding, gone: Tensor) -> Finding:
+def drop_texts(case: AuditCase, found: Finding, gone: Tensor) -> Finding:
     """What was found, less the texts of which nothing is selected (N,)."""
     many = int(gone.sum())
     if not many or found.explainer is None:

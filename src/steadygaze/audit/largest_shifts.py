@@ -8,13 +8,13 @@ import torch
 from torch import Tensor
 
 from steadygaze.audit.finding import Finding
-from steadygaze.audit.prepare_case import Prepared
-from steadygaze.audit.probes.observation import Moved
+from steadygaze.audit.prepare_case import PreparedCase
+from steadygaze.audit.probes.observation import PerturbedBatch
 from steadygaze.core.types import Span
 from steadygaze.data.batches import collate
-from steadygaze.data.synonyms import lexicon
+from steadygaze.data.synonyms import vocabulary_lexicon
 from steadygaze.data.token_alignment import mean_of_words, merge_words
-from steadygaze.estimator.explain_texts import picked
+from steadygaze.estimator.explain_texts import rationale_spans
 from steadygaze.results.explanation import Explanation
 from steadygaze.results.verdict import Shift
 
@@ -23,7 +23,7 @@ EACH = 3
 MOVED = "jensen-shannon/"
 
 
-def shifts(here: Prepared, explainer: str, found: Sequence[Finding], each: int = EACH) -> tuple[Shift, ...]:
+def largest_shifts(here: PreparedCase, explainer: str, found: Sequence[Finding], each: int = EACH) -> tuple[Shift, ...]:
     """The worst of each probe, the furthest first."""
     known = here.case.probes
     shown: list[Shift] = []
@@ -35,7 +35,7 @@ def shifts(here: Prepared, explainer: str, found: Sequence[Finding], each: int =
     return tuple(shown)
 
 
-def _worst(here: Prepared, explainer: str, probe: str, moved: Tensor, each: int) -> Iterator[Shift]:
+def _worst(here: PreparedCase, explainer: str, probe: str, moved: Tensor, each: int) -> Iterator[Shift]:
     far = moved.nan_to_num(nan=-1.0).argsort(descending=True, stable=True)[:each]
     rows = far[moved[far] > 0].numpy()
     if not len(rows):
@@ -45,7 +45,7 @@ def _worst(here: Prepared, explainer: str, probe: str, moved: Tensor, each: int)
     after = case.probes[probe].move(case.model, batch)
     for states in zip(
         rows.tolist(),
-        _explained(here, explainer, rows, Moved(batch, None, after.touched)),
+        _explained(here, explainer, rows, PerturbedBatch(batch, None, after.touched)),
         _explained(here, explainer, rows, after),
         strict=True,
     ):
@@ -53,7 +53,7 @@ def _worst(here: Prepared, explainer: str, probe: str, moved: Tensor, each: int)
         yield Shift(probe, float(moved[row]), old, new)
 
 
-def _explained(here: Prepared, explainer: str, rows: np.ndarray, at: Moved) -> Iterator[Explanation]:
+def _explained(here: PreparedCase, explainer: str, rows: np.ndarray, at: PerturbedBatch) -> Iterator[Explanation]:
     said = here.case.explainers[explainer].explain(here.case.model, at.batch, embedded=at.embedded)
     sure = None if said.chances is None else said.chances.double().cpu()
     weights, probs = said.weights.double().cpu(), said.logits.double().softmax(-1).cpu()
@@ -66,9 +66,9 @@ def _explained(here: Prepared, explainer: str, rows: np.ndarray, at: Moved) -> I
 
 
 def _explanation(
-    here: Prepared, row: int, explainer: str, weights: list[float], probs: list[float], new: dict[int, int]
+    here: PreparedCase, row: int, explainer: str, weights: list[float], probs: list[float], new: dict[int, int]
 ) -> Explanation:
-    example, subject = here.examples[row], here.subject
+    example, subject = here.examples[row], here.adapter
     text, spans = _rewritten(here, row, new)
     tokens = [text[start:end] for start, end in spans]
     if subject.tokens.kind == "pieces":
@@ -83,22 +83,22 @@ def _explanation(
         probabilities=dict(zip(subject.classes, probs, strict=True)),
         question=example.question,
         explainer=explainer,
-        selected=here.case.explainers[explainer].selects,
+        selected=here.case.explainers[explainer].selects_words,
     )
 
 
-def _with_rationale(here: Prepared, row: int, shown: Explanation, chances: list[float]) -> Explanation:
-    pieces = here.subject.tokens.kind == "pieces"
+def _with_rationale(here: PreparedCase, row: int, shown: Explanation, chances: list[float]) -> Explanation:
+    pieces = here.adapter.tokens.kind == "pieces"
     sure = mean_of_words(here.placed.groups[row], chances) if pieces else chances
-    return replace(shown, rationale=picked(shown.spans, shown.weights, sure))
+    return replace(shown, rationale=rationale_spans(shown.spans, shown.weights, sure))
 
 
-def _rewritten(here: Prepared, row: int, new: dict[int, int]) -> tuple[str, list[Span]]:
+def _rewritten(here: PreparedCase, row: int, new: dict[int, int]) -> tuple[str, list[Span]]:
     """The text with these tokens exchanged, and where every token stands in it then."""
     text, spans = here.examples[row].text, here.placed.spans[row]
     if not new:
         return text, list(spans)
-    names = lexicon(here.subject.tokens.vocabulary, here.subject.tokens.kind).names
+    names = vocabulary_lexicon(here.adapter.tokens.vocabulary, here.adapter.tokens.kind).names
     written, moved, end = "", [], 0
     for i, (start, stop) in enumerate(spans):
         written += text[end:start]

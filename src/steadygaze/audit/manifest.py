@@ -1,4 +1,4 @@
-"""Manifest: what an audit was made of, as manifest.json of its evidence has it.  No torch."""
+"""Manifest: what an audit was made of, as manifest.json of its bundle has it.  No torch."""
 
 import hashlib
 import json
@@ -24,8 +24,8 @@ FILES = ("report.html", REPORT, "rows.jsonl", POLICY, MANIFEST)
 NEEDED = {"report.html", REPORT, "rows.jsonl"}
 
 
-class Altered(UserError):
-    """Evidence is not what was written."""
+class ManifestChange(UserError):
+    """Bundle is not what was written."""
 
 
 def versions() -> dict[str, str]:
@@ -99,13 +99,13 @@ def read_manifest(folder: Path) -> tuple[Manifest, str]:
         first = error.errors()[0]
         raise UserError(f"{file}: {'.'.join(map(str, first['loc']))}: {first['msg']}") from None
     if not NEEDED <= manifest.files.keys() <= {*NEEDED, POLICY}:
-        raise UserError(
-            f"{file} names the files {', '.join(manifest.files) or 'none'}; evidence has {', '.join(FILES)}"
-        )
+        raise UserError(f"{file} names the files {', '.join(manifest.files) or 'none'}; bundle has {', '.join(FILES)}")
     if manifest.date and not is_time(manifest.date):
-        raise Altered(f"{file}: date is {manifest.date!r:.80}; it must be a time in UTC such as 2026-01-31T12:00:00Z")
+        raise ManifestChange(
+            f"{file}: date is {manifest.date!r:.80}; it must be a time in UTC such as 2026-01-31T12:00:00Z"
+        )
     if stated != _settings(manifest):
-        raise Altered(f"{file}: the settings were changed after it was written: their SHA-256 is another")
+        raise ManifestChange(f"{file}: the settings were changed after it was written: their SHA-256 is another")
     return manifest, hashlib.sha256(content).hexdigest()
 
 
@@ -122,7 +122,7 @@ def content_of(file: Path) -> bytes:
     try:
         return read_bytes(file)
     except MissingFile:
-        raise UserError(f"{file.parent} is no whole evidence: it has no {file.name}") from None
+        raise UserError(f"{file.parent} is not a whole audit bundle: it has no {file.name}") from None
 
 
 def _installed() -> Iterator[tuple[str, str]]:

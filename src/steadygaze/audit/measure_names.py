@@ -7,8 +7,8 @@ from steadygaze.core.errors import UserError, unknown
 
 PROBES = {
     "noise": "A little noise was added to the vector of every word.",
-    "worst-label": "Every vector was moved a little, as is worst for the label.",
-    "worst-attention": "Every vector was moved a little, as moves what the model shows most.",
+    "fgm-label": "Every vector was moved a little, as is worst for the label.",
+    "pgd-attention": "Every vector was moved a little, as moves what the model shows most.",
     "1-synonym": "One word was exchanged for a synonym.",
     "3-synonyms": "Three words were exchanged for synonyms.",
     "1-synonym-kept": "One word was exchanged for a synonym, and the label stayed.",
@@ -27,10 +27,10 @@ PROBES = {
     "trained-adversary": "Compared with a model trained to predict the same and to look elsewhere.",
     "shuffled": "The words of each text were shuffled, and the text was read again.",
     "above-share": "Minus the share of such tokens among the words.",
-    "above-evidence": "Minus what is due to it by what people marked, or by its length if that is more.",
+    "above-rationale": "Minus what is due to it by what people marked, or by its length if that is more.",
     "default-tokens": "Of another model, trained to look at four tokens that say nothing and at five words.",
     "selected": "Of the words that were selected, however many; 0 where none was.",
-    "evidence": "Of what a person marked, in place of what was selected.",
+    "rationales": "Of what a person marked, in place of what was selected.",
     "random-words": "Of as many words drawn at random, in place of the selected ones.",
     "no-words": "Of no words: the class that the classifier gives to every text.",
     "by-class": "Of the texts with one predicted class; the row names the class.",
@@ -40,12 +40,12 @@ PROBES = {
 }
 """What was done, or compared with, as a report says it."""
 
-_VECTORS, _WORDS = ("noise", "worst-label", "worst-attention"), ("1-synonym", "3-synonyms")
+_VECTORS, _WORDS = ("noise", "fgm-label", "pgd-attention"), ("1-synonym", "3-synonyms")
 _MOVED, _KEPT, _MODELS = (*_VECTORS, *_WORDS), tuple(f"{probe}-kept" for probe in _WORDS), ("seeds", "others")
 _SIZES = tuple(probe for probe in PROBES if probe.endswith("%"))
 _GRADIENTS, _ITSELF = ("gradient", "gradient-through-attention"), ("",)
 
-ASKED: dict[str, tuple[str, ...]] = {
+MEASURE_PROBES: dict[str, tuple[str, ...]] = {
     "accuracy": ("", "uniform", "above-uniform"),
     "macro-f1": _ITSELF,
     "expected-calibration-error": _ITSELF,
@@ -54,10 +54,10 @@ ASKED: dict[str, tuple[str, ...]] = {
     "kendall": (*_MOVED, *_KEPT, *_GRADIENTS, "randomised"),
     "pearson": _GRADIENTS,
     "prediction-change": (*_MOVED, *_MODELS, "permuted", "trained-adversary"),
-    "flipped": (*_MOVED, *_MODELS),
-    "exchanged": _WORDS,
-    "evenness": _ITSELF,
-    "from-uniform": _ITSELF,
+    "label-flip": (*_MOVED, *_MODELS),
+    "words-substituted": _WORDS,
+    "normalized-entropy": _ITSELF,
+    "distance-to-uniform": _ITSELF,
     "collapsed": _ITSELF,
     "comprehensiveness": ("", "above-random", *_SIZES),
     "sufficiency": ("", *_SIZES),
@@ -71,9 +71,9 @@ ASKED: dict[str, tuple[str, ...]] = {
     "class-gap": ("default-tokens",),
     "independent-reader-accuracy": ("", "random-words", "no-words", "by-class"),
     "leakage-gap": ("", "black-box"),
-    "first-sentence-share": ("", "above-evidence"),
+    "first-sentence-share": ("", "above-rationale"),
     "first-sentence-pick": _ITSELF,
-    "first-sentence": ("", "evidence", "biased", "skewed"),
+    "first-sentence": ("", "rationales", "biased", "skewed"),
     "selected-share": _ITSELF,
     "selected-spans": _ITSELF,
     "token-precision": ("", "selected"),
@@ -85,28 +85,28 @@ ASKED: dict[str, tuple[str, ...]] = {
     "iou-f1": _ITSELF,
     "average-precision": ("", "above-random"),
     "auprc": _ITSELF,
-    "evidence-mass": _ITSELF,
+    "rationale-mass": _ITSELF,
 }
 """Measure -> under what; '': the measure itself."""
 
 
-def of(*measures: str) -> list[str]:
+def measure_names(*measures: str) -> list[str]:
     """All names of these measures.
 
-    >>> of("pearson", "average-precision")
+    >>> measure_names("pearson", "average-precision")
     ['pearson/gradient', 'pearson/gradient-through-attention', 'average-precision', 'average-precision/above-random']
     """
-    return [f"{measure}/{probe}" if probe else measure for measure in measures for probe in ASKED[measure]]
+    return [f"{measure}/{probe}" if probe else measure for measure in measures for probe in MEASURE_PROBES[measure]]
 
 
-NAMES = tuple(of(*ASKED))
+NAMES = tuple(measure_names(*MEASURE_PROBES))
 
 
-def under(*probes: str) -> list[str]:
+def probe_names(*probes: str) -> list[str]:
     """All names that end so.
 
-    >>> under("seeds")
-    ['jensen-shannon/seeds', 'top-k-overlap/seeds', 'prediction-change/seeds', 'flipped/seeds']
+    >>> probe_names("seeds")
+    ['jensen-shannon/seeds', 'top-k-overlap/seeds', 'prediction-change/seeds', 'label-flip/seeds']
     """
     return [name for name in NAMES if name.partition("/")[2] in probes]
 
@@ -116,6 +116,6 @@ def check_name(name: str) -> None:
     if name in NAMES:
         return
     measure = name.partition("/")[0]
-    if measure not in ASKED:
-        raise unknown("measure", name, ASKED)
-    raise UserError(f"no audit has a number called {name}; of {measure} it has {', '.join(of(measure))}")
+    if measure not in MEASURE_PROBES:
+        raise unknown("measure", name, MEASURE_PROBES)
+    raise UserError(f"no audit has a number called {name}; of {measure} it has {', '.join(measure_names(measure))}")

@@ -1,10 +1,10 @@
-"""Where models and data lie, as evidence writes it down: seen from its own place, without the folders of a machine.
+"""Where models and data lie, as bundle writes it down: seen from its own place, without the folders of a machine.
 
 A path that is kept begins with a dot, ./model or ../data/test.csv, which no hub id and no name of a corpus does.
 
 The command that repeats an audit, made from its settings and its policy alone: the same audit has the same command.
 
-It is what a manifest and a page show.  What does not change the numbers (--out, --html, --device) is not part of it.
+It is what a manifest and a page show.  What does not change the numbers (--bundle, --html, --device) is not part of it.
 
 What of a bundle differs from the same audit run again: every field of the manifest and every byte of every file.
 
@@ -25,8 +25,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from steadygaze.audit.audit_run import Order
-from steadygaze.audit.bundle import Evidence, render_files, render_manifest
+from steadygaze.audit.audit_run import AuditOrder
+from steadygaze.audit.bundle import AuditBundle, render_files, render_manifest
 from steadygaze.audit.manifest import MANIFEST, POLICY, REPORT, Manifest, changes
 from steadygaze.core.errors import UserError
 from steadygaze.core.untrusted_files import resolve
@@ -40,14 +40,14 @@ PASS = {
     "data": "--data DATA",
     "train": "--train DATA",
     "synonyms": "--synonyms FILE",
-    "seeds": "--seeds MODEL",
+    "other_seeds": "--other-seed MODEL",
 }
 """Setting that may be a path, or several -> how the command line takes it."""
 DATA = ("data", "train")
 """Of these a name that a corpus has is that corpus, and no file."""
 
 
-def kept(word: str, base: Path) -> str:
+def portable_path(word: str, base: Path) -> str:
     """From `base` if it is there, or if both are in the folder that we work in; its name alone otherwise."""
     path, base, here = (resolve(os.path.expanduser(one)) for one in (word, base, Path.cwd()))
     if not path.is_relative_to(base) and not (path.is_relative_to(here) and base.is_relative_to(here)):
@@ -55,7 +55,7 @@ def kept(word: str, base: Path) -> str:
     return _dotted(Path(os.path.relpath(path, base)).as_posix())
 
 
-def settings(asked: Mapping[str, Any], base: Path) -> dict[str, Any]:
+def portable_settings(asked: Mapping[str, Any], base: Path) -> dict[str, Any]:
     """What an audit was asked, its paths kept."""
     paths = [name for name in PASS if asked.get(name)]
     return {**asked, **{name: _each(asked[name], partial(_keep, name, base)) for name in paths}}
@@ -64,7 +64,7 @@ def settings(asked: Mapping[str, Any], base: Path) -> dict[str, Any]:
 def _keep(name: str, base: Path, word: str) -> str:
     before, path = _parted(word)
     corpus = name in DATA and path.partition(":")[0] in CORPORA
-    return before + kept(path, base) if not corpus and Path(os.path.expanduser(path)).exists() else word
+    return before + portable_path(path, base) if not corpus and Path(os.path.expanduser(path)).exists() else word
 
 
 def _parted(word: str) -> tuple[str, str]:
@@ -73,22 +73,22 @@ def _parted(word: str) -> tuple[str, str]:
     return (f"{before}:" if before else ""), path
 
 
-def found(asked: Mapping[str, Any], evidence: Path) -> dict[str, Any]:
-    """The same settings, their paths where the files lie now: seen from the evidence, or from where we work."""
+def restored_settings(asked: Mapping[str, Any], bundle: Path) -> dict[str, Any]:
+    """The same settings, their paths where the files lie now: seen from the bundle, or from where we work."""
     paths = [name for name in PASS if asked.get(name)]
-    return {**asked, **{name: _each(asked[name], partial(_look, name, evidence)) for name in paths}}
+    return {**asked, **{name: _each(asked[name], partial(_look, name, bundle)) for name in paths}}
 
 
-def canonical(recorded: Mapping[str, Any], evidence: Path) -> dict[str, Any]:
+def canonical(recorded: Mapping[str, Any], bundle: Path) -> dict[str, Any]:
     """The paths among recorded settings as an audit writes them: a bundle that has them otherwise was changed."""
     paths = [name for name in PASS if recorded.get(name)]
-    return {name: _each(recorded[name], partial(_write, name, evidence)) for name in paths}
+    return {name: _each(recorded[name], partial(_write, name, bundle)) for name in paths}
 
 
-def _write(name: str, evidence: Path, word: str) -> str:
+def _write(name: str, bundle: Path, word: str) -> str:
     before, path = _parted(word)
     if not path.startswith("."):
-        return _keep(name, evidence.absolute().parent, word)
+        return _keep(name, bundle.absolute().parent, word)
     return before + _dotted(posixpath.normpath(path))
 
 
@@ -96,17 +96,17 @@ def _dotted(path: str) -> str:
     return path if path.startswith("..") else f"./{path}"
 
 
-def _look(name: str, evidence: Path, word: str) -> str:
+def _look(name: str, bundle: Path, word: str) -> str:
     before, path = _parted(word)
     if not path.startswith("."):
         return word  # a hub id, or the name of a corpus
-    places = [os.path.normpath(base / path) for base in (evidence.absolute().parent, Path.cwd())]
+    places = [os.path.normpath(base / path) for base in (bundle.absolute().parent, Path.cwd())]
     for place in places:
         if os.path.exists(place):
             return before + place
     tried = " nor ".join(dict.fromkeys(places))
     raise UserError(
-        f"{evidence}, {name}: there is nothing at {tried}; say where it lies now, with {PASS[name]} beside --verify"
+        f"{bundle}, {name}: there is nothing at {tried}; say where it lies now, with {PASS[name]} beside --verify"
     )
 
 
@@ -114,18 +114,18 @@ def _each(value: Any, change: Callable[[str], str]) -> Any:
     return change(value) if isinstance(value, str) else tuple(map(change, value))
 
 
-FLAGS = {"explainers": "--explainer"}
+FLAGS = {"explainers": "--explainer", "other_seeds": "--other-seed"}
 """Options whose names are not those of the settings."""
 
 
-def command(settings: Mapping[str, Any], policy: Policy | None = None) -> tuple[str, ...]:
+def rerun_command(settings: Mapping[str, Any], policy: Policy | None = None) -> tuple[str, ...]:
     """Words of the command line.
 
-    >>> command({"model": "./m", "data": "sst2", "k": 5, "seed": 0, "thorough": True})
+    >>> rerun_command({"model": "./m", "data": "sst2", "k": 5, "seed": 0, "thorough": True})
     ('steadygaze', 'audit', './m', '--data', 'sst2', '--k', '5', '--thorough')
     """
     words = ["steadygaze", "audit", str(settings["model"]), "--data", str(settings["data"])]
-    for one in fields(Order):
+    for one in fields(AuditOrder):
         value = settings.get(one.name)
         usual = None if one.default is MISSING else one.default
         if one.name not in ("model", "data") and _plain(value) not in (_plain(usual), None):
@@ -170,7 +170,7 @@ MOST = 20
 """Differences of one part that are listed."""
 
 
-def discrepancies(old: Evidence, report: Report, made: Manifest) -> list[str]:
+def discrepancies(old: AuditBundle, report: Report, made: Manifest) -> list[str]:
     """In plain sentences.  `report` and `made`: the same audit run again, with the recorded time and policy."""
     found = changes(old.manifest, made)
     found += [one for one in differences(old.report, report, TOLERANCE) if one not in found]
@@ -198,7 +198,7 @@ def _fields(old: Manifest, new: Manifest) -> list[str]:
     return [one for name in ("gate", "command") for one in _deep(was[name], now[name], f"manifest, {name}")]
 
 
-def _files(old: Evidence, manifest: Manifest) -> list[str]:
+def _files(old: AuditBundle, manifest: Manifest) -> list[str]:
     """Files that differ from what their own content makes: whatever is compared above is all that they hold.
 
     The manifest must be, byte for byte, the one of the rerun, unless differences in it are listed already.

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from steadygaze.audit.measure_names import check_name
 from steadygaze.core.errors import unknown
-from steadygaze.results.formatting import noun, number, whose
+from steadygaze.results.formatting import explainer_name, measure_noun, number
 from steadygaze.results.leakage_warnings import MARGIN
 from steadygaze.results.policy import Policy
 from steadygaze.results.row import Row
@@ -30,13 +30,13 @@ class Bound:
 
     good: float
     bad: float
-    says: str
+    sentence: str
     """What the number says, in plain words, with {value}; or with its {size}, and {more} (less) or {better} (worse).
 
     {noun}: attention, selection, weight.
     """
 
-    def judge(self, row: Row) -> Answer:
+    def decide(self, row: Row) -> Answer:
         if row.measure != COLLAPSED and (row.interval is None or row.n < FEWEST):
             return "partly"
         low, high = row.interval or (row.value, row.value)
@@ -49,7 +49,7 @@ class Bound:
 class Question:
     key: str
     """As a policy calls it."""
-    asks: str
+    question: str
     bounds: Mapping[str, Bound]
     """Measure -> what it must be."""
     needs: tuple[str, ...]
@@ -63,15 +63,15 @@ LEAKAGE = Bound(
 )
 QUESTIONS = (
     Question(
-        "holds-still",
+        "stability",
         "Does it hold still?",
         {
             COLLAPSED: Bound(0, 1, "the {noun} says the same whatever the text"),
             "jensen-shannon/noise": Bound(0.005, 0.02, "under a little noise the {noun} moves by {value} nats"),
-            "jensen-shannon/worst-label": Bound(
+            "jensen-shannon/fgm-label": Bound(
                 0.02, 0.10, "under a little step of the vectors against the label the {noun} moves by {value} nats"
             ),
-            "jensen-shannon/worst-attention": Bound(
+            "jensen-shannon/pgd-attention": Bound(
                 0.02, 0.10, "under the worst little change of the vectors the {noun} moves by {value} nats"
             ),
             "jensen-shannon/1-synonym": Bound(
@@ -84,7 +84,7 @@ QUESTIONS = (
         ("jensen-shannon/1-synonym", "jensen-shannon/3-synonyms"),
     ),
     Question(
-        "matters",
+        "faithfulness",
         "Does it matter to the prediction?",
         {
             "comprehensiveness/above-random": Bound(
@@ -97,7 +97,7 @@ QUESTIONS = (
         ("comprehensiveness/above-random",),
     ),
     Question(
-        "retrained",
+        "seed-consistency",
         "Is it the same after retraining?",
         {
             "jensen-shannon/seeds": Bound(0.05, 0.15, "models trained alike with another seed differ by {value} nats"),
@@ -105,7 +105,7 @@ QUESTIONS = (
         ("jensen-shannon/seeds",),
     ),
     Question(
-        "shortcut",
+        "shortcut-leakage",
         "Is it more than position or a shortcut?",
         {
             COLLAPSED: Bound(0, 1, "the {noun} follows the place of a word, or is the same for all"),
@@ -118,7 +118,7 @@ QUESTIONS = (
             "default-mass/above-share": Bound(
                 0.10, 0.30, "tokens that say nothing get {size} {more} of the {noun} than an even share"
             ),
-            "first-sentence-share/above-evidence": Bound(
+            "first-sentence-share/above-rationale": Bound(
                 0.10,
                 0.30,
                 "the first sentence gets {size} {more} of the {noun} than its length or the marked words account for",
@@ -127,7 +127,7 @@ QUESTIONS = (
         ("position-leak/shuffled",),
     ),
     Question(
-        "people",
+        "plausibility",
         "Do people agree?",
         {
             "average-precision/above-random": Bound(
@@ -147,12 +147,12 @@ def verdicts(rows: Sequence[Row], explainer: str) -> tuple[Verdict, ...]:
 def _verdict(question: Question, mine: Mapping[str, Row]) -> Verdict:
     bounds = question.bounds
     asked = [name for name in bounds if name in mine]
-    judged = {name: bounds[name].judge(mine[name]) for name in asked if mine[name].n}
+    judged = {name: bounds[name].decide(mine[name]) for name in asked if mine[name].n}
     limits = {name: (bound.good, bound.bad) for name, bound in bounds.items()}
     if not {name for name in judged if name != COLLAPSED or judged[name] == "no"}:
         notes = [mine[name].note for name in (*question.needs, *asked) if name in mine and mine[name].note]
         return Verdict(
-            question.asks, "not asked", _sentence([*notes[:1], "nobody asked"][:1]), (), question.key, limits
+            question.question, "not asked", _sentence([*notes[:1], "nobody asked"][:1]), (), question.key, limits
         )
     lacks = judged.keys().isdisjoint(question.needs)
     sure = set(judged.values()) == {"yes"} and not lacks
@@ -163,7 +163,7 @@ def _verdict(question: Question, mine: Mapping[str, Row]) -> Verdict:
     if answer == "partly" and lacks:
         told.append(_lacks(question.needs[0], mine))
     rows = tuple(mine[name].signature for name in judged)
-    return Verdict(question.asks, answer, _sentence(told), rows, question.key, limits)
+    return Verdict(question.question, answer, _sentence(told), rows, question.key, limits)
 
 
 def _lacks(name: str, mine: Mapping[str, Row]) -> str:
@@ -176,7 +176,9 @@ def _says(bound: Bound, row: Row) -> str:
     """A number below 0 is said with its own word: 0.010 worse, and not −0.010 better."""
     more, better = ("more", "better") if row.value >= 0 else ("less", "worse")
     value, size = _spoken(row.value), _spoken(abs(row.value))
-    return bound.says.format(value=value, size=size, more=more, better=better, noun=noun(whose(row)))
+    return bound.sentence.format(
+        value=value, size=size, more=more, better=better, noun=measure_noun(explainer_name(row))
+    )
 
 
 def _spoken(value: float) -> str:
@@ -188,14 +190,14 @@ def _sentence(parts: Sequence[str]) -> str:
     return f"{said[:1].upper()}{said[1:]}."
 
 
-def checked(*parts: Policy) -> Policy | None:
+def check_policy(*parts: Policy) -> Policy | None:
     """All of them together; None where they require nothing."""
     policy = Policy(
         tuple(one for part in parts for one in part.requirements), tuple(one for part in parts for one in part.verdicts)
     )
     for required in policy.requirements:
         check_name(required.measure)
-    known = [name for question in QUESTIONS for name in (question.key, question.asks)]
+    known = [name for question in QUESTIONS for name in (question.key, question.question)]
     for wanted in policy.verdicts:
         if wanted.question not in known:
             raise unknown("question", wanted.question, known)

@@ -30,11 +30,11 @@ MOST_LINES = 50
 MEMORY = "there is not enough memory: choose a smaller --batch-size or a smaller model, or read fewer texts"
 UsageError: type[Any] = typer.BadParameter.__mro__[1]
 """Of click, which typer may bring with it."""
-VERBS = (
+COMMANDS = (
     train_command.train,
     predict_command.predict,
     predict_command.explain,
-    fit_explainer_command.explain_fit,
+    fit_explainer_command.fit_explainer,
     audit_command.audit,
     predict_command.certify,
     compare_command.compare,
@@ -43,7 +43,7 @@ VERBS = (
 )
 """In the order that the help shows."""
 
-app.registered_commands.sort(key=lambda command: VERBS.index(command.callback))
+app.registered_commands.sort(key=lambda command: COMMANDS.index(command.callback))
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

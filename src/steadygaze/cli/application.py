@@ -55,7 +55,9 @@ LabelIfAny = Annotated[
 Replace = Annotated[
     bool, typer.Option("--replace", help="Overwrite an output that exists, unless it is an input or inside a model.")
 ]
-EvidenceColumn = Annotated[str | None, typer.Option("--evidence", metavar="COL", help="Column of human rationales.")]
+RationalesColumn = Annotated[
+    str | None, typer.Option("--rationales", metavar="COL", help="Column of human rationales.")
+]
 DropEmpty = Annotated[bool, typer.Option("--drop-empty", help="Leave out rows without text instead of stopping.")]
 
 
@@ -72,10 +74,10 @@ class Common:
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but the result.")] = False
 
 
-FOLDERS = ("out", "shelf")
+FOLDERS = ("out", "bundle", "teacher_cache")
 OUTPUTS = ("html", "eraser", *FOLDERS)
 """Options that name an output; every other option and argument can name an input, but for those below."""
-NO_INPUTS = ("given", "text", "label", "evidence")
+NO_INPUTS = ("given", "text", "label", "rationales")
 
 
 def check_outputs(values: Mapping[str, Any], data_dir: Path | None) -> None:
@@ -88,7 +90,7 @@ def check_outputs(values: Mapping[str, Any], data_dir: Path | None) -> None:
             check_folder(path, inputs)
         else:
             check_file(path, inputs, values.get("replace", False))
-    check_separate({f"--{name}": path for name, path in outputs.items()})
+    check_separate({f"--{name.replace('_', '-')}": path for name, path in outputs.items()})
 
 
 def output_file(text: str) -> Path:
@@ -111,7 +113,7 @@ def _paths(value: Any, data_dir: Path | None) -> list[Path]:
     return [Path(path) for part in (*parts, *named) if part and os.path.exists(path := os.path.expanduser(part))]
 
 
-def everywhere(verb: F) -> F:
+def common_options(verb: F) -> F:
     """Adds the fields of `Common` to a verb's options; the verb gets them as its keyword argument `common`."""
     hints = get_type_hints(Common, include_extras=True)
     kind = inspect.Parameter.KEYWORD_ONLY
@@ -135,7 +137,7 @@ PAUSE = 30.0
 
 
 @contextmanager
-def watching(say: "Console", each: bool = False) -> Iterator[Watch]:
+def progress_bar(say: "Console", each: bool = False) -> Iterator[Watch]:
     """`each`: a log has a line whenever something is done, however quickly."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
@@ -153,13 +155,13 @@ def watching(say: "Console", each: bool = False) -> Iterator[Watch]:
             bar.update(task, description=what, completed=done, total=total)
             due = done != last["done"] if each else monotonic() - last["at"] > PAUSE
             if bar.disable and due:
-                line(say, f"{done:,} of {total:,} done; {what}")
+                print_line(say, f"{done:,} of {total:,} done; {what}")
                 last.update(done=done, at=monotonic())
 
         yield watch
 
 
-def line(say: "Console", said: str) -> None:
+def print_line(say: "Console", said: str) -> None:
     """One line, however wide."""
     say.print(one_line(said), highlight=False, markup=False, soft_wrap=True)
 
@@ -190,29 +192,29 @@ def _top(
 ) -> None: ...
 
 
-def loaded(model: Path, common: Common) -> "TextClassifier":
+def load_models(model: Path, common: Common) -> "TextClassifier":
     from steadygaze.estimator.loading import load_classifier as load
 
     clf = load(model, common.device)
-    settled()
+    parse_settings()
     return clf
 
 
-def settled() -> None:
+def parse_settings() -> None:
     """What is loaded stays: the collector need not look through it again after every few texts."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 100)  # what is made of a text holds no cycles
 
 
-def console(common: Common) -> "Console":
+def stderr_console(common: Common) -> "Console":
     """For people: standard error, so that standard output holds the result alone."""
     from steadygaze.core.console import Console
 
     return Console(stderr=True, quiet=common.quiet)
 
 
-def screen() -> "Console":
+def stdout_console() -> "Console":
     """For results that are drawn: standard output."""
     from steadygaze.core.console import Console
 

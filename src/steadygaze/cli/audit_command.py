@@ -9,24 +9,25 @@ from steadygaze.cli.application import (
     DATA,
     Common,
     DropEmpty,
-    EvidenceColumn,
     LabelIfAny,
+    RationalesColumn,
     Replace,
     TextColumn,
     app,
-    everywhere,
+    common_options,
     output_file,
 )
 
 if TYPE_CHECKING:
-    from steadygaze.cli.audit_output import Wanted
+    from steadygaze.cli.audit_output import AuditOutputs
 
 MODEL = "A folder made by train, or a Hugging Face sequence classifier: a folder or a hub id."
 RULE = 'A requirement, as in "jensen-shannon/noise<=0.02"; exit code 1 where it does not hold.'
-Subject = Annotated[str | None, typer.Argument(metavar="MODEL", help=MODEL)]
+AuditedModel = Annotated[str | None, typer.Argument(metavar="MODEL", help=MODEL)]
 Maybe = Annotated[str | None, typer.Option("--data", metavar="DATA", help=DATA)]
-Evidence = Annotated[
-    Path | None, typer.Option("--out", "-o", help="Evidence folder: page, numbers, policy, and what made them.")
+Bundle = Annotated[
+    Path | None,
+    typer.Option("--bundle", "-o", metavar="DIR", help="Write an audit bundle: report, rows, policy and manifest."),
 ]
 Page = Annotated[
     Path | None, typer.Option("--html", metavar="PATH", parser=output_file, help="The report as one page.")
@@ -35,14 +36,14 @@ Require = Annotated[list[str] | None, typer.Option("--require", metavar="RULE", 
 PolicyFile = Annotated[Path | None, typer.Option("--policy", help="Requirements in a TOML file.")]
 Verify = Annotated[
     Path | None,
-    typer.Option("--verify", metavar="EVIDENCE", help="Run that audit again and compare everything in the bundle."),
+    typer.Option("--verify", metavar="BUNDLE", help="Run that audit again and compare everything in the bundle."),
 ]
 Explainers = Annotated[
     list[str] | None, typer.Option("--explainer", help="See: list explainers.  The verdicts are about the first.")
 ]
-Seeds = Annotated[
+OtherSeeds = Annotated[
     list[str] | None,
-    typer.Option("--seeds", metavar="MODEL", help="A model trained alike with another seed; again for more."),
+    typer.Option("--other-seed", metavar="MODEL", help="The same model trained with another seed.  Repeat for more."),
 ]
 Train = Annotated[
     str | None,
@@ -62,7 +63,7 @@ Attention = Annotated[
     Literal["last", "rollout"], typer.Option(help="Of a Hugging Face model: which attention is shown.")
 ]
 Sign = Annotated[
-    Path | None, typer.Option("--sign", metavar="KEY", help="With --out: sign the bundle with this SSH key.")
+    Path | None, typer.Option("--sign", metavar="KEY", help="With --bundle: sign the bundle with this SSH key.")
 ]
 Signers = Annotated[
     Path | None, typer.Option("--signers", metavar="FILE", help="With --verify: SSH keys that may have signed.")
@@ -70,21 +71,21 @@ Signers = Annotated[
 
 
 @app.command(epilog='Example: steadygaze audit model/ --data sst2 --html audit.html --require "accuracy>=0.8"')
-@everywhere
+@common_options
 def audit(
-    model: Subject = None,
+    model: AuditedModel = None,
     data: Maybe = None,
-    out: Evidence = None,
+    bundle: Bundle = None,
     html: Page = None,
     require: Require = None,
     policy: PolicyFile = None,
     verify: Verify = None,
     explainer: Explainers = None,
-    seeds: Seeds = None,
+    other_seed: OtherSeeds = None,
     train: Train = None,
     synonyms: Annotated[Path | None, typer.Option(help="Table of synonyms (.parquet, .jsonl).")] = None,
     split: Annotated[str | None, typer.Option(help="Default: test, or the only one there is.")] = None,
-    most: Annotated[int | None, typer.Option(min=1, help="Texts, drawn at random.  Default: all.")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Texts, drawn at random.  Default: all.")] = None,
     sample: Annotated[int, typer.Option(min=1, help="Texts that expensive questions are asked about.")] = 100,
     thorough: Annotated[bool, typer.Option("--thorough", help="Ask what takes long, too.")] = False,
     radius: Annotated[float, typer.Option(help="How far word vectors move, in standard deviations.")] = 0.1,
@@ -94,7 +95,7 @@ def audit(
     classes: Classes = None,
     text: TextColumn = None,
     label: LabelIfAny = None,
-    evidence: EvidenceColumn = None,
+    rationales: RationalesColumn = None,
     drop_empty: DropEmpty = False,
     card: Card = True,
     replace: Replace = False,
@@ -105,52 +106,55 @@ def audit(
     common: Common,
 ) -> None:
     """Ask of a model how far its explanations may be believed."""
-    from steadygaze.cli.audit_output import Wanted
+    from steadygaze.cli.audit_output import AuditOutputs as Wanted
 
-    texts = {"data": data, "split": split, "label": label, "evidence": evidence, "drop_empty": drop_empty}
-    plan = {"most": most, "radius": radius, "removal": removal, "k": k, "sample": sample, "thorough": thorough}
+    texts = {"data": data, "split": split, "label": label, "rationales": rationales, "drop_empty": drop_empty}
+    plan = {"limit": limit, "radius": radius, "removal": removal, "k": k, "sample": sample, "thorough": thorough}
     given = {
         "model": model,
         **texts,
         "text": tuple(text or ("text",)),
         "classes": () if classes is None else tuple(name.strip() for name in classes.split(",")),
         "explainers": tuple(explainer or ()),
-        "seeds": tuple(seeds or ()),
+        "other_seeds": tuple(other_seed or ()),
         "train": train,
         "synonyms": None if synonyms is None else str(synonyms),
         "attention": attention,
         **plan,
         "seed": common.seed,
     }
-    wanted = Wanted(tuple(require or ()), policy, out, html, card, replace, sign)
+    wanted = Wanted(tuple(require or ()), policy, bundle, html, card, replace, sign)
     if verify is None:
         _audit(given, wanted, (signers, signer), common)
     else:
         _verify(verify, given, wanted, (signers, signer), common)
 
 
-def _audit(given: dict[str, Any], wanted: "Wanted", signed: tuple[Path | None, str | None], common: Common) -> None:
+def _audit(
+    given: dict[str, Any], wanted: "AuditOutputs", signed: tuple[Path | None, str | None], common: Common
+) -> None:
     """`signed`: --signers and --signer, which are for verification alone."""
-    from steadygaze.cli.audit_output import audited
+    from steadygaze.cli.audit_output import run_audit_command as audited
     from steadygaze.core.errors import UserError
 
     if any(signed):
         raise UserError("--signers and --signer check the signature of a bundle: name it with --verify")
     if given["model"] is None or given["data"] is None:
-        raise UserError("audit needs a model and data: steadygaze audit MODEL --data DATA, or --verify EVIDENCE")
+        raise UserError("audit needs a model and data: steadygaze audit MODEL --data DATA, or --verify BUNDLE")
     audited(given, wanted, common)
 
 
 def _verify(
-    bundle: Path, given: dict[str, Any], wanted: "Wanted", signed: tuple[Path | None, str | None], common: Common
+    bundle: Path, given: dict[str, Any], wanted: "AuditOutputs", signed: tuple[Path | None, str | None], common: Common
 ) -> None:
     from steadygaze.audit.reproduction import PASS
-    from steadygaze.cli.audit_output import Expected, verified
+    from steadygaze.cli.audit_output import ExpectedBundle as Expected
+    from steadygaze.cli.audit_output import run_verify_command as verified
     from steadygaze.core.errors import UserError
 
     if wanted.out or wanted.html or wanted.sign:
         raise UserError(
-            "--verify runs the audit of the bundle again and writes nothing: it takes no --out, --html, --sign"
+            "--verify runs the audit of the bundle again and writes nothing: it takes no --bundle, --html, --sign"
         )
     instead = {name: given[name] for name in PASS if given[name]}
     verified(Expected(bundle, instead, wanted.required, *signed), common)

@@ -13,19 +13,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from steadygaze.audit import bundle, reproduction
-from steadygaze.audit.audit_run import Given, Machine, Order, load, manifest, run
-from steadygaze.audit.bundle import Evidence, sign
-from steadygaze.audit.manifest import MANIFEST, Altered, Manifest
-from steadygaze.audit.reproduction import UNVERIFIED, command, discrepancies
-from steadygaze.audit.verdict_rules import checked
-from steadygaze.cli.application import Common, as_json, console, line, screen, show, watching
+from steadygaze.audit.audit_run import AuditOrder, LoadedAudit, Runtime, load, manifest, run
+from steadygaze.audit.bundle import AuditBundle, sign
+from steadygaze.audit.manifest import MANIFEST, Manifest, ManifestChange
+from steadygaze.audit.reproduction import UNVERIFIED, discrepancies, rerun_command
+from steadygaze.audit.verdict_rules import check_policy
+from steadygaze.cli.application import Common, as_json, print_line, progress_bar, show, stderr_console, stdout_console
 from steadygaze.core.errors import RequirementNotMet, UserError
 from steadygaze.core.output_paths import check_file
 from steadygaze.core.settings import build
 from steadygaze.core.untrusted_files import resolve
 from steadygaze.report.audited_card import write_card
 from steadygaze.report.terminal_tables import terminal
-from steadygaze.results.formatting import counted
+from steadygaze.results.formatting import count_text
 from steadygaze.results.policy import Policy, as_policy
 from steadygaze.results.report import Report, now
 from steadygaze.results.verdict import Gate
@@ -38,7 +38,7 @@ INTERRUPTED = "interrupted; nothing was written"
 
 
 @dataclass(frozen=True)
-class Wanted:
+class AuditOutputs:
     """What an audit must find, and what is to be written of it."""
 
     rules: tuple[str, ...]
@@ -57,63 +57,63 @@ class Wanted:
     @property
     def required(self) -> Policy | None:
         """All that is required, from the command line and from a file."""
-        return checked(as_policy(list(self.rules)), *([as_policy(self.policy)] if self.policy is not None else []))
+        return check_policy(as_policy(list(self.rules)), *([as_policy(self.policy)] if self.policy is not None else []))
 
     @property
     def signing(self) -> Callable[[bytes], bytes] | None:
         return None if self.sign is None else partial(sign, key=self.sign)
 
 
-def audited(given: dict[str, Any], wanted: Wanted, common: Common) -> None:
-    order, say = build(Order, given), console(common)
+def run_audit_command(given: dict[str, Any], wanted: AuditOutputs, common: Common) -> None:
+    order, say = build(AuditOrder, given), stderr_console(common)
     policy, replaced = wanted.required, _check(wanted)
-    asked = reproduction.settings(asdict(order), wanted.base)
-    with machine(common, say) as on:
+    asked = reproduction.portable_settings(asdict(order), wanted.base)
+    with audit_runtime(common, say) as on:
         read = load(order, on)
         if not read.labelled:
-            line(say, NO_LABELS)
+            print_line(say, NO_LABELS)
         if wanted.out is not None:
             bundle.check_same(wanted.out, read.model, read.data, wanted.replace)
-        report = told(run(read, on), asked, policy, now())
+        report = with_provenance(run(read, on), asked, policy, now())
     said = _write(wanted, report, manifest(read, report, asked), policy)
     if wanted.card and read.folder is not None:
         said.append(write_card(read.folder, report))
     _show(report, common)
     for place in said:
-        line(say, place if place not in replaced else place.replace("written", "replaced", 1))
+        print_line(say, place if place not in replaced else place.replace("written", "replaced", 1))
     if report.gate is not None:
         _gate(report.gate, say)
 
 
 @contextmanager
-def machine(common: Common, say: "Console") -> Iterator[Machine]:
+def audit_runtime(common: Common, say: "Console") -> Iterator[Runtime]:
     """What computes, watched; an interruption says that it leaves nothing behind."""
     try:
-        with watching(say) as watch:
-            yield Machine(common.data_dir, common.device, common.batch_size, watch)
+        with progress_bar(say) as watch:
+            yield Runtime(common.data_dir, common.device, common.batch_size, watch)
     except KeyboardInterrupt:
-        line(say, INTERRUPTED)
+        print_line(say, INTERRUPTED)
         raise
 
 
-def told(report: Report, asked: Mapping[str, Any], policy: Policy | None, date: str) -> Report:
+def with_provenance(report: Report, asked: Mapping[str, Any], policy: Policy | None, date: str) -> Report:
     """With what made it and when, and the outcome of the policy."""
-    report = replace(report, command=command(asked, policy), versions=bundle.versions(), date=date)
-    return report if policy is None else report.gated(policy)
+    report = replace(report, command=rerun_command(asked, policy), versions=bundle.versions(), date=date)
+    return report if policy is None else report.with_gate(policy)
 
 
-def _check(wanted: Wanted) -> set[str]:
+def _check(wanted: AuditOutputs) -> set[str]:
     """Refuse outputs that would destroy something; return the line of each output that replaces an earlier one."""
     html, out = wanted.html, wanted.out
     if wanted.sign is not None:
         if out is None:
-            raise UserError("--sign signs an audit bundle: name its folder with --out")
+            raise UserError("--sign signs an audit bundle: name its folder with --bundle")
         sign(b"", wanted.sign)  # a key that cannot sign is refused before the audit
     over = [html] if html is not None and check_file(html, replace=wanted.replace) else []
     return {f"written: {place}" for place in over + ([out] if out is not None and bundle.check_free(out) else [])}
 
 
-def _write(wanted: Wanted, report: Report, made: Manifest, policy: Policy | None) -> list[str]:
+def _write(wanted: AuditOutputs, report: Report, made: Manifest, policy: Policy | None) -> list[str]:
     """What was written, a line for each."""
     said = []
     if wanted.out is not None:
@@ -129,17 +129,17 @@ def _show(report: Report, common: Common) -> None:
     if common.json:
         as_json(report.to_dict())
         return
-    screen().print(terminal(report, full=common.verbose))
+    stdout_console().print(terminal(report, full=common.verbose))
 
 
 def _gate(gate: Gate, say: "Console") -> None:
     if gate.failures:
         raise RequirementNotMet(*gate.failures)
-    line(say, f"{counted(len(gate.requirements), 'requirement')} met")
+    print_line(say, f"{count_text(len(gate.requirements), 'requirement')} met")
 
 
 @dataclass(frozen=True)
-class Expected:
+class ExpectedBundle:
     """A bundle, and what its reader knows of it from elsewhere."""
 
     folder: Path
@@ -151,22 +151,22 @@ class Expected:
     signer: str | None = None
 
 
-def verified(expected: Expected, common: Common) -> None:
+def run_verify_command(expected: ExpectedBundle, common: Common) -> None:
     try:
         old = bundle.read(expected.folder)
         remarks = [_signed(old, expected)]
-    except Altered as error:
+    except ManifestChange as error:
         _say(expected.folder, [str(error)], [], "", common)
         return
     found = []
     if expected.policy is not None and expected.policy != old.policy:
         found.append("the policy of the bundle is not the one that --require and --policy name")
-    recorded = asdict(build(Order, dict(old.manifest.settings)))
-    order = build(Order, reproduction.found({**recorded, **expected.instead}, expected.folder))
+    recorded = asdict(build(AuditOrder, dict(old.manifest.settings)))
+    order = build(AuditOrder, reproduction.restored_settings({**recorded, **expected.instead}, expected.folder))
     asked = json.loads(json.dumps({**asdict(order), **reproduction.canonical(recorded, expected.folder)}))
-    with machine(common, console(common)) as on:
+    with audit_runtime(common, stderr_console(common)) as on:
         read, renamed = _named(load(order, on), old, expected.instead)
-        report = told(run(read, on), asked, old.policy, old.manifest.date)
+        report = with_provenance(run(read, on), asked, old.policy, old.manifest.date)
     made = bundle.complete(manifest(read, report, asked), report, old.policy)
     found += discrepancies(old, report, made)
     remarks += [*renamed, _gated(old)]
@@ -174,7 +174,7 @@ def verified(expected: Expected, common: Common) -> None:
     _say(expected.folder, found, remarks, old.seal, common)
 
 
-def _signed(old: Evidence, expected: Expected) -> str:
+def _signed(old: AuditBundle, expected: ExpectedBundle) -> str:
     """Who signed; Altered where the signature does not hold."""
     if expected.signers is not None:
         name = bundle.check(old.contents[MANIFEST], old.signature, expected.signers, expected.signer)
@@ -182,35 +182,35 @@ def _signed(old: Evidence, expected: Expected) -> str:
     return "not signed" if old.signature is None else "signed, but not checked: --signers FILE checks by whom"
 
 
-def _gated(old: Evidence) -> str:
+def _gated(old: AuditBundle) -> str:
     """What was required: a rerun cannot show that nothing else was."""
     if old.policy is None:
         return "the audit required nothing"
-    many = counted(len(old.policy.requirements) + len(old.policy.verdicts), "requirement")
+    many = count_text(len(old.policy.requirements) + len(old.policy.verdicts), "requirement")
     return f"the audit had {many}, {'passed' if (old.manifest.gate or {}).get('passed') else 'not passed'}"
 
 
-def _named(read: Given, old: Evidence, instead: Mapping[str, Any]) -> tuple[Given, list[str]]:
+def _named(read: LoadedAudit, old: AuditBundle, instead: Mapping[str, Any]) -> tuple[LoadedAudit, list[str]]:
     """Under the names that the bundle has, where the reader says where things lie: a copy may be called otherwise."""
     was, names = old.manifest, []
-    subject, corpus = read.subject, read.corpus
+    subject, corpus = read.adapter, read.corpus
     if "model" in instead and read.model["fingerprint"] == was.model.get("fingerprint"):
         subject = dataclasses.replace(subject, name=str(was.model.get("name")))
-        names.append(("model", read.subject.name, subject.name))
+        names.append(("model", read.adapter.name, subject.name))
     if "data" in instead and read.data["fingerprint"] == was.data.get("fingerprint"):
         corpus = dataclasses.replace(corpus, name=str(was.data.get("corpus")))
         names.append(("data", read.corpus.name, corpus.name))
     said = [f"{what}: {here!r:.80} here, {there!r:.80} in the bundle" for what, here, there in names if here != there]
-    return dataclasses.replace(read, subject=subject, corpus=corpus), said
+    return dataclasses.replace(read, adapter=subject, corpus=corpus), said
 
 
 def _say(folder: Path, found: list[str], remarks: list[str], seal: str, common: Common) -> None:
     if common.json:
-        as_json({"evidence": str(folder), "seal": seal, "differences": found, "remarks": remarks})
+        as_json({"bundle": str(folder), "seal": seal, "differences": found, "remarks": remarks})
     else:
         for one in found or [f"{folder} holds: run again, everything in it is the same"]:
             show(one)
         for remark in [*remarks, *([f"seal (SHA-256 of the manifest): {seal}"] if seal else [])]:
-            line(console(common), remark)
+            print_line(stderr_console(common), remark)
     if found:
-        raise RequirementNotMet(f"{folder} and the same audit now differ in {counted(len(found), 'way')}")
+        raise RequirementNotMet(f"{folder} and the same audit now differ in {count_text(len(found), 'way')}")

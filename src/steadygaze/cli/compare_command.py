@@ -13,16 +13,16 @@ from steadygaze.cli.application import (
     Common,
     Data,
     DropEmpty,
-    EvidenceColumn,
     LabelColumn,
+    RationalesColumn,
     TextColumn,
     Watch,
     app,
     as_json,
-    console,
-    everywhere,
-    line,
-    watching,
+    common_options,
+    print_line,
+    progress_bar,
+    stderr_console,
 )
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ WIDTH = 240
 @app.command(
     epilog="Example: steadygaze compare reviews.csv --techniques vanilla,word-at,consensus --seeds 3 --out runs/c"
 )
-@everywhere
+@common_options
 def compare(
     data: Data,
     techniques: Techniques,
@@ -65,10 +65,10 @@ def compare(
     ] = None,
     synonyms: Annotated[Path | None, typer.Option(help=TABLE)] = None,
     split: Annotated[str | None, typer.Option(help=SPLIT)] = None,
-    most: Annotated[int | None, typer.Option(min=1, help="Texts audited, drawn at random.  Default: all.")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Texts audited, drawn at random.  Default: all.")] = None,
     text: TextColumn = None,
     label: LabelColumn = "label",
-    evidence: EvidenceColumn = None,
+    rationales: RationalesColumn = None,
     drop_empty: DropEmpty = False,
     *,
     common: Common,
@@ -90,10 +90,10 @@ def compare(
         "explainer": explainer,
         "synonyms": None if synonyms is None else str(synonyms),
         "split": split,
-        "most": most,
+        "limit": limit,
         "text": tuple(text or ("text",)),
         "label": label,
-        "evidence": evidence,
+        "rationales": rationales,
         "drop_empty": drop_empty,
     }
     _show(_run(given, out, common), out, common)
@@ -101,17 +101,18 @@ def compare(
 
 def _run(given: dict[str, Any], out: Path, common: Common) -> "Comparison":
     from steadygaze.core.settings import build
-    from steadygaze.study.compare import Machine, compare
-    from steadygaze.study.compare_config import Order
+    from steadygaze.study.compare import StudyRuntime as Machine
+    from steadygaze.study.compare import compare
+    from steadygaze.study.compare_config import CompareConfig as Order
 
-    order, say = build(Order, given), console(common)
+    order, say = build(Order, given), stderr_console(common)
     try:
-        with watching(say, each=True) as bar, _warning(say, bar) as watch:
+        with progress_bar(say, each=True) as bar, _warning(say, bar) as watch:
             machine = Machine(out, common.data_dir, common.device, watch, ("steadygaze", *sys.argv[1:]))
             return compare(order, machine)
     except KeyboardInterrupt:
         if (out / "order.json").is_file():
-            line(say, f"interrupted; {out} keeps what is done: the same command goes on")
+            print_line(say, f"interrupted; {out} keeps what is done: the same command goes on")
         raise
 
 
@@ -141,7 +142,7 @@ def _warning(say: "Console", watch: Watch) -> Iterator[Watch]:
 
     with warnings.catch_warnings():
         warnings.simplefilter("always", UserWarning)
-        warnings.showwarning = lambda message, *_, **__: line(say, f"{cell}: {message}".removeprefix(": "))
+        warnings.showwarning = lambda message, *_, **__: print_line(say, f"{cell}: {message}".removeprefix(": "))
         yield watched
 
 
@@ -150,9 +151,9 @@ def _show(found: "Comparison", out: Path, common: Common) -> None:
         as_json(found.to_dict())
         return
     from steadygaze.core.console import Console
-    from steadygaze.report.terminal_tables import Shown
+    from steadygaze.report.terminal_tables import ComparisonTable as Shown
 
     shown = Console()
     Console(width=shown.width if shown.is_terminal else WIDTH).print(Shown(found))
     page = out / "comparison.html"
-    line(console(common), f"the page: open {page} in a browser")
+    print_line(stderr_console(common), f"the page: open {page} in a browser")

@@ -13,9 +13,9 @@ from typing import Any
 from rich.markup import escape
 from rich.table import Table
 
-from steadygaze.adapters.as_adapter import ours
-from steadygaze.audit.audit import examine
-from steadygaze.audit.audit_report import Asked
+from steadygaze.adapters.as_adapter import from_classifier
+from steadygaze.audit.audit import run_protocols
+from steadygaze.audit.audit_report import AuditRequest
 from steadygaze.core.atomic_files import write_text
 from steadygaze.core.console import Console
 from steadygaze.core.errors import UserError, one_line
@@ -28,7 +28,7 @@ from steadygaze.estimator.inputs import read_split
 from steadygaze.estimator.loading import load_classifier
 from steadygaze.estimator.text_classifier import TextClassifier
 from steadygaze.results.formatting import number
-from steadygaze.results.policy import Policy, Requirement, Wanted
+from steadygaze.results.policy import Policy, Requirement, VerdictRequirement
 from steadygaze.results.report import Report, now
 
 CORPUS = "planted-reviews:sizes=[3000,300,500]"
@@ -43,16 +43,20 @@ TEXTS = 200
 WORST = "3-synonyms"
 NUMBERS = {
     "macro-f1": "F1, averaged over classes",
-    "evidence-mass": "share of attention on the words that decide the label",
+    "rationale-mass": "share of attention on the words that decide the label",
     "jensen-shannon/3-synonyms": "shift of attention under three synonyms, in nats",
-    "jensen-shannon/worst-label": "shift under a small step of the word vectors against the label",
+    "jensen-shannon/fgm-label": "shift under a small step of the word vectors against the label",
     "kendall/3-synonyms": "rank correlation of attention under three synonyms",
-    "flipped/3-synonyms": "share of labels that three synonyms flip",
+    "label-flip/3-synonyms": "share of labels that three synonyms flip",
     "comprehensiveness/above-random": "probability lost without the top-weighted words, minus random words",
 }
 POLICY = Policy(
     (Requirement("accuracy", ">=", 0.8),),
-    (Wanted("holds-still", ("yes", "partly")), Wanted("matters", ("yes",)), Wanted("people", ("yes",))),
+    (
+        VerdictRequirement("stability", ("yes", "partly")),
+        VerdictRequirement("faithfulness", ("yes",)),
+        VerdictRequirement("plausibility", ("yes",)),
+    ),
 )
 """What the recommended model must pass."""
 
@@ -74,7 +78,7 @@ def check(out: Path, corpus: Corpus, seed: int, replace: bool) -> None:
             raise UserError(f"{out / name} holds a model of another training: --replace trains a new one in its place")
 
 
-def tell(out: Path, device: str, seed: int, say: Console, replace: bool = False) -> dict[str, Any]:
+def run_demo(out: Path, device: str, seed: int, say: Console, replace: bool = False) -> dict[str, Any]:
     """Everything, ending in out/report.html.  Returns the numbers."""
     corpus = load_corpus(CORPUS)
     check(out, corpus, seed, replace)
@@ -148,9 +152,9 @@ def _table() -> str:
 
 def look(clf: TextClassifier, corpus: Corpus, name: str, seed: int) -> Report:
     known = {"corpus": corpus.name, "split": "test", "data": corpus.fingerprint[:12]}
-    asked = Asked(settings=known, synonyms=SYNONYMS)
-    report = examine(ours(clf, name), corpus.splits["test"][:TEXTS], asked).report()
-    return replace_fields(report, date=now()).gated(POLICY)
+    asked = AuditRequest(settings=known, synonyms=SYNONYMS)
+    report = run_protocols(from_classifier(clf, name), corpus.splits["test"][:TEXTS], asked).report()
+    return replace_fields(report, date=now()).with_gate(POLICY)
 
 
 def _verdicts(reports: Mapping[str, Report]) -> Table:

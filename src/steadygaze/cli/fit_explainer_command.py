@@ -1,4 +1,4 @@
-"""steadygaze explain-fit: an explainer that learns what a black box's reasons are."""
+"""steadygaze fit-explainer: an explainer that learns what a black box's reasons are."""
 
 import time
 import warnings
@@ -19,12 +19,12 @@ from steadygaze.cli.application import (
     Watch,
     app,
     as_json,
-    console,
-    everywhere,
-    line,
-    screen,
+    common_options,
+    print_line,
+    progress_bar,
     show,
-    watching,
+    stderr_console,
+    stdout_console,
 )
 from steadygaze.core.errors import one_line
 
@@ -35,12 +35,12 @@ if TYPE_CHECKING:
 BOX = "A folder made by train, or a Hugging Face sequence classifier: a folder or a hub id."
 CODE = "Against label leakage: plain, random-pretraining (default with --query), mask-neutral or random-query."
 SETTING = "Any other setting; see: list explainers."
-LOOK = "Example: steadygaze explain-fit model/ --data reviews.csv --explainer l2x --k 10 --query --out l2x/"
+LOOK = "Example: steadygaze fit-explainer model/ --data reviews.csv --explainer l2x --k 10 --query --out l2x/"
 
 
-@app.command("explain-fit", epilog=LOOK)
-@everywhere
-def explain_fit(
+@app.command("fit-explainer", epilog=LOOK)
+@common_options
+def fit_explainer(
     black_box: Annotated[str, typer.Argument(metavar="BLACKBOX", help=BOX)],
     data: Annotated[str, typer.Option("--data", metavar="DATA", help=DATA)],
     out: Out,
@@ -71,23 +71,23 @@ def explain_fit(
         "query": query,
         "settings": parse(settings or []),
     }
-    resumable_fit.check_explain_fit(out, replace, asked, common.seed)
+    resumable_fit.check_fit_explainer(out, replace, asked, common.seed)
     columns = tuple(text or ("text",))
     corpus = load_corpus(data, text=columns, label=label, data_dir=common.data_dir, drop_empty=drop_empty)
-    say = console(common)
-    line(say, resumable_training.describe(corpus))
+    say = stderr_console(common)
+    print_line(say, resumable_training.describe(corpus))
     with _kept(say, out), _told(say) as watch:
         run: dict[str, Any] = {
             "seed": common.seed,
             "device": common.device,
             "watch": watch,
-            "watcher": Steps(say, watch),
+            "watcher": FitProgress(say, watch),
         }
-        fitted = resumable_fit.explain_fit(black_box, corpus, out, replace=replace, **asked, **run)
+        fitted = resumable_fit.fit_explainer_resumable(black_box, corpus, out, replace=replace, **asked, **run)
     _show(fitted, black_box, out, common)
 
 
-class Steps:
+class FitProgress:
     """A Watcher: training is told on the bar that has told of the questions, an epoch is a line."""
 
     def __init__(self, say: "Console", watch: Watch) -> None:
@@ -138,7 +138,7 @@ def _told(say: "Console") -> Iterator[Watch]:
     """One bar for all that is done; what is warned of is a line, but for what is said beside the numbers."""
     from steadygaze.results.leakage_warnings import LEAKAGE, ONE_LABEL, UNLIKE, UNTESTED
 
-    with watching(say) as watch, warnings.catch_warnings():
+    with progress_bar(say) as watch, warnings.catch_warnings():
         warnings.simplefilter("always", UserWarning)
         warnings.filterwarnings("ignore", f"{LEAKAGE}|{UNLIKE}|{UNTESTED}|{ONE_LABEL}")
         warnings.showwarning = lambda message, *_, **__: _line(say, str(message))
@@ -148,7 +148,7 @@ def _told(say: "Console") -> Iterator[Watch]:
 @contextmanager
 def _kept(say: "Console", out: Path) -> Iterator[None]:
     """An interruption says what is not lost."""
-    from steadygaze.estimator.resumable_training import unfinished
+    from steadygaze.estimator.resumable_training import unfinished_folder as unfinished
 
     try:
         yield
@@ -157,17 +157,17 @@ def _kept(say: "Console", out: Path) -> Iterator[None]:
         there = (
             f"{kept} keeps what the black box said: the same command goes on" if kept.exists() else "nothing is kept"
         )
-        line(say, f"interrupted; {there}")
+        print_line(say, f"interrupted; {there}")
         raise
 
 
 def _show(fitted: "TextExplainer", black_box: str, out: Path, common: Common) -> None:
-    from steadygaze.report.terminal_tables import shown
+    from steadygaze.report.terminal_tables import explainer_scores as shown
 
     if common.json:
         rows = [row.to_dict() for row in fitted.rows]
         as_json({"explainer": str(out), "rows": rows, "warnings": fitted.warnings})
         return
-    screen().print(shown(fitted.rows))
+    stdout_console().print(shown(fitted.rows))
     show(f"saved in {out}")
-    line(console(common), f'next:  steadygaze explain {black_box} --explainer {out} "a text of your own"')
+    print_line(stderr_console(common), f'next:  steadygaze explain {black_box} --explainer {out} "a text of your own"')

@@ -5,11 +5,20 @@ from typing import Annotated
 
 import typer
 
-from steadygaze.cli.application import Common, Out, Replace, app, as_json, console, everywhere, screen
+from steadygaze.cli.application import (
+    Common,
+    Out,
+    Replace,
+    app,
+    as_json,
+    common_options,
+    stderr_console,
+    stdout_console,
+)
 
 
 @app.command("list", epilog="Example: steadygaze list techniques")
-@everywhere
+@common_options
 def list_(
     kind: Annotated[str, typer.Argument(metavar="KIND", help="corpora, encoders, techniques, explainers or measures.")],
     *,
@@ -18,7 +27,7 @@ def list_(
     """List what there is to choose from."""
     from rich.table import Table
 
-    from steadygaze.cli.registry_listing import listing
+    from steadygaze.cli.registry_listing import list_registry as listing
 
     rows = listing(kind)
     if common.json:
@@ -31,15 +40,15 @@ def list_(
         table.add_row(row["name"], row["about"])
         for field in row["settings"]:
             table.add_row(f"  --set {field['name']}={field['default']}", field["about"] or "", style="dim")
-    screen().print(table)
+    stdout_console().print(table)
 
 
 @app.command(epilog="Example: steadygaze demo --out runs/demo")
-@everywhere
+@common_options
 def demo(out: Out = Path("runs/demo"), replace: Replace = False, *, common: Common) -> None:
     """The whole story on a built-in corpus: train, explain, and a report to open in a browser."""
-    from steadygaze.cli.demo import tell
+    from steadygaze.cli.demo import run_demo as tell
 
-    result = tell(out, common.device, common.seed, console(common), replace)
+    result = tell(out, common.device, common.seed, stderr_console(common), replace)
     if common.json:
         as_json(result)

@@ -24,20 +24,20 @@ from steadygaze.cli.application import (
     app,
     as_json,
     as_lines,
-    console,
-    everywhere,
-    line,
-    loaded,
+    common_options,
+    load_models,
     output_file,
-    screen,
-    settled,
+    parse_settings,
+    print_line,
     show,
+    stderr_console,
+    stdout_console,
     while_read,
 )
 from steadygaze.core.errors import one_line, printable
 
 if TYPE_CHECKING:
-    from steadygaze.adapters.model_adapter import Subject
+    from steadygaze.adapters.model_adapter import ModelAdapter
     from steadygaze.adapters.text_explainer import TextExplainer
     from steadygaze.results.explanation import Explanation
 
@@ -57,7 +57,7 @@ Eraser = Annotated[
 
 
 @app.command(epilog='Example: steadygaze predict model/ "A gorgeous, witty, seductive movie."')
-@everywhere
+@common_options
 def predict(
     model: Model,
     given: Text = None,
@@ -72,10 +72,10 @@ def predict(
     from steadygaze.cli import streaming
     from steadygaze.results.explanation import LABEL
 
-    clf = loaded(model, common)
+    clf = load_models(model, common)
     chunks = streaming.read(clf.stored_.description.pair, given or [], file, text or ["text"], drop_empty, pair)
-    say = console(common)
-    records = streaming.predict(clf, chunks, common.batch_size, lambda sentence: line(say, f"! {sentence}."))
+    say = stderr_console(common)
+    records = streaming.predict(clf, chunks, common.batch_size, lambda sentence: print_line(say, f"! {sentence}."))
     if common.json:
         as_lines(json.dumps(record, ensure_ascii=False).encode(errors="replace") for record in records)
         return
@@ -86,13 +86,14 @@ def predict(
 
 
 @app.command(epilog='Example: steadygaze explain model/ "A gorgeous, witty, seductive movie." --html why.html')
-@everywhere
+@common_options
 def explain(
     model: Annotated[str, typer.Argument(metavar="MODEL", help=WHOSE)],
     given: Text = None,
     file: File = None,
     explainer: Annotated[
-        str | None, typer.Option(help="See: list explainers; or a folder made by explain-fit.  Default: what it shows.")
+        str | None,
+        typer.Option(help="See: list explainers; or a folder made by fit-explainer.  Default: what it shows."),
     ] = None,
     settings: Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help=SETTING)] = None,
     target: Annotated[str | None, typer.Option(help="Explain this label instead of the predicted one.")] = None,
@@ -126,7 +127,7 @@ def explain(
         else:
             show(f"{written:,} rationales written to {eraser}")
     elif html is not None:
-        from steadygaze.results.formatting import counted
+        from steadygaze.results.formatting import count_text as counted
 
         shown = streaming.write_explanations(html, found, Path(model), notes, replace)
         if common.json:
@@ -136,7 +137,7 @@ def explain(
     elif common.json:
         as_lines(one.to_json() for one in found)
     else:
-        drawn = screen()
+        drawn = stdout_console()
         for one in while_read(found):
             drawn.print(one, end="\n\n")
 
@@ -145,22 +146,22 @@ def _explained(
     model: str, explainer: str | None, asked: dict[str, Any], common: Common
 ) -> "tuple[Callable[..., Iterator[Explanation]], list[str]]":
     """What reads texts and explains them, whoever's model it is; and what must be known before that is believed."""
-    from steadygaze.adapters.as_adapter import as_subject
+    from steadygaze.adapters.as_adapter import as_adapter as as_subject
     from steadygaze.cli import streaming
     from steadygaze.core.errors import printable
-    from steadygaze.results.leakage_warnings import reading
+    from steadygaze.results.leakage_warnings import read_sentence as reading
 
     subject = as_subject(model, device=common.device)
     way = _way(explainer, subject)
     notes = [] if isinstance(way, str | None) else way.warnings
-    subject = subject if isinstance(way, str | None) else way.subject  # which knows whether it was fitted to pairs
+    subject = subject if isinstance(way, str | None) else way.adapter  # which knows whether it was fitted to pairs
     for sentence in notes:
-        line(console(common), f"! {sentence}")
+        print_line(stderr_console(common), f"! {sentence}")
     known = of_rationalizer(subject, way) if isinstance(way, str | None) else reading(way.rows)
     if known:
-        line(console(common), printable(known))
+        print_line(stderr_console(common), printable(known))
         notes = [*notes, known]
-    settled()
+    parse_settings()
 
     def ask(*given: Any) -> "Iterator[Explanation]":
         refuse_single(subject, given[0])
@@ -170,10 +171,10 @@ def _explained(
     return ask, notes
 
 
-def of_rationalizer(subject: "Subject", explainer: str | None) -> str:
+def of_rationalizer(subject: "ModelAdapter", explainer: str | None) -> str:
     """One line about the independent reader of a model that selects; '' where it has none, or is not what is shown."""
-    from steadygaze.explainers.rationale import Selection
-    from steadygaze.explainers.resolve import own
+    from steadygaze.explainers.rationale import RationaleExplainer as Selection
+    from steadygaze.explainers.resolve import default_explainer as own
 
     if (explainer or own(subject.model)) != "rationale":
         return ""
@@ -184,7 +185,7 @@ def of_rationalizer(subject: "Subject", explainer: str | None) -> str:
     )
 
 
-def refuse_single(subject: "Subject", given: "Sequence[str]") -> None:
+def refuse_single(subject: "ModelAdapter", given: "Sequence[str]") -> None:
     """Texts in quotes are single texts; a model whose labels name relations between two texts needs pairs."""
     from steadygaze.core.errors import UserError
 
@@ -196,7 +197,7 @@ def refuse_single(subject: "Subject", given: "Sequence[str]") -> None:
         )
 
 
-def _way(explainer: str | None, subject: "Subject") -> "str | TextExplainer | None":
+def _way(explainer: str | None, subject: "ModelAdapter") -> "str | TextExplainer | None":
     """A name, or an explainer that was fitted to this model.  A name wins over a folder of that name (./lime)."""
     from steadygaze.adapters.text_explainer import load_explainer
     from steadygaze.core.errors import UserError
@@ -210,13 +211,13 @@ def _way(explainer: str | None, subject: "Subject") -> "str | TextExplainer | No
     if explainer in METHODS:
         raise UserError(
             f"{explainer} must be fitted to the model first: "
-            f"explain-fit MODEL --data DATA --explainer {explainer} --out DIR, then --explainer DIR"
+            f"fit-explainer MODEL --data DATA --explainer {explainer} --out DIR, then --explainer DIR"
         )
     return explainer
 
 
 @app.command(epilog="Example: steadygaze certify model/ --data reviews.csv --radius 0.01 --norm linf --k 7")
-@everywhere
+@common_options
 def certify(
     model: Model,
     data: Annotated[str, typer.Option("--data", metavar="DATA", help=DATA)],
@@ -237,8 +238,8 @@ def certify(
     from steadygaze.cli import streaming
     from steadygaze.data.corpora import load_corpus
 
-    clf = loaded(model, common)
-    other = None if reference is None else loaded(reference, common)
+    clf = load_models(model, common)
+    other = None if reference is None else load_models(reference, common)
     columns = tuple(text or ("text",))
     corpus = load_corpus(data, text=columns, label=label, data_dir=common.data_dir, drop_empty=drop_empty)
     asked = {"radius": radius, "norm": norm, "k": k, "simplex": simplex, "lower_bound": lower_bound}
@@ -246,4 +247,4 @@ def certify(
     if common.json:
         as_json(found.to_dict())
     else:
-        screen().print(found)
+        stdout_console().print(found)

@@ -8,17 +8,17 @@ from steadygaze.audit.measure_names import NAMES, PROBES
 from steadygaze.audit.measures.registry import MEASURES, measure_of
 from steadygaze.core.errors import unknown
 from steadygaze.data.corpora import CORPORA
-from steadygaze.estimator.train_config import Reading
+from steadygaze.estimator.train_config import TextConfig
 from steadygaze.explainers import EXPLAINERS
 from steadygaze.explainers.learned import METHODS
-from steadygaze.explainers.learned.selector import Selecting
+from steadygaze.explainers.learned.selector import SelectorConfig
 from steadygaze.models.classifier import Architecture
 from steadygaze.models.encoders import ENCODERS, TRANSFORMER
 from steadygaze.techniques import TECHNIQUES
 from steadygaze.training.optimizers import Training
 
 
-def listing(kind: str) -> list[dict[str, Any]]:
+def list_registry(kind: str) -> list[dict[str, Any]]:
     """What is registered: name, what it is, and its settings."""
     kinds: Mapping[str, Mapping[str, Any]] = {
         "corpora": {name: corpus.about for name, corpus in CORPORA.items()},
@@ -36,7 +36,7 @@ def listing(kind: str) -> list[dict[str, Any]]:
     settings = {name: _fields(cls) for name, cls in listed.get(kind, {}).items() if is_dataclass(cls)}
     rows = [_row(name, about, settings.get(name, [])) for name, about in kinds[kind].items()]
     if kind == "techniques":
-        shared = [field for cls in (Architecture, Training, Reading) for field in _fields(cls)]
+        shared = [field for cls in (Architecture, Training, TextConfig) for field in _fields(cls)]
         rows.append(_row("all of them", "take these as well", shared))
     return rows + (_fitted() if kind == "explainers" else [])
 
@@ -47,14 +47,14 @@ def _row(name: str, about: str | None, settings: list[dict[str, Any]]) -> dict[s
 
 def _fitted() -> list[dict[str, Any]]:
     """Explainers that learn; of those that select, what they share is said once."""
-    usual = _fields(Selecting)
+    usual = _fields(SelectorConfig)
     rows, selecting = [], []
     for name, method in METHODS.items():
         own = _fields(method)
-        if issubclass(method, Selecting):
+        if issubclass(method, SelectorConfig):
             own = [field for field in own if field not in usual]
             selecting.append(name)
-        rows.append(_row(name, f"{_first(method)} (fitted by explain-fit)", own))
+        rows.append(_row(name, f"{_first(method)} (fitted by fit-explainer)", own))
     said = "take these as well, where they have no default of their own"
     return [*rows, _row(", ".join(selecting), said, usual)]
 
@@ -65,7 +65,7 @@ def _first(cls: Any) -> str:
 
 def _told(name: str) -> str:
     """What a number of an audit is, and what was done to the texts for it."""
-    probe, about = name.partition("/")[2], measure_of(name).about
+    probe, about = name.partition("/")[2], measure_of(name).sentence
     return about if name in MEASURES or not probe else f"{about}  {PROBES[probe]}"
 
 

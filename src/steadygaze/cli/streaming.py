@@ -20,8 +20,8 @@ from typing import Any, TypeVar
 
 import torch
 
-from steadygaze.adapters.as_adapter import as_subject
-from steadygaze.adapters.model_adapter import Subject
+from steadygaze.adapters.as_adapter import as_adapter
+from steadygaze.adapters.model_adapter import ModelAdapter
 from steadygaze.adapters.text_explainer import TextExplainer
 from steadygaze.audit import certificate
 from steadygaze.core.errors import UserError, unknown
@@ -29,16 +29,16 @@ from steadygaze.core.types import Label
 from steadygaze.data.corpus import Corpus
 from steadygaze.data.token_alignment import Coverage
 from steadygaze.data.user_files import stream
-from steadygaze.estimator.explain_texts import Request, explain_texts
+from steadygaze.estimator.explain_texts import ExplainRequest, explain_texts
 from steadygaze.estimator.inputs import read_texts
 from steadygaze.estimator.resumable_training import texts
-from steadygaze.estimator.text_classifier import Granularity, TextClassifier, predicted
+from steadygaze.estimator.text_classifier import Granularity, TextClassifier, predict_labels
 from steadygaze.explainers.explainer import Explainer
-from steadygaze.explainers.resolve import check_able, configured, own
+from steadygaze.explainers.resolve import configure_explainer, default_explainer, require_capabilities
 from steadygaze.models import inference
 from steadygaze.models.classifier import Classifier
-from steadygaze.models.model_protocol import NonFinite, Reader
-from steadygaze.models.rationalizer import Rationaliser
+from steadygaze.models.model_protocol import Model, NonFiniteOutput
+from steadygaze.models.rationalizer import Rationalizer
 from steadygaze.report.page import render, write
 from steadygaze.results.explanation import Explanation
 
@@ -54,7 +54,7 @@ PATIENCE = 1e-4
 operations, and the network of one lane would stand still whenever the other makes objects."""
 
 
-def lanes_for(device: torch.device) -> int:
+def lane_count(device: torch.device) -> int:
     """As many as torch would use cores, MOST at most; on a GPU two, so that it need not wait for ids."""
     return min(torch.get_num_threads(), MOST) if device.type == "cpu" else 2
 
@@ -73,7 +73,7 @@ def _one_core_for_tokens() -> Iterator[None]:
             os.environ[TOKENS] = before
 
 
-def side_by_side(work: Callable[[A], B], chunks: Iterable[A], lanes: int) -> Iterator[B]:
+def map_in_lanes(work: Callable[[A], B], chunks: Iterable[A], lanes: int) -> Iterator[B]:
     """map(work, chunks), in order; at most lanes + 1 chunks are held at any time."""
     if lanes < 2:
         yield from map(work, chunks)
@@ -136,7 +136,7 @@ def predict(
 ) -> Iterator[dict[str, Any]]:
     """One record per text, in order.  After the last, `warn` gets what is wrong with how the texts were read."""
     classes = [str(label) for label in clf.classes_]
-    asked = partial(predicted, clf, batch_size=batch_size or inference.BATCH)
+    asked = partial(predict_labels, clf, batch_size=batch_size or inference.BATCH)
     read = Coverage()
     for chunk, (rows, part) in _side_by_side(clf.stored_.model, asked, chunks):
         read += part
@@ -150,7 +150,7 @@ def predict(
 
 
 def explain(
-    model: TextClassifier | Subject,
+    model: TextClassifier | ModelAdapter,
     chunks: Iterator[list[Any]],
     explainer: str | TextExplainer | None = None,
     target: str | None = None,
@@ -163,13 +163,13 @@ def explain(
 
     `settings` are those of the explainer (samples, steps …), `seed` what it draws from.
     """
-    subject = as_subject(model)
+    subject = as_adapter(model)
     name, way = _explainer(subject, explainer, settings or {}, seed)
     request = _request(subject, name, way, target, granularity)
 
     def asked(chunk: list[Any]) -> list[Explanation]:
         read, questions = read_texts(chunk)
-        able = subject.reading(questions is not None)
+        able = subject.for_pairs(questions is not None)
         size = batch_size or inference.BATCH
         return explain_texts(able.model, able.tokens, able.classes, read, questions, request, size)
 
@@ -178,28 +178,30 @@ def explain(
 
 
 def _explainer(
-    subject: Subject, explainer: str | TextExplainer | None, settings: Mapping[str, Any], seed: int
+    subject: ModelAdapter, explainer: str | TextExplainer | None, settings: Mapping[str, Any], seed: int
 ) -> tuple[str, Explainer]:
     """By name with these settings, or as it was fitted."""
-    given = own(subject.model) if explainer is None else explainer
+    given = default_explainer(subject.model) if explainer is None else explainer
     if isinstance(given, str):
-        return given, configured(given, settings, seed)
+        return given, configure_explainer(given, settings, seed)
     given.check_subject(subject)
     if settings:
         raise UserError(f"the settings of {given.name} were fixed when it was fitted: leave out --set")
     return given.name, given.explainer
 
 
-def _request(subject: Subject, name: str, way: Explainer, target: str | None, granularity: Granularity) -> Request:
+def _request(
+    subject: ModelAdapter, name: str, way: Explainer, target: str | None, granularity: Granularity
+) -> ExplainRequest:
     """What is asked of each text, if it can be asked of this model."""
     aim = None if target is None else _known_label(subject, target)
-    check_able(name, way, subject.model, subject.name)
-    if aim is not None and not way.by_class:
+    require_capabilities(name, way, subject.model, subject.name)
+    if aim is not None and not way.class_specific:
         raise UserError(f"{name} is the same whatever class is asked about: leave out the target {aim!r}")
-    return Request(way, name, aim, granularity)
+    return ExplainRequest(way, name, aim, granularity)
 
 
-def _known_label(subject: Subject, written: str) -> Label:
+def _known_label(subject: ModelAdapter, written: str) -> Label:
     """The label that a word of the command line stands for."""
     labels = {str(label): label for label in subject.classes}
     if written not in labels:
@@ -208,20 +210,20 @@ def _known_label(subject: Subject, written: str) -> Label:
 
 
 def _side_by_side(
-    model: Reader, work: Callable[[list[Any]], Any], chunks: Iterator[list[Any]]
+    model: Model, work: Callable[[list[Any]], Any], chunks: Iterator[list[Any]]
 ) -> Iterator[tuple[list[Any], Any]]:
     """Every chunk and what became of it.  Of others' networks nobody knows whether threads may share them."""
-    lanes = lanes_for(model.device) if isinstance(model, Classifier | Rationaliser) else 1
+    lanes = lane_count(model.device) if isinstance(model, Classifier | Rationalizer) else 1
 
     def counted(item: tuple[int, list[Any]]) -> tuple[list[Any], Any]:
         before, chunk = item
         try:
             return chunk, work(chunk)
-        except NonFinite as error:  # which knows the position in the chunk
-            raise NonFinite(before + error.row) from None
+        except NonFiniteOutput as error:  # which knows the position in the chunk
+            raise NonFiniteOutput(before + error.row) from None
 
     with inference.evaluation(model):
-        yield from side_by_side(counted, _numbered(chunks), lanes)
+        yield from map_in_lanes(counted, _numbered(chunks), lanes)
 
 
 def _numbered(chunks: Iterator[list[Any]]) -> Iterator[tuple[int, list[Any]]]:

@@ -11,16 +11,16 @@ from steadygaze.cli.application import (
     Common,
     Data,
     DropEmpty,
-    EvidenceColumn,
     LabelColumn,
     Out,
+    RationalesColumn,
     TextColumn,
     app,
     as_json,
-    console,
-    everywhere,
-    line,
+    common_options,
+    print_line,
     show,
+    stderr_console,
 )
 
 Epochs = Annotated[int | None, typer.Option(min=1, help="Times the texts are read.  Default: 8; few texts oftener.")]
@@ -28,14 +28,16 @@ Start = Annotated[
     list[Path] | None,
     typer.Option("--from", metavar="MODEL", help="A trained reference; once for each teacher of a consensus."),
 ]
-Shelf = Annotated[
+TeacherCacheFolder = Annotated[
     Path | None,
-    typer.Option(help="Where references and teachers are kept for the next run.  Default: .shelf, beside --out."),
+    typer.Option(
+        help="Where references and teachers are kept for the next run.  Default: .teacher_cache, beside --out."
+    ),
 ]
 
 
 @app.command(epilog="Example: steadygaze train reviews.csv --text review --label stars --out model/")
-@everywhere
+@common_options
 def train(
     data: Data,
     out: Out,
@@ -47,12 +49,12 @@ def train(
     max_length: Annotated[int | None, typer.Option(min=1, help="Tokens read of a text.")] = None,
     balanced: Annotated[bool, typer.Option("--balanced", help="Weigh every class alike.")] = False,
     start: Start = None,
-    shelf: Shelf = None,
+    teacher_cache: TeacherCacheFolder = None,
     resume: Annotated[bool, typer.Option("--resume", help="Take up an interrupted run.")] = False,
     replace: Annotated[bool, typer.Option("--replace", help="Put the new model in the place of one in --out.")] = False,
     text: TextColumn = None,
     label: LabelColumn = "label",
-    evidence: EvidenceColumn = None,
+    rationales: RationalesColumn = None,
     drop_empty: DropEmpty = False,
     *,
     common: Common,
@@ -62,7 +64,7 @@ def train(
     from steadygaze.data.corpora import load_corpus
     from steadygaze.estimator import resumable_training
     from steadygaze.estimator.loading import load_classifier as load
-    from steadygaze.estimator.model_folder import refuse_occupied
+    from steadygaze.estimator.model_folder import check_free_folder as refuse_occupied
     from steadygaze.estimator.text_classifier import TextClassifier
 
     clf = TextClassifier(
@@ -78,17 +80,17 @@ def train(
         device=common.device,
         verbose=not common.quiet,
     )
-    resumable_training.check_train(clf, out, resume, shelf, replace)
+    resumable_training.check_train(clf, out, resume, teacher_cache, replace)
     if not (resume or replace):
         refuse_occupied(out)
     reference = [load(folder, common.device) for folder in start or []]
-    columns: dict[str, Any] = {"text": text or ["text"], "label": label, "evidence": evidence}
+    columns: dict[str, Any] = {"text": text or ["text"], "label": label, "rationales": rationales}
     corpus = load_corpus(data, **columns, data_dir=common.data_dir, drop_empty=drop_empty)
-    line(console(common), resumable_training.describe(corpus))
+    print_line(stderr_console(common), resumable_training.describe(corpus))
     with _resumable(out, common):
-        clf = resumable_training.train(clf, corpus, out, resume, reference, shelf, replace)
-    always = clf.stored_.description.always
-    _show({**resumable_training.summary(clf, corpus, out), "always": always}, out, common)
+        clf = resumable_training.train(clf, corpus, out, resume, reference, teacher_cache, replace)
+    always = clf.stored_.description.constant_label
+    _show({**resumable_training.summary(clf, corpus, out), "constant_label": always}, out, common)
 
 
 @contextmanager
@@ -99,8 +101,10 @@ def _resumable(out: Path, common: Common) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        kept = resumable_training.unfinished(out)
-        line(console(common), f"interrupted; {kept} keeps what is done: the same command with --resume goes on")
+        kept = resumable_training.unfinished_folder(out)
+        print_line(
+            stderr_console(common), f"interrupted; {kept} keeps what is done: the same command with --resume goes on"
+        )
         raise
 
 
@@ -114,6 +118,6 @@ def _show(result: dict[str, Any], out: Path, common: Common) -> None:
     if (covered := result["token_coverage"]) is not None:
         few = ": few; the others started from random vectors" if covered < FEW else ""
         show(f"{covered:.1%} of the tokens in the training texts have a vector{few}")
-    if result["always"] is not None:
-        show(f"this model gives every text the same label: {result['always']}.  It has learnt nothing")
-    line(console(common), f'next:  steadygaze explain {out} "a text of your own"')
+    if result["constant_label"] is not None:
+        show(f"this model gives every text the same label: {result['constant_label']}.  It has learnt nothing")
+    print_line(stderr_console(common), f'next:  steadygaze explain {out} "a text of your own"')

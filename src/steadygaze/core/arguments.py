@@ -27,7 +27,7 @@ LONGEST_NAME, LONGEST_PATH = 255, 4095
 """Bytes of a file name and of a path, as common systems limit them."""
 
 
-def checked(**checks: Check) -> Callable[[Callable[P, R]], Callable[P, R]]:
+def validated(**checks: Check) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Check these arguments before the function runs.  Arguments that are left out are not checked."""
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
@@ -47,9 +47,9 @@ def checked(**checks: Check) -> Callable[[Callable[P, R]], Callable[P, R]]:
     return decorate
 
 
-def wrong(name: str, wanted: str, value: Any) -> UserError:
+def argument_error(name: str, wanted: str, value: Any) -> UserError:
     """
-    >>> str(wrong("k", "a whole number", "x"))
+    >>> str(argument_error("k", "a whole number", "x"))
     "k must be a whole number, found 'x'"
     """
     return UserError(f"{name} must be {wanted}, found {_shown(value)}")
@@ -60,14 +60,14 @@ def optional(check: Check) -> Check:
     return lambda name, value: None if value is None else check(name, value)
 
 
-def whole(least: int, most: int = LARGEST) -> Check:
+def integer(least: int, most: int = LARGEST) -> Check:
     """A whole number between two bounds, both included."""
     wanted = f"a whole number from {least:,} {'up' if most == LARGEST else f'to {most:,}'}"
 
     def check(name: str, value: Any) -> int:
         found = least - 1 if isinstance(value, bool) or not isinstance(value, Integral) else int(value)
         if not least <= found <= most:
-            raise wrong(name, wanted, value)
+            raise argument_error(name, wanted, value)
         return found
 
     return check
@@ -83,7 +83,7 @@ def number(*, least: float = -math.inf, above: float = -math.inf) -> Check:
         except OverflowError:
             found = math.inf
         if not (math.isfinite(found) and found >= least and found > above):
-            raise wrong(name, f"a finite number{bound}", value)
+            raise argument_error(name, f"a finite number{bound}", value)
         return found
 
     return check
@@ -103,35 +103,35 @@ def choice(*names: str) -> Check:
 def flag(name: str, value: Any) -> bool:
     """True or False."""
     if not isinstance(value, bool | np.bool_):
-        raise wrong(name, "True or False", value)
+        raise argument_error(name, "True or False", value)
     return bool(value)
 
 
 def text(name: str, value: Any) -> str:
     """A string that is not empty."""
     if not isinstance(value, str) or not value.strip():
-        raise wrong(name, "a string that is not empty", value)
+        raise argument_error(name, "a string that is not empty", value)
     return str(value)
 
 
 def text_columns(name: str, value: Any) -> tuple[str, ...]:
     """The name of a column, or a list of names."""
-    columns = [value] if isinstance(value, str) else several(name, value)
+    columns = [value] if isinstance(value, str) else sequence_of(name, value)
     return tuple(text(name, column) for column in columns)
 
 
 def path(name: str, value: Any) -> Path:
     """The name of a file or folder."""
     if not isinstance(value, str | os.PathLike) or not (written := os.fspath(value)) or not isinstance(written, str):
-        raise wrong(name, "the path of a file or folder", value)
+        raise argument_error(name, "the path of a file or folder", value)
     try:
         encoded = os.fsencode(written)
     except UnicodeEncodeError:
-        raise wrong(name, "a path that the file system can encode", value) from None
+        raise argument_error(name, "a path that the file system can encode", value) from None
     if b"\0" in encoded:
-        raise wrong(name, "a path without null characters", value)
+        raise argument_error(name, "a path without null characters", value)
     if len(encoded) > LONGEST_PATH or max(map(len, encoded.split(b"/"))) > LONGEST_NAME:
-        raise wrong(name, f"a path of names of at most {LONGEST_NAME} bytes", value)
+        raise argument_error(name, f"a path of names of at most {LONGEST_NAME} bytes", value)
     return Path(written)
 
 
@@ -141,14 +141,14 @@ def path_or_name(name: str, value: Any) -> Any:
     return value
 
 
-def several(name: str, value: Any) -> Any:
+def sequence_of(name: str, value: Any) -> Any:
     """A list, a tuple or an array: things in an order, that can be counted."""
     if (
         isinstance(value, str | bytes | Mapping | Set)
         or not isinstance(value, Iterable)
         or not hasattr(value, "__len__")
     ):
-        raise wrong(name, "a list", value)
+        raise argument_error(name, "a list", value)
     return value
 
 
@@ -157,7 +157,7 @@ def instance(kind: type | tuple[type, ...], described: str) -> Check:
 
     def check(name: str, value: Any) -> Any:
         if not isinstance(value, kind):
-            raise wrong(name, described, value)
+            raise argument_error(name, described, value)
         return value
 
     return check
@@ -166,7 +166,7 @@ def instance(kind: type | tuple[type, ...], described: str) -> Check:
 def function(name: str, value: Any) -> Any:
     """Something that can be called."""
     if not callable(value):
-        raise wrong(name, "a function", value)
+        raise argument_error(name, "a function", value)
     return value
 
 

@@ -66,7 +66,7 @@ def new_folder(path: Path) -> Iterator[Path]:
 def _temporary(path: Path) -> Iterator[Path]:
     """A locked folder beside a path, deleted in the end."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    sweep(path)
+    remove_leftovers(path)
     with _locked_sibling(path) as folder:
         try:
             yield folder
@@ -81,7 +81,7 @@ def _locked_sibling(path: Path) -> Iterator[Path]:
     while True:
         folder = _sibling(path, "tmp")
         folder.mkdir()
-        with held(folder) as free:
+        with is_locked(folder) as free:
             if (free or not LOCKS) and folder.exists():
                 yield folder
                 return
@@ -112,7 +112,7 @@ def remove_folder(folder: Path) -> None:
     shutil.rmtree(aside, ignore_errors=True)
 
 
-def recover(path: Path) -> None:
+def recover_folder(path: Path) -> None:
     """Finish the replacement of a folder by a process that was killed between the two renames."""
     path = path.absolute()
     if os.path.lexists(path):
@@ -120,25 +120,25 @@ def recover(path: Path) -> None:
     name = re.escape(path.name)
     olds = {one.stem: one for one in _leftovers(path.parent, name, "old")}
     for new in [one for one in _leftovers(path.parent, name, "tmp") if one.stem in olds]:
-        with held(new) as free:
+        with is_locked(new) as free:
             if free and not os.path.lexists(path):
                 os.replace(new, path)
                 shutil.rmtree(olds[new.stem], ignore_errors=True)
                 warnings.warn(RECOVERED.format(path), stacklevel=3)
 
 
-def sweep(path: Path) -> None:
+def remove_leftovers(path: Path) -> None:
     """Delete what killed processes left of earlier attempts to write `path`, once `recover` has finished one."""
     path = path.absolute()
-    recover(path)
-    sweep_names(path.parent, re.escape(path.name))
+    recover_folder(path)
+    remove_named_leftovers(path.parent, re.escape(path.name))
 
 
-def sweep_names(folder: Path, names: str) -> None:
+def remove_named_leftovers(folder: Path, names: str) -> None:
     """The same for all files of a folder whose names match a regular expression."""
     live = set()
     for one in _leftovers(folder, names, "tmp"):
-        with held(one) as free:
+        with is_locked(one) as free:
             if free:
                 _delete(one)
             else:
@@ -157,7 +157,7 @@ def _leftovers(folder: Path, names: str, kind: Kind) -> list[Path]:
     return [one for one in found if not one.is_symlink()]
 
 
-def strangers(folder: Path, names: Collection[str]) -> list[str]:
+def unknown_entries(folder: Path, names: Collection[str]) -> list[str]:
     """What a folder holds beside files of these names and leftovers of them."""
     return unmatched(folder, "|".join(map(re.escape, names)))
 
@@ -177,7 +177,7 @@ def _delete(leftover: Path) -> None:
 
 
 @contextmanager
-def held(path: Path) -> Iterator[bool]:
+def is_locked(path: Path) -> Iterator[bool]:
     """Lock a file or folder; whether no other process holds it.  The lock ends with the block or the process."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
@@ -201,9 +201,9 @@ def _lock(descriptor: int) -> bool:
 
 
 @contextmanager
-def only_one(folder: Path, work: str) -> Iterator[None]:
+def exclusive(folder: Path, work: str) -> Iterator[None]:
     """Keep other processes out of a folder while this one works in it."""
-    with held(folder) as free:
+    with is_locked(folder) as free:
         if not free and LOCKS:
             raise UserError(f"another process is {work} in {folder}: wait until it ends, or name another folder")
         yield

@@ -48,7 +48,7 @@ def check_file(path: Path, inputs: Iterable[Path] = (), replace: bool = False) -
         return False
     if stat.S_ISDIR(mode):
         raise UserError(f"{path} is a folder; name a file")
-    if not replace and not written_here(path):
+    if not replace and not is_own_output(path):
         raise UserError(
             f"{path} exists and was not written by steadygaze: --replace overwrites it, or name another file"
         )
@@ -92,7 +92,7 @@ def write_output(path: str | Path, text: str, replace: bool = False) -> None:
     write_text(place, text)
 
 
-def written_here(path: Path) -> bool:
+def is_own_output(path: Path) -> bool:
     """Return whether steadygaze wrote a regular file.  An empty file has nothing to lose and counts as ours."""
     with open_file(path) as file:
         head = file.read(HEAD)
@@ -126,7 +126,7 @@ def _check_input(path: Path, one: Path) -> None:
         inside = one.is_dir() and resolve(one) in resolve(path).parents
     except (OSError, ValueError, RuntimeError):  # the input is not there: another check refuses it
         return
-    if same or (inside and path.is_file() and not written_here(path)):
+    if same or (inside and path.is_file() and not is_own_output(path)):
         raise UserError(f"{path} is an input of this command; name another path for the output")
 
 

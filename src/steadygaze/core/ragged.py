@@ -11,7 +11,7 @@ from steadygaze.core.types import Span
 
 
 @dataclass(frozen=True, slots=True)
-class Ragged:
+class TokenArray:
     """Many token sequences end to end."""
 
     ids: NDArray[np.int32]  # (N,)
@@ -32,19 +32,19 @@ class Ragged:
         """(n,) tokens of each sequence, specials included."""
         return np.diff(self.starts)
 
-    def select(self, rows: NDArray[np.integer[Any]] | Sequence[int]) -> "Ragged":
+    def select(self, rows: NDArray[np.integer[Any]] | Sequence[int]) -> "TokenArray":
         """These sequences, in this order."""
         rows = np.asarray(rows, dtype=np.int64)
-        starts = starts_of(self.lengths[rows])
+        starts = row_starts(self.lengths[rows])
         source = np.arange(starts[-1]) + np.repeat(self.starts[rows] - starts[:-1], np.diff(starts))
-        return Ragged(self.ids[source], self.words[source], starts, self.cut[rows])
+        return TokenArray(self.ids[source], self.words[source], starts, self.cut[rows])
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
+class TokenizedTexts:
     """Ragged plus where each token stands in its text.  Specials stand nowhere and are left out of both lists."""
 
-    ragged: Ragged
+    ragged: TokenArray
     spans: list[list[Span]]
     """Per text, per token that is a word or a piece of one: characters [start, end) of the text as the user gave it."""
     groups: list[Sequence[int]]
@@ -55,7 +55,7 @@ class Placed:
             raise ValueError(f"Placed: {len(self.ragged)} texts, {len(self.spans)} spans, {len(self.groups)} groups")
 
     @property
-    def begins(self) -> NDArray[np.bool_]:
+    def word_starts(self) -> NDArray[np.bool_]:
         """(N,) True on the first token of each word."""
         found = np.zeros(len(self.ragged.ids), np.bool_)
         firsts = [np.diff(np.asarray(one, np.int64), prepend=-1) != 0 for one in self.groups]
@@ -63,10 +63,10 @@ class Placed:
         return found
 
 
-def starts_of(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
+def row_starts(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
     """Where sequences of these lengths begin when laid end to end, and where the last ends.  (n,) -> (n+1,)
 
-    >>> starts_of(np.array([2, 0, 3])).tolist()
+    >>> row_starts(np.array([2, 0, 3])).tolist()
     [0, 2, 2, 5]
     """
     return np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths, dtype=np.int64)])

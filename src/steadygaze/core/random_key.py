@@ -32,15 +32,15 @@ _GOLDEN, _FIRST, _SECOND = (_signed(n) for n in (0x9E3779B97F4A7C15, 0xBF58476D1
 
 
 @dataclass(frozen=True)
-class Chance:
+class RandomKey:
     key: int = 0
 
-    def child(self, *parts: int) -> "Chance":
+    def child(self, *parts: int) -> "RandomKey":
         """A stream of its own for each purpose, step or probe."""
         key = self.key
         for part in parts:
             key = _mixed((_mixed(key + _GOLDEN) ^ part) + _GOLDEN)
-        return Chance(key)
+        return RandomKey(key)
 
     def uniform(self, rows: Tensor, *shape: int, dtype: torch.dtype = torch.float32) -> Tensor:
         """In [0, 1); half precision may round to 1.  Of `shape` only the first entry may depend on padding."""
@@ -92,14 +92,14 @@ def _mixed(z: int) -> int:
     return _signed(z ^ (z >> 31))
 
 
-def derive(*parts: int) -> int:
+def derive_seed(*parts: int) -> int:
     """A seed for one purpose.  (31 bits: what every generator takes)"""
     counted = len(parts), *parts  # a SeedSequence does not hear zeros at the end: (0,) and (0, 0) would be one stream
     return int(np.random.SeedSequence(counted).generate_state(1)[0]) >> 1
 
 
 @contextmanager
-def own_chance() -> Iterator[None]:
+def forked_generators() -> Iterator[None]:
     """What is drawn inside (dropout draws from torch's own generators) leaves them as the caller had them."""
     devices = range(torch.cuda.device_count()) if torch.cuda.is_available() else ()
     with torch.random.fork_rng(devices=devices):

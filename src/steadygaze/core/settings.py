@@ -47,7 +47,7 @@ def build(cls: type[S], values: Mapping[str, Any]) -> S:
         raise UserError(sentence(error)) from None
 
 
-def deal(values: Mapping[str, Any], *classes: type[Any]) -> list[Any]:
+def distribute_settings(values: Mapping[str, Any], *classes: type[Any]) -> list[Any]:
     """One instance of each class from a flat dict; a key that none of them owns is refused, naming the nearest."""
     known = [name for cls in classes for name in field_names(cls)]
     for key in values:
@@ -60,7 +60,7 @@ def field_names(cls: type[Any]) -> tuple[str, ...]:
     return tuple(field.name for field in dataclasses.fields(cls))
 
 
-def changed(cls: type[Any], values: Mapping[str, Any]) -> dict[str, Any]:
+def non_default(cls: type[Any], values: Mapping[str, Any]) -> dict[str, Any]:
     """Those of the values that are not the defaults of cls: what must be said to get the same again."""
     usual = {field.name: field.default for field in dataclasses.fields(cls)}
     return {key: value for key, value in values.items() if key not in usual or value != usual[key]}

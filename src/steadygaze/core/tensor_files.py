@@ -9,7 +9,7 @@ from safetensors import safe_open
 from torch import Tensor
 
 from steadygaze.core.errors import UserError
-from steadygaze.core.untrusted_files import check_file, parse_json, third_party
+from steadygaze.core.untrusted_files import check_file, foreign_error, parse_json
 
 Layout = dict[str, tuple[tuple[int, ...], torch.dtype]]
 """The shape and the type of every tensor, by name."""
@@ -23,7 +23,7 @@ DTYPES: dict[str, torch.dtype] = {
 def read_layout(file: Path) -> Layout:
     """Shapes and types from the header; no tensor is read."""
     check_file(file)
-    with third_party(f"{file} is damaged or cut short"), safe_open(file, framework="pt") as opened:
+    with foreign_error(f"{file} is damaged or cut short"), safe_open(file, framework="pt") as opened:
         parts = {name: opened.get_slice(name) for name in opened.keys()}  # noqa: SIM118 (not a mapping)
         found = {name: (tuple(part.get_shape()), part.get_dtype()) for name, part in parts.items()}
     for name, (_, kind) in found.items():
@@ -35,7 +35,7 @@ def read_layout(file: Path) -> Layout:
 def read_tensors(file: Path, *, finite: bool = True) -> dict[str, Tensor]:
     """Every tensor; one with NaN or infinity is refused, unless not `finite`."""
     read_layout(file)
-    with third_party(f"{file} is damaged or cut short"), safe_open(file, framework="pt") as opened:
+    with foreign_error(f"{file} is damaged or cut short"), safe_open(file, framework="pt") as opened:
         tensors = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118 (not a mapping)
     if finite:
         refuse_non_finite(tensors, file)
@@ -45,7 +45,7 @@ def read_tensors(file: Path, *, finite: bool = True) -> dict[str, Tensor]:
 def read_metadata(file: Path, key: str) -> Any:
     """The JSON that the header keeps under a key."""
     check_file(file)
-    with third_party(f"{file} is damaged or cut short"), safe_open(file, framework="pt") as opened:
+    with foreign_error(f"{file} is damaged or cut short"), safe_open(file, framework="pt") as opened:
         metadata = opened.metadata() or {}
     if key not in metadata:
         raise UserError(f"{file} is damaged (its header has no {key})")
@@ -69,7 +69,7 @@ def is_finite(value: Tensor) -> bool:
     return bool(low.isfinite() & high.isfinite())
 
 
-def differing(found: Layout, wanted: Layout) -> str | None:
+def layout_difference(found: Layout, wanted: Layout) -> str | None:
     """Where two layouts differ first, as the end of a sentence about the file; None where they agree."""
     for name in sorted({*found, *wanted}):
         if name not in found:

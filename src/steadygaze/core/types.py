@@ -30,15 +30,15 @@ class Example:
     text: str
     label: Label | None = None
     question: str | None = None
-    evidence: tuple[Span, ...] | None = None
+    rationales: tuple[Span, ...] | None = None
     """Characters of `text` that a person (or the generator) marked as the reason.  None: nobody was asked."""
     sentences: tuple[Span, ...] | None = None
     """Characters of each sentence of `text`, where they are known."""
 
     def __post_init__(self) -> None:
-        if self.evidence is None and self.sentences is None:
+        if self.rationales is None and self.sentences is None:
             return
-        for name in ("evidence", "sentences"):
+        for name in ("rationales", "sentences"):
             for start, end in getattr(self, name) or ():
                 if not 0 <= start < end <= len(self.text):
                     raise ValueError(
@@ -59,13 +59,17 @@ class Batch:
     question_ids: "Tensor | None" = None  # (B,Q) long
     question_present: "Tensor | None" = None  # (B,Q) bool
     question_mask: "Tensor | None" = None  # (B,Q) bool: words of the question; None: explainers leave it as it is
-    begins: "Tensor | None" = None  # (B,T) bool: first token of each unit; None: every word token is a unit
-    question_begins: "Tensor | None" = None  # (B,Q) bool
+    word_starts: "Tensor | None" = None  # (B,T) bool: first token of each unit; None: every word token is a unit
+    question_word_starts: "Tensor | None" = None  # (B,Q) bool
 
     def __post_init__(self) -> None:
         _same_shape(self, "ids", "present", "mask")
         _same_shape(self, "question_ids", "question_present")
-        for name, like in (("begins", "ids"), ("question_mask", "question_ids"), ("question_begins", "question_ids")):
+        for name, like in (
+            ("word_starts", "ids"),
+            ("question_mask", "question_ids"),
+            ("question_word_starts", "question_ids"),
+        ):
             if getattr(self, name) is not None:
                 _same_shape(self, name, like)
         for name in ("index", "label", "weight"):

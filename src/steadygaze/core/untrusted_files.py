@@ -129,7 +129,7 @@ def read_object(path: str | os.PathLike[str], largest: int = LARGEST_JSON) -> di
     return value
 
 
-def peek(path: str | os.PathLike[str]) -> dict[str, Any]:
+def read_object_or_empty(path: str | os.PathLike[str]) -> dict[str, Any]:
     """The object that a JSON file holds; an empty one where it cannot be read."""
     try:
         return read_object(path)
@@ -158,7 +158,7 @@ def reason(error: BaseException) -> str:
 
 
 @contextmanager
-def third_party(what: str) -> Iterator[None]:
+def foreign_error(what: str) -> Iterator[None]:
     """What a library raises over a foreign file, as a UserError: "`what`: reason".
 
     A panic of a library written in Rust is a BaseException, and must not pass for an interrupt.

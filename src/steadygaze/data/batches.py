@@ -14,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 
 from steadygaze.core.errors import UserError
-from steadygaze.core.ragged import Placed, Ragged
+from steadygaze.core.ragged import TokenArray, TokenizedTexts
 from steadygaze.core.types import Batch
 
 NOISE = 0.1
@@ -25,23 +25,23 @@ NOISE = 0.1
 class Data:
     """One split, encoded once."""
 
-    text: Ragged
-    question: Ragged | None = None
+    text: TokenArray
+    question: TokenArray | None = None
     label: NDArray[np.int64] | None = None
     weight: NDArray[np.float32] | None = None
-    begins: NDArray[np.bool_] | None = None
+    word_starts: NDArray[np.bool_] | None = None
     """Per token of all texts: whether a unit (a word of several pieces) begins there.  None: every token is a unit."""
-    question_begins: NDArray[np.bool_] | None = None
+    question_word_starts: NDArray[np.bool_] | None = None
 
     def __len__(self) -> int:
         return len(self.text)
 
 
-def placed_data(text: Placed, question: Placed | None = None, *, whole_words: bool) -> Data:
+def placed_data(text: TokenizedTexts, question: TokenizedTexts | None = None, *, whole_words: bool) -> Data:
     """Unlabeled texts; `whole_words`: all pieces of a word are one unit."""
-    pieces = [None if one is None or not whole_words else one.begins for one in (text, question)]
+    pieces = [None if one is None or not whole_words else one.word_starts for one in (text, question)]
     asked = None if question is None else question.ragged
-    return Data(text.ragged, asked, begins=pieces[0], question_begins=pieces[1])
+    return Data(text.ragged, asked, word_starts=pieces[0], question_word_starts=pieces[1])
 
 
 def shuffled(data: Data, batch_size: int, seed: tuple[int, ...]) -> list[NDArray[np.int64]]:
@@ -53,15 +53,15 @@ def shuffled(data: Data, batch_size: int, seed: tuple[int, ...]) -> list[NDArray
     return [batches[i] for i in random.permutation(len(batches))]
 
 
-def by_length(data: Data, batch_size: int, most_tokens: int = 1 << 16) -> Iterator[NDArray[np.int64]]:
-    """Rows of each batch, by rising length; fewer rows where they would be over `most_tokens`, padding included."""
+def by_length(data: Data, batch_size: int, max_tokens: int = 1 << 16) -> Iterator[NDArray[np.int64]]:
+    """Rows of each batch, by rising length; fewer rows where they would be over `max_tokens`, padding included."""
     if batch_size < 1:
         raise UserError(f"batch_size must be a whole number from 1 up, found {batch_size}")
     parts = [ragged.lengths for ragged in (data.text, data.question) if ragged is not None]
     order = np.argsort(parts[0], kind="stable")
     while len(order):
         rows = order[:batch_size]
-        while len(rows) > 1 and len(rows) * sum(lengths[rows].max() for lengths in parts) > most_tokens:
+        while len(rows) > 1 and len(rows) * sum(lengths[rows].max() for lengths in parts) > max_tokens:
             rows = rows[: (len(rows) + 1) // 2]
         yield rows
         order = order[len(rows) :]
@@ -82,12 +82,14 @@ def collate(data: Data, rows: NDArray[np.int64]) -> Batch:
         question_ids=question_ids,
         question_present=question_present,
         question_mask=question_mask,
-        begins=_pad_flags(data.text, data.begins, rows),
-        question_begins=None if data.question is None else _pad_flags(data.question, data.question_begins, rows),
+        word_starts=_pad_flags(data.text, data.word_starts, rows),
+        question_word_starts=None
+        if data.question is None
+        else _pad_flags(data.question, data.question_word_starts, rows),
     )
 
 
-def _pad_flags(ragged: Ragged, flags: NDArray[np.bool_] | None, rows: NDArray[np.int64]) -> torch.Tensor | None:
+def _pad_flags(ragged: TokenArray, flags: NDArray[np.bool_] | None, rows: NDArray[np.int64]) -> torch.Tensor | None:
     """(B,T) bool, False where there is no token."""
     if flags is None:
         return None
@@ -97,7 +99,7 @@ def _pad_flags(ragged: Ragged, flags: NDArray[np.bool_] | None, rows: NDArray[np
     return torch.from_numpy(found)
 
 
-def _where(ragged: Ragged, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+def _where(ragged: TokenArray, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     """Where the tokens of these rows are among all, and which places of a padded batch they take."""
     starts, lengths = ragged.starts[rows], ragged.lengths[rows]
     columns = np.arange(lengths.max(initial=1))
@@ -105,7 +107,7 @@ def _where(ragged: Ragged, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], 
     return (starts[:, None] + columns)[present], present
 
 
-def _pad(ragged: Ragged, rows: NDArray[np.int64]) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+def _pad(ragged: TokenArray, rows: NDArray[np.int64]) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """(B,T) ids with 0 where there is no token, present, mask."""
     where, present = _where(ragged, rows)
     ids, mask = np.zeros(present.shape, np.int64), np.zeros(present.shape, np.bool_)

@@ -10,7 +10,7 @@ that selects sentences may lock on to the first one.  Every class has a token of
     token   with chance α that of the text's own class, else that of another class, all others alike
 
 so α = 1 / classes says nothing, α = 1 says all, and α = 0 of two classes says all, the other way round.  All splits are
-treated alike.  The token is followed by a space, is part of the first sentence and never evidence.
+treated alike.  The token is followed by a space, is part of the first sentence and never rationales.
 
 A coin belongs to its text: the same text (and question) draws the same in whatever split or file it stands.
 
@@ -26,18 +26,18 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Annotated, Any
 
-from steadygaze.core.arguments import checked, flag, optional, path, path_or_name, text_columns, whole
+from steadygaze.core.arguments import flag, integer, optional, path, path_or_name, text_columns, validated
 from steadygaze.core.arguments import text as a_text
 from steadygaze.core.errors import UserError, unknown
-from steadygaze.core.settings import Field, build, changed, parse, settings
+from steadygaze.core.settings import Field, build, non_default, parse, settings
 from steadygaze.core.types import Example, Label, Span
-from steadygaze.data.corpus import Corpus, Generated, Named
+from steadygaze.data.corpus import Corpus, GeneratedCorpus, PublishedCorpus
 from steadygaze.data.planted.reviews import planted_code, planted_pairs, planted_reviews
 from steadygaze.data.published_corpora import NAMED
 from steadygaze.data.tables import NoColumn
 from steadygaze.data.text_checks import check_labels as check_labels
 from steadygaze.data.text_checks import check_texts as check_texts
-from steadygaze.data.user_files import Columns, load_files
+from steadygaze.data.user_files import ColumnNames, load_files
 from steadygaze.data.user_files import stream as stream
 
 TOKENS = (",", ";", ":", "-", "/", "*", "+", "=", "&", "%")
@@ -56,9 +56,9 @@ class Bias:
     """One for each class, in the order of the labels."""
 
 
-def biased(corpus: Corpus, agreement: float = 0.8, seed: int = 0, tokens: Sequence[str] = TOKENS) -> Corpus:
+def add_shortcut(corpus: Corpus, agreement: float = 0.8, seed: int = 0, tokens: Sequence[str] = TOKENS) -> Corpus:
     """The same corpus with a token before every text that agrees with its label with a chance of `agreement`."""
-    return lead(corpus, build(Bias, {"agreement": agreement, "seed": seed, "tokens": tokens}))
+    return prefix_token(corpus, build(Bias, {"agreement": agreement, "seed": seed, "tokens": tokens}))
 
 
 def read_bias(options: Mapping[str, Any]) -> Bias:
@@ -76,7 +76,7 @@ def divided(data: str) -> tuple[str, str]:
     return ("", data) if found is None else (found[0], data[found.end() + 1 :])
 
 
-def lead(corpus: Corpus, bias: Bias) -> Corpus:
+def prefix_token(corpus: Corpus, bias: Bias) -> Corpus:
     """Every text of the corpus with its token before it."""
     own = _own(corpus, bias.tokens)
     splits = {
@@ -122,10 +122,10 @@ def _uniform(example: Example, seed: int) -> tuple[float, float]:
 def _led(example: Example, token: str) -> Example:
     """The text with the token before it; what was marked moves along, the first sentence begins with the token."""
     text = f"{token} {example.text}"
-    evidence, sentences = (_moved(spans, len(token) + 1) for spans in (example.evidence, example.sentences))
+    rationales, sentences = (_moved(spans, len(token) + 1) for spans in (example.rationales, example.sentences))
     if sentences:
         sentences = ((0, sentences[0][1]), *sentences[1:])
-    return replace(example, text=text, evidence=evidence, sentences=sentences)
+    return replace(example, text=text, rationales=rationales, sentences=sentences)
 
 
 def _moved(spans: tuple[Span, ...] | None, by: int) -> tuple[Span, ...] | None:
@@ -134,26 +134,26 @@ def _moved(spans: tuple[Span, ...] | None, by: int) -> tuple[Span, ...] | None:
 
 def _written(bias: Bias) -> str:
     """As it stands before the corpus' name: what is not as usual, so that another draw has another name."""
-    more = changed(Bias, {"seed": bias.seed, "tokens": bias.tokens})
+    more = non_default(Bias, {"seed": bias.seed, "tokens": bias.tokens})
     said = "".join(f",{key}={json.dumps(value, ensure_ascii=False)}" for key, value in more.items())
     return f"{MARK}{bias.agreement}{said}"
 
 
-CORPORA: dict[str, Generated | Named] = {
-    "planted-reviews": Generated("made-up beer reviews; the label is one aspect's sentiment", planted_reviews),
-    "planted-pairs": Generated("made-up beer reviews with a question about one aspect", planted_pairs),
-    "planted-code": Generated("made-up words; a selection can say the label in code", planted_code),
+CORPORA: dict[str, GeneratedCorpus | PublishedCorpus] = {
+    "planted-reviews": GeneratedCorpus("made-up beer reviews; the label is one aspect's sentiment", planted_reviews),
+    "planted-pairs": GeneratedCorpus("made-up beer reviews with a question about one aspect", planted_pairs),
+    "planted-code": GeneratedCorpus("made-up words; a selection can say the label in code", planted_code),
     **NAMED,
 }
 
 
-@checked(
+@validated(
     data=path_or_name,
     text=text_columns,
     label=optional(a_text),
-    evidence=optional(a_text),
+    rationales=optional(a_text),
     data_dir=optional(path),
-    seed=whole(0),
+    seed=integer(0),
     drop_empty=flag,
 )
 def load_corpus(
@@ -161,7 +161,7 @@ def load_corpus(
     *,
     text: Sequence[str] = ("text",),
     label: str | None = "label",
-    evidence: str | None = None,
+    rationales: str | None = None,
     data_dir: Path | None = None,
     seed: int = 0,
     drop_empty: bool = False,
@@ -177,10 +177,10 @@ def load_corpus(
         if not rest:
             raise UserError(f"{data!r} does not say what is biased; for example {before}:planted-reviews.")
         bias = read_bias({"seed": seed, **_options(before)})  # first, so that a wrong one is known before much is read
-        how: dict[str, Any] = {"text": text, "label": label, "evidence": evidence, "drop_empty": drop_empty}
-        return lead(load_corpus(rest, **how, data_dir=data_dir, seed=seed), bias)
+        how: dict[str, Any] = {"text": text, "label": label, "rationales": rationales, "drop_empty": drop_empty}
+        return prefix_token(load_corpus(rest, **how, data_dir=data_dir, seed=seed), bias)
     name, _, options = str(data).partition(":")
-    columns = Columns(tuple(text), label or "label", evidence)
+    columns = ColumnNames(tuple(text), label or "label", rationales)
     if isinstance(data, Path) or name not in CORPORA:
         if not _is_path(data):
             raise unknown("corpus", name, CORPORA)
@@ -190,7 +190,7 @@ def load_corpus(
             if label is not None or lacking.column != columns.label:
                 raise
             return load_files(Path(data), replace(columns, label=None), drop_empty)
-    if columns != Columns(("text",), "label"):
+    if columns != ColumnNames(("text",), "label"):
         raise UserError(f"{name} has columns of its own; columns are chosen for a file.")
     return CORPORA[name].load(name, _options(options), data_dir, seed)
 

@@ -29,7 +29,7 @@ from pydantic import ValidationError, validate_call
 from steadygaze.core.errors import UserError, unknown
 from steadygaze.core.settings import sentence
 from steadygaze.core.types import Example, Label
-from steadygaze.core.untrusted_files import arrow_path, third_party
+from steadygaze.core.untrusted_files import arrow_path, foreign_error
 from steadygaze.data.row_layouts import Layout
 from steadygaze.data.tables import require
 
@@ -48,7 +48,7 @@ class Corpus:
 
     @cached_property
     def fingerprint(self) -> str:
-        """SHA-256 of what a model can see: split names and, in order, every text, question, label and evidence.
+        """SHA-256 of what a model can see: split names and, in order, every text, question, label and rationales.
 
         Equal content has an equal fingerprint wherever it came from; a hub copy that differs from a disk copy shows it.
         """
@@ -56,7 +56,7 @@ class Corpus:
         for name in sorted(self.splits):
             digest.update(json.dumps([name, len(self.splits[name])]).encode())
             for example in self.splits[name]:
-                content = (example.text, example.question, example.label, example.evidence)
+                content = (example.text, example.question, example.label, example.rationales)
                 digest.update(json.dumps(content).encode())
         return digest.hexdigest()
 
@@ -80,7 +80,7 @@ class Corpus:
 
 
 @dataclass(frozen=True)
-class Generated:
+class GeneratedCorpus:
     """The function's keyword arguments are the options; `seed=` among them fixes the texts whatever the run's seed."""
 
     about: str
@@ -106,7 +106,7 @@ EXPORT = "refs/convert/parquet"
 
 
 @dataclass(frozen=True)
-class Hub:
+class HubSource:
     """An address on the hub."""
 
     id: str
@@ -117,7 +117,7 @@ class Hub:
     """Whether to read the hub's export, since the set itself is a script."""
 
 
-def fetch(hub: Hub, name: str) -> dict[str, dict[str, list[Any]]]:
+def fetch(hub: HubSource, name: str) -> dict[str, dict[str, list[Any]]]:
     """Split -> column -> cells, for the splits that the hub has."""
     try:
         import datasets
@@ -147,12 +147,12 @@ def fetch(hub: Hub, name: str) -> dict[str, dict[str, list[Any]]]:
 
 
 @dataclass(frozen=True)
-class Named:
+class PublishedCorpus:
     """One published set."""
 
     about: str
     disk: Layout
-    hub: Hub
+    hub: HubSource
     hub_layout: Layout | None = None
     """Where it is not the layout on disk."""
     files: Mapping[str, str] = field(default_factory=lambda: SAME)
@@ -188,7 +188,7 @@ class Named:
     def _read(self, folder: Path) -> dict[str, dict[str, list[Any]]]:
         files = {split: folder / f"{stem}.parquet" for split, stem in self.files.items()}
         there = {split: arrow_path(file) for split, file in files.items() if file.exists()}
-        with third_party(f"{folder} cannot be read as parquet"):
+        with foreign_error(f"{folder} cannot be read as parquet"):
             tables = {split: parquet.read_table(file).to_pydict() for split, file in there.items()}
         if not tables:
             raise UserError(f"{folder} holds none of {', '.join(file.name for file in files.values())}.")

@@ -6,13 +6,13 @@ train.jsonl, val.jsonl, test.jsonl     annotations, one a line:
 annotation_id    its name
 classification   the label
 evidences        [[{"docid", "start_token", "end_token", "text"}, …], …]: the tokens [start, end) of a document.
-                 All groups together are the evidence; null says that nobody was asked
+                 All groups together are the rationales; null says that nobody was asked
 query            a question, where the queries differ; one and the same for all says nothing
-docids           the documents that were read.  Else: those of the evidence; else the one named as the annotation
+docids           the documents that were read.  Else: those of the rationales; else the one named as the annotation
 
 One annotation of ERASER's, with the documents it is about -> an Example.  A ValueError says what does not fit.
 
-Several documents are read one after the other, as one text.  `evidence` says how tokens become characters.
+Several documents are read one after the other, as one text.  `rationales` says how tokens become characters.
 """
 
 from collections import Counter
@@ -43,7 +43,7 @@ class Annotation:
     parts: dict[str, Span]
     """Which characters of the text each document is."""
     empty: int = 0
-    """Spans of evidence without any token, which are left out."""
+    """Spans of rationales without any token, which are left out."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Documents:
     folder: Path
 
     @property
-    def there(self) -> bool:
+    def exists(self) -> bool:
         return (self.folder / "docs").is_dir() or (self.folder / "docs.jsonl").is_file()
 
     @cached_property
@@ -93,7 +93,7 @@ def annotation(row: dict[str, Any], documents: Documents, asked: bool) -> Annota
 
 
 def _docids(row: dict[str, Any], name: str, marks: list[Any]) -> list[str]:
-    """Those it names; else those of its evidence; else the one with its own name."""
+    """Those it names; else those of its rationales; else the one with its own name."""
     named = row.get("docids") or [mark["docid"] for mark in marks if isinstance(mark, dict) and mark.get("docid")]
     if not isinstance(named, list):
         raise ValueError(f"docids is {named!r:.60}; it must be a list of names")
@@ -118,7 +118,7 @@ def _spans(marks: list[Any], text: str, parts: dict[str, Span]) -> tuple[rationa
     for mark in marks:
         docid = str((mark.get("docid") if isinstance(mark, dict) else None) or next(iter(parts)))
         if docid not in parts:
-            raise ValueError(f"there is evidence in {docid!r:.60}, which is none of its docids")
+            raise ValueError(f"there is rationales in {docid!r:.60}, which is none of its docids")
         begin, end = parts[docid]
         span = rationale_spans.from_mark(mark, text[begin:end], words[docid])
         found += [] if span is None else [(begin + span[0], begin + span[1])]
@@ -135,7 +135,7 @@ def is_eraser(path: Path) -> bool:
     """Whether a folder, or a file with its documents beside it, is laid out so."""
     files = [path / f"{name}.jsonl" for name in SPLITS] if path.is_dir() else [path]
     found = [file for file in files if file.suffix.lower() == ".jsonl" and file.is_file()]
-    if not found or not Documents(found[0].parent).there:
+    if not found or not Documents(found[0].parent).exists:
         return False
     try:
         row = next((row for _, row in json_rows(found[0])), None)

@@ -11,7 +11,7 @@ The published sets by name: what each is, where it lives on the hub, how its col
 
 The copies on disk and on the hub differ for some sets, and the corpus' fingerprint shows it:
 
-    sst2               disk: sentences, every word rated (evidence); hub: 67,000 phrases, unrated, no labelled test
+    sst2               disk: sentences, every word rated (rationales); hub: 67,000 phrases, unrated, no labelled test
     newsgroups_sport   hub: signatures and quotations are removed as well as headers
     ag_news yelp_polarity snli multinli babi_3     disk: as much as the folder holds, often a part
 """
@@ -23,7 +23,7 @@ from collections.abc import Sequence
 
 from steadygaze.core.types import Example
 from steadygaze.data import row_layouts
-from steadygaze.data.corpus import SAME, Hub, Named
+from steadygaze.data.corpus import SAME, HubSource, PublishedCorpus
 from steadygaze.data.row_layouts import Layout
 
 _TAGGED_BREAKS = re.compile(r"<br\s*/?>(?:\s*<br\s*/?>)*")  # begins with a literal, which is searched for faster
@@ -84,11 +84,11 @@ def newsgroups(text: str) -> str:
     return _GROUP.sub("", body).strip()
 
 
-def _babi(task: int) -> Named:
-    return Named(
+def _babi(task: int) -> PublishedCorpus:
+    return PublishedCorpus(
         f"bAbI task {task}: where is something, after {task} supporting fact{'s' * (task > 1)}",
         Layout(("passage", "supporting", "question", "answer"), row_layouts.story),
-        Hub("facebook/babi_qa", f"en-10k-qa{task}", exported=True),
+        HubSource("facebook/babi_qa", f"en-10k-qa{task}", exported=True),
         Layout(("story",), row_layouts.nested_story),
         validation_from=_last_stories,
     )
@@ -109,76 +109,76 @@ SENTIMENT = {0: "negative", 1: "positive"}
 INFERENCE = {0: "entailment", 1: "neutral", 2: "contradiction"}
 TRAIN_AND_VALIDATION = {"train": "train", "validation": "validation"}
 
-NAMED: dict[str, Named] = {
-    "sst2": Named(
+NAMED: dict[str, PublishedCorpus] = {
+    "sst2": PublishedCorpus(
         "sentiment of sentences from film reviews",
         Layout(("text", "tokens", "token_sentiment", "label"), row_layouts.marked_words, SENTIMENT),
-        Hub("stanfordnlp/sst2", splits=TRAIN_AND_VALIDATION),  # the hub's test split has no labels
+        HubSource("stanfordnlp/sst2", splits=TRAIN_AND_VALIDATION),  # the hub's test split has no labels
         Layout(("sentence", "label"), row_layouts.text, SENTIMENT),
     ),
-    "tweet_emotion": Named(
+    "tweet_emotion": PublishedCorpus(
         "emotion of tweets",
         Layout(("text", "label"), row_layouts.text, {0: "anger", 1: "joy", 2: "optimism", 3: "sadness"}),
-        Hub("cardiffnlp/tweet_eval", "emotion"),
+        HubSource("cardiffnlp/tweet_eval", "emotion"),
     ),
-    "tweet_hate": Named(
+    "tweet_hate": PublishedCorpus(
         "hate speech in tweets (offensive text)",
         Layout(("text", "label"), row_layouts.text, {0: "non-hate", 1: "hate"}),
-        Hub("cardiffnlp/tweet_eval", "hate"),
+        HubSource("cardiffnlp/tweet_eval", "hate"),
     ),
-    "rotten_tomatoes": Named(
+    "rotten_tomatoes": PublishedCorpus(
         "sentiment of sentences from film reviews; overlaps with sst2: never train on one and test on the other",
         Layout(("text", "label"), row_layouts.text, SENTIMENT),
-        Hub("cornell-movie-review-data/rotten_tomatoes"),
+        HubSource("cornell-movie-review-data/rotten_tomatoes"),
     ),
-    "imdb": Named(
+    "imdb": PublishedCorpus(
         "sentiment of long film reviews",
         Layout(("text", "label"), row_layouts.cleaned(imdb), SENTIMENT),
-        Hub("stanfordnlp/imdb"),
+        HubSource("stanfordnlp/imdb"),
     ),
-    "newsgroups_sport": Named(
+    "newsgroups_sport": PublishedCorpus(
         "newsgroup postings about baseball or hockey, without headers",
         Layout(("text", "label"), row_layouts.cleaned(newsgroups), {0: "baseball", 1: "hockey"}),
-        Hub("SetFit/20_newsgroups"),
+        HubSource("SetFit/20_newsgroups"),
         Layout(
             ("text", "label_text"),
             row_layouts.cleaned(newsgroups),
             {"rec.sport.baseball": "baseball", "rec.sport.hockey": "hockey"},
         ),
     ),
-    "ag_news": Named(
+    "ag_news": PublishedCorpus(
         "topic of news in brief",
         Layout(
             ("text", "label"), row_layouts.cleaned(ag_news), {0: "World", 1: "Sports", 2: "Business", 3: "Sci/Tech"}
         ),
-        Hub("fancyzhx/ag_news"),
+        HubSource("fancyzhx/ag_news"),
     ),
-    "yelp_polarity": Named(
+    "yelp_polarity": PublishedCorpus(
         "sentiment of reviews of businesses",
         Layout(("text", "label"), row_layouts.cleaned(yelp), SENTIMENT),
-        Hub("fancyzhx/yelp_polarity"),
+        HubSource("fancyzhx/yelp_polarity"),
     ),
     "babi_1": _babi(1),
     "babi_2": _babi(2),
     "babi_3": _babi(3),
-    "snli": Named(
+    "snli": PublishedCorpus(
         "does a picture's caption entail a sentence, contradict it, or neither",
         Layout(("premise", "hypothesis", "label"), row_layouts.pair, INFERENCE),
-        Hub("stanfordnlp/snli"),
+        HubSource("stanfordnlp/snli"),
     ),
-    "multinli": Named(
+    "multinli": PublishedCorpus(
         "the same for ten genres of text; test is from the genres of train, test_mismatched from others",
         Layout(("premise", "hypothesis", "label"), row_layouts.pair, INFERENCE),
-        Hub(
+        HubSource(
             "nyu-mll/multi_nli",
             splits={"train": "train", "test": "validation_matched", "test_mismatched": "validation_mismatched"},
         ),
         files=SAME | {"test": "test_matched", "test_mismatched": "test_mismatched"},
     ),
-    "movie_rationales": Named(
+    "movie_rationales": PublishedCorpus(
         "sentiment of film reviews, with the passages that people gave as their reasons",
         Layout(("text", "evidence_start", "evidence_end", "label"), row_layouts.review, SENTIMENT),
-        Hub("eraser-benchmark/movie_rationales", exported=True),
+        HubSource("eraser-benchmark/movie_rationales", exported=True),
         Layout(("review", "evidences", "label"), row_layouts.phrased_review, SENTIMENT),
     ),
 }

@@ -1,6 +1,6 @@
-"""Evidence as characters of the text: from word offsets, from phrases, from what a user wrote in a column.
+"""Rationales as characters of the text: from word offsets, from phrases, from what a user wrote in a column.
 
-A span is [start, end) in Python characters (code points).  A user's evidence cell is one of
+A span is [start, end) in Python characters (code points).  A user's rationales cell is one of
 
     nothing (null, or an empty cell)        nobody was asked                          None
     [[0, 4], [10, 15]]                      characters                                as written, sorted
@@ -41,7 +41,7 @@ def from_cell(cell: Any, text: str) -> Spans | None:
 def flat(marks: Any) -> list[Any]:
     """ERASER's groups of marks, or marks in no groups, as one list."""
     if not isinstance(marks, list | None):
-        raise ValueError(f"{marks!r:.60} is not a list of evidence")
+        raise ValueError(f"{marks!r:.60} is not a list of rationales")
     return [mark for group in marks or [] for mark in (group if isinstance(group, list) else [group])]
 
 
@@ -63,7 +63,7 @@ def from_mark(mark: Any, text: str, words: Sequence[Span]) -> Span | None:
     span = words[start][0], words[end - 1][1]
     found = text[slice(*span)]
     if isinstance(said, str) and "".join(said.split()).lower() != "".join(found.split()).lower():
-        raise ValueError(f"tokens {start} to {end} are {found!r:.60}, but the evidence says {said!r:.60}")
+        raise ValueError(f"tokens {start} to {end} are {found!r:.60}, but the rationales says {said!r:.60}")
     return span
 
 

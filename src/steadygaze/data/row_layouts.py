@@ -19,10 +19,10 @@ Made = Iterator[Example | str]
 EMPTY = "empty text"
 NO_LABEL = "no label"
 OTHER_LABEL = "label of another task"
-NO_EVIDENCE = "no evidence"
-LOST_EVIDENCE = "evidence not in the text"
-EMPTY_SPAN = "zero-length evidence span"
-"""Counts spans, not rows: the row keeps its other evidence."""
+NO_RATIONALE = "no rationales"
+LOST_RATIONALE = "rationales not in the text"
+EMPTY_SPAN = "zero-length rationales span"
+"""Counts spans, not rows: the row keeps its other rationales."""
 
 _AGREES = {"negative": (0, 1), "positive": (3, 4)}
 
@@ -81,11 +81,11 @@ def marked_words(text: str, tokens: Sequence[str], sentiment: Sequence[int], lab
         yield Example(text, label)
     else:
         agreeing = (span for span, rating in zip(spans, sentiment, strict=True) if rating in _AGREES[label])
-        yield Example(text, label, evidence=tuple(agreeing))
+        yield Example(text, label, rationales=tuple(agreeing))
 
 
 def story(passage: Sequence[str], supporting: Iterable[int], question: str, answer: str) -> Made:
-    """bAbI.  Evidence: the supporting sentences, whole."""
+    """bAbI.  Rationales: the supporting sentences, whole."""
     text, sentences = rationale_spans.join(passage)
     marked = tuple(sentences[i] for i in sorted(set(supporting)))
     yield Example(text, answer, question, marked, sentences)
@@ -115,16 +115,18 @@ def review(text: str, starts: Sequence[int], ends: Sequence[int], label: str) ->
 
 
 def phrased_review(text: str, phrases: Sequence[str], label: str) -> Made:
-    """Movie rationales on the hub: evidence as phrases of the text."""
+    """Movie rationales on the hub: rationales as phrases of the text."""
     whole = [phrase for phrase in phrases if phrase.strip()]
     yield from [EMPTY_SPAN] * (len(phrases) - len(whole))
     try:
         yield _review(text, rationale_spans.from_phrases(whole, text), label)
     except ValueError:
-        yield LOST_EVIDENCE
+        yield LOST_RATIONALE
 
 
 def _review(text: str, marked: Sequence[Span], label: str) -> Example | str:
     return (
-        Example(text, label, evidence=tuple(marked), sentences=rationale_spans.lines(text)) if marked else NO_EVIDENCE
+        Example(text, label, rationales=tuple(marked), sentences=rationale_spans.lines(text))
+        if marked
+        else NO_RATIONALE
     )

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from steadygaze.core.ragged import starts_of
+from steadygaze.core.ragged import row_starts
 from steadygaze.core.types import Span
 
 Spot = tuple[list[int], list[Span], Sequence[int]]
@@ -39,7 +39,7 @@ class Table(NamedTuple):
     end: NDArray[np.int64]
 
 
-class Known:
+class SplitCache:
     """Calls `split` only for stretches never seen before.  Threads may share it."""
 
     def __init__(self, split: Callable[[list[str]], list[Spot]]) -> None:
@@ -49,8 +49,8 @@ class Known:
         self._table = Table(np.zeros(2, np.int64), none, none, none)
         self._lock = Lock()
 
-    def __reduce__(self) -> tuple[type["Known"], tuple[Callable[[list[str]], list[Spot]]]]:
-        return Known, (self._split,)  # a copy begins empty, with a lock of its own
+    def __reduce__(self) -> tuple[type["SplitCache"], tuple[Callable[[list[str]], list[Spot]]]]:
+        return SplitCache, (self._split,)  # a copy begins empty, with a lock of its own
 
     def __call__(self, texts: list[str]) -> list[Spot | None]:
         """The spots of every text that is single-spaced ASCII of ordinary words."""
@@ -58,13 +58,13 @@ class Known:
         flat = list(chain.from_iterable(stretches))
         rows = self._look_up(flat)
         table = self._table  # at least as new as the rows
-        edges = starts_of(np.fromiter(map(len, stretches), np.int64, len(stretches)))
+        edges = row_starts(np.fromiter(map(len, stretches), np.int64, len(stretches)))
         size = np.fromiter(map(len, flat), np.int64, len(flat))
-        place = starts_of(size + 1)  # where each stretch would begin if all texts were one
+        place = row_starts(size + 1)  # where each stretch would begin if all texts were one
         whole = np.fromiter(map(len, texts), np.int64, len(texts)) + 1 == np.diff(place[edges])
         whole[np.repeat(np.arange(len(texts)), np.diff(edges))[rows == 0]] = False
         count = table.first[rows + 1] - table.first[rows]
-        token = starts_of(count)
+        token = row_starts(count)
         source = np.arange(token[-1]) + np.repeat(table.first[rows] - token[:-1], count)
         shift = np.repeat(place[:-1] - np.repeat(place[edges[:-1]], np.diff(edges)), count)
         ids = table.ids[source].tolist()

@@ -14,10 +14,10 @@ from steadygaze.core.errors import UserError
 from steadygaze.core.types import Span
 from steadygaze.core.untrusted_files import MissingFile, read_object, read_text
 from steadygaze.data.split_cache import Spot
-from steadygaze.data.text_tokenizer import Kind, TextTokenizer, read_engine, stretched
+from steadygaze.data.text_tokenizer import Kind, TextTokenizer, align_spans, read_engine
 
 
-def load_pieces(folder: Path, *, max_length: int) -> "PieceTokenizer":
+def load_subword_tokenizer(folder: Path, *, max_length: int) -> "PieceTokenizer":
     """The tokenizer of the model in this folder.  What its file says of padding and truncation is overridden."""
     file = Path(folder) / "tokenizer.json"
     if not file.is_file():
@@ -41,7 +41,7 @@ class PieceTokenizer(TextTokenizer):
 
 
 def _spot(text: str, encoding: Encoding) -> Spot:
-    spans = stretched(text, _trimmed(text, encoding.offsets))
+    spans = align_spans(text, _trimmed(text, encoding.offsets))
     groups = _words(text, spans, encoding.word_ids)
     if any(start == end for start, end in spans):
         _settle(spans, groups)

@@ -77,12 +77,12 @@ class Form:
     """Suffixes with which this one makes another."""
 
 
-def substitutable(table: Mapping[str, Sequence[str]], *, classes: bool = True) -> dict[str, list[str]]:
+def substitutable_pairs(table: Mapping[str, Sequence[str]], *, classes: bool = True) -> dict[str, list[str]]:
     """The pairs that may be substituted; words that keep no synonym are left out.
 
     `classes`: whether suffixes are compared; False: function words, negations and numbers alone are dropped.
 
-    >>> substitutable({"film": ["movie", "movies", "the"], "films": ["movies"], "never": ["rarely"]})
+    >>> substitutable_pairs({"film": ["movie", "movies", "the"], "films": ["movies"], "never": ["rarely"]})
     {'film': ['movie'], 'films': ['movies']}
     """
     known = {name.lower() for word, others in table.items() for name in (word, *others)}
@@ -199,7 +199,7 @@ class Lexicon:
         return table, count
 
 
-def lexicon(vocabulary: Sequence[str], kind: Literal["words", "pieces"]) -> Lexicon:
+def vocabulary_lexicon(vocabulary: Sequence[str], kind: Literal["words", "pieces"]) -> Lexicon:
     """How a vocabulary of pieces marks them is read off the vocabulary itself: a mark is on a tenth of it at least."""
     tenth = len(vocabulary) / 10 if kind == "pieces" else math.inf  # words are whole, whatever they look like
     start = next((mark for mark in STARTS if sum(token.startswith(mark) for token in vocabulary) > tenth), "")

@@ -26,7 +26,7 @@ import pyarrow as pa
 from pyarrow import csv, parquet
 
 from steadygaze.core.errors import UserError, unknown
-from steadygaze.core.untrusted_files import arrow_path, open_file, parse_json, third_party
+from steadygaze.core.untrusted_files import arrow_path, foreign_error, open_file, parse_json
 
 
 class NoColumn(UserError):
@@ -223,7 +223,7 @@ def _with_rows(tables: Iterator[Table], file: str) -> Iterator[Table]:
 
 def read_parquet(path: Path, names: Sequence[str], chunk: int) -> Iterator[Table]:
     row = 1
-    with third_party(f"{path.name} cannot be read as parquet"), parquet.ParquetFile(path) as file:
+    with foreign_error(f"{path.name} cannot be read as parquet"), parquet.ParquetFile(path) as file:
         require(names, file.schema_arrow.names, path.name)
         for batch in file.iter_batches(chunk, columns=list(dict.fromkeys(names))):
             yield Table(path.name, _cells(batch, names, path.name, row), range(row, row + len(batch)))

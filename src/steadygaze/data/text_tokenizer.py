@@ -18,9 +18,9 @@ import numpy as np
 from tokenizers import Tokenizer
 
 from steadygaze.core.errors import UserError
-from steadygaze.core.ragged import Placed, Ragged, starts_of
+from steadygaze.core.ragged import TokenArray, TokenizedTexts, row_starts
 from steadygaze.core.types import Span
-from steadygaze.core.untrusted_files import quiet_panics, third_party
+from steadygaze.core.untrusted_files import foreign_error, quiet_panics
 from steadygaze.data.split_cache import Spot
 
 Kind = Literal["words", "pieces"]
@@ -45,9 +45,9 @@ class Tokens(Protocol):
     def vocabulary(self) -> list[str]:
         """The token of each id."""
 
-    def encode(self, texts: Sequence[str], *, question: bool = False) -> Ragged: ...
+    def encode(self, texts: Sequence[str], *, question: bool = False) -> TokenArray: ...
 
-    def place(self, texts: Sequence[str], *, question: bool = False) -> Placed: ...
+    def place(self, texts: Sequence[str], *, question: bool = False) -> TokenizedTexts: ...
 
 
 class TextTokenizer(ABC):
@@ -82,32 +82,32 @@ class TextTokenizer(ABC):
         """The token of each id."""
         return [self._engine.id_to_token(index) or "" for index in range(self.size)]
 
-    def encode(self, texts: Sequence[str], *, question: bool = False) -> Ragged:
+    def encode(self, texts: Sequence[str], *, question: bool = False) -> TokenArray:
         """Ids only."""
 
         def rows() -> Iterator[Sequence[list[int]]]:
             for chunk in chunks(texts):
-                with third_party(UNABLE):
+                with foreign_error(UNABLE):
                     ids = self._ids([self._prepare(text) for text in chunk])
                 yield ids
 
         return self._wrap(rows(), self._leading(question))
 
-    def place(self, texts: Sequence[str], *, question: bool = False) -> Placed:
+    def place(self, texts: Sequence[str], *, question: bool = False) -> TokenizedTexts:
         """Ids, and the span and word of every token."""
         spans: list[list[Span]] = []
         groups: list[Sequence[int]] = []
 
         def rows() -> Iterator[Sequence[list[int]]]:
             for chunk in chunks(texts):
-                with third_party(UNABLE):
+                with foreign_error(UNABLE):
                     spots = self._spots([self._prepare(text) for text in chunk])
                 ids, places, words = zip(*spots, strict=True)
                 spans.extend(self._cut(places))
                 groups.extend(self._cut(words))
                 yield ids
 
-        return Placed(self._wrap(rows(), self._leading(question)), spans, groups)
+        return TokenizedTexts(self._wrap(rows(), self._leading(question)), spans, groups)
 
     def _leading(self, question: bool) -> Sequence[int]:
         """Special tokens before a text.  A question follows its text in one sequence, and has none."""
@@ -137,26 +137,26 @@ class TextTokenizer(ABC):
         longest = max(map(len, rows), default=0)
         return rows if longest <= self.max_length else [row[: self.max_length] for row in rows]
 
-    def _wrap(self, parts: Iterable[Sequence[list[int]]], before: Sequence[int]) -> Ragged:
+    def _wrap(self, parts: Iterable[Sequence[list[int]]], before: Sequence[int]) -> TokenArray:
         """Cut to max_length and put the specials on."""
         full, flat = [np.zeros(0, np.int64)], [np.zeros(0, np.int32)]
         for rows in parts:
             full.append(np.fromiter(map(len, rows), np.int64, len(rows)))
             flat.append(np.fromiter(chain.from_iterable(self._cut(rows)), np.int32))
         lengths = np.concatenate(full)
-        starts = starts_of(np.minimum(lengths, self.max_length) + len(before) + len(self._after))
+        starts = row_starts(np.minimum(lengths, self.max_length) + len(before) + len(self._after))
         first = starts[:-1, None] + np.arange(len(before))
         last = starts[1:, None] - np.arange(len(self._after), 0, -1)
         words = np.ones(starts[-1], np.bool_)
         words[first] = words[last] = False
         ids = np.empty(starts[-1], np.int32)
         ids[first], ids[last], ids[words] = before, self._after, np.concatenate(flat)
-        return Ragged(ids, words, starts, lengths > self.max_length)
+        return TokenArray(ids, words, starts, lengths > self.max_length)
 
 
 def read_engine(text: str, name: str) -> Tokenizer:
     """A Tokenizer of the library that can encode a text and a pair, or a sentence that names the file."""
-    with third_party(f"{name} is not a tokenizer of the `tokenizers` library"), quiet_panics():
+    with foreign_error(f"{name} is not a tokenizer of the `tokenizers` library"), quiet_panics():
         engine = Tokenizer.from_str(text)
         used = max([*engine.encode(TRIAL).ids, *engine.encode(TRIAL, TRIAL).ids], default=-1)
     if (size := size_of(engine)) > MOST_IDS:
@@ -176,7 +176,7 @@ def clean(text: str) -> str:
     return text if text.isascii() else _SURROGATE.sub("\ufffd", text)
 
 
-def stretched(text: str, spans: list[Span]) -> list[Span]:
+def align_spans(text: str, spans: list[Span]) -> list[Span]:
     """Spans that reach the end of their last character.
 
     Where the library composes letter and accent, or drops the accent, it leaves the accent out of the span; whatever

@@ -21,23 +21,23 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from tokenizers.pre_tokenizers import ByteLevel
 
-from steadygaze.core.ragged import Ragged
+from steadygaze.core.ragged import TokenArray
 from steadygaze.core.types import Span
 from steadygaze.data.synonyms import GOES_ON, STARTS
 
 
-def mark(spans: Sequence[Span], evidence: Sequence[Span]) -> NDArray[np.bool_]:
-    """Which tokens share a character with any evidence span.  (T,)
+def mark_tokens(spans: Sequence[Span], rationales: Sequence[Span]) -> NDArray[np.bool_]:
+    """Which tokens share a character with any rationales span.  (T,)
 
-    >>> mark([(0, 2), (3, 7), (8, 9)], [(4, 5)]).tolist()
+    >>> mark_tokens([(0, 2), (3, 7), (8, 9)], [(4, 5)]).tolist()
     [False, True, False]
     """
-    marked = sorted(span for span in evidence if span[0] < span[1])
+    marked = sorted(span for span in rationales if span[0] < span[1])
     if not len(spans) or not marked:
         return np.zeros(len(spans), np.bool_)
     start, end = np.asarray(spans, np.int64).T
     first, last = np.asarray(marked, np.int64).T
-    before = np.searchsorted(first, end)  # evidence that begins before the token ends
+    before = np.searchsorted(first, end)  # rationales that begins before the token ends
     reach = np.concatenate([[-1], np.maximum.accumulate(last)])[before]  # and how far any of it goes
     return np.asarray((reach > start) & (start < end), np.bool_)
 
@@ -124,7 +124,7 @@ class Coverage:
             )
 
 
-def coverage(tokens: Any, read: Ragged) -> Coverage:
+def coverage(tokens: Any, read: TokenArray) -> Coverage:
     """Of texts that `tokens` has split."""
     unknown = getattr(tokens, "unknown_id", None)
     words = read.ids[read.words]

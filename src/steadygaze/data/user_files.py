@@ -2,7 +2,7 @@
 
 One text column, or two: the text that is explained, then the question about it.  Labels are strings or whole numbers
 (see `check`); csv has only strings, so a label column is numbers if every cell is one, and names otherwise.
-Evidence is optional (see `evidence`).  ERASER's files have columns of their own (see `eraser`).  Offsets and row
+Rationales is optional (see `rationales`).  ERASER's files have columns of their own (see `eraser`).  Offsets and row
 numbers in messages are the user's own.
 """
 
@@ -24,12 +24,12 @@ CHUNK = 1024  # rows held at a time while streaming
 
 
 @dataclass(frozen=True)
-class Columns:
+class ColumnNames:
     """Which column is what."""
 
     text: Sequence[str] = ("text",)
     label: str | None = None
-    evidence: str | None = None
+    rationales: str | None = None
 
     def __post_init__(self) -> None:
         if isinstance(self.text, str) or not 1 <= len(self.text) <= 2:
@@ -39,12 +39,12 @@ class Columns:
 
     @property
     def names(self) -> list[str]:
-        return [*self.text, *(name for name in (self.label, self.evidence) if name is not None)]
+        return [*self.text, *(name for name in (self.label, self.rationales) if name is not None)]
 
 
-def load_files(path: Path, columns: Columns, drop_empty: bool = False) -> Corpus:
+def load_files(path: Path, columns: ColumnNames, drop_empty: bool = False) -> Corpus:
     """A file as one split "train", or a folder as the splits it holds."""
-    if columns == Columns(("text",), "label") and is_eraser(path):
+    if columns == ColumnNames(("text",), "label") and is_eraser(path):
         return load_eraser(path, drop_empty)
     paths = _split_files(path) if path.is_dir() else {"train": path}
     if columns.label is not None and ".txt" in {file.suffix.lower() for file in paths.values()}:
@@ -69,7 +69,7 @@ def stream(
     *,
     text: Sequence[str] = ("text",),
     label: str | None = None,
-    evidence: str | None = None,
+    rationales: str | None = None,
     drop_empty: bool = False,
     chunk: int = CHUNK,
 ) -> Iterator[list[Example]]:
@@ -77,20 +77,20 @@ def stream(
 
     Labels are read only if their column is named; those of a csv stay strings, since a part of a file cannot tell.
     """
-    columns = Columns(text, label, evidence)
+    columns = ColumnNames(text, label, rationales)
     if tuple(text) == ("text",) and is_eraser(Path(path)):
         return stream_eraser(Path(path), drop_empty, chunk)
     return _streamed(read_columns(Path(path), columns.names, chunk), columns, drop_empty)
 
 
-def _streamed(tables: Iterator[Table], columns: Columns, drop_empty: bool) -> Iterator[list[Example]]:
+def _streamed(tables: Iterator[Table], columns: ColumnNames, drop_empty: bool) -> Iterator[list[Example]]:
     for whole in tables:
         table = _readable(whole, columns, drop_empty)
         if len(table):
             yield _examples(table, columns)
 
 
-def _readable(table: Table, columns: Columns, drop_empty: bool) -> Table:
+def _readable(table: Table, columns: ColumnNames, drop_empty: bool) -> Table:
     """The rows in which every text column says something; without `drop_empty`, all of them must."""
     empty = {i for name in columns.text for i, cell in enumerate(table.columns[name]) if is_empty(cell)}
     if not empty:
@@ -105,15 +105,15 @@ def _readable(table: Table, columns: Columns, drop_empty: bool) -> Table:
     )
 
 
-def _examples(table: Table, columns: Columns) -> list[Example]:
+def _examples(table: Table, columns: ColumnNames) -> list[Example]:
     text, *question = (check_texts(table.columns[name], where=table.where(name)) for name in columns.text)
     questions: Sequence[str | None] = question[0] if question else [None] * len(text)
     labels = _labels(table, columns.label)
-    marked = _evidence(table, columns.evidence, text)
+    marked = _rationales(table, columns.rationales, text)
     return [Example(*row) for row in zip(text, labels, questions, marked, strict=True)]
 
 
-def _evidence(table: Table, column: str | None, texts: Sequence[str]) -> Sequence[spans.Spans | None]:
+def _rationales(table: Table, column: str | None, texts: Sequence[str]) -> Sequence[spans.Spans | None]:
     found: list[spans.Spans | None] = []
     for i, text in enumerate(texts):
         try:

@@ -29,8 +29,8 @@ from numpy.typing import NDArray
 from tokenizers import Encoding, Regex, Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
 
 from steadygaze.core.errors import UserError
-from steadygaze.data.split_cache import Known, Spot
-from steadygaze.data.text_tokenizer import Kind, TextTokenizer, chunks, clean, stretched
+from steadygaze.data.split_cache import SplitCache, Spot
+from steadygaze.data.text_tokenizer import Kind, TextTokenizer, align_spans, chunks, clean
 
 PAD, UNKNOWN, START, END = SPECIALS = ("<pad>", "<unk>", "<s>", "</s>")
 NUMBER = "qqq"
@@ -67,7 +67,7 @@ def _pattern() -> str:
     )
 
 
-def build_words(texts: Sequence[str], *, min_df: int = 1, max_length: int = 512) -> "WordTokenizer":
+def build_word_tokenizer(texts: Sequence[str], *, min_df: int = 1, max_length: int = 512) -> "WordTokenizer":
     """The words that occur in at least `min_df` texts, the most widespread first and then by alphabet."""
     frequency = document_frequency(texts)
     words = sorted((word for word, n in frequency.items() if n >= min_df), key=lambda word: (-frequency[word], word))
@@ -104,7 +104,7 @@ class WordTokenizer(TextTokenizer):
             raise UserError(f"tokenizer.json is not a word vocabulary of ours: it has no {UNKNOWN!r}.")
         self._unknown = unknown
         self._number = engine.token_to_id(NUMBER) or unknown
-        self._known = Known(self._split)
+        self._known = SplitCache(self._split)
 
     def _leading(self, question: bool) -> Sequence[int]:
         """A question is a sequence of its own, and gets its `<s>` like any text."""
@@ -126,7 +126,7 @@ class WordTokenizer(TextTokenizer):
         return [self._spot(text, encoding) for text, encoding in zip(texts, encodings, strict=True)]
 
     def _spot(self, text: str, encoding: Encoding) -> Spot:
-        ids, spans = encoding.ids, stretched(text, encoding.offsets)
+        ids, spans = encoding.ids, align_spans(text, encoding.offsets)
         if self._has_number(text, ids):
             # Not by a Replace of the normaliser, because that loses the offsets.
             ids = [

@@ -11,19 +11,19 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from steadygaze.core.ragged import Placed
+from steadygaze.core.ragged import TokenizedTexts
 from steadygaze.core.types import Batch, Label, Picked, Span
 from steadygaze.data.batches import by_length, collate, placed_data
 from steadygaze.data.text_tokenizer import Tokens
 from steadygaze.data.token_alignment import mean_of_words, merge_words
 from steadygaze.explainers.explainer import Explainer, Saliency, finite_weights
 from steadygaze.models import inference
-from steadygaze.models.model_protocol import Reader
+from steadygaze.models.model_protocol import Model
 from steadygaze.results.explanation import Explanation
 
 
 @dataclass(frozen=True)
-class Request:
+class ExplainRequest:
     """What is asked about each text."""
 
     explainer: Explainer
@@ -33,12 +33,12 @@ class Request:
 
 
 def explain_texts(
-    model: Reader,
+    model: Model,
     tokenizer: Tokens,
     classes: Sequence[Label],
     texts: Sequence[str],
     questions: Sequence[str] | None,
-    request: Request,
+    request: ExplainRequest,
     batch_size: int = inference.BATCH,
 ) -> list[Explanation]:
     """One Explanation per text, in their order."""
@@ -70,8 +70,8 @@ def explain_texts(
                 granularity=request.granularity,
                 read_to=_end(spans) if placed.ragged.cut[row] else None,
                 bounds=tuple(zip(*bounds, strict=True)) if bounds else None,
-                selected=request.explainer.selects,
-                rationale=None if sure is None else picked(spans, weights, sure),
+                selected=request.explainer.selects_words,
+                rationale=None if sure is None else rationale_spans(spans, weights, sure),
                 reader_accuracy=accuracy,
             )
         if questions is not None and asked is not None and saliency.question is not None:
@@ -89,7 +89,7 @@ def _columns(saliency: Saliency, batch: Batch) -> Callable[[int], tuple[list[lis
 
 
 def _shown(
-    placed: Placed, row: int, found: tuple[list[list[float]], list[float] | None], whole: bool
+    placed: TokenizedTexts, row: int, found: tuple[list[list[float]], list[float] | None], whole: bool
 ) -> tuple[list[Span], list[list[float]], list[float] | None]:
     """Spans, weights and chances of what is shown: words, whose pieces are added up, or tokens."""
     spans, groups, (values, sure) = placed.spans[row], placed.groups[row], found
@@ -112,10 +112,10 @@ def _words(batch: Batch) -> Tensor:
     return batch.question_mask
 
 
-def picked(spans: Sequence[Span], weights: Iterable[float], chances: Iterable[float]) -> tuple[Picked, ...]:
+def rationale_spans(spans: Sequence[Span], weights: Iterable[float], chances: Iterable[float]) -> tuple[Picked, ...]:
     """Runs of selected tokens, those that have a weight, as pieces of the text with the mean chance of their tokens.
 
-    >>> picked([(0, 3), (4, 8), (9, 10), (11, 14)], [0.0, 0.5, 0.5, 0.0], [0.1, 0.75, 0.75, 0.1])
+    >>> rationale_spans([(0, 3), (4, 8), (9, 10), (11, 14)], [0.0, 0.5, 0.5, 0.0], [0.1, 0.75, 0.75, 0.1])
     ((4, 10, 0.75),)
     """
     found = []

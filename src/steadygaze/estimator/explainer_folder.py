@@ -17,13 +17,13 @@ from safetensors import SafetensorError
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from steadygaze.core.atomic_files import new_folder, recover, strangers
+from steadygaze.core.atomic_files import new_folder, recover_folder, unknown_entries
 from steadygaze.core.errors import UserError, unknown
 from steadygaze.core.output_paths import check_new_folder
 from steadygaze.core.settings import build
-from steadygaze.core.tensor_files import differing, layout, read_tensors
+from steadygaze.core.tensor_files import layout, layout_difference, read_tensors
 from steadygaze.core.types import Label
-from steadygaze.core.untrusted_files import LARGEST_TEXT, peek, read_json, read_object, third_party
+from steadygaze.core.untrusted_files import LARGEST_TEXT, foreign_error, read_json, read_object, read_object_or_empty
 from steadygaze.explainers.learned import METHODS
 from steadygaze.explainers.learned.fit_config import Method
 from steadygaze.results.row import Row
@@ -37,7 +37,7 @@ SORTS = ("texts", "images")
 
 
 @dataclass(frozen=True)
-class Written:
+class ExplainerFiles:
     config: Mapping[str, Any]
     words: tuple[str, ...] = ()
     weights: Mapping[str, Tensor] = field(default_factory=dict)
@@ -48,9 +48,9 @@ class Written:
         return str(self.config.get("inputs", "texts"))
 
 
-def save(folder: Path, written: Written) -> None:
+def save(folder: Path, written: ExplainerFiles) -> None:
     """Replaces an explainer that stands there; refuses to replace anything else."""
-    refuse_foreign(folder)
+    check_explainer_folder(folder)
     config = {"kind": KIND, "schema": SCHEMA, **written.config}
     weights = {name: value.detach().cpu().contiguous() for name, value in written.weights.items()}
     try:
@@ -64,17 +64,17 @@ def save(folder: Path, written: Written) -> None:
         raise UserError(f"could not write {folder}: {error}; what stood there before is untouched") from None
 
 
-def load(folder: Path, sort: Literal["texts", "images"] | None = None) -> Written:
+def load(folder: Path, sort: Literal["texts", "images"] | None = None) -> ExplainerFiles:
     """`sort`: of what it must be an explainer; None: of anything."""
-    recover(folder)
+    recover_folder(folder)
     if not (folder / CONFIG).is_file():
-        raise UserError(f"{folder} is no fitted explainer: it has no {CONFIG}; explain-fit makes one")
+        raise UserError(f"{folder} is no fitted explainer: it has no {CONFIG}; fit-explainer makes one")
     config = read_object(folder / CONFIG)
     if config.get("kind") != KIND:
-        raise UserError(f"{folder} is no fitted explainer; explain-fit makes one")
+        raise UserError(f"{folder} is no fitted explainer; fit-explainer makes one")
     if not isinstance(schema := config.get("schema"), int) or schema > SCHEMA:
         raise UserError(f"{folder} has schema {schema!r:.40}; this package reads up to {SCHEMA}: upgrade to read it")
-    found = Written(config).sort
+    found = ExplainerFiles(config).sort
     if found not in SORTS or sort not in (None, found):
         raise UserError(
             f"{folder} explains {found!s:.40}, and {' or '.join([sort] if sort else SORTS)} are asked about"
@@ -82,16 +82,16 @@ def load(folder: Path, sort: Literal["texts", "images"] | None = None) -> Writte
     words = read_json(folder / WORDS, LARGEST_TEXT) if found == "texts" else []
     if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
         raise UserError(f"{folder / WORDS} is damaged: it should hold a list of words")
-    return Written(config, tuple(words), read_tensors(folder / NETS))
+    return ExplainerFiles(config, tuple(words), read_tensors(folder / NETS))
 
 
-def refuse_contradiction(written: Written, rows: Iterable[Row], where: Path) -> None:
+def check_consistent_rows(written: ExplainerFiles, rows: Iterable[Row], where: Path) -> None:
     """Two fields of a folder that cannot both be true."""
     config, texts = written.config, written.sort == "texts"
     if any((name in config) == texts for name in ("canvas", "shape")) or (where / WORDS).exists() != texts:
         raise UserError(f"{where / CONFIG} contradicts itself: inputs is {written.sort!r}, but other fields are not")
-    facts = part(written, "facts", dict, where)
-    own = {"explainer": config.get("explainer"), "k": part(written, "settings", dict, where).get("k"), **facts}
+    facts = config_value(written, "facts", dict, where)
+    own = {"explainer": config.get("explainer"), "k": config_value(written, "settings", dict, where).get("k"), **facts}
     for row in rows:
         for name in ("explainer", "k", "seed", "fitted-to"):
             if name in row.settings and name in own and row.settings[name] != own[name]:
@@ -99,7 +99,7 @@ def refuse_contradiction(written: Written, rows: Iterable[Row], where: Path) -> 
                 raise UserError(f"{where / CONFIG} contradicts itself: {both}")
 
 
-def part(written: Written, key: str, kind: type[P], where: Path) -> P:
+def config_value(written: ExplainerFiles, key: str, kind: type[P], where: Path) -> P:
     """What its config.json has under a key."""
     found = written.config.get(key)
     if not isinstance(found, kind):
@@ -107,9 +107,9 @@ def part(written: Written, key: str, kind: type[P], where: Path) -> P:
     return found
 
 
-def settings_of(written: Written, where: Path) -> Method:
+def settings_of(written: ExplainerFiles, where: Path) -> Method:
     """How it was fitted."""
-    name, values = written.config.get("explainer"), part(written, "settings", dict, where)
+    name, values = written.config.get("explainer"), config_value(written, "settings", dict, where)
     if not isinstance(name, str) or name not in METHODS:
         raise unknown("explainer", name, METHODS)
     try:
@@ -118,13 +118,13 @@ def settings_of(written: Written, where: Path) -> Method:
         raise UserError(f"{where / CONFIG} is damaged: {error}") from None
 
 
-def filled(make: Callable[[], nn.ModuleDict], written: Written, where: Path) -> nn.ModuleDict:
+def load_networks(make: Callable[[], nn.ModuleDict], written: ExplainerFiles, where: Path) -> nn.ModuleDict:
     """Networks with the weights that were kept, in evaluation mode."""
-    with torch.device("meta"), third_party(f"{where / CONFIG} is damaged"):  # it may claim any size: nothing is drawn
+    with torch.device("meta"), foreign_error(f"{where / CONFIG} is damaged"):  # it may claim any size: nothing is drawn
         nets = make()
     if "reader" in nets and not any(name.startswith("reader.") for name in written.weights):
         del nets["reader"]  # version 0.1.0 trained none
-    if (difference := differing(layout(written.weights), layout(nets.state_dict()))) is not None:
+    if (difference := layout_difference(layout(written.weights), layout(nets.state_dict()))) is not None:
         raise UserError(
             f"{where / NETS} does not hold the weights of the networks that {CONFIG} describes: {difference}"
         )
@@ -132,33 +132,33 @@ def filled(make: Callable[[], nn.ModuleDict], written: Written, where: Path) -> 
     return nets.eval().requires_grad_(False)
 
 
-def refuse_other(written: Written, classes: Sequence[Label], fingerprint: str, where: Path) -> None:
+def check_same_black_box(written: ExplainerFiles, classes: Sequence[Label], fingerprint: str, where: Path) -> None:
     """An explainer explains the black box it was fitted to, and no other."""
-    then = part(written, "black_box", dict, where)
+    then = config_value(written, "black_box", dict, where)
     if written.config.get("classes") != list(classes):
         raise UserError(
             f"{where} was fitted to a black box with the classes {json.dumps(written.config.get('classes')):.80}, "
-            f"this one has {json.dumps(list(classes)):.80}: explain-fit fits one to it"
+            f"this one has {json.dumps(list(classes)):.80}: fit-explainer fits one to it"
         )
     if then.get("fingerprint") != fingerprint:
         raise UserError(
             f"{where} was fitted to another model, {then.get('name')!r:.80}, or to other weights of it: "
-            "what it selects says nothing of this one; explain-fit fits one to it"
+            "what it selects says nothing of this one; fit-explainer fits one to it"
         )
 
 
 def is_fitted(folder: Path) -> bool:
     """Whether an explainer stands there."""
-    return peek(folder / CONFIG).get("kind") == KIND
+    return read_object_or_empty(folder / CONFIG).get("kind") == KIND
 
 
-def refuse_foreign(folder: Path) -> None:
+def check_explainer_folder(folder: Path) -> None:
     """An output folder may be new, empty, or a fitted explainer."""
     check_new_folder(folder)
-    recover(folder)
+    recover_folder(folder)
     if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
         return
     if not folder.is_dir() or not is_fitted(folder):
         raise UserError(f"{folder} exists and is no fitted explainer: it is left alone; name another folder")
-    if others := strangers(folder, (CONFIG, WORDS, NETS)):
+    if others := unknown_entries(folder, (CONFIG, WORDS, NETS)):
         raise UserError(f"{folder} holds {others[0]!r} beside an explainer, which would be lost; name another folder")

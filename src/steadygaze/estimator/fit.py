@@ -13,82 +13,82 @@ from typing import Any
 import torch
 
 from steadygaze.core.errors import UserError
-from steadygaze.core.random_key import derive, own_chance
+from steadygaze.core.random_key import derive_seed, forked_generators
 from steadygaze.core.settings import difference
 from steadygaze.data.batches import Data
 from steadygaze.data.token_alignment import coverage
 from steadygaze.data.word_vectors import FEW
-from steadygaze.estimator.fit_plan import Plan, apart, make_plan, named, refuse_stranger
-from steadygaze.estimator.inputs import Split, set_aside
-from steadygaze.estimator.model_folder import Stored, fingerprint
-from steadygaze.estimator.train_config import Order
-from steadygaze.explainers.explainer import PREDICTED, evened
+from steadygaze.estimator.fit_plan import FitPlan, check_reference, make_plan, named_references, stage_identity
+from steadygaze.estimator.inputs import Split, hold_out
+from steadygaze.estimator.model_folder import SavedModel, fingerprint
+from steadygaze.estimator.train_config import TrainConfig
+from steadygaze.explainers.explainer import PREDICTED, class_balanced
 from steadygaze.explainers.learned.independent_reader import STREAM
 from steadygaze.explainers.rationale import fit_reader, rationale_readings
 from steadygaze.models import inference
-from steadygaze.models.rationalizer import Rationaliser
-from steadygaze.results.leakage_warnings import PREDICTOR, leakage, leaks
+from steadygaze.models.rationalizer import Rationalizer
+from steadygaze.results.leakage_warnings import PREDICTOR, has_leakage, leakage_sentence
 from steadygaze.results.row import mean_row
 from steadygaze.training.checkpoint import Checkpoint
 from steadygaze.training.device import accelerator, check_lstm
-from steadygaze.training.progress import Silent, Watcher
-from steadygaze.training.teacher_cache import Shelf
-from steadygaze.training.training_loop import Job
-from steadygaze.training.training_run import Run, freeze
+from steadygaze.training.progress import SilentWatcher, Watcher
+from steadygaze.training.teacher_cache import TeacherCache
+from steadygaze.training.training_loop import TrainingJob
+from steadygaze.training.training_run import TrainingRun, freeze
 
 FEWEST = 30
 """Validation texts below which nothing is said."""
 
 
-def add_reader(model: Rationaliser, job: Job, epochs: int, seed: int) -> dict[str, dict[str, Any]]:
+def add_reader(model: Rationalizer, job: TrainingJob, epochs: int, seed: int) -> dict[str, dict[str, Any]]:
     """Trains the reader, which stays with the model; its scores on the validation texts, by measure.
 
     Nothing is drawn from torch's own generator, and the weights of the rationalizer do not change.
     """
     model.to(job.accelerator.device)
-    with own_chance():
-        torch.manual_seed(derive(seed, STREAM))  # for the reader's dropout
+    with forked_generators():
+        torch.manual_seed(derive_seed(seed, STREAM))  # for the reader's dropout
         reader = fit_reader(model, job.train, job.validation, epochs * len(job.train), seed)
     if reader is None:
         model.cpu()
         return {}
     model.reader = reader
     found = {name: mean_row(name, values) for name, values in scores(model, job.validation).items()}
-    if len(job.validation) >= FEWEST and leaks(found):
-        job.watcher.warn(leakage(found, PREDICTOR, target="the label"))
+    if len(job.validation) >= FEWEST and has_leakage(found):
+        job.watcher.warn(leakage_sentence(found, PREDICTOR, target="the label"))
     model.cpu()
     return {name: {"value": row.value, "interval": row.interval, "n": row.n} for name, row in found.items()}
 
 
-def scores(model: Rationaliser, data: Data) -> dict[str, list[float]]:
+def scores(model: Rationalizer, data: Data) -> dict[str, list[float]]:
     """One number per text, by the names of the audit's catalogue."""
     parts = []
     for _, batch, said in inference.forwards(model, data):
         readings = rationale_readings(model, batch, said.selected, said.logits)
         assert readings is not None
         parts.append({**readings.measures(said.logits), PREDICTED: said.logits.argmax(-1)})
-    found = evened({name: torch.cat([part[name] for part in parts]).cpu() for name in parts[0]})
+    found = class_balanced({name: torch.cat([part[name] for part in parts]).cpu() for name in parts[0]})
     return {name: values.tolist() for name, values in found.items() if name != PREDICTED}
 
 
 @dataclass(frozen=True)
-class Keeping:
+class CheckpointConfig:
     """Where a run is kept while it lasts, and what it needs for the next."""
 
     checkpoint: Path | None = None
     resume: bool = False
-    shelf: Path | None = None
+    teacher_cache: Path | None = None
     """Where references and teachers are kept for the next run."""
 
 
 def fit(
-    order: Order,
+    order: TrainConfig,
     train: Split,
     validation: Split | None,
     watcher: Watcher,
-    keeping: Keeping,
-    given: Sequence[Stored] = (),
-) -> Stored:
+    keeping: CheckpointConfig,
+    given: Sequence[SavedModel] = (),
+) -> SavedModel:
     """Train a model as ordered; `given` are the references or teachers that need not be trained."""
     if "lstm" in order.encoder:
         check_lstm(order.device, order.training.precision)
@@ -103,52 +103,56 @@ def fit(
     with accelerator(order.device, order.training.precision) as accelerate:
         synonyms = plan.vocabulary_for(order.technique, watcher)
         known = None if synonyms is None else synonyms.to(accelerate.device)
-        job = Job(data, held_out, order.training, accelerate, watcher, known)
-        run = Run(order.technique, plan.make_model, job, order.seed)
-        ready = {name: copy.deepcopy(one.model) for name, one in named(order, given).items()}  # the user's stay theirs
+        job = TrainingJob(data, held_out, order.training, accelerate, watcher, known)
+        run = TrainingRun(order.technique, plan.make_model, job, order.seed)
+        ready = {
+            name: copy.deepcopy(one.model) for name, one in named_references(order, given).items()
+        }  # the user's stay theirs
         run.models = {name: freeze(model.to(accelerate.device)) for name, model in ready.items()}
         if keeping.checkpoint is not None:
             table = () if plan.table is None else (Path(plan.table),)
             run.checkpoint = Checkpoint(keeping.checkpoint, plan.identity(accelerate.device, table), keeping.resume)
-        if keeping.shelf is not None:
-            run.shelf = Shelf(keeping.shelf, apart(plan.identity(accelerate.device)))
+        if keeping.teacher_cache is not None:
+            run.teacher_cache = TeacherCache(keeping.teacher_cache, stage_identity(plan.identity(accelerate.device)))
         model = run.execute()
         reader = {}
-        if isinstance(model, Rationaliser):
+        if isinstance(model, Rationalizer):
             reader = add_reader(model, job, len(run.history), order.seed)
     description = dataclasses.replace(
-        plan.description, history=run.history, kept=run.kept, token_coverage=covered, independent_reader=reader
+        plan.description, history=run.history, best_epoch=run.kept, token_coverage=covered, independent_reader=reader
     )
-    if isinstance(model, Rationaliser) and model.reader is not None:
+    if isinstance(model, Rationalizer) and model.reader is not None:
         model.reader.accuracy = description.reader_accuracy
-    if description.always is not None:
-        watcher.warn(f"gives every text the same label: {description.always}.  It has learnt nothing")
-    return Stored(description, model, plan.tokenizer)
+    if description.constant_label is not None:
+        watcher.warn(f"gives every text the same label: {description.constant_label}.  It has learnt nothing")
+    return SavedModel(description, model, plan.tokenizer)
 
 
 def prepare(
-    order: Order, train: Split, validation: Split | None, watcher: Watcher, given: Sequence[Stored] = ()
-) -> tuple[Plan, Split, Split]:
+    order: TrainConfig, train: Split, validation: Split | None, watcher: Watcher, given: Sequence[SavedModel] = ()
+) -> tuple[FitPlan, Split, Split]:
     """What is fixed before the first step, and the splits as they will be used."""
     corpus = ":".join(split.fingerprint() for split in (train, validation) if split is not None)
     if validation is None:
-        train, validation = set_aside(train)
+        train, validation = hold_out(train)
     if (train.questions is None) != (validation.questions is None):
         raise UserError("training and validation texts must both be single texts, or both pairs")
     plan = make_plan(order, train, corpus, watcher)
-    for name, one in named(order, given).items():
-        refuse_stranger(name, one, plan.description, plan.tokenizer)
-    description = dataclasses.replace(plan.description, given=[fingerprint(one.model) for one in given])
+    for name, one in named_references(order, given).items():
+        check_reference(name, one, plan.description, plan.tokenizer)
+    description = dataclasses.replace(plan.description, references=[fingerprint(one.model) for one in given])
     return dataclasses.replace(plan, description=description), train, validation
 
 
-def refuse_other(
-    order: Order, train: Split, validation: Split | None, stored: Stored, given: Sequence[Stored] = ()
+def check_same_run(
+    order: TrainConfig, train: Split, validation: Split | None, stored: SavedModel, given: Sequence[SavedModel] = ()
 ) -> None:
     """A finished model may stand for a run only if that run would have ended in it."""
-    wanted = prepare(order, train, validation, Silent(), given)[0].description
+    wanted = prepare(order, train, validation, SilentWatcher(), given)[0].description
     found, now = (
-        dataclasses.asdict(dataclasses.replace(one, history=[], kept={}, token_coverage=None, independent_reader={}))
+        dataclasses.asdict(
+            dataclasses.replace(one, history=[], best_epoch={}, token_coverage=None, independent_reader={})
+        )
         for one in (stored.description, wanted)
     )
     if differs := difference(found, now, first="technique"):

@@ -22,20 +22,20 @@ from steadygaze.core.errors import UserError, unknown
 from steadygaze.core.types import Label
 from steadygaze.core.untrusted_files import open_file, resolve
 from steadygaze.data.batches import Data
-from steadygaze.data.subword_tokenizer import load_pieces
-from steadygaze.data.synonyms import lexicon, read_synonyms, substitutable
+from steadygaze.data.subword_tokenizer import load_subword_tokenizer
+from steadygaze.data.synonyms import read_synonyms, substitutable_pairs, vocabulary_lexicon
 from steadygaze.data.text_tokenizer import TextTokenizer
-from steadygaze.data.word_tokenizer import SPECIALS, build_words
+from steadygaze.data.word_tokenizer import SPECIALS, build_word_tokenizer
 from steadygaze.data.word_vectors import Vectors, read_vectors
 from steadygaze.estimator.inputs import Split
-from steadygaze.estimator.model_config import Description, build_model, make_encoder
-from steadygaze.estimator.model_folder import Stored, fits
-from steadygaze.estimator.train_config import Order
+from steadygaze.estimator.model_config import ModelConfig, build_model, make_encoder
+from steadygaze.estimator.model_folder import SavedModel, matches_layout
+from steadygaze.estimator.train_config import TrainConfig
 from steadygaze.models.encoders import TRANSFORMER
 from steadygaze.models.encoders.pretrained import read_config, weight_files
 from steadygaze.models.encoders.transformer import from_folder, limit, locate
-from steadygaze.models.model_protocol import Reader
-from steadygaze.techniques.perturbations.word_substitution import MOST, Synonyms, without
+from steadygaze.models.model_protocol import Model
+from steadygaze.techniques.perturbations.word_substitution import MOST, Synonyms, without_synonyms
 from steadygaze.techniques.technique import Technique
 from steadygaze.training.progress import Watcher
 from steadygaze.training.training_run import RESULT
@@ -44,7 +44,7 @@ TRAINED_WITH = ("dropout", "train_vectors")
 """Of an architecture: what matters in training alone, not for what a model says."""
 
 
-def named(order: Order, given: Sequence[Stored]) -> dict[str, Stored]:
+def named_references(order: TrainConfig, given: Sequence[SavedModel]) -> dict[str, SavedModel]:
     """The models that were given, by the names under which the technique asks for them."""
     wanted = list(dict.fromkeys(s.model for s in order.technique.stages(order.seed) if s.model != RESULT))
     if given and len(given) != len(wanted):
@@ -53,7 +53,7 @@ def named(order: Order, given: Sequence[Stored]) -> dict[str, Stored]:
     return dict(zip(wanted, given, strict=False))
 
 
-def refuse_stranger(name: str, one: Stored, here: Description, tokenizer: TextTokenizer) -> None:
+def check_reference(name: str, one: SavedModel, here: ModelConfig, tokenizer: TextTokenizer) -> None:
     """A reference must read the same tokens and know the same labels, or what it says cannot be held against."""
     there = one.description
     if there.classes != here.classes:
@@ -69,14 +69,14 @@ def refuse_stranger(name: str, one: Stored, here: Description, tokenizer: TextTo
             raise UserError(f"the {name} given has another {what}: {theirs[what]!r:.80}, here {ours[what]!r:.80}")
 
 
-def _shape(of: Description) -> dict[str, Any]:
+def _shape(of: ModelConfig) -> dict[str, Any]:
     architecture = dataclasses.asdict(of.architecture)
     kept = {key: value for key, value in architecture.items() if key not in TRAINED_WITH}
     return {"encoder": of.encoder, "pair": of.pair, "network": of.network, **kept}
 
 
 def identity(
-    description: Description, device: torch.device, vectors: Tensor | None, files: Sequence[Path]
+    description: ModelConfig, device: torch.device, vectors: Tensor | None, files: Sequence[Path]
 ) -> dict[str, Any]:
     """All that determines the weights; of files what is in them, not where they lie."""
     return {
@@ -88,9 +88,9 @@ def identity(
     }
 
 
-def apart(whole: dict[str, Any]) -> dict[str, Any]:
+def stage_identity(whole: dict[str, Any]) -> dict[str, Any]:
     """What is the same for every stage of a technique of its own: not the technique that asks for it, nor its seed."""
-    own = ("technique", "technique_settings", "seed", "given", "history", "kept")
+    own = ("technique", "technique_settings", "seed", "references", "history", "best_epoch")
     reading = {key: value for key, value in whole["reading"].items() if key != "synonyms"}
     return {key: value for key, value in whole.items() if key not in own} | {"reading": reading}
 
@@ -107,14 +107,14 @@ SEPARATORS = 3
 
 
 @dataclass(frozen=True)
-class Plan:
+class FitPlan:
     """What is fixed before the first step."""
 
-    description: Description
+    description: ModelConfig
     tokenizer: TextTokenizer
-    make_model: Callable[[], Reader]
+    make_model: Callable[[], Model]
     vectors: Tensor | None = None
-    found: Vectors | None = None
+    coverage: Vectors | None = None
     """Which words have a pre-trained vector."""
     files: tuple[Path, ...] = ()
     """What else the weights depend on: those of a pre-trained network."""
@@ -123,25 +123,25 @@ class Plan:
 
     def vocabulary_for(self, technique: Technique, watcher: Watcher) -> Synonyms | None:
         """What a technique is told about the ids: synonyms, special tokens only, or nothing."""
-        if technique.swaps_words:
+        if technique.substitutes_words:
             return self.synonyms(watcher)
         return self._unrelated() if technique.reads_vocabulary else None
 
     def _unrelated(self) -> Synonyms:
         """The vocabulary without synonyms."""
-        known = lexicon(self.tokenizer.vocabulary, self.tokenizer.kind)
+        known = vocabulary_lexicon(self.tokenizer.vocabulary, self.tokenizer.kind)
         continues, words, special = map(torch.from_numpy, (known.continues, known.words, known.special))
-        return without(self.tokenizer.size, continues, words, special)
+        return without_synonyms(self.tokenizer.size, continues, words, special)
 
     def synonyms(self, watcher: Watcher) -> Synonyms:
         """From the table; without one, no word has any: neighbors of a vector are not synonyms."""
         found = self._unrelated()
         if self.table is not None:
-            known = lexicon(self.tokenizer.vocabulary, self.tokenizer.kind)
+            known = vocabulary_lexicon(self.tokenizer.vocabulary, self.tokenizer.kind)
             given = read_synonyms(self.table, folded=self.tokenizer.kind == "words")
             # Without the rule about word classes, which audits follow: the stability study trained so.  The rule would
             # drop 23 % of its training pairs, so that docs/results/stability.md would describe another technique.
-            ids, count = known.table(substitutable(given, classes=False), MOST)
+            ids, count = known.table(substitutable_pairs(given, classes=False), MOST)
             table = {"table": torch.from_numpy(ids), "count": torch.from_numpy(count)}
             found = dataclasses.replace(found, **table, origin="table")
         if found.origin == "none":
@@ -161,11 +161,11 @@ class Plan:
 
     def token_coverage(self, data: Data) -> float | None:
         """The share of the running tokens that have a pre-trained vector; None without vectors."""
-        if self.found is None:
+        if self.coverage is None:
             return None
         parts = [part for part in (data.text, data.question) if part is not None]
         ids = np.concatenate([part.ids[part.words] for part in parts])
-        return self.found.token_coverage(ids, specials=len(SPECIALS))
+        return self.coverage.token_coverage(ids, specials=len(SPECIALS))
 
     def encode(self, split: Split, weight: NDArray[np.float32] | None = None) -> Data:
         """Texts as ids, once and for all epochs."""
@@ -178,15 +178,15 @@ class Plan:
         return Data(self.tokenizer.encode(split.texts), asked, places, weight)
 
 
-def make_plan(order: Order, train: Split, corpus: str, watcher: Watcher) -> Plan:
+def make_plan(order: TrainConfig, train: Split, corpus: str, watcher: Watcher) -> FitPlan:
     """`corpus` is the fingerprint of all that was given."""
     pair = train.questions is not None
     classes = sorted(set(train.labels), key=_rank)
-    if why := order.technique.objection(order.architecture, len(classes)):
+    if why := order.technique.validate(order.architecture, len(classes)):
         raise UserError(why)
     if pair and not order.technique.reads_pairs:
         raise UserError(f"{order.technique_name} selects from single texts: it cannot be trained on pairs")
-    description = Description(
+    description = ModelConfig(
         classes=classes,
         pair=pair,
         encoder=_portable(order.encoder),
@@ -213,10 +213,10 @@ def _settings(technique: Technique) -> dict[str, Any]:
     return {name: value for name, value in dataclasses.asdict(technique).items() if name not in technique.filled}
 
 
-def _word_plan(order: Order, description: Description, train: Split, watcher: Watcher) -> Plan:
+def _word_plan(order: TrainConfig, description: ModelConfig, train: Split, watcher: Watcher) -> FitPlan:
     """A vocabulary of the training texts' words, with vectors where they were given."""
     read = [*train.texts, *(train.questions or [])]
-    tokenizer = build_words(read, min_df=order.reading.min_df, max_length=description.max_length)
+    tokenizer = build_word_tokenizer(read, min_df=order.reading.min_df, max_length=description.max_length)
     if tokenizer.size == len(SPECIALS):
         raise UserError(f"no word occurs in {order.reading.min_df} training texts: a smaller min_df is needed")
     vectors = found = None
@@ -229,10 +229,10 @@ def _word_plan(order: Order, description: Description, train: Split, watcher: Wa
         description = dataclasses.replace(description, architecture=architecture, coverage=coverage)
     encoder = partial(make_encoder, description, tokenizer.size, vectors)
     make = partial(build_model, description, tokenizer, order.technique, encoder)
-    return Plan(description, tokenizer, make, vectors, found, table=order.reading.synonyms)
+    return FitPlan(description, tokenizer, make, vectors, found, table=order.reading.synonyms)
 
 
-def _transformer_plan(order: Order, description: Description) -> Plan:
+def _transformer_plan(order: TrainConfig, description: ModelConfig) -> FitPlan:
     """A pre-trained network, with its own pieces of words."""
     if order.vectors is not None:
         raise UserError(f"{order.encoder} brings its own vectors; leave out vectors={str(order.vectors)!r}")
@@ -241,12 +241,12 @@ def _transformer_plan(order: Order, description: Description) -> Plan:
     most = (limit(config) - SEPARATORS) // (2 if description.pair else 1)
     if order.max_length is not None and order.max_length > most:
         raise UserError(f"{order.encoder} reads at most {most} tokens of a text here; max_length is {order.max_length}")
-    tokenizer = load_pieces(folder, max_length=order.max_length or min(most, MAX_LENGTH))
-    fits(tokenizer.size, getattr(config, "vocab_size", None), folder)
+    tokenizer = load_subword_tokenizer(folder, max_length=order.max_length or min(most, MAX_LENGTH))
+    matches_layout(tokenizer.size, getattr(config, "vocab_size", None), folder)
     network: dict[str, Any] = json.loads(config.to_json_string(use_diff=False))
     network.pop("_name_or_path", None)
     description = dataclasses.replace(description, kind="pieces", max_length=tokenizer.max_length, network=network)
-    return Plan(
+    return FitPlan(
         description,
         tokenizer,
         partial(build_model, description, tokenizer, order.technique, partial(from_folder, folder)),

@@ -108,7 +108,7 @@ def read_validation(given: Any) -> Split:
     return Split(texts, questions, read_labels(given[1], minimum_classes=1))
 
 
-def set_aside(split: Split, seed: int = 0) -> tuple[Split, Split]:
+def hold_out(split: Split, seed: int = 0) -> tuple[Split, Split]:
     """(train, validation): a tenth of the texts, each class in its share.
 
     The seed is not the run's: models that differ in their seed alone are to have read the same texts, or they could
@@ -146,7 +146,7 @@ def read_labels(given: Any, minimum_classes: int) -> list[Label]:
     return [label if isinstance(label, str) else int(label) for label in labels]  # a boolean is a number from here on
 
 
-def is_one(given: Any) -> bool:
+def is_single_text(given: Any) -> bool:
     """A single text, or a single (text, question): a tuple.  Several texts come in a list."""
     pair = isinstance(given, tuple) and len(given) == 2 and all(isinstance(part, str) for part in given)
     return isinstance(given, str) or pair

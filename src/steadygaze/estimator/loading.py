@@ -4,22 +4,22 @@ from pathlib import Path
 from typing import Any
 
 from steadygaze.core import entry_point
-from steadygaze.core.arguments import checked, path
-from steadygaze.core.atomic_files import recover
+from steadygaze.core.arguments import path, validated
+from steadygaze.core.atomic_files import recover_folder
 from steadygaze.core.errors import UserError
-from steadygaze.core.untrusted_files import peek
+from steadygaze.core.untrusted_files import read_object_or_empty
 from steadygaze.estimator import model_folder
 from steadygaze.estimator.explainer_folder import is_fitted
 from steadygaze.estimator.text_classifier import TextClassifier
-from steadygaze.estimator.train_config import restored
-from steadygaze.training.device import check
+from steadygaze.estimator.train_config import settings_of_model
+from steadygaze.training.device import check_device
 
 
-@checked(folder=path)
+@validated(folder=path)
 def load(folder: str | Path, device: str = "auto") -> Any:
     """A saved TextClassifier or ImageClassifier, ready to predict and explain."""
     where = Path(folder)
-    recover(where)
+    recover_folder(where)
     if is_fitted(where):
         raise UserError(f"{where} is a fitted explainer: load_explainer(folder, black_box) reads it")
     if _of_images(where):
@@ -28,7 +28,9 @@ def load(folder: str | Path, device: str = "auto") -> Any:
 
 
 def _of_images(folder: Path) -> bool:
-    return peek(folder / "config.json").get("kind") == "image-classifier"  # what is damaged, `estimator.load` reports
+    return (
+        read_object_or_empty(folder / "config.json").get("kind") == "image-classifier"
+    )  # what is damaged, `estimator.load` reports
 
 
 def load_classifier(folder: str | Path, device: str = "auto") -> TextClassifier:
@@ -38,10 +40,12 @@ def load_classifier(folder: str | Path, device: str = "auto") -> TextClassifier:
     Word vectors, a table of synonyms and a transformer's folder are known by name only: a model folder holds no path
     of another machine.
     """
-    check(device)
+    check_device(device)
     stored = model_folder.load(Path(folder))
     known = stored.description
-    values = restored(known.architecture, known.training, known.reading, known.technique, known.technique_settings)
+    values = settings_of_model(
+        known.architecture, known.training, known.reading, known.technique, known.technique_settings
+    )
     loaded = TextClassifier(
         known.encoder,
         known.technique,

@@ -18,7 +18,7 @@ from steadygaze.models.classifier import Architecture, word_encoder
 from steadygaze.models.encoders import ENCODERS, TRANSFORMER
 from steadygaze.models.encoders.encoder import Encoder
 from steadygaze.models.encoders.transformer import from_config
-from steadygaze.models.model_protocol import Reader
+from steadygaze.models.model_protocol import Model
 from steadygaze.techniques import TECHNIQUES
 from steadygaze.techniques.technique import Technique
 from steadygaze.techniques.vanilla import Vanilla
@@ -28,7 +28,7 @@ SCHEMA = 1
 
 
 @settings
-class Description:
+class ModelConfig:
     """config.json."""
 
     schema: int = SCHEMA
@@ -54,11 +54,11 @@ class Description:
     seed: int
     corpus: str
     """SHA-256 of the texts and labels given for training and, after a colon, of those given for validation."""
-    given: list[str] = Field(default_factory=list)
+    references: list[str] = Field(default_factory=list)
     """SHA-256 of the weights of references and teachers that were given ready-made."""
     history: list[dict[str, Any]]
     """One record per epoch: stage, epoch, terms, macro-f1, accuracy, always, attention."""
-    kept: dict[str, Any] = Field(default_factory=dict)
+    best_epoch: dict[str, Any] = Field(default_factory=dict)
     """Which of them the weights are: stage, epoch, macro-f1, always, attention."""
     independent_reader: dict[str, Any] = Field(default_factory=dict)
     """Of a rationalizer: the scores of its independent reader on the validation texts, by measure."""
@@ -68,9 +68,9 @@ class Description:
             raise ValueError(f"has {self.classes!r:.80}: some labels occur twice")
 
     @property
-    def always(self) -> Label | None:
+    def constant_label(self) -> Label | None:
         """The label that every validation text was given; None where they were told apart, or nobody looked."""
-        place = self.kept.get("always")
+        place = self.best_epoch.get("constant_label")
         return None if place is None else self.classes[place]
 
     @property
@@ -80,17 +80,17 @@ class Description:
         return found["value"] if isinstance(found, dict) and isinstance(found.get("value"), float) else None
 
 
-def contradiction(found: Description) -> str:
+def contradiction(found: ModelConfig) -> str:
     """Two fields of a folder that cannot both be true, in a sentence; '' where there are none."""
     transformer = found.encoder.startswith(TRANSFORMER)
     if transformer != (found.kind == "pieces") or transformer != (found.network is not None):
         return f"encoder {found.encoder!r:.80} contradicts kind {found.kind!r} or network"
     keys = ("stage", "epoch", "macro-f1")
-    if found.kept and not any(all(one.get(k) == found.kept.get(k) for k in keys) for one in found.history):
-        return "kept is not an epoch of history"
-    always = found.kept.get("always")
+    if found.best_epoch and not any(all(one.get(k) == found.best_epoch.get(k) for k in keys) for one in found.history):
+        return "best_epoch is not an epoch of history"
+    always = found.best_epoch.get("constant_label")
     if always is not None and not (type(always) is int and 0 <= always < len(found.classes)):
-        return f"kept.always is {always!r:.40}, which is not the position of a class"
+        return f"best_epoch.constant_label is {always!r:.40}, which is not the position of a class"
     weights = found.class_weight if isinstance(found.class_weight, list) else []
     if unknown_labels := [label for label, _ in weights if label not in found.classes]:
         return f"class_weight names {unknown_labels[0]!r:.40}, which is not a class"
@@ -103,11 +103,11 @@ def contradiction(found: Description) -> str:
 
 
 def build_model(
-    description: Description,
+    description: ModelConfig,
     tokenizer: TextTokenizer,
     technique: Technique | None = None,
     encoder: Callable[[], Encoder] | None = None,
-) -> Reader:
+) -> Model:
     """The model that a description describes, with fresh weights.
 
     The technique is the one described unless another of that name is given: a technique of a user's own is known to
@@ -120,7 +120,7 @@ def build_model(
     return technique.build(encoder, description.architecture, len(description.classes), description.pair, ends)
 
 
-def make_encoder(description: Description, size: int, vectors: Tensor | None = None) -> Encoder:
+def make_encoder(description: ModelConfig, size: int, vectors: Tensor | None = None) -> Encoder:
     """The encoder that a description describes, with fresh weights; `size` words in the vocabulary."""
     if description.encoder.startswith(TRANSFORMER):
         return from_config(description.network or {})
@@ -129,7 +129,7 @@ def make_encoder(description: Description, size: int, vectors: Tensor | None = N
     return word_encoder(description.encoder, description.architecture, size, description.pair, vectors)
 
 
-def _technique(description: Description) -> Technique:
+def _technique(description: ModelConfig) -> Technique:
     """As far as it says what is built; what most of them are set to says nothing of that."""
     kind = TECHNIQUES.get(description.technique, Vanilla)
     return Vanilla() if kind.build is Technique.build else build(kind, description.technique_settings)

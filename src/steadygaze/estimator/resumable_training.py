@@ -8,22 +8,22 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from steadygaze.core.atomic_files import only_one, recover, remove_folder, sweep
+from steadygaze.core.atomic_files import exclusive, recover_folder, remove_folder, remove_leftovers
 from steadygaze.core.errors import UserError
 from steadygaze.core.output_paths import check_separate
 from steadygaze.core.types import Example, Label
 from steadygaze.data.corpus import Corpus
-from steadygaze.estimator.fit import refuse_other
+from steadygaze.estimator.fit import check_same_run
 from steadygaze.estimator.inputs import read_split, read_validation
 from steadygaze.estimator.loading import load_classifier
-from steadygaze.estimator.model_folder import refuse_foreign
+from steadygaze.estimator.model_folder import check_model_folder
 from steadygaze.estimator.text_classifier import TextClassifier, references
-from steadygaze.estimator.train_config import order
-from steadygaze.training.checkpoint import holds_a_run
-from steadygaze.training.teacher_cache import check_shelf
+from steadygaze.estimator.train_config import train_config
+from steadygaze.training.checkpoint import has_run
+from steadygaze.training.teacher_cache import check_teacher_cache
 
 
-def unfinished(out: Path) -> Path:
+def unfinished_folder(out: Path) -> Path:
     """Where a run is kept until its model is whole."""
     whole = out.absolute()
     return whole.with_name(whole.name + ".unfinished")
@@ -44,28 +44,30 @@ def texts(examples: Sequence[Example]) -> list[Any]:
     return [e.text if e.question is None else (e.text, e.question) for e in examples]
 
 
-SHELF = ".shelf"
+TEACHER_CACHE = ".teacher-cache"
 """Folder of teachers and references, beside the models trained with them."""
 
 
-def check_train(clf: TextClassifier, out: Path, resume: bool, shelf: Path | None = None, replace: bool = False) -> None:
+def check_train(
+    clf: TextClassifier, out: Path, resume: bool, teacher_cache: Path | None = None, replace: bool = False
+) -> None:
     """All that can be refused before the data are read."""
-    order(clf.get_params())
+    train_config(clf.get_params())
     check_place(out)
-    run = unfinished(out)
-    if shelf is not None:
-        check_separate({"--shelf": shelf, "the run of --out": run})
-        check_shelf(shelf)
+    run = unfinished_folder(out)
+    if teacher_cache is not None:
+        check_separate({"--teacher-cache": teacher_cache, "the run of --out": run})
+        check_teacher_cache(teacher_cache)
     if run.exists() and not (resume or replace):
         raise UserError(f"{run} holds an interrupted run: continue it with --resume, or start over with --replace")
 
 
 def check_place(out: Path) -> None:
     """A model and its run must not destroy anything else."""
-    recover(out)
-    refuse_foreign(out)
-    run = unfinished(out)
-    if run.is_symlink() or (run.exists() and not holds_a_run(run)):
+    recover_folder(out)
+    check_model_folder(out)
+    run = unfinished_folder(out)
+    if run.is_symlink() or (run.exists() and not has_run(run)):
         raise UserError(f"{run} holds something else than an interrupted run; name another folder than {out}")
 
 
@@ -75,7 +77,7 @@ def train(
     out: Path,
     resume: bool,
     reference: Sequence[TextClassifier] = (),
-    shelf: Path | None = None,
+    teacher_cache: Path | None = None,
     replace: bool = False,
 ) -> TextClassifier:
     """Fit and save.  Interrupted at any moment, it can be taken up with resume=True and ends in the same bytes.
@@ -84,28 +86,30 @@ def train(
     """
     if "train" not in corpus.splits:
         raise UserError(f"{corpus.name} has no split to train on, only {', '.join(corpus.splits)}")
-    run, given = unfinished(out), columns(corpus.splits["train"])
+    run, given = unfinished_folder(out), columns(corpus.splits["train"])
     validation = columns(corpus.splits["validation"]) if "validation" in corpus.splits else None
-    sweep(out)
-    sweep(run)
+    remove_leftovers(out)
+    remove_leftovers(run)
     if resume and not run.exists() and out.exists():  # it was finished after all
         done = load_classifier(out, device=clf.device)
         held_out = None if validation is None else read_validation(validation)
         try:
-            refuse_other(order(clf.get_params()), read_split(*given), held_out, done.stored_, references(reference))
+            check_same_run(
+                train_config(clf.get_params()), read_split(*given), held_out, done.stored_, references(reference)
+            )
         except UserError:
             if not replace:
                 raise
         else:
             return done
     if run.exists() and replace and not resume:
-        with only_one(run, "training"):
+        with exclusive(run, "training"):
             remove_folder(run)
     run.mkdir(parents=True, exist_ok=True)  # from here on there is a run to resume, even before its first epoch ends
-    with only_one(run, "training"):
+    with exclusive(run, "training"):
         try:
-            kept = shelf or out.absolute().parent / SHELF
-            known = {"validation": validation, "reference": reference, "shelf": kept}
+            kept = teacher_cache or out.absolute().parent / TEACHER_CACHE
+            known = {"validation": validation, "reference": reference, "teacher_cache": kept}
             clf.fit(*given, checkpoint=run, resume=resume, **known)  # type: ignore[arg-type]
         except Exception:
             with suppress(OSError):  # it holds an epoch: that is kept
@@ -118,7 +122,7 @@ def train(
 
 def summary(clf: TextClassifier, corpus: Corpus, out: Path) -> dict[str, Any]:
     """The result of a training run."""
-    kept = clf.stored_.description.kept
+    kept = clf.stored_.description.best_epoch
     return {
         "model": str(out),
         "corpus": corpus.name,

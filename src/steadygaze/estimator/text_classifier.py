@@ -11,27 +11,27 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from steadygaze.core.arguments import checked, choice, flag, optional, path, whole
+from steadygaze.core.arguments import choice, flag, integer, optional, path, validated
 from steadygaze.core.errors import UserError, unknown
 from steadygaze.core.types import Label
 from steadygaze.data.token_alignment import Coverage, coverage
 from steadygaze.estimator import fit, model_folder
-from steadygaze.estimator.explain_texts import Request, explain_texts
+from steadygaze.estimator.explain_texts import ExplainRequest, explain_texts
 from steadygaze.estimator.inputs import (
     Split,
-    is_one,
+    is_single_text,
     read_labels,
     read_split,
     read_texts,
     read_validation,
     read_weights,
 )
-from steadygaze.estimator.train_config import order
-from steadygaze.explainers.resolve import check_able, chosen, own
+from steadygaze.estimator.train_config import train_config
+from steadygaze.explainers.resolve import default_explainer, require_capabilities, resolve_explainer
 from steadygaze.models import inference
 from steadygaze.techniques.technique import Technique
-from steadygaze.training.device import best
-from steadygaze.training.progress import Bar, Silent
+from steadygaze.training.device import best_device
+from steadygaze.training.progress import ProgressBar, SilentWatcher
 
 Granularity = Literal["word", "piece"]
 
@@ -105,7 +105,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.random_state = random_state
         self.verbose = verbose
 
-    @checked(checkpoint=optional(path), resume=flag, shelf=optional(path))
+    @validated(checkpoint=optional(path), resume=flag, teacher_cache=optional(path))
     def fit(
         self,
         X: Any,
@@ -116,7 +116,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         checkpoint: str | Path | None = None,
         resume: bool = False,
         reference: "TextClassifier | Sequence[TextClassifier] | None" = None,
-        shelf: str | Path | None = None,
+        teacher_cache: str | Path | None = None,
     ) -> Self:
         """Train.
 
@@ -127,22 +127,24 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         validation : (texts, labels) that choose the epoch; None: a tenth of the texts is set aside for that.
         checkpoint, resume : a folder; a run that was interrupted is taken up by calling fit again with resume=True.
         reference : a fitted TextClassifier, or as many as the technique has teachers, instead of training them first.
-        shelf : a folder in which references and teachers are kept for the next fit that needs the same.
+        teacher_cache : a folder in which references and teachers are kept for the next fit that needs the same.
         """
-        ordered = order(self.get_params(deep=False))
+        ordered = train_config(self.get_params(deep=False))
         train = read_split(X, y, sample_weight)
         held_out = None if validation is None else read_validation(validation)
         if resume and checkpoint is None:
             raise UserError("resume=True takes up an interrupted run: name its folder with checkpoint=")
         shown = sys.stderr.isatty() if self.verbose is None else self.verbose
-        keeping = fit.Keeping(_path(checkpoint), resume, _path(shelf))
+        keeping = fit.CheckpointConfig(_path(checkpoint), resume, _path(teacher_cache))
         given = references(reference)
-        return self._take(fit.fit(ordered, train, held_out, Bar() if shown else Silent(), keeping, given))
+        return self._take(
+            fit.fit(ordered, train, held_out, ProgressBar() if shown else SilentWatcher(), keeping, given)
+        )
 
-    @checked(batch_size=whole(1))
+    @validated(batch_size=integer(1))
     def predict_proba(self, X: Any, *, batch_size: int = inference.BATCH) -> NDArray[np.float64]:
         """(N,C), columns in the order of `classes_`."""
-        probabilities, read = predicted(self, X, batch_size)
+        probabilities, read = predict_labels(self, X, batch_size)
         for sentence in read.warnings():
             warnings.warn(sentence, stacklevel=3)
         return probabilities
@@ -160,7 +162,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         given = Split(*self._read(X), labels, read_weights(sample_weight))
         return float(super().score(X, np.asarray(labels), given.weights))
 
-    @checked(granularity=choice("word", "piece"), batch_size=whole(1))
+    @validated(granularity=choice("word", "piece"), batch_size=integer(1))
     def explain(
         self,
         X: Any,
@@ -175,29 +177,31 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         One text is a string, one pair a tuple (text, question).  granularity="piece" shows a transformer's own pieces.
         `target` asks why a class other than the predicted one; attention is the same for all, and refuses it.
         `explainer` None is the attention; of a model that selects what it reads, its rationale: what it selected.
-        Else it is a name (`steadygaze list explainers`), an Explainer with settings of its own, what `explain_fit` gave
-        for this model, or any method of Captum that explains inputs, as a class or an object: it is asked about the
-        word vectors, whatever function an object was made from.
+        Else it is a name (`steadygaze list explainers`), an Explainer with settings of its own, what `fit_explainer`
+        gave for this model, or any method of Captum that explains inputs, as a class or an object: it is asked about
+        the word vectors, whatever function an object was made from.
 
             clf.explain(text, explainer=Lime(samples=5000))                  # from steadygaze.explainers.lime
             clf.explain(text, explainer=captum.attr.GradientShap)
             clf.explain(text, explainer=Captum(captum.attr.GradientShap, {"n_samples": 50}))
         """
-        alone = is_one(X)
+        alone = is_single_text(X)
         texts, questions = self._read([X] if alone else X)
-        name, way = chosen(own(self.stored_.model) if explainer is None else explainer, self.stored_.model)
-        check_able(name, way, self.stored_.model, "this model")
+        name, way = resolve_explainer(
+            default_explainer(self.stored_.model) if explainer is None else explainer, self.stored_.model
+        )
+        require_capabilities(name, way, self.stored_.model, "this model")
         aim = None if target is None else self._known(target)
-        if aim is not None and not way.by_class:
+        if aim is not None and not way.class_specific:
             raise UserError(f"{name} is the same whatever class is asked about: leave out the target {aim!r}")
-        request = Request(way, name, aim, granularity)
+        request = ExplainRequest(way, name, aim, granularity)
         classes = self.stored_.description.classes
         explained = explain_texts(
             self.stored_.model, self.stored_.tokenizer, classes, texts, questions, request, batch_size
         )
         return explained[0] if alone else explained
 
-    @checked(folder=path)
+    @validated(folder=path)
     def save(self, folder: str | Path) -> None:
         """A folder that `steadygaze.load` reads: JSON and safetensors, no pickle; whole or not at all."""
         check_is_fitted(self, "stored_")
@@ -226,15 +230,15 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise unknown("label", label, classes)
         return label
 
-    def _take(self, stored: model_folder.Stored) -> Self:
+    def _take(self, stored: model_folder.SavedModel) -> Self:
         self.stored_ = stored
         self.classes_ = np.asarray(stored.description.classes)
         self.history_ = stored.description.history
-        stored.model.to(best(self.device))
+        stored.model.to(best_device(self.device))
         return self
 
 
-def predicted(clf: TextClassifier, X: Any, batch_size: int) -> tuple[NDArray[np.float64], Coverage]:
+def predict_labels(clf: TextClassifier, X: Any, batch_size: int) -> tuple[NDArray[np.float64], Coverage]:
     """Probabilities (N,C), and how much of the texts the model reads."""
     texts, questions = clf._read(X)
     data = clf.stored_.data(texts, questions)
@@ -242,7 +246,7 @@ def predicted(clf: TextClassifier, X: Any, batch_size: int) -> tuple[NDArray[np.
     return logits.double().softmax(-1).numpy(), coverage(clf.stored_.tokenizer, data.text)
 
 
-def references(given: "TextClassifier | Sequence[TextClassifier] | None") -> list[model_folder.Stored]:
+def references(given: "TextClassifier | Sequence[TextClassifier] | None") -> list[model_folder.SavedModel]:
     """What was learnt by each of them."""
     several: list[Any] = list(given) if isinstance(given, list | tuple) else [] if given is None else [given]
     for one in several:

@@ -10,13 +10,13 @@ from typing import Annotated, Any
 import numpy as np
 
 from steadygaze.core.errors import UserError, unknown
-from steadygaze.core.settings import Field, changed, deal, settings
+from steadygaze.core.settings import Field, distribute_settings, non_default, settings
 from steadygaze.core.types import Label
 from steadygaze.models.classifier import Architecture
 from steadygaze.models.encoders import ENCODERS, TRANSFORMER
 from steadygaze.techniques import TECHNIQUES
 from steadygaze.techniques.technique import FILLED, Technique
-from steadygaze.training.device import check
+from steadygaze.training.device import check_device
 from steadygaze.training.optimizers import Training
 
 MOST_TOKENS = 100_000
@@ -26,7 +26,7 @@ LARGEST_SEED = 2**32 - 1
 
 
 @settings
-class Reading:
+class TextConfig:
     """How texts become ids."""
 
     min_df: Annotated[int, Field(ge=1)] = 2
@@ -36,13 +36,13 @@ class Reading:
 
 
 @dataclass(frozen=True)
-class Order:
+class TrainConfig:
     encoder: str
     technique_name: str
     technique: Technique
     architecture: Architecture
     training: Training
-    reading: Reading
+    reading: TextConfig
     seed: int
     vectors: str | Path | None
     max_length: int | None
@@ -50,23 +50,23 @@ class Order:
     device: str
 
 
-def order(parameters: Mapping[str, Any]) -> Order:
+def train_config(parameters: Mapping[str, Any]) -> TrainConfig:
     """From the parameters of a TextClassifier."""
     name, own = _technique(parameters["technique"])
     values = _values(parameters)
     if not own:
         _refuse_filled(TECHNIQUES[name], values)
-    kinds: list[type[Any]] = [Architecture, Training, Reading, *([] if own else [TECHNIQUES[name]])]
-    architecture, training, reading, *built = deal(values, *kinds)
-    check(parameters["device"])
-    return Order(
+    kinds: list[type[Any]] = [Architecture, Training, TextConfig, *([] if own else [TECHNIQUES[name]])]
+    architecture, training, reading, *built = distribute_settings(values, *kinds)
+    check_device(parameters["device"])
+    return TrainConfig(
         encoder=_encoder(parameters["encoder"]),
         technique_name=name,
         technique=own or built[0],
         architecture=architecture,
         training=training,
         reading=_readable(reading),
-        seed=seed_of(parameters["seed"], parameters["random_state"]),
+        seed=check_seed(parameters["seed"], parameters["random_state"]),
         vectors=_vectors(parameters["vectors"]),
         max_length=_max_length(parameters["max_length"]),
         class_weight=_class_weight(parameters["class_weight"]),
@@ -74,7 +74,7 @@ def order(parameters: Mapping[str, Any]) -> Order:
     )
 
 
-def restored(
+def settings_of_model(
     architecture: Architecture,
     training: Mapping[str, Any],
     reading: Mapping[str, Any],
@@ -82,12 +82,12 @@ def restored(
     technique_settings: Mapping[str, Any],
 ) -> dict[str, Any]:
     """The settings that would order the same again: those that are not the default."""
-    kinds = {Architecture: dataclasses.asdict(architecture), Training: training, Reading: reading}
-    values = {key: value for kind, part in kinds.items() for key, value in changed(kind, part).items()}
+    kinds = {Architecture: dataclasses.asdict(architecture), Training: training, TextConfig: reading}
+    values = {key: value for kind, part in kinds.items() for key, value in non_default(kind, part).items()}
     own = TECHNIQUES.get(technique)  # None: a technique of the user's own, of whose defaults nothing is known
     if own is None:
         return {**values, **technique_settings}
-    return {**values, **changed(own, {k: v for k, v in technique_settings.items() if k not in own.filled})}
+    return {**values, **non_default(own, {k: v for k, v in technique_settings.items() if k not in own.filled})}
 
 
 def _technique(given: Any) -> tuple[str, Technique | None]:
@@ -126,7 +126,7 @@ def _encoder(name: Any) -> str:
     raise unknown("encoder", name, [*ENCODERS, f"{TRANSFORMER}minilm", f"{TRANSFORMER}<hub id or folder>"])
 
 
-def seed_of(seed: Any, random_state: Any = None) -> int:
+def check_seed(seed: Any, random_state: Any = None) -> int:
     """What is drawn from: a whole number that every generator takes."""
     if isinstance(random_state, np.random.RandomState):
         return int(random_state.randint(2**31))
@@ -134,7 +134,7 @@ def seed_of(seed: Any, random_state: Any = None) -> int:
     return _whole(name, value, 0, LARGEST_SEED)
 
 
-def _readable(reading: Reading) -> Reading:
+def _readable(reading: TextConfig) -> TextConfig:
     if reading.synonyms is not None and not Path(reading.synonyms).is_file():
         raise UserError(f"there is no file of synonyms {reading.synonyms}")
     return reading

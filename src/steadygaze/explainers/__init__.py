@@ -7,11 +7,11 @@ from steadygaze.explainers.kernel_shap import KernelShap
 from steadygaze.explainers.leave_one_out import LeaveOneOut
 from steadygaze.explainers.lime import Lime
 from steadygaze.explainers.random import Random
-from steadygaze.explainers.rationale import Selection
+from steadygaze.explainers.rationale import RationaleExplainer
 
 EXPLAINERS: dict[str, type[Explainer]] = {
     "attention": Attention,
-    "rationale": Selection,
+    "rationale": RationaleExplainer,
     "gradient": Gradient,
     "input-x-gradient": InputXGradient,
     "integrated-gradients": IntegratedGradients,

@@ -7,17 +7,17 @@ from torch import Tensor
 from steadygaze.core.types import Batch
 from steadygaze.explainers.explainer import Explainer, Saliency
 from steadygaze.models.inference import inference
-from steadygaze.models.model_protocol import Ability, Reader
+from steadygaze.models.model_protocol import Capability, Model
 
 
 class Attention(Explainer):
     """Attention weights: one forward pass, sums to one."""
 
-    by_class: ClassVar[bool] = False
-    needs: ClassVar[frozenset[Ability]] = frozenset({"weights"})
+    class_specific: ClassVar[bool] = False
+    requires: ClassVar[frozenset[Capability]] = frozenset({"attention"})
 
     def explain(
-        self, model: Reader, batch: Batch, target: Tensor | None = None, embedded: Tensor | None = None
+        self, model: Model, batch: Batch, target: Tensor | None = None, embedded: Tensor | None = None
     ) -> Saliency:
         with inference(model):
             said = model(batch, embedded)

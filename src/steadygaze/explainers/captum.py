@@ -23,12 +23,12 @@ from torch import Tensor
 
 from steadygaze.core.errors import UserError
 from steadygaze.core.types import Batch
-from steadygaze.explainers.class_probability import clean, most_tokens
+from steadygaze.explainers.class_probability import clean_prediction, max_tokens
 from steadygaze.explainers.explainer import Explainer, Saliency
-from steadygaze.explainers.gradient import Asked, asked_of, at_once, shortest
-from steadygaze.models.inference import slopes
-from steadygaze.models.model_protocol import Ability, Reader
-from steadygaze.techniques.perturbations.word_removal import taken, text_key, words_of
+from steadygaze.explainers.gradient import ExplainedBatch, asked_of, at_once, shortest
+from steadygaze.models.inference import with_gradients
+from steadygaze.models.model_protocol import Capability, Model
+from steadygaze.techniques.perturbations.word_removal import take_rows, text_key, words_of
 
 
 @dataclass(frozen=True)
@@ -40,8 +40,8 @@ class Captum(Explainer):
     clf.explain(texts, explainer=Captum(lambda f: NoiseTunnel(Saliency(f)), {"nt_samples": 10}))
     """
 
-    needs: ClassVar[frozenset[Ability]] = frozenset({"vectors"})
-    passes: ClassVar[int] = 100
+    requires: ClassVar[frozenset[Capability]] = frozenset({"embeddings"})
+    forward_passes: ClassVar[int] = 100
 
     method: Any
     """A class, whatever makes an object from a function, or an object: its function is replaced, on a copy of it."""
@@ -71,27 +71,29 @@ class Captum(Explainer):
         return kind.__name__ if kind.__module__.startswith("captum.") else "Captum"
 
     def explain(
-        self, model: Reader, batch: Batch, target: Tensor | None = None, embedded: Tensor | None = None
+        self, model: Model, batch: Batch, target: Tensor | None = None, embedded: Tensor | None = None
     ) -> Saliency:
-        seen = clean(model, batch, target, embedded)
+        seen = clean_prediction(model, batch, target, embedded)
         device = batch.ids.device
         weights = torch.zeros(batch.ids.shape, dtype=torch.float64, device=device)
         question = None if batch.question_mask is None else weights.new_zeros(batch.question_mask.shape)
         keys = text_key(batch).tolist()
-        with slopes(model):
+        with with_gradients(model):
             for row in words_of(batch).any(-1).nonzero().flatten().tolist():
                 one = torch.tensor([row], device=device)
-                part = shortest(taken(batch, one))
+                part = shortest(take_rows(batch, one))
                 width, words = part.ids.shape[1], words_of(part)
                 with _seeded(keys[row], device):
                     own = None if embedded is None else embedded[one, :width].detach()
-                    found = self._one(asked_of(model, part, seen.aim[one], own), words).masked_fill(~words[0], 0.0)
+                    found = self._one(asked_of(model, part, seen.target_class[one], own), words).masked_fill(
+                        ~words[0], 0.0
+                    )
                 weights[row, :width] = found[:width]
                 if question is not None:
                     question[row, : len(found) - width] = found[width:]
         return Saliency(weights, seen.logits, question=question)
 
-    def _one(self, asked: Asked, mask: Tensor) -> Tensor:
+    def _one(self, asked: ExplainedBatch, mask: Tensor) -> Tensor:
         """(1,T,E) -> (T,)"""
         made = _anew(self.method, asked.f)
         inner = getattr(made, "attribution_method", made)  # NoiseTunnel hands on what it does not take itself
@@ -163,7 +165,7 @@ def _anew(method: Any, f: Callable[..., Tensor]) -> Any:
     return made
 
 
-def _offered(asked: Asked, mask: Tensor) -> dict[str, Any]:
+def _offered(asked: ExplainedBatch, mask: Tensor) -> dict[str, Any]:
     """What methods may ask for beside the vectors."""
     _, width, size = asked.vectors.shape
     word = mask.cumsum(-1) * mask  # 0: all that is no word, and never changes
@@ -173,7 +175,7 @@ def _offered(asked: Asked, mask: Tensor) -> dict[str, Any]:
         "baselines": asked.baseline,
         "feature_mask": word.unsqueeze(-1).expand(-1, -1, size).contiguous(),
         "sliding_window_shapes": (1, size),
-        "perturbations_per_eval": max(1, most_tokens(asked.vectors) // width),
+        "perturbations_per_eval": max(1, max_tokens(asked.vectors) // width),
         "internal_batch_size": at_once(asked.vectors),
     }
 

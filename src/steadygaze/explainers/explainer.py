@@ -10,9 +10,9 @@ from typing import ClassVar
 from torch import Tensor
 from torch.nn.functional import one_hot
 
-from steadygaze.core.maths.label_leakage import balanced, independent_reader_accuracy, leakage_gap
+from steadygaze.core.maths.label_leakage import class_balanced_accuracy, independent_reader_accuracy, leakage_gap
 from steadygaze.core.types import Batch
-from steadygaze.models.model_protocol import Ability, Reader, refuse_non_finite
+from steadygaze.models.model_protocol import Capability, Model, refuse_non_finite
 
 ACCURACY, GAP = "independent-reader-accuracy", "leakage-gap"
 PREDICTED = "predicted"
@@ -20,7 +20,7 @@ PREDICTED = "predicted"
 
 
 @dataclass(frozen=True)
-class Readings:
+class SelectionPredictions:
     """What is predicted from the selected units of each input: logits or probabilities."""
 
     reader: Tensor  # (B,C) by the independent reader
@@ -52,11 +52,14 @@ class Readings:
         return found
 
 
-def evened(found: dict[str, Tensor]) -> dict[str, Tensor]:
+def class_balanced(found: dict[str, Tensor]) -> dict[str, Tensor]:
     """The same with gaps in which each predicted class counts alike (core/maths/label_leakage.py: balanced).  (N,)
     each"""
     said = found[PREDICTED]
-    return {name: balanced(one, said) if name.startswith(GAP) else one.double() for name, one in found.items()}
+    return {
+        name: class_balanced_accuracy(one, said) if name.startswith(GAP) else one.double()
+        for name, one in found.items()
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,33 +80,33 @@ def finite_weights(saliency: Saliency, batch: Batch) -> Tensor:
 class Explainer(ABC):
     """Leaves the model as it was: mode, parameters, gradients and hooks.  What it draws belongs to the text."""
 
-    by_class: ClassVar[bool] = True
+    class_specific: ClassVar[bool] = True
     """Whether the answer depends on the class that is asked about."""
-    needs: ClassVar[frozenset[Ability]] = frozenset()
+    requires: ClassVar[frozenset[Capability]] = frozenset()
     """What a model must be able to do."""
     deletes_words: ClassVar[bool] = False
     """Whether it weighs a word by deleting it alone, as an audit does: that must not be held in its favour."""
-    passes: ClassVar[int] = 1
+    forward_passes: ClassVar[int] = 1
     """About how often it reads a text: an audit asks an expensive one of fewer texts."""
-    selects: bool = False
+    selects_words: bool = False
     """Whether the words it gives any weight are a selection."""
 
     @abstractmethod
     def explain(
-        self, model: Reader, batch: Batch, target: Tensor | None = None, embedded: Tensor | None = None
+        self, model: Model, batch: Batch, target: Tensor | None = None, embedded: Tensor | None = None
     ) -> Saliency:
         """Why the class `target` (B,), or the predicted one; of the batch, or of these vectors (B,T,E) in its place.
 
         Only an explainer that needs vectors or weights is ever given `embedded`.
         """
 
-    def readings(self, model: Reader, batch: Batch, saliency: Saliency) -> Readings | None:
+    def readings(self, model: Model, batch: Batch, saliency: Saliency) -> SelectionPredictions | None:
         """What an independent reader predicts from the words selected here (explainers/learned/independent_reader.py).
 
         None where no such reader was trained.
         """
         return None
 
-    def reader_accuracy(self, model: Reader) -> float | None:
+    def reader_accuracy(self, model: Model) -> float | None:
         """How often an independent reader was right from the words selected of held-out texts; None: not known."""
         return None

@@ -50,15 +50,21 @@ from torch import Tensor
 
 from steadygaze.core.settings import Field, settings
 from steadygaze.core.types import Batch
-from steadygaze.explainers.class_probability import NEAR, SLOPED, clean, grouped, of_vectors
+from steadygaze.explainers.class_probability import (
+    NEAR,
+    SLOPED,
+    clean_prediction,
+    length_groups,
+    probability_of_embeddings,
+)
 from steadygaze.explainers.explainer import Explainer, Saliency
-from steadygaze.models.inference import inference, slopes
-from steadygaze.models.model_protocol import Ability, Reader
-from steadygaze.techniques.perturbations.word_removal import narrowed, taken, words_of
+from steadygaze.models.inference import inference, with_gradients
+from steadygaze.models.model_protocol import Capability, Model
+from steadygaze.techniques.perturbations.word_removal import take_rows, trim_padding, words_of
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ExplainedBatch:
     """Some texts as a method of Captum sees them."""
 
     f: Callable[[Tensor, Tensor], Tensor]  # (K,W,E), (K,) rows -> (K,)
@@ -68,8 +74,8 @@ class Asked:
 
 
 def slopes_by(
-    method: Callable[[Asked], Tensor],
-    model: Reader,
+    method: Callable[[ExplainedBatch], Tensor],
+    model: Model,
     batch: Batch,
     target: Tensor | None,
     embedded: Tensor | None,
@@ -79,15 +85,15 @@ def slopes_by(
 
     `near`: how short a text may be beside the longest; 1 where one text fills a pass, so that padding is only a cost.
     """
-    seen = clean(model, batch, target, embedded)
+    seen = clean_prediction(model, batch, target, embedded)
     weights = torch.zeros(batch.ids.shape, dtype=torch.float64, device=batch.ids.device)
     question = None if batch.question_mask is None else weights.new_zeros(batch.question_mask.shape)
-    with slopes(model):
-        for rows, _ in grouped(lengths(batch), SLOPED, near=near):
-            part = shortest(taken(batch, rows))
+    with with_gradients(model):
+        for rows, _ in length_groups(lengths(batch), SLOPED, near=near):
+            part = shortest(take_rows(batch, rows))
             width = part.ids.shape[1]
             own = None if embedded is None else embedded[rows, :width].detach()
-            found = method(asked_of(model, part, seen.aim[rows], own)).detach().double()
+            found = method(asked_of(model, part, seen.target_class[rows], own)).detach().double()
             weights[rows, :width] = found[:, :width]
             if question is not None:
                 question[rows, : found.shape[1] - width] = found[:, width:]
@@ -105,18 +111,20 @@ def lengths(batch: Batch) -> Tensor:
 def shortest(batch: Batch) -> Batch:
     """As wide as the longest text and the longest question."""
     asked = None if batch.question_present is None else max(1, int(batch.question_present.sum(-1).max()))
-    return narrowed(batch, max(1, int(batch.present.sum(-1).max())), asked)
+    return trim_padding(batch, max(1, int(batch.present.sum(-1).max())), asked)
 
 
-def asked_of(model: Reader, batch: Batch, aim: Tensor, embedded: Tensor | None = None) -> Asked:
+def asked_of(model: Model, batch: Batch, aim: Tensor, embedded: Tensor | None = None) -> ExplainedBatch:
     """`embedded`: vectors of the texts (B,T,E) in place of their own."""
     vectors, nothing = own_vectors(model, batch, embedded), own_vectors(model, _blank(batch, model.padding))
     baseline = torch.where(words_of(batch).unsqueeze(-1), nothing, vectors)
     rows = torch.arange(len(batch), device=vectors.device)
-    return Asked(of_vectors(model, batch, aim), vectors.clone().requires_grad_(), baseline, rows)
+    return ExplainedBatch(
+        probability_of_embeddings(model, batch, aim), vectors.clone().requires_grad_(), baseline, rows
+    )
 
 
-def own_vectors(model: Reader, batch: Batch, embedded: Tensor | None = None) -> Tensor:
+def own_vectors(model: Model, batch: Batch, embedded: Tensor | None = None) -> Tensor:
     """(B,W,E), without dropout and apart from the parameters"""
     with inference(model):
         vectors = model.embed(batch) if embedded is None else embedded
@@ -142,16 +150,16 @@ def _blank(batch: Batch, padding: int) -> Batch:
 class Gradient(Explainer):
     """Gradient: how far the prediction can move with each word's vector; no sign."""
 
-    needs: ClassVar[frozenset[Ability]] = frozenset({"vectors"})
-    passes: ClassVar[int] = 3
+    requires: ClassVar[frozenset[Capability]] = frozenset({"embeddings"})
+    forward_passes: ClassVar[int] = 3
 
     def explain(
-        self, model: Reader, batch: Batch, target: Tensor | None = None, embedded: Tensor | None = None
+        self, model: Model, batch: Batch, target: Tensor | None = None, embedded: Tensor | None = None
     ) -> Saliency:
         return slopes_by(_slope, model, batch, target, embedded)
 
 
-def _slope(asked: Asked) -> Tensor:
+def _slope(asked: ExplainedBatch) -> Tensor:
     from captum.attr import Saliency
 
     slope: Tensor = Saliency(asked.f).attribute(asked.vectors, abs=False, additional_forward_args=(asked.rows,))
@@ -162,16 +170,16 @@ def _slope(asked: Asked) -> Tensor:
 class InputXGradient(Explainer):
     """Input × gradient: what a straight line says of each word's vector (Shrikumar et al. 2016)."""
 
-    needs: ClassVar[frozenset[Ability]] = frozenset({"vectors"})
-    passes: ClassVar[int] = 3
+    requires: ClassVar[frozenset[Capability]] = frozenset({"embeddings"})
+    forward_passes: ClassVar[int] = 3
 
     def explain(
-        self, model: Reader, batch: Batch, target: Tensor | None = None, embedded: Tensor | None = None
+        self, model: Model, batch: Batch, target: Tensor | None = None, embedded: Tensor | None = None
     ) -> Saliency:
         return slopes_by(_product, model, batch, target, embedded)
 
 
-def _product(asked: Asked) -> Tensor:
+def _product(asked: ExplainedBatch) -> Tensor:
     from captum.attr import InputXGradient
 
     product: Tensor = InputXGradient(asked.f).attribute(asked.vectors, additional_forward_args=(asked.rows,))
@@ -182,18 +190,18 @@ def _product(asked: Asked) -> Tensor:
 class IntegratedGradients(Explainer):
     """Integrated gradients: sums to what the words change against padding (Sundararajan et al. 2017)."""
 
-    needs: ClassVar[frozenset[Ability]] = frozenset({"vectors"})
-    passes: ClassVar[int] = 150  # a step is a pass with slopes, which costs about three without
+    requires: ClassVar[frozenset[Capability]] = frozenset({"embeddings"})
+    forward_passes: ClassVar[int] = 150  # a step is a pass with slopes, which costs about three without
 
     steps: Annotated[int, Field(ge=1, le=10_000)] = 50
     """Points on the way at which slopes are taken."""
 
     def explain(
-        self, model: Reader, batch: Batch, target: Tensor | None = None, embedded: Tensor | None = None
+        self, model: Model, batch: Batch, target: Tensor | None = None, embedded: Tensor | None = None
     ) -> Saliency:
         return slopes_by(self._integral, model, batch, target, embedded, near=1.0)
 
-    def _integral(self, asked: Asked) -> Tensor:
+    def _integral(self, asked: ExplainedBatch) -> Tensor:
         from captum.attr import IntegratedGradients
 
         integral: Tensor = IntegratedGradients(asked.f).attribute(

@@ -46,16 +46,16 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from steadygaze.core.random_key import Chance
+from steadygaze.core.random_key import RandomKey
 from steadygaze.core.settings import Field, settings
 from steadygaze.core.types import Batch
-from steadygaze.explainers.class_probability import clean, without
+from steadygaze.explainers.class_probability import clean_prediction, predict_without
 from steadygaze.explainers.explainer import Explainer, Saliency
 from steadygaze.explainers.lime import MOST_SAMPLES, PER_WORD, Subsets, groups, saliency
-from steadygaze.models.model_protocol import Reader
+from steadygaze.models.model_protocol import Model
 from steadygaze.techniques.perturbations.word_removal import (
     MOST_UNITS,
-    taken,
+    take_rows,
     text_key,
     units_of,
     warn_segments,
@@ -67,7 +67,7 @@ RANKED = 1 << 50
 
 
 @dataclass(frozen=True)
-class Strata:
+class CoalitionStrata:
     """How many pairs of each size are read, by the number of words alone."""
 
     whole: tuple[int, ...]
@@ -78,7 +78,7 @@ class Strata:
     """Pairs drawn among those in all."""
 
 
-def coalitions(batch: Batch, samples: int, chance: Chance, most: int = MOST_UNITS) -> Subsets:
+def coalitions(batch: Batch, samples: int, chance: RandomKey, most: int = MOST_UNITS) -> Subsets:
     """`samples` readings of each text, four for each word at least; the empty and the whole text are not among them."""
     units = units_of(batch, most=most)
     words, keys = units.mask.sum(-1).tolist(), text_key(batch)
@@ -91,7 +91,7 @@ def coalitions(batch: Batch, samples: int, chance: Chance, most: int = MOST_UNIT
     return Subsets(units, torch.from_numpy(kept).to(keys.device), torch.from_numpy(share).to(keys.device))
 
 
-def _of_text(n: int, samples: int, chance: Chance, key: Tensor) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
+def _of_text(n: int, samples: int, chance: RandomKey, key: Tensor) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
     """(S,n), (S,)"""
     if n < 2:  # no subset but the empty and the whole
         return np.zeros((0, n), np.bool_), np.zeros(0)
@@ -113,7 +113,7 @@ def _of_text(n: int, samples: int, chance: Chance, key: Tensor) -> tuple[NDArray
     return both, share / share.sum()
 
 
-def _drawn(n: int, size: NDArray[np.int64], chance: Chance, key: Tensor) -> NDArray[np.bool_]:
+def _drawn(n: int, size: NDArray[np.int64], chance: RandomKey, key: Tensor) -> NDArray[np.bool_]:
     """Random subsets of these sizes.  (S,) -> (S,n)"""
     order = chance.uniform(key.view(1), len(size), n, dtype=torch.float64)[0].argsort(-1).cpu().numpy()
     kept = np.zeros((len(size), n), np.bool_)
@@ -132,7 +132,7 @@ def _mass(n: int, k: int) -> float:
 
 
 @lru_cache(maxsize=1024)
-def strata(n: int, budget: int) -> Strata:
+def strata(n: int, budget: int) -> CoalitionStrata:
     """Whole sizes, smallest first, while the pairs that fall to a size by its weight are as many as it has."""
     sizes = list(range(1, n // 2 + 1))
     while sizes:
@@ -142,10 +142,10 @@ def strata(n: int, budget: int) -> Strata:
             break
         budget -= pairs(n, k)
         sizes.pop(0)
-    return Strata(tuple(range(1, n // 2 + 1 - len(sizes))), tuple(sizes), budget if sizes else 0)
+    return CoalitionStrata(tuple(range(1, n // 2 + 1 - len(sizes))), tuple(sizes), budget if sizes else 0)
 
 
-def _dealt(n: int, known: Strata, start: float) -> tuple[dict[int, int], dict[int, float]]:
+def _dealt(n: int, known: CoalitionStrata, start: float) -> tuple[dict[int, int], dict[int, float]]:
     """Pairs of each size, and what each of them weighs; systematic sampling from `start` in [0, 1).
 
     A size that is due one pair or more has its own weight, shared among those drawn; of smaller sizes, which may get
@@ -161,7 +161,7 @@ def _dealt(n: int, known: Strata, start: float) -> tuple[dict[int, int], dict[in
     return {k: count for k, count in many.items() if count}, weight
 
 
-def _ranks(of: int, many: int, chance: Chance, key: Tensor) -> NDArray[np.float64]:
+def _ranks(of: int, many: int, chance: RandomKey, key: Tensor) -> NDArray[np.float64]:
     """So many different ones below `of`.  -> (many,)"""
     if of > RANKED:
         return np.zeros(many)
@@ -205,29 +205,31 @@ class KernelShap(Explainer):
     """KernelSHAP: each word's Shapley value, words deleted; sums to what all of them change (Lundberg & Lee 2017)."""
 
     deletes_words: ClassVar[bool] = True
-    passes: ClassVar[int] = 1024
+    forward_passes: ClassVar[int] = 1024
 
     samples: Annotated[int, Field(ge=64, le=MOST_SAMPLES)] = 1024
     """How often the text is read with words taken out."""
-    most_units: Annotated[int, Field(ge=1)] = MOST_UNITS
+    max_units: Annotated[int, Field(ge=1)] = MOST_UNITS
     """Words that are removed; in a text of more, segments of consecutive words."""
     seed: int = 0
     """What is drawn is drawn from it and the text."""
 
     def explain(
-        self, model: Reader, batch: Batch, target: Tensor | None = None, embedded: Tensor | None = None
+        self, model: Model, batch: Batch, target: Tensor | None = None, embedded: Tensor | None = None
     ) -> Saliency:
-        seen = clean(model, batch, target)
+        seen = clean_prediction(model, batch, target)
         every = torch.arange(len(batch), device=batch.ids.device)
-        empty = without(model, batch, every, words_of(batch), seen.aim)
-        units = units_of(batch, most=self.most_units)
-        warn_segments(units, self.most_units)
+        empty = predict_without(model, batch, every, words_of(batch), seen.target_class)
+        units = units_of(batch, most=self.max_units)
+        warn_segments(units, self.max_units)
         found = torch.zeros(units.mask.shape, dtype=torch.float64, device=batch.ids.device)
         for rows in groups(batch, self.samples):
-            part, aim = taken(batch, rows), seen.aim[rows]
-            drawn = coalitions(part, self.samples, Chance(self.seed).child(2), self.most_units)
+            part, aim = take_rows(batch, rows), seen.target_class[rows]
+            drawn = coalitions(part, self.samples, RandomKey(self.seed).child(2), self.max_units)
             gained = drawn.read(model, part, aim) - empty[rows].unsqueeze(-1)
-            solved = values(drawn.kept.double(), gained, drawn.share, seen.chance[rows] - empty[rows], drawn.units.mask)
+            solved = values(
+                drawn.kept.double(), gained, drawn.share, seen.probability[rows] - empty[rows], drawn.units.mask
+            )
             found[rows, : solved.shape[1]] = solved
         return saliency(units, found, batch, seen.logits)
 

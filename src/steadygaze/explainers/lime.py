@@ -36,17 +36,17 @@ from typing import Annotated, ClassVar
 import torch
 from torch import Tensor
 
-from steadygaze.core.random_key import Chance
+from steadygaze.core.random_key import RandomKey
 from steadygaze.core.settings import Field, settings
 from steadygaze.core.types import Batch
-from steadygaze.explainers.class_probability import clean, without
+from steadygaze.explainers.class_probability import clean_prediction, predict_without
 from steadygaze.explainers.explainer import Explainer, Saliency
-from steadygaze.models.model_protocol import Reader
+from steadygaze.models.model_protocol import Model
 from steadygaze.techniques.perturbations.word_removal import (
     MOST_UNITS,
     Units,
-    parts,
-    taken,
+    row_chunks,
+    take_rows,
     text_key,
     units_of,
     warn_segments,
@@ -68,12 +68,12 @@ class Subsets:
     kept: Tensor  # (B,S,U) bool
     share: Tensor  # (B,S) sums to one in each text that has any; 0: not to be read
 
-    def read(self, model: Reader, batch: Batch, aim: Tensor) -> Tensor:
+    def read(self, model: Model, batch: Batch, aim: Tensor) -> Tensor:
         """How likely the class asked about is, of each.  (B,S), 0 where it is not to be read"""
         found = torch.zeros_like(self.share)
         for rows, number in chunks(self.share != 0, self.units.number.shape[1]):
             gone = self.units.tokens(~self.kept[rows, number], rows)
-            found[rows, number] = without(model, batch, rows, gone, aim)
+            found[rows, number] = predict_without(model, batch, rows, gone, aim)
         return found
 
 
@@ -95,10 +95,10 @@ def groups(batch: Batch, samples: int) -> Iterator[Tensor]:
     """Rows of the texts to be handled together: memory does not grow with the batch."""
     width = batch.ids.shape[1] + (0 if batch.question_mask is None else batch.question_mask.shape[1])
     many = max(1, ENTRIES // (width * max(samples, PER_WORD * width)))
-    return parts(batch, many)
+    return row_chunks(batch, many)
 
 
-def subsets(batch: Batch, law: Law, samples: int, chance: Chance, most: int = MOST_UNITS) -> Subsets:
+def subsets(batch: Batch, law: Law, samples: int, chance: RandomKey, most: int = MOST_UNITS) -> Subsets:
     units = units_of(batch, most=most)
     words = units.mask.sum(-1, keepdim=True)  # (B,1)
     few = words < samples.bit_length()  # 2ⁿ ≤ samples
@@ -128,7 +128,7 @@ def _every(mask: Tensor, number: Tensor) -> Tensor:
     return ((number[:, None] >> digit) & 1).bool() & mask.unsqueeze(1)
 
 
-def _drawn(key: Tensor, mask: Tensor, sizes: Tensor, number: Tensor, chance: Chance) -> Tensor:
+def _drawn(key: Tensor, mask: Tensor, sizes: Tensor, number: Tensor, chance: RandomKey) -> Tensor:
     """By size, then evenly among those of that size.  (B,), (B,U), (B,U+1), (S,) -> (B,S,U)"""
     width = mask.shape[1]
     each = chance.scramble(key.unsqueeze(-1) + number)  # (B,S)
@@ -150,7 +150,7 @@ class Lime(Explainer):
     """LIME: what a straight line makes of predictions with words deleted (Ribeiro et al. 2016)."""
 
     deletes_words: ClassVar[bool] = True
-    passes: ClassVar[int] = 1000
+    forward_passes: ClassVar[int] = 1000
 
     samples: Annotated[int, Field(ge=64, le=MOST_SAMPLES)] = 1000
     """How often the text is read with words taken out."""
@@ -158,21 +158,21 @@ class Lime(Explainer):
     """How fast a text counts less as it loses words, in cosine distance."""
     ridge: Annotated[float, Field(ge=0)] = 1.0
     """How strongly weights are drawn to 0, against `samples` readings."""
-    most_units: Annotated[int, Field(ge=1)] = MOST_UNITS
+    max_units: Annotated[int, Field(ge=1)] = MOST_UNITS
     """Words that are removed; in a text of more, segments of consecutive words."""
     seed: int = 0
     """What is drawn is drawn from it and the text."""
 
     def explain(
-        self, model: Reader, batch: Batch, target: Tensor | None = None, embedded: Tensor | None = None
+        self, model: Model, batch: Batch, target: Tensor | None = None, embedded: Tensor | None = None
     ) -> Saliency:
-        seen, units = clean(model, batch, target), units_of(batch, most=self.most_units)
-        warn_segments(units, self.most_units)
+        seen, units = clean_prediction(model, batch, target), units_of(batch, most=self.max_units)
+        warn_segments(units, self.max_units)
         found = torch.zeros(units.mask.shape, dtype=torch.float64, device=batch.ids.device)
         for rows in groups(batch, self.samples):
-            part, aim = taken(batch, rows), seen.aim[rows]
-            chance = Chance(self.seed).child(1)
-            drawn = subsets(part, lambda k, _: torch.ones_like(k), self.samples, chance, self.most_units)
+            part, aim = take_rows(batch, rows), seen.target_class[rows]
+            chance = RandomKey(self.seed).child(1)
+            drawn = subsets(part, lambda k, _: torch.ones_like(k), self.samples, chance, self.max_units)
             solved = self._line(drawn, drawn.read(model, part, aim))
             found[rows, : solved.shape[1]] = solved
         return saliency(units, found, batch, seen.logits)

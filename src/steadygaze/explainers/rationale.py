@@ -40,12 +40,12 @@ from torch import Tensor, nn
 from torch.nn.functional import one_hot
 
 from steadygaze.core.maths import segments
-from steadygaze.core.maths.ranking import top
-from steadygaze.core.maths.windows import best
-from steadygaze.core.random_key import Chance
+from steadygaze.core.maths.ranking import top_k
+from steadygaze.core.maths.windows import best_windows
+from steadygaze.core.random_key import RandomKey
 from steadygaze.core.types import Batch
 from steadygaze.data.batches import Data, by_length, collate, shuffled
-from steadygaze.explainers.explainer import Explainer, Readings, Saliency
+from steadygaze.explainers.explainer import Explainer, Saliency, SelectionPredictions
 from steadygaze.explainers.learned.independent_reader import (
     BATCH,
     DRAWS,
@@ -56,12 +56,12 @@ from steadygaze.explainers.learned.independent_reader import (
     ReaderFit,
     read,
 )
-from steadygaze.explainers.learned.selector import Rows, Views
+from steadygaze.explainers.learned.selector import InputBatch, Rows
 from steadygaze.models import inference as infer
 from steadygaze.models.encoders.transformer import Transformer
 from steadygaze.models.inference import inference
-from steadygaze.models.model_protocol import Ability, Reader
-from steadygaze.models.rationalizer import IndependentReader, Rationaliser
+from steadygaze.models.model_protocol import Capability, Model
+from steadygaze.models.rationalizer import IndependentReader, Rationalizer
 
 READINGS = 6
 """Random selections that the reader learns from, for each text of each epoch of the fit."""
@@ -74,14 +74,14 @@ SAME = 7 / 8
 
 
 @dataclass(frozen=True, slots=True)
-class TextViews(Views):
+class RationaleBatch(InputBatch):
     """Texts whose units are tokens; special tokens are present, and cannot be selected."""
 
     present: Tensor | None = None  # (B,T) bool
 
 
 @dataclass(frozen=True)
-class TextInputs:
+class RationaleInputs:
     """A split, with the label of each text as what its random selections are to tell."""
 
     data: Data
@@ -97,7 +97,7 @@ class TextInputs:
     def once(self, size: int) -> Sequence[Rows]:
         return list(by_length(self.data, size))
 
-    def views(self, rows: Rows) -> TextViews:
+    def views(self, rows: Rows) -> RationaleBatch:
         return _views(collate(self.data, rows).to(self.device), self.probs[torch.from_numpy(rows)].to(self.device))
 
 
@@ -108,14 +108,14 @@ class _OfViews(nn.Module):
         super().__init__()
         self.reader = reader
 
-    def forward(self, views: TextViews, mask: Tensor) -> Tensor:
+    def forward(self, views: RationaleBatch, mask: Tensor) -> Tensor:
         assert views.present is not None
         logits: Tensor = self.reader(views.x, views.present, views.able, mask > 0)
         return logits
 
 
 def fit_reader(
-    model: Rationaliser, train: Data, validation: Data, read_texts: int, seed: int
+    model: Rationalizer, train: Data, validation: Data, read_texts: int, seed: int
 ) -> IndependentReader | None:
     """The reader of a trained rationalizer; None: the fit was too short for one.
 
@@ -125,7 +125,7 @@ def fit_reader(
     if steps < FEWEST:
         return None
     device = next(model.parameters()).device
-    known, held_out = (TextInputs(data, _labels(data, model.classes), device) for data in (train, validation))
+    known, held_out = (RationaleInputs(data, _labels(data, model.classes), device) for data in (train, validation))
     budget = _budget(model, train)
     transformer = any(isinstance(one, Transformer) for one in model.modules())
     net = ReaderFit(
@@ -145,23 +145,25 @@ def fit_reader(
     return reader
 
 
-def random_selections(model: Rationaliser, budget: Tensor) -> Draw:
+def random_selections(model: Rationalizer, budget: Tensor) -> Draw:
     """Selections of the same form as the model's, placed at random."""
     share, spans = budget.tolist()
 
-    def draw(views: Views, chance: Chance) -> Tensor:
-        if model.way.granularity == "token":
+    def draw(views: InputBatch, chance: RandomKey) -> Tensor:
+        if model.selection_config.granularity == "token":
             scores = chance.uniform(views.rows, views.able.shape[1], dtype=torch.float64)
-            return best(scores, views.able, share, round(spans) or None).float()
-        numbers = segments.numbers(views.x, views.able, model.ends)
+            return best_windows(scores, views.able, share, round(spans) or None).float()
+        numbers = segments.segment_ids(views.x, views.able, model.ends)
         sentences = max(1, int(segments.count(numbers).max()))
         real = segments.exists(numbers, sentences)
-        return segments.spread(top(chance.uniform(views.rows, sentences), real, 1), numbers).float()
+        return segments.spread(top_k(chance.uniform(views.rows, sentences), real, 1), numbers).float()
 
     return draw
 
 
-def rationale_readings(model: Rationaliser, batch: Batch, selected: Tensor, logits: Tensor) -> Readings | None:
+def rationale_readings(
+    model: Rationalizer, batch: Batch, selected: Tensor, logits: Tensor
+) -> SelectionPredictions | None:
     """What the independent reader of a rationalizer makes of its selections (B,T); None: it has none."""
     if model.reader is None:
         return None
@@ -176,11 +178,11 @@ def rationale_readings(model: Rationaliser, batch: Batch, selected: Tensor, logi
     )
 
 
-def _any_selection(model: Rationaliser, batch: Batch, views: Views, draw: Draw, predicted: Tensor) -> Tensor:
+def _any_selection(model: Rationalizer, batch: Batch, views: InputBatch, draw: Draw, predicted: Tensor) -> Tensor:
     """Where the predictor gives the predicted class from random selections too.  (B,)"""
     with infer.inference(model):
         same = [
-            model.read(batch, draw(views, Chance(STREAM).child(number))).argmax(-1) == predicted
+            model.read(batch, draw(views, RandomKey(STREAM).child(number))).argmax(-1) == predicted
             for number in range(DRAWS)
         ]
     return torch.stack(same).double().mean(0) >= SAME
@@ -198,15 +200,15 @@ def _labels(data: Data, classes: int) -> Tensor:
     return one_hot(torch.from_numpy(np.asarray(data.label)), classes).float()
 
 
-def _views(batch: Batch, probs: Tensor) -> TextViews:
-    return TextViews(batch.ids, batch.mask, probs, batch.index, present=batch.present)
+def _views(batch: Batch, probs: Tensor) -> RationaleBatch:
+    return RationaleBatch(batch.ids, batch.mask, probs, batch.index, present=batch.present)
 
 
-def _budget(model: Rationaliser, train: Data) -> Tensor:
+def _budget(model: Rationalizer, train: Data) -> Tensor:
     """Share and spans of random selections of tokens.  (2,)"""
-    if model.way.share is not None:
-        return torch.tensor([model.way.share, model.way.spans or 0])
-    if model.way.granularity == "sentence":
+    if model.selection_config.share is not None:
+        return torch.tensor([model.selection_config.share, model.selection_config.spans or 0])
+    if model.selection_config.granularity == "sentence":
         return torch.zeros(2)
     tokens = chosen = pieces = 0.0
     for _, batch, said in infer.forwards(model, train):
@@ -218,24 +220,24 @@ def _budget(model: Rationaliser, train: Data) -> Tensor:
     return torch.tensor([max(chosen / max(1.0, tokens), 1e-6), max(1.0, np.rint(pieces / max(1, len(train))))])
 
 
-class Selection(Explainer):
+class RationaleExplainer(Explainer):
     """What the model selected and read: one forward pass, of models that select."""
 
-    by_class: ClassVar[bool] = False
-    needs: ClassVar[frozenset[Ability]] = frozenset({"selection"})
-    selects: bool = True
+    class_specific: ClassVar[bool] = False
+    requires: ClassVar[frozenset[Capability]] = frozenset({"selection"})
+    selects_words: bool = True
 
     def explain(
-        self, model: Reader, batch: Batch, target: Tensor | None = None, embedded: Tensor | None = None
+        self, model: Model, batch: Batch, target: Tensor | None = None, embedded: Tensor | None = None
     ) -> Saliency:
         with inference(model):
             said = model(batch, embedded)
         return Saliency(said.weights, said.logits, chances=said.probability)
 
-    def readings(self, model: Reader, batch: Batch, saliency: Saliency) -> Readings | None:
-        if not isinstance(model, Rationaliser):
+    def readings(self, model: Model, batch: Batch, saliency: Saliency) -> SelectionPredictions | None:
+        if not isinstance(model, Rationalizer):
             return None
         return rationale_readings(model, batch, saliency.weights > 0, saliency.logits)
 
-    def reader_accuracy(self, model: Reader) -> float | None:
-        return model.reader.accuracy if isinstance(model, Rationaliser) and model.reader is not None else None
+    def reader_accuracy(self, model: Model) -> float | None:
+        return model.reader.accuracy if isinstance(model, Rationalizer) and model.reader is not None else None

@@ -10,17 +10,18 @@ from steadygaze.explainers import EXPLAINERS
 from steadygaze.explainers.attention import Attention
 from steadygaze.explainers.captum import Captum, is_captum
 from steadygaze.explainers.explainer import Explainer
-from steadygaze.models.model_protocol import LACKING, Reader
+from steadygaze.models.model_protocol import MISSING_CAPABILITY
+from steadygaze.models.model_protocol import Model as Reader
 
 Model = Reader | type[Reader]
 """One, or the kind of it."""
 SELECTS = "the model selects what it reads, and shows a rationale, not attention"
 
 
-def chosen(given: Any, model: Reader | None = None) -> tuple[str, Explainer]:
-    """It, and what explanations call it.  What `explain_fit` gave has one, of the model it was fitted to alone."""
+def resolve_explainer(given: Any, model: Reader | None = None) -> tuple[str, Explainer]:
+    """It, and what explanations call it.  What `fit_explainer` gave has one, of the model it was fitted to alone."""
     if isinstance(fitted := getattr(given, "explainer", None), Explainer):
-        if model is not None and given.subject.model is not model:
+        if model is not None and given.adapter.model is not model:
             raise UserError(f"{given.name} was fitted to another model; `explain` of its own explains that one")
         given = fitted
     if is_captum(given):
@@ -33,7 +34,7 @@ def chosen(given: Any, model: Reader | None = None) -> tuple[str, Explainer]:
     return given, EXPLAINERS[given]()
 
 
-def configured(name: str, settings: Mapping[str, Any], seed: int = 0) -> Explainer:
+def configure_explainer(name: str, settings: Mapping[str, Any], seed: int = 0) -> Explainer:
     """The explainer of this name with settings of its own; `seed` is for those that draw samples."""
     if name not in EXPLAINERS:
         raise unknown("explainer", name, EXPLAINERS)
@@ -49,20 +50,20 @@ def _settings(kind: Any) -> tuple[str, ...]:
     return field_names(cast(type[Any], kind)) if is_dataclass(kind) else ()
 
 
-def own(model: Model) -> str:
+def default_explainer(model: Model) -> str:
     """What a model shows of itself: its rationale where it selects what it reads, else its attention."""
-    return "rationale" if "selection" in model.abilities else "attention"
+    return "rationale" if "selection" in model.capabilities else "attention"
 
 
-def unable(explainer: Explainer, model: Model) -> str:
+def missing_capability(explainer: Explainer, model: Model) -> str:
     """Why it cannot explain such a model; '': it can."""
-    if isinstance(explainer, Attention) and "selection" in model.abilities:
+    if isinstance(explainer, Attention) and "selection" in model.capabilities:
         return SELECTS
-    lacking = explainer.needs - model.abilities
-    return LACKING[min(lacking)] if lacking else ""
+    lacking = explainer.requires - model.capabilities
+    return MISSING_CAPABILITY[max(lacking)] if lacking else ""
 
 
-def check_able(name: str, explainer: Explainer, model: Reader, called: str) -> None:
+def require_capabilities(name: str, explainer: Explainer, model: Reader, called: str) -> None:
     """Refused where the model has not what the explainer needs."""
-    if why := unable(explainer, model):
+    if why := missing_capability(explainer, model):
         raise UserError(f"{name} cannot explain {called}: {why}; ask for another explainer")

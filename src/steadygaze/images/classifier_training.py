@@ -16,16 +16,16 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from steadygaze.core import __version__
-from steadygaze.core.atomic_files import new_folder, recover
+from steadygaze.core.atomic_files import new_folder, recover_folder
 from steadygaze.core.errors import UserError
-from steadygaze.core.random_key import derive, own_chance
+from steadygaze.core.random_key import derive_seed, forked_generators
 from steadygaze.core.settings import Field, build, field_names, settings
-from steadygaze.core.tensor_files import differing, layout, read_layout, read_tensors
+from steadygaze.core.tensor_files import layout, layout_difference, read_layout, read_tensors
 from steadygaze.core.types import Label
 from steadygaze.core.untrusted_files import read_json
-from steadygaze.estimator.model_folder import refuse_foreign
+from steadygaze.estimator.model_folder import check_model_folder
 from steadygaze.images.image_inputs import MOST_COLOURS, Images
-from steadygaze.images.patch_networks import SMALLEST, Canvas, Shape, table_seven
+from steadygaze.images.patch_networks import SMALLEST, PatchConfig, Shape, bai_image_network
 
 DROPOUTS = (0.25, 0.5)
 """Before each of the dense layers."""
@@ -34,7 +34,7 @@ FORGETS, SMALL = 0.95, 1e-7
 
 
 @settings
-class Learning:
+class ImageTrainConfig:
     """How it is trained."""
 
     seed: Annotated[int, Field(ge=0, lt=1 << 63)] = 0
@@ -47,20 +47,20 @@ def network_for(shape: Shape, classes: int) -> nn.Sequential:
     """With fresh weights, and a place for the mean of the images it will be trained on."""
     if min(shape[1:]) < SMALLEST:
         raise UserError(f"images of {shape[1]} × {shape[2]} pixels are too small: each side needs {SMALLEST} or more")
-    network = table_seven(shape, classes, DROPOUTS)
+    network = bai_image_network(shape, classes, DROPOUTS)
     network.register_buffer("mean", torch.zeros(shape))
     return network
 
 
 def train(
-    how: Learning, images: Images, labels: Tensor, device: torch.device
+    how: ImageTrainConfig, images: Images, labels: Tensor, device: torch.device
 ) -> tuple[nn.Module, list[dict[str, Any]]]:
     """The network, in evaluation mode, and a record of each epoch."""
     history = []
-    with own_chance():
-        torch.manual_seed(derive(how.seed))
+    with forked_generators():
+        torch.manual_seed(derive_seed(how.seed))
         network = network_for(images.shape, int(labels.max()) + 1).to(device)
-        network.get_buffer("mean").copy_(Canvas(fill="mean").blank(images.pixels, images.whole))
+        network.get_buffer("mean").copy_(PatchConfig(fill="mean").blank(images.pixels, images.whole))
         pixels, labels = images.pixels.to(device), labels.to(device)
         steps = torch.optim.Adadelta(network.parameters(), how.learning_rate, FORGETS, SMALL)
         for epoch in range(how.epochs):
@@ -72,7 +72,7 @@ def train(
 
 
 def _epoch(
-    network: nn.Module, steps: torch.optim.Optimizer, data: tuple[Tensor, Tensor], how: Learning, epoch: int
+    network: nn.Module, steps: torch.optim.Optimizer, data: tuple[Tensor, Tensor], how: ImageTrainConfig, epoch: int
 ) -> tuple[float, float]:
     """Mean loss, and the share that was right."""
     pixels, labels = data
@@ -97,7 +97,7 @@ LARGEST = 1 << 14
 
 
 @settings
-class Description:
+class ImageModelConfig:
     """config.json."""
 
     schema: int = SCHEMA
@@ -106,7 +106,7 @@ class Description:
     classes: Annotated[list[Label], Field(min_length=2)]
     shape: Shape
     """Colours, height and width."""
-    learning: Learning
+    learning: ImageTrainConfig
     history: list[dict[str, Any]] = Field(default_factory=list)
     """One record per epoch: epoch, loss, accuracy."""
 
@@ -116,10 +116,10 @@ class Description:
             raise ValueError(f"has images of {height} × {width} pixels with {colours} colours")
 
 
-def write_folder(folder: Path, description: Description, network: nn.Module) -> None:
+def write_folder(folder: Path, description: ImageModelConfig, network: nn.Module) -> None:
     """Replaces a model that stands there; refuses to replace anything else."""
-    recover(folder)
-    refuse_foreign(folder)
+    recover_folder(folder)
+    check_model_folder(folder)
     weights = {name: value.detach().cpu().contiguous() for name, value in network.state_dict().items()}
     try:
         with new_folder(folder) as new:
@@ -129,19 +129,19 @@ def write_folder(folder: Path, description: Description, network: nn.Module) -> 
         raise UserError(f"could not write {folder}: {error}; what stood there before is untouched") from None
 
 
-def read_folder(folder: Path) -> tuple[Description, nn.Module]:
-    recover(folder)
+def read_folder(folder: Path) -> tuple[ImageModelConfig, nn.Module]:
+    recover_folder(folder)
     description = _describe(folder / CONFIG)
     file = folder / WEIGHTS
     with torch.device("meta"):  # neither drawn nor allocated: a damaged file may claim any size
         network = network_for(description.shape, len(description.classes))
-    if (difference := differing(read_layout(file), layout(network.state_dict()))) is not None:
+    if (difference := layout_difference(read_layout(file), layout(network.state_dict()))) is not None:
         raise UserError(f"{file} does not hold the weights of the network that {CONFIG} describes: {difference}")
     network.load_state_dict(read_tensors(file), assign=True)
     return description, network.eval()
 
 
-def _describe(file: Path) -> Description:
+def _describe(file: Path) -> ImageModelConfig:
     if not file.is_file():
         raise UserError(f"{file.parent} is no classifier of images: it has no {CONFIG}")
     values = read_json(file)
@@ -150,6 +150,8 @@ def _describe(file: Path) -> Description:
     if not isinstance(values.get("schema"), int) or values["schema"] > SCHEMA:
         raise UserError(f"{file} has schema {values.get('schema')!r}; steadygaze {__version__} reads up to {SCHEMA}")
     try:
-        return build(Description, {key: value for key, value in values.items() if key in field_names(Description)})
+        return build(
+            ImageModelConfig, {key: value for key, value in values.items() if key in field_names(ImageModelConfig)}
+        )
     except UserError as error:
         raise UserError(f"{file} is damaged: {error}") from None

@@ -14,15 +14,15 @@ from steadygaze.core.types import Label
 from steadygaze.images.image_box import ImageBox, as_image_box
 from steadygaze.images.image_explanation import ImageExplanation
 from steadygaze.images.image_inputs import Images, read_images
-from steadygaze.images.patch_explainers import IMAGE_EXPLAINERS, Asked, ImageExplainer
-from steadygaze.images.patch_networks import Canvas, Shape
+from steadygaze.images.patch_explainers import IMAGE_EXPLAINERS, PatchExplainer, PatchRequest
+from steadygaze.images.patch_networks import PatchConfig, Shape
 
 SELECTED = 25
 """Patches that are selected unless another number is said."""
 
 
 @dataclass(frozen=True, slots=True)
-class Weighed:
+class PatchWeights:
     """What an explainer said of some images."""
 
     images: Images
@@ -45,10 +45,10 @@ class Weighed:
         return found
 
 
-class Fitted(ABC):
+class FittedImageExplainer(ABC):
     """An explainer that has learnt of one black box, and explains no other."""
 
-    box: ImageBox
+    black_box: ImageBox
 
     @abstractmethod
     def explain_of(self, box: ImageBox, images: Images) -> list[ImageExplanation]:
@@ -58,9 +58,9 @@ class Fitted(ABC):
 def explain_images(
     black_box: Any,
     X: Any,
-    explainer: str | ImageExplainer | Fitted = "gradient",
+    explainer: str | PatchExplainer | FittedImageExplainer = "gradient",
     k: int | None = None,
-    canvas: Canvas | None = None,
+    canvas: PatchConfig | None = None,
     classes: Sequence[Label] | None = None,
 ) -> list[ImageExplanation]:
     """Why the black box says what it says of each image: the k patches that weigh most, 25 unless it is said.
@@ -69,22 +69,22 @@ def explain_images(
     A fitted explainer has its own k and canvas.
     """
     box, images = as_image_box(black_box, classes), read_images(X)
-    if isinstance(explainer, Fitted):
-        _refuse_other(explainer.box, box, asked=k is not None or canvas is not None)
+    if isinstance(explainer, FittedImageExplainer):
+        _refuse_other(explainer.black_box, box, asked=k is not None or canvas is not None)
         return explainer.explain_of(box, images)
-    name, way = chosen(explainer)
-    canvas = canvas or Canvas(fill="grey" if box.mean is None else "mean")
+    name, way = resolve_image_explainer(explainer)
+    canvas = canvas or PatchConfig(fill="grey" if box.mean is None else "mean")
     units = canvas.units(images.shape)
     k = check_k(SELECTED if k is None else k, units, images.shape)
     fill = _fill(canvas, box, images) if way.fills else torch.zeros(images.shape)
-    asked = Asked(box, images, box.said(images), fill, canvas.patch, units)
-    weighed = Weighed(images, asked.probs, box.classes, way.weigh(asked))
+    asked = PatchRequest(box, images, box.predict_proba(images), fill, canvas.patch, units)
+    weighed = PatchWeights(images, asked.probs, box.classes, way.weigh(asked))
     return weighed.explanations(name, k, canvas.patch)
 
 
-def chosen(given: Any) -> tuple[str, ImageExplainer]:
+def resolve_image_explainer(given: Any) -> tuple[str, PatchExplainer]:
     """An explainer of images, and what explanations call it."""
-    if isinstance(given, ImageExplainer):
+    if isinstance(given, PatchExplainer):
         return next(
             (name for name, kind in IMAGE_EXPLAINERS.items() if type(given) is kind), type(given).__name__
         ), given
@@ -102,7 +102,7 @@ def check_k(k: Any, units: int, shape: Shape) -> int:
     return int(k)
 
 
-def _fill(canvas: Canvas, box: ImageBox, images: Images) -> Tensor:
+def _fill(canvas: PatchConfig, box: ImageBox, images: Images) -> Tensor:
     """Nothing of it depends on which images are asked about together.  (C,H,W)"""
     if canvas.fill != "mean":
         return canvas.blank(images.pixels[:1], images.whole)
@@ -125,5 +125,5 @@ def _refuse_other(own: ImageBox, box: ImageBox, asked: bool) -> None:
     if own.fingerprint and own.fingerprint != box.fingerprint:
         raise UserError(
             f"this explainer was fitted to another model, {own.name!r:.80}, or to other weights of it: what it selects "
-            f"says nothing of this one; explain_fit fits one to it"
+            f"says nothing of this one; fit_explainer fits one to it"
         )

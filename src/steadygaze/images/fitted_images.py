@@ -20,61 +20,63 @@ from steadygaze.core.errors import UserError
 from steadygaze.core.maths import masked
 from steadygaze.core.types import Label
 from steadygaze.estimator.inputs import HELD_OUT
-from steadygaze.explainers.explainer import GAP, PREDICTED, evened
+from steadygaze.explainers.explainer import GAP, PREDICTED, class_balanced
 from steadygaze.explainers.learned.black_box_queries import Watch, silent
-from steadygaze.explainers.learned.fit_config import name_of
+from steadygaze.explainers.learned.fit_config import method_name
 from steadygaze.explainers.learned.independent_reader import read, uniform_subsets
-from steadygaze.explainers.learned.selector import Selecting, Views
-from steadygaze.explainers.learned.selector_training import Fit
-from steadygaze.images.explain_images import Weighed, check_k
+from steadygaze.explainers.learned.selector import InputBatch, SelectorConfig
+from steadygaze.explainers.learned.selector_training import SelectorFit
+from steadygaze.images.explain_images import PatchWeights, check_k
 from steadygaze.images.image_box import ImageBox
 from steadygaze.images.image_explanation import ImageExplanation
-from steadygaze.images.image_inputs import Images, like
-from steadygaze.images.patch_networks import Canvas, ImageInputs, Shape, image_nets, painted
+from steadygaze.images.image_inputs import Images, match_shape
+from steadygaze.images.patch_networks import ImageInputs, PatchConfig, Shape, fill_patches, image_nets
 from steadygaze.models import k_subset
 from steadygaze.models.inference import inference
-from steadygaze.training.progress import Silent, Watcher
+from steadygaze.training.progress import SilentWatcher, Watcher
 
 READ = 512
 """Images read at once."""
 
 
 @dataclass(frozen=True)
-class LearnedImages:
-    how: Selecting
-    canvas: Canvas
+class FittedImageSelector:
+    config: SelectorConfig
+    canvas: PatchConfig
     shape: Shape
     classes: tuple[Label, ...]
-    nets: nn.ModuleDict
+    networks: nn.ModuleDict
     history: list[dict[str, Any]] = field(default_factory=list)
 
     @property
     def name(self) -> str:
-        return name_of(self.how)
+        return method_name(self.config)
 
     @property
     def fill(self) -> Tensor:
         """(C,H,W)"""
-        fill: Tensor = self.nets["approximator"].fill  # type: ignore[assignment]
+        fill: Tensor = self.networks["approximator"].fill  # type: ignore[assignment]
         return fill
 
     def explain(self, box: ImageBox, images: Images) -> list[ImageExplanation]:
         """The k patches that are selected of each, with the chance of being drawn first; no other has any weight."""
-        probs = box.said(self._known(box, images))
+        probs = box.predict_proba(self._known(box, images))
         scores = self.scores(images, probs)
         able = torch.ones_like(scores, dtype=torch.bool)
         floor = torch.finfo(torch.float64).tiny  # selected is selected, however sure the selector is of another
         shares = masked.softmax(scores.double(), able).clamp_min(floor)
-        weights = shares * k_subset.hard(scores, able, self.how.k)
-        return Weighed(images, probs, box.classes, weights).explanations(self.name, self.how.k, self.canvas.patch)
+        weights = shares * k_subset.top_k_subset(scores, able, self.config.k)
+        return PatchWeights(images, probs, box.classes, weights).explanations(
+            self.name, self.config.k, self.canvas.patch
+        )
 
     def scores(self, images: Images, probs: Tensor) -> Tensor:
         """What the selector gives each patch.  (N,D) on the CPU"""
         inputs, found = self._inputs(images, probs), []
-        with inference(self.nets):
+        with inference(self.networks):
             for rows in inputs.once(READ):
                 views = inputs.views(rows)
-                found.append(self.nets["selector"](views, views.probs if self.how.query else None).cpu())
+                found.append(self.networks["selector"](views, views.probs if self.config.query else None).cpu())
         return torch.cat(found)
 
     def measured(self, box: ImageBox, images: Images) -> dict[str, Tensor]:
@@ -82,9 +84,9 @@ class LearnedImages:
         approximator guesses it; what the judge loses, in nats; whether the independent reader gives the predicted
         class; and that class.  (N,) each
         """
-        probs = box.said(self._known(box, images))
+        probs = box.predict_proba(self._known(box, images))
         scores = self.scores(images, probs)
-        kept = k_subset.hard(scores, torch.ones_like(scores, dtype=torch.bool), self.how.k)
+        kept = k_subset.top_k_subset(scores, torch.ones_like(scores, dtype=torch.bool), self.config.k)
         found = post_hoc(box, images, probs, kept, self.fill, self.canvas.patch)
         inputs, parts = self._inputs(images, probs), []
         for rows in inputs.once(READ):
@@ -92,18 +94,18 @@ class LearnedImages:
         guessed = {name: torch.cat([part[name] for part in parts]) for name in parts[0]}
         if GAP in guessed:
             guessed[f"{GAP}/black-box"] = guessed["fidelity"] - found["post-hoc-accuracy"]
-        return evened({**found, **guessed, PREDICTED: probs.argmax(-1)})
+        return class_balanced({**found, **guessed, PREDICTED: probs.argmax(-1)})
 
-    def _guessed(self, views: Views, mask: Tensor) -> dict[str, Tensor]:
+    def _guessed(self, views: InputBatch, mask: Tensor) -> dict[str, Tensor]:
         """By the approximator, by a classifier of masks and by the independent reader.  (B,) each, on the CPU"""
         said = views.probs.argmax(-1)
-        with inference(self.nets):
-            own = self.nets["approximator"](views, mask)
-            told = self.nets["judge"](mask).gather(-1, said.unsqueeze(-1)).squeeze(-1)
-        found = {"fidelity": own.argmax(-1) == said, "mask-loss": -told}
-        if "reader" in self.nets:
-            draw = uniform_subsets(self.how.k)
-            found |= read(self.nets["reader"], views, mask, draw, own).measures(views.probs)
+        with inference(self.networks):
+            own = self.networks["approximator"](views, mask)
+            told = self.networks["judge"](mask).gather(-1, said.unsqueeze(-1)).squeeze(-1)
+        found = {"fidelity": own.argmax(-1) == said, "probe-loss": -told}
+        if "reader" in self.networks:
+            draw = uniform_subsets(self.config.k)
+            found |= read(self.networks["reader"], views, mask, draw, own).measures(views.probs)
         return {name: values.double().cpu() for name, values in found.items()}
 
     def _inputs(self, images: Images, probs: Tensor) -> ImageInputs:
@@ -116,31 +118,31 @@ class LearnedImages:
                 f"this explainer learnt from a black box of the classes {list(self.classes)!s:.80} in this order; "
                 f"{box.name} has {list(box.classes)!s:.80}"
             )
-        return like(images, self.shape, "this explainer")
+        return match_shape(images, self.shape, "this explainer")
 
 
 @dataclass(frozen=True)
-class ImageFit:
-    how: Selecting
-    canvas: Canvas
+class ImageSelectorFit:
+    how: SelectorConfig
+    canvas: PatchConfig
     seed: int = 0
     device: torch.device = field(default_factory=lambda: torch.device("cpu"))
-    watcher: Watcher = field(default_factory=Silent)
+    watcher: Watcher = field(default_factory=SilentWatcher)
     watch: Watch = silent
     """Told while the black box is asked."""
 
-    def fit(self, box: ImageBox, images: Images, validation: Images, keep: Path | None = None) -> LearnedImages:
+    def fit(self, box: ImageBox, images: Images, validation: Images, keep: Path | None = None) -> FittedImageSelector:
         """Fit a selector to what the black box says of images; `validation` chooses the epoch.
 
         `keep`: a folder for what the black box says as it comes, so that one that fails half-way is not asked again.
         """
-        shape = like(validation, images.shape, "the training set", images.whole).shape
+        shape = match_shape(validation, images.shape, "the training set", images.whole).shape
         check_k(self.how.k, self.canvas.units(shape), shape)  # what cannot be is said before the box is asked
         fill = self.canvas.blank(images.pixels, images.whole)
         make = partial(image_nets, self.how, shape, len(box.classes), self.canvas.patch, fill)
         splits = self._inputs(box, images, keep, "train"), self._inputs(box, validation, keep, "held-out")
-        fit = Fit(self.how, make, *splits, self.watcher, self.device, self.seed)
-        return LearnedImages(self.how, self.canvas, shape, box.classes, fit.execute(), fit.history)
+        fit = SelectorFit(self.how, make, *splits, self.watcher, self.device, self.seed)
+        return FittedImageSelector(self.how, self.canvas, shape, box.classes, fit.execute(), fit.history)
 
     def _inputs(self, box: ImageBox, images: Images, keep: Path | None, name: str) -> ImageInputs:
         probs = box.answers(images, None if keep is None else keep / name, self.watch)
@@ -157,12 +159,14 @@ def post_hoc(box: ImageBox, images: Images, probs: Tensor, kept: Tensor, fill: T
     said, blank, kept = probs.argmax(-1), fill.cpu(), kept.cpu().to(images.pixels.dtype)
     shown = {"post-hoc-accuracy": kept, "post-hoc-accuracy/unselected": 1 - kept}
     return {
-        name: (box.said(images.of(painted(images.pixels, mask, blank, patch))).argmax(-1) == said).double()
+        name: (
+            box.predict_proba(images.of(fill_patches(images.pixels, mask, blank, patch))).argmax(-1) == said
+        ).double()
         for name, mask in shown.items()
     }
 
 
-def parted(images: Images) -> tuple[Images, Images]:
+def hold_out_images(images: Images) -> tuple[Images, Images]:
     """Most of them, and a tenth that is drawn whatever the seed of a run is."""
     order = torch.from_numpy(np.random.default_rng(0).permutation(len(images)))
     many = max(1, round(len(images) * HELD_OUT))

@@ -12,11 +12,18 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from steadygaze.adapters.huggingface import fingerprint
-from steadygaze.adapters.model_adapter import refuse_reordered
+from steadygaze.adapters.model_adapter import check_label_order
 from steadygaze.core.errors import UserError
 from steadygaze.core.types import Label
-from steadygaze.explainers.learned.answer_cache import Kept, digest
-from steadygaze.explainers.learned.black_box_queries import Answering, Watch, answers, checked, predicted, silent
+from steadygaze.explainers.learned.answer_cache import AnswerCache, digest
+from steadygaze.explainers.learned.black_box_queries import (
+    BlackBoxAnswers,
+    Watch,
+    answers,
+    check_probabilities,
+    predicted,
+    silent,
+)
 from steadygaze.explainers.learned.selector import Rows
 from steadygaze.images.image_inputs import Images
 from steadygaze.images.patch_networks import Shape
@@ -43,14 +50,14 @@ class ImageBox:
     mean: Tensor | None = None  # (C,H,W)
     """The average of the images it was trained on, where that is known."""
 
-    def said(self, images: Images) -> Tensor:
+    def predict_proba(self, images: Images) -> Tensor:
         """(N,C) probabilities, in double precision on the CPU"""
         return torch.cat([self._said(images.of(some)) for some in torch.split(images.pixels, together(images.shape))])
 
     def _said(self, images: Images) -> Tensor:
         if self.network is not None:
             with inference(self.network):
-                found = checked(
+                found = check_probabilities(
                     self.network(images.pixels.to(self.device)).double().softmax(-1), len(images), len(self.classes)
                 )
         else:
@@ -61,15 +68,15 @@ class ImageBox:
     def answers(self, images: Images, keep: Path | None = None, watch: Watch = silent) -> Tensor:
         """The same, kept in a folder as it comes; a box that does not say the same twice is found out.  (N,C)"""
         known = {"images": digest(images.as_given()), "model": self.identity, "classes": list(self.classes)}
-        kept = Kept(keep, known)
+        kept = AnswerCache(keep, known)
 
         def say(rows: Rows) -> Tensor:
-            return self.said(images.of(images.pixels[torch.from_numpy(rows)]))
+            return self.predict_proba(images.of(images.pixels[torch.from_numpy(rows)]))
 
         def cut(rows: Rows) -> list[Rows]:
             return [rows[start : start + CHUNK] for start in range(0, len(rows), CHUNK)]
 
-        return torch.from_numpy(answers(Answering(say, cut), len(images), kept, watch))
+        return torch.from_numpy(answers(BlackBoxAnswers(say, cut), len(images), kept, watch))
 
     @property
     def fingerprint(self) -> str:
@@ -88,7 +95,7 @@ class ImageBox:
         return torch.device("cpu") if first is None else first.device
 
 
-class Ours:
+class ImageClassifierBox:
     """A classifier of this house: its network, which keeps the mean image too, says what `predict_proba` says."""
 
     network_: nn.Module
@@ -108,7 +115,7 @@ def as_image_box(given: Any, classes: Sequence[Label] | None = None) -> ImageBox
         raise UserError(f"cannot explain {given!r:.80}; {ACCEPTED} can be")
     name = getattr(given, "__name__", type(given).__name__)
     names = _classes(getattr(given, "classes_", None), classes, name)
-    if isinstance(given, Ours):
+    if isinstance(given, ImageClassifierBox):
         return ImageBox(name, names, predict, given.network_, given.network_.get_buffer("mean").cpu())
     return ImageBox(name, names, predict, given if isinstance(given, nn.Module) else None)
 
@@ -120,5 +127,5 @@ def _classes(own: Any, given: Sequence[Label] | None, name: str) -> tuple[Label,
     if own is not None and len(own) != len(names):
         raise UserError(f"classes= names {len(names)} classes, but {name} has {len(own)}")
     if own is not None:
-        refuse_reordered(own, names, name)
+        check_label_order(own, names, name)
     return tuple(label.item() if hasattr(label, "item") else label for label in names)

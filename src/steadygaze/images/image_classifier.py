@@ -17,20 +17,20 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from steadygaze.core.arguments import checked, path
+from steadygaze.core.arguments import path, validated
 from steadygaze.core.errors import UserError, unknown
 from steadygaze.core.settings import build
 from steadygaze.estimator.inputs import read_labels, read_weights
-from steadygaze.images.classifier_training import Description, Learning, read_folder, train, write_folder
+from steadygaze.images.classifier_training import ImageModelConfig, ImageTrainConfig, read_folder, train, write_folder
 from steadygaze.images.explain_images import explain_images
-from steadygaze.images.image_box import Ours, as_image_box
+from steadygaze.images.image_box import ImageClassifierBox, as_image_box
 from steadygaze.images.image_explanation import ImageExplanation
-from steadygaze.images.image_inputs import Images, like, read_images
-from steadygaze.images.patch_networks import Canvas
-from steadygaze.training.device import best
+from steadygaze.images.image_inputs import Images, match_shape, read_images
+from steadygaze.images.patch_networks import PatchConfig
+from steadygaze.training.device import best_device
 
 
-class ImageClassifier(Ours, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class ImageClassifier(ImageClassifierBox, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """A classifier of small images.
 
     Parameters
@@ -78,19 +78,19 @@ class ImageClassifier(Ours, ClassifierMixin, BaseEstimator):  # type: ignore[mis
         y : one label for each image, all strings or all whole numbers.
         """
         values = {name: getattr(self, name) for name in ("seed", "epochs", "batch_size", "learning_rate")}
-        how = build(Learning, values)
+        how = build(ImageTrainConfig, values)
         images, labels = read_images(X), read_labels(y, minimum_classes=2)
         if len(images) != len(labels):
             raise UserError(f"found {len(images)} images and {len(labels)} labels; they must be equally many")
         classes, places = np.unique(np.asarray(labels), return_inverse=True)
-        network, history = train(how, images, torch.from_numpy(places), best(self.device))
-        description = Description(classes=classes.tolist(), shape=images.shape, learning=how, history=history)
+        network, history = train(how, images, torch.from_numpy(places), best_device(self.device))
+        description = ImageModelConfig(classes=classes.tolist(), shape=images.shape, learning=how, history=history)
         return self._take(description, network)
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """(N,C), columns in the order of `classes_`."""
         images = self._read(X)
-        probabilities: NDArray[np.float64] = as_image_box(self).said(images).numpy()
+        probabilities: NDArray[np.float64] = as_image_box(self).predict_proba(images).numpy()
         return probabilities
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -125,7 +125,7 @@ class ImageClassifier(Ours, ClassifierMixin, BaseEstimator):  # type: ignore[mis
     ) -> list[ImageExplanation]:
         """The k patches of each image that weigh most.
 
-        explainer : gradient, leave-one-out, lime, random, or what `explain_fit` fitted to this classifier, which has
+        explainer : gradient, leave-one-out, lime, random, or what `fit_explainer` fitted to this classifier, which has
         its own k, patch and fill.
         k : how many are selected, default=25.
         patch : pixels of a patch's side, default=1.
@@ -133,19 +133,19 @@ class ImageClassifier(Ours, ClassifierMixin, BaseEstimator):  # type: ignore[mis
         """
         self._read(X)
         said = {name: value for name, value in {"patch": patch, "fill": fill}.items() if value is not None}
-        return explain_images(self, X, explainer, k, build(Canvas, said) if said else None)
+        return explain_images(self, X, explainer, k, build(PatchConfig, said) if said else None)
 
-    @checked(folder=path)
+    @validated(folder=path)
     def save(self, folder: str | Path) -> None:
         """A folder that `ImageClassifier.load` reads: JSON and safetensors, no pickle; whole or not at all."""
         check_is_fitted(self, "network_")
         write_folder(Path(folder), self.description_, self.network_)
 
     @classmethod
-    @checked(folder=path)
+    @validated(folder=path)
     def load(cls, folder: str | Path, device: str = "auto") -> Self:
         """A saved classifier, with the parameters it was trained with."""
-        where = best(device)
+        where = best_device(device)
         description, network = read_folder(Path(folder))
         how = description.learning
         made = cls(
@@ -159,9 +159,9 @@ class ImageClassifier(Ours, ClassifierMixin, BaseEstimator):  # type: ignore[mis
 
     def _read(self, X: Any) -> Images:
         check_is_fitted(self, "network_")
-        return like(read_images(X), self.description_.shape, "this classifier")
+        return match_shape(read_images(X), self.description_.shape, "this classifier")
 
-    def _take(self, description: Description, network: torch.nn.Module) -> Self:
+    def _take(self, description: ImageModelConfig, network: torch.nn.Module) -> Self:
         self.description_, self.network_ = description, network
         self.classes_ = np.asarray(description.classes)
         self.history_ = description.history

@@ -22,38 +22,46 @@ from steadygaze.explainers.learned.fit_config import (
     OF_TEXTS,
     Method,
     check_method,
-    name_of,
+    method_name,
     requested_method,
-    said_of,
+    row_settings,
 )
-from steadygaze.explainers.learned.selector import Selecting
+from steadygaze.explainers.learned.selector import SelectorConfig
 from steadygaze.images.classifier_training import LARGEST
-from steadygaze.images.explain_images import Fitted
-from steadygaze.images.fitted_images import ImageFit, LearnedImages, parted
+from steadygaze.images.explain_images import FittedImageExplainer
+from steadygaze.images.fitted_images import FittedImageSelector, ImageSelectorFit, hold_out_images
 from steadygaze.images.image_box import ImageBox, as_image_box
 from steadygaze.images.image_classifier import ImageClassifier
-from steadygaze.images.image_cxplain import LearnedWorth, WorthFit
+from steadygaze.images.image_cxplain import FittedImageCXPlain, ImageCXPlainFit
 from steadygaze.images.image_explanation import ImageExplanation
 from steadygaze.images.image_inputs import MOST_COLOURS, Images, read_images
-from steadygaze.images.patch_networks import USUAL, Canvas, Selector, Shape, image_nets, image_settings, refuse_many
-from steadygaze.results.leakage_warnings import selection_rows, warned
+from steadygaze.images.patch_networks import (
+    USUAL,
+    PatchConfig,
+    Selector,
+    Shape,
+    image_nets,
+    image_settings,
+    refuse_many,
+)
+from steadygaze.results.leakage_warnings import leakage_warnings, selection_rows
 from steadygaze.results.row import Row
-from steadygaze.training.device import best
+from steadygaze.training.device import best_device
 
 
 @dataclass(frozen=True)
-class ImageExplainer(Fitted):
-    """What `explain_fit` gives for images.
+class ImageExplainer(FittedImageExplainer):
+    """What `fit_explainer` gives for images.
 
-    fitted = sg.explain_fit(model, images, explainer="l2x", k=25)
+    fitted = sg.fit_explainer(model, images, explainer="l2x", k=25)
     fitted.explain(images[:3])[0].to_png("why.png")
     fitted.save("l2x/"); fitted = sg.load_explainer("l2x/", model)
     """
 
     name: str
     """Which explainer it is: l2x, vibi, ail or cxplain."""
-    box: ImageBox
-    learned: LearnedImages | LearnedWorth
+    black_box: ImageBox
+    learned: FittedImageSelector | FittedImageCXPlain
     rows: tuple[Row, ...] = ()
     """How well it did on images it was not fitted to."""
     facts: dict[str, Any] = field(default_factory=dict)
@@ -62,39 +70,39 @@ class ImageExplainer(Fitted):
     @property
     def warnings(self) -> list[str]:
         """What must be known before it is believed: whether its selections leak the label."""
-        return warned(self.rows)
+        return leakage_warnings(self.rows)
 
     def explain(self, images: Any) -> list[ImageExplanation]:
         """The selected patches of each image."""
-        return self.explain_of(self.box, read_images(images))
+        return self.explain_of(self.black_box, read_images(images))
 
     def explain_of(self, box: ImageBox, images: Images) -> list[ImageExplanation]:
         """Explain what a black box predicts; refused unless it is the one that this was fitted to."""
-        if box.fingerprint != self.box.fingerprint:
+        if box.fingerprint != self.black_box.fingerprint:
             raise UserError(
                 f"{self.name} was fitted to another model than {box.name}, or to other weights of it: "
-                "what it selects says nothing of this one; explain_fit fits one to it"
+                "what it selects says nothing of this one; fit_explainer fits one to it"
             )
         return self.learned.explain(box, images)
 
     def measure(self, images: Any) -> list[Row]:
         """Of these images: does the black box say the same of what is selected, and of the rest?"""
         read = read_images(images)
-        return self.to_rows(self.learned.measured(self.box, read), digest(read.as_given()))
+        return self.to_rows(self.learned.measured(self.black_box, read), digest(read.as_given()))
 
     def to_rows(self, found: dict[str, Tensor], data: str) -> list[Row]:
         """One number per image, by name, as rows; `data`: a digest of the images."""
         canvas = self.learned.canvas
         own: dict[str, str | int] = {
-            "black-box": self.box.name,
+            "black-box": self.black_box.name,
             "patch": canvas.patch,
             "fill": canvas.fill,
             "data": data[:12],
             "steadygaze": __version__,
         }
-        settings = {**said_of(self.learned.how, self.facts), **own}
+        settings = {**row_settings(self.learned.config, self.facts), **own}
         values = {name: numbers.tolist() for name, numbers in found.items()}
-        return selection_rows(values, values.pop(PREDICTED), self.box.classes, settings)
+        return selection_rows(values, values.pop(PREDICTED), self.black_box.classes, settings)
 
     def save(self, path: str | Path) -> None:
         """As a folder; the black box itself is not in it."""
@@ -103,16 +111,18 @@ class ImageExplainer(Fitted):
             "steadygaze_explainer": __version__,
             "inputs": "images",
             "explainer": self.name,
-            "settings": asdict(learned.how),
+            "settings": asdict(learned.config),
             "canvas": asdict(learned.canvas),
             "shape": list(learned.shape),
-            "classes": list(self.box.classes),
-            "black_box": {"name": self.box.name, "fingerprint": self.box.fingerprint},
+            "classes": list(self.black_box.classes),
+            "black_box": {"name": self.black_box.name, "fingerprint": self.black_box.fingerprint},
             "rows": [row.to_dict() for row in self.rows],
             "history": learned.history,
             "facts": self.facts,
         }
-        explainer_folder.save(Path(path), explainer_folder.Written(config, weights=learned.nets.state_dict()))
+        explainer_folder.save(
+            Path(path), explainer_folder.ExplainerFiles(config, weights=learned.networks.state_dict())
+        )
 
 
 def load_explainer(
@@ -122,25 +132,27 @@ def load_explainer(
     where = Path(path)
     written = explainer_folder.load(where, "images")
     how, box = explainer_folder.settings_of(written, where), image_box(black_box, classes, device)
-    explainer_folder.refuse_other(written, box.classes, box.fingerprint, where)
-    given = explainer_folder.part(written, "canvas", dict, where)
+    explainer_folder.check_same_black_box(written, box.classes, box.fingerprint, where)
+    given = explainer_folder.config_value(written, "canvas", dict, where)
     try:
-        shape, canvas = _shape(written.config.get("shape")), build(Canvas, given)
+        shape, canvas = _shape(written.config.get("shape")), build(PatchConfig, given)
         refuse_many(how.k, canvas.units(shape), shape)
     except UserError as error:
         raise UserError(f"{where / explainer_folder.CONFIG} is damaged: {error}") from None
-    nets = explainer_folder.filled(partial(_fresh, how, shape, len(box.classes), canvas.patch), written, where).to(
-        best(device)
-    )
-    history = explainer_folder.part(written, "history", list, where)
-    learned: LearnedImages | LearnedWorth
+    nets = explainer_folder.load_networks(
+        partial(_fresh, how, shape, len(box.classes), canvas.patch), written, where
+    ).to(best_device(device))
+    history = explainer_folder.config_value(written, "history", list, where)
+    learned: FittedImageSelector | FittedImageCXPlain
     if isinstance(how, CXPlain):
-        learned = LearnedWorth(how, canvas, shape, box.classes, nets, history)
+        learned = FittedImageCXPlain(how, canvas, shape, box.classes, nets, history)
     else:
-        learned = LearnedImages(how, canvas, shape, box.classes, nets, history)
-    rows = tuple(map(Row.from_dict, explainer_folder.part(written, "rows", list, where)))
-    explainer_folder.refuse_contradiction(written, rows, where)
-    return ImageExplainer(name_of(how), box, learned, rows, explainer_folder.part(written, "facts", dict, where))
+        learned = FittedImageSelector(how, canvas, shape, box.classes, nets, history)
+    rows = tuple(map(Row.from_dict, explainer_folder.config_value(written, "rows", list, where)))
+    explainer_folder.check_consistent_rows(written, rows, where)
+    return ImageExplainer(
+        method_name(how), box, learned, rows, explainer_folder.config_value(written, "facts", dict, where)
+    )
 
 
 def image_box(given: Any, classes: Sequence[Label] | None, device: str) -> ImageBox:
@@ -164,22 +176,22 @@ def _shape(given: Any) -> Shape:
     return given[0], given[1], given[2]
 
 
-def ordered_for_images(
+def image_fit_config(
     explainer: str, k: int | None, technique: str | None, query: bool | None, settings: Mapping[str, Any] | None
-) -> tuple[Method, Canvas]:
+) -> tuple[Method, PatchConfig]:
     """For images; what is None is as the papers have it for them."""
     kind, values = requested_method(explainer, {"k": k, "technique": technique, "query": query}, settings)
     if wrong := sorted(values.keys() & set(OF_TEXTS)):
         raise UserError(f"setting {wrong[0]!r} is for texts; of images it changes nothing")
     own = [name for name in field_names(kind) if name not in OF_TEXTS]
-    for key in values.keys() - {*own, *field_names(Canvas)}:
-        raise unknown("setting", key, [*own, *field_names(Canvas)])
-    canvas = build(Canvas, {key: values.pop(key) for key in field_names(Canvas) if key in values})
+    for key in values.keys() - {*own, *field_names(PatchConfig)}:
+        raise unknown("setting", key, [*own, *field_names(PatchConfig)])
+    canvas = build(PatchConfig, {key: values.pop(key) for key in field_names(PatchConfig) if key in values})
     return check_method(_built(kind, values), values), canvas
 
 
-def _built(kind: type[Selecting] | type[CXPlain], values: dict[str, Any]) -> Method:
-    if issubclass(kind, Selecting):
+def _built(kind: type[SelectorConfig] | type[CXPlain], values: dict[str, Any]) -> Method:
+    if issubclass(kind, SelectorConfig):
         return image_settings(kind, values)
     return build(kind, {"k": USUAL["k"], **values})
 
@@ -188,7 +200,7 @@ def image_splits(inputs: Any, validation: Any) -> tuple[Images, Images]:
     """Images to learn from, and to measure on."""
     images = read_images(inputs)
     require_enough(len(images), "images")
-    return parted(images) if validation is None else (images, read_held_out(read_images, validation, "images"))
+    return hold_out_images(images) if validation is None else (images, read_held_out(read_images, validation, "images"))
 
 
 def fit_images(
@@ -200,11 +212,11 @@ def fit_images(
     data: tuple[Any, Any],
 ) -> ImageExplainer:
     """The image half of `fit_explainer`, which calls it by name."""
-    how, canvas = ordered_for_images(*order)
+    how, canvas = image_fit_config(*order)
     box, parts = image_box(black_box, classes, device), image_splits(*data)
     ways = run.seed, run.device, run.watcher, run.watch
-    fit = WorthFit(how, canvas, *ways) if isinstance(how, CXPlain) else ImageFit(how, canvas, *ways)
+    fit = ImageCXPlainFit(how, canvas, *ways) if isinstance(how, CXPlain) else ImageSelectorFit(how, canvas, *ways)
     facts = run.facts(parts[0].as_given())
-    fitted = ImageExplainer(name_of(how), box, fit.fit(box, *parts, run.keep), facts=facts)
+    fitted = ImageExplainer(method_name(how), box, fit.fit(box, *parts, run.keep), facts=facts)
     rows = fitted.to_rows(fitted.learned.measured(box, parts[1]), digest(parts[1].as_given()))
-    return replace(fitted, rows=noted(rows, box.said(parts[1])))
+    return replace(fitted, rows=noted(rows, box.predict_proba(parts[1])))

@@ -54,7 +54,7 @@ GAP = 8
 """White pixels between the image and its overlay."""
 
 
-def coloured(image: NDArray[np.float64]) -> NDArray[np.uint8]:
+def colored(image: NDArray[np.float64]) -> NDArray[np.uint8]:
     """(H,W) or (H,W,C) between 0 and 1 -> (H,W,3); a fourth colour, transparency, is left out"""
     deep = image[..., None] if image.ndim == 2 else image
     deep = np.repeat(deep[..., :1], 3, -1) if deep.shape[-1] < 3 else deep[..., :3]
@@ -63,16 +63,16 @@ def coloured(image: NDArray[np.float64]) -> NDArray[np.uint8]:
 
 def overlay(image: NDArray[np.float64], mask: NDArray[np.bool_]) -> NDArray[np.uint8]:
     """The selected part, enlarged.  (H,W[,C]), (H,W) -> (H·s,W·s,3)"""
-    clear = coloured(image)
+    clear = colored(image)
     faint = np.rint(GREY + LEFT * (clear.astype(np.float64) - GREY)).astype(np.uint8)
     shown = enlarged(np.where(mask[..., None], clear, faint))
     shown[_border(enlarged(mask), max(1, _times(mask) // 6))] = LINE
     return shown
 
 
-def beside(image: NDArray[np.float64], mask: NDArray[np.bool_]) -> NDArray[np.uint8]:
+def side_by_side_images(image: NDArray[np.float64], mask: NDArray[np.bool_]) -> NDArray[np.uint8]:
     """The image as it is, and its overlay to the right of it."""
-    whole = enlarged(coloured(image))
+    whole = enlarged(colored(image))
     gap = np.full((len(whole), GAP, 3), 255, np.uint8)
     return np.hstack([whole, gap, overlay(image, mask)])
 
@@ -129,7 +129,7 @@ class ImageExplanation:
         chosen[self._heaviest(self.k)] = True
         return chosen.reshape(self.weights.shape).repeat(self.patch, 0).repeat(self.patch, 1)
 
-    @arguments.checked(k=arguments.optional(arguments.whole(0)))
+    @arguments.validated(k=arguments.optional(arguments.integer(0)))
     def top(self, k: int | None = None) -> list[tuple[tuple[int, int], float]]:
         """The heaviest patches, as (row, column) of their upper left pixel, with their weights; as many as selected."""
         found = []
@@ -156,7 +156,7 @@ class ImageExplanation:
         """The overlay, with the image itself to its left unless that is not wanted; written to `path` if there is
         one.
         """
-        drawn = png((beside if original else overlay)(self._unit(), self.mask))
+        drawn = png((side_by_side_images if original else overlay)(self._unit(), self.mask))
         if path is not None:
             place = arguments.path("path", path)
             check_file(place, replace=replace)

@@ -24,7 +24,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from steadygaze.core.arguments import checked, path
+from steadygaze.core.arguments import path, validated
 from steadygaze.core.errors import UserError
 from steadygaze.core.untrusted_files import open_file
 from steadygaze.images.patch_networks import Shape
@@ -43,7 +43,7 @@ class ImageSets(NamedTuple):
     test_labels: NDArray[np.uint8]
 
 
-@checked(folder=path)
+@validated(folder=path)
 def load_images(folder: str | Path) -> ImageSets:
     """A folder, or the name of one in $STEADYGAZE_DATA."""
     place = _folder(Path(folder))
@@ -143,7 +143,7 @@ def read_images(given: Any) -> Images:
     return Images(pixels.unsqueeze(1) if flat else pixels.permute(0, 3, 1, 2).contiguous(), flat, whole)
 
 
-def like(images: Images, shape: Shape, whose: str, whole: bool | None = None) -> Images:
+def match_shape(images: Images, shape: Shape, whose: str, whole: bool | None = None) -> Images:
     """Refused where they are not of the size that somebody knows, or not given in whole numbers or floats as theirs."""
     if images.shape != shape:
         found, known = (f"{h} × {w} pixels with {c} colours" for c, h, w in (images.shape, shape))

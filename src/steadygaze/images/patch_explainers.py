@@ -18,23 +18,23 @@ from torch import Tensor
 from torch.nn.functional import avg_pool2d
 
 from steadygaze.core.errors import UserError
-from steadygaze.core.random_key import Chance
+from steadygaze.core.random_key import RandomKey
 from steadygaze.core.settings import Field, settings
 from steadygaze.explainers.lime import regression
 from steadygaze.images.image_box import ImageBox, together
 from steadygaze.images.image_inputs import Images
-from steadygaze.images.patch_networks import painted
-from steadygaze.models.inference import slopes
+from steadygaze.images.patch_networks import fill_patches
+from steadygaze.models.inference import with_gradients
 
 ENTRIES = 1 << 22
 """Samples × patches that LIME holds at once, in doubles."""
 
 
 @dataclass(frozen=True)
-class Asked:
+class PatchRequest:
     """Some images, and what is asked about them."""
 
-    box: ImageBox
+    black_box: ImageBox
     images: Images
     probs: Tensor  # (N,C)
     fill: Tensor  # (C,H,W)
@@ -46,40 +46,40 @@ class Asked:
         """(N,)"""
         return self.probs.argmax(-1)
 
-    def said(self, rows: Tensor, kept: Tensor) -> Tensor:
+    def predict_proba(self, rows: Tensor, kept: Tensor) -> Tensor:
         """Of K images, named by their rows, of which these patches are left.  (K,), (K,D) -> (K,C)"""
         many, pixels = together(self.images.shape), self.images.pixels
         found = []
         for of, left in zip(torch.split(rows, many), torch.split(kept, many), strict=True):
-            shown = painted(pixels[of], left, self.fill, self.patch)  # K whole images need not be held at once
-            found.append(self.box.said(self.images.of(shown)))
+            shown = fill_patches(pixels[of], left, self.fill, self.patch)  # K whole images need not be held at once
+            found.append(self.black_box.predict_proba(self.images.of(shown)))
         return torch.cat(found)
 
 
-class ImageExplainer(ABC):
+class PatchExplainer(ABC):
     fills: ClassVar[bool] = False
     """Whether it shows the black box images of which patches are filled."""
 
     @abstractmethod
-    def weigh(self, asked: Asked) -> Tensor:
+    def weigh(self, asked: PatchRequest) -> Tensor:
         """(N,D)"""
 
 
 @settings
-class Gradient(ImageExplainer):
+class Gradient(PatchExplainer):
     """Gradient: how far the prediction moves with each pixel; needs a torch network."""
 
-    def weigh(self, asked: Asked) -> Tensor:
-        network, aim = asked.box.network, asked.aim
+    def weigh(self, asked: PatchRequest) -> Tensor:
+        network, aim = asked.black_box.network, asked.aim
         if network is None:
             raise UserError(
-                f"gradient needs a torch network to look into, and {asked.box.name} gives probabilities alone: "
+                f"gradient needs a torch network to look into, and {asked.black_box.name} gives probabilities alone: "
                 f"leave-one-out, lime and random do without"
             )
         found, many = [], together(asked.images.shape)
-        with slopes(network):
+        with with_gradients(network):
             for pixels, of in zip(torch.split(asked.images.pixels, many), torch.split(aim, many), strict=True):
-                x = pixels.to(asked.box.device).requires_grad_()
+                x = pixels.to(asked.black_box.device).requires_grad_()
                 chance = network(x).double().softmax(-1).cpu().gather(-1, of.unsqueeze(-1))
                 (slope,) = torch.autograd.grad(chance.sum(), x)  # not .backward(): .grad is the user's
                 found.append(slope.double().abs().sum(1, keepdim=True).cpu())
@@ -87,19 +87,19 @@ class Gradient(ImageExplainer):
 
 
 @settings
-class LeaveOneOut(ImageExplainer):
+class LeaveOneOut(PatchExplainer):
     """Leave one out: what the prediction loses when a patch is filled."""
 
     fills: ClassVar[bool] = True
 
-    def weigh(self, asked: Asked) -> Tensor:
+    def weigh(self, asked: PatchRequest) -> Tensor:
         whole = asked.probs.gather(-1, asked.aim.unsqueeze(-1))
-        found = [probs.gather(-1, asked.aim[of].unsqueeze(-1)) for of, probs in left_out(asked)]
+        found = [probs.gather(-1, asked.aim[of].unsqueeze(-1)) for of, probs in without_patch(asked)]
         return whole - torch.cat(found).view(len(whole), asked.units)
 
 
 @settings
-class Lime(ImageExplainer):
+class Lime(PatchExplainer):
     """LIME: what a straight line makes of predictions with patches filled (Ribeiro et al. 2016)."""
 
     fills: ClassVar[bool] = True
@@ -113,54 +113,54 @@ class Lime(ImageExplainer):
     seed: int = 0
     """What is drawn is drawn from it and the image."""
 
-    def weigh(self, asked: Asked) -> Tensor:
+    def weigh(self, asked: PatchRequest) -> Tensor:
         many = max(1, ENTRIES // (self.samples * asked.units))
         groups = torch.split(torch.arange(len(asked.images)), many)
         return torch.cat([self._line(asked, rows) for rows in groups])
 
-    def _line(self, asked: Asked, rows: Tensor) -> Tensor:
+    def _line(self, asked: PatchRequest, rows: Tensor) -> Tensor:
         """(B,) -> (B,D)"""
-        units, chance = asked.units, Chance(self.seed).child(1)
+        units, chance = asked.units, RandomKey(self.seed).child(1)
         number = torch.arange(self.samples)
         keys = chance.scramble(image_key(asked.images.pixels[rows]).unsqueeze(-1) + number).flatten()
         drawn = chance.uniform(keys, 1 + units, dtype=torch.float64)
         size = (drawn[:, :1] * (units + 1)).floor()
         z = (drawn[:, 1:].argsort(-1).argsort(-1) < size).double()  # the patches of the lowest numbers
         whose = rows.repeat_interleave(self.samples)
-        chances = asked.said(whose, z).gather(-1, asked.aim[whose].unsqueeze(-1)).view(len(rows), -1)
+        chances = asked.predict_proba(whose, z).gather(-1, asked.aim[whose].unsqueeze(-1)).view(len(rows), -1)
         left = (size / units).view(len(rows), -1)
         weight = (-((1 - left.sqrt()) ** 2) / (2 * self.width**2)).exp()
         return regression(z.view(len(rows), self.samples, units), chances, weight, self.ridge)
 
 
 @settings
-class Random(ImageExplainer):
+class Random(PatchExplainer):
     """Random numbers between 0 and 1: what an explanation must be better than."""
 
     seed: int = 0
     """What is drawn is drawn from it and the image."""
 
-    def weigh(self, asked: Asked) -> Tensor:
+    def weigh(self, asked: PatchRequest) -> Tensor:
         key = image_key(asked.images.pixels)
-        return Chance(self.seed).child(3).uniform(key, asked.units, dtype=torch.float64)
+        return RandomKey(self.seed).child(3).uniform(key, asked.units, dtype=torch.float64)
 
 
-def left_out(asked: Asked) -> Iterator[tuple[Tensor, Tensor]]:
+def without_patch(asked: PatchRequest) -> Iterator[tuple[Tensor, Tensor]]:
     """Each image without each of its patches, first image first: whose it is (K,), and what the box says (K,C)."""
     for pairs in torch.split(torch.arange(len(asked.images) * asked.units), together(asked.images.shape)):
         of, gone = pairs // asked.units, pairs % asked.units
         kept = torch.ones(len(pairs), asked.units).scatter(1, gone.unsqueeze(1), 0.0)
-        yield of, asked.said(of, kept)
+        yield of, asked.predict_proba(of, kept)
 
 
 def image_key(pixels: Tensor) -> Tensor:
     """A number that belongs to the image, whatever batch it stands in.  (B,C,H,W) -> (B,)"""
     bits = pixels.detach().cpu().float().contiguous().flatten(1).view(torch.int32).long()
     places = torch.arange(1, bits.shape[1] + 1)
-    return Chance(1).scramble(bits * 1_000_003 + places).sum(-1)  # wraps around, as it may
+    return RandomKey(1).scramble(bits * 1_000_003 + places).sum(-1)  # wraps around, as it may
 
 
-IMAGE_EXPLAINERS: dict[str, type[ImageExplainer]] = {
+IMAGE_EXPLAINERS: dict[str, type[PatchExplainer]] = {
     "gradient": Gradient,
     "leave-one-out": LeaveOneOut,
     "lime": Lime,

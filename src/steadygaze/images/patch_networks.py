@@ -34,9 +34,9 @@ from torch.nn.functional import avg_pool2d
 from steadygaze.core.errors import UserError
 from steadygaze.core.settings import Field, build, field_names, settings
 from steadygaze.explainers.learned.ail import Ail
-from steadygaze.explainers.learned.selector import Rows, Selecting, Views
+from steadygaze.explainers.learned.selector import InputBatch, Rows, SelectorConfig
 from steadygaze.explainers.learned.vibi import Vibi
-from steadygaze.models.probe_classifier import Judge
+from steadygaze.models.probe_classifier import ProbeClassifier
 
 Shape = tuple[int, int, int]
 """Colours, height and width."""
@@ -46,7 +46,7 @@ INNER = 128
 """Units of its dense layer."""
 
 
-def table_seven(shape: Shape, classes: int, dropouts: tuple[float, float] = (0.0, 0.0)) -> nn.Sequential:
+def bai_image_network(shape: Shape, classes: int, dropouts: tuple[float, float] = (0.0, 0.0)) -> nn.Sequential:
     """The classifier of Table 7.  (B,C,H,W) -> (B,classes)"""
     colours, height, width = shape
     return nn.Sequential(
@@ -70,7 +70,7 @@ def spread(mask: Tensor, shape: Shape, patch: int) -> Tensor:
     return grid.repeat_interleave(patch, 2).repeat_interleave(patch, 3)
 
 
-def painted(pixels: Tensor, mask: Tensor, fill: Tensor, patch: int) -> Tensor:
+def fill_patches(pixels: Tensor, mask: Tensor, fill: Tensor, patch: int) -> Tensor:
     """Where the mask is 0 the fill, where it is 1 the image, between them a mixture.  (B,C,H,W), (B,D) -> (B,C,H,W)"""
     _, colours, height, width = pixels.shape
     kept = spread(mask.to(pixels.dtype), (colours, height, width), patch)
@@ -102,7 +102,7 @@ class Selector(nn.Module):
             nn.Linear(hidden, units),
         )
 
-    def forward(self, views: Views, query: Tensor | None = None) -> Tensor:
+    def forward(self, views: InputBatch, query: Tensor | None = None) -> Tensor:
         """(B,C,H,W), (B,classes) -> (B,D)"""
         seen = views.x
         if self.said is not None and query is not None:
@@ -123,9 +123,9 @@ class Approximator(nn.Module):
         self.layers, self.patch = layers, patch
         self.register_buffer("fill", fill.clone())  # kept with the weights: they mean nothing with another
 
-    def forward(self, views: Views, mask: Tensor) -> Tensor:
+    def forward(self, views: InputBatch, mask: Tensor) -> Tensor:
         """(B,C,H,W), (B,D) -> (B,classes)"""
-        logits: Tensor = self.layers(painted(views.x, mask, self.fill, self.patch))
+        logits: Tensor = self.layers(fill_patches(views.x, mask, self.fill, self.patch))
         return logits
 
 
@@ -136,7 +136,7 @@ def dense(shape: Shape, classes: int) -> nn.Sequential:
     )
 
 
-APPROXIMATORS = {"simple": dense, "cnn": table_seven}
+APPROXIMATORS = {"simple": dense, "cnn": bai_image_network}
 
 
 USUAL: dict[str, Any] = {
@@ -147,12 +147,12 @@ USUAL: dict[str, Any] = {
     "batch_size": 128,
 }
 """What the papers set for images, where it is not what they set for texts."""
-OWN: dict[type[Selecting], dict[str, Any]] = {Ail: {"opponent": 1e-3}, Vibi: {"temperature": 0.5}}
+OWN: dict[type[SelectorConfig], dict[str, Any]] = {Ail: {"opponent": 1e-3}, Vibi: {"temperature": 0.5}}
 """The same, of one method alone."""
 
 
 @settings
-class Canvas:
+class PatchConfig:
     """How an image is cut up, and what stands where nothing is selected."""
 
     patch: Annotated[int, Field(ge=1, le=4096)] = 1
@@ -194,22 +194,24 @@ class ImageInputs:
     def once(self, size: int) -> list[NDArray[np.int64]]:
         return _cut(np.arange(len(self)), size)
 
-    def views(self, rows: Rows) -> Views:
+    def views(self, rows: Rows) -> InputBatch:
         index = torch.from_numpy(rows).to(self.pixels.device)
         probs = self.probs[torch.from_numpy(rows).to(self.probs.device)].to(self.pixels.device, torch.float32)
         able = torch.ones(len(rows), self.units, dtype=torch.bool, device=index.device)
-        return Views(self.pixels[index], able, probs, index)
+        return InputBatch(self.pixels[index], able, probs, index)
 
 
-def image_settings(kind: type[Selecting], values: dict[str, Any]) -> Selecting:
+def image_settings(kind: type[SelectorConfig], values: dict[str, Any]) -> SelectorConfig:
     """A method with the usual settings for images, but for those that are given."""
     usual = {**USUAL, **OWN.get(kind, {})}
     return build(kind, {**{name: value for name, value in usual.items() if name in field_names(kind)}, **values})
 
 
-def image_nets(how: Selecting, shape: Shape, classes: int, patch: int, fill: Tensor | None = None) -> nn.ModuleDict:
+def image_nets(
+    how: SelectorConfig, shape: Shape, classes: int, patch: int, fill: Tensor | None = None
+) -> nn.ModuleDict:
     """Fresh networks for images; the fill is kept with those that see it."""
-    units = Canvas(patch=patch).units(shape)
+    units = PatchConfig(patch=patch).units(shape)
     refuse_many(how.k, units, shape)
     if min(shape[1:]) < SMALLEST:
         raise UserError(f"images of {shape[1]} × {shape[2]} pixels are too small: each side needs {SMALLEST} or more")
@@ -221,7 +223,7 @@ def image_nets(how: Selecting, shape: Shape, classes: int, patch: int, fill: Ten
     nets = {
         "selector": Selector(shape, patch, classes if how.query else 0, how.hidden, how.dropout),
         "approximator": approximator(),
-        "judge": Judge(units, classes),
+        "judge": ProbeClassifier(units, classes),
     }
     if how.opposes:
         nets["opponent"] = approximator()

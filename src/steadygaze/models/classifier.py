@@ -18,8 +18,8 @@ from steadygaze.core.settings import Field, settings
 from steadygaze.core.types import Batch, Encoded, Forward
 from steadygaze.models.attention_layers import ATTENTIONS, DECODERS, SCORES
 from steadygaze.models.encoders import ENCODERS
-from steadygaze.models.encoders.encoder import Encoder, Words, embedding
-from steadygaze.models.model_protocol import Ability, Reader
+from steadygaze.models.encoders.encoder import Encoder, WordEncoder, embedding
+from steadygaze.models.model_protocol import Capability, Model
 
 MOST_PARAMETERS = 1 << 31
 """Of an encoder over word vectors: 8 GiB of weights."""
@@ -45,8 +45,8 @@ class Architecture:
     """Share of each word vector's entries dropped in training.  (A transformer keeps its own.)"""
 
 
-class Classifier(Reader):
-    abilities: ClassVar[frozenset[Ability]] = frozenset({"weights", "vectors", "seams"})
+class Classifier(Model):
+    capabilities: ClassVar[frozenset[Capability]] = frozenset({"attention", "embeddings", "extension_points"})
 
     def __init__(self, encoder: Encoder, architecture: Architecture, classes: int, pair: bool) -> None:
         super().__init__()
@@ -98,14 +98,16 @@ class Classifier(Reader):
         return logits
 
 
-def word_encoder(name: str, architecture: Architecture, size: int, pair: bool, vectors: Tensor | None = None) -> Words:
+def word_encoder(
+    name: str, architecture: Architecture, size: int, pair: bool, vectors: Tensor | None = None
+) -> WordEncoder:
     """An encoder over word vectors, by its registered name; `size` words in the vocabulary."""
     dimension = architecture.dimension if vectors is None else int(vectors.shape[1])
 
-    def make() -> Words:
+    def make() -> WordEncoder:
         towers: list[Any] = [ENCODERS[name].make(dimension, architecture.hidden) for _ in range(2 if pair else 1)]
         words = embedding(size, dimension, vectors, architecture.train_vectors)
-        return Words(words, towers[0], towers[1] if pair else None, architecture.dropout)
+        return WordEncoder(words, towers[0], towers[1] if pair else None, architecture.dropout)
 
     with torch.device("meta"):  # counted before anything is allocated
         count = sum(parameter.numel() for parameter in make().parameters())

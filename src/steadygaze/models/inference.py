@@ -14,7 +14,7 @@ from torch.nn.functional import pad
 
 from steadygaze.core.types import Batch
 from steadygaze.data.batches import Data, by_length, collate
-from steadygaze.models.model_protocol import Reader
+from steadygaze.models.model_protocol import Model
 
 BATCH = 128
 """Texts read at once.  Explanations do not depend on it beyond rounding."""
@@ -50,14 +50,14 @@ def inference(model: nn.Module) -> Iterator[None]:
 
 
 @contextmanager
-def slopes(model: nn.Module) -> Iterator[None]:
+def with_gradients(model: nn.Module) -> Iterator[None]:
     """Evaluation mode with gradients: cuDNN would refuse those of a recurrent network that is not in training."""
     cudnn = torch.backends.cudnn
     with evaluation(model), cudnn.flags(enabled=False, allow_tf32=False), torch.enable_grad():
         yield
 
 
-def forwards(model: Reader, data: Data, batch_size: int = BATCH) -> Iterator[tuple[NDArray[np.int64], Batch, Any]]:
+def forwards(model: Model, data: Data, batch_size: int = BATCH) -> Iterator[tuple[NDArray[np.int64], Batch, Any]]:
     """(rows, batch, Said) until every row of the split has been read once; shortest texts first."""
     device = next(model.parameters()).device
     for rows in by_length(data, batch_size):
@@ -68,7 +68,7 @@ def forwards(model: Reader, data: Data, batch_size: int = BATCH) -> Iterator[tup
 
 
 @dataclass(frozen=True, slots=True)
-class Readings:
+class SplitOutputs:
     """What a model makes of a split, in its order, on the CPU."""
 
     logits: Tensor  # (N,C)
@@ -77,7 +77,7 @@ class Readings:
     ids: Tensor  # (N,T)
 
 
-def readings(model: Reader, data: Data, batch_size: int = BATCH, widest: int | None = None) -> Readings:
+def split_outputs(model: Model, data: Data, batch_size: int = BATCH, widest: int | None = None) -> SplitOutputs:
     """Logits and weights of every text; of longer ones only what stands on their first `widest` tokens."""
     width = min(int(data.text.lengths.max(initial=1)), widest or sys.maxsize)
     places: list[NDArray[np.int64]] = []
@@ -86,17 +86,17 @@ def readings(model: Reader, data: Data, batch_size: int = BATCH, widest: int | N
         tokens = forward.weights.float(), batch.mask, batch.ids
         places.append(rows)
         parts.append((forward.logits.float().cpu(), *(_wide(value.cpu(), width) for value in tokens)))
-    order = in_order(places)
-    return Readings(*(torch.cat(values)[order] for values in zip(*parts, strict=True)))
+    order = original_order(places)
+    return SplitOutputs(*(torch.cat(values)[order] for values in zip(*parts, strict=True)))
 
 
-def logits(model: Reader, data: Data, batch_size: int = BATCH) -> Tensor:
+def logits(model: Model, data: Data, batch_size: int = BATCH) -> Tensor:
     """(N,C) in the order of the split, on the CPU."""
     parts = [(rows, forward.logits.float().cpu()) for rows, _, forward in forwards(model, data, batch_size)]
-    return torch.cat([values for _, values in parts])[in_order([rows for rows, _ in parts])]
+    return torch.cat([values for _, values in parts])[original_order([rows for rows, _ in parts])]
 
 
-def in_order(rows: Sequence[NDArray[np.int64]]) -> Tensor:
+def original_order(rows: Sequence[NDArray[np.int64]]) -> Tensor:
     """What puts the results of these batches, laid end to end, back in the order of the split."""
     return torch.from_numpy(np.argsort(np.concatenate(rows), kind="stable"))
 

@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 from steadygaze.core.maths import masked, ranking
-from steadygaze.core.random_key import Chance
+from steadygaze.core.random_key import RandomKey
 
 FAR = 40.0
 """How far below the best a unit can be, in nats: e⁻⁴⁰ is nothing beside one, and a CPU takes five times as long over
@@ -28,7 +28,7 @@ numbers that are too small to be stored in full, of which a sure selector has ma
 """
 
 
-def relaxed(scores: Tensor, able: Tensor, k: int, temperature: float, drawn: Tensor) -> Tensor:
+def relaxed_k_subset(scores: Tensor, able: Tensor, k: int, temperature: float, drawn: Tensor) -> Tensor:
     """Between 0 and 1, with slopes; exactly 0 on what may not be chosen.  `drawn`: uniform.  (B,D), (B,D,k) -> (B,D)"""
     tiny = torch.finfo(drawn.dtype).tiny
     gumbel = -(-drawn.clamp_min(tiny).log()).clamp_min(tiny).log()
@@ -38,11 +38,11 @@ def relaxed(scores: Tensor, able: Tensor, k: int, temperature: float, drawn: Ten
     return masked.softmax(noisy.maximum(best - FAR), each).amax(1)
 
 
-def hard(scores: Tensor, able: Tensor, k: int) -> Tensor:
+def top_k_subset(scores: Tensor, able: Tensor, k: int) -> Tensor:
     """1.0 on the k highest that may be chosen, or on all where they are fewer.  No slope.  (B,D) -> (B,D)"""
-    return ranking.top(scores.detach(), able, k).to(scores.dtype)
+    return ranking.top_k(scores.detach(), able, k).to(scores.dtype)
 
 
-def at_random(able: Tensor, k: int, chance: Chance, rows: Tensor) -> Tensor:
+def random_k_subset(able: Tensor, k: int, chance: RandomKey, rows: Tensor) -> Tensor:
     """1.0 on k that are drawn evenly, or on all where they are fewer.  (B,D), (B,) -> (B,D)"""
-    return hard(chance.uniform(rows, able.shape[1]), able, k)
+    return top_k_subset(chance.uniform(rows, able.shape[1]), able, k)

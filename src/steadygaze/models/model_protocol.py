@@ -12,20 +12,20 @@ from torch import Tensor, nn
 from steadygaze.core.errors import UserError
 from steadygaze.core.types import Batch
 
-Ability = Literal["weights", "vectors", "seams", "selection"]
+Capability = Literal["attention", "embeddings", "extension_points", "selection"]
 """weights: it shows how much it looks at each token.  vectors: tokens are vectors to it, and it has gradients by them.
 seams: its hidden states can be read with other weights.  selection: it selects what it reads, and says how sure it was:
 what it says of a batch has `selected` (B,T) and `probability` (B,T) too."""
-LACKING: dict[Ability, str] = {
-    "weights": "the model shows no attention",
-    "vectors": "the model is a black box: its word vectors cannot be moved",
-    "seams": "the model cannot be read with other attention weights than its own",
+MISSING_CAPABILITY: dict[Capability, str] = {
+    "attention": "the model shows no attention",
+    "embeddings": "the model is a black box: its word vectors cannot be moved",
+    "extension_points": "the model cannot be read with other attention weights than its own",
     "selection": "the model does not select what it reads",
 }
 """What a model lacks, as a report says it."""
 
 
-class NonFinite(UserError):
+class NonFiniteOutput(UserError):
     """The output of a model for a text is NaN or infinite."""
 
     def __init__(self, row: int) -> None:
@@ -45,10 +45,10 @@ def refuse_non_finite(batch: Batch, *values: Tensor | None) -> None:
     wrong = [~value.isfinite().reshape(len(value), -1).all(-1) for value in there]
     rows = torch.stack(wrong).any(0) if wrong else torch.zeros(0, dtype=torch.bool)
     if rows.any():  # a sum of finite numbers may overflow
-        raise NonFinite(int(batch.index.to(rows.device)[rows].min()))
+        raise NonFiniteOutput(int(batch.index.to(rows.device)[rows].min()))
 
 
-class Said(Protocol):
+class ModelOutput(Protocol):
     """What a model says of a batch."""
 
     @property
@@ -60,10 +60,10 @@ class Said(Protocol):
         """(B,C)"""
 
 
-class Reader(nn.Module):
+class Model(nn.Module):
     """Padding cannot change what it says, and evaluation mode makes it repeat itself."""
 
-    abilities: ClassVar[frozenset[Ability]] = frozenset()
+    capabilities: ClassVar[frozenset[Capability]] = frozenset()
     padding: int = 0
     """The id of a token that says nothing."""
 
@@ -92,7 +92,7 @@ class Reader(nn.Module):
         """(B,Q,E), for a pair."""
         raise NotImplementedError
 
-    def forget(self) -> None:
+    def clear_cache(self) -> None:
         """What it remembers of its own answers: asked again, it looks again."""
 
     @property

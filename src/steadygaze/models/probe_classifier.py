@@ -20,7 +20,7 @@ HELD_OUT = 5
 """Every so manieth mask is not learnt from, and says when the judge knew most."""
 
 
-class Judge(nn.Module):
+class ProbeClassifier(nn.Module):
     """Sees which units are selected, never what they are; of texts longer than `places`, only so many units."""
 
     def __init__(self, places: int, classes: int) -> None:
@@ -35,7 +35,7 @@ class Judge(nn.Module):
         return known
 
 
-def taught(masks: Tensor, labels: Tensor, classes: int, seed: int) -> Judge:
+def fit_probe(masks: Tensor, labels: Tensor, classes: int, seed: int) -> ProbeClassifier:
     """One that begins with the shares of the classes, learns, and is kept as it was when it knew most of masks it had
     not learnt from.  (N,D), (N,) whole numbers
     """
@@ -45,7 +45,7 @@ def taught(masks: Tensor, labels: Tensor, classes: int, seed: int) -> Judge:
     known, asked = order[few:], order[:few]
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        judge = Judge(masks.shape[1], classes)
+        judge = ProbeClassifier(masks.shape[1], classes)
     shares = torch.bincount(labels[known].cpu(), minlength=classes).float() + 1
     nn.init.zeros_(judge.last.weight)
     judge.last.bias.data = (shares / shares.sum()).log()

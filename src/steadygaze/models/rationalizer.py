@@ -31,13 +31,13 @@ import torch
 from torch import Tensor, nn
 
 from steadygaze.core.maths import masked, segments
-from steadygaze.core.maths.ranking import top
-from steadygaze.core.maths.windows import best, exact
+from steadygaze.core.maths.ranking import top_k
+from steadygaze.core.maths.windows import best_windows, exact_windows
 from steadygaze.core.types import Batch, Encoded
 from steadygaze.models.attention_layers import SCORES
 from steadygaze.models.classifier import Architecture
 from steadygaze.models.encoders.encoder import Encoder
-from steadygaze.models.model_protocol import Ability, Reader
+from steadygaze.models.model_protocol import Capability, Model
 
 Granularity = Literal["token", "sentence"]
 FAINTEST = 1e-30
@@ -45,24 +45,24 @@ FAINTEST = 1e-30
 
 
 @dataclass(frozen=True)
-class Way:
+class SelectionConfig:
     """What is selected, and who reads it."""
 
     granularity: Granularity = "sentence"
-    alone: bool = False
+    predictor_alone: bool = False
     """Whether each unit has a chance of its own; else all units of a text share one."""
     share: float | None = None
     """Share of a text's tokens that is selected; None: those with a chance above one half."""
     spans: int | None = None
     """In at most so many pieces; None: anywhere."""
-    heads: tuple[str, ...] = ("hard",)
+    selection_heads: tuple[str, ...] = ("hard",)
     """The predictor's output layers."""
-    apart: bool = True
+    separate_encoders: bool = True
     """Whether the generator has an encoder of its own; else it scores the predictor's hidden states."""
 
 
 @dataclass(frozen=True, slots=True)
-class Rationale:
+class RationalizerOutput:
     """What is said of a batch."""
 
     weights: Tensor  # (B,T) probability on what is selected, as shares of the text: 0 elsewhere
@@ -72,7 +72,7 @@ class Rationale:
 
 
 @dataclass(frozen=True, slots=True)
-class Looked:
+class GeneratorOutput:
     """What the generator makes of a batch."""
 
     hidden: Tensor  # (B,T,H)
@@ -129,18 +129,25 @@ class IndependentReader(nn.Module):
         return _full(self.head(masked.maximum(hidden, chosen)))
 
 
-class Rationaliser(Reader):
-    abilities: ClassVar[frozenset[Ability]] = frozenset({"weights", "vectors", "selection"})
+class Rationalizer(Model):
+    capabilities: ClassVar[frozenset[Capability]] = frozenset({"attention", "embeddings", "selection"})
     ends: Tensor
 
     def __init__(
-        self, encoder: Callable[[], Encoder], architecture: Architecture, classes: int, ends: Tensor, way: Way
+        self,
+        encoder: Callable[[], Encoder],
+        architecture: Architecture,
+        classes: int,
+        ends: Tensor,
+        way: SelectionConfig,
     ) -> None:
         super().__init__()
         self.classes = classes
-        self.way = way
-        self.predictor = Predictor(encoder(), classes, way.heads)
-        self.generator = Generator(encoder() if way.apart else None, self.predictor.encoder.size, architecture)
+        self.selection_config = way
+        self.predictor = Predictor(encoder(), classes, way.selection_heads)
+        self.generator = Generator(
+            encoder() if way.separate_encoders else None, self.predictor.encoder.size, architecture
+        )
         self.register_buffer("ends", ends)
         self.reader: IndependentReader | None = None  # trained after the model, where it was
 
@@ -149,36 +156,42 @@ class Rationaliser(Reader):
         self.reader = IndependentReader(self.predictor, self.classes)
         return self.reader
 
-    def forward(self, batch: Batch, embedded: Tensor | None = None) -> Rationale:
+    def forward(self, batch: Batch, embedded: Tensor | None = None) -> RationalizerOutput:
         """The same in training as in evaluation, but for dropout: nothing is drawn."""
         to_generator, to_predictor = self._parts(embedded)
-        looked = self.look(batch, to_generator)
+        looked = self.generate(batch, to_generator)
         selection = self.select(batch, looked)
         selected, probability = selection > 0, looked.spread(looked.probability)
         logits = self.read(batch, selection, embedded=to_predictor)
-        return Rationale(masked.shares(probability.clamp_min(FAINTEST), selected), logits, selected, probability)
+        return RationalizerOutput(
+            masked.normalize(probability.clamp_min(FAINTEST), selected), logits, selected, probability
+        )
 
-    def look(self, batch: Batch, embedded: Tensor | None = None) -> Looked:
+    def generate(self, batch: Batch, embedded: Tensor | None = None) -> GeneratorOutput:
         """Scores of the units, and how probable each is."""
         hidden = self._encode(self.generator.encoder or self.predictor.encoder, batch, embedded)
-        numbers = None if self.way.granularity == "token" else self.sentences(batch)
+        numbers = None if self.selection_config.granularity == "token" else self.sentences(batch)
         sentences = 0 if numbers is None else max(1, int(segments.count(numbers).max()))
         real = batch.mask if numbers is None else segments.exists(numbers, sentences)
         scores = _full(self.generator.scorer(Encoded(_states(hidden, numbers, sentences))))
-        chances = scores.sigmoid().masked_fill(~real, 0.0) if self.way.alone else masked.softmax(scores, real)
-        return Looked(hidden, numbers, real, scores, chances)
+        chances = (
+            scores.sigmoid().masked_fill(~real, 0.0)
+            if self.selection_config.predictor_alone
+            else masked.softmax(scores, real)
+        )
+        return GeneratorOutput(hidden, numbers, real, scores, chances)
 
-    def select(self, batch: Batch, looked: Looked) -> Tensor:
+    def select(self, batch: Batch, looked: GeneratorOutput) -> Tensor:
         """What is selected where nothing is drawn.  (B,T) bool"""
         if looked.numbers is not None:
-            return looked.spread(top(looked.scores.detach(), looked.real, 1))
-        if self.way.share is None:
+            return looked.spread(top_k(looked.scores.detach(), looked.real, 1))
+        if self.selection_config.share is None:
             return looked.probability > 0.5
-        return best(self.ranks(looked), batch.mask, self.way.share, self.way.spans)
+        return best_windows(self.ranks(looked), batch.mask, self.selection_config.share, self.selection_config.spans)
 
-    def ranks(self, looked: Looked) -> Tensor:
+    def ranks(self, looked: GeneratorOutput) -> Tensor:
         """Chances that can still be told apart where they are nearly 1.  (B,U)"""
-        return exact(looked.scores).sigmoid() if self.way.alone else looked.probability
+        return exact_windows(looked.scores).sigmoid() if self.selection_config.predictor_alone else looked.probability
 
     def read(self, batch: Batch, selection: Tensor, head: str = "hard", embedded: Tensor | None = None) -> Tensor:
         """Logits from what is selected: (B,T) True or False, or numbers from 0 to 1 whose gradient is wanted."""
@@ -188,20 +201,22 @@ class Rationaliser(Reader):
         chosen = selection > 0
         left = torch.where(batch.mask, selection, batch.present.to(vectors.dtype)).unsqueeze(-1)
         # A network that can leave tokens out does; a recurrent one counts places, and reads zeros.
-        present = batch.present & (chosen | ~batch.mask) if encoder.gaps else batch.present
+        present = batch.present & (chosen | ~batch.mask) if encoder.allows_gaps else batch.present
         hidden: Tensor = encoder(vectors * left, present).hidden
         return _full(self.predictor.heads[head](masked.maximum(hidden * selection.unsqueeze(-1), chosen)))
 
-    def soften(self, batch: Batch, looked: Looked) -> Tensor:
+    def soft_attention(self, batch: Batch, looked: GeneratorOutput) -> Tensor:
         """Logits from the whole text, its units weighted by their probability.  (B,C)"""
-        hidden = self._encode(self.predictor.encoder, batch) if self.way.apart else looked.hidden
+        hidden = (
+            self._encode(self.predictor.encoder, batch) if self.selection_config.separate_encoders else looked.hidden
+        )
         states = _states(hidden, looked.numbers, looked.real.shape[1])
         context = (looked.probability.to(states.dtype).unsqueeze(1) @ states).squeeze(1)
         return _full(self.predictor.heads["soft"](context))
 
     def sentences(self, batch: Batch) -> Tensor:
         """The sentence of each token, the first being 0; −1 where it has none.  (B,T)"""
-        return segments.numbers(batch.ids, batch.mask, self.ends)
+        return segments.segment_ids(batch.ids, batch.mask, self.ends)
 
     def embed(self, batch: Batch) -> Tensor:
         return torch.cat([encoder.embed(batch.ids) for encoder in self._encoders], -1)
@@ -217,7 +232,11 @@ class Rationaliser(Reader):
 
     def _parts(self, embedded: Tensor | None) -> Sequence[Tensor | None]:
         """The vectors of generator and predictor; None: their own."""
-        return [embedded, embedded] if embedded is None or not self.way.apart else embedded.chunk(2, -1)
+        return (
+            [embedded, embedded]
+            if embedded is None or not self.selection_config.separate_encoders
+            else embedded.chunk(2, -1)
+        )
 
     def _encode(self, encoder: Encoder, batch: Batch, embedded: Tensor | None = None) -> Tensor:
         """(B,T,H) of the whole text."""

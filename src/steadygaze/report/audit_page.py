@@ -22,9 +22,9 @@ from markupsafe import Markup
 from steadygaze.core.types import Picked, Span
 from steadygaze.report.page import templates
 from steadygaze.report.plots import MISSING, pictures
-from steadygaze.report.verdict_axis import Axis, Deciding, aloud, axis, deciding, told
+from steadygaze.report.verdict_axis import Axis, DecidingRow, axis, axis_sentence, deciding_rows, deciding_sentence
 from steadygaze.results.explanation import Explanation
-from steadygaze.results.formatting import ICONS, interval, noun, number, whose
+from steadygaze.results.formatting import ICONS, explainer_name, interval, measure_noun, number
 from steadygaze.results.highlight import legend
 from steadygaze.results.report import Report
 from steadygaze.results.row import Row
@@ -33,27 +33,27 @@ from steadygaze.results.verdict import Answer, Shift, Verdict
 COLLAPSED = "collapsed"
 SILENT = "The {noun} says the same whatever the text: that holds still, and explains nothing."
 MEANS: Mapping[str, Mapping[Answer, str]] = {
-    "holds-still": {
+    "stability": {
         "yes": "Changes too small to matter leave the highlighted words as they were.",
         "partly": "Some changes too small to matter may move the {noun} to other words.",
         "no": "A change too small to matter moves the {noun} to other words: do not build on single words.",
     },
-    "matters": {
+    "faithfulness": {
         "yes": "The model uses what is highlighted: without it the prediction changes.",
         "partly": "How much the model uses what is highlighted is not clear from these numbers.",
         "no": "Do not take the highlighted words for the reason: in at least one test they made little difference.",
     },
-    "retrained": {
+    "seed-consistency": {
         "yes": "A model trained again in the same way highlights the same words.",
         "partly": "A model trained again in the same way may highlight other words.",
         "no": "A model trained again in the same way highlights other words: chance has a large part in them.",
     },
-    "shortcut": {
+    "shortcut-leakage": {
         "yes": "Where the {noun} lies does not give the label away, and little of it lies where nothing is to be read.",
         "partly": "Whether the place of the {noun} gives the label away is not clear from these numbers.",
         "no": "Where the {noun} lies gives the label away, or much of it lies on nothing or on an idle first sentence.",
     },
-    "people": {
+    "plausibility": {
         "yes": "It ranks the words that people marked as the reason above the others.",
         "partly": "How far it agrees with the words that people marked is not clear from these numbers.",
         "no": "It ranks the words that people marked as the reason hardly better than chance would.",
@@ -64,7 +64,7 @@ MEANS: Mapping[str, Mapping[Answer, str]] = {
 
 def meaning(verdict: Verdict, collapsed: bool, noun: str) -> str:
     """Collapsed: whether the explanation says the same of every text, which counts against any question that asks."""
-    if collapsed and COLLAPSED in verdict.limits:
+    if collapsed and COLLAPSED in verdict.thresholds:
         return SILENT.format(noun=noun)
     return MEANS.get(verdict.key, {}).get(verdict.answer, "").format(noun=noun)
 
@@ -77,8 +77,8 @@ GAP = " […] "
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
-    """A text before and after, as a page shows it: `evidence` is what was exchanged."""
+class TextPair:
+    """A text before and after, as a page shows it: `rationales` is what was exchanged."""
 
     before: Explanation
     after: Explanation
@@ -86,22 +86,22 @@ class Pair:
     shortened: bool
 
 
-def pair(shift: Shift) -> Pair:
-    old, new = changed(shift.before.tokens, shift.after.tokens)
+def text_pair(shift: Shift) -> TextPair:
+    old, new = changed_words(shift.before.tokens, shift.after.tokens)
     around = [_around(shift.before, old), _around(shift.after, new)]
     if len(shift.before) == len(shift.after):  # the same places in both, so that the eye can compare
         around = [sorted({*around[0], *around[1]})] * 2
     before, after = _excerpt(shift.before, around[0], old), _excerpt(shift.after, around[1], new)
     shortened = len(before) < len(shift.before) or len(after) < len(shift.after)
-    return Pair(before, after, bool(old or new), shortened)
+    return TextPair(before, after, bool(old or new), shortened)
 
 
-def changed(before: Sequence[str], after: Sequence[str]) -> tuple[list[int], list[int]]:
+def changed_words(before: Sequence[str], after: Sequence[str]) -> tuple[list[int], list[int]]:
     """Which words of each are not in the other at that place.
 
-    >>> changed(["a", "fine", "film"], ["a", "good", "film"])
+    >>> changed_words(["a", "fine", "film"], ["a", "good", "film"])
     ([1], [1])
-    >>> changed(["a", "fine", "film"], ["a", "very", "good", "film"])
+    >>> changed_words(["a", "fine", "film"], ["a", "very", "good", "film"])
     ([1], [1, 2])
     """
     if len(before) == len(after):
@@ -116,7 +116,7 @@ def _around(e: Explanation, exchanged: Sequence[int]) -> list[int]:
     """The words to show: all of a short text; of a long one the heaviest, the exchanged and their neighbours."""
     if len(e) <= LONG:
         return list(range(len(e)))
-    centres = [*e.heaviest(), *exchanged]
+    centres = [*e.top_indices(), *exchanged]
     return sorted({i for c in centres for i in range(max(0, c - AROUND), min(len(e), c + AROUND + 1))})
 
 
@@ -131,7 +131,7 @@ def _excerpt(e: Explanation, kept: Sequence[int], exchanged: Sequence[int]) -> E
         tokens=tuple(e.tokens[i] for i in kept),
         spans=tuple(spans),
         weights=tuple(e.weights[i] for i in kept),
-        evidence=marks or None,
+        rationales=marks or None,
         read_to=e.read_to if whole else None,
         rationale=e.rationale if whole else _moved(e, kept, spans),
     )
@@ -164,8 +164,8 @@ OPEN = 2
 
 
 def render(report: Report) -> str:
-    shown = [(shift, pair(shift)) for shift in report.shifts]
-    named = noun(report.facts.get("explanation", ""))
+    shown = [(shift, text_pair(shift)) for shift in report.shifts]
+    named = measure_noun(report.facts.get("explanation", ""))
     drawn, collapsed = pictures(report), _collapsed(report, named)
     html = (
         templates()
@@ -178,7 +178,7 @@ def render(report: Report) -> str:
             cards=[(one, meaning(one, bool(collapsed), named), _drawn(report, one)) for one in report.verdicts],
             noun=named,
             collapsed=collapsed,
-            aloud=aloud,
+            aloud=axis_sentence,
             probes=_probes(shown),
             open=OPEN,
             legend=_legend([one for _, one in shown]),
@@ -187,7 +187,7 @@ def render(report: Report) -> str:
             groups=_groups(report),
             absent=_absent(report),
             command=shlex.join(report.command),
-            told=partial(told, report),
+            told=partial(deciding_sentence, report),
         )
     )
     return html.encode(errors="replace").decode()  # a lone surrogate in a text must not stop whoever writes the page
@@ -215,10 +215,12 @@ def _summary(report: Report) -> dict[str, str]:
     return found | {name.capitalize(): report.facts[name] for name in shares if name in report.facts}
 
 
-def _drawn(report: Report, verdict: Verdict) -> list[tuple[Deciding, Axis | None]]:
+def _drawn(report: Report, verdict: Verdict) -> list[tuple[DecidingRow, Axis | None]]:
     """The numbers that decide a verdict, each with its axis."""
-    found = deciding(report, verdict)
-    return [(one, axis(one.row, report.meaning(one.row.measure), verdict.limits.get(one.row.measure))) for one in found]
+    found = deciding_rows(report, verdict)
+    return [
+        (one, axis(one.row, report.meaning(one.row.measure), verdict.thresholds.get(one.row.measure))) for one in found
+    ]
 
 
 def _collapsed(report: Report, named: str) -> str:
@@ -229,14 +231,14 @@ def _collapsed(report: Report, named: str) -> str:
     return row.note or f"The {named} says the same whatever the text."
 
 
-def _probes(shown: Sequence[tuple[Shift, Pair]]) -> list[tuple[str, list[tuple[Shift, Pair]]]]:
+def _probes(shown: Sequence[tuple[Shift, TextPair]]) -> list[tuple[str, list[tuple[Shift, TextPair]]]]:
     """By probe; the worst text first, and first the probe that has it."""
     worst = {shift.probe: max(s.distance for s, _ in shown if s.probe == shift.probe) for shift, _ in shown}
     ordered = sorted(shown, key=lambda one: (-worst[one[0].probe], one[0].probe, -one[0].distance))
     return [(name, list(found)) for name, found in groupby(ordered, key=lambda one: one[0].probe)]
 
 
-def _legend(pairs: Sequence[Pair]) -> Markup:
+def _legend(pairs: Sequence[TextPair]) -> Markup:
     texts = [text for one in pairs for text in (one.before, one.after)]
     said = legend(texts).replace(": the known reason", ": the words that were exchanged")
     return Markup(said + (" &ensp; […]: words left out" if any(one.shortened for one in pairs) else ""))  # all ours
@@ -247,7 +249,7 @@ def _groups(report: Report) -> list[tuple[str, list[tuple[str, list[Row]]]]]:
     filed = {**_decided(report), **report.questions}
     found: dict[str, dict[str, list[Row]]] = {}
     for row in (row for row in report.rows if not math.isnan(row.value)):
-        found.setdefault(_question(row.measure, filed), {}).setdefault(whose(row), []).append(row)
+        found.setdefault(_question(row.measure, filed), {}).setdefault(explainer_name(row), []).append(row)
     main, last = report.facts.get("explanation"), found.pop(OTHER, None)
     if last is not None:
         found[OTHER] = last
@@ -274,7 +276,9 @@ def _absent(report: Report) -> list[tuple[str, list[str]]]:
     found: dict[str, dict[str, None]] = {}
     for row in report.rows:
         if math.isnan(row.value):
-            found.setdefault(_capital(row.note or "no reason is known"), {})[f"{row.measure} ({whose(row)})"] = None
+            found.setdefault(_capital(row.note or "no reason is known"), {})[
+                f"{row.measure} ({explainer_name(row)})"
+            ] = None
     return [(why, list(measures)) for why, measures in found.items()]
 
 

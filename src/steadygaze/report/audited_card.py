@@ -30,7 +30,7 @@ Audited on {day} with steadygaze {v}: {explanation}, on {n} of {data}; weights `
 {end}"""
 
 
-def audited(page: str, report: Report, day: date) -> str:
+def add_audit_to_card(page: str, report: Report, day: date) -> str:
     """The card with what an audit found, in place of what the last one found; everything else in it is kept."""
     rows = main_rows(report)
     known = rows[0].settings if rows else {}
@@ -81,7 +81,9 @@ def write_card(folder: Path, report: Report) -> str:
         page = read_text(file) if file.exists() else ""
         write_text(
             file,
-            audited(page, report, date.fromisoformat(report.date[:10]) if report.date else datetime.now(UTC).date()),
+            add_audit_to_card(
+                page, report, date.fromisoformat(report.date[:10]) if report.date else datetime.now(UTC).date()
+            ),
         )
     except (OSError, UserError) as error:
         return f"the model card {file} is as it was, without this audit: {error}"

@@ -39,7 +39,7 @@ _CLASSES = {shade: name for name, shade in SHADES.items()}
 _LONG = re.compile(r"-?\d+\.\d{3,}")
 
 
-def tidy(svg: str, name: str) -> str:
+def clean_svg(svg: str, name: str) -> str:
     """Responsive, without what a page decides: colours become classes, numbers have two decimals."""
     root = Tree.fromstring(svg)
     width, height = root.attrib["width"], root.attrib["height"]
@@ -101,7 +101,7 @@ def draw(name: str, points: Points, of: str) -> str:
     """SVG of one picture."""
     chart = CHARTS[name](points, of).configure(**LOOK)
     svg: str = vl_convert.vegalite_to_svg(chart.to_dict(), allowed_base_urls=[])  # it may ask nobody for anything
-    return tidy(svg, name)
+    return clean_svg(svg, name)
 
 
 def _moves(points: Points, of: str) -> Any:

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 
 from steadygaze.report.page import templates
 from steadygaze.report.verdict_axis import ticks
-from steadygaze.results.comparison import SIGNIFICANT, Comparison, Entry, Mark, Standing
-from steadygaze.results.formatting import direction, number, short
+from steadygaze.results.comparison import SIGNIFICANT, Comparison, ComparisonCell, Mark, TechniqueResult
+from steadygaze.results.formatting import direction, number, short_number
 from steadygaze.results.row import Row
 from steadygaze.results.verdict import Answer
 
@@ -44,7 +44,7 @@ def render(comparison: Comparison) -> str:
             key=KEY,
             significant=SIGNIFICANT,
             direction=direction,
-            against=against,
+            against=difference_text,
             questions=_questions(comparison),
             command=shlex.join(comparison.command),
             isnan=math.isnan,
@@ -63,7 +63,7 @@ class Card:
     said: tuple[str, ...]
 
 
-def card(comparison: Comparison, standing: Standing) -> Card:
+def card(comparison: Comparison, standing: TechniqueResult) -> Card:
     """Nobody wins by collapsing: that is said first, whatever else got better."""
     better, worse, bought = (_titles(comparison, standing, mark) for mark in ("better", "worse", "bought"))
     said = []
@@ -81,7 +81,7 @@ def card(comparison: Comparison, standing: Standing) -> Card:
     return Card(*_answer(comparison, standing, bool(better), bool(worse)), tuple(said))
 
 
-def against(entry: Entry) -> tuple[str, ...]:
+def difference_text(entry: ComparisonCell) -> tuple[str, ...]:
     """How far from the baseline; how sure, and in how many seeds."""
     gap = entry.against
     if gap is None:
@@ -92,17 +92,17 @@ def against(entry: Entry) -> tuple[str, ...]:
     return f"{_signed(gap.value)}{reach}", f"{sure}{seeds}"
 
 
-def _of_these_texts(entry: Entry) -> bool:
+def _of_these_texts(entry: ComparisonCell) -> bool:
     """Whether p says that it differs, and the interval, over seeds too, does not."""
     gap = entry.against
     return gap is not None and gap.holm is not None and gap.holm < SIGNIFICANT and not entry.mark
 
 
-def _titles(comparison: Comparison, standing: Standing, mark: Mark) -> str:
+def _titles(comparison: Comparison, standing: TechniqueResult, mark: Mark) -> str:
     return ", ".join(comparison.column(measure).title for measure in standing.marked(mark))
 
 
-def _answer(comparison: Comparison, standing: Standing, better: bool, worse: bool) -> tuple[str, str]:
+def _answer(comparison: Comparison, standing: TechniqueResult, better: bool, worse: bool) -> tuple[str, str]:
     if standing.silent:
         return "no", "collapsed"
     if standing is comparison.baseline:
@@ -140,7 +140,7 @@ class Scale:
 
     @property
     def ends(self) -> tuple[str, str]:
-        return short(self.low), short(self.high)
+        return short_number(self.low), short_number(self.high)
 
 
 def scale(comparison: Comparison, measure: str) -> Scale | None:

@@ -1,7 +1,7 @@
 """One self-contained HTML page: what was done, the numbers, the training curve and highlighted texts.
 
 It asks no server for anything and runs no script (a Content-Security-Policy forbids both), so that it can be filed with
-the evidence and opened in ten years.  All text goes through Jinja2 with autoescape; the templates lie beside this file.
+the bundle and opened in ten years.  All text goes through Jinja2 with autoescape; the templates lie beside this file.
 """
 
 import math
@@ -20,7 +20,7 @@ from steadygaze.report.verdict_axis import ticks
 from steadygaze.results.explanation import Explanation
 from steadygaze.results.formatting import interval
 from steadygaze.results.formatting import number as _number
-from steadygaze.results.highlight import cut_off, legend, marked
+from steadygaze.results.highlight import highlight_html, is_truncated, legend
 from steadygaze.results.row import Row
 
 WIDTH, HEIGHT = 360, 210  # of one panel, in SVG units
@@ -85,11 +85,11 @@ def templates() -> Environment:
         "number": _number,
         "interval": interval,
         "broken": _broken,
-        "marked": lambda e: Markup(marked(e)),
+        "marked": lambda e: Markup(highlight_html(e)),
         "drawn": Markup,  # a picture that report/charts.py wrote
         "heaviest": _heaviest,
     }
-    environment.tests |= {"cut_off": cut_off}
+    environment.tests |= {"cut_off": is_truncated}
     environment.globals |= {
         "width": WIDTH,
         "height": HEIGHT,
@@ -110,11 +110,11 @@ def _heaviest(e: Explanation) -> list[tuple[str, float, bool]]:
     """The heaviest words and their weights, or what was selected; and whether each touches the known reason."""
 
     def known(begin: int, end: int) -> bool:
-        return any(begin < stop and start < end for start, stop in e.evidence or ())
+        return any(begin < stop and start < end for start, stop in e.rationales or ())
 
     if e.rationale is not None:
         return [(e.text[begin:end], chance, known(begin, end)) for begin, end, chance in e.rationale]
-    return [(e.tokens[i], e.weights[i], known(*e.spans[i])) for i in e.heaviest() if e.weights[i]]
+    return [(e.tokens[i], e.weights[i], known(*e.spans[i])) for i in e.top_indices() if e.weights[i]]
 
 
 @dataclass(frozen=True, slots=True)

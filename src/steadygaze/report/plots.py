@@ -23,7 +23,7 @@ from typing import Any
 
 from steadygaze.core.errors import UserError, unknown
 from steadygaze.report.plot_tables import TABLES, Points
-from steadygaze.results.formatting import noun
+from steadygaze.results.formatting import measure_noun
 from steadygaze.results.report import Report
 
 FIELDS: dict[str, tuple[str, ...]] = {
@@ -57,7 +57,7 @@ def pictures(report: Report) -> list[Picture]:
         if name not in FIELDS:
             raise unknown("picture", name, FIELDS)
     points = {name: _points(name, report.plots[name]) for name in FIELDS if name in report.plots}
-    of = noun(report.facts.get("explanation", ""))
+    of = measure_noun(report.facts.get("explanation", ""))
     return [_picture(name, found, of) for name, found in points.items() if found]
 
 

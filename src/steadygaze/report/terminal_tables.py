@@ -18,8 +18,17 @@ from rich.text import Text
 
 from steadygaze.core.errors import one_line, printable
 from steadygaze.report.verdict_axis import main_rows
-from steadygaze.results.comparison import SIGNIFICANT, Comparison, Entry, Mark, Standing
-from steadygaze.results.formatting import ARROWS, ICONS, answered, counted, flagged, interval, number, whose
+from steadygaze.results.comparison import SIGNIFICANT, Comparison, ComparisonCell, Mark, TechniqueResult
+from steadygaze.results.formatting import (
+    ARROWS,
+    ICONS,
+    answer_text,
+    count_text,
+    explainer_name,
+    flag_text,
+    interval,
+    number,
+)
 from steadygaze.results.leakage_warnings import (
     BLACK_BOX_GAP,
     BY_CLASS,
@@ -29,7 +38,7 @@ from steadygaze.results.leakage_warnings import (
     POST_HOC,
     RANDOM_WORDS,
     READER,
-    warned,
+    leakage_warnings,
 )
 from steadygaze.results.report import Report
 from steadygaze.results.row import Row
@@ -40,7 +49,7 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-COLOURS: dict[Answer, str] = {"yes": "green", "partly": "yellow", "no": "red", "not asked": "dim"}
+COLORS: dict[Answer, str] = {"yes": "green", "partly": "yellow", "no": "red", "not asked": "dim"}
 HUES: dict[Answer, str] = {"yes": "#1a7f50", "partly": "#a86400", "no": "#c0392b", "not asked": "#777777"}
 """Of a notebook, which may be light or dark: legible on both."""
 COLUMNS = ("measure", "explains", "value", "95 % interval", "n", "better")
@@ -58,7 +67,7 @@ def terminal(report: Report, full: bool = False) -> "Group":
     rows = measured if full else main_rows(report)
     more, left = len(measured) - len(rows), len(report.rows) - len(measured)
     ends = [
-        f"{counted(more, 'more number')}: -v, the page or the JSON" if more else "",
+        f"{count_text(more, 'more number')}: -v, the page or the JSON" if more else "",
         f"{left} not applicable" if left else "",
     ]
     end = "; ".join(filter(None, ends))
@@ -70,7 +79,7 @@ def _noted(note: str) -> "Text":
     """A warning, or the colour of the answer it gives."""
     from rich.text import Text
 
-    return Text(one_line(flagged(note)), style=f"bold {COLOURS[answered(note) or 'partly']}")
+    return Text(one_line(flag_text(note)), style=f"bold {COLORS[answer_text(note) or 'partly']}")
 
 
 def _answers(report: Report) -> "Table":
@@ -81,7 +90,7 @@ def _answers(report: Report) -> "Table":
     table = Table.grid(padding=(0, 1))
     table.add_column(no_wrap=True)
     for verdict in report.verdicts:
-        answer = Text(f"{ICONS[verdict.answer]} {verdict.answer:<9}", style=f"bold {COLOURS[verdict.answer]}")
+        answer = Text(f"{ICONS[verdict.answer]} {verdict.answer:<9}", style=f"bold {COLORS[verdict.answer]}")
         table.add_row(answer, Text.assemble((printable(verdict.question), "bold"), f" {printable(verdict.why)}"))
     return table
 
@@ -89,16 +98,20 @@ def _answers(report: Report) -> "Table":
 def text(report: Report) -> str:
     """For print: every number there is, and of the others how many there are."""
     measured = _measured(report)
-    said = [report.title, *map(flagged, report.notes), *(f"{v.question} {v.answer}. {v.why}" for v in report.verdicts)]
+    said = [
+        report.title,
+        *map(flag_text, report.notes),
+        *(f"{v.question} {v.answer}. {v.why}" for v in report.verdicts),
+    ]
     left = len(report.rows) - len(measured)
     why = "could not be measured: the note of each in report.rows says why, and so does the page (report.to_html)."
-    end = [f"{counted(left, 'number')} {why}"] if left else []
+    end = [f"{count_text(left, 'number')} {why}"] if left else []
     return "\n".join([*said, *map(str, measured), *end])
 
 
 def notebook(report: Report) -> str:
     """Small, and inline styles only: notebooks strip style sheets."""
-    answers = "".join(f"<li><strong>{escape(flagged(note))}</strong></li>" for note in report.notes)
+    answers = "".join(f"<li><strong>{escape(flag_text(note))}</strong></li>" for note in report.notes)
     answers += "".join(
         f'<li><strong style="color:{HUES[v.answer]}">{ICONS[v.answer]} {escape(v.answer)}</strong> '
         f"<strong>{escape(v.question)}</strong> {escape(v.why)}</li>"
@@ -110,7 +123,7 @@ def notebook(report: Report) -> str:
         for cells in _cells(report, _measured(report))
     )
     table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-    folded = f"<details><summary>{counted(len(_measured(report)), 'number')}</summary>{table}</details>"
+    folded = f"<details><summary>{count_text(len(_measured(report)), 'number')}</summary>{table}</details>"
     html = f"<div><strong>{escape(report.title)}</strong><ul style='list-style:none'>{answers}</ul>{folded}</div>"
     return html.encode(errors="replace").decode()  # a lone surrogate would stop the notebook's own encoder
 
@@ -131,7 +144,14 @@ def _table(report: Report, rows: Sequence[Row]) -> "Table":
 def _cells(report: Report, rows: Sequence[Row]) -> Iterator[tuple[str, ...]]:
     for row in rows:
         bounds = "" if row.interval is None else interval(row)
-        yield row.measure, whose(row), number(row.value), bounds, f"{row.n:,}", ARROWS[report.better(row.measure)]
+        yield (
+            row.measure,
+            explainer_name(row),
+            number(row.value),
+            bounds,
+            f"{row.n:,}",
+            ARROWS[report.better(row.measure)],
+        )
 
 
 def _measured(report: Report) -> list[Row]:
@@ -143,7 +163,7 @@ MARK_COLORS: dict[Mark, str] = {"better": "green", "worse": "red", "differs": ""
 
 
 @dataclass(frozen=True)
-class Shown:
+class ComparisonTable:
     comparison: Comparison
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
@@ -169,7 +189,7 @@ def _techniques(comparison: Comparison) -> Table:
     table.add_column("technique", no_wrap=True)
     columns = [column for column in comparison.columns if column.brief]
     for column in columns:
-        table.add_column(f"{column.title} {ARROWS[column.better]}".rstrip(), justify="right")
+        table.add_column(f"{column.title} {ARROWS[column.direction]}".rstrip(), justify="right")
     table.add_column("collapsed", justify="right")
     for one in comparison.standings:
         cells = [_cell(one.entries[column.measure]) for column in columns]
@@ -183,13 +203,13 @@ def _measures(comparison: Comparison) -> Table:
     for one in comparison.standings:
         table.add_column(one.technique, justify="right")
     for column in (column for column in comparison.columns if column.brief):
-        title = f"{column.title} {ARROWS[column.better]}".rstrip()
+        title = f"{column.title} {ARROWS[column.direction]}".rstrip()
         table.add_row(title, *(_cell(one.entries[column.measure]) for one in comparison.standings))
     table.add_row("collapsed", *(_silent(one) for one in comparison.standings))
     return table
 
 
-def _cell(entry: Entry) -> Text:
+def _cell(entry: ComparisonCell) -> Text:
     if math.isnan(entry.row.value):
         return Text("–", style="dim")
     said = Text(number(entry.row.value) + SIGNS[entry.mark], style=MARK_COLORS[entry.mark])
@@ -199,21 +219,21 @@ def _cell(entry: Entry) -> Text:
     return said
 
 
-def _silent(one: Standing) -> Text:
+def _silent(one: TechniqueResult) -> Text:
     if None in one.collapsed:
         return Text("not known", style="dim")
     style = "bold yellow" if one.silent else ""
     return Text(f"{'yes' if one.silent else 'no'}, {one.silent} of {len(one.collapsed)}", style=style)
 
 
-def _collapsed(one: Standing) -> str:
+def _collapsed(one: TechniqueResult) -> str:
     return (
         f"⚠ {one.technique}: stability bought by collapse.  In {one.silent} of {len(one.collapsed)} seeds its weights "
         "say the same whatever the text: they hold still, and explain nothing."
     )
 
 
-MASK = "mask-loss"
+MASK = "probe-loss"
 MEANING = {
     POST_HOC: "how often the black box predicts the same from the selected words alone",
     f"{POST_HOC}/unselected": "… and from the text without them",
@@ -235,7 +255,7 @@ def meaning(row: Row) -> str:
     return MEANING.get(row.measure, "")
 
 
-def shown(rows: Sequence[Row]) -> "Group":
+def explainer_scores(rows: Sequence[Row]) -> "Group":
     """For a terminal: numbers with their meaning, then what must not be overlooked."""
     from rich.console import Group
     from rich.table import Table
@@ -248,6 +268,6 @@ def shown(rows: Sequence[Row]) -> "Group":
     table.add_column("what it means")
     for row in rows:
         table.add_row(row.measure, number(row.value), interval(row), meaning(row))
-    loud = [Text(f"! {sentence}", style="bold yellow") for sentence in warned(rows)]
-    many = counted(rows[0].n, "text") if rows else "no texts"
+    loud = [Text(f"! {sentence}", style="bold yellow") for sentence in leakage_warnings(rows)]
+    many = count_text(rows[0].n, "text") if rows else "no texts"
     return Group(Text(f"On {many} that it was not fitted to:"), table, *loud)

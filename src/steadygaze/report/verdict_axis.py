@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from steadygaze.results.formatting import direction, interval, number, short, span
+from steadygaze.results.formatting import direction, interval, number, short_number, span
 from steadygaze.results.report import Report
 from steadygaze.results.row import Row
 from steadygaze.results.verdict import Fact, Verdict
@@ -47,21 +47,21 @@ def axis(row: Row, fact: Fact | None, limits: tuple[float, float] | None) -> Axi
     edges = ticks(least - free, most + free, 8)
     low, high = max(fact.low, edges[0]), min(fact.high, edges[-1])
     value, left, right, yes, no = (round(100 * min(1.0, max(0.0, (one - low) / (high - low))), 1) for one in seen)
-    ends = ("… " * (low > fact.low) + short(low), short(high) + " …" * (high < fact.high))
-    return Axis(ends, value, left, right, yes, no, in_words(limits))
+    ends = ("… " * (low > fact.low) + short_number(low), short_number(high) + " …" * (high < fact.high))
+    return Axis(ends, value, left, right, yes, no, axis_words(limits))
 
 
-def in_words(limits: Sequence[float]) -> tuple[str, str]:
+def axis_words(limits: Sequence[float]) -> tuple[str, str]:
     """
-    >>> in_words((0.05, 0.1)), in_words((0.05, 0.02))
+    >>> axis_words((0.05, 0.1)), axis_words((0.05, 0.02))
     (('yes up to 0.05', 'no from 0.1 up'), ('yes from 0.05 up', 'no up to 0.02'))
     """
-    good, bad = map(short, limits)
+    good, bad = map(short_number, limits)
     upwards = limits[0] > limits[1]
     return (f"yes from {good} up", f"no up to {bad}") if upwards else (f"yes up to {good}", f"no from {bad} up")
 
 
-def aloud(row: Row, drawn: Axis) -> str:
+def axis_sentence(row: Row, drawn: Axis) -> str:
     """The same for those who cannot see it."""
     where = f"on an axis from {drawn.ends[0].strip('… ')} to {drawn.ends[1].strip('… ')}"
     return f"{number(row.value)} ({interval(row)}) {where}: {', '.join(drawn.bounds)}."
@@ -81,11 +81,11 @@ def ticks(low: float, high: float, most: int, least: float = 0.0) -> list[float]
 
 
 @dataclass(frozen=True, slots=True)
-class Deciding:
+class DecidingRow:
     """A number that decides a verdict."""
 
     row: Row
-    told: str
+    sentence: str
     limits: str
     """Where yes ends and no begins, in words."""
 
@@ -100,22 +100,22 @@ def main_rows(report: Report) -> list[Row]:
     return [row for row in report.rows if row.n and (row.measure in LABELS or row.signature in named)]
 
 
-def deciding(report: Report, verdict: Verdict) -> list[Deciding]:
+def deciding_rows(report: Report, verdict: Verdict) -> list[DecidingRow]:
     rows = {row.signature: row for row in report.rows}
     found = [rows[signature] for signature in verdict.rows if signature in rows]
     return [_decided(report, verdict, row) for row in found]
 
 
-def _decided(report: Report, verdict: Verdict, row: Row) -> Deciding:
-    limits = verdict.limits.get(row.measure)
-    return Deciding(row, told(report, row), "" if limits is None else ", ".join(in_words(limits)))
+def _decided(report: Report, verdict: Verdict, row: Row) -> DecidingRow:
+    limits = verdict.thresholds.get(row.measure)
+    return DecidingRow(row, deciding_sentence(report, row), "" if limits is None else ", ".join(axis_words(limits)))
 
 
-def told(report: Report, row: Row) -> str:
+def deciding_sentence(report: Report, row: Row) -> str:
     """What a measure is, between which numbers it lies, and which end is the good one."""
     fact, better = report.meaning(row.measure), report.better(row.measure)
     if fact is None:
         return ""
-    cite = f" ({fact.cite})" if fact.cite.strip("—") else ""
+    cite = f" ({fact.citation})" if fact.citation.strip("—") else ""
     probe = report.probes.get(row.measure.partition("/")[2], "")
-    return f"{fact.about.rstrip('.')}{cite}. {probe} Range {span(fact)}; {direction(better)}.".replace("  ", " ")
+    return f"{fact.sentence.rstrip('.')}{cite}. {probe} Range {span(fact)}; {direction(better)}.".replace("  ", " ")

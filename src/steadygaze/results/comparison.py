@@ -29,8 +29,8 @@ class Column:
 
     measure: str
     title: str
-    about: str
-    better: Better
+    sentence: str
+    direction: Better
     brief: bool = True
     """Whether a terminal shows it."""
     stability: bool = False
@@ -52,7 +52,7 @@ class Difference:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ComparisonCell:
     """One number of one technique."""
 
     row: Row
@@ -65,11 +65,11 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class TechniqueResult:
     """One technique."""
 
     technique: str
-    entries: Mapping[str, Entry]
+    entries: Mapping[str, ComparisonCell]
     """By measure."""
     collapsed: tuple[bool | None, ...]
     """Of each seed, whether its weights say the same whatever the text; None: nobody knows."""
@@ -90,7 +90,7 @@ class Standing:
 @dataclass(frozen=True)
 class Comparison:
     columns: tuple[Column, ...]
-    standings: tuple[Standing, ...]
+    standings: tuple[TechniqueResult, ...]
     """The baseline first."""
     seeds: tuple[int, ...]
     facts: Mapping[str, str] = field(default_factory=dict)
@@ -103,7 +103,7 @@ class Comparison:
     title: str = TITLE
 
     @property
-    def baseline(self) -> Standing:
+    def baseline(self) -> TechniqueResult:
         return self.standings[0]
 
     @property
@@ -115,7 +115,7 @@ class Comparison:
     def column(self, measure: str) -> Column:
         return next(column for column in self.columns if column.measure == measure)
 
-    def find(self, technique: str) -> Standing:
+    def find(self, technique: str) -> TechniqueResult:
         return next(standing for standing in self.standings if standing.technique == technique)
 
     def to_dict(self) -> dict[str, Any]:
@@ -150,7 +150,7 @@ class Comparison:
         return html
 
 
-def _standing(one: Standing) -> dict[str, Any]:
+def _standing(one: TechniqueResult) -> dict[str, Any]:
     return {
         "technique": one.technique,
         "collapsed": list(one.collapsed),
@@ -160,7 +160,7 @@ def _standing(one: Standing) -> dict[str, Any]:
     }
 
 
-def _entry(one: Entry) -> dict[str, Any]:
+def _entry(one: ComparisonCell) -> dict[str, Any]:
     against = None if one.against is None else _plain(asdict(one.against))
     return {**one.row.to_dict(), "seeds": _plain(one.seeds), "against": against, "mark": one.mark}
 

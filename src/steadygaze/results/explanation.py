@@ -12,11 +12,11 @@ from pathlib import Path
 from textwrap import shorten
 from typing import TYPE_CHECKING, Any
 
-from steadygaze.core.arguments import checked, optional, whole, wrong
+from steadygaze.core.arguments import argument_error, integer, optional, validated
 from steadygaze.core.errors import UserError, one_line, printable
 from steadygaze.core.output_paths import write_output
 from steadygaze.core.types import Label, Picked, Span
-from steadygaze.results.highlight import UNREAD, cut_off, legend, marked, page, painted
+from steadygaze.results.highlight import UNREAD, highlight_html, highlight_rich, is_truncated, legend, page
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -48,7 +48,7 @@ class Explanation:
     granularity: str = "word"
     read_to: int | None = None
     """Everything from this character on was cut off and got no weight.  None: the whole text was read."""
-    evidence: tuple[Span, ...] | None = None
+    rationales: tuple[Span, ...] | None = None
     """A known or human rationale, drawn beside the weights."""
     bounds: tuple[tuple[float, float], ...] | None = None
     """Between which the weight of each token is, by an explainer that says how sure it is."""
@@ -66,13 +66,13 @@ class Explanation:
 
     def __post_init__(self) -> None:
         if not isinstance(self.text, str):
-            raise wrong("text", "a string", self.text)
+            raise argument_error("text", "a string", self.text)
         if not isinstance(self.probabilities, Mapping):
-            raise wrong("probabilities", "a mapping of labels to numbers", self.probabilities)
+            raise argument_error("probabilities", "a mapping of labels to numbers", self.probabilities)
         for name in ("tokens", "spans", "weights", "bounds"):
             value: Any = getattr(self, name)
             if not isinstance(value, tuple | list) and not (name == "bounds" and value is None):
-                raise wrong(name, "a tuple", value)
+                raise argument_error(name, "a tuple", value)
         if not len(self.tokens) == len(self.spans) == len(self.weights):
             sizes = f"{len(self.tokens)} tokens, {len(self.spans)} spans and {len(self.weights)} weights"
             raise UserError(f"Explanation: {sizes}; there must be as many of each")
@@ -92,7 +92,7 @@ class Explanation:
         return len(self.tokens)
 
     @property
-    def of_question(self) -> "Explanation | None":
+    def question_explanation(self) -> "Explanation | None":
         """The question as a text of its own, with its weights; None: it has none."""
         if self.question is None or self.question_weights is None:
             return None
@@ -107,17 +107,17 @@ class Explanation:
             question_spans=None,
             question_weights=None,
             read_to=None,
-            evidence=None,
+            rationales=None,
             bounds=None,
             rationale=None,
         )
 
-    @checked(k=optional(whole(0)))
+    @validated(k=optional(integer(0)))
     def top(self, k: int | None = None) -> list[tuple[str, float]]:
         """The k heaviest tokens, whatever their sign; of equals the earlier first.  None: all selected ones, or 5."""
-        return [(self.tokens[i], self.weights[i]) for i in self.heaviest(k)]
+        return [(self.tokens[i], self.weights[i]) for i in self.top_indices(k)]
 
-    def heaviest(self, k: int | None = None) -> list[int]:
+    def top_indices(self, k: int | None = None) -> list[int]:
         """Where those tokens stand, heaviest first."""
         usual = sum(map(bool, self.weights)) if self.selected else FEW
         return heapq.nlargest(usual if k is None else k, range(len(self)), key=lambda i: abs(self.weights[i]))
@@ -144,7 +144,7 @@ class Explanation:
             "explainer": self.explainer,
             "granularity": self.granularity,
             "read_to": self.read_to,
-            "evidence": None if self.evidence is None else list(map(list, self.evidence)),
+            "rationales": None if self.rationales is None else list(map(list, self.rationales)),
             "bounds": None if self.bounds is None else list(map(list, self.bounds)),
             "selected": self.selected,
             "rationale": None if self.rationale is None else list(map(list, self.rationale)),
@@ -183,11 +183,11 @@ class Explanation:
     def _repr_html_(self) -> str:
         small = '<div style="font-size:0.85em;opacity:0.8">{}</div>'.format
         asked = "" if self.question is None else small(f"Question: {escape(self.question)}")
-        if (own := self.of_question) is not None:
-            asked = small("Question:") + marked(own, beside=self)
+        if (own := self.question_explanation) is not None:
+            asked = small("Question:") + highlight_html(own, beside=self)
         verdict = f"<div><strong>{escape(str(self.label))}</strong> {escape(self._sureness())}</div>"
         lines = "".join(small(escape(line)) for line in self._lines())
-        body = f"{verdict}{asked}{marked(self, beside=own)}{lines}{small(legend([self]))}"
+        body = f"{verdict}{asked}{highlight_html(self, beside=own)}{lines}{small(legend([self]))}"
         html = f"<figure style='margin:0 0 1.5em'>{body}</figure>"
         return html.encode(errors="replace").decode()  # a lone surrogate would stop the notebook's own encoder
 
@@ -197,10 +197,12 @@ class Explanation:
         drawn = Text()
         if self.question is not None:
             drawn.append("Question: ", style="italic")
-            own = self.of_question
-            drawn.append_text(Text(printable(self.question), "italic") if own is None else painted(own, beside=self))
+            own = self.question_explanation
+            drawn.append_text(
+                Text(printable(self.question), "italic") if own is None else highlight_rich(own, beside=self)
+            )
             drawn.append("\n")
-        drawn.append_text(painted(self, beside=self.of_question))
+        drawn.append_text(highlight_rich(self, beside=self.question_explanation))
         drawn.append(f"\n→ {one_line(self.label, LABEL)}", style="bold").append(f" {printable(self._sureness())}")
         for line in self._lines():
             drawn.append(f"\n{printable(line)}")
@@ -236,14 +238,16 @@ class Explanation:
 
     def _lines(self) -> list[str]:
         """What the colours say, in words: it must be there without them too."""
-        top = [self._said(i) for i in self.heaviest() if self.weights[i]] if self.rationale is None else self._pieces()
+        top = (
+            [self._said(i) for i in self.top_indices() if self.weights[i]] if self.rationale is None else self._pieces()
+        )
         lines = [f"{self.caption}: {' · '.join(top) or self._nothing}"]
-        if (own := self.of_question) is not None:
-            asked = [own._said(i) for i in own.heaviest() if own.weights[i]]
+        if (own := self.question_explanation) is not None:
+            asked = [own._said(i) for i in own.top_indices() if own.weights[i]]
             lines.append(f"of the question: {' · '.join(asked) or own._nothing}")
-        if self.evidence is not None:
-            reason = [" ".join(self.text[start:end].split()) for start, end in self.evidence]
+        if self.rationales is not None:
+            reason = [" ".join(self.text[start:end].split()) for start, end in self.rationales]
             lines.append(f"known reason: {' · '.join(reason) or 'none'}")
-        if cut_off(self):
+        if is_truncated(self):
             lines.append(f"{UNREAD} (from character {self.read_to} of {len(self.text)})")
         return lines

@@ -24,45 +24,45 @@ def number(value: float) -> str:
     return ("−" if value < 0 else "") + format(abs(value), style)
 
 
-def short(value: float) -> str:
+def short_number(value: float) -> str:
     """A limit or a bound, with no more figures than it has.
 
-    >>> short(0.05), short(1.0), short(0.6931471805599453), short(-1)
+    >>> short_number(0.05), short_number(1.0), short_number(0.6931471805599453), short_number(-1)
     ('0.05', '1', '0.693', '−1')
     """
     return format(value, ".3g").replace("-", "−") if math.isfinite(value) else number(value)
 
 
-def counted(number: int, what: str) -> str:
+def count_text(number: int, what: str) -> str:
     """
-    >>> counted(1, "text"), counted(2000, "text")
+    >>> count_text(1, "text"), count_text(2000, "text")
     ('1 text', '2,000 texts')
     """
     return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
-def answered(note: str) -> Answer | None:
+def answer_text(note: str) -> Answer | None:
     """The answer whose sign a note begins with.
 
-    >>> answered("✓ It would not lock."), answered("Four texts are long.")
+    >>> answer_text("✓ It would not lock."), answer_text("Four texts are long.")
     ('yes', None)
     """
     return next((answer for answer, icon in ICONS.items() if note.startswith(f"{icon} ")), None)
 
 
-def flagged(note: str) -> str:
+def flag_text(note: str) -> str:
     """With a sign before it: a warning's, where it has none of its own.
 
-    >>> flagged("✓ It would not lock."), flagged("Four texts are long.")
+    >>> flag_text("✓ It would not lock."), flag_text("Four texts are long.")
     ('✓ It would not lock.', '! Four texts are long.')
     """
-    return f"! {note}" if answered(note) is None else note
+    return f"! {note}" if answer_text(note) is None else note
 
 
-def noun(explainer: str) -> str:
+def measure_noun(explainer: str) -> str:
     """What an explanation puts on words, named for what the model shows.
 
-    >>> noun("attention"), noun("rationale"), noun("gradient")
+    >>> measure_noun("attention"), measure_noun("rationale"), measure_noun("gradient")
     ('attention', 'selection', 'weight')
     """
     return {"attention": "attention", "rationale": "selection"}.get(explainer, "weight")
@@ -72,7 +72,7 @@ def interval(row: Row) -> str:
     return "no interval" if row.interval is None else f"{number(row.interval[0])} to {number(row.interval[1])}"
 
 
-def whose(row: Row) -> str:
+def explainer_name(row: Row) -> str:
     return str(row.settings.get("explain", PREDICTION))
 
 
@@ -87,8 +87,12 @@ def span(fact: Fact) -> str:
     if math.isinf(fact.low) and math.isinf(fact.high):
         return "any number"
     if math.isinf(fact.high):
-        return f"{short(fact.low)} or more"
-    return f"at most {short(fact.high)}" if math.isinf(fact.low) else f"{short(fact.low)} to {short(fact.high)}"
+        return f"{short_number(fact.low)} or more"
+    return (
+        f"at most {short_number(fact.high)}"
+        if math.isinf(fact.low)
+        else f"{short_number(fact.low)} to {short_number(fact.high)}"
+    )
 
 
 def direction(better: Better) -> str:

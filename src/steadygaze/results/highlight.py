@@ -48,7 +48,7 @@ _PAGE = """<!doctype html>
 """
 
 
-class Weighed(Protocol):
+class WeightedText(Protocol):
     """What is asked of an Explanation here; a protocol, because explanation.py imports this file."""
 
     @property
@@ -62,7 +62,7 @@ class Weighed(Protocol):
     @property
     def explainer(self) -> str: ...
     @property
-    def evidence(self) -> tuple[Span, ...] | None: ...
+    def rationales(self) -> tuple[Span, ...] | None: ...
     @property
     def read_to(self) -> int | None: ...
     @property
@@ -76,21 +76,21 @@ def page(title: str, body: str) -> str:
     return _PAGE.format(title=escape(title), body=body)
 
 
-def marked(e: Weighed, beside: Weighed | None = None) -> str:
+def highlight_html(e: WeightedText, beside: WeightedText | None = None) -> str:
     """The user's text as HTML: every word carries its number as a tooltip and its weight as a background.
 
     `beside`: the other text of a pair; the colors of both are on one scale.
     """
     full, pieces = _full(e, beside), list(_pieces(e))
     html = "".join(_span(e, piece, full) for piece in pieces if piece.read)
-    if cut_off(e):
+    if is_truncated(e):
         tail = "".join(_span(e, piece, full) for piece in pieces if not piece.read)
         html += f'<small> [{UNREAD}] </small><span style="opacity:0.6" title="{UNREAD}">{tail}</span>'
     style = "white-space:pre-wrap;overflow-wrap:anywhere;line-height:1.9;margin:0.3em 0"
     return f'<div class="text" dir="auto" style="{style}">{html}</div>'
 
 
-def legend(explanations: Iterable[Weighed]) -> str:
+def legend(explanations: Iterable[WeightedText]) -> str:
     """What the marks of these explanations mean, as HTML."""
     explanations = list(explanations)
     swatch = '<span style="background-color:{};padding:0.1em 0.4em;border-radius:3px">{}</span>'.format
@@ -104,14 +104,14 @@ def legend(explanations: Iterable[Weighed]) -> str:
         keys = [swatch(_colour(1.0, 1.0), RATIONALE)]
     if any(e.explainer == "attention" for e in explanations):
         keys.append(SHARE)
-    if any(e.evidence for e in explanations):
+    if any(e.rationales for e in explanations):
         keys.append(f'<span style="{_UNDERLINE}">underlined</span>: the known reason')
-    if any(map(cut_off, explanations)):
+    if any(map(is_truncated, explanations)):
         keys.append(f'<span style="opacity:0.7">grey</span>: {UNREAD}')
     return " &ensp; ".join(keys)
 
 
-def painted(e: Weighed, beside: Weighed | None = None) -> "Text":
+def highlight_rich(e: WeightedText, beside: WeightedText | None = None) -> "Text":
     """The user's text for a terminal: every word on a background as strong as its weight."""
     from rich.text import Text
 
@@ -121,7 +121,7 @@ def painted(e: Weighed, beside: Weighed | None = None) -> "Text":
     return drawn
 
 
-def cut_off(e: Weighed) -> bool:
+def is_truncated(e: WeightedText) -> bool:
     """Whether some of the text was not read."""
     return e.read_to is not None and e.read_to < len(e.text)
 
@@ -136,10 +136,10 @@ class _Piece(NamedTuple):
     read: bool
 
 
-def _pieces(e: Weighed) -> Iterator[_Piece]:
-    """The whole text in order, cut wherever a token, the evidence or the reading begins or ends."""
+def _pieces(e: WeightedText) -> Iterator[_Piece]:
+    """The whole text in order, cut wherever a token, the rationales or the reading begins or ends."""
     end_of_reading = len(e.text) if e.read_to is None else e.read_to
-    edges = {0, len(e.text), end_of_reading, *(edge for span in (*e.spans, *(e.evidence or ())) for edge in span)}
+    edges = {0, len(e.text), end_of_reading, *(edge for span in (*e.spans, *(e.rationales or ())) for edge in span)}
     begins = defaultdict(list)
     for i, (start, _) in enumerate(e.spans):
         begins[start].append(i)
@@ -147,13 +147,13 @@ def _pieces(e: Weighed) -> Iterator[_Piece]:
     before = 0.0
     for start, end in pairwise(sorted(edge for edge in edges if edge <= len(e.text))):
         on = tuple(i for i in (*on, *begins[start]) if e.spans[i][1] > start)
-        reason = any(begin <= start < stop for begin, stop in e.evidence or ())
+        reason = any(begin <= start < stop for begin, stop in e.rationales or ())
         inside = not on and any(begin <= start < stop for begin, stop, _ in e.rationale or ())
         before = before if inside else sum(e.weights[i] for i in on)
         yield _Piece(e.text[start:end], on, before, reason, start < end_of_reading)
 
 
-def _span(e: Weighed, piece: _Piece, full: float) -> str:
+def _span(e: WeightedText, piece: _Piece, full: float) -> str:
     numbers = escape(", ".join(f"{e.tokens[i]}: {e.weights[i]:.4f}" for i in piece.tokens))
     style = _UNDERLINE if piece.reason else ""
     if piece.weight:
@@ -163,7 +163,7 @@ def _span(e: Weighed, piece: _Piece, full: float) -> str:
     return f"<span{attributes}>{escape(piece.text)}</span>" if attributes else escape(piece.text)
 
 
-def _full(e: Weighed, beside: Weighed | None = None) -> float:
+def _full(e: WeightedText, beside: WeightedText | None = None) -> float:
     """The weight that has the full colour."""
     both = [e] if beside is None else [e, beside]
     sizes = [abs(weight) for one in both for weight in one.weights]
@@ -174,7 +174,7 @@ def _full(e: Weighed, beside: Weighed | None = None) -> float:
     return max([*sizes, fair]) or 1.0  # nothing weighs anything: whatever it is divided by
 
 
-def _strength(e: Weighed, piece: _Piece, full: float) -> float:
+def _strength(e: WeightedText, piece: _Piece, full: float) -> float:
     """Of the full colour."""
     share = min(1.0, abs(piece.weight) / full)
     return PICKED + (1 - PICKED) * share if e.selected and piece.weight else share

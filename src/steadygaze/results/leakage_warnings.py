@@ -34,15 +34,15 @@ ONE_LABEL = "The black box gives the same label to all that this was measured on
 """Also the note of the rows of which it is so."""
 
 
-def warned(rows: Sequence[Row]) -> list[str]:
+def leakage_warnings(rows: Sequence[Row]) -> list[str]:
     """Warnings about a fitted explainer, by its rows."""
     if any(row.note == ONE_LABEL for row in rows):
         return [f"{ONE_LABEL}; any other selection would do as well."]
     found = by_measure(rows)
     if FIDELITY in found and READER not in found:
         return [f"{UNTESTED}: fit it again to test for label leakage."]
-    if leaks(found):
-        return [leakage(found, "the explainer's own approximator", _advice(found[READER]))]
+    if has_leakage(found):
+        return [leakage_sentence(found, "the explainer's own approximator", _advice(found[READER]))]
     if POST_HOC in found and FIDELITY in found and _low(found, BLACK_BOX_GAP) > FAR:
         return [_unlike(found)]
     return []
@@ -53,7 +53,7 @@ def by_measure(rows: Sequence[Row]) -> dict[str, Row]:
     return {row.measure: row for row in rows if row.measure != BY_CLASS}
 
 
-def leaks(found: Mapping[str, Row]) -> bool:
+def has_leakage(found: Mapping[str, Row]) -> bool:
     """Whether only the network trained on the selections recovers the predicted class from them.
 
     Both gaps must exceed MARGIN with their whole intervals: to the independent reader and, where it was asked, to the
@@ -63,7 +63,9 @@ def leaks(found: Mapping[str, Row]) -> bool:
     return READER in found and GAP in gaps and all(_low(found, name) > MARGIN for name in gaps)
 
 
-def leakage(found: Mapping[str, Row], partner: str, advice: str = "", target: str = "the predicted class") -> str:
+def leakage_sentence(
+    found: Mapping[str, Row], partner: str, advice: str = "", target: str = "the predicted class"
+) -> str:
     """The warning.  `partner`: the network that was trained on the selections; `target`: what both predict."""
     random = f", {found[RANDOM_WORDS].value:.0%} from random words" if RANDOM_WORDS in found else ""
     box = f" and {found[BLACK_BOX_GAP].value:.0%} more often than the black box" if BLACK_BOX_GAP in found else ""
@@ -75,7 +77,7 @@ def leakage(found: Mapping[str, Row], partner: str, advice: str = "", target: st
     )
 
 
-def reading(rows: Sequence[Row]) -> str:
+def read_sentence(rows: Sequence[Row]) -> str:
     """One line about the independent reader; '' where there was none."""
     found = by_measure(rows)
     if READER not in found:

@@ -43,7 +43,7 @@ Whether they may be read as reasons has not been audited yet.
 
 def card(config: Mapping[str, Any]) -> str:
     """Markdown, from the values of config.json."""
-    kept = config.get("kept") or {}
+    kept = config.get("best_epoch") or {}
     shows = "rationale" if "granularity" in config.get("technique_settings", {}) else "attention"  # selects units
     return PAGE.format(
         **{name: config[name] for name in ("steadygaze", "seed", "max_length", "corpus")},

@@ -12,7 +12,7 @@ interval = true           # optional: the whole 95 % interval must be within
 why = "…"                 # optional: shown when it fails
 
 [[verdict]]
-question = "Does it hold still?"   # or its short name: holds-still
+question = "Does it hold still?"   # or its short name: stability
 answer = ["yes", "partly"]
 why = "…"
 """
@@ -53,7 +53,7 @@ class Requirement:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class VerdictRequirement:
     """The answers that a question may have."""
 
     question: str
@@ -64,7 +64,7 @@ class Wanted:
 @dataclass(frozen=True, slots=True)
 class Policy:
     requirements: tuple[Requirement, ...] = ()
-    verdicts: tuple[Wanted, ...] = ()
+    verdicts: tuple[VerdictRequirement, ...] = ()
 
 
 def as_policy(given: Policy | str | Path | Sequence[str]) -> Policy:
@@ -77,7 +77,7 @@ def as_policy(given: Policy | str | Path | Sequence[str]) -> Policy:
         return given
     if isinstance(given, Path) or (isinstance(given, str) and not FORM.fullmatch(given)):
         return read_policy(arguments.path("policy", given))
-    rules = [given] if isinstance(given, str) else arguments.several("policy", given)
+    rules = [given] if isinstance(given, str) else arguments.sequence_of("policy", given)
     return Policy(tuple(parse_requirement(arguments.text("policy", rule)) for rule in rules))
 
 
@@ -152,7 +152,7 @@ def _requirements(part: Mapping[str, Any], place: str) -> Iterable[Requirement]:
         )
 
 
-def _wanted(part: Mapping[str, Any], place: str) -> Wanted:
+def _wanted(part: Mapping[str, Any], place: str) -> VerdictRequirement:
     _check(part, place, VERDICT, {"question": str, "answer": (str, list), "why": str})
     if "question" not in part or not part.get("answer"):
         raise UserError(f"{place}: it needs a question and an answer")
@@ -160,7 +160,7 @@ def _wanted(part: Mapping[str, Any], place: str) -> Wanted:
     for answer in answers:
         if answer not in get_args(Answer):
             raise UserError(f"{place}: {unknown('answer', answer, get_args(Answer))}")
-    return Wanted(part["question"], tuple(answers), part.get("why", ""))
+    return VerdictRequirement(part["question"], tuple(answers), part.get("why", ""))
 
 
 def _check(part: Mapping[str, Any], place: str, known: Sequence[str], kinds: Mapping[str, Any]) -> None:

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any
 from steadygaze.core import arguments, entry_point
 from steadygaze.core.errors import unknown
 from steadygaze.core.output_paths import GENERATOR, write_output
-from steadygaze.results.formatting import short, whose
-from steadygaze.results.policy import Op, Policy, Requirement, Wanted, as_policy
+from steadygaze.results.formatting import explainer_name, short_number
+from steadygaze.results.policy import Op, Policy, Requirement, VerdictRequirement, as_policy
 from steadygaze.results.report_file import read as read_report
 from steadygaze.results.report_file import read_file as read_report_file
 from steadygaze.results.row import Row, plain
@@ -46,7 +46,7 @@ class Report:
     """What was audited.  "explanation" is the explainer that the verdicts are about."""
     notes: tuple[str, ...] = ()
     """What to know first.  One that answers a question begins with the answer's sign; any other is a warning."""
-    meanings: Mapping[str, Fact] = field(default_factory=dict)
+    measures: Mapping[str, Fact] = field(default_factory=dict)
     """What each measure is.  jensen-shannon/noise is looked up under its whole name, then under jensen-shannon."""
     probes: Mapping[str, str] = field(default_factory=dict)
     """What comes after the slash of a measure, in a plain sentence: what was done, or compared with."""
@@ -64,13 +64,13 @@ class Report:
     def __iter__(self) -> Iterator[Row]:
         return iter(self.rows)
 
-    @arguments.checked(measure=arguments.text, explainer=arguments.optional(arguments.text))
+    @arguments.validated(measure=arguments.text, explainer=arguments.optional(arguments.text))
     def find(self, measure: str, explainer: str | None = None) -> Row | None:
         """The row of that name; of the explanation under audit, or of another that is named."""
-        return next(iter(self.all(measure, explainer)), None)
+        return next(iter(self.find_all(measure, explainer)), None)
 
-    @arguments.checked(measure=arguments.text, explainer=arguments.optional(arguments.text))
-    def all(self, measure: str, explainer: str | None = None) -> list[Row]:
+    @arguments.validated(measure=arguments.text, explainer=arguments.optional(arguments.text))
+    def find_all(self, measure: str, explainer: str | None = None) -> list[Row]:
         """The same where several rows differ by some other setting.  A number of no explanation is everybody's."""
         wanted = explainer or self.facts.get("explanation")
         named = [row for row in self.rows if row.measure == measure]
@@ -80,20 +80,20 @@ class Report:
         return mine or [row for row in named if "explain" not in row.settings]
 
     def meaning(self, measure: str) -> Fact | None:
-        return self.meanings.get(measure) or self.meanings.get(measure.partition("/")[0])
+        return self.measures.get(measure) or self.measures.get(measure.partition("/")[0])
 
     def better(self, measure: str) -> Better:
         """In which direction lies the good: as a verdict has it, else as the measure has it."""
-        for good, bad in (v.limits[measure] for v in self.verdicts if measure in v.limits):
+        for good, bad in (v.thresholds[measure] for v in self.verdicts if measure in v.thresholds):
             return "lower" if good <= bad else "higher"
         fact = self.meaning(measure)
-        return "neither" if fact is None else fact.better
+        return "neither" if fact is None else fact.direction
 
     def failing(self, policy: "Policy | str | Path | Sequence[str]") -> "list[Failure]":
         """What of a policy does not hold: a Policy, a TOML file, or requirements such as "accuracy>=0.9"."""
         return check(self, as_policy(policy))
 
-    def gated(self, policy: "Policy") -> "Report":
+    def with_gate(self, policy: "Policy") -> "Report":
         """The same report with the outcome of a policy."""
         required = [str(one) for one in policy.requirements]
         required += [f"{one.question}: {' or '.join(one.answers)}" for one in policy.verdicts]
@@ -118,7 +118,7 @@ class Report:
                 for shift in self.shifts
             ],
             "plots": _plain(self.plots),
-            "meanings": {name: _plain(asdict(fact)) for name, fact in self.meanings.items()},
+            "measures": {name: _plain(asdict(fact)) for name, fact in self.measures.items()},
             "probes": dict(self.probes),
             "questions": dict(self.questions),
             "notes": list(self.notes),
@@ -226,9 +226,9 @@ def check(report: Report, policy: Policy) -> list[Failure]:
 
 def _measured(report: Report, required: Requirement) -> Iterator[Failure]:
     named = {row.measure for row in report.rows}
-    if required.measure not in named and required.measure.partition("/")[0] not in report.meanings:
-        raise unknown("measure", required.measure, named | report.meanings.keys())
-    rows = report.all(required.measure, required.explainer)
+    if required.measure not in named and required.measure.partition("/")[0] not in report.measures:
+        raise unknown("measure", required.measure, named | report.measures.keys())
+    rows = report.find_all(required.measure, required.explainer)
     if not rows:
         yield Failure(str(required), _because(_nowhere(report, required), required.why))
     for row in rows:
@@ -238,7 +238,7 @@ def _measured(report: Report, required: Requirement) -> Iterator[Failure]:
 
 def _nowhere(report: Report, required: Requirement) -> str:
     of = required.explainer or report.facts.get("explanation", "this explanation")
-    others = [whose(row) for row in report.rows if row.measure == required.measure]
+    others = [explainer_name(row) for row in report.rows if row.measure == required.measure]
     if others:
         return f"{required.measure} was not measured of {of}, only of {', '.join(dict.fromkeys(others))}"
     family = required.measure.partition("/")[0]
@@ -250,7 +250,7 @@ def _nowhere(report: Report, required: Requirement) -> str:
 def _fault(row: Row, required: Requirement) -> str | None:
     """What is wrong with a number, or None."""
     of = f" of {row.settings['explain']}" if "explain" in row.settings else ""
-    asked = f"{SAID[required.op]} {short(required.limit)} was required"
+    asked = f"{SAID[required.op]} {short_number(required.limit)} was required"
     if math.isnan(row.value):
         return f"{row.measure}{of}: {asked}, and it is {row.note or 'not defined'}"
     holds, found = HOLDS[required.op], f"{row.measure}{of} is {_exact(row.value, required.limit)}"
@@ -264,7 +264,7 @@ def _fault(row: Row, required: Requirement) -> str | None:
     return f"{found}, its 95 % interval {ends}; {asked} of the whole interval"
 
 
-def _answered(report: Report, wanted: Wanted) -> Iterator[Failure]:
+def _answered(report: Report, wanted: VerdictRequirement) -> Iterator[Failure]:
     verdict = _verdict(report, wanted.question)
     if verdict.answer not in wanted.answers:
         asked = " or ".join(repr(answer) for answer in wanted.answers)

@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from steadygaze.results.formatting import whose
+from steadygaze.results.formatting import explainer_name
 from steadygaze.results.report import Report
 from steadygaze.results.row import Row
 
@@ -83,7 +83,7 @@ def _alike(one: float, other: float, tolerance: float) -> bool:
 
 
 def _name(row: Row) -> str:
-    return f"{row.measure} of {whose(row)}"
+    return f"{row.measure} of {explainer_name(row)}"
 
 
 def _said(ends: Iterable[float]) -> str:

@@ -19,12 +19,12 @@ SCHEMA = 1
 class Fact:
     """What a measure is, in plain words, and between which numbers it lies."""
 
-    about: str
+    sentence: str
     low: float
     high: float
-    better: Better = "neither"
+    direction: Better = "neither"
     """Neither: good under one change and bad under another, or no merit at all."""
-    cite: str = ""
+    citation: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +37,8 @@ class Verdict:
     rows: tuple[str, ...] = ()
     """Signatures of the numbers it rests on."""
     key: str = ""
-    """A short name, as a policy may call it: holds-still."""
-    limits: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    """A short name, as a policy may call it: stability."""
+    thresholds: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     """Measure -> where yes ends and where no begins.  The first is the lower one where less is better."""
 
 
@@ -66,7 +66,7 @@ class Gate:
     @property
     def summary(self) -> str:
         """
-        >>> Gate(("accuracy>=0.9", "flipped/noise<=0.1"), 1).summary
+        >>> Gate(("accuracy>=0.9", "label-flip/noise<=0.1"), 1).summary
         'failed: 1 of 2 requirements not met'
         """
         total = f"{len(self.requirements)} requirement{'s' * (len(self.requirements) != 1)}"

@@ -1,7 +1,8 @@
 """Models that a technique holds its own against, where they are cells of the comparison already.
 
 A vanilla model trained as somebody's first stage and a vanilla cell of that seed are the same, bit for bit: it need not
-be trained twice.  Where some of the models wanted are no cells, all come from the shelf, which trains each once.
+be trained twice.  Where some of the models wanted are no cells, all come from the teacher cache, which trains
+each once.
 
 What is asked of several models at once: how far those of one technique are apart.
 
@@ -19,11 +20,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from steadygaze.adapters.as_adapter import as_subject
-from steadygaze.audit.audit import examine
-from steadygaze.audit.audit_case import Case, Rows
-from steadygaze.audit.audit_case import apart as distance
-from steadygaze.audit.audit_report import Asked, Examined
+from steadygaze.adapters.as_adapter import as_adapter
+from steadygaze.audit.audit import run_protocols
+from steadygaze.audit.audit_case import AuditCase, Rows
+from steadygaze.audit.audit_case import saliency_divergence as distance
+from steadygaze.audit.audit_report import AuditFindings, AuditRequest
 from steadygaze.audit.prepare_case import prepare
 from steadygaze.core.errors import UserError
 from steadygaze.core.types import Batch
@@ -32,9 +33,9 @@ from steadygaze.estimator.loading import load_classifier
 from steadygaze.estimator.text_classifier import TextClassifier
 from steadygaze.explainers import EXPLAINERS
 from steadygaze.results.report import Report
-from steadygaze.study.compare_config import BETWEEN, Order
-from steadygaze.study.study_data import Material, plan
-from steadygaze.study.study_folder import Arrays, Folder, read_arrays, write_arrays
+from steadygaze.study.compare_config import BETWEEN, CompareConfig
+from steadygaze.study.study_data import StudyData, plan
+from steadygaze.study.study_folder import Arrays, StudyFolder, read_arrays, write_arrays
 from steadygaze.techniques.technique import Stage
 from steadygaze.techniques.vanilla import Vanilla
 from steadygaze.training.training_run import RESULT
@@ -42,7 +43,9 @@ from steadygaze.training.training_run import RESULT
 VANILLA = "vanilla"
 
 
-def references(order: Order, folder: Folder, technique: str, seed: int, device: str) -> list[TextClassifier]:
+def references(
+    order: CompareConfig, folder: StudyFolder, technique: str, seed: int, device: str
+) -> list[TextClassifier]:
     """In the order in which the technique asks for them; none where it asks for none, or for others."""
     stages = {
         stage.model: stage for stage in order.training(technique, seed).technique.stages(seed) if stage.model != RESULT
@@ -55,7 +58,7 @@ def references(order: Order, folder: Folder, technique: str, seed: int, device: 
     return [load_classifier(folder.cell(VANILLA, number) / "model", device) for number in seeds]
 
 
-def _alike(order: Order, technique: str) -> bool:
+def _alike(order: CompareConfig, technique: str) -> bool:
     """Whether vanilla is trained before it, and with the same settings."""
     before = order.techniques[: order.techniques.index(technique)]
     if VANILLA not in before:
@@ -69,7 +72,7 @@ def _plain(stage: Stage) -> bool:
     return stage == replace(Stage(stage.name, Vanilla()), model=stage.model, seed=stage.seed)
 
 
-def apart(order: Order, given: Material, models: Iterable[TextClassifier]) -> Arrays:
+def pairwise_divergence(order: CompareConfig, given: StudyData, models: Iterable[TextClassifier]) -> Arrays:
     """`measure|explainer|place+place` -> (N,): how far every two of them are apart on each text, as an audit has it.
 
     Of a model no more is kept than what it says, so that they may be loaded one after the other.
@@ -78,18 +81,18 @@ def apart(order: Order, given: Material, models: Iterable[TextClassifier]) -> Ar
     first = next(each)
     name = order.explains(str(first.technique))
 
-    def case_of(one: TextClassifier) -> Case:
-        return prepare(as_subject(one), given.examples, {name: EXPLAINERS[name]()}, plan(order)).case
+    def case_of(one: TextClassifier) -> AuditCase:
+        return prepare(as_adapter(one), given.examples, {name: EXPLAINERS[name]()}, plan(order)).case
 
     def alike(one: TextClassifier) -> Tensor:
-        return case_of(one).explained(name, label)
+        return case_of(one).explain_class(name, label)
 
     case = case_of(first)
     label = case.probs.argmax(-1)  # reasons for one class: those for different ones differ
     said = [case.saliency(name), *map(alike, each)]  # no loop, which would hold a model while the next is loaded
 
     def work(rows: Rows, batch: Batch) -> dict[str, Tensor]:
-        here, few = [case.of(one, rows, batch) for one in said], batch.mask.sum(-1) < 2
+        here, few = [case.gather_rows(one, rows, batch) for one in said], batch.mask.sum(-1) < 2
         pairs = combinations(enumerate(here), 2)
         return {f"{i}+{j}": distance(p, q, batch.mask).masked_fill(few, torch.nan) for (i, p), (j, q) in pairs}
 
@@ -102,7 +105,7 @@ Watch = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True)
-class Cell:
+class StudyCell:
     technique: str
     seed: int
     values: Arrays
@@ -124,33 +127,37 @@ class Cell:
         return self.values[named[0]] if named else np.array([row.value])
 
 
-def finished(folder: Path) -> bool:
+def is_finished(folder: Path) -> bool:
     return (folder / REPORT).is_file()
 
 
-def read(folder: Path, technique: str, seed: int, texts: int) -> Cell:
+def read(folder: Path, technique: str, seed: int, texts: int) -> StudyCell:
     """`texts`: how many were audited, so many numbers each measure must have."""
     values, report = read_arrays(folder / VALUES, texts), Report.from_json(folder / REPORT)
     if "explanation" not in report.facts:
         raise UserError(f"{folder / REPORT} is damaged: its facts lack the explanation; delete {folder}")
-    return Cell(technique, seed, values, report)
+    return StudyCell(technique, seed, values, report)
 
 
-def train(order: Order, given: Material, folder: Folder, technique: str, seed: int, device: str) -> TextClassifier:
+def train(
+    order: CompareConfig, given: StudyData, folder: StudyFolder, technique: str, seed: int, device: str
+) -> TextClassifier:
     """Trained now, or where an interruption left it, or loaded where it was finished."""
     clf = order.classifier(technique, seed, device)
     ready = references(order, folder, technique, seed, device)
-    return resumable_training.train(clf, given.corpus, folder.cell(technique, seed) / MODEL, True, ready, folder.shelf)
+    return resumable_training.train(
+        clf, given.corpus, folder.cell(technique, seed) / MODEL, True, ready, folder.teacher_cache
+    )
 
 
-def audit(order: Order, given: Material, clf: TextClassifier, synonyms: Any, watch: Watch) -> Examined:
+def audit(order: CompareConfig, given: StudyData, clf: TextClassifier, synonyms: Any, watch: Watch) -> AuditFindings:
     known = {**given.known, "encoder": clf.stored_.description.encoder, "technique": str(clf.technique)}
-    asked = Asked((order.explains(str(clf.technique)),), plan(order), known, synonyms, watch=watch)
-    subject = replace(as_subject(clf), name=f"{clf.technique}-{clf.seed}")
-    return examine(subject, given.examples, asked)
+    asked = AuditRequest((order.explains(str(clf.technique)),), plan(order), known, synonyms, watch=watch)
+    subject = replace(as_adapter(clf), name=f"{clf.technique}-{clf.seed}")
+    return run_protocols(subject, given.examples, asked)
 
 
-def write(folder: Path, examined: Examined) -> None:
+def write(folder: Path, examined: AuditFindings) -> None:
     """The report last: with it the cell is done."""
     per_text = {
         f"{one.measure}|{one.explainer}" if one.explainer else one.measure: one.values.double().cpu().numpy()

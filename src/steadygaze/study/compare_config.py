@@ -10,11 +10,11 @@ from steadygaze.core.errors import UserError, unknown
 from steadygaze.core.settings import Field, field_names, settings
 from steadygaze.data.synonyms import read_synonyms
 from steadygaze.estimator.text_classifier import TextClassifier
-from steadygaze.estimator.train_config import LARGEST_SEED, Reading
-from steadygaze.estimator.train_config import Order as ModelOrder
-from steadygaze.estimator.train_config import order as ordered
+from steadygaze.estimator.train_config import LARGEST_SEED, TextConfig
+from steadygaze.estimator.train_config import TrainConfig as ModelOrder
+from steadygaze.estimator.train_config import train_config as ordered
 from steadygaze.explainers import EXPLAINERS
-from steadygaze.explainers.resolve import own, unable
+from steadygaze.explainers.resolve import default_explainer, missing_capability
 from steadygaze.models.classifier import Architecture
 from steadygaze.results.comparison import Column
 from steadygaze.techniques import TECHNIQUES
@@ -38,7 +38,7 @@ COLUMNS = (
         "jensen-shannon/noise", "JSD noise", "how far the weights move under a little noise", "lower", stability=True
     ),
     Column(
-        "jensen-shannon/worst-label",
+        "jensen-shannon/fgm-label",
         "JSD worst",
         "how far they move under the worst little change of the vectors",
         "lower",
@@ -58,14 +58,19 @@ COLUMNS = (
         "lower",
         stability=True,
     ),
-    Column("flipped/3-synonyms", "flips", "how often the label changes when three words are exchanged", "lower"),
+    Column("label-flip/3-synonyms", "flips", "how often the label changes when three words are exchanged", "lower"),
     Column(
         "comprehensiveness/above-random",
         "compreh. above random",
         "what the label loses without the heaviest words, beyond what it loses without random ones",
         "higher",
     ),
-    Column("evenness", "evenness", "1: all words weigh alike; 0: one word has all the weight", "neither"),
+    Column(
+        "normalized-entropy",
+        "normalized-entropy",
+        "1: all words weigh alike; 0: one word has all the weight",
+        "neither",
+    ),
     Column(
         BETWEEN,
         "JSD seeds",
@@ -77,7 +82,7 @@ COLUMNS = (
 
 
 @settings
-class Order:
+class CompareConfig:
     """What the numbers depend on, besides versions and hardware."""
 
     data: str
@@ -102,11 +107,11 @@ class Order:
     """For the audit: a file or a mapping.  None: no word is substituted."""
     split: str | None = None
     """What is audited.  None: test; where there is none, a part of the training texts is kept out of training."""
-    most: Annotated[int, Field(ge=1)] | None = None
+    limit: Annotated[int, Field(ge=1)] | None = None
     """Texts audited, drawn by the seed; None: all."""
     text: tuple[str, ...] = ("text",)
     label: str = "label"
-    evidence: str | None = None
+    rationales: str | None = None
     drop_empty: bool = False
 
     @property
@@ -120,7 +125,7 @@ class Order:
 
     def explains(self, technique: str) -> str:
         """The explainer that its models are asked for."""
-        return own(TECHNIQUES[technique].kind) if self.explainer is None else self.explainer
+        return default_explainer(TECHNIQUES[technique].kind) if self.explainer is None else self.explainer
 
     def classifier(self, technique: str, seed: int, device: str = "auto") -> TextClassifier:
         """One that has not been trained yet."""
@@ -142,7 +147,7 @@ class Order:
         return ordered(self.classifier(technique, number).get_params(deep=False))
 
 
-def check(order: Order) -> None:
+def check(order: CompareConfig) -> None:
     """All that can be refused before the data are read."""
     for name in order.techniques:
         if name not in TECHNIQUES:
@@ -164,13 +169,13 @@ def check(order: Order) -> None:
         read_synonyms(order.synonyms)
 
 
-def _explainers(order: Order) -> None:
+def _explainers(order: CompareConfig) -> None:
     """What cannot explain every model is refused before the first is trained."""
     for name in order.techniques:
         asked = order.explains(name)
         if asked not in EXPLAINERS:
             raise unknown("explainer", asked, EXPLAINERS)
-        if why := unable(EXPLAINERS[asked](), TECHNIQUES[name].kind):
+        if why := missing_capability(EXPLAINERS[asked](), TECHNIQUES[name].kind):
             raise UserError(
                 f"{asked} cannot explain models of {name}: {why}; without --explainer each is asked for what it shows"
             )
@@ -178,7 +183,7 @@ def _explainers(order: Order) -> None:
 
 def _settings_of_all(techniques: tuple[str, ...], given: Mapping[str, Any]) -> None:
     """What only some of the techniques know is set for them, by name: it may mean another thing in each."""
-    shared = {name for cls in (Architecture, Training, Reading) for name in field_names(cls)}
+    shared = {name for cls in (Architecture, Training, TextConfig) for name in field_names(cls)}
     for key in given.keys() - shared:
         owners = [name for name in techniques if key in field_names(TECHNIQUES[name])]
         others = [name for name in techniques if name not in owners]

@@ -14,34 +14,34 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from steadygaze.audit.protocols.seed_consistency import ALONE
-from steadygaze.results.comparison import SIGNIFICANT, Column, Difference, Entry, Mark, Standing
-from steadygaze.results.formatting import counted
+from steadygaze.results.comparison import SIGNIFICANT, Column, ComparisonCell, Difference, Mark, TechniqueResult
+from steadygaze.results.formatting import count_text
 from steadygaze.results.row import Row
 from steadygaze.results.verdict import Answer
-from steadygaze.study.cells import Cell
-from steadygaze.study.compare_config import BETWEEN, COLLAPSED, COLUMNS, Order
+from steadygaze.study.cells import StudyCell
+from steadygaze.study.compare_config import BETWEEN, COLLAPSED, COLUMNS, CompareConfig
 from steadygaze.study.seed_statistics import (
     DRAWS,
     RESAMPLES,
     Values,
     across_seeds,
     by_model,
-    each,
     holm,
     intervals,
     mean,
+    seed_means,
+    seed_stretch,
     sign_flips,
-    stretching,
 )
-from steadygaze.study.study_data import HELD_OUT, KEPT_OUT, Material, encoder, explainers, synonyms
+from steadygaze.study.study_data import HELD_OUT, KEPT_OUT, StudyData, encoder, explainers, synonyms
 from steadygaze.study.study_folder import Arrays
 
 
-def facts(order: Order, given: Material) -> dict[str, str]:
+def facts(order: CompareConfig, given: StudyData) -> dict[str, str]:
     sizes = ", ".join(f"{size:,} {name}" for name, size in given.corpus.sizes.items())
     return {
         "data": f"{given.corpus.name}: {sizes}",
-        "audited with": f"{counted(len(given.examples), 'text')} of the split {given.split}",
+        "audited with": f"{count_text(len(given.examples), 'text')} of the split {given.split}",
         "techniques": ", ".join(order.techniques),
         "held against": order.baseline,
         "seeds": ", ".join(map(str, order.numbers)),
@@ -51,7 +51,7 @@ def facts(order: Order, given: Material) -> dict[str, str]:
     }
 
 
-def notes(order: Order, given: Material, made: Sequence[Standing]) -> tuple[str, ...]:
+def notes(order: CompareConfig, given: StudyData, made: Sequence[TechniqueResult]) -> tuple[str, ...]:
     said = [_intervals(order), *_test(order), *_texts(order, given)]
     baseline = made[0]
     if baseline.silent:
@@ -62,14 +62,14 @@ def notes(order: Order, given: Material, made: Sequence[Standing]) -> tuple[str,
     return tuple(said)
 
 
-def _intervals(order: Order) -> str:
+def _intervals(order: CompareConfig) -> str:
     if order.seeds == 1:
         return (
             f"Intervals are 95 % bootstrap intervals over texts alone ({DRAWS:,} draws).  One seed was trained: "
             "nothing here says what another seed would change.  Numbers for a whole set (macro-F1, calibration error) "
             "have none."
         )
-    times = f"{stretching(order.seeds):.1f}"
+    times = f"{seed_stretch(order.seeds):.1f}"
     return (
         f"Intervals are 95 % bootstrap intervals: seeds and texts are drawn anew, {DRAWS:,} times, the same for all "
         "techniques.  Numbers for a whole set (macro-F1, calibration error) are drawn over seeds alone.  What lies "
@@ -79,7 +79,7 @@ def _intervals(order: Order) -> str:
     )
 
 
-def _test(order: Order) -> list[str]:
+def _test(order: CompareConfig) -> list[str]:
     return [
         f"A technique is held against {order.baseline} text by text, each text's difference being the mean over seeds."
         f"  p: how often differences whose signs are thrown by a coin lie as far from 0 ({RESAMPLES:,} throws, or "
@@ -91,7 +91,7 @@ def _test(order: Order) -> list[str]:
     ]
 
 
-def _texts(order: Order, given: Material) -> list[str]:
+def _texts(order: CompareConfig, given: StudyData) -> list[str]:
     if given.split == HELD_OUT:
         return [
             f"The data have no test split: of every class one text in {KEPT_OUT} was kept out of training, by a seed "
@@ -111,7 +111,9 @@ ONE_MODEL = ("model", "seed")
 """Settings of a number that are about one model."""
 
 
-def standings(cells: Mapping[str, Sequence[Cell]], between: Mapping[str, Arrays]) -> tuple[Standing, ...]:
+def technique_results(
+    cells: Mapping[str, Sequence[StudyCell]], between: Mapping[str, Arrays]
+) -> tuple[TechniqueResult, ...]:
     """The first technique is the baseline."""
     found = {
         (technique, column.measure): _matrix(column.measure, several, between[technique])
@@ -128,10 +130,10 @@ def standings(cells: Mapping[str, Sequence[Cell]], between: Mapping[str, Arrays]
             place = technique, column.measure
             row = _row(column.measure, several, found[place], bounds.get(place))
             own = place in numbers and column.measure != BETWEEN
-            seeds = tuple(each(numbers[place]).tolist()) if own else ()
+            seeds = tuple(seed_means(numbers[place]).tolist()) if own else ()
             gap = None if column.measure == BETWEEN and len(several) < ENOUGH else gaps.get(place)
-            entries[column.measure] = Entry(row, seeds, gaps.get(place), mark(column, gap, any(collapsed)))
-        made.append(Standing(technique, entries, collapsed, _answers(several)))
+            entries[column.measure] = ComparisonCell(row, seeds, gaps.get(place), mark(column, gap, any(collapsed)))
+        made.append(TechniqueResult(technique, entries, collapsed, _answers(several)))
     return tuple(made)
 
 
@@ -141,14 +143,14 @@ def mark(column: Column, gap: Difference | None, collapsed: bool) -> Mark:
     low, high = gap.interval
     if low <= 0 <= high:
         return ""
-    if column.better == "neither":
+    if column.direction == "neither":
         return "differs"
-    if (gap.value < 0) != (column.better == "lower"):
+    if (gap.value < 0) != (column.direction == "lower"):
         return "worse"
     return "bought" if column.stability and collapsed else "better"
 
 
-def _matrix(measure: str, cells: Sequence[Cell], between: Arrays) -> Values | str:
+def _matrix(measure: str, cells: Sequence[StudyCell], between: Arrays) -> Values | str:
     """(S,N) of a number for each text, (S,1) of one for the whole set; else why there is none."""
     if measure == BETWEEN:
         return by_model(_pairs(between), len(cells)) if between else f"not applicable, because {ALONE}"
@@ -194,7 +196,7 @@ def _gaps(against: Mapping[Place, Values]) -> dict[Place, Difference]:
     found = {}
     for place, gap in against.items():
         value = mean(gap)
-        agree = int((np.sign(each(gap)) == np.sign(value)).sum())
+        agree = int((np.sign(seed_means(gap)) == np.sign(value)).sum())
         found[place] = Difference(value, bounds[place], agree, *tested.get(place, (None, None)))
     return found
 
@@ -208,7 +210,7 @@ def _tested(against: Mapping[Place, Values]) -> dict[Place, tuple[float, float]]
     return dict(zip(places, zip(p, holm(p), strict=True), strict=True))
 
 
-def _row(measure: str, cells: Sequence[Cell], found: Values | str, bounds: Interval | None) -> Row:
+def _row(measure: str, cells: Sequence[StudyCell], found: Values | str, bounds: Interval | None) -> Row:
     """Signed by what all its models have in common."""
     like = cells[0].report.find(measure)
     settings = {} if like is None else {k: v for k, v in like.settings.items() if k not in ONE_MODEL}
@@ -220,12 +222,12 @@ def _row(measure: str, cells: Sequence[Cell], found: Values | str, bounds: Inter
     return Row(measure, mean(found), texts, bounds, settings, f"left out: {left:,} texts" if left else "")
 
 
-def _collapsed(cell: Cell) -> bool | None:
+def _collapsed(cell: StudyCell) -> bool | None:
     found = cell.found(COLLAPSED)
     return None if isinstance(found, str) else bool(found[0] > 0)
 
 
-def _answers(cells: Sequence[Cell]) -> dict[str, tuple[Answer, ...]]:
+def _answers(cells: Sequence[StudyCell]) -> dict[str, tuple[Answer, ...]]:
     """Of every question that an audit answers, what it says of each seed."""
     questions = dict.fromkeys(verdict.question for cell in cells for verdict in cell.report.verdicts)
     return {
@@ -236,5 +238,7 @@ def _answers(cells: Sequence[Cell]) -> dict[str, tuple[Answer, ...]]:
     }
 
 
-def with_settings(made: Sequence[Standing], settings: Mapping[str, Mapping[str, object]]) -> tuple[Standing, ...]:
+def with_settings(
+    made: Sequence[TechniqueResult], settings: Mapping[str, Mapping[str, object]]
+) -> tuple[TechniqueResult, ...]:
     return tuple(dataclasses.replace(one, settings=settings[one.technique]) for one in made)

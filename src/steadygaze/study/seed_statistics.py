@@ -41,7 +41,7 @@ _AT_ONCE = 2_000_000  # numbers drawn at a time: 16 MB whatever N is
 _ROUNDING = 1e-12  # of Σ|d|: sums that are equal on paper count as equal
 
 
-def each(values: Values) -> Values:
+def seed_means(values: Values) -> Values:
     """The mean of every seed over its texts; NaN where it has none.  (S,N) -> (S,)"""
     known = np.isfinite(values)
     count = known.sum(-1)
@@ -51,7 +51,7 @@ def each(values: Values) -> Values:
 
 def mean(values: Values) -> float:
     """(S,N) -> one number"""
-    return float(each(values).mean())
+    return float(seed_means(values).mean())
 
 
 def intervals(
@@ -59,13 +59,13 @@ def intervals(
 ) -> list[tuple[float, float] | None]:
     """Where each mean lies with confidence `level`, all by the same draws; None: nothing to draw from.  (M,S,N)"""
     random = np.random.default_rng(seed)
-    times = stretching(values.shape[1], level) if stretch else 1.0
+    times = seed_stretch(values.shape[1], level) if stretch else 1.0
     means = np.concatenate([_drawn(values, random, some, times) for some in _portions(draws, values.shape[2])])
     several = values.shape[1] * values.shape[2] > 1
     return [_middle(means[:, i], level) if several else None for i in range(len(values))]
 
 
-def stretching(seeds: int, level: float = LEVEL) -> float:
+def seed_stretch(seeds: int, level: float = LEVEL) -> float:
     """How much further than a draw of so few seeds goes another seed may be."""
     if seeds < 2:
         return 1.0
@@ -90,7 +90,7 @@ def by_model(pairs: Mapping[tuple[int, int], Values], models: int) -> Values:
 
 def across_seeds(differences: Values) -> Values:
     """The mean of every text over the seeds that have it.  (S,N) -> (N,)"""
-    return each(differences.T)
+    return seed_means(differences.T)
 
 
 def sign_flips(differences: Values, *, seed: int = 0, resamples: int = RESAMPLES) -> Values:

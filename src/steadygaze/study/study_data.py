@@ -15,16 +15,16 @@ from typing import Any
 import numpy as np
 import torch
 
-from steadygaze.audit.audit_config import Plan, fingerprint
-from steadygaze.audit.audit_run import drawn
+from steadygaze.audit.audit_config import ProbeConfig, fingerprint
+from steadygaze.audit.audit_run import sample_examples
 from steadygaze.core import __version__
 from steadygaze.core.errors import UserError
 from steadygaze.core.types import Example, Label
 from steadygaze.core.untrusted_files import open_file
 from steadygaze.data.corpora import load_corpus
 from steadygaze.data.corpus import Corpus
-from steadygaze.study.compare_config import Order
-from steadygaze.training.device import best
+from steadygaze.study.compare_config import CompareConfig
+from steadygaze.training.device import best_device
 
 KEPT_OUT = 5
 """Of every class one text in so many is kept out of training, where no split is for the audit."""
@@ -33,7 +33,7 @@ HELD_OUT = "held-out"
 
 
 @dataclass(frozen=True)
-class Material:
+class StudyData:
     corpus: Corpus
     """What is trained on; nothing of what is audited is in it, unless it chooses the epoch."""
     split: str
@@ -49,12 +49,12 @@ class Material:
         return {"corpus": self.corpus.name, "split": self.split, "data": fingerprint(self.examples)[:12]}
 
 
-def material(order: Order, data_dir: Path | None = None) -> Material:
+def load_study_data(order: CompareConfig, data_dir: Path | None = None) -> StudyData:
     corpus = load_corpus(
         order.data,
         text=order.text,
         label=order.label,
-        evidence=order.evidence,
+        rationales=order.rationales,
         data_dir=data_dir,
         drop_empty=order.drop_empty,
     )
@@ -65,14 +65,14 @@ def material(order: Order, data_dir: Path | None = None) -> Material:
     }
     split = order.split or ("test" if "test" in corpus.splits else HELD_OUT)
     if split == HELD_OUT and split not in corpus.splits:
-        splits["train"], audited = kept_out(splits["train"])
+        splits["train"], audited = hold_out_test(splits["train"])
     else:
         audited = _named(corpus, split)
     trained = Corpus(corpus.name, splits, corpus.dropped, corpus.source)
-    return Material(trained, split, drawn(audited, order.most, order.seed), corpus.fingerprint)
+    return StudyData(trained, split, sample_examples(audited, order.limit, order.seed), corpus.fingerprint)
 
 
-def kept_out(examples: Sequence[Example]) -> tuple[list[Example], list[Example]]:
+def hold_out_test(examples: Sequence[Example]) -> tuple[list[Example], list[Example]]:
     """(what is trained on, what is not): by a seed that is always the same, each class in its share."""
     seen: dict[Label | None, int] = defaultdict(int)
     out = set()
@@ -98,11 +98,11 @@ def _named(corpus: Corpus, split: str) -> list[Example]:
     return corpus.splits[split]
 
 
-def identity(order: Order, material: Material, device: str) -> dict[str, Any]:
+def identity(order: CompareConfig, material: StudyData, device: str) -> dict[str, Any]:
     return {
         "steadygaze": __version__,
         "torch": torch.__version__,
-        "device": best(device).type,
+        "device": best_device(device).type,
         "data": {**material.known, "read": material.data, "texts": len(material.examples)},
         "techniques": list(order.techniques),
         "seeds": list(order.numbers),
@@ -118,31 +118,31 @@ def identity(order: Order, material: Material, device: str) -> dict[str, Any]:
     }
 
 
-def plan(order: Order) -> Plan:
+def plan(order: CompareConfig) -> ProbeConfig:
     """Of every audit."""
-    return Plan(seed=order.seed)
+    return ProbeConfig(seed=order.seed)
 
 
-def shared(order: Order) -> dict[str, Any]:
+def shared(order: CompareConfig) -> dict[str, Any]:
     """Settings of training that are the same for all techniques."""
     parts = [_parts(order, name) for name in order.techniques]
     return {key: value for key, value in parts[0].items() if all(part[key] == value for part in parts)}
 
 
-def own(order: Order, technique: str) -> dict[str, Any]:
+def own(order: CompareConfig, technique: str) -> dict[str, Any]:
     """Settings of a technique alone."""
     same = shared(order)
     other = {key: value for key, value in _parts(order, technique).items() if key not in same}
     return {**dataclasses.asdict(order.training(technique).technique), **other}
 
 
-def encoder(order: Order) -> str:
+def encoder(order: CompareConfig) -> str:
     """Without the path of this machine."""
     kind, colon, place = order.encoder.partition(":")
     return f"{kind}:{Path(place).name}" if colon and Path(place).is_dir() else order.encoder
 
 
-def explainers(order: Order) -> str:
+def explainers(order: CompareConfig) -> str:
     """One for all, or whose is which."""
     each = {name: order.explains(name) for name in order.techniques}
     if len(set(each.values())) == 1:
@@ -150,7 +150,7 @@ def explainers(order: Order) -> str:
     return ", ".join(f"{asked} of {name}" for name, asked in each.items())
 
 
-def synonyms(order: Order) -> str | None:
+def synonyms(order: CompareConfig) -> str | None:
     """As a number's signature can hold it."""
     if isinstance(order.synonyms, dict):
         digest = hashlib.sha256(json.dumps(order.synonyms, sort_keys=True).encode()).hexdigest()
@@ -158,7 +158,7 @@ def synonyms(order: Order) -> str | None:
     return _file(order.synonyms)
 
 
-def _parts(order: Order, technique: str) -> dict[str, Any]:
+def _parts(order: CompareConfig, technique: str) -> dict[str, Any]:
     said = order.training(technique)
     reading = {**dataclasses.asdict(said.reading), "synonyms": _file(said.reading.synonyms)}
     return {**dataclasses.asdict(said.architecture), **dataclasses.asdict(said.training), **reading}

@@ -4,7 +4,7 @@ order.json                             everything the numbers depend on: what go
 cells/<technique>-<seed>/model/        a trained model; model.unfinished/ while it is being trained
 cells/<technique>-<seed>/values.safetensors, report.json     its audit; with report.json, written last, it is done
 seeds/<technique>.safetensors          how far the models of a technique are apart
-.shelf/                                references and teachers, each trained once for all that need them
+.teacher_cache/                                references and teachers, each trained once for all that need them
 comparison.json, comparison.html       what came of it
 """
 
@@ -19,7 +19,7 @@ import torch
 from numpy.typing import NDArray
 from safetensors.numpy import save
 
-from steadygaze.core.atomic_files import new_file, strangers, sweep, sweep_names, write_text
+from steadygaze.core.atomic_files import new_file, remove_leftovers, remove_named_leftovers, unknown_entries, write_text
 from steadygaze.core.errors import UserError
 from steadygaze.core.output_paths import check_file
 from steadygaze.core.settings import difference
@@ -32,12 +32,12 @@ Arrays = dict[str, NDArray[np.float64]]
 
 
 @dataclass(frozen=True)
-class Folder:
+class StudyFolder:
     path: Path
 
     @property
-    def shelf(self) -> Path:
-        return self.path / ".shelf"
+    def teacher_cache(self) -> Path:
+        return self.path / ".teacher-cache"
 
     def cell(self, technique: str, seed: int) -> Path:
         return self.path / "cells" / f"{technique}-{seed}"
@@ -49,16 +49,16 @@ class Folder:
         """It may be new, empty, or a comparison."""
         if self.path.is_file():
             raise UserError(f"{self.path} is a file; --out takes a folder")
-        if self.path.is_dir() and not self._order.is_file() and strangers(self.path, [self._order.name]):
+        if self.path.is_dir() and not self._order.is_file() and unknown_entries(self.path, [self._order.name]):
             raise UserError(f"{self.path} exists and is no comparison: it is left alone; name another folder")
         for result in (self.path / "comparison.json", self.path / "comparison.html"):
             check_file(result, replace=True)
 
     def begin(self, order: Mapping[str, Any]) -> None:
         """Writes down what is compared; where something was begun here before, it must have been the same."""
-        sweep(self._order)
+        remove_leftovers(self._order)
         for folder in (self.path / "seeds", *(self.path / "cells").glob("*")):
-            sweep_names(folder, WRITTEN)
+            remove_named_leftovers(folder, WRITTEN)
         if self._order.is_file():
             self._same(order)
         else:

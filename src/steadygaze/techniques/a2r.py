@@ -34,13 +34,13 @@ from steadygaze.core.maths.divergence import jensen_shannon, kl_logits
 from steadygaze.core.settings import Field, settings
 from steadygaze.core.types import Batch, Terms
 from steadygaze.models.classifier import Architecture
-from steadygaze.models.rationalizer import Looked, Rationaliser, Way
-from steadygaze.techniques.rationalizing import Idle, Rationalising, draw, lost
-from steadygaze.techniques.technique import Given, Player
+from steadygaze.models.rationalizer import GeneratorOutput, Rationalizer, SelectionConfig
+from steadygaze.techniques.rationalizing import IdleModules, RationalizingTechnique, sample_selection, task_loss
+from steadygaze.techniques.technique import LossContext, Player
 
 
 @settings
-class A2R(Rationalising):
+class A2R(RationalizingTechnique):
     """As rnp, but soft attention teaches the generator, so that it locks less easily (Yu et al. 2021)."""
 
     variant: Literal["paper", "released"] = "paper"
@@ -48,32 +48,34 @@ class A2R(Rationalising):
     agreement: Annotated[float, Field(ge=0)] = 1.0
     """λ: how much it counts that both predictors say the same."""
 
-    def loss(self, model: Rationaliser, batch: Batch, given: Given) -> Terms:
-        looked = model.look(batch)
+    def loss(self, model: Rationalizer, batch: Batch, given: LossContext) -> Terms:
+        looked = model.generate(batch)
         hard = model.read(batch, self._selection(model, looked, batch, given))
-        soft = model.soften(batch, looked)
+        soft = model.soft_attention(batch, looked)
         gap = apart if self.variant == "paper" else both_ways
-        return {"task": lost(hard, batch), "soft": lost(soft, batch), "gap": self.agreement * gap(hard, soft)}
+        return {"task": task_loss(hard, batch), "soft": task_loss(soft, batch), "gap": self.agreement * gap(hard, soft)}
 
-    def way(self) -> Way:
-        return Way(self.granularity, False, self.share, self.spans, ("hard", "soft"), apart=not self._attentive)
+    def selection_config(self) -> SelectionConfig:
+        return SelectionConfig(
+            self.granularity, False, self.share, self.spans, ("hard", "soft"), separate_encoders=not self._attentive
+        )
 
     def players(self) -> tuple[Player, ...]:
         if self._attentive:
             return (Player(),)
         if self.variant == "released":
-            return self.two(("task", "soft", "gap"), ("soft",), turns=True)
-        return self.two(("task", "soft", "gap"), ("soft", "gap"))
+            return self.two_players(("task", "soft", "gap"), ("soft",), turns=True)
+        return self.two_players(("task", "soft", "gap"), ("soft", "gap"))
 
-    def objection(self, architecture: Architecture, classes: int) -> str | None:
+    def validate(self, architecture: Architecture, classes: int) -> str | None:
         if self.granularity == "token" and self.share is None:
             return "a2r takes the tokens of most attention: say how many with share, as in share=0.2"
-        return super().objection(architecture, classes)
+        return super().validate(architecture, classes)
 
-    def idle(self) -> list[Idle]:
+    def idle_modules(self) -> list[IdleModules]:
         tokens = "a2r and granularity=token"
         return [
-            *super().idle(),
+            *super().idle_modules(),
             (self.granularity == "token", tokens, ("exploration", "sparsity", "continuity")),
             (self._attentive, f"{tokens}, variant=released", ("generator_learning_rate",)),
         ]
@@ -83,11 +85,11 @@ class A2R(Rationalising):
         """Whether there is no generator."""
         return self.variant == "released" and self.granularity == "token"
 
-    def _selection(self, model: Rationaliser, looked: Looked, batch: Batch, given: Given) -> Tensor:
+    def _selection(self, model: Rationalizer, looked: GeneratorOutput, batch: Batch, given: LossContext) -> Tensor:
         """M: a constant.  (B,T) bool"""
         if self.granularity == "token":
             return model.select(batch, looked)
-        return looked.spread(draw(looked, batch, given.chance, self.exploration).units)
+        return looked.spread(sample_selection(looked, batch, given.key, self.exploration).units)
 
 
 def apart(hard: Tensor, soft: Tensor) -> Tensor:

@@ -25,8 +25,8 @@ from steadygaze.core.maths.divergence import kl, total_variation
 from steadygaze.core.settings import Field, settings
 from steadygaze.core.types import Batch, Forward, Terms
 from steadygaze.models.classifier import Classifier
-from steadygaze.techniques.seat import recalled
-from steadygaze.techniques.technique import Given, Memory, Stage, Technique
+from steadygaze.techniques.seat import cached_reference
+from steadygaze.techniques.technique import CachedTargets, LossContext, Stage, Technique
 from steadygaze.techniques.vanilla import Vanilla
 
 
@@ -37,8 +37,8 @@ class Adversary(Technique):
     difference: Annotated[float, Field(ge=0, le=100)] = 1e-3
     """λ: how much it counts to be far from the reference's attention."""
 
-    def loss(self, model: Classifier, batch: Batch, given: Given) -> Terms:
-        memory = recalled(self, batch, given)
+    def loss(self, model: Classifier, batch: Batch, given: LossContext) -> Terms:
+        memory = cached_reference(self, batch, given)
         said: Forward = model(batch)
         probs, target = said.logits.softmax(-1), memory.texts["probs"]
         apart = kl(said.weights, memory.tokens["weights"], batch.mask)
@@ -51,6 +51,6 @@ class Adversary(Technique):
         reference = Stage("reference", technique=Vanilla(), model="reference")
         return reference, Stage("adversary", select="last")
 
-    def remember(self, models: Mapping[str, Classifier], batch: Batch) -> Memory:
+    def cache_targets(self, models: Mapping[str, Classifier], batch: Batch) -> CachedTargets:
         said: Forward = models["reference"](batch)
-        return Memory({"probs": said.logits.softmax(-1)}, {"weights": said.weights})
+        return CachedTargets({"probs": said.logits.softmax(-1)}, {"weights": said.weights})

@@ -37,16 +37,16 @@ from steadygaze.core.settings import Field, settings
 from steadygaze.core.types import Batch, Encoded, Terms
 from steadygaze.models.classifier import Classifier
 from steadygaze.techniques.perturbations.closed_form import Divergence
-from steadygaze.techniques.perturbations.gradient_ascent import ascend, sigma
+from steadygaze.techniques.perturbations.gradient_ascent import ascend, embedding_std
 from steadygaze.techniques.perturbations.word_substitution import Synonyms
-from steadygaze.techniques.seat import Ball, recalled, top_k_distance, worst_change
-from steadygaze.techniques.synonym_augmentation import substituted
-from steadygaze.techniques.technique import Given, Memory, Stage, Technique
+from steadygaze.techniques.seat import WeightBall, cached_reference, top_k_distance, worst_change
+from steadygaze.techniques.synonym_augmentation import substitute_synonyms
+from steadygaze.techniques.technique import CachedTargets, LossContext, Stage, Technique
 from steadygaze.techniques.vanilla import Vanilla
 
 
 @settings
-class Anchoring(Ball, Technique):
+class AnchoringTechnique(WeightBall, Technique):
     """Abstract: a subclass says whose attention and prediction the anchor are."""
 
     divergence: Divergence = "kl"
@@ -66,14 +66,17 @@ class Anchoring(Ball, Technique):
     share: Annotated[float, Field(ge=0, le=1)] = 1.0
     """Share of the words with a synonym that are exchanged."""
 
-    def loss(self, model: Classifier, batch: Batch, given: Given) -> Terms:
-        given = replace(given, memory=recalled(self, batch, given))
+    def loss(self, model: Classifier, batch: Batch, given: LossContext) -> Terms:
+        given = replace(given, cached_targets=cached_reference(self, batch, given))
         versions = self._versions(model, batch, given)
-        together = stacked(batch, len(versions))
+        together = stack_versions(batch, len(versions))
         encoded = model.encode(together, torch.cat(list(versions.values())))
         own = model.attend(model.score(encoded), together.mask)
         logits = model.decode(encoded, own)
-        target, w = (v.repeat(len(versions), 1) for v in (given.memory.texts["probs"], given.memory.tokens["weights"]))
+        target, w = (
+            v.repeat(len(versions), 1)
+            for v in (given.cached_targets.texts["probs"], given.cached_targets.tokens["weights"])
+        )
         close = (self.closeness * cross_entropy(target, logits)).view(len(versions), -1)
         apart = (self.overlap * top_k_distance(w, own, together.mask, self.k)).view(len(versions), -1)
         terms: Terms = {"task": close[0], "top-k": apart[0]}
@@ -82,38 +85,38 @@ class Anchoring(Ball, Technique):
         if self.stability:
             size, asked = len(batch), encoded.question
             clean = Encoded(encoded.hidden[:size], None if asked is None else asked[:size])
-            worst = worst_change(model, clean, own[:size], logits[:size], batch, self, given.chance.child(3))
+            worst = worst_change(model, clean, own[:size], logits[:size], batch, self, given.key.child(3))
             terms["stable"] = self.stability * worst
         return terms
 
     @property
-    def swaps_words(self) -> bool:
+    def substitutes_words(self) -> bool:
         return self.swaps > 0 and self.share > 0
 
-    def refresh(self, model: Classifier, synonyms: Synonyms | None) -> Mapping[str, Tensor]:
+    def on_epoch_start(self, model: Classifier, synonyms: Synonyms | None) -> Mapping[str, Tensor]:
         """σ."""
-        return {"sigma": sigma(model.encoder.vectors)}
+        return {"sigma": embedding_std(model.encoder.vectors)}
 
-    def remember(self, models: Mapping[str, Classifier], batch: Batch) -> Memory:
+    def cache_targets(self, models: Mapping[str, Classifier], batch: Batch) -> CachedTargets:
         """The mean prediction and the mean attention of all references."""
         said = [model(batch) for model in models.values()]
         probs = torch.stack([forward.logits.softmax(-1) for forward in said]).mean(0)
-        return Memory({"probs": probs}, {"weights": torch.stack([forward.weights for forward in said]).mean(0)})
+        return CachedTargets({"probs": probs}, {"weights": torch.stack([forward.weights for forward in said]).mean(0)})
 
-    def _versions(self, model: Classifier, batch: Batch, given: Given) -> dict[str, Tensor]:
+    def _versions(self, model: Classifier, batch: Batch, given: LossContext) -> dict[str, Tensor]:
         """The embeddings of each version of the text, the clean one first.  (B,T,E) each"""
         embedded = model.embed(batch)
         versions = {"clean": embedded}
         if self.noise:
             versions["noise"] = embedded + self._uphill(model, batch, embedded, given)
-        copy = substituted(batch, given, given.chance.child(2), self.share) if self.swaps_words else None
+        copy = substitute_synonyms(batch, given, given.key.child(2), self.share) if self.substitutes_words else None
         if copy is not None:
             versions["swaps"] = model.embed(copy)
         return versions
 
-    def _uphill(self, model: Classifier, batch: Batch, embedded: Tensor, given: Given) -> Tensor:
+    def _uphill(self, model: Classifier, batch: Batch, embedded: Tensor, given: LossContext) -> Tensor:
         """r.  (B,T,E)"""
-        target, w = given.memory.texts["probs"], given.memory.tokens["weights"]
+        target, w = given.cached_targets.texts["probs"], given.cached_targets.tokens["weights"]
 
         def apart(vectors: Tensor) -> Tensor:  # A
             encoded = model.encode(batch, vectors)
@@ -121,12 +124,12 @@ class Anchoring(Ball, Technique):
             close = self.closeness * cross_entropy(target, model.decode(encoded, own))
             return close + self.overlap * top_k_distance(w, own, batch.mask, self.k)
 
-        size = (self.noise_radius * given.tables["sigma"]).to(embedded.dtype)
-        start = size * (2 * given.chance.child(1).uniform(batch.index, *embedded.shape[1:], dtype=embedded.dtype) - 1)
+        size = (self.noise_radius * given.epoch_tables["sigma"]).to(embedded.dtype)
+        start = size * (2 * given.key.child(1).uniform(batch.index, *embedded.shape[1:], dtype=embedded.dtype) - 1)
         return ascend(apart, start, centre=embedded, radius=size, norm="linf", steps=1, step_size=size, keep=batch.mask)
 
 
-def stacked(batch: Batch, times: int) -> Batch:
+def stack_versions(batch: Batch, times: int) -> Batch:
     """So many copies of a batch as one."""
     names = {field.name for field in fields(batch)} - {"label", "weight"}
     several = {n: torch.cat([v] * times) for n in names if (v := getattr(batch, n)) is not None}
@@ -134,7 +137,7 @@ def stacked(batch: Batch, times: int) -> Batch:
 
 
 @settings
-class Anchored(Anchoring):
+class Anchored(AnchoringTechnique):
     """Attention anchored to a vanilla model's, under moved vectors and exchanged words."""
 
     def stages(self, seed: int) -> tuple[Stage, ...]:

@@ -21,12 +21,12 @@ from typing import Annotated
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from steadygaze.core.maths.ranking import unit
+from steadygaze.core.maths.ranking import unit_vector
 from steadygaze.core.settings import Field, settings
 from steadygaze.core.types import Batch, Encoded, Terms
 from steadygaze.models.classifier import Classifier
-from steadygaze.techniques.perturbations.gradient_ascent import slope
-from steadygaze.techniques.technique import Given, Technique
+from steadygaze.techniques.perturbations.gradient_ascent import loss_gradient
+from steadygaze.techniques.technique import LossContext, Technique
 
 
 @settings
@@ -38,10 +38,10 @@ class AttentionAT(Technique):
     weight: Annotated[float, Field(ge=0)] = 1.0
     """How much the perturbed loss counts beside the clean one."""
 
-    def loss(self, model: Classifier, batch: Batch, given: Given) -> Terms:
+    def loss(self, model: Classifier, batch: Batch, given: LossContext) -> Terms:
         task, scores = task_of_scores(model, batch)
         clean = task(scores)
-        r = unit(slope(clean, scores))
+        r = unit_vector(loss_gradient(clean, scores))
         return {"task": clean, "adversarial": self.weight * task(scores.add(r, alpha=self.epsilon))}
 
 

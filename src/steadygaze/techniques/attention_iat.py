@@ -24,13 +24,13 @@ from typing import Annotated, Literal
 from torch import Tensor
 
 from steadygaze.core.maths import masked
-from steadygaze.core.maths.ranking import unit
+from steadygaze.core.maths.ranking import unit_vector
 from steadygaze.core.settings import Field, settings
 from steadygaze.core.types import Batch, Terms
 from steadygaze.models.classifier import Classifier
 from steadygaze.techniques.attention_at import task_of_scores
-from steadygaze.techniques.perturbations.gradient_ascent import slope
-from steadygaze.techniques.technique import Given, Technique
+from steadygaze.techniques.perturbations.gradient_ascent import loss_gradient
+from steadygaze.techniques.technique import LossContext, Technique
 
 
 @settings
@@ -44,10 +44,10 @@ class AttentionIAT(Technique):
     weight: Annotated[float, Field(ge=0)] = 1.0
     """How much the perturbed loss counts beside the clean one."""
 
-    def loss(self, model: Classifier, batch: Batch, given: Given) -> Terms:
+    def loss(self, model: Classifier, batch: Batch, given: LossContext) -> Terms:
         task, scores = task_of_scores(model, batch)
         clean = task(scores)
-        g = slope(clean, scores)
+        g = loss_gradient(clean, scores)
         r = self._direction(g, scores.detach(), batch.mask)
         return {"task": clean, "adversarial": self.weight * task(scores.add(r, alpha=self.epsilon))}
 
@@ -56,11 +56,11 @@ class AttentionIAT(Technique):
         if self.variant == "word":
             return g.sign()
         if self.variant == "literal":
-            return unit(g) * lean(scores, mask)
-        return -unit(g) if self.variant == "released" else unit(g)
+            return unit_vector(g) * iat_direction(scores, mask)
+        return -unit_vector(g) if self.variant == "released" else unit_vector(g)
 
 
-def lean(scores: Tensor, mask: Tensor) -> Tensor:
+def iat_direction(scores: Tensor, mask: Tensor) -> Tensor:
     """Σ_k d̃_tk: how far s_t lies above all others, in [−√n, √n]; 0 where all are equal.  (B,T) -> (B,T)"""
     words = mask.sum(-1, keepdim=True).clamp_min(1).to(scores.dtype)  # the root of a whole number would be a float32
     # From the highest, so that scores which are all equal are exactly 0, and not what the rounding of a mean leaves.

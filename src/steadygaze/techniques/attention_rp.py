@@ -13,12 +13,12 @@ differ in direction alone.  Pinned by tests/objective/test_attention_rp.py.
 
 from typing import Annotated
 
-from steadygaze.core.maths.ranking import unit
+from steadygaze.core.maths.ranking import unit_vector
 from steadygaze.core.settings import Field, settings
 from steadygaze.core.types import Batch, Terms
 from steadygaze.models.classifier import Classifier
 from steadygaze.techniques.attention_at import task_of_scores
-from steadygaze.techniques.technique import Given, Technique
+from steadygaze.techniques.technique import LossContext, Technique
 
 
 @settings
@@ -30,8 +30,8 @@ class AttentionRP(Technique):
     weight: Annotated[float, Field(ge=0)] = 1.0
     """How much the perturbed loss counts beside the clean one."""
 
-    def loss(self, model: Classifier, batch: Batch, given: Given) -> Terms:
+    def loss(self, model: Classifier, batch: Batch, given: LossContext) -> Terms:
         task, scores = task_of_scores(model, batch)
-        n = given.chance.normal(batch.index, scores.shape[1], dtype=scores.dtype)
-        r = unit(n.masked_fill(~batch.mask, 0.0))
+        n = given.key.normal(batch.index, scores.shape[1], dtype=scores.dtype)
+        r = unit_vector(n.masked_fill(~batch.mask, 0.0))
         return {"task": task(scores), "adversarial": self.weight * task(scores.add(r, alpha=self.epsilon))}

@@ -16,14 +16,14 @@ Ours.  Pinned by tests/objective/test_consensus.py.
 from typing import Annotated, Literal
 
 from steadygaze.core.settings import Field, settings
-from steadygaze.techniques.anchored import Anchoring
+from steadygaze.techniques.anchored import AnchoringTechnique
 from steadygaze.techniques.technique import Stage, Technique
 from steadygaze.techniques.vanilla import Vanilla
 from steadygaze.techniques.word_at import WordAT
 
 
 @settings
-class Consensus(Anchoring):
+class Consensus(AnchoringTechnique):
     """Attention anchored to the mean of several teachers: what we recommend."""
 
     teachers: Annotated[int, Field(ge=1, le=100)] = 5

@@ -51,15 +51,15 @@ from torch import Tensor
 from torch.nn.functional import softplus
 
 from steadygaze.core.maths import kumaraswamy
-from steadygaze.core.maths.windows import exact
+from steadygaze.core.maths.windows import exact_windows
 from steadygaze.core.settings import Field, settings
 from steadygaze.core.types import Batch, Encoded, Terms
 from steadygaze.models.attention_layers import SCORES
 from steadygaze.models.classifier import Architecture
 from steadygaze.models.encoders.encoder import Encoder
-from steadygaze.models.rationalizer import Granularity, Looked, Rationaliser, Way
-from steadygaze.techniques.rationalizing import Idle, Rationalising, lost
-from steadygaze.techniques.technique import Given, Player
+from steadygaze.models.rationalizer import GeneratorOutput, Granularity, Rationalizer, SelectionConfig
+from steadygaze.techniques.rationalizing import IdleModules, RationalizingTechnique, task_loss
+from steadygaze.techniques.technique import LossContext, Player
 
 LEAST, MOST = 1e-12, 5.0
 """Of a multiplier."""
@@ -74,40 +74,45 @@ EDGE = 1e-3
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Gates(Looked):
+class HardKumaGates(GeneratorOutput):
     a: Tensor  # (B,T)
     b: Tensor  # (B,T)
 
 
-class Gated(Rationaliser):
+class HardKumaRationalizer(Rationalizer):
     """A rationaliser that scores each token twice."""
 
     def __init__(
-        self, encoder: Callable[[], Encoder], architecture: Architecture, classes: int, ends: Tensor, way: Way
+        self,
+        encoder: Callable[[], Encoder],
+        architecture: Architecture,
+        classes: int,
+        ends: Tensor,
+        way: SelectionConfig,
     ) -> None:
         super().__init__(encoder, architecture, classes, ends, way)
         self.generator.second = SCORES[architecture.score](self.predictor.encoder.size, False)
 
-    def look(self, batch: Batch, embedded: Tensor | None = None) -> Gates:
-        looked = super().look(batch, embedded)
+    def generate(self, batch: Batch, embedded: Tensor | None = None) -> HardKumaGates:
+        looked = super().generate(batch, embedded)
         second: Tensor = self.generator.second(Encoded(looked.hidden))  # type: ignore[operator]
         a, b = _shape(looked.scores), _shape(second)
-        chances = (1 - kumaraswamy.zero(a, b)).masked_fill(~looked.real, 0.0)
-        return Gates(looked.hidden, looked.numbers, looked.real, looked.scores, chances, a, b)
+        chances = (1 - kumaraswamy.probability_zero(a, b)).masked_fill(~looked.real, 0.0)
+        return HardKumaGates(looked.hidden, looked.numbers, looked.real, looked.scores, chances, a, b)
 
-    def ranks(self, looked: Looked) -> Tensor:
-        assert isinstance(looked, Gates)
-        return 1 - kumaraswamy.zero(exact(looked.a), exact(looked.b))
+    def ranks(self, looked: GeneratorOutput) -> Tensor:
+        assert isinstance(looked, HardKumaGates)
+        return 1 - kumaraswamy.probability_zero(exact_windows(looked.a), exact_windows(looked.b))
 
-    def select(self, batch: Batch, looked: Looked) -> Tensor:
+    def select(self, batch: Batch, looked: GeneratorOutput) -> Tensor:
         """How far each gate is open where nothing is drawn.  (B,T) in [0, 1], or True and False"""
-        if self.way.share is not None or not isinstance(looked, Gates):
+        if self.selection_config.share is not None or not isinstance(looked, HardKumaGates):
             return super().select(batch, looked)
         return kumaraswamy.choice(looked.a, looked.b).masked_fill(~looked.real, 0.0)
 
 
 @settings
-class HardKuma(Rationalising):
+class HardKuma(RationalizingTechnique):
     """Each token has a gate that is shut, open or in between, and learns by its gradient (Bastings et al. 2019)."""
 
     granularity: Granularity = "token"
@@ -129,17 +134,17 @@ class HardKuma(Rationalising):
     averages: tuple[float, float] = (0.0, 0.0)
     """By how much both constraints were missed of late, which the run fills in: there is nothing to set."""
 
-    kind: ClassVar[type[Rationaliser]] = Gated
+    kind: ClassVar[type[Rationalizer]] = HardKumaRationalizer
     filled: ClassVar[tuple[str, ...]] = ("averages",)
 
-    def loss(self, model: Gated, batch: Batch, given: Given) -> Terms:
-        gates = model.look(batch)
-        drawn = given.chance.uniform(batch.index, batch.ids.shape[1], dtype=gates.a.dtype)
+    def loss(self, model: HardKumaRationalizer, batch: Batch, given: LossContext) -> Terms:
+        gates = model.generate(batch)
+        drawn = given.key.uniform(batch.index, batch.ids.shape[1], dtype=gates.a.dtype)
         z = kumaraswamy.sample(gates.a, gates.b, EDGE + (1 - 2 * EDGE) * drawn)
-        shown = kumaraswamy.shown(gates.a, gates.b, batch.mask)
+        shown = kumaraswamy.probability_shown(gates.a, gates.b, batch.mask)
         changes = kumaraswamy.lasso(gates.a, gates.b, batch.mask)
         return {
-            "task": lost(model.read(batch, z), batch),
+            "task": task_loss(model.read(batch, z), batch),
             "sparsity": self._length(shown, given.progress),
             "continuity": self._breaks(changes, batch.mask),
             "shown": shown.detach(),  # to be watched, and for `next`: nobody minimises them
@@ -159,18 +164,18 @@ class HardKuma(Rationalising):
         allowed = (2 / mask.sum(-1).clamp_min(1).to(changes.dtype)).clamp_min(self.changes)
         return PULL / 2 * (changes - allowed).clamp_min(0).square()
 
-    def way(self) -> Way:
-        return Way(self.granularity, True, None if self.spans is None else self.share, self.spans)
+    def selection_config(self) -> SelectionConfig:
+        return SelectionConfig(self.granularity, True, None if self.spans is None else self.share, self.spans)
 
     @property
-    def free(self) -> bool:
+    def has_free_size(self) -> bool:
         """Whether its models select as many tokens as they like, or are still led to how many that is."""
         return self.spans is None or self.sparsity is None
 
     def players(self) -> tuple[Player, ...]:
-        return self.two(("task",), ("task", "sparsity", "continuity"))
+        return self.two_players(("task",), ("task", "sparsity", "continuity"))
 
-    def next(self, terms: Terms) -> Self:
+    def after_step(self, terms: Terms) -> Self:
         shown, changes = torch.stack([terms["shown"].mean(), terms["changes"].mean()]).tolist()
         missed = (shown - self.share, changes - self.changes)
         if not all(map(math.isfinite, missed)):
@@ -179,7 +184,7 @@ class HardKuma(Rationalising):
         sparsity, continuity = map(_moved, (self.sparsity, self.continuity), averages)
         return dataclasses.replace(self, sparsity=sparsity, continuity=continuity, averages=averages)
 
-    def remark(self, terms: Mapping[str, float], prior: Tensor) -> str | None:
+    def warning_after_training(self, terms: Mapping[str, float], prior: Tensor) -> str | None:
         shown = terms.get("shown", self.share)
         if self.spans is None or self.share / 2 <= shown <= 2 * self.share:
             return None
@@ -188,12 +193,12 @@ class HardKuma(Rationalising):
             "selected: the predictor has not learnt from such selections"
         )
 
-    def objection(self, architecture: Architecture, classes: int) -> str | None:
+    def validate(self, architecture: Architecture, classes: int) -> str | None:
         if self.granularity != "token":
             return "hardkuma has a gate for each token: granularity=sentence is for rnp, three-player and a2r"
-        return super().objection(architecture, classes)
+        return super().validate(architecture, classes)
 
-    def idle(self) -> list[Idle]:
+    def idle_modules(self) -> list[IdleModules]:
         return [
             (True, "hardkuma, whose gates are drawn from what they say", ("exploration",)),
             (self.sparsity == 0 and self.spans is None, "sparsity=0 and spans=None", ("share",)),

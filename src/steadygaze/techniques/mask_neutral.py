@@ -30,12 +30,12 @@ from steadygaze.core.maths import label_leakage
 from steadygaze.core.settings import settings
 from steadygaze.core.types import Batch, Forward, Terms
 from steadygaze.models.classifier import Classifier
-from steadygaze.models.probe_classifier import Judge
-from steadygaze.techniques.technique import Given, Player, Technique
+from steadygaze.models.probe_classifier import ProbeClassifier
+from steadygaze.techniques.technique import LossContext, Player, Technique
 
 PLACES = 512
 """Tokens of a text whose weights the judge sees."""
-JUDGE = Player("judge", trains=("modules.judge",), terms=("mask",))
+PROBE_PLAYER = Player("judge", trains=("modules.judge",), terms=("mask",))
 """Nobody else hears it."""
 
 
@@ -46,50 +46,50 @@ class MaskNeutral(Technique):
     weigh: Literal["joint", "downstream"] = "joint"
     """Who minimises the weighted loss: the whole model, or all of it but the scorer."""
 
-    def loss(self, model: Classifier, batch: Batch, given: Given) -> Terms:
+    def loss(self, model: Classifier, batch: Batch, given: LossContext) -> Terms:
         said: Forward = model(batch)
-        known = judged(given, said.weights, batch.mask)
+        known = probe_log_probabilities(given, said.weights, batch.mask)
         task = cross_entropy(said.logits, batch.gold, reduction="none")
         mask = nll_loss(known, batch.gold, reduction="none")
-        terms = {"task": counted(given, known, batch.gold).to(task.dtype) * task, "mask": mask}
+        terms = {"task": mask_neutral_terms(given, known, batch.gold).to(task.dtype) * task, "mask": mask}
         return terms if self.weigh == "joint" else {**terms, "unweighted": task}
 
     def modules(self, model: Classifier) -> dict[str, nn.Module]:
-        return {"judge": judge_for(model)}
+        return {"judge": mask_probe(model)}
 
     def players(self) -> tuple[Player, ...]:
         if self.weigh == "joint":
-            return Player("model", trains=("model.",), terms=("task",)), JUDGE
+            return Player("model", trains=("model.",), terms=("task",)), PROBE_PLAYER
         downstream = Player("downstream", trains=("model.encoder", "model.decoder"), terms=("task",))
-        return downstream, Player("scorer", trains=("model.scorer",), terms=("unweighted",)), JUDGE
+        return downstream, Player("scorer", trains=("model.scorer",), terms=("unweighted",)), PROBE_PLAYER
 
-    def remark(self, terms: Mapping[str, float], prior: Tensor) -> str | None:
-        told = given_away(terms, prior)
+    def warning_after_training(self, terms: Mapping[str, float], prior: Tensor) -> str | None:
+        told = leakage_remark(terms, prior)
         return told and f"{told}.  Weights P(y)/P(y|m) are then all the same: mask-neutral changes nothing"
 
 
-def judge_for(model: Classifier) -> Judge:
-    return Judge(PLACES, model.classes)
+def mask_probe(model: Classifier) -> ProbeClassifier:
+    return ProbeClassifier(PLACES, model.classes)
 
 
-def judged(given: Given, weights: Tensor, mask: Tensor) -> Tensor:
+def probe_log_probabilities(given: LossContext, weights: Tensor, mask: Tensor) -> Tensor:
     """log P(y|m), of which the model hears nothing.  (B,T) -> (B,C)"""
     known: Tensor = given.modules["judge"](weights.detach() * mask.sum(-1, keepdim=True))
     return known
 
 
-def counted(given: Given, known: Tensor, gold: Tensor) -> Tensor:
+def mask_neutral_terms(given: LossContext, known: Tensor, gold: Tensor) -> Tensor:
     """How much each text counts.  (B,C), (B,) -> (B,)"""
     if given.prior is None:
         raise ValueError("mask-neutral must be told how frequent each class is: Given.prior")
     target = one_hot(gold, known.shape[-1])
-    return (label_leakage.weights(given.prior.to(known.dtype), known, target) * target).sum(-1)
+    return (label_leakage.mask_neutral_weights(given.prior.to(known.dtype), known, target) * target).sum(-1)
 
 
-def given_away(terms: Mapping[str, float], prior: Tensor) -> str | None:
+def leakage_remark(terms: Mapping[str, float], prior: Tensor) -> str | None:
     """Said where the judge knows the labels."""
     lost = terms.get("mask")
-    if lost is None or not label_leakage.decided(lost, prior):
+    if lost is None or not label_leakage.is_decided(lost, prior):
         return None
     return (
         "where the attention lies decides the label: whoever sees the weights and no word "

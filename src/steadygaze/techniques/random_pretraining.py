@@ -24,21 +24,21 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, nll_loss
 
 from steadygaze.core.maths import masked
-from steadygaze.core.random_key import Chance
+from steadygaze.core.random_key import RandomKey
 from steadygaze.core.settings import Field, settings
 from steadygaze.core.types import Batch, Forward, Terms
 from steadygaze.models.classifier import Architecture, Classifier
-from steadygaze.techniques.mask_neutral import JUDGE, given_away, judge_for, judged
-from steadygaze.techniques.technique import Given, Player, Stage, Technique
+from steadygaze.techniques.mask_neutral import PROBE_PLAYER, leakage_remark, mask_probe, probe_log_probabilities
+from steadygaze.techniques.technique import LossContext, Player, Stage, Technique
 
 
 @settings
 class RandomWeights(Technique):
     """The first stage: weights that know nothing of the text."""
 
-    def loss(self, model: Classifier, batch: Batch, given: Given) -> Terms:
+    def loss(self, model: Classifier, batch: Batch, given: LossContext) -> Terms:
         encoded = model.encode(batch)
-        logits = model.decode(encoded, dirichlet(given.chance, batch, encoded.hidden.dtype))
+        logits = model.decode(encoded, dirichlet(given.key, batch, encoded.hidden.dtype))
         return {"task": cross_entropy(logits, batch.gold, reduction="none")}
 
 
@@ -49,9 +49,9 @@ class RandomPretraining(Technique):
     pretraining_epochs: Annotated[int, Field(ge=1, le=10_000)] | None = None
     """Times the texts are read with random weights; None: as often as with the model's own."""
 
-    def loss(self, model: Classifier, batch: Batch, given: Given) -> Terms:
+    def loss(self, model: Classifier, batch: Batch, given: LossContext) -> Terms:
         said: Forward = model(batch)
-        known = judged(given, said.weights, batch.mask)
+        known = probe_log_probabilities(given, said.weights, batch.mask)
         return {
             "task": cross_entropy(said.logits, batch.gold, reduction="none"),
             "mask": nll_loss(known, batch.gold, reduction="none"),
@@ -65,21 +65,21 @@ class RandomPretraining(Technique):
         return first, Stage("attention", trains=("model.scorer", "modules."))
 
     def modules(self, model: Classifier) -> dict[str, nn.Module]:
-        return {"judge": judge_for(model)}
+        return {"judge": mask_probe(model)}
 
     def players(self) -> tuple[Player, ...]:
-        return Player("model", trains=("model.",), terms=("task",)), JUDGE
+        return Player("model", trains=("model.",), terms=("task",)), PROBE_PLAYER
 
-    def objection(self, architecture: Architecture, classes: int) -> str | None:
+    def validate(self, architecture: Architecture, classes: int) -> str | None:
         uniform = architecture.attention == "uniform"
         return "random-pretraining trains attention last, and uniform attention cannot be trained" if uniform else None
 
-    def remark(self, terms: Mapping[str, float], prior: Tensor) -> str | None:
-        return given_away(terms, prior)
+    def warning_after_training(self, terms: Mapping[str, float], prior: Tensor) -> str | None:
+        return leakage_remark(terms, prior)
 
 
-def dirichlet(chance: Chance, batch: Batch, dtype: torch.dtype) -> Tensor:
+def dirichlet(chance: RandomKey, batch: Batch, dtype: torch.dtype) -> Tensor:
     """Drawn evenly from all weights that sum to one over the words, for each text its own.  -> (B,T)"""
     dtype = torch.promote_types(dtype, torch.float32)  # in half precision few numbers could be drawn
     drawn = chance.uniform(batch.index, batch.ids.shape[1], dtype=dtype)
-    return masked.shares(-drawn.clamp_min(torch.finfo(dtype).tiny).log(), batch.mask)
+    return masked.normalize(-drawn.clamp_min(torch.finfo(dtype).tiny).log(), batch.mask)

@@ -35,34 +35,36 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from steadygaze.core.errors import UserError
-from steadygaze.core.maths.ranking import top
-from steadygaze.core.random_key import Chance
-from steadygaze.core.settings import Field, changed, settings
+from steadygaze.core.maths.ranking import top_k
+from steadygaze.core.random_key import RandomKey
+from steadygaze.core.settings import Field, non_default, settings
 from steadygaze.core.types import Batch, Terms
 from steadygaze.models.classifier import Architecture
 from steadygaze.models.encoders.encoder import Encoder
-from steadygaze.models.rationalizer import Granularity, Looked, Rationaliser, Way
-from steadygaze.techniques.technique import FILLED, Given, Player, Stage, Technique
+from steadygaze.models.rationalizer import GeneratorOutput, Granularity, Rationalizer, SelectionConfig
+from steadygaze.techniques.technique import FILLED, LossContext, Player, Stage, Technique
 
 
 @dataclass(frozen=True, slots=True)
-class Drawn:
+class SampledSelection:
     units: Tensor  # (B,U) bool
-    chance: Tensor  # (B,) ln of the chance it had, exploration included; with a gradient
+    key: Tensor  # (B,) ln of the chance it had, exploration included; with a gradient
     noisy: Tensor  # (B,U) what was compared: ln q, or its odds, and noise
 
 
-def draw(looked: Looked, batch: Batch, chance: Chance, exploration: float) -> Drawn:
+def sample_selection(looked: GeneratorOutput, batch: Batch, chance: RandomKey, exploration: float) -> SampledSelection:
     """One unit of each text, by the Gumbel trick; in a text without any, none."""
     many = looked.real.sum(-1, keepdim=True, dtype=looked.probability.dtype).clamp_min(1)
     chances = (1 - exploration) * looked.probability + exploration / many
     known = _log(chances).masked_fill(~looked.real, 0.0)
     noisy = known - _log(-_log(_uniform(chance, batch, known)))
-    units = top(noisy.detach(), looked.real, 1)
-    return Drawn(units, (known * units).sum(-1), noisy)
+    units = top_k(noisy.detach(), looked.real, 1)
+    return SampledSelection(units, (known * units).sum(-1), noisy)
 
 
-def toss(looked: Looked, batch: Batch, chance: Chance, exploration: float, share: float | None) -> Drawn:
+def sample_bernoulli(
+    looked: GeneratorOutput, batch: Batch, chance: RandomKey, exploration: float, share: float | None
+) -> SampledSelection:
     """Each token by a coin of its own; (1 − ε) p + ε · share."""
     chances = (1 - exploration) * looked.probability + exploration * (0.5 if share is None else share)
     drawn = _uniform(chance, batch, chances)
@@ -70,29 +72,29 @@ def toss(looked: Looked, batch: Batch, chance: Chance, exploration: float, share
     noisy = heads - tails - _log(drawn) + _log(1 - drawn)  # above 0 just where drawn < chances
     units = (drawn < chances) & looked.real
     told = torch.where(units, heads, tails).masked_fill(~looked.real, 0.0).sum(-1)
-    return Drawn(units, told, noisy)
+    return SampledSelection(units, told, noisy)
 
 
-def passed(units: Tensor, soft: Tensor) -> Tensor:
+def straight_through(units: Tensor, soft: Tensor) -> Tensor:
     """What was selected, with the gradient of something softer: straight through.  (B,U), (B,U) -> (B,U)"""
     return units.to(soft.dtype) + (soft - soft.detach())  # what is added is exactly 0
 
 
-def missed(selection: Tensor, mask: Tensor, share: float | None) -> Tensor:
+def share_penalty(selection: Tensor, mask: Tensor, share: float | None) -> Tensor:
     """| Σ z / n − share |; None: Σ z / n.  0 of a text without words.  (B,T) -> (B,)"""
     size = mask.sum(-1)
     found = selection.masked_fill(~mask, 0.0).sum(-1) / size.clamp_min(1)
     return (found - (share or 0.0)).abs() * (size > 0)
 
 
-def broken(selection: Tensor, mask: Tensor, spans: int | None) -> Tensor:
+def continuity_penalty(selection: Tensor, mask: Tensor, spans: int | None) -> Tensor:
     """Ends of pieces, less those allowed, for each token; a piece at an end of the text has one.  (B,T) -> (B,)"""
     both = mask[:, 1:] & mask[:, :-1]
     ends = selection.diff(dim=-1).abs().masked_fill(~both, 0.0).sum(-1)
     return (ends - 2 * (spans or 0)).clamp_min(0.0) / mask.sum(-1).clamp_min(1)
 
 
-def _uniform(chance: Chance, batch: Batch, like: Tensor) -> Tensor:
+def _uniform(chance: RandomKey, batch: Batch, like: Tensor) -> Tensor:
     """In [0, 1), each text's its own.  (B,U)"""
     return chance.uniform(batch.index, like.shape[1], dtype=like.dtype)
 
@@ -106,7 +108,7 @@ GENERATOR, PREDICTOR = ("model.generator",), ("model.predictor",)
 KEPT = 200
 """Batches whose mean cost is the baseline."""
 BY_TOKENS = "share", "spans", "sparsity", "continuity"
-Idle = tuple[bool, str, tuple[str, ...]]
+IdleModules = tuple[bool, str, tuple[str, ...]]
 """Whether it is so; beside what; which settings do nothing then."""
 
 
@@ -114,12 +116,12 @@ Idle = tuple[bool, str, tuple[str, ...]]
 class FirstSentence(Technique):
     """The stage that skews: the predictor reads the first sentence."""
 
-    def loss(self, model: Rationaliser, batch: Batch, given: Given) -> Terms:
-        return {"task": lost(model.read(batch, model.sentences(batch) == 0), batch)}
+    def loss(self, model: Rationalizer, batch: Batch, given: LossContext) -> Terms:
+        return {"task": task_loss(model.read(batch, model.sentences(batch) == 0), batch)}
 
 
 @settings
-class Rationalising(Technique):
+class RationalizingTechnique(Technique):
     """A generator selects, a predictor reads what is selected."""
 
     granularity: Granularity = "sentence"
@@ -139,36 +141,38 @@ class Rationalising(Technique):
     skewed: Annotated[int, Field(ge=0, le=10_000)] = 0
     """Epochs in which the predictor first learns from the first sentence alone, to see whether it gets stuck there."""
 
-    kind: ClassVar[type[Rationaliser]] = Rationaliser
+    kind: ClassVar[type[Rationalizer]] = Rationalizer
 
     @abstractmethod
-    def way(self) -> Way:
+    def selection_config(self) -> SelectionConfig:
         """What its models select, and which heads they have."""
 
     def build(
         self, encoder: Callable[[], Encoder], architecture: Architecture, classes: int, pair: bool, ends: Tensor
-    ) -> Rationaliser:
+    ) -> Rationalizer:
         if (self.granularity == "sentence" or self.skewed) and not ends.any():
             raise UserError(
                 "no token of the vocabulary ends a sentence (as . ! ? do), so that all of a text would be one: "
                 "granularity=token selects words" + (", without skewed" if self.skewed else "")
             )
-        return self.kind(encoder, architecture, classes, ends, self.way())
+        return self.kind(encoder, architecture, classes, ends, self.selection_config())
 
     @property
-    def free(self) -> bool:
+    def has_free_size(self) -> bool:
         """Whether its models select as many tokens as they like."""
-        way = self.way()
+        way = self.selection_config()
         return way.granularity == "token" and way.share is None
 
     def stages(self, seed: int) -> tuple[Stage, ...]:
-        train = Stage("train", select="last" if self.free else "best")
+        train = Stage("train", select="last" if self.has_free_size else "best")
         if not self.skewed:
             return (train,)
         first = Stage("skewed", FirstSentence(), trains=PREDICTOR, epochs=self.skewed, select="last")
         return first, train
 
-    def two(self, predictor: tuple[str, ...], generator: tuple[str, ...], turns: bool = False) -> tuple[Player, ...]:
+    def two_players(
+        self, predictor: tuple[str, ...], generator: tuple[str, ...], turns: bool = False
+    ) -> tuple[Player, ...]:
         """Who minimises which terms, both in every step, or in turns."""
         every = 2 if turns else 1
         return (
@@ -176,19 +180,19 @@ class Rationalising(Technique):
             Player("generator", GENERATOR, generator, every, every - 1, self.generator_learning_rate),
         )
 
-    def objection(self, architecture: Architecture, classes: int) -> str | None:
+    def validate(self, architecture: Architecture, classes: int) -> str | None:
         for name, usual in (("attention", "softmax"), ("decoder", "linear")):
             if (found := getattr(architecture, name)) != usual:
                 return f"a rationaliser selects and has no such {name}: leave out {name}={found}"
-        idle = {name: beside for here, beside, names in self.idle() if here for name in names}
-        for name, value in changed(type(self), dataclasses.asdict(self)).items():
+        idle = {name: beside for here, beside, names in self.idle_modules() if here for name in names}
+        for name, value in non_default(type(self), dataclasses.asdict(self)).items():
             if name in self.filled:
                 return FILLED.format(name)
             if name in idle:
                 return f"{name}={value} does nothing with {idle[name]}: leave it out"
         return None
 
-    def idle(self) -> list[Idle]:
+    def idle_modules(self) -> list[IdleModules]:
         """Settings that do nothing in company of others, which would not be noticed."""
         return [
             (self.granularity == "sentence", "granularity=sentence (it is for granularity=token)", BY_TOKENS),
@@ -204,13 +208,13 @@ class Rationalising(Technique):
         if self.granularity == "sentence":
             return {}
         return {
-            "sparsity": self.sparsity * missed(selection, mask, self.share),
-            "continuity": self.continuity * broken(selection, mask, self.spans),
+            "sparsity": self.sparsity * share_penalty(selection, mask, self.share),
+            "continuity": self.continuity * continuity_penalty(selection, mask, self.spans),
         }
 
 
 @settings
-class Rewarded(Rationalising):
+class RewardBaselineTechnique(RationalizingTechnique):
     """Its generator hears what a selection cost that was drawn, less what they cost of late."""
 
     costs: tuple[float, ...] = ()
@@ -218,7 +222,7 @@ class Rewarded(Rationalising):
 
     filled: ClassVar[tuple[str, ...]] = ("costs",)
 
-    def next(self, terms: Terms) -> Self:
+    def after_step(self, terms: Terms) -> Self:
         if "cost" not in terms:
             return self
         return dataclasses.replace(self, costs=(*self.costs, float(terms["cost"].mean()))[-KEPT:])
@@ -228,12 +232,12 @@ class Rewarded(Rationalising):
         """b; 0 before anything was drawn."""
         return sum(self.costs) / max(1, len(self.costs))
 
-    def drawn(self, looked: Looked, batch: Batch, given: Given) -> Drawn:
+    def drawn(self, looked: GeneratorOutput, batch: Batch, given: LossContext) -> SampledSelection:
         if self.granularity == "sentence":
-            return draw(looked, batch, given.chance, self.exploration)
-        return toss(looked, batch, given.chance, self.exploration, self.share)
+            return sample_selection(looked, batch, given.key, self.exploration)
+        return sample_bernoulli(looked, batch, given.key, self.exploration, self.share)
 
 
-def lost(logits: Tensor, batch: Batch) -> Tensor:
+def task_loss(logits: Tensor, batch: Batch) -> Tensor:
     """ℓ(y, f).  (B,)"""
     return cross_entropy(logits, batch.gold, reduction="none")

@@ -33,16 +33,22 @@ from typing import Annotated, Literal
 from torch import Tensor
 
 from steadygaze.core.maths import masked
-from steadygaze.core.maths.windows import best, exact
+from steadygaze.core.maths.windows import best_windows, exact_windows
 from steadygaze.core.settings import Field, settings
 from steadygaze.core.types import Batch, Terms
-from steadygaze.models.rationalizer import Looked, Rationaliser, Way
-from steadygaze.techniques.rationalizing import Drawn, Idle, Rewarded, lost, passed
-from steadygaze.techniques.technique import Given, Player
+from steadygaze.models.rationalizer import GeneratorOutput, Rationalizer, SelectionConfig
+from steadygaze.techniques.rationalizing import (
+    IdleModules,
+    RewardBaselineTechnique,
+    SampledSelection,
+    straight_through,
+    task_loss,
+)
+from steadygaze.techniques.technique import LossContext, Player
 
 
 @settings
-class Rnp(Rewarded):
+class Rnp(RewardBaselineTechnique):
     """A generator selects a rationale, a predictor reads it alone (Lei et al. 2016)."""
 
     estimator: Literal["reinforce", "straight-through", "gumbel"] = "reinforce"
@@ -50,42 +56,42 @@ class Rnp(Rewarded):
     temperature: Annotated[float, Field(gt=0, le=100)] = 1.0
     """Of gumbel: the lower, the nearer to what was drawn, and the noisier."""
 
-    def loss(self, model: Rationaliser, batch: Batch, given: Given) -> Terms:
-        looked = model.look(batch)
+    def loss(self, model: Rationalizer, batch: Batch, given: LossContext) -> Terms:
+        looked = model.generate(batch)
         drawn = self.drawn(looked, batch, given)
         if self.estimator != "reinforce":
             selection = looked.spread(self._through(looked, batch, drawn))
-            penalties = self.penalties(selection, batch.mask) if self.free else {}
-            return {"task": lost(model.read(batch, selection), batch), **penalties}
+            penalties = self.penalties(selection, batch.mask) if self.has_free_size else {}
+            return {"task": task_loss(model.read(batch, selection), batch), **penalties}
         selection = looked.spread(drawn.units).to(looked.scores.dtype)
-        task, penalties = lost(model.read(batch, selection), batch), self.penalties(selection, batch.mask)
+        task, penalties = task_loss(model.read(batch, selection), batch), self.penalties(selection, batch.mask)
         cost = (task.tanh() + sum(penalties.values())).detach()
-        return {"task": task, **penalties, "cost": cost, "policy": (cost - self.baseline) * drawn.chance}
+        return {"task": task, **penalties, "cost": cost, "policy": (cost - self.baseline) * drawn.key}
 
-    def way(self) -> Way:
-        return Way(self.granularity, self.granularity == "token", self.share, self.spans)
+    def selection_config(self) -> SelectionConfig:
+        return SelectionConfig(self.granularity, self.granularity == "token", self.share, self.spans)
 
     def players(self) -> tuple[Player, ...]:
         if self.estimator == "reinforce":
-            return self.two(("task",), ("policy",))
-        return self.two(("task",), ("task", "sparsity", "continuity") if self.free else ("task",))
+            return self.two_players(("task",), ("policy",))
+        return self.two_players(("task",), ("task", "sparsity", "continuity") if self.has_free_size else ("task",))
 
-    def idle(self) -> list[Idle]:
-        taken = self.granularity == "token" and not self.free and self.estimator != "reinforce"
+    def idle_modules(self) -> list[IdleModules]:
+        taken = self.granularity == "token" and not self.has_free_size and self.estimator != "reinforce"
         beside = f"granularity=token, share={self.share} and estimator={self.estimator}"
         return [
-            *super().idle(),
+            *super().idle_modules(),
             (self.estimator != "gumbel", f"estimator={self.estimator}", ("temperature",)),
             (taken, beside, ("sparsity", "continuity")),
             (taken and self.estimator == "straight-through", beside, ("exploration",)),
         ]
 
-    def _through(self, looked: Looked, batch: Batch, drawn: Drawn) -> Tensor:
+    def _through(self, looked: GeneratorOutput, batch: Batch, drawn: SampledSelection) -> Tensor:
         """What is selected, with a gradient that is not quite its own.  (B,U)"""
         soft, odds = looked.probability, looked.scores
         if self.estimator == "gumbel":
             odds = drawn.noisy / self.temperature
             soft = masked.softmax(odds, looked.real) if self.granularity == "sentence" else odds.sigmoid()
         if self.granularity == "sentence" or self.share is None:
-            return passed(drawn.units, soft)
-        return passed(best(exact(odds).sigmoid(), batch.mask, self.share, self.spans), soft)
+            return straight_through(drawn.units, soft)
+        return straight_through(best_windows(exact_windows(odds).sigmoid(), batch.mask, self.share, self.spans), soft)

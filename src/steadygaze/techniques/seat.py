@@ -63,19 +63,19 @@ from torch.nn.functional import cross_entropy as labelled
 from steadygaze.core.errors import UserError
 from steadygaze.core.maths.divergence import cross_entropy, entropy, kl_logits
 from steadygaze.core.maths.ranking import Norm
-from steadygaze.core.random_key import Chance
+from steadygaze.core.random_key import RandomKey
 from steadygaze.core.settings import Field, settings
 from steadygaze.core.types import Batch, Encoded, Forward, Terms
 from steadygaze.models.attention_layers import Linear
 from steadygaze.models.classifier import Architecture, Classifier
 from steadygaze.techniques.perturbations.closed_form import Divergence, worst_own, worst_pairs
 from steadygaze.techniques.perturbations.gradient_ascent import ascend
-from steadygaze.techniques.technique import Given, Memory, Stage, Technique
+from steadygaze.techniques.technique import CachedTargets, LossContext, Stage, Technique
 from steadygaze.techniques.vanilla import Vanilla
 
 
 @settings
-class Ball:
+class WeightBall:
     """Changes of the attention weights that are to change nothing."""
 
     radius: Annotated[float, Field(gt=0, le=10)] = 0.01
@@ -91,7 +91,7 @@ class Ball:
     stability: Annotated[float, Field(ge=0)] = 1.0
     """λ1: how much the worst change of the prediction, the weights moved, counts."""
 
-    def objection(self, architecture: Architecture, classes: int) -> str | None:
+    def validate(self, architecture: Architecture, classes: int) -> str | None:
         """What the solver cannot do."""
         if not self.stability:
             return None
@@ -103,12 +103,12 @@ class Ball:
         return None
 
 
-def recalled(technique: Technique, batch: Batch, given: Given) -> Memory:
+def cached_reference(technique: Technique, batch: Batch, given: LossContext) -> CachedTargets:
     """What was remembered of the batch; made anew where the weights were too large to be kept."""
-    if "weights" in given.memory.tokens:
-        return given.memory
+    if "weights" in given.cached_targets.tokens:
+        return given.cached_targets
     with torch.no_grad():
-        return technique.remember(given.models, batch)
+        return technique.cache_targets(given.models, batch)
 
 
 def top_k_distance(w: Tensor, own: Tensor, mask: Tensor, k: int) -> Tensor:
@@ -121,7 +121,13 @@ def top_k_distance(w: Tensor, own: Tensor, mask: Tensor, k: int) -> Tensor:
 
 
 def worst_change(
-    model: Classifier, encoded: Encoded, weights: Tensor, logits: Tensor, batch: Batch, ball: Ball, chance: Chance
+    model: Classifier,
+    encoded: Encoded,
+    weights: Tensor,
+    logits: Tensor,
+    batch: Batch,
+    ball: WeightBall,
+    chance: RandomKey,
 ) -> Tensor:
     """D2.  (B,)"""
     own = logits.softmax(-1)
@@ -150,7 +156,7 @@ def _reach(model: Classifier, encoded: Encoded) -> Tensor:
 
 
 @settings
-class Seat(Ball, Technique):
+class Seat(WeightBall, Technique):
     """Attention drawn to a frozen reference's and steady in its own weights (Hu et al. 2023)."""
 
     variant: Literal["paper", "joint", "released"] = "paper"
@@ -166,10 +172,10 @@ class Seat(Ball, Technique):
     clamp: bool = False
     """Whether `released` presses perturbed embeddings into [0, 1], as its code does."""
 
-    def loss(self, model: Classifier, batch: Batch, given: Given) -> Terms:
+    def loss(self, model: Classifier, batch: Batch, given: LossContext) -> Terms:
         if self.variant == "released":
             return self._released(model, batch, given)
-        memory = recalled(self, batch, given)
+        memory = cached_reference(self, batch, given)
         target, w = memory.texts["probs"], memory.tokens["weights"]
         encoded = self._encoded(model, batch, memory)
         own = model.attend(model.score(encoded), batch.mask)
@@ -178,11 +184,11 @@ class Seat(Ball, Technique):
         if self.overlap:
             terms["top-k"] = self.overlap * top_k_distance(w, own, batch.mask, self.k)
         if self.stability:
-            terms["stable"] = self.stability * worst_change(model, encoded, own, logits, batch, self, given.chance)
+            terms["stable"] = self.stability * worst_change(model, encoded, own, logits, batch, self, given.key)
         return terms
 
-    def objection(self, architecture: Architecture, classes: int) -> str | None:
-        return None if self.variant == "released" else super().objection(architecture, classes)
+    def validate(self, architecture: Architecture, classes: int) -> str | None:
+        return None if self.variant == "released" else super().validate(architecture, classes)
 
     def stages(self, seed: int) -> tuple[Stage, ...]:
         if self.variant == "released":
@@ -191,24 +197,24 @@ class Seat(Ball, Technique):
         student = Stage("student", start="reference", trains=moves, select="last", schedule="linear")
         return Stage("reference", technique=Vanilla(), model="reference"), student
 
-    def remember(self, models: Mapping[str, Classifier], batch: Batch) -> Memory:
+    def cache_targets(self, models: Mapping[str, Classifier], batch: Batch) -> CachedTargets:
         if self.variant == "released":
-            return Memory()
+            return CachedTargets()
         said: Forward = models["reference"](batch)
         texts, tokens = {"probs": said.logits.softmax(-1)}, {"weights": said.weights}
         if self.variant == "paper":
             tokens["hidden"] = said.encoded.hidden
             if said.encoded.question is not None:
                 texts["question"] = said.encoded.question
-        return Memory(texts, tokens)
+        return CachedTargets(texts, tokens)
 
-    def _encoded(self, model: Classifier, batch: Batch, memory: Memory) -> Encoded:
+    def _encoded(self, model: Classifier, batch: Batch, memory: CachedTargets) -> Encoded:
         """A frozen encoder says what it said before."""
         if "hidden" in memory.tokens:
             return Encoded(memory.tokens["hidden"], memory.texts.get("question"))
         return model.encode(batch)
 
-    def _released(self, model: Classifier, batch: Batch, given: Given) -> Terms:
+    def _released(self, model: Classifier, batch: Batch, given: LossContext) -> Terms:
         embedded = model.embed(batch)
 
         def read(vectors: Tensor) -> tuple[Tensor, Tensor]:  # ℓ and w̃
@@ -217,7 +223,7 @@ class Seat(Ball, Technique):
             return labelled(model.decode(encoded, weights), batch.gold, reduction="none"), weights
 
         size = self.embedding_radius
-        start = size * (2 * given.chance.uniform(batch.index, *embedded.shape[1:], dtype=embedded.dtype) - 1)
+        start = size * (2 * given.key.uniform(batch.index, *embedded.shape[1:], dtype=embedded.dtype) - 1)
         how = {"radius": size, "norm": "linf", "steps": self.steps, "keep": batch.mask}
         r = ascend(lambda vectors: read(vectors)[0], start, centre=embedded, **how)  # type: ignore[arg-type]
         moved, moved_weights = read(embedded + r)

@@ -23,20 +23,20 @@ from typing import Annotated
 
 from torch.nn.functional import cross_entropy
 
-from steadygaze.core.random_key import Chance
+from steadygaze.core.random_key import RandomKey
 from steadygaze.core.settings import Field, settings
 from steadygaze.core.types import Batch, Terms
 from steadygaze.models.classifier import Classifier
-from steadygaze.techniques.perturbations.word_substitution import swap
-from steadygaze.techniques.technique import Given, Technique
+from steadygaze.techniques.perturbations.word_substitution import substitute_words
+from steadygaze.techniques.technique import LossContext, Technique
 
 
-def substituted(batch: Batch, given: Given, chance: Chance, share: float) -> Batch | None:
+def substitute_synonyms(batch: Batch, given: LossContext, chance: RandomKey, share: float) -> Batch | None:
     """The batch with synonyms in it; None where no table was given."""
     known = given.synonyms
     if known is None or known.origin == "none":
         return None
-    return replace(batch, ids=swap(batch.ids, batch.mask, known, chance, batch.index, share=share))
+    return replace(batch, ids=substitute_words(batch.ids, batch.mask, known, chance, batch.index, share=share))
 
 
 @settings
@@ -48,13 +48,13 @@ class SynonymAugmentation(Technique):
     share: Annotated[float, Field(ge=0, le=1)] = 0.8
     """Probability that a word with a synonym is replaced."""
 
-    def loss(self, model: Classifier, batch: Batch, given: Given) -> Terms:
+    def loss(self, model: Classifier, batch: Batch, given: LossContext) -> Terms:
         terms = {"task": cross_entropy(model(batch).logits, batch.gold, reduction="none")}
-        copy = substituted(batch, given, given.chance, self.share) if self.swaps_words else None
+        copy = substitute_synonyms(batch, given, given.key, self.share) if self.substitutes_words else None
         if copy is not None:
             terms["synonyms"] = self.weight * cross_entropy(model(copy).logits, batch.gold, reduction="none")
         return terms
 
     @property
-    def swaps_words(self) -> bool:
+    def substitutes_words(self) -> bool:
         return self.weight > 0 and self.share > 0

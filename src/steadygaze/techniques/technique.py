@@ -18,19 +18,19 @@ from typing import Any, ClassVar, Literal, Self
 
 from torch import Tensor, nn
 
-from steadygaze.core.random_key import Chance
+from steadygaze.core.random_key import RandomKey
 from steadygaze.core.settings import settings
 from steadygaze.core.types import Batch, Terms
 from steadygaze.models.classifier import Architecture, Classifier
 from steadygaze.models.encoders.encoder import Encoder
-from steadygaze.models.model_protocol import Reader
+from steadygaze.models.model_protocol import Model
 from steadygaze.techniques.perturbations.word_substitution import Synonyms
 
 FILLED = "{} is filled in by training: leave it out"
 
 
 @dataclass(frozen=True)
-class Memory:
+class CachedTargets:
     """What is known of the texts of a batch since before the stage began."""
 
     texts: Mapping[str, Tensor] = field(default_factory=dict)  # (B,…)
@@ -38,20 +38,20 @@ class Memory:
 
 
 @dataclass(frozen=True)
-class Given:
+class LossContext:
     """What the loop hands to a loss beside model and batch."""
 
     models: Mapping[str, Any] = field(default_factory=dict)
     """The models of finished stages, by name: frozen, in evaluation mode."""
     modules: Mapping[str, nn.Module] = field(default_factory=dict)
     """The technique's own auxiliary networks."""
-    chance: Chance = field(default_factory=Chance)
+    key: RandomKey = field(default_factory=RandomKey)
     """The only source of chance a loss may draw from: another in every step, each text's numbers its own."""
     progress: float = 0.0
     """Share of the stage's steps already taken, for schedules."""
-    memory: Memory = field(default_factory=Memory)
+    cached_targets: CachedTargets = field(default_factory=CachedTargets)
     """What `remember` made of this batch."""
-    tables: Mapping[str, Tensor] = field(default_factory=dict)
+    epoch_tables: Mapping[str, Tensor] = field(default_factory=dict)
     """What `refresh` made for this epoch."""
     synonyms: Synonyms | None = None
     """Words that may stand for each other; None: nobody said."""
@@ -112,22 +112,22 @@ class Technique(ABC):
     A model is what its `build` makes: a Classifier, unless it says otherwise.
     """
 
-    kind: ClassVar[type[Reader]] = Classifier
+    kind: ClassVar[type[Model]] = Classifier
     """What `build` makes."""
     filled: ClassVar[tuple[str, ...]] = ()
     """Fields that no user sets: training does."""
 
     @abstractmethod
-    def loss(self, model: Any, batch: Batch, given: Given) -> Terms:
+    def loss(self, model: Any, batch: Batch, given: LossContext) -> Terms:
         """Per-example terms (B,).  Reads the model; leaves its mode, parameters and .grad as they were."""
 
     def build(
         self, encoder: Callable[[], Encoder], architecture: Architecture, classes: int, pair: bool, ends: Tensor
-    ) -> Reader:
+    ) -> Model:
         """Fresh weights; `encoder` makes as many encoders as are wanted.  ends (V,): the ids that end a sentence."""
         return Classifier(encoder(), architecture, classes, pair)
 
-    def next(self, terms: Terms) -> Self:
+    def after_step(self, terms: Terms) -> Self:
         """The technique for the next step: itself, unless it carries state (a multiplier, a schedule)."""
         return self
 
@@ -147,11 +147,11 @@ class Technique(ABC):
     def players(self) -> tuple[Player, ...]:
         return (Player(),)
 
-    def objection(self, architecture: Architecture, classes: int) -> str | None:
+    def validate(self, architecture: Architecture, classes: int) -> str | None:
         """Why it cannot train such a model, in a sentence; asked before anything is trained."""
         return None
 
-    def remark(self, terms: Mapping[str, float], prior: Tensor) -> str | None:
+    def warning_after_training(self, terms: Mapping[str, float], prior: Tensor) -> str | None:
         """What a person must know of how it ended, from the means of the last epoch's terms and the classes' shares."""
         return None
 
@@ -161,22 +161,22 @@ class Technique(ABC):
         return True
 
     @property
-    def swaps_words(self) -> bool:
+    def substitutes_words(self) -> bool:
         """Whether it wants to know which words are synonyms."""
         return False
 
     @property
     def reads_vocabulary(self) -> bool:
         """Whether it wants to know which ids are special tokens; what swaps words gets to know it anyway."""
-        return self.swaps_words
+        return self.substitutes_words
 
-    def remember(self, models: Mapping[str, Any], batch: Batch) -> Memory:
+    def cache_targets(self, models: Mapping[str, Any], batch: Batch) -> CachedTargets:
         """What the loss will want to know of these texts, from models that are finished.  Asked once for every text.
 
         What does not fit into memory comes back without its largest part: a loss must do without any of `tokens`.
         """
-        return Memory()
+        return CachedTargets()
 
-    def refresh(self, model: Any, synonyms: Synonyms | None) -> Mapping[str, Tensor]:
+    def on_epoch_start(self, model: Any, synonyms: Synonyms | None) -> Mapping[str, Tensor]:
         """Tables that follow the model slowly.  Asked before every epoch."""
         return {}

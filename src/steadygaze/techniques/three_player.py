@@ -27,13 +27,13 @@ from torch import Tensor
 
 from steadygaze.core.settings import Field, settings
 from steadygaze.core.types import Batch, Terms
-from steadygaze.models.rationalizer import Granularity, Rationaliser, Way
-from steadygaze.techniques.rationalizing import Rewarded, lost
-from steadygaze.techniques.technique import Given, Player
+from steadygaze.models.rationalizer import Granularity, Rationalizer, SelectionConfig
+from steadygaze.techniques.rationalizing import RewardBaselineTechnique, task_loss
+from steadygaze.techniques.technique import LossContext, Player
 
 
 @settings
-class ThreePlayer(Rewarded):
+class ThreePlayer(RewardBaselineTechnique):
     """A second predictor reads what is left out, which is to tell it nothing (Yu et al. 2019)."""
 
     granularity: Granularity = "token"
@@ -45,22 +45,28 @@ class ThreePlayer(Rewarded):
     exploration: Annotated[float, Field(ge=0, lt=1)] = 0.05
     """How often a selection is drawn in training that the generator has no say in."""
 
-    def loss(self, model: Rationaliser, batch: Batch, given: Given) -> Terms:
-        looked = model.look(batch)
+    def loss(self, model: Rationalizer, batch: Batch, given: LossContext) -> Terms:
+        looked = model.generate(batch)
         drawn = self.drawn(looked, batch, given)
         selected = looked.spread(drawn.units)
         said, rest = model.read(batch, selected), model.read(batch, batch.mask & ~selected, "rest")
         penalties = self.penalties(selected.to(looked.scores.dtype), batch.mask)
         hit, found = _hit(said, batch), _hit(rest, batch)
         cost = sum(penalties.values(), -self.right * hit - self.lead * (hit - found))
-        policy = (cost - self.baseline) * drawn.chance
-        return {"task": lost(said, batch), "rest": lost(rest, batch), **penalties, "cost": cost, "policy": policy}
+        policy = (cost - self.baseline) * drawn.key
+        return {
+            "task": task_loss(said, batch),
+            "rest": task_loss(rest, batch),
+            **penalties,
+            "cost": cost,
+            "policy": policy,
+        }
 
-    def way(self) -> Way:
-        return Way(self.granularity, self.granularity == "token", self.share, self.spans, ("hard", "rest"))
+    def selection_config(self) -> SelectionConfig:
+        return SelectionConfig(self.granularity, self.granularity == "token", self.share, self.spans, ("hard", "rest"))
 
     def players(self) -> tuple[Player, ...]:
-        return self.two(("task", "rest"), ("policy",))
+        return self.two_players(("task", "rest"), ("policy",))
 
 
 def _hit(logits: Tensor, batch: Batch) -> Tensor:

@@ -13,12 +13,12 @@ from torch.nn.functional import cross_entropy
 from steadygaze.core.settings import settings
 from steadygaze.core.types import Batch, Terms
 from steadygaze.models.classifier import Classifier
-from steadygaze.techniques.technique import Given, Technique
+from steadygaze.techniques.technique import LossContext, Technique
 
 
 @settings
 class Vanilla(Technique):
     """Cross-entropy alone."""
 
-    def loss(self, model: Classifier, batch: Batch, given: Given) -> Terms:
+    def loss(self, model: Classifier, batch: Batch, given: LossContext) -> Terms:
         return {"task": cross_entropy(model(batch).logits, batch.gold, reduction="none")}

@@ -21,13 +21,13 @@ from typing import Annotated
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from steadygaze.core.maths.ranking import unit
+from steadygaze.core.maths.ranking import unit_vector
 from steadygaze.core.settings import Field, settings
 from steadygaze.core.types import Batch, Terms
 from steadygaze.models.classifier import Classifier
-from steadygaze.techniques.perturbations.gradient_ascent import length, slope
+from steadygaze.techniques.perturbations.gradient_ascent import embedding_norm, loss_gradient
 from steadygaze.techniques.perturbations.word_substitution import Synonyms
-from steadygaze.techniques.technique import Given, Technique
+from steadygaze.techniques.technique import LossContext, Technique
 
 
 @settings
@@ -41,19 +41,19 @@ class WordAT(Technique):
     weight: Annotated[float, Field(ge=0)] = 1.0
     """How much the perturbed loss counts beside the clean one."""
 
-    def loss(self, model: Classifier, batch: Batch, given: Given) -> Terms:
-        embedded = leaf_of(model.embed(batch))
+    def loss(self, model: Classifier, batch: Batch, given: LossContext) -> Terms:
+        embedded = embedding_leaf(model.embed(batch))
 
         def task(vectors: Tensor) -> Tensor:  # ℓ(y, f(x))
             return task_loss(model, batch, vectors)
 
         clean = task(embedded)
-        g = slope(clean, embedded, batch.mask)
-        r = self.epsilon * given.tables["unit"] * unit(g)
+        g = loss_gradient(clean, embedded, batch.mask)
+        r = self.epsilon * given.epoch_tables["unit"] * unit_vector(g)
         return {"task": clean, "adversarial": self.weight * task(embedded + r)}
 
-    def refresh(self, model: Classifier, synonyms: Synonyms | None) -> Mapping[str, Tensor]:
-        size = length(model.encoder.vectors)
+    def on_epoch_start(self, model: Classifier, synonyms: Synonyms | None) -> Mapping[str, Tensor]:
+        size = embedding_norm(model.encoder.vectors)
         return {"unit": size if self.relative else size.new_ones(())}
 
 
@@ -64,6 +64,6 @@ def task_loss(model: Classifier, batch: Batch, embedded: Tensor) -> Tensor:
     return cross_entropy(logits, batch.gold, reduction="none")
 
 
-def leaf_of(embedded: Tensor) -> Tensor:
+def embedding_leaf(embedded: Tensor) -> Tensor:
     """Embeddings a gradient can be taken of, even where word vectors are frozen."""
     return embedded if embedded.requires_grad else embedded.requires_grad_()

@@ -28,14 +28,14 @@ from typing import Annotated, Literal
 
 from torch import Tensor
 
-from steadygaze.core.maths.ranking import unit
+from steadygaze.core.maths.ranking import unit_vector
 from steadygaze.core.settings import Field, settings
 from steadygaze.core.types import Batch, Terms
 from steadygaze.models.classifier import Classifier
-from steadygaze.techniques.perturbations.gradient_ascent import length, slope, toward_neighbours
-from steadygaze.techniques.perturbations.word_substitution import Synonyms, nearest
-from steadygaze.techniques.technique import Given, Technique
-from steadygaze.techniques.word_at import leaf_of, task_loss
+from steadygaze.techniques.perturbations.gradient_ascent import embedding_norm, loss_gradient, toward_neighbors
+from steadygaze.techniques.perturbations.word_substitution import Synonyms, nearest_words
+from steadygaze.techniques.technique import LossContext, Technique
+from steadygaze.techniques.word_at import embedding_leaf, task_loss
 
 
 @settings
@@ -53,29 +53,29 @@ class WordIAT(Technique):
     weight: Annotated[float, Field(ge=0)] = 1.0
     """How much the perturbed loss counts beside the clean one."""
 
-    def loss(self, model: Classifier, batch: Batch, given: Given) -> Terms:
-        embedded = leaf_of(model.embed(batch))
+    def loss(self, model: Classifier, batch: Batch, given: LossContext) -> Terms:
+        embedded = embedding_leaf(model.embed(batch))
         clean = task_loss(model, batch, embedded)
-        g = slope(clean, embedded, batch.mask)
-        others = model.encoder.vectors.detach()[given.tables["nearest"][batch.ids]]  # (B,T,K,E)
+        g = loss_gradient(clean, embedded, batch.mask)
+        others = model.encoder.vectors.detach()[given.epoch_tables["nearest"][batch.ids]]  # (B,T,K,E)
         released = self.variant == "released"
-        d = toward_neighbours(g, embedded.detach(), others, per_word=released)
-        r = self.epsilon * given.tables["unit"] * (unit(d) if released else d)
+        d = toward_neighbors(g, embedded.detach(), others, per_word=released)
+        r = self.epsilon * given.epoch_tables["unit"] * (unit_vector(d) if released else d)
         return {"task": clean, "adversarial": self.weight * task_loss(model, batch, embedded + r)}
 
     @property
     def reads_vocabulary(self) -> bool:
         return True
 
-    def refresh(self, model: Classifier, synonyms: Synonyms | None) -> Mapping[str, Tensor]:
+    def on_epoch_start(self, model: Classifier, synonyms: Synonyms | None) -> Mapping[str, Tensor]:
         vectors = model.encoder.vectors.detach()
-        size, real = length(vectors), vectors.any(-1)  # zeros: the id of padding
+        size, real = embedding_norm(vectors), vectors.any(-1)  # zeros: the id of padding
         if synonyms is not None and synonyms.special is not None:
             real = real & _padded(~synonyms.special, len(real))
         most = max(int(real.sum()) - 1, 0)  # a word is not its own neighbor
         return {
             "unit": size if self.relative else size.new_ones(()),
-            "nearest": nearest(vectors, min(self.neighbours, most), real)[0],
+            "nearest": nearest_words(vectors, min(self.neighbours, most), real)[0],
         }
 
 

@@ -18,23 +18,23 @@ from safetensors import SafetensorError
 from safetensors.torch import save_file
 from torch import Tensor
 
-from steadygaze.core.atomic_files import new_file, sweep_names
+from steadygaze.core.atomic_files import new_file, remove_named_leftovers
 from steadygaze.core.errors import UserError
 from steadygaze.core.settings import difference
 from steadygaze.core.tensor_files import read_metadata, read_tensors
-from steadygaze.training.training_state import State
+from steadygaze.training.training_state import TrainingState
 
 NAMES = r"(checkpoint|finished-[0-9]+)\.safetensors"
 OURS = re.compile(rf"{NAMES}|\.{NAMES}\.[0-9a-f]{{8}}\.tmp|checkpoint\.writing")  # the last by version 0.1.0
 
 
-def holds_a_run(folder: Path) -> bool:
+def has_run(folder: Path) -> bool:
     """Whether a folder holds an interrupted run, or nothing, and nothing else."""
     return folder.is_dir() and all(OURS.fullmatch(name) for name in os.listdir(folder))
 
 
 @dataclass(frozen=True)
-class Saved:
+class SavedStage:
     """What a checkpoint held."""
 
     stage: int
@@ -57,7 +57,7 @@ class Checkpoint:
     def _again(self) -> str:
         return f"delete {self.folder} to start over"
 
-    def load(self) -> Saved | None:
+    def load(self) -> SavedStage | None:
         """What was saved of this run; None where nothing was."""
         there = os.path.lexists(self.file)  # also a link that leads nowhere
         if there and not self.resume:
@@ -65,7 +65,7 @@ class Checkpoint:
                 f"{self.folder} holds an interrupted run or a finished one: "
                 "resume=True (--resume) continues it, or delete the folder to start over"
             )
-        sweep_names(self.folder, NAMES)
+        remove_named_leftovers(self.folder, NAMES)
         if not there:
             return None
         tensors, plain = self._read(self.file)
@@ -74,9 +74,9 @@ class Checkpoint:
         if not isinstance(identity, dict) or type(stage) is not int or stage < 0:
             raise UserError(f"{self.file} is damaged: its identity or stage is invalid; {self._again}")
         self._same(identity)
-        return Saved(stage, tensors, plain)
+        return SavedStage(stage, tensors, plain)
 
-    def restore(self, state: State, saved: Saved) -> None:
+    def restore(self, state: TrainingState, saved: SavedStage) -> None:
         """Into a state made for the same stage."""
         _, plain = state.pack()
         self._has([*plain, *(f"now/{name}" for name in state.weights())], [*saved.plain, *saved.tensors])
@@ -87,7 +87,7 @@ class Checkpoint:
         except UserError as error:
             raise UserError(f"{self.file} is damaged: {error} {self._again}") from None
 
-    def save(self, stage: int, state: State) -> None:
+    def save(self, stage: int, state: TrainingState) -> None:
         tensors, plain = state.pack()
         self._write(self.file, tensors, {"identity": self.identity, "stage": stage, **plain})
 

@@ -20,10 +20,10 @@ PROCESSES = ("WORLD_SIZE", "PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_S
 @contextmanager
 def accelerator(device: str, precision: str) -> Iterator[Accelerator]:
     """An accelerator for this run alone, to be used inside the block."""
-    check(device)
+    check_device(device)
     if get_int_from_env(PROCESSES, 1) > 1:
         raise UserError("training runs in one process: start it without `accelerate launch`, torchrun or mpirun")
-    if precision == "fp16" and best(device).type == "cpu":
+    if precision == "fp16" and best_device(device).type == "cpu":
         raise UserError("precision 'fp16' needs a GPU; use --set precision=bf16, or no")
     with own_state():
         yield Accelerator(cpu=device == "cpu", mixed_precision=precision)
@@ -31,7 +31,7 @@ def accelerator(device: str, precision: str) -> Iterator[Accelerator]:
 
 def check_lstm(device: str, precision: str) -> None:
     """Refuse a precision in which this machine cannot run an LSTM."""
-    if precision == "bf16" and best(device).type == "cpu" and not lstm_runs_in_bfloat16():
+    if precision == "bf16" and best_device(device).type == "cpu" and not lstm_runs_in_bfloat16():
         raise UserError("precision 'bf16': this CPU cannot run an LSTM in bfloat16; leave precision out, or use a GPU")
 
 
@@ -60,7 +60,7 @@ def own_state() -> Iterator[None]:
             kind._shared_state = state
 
 
-def check(device: Any) -> None:
+def check_device(device: Any) -> None:
     if not isinstance(device, str) or device not in DEVICES:
         raise unknown("device", device, DEVICES)
     if device == "cuda" and not torch.cuda.is_available():
@@ -69,9 +69,9 @@ def check(device: Any) -> None:
         raise UserError("device 'mps' was asked for, but torch sees none here; use --device cpu, or auto")
 
 
-def best(device: str) -> torch.device:
+def best_device(device: str) -> torch.device:
     """The device that a name stands for, for reading with a model."""
-    check(device)
+    check_device(device)
     if device != "auto":
         return torch.device(device)
     return torch.accelerator.current_accelerator(check_available=True) or torch.device("cpu")

@@ -92,22 +92,26 @@ def named_parameters(model: nn.Module, modules: Mapping[str, nn.Module]) -> dict
     return named
 
 
-def chosen(named: Mapping[str, nn.Parameter], prefixes: Iterable[str]) -> dict[str, nn.Parameter]:
+def matching_parameters(named: Mapping[str, nn.Parameter], prefixes: Iterable[str]) -> dict[str, nn.Parameter]:
     """Those that stand under one of the prefixes and may move."""
     prefixes = tuple(prefixes)
     return {name: value for name, value in named.items() if name.startswith(prefixes) and value.requires_grad}
 
 
-def hold(named: Mapping[str, nn.Parameter], stage: Stage, players: Iterable[Player]) -> None:
+def freeze_parameters(named: Mapping[str, nn.Parameter], stage: Stage, players: Iterable[Player]) -> None:
     """Freeze what the stage does not train or no player moves."""
-    moving = chosen(chosen(named, stage.trains), [prefix for player in players for prefix in player.trains])
+    moving = matching_parameters(
+        matching_parameters(named, stage.trains), [prefix for player in players for prefix in player.trains]
+    )
     for name, parameter in named.items():
         parameter.requires_grad_(name in moving)
 
 
-def parts(named: Mapping[str, nn.Parameter], players: Sequence[Player]) -> dict[str, dict[str, nn.Parameter]]:
+def parameter_groups(
+    named: Mapping[str, nn.Parameter], players: Sequence[Player]
+) -> dict[str, dict[str, nn.Parameter]]:
     """What each player moves; nothing, where the stage has frozen all of it."""
-    found = {player.name: chosen(named, player.trains) for player in players}
+    found = {player.name: matching_parameters(named, player.trains) for player in players}
     owner: dict[str, str] = {}
     for player in players:
         if not any(name.startswith(player.trains) for name in named):
@@ -118,7 +122,7 @@ def parts(named: Mapping[str, nn.Parameter], players: Sequence[Player]) -> dict[
     return found
 
 
-def optimiser(
+def make_optimizer(
     model: nn.Module, modules: Mapping[str, nn.Module], players: Sequence[Player], training: Training
 ) -> torch.optim.Adam:
     """Adam over all that moves, in groups of one player, step size and decay."""
@@ -128,7 +132,7 @@ def optimiser(
     decaying = set(model.parameters()) - _inside([model], *SPARED)
     groups: dict[tuple[str, float, float], list[nn.Parameter]] = {}
     for player in players:
-        for parameter in chosen(named, player.trains).values():
+        for parameter in matching_parameters(named, player.trains).values():
             own = usual.get(parameter, training.learning_rate) if player.learning_rate is None else player.learning_rate
             rate = fixed.get(parameter, own)
             key = player.name, rate, training.weight_decay if parameter in decaying else 0.0

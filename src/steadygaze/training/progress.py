@@ -40,7 +40,7 @@ class Watcher(Protocol):
     def stop(self) -> None: ...
 
 
-class Silent:
+class SilentWatcher:
     """A watcher that shows nothing but warnings, as Python's own."""
 
     def start(self, stages: int, epochs: int, steps: int) -> None: ...
@@ -53,7 +53,7 @@ class Silent:
         warnings.warn(message, stacklevel=4)
 
 
-class Bar:
+class ProgressBar:
     """A rich progress bar on standard error: stage, epoch, loss terms, validation score, time left."""
 
     def __init__(self, console: Console | None = None) -> None:

@@ -22,22 +22,22 @@ from safetensors import SafetensorError
 from safetensors.torch import save_file
 from torch import Tensor
 
-from steadygaze.core.atomic_files import new_file, sweep_names, unmatched
+from steadygaze.core.atomic_files import new_file, remove_named_leftovers, unmatched
 from steadygaze.core.errors import UserError
 from steadygaze.core.output_paths import check_folder
 from steadygaze.core.tensor_files import read_metadata, read_tensors
 from steadygaze.core.types import Batch
 from steadygaze.data.batches import Data, by_length, collate
 from steadygaze.models.inference import BATCH, inference
-from steadygaze.models.model_protocol import Reader
-from steadygaze.techniques.technique import Memory, Technique
+from steadygaze.models.model_protocol import Model
+from steadygaze.techniques.technique import CachedTargets, Technique
 from steadygaze.training.training_state import are_records
 
 ROOM = 4 << 30
 """Bytes that one remembered thing may take."""
 
 
-class Store:
+class TargetCache:
     """Filled a batch at a time, in any order; empty where the technique remembers nothing."""
 
     def __init__(self, data: Data, device: torch.device) -> None:
@@ -46,7 +46,7 @@ class Store:
         self._texts: dict[str, Tensor] = {}
         self._tokens: dict[str, Tensor] = {}
 
-    def put(self, batch: Batch, memory: Memory) -> None:
+    def put(self, batch: Batch, memory: CachedTargets) -> None:
         places = self._places(batch)[batch.present]
         total = self._total
         for name, value in memory.tokens.items():
@@ -57,36 +57,36 @@ class Store:
             kept = self._texts.setdefault(name, value.new_empty((len(self._starts) - 1, *value.shape[1:])))
             kept[batch.index] = value
 
-    def get(self, batch: Batch) -> Memory:
+    def get(self, batch: Batch) -> CachedTargets:
         if not self._texts and not self._tokens:
-            return Memory()
+            return CachedTargets()
         places = self._places(batch).masked_fill(~batch.present, self._total)  # the row after the last is 0
         tokens = {name: kept[places] for name, kept in self._tokens.items()}
-        return Memory({name: kept[batch.index] for name, kept in self._texts.items()}, tokens)
+        return CachedTargets({name: kept[batch.index] for name, kept in self._texts.items()}, tokens)
 
     def _places(self, batch: Batch) -> Tensor:
         """Where each token of the batch stands among all tokens.  (B,T)"""
         return self._starts[batch.index].unsqueeze(1) + torch.arange(batch.ids.shape[1], device=self._starts.device)
 
 
-def remembered(technique: Technique, models: Mapping[str, Reader], data: Data, device: torch.device) -> Store:
+def cache_targets(technique: Technique, models: Mapping[str, Model], data: Data, device: torch.device) -> TargetCache:
     """Asks the technique of every text once, in full precision."""
-    store = Store(data, device)
-    if type(technique).remember is Technique.remember:
+    store = TargetCache(data, device)
+    if type(technique).cache_targets is Technique.cache_targets:
         return store
     for rows in by_length(data, BATCH):
         batch = collate(data, np.asarray(rows)).to(device)
         with inference(torch.nn.ModuleList(models.values())):
-            store.put(batch, technique.remember(models, batch))
+            store.put(batch, technique.cache_targets(models, batch))
     return store
 
 
 ENTRY = r"[0-9a-f]{32}\.safetensors"
-Entry = tuple[dict[str, Tensor], list[dict[str, Any]]]
+CachedTeacher = tuple[dict[str, Tensor], list[dict[str, Any]]]
 """Weights, and one record per epoch."""
 
 
-def check_shelf(folder: Path) -> None:
+def check_teacher_cache(folder: Path) -> None:
     """Refuse a folder that is a link, is inside a model, or holds anything but teachers and references."""
     check_folder(folder)
     if folder.exists() and (others := unmatched(folder, ENTRY)):
@@ -94,12 +94,12 @@ def check_shelf(folder: Path) -> None:
 
 
 @dataclass(frozen=True)
-class Shelf:
+class TeacherCache:
     folder: Path
     identity: dict[str, Any]
     """Everything that determines the weights except technique and seed, as JSON."""
 
-    def get(self, key: dict[str, Any]) -> Entry | None:
+    def get(self, key: dict[str, Any]) -> CachedTeacher | None:
         file = self._file(key)
         try:
             history = read_metadata(file, "history")
@@ -110,8 +110,8 @@ class Shelf:
     def put(self, key: dict[str, Any], weights: dict[str, Tensor], history: list[dict[str, Any]]) -> str | None:
         """Write an entry; the reason if that fails.  Runs that end with the same weights write the same file."""
         try:
-            check_shelf(self.folder)
-            sweep_names(self.folder, ENTRY)
+            check_teacher_cache(self.folder)
+            remove_named_leftovers(self.folder, ENTRY)
             with new_file(self._file(key)) as path:
                 save_file(weights, path, metadata={"history": json.dumps(history)})
         except (OSError, SafetensorError, UserError) as error:

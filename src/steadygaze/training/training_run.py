@@ -16,25 +16,25 @@ import torch
 from torch import Tensor, nn
 
 from steadygaze.core.errors import UserError
-from steadygaze.core.random_key import Chance, derive, own_chance
-from steadygaze.core.tensor_files import differing, layout
-from steadygaze.models.model_protocol import Reader
-from steadygaze.techniques.technique import Given, Stage, Technique
+from steadygaze.core.random_key import RandomKey, derive_seed, forked_generators
+from steadygaze.core.tensor_files import layout, layout_difference
+from steadygaze.models.model_protocol import Model
+from steadygaze.techniques.technique import LossContext, Stage, Technique
 from steadygaze.training import optimizers
-from steadygaze.training.checkpoint import Checkpoint, Saved
-from steadygaze.training.teacher_cache import Shelf, remembered
+from steadygaze.training.checkpoint import Checkpoint, SavedStage
+from steadygaze.training.teacher_cache import TeacherCache, cache_targets
 from steadygaze.training.training_loop import (
-    Job,
     Objective,
+    TrainingJob,
     attention_of,
     longest,
-    over,
-    say_if_longer,
+    report_longer_training,
+    stage_is_over,
     steps,
     train_epoch,
     validate,
 )
-from steadygaze.training.training_state import State, under
+from steadygaze.training.training_state import TrainingState, under
 
 RESULT = "model"
 """The name of the model that a run is for; every other is a means to it."""
@@ -42,14 +42,14 @@ UNDIVIDED = "no validation text has two sentences: all of each was selected.  gr
 
 
 @dataclass
-class Run:
+class TrainingRun:
     technique: Technique
-    make_model: Callable[[], Reader]
+    make_model: Callable[[], Model]
     """Draws fresh weights from torch's own generator, which is seeded before every call."""
-    job: Job
+    job: TrainingJob
     seed: int = 0
     checkpoint: Checkpoint | None = None
-    models: dict[str, Reader] = field(default_factory=dict)
+    models: dict[str, Model] = field(default_factory=dict)
     """Finished so far, by name; frozen."""
     history: list[dict[str, Any]] = field(default_factory=list)
     """One record per epoch: stage, epoch, terms, macro-f1, accuracy, always, attention."""
@@ -57,16 +57,16 @@ class Run:
     """Which epoch the result is: stage, epoch, macro-f1, always, attention."""
     modules: dict[str, dict[str, Tensor]] = field(default_factory=dict)
     """The weights that auxiliary networks have reached, by the network's name."""
-    shelf: Shelf | None = None
+    teacher_cache: TeacherCache | None = None
     """Where the means to a result are kept for the next run that needs the same."""
 
-    def execute(self) -> Reader:
+    def execute(self) -> Model:
         """Train as the technique says.  A stage whose model is there already, given by the caller, is not run."""
         stages = self.technique.stages(self.seed)
-        say_if_longer(self.job)
+        report_longer_training(self.job)
         self.job.watcher.start(len(stages), sum(longest(self.job, stage) for stage in stages), steps(self.job))
         try:
-            with own_chance():
+            with forked_generators():
                 self._all(stages)
                 self._say_if_collapsed()
                 self._say_remark()
@@ -84,12 +84,12 @@ class Run:
             else:
                 self._one(number, stages, saved if saved and number == saved.stage else None)
 
-    def _one(self, number: int, stages: tuple[Stage, ...], saved: Saved | None) -> None:
-        """One stage: from where it was interrupted, from the shelf, or from its beginning."""
+    def _one(self, number: int, stages: tuple[Stage, ...], saved: SavedStage | None) -> None:
+        """One stage: from where it was interrupted, from the teacher cache, or from its beginning."""
         stage = stages[number]
-        shelf = self.shelf if self._apart(stage) else None
-        # What was interrupted goes on even where the shelf has it by now: the history so far is in the checkpoint.
-        if shelf and not saved and self._from_shelf(shelf, number, stage):
+        teacher_cache = self.teacher_cache if self._apart(stage) else None
+        # What was interrupted goes on even where the teacher cache has it: the history is in the checkpoint.
+        if teacher_cache and not saved and self._from_teacher_cache(teacher_cache, number, stage):
             return
         visits = sum(earlier.model == stage.model for earlier in stages[:number])
         state = self._begin(stage, (self._seed(stage), visits))
@@ -99,21 +99,21 @@ class Run:
             self.job.watcher.skip(state.epoch)
         self._run(number, stage, state)
         self._finish(stage, state)
-        if shelf:
-            why = shelf.put(self._key(stage), state.weights(), self.history[-state.epoch :])
+        if teacher_cache:
+            why = teacher_cache.put(self._key(stage), state.weights(), self.history[-state.epoch :])
             if why is not None:
                 self.job.watcher.warn(why)
         if number + 1 < len(stages):
             self._hand_over(number, state)
 
-    def _run(self, number: int, stage: Stage, state: State) -> None:
+    def _run(self, number: int, stage: Stage, state: TrainingState) -> None:
         """The epochs of one stage, a checkpoint after each."""
         # In an order that does not depend on who was finished first, or given: a mean does, in its last bit.
         others = {} if stage.technique else {n: model for n, model in sorted(self.models.items()) if n != stage.model}
-        given = Given(others, dict(state.modules.items()), synonyms=self.job.synonyms, prior=self._prior)
-        memory = remembered(state.technique, others, self.job.train, self.job.accelerator.device)
+        given = LossContext(others, dict(state.modules.items()), synonyms=self.job.synonyms, prior=self._prior)
+        memory = cache_targets(state.technique, others, self.job.train, self.job.accelerator.device)
         reference = attention_of(others, self.job.validation)
-        while not over(self.job, stage, state):
+        while not stage_is_over(self.job, stage, state):
             terms = train_epoch(self.job, stage.name, state, given, memory)
             state.epoch += 1
             scores = validate(self.job, state, reference)
@@ -125,9 +125,9 @@ class Run:
             self.job.watcher.epoch(record)
         self.job.watcher.skip(longest(self.job, stage) - state.epoch)
 
-    def _from_shelf(self, shelf: Shelf, number: int, stage: Stage) -> bool:
+    def _from_teacher_cache(self, teacher_cache: TeacherCache, number: int, stage: Stage) -> bool:
         """Whether an earlier run made exactly this, so that it need not be made again."""
-        found = shelf.get(self._key(stage))
+        found = teacher_cache.get(self._key(stage))
         if found is None:
             return False
         weights, history = found
@@ -164,9 +164,9 @@ class Run:
     def _seed(self, stage: Stage) -> int:
         return self.seed if stage.seed is None else stage.seed
 
-    def _begin(self, stage: Stage, stream: tuple[int, ...]) -> State:
+    def _begin(self, stage: Stage, stream: tuple[int, ...]) -> TrainingState:
         """Weights, optimiser and generators as they stand before the first step."""
-        torch.manual_seed(derive(*stream))
+        torch.manual_seed(derive_seed(*stream))
         training, accelerator = self.job.training, self.job.accelerator
         technique = stage.technique or self.technique
         source = stage.start or stage.model
@@ -177,22 +177,24 @@ class Run:
             modules[name].load_state_dict(self.modules[name])
         objective = accelerator.prepare(Objective(model, modules))
         named, players = optimizers.named_parameters(model, dict(modules.items())), technique.players()
-        optimizers.hold(named, stage, players)
-        return State(
+        optimizers.freeze_parameters(named, stage, players)
+        return TrainingState(
             technique=technique,
             model=model,
             modules=modules,
             objective=objective,
-            moved={name: list(part.values()) for name, part in optimizers.parts(named, players).items()},
-            optimiser=accelerator.prepare(optimizers.optimiser(model, dict(modules.items()), players, training)),
+            parameters_by_player={
+                name: list(part.values()) for name, part in optimizers.parameter_groups(named, players).items()
+            },
+            optimizer=accelerator.prepare(optimizers.make_optimizer(model, dict(modules.items()), players, training)),
             stream=stream,
-            chance=Chance(derive(*stream, 1)),
+            key=RandomKey(derive_seed(*stream, 1)),
             schedule=self._schedule(stage),
             steps=longest(self.job, stage) * steps(self.job),
             history=self.history,
         )
 
-    def _finish(self, stage: Stage, state: State) -> None:
+    def _finish(self, stage: Stage, state: TrainingState) -> None:
         """The stage's epoch is chosen, and its weights are what later stages find."""
         epoch = state.epoch
         if stage.select == "best":
@@ -202,25 +204,25 @@ class Run:
         self.modules |= {name: module.state_dict() for name, module in state.modules.items()}
         if stage.model == RESULT:
             record = self.history[epoch - state.epoch - 1]  # the stage's last epoch is the last of all so far
-            self.kept = {key: record.get(key) for key in ("stage", "epoch", "macro-f1", "always", "attention")}
+            self.kept = {key: record.get(key) for key in ("stage", "epoch", "macro-f1", "constant_label", "attention")}
 
     def _say_if_collapsed(self) -> None:
         """Of the epoch that is kept, whether it was trained just now or before an interruption."""
         attention = self.kept.get("attention", {})
         if attention.get("collapsed"):
-            selects = "selection" in self.models[RESULT].abilities
+            selects = "selection" in self.models[RESULT].capabilities
             what = "a selection that says nothing" if selects else "collapsed attention"
             locked = attention.get("unit") == "sentence" and attention["constant"]
             self.job.watcher.warn(f"{'a locked selection' if locked else what}: {attention['reason']}")
-        elif attention.get("unit") == "sentence" and attention["from_uniform"] is None:
+        elif attention.get("unit") == "sentence" and attention["distance_to_uniform"] is None:
             self.job.watcher.warn(UNDIVIDED)
 
     def _say_remark(self) -> None:
-        remark = self.technique.remark(self.history[-1]["terms"], self._prior) if self.history else None
+        remark = self.technique.warning_after_training(self.history[-1]["terms"], self._prior) if self.history else None
         if remark is not None:
             self.job.watcher.warn(remark)
 
-    def _hand_over(self, number: int, state: State) -> None:
+    def _hand_over(self, number: int, state: TrainingState) -> None:
         """Before the next stage: what this one made is kept, what it needed is given back."""
         if self.checkpoint:
             self.checkpoint.finish(number, state.weights(), self.kept)
@@ -237,7 +239,7 @@ class Run:
         self.kept = kept
         self.job.watcher.skip(longest(self.job, stage))
 
-    def _copy(self, name: str) -> Reader:
+    def _copy(self, name: str) -> Model:
         """A finished model's weights in a model that may be trained: only what was made frozen is frozen."""
         model = self.make_model()
         model.load_state_dict(self.models[name].state_dict())
@@ -252,10 +254,10 @@ class Run:
 
 def _check_layout(name: str, weights: dict[str, Tensor], module: nn.Module) -> None:
     """The weights of a finished stage come from a file."""
-    if (difference := differing(layout(weights), layout(module.state_dict()))) is not None:
+    if (difference := layout_difference(layout(weights), layout(module.state_dict()))) is not None:
         raise UserError(f"the saved weights of {name!r} are not those of this model: {difference}; start over")
 
 
-def freeze(model: Reader) -> Reader:
+def freeze(model: Model) -> Model:
     """Never trained again: a reference for later stages."""
     return model.eval().requires_grad_(False)

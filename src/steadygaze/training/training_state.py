@@ -12,10 +12,10 @@ import torch
 from accelerate.optimizer import AcceleratedOptimizer
 from torch import Tensor, nn
 
-from steadygaze.core.random_key import Chance, generator_states, set_generator_states
+from steadygaze.core.random_key import RandomKey, generator_states, set_generator_states
 from steadygaze.core.settings import build
-from steadygaze.core.tensor_files import differing, layout
-from steadygaze.models.model_protocol import Reader
+from steadygaze.core.tensor_files import layout, layout_difference
+from steadygaze.models.model_protocol import Model
 from steadygaze.techniques.technique import Technique
 
 PLAIN = ("epoch", "step", "best_score", "best_loss", "best_epoch", "history")
@@ -25,15 +25,15 @@ RECORDED = frozenset({"stage", "epoch", "terms"})
 
 
 @dataclass
-class State:
+class TrainingState:
     technique: Technique
-    model: Reader
+    model: Model
     modules: nn.ModuleDict
     objective: nn.Module  # model and modules, as the device wants them wrapped
-    moved: dict[str, list[nn.Parameter]]  # by player
-    optimiser: AcceleratedOptimizer
+    parameters_by_player: dict[str, list[nn.Parameter]]  # by player
+    optimizer: AcceleratedOptimizer
     stream: tuple[int, ...]  # what the order of the batches is derived from, beside the epoch
-    chance: Chance  # what is drawn in a step is drawn from its child of that number
+    key: RandomKey  # what is drawn in a step is drawn from its child of that number
     schedule: str
     steps: int  # at most, over all epochs of the stage
     epoch: int = 0  # finished epochs
@@ -68,7 +68,7 @@ class State:
 
     def pack(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
         """Tensors by name, and what JSON can hold."""
-        optimiser, scaler = self.optimiser.state_dict(), self.optimiser.scaler
+        optimiser, scaler = self.optimizer.state_dict(), self.optimizer.scaler
         tensors = {
             **_prefixed("now/", self.weights()),
             **_prefixed("best/", self.best),
@@ -91,7 +91,7 @@ class State:
         wanted, now = layout(self.weights()), under("now/", tensors)
         best = under("best/", tensors) or now
         for part, right in ((now, wanted), (best, wanted), (under("random/", tensors), layout(generator_states()))):
-            if (difference := differing(layout(part), right)) is not None:
+            if (difference := layout_difference(layout(part), right)) is not None:
                 return difference
         found = under("optimiser/", tensors)
         if len(found) != plain["moments"]:
@@ -100,7 +100,7 @@ class State:
 
     def _moments_fault(self, found: dict[str, Tensor]) -> str | None:
         """A moment has the shape of its parameter; a count is a scalar."""
-        parameters = [one for group in self.optimiser.param_groups for one in group["params"]]
+        parameters = [one for group in self.optimizer.param_groups for one in group["params"]]
         for name, value in found.items():
             index, _, entry = name.partition("/")
             if not index.isdecimal() or int(index) >= len(parameters):
@@ -121,7 +121,7 @@ class State:
             plain["history"], plain["epoch"], RECORDED
         ):
             return "its history of epochs is invalid"
-        right = self.optimiser.state_dict()["param_groups"]
+        right = self.optimizer.state_dict()["param_groups"]
         groups = plain["groups"] if isinstance(plain["groups"], list) else []
         shapes = [[group.keys(), group["params"]] for group in right]
         if [[group.keys(), group.get("params")] if isinstance(group, dict) else None for group in groups] != shapes:
@@ -138,9 +138,9 @@ class State:
         for name, value in under("optimiser/", tensors).items():
             index, _, entry = name.partition("/")
             entries.setdefault(int(index), {})[entry] = value
-        self.optimiser.load_state_dict({"state": entries, "param_groups": plain["groups"]})
-        if self.optimiser.scaler is not None:
-            self.optimiser.scaler.load_state_dict(plain["scaler"])
+        self.optimizer.load_state_dict({"state": entries, "param_groups": plain["groups"]})
+        if self.optimizer.scaler is not None:
+            self.optimizer.scaler.load_state_dict(plain["scaler"])
         for name in PLAIN:
             setattr(self, name, plain[name])
 

@@ -6,8 +6,8 @@ import torch
 from steadygaze.audit.measures.faithfulness_measures import (
     aopc,
     comprehensiveness,
-    drops,
     post_hoc_accuracy,
+    probability_drops,
     sufficiency,
 )
 
@@ -20,14 +20,16 @@ def test_the_drop_is_that_of_the_class_predicted_on_the_full_text():
     Text 1 predicts class 1 at 0.7; then 0.8 and 0.1: it gains 0.1 and loses 0.6.  The means are 0.55 and 0.25.
     """
     erased = torch.tensor([[[0.2, 0.8], [0.5, 0.5]], [[0.2, 0.8], [0.9, 0.1]]], dtype=torch.float64)
-    torch.testing.assert_close(drops(FULL, erased), torch.tensor([[0.7, 0.4], [-0.1, 0.6]], dtype=torch.float64))
+    torch.testing.assert_close(
+        probability_drops(FULL, erased), torch.tensor([[0.7, 0.4], [-0.1, 0.6]], dtype=torch.float64)
+    )
     assert comprehensiveness(FULL, erased).tolist() == pytest.approx([0.55, 0.25])
 
 
 def test_one_size_is_its_own_mean():
     kept = torch.tensor([[[0.85, 0.15]], [[0.1, 0.9]]], dtype=torch.float64)
     assert sufficiency(FULL, kept).tolist() == pytest.approx([0.05, -0.2])
-    assert torch.equal(aopc(drops(FULL, kept)), drops(FULL, kept)[:, 0])
+    assert torch.equal(aopc(probability_drops(FULL, kept)), probability_drops(FULL, kept)[:, 0])
 
 
 def test_a_rationale_that_is_the_whole_reason_is_as_comprehensive_and_sufficient_as_can_be():

@@ -11,9 +11,9 @@ from steadygaze.audit.measures.plausibility_measures import (
     auprc,
     average_precision,
     average_precision_above_random,
-    evidence_mass,
     iou_f1,
     random_average_precision,
+    rationale_mass,
 )
 
 SELECTIONS = [
@@ -22,7 +22,7 @@ SELECTIONS = [
     plausibility_measures.token_f1,
     iou_f1,
 ]
-WEIGHTINGS = [evidence_mass, average_precision]
+WEIGHTINGS = [rationale_mass, average_precision]
 
 
 def tokens(*rows: str) -> torch.Tensor:
@@ -35,15 +35,15 @@ ALL = tokens("xxxxxx")
 
 def test_precision_recall_and_f1_of_one_text():
     """Chosen {0, 1, 2}, marked {1, 2, 3, 4}: two shared.  P = 2/3, R = 2/4, F1 = 4/7."""
-    chosen, evidence = tokens("xxx..."), tokens(".xxxx.")
-    found = [measure(chosen, evidence, ALL).item() for measure in SELECTIONS[:3]]
+    chosen, rationales = tokens("xxx..."), tokens(".xxxx.")
+    found = [measure(chosen, rationales, ALL).item() for measure in SELECTIONS[:3]]
     assert found == pytest.approx([2 / 3, 1 / 2, 4 / 7])
 
 
 @pytest.mark.parametrize("measure", SELECTIONS)
 def test_nothing_chosen_scores_nothing_and_a_text_nobody_marked_has_no_score(measure):
-    chosen, evidence = tokens("......", "xx....", "......"), tokens("xx....", "......", "......")
-    value = measure(chosen, evidence, ALL.expand(3, 6))
+    chosen, rationales = tokens("......", "xx....", "......"), tokens("xx....", "......", "......")
+    value = measure(chosen, rationales, ALL.expand(3, 6))
     assert value[0] == 0
     assert value.isnan().tolist() == [False, True, True]
 
@@ -55,7 +55,7 @@ def test_a_text_nobody_marked_has_no_score_by_weight_either(measure):
 
 
 @pytest.mark.parametrize(
-    ("chosen", "evidence", "f1"),
+    ("chosen", "rationales", "f1"),
     [
         ("xx....", "xxxx..", 1.0),  # 2/4: half is enough
         ("x.....", "xxx...", 0.0),  # 1/3
@@ -65,8 +65,8 @@ def test_a_text_nobody_marked_has_no_score_by_weight_either(measure):
         ("xxx.xx", "x.xxxx", 1 / 2),  # only {4, 5} and {2, 3, 4, 5}, at 2/4: P = R = 1/2
     ],
 )
-def test_runs_match_when_they_share_half(chosen, evidence, f1):
-    assert iou_f1(tokens(chosen), tokens(evidence), ALL).item() == pytest.approx(f1)
+def test_runs_match_when_they_share_half(chosen, rationales, f1):
+    assert iou_f1(tokens(chosen), tokens(rationales), ALL).item() == pytest.approx(f1)
 
 
 def test_a_mark_is_met_by_one_run_at_most():
@@ -84,8 +84,8 @@ def test_a_token_that_is_not_read_does_not_break_a_run():
 def test_the_evidence_mass_is_the_weight_on_marked_words():
     """0.5 + 0.2 of 1.  Saliencies count by size and need not sum to one: (2 + 1) / (2 + 1 + 1)."""
     weights = torch.tensor([[0.5, 0.2, 0.3, 0, 0, 0], [2.0, -1.0, -1.0, 0, 0, 0], [0.0] * 6])
-    evidence = tokens("xx....").expand(3, 6)
-    assert evidence_mass(weights, evidence, ALL.expand(3, 6)).tolist() == pytest.approx([0.7, 0.75, 0.0])
+    rationales = tokens("xx....").expand(3, 6)
+    assert rationale_mass(weights, rationales, ALL.expand(3, 6)).tolist() == pytest.approx([0.7, 0.75, 0.0])
 
 
 def test_average_precision_by_hand():
@@ -96,13 +96,13 @@ def test_average_precision_by_hand():
 
 def test_average_precision_is_scikit_learns_with_ties_and_negative_weights():
     mask = torch.rand(80, 15) < 0.8
-    weights, evidence = torch.randint(-2, 3, mask.shape).double(), (torch.rand(80, 15) < 0.4) & mask
-    told = evidence.any(-1)
+    weights, rationales = torch.randint(-2, 3, mask.shape).double(), (torch.rand(80, 15) < 0.4) & mask
+    told = rationales.any(-1)
     expected = [
         sklearn.metrics.average_precision_score(marked[real].numpy(), row[real].numpy())
-        for row, marked, real in zip(weights[told], evidence[told], mask[told], strict=True)
+        for row, marked, real in zip(weights[told], rationales[told], mask[told], strict=True)
     ]
-    assert average_precision(weights, evidence, mask)[told].tolist() == pytest.approx(expected, abs=1e-12)
+    assert average_precision(weights, rationales, mask)[told].tolist() == pytest.approx(expected, abs=1e-12)
 
 
 def test_the_area_under_precision_and_recall_by_hand():
@@ -118,13 +118,13 @@ def test_the_area_under_precision_and_recall_by_hand():
 
 def test_the_area_is_that_of_scikit_learns_curve_with_ties_and_negative_weights():
     mask = torch.rand(80, 15) < 0.8
-    weights, evidence = torch.randint(-2, 3, mask.shape).double(), (torch.rand(80, 15) < 0.4) & mask
-    told = evidence.any(-1)
+    weights, rationales = torch.randint(-2, 3, mask.shape).double(), (torch.rand(80, 15) < 0.4) & mask
+    told = rationales.any(-1)
     expected = []
-    for row, marked, real in zip(weights[told], evidence[told], mask[told], strict=True):
+    for row, marked, real in zip(weights[told], rationales[told], mask[told], strict=True):
         precision, recall, _ = sklearn.metrics.precision_recall_curve(marked[real].numpy(), row[real].numpy())
         expected.append(sklearn.metrics.auc(recall, precision))
-    assert auprc(weights, evidence, mask)[told].tolist() == pytest.approx(expected, abs=1e-12)
+    assert auprc(weights, rationales, mask)[told].tolist() == pytest.approx(expected, abs=1e-12)
 
 
 def test_the_worth_of_a_random_order_is_the_mean_over_all_orders():
@@ -138,9 +138,9 @@ def test_the_worth_of_a_random_order_is_the_mean_over_all_orders():
 @pytest.mark.parametrize(("marked", "words"), [(m, n) for n in range(1, 7) for m in range(1, n + 1)])
 def test_the_worth_of_a_random_order_by_enumeration(marked, words):
     weights = torch.tensor(list(permutations(range(words))), dtype=torch.float64)
-    evidence = (torch.arange(words) < marked).expand_as(weights)
-    every = average_precision(weights, evidence, torch.ones_like(evidence)).mean()
-    torch.testing.assert_close(random_average_precision(evidence[:1], torch.ones_like(evidence[:1])), every[None])
+    rationales = (torch.arange(words) < marked).expand_as(weights)
+    every = average_precision(weights, rationales, torch.ones_like(rationales)).mean()
+    torch.testing.assert_close(random_average_precision(rationales[:1], torch.ones_like(rationales[:1])), every[None])
 
 
 def test_above_a_random_order_are_the_marked_words_first_and_below_it_last_or_all_alike():
@@ -155,8 +155,8 @@ def test_of_all_texts_together_a_long_one_counts_for_more():
 
     In the third text nobody marked anything: what is chosen there is neither right nor wrong.
     """
-    chosen, evidence = tokens("x.....", "xxx...", "xxxxxx"), tokens("x.....", "...xx.", "......")
-    given = chosen, evidence, ALL.expand(3, 6)
+    chosen, rationales = tokens("x.....", "xxx...", "xxxxxx"), tokens("x.....", "...xx.", "......")
+    given = chosen, rationales, ALL.expand(3, 6)
     assert plausibility_measures.micro(plausibility_measures.tally(*given)) == pytest.approx((1 / 4, 1 / 3, 2 / 7))
     assert plausibility_measures.token_f1(*given)[:2].tolist() == [1, 0]
     assert plausibility_measures.token_recall_micro(*given) == pytest.approx(1 / 3)

@@ -6,7 +6,15 @@ import torch
 from torch import Tensor
 
 from steadygaze.audit.measures import shortcut_measures
-from steadygaze.audit.measures.shortcut_measures import FEWEST, PARTS, PLACES, places, position_leak, profile, tellable
+from steadygaze.audit.measures.shortcut_measures import (
+    FEWEST,
+    PARTS,
+    PLACES,
+    label_predictable,
+    position_features,
+    position_leak,
+    profile,
+)
 
 LONGEST = 22
 
@@ -29,7 +37,7 @@ def texts(kind: str, count: int = 300, seed: int = 0, classes: int = 2, one_in: 
 
 
 def leaks(weights: Tensor, predicted: Tensor, mask: Tensor, key: Tensor) -> Tensor:
-    return shortcut_measures.leaks(places(weights, mask), predicted, key)
+    return shortcut_measures.position_leaks(position_features(weights, mask), predicted, key)
 
 
 def often(given: tuple[Tensor, ...], times: int) -> tuple[Tensor, ...]:
@@ -157,7 +165,7 @@ def test_a_text_counts_once_however_often_it_is_there():
 def test_a_class_of_nineteen_texts_and_a_text_without_a_word_are_left_out():
     weights, label, mask, key = texts("coded", 90)
     label[:19], mask[25] = 2, False
-    able = tellable(label, mask.any(-1), key)
+    able = label_predictable(label, mask.any(-1), key)
     assert (~able).nonzero().flatten().tolist() == [*range(19), 25]
     assert leaks(weights, label, mask, key).isnan().equal(~able)
     rest = leaks(weights[able], label[able], mask[able], key[able])
@@ -168,15 +176,15 @@ def test_a_class_of_twenty_is_enough_and_its_texts_must_differ():
     _, label, mask, key = texts("coded", 90)
     label[:FEWEST] = 2
     worded = mask.any(-1)
-    assert tellable(label, worded, key).all()
+    assert label_predictable(label, worded, key).all()
     key[0] = key[1]
-    assert tellable(label, worded, key).equal(torch.arange(90) >= FEWEST)
+    assert label_predictable(label, worded, key).equal(torch.arange(90) >= FEWEST)
 
 
 def test_thirty_texts_five_times_over_are_thirty_texts_and_tell_nothing():
     """Fifteen of each class, though 75 rows: before copies were counted once, weights that say nothing leaked 0.11."""
     given = often(texts("nothing", 30), 5)
-    assert not tellable(given[1], given[2].any(-1), given[3]).any()
+    assert not label_predictable(given[1], given[2].any(-1), given[3]).any()
     assert leaks(*given).isnan().all()
 
 

@@ -8,26 +8,26 @@ import torch
 
 from contract.probing import synonyms
 from contract.tiny import cached_classifier, split
-from steadygaze.audit.audit_case import Case
-from steadygaze.audit.audit_config import Plan
-from steadygaze.audit.measure_names import ASKED, NAMES, PROBES, check_name
+from steadygaze.audit.audit_case import AuditCase
+from steadygaze.audit.audit_config import ProbeConfig
+from steadygaze.audit.measure_names import MEASURE_PROBES, NAMES, PROBES, check_name
 from steadygaze.audit.measures.registry import MEASURES, measure_of
 from steadygaze.audit.protocols import PROTOCOLS
 from steadygaze.audit.verdict_rules import QUESTIONS
-from steadygaze.cli.registry_listing import listing
+from steadygaze.cli.registry_listing import list_registry
 from steadygaze.core.errors import UserError
 from steadygaze.explainers.attention import Attention
 
 
 @pytest.fixture(scope="module")
-def case() -> Case:
+def case() -> AuditCase:
     data = split(["s" + "w" * n + "s" for n in (3, 5, 2, 8, 4, 6, 0, 1, 7, 5, 3, 4, 6, 2, 5, 9)])
     torch.manual_seed(0)
     some = torch.rand(len(data.text.ids)) < 0.4
-    plan = Plan(synonyms={"1-synonym": (synonyms(), 1)}, sample=5)
-    other = Case(cached_classifier("average", score="dot"), data, {"attention": Attention()}, plan)
+    plan = ProbeConfig(synonyms={"1-synonym": (synonyms(), 1)}, sample=5)
+    other = AuditCase(cached_classifier("average", score="dot"), data, {"attention": Attention()}, plan)
     model = cached_classifier("average")
-    return Case(model, data, {"attention": Attention()}, plan, some, ~some, some, (other,))
+    return AuditCase(model, data, {"attention": Attention()}, plan, some, ~some, some, (other,))
 
 
 @pytest.mark.parametrize("heading", PROTOCOLS)
@@ -46,14 +46,14 @@ def test_everything_a_protocol_finds_is_in_the_catalogue_and_within_its_bounds(h
 def test_every_number_that_decides_a_question_is_in_the_catalogue_and_points_the_same_way():
     for question in QUESTIONS:
         for name, bound in question.bounds.items():
-            better = measure_of(name).better
+            better = measure_of(name).direction
             assert better in ("neither", "higher" if bound.good > bound.bad else "lower"), name
 
 
 def test_every_name_of_a_number_is_described_and_every_measure_but_one_has_a_name():
     """Total variation of predictions is called prediction-change; of attentions nothing reports it."""
-    assert all(measure_of(name).about for name in NAMES)
-    assert {name for name in MEASURES if name not in NAMES and name not in ASKED} == {"total-variation"}
+    assert all(measure_of(name).sentence for name in NAMES)
+    assert {name for name in MEASURES if name not in NAMES and name not in MEASURE_PROBES} == {"total-variation"}
     assert {name.partition("/")[2] for name in NAMES} == {"", *PROBES}
     assert len(set(NAMES)) == len(NAMES)
 
@@ -88,13 +88,13 @@ def test_names_are_known_without_torch():
 
 
 def test_every_name_is_listed_with_what_it_is():
-    rows = {row["name"]: row["about"] for row in listing("measures")}
+    rows = {row["name"]: row["about"] for row in list_registry("measures")}
     assert tuple(rows) == NAMES
     assert rows["jensen-shannon/noise"] == (
         "How far the explanation moved, in nats.  A little noise was added to the vector of every word."
     )
-    assert rows["kendall/randomised"] == MEASURES["kendall/randomised"].about
-    assert rows["accuracy"] == MEASURES["accuracy"].about
+    assert rows["kendall/randomised"] == MEASURES["kendall/randomised"].sentence
+    assert rows["accuracy"] == MEASURES["accuracy"].sentence
 
 
 def test_a_number_with_facts_of_its_own_is_not_described_by_what_it_was_asked_of():

@@ -23,7 +23,7 @@ def test_the_prediction_change_of_three_classes_is_what_moved():
 def test_a_prediction_is_flipped_when_another_class_wins_however_narrowly():
     p = torch.tensor([[0.51, 0.49], [0.51, 0.49], [0.2, 0.8]])
     q = torch.tensor([[0.49, 0.51], [0.99, 0.01], [0.4, 0.6]])
-    assert stability_measures.flipped(p, q).tolist() == [1.0, 0.0, 0.0]
+    assert stability_measures.label_flip(p, q).tolist() == [1.0, 0.0, 0.0]
 
 
 def test_a_batch_of_sixteen_changes_no_more_than_a_batch_of_one():
@@ -36,10 +36,12 @@ def test_a_batch_of_sixteen_changes_no_more_than_a_batch_of_one():
 def test_distances_between_attentions_are_defined_once():
     assert stability_measures.jensen_shannon is divergence.jensen_shannon
     assert stability_measures.total_variation is divergence.total_variation
-    assert stability_measures.overlap is ranking.overlap
+    assert stability_measures.top_k_overlap is ranking.top_k_overlap
 
 
 def test_words_are_counted_that_have_another_id():
     """Two of three words; what changed in padding is no word."""
     before, after = torch.tensor([[5, 6, 7, 0]]), torch.tensor([[5, 9, 8, 3]])
-    assert stability_measures.exchanged(before, after, torch.tensor([[True, True, True, False]])).tolist() == [2]
+    assert stability_measures.words_substituted(before, after, torch.tensor([[True, True, True, False]])).tolist() == [
+        2
+    ]

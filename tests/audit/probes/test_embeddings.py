@@ -12,26 +12,26 @@ from torch import Tensor
 from contract.probing import after
 from contract.tiny import batch, classifier, split
 from steadygaze.audit.measures.stability_measures import prediction_change
-from steadygaze.audit.probes.observation import Moved, Seen, look
-from steadygaze.audit.probes.text_perturbations import noise, worst_for_attention, worst_for_label
+from steadygaze.audit.probes.observation import Observation, PerturbedBatch, observe
+from steadygaze.audit.probes.text_perturbations import embedding_noise, fgm_on_label, pgd_on_attention
 from steadygaze.core.maths.divergence import jensen_shannon
-from steadygaze.core.random_key import Chance
+from steadygaze.core.random_key import RandomKey
 from steadygaze.core.types import Batch
 from steadygaze.models.classifier import Classifier
 
 PATTERNS = ["s" + "w" * n + "s" for n in range(13)]
-CHANCE = Chance(3)
+CHANCE = RandomKey(3)
 ROUNDING = 1e-12
-MOVES: dict[str, Callable[[Classifier, Batch, float], Moved]] = {
-    "noise": lambda m, b, radius: noise(m, b, radius, CHANCE),
-    "worst-label": worst_for_label,
-    "worst-attention": lambda m, b, radius: worst_for_attention(m, b, radius, CHANCE),
+MOVES: dict[str, Callable[[Classifier, Batch, float], PerturbedBatch]] = {
+    "noise": lambda m, b, radius: embedding_noise(m, b, radius, CHANCE),
+    "fgm-label": fgm_on_label,
+    "pgd-attention": lambda m, b, radius: pgd_on_attention(m, b, radius, CHANCE),
 }
 MOVE = pytest.mark.parametrize("move", MOVES)
 MODEL = pytest.mark.parametrize("encoder", ["bilstm", "cnn", "average", "transformer"])
 
 
-def moved_by(move: str, found: Classifier, texts: Batch, radius: float) -> Seen:
+def moved_by(move: str, found: Classifier, texts: Batch, radius: float) -> Observation:
     return after(found, MOVES[move](found, texts, radius))
 
 
@@ -107,7 +107,7 @@ def test_every_word_is_touched_and_the_batch_stays_the_same(move):
 def test_noise_is_uniform_and_each_text_has_its_own():
     found, texts = model(), batch(split(["w" * 12] * 60))
     with steps(found, texts) as seen:
-        after(found, noise(found, texts, 0.2, CHANCE))
+        after(found, embedding_noise(found, texts, 0.2, CHANCE))
     (drawn,) = seen
     drawn = drawn / (0.2 * sigma(found))
     assert stats.kstest(drawn.flatten().numpy(), stats.uniform(-1, 2).cdf).pvalue > 0.01
@@ -118,7 +118,7 @@ def test_other_chances_draw_other_noise_and_the_same_chance_the_same_direction_a
     found, texts = model(), batch(split(PATTERNS))
     with steps(found, texts) as seen:
         for chance, radius in ((CHANCE, 0.1), (CHANCE, 0.2), (CHANCE.child(1), 0.1)):
-            after(found, noise(found, texts, radius, chance))
+            after(found, embedding_noise(found, texts, radius, chance))
     torch.testing.assert_close(2 * seen[0], seen[1], rtol=0, atol=1e-12)
     assert abs(np.corrcoef(seen[0][texts.mask].flatten(), seen[2][texts.mask].flatten())[0, 1]) < 0.2
 
@@ -135,7 +135,7 @@ def test_the_worst_step_for_the_label_is_down_the_slope_of_its_probability(encod
     logits = found.decode(encoded, found.attend(found.score(encoded), texts.mask))
     (slope,) = torch.autograd.grad(logits.softmax(-1).max(-1).values.sum(), embedded)
     with steps(found, texts) as seen:
-        after(found, worst_for_label(found, texts, 0.1))
+        after(found, fgm_on_label(found, texts, 0.1))
     expected = -0.1 * sigma(found) * slope.masked_fill(~texts.mask.unsqueeze(-1), 0.0).sign()
     telling = (slope.abs() > 1e-12) | ~texts.mask.unsqueeze(-1)  # the sign of rounding is nobody's
     torch.testing.assert_close(seen[-1][telling], expected[telling], rtol=0, atol=1e-12)
@@ -144,17 +144,17 @@ def test_the_worst_step_for_the_label_is_down_the_slope_of_its_probability(encod
 @MODEL
 def test_the_worst_step_for_the_label_lowers_its_probability_more_than_noise_does(encoder):
     found, texts = model(encoder), batch(split(PATTERNS))
-    clean = look(found, texts).probs
+    clean = observe(found, texts).probs
     predicted = clean.argmax(-1, keepdim=True)
     some = texts.mask.any(-1)
 
-    def lost(moved: Moved) -> Tensor:
+    def lost(moved: PerturbedBatch) -> Tensor:
         return (clean - after(found, moved).probs).gather(-1, predicted).squeeze(-1)[some]
 
-    worst = lost(worst_for_label(found, texts, 0.05))
+    worst = lost(fgm_on_label(found, texts, 0.05))
     assert (worst > 0).all()
     for key in range(10):
-        assert (worst > lost(noise(found, texts, 0.05, Chance(key)))).all()
+        assert (worst > lost(embedding_noise(found, texts, 0.05, RandomKey(key)))).all()
 
 
 def test_the_worst_step_of_a_sure_prediction_is_the_same_in_single_precision():
@@ -162,11 +162,11 @@ def test_the_worst_step_of_a_sure_prediction_is_the_same_in_single_precision():
     found, texts = model("bilstm", torch.float32), batch(split(PATTERNS))
     found.decoder.output.weight.data *= 20
     found.decoder.output.bias.data[0] += 40
-    assert (look(found, texts).probs.float().amax(-1) == 1).all()
+    assert (observe(found, texts).probs.float().amax(-1) == 1).all()
     taken = []
     for dtype in (torch.float32, torch.float64):
         with steps(found.to(dtype), texts) as seen:
-            after(found, worst_for_label(found, texts, 0.1))
+            after(found, fgm_on_label(found, texts, 0.1))
         taken.append(seen[-1][texts.mask].sign().double())
     assert (taken[0] == taken[1]).double().mean() > 0.99
     assert taken[0].any(-1).all()
@@ -179,9 +179,9 @@ def test_the_worst_step_of_a_sure_prediction_is_the_same_in_single_precision():
 def test_the_worst_step_for_attention_moves_it_further_than_the_random_one_it_started_from(encoder):
     """Noise of the same chance is the start."""
     found, texts = model(encoder), batch(split(PATTERNS))
-    clean = look(found, texts).weights
+    clean = observe(found, texts).weights
     for key in range(3):
-        moves = noise(found, texts, 0.1, Chance(key)), worst_for_attention(found, texts, 0.1, Chance(key))
+        moves = embedding_noise(found, texts, 0.1, RandomKey(key)), pgd_on_attention(found, texts, 0.1, RandomKey(key))
         start, worst = (jensen_shannon(clean, after(found, move).weights, texts.mask) for move in moves)
         assert (worst >= start).all()
         several = texts.mask.sum(-1) > 1
@@ -191,7 +191,7 @@ def test_the_worst_step_for_attention_moves_it_further_than_the_random_one_it_st
 def test_the_worst_for_attention_is_the_worst_of_all_points_on_its_way():
     """In a large ball the last step is not always the best one."""
     found, texts = model("cnn"), batch(split(PATTERNS))
-    clean, right = look(found, texts).weights, found.attend
+    clean, right = observe(found, texts).weights, found.attend
     way: list[Tensor] = []
 
     def attend(scores: Tensor, mask: Tensor) -> Tensor:
@@ -201,7 +201,7 @@ def test_the_worst_for_attention_is_the_worst_of_all_points_on_its_way():
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(found, "attend", attend)
-        after(found, worst_for_attention(found, texts, 4.0, CHANCE))
+        after(found, pgd_on_attention(found, texts, 4.0, CHANCE))
     _, *points, end = way  # the clean text, the start and ten steps, and the look at the end
     assert len(points) == 11
     highest = torch.stack(points).amax(0)
@@ -211,15 +211,15 @@ def test_the_worst_for_attention_is_the_worst_of_all_points_on_its_way():
 
 def test_without_steps_the_worst_for_attention_is_its_start():
     found, texts = model(), batch(split(PATTERNS))
-    start = noise(found, texts, 0.1, CHANCE).embedded
-    assert worst_for_attention(found, texts, 0.1, CHANCE, steps=0).embedded.equal(start)
+    start = embedding_noise(found, texts, 0.1, CHANCE).embedded
+    assert pgd_on_attention(found, texts, 0.1, CHANCE, steps=0).embedded.equal(start)
 
 
 @MOVE
 def test_attention_moves_as_the_square_of_the_radius_and_the_prediction_as_the_radius(move):
     """JSD is to second order a squared distance; ½ Σ |Δp| to first order a distance."""
     found, texts = model(), batch(split(PATTERNS[4:]))
-    clean, radii = look(found, texts), np.logspace(-3, -1, 5)
+    clean, radii = observe(found, texts), np.logspace(-3, -1, 5)
     moved = [moved_by(move, found, texts, float(radius)) for radius in radii]
     apart = [float(jensen_shannon(clean.weights, seen.weights, texts.mask).mean()) for seen in moved]
     change = [float(prediction_change(clean.probs, seen.probs).mean()) for seen in moved]

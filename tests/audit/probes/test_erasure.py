@@ -16,16 +16,16 @@ from torch import Tensor
 
 from contract.probing import spied
 from contract.tiny import CLASSES, QUESTIONS, assert_close, batch, cached_classifier, classifier, split, widened
-from steadygaze.adapters.transformer_network import Reading
-from steadygaze.audit.probes.erasure import SHARES, Erasure, distinct, erased, parted
-from steadygaze.audit.probes.observation import look
-from steadygaze.core.ragged import Ragged, starts_of
+from steadygaze.adapters.transformer_network import TransformerOutput
+from steadygaze.audit.probes.erasure import SHARES, Erasure, distinct_texts, erase_words, rationale_masks
+from steadygaze.audit.probes.observation import observe
+from steadygaze.core.ragged import TokenArray, row_starts
 from steadygaze.core.types import Batch
 from steadygaze.data.batches import Data
 from steadygaze.explainers.class_probability import NEAR
 from steadygaze.models.classifier import Classifier
-from steadygaze.models.model_protocol import Reader
-from steadygaze.techniques.perturbations.word_removal import deleted, taken
+from steadygaze.models.model_protocol import Model
+from steadygaze.techniques.perturbations.word_removal import delete_words, take_rows
 
 PATTERNS = ["s" + "w" * n + "s" for n in (5, 0, 1, 12, 7, 2)]
 OTHERS = (0.0, 0.07, 0.3, 0.55, 1.0)
@@ -40,8 +40,8 @@ def heavy(texts: Batch) -> Tensor:
     return (texts.ids * 12.9898 + place * 78.233).sin().masked_fill(~texts.mask, 9.0)
 
 
-def asked(model: Reader, texts: Batch, **how: Any) -> tuple[Tensor, Tensor]:
-    return erased(model, texts, look(model, texts).probs, heavy(texts), Erasure(**how))
+def asked(model: Model, texts: Batch, **how: Any) -> tuple[Tensor, Tensor]:
+    return erase_words(model, texts, observe(model, texts).probs, heavy(texts), Erasure(**how))
 
 
 def ordered(texts: Batch, row: int) -> list[int]:
@@ -50,7 +50,7 @@ def ordered(texts: Batch, row: int) -> list[int]:
     return words[heavy(texts)[row, words].argsort(descending=True)].tolist()
 
 
-def slowly(model: Reader, texts: Batch, removal: str, shares: Sequence[float]) -> tuple[Tensor, Tensor]:
+def slowly(model: Model, texts: Batch, removal: str, shares: Sequence[float]) -> tuple[Tensor, Tensor]:
     without, alone = [], []
     for row in range(len(texts)):
         order = ordered(texts, row)
@@ -60,7 +60,7 @@ def slowly(model: Reader, texts: Batch, removal: str, shares: Sequence[float]) -
     return torch.stack(without), torch.stack(alone)
 
 
-def one(model: Reader, texts: Batch, row: int, gone: list[int], removal: str) -> Tensor:
+def one(model: Model, texts: Batch, row: int, gone: list[int], removal: str) -> Tensor:
     """What a model says of one text without these places.  (C,)"""
     places = texts.present[row].nonzero().flatten().tolist()
     if removal == "delete":
@@ -77,7 +77,7 @@ def one(model: Reader, texts: Batch, row: int, gone: list[int], removal: str) ->
     embedded = model.embed(given).detach().clone()
     if removal == "zero":
         embedded[0, gone] = 0.0
-    return look(model, given, embedded if removal == "zero" else None).probs[0]
+    return observe(model, given, embedded if removal == "zero" else None).probs[0]
 
 
 def distinct_words(lengths: list[int]) -> Batch:
@@ -88,10 +88,10 @@ def distinct_words(lengths: list[int]) -> Batch:
     return Batch(ids.masked_fill(~there, 0), there, there, torch.arange(len(lengths)))
 
 
-class Counting(Reader):
+class Counting(Model):
     """Its logits are how often each id comes, id 0 being padding: what it says tells what it was shown."""
 
-    abilities: ClassVar = frozenset({"vectors"})
+    capabilities: ClassVar = frozenset({"embeddings"})
 
     def __init__(self, size: int) -> None:
         super().__init__()
@@ -100,9 +100,9 @@ class Counting(Reader):
     def embed(self, batch: Batch) -> Tensor:
         return torch.eye(self.size, dtype=torch.float64)[batch.ids] * (batch.ids > 0).unsqueeze(-1)
 
-    def forward(self, batch: Batch, embedded: Tensor | None = None) -> Reading:
+    def forward(self, batch: Batch, embedded: Tensor | None = None) -> TransformerOutput:
         vectors = self.embed(batch) if embedded is None else embedded
-        return Reading(None, (vectors * batch.present.unsqueeze(-1)).sum(1))
+        return TransformerOutput(None, (vectors * batch.present.unsqueeze(-1)).sum(1))
 
     @staticmethod
     def counts(probs: Tensor) -> Tensor:
@@ -140,7 +140,7 @@ def test_of_equals_chance_takes_one_and_what_is_no_word_never(level):
     present = torch.ones_like(ids, dtype=torch.bool)
     texts = Batch(ids, present, present & (torch.arange(6) > 0), torch.arange(1000))  # the first is special
     flat = torch.full(ids.shape, level, dtype=torch.float64).masked_fill(~texts.mask, 7.0)
-    gone, others = parted(texts, flat, (0.2,)).unbind(1)
+    gone, others = rationale_masks(texts, flat, (0.2,)).unbind(1)
     assert gone.sum(-1).eq(1).all()
     assert torch.equal(others, texts.mask & ~gone)
     special, *each = gone.sum(0).tolist()
@@ -151,13 +151,13 @@ def test_of_equals_chance_takes_one_and_what_is_no_word_never(level):
 def test_of_equals_the_lot_belongs_to_the_text_and_weight_comes_first():
     texts = distinct_words([6, 6])
     tied = torch.tensor([[0, 1, 1, 1, 0, 0]] * 2, dtype=torch.float64)
-    gone = parted(texts, tied, (0.5,))[:, 0]
+    gone = rationale_masks(texts, tied, (0.5,))[:, 0]
     assert gone.tolist() == [[False, True, True, True, False, False]] * 2
     wide = widened(texts, 3)
     flat = torch.zeros(wide.ids.shape, dtype=torch.float64)
-    both = parted(wide, flat, (0.5,))[:, 0, :6]
-    assert torch.equal(both, parted(texts, flat[:, :6], (0.5,))[:, 0])
-    assert torch.equal(both[1:], parted(taken(texts, torch.tensor([1])), flat[1:, :6], (0.5,))[:, 0])
+    both = rationale_masks(wide, flat, (0.5,))[:, 0, :6]
+    assert torch.equal(both, rationale_masks(texts, flat[:, :6], (0.5,))[:, 0])
+    assert torch.equal(both[1:], rationale_masks(take_rows(texts, torch.tensor([1])), flat[1:, :6], (0.5,))[:, 0])
 
 
 # --- the same as one text at a time
@@ -171,7 +171,7 @@ def test_it_is_what_erasing_one_text_at_a_time_says(encoder, pair, removal):
     model, texts = cached_classifier(encoder, pair), batch(split([*PATTERNS, "w", "ww"], pair))
     expected = slowly(model, texts, removal, (0.0, *SHARES[1:], 1.0))
     for most in (20, 1 << 13):
-        found = asked(model, widened(texts, 2), removal=removal, shares=(0.0, *SHARES[1:], 1.0), most_tokens=most)
+        found = asked(model, widened(texts, 2), removal=removal, shares=(0.0, *SHARES[1:], 1.0), max_tokens=most)
         for one_found, one_expected in zip(found, expected, strict=True):
             assert_close(one_found, one_expected)
 
@@ -220,8 +220,8 @@ def shortened(data: Data, lost: list[set[int]]) -> Data:
         for i, out in enumerate(lost)
     ]
     flat = np.array([place for row in kept for place in row], np.int64)
-    text = Ragged(
-        data.text.ids[flat], data.text.words[flat], starts_of(np.array([*map(len, kept)], np.int64)), data.text.cut
+    text = TokenArray(
+        data.text.ids[flat], data.text.words[flat], row_starts(np.array([*map(len, kept)], np.int64)), data.text.cut
     )
     return replace(data, text=text)
 
@@ -234,24 +234,24 @@ def test_deleted_is_the_batch_of_the_shortened_texts(encoder, pair):
     out = texts.mask & (heavy(texts) > 0)
     lost = [set(row.nonzero().flatten().tolist()) for row in out]
     assert sum(map(len, lost)) > 8
-    found, expected = deleted(texts, out), batch(shortened(data, lost))
+    found, expected = delete_words(texts, out), batch(shortened(data, lost))
     expected = widened(expected, texts.ids.shape[1] - expected.ids.shape[1])
     for name in ("ids", "present", "mask", "index", "label"):
         assert getattr(found, name).equal(getattr(expected, name)), name
     assert found.question_ids is texts.question_ids
     model = cached_classifier(encoder, pair)
     narrow = batch(shortened(data, lost))
-    assert_close(look(model, found).probs, look(model, narrow).probs)
-    assert_close(look(model, found).weights[:, : narrow.ids.shape[1]], look(model, narrow).weights)
+    assert_close(observe(model, found).probs, observe(model, narrow).probs)
+    assert_close(observe(model, found).weights[:, : narrow.ids.shape[1]], observe(model, narrow).weights)
 
 
 def test_nothing_gone_is_the_same_batch_and_the_batch_given_is_left_alone():
     texts = widened(batch(split(PATTERNS)), 2)
     ids = texts.ids.clone()
-    found = deleted(texts, torch.zeros_like(texts.mask))
+    found = delete_words(texts, torch.zeros_like(texts.mask))
     for name in ("ids", "present", "mask"):
         assert getattr(found, name).equal(getattr(texts, name))
-    deleted(texts, texts.mask)
+    delete_words(texts, texts.mask)
     assert texts.ids.equal(ids)
 
 
@@ -261,8 +261,8 @@ def test_erased_everything_leaves_the_special_tokens_and_kept_everything_leaves_
     texts = batch(data)
     without, alone = asked(model, texts, shares=(1.0,))
     bare = shortened(data, [set(row.nonzero().flatten().tolist()) for row in texts.mask])
-    assert_close(without[:, 0], look(model, batch(bare)).probs)
-    assert alone[:, 0].equal(look(model, texts).probs)
+    assert_close(without[:, 0], observe(model, batch(bare)).probs)
+    assert alone[:, 0].equal(observe(model, texts).probs)
 
 
 @pytest.mark.parametrize("encoder", ["rnn", "gru", "bilstm", "cnn", "average"])
@@ -283,8 +283,8 @@ def test_pad_and_zero_keep_the_places(encoder):
     for row in range(len(texts)):
         words = ordered(texts, row)
         half[row, words[: ceil(len(words) / 2)]] = True
-    pad = look(model, replace(texts, ids=texts.ids.masked_fill(half, 0))).probs
-    zero = look(model, texts, model.embed(texts).detach() * ~half.unsqueeze(-1)).probs
+    pad = observe(model, replace(texts, ids=texts.ids.masked_fill(half, 0))).probs
+    zero = observe(model, texts, model.embed(texts).detach() * ~half.unsqueeze(-1)).probs
     found = {how: asked(model, texts, shares=(0.5,), removal=how)[0][:, 0] for how in ("delete", "pad", "zero")}
     assert_close(found["pad"], pad)
     assert_close(found["zero"], zero)
@@ -321,8 +321,8 @@ def read_by(model: Classifier, work: Callable[[], object]) -> list[tuple[list[in
 def test_sizes_that_come_to_the_same_are_read_once_and_the_whole_text_never():
     """⌈q·n⌉ of 10 words: 1, 1, 1, 2, 5; of 2 words: 1 five times.  Without or alone: 6 and 2 texts; of 1 word one."""
     model, texts = cached_classifier(), distinct_words([10, 2, 1])
-    clean = look(model, texts).probs
-    assert len(read_by(model, lambda: erased(model, texts, clean, heavy(texts)))) == 6 + 2 + 1
+    clean = observe(model, texts).probs
+    assert len(read_by(model, lambda: erase_words(model, texts, clean, heavy(texts)))) == 6 + 2 + 1
 
 
 @PAIR
@@ -333,8 +333,8 @@ def test_what_reads_the_same_is_read_once_whichever_text_it_comes_from(pair):
     question = {"question_ids": torch.tensor([[7], [8], [7]]), "question_present": torch.ones(3, 1, dtype=torch.bool)}
     texts = Batch(ids, ids > 0, ids > 0, torch.arange(3), **(question if pair else {}))
     weights = torch.tensor([[2.0, 1, 0, 0], [1, 2, 0, 0], [4, 1, 3, 2]])
-    clean = look(model, texts).probs
-    found = read_by(model, lambda: erased(model, texts, clean, weights, Erasure((0.5,))))
+    clean = observe(model, texts).probs
+    found = read_by(model, lambda: erase_words(model, texts, clean, weights, Erasure((0.5,))))
     pairs = [([5], [7]), ([6], [7]), ([5], [8]), ([6], [8]), ([5, 5], [7]), ([6, 6], [7])]
     expected = pairs if pair else [(text, []) for text in ([5], [6], [5, 5], [6, 6])]
     assert sorted(found) == sorted(expected)
@@ -343,7 +343,7 @@ def test_what_reads_the_same_is_read_once_whichever_text_it_comes_from(pair):
 def test_a_special_token_is_another_than_the_word_of_its_id():
     ids = torch.tensor([[5, 6], [5, 6], [6, 5], [5, 6], [5, 0], [0, 5]])
     mask = torch.tensor([[1, 1], [0, 1], [1, 1], [1, 1], [1, 0], [0, 1]]).bool()
-    first, kind = distinct(Batch(ids, ids > 0, mask, torch.arange(6)))
+    first, kind = distinct_texts(Batch(ids, ids > 0, mask, torch.arange(6)))
     assert kind.unique().numel() == 5  # that padding comes last is taken for granted
     assert kind[0] == kind[3]
     assert first[kind].tolist() == [0, 1, 2, 0, 4, 5]
@@ -353,8 +353,8 @@ def test_nothing_touched_is_what_was_said_before_and_nothing_is_read():
     model, texts = cached_classifier(), batch(split(PATTERNS))
     clean = torch.rand(len(texts), CLASSES, dtype=torch.float64)
     with spied(model) as seen:
-        without, _ = erased(model, texts, clean, heavy(texts), Erasure((0.0,)))
-        _, alone = erased(model, texts, clean, heavy(texts), Erasure((1.0,)))
+        without, _ = erase_words(model, texts, clean, heavy(texts), Erasure((0.0,)))
+        _, alone = erase_words(model, texts, clean, heavy(texts), Erasure((1.0,)))
     assert without[:, 0].equal(clean)
     assert alone[:, 0].equal(clean)
     calls = [given for given, _ in seen]
@@ -365,13 +365,13 @@ def test_nothing_touched_is_what_was_said_before_and_nothing_is_read():
 @PAIR
 def test_no_forward_pass_has_more_tokens_than_allowed_or_is_mostly_padding(pair):
     model, texts = cached_classifier("bilstm", pair), batch(split(PATTERNS * 2, pair))
-    clean = look(model, texts).probs
+    clean = observe(model, texts).probs
     asks = max(map(len, QUESTIONS)) if pair else 0
     longest = max(map(len, PATTERNS)) + asks
     many = []
     for most in (longest, 2 * longest, 1 << 13):
         with spied(model) as seen:
-            erased(model, texts, clean, heavy(texts), Erasure(most_tokens=most))
+            erase_words(model, texts, clean, heavy(texts), Erasure(max_tokens=most))
         for given, _ in seen:
             width = given.ids.shape[1] + asks
             assert len(given) * width <= most
@@ -384,9 +384,9 @@ def test_no_forward_pass_has_more_tokens_than_allowed_or_is_mostly_padding(pair)
 
 def test_each_text_that_is_read_names_the_row_it_comes_from():
     model, texts = cached_classifier(), replace(batch(split(PATTERNS)), index=torch.tensor([7, 3, 9, 4, 1, 8]))
-    clean = look(model, texts).probs
+    clean = observe(model, texts).probs
     with spied(model) as seen:
-        erased(model, texts, clean, heavy(texts))
+        erase_words(model, texts, clean, heavy(texts))
     for given, _ in seen:
         for row, there, index in zip(given.ids, given.present, given.index, strict=True):
             source = texts.ids[texts.index == index][0].tolist()
@@ -398,12 +398,12 @@ def test_each_text_that_is_read_names_the_row_it_comes_from():
 
 def test_a_model_without_vectors_can_be_asked_too():
     class Closed(Counting):
-        abilities: ClassVar = frozenset()
+        capabilities: ClassVar = frozenset()
 
         def embed(self, batch: Batch) -> Tensor:
             raise NotImplementedError
 
-        def forward(self, batch: Batch, embedded: Tensor | None = None) -> Reading:
+        def forward(self, batch: Batch, embedded: Tensor | None = None) -> TransformerOutput:
             assert embedded is None
             return Counting.forward(self, batch, Counting.embed(self, batch))
 
@@ -420,7 +420,7 @@ def test_a_model_without_vectors_can_be_asked_too():
     [
         ({"shares": (0.1, 1.2)}, r"1\.2"),
         ({"shares": (-0.1,)}, "between 0 and 1"),
-        ({"most_tokens": 0}, "most_tokens is 0"),
+        ({"max_tokens": 0}, "max_tokens is 0"),
     ],
 )
 def test_an_erasure_that_makes_no_sense_is_refused(wish, said):
@@ -436,7 +436,7 @@ def test_a_word_of_several_pieces_is_weighed_and_erased_whole():
 
     ⌈⅓ · 3⌉ = 1 word goes: the first, though each of its pieces weighs least.
     """
-    texts = replace(distinct_words([5]), begins=torch.tensor([[True, False, False, True, True]]))
+    texts = replace(distinct_words([5]), word_starts=torch.tensor([[True, False, False, True, True]]))
     weights = torch.tensor([[0.2, 0.2, 0.2, 0.3, 0.5]], dtype=torch.float64)
-    gone = parted(texts, weights, (1 / 3, 2 / 3))
+    gone = rationale_masks(texts, weights, (1 / 3, 2 / 3))
     assert gone[0].int().tolist() == [[1, 1, 1, 0, 0], [1, 1, 1, 0, 1], [0, 0, 0, 1, 1], [0, 0, 0, 1, 0]]

@@ -10,16 +10,16 @@ from torch import Tensor
 from torch.backends import cudnn
 
 from contract.tiny import TEXTS, assert_close, batch, cached_classifier, classifier, littered, rows, split, widened
-from steadygaze.audit.probes.observation import look
+from steadygaze.audit.probes.observation import observe
 from steadygaze.core.types import Batch
 from steadygaze.data.batches import Data
-from steadygaze.models.inference import slopes
+from steadygaze.models.inference import with_gradients
 from steadygaze.techniques.perturbations.word_removal import text_key
 
 
 def test_a_look_is_the_forward_pass_in_double_precision():
     model, texts = classifier(dtype=torch.float32), batch(split())
-    seen, forward = look(model, texts), model(texts)
+    seen, forward = observe(model, texts), model(texts)
     assert seen.weights.dtype == seen.probs.dtype == torch.float64
     assert seen.weights.equal(forward.weights.double())
     assert seen.probs.equal(forward.logits.double().softmax(-1))
@@ -28,17 +28,17 @@ def test_a_look_is_the_forward_pass_in_double_precision():
 def test_a_look_at_other_embeddings_reads_those():
     model, texts = cached_classifier(), batch(split())
     embedded = model.embed(texts).detach()
-    assert look(model, texts, embedded).probs.equal(look(model, texts).probs)
-    turned = look(model, texts, -embedded)
+    assert observe(model, texts, embedded).probs.equal(observe(model, texts).probs)
+    turned = observe(model, texts, -embedded)
     encoded = model.encode(texts, -embedded)
     assert_close(turned.weights, model.attend(model.score(encoded), texts.mask).detach())
-    assert not torch.allclose(turned.probs, look(model, texts).probs)
+    assert not torch.allclose(turned.probs, observe(model, texts).probs)
 
 
 def test_slopes_has_gradients_evaluation_mode_and_no_cudnn_and_puts_all_back():
     model = classifier().train()
     before = cudnn.enabled, cudnn.benchmark, cudnn.deterministic, cudnn.allow_tf32
-    with torch.no_grad(), slopes(model):
+    with torch.no_grad(), with_gradients(model):
         assert torch.is_grad_enabled()
         assert not any(module.training for module in model.modules())
         assert not cudnn.enabled

@@ -6,11 +6,11 @@ import pytest
 import torch
 
 from contract.tiny import VOCABULARY, batch, cached_classifier, littered, split, widened
-from steadygaze.audit.probes.observation import look
-from steadygaze.audit.probes.text_perturbations import exchanged, shuffled
-from steadygaze.core.random_key import Chance
+from steadygaze.audit.probes.observation import observe
+from steadygaze.audit.probes.text_perturbations import shuffle_words, substitute_synonyms
+from steadygaze.core.random_key import RandomKey
 from steadygaze.techniques.perturbations.word_removal import text_key
-from steadygaze.techniques.perturbations.word_substitution import Synonyms, without
+from steadygaze.techniques.perturbations.word_substitution import Synonyms, without_synonyms
 
 PATTERNS = ["s" + "w" * n + "s" for n in range(13)]
 
@@ -26,7 +26,7 @@ def table() -> Synonyms:
 @pytest.mark.parametrize("number", [0, 1, 3, 100])
 def test_exactly_as_many_words_as_asked_or_as_can_be_become_their_closest_synonym(number):
     texts = batch(split(PATTERNS))
-    moved = exchanged(texts, table(), number, Chance(1))
+    moved = substitute_synonyms(texts, table(), number, RandomKey(1))
     shown, many = moved.batch, moved.touched
     for row in range(len(texts)):
         free = sum(
@@ -46,9 +46,9 @@ def test_exactly_as_many_words_as_asked_or_as_can_be_become_their_closest_synony
 def test_what_is_seen_is_what_the_model_makes_of_the_exchanged_text():
     model, texts = cached_classifier(), batch(split(PATTERNS))
     everything = torch.where(table().swappable(texts.ids, texts.mask), texts.ids + 1, texts.ids)
-    expected = look(model, replace(texts, ids=everything))
-    moved = exchanged(texts, table(), 100, Chance(1))
-    seen = look(model, moved.batch, moved.embedded)
+    expected = observe(model, replace(texts, ids=everything))
+    moved = substitute_synonyms(texts, table(), 100, RandomKey(1))
+    seen = observe(model, moved.batch, moved.embedded)
     assert seen.weights.equal(expected.weights)
     assert seen.probs.equal(expected.probs)
 
@@ -57,16 +57,16 @@ def test_which_words_depends_on_text_and_chance_alone():
     texts = batch(split(["w" * 12] * 3))
     same = replace(texts, ids=texts.ids[:1].expand(3, -1).contiguous())
     assert len(text_key(same).unique()) == 1
-    shown = exchanged(same, table(), 2, Chance(1)).batch
+    shown = substitute_synonyms(same, table(), 2, RandomKey(1)).batch
     assert (shown.ids == shown.ids[0]).all()
-    choices = {tuple(exchanged(same, table(), 2, Chance(key)).batch.ids[0].tolist()) for key in range(20)}
+    choices = {tuple(substitute_synonyms(same, table(), 2, RandomKey(key)).batch.ids[0].tolist()) for key in range(20)}
     assert len(choices) > 4
 
 
 def test_where_nobody_knows_a_synonym_nothing_is_exchanged():
     texts = batch(split(PATTERNS))
-    nobody = without(VOCABULARY, torch.zeros(VOCABULARY).bool(), torch.ones(VOCABULARY).bool())
-    moved = exchanged(texts, nobody, 3, Chance(0))
+    nobody = without_synonyms(VOCABULARY, torch.zeros(VOCABULARY).bool(), torch.ones(VOCABULARY).bool())
+    moved = substitute_synonyms(texts, nobody, 3, RandomKey(0))
     assert not moved.touched.any()
     assert moved.batch.ids.equal(texts.ids)
 
@@ -77,7 +77,7 @@ def test_where_nobody_knows_a_synonym_nothing_is_exchanged():
 def test_shuffling_keeps_the_words_of_a_text_and_leaves_all_else_where_it_is():
     """Special tokens between the words too."""
     texts = batch(split([*PATTERNS, "wswwsw", "swwsswwwws", "ss"]))
-    shown = shuffled(texts, Chance(1))
+    shown = shuffle_words(texts, RandomKey(1))
     for old, new, words in zip(texts.ids, shown.ids, texts.mask, strict=True):
         assert sorted(old[words].tolist()) == sorted(new[words].tolist())
         assert old[~words].equal(new[~words])
@@ -89,21 +89,21 @@ def test_shuffling_keeps_the_words_of_a_text_and_leaves_all_else_where_it_is():
 def test_the_order_belongs_to_the_text_whatever_its_batch():
     data = split(PATTERNS)
     texts = batch(data)
-    whole = shuffled(texts, Chance(1)).ids
+    whole = shuffle_words(texts, RandomKey(1)).ids
     turned = list(reversed(range(len(PATTERNS))))
-    assert shuffled(batch(data, turned), Chance(1)).ids.equal(whole[turned])
+    assert shuffle_words(batch(data, turned), RandomKey(1)).ids.equal(whole[turned])
     for row in range(len(PATTERNS)):
-        alone = shuffled(batch(data, [row]), Chance(1)).ids[0]
+        alone = shuffle_words(batch(data, [row]), RandomKey(1)).ids[0]
         assert alone.equal(whole[row, : len(alone)])
-    assert shuffled(widened(texts, 3), Chance(1)).ids[:, : whole.shape[1]].equal(whole)
-    assert shuffled(littered(texts), Chance(1)).ids[texts.present].equal(whole[texts.present])
+    assert shuffle_words(widened(texts, 3), RandomKey(1)).ids[:, : whole.shape[1]].equal(whole)
+    assert shuffle_words(littered(texts), RandomKey(1)).ids[texts.present].equal(whole[texts.present])
 
 
 def test_every_order_of_three_words_comes_as_often_as_any_other():
     """Six orders of 900 draws, 150 each: 20.5 is what χ² of five exceeds once in a thousand."""
     text = batch(split(["swwws"]))
     text = replace(text, ids=torch.tensor([[9, 3, 4, 5, 9]]))
-    drawn = [tuple(shuffled(text, Chance(key)).ids[0].tolist()) for key in range(900)]
+    drawn = [tuple(shuffle_words(text, RandomKey(key)).ids[0].tolist()) for key in range(900)]
     counts = torch.tensor([drawn.count(one) for one in set(drawn)])
     assert len(counts) == 6
     assert ((counts - 150).double().square() / 150).sum() < 20.5

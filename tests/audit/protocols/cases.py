@@ -10,28 +10,28 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from steadygaze.audit.audit_case import Case
-from steadygaze.audit.audit_config import Plan
+from steadygaze.audit.audit_case import AuditCase
+from steadygaze.audit.audit_config import ProbeConfig
 from steadygaze.audit.finding import Finding
-from steadygaze.core.ragged import Ragged, starts_of
+from steadygaze.core.ragged import TokenArray, row_starts
 from steadygaze.core.types import Batch, Encoded
 from steadygaze.data.batches import Data
 from steadygaze.explainers.attention import Attention
 from steadygaze.explainers.explainer import Explainer, Saliency
 from steadygaze.models.classifier import Architecture, Classifier, word_encoder
 from steadygaze.models.inference import inference
-from steadygaze.models.model_protocol import Ability, Reader
+from steadygaze.models.model_protocol import Capability, Model
 from steadygaze.techniques.perturbations.word_substitution import Synonyms
 
-Protocol = Callable[[Case], Iterator[Finding]]
+Protocol = Callable[[AuditCase], Iterator[Finding]]
 
 
-def case_of(model: Reader, data: Data, plan: Plan | None = None, **explainers: Explainer) -> Case:
+def case_of(model: Model, data: Data, plan: ProbeConfig | None = None, **explainers: Explainer) -> AuditCase:
     """Attention is asked about unless others are named."""
-    return Case(model, data, explainers or {"attention": Attention()}, plan or Plan())
+    return AuditCase(model, data, explainers or {"attention": Attention()}, plan or ProbeConfig())
 
 
-def found_by(protocol: Protocol, case: Case, explainer: str = "attention") -> dict[str, Tensor]:
+def found_by(protocol: Protocol, case: AuditCase, explainer: str = "attention") -> dict[str, Tensor]:
     """The values of one explainer and of the predictions, by measure; no measure comes twice."""
     findings = [one for one in protocol(case) if one.explainer in (None, explainer) and one.values is not None]
     values = {one.measure: one.values for one in findings if one.values is not None}
@@ -39,7 +39,7 @@ def found_by(protocol: Protocol, case: Case, explainer: str = "attention") -> di
     return values
 
 
-def absences(protocol: Protocol, case: Case) -> dict[tuple[str, str | None], str]:
+def absences(protocol: Protocol, case: AuditCase) -> dict[tuple[str, str | None], str]:
     """Why there is no number, by measure and explainer."""
     return {(one.measure, one.explainer): one.absent for one in protocol(case) if one.absent}
 
@@ -52,11 +52,11 @@ def row_of(data: Data, row: int) -> Data:
 class Signed(Explainer):
     """A saliency that is a function of ids and place alone, of both signs; of so many passes that a sample will do."""
 
-    needs: ClassVar[frozenset[Ability]] = frozenset()
-    passes: ClassVar[int] = 1000
+    requires: ClassVar[frozenset[Capability]] = frozenset()
+    forward_passes: ClassVar[int] = 1000
 
     def explain(
-        self, model: Reader, batch: Batch, target: Tensor | None = None, embedded: Tensor | None = None
+        self, model: Model, batch: Batch, target: Tensor | None = None, embedded: Tensor | None = None
     ) -> Saliency:
         places = torch.arange(batch.ids.shape[1], device=batch.ids.device)
         with inference(model):
@@ -67,20 +67,20 @@ class Signed(Explainer):
 class Target(Explainer):
     """Keeps which class it was asked about; all weight is on the first place."""
 
-    needs: ClassVar[frozenset[Ability]] = frozenset()
+    requires: ClassVar[frozenset[Capability]] = frozenset()
 
     def __init__(self) -> None:
         self.asked: list[Tensor | None] = []
 
     def explain(
-        self, model: Reader, batch: Batch, target: Tensor | None = None, embedded: Tensor | None = None
+        self, model: Model, batch: Batch, target: Tensor | None = None, embedded: Tensor | None = None
     ) -> Saliency:
         self.asked.append(target)
         places = torch.arange(batch.ids.shape[1])
         return Saliency((places == 0) * 1.0 * batch.mask, model(batch).logits)
 
 
-class BlackBox(Reader):
+class BlackBox(Model):
     """Reads ids and shows nothing: the class is the remainder of their sum."""
 
     def forward(self, batch: Batch, embedded: Tensor | None = None) -> object:
@@ -89,10 +89,10 @@ class BlackBox(Reader):
         return type("Said", (), {"weights": None, "logits": logits})
 
 
-class Shut(Reader):
+class Shut(Model):
     """A model of somebody else's: it shows weights and has vectors, but its seams are shut."""
 
-    abilities: ClassVar[frozenset[Ability]] = frozenset({"weights", "vectors"})
+    capabilities: ClassVar[frozenset[Capability]] = frozenset({"attention", "embeddings"})
 
     def __init__(self, inner: Classifier) -> None:
         super().__init__()
@@ -124,8 +124,8 @@ def toy() -> tuple[Data, Tensor]:
     place = random.integers(0, LENGTH, 20)
     label = np.arange(20) % 2
     ids[np.arange(20), place] = np.where(label == 1, GOOD, BAD)
-    starts = starts_of(np.full(20, LENGTH, np.int64))
-    flat = Ragged(ids.ravel(), np.ones(ids.size, np.bool_), starts, np.zeros(20, np.bool_))
+    starts = row_starts(np.full(20, LENGTH, np.int64))
+    flat = TokenArray(ids.ravel(), np.ones(ids.size, np.bool_), starts, np.zeros(20, np.bool_))
     return Data(flat, None, label.astype(np.int64)), torch.from_numpy(place)
 
 

@@ -23,19 +23,19 @@ from audit.protocols.cases import (
 from contract import tiny
 from contract.probing import in_use, state
 from contract.tiny import TEXTS, assert_close, batch, cached_classifier, classifier, split
-from steadygaze.audit.audit_config import Plan
+from steadygaze.audit.audit_config import ProbeConfig
 from steadygaze.audit.finding import ONLY_RANDOM
 from steadygaze.audit.probes import counterfactual_attention as search
-from steadygaze.audit.probes.counterfactual_attention import permuted, randomised
-from steadygaze.audit.probes.observation import look
-from steadygaze.audit.protocols.attention_interventions import intervened
+from steadygaze.audit.probes.counterfactual_attention import permuted_predictions, randomized_copy
+from steadygaze.audit.probes.observation import observe
+from steadygaze.audit.protocols.attention_interventions import attention_interventions
 from steadygaze.core.maths.divergence import jensen_shannon
 from steadygaze.core.maths.ranking import FEWEST, kendall
-from steadygaze.core.random_key import Chance
+from steadygaze.core.random_key import RandomKey
 from steadygaze.explainers import EXPLAINERS
 from steadygaze.explainers.attention import Attention
 
-PLAN = Plan(seed=4)
+PLAN = ProbeConfig(seed=4)
 REWEIGHED = ("prediction-change/permuted", "jensen-shannon/adversarial")
 RANDOMISED = ("kendall/randomised", "jensen-shannon/randomised")
 VARIED = ["s" + "w" * n + "s" for n in (3, 9, 1, 0, 5, 5, 2, 8, 4, 7, 6, 3)]
@@ -56,20 +56,22 @@ def hasty(monkeypatch):
 @pytest.mark.parametrize("encoder", ["bilstm", "transformer"])
 def test_one_number_per_text_and_question_in_the_order_of_the_split_as_if_asked_text_by_text(encoder, pair):
     model, data = cached_classifier(encoder, pair), split(pair=pair)
-    found = found_by(intervened, case_of(model, data, PLAN))
+    found = found_by(attention_interventions, case_of(model, data, PLAN))
     assert list(found) == [*REWEIGHED, *RANDOMISED]
     for name, values in found.items():
         assert values.shape == (len(TEXTS),), name
         assert values.dtype == torch.float64
     for row in range(len(data)):
-        for name, value in found_by(intervened, case_of(model, row_of(data, row), PLAN)).items():
+        for name, value in found_by(attention_interventions, case_of(model, row_of(data, row), PLAN)).items():
             torch.testing.assert_close(value, found[name][[row]], rtol=0, atol=1e-11, equal_nan=True, msg=name)
 
 
 @pytest.mark.usefixtures("hasty")
 def test_the_size_of_a_batch_does_not_matter_and_short_texts_are_left_out():
     model, data = cached_classifier(), split(VARIED)
-    found, other = (found_by(intervened, case_of(model, data, replace(PLAN, batch_size=size))) for size in (256, 5))
+    found, other = (
+        found_by(attention_interventions, case_of(model, data, replace(PLAN, batch_size=size))) for size in (256, 5)
+    )
     torch.testing.assert_close(other, found, rtol=0, atol=1e-11, equal_nan=True)
     words = batch(data).mask.sum(-1)
     for name, values in found.items():
@@ -81,19 +83,19 @@ def test_the_size_of_a_batch_does_not_matter_and_short_texts_are_left_out():
 def test_the_model_is_left_as_it_was(encoder):
     model = in_use(encoder)
     before = state(model)
-    assert list(intervened(case_of(model, split(), PLAN)))
+    assert list(attention_interventions(case_of(model, split(), PLAN)))
     assert state(model) == before
 
 
 @pytest.mark.usefixtures("hasty")
 def test_a_number_is_what_its_probe_and_its_measure_say():
     model, data = cached_classifier(), split(VARIED)
-    found, texts = found_by(intervened, case_of(model, data, PLAN)), batch(data)
-    clean, several = look(model, texts), texts.mask.sum(-1) >= FEWEST
-    moved = (permuted(model, texts, Chance(4).child(8)) - clean.probs.unsqueeze(1)).abs().sum(-1) / 2
+    found, texts = found_by(attention_interventions, case_of(model, data, PLAN)), batch(data)
+    clean, several = observe(model, texts), texts.mask.sum(-1) >= FEWEST
+    moved = (permuted_predictions(model, texts, RandomKey(4).child(8)) - clean.probs.unsqueeze(1)).abs().sum(-1) / 2
     ranked = moved.sort(-1).values
     assert_close(found["prediction-change/permuted"][several], (ranked[:, 49:51].mean(-1))[several])
-    copies = [look(randomised(model, Chance(4).child(10, draw)), texts).weights for draw in range(3)]
+    copies = [observe(randomized_copy(model, RandomKey(4).child(10, draw)), texts).weights for draw in range(3)]
     orders = torch.stack([kendall(clean.weights, one, texts.mask) for one in copies]).mean(0)
     apart = torch.stack([jensen_shannon(clean.weights, one, texts.mask) for one in copies]).mean(0)
     assert_close(found["kendall/randomised"][several], orders[several])
@@ -105,7 +107,7 @@ def test_a_search_is_made_of_the_sample_alone_and_what_is_exact_of_every_text(mo
     for classes, many in ((3, 4), (2, 7)):
         monkeypatch.setattr(tiny, "CLASSES", classes)
         case = case_of(classifier(), split(["w" * 4] * 7), replace(PLAN, sample=4))
-        (finding,) = [one for one in intervened(case) if one.measure == "jensen-shannon/adversarial"]
+        (finding,) = [one for one in attention_interventions(case) if one.measure == "jensen-shannon/adversarial"]
         assert finding.values.isfinite().sum() == many
         assert finding.settings == {"within": 0.05, "solver": "exact" if classes == 2 else "search"}
 
@@ -119,7 +121,7 @@ def test_the_copy_is_asked_about_the_class_that_the_model_predicts():
     model.decoder.output.weight.data *= 20
     model.decoder.output.bias.data -= model(batch(split(VARIED))).logits.detach().mean(0)
     case = case_of(model, split(VARIED), PLAN, target=explainer)
-    found_by(intervened, case, "target")
+    found_by(attention_interventions, case, "target")
     assert len(case.probs.argmax(-1).unique()) > 1
     clean, *copies = explainer.asked
     assert clean is None
@@ -132,7 +134,7 @@ def test_the_copy_is_asked_about_the_class_that_the_model_predicts():
 @pytest.mark.usefixtures("hasty")
 def test_an_explanation_of_many_passes_is_asked_of_the_sample_and_random_not_at_all():
     case = case_of(cached_classifier(), split(VARIED), replace(PLAN, sample=5), signed=Signed(), random=Signed())
-    findings = [one for one in intervened(case) if not one.absent]
+    findings = [one for one in attention_interventions(case) if not one.absent]
     assert {one.explainer for one in findings} == {"signed"}  # nor attention, which nobody asked about
     asked = torch.zeros(12, dtype=torch.bool)
     asked[torch.from_numpy(case.sample)] = True
@@ -152,7 +154,9 @@ def test_a_copy_that_says_the_opposite_is_as_far_as_can_be():
             return found if model is original else replace(found, weights=-found.weights)
 
     original = classifier()
-    found = found_by(intervened, case_of(original, split(["wwwww", "w" * 8]), PLAN, opposite=Opposite()), "opposite")
+    found = found_by(
+        attention_interventions, case_of(original, split(["wwwww", "w" * 8]), PLAN, opposite=Opposite()), "opposite"
+    )
     assert found["jensen-shannon/randomised"].tolist() == pytest.approx([math.log(2)] * 2, abs=1e-12)
     assert found["kendall/randomised"].tolist() == [-1.0] * 2
 
@@ -160,22 +164,22 @@ def test_a_copy_that_says_the_opposite_is_as_far_as_can_be():
 def test_without_seams_weights_cannot_be_exchanged_but_parameters_can():
     data = split(VARIED)
     case = case_of(Shut(cached_classifier()), data, PLAN)
-    assert list(found_by(intervened, case)) == list(RANDOMISED)
+    assert list(found_by(attention_interventions, case)) == list(RANDOMISED)
     why = "the model cannot be read with other attention weights than its own"
-    assert absences(intervened, case) == {(name, None): why for name in REWEIGHED}
+    assert absences(attention_interventions, case) == {(name, None): why for name in REWEIGHED}
 
 
 def test_of_a_black_box_nothing_can_be_exchanged():
     case = case_of(BlackBox(), split(), PLAN, signed=Signed())
-    said = absences(intervened, case)
-    assert not found_by(intervened, case, "signed")
+    said = absences(attention_interventions, case)
+    assert not found_by(attention_interventions, case, "signed")
     assert set(said) == {(name, None) for name in (*REWEIGHED, *RANDOMISED)}
     assert said["kendall/randomised", None] == "the model is a black box: its parameters cannot be dealt out anew"
     assert said["prediction-change/permuted", None] == "the model shows no attention"
 
 
 def test_random_words_alone_are_no_explanation_to_be_held_against_anything():
-    said = absences(intervened, case_of(cached_classifier(), split(), PLAN, random=EXPLAINERS["random"]()))
+    said = absences(attention_interventions, case_of(cached_classifier(), split(), PLAN, random=EXPLAINERS["random"]()))
     assert {said[name, None] for name in REWEIGHED} == {"the attention was not asked about"}
     assert {said[name, None] for name in RANDOMISED} == {ONLY_RANDOM}
 
@@ -185,7 +189,7 @@ def test_random_words_alone_are_no_explanation_to_be_held_against_anything():
 
 def test_shuffling_the_weights_of_a_model_that_rests_on_them_changes_its_mind():
     """The reason is one word of ten: nine permutations in ten take it away, and p falls from 1 to ½."""
-    found = found_by(intervened, case_of(reader(20.0), toy()[0]))
+    found = found_by(attention_interventions, case_of(reader(20.0), toy()[0]))
     assert found["prediction-change/permuted"].tolist() == pytest.approx([0.5] * 20, abs=1e-3)
 
 
@@ -194,7 +198,7 @@ def test_how_far_the_attention_of_a_model_that_rests_on_it_can_go_by_hand():
 
     JSD((1, 0), (λ, 1 − λ)) = ½ ln(2/(1 + λ)) + ½ λ ln(2λ/(1 + λ)) + ½ (1 − λ) ln 2.
     """
-    found = found_by(intervened, case_of(reader(60.0), toy()[0]))
+    found = found_by(attention_interventions, case_of(reader(60.0), toy()[0]))
     p = 1 / (1 + math.exp(-10)) - 0.05
     least = math.log(p / (1 - p)) / 10
     far = (math.log(2 / (1 + least)) + least * math.log(2 * least / (1 + least)) + (1 - least) * math.log(2)) / 2
@@ -205,7 +209,7 @@ def test_how_far_the_attention_of_a_model_that_rests_on_it_can_go_by_hand():
 def test_a_model_that_ignores_its_attention_is_found_out():
     model = reader(-20.0)
     model.decoder = Highest(model.decoder.output)
-    found = found_by(intervened, case_of(model, toy()[0]))
+    found = found_by(attention_interventions, case_of(model, toy()[0]))
     assert found["prediction-change/permuted"].max() < 1e-12
     assert found["jensen-shannon/adversarial"].min() > 0.3
 
@@ -215,10 +219,10 @@ def test_an_attention_by_place_survives_random_parameters_and_one_that_was_learn
     data = split(["s" + "w" * n + "s" for n in range(5, 14)])
     learnt, by_place = classifier("bilstm"), classifier("bilstm")
     by_place.attention = ByPlace()
-    found = found_by(intervened, case_of(by_place, data, PLAN))
+    found = found_by(attention_interventions, case_of(by_place, data, PLAN))
     assert found["kendall/randomised"].tolist() == [1.0] * 9
     assert found["jensen-shannon/randomised"].max() < 1e-15
-    found = found_by(intervened, case_of(learnt, data, PLAN))
+    found = found_by(attention_interventions, case_of(learnt, data, PLAN))
     assert abs(float(found["kendall/randomised"].mean())) < 0.3
     assert found["jensen-shannon/randomised"].min() > 0
 
@@ -227,6 +231,6 @@ def test_an_attention_by_place_survives_random_parameters_and_one_that_was_learn
 def test_even_weights_do_not_notice_a_shuffle_and_have_no_order():
     model = classifier()
     model.scorer.weigh.weight.data.zero_()
-    found = found_by(intervened, case_of(model, split(["www", "wwwww"]), PLAN, attention=Attention()))
+    found = found_by(attention_interventions, case_of(model, split(["www", "wwwww"]), PLAN, attention=Attention()))
     assert found["prediction-change/permuted"].max() < 1e-15
     assert found["kendall/randomised"].isnan().all()

@@ -8,7 +8,13 @@ import torch
 
 from estimator.tiny import LABELS, PAIRS, SMALL, TEXTS, tiny, transformer_folder
 from steadygaze.audit.measures.shortcut_measures import class_gap
-from steadygaze.audit.protocols.default_tokens import NEIGHBOURS, PLACES, default_tokens, looked, retrained
+from steadygaze.audit.protocols.default_tokens import (
+    NEIGHBOURS,
+    PLACES,
+    default_token_attention,
+    default_tokens,
+    retrain_with_default_tokens,
+)
 from steadygaze.estimator.inputs import read_split
 from steadygaze.estimator.text_classifier import TextClassifier
 from steadygaze.techniques.mask_neutral import MaskNeutral
@@ -39,8 +45,8 @@ def test_two_numbers_of_the_texts_it_was_trained_on(said):
 
 
 def test_they_are_those_of_a_model_looked_at_by_hand(said):
-    net, data = retrained(model(), read_split(*SPLIT))
-    weights, mask = looked(net, data)
+    net, data = retrain_with_default_tokens(model(), read_split(*SPLIT))
+    weights, mask = default_token_attention(net, data)
     assert weights.shape == (21, PLACES)
     assert mask.all()
     torch.testing.assert_close(weights.sum(-1), torch.ones(21).double(), rtol=0, atol=1e-6)
@@ -52,10 +58,12 @@ def test_they_are_those_of_a_model_looked_at_by_hand(said):
 
 
 def test_it_is_trained_as_the_model_was_with_its_seed_and_by_its_technique():
-    one, again, other = (retrained(model(seed=seed), read_split(*SPLIT))[0].state_dict() for seed in (0, 0, 1))
+    one, again, other = (
+        retrain_with_default_tokens(model(seed=seed), read_split(*SPLIT))[0].state_dict() for seed in (0, 0, 1)
+    )
     assert all(value.equal(again[name]) for name, value in one.items())
     assert not all(value.equal(other[name]) for name, value in one.items())
-    weighed = retrained(model(technique=MaskNeutral()), read_split(*SPLIT))[0].state_dict()
+    weighed = retrain_with_default_tokens(model(technique=MaskNeutral()), read_split(*SPLIT))[0].state_dict()
     assert one.keys() == weighed.keys()
     assert not all(value.equal(weighed[name]) for name, value in one.items())
 
@@ -77,15 +85,15 @@ def test_pairs_class_weights_and_pieces_too(tmp_path):
     assert found(model(epochs=1), (PAIRS, LABELS))["class-gap/default-tokens"].n == 21
     assert found(model(epochs=1, class_weight="balanced"))["class-gap/default-tokens"].n == 21
     folder = transformer_folder(tmp_path)
-    net, data = retrained(model(f"transformer:{folder}", epochs=1), read_split(*SPLIT))
+    net, data = retrain_with_default_tokens(model(f"transformer:{folder}", epochs=1), read_split(*SPLIT))
     assert (np.add.reduceat(data.text.words, data.text.starts[:-1]) == PLACES).all()
-    assert looked(net, data)[1].all()
+    assert default_token_attention(net, data)[1].all()
 
 
 def test_attention_that_must_look_at_the_defaults_is_found_there():
     """Texts of no word: only the four are there, and all the mass."""
     split = replace(read_split(*SPLIT), texts=[" "] * 12 + ["  "] * 12)
-    net, data = retrained(model("average", epochs=1), split)
-    weights, mask = looked(net, data)
+    net, data = retrain_with_default_tokens(model("average", epochs=1), split)
+    weights, mask = default_token_attention(net, data)
     assert mask.sum(-1).eq(4).all()
     torch.testing.assert_close(weights[:, :4].sum(-1), torch.ones(21).double(), rtol=0, atol=1e-6)

@@ -21,17 +21,17 @@ from audit.protocols.cases import (
 from audit.protocols.written import Written
 from contract.probing import in_use, state
 from contract.tiny import TEXTS, assert_close, batch, cached_classifier, classifier, split
-from steadygaze.audit.audit_config import Plan
+from steadygaze.audit.audit_config import ProbeConfig
 from steadygaze.audit.measures import faithfulness_measures
-from steadygaze.audit.probes.erasure import Erasure, erased
-from steadygaze.audit.probes.observation import gradient, look
-from steadygaze.audit.protocols.faithfulness import matters
+from steadygaze.audit.probes.erasure import Erasure, erase_words
+from steadygaze.audit.probes.observation import gradient, observe
+from steadygaze.audit.protocols.faithfulness import faithfulness
 from steadygaze.core.maths.ranking import FEWEST, kendall, pearson
 from steadygaze.explainers import EXPLAINERS
 from steadygaze.explainers.attention import Attention
 from steadygaze.explainers.leave_one_out import LeaveOneOut
 
-PLAN = Plan(seed=4)
+PLAN = ProbeConfig(seed=4)
 ERASED = ("comprehensiveness", "sufficiency", "comprehensiveness/above-random")
 SIZES = tuple(f"{measure}/{size}%" for measure in ERASED[:2] for size in (1, 5, 10, 20, 50))
 BOTH = (*ERASED[:2], "post-hoc-accuracy", *SIZES)
@@ -46,21 +46,21 @@ PAIR = pytest.mark.parametrize("pair", [False, True], ids=["single", "pair"])
 @MODEL
 def test_one_number_per_text_and_question_in_the_order_of_the_split_as_if_asked_text_by_text(encoder, pair):
     model, data = cached_classifier(encoder, pair), split(pair=pair)
-    found = found_by(matters, case_of(model, data, PLAN))
+    found = found_by(faithfulness, case_of(model, data, PLAN))
     assert list(found) == [*ALL, *GRADIENTS]
     for name, values in found.items():
         assert values.shape == (len(TEXTS),), name
         assert values.dtype == torch.float64
     for row in range(len(data)):
-        for name, value in found_by(matters, case_of(model, row_of(data, row), PLAN)).items():
+        for name, value in found_by(faithfulness, case_of(model, row_of(data, row), PLAN)).items():
             torch.testing.assert_close(value, found[name][[row]], rtol=0, atol=1e-12, equal_nan=True, msg=name)
 
 
 @pytest.mark.parametrize("size", [1, 5])
 def test_the_size_of_a_batch_does_not_matter(size):
     model, data = cached_classifier(), split(["s" + "w" * n + "s" for n in (3, 9, 1, 0, 5, 5, 2, 8, 4, 7, 6, 3)])
-    found = found_by(matters, case_of(model, data, PLAN))
-    other = found_by(matters, case_of(model, data, replace(PLAN, batch_size=size)))
+    found = found_by(faithfulness, case_of(model, data, PLAN))
+    other = found_by(faithfulness, case_of(model, data, replace(PLAN, batch_size=size)))
     torch.testing.assert_close(other, found, rtol=0, atol=1e-12, equal_nan=True)
 
 
@@ -68,16 +68,16 @@ def test_the_size_of_a_batch_does_not_matter(size):
 def test_the_model_is_left_as_it_was(encoder):
     model = in_use(encoder)
     before = state(model)
-    assert list(matters(case_of(model, split(), PLAN)))
+    assert list(faithfulness(case_of(model, split(), PLAN)))
     assert state(model) == before
 
 
 @pytest.mark.parametrize("removal", ["delete", "pad", "zero"])
 def test_a_number_is_what_its_probe_and_its_measure_say(removal):
     model, data = cached_classifier(), split()
-    texts, clean = batch(data), look(model, batch(data))
-    found = found_by(matters, case_of(model, data, replace(PLAN, removal=removal)))
-    gone, kept = erased(model, texts, clean.probs, clean.weights, Erasure(removal=removal))
+    texts, clean = batch(data), observe(model, batch(data))
+    found = found_by(faithfulness, case_of(model, data, replace(PLAN, removal=removal)))
+    gone, kept = erase_words(model, texts, clean.probs, clean.weights, Erasure(removal=removal))
     some = texts.mask.any(-1)
     assert some.sum() == 5
     assert_close(found["comprehensiveness"][some], faithfulness_measures.comprehensiveness(clean.probs, gone)[some])
@@ -94,7 +94,7 @@ def test_a_number_is_what_its_probe_and_its_measure_say(removal):
 def test_nothing_but_a_text_of_too_few_words_is_undefined():
     """TEXTS has texts of none, which have nothing to lose, and of one word, which is random's choice too."""
     data = split([*TEXTS, "ww", "www"])
-    found = found_by(matters, case_of(cached_classifier(), data, PLAN))
+    found = found_by(faithfulness, case_of(cached_classifier(), data, PLAN))
     words = batch(data).mask.sum(-1)
     for name, values in found.items():
         fewest = FEWEST if name in GRADIENTS else 2 if name == ERASED[2] else 1
@@ -109,7 +109,7 @@ def test_even_weights_agree_with_nothing_and_weights_by_place_with_something(kin
         model.scorer.weigh.weight.data.zero_()
     else:
         model.attention = ByPlace()
-    found = found_by(matters, case_of(model, split(["s" + "w" * n + "s" for n in range(3, 14)]), PLAN))
+    found = found_by(faithfulness, case_of(model, split(["s" + "w" * n + "s" for n in range(3, 14)]), PLAN))
     assert found["pearson/gradient"].isnan().all() == (kind == "uniform")
 
 
@@ -119,21 +119,21 @@ def test_even_weights_agree_with_nothing_and_weights_by_place_with_something(kin
 def test_the_yardstick_is_random_and_the_same_for_every_explanation():
     data = split(["s" + "w" * n + "s" for n in range(2, 14)])
     case = case_of(cached_classifier(), data, PLAN, attention=Attention(), signed=Signed())
-    chance = found_by(matters, case, "random")
+    chance = found_by(faithfulness, case, "random")
     for name in case.explainers:
-        found = found_by(matters, case, name)
+        found = found_by(faithfulness, case, name)
         above = found["comprehensiveness"] - found["comprehensiveness/above-random"]
         torch.testing.assert_close(above, chance["comprehensiveness"], rtol=0, atol=1e-15)
-    other = found_by(matters, replace(case, plan=replace(PLAN, seed=5)), "random")
+    other = found_by(faithfulness, replace(case, plan=replace(PLAN, seed=5)), "random")
     assert not torch.allclose(chance["comprehensiveness"], other["comprehensiveness"])
 
 
 def test_where_random_is_asked_about_it_is_itself_the_yardstick():
     """And is not told how far it is above itself."""
     case = case_of(cached_classifier(), split(), PLAN, random=Signed(), attention=Attention())
-    found, chance = found_by(matters, case), found_by(matters, case, "random")
+    found, chance = found_by(faithfulness, case), found_by(faithfulness, case, "random")
     assert list(chance) == list(BOTH)
-    as_signed = found_by(matters, case_of(case.model, case.data, PLAN, signed=Signed()), "signed")
+    as_signed = found_by(faithfulness, case_of(case.model, case.data, PLAN, signed=Signed()), "signed")
     torch.testing.assert_close(chance, {name: as_signed[name] for name in BOTH}, rtol=0, atol=1e-12, equal_nan=True)
     several = batch(case.data).mask.sum(-1) > 1
     assert several.any()
@@ -154,7 +154,7 @@ def test_who_deletes_single_words_is_not_credited_for_sizes_of_one_word():
     drawn[torch.arange(20), (place + 1) % 10] = 2
     case = case_of(reader(20.0), data, random=Written(drawn), attention=Attention(), out=LeaveOneOut())
     for name, above in (("attention", 0.3), ("out", 0.0)):
-        found = found_by(matters, case, name)
+        found = found_by(faithfulness, case, name)
         assert found["comprehensiveness"].tolist() == pytest.approx([0.5] * 20, abs=1e-3)  # itself as ever
         assert found["comprehensiveness/above-random"].tolist() == pytest.approx([above] * 20, abs=1e-3), name
 
@@ -162,8 +162,8 @@ def test_who_deletes_single_words_is_not_credited_for_sizes_of_one_word():
 def test_who_deletes_single_words_is_not_asked_of_texts_that_lose_one_word_at_every_size():
     """Half of two words is one; half of three is two."""
     data = split(["s", "w", "ww", "www", "wwww"])
-    found = found_by(matters, case_of(cached_classifier(), data, PLAN, out=LeaveOneOut()), "out")
-    chance = found_by(matters, case_of(cached_classifier(), data, PLAN), "random")
+    found = found_by(faithfulness, case_of(cached_classifier(), data, PLAN, out=LeaveOneOut()), "out")
+    chance = found_by(faithfulness, case_of(cached_classifier(), data, PLAN), "random")
     above = found["comprehensiveness/above-random"]
     assert above.isnan().tolist() == [True, True, True, False, False]
     half = found["comprehensiveness/50%"] - chance["comprehensiveness/50%"]
@@ -177,7 +177,7 @@ def test_random_words_lose_the_reason_as_often_as_chance_has_it():
     Expected: ½ · (0.1 + 0.1 + 0.1 + 0.2 + 0.5) / 5 = 0.1; over 20 seeds of 20 texts its error is below 0.02.
     """
     data, _ = toy()
-    drawn = [found_by(matters, case_of(reader(20.0), data, Plan(seed=s)), "random") for s in range(20)]
+    drawn = [found_by(faithfulness, case_of(reader(20.0), data, ProbeConfig(seed=s)), "random") for s in range(20)]
     assert float(torch.stack([one["comprehensiveness"] for one in drawn]).mean()) == pytest.approx(0.1, abs=0.02)
 
 
@@ -193,7 +193,7 @@ def test_of_a_saliency_with_signs_the_words_most_for_the_label_are_its_heaviest(
             return replace(found, weights=-found.weights)
 
     data, _ = toy()
-    found = found_by(matters, case_of(reader(20.0), data, against=Against()), "against")
+    found = found_by(faithfulness, case_of(reader(20.0), data, against=Against()), "against")
     assert found["comprehensiveness"].abs().max() < 1e-3  # by size it would lose ½, as attention does
     assert found["sufficiency"].tolist() == pytest.approx([0.5] * 20, abs=1e-3)
 
@@ -203,33 +203,33 @@ def test_of_a_saliency_with_signs_the_words_most_for_the_label_are_its_heaviest(
 
 def test_an_explanation_of_many_passes_is_asked_of_the_sample_alone():
     case = case_of(cached_classifier(), split(), replace(PLAN, sample=3), signed=Signed(), attention=Attention())
-    found = found_by(matters, case, "signed")
+    found = found_by(faithfulness, case, "signed")
     words = batch(case.data).mask.sum(-1)
     asked = torch.zeros(len(case), dtype=torch.bool)
     asked[torch.from_numpy(case.sample)] = True
     for name in ALL:
         assert found[name].isfinite().equal(asked & (words >= (2 if name == ERASED[2] else 1))), name
     assert found[ERASED[2]].isfinite().any()
-    assert found_by(matters, case)["comprehensiveness"].isfinite().equal(words > 0)
+    assert found_by(faithfulness, case)["comprehensiveness"].isfinite().equal(words > 0)
 
 
 def test_without_seams_the_gradient_flows_through_attention_or_not_at_all():
     data = split()
     case = case_of(Shut(classifier()), data, PLAN)
-    found, ours = found_by(matters, case), found_by(matters, case_of(classifier(), data, PLAN))
+    found, ours = found_by(faithfulness, case), found_by(faithfulness, case_of(classifier(), data, PLAN))
     assert list(found) == [*ALL, *GRADIENTS[2:]]
     for name, values in found.items():
         torch.testing.assert_close(values, ours[name], rtol=0, atol=1e-12, equal_nan=True)
     why = "the model cannot be read with other attention weights than its own"
-    assert absences(matters, case) == {(name, None): why for name in GRADIENTS[:2]}
+    assert absences(faithfulness, case) == {(name, None): why for name in GRADIENTS[:2]}
 
 
 def test_a_black_box_loses_words_but_has_no_vectors_to_be_zeroed():
     case = case_of(BlackBox(), split(), PLAN, signed=Signed())
-    assert list(found_by(matters, case, "signed")) == list(ALL)
+    assert list(found_by(faithfulness, case, "signed")) == list(ALL)
     unseen = {(name, None): "the model shows no attention" for name in GRADIENTS}
-    assert absences(matters, case) == unseen
-    said = absences(matters, replace(case, plan=replace(PLAN, removal="zero")))
+    assert absences(faithfulness, case) == unseen
+    said = absences(faithfulness, replace(case, plan=replace(PLAN, removal="zero")))
     assert set(said) == {(name, None) for name in ALL} | unseen.keys()
 
 
@@ -240,8 +240,8 @@ def test_a_model_that_attends_to_its_only_reason_is_comprehensive_and_sufficient
     """p = 1/(1 + e^−10) with the word, ½ without: ½ is lost at every share, nothing when all else goes."""
     data, place = toy()
     model = reader(20.0)
-    assert look(model, batch(data)).weights.argmax(-1).equal(place)
-    found = found_by(matters, case_of(model, data))
+    assert observe(model, batch(data)).weights.argmax(-1).equal(place)
+    found = found_by(faithfulness, case_of(model, data))
     assert found["comprehensiveness"].tolist() == pytest.approx([0.5] * 20, abs=1e-3)
     assert found["sufficiency"].abs().max() < 1e-3
     assert found["pearson/gradient"].min() > 0.999
@@ -253,7 +253,7 @@ def test_a_model_that_ignores_its_attention_is_found_out():
     data, _ = toy()
     model = reader(-20.0)
     model.decoder = Highest(model.decoder.output)
-    found = found_by(matters, case_of(model, data))
+    found = found_by(faithfulness, case_of(model, data))
     assert found["comprehensiveness"].abs().max() < 1e-12
     assert found["sufficiency"].tolist() == pytest.approx([0.5] * 20, abs=1e-3)
     assert found["pearson/gradient"].max() < 0
@@ -261,7 +261,7 @@ def test_a_model_that_ignores_its_attention_is_found_out():
 
 def test_a_curve_is_its_sizes_and_its_mean_the_number():
     model, data = cached_classifier(), split()
-    found = found_by(matters, case_of(model, data, PLAN))
+    found = found_by(faithfulness, case_of(model, data, PLAN))
     for measure in ERASED[:2]:
         sizes = torch.stack([found[name] for name in SIZES if name.startswith(measure)])
         some = found[measure].isfinite()

@@ -12,27 +12,27 @@ from audit.protocols.cases import BlackBox
 from audit.protocols.written import Written
 from contract.probing import PlantedError, failing, in_use, state
 from contract.tiny import TEXTS, batch, cached_classifier, ragged, split, widened
-from steadygaze.audit.audit_case import Case
-from steadygaze.audit.audit_config import Plan
+from steadygaze.audit.audit_case import AuditCase
+from steadygaze.audit.audit_config import ProbeConfig
 from steadygaze.audit.finding import Finding
 from steadygaze.audit.measures.faithfulness_measures import LARGEST, RADII, SHARES
 from steadygaze.audit.protocols.flip_radius import ROUNDS, RUNG, SMALLEST, flip_radius, worst
 from steadygaze.audit.protocols.flip_radius import smallest as smallest_in
-from steadygaze.core.random_key import Chance
+from steadygaze.core.random_key import RandomKey
 from steadygaze.core.types import Batch
 from steadygaze.data.batches import Data
 from steadygaze.explainers.attention import Attention
-from steadygaze.models.model_protocol import Ability, Reader
-from steadygaze.techniques.perturbations.gradient_ascent import length
+from steadygaze.models.model_protocol import Capability, Model
+from steadygaze.techniques.perturbations.gradient_ascent import embedding_norm
 
 SEARCHED = RUNG ** (1 / 2 ** (ROUNDS - 6)) + 0.01
 """How much too far a search may end: a rung halved four times; of a sum the ascent finds the best at once."""
 
 
-class Sums(Reader):
+class Sums(Model):
     """Two classes by Σ_t u_t a·x_t + b over the words: `use` says by how much the place of a word counts."""
 
-    abilities: ClassVar[frozenset[Ability]] = frozenset({"vectors"})
+    capabilities: ClassVar[frozenset[Capability]] = frozenset({"embeddings"})
 
     def __init__(self, bias: float = 0.7, use: Tensor | None = None) -> None:
         super().__init__()
@@ -62,8 +62,8 @@ def texts(*lengths: int) -> Batch:
     return batch(Data(ragged(["w" * n for n in lengths])))
 
 
-def smallest(model: Reader, given: Batch, weights: Tensor) -> Tensor:
-    return smallest_in(model, given, weights, length(model.vectors))
+def smallest(model: Model, given: Batch, weights: Tensor) -> Tensor:
+    return smallest_in(model, given, weights, embedding_norm(model.vectors))
 
 
 def heaviest(batch: Batch) -> Tensor:
@@ -81,7 +81,7 @@ def test_k_words_of_a_sum_must_move_by_its_margin_over_root_k():
     words = given.mask.sum(-1, keepdim=True)
     many = torch.tensor([[1, 1, 2], [1, 2, 5], [1, 2, 4], [2, 3, 6], [1, 1, 1]])
     assert many.equal((words * torch.tensor(SHARES)).ceil().long().clamp_min(1))
-    exact = model.margin(given).unsqueeze(-1) / (model.slope.norm() * many.sqrt() * length(model.vectors))
+    exact = model.margin(given).unsqueeze(-1) / (model.slope.norm() * many.sqrt() * embedding_norm(model.vectors))
     assert exact.max() < LARGEST
     assert (found >= exact * (1 - 1e-9)).all()
     assert (found <= exact * SEARCHED).all()
@@ -91,7 +91,7 @@ def test_only_the_words_that_count_can_turn_the_label():
     """All hangs on word 2: whoever points at it turns the label, whoever points elsewhere never does."""
     model, given = Sums(use=torch.arange(12) == 2), texts(8, 6)
     at = (torch.arange(8) == 2).double().expand(2, 8)
-    exact = model.margin(given) / (model.slope.norm() * length(model.vectors))
+    exact = model.margin(given) / (model.slope.norm() * embedding_norm(model.vectors))
     right, wrong = smallest(model, given, at), smallest(model, given, heaviest(given))
     assert (right <= exact.unsqueeze(-1) * SEARCHED).all()
     assert (wrong == LARGEST).all()
@@ -112,7 +112,7 @@ def test_a_larger_set_is_never_harder_to_turn():
     """1 / mean length is far enough for the fourth word alone; a search of its own for both would be ensnared."""
     model, given = Snare(), texts(4, 4)
     found = smallest(model, given, heaviest(given))
-    assert (found[:, 0] <= SEARCHED / length(model.vectors)).all()
+    assert (found[:, 0] <= SEARCHED / embedding_norm(model.vectors)).all()
     assert (found.diff(dim=-1) <= 0).all()
 
 
@@ -144,7 +144,7 @@ def test_a_text_without_a_word_has_no_words_to_move():
 def test_all_words_of_a_sum_are_moved_to_the_worst_corner():
     """‖δ‖∞ ≤ r: the margin of the label falls by r ‖a‖₁ n, whatever the explanation."""
     model, given = Sums(), replace(texts(3, 10, 7), label=torch.tensor([1, 0, 1]))
-    found = worst(model, given, Chance(0))
+    found = worst(model, given, RandomKey(0))
     sign = 2 * given.gold - 1
     clean = model(given).logits.diff(dim=-1).squeeze(-1) * sign
     fall = torch.tensor(RADII) * model.slope.abs().sum() * given.mask.sum(-1, keepdim=True)
@@ -155,12 +155,12 @@ def test_all_words_of_a_sum_are_moved_to_the_worst_corner():
 # --- the protocol
 
 
-def case_of(model: Reader, lengths: list[int], plan: Plan | None = None, **weights: Tensor) -> Case:
+def case_of(model: Model, lengths: list[int], plan: ProbeConfig | None = None, **weights: Tensor) -> AuditCase:
     data = Data(ragged(["w" * n for n in lengths]), None, np.arange(len(lengths)) % 2)
-    return Case(model, data, {name: Written(w) for name, w in weights.items()}, plan or Plan())
+    return AuditCase(model, data, {name: Written(w) for name, w in weights.items()}, plan or ProbeConfig())
 
 
-def found_in(case: Case) -> dict[tuple[str, str | None], Finding]:
+def found_in(case: AuditCase) -> dict[tuple[str, str | None], Finding]:
     return {(finding.measure, finding.explainer): finding for finding in flip_radius(case)}
 
 
@@ -187,8 +187,8 @@ def test_random_words_are_those_of_the_explainer_called_random_where_there_is_on
 def test_it_is_asked_of_a_sample_whatever_the_batch_and_the_order():
     weights = torch.rand(12, 12, dtype=torch.float64)
     lengths = [3, 8, 1, 5, 9, 7, 2, 12, 4, 6, 5, 3]
-    found = found_in(case_of(Sums(), lengths, Plan(sample=7), one=weights))
-    other = found_in(case_of(Sums(), lengths, Plan(sample=7, batch_size=2), one=weights))
+    found = found_in(case_of(Sums(), lengths, ProbeConfig(sample=7), one=weights))
+    other = found_in(case_of(Sums(), lengths, ProbeConfig(sample=7, batch_size=2), one=weights))
     for key, finding in found.items():
         assert (~finding.values.isnan()).sum() == 7
         torch.testing.assert_close(other[key].values, finding.values, rtol=1e-9, atol=1e-12, equal_nan=True)
@@ -196,20 +196,20 @@ def test_it_is_asked_of_a_sample_whatever_the_batch_and_the_order():
 
 def test_a_black_box_has_no_vectors_to_move_and_texts_without_labels_no_wrong_answer():
     data = Data(ragged(["www"] * 3))
-    found = found_in(Case(BlackBox(), data, {"one": Written(torch.rand(3, 3))}))
+    found = found_in(AuditCase(BlackBox(), data, {"one": Written(torch.rand(3, 3))}))
     assert {finding.absent for finding in found.values()} == {
         "the model is a black box: its word vectors cannot be moved"
     }
-    found = found_in(Case(Sums(), data, {"one": Written(torch.rand(3, 3))}))
+    found = found_in(AuditCase(Sums(), data, {"one": Written(torch.rand(3, 3))}))
     assert found["seat-sensitivity", None].absent == "the texts have no labels"
     assert not found["flip-radius", "one"].absent
 
 
 def test_the_model_is_left_as_it_was_even_after_a_failure():
     model = in_use("bilstm")
-    before, case = state(model), Case(model, split(), {"attention": Attention()}, Plan(sample=3))
+    before, case = state(model), AuditCase(model, split(), {"attention": Attention()}, ProbeConfig(sample=3))
     list(flip_radius(case))
     assert state(model) == before
     with failing(model, "encode", 5), pytest.raises(PlantedError):
-        list(flip_radius(Case(model, split(), {"attention": Attention()}, Plan(sample=3))))
+        list(flip_radius(AuditCase(model, split(), {"attention": Attention()}, ProbeConfig(sample=3))))
     assert state(model) == before

@@ -6,28 +6,28 @@ from captum.metrics import sensitivity_max
 
 from contract.tiny import batch, cached_classifier, split
 from explainers.worked import game, row
-from steadygaze.audit.audit_case import Case
-from steadygaze.audit.audit_config import Plan
-from steadygaze.audit.probes.text_perturbations import noise, reach
+from steadygaze.audit.audit_case import AuditCase
+from steadygaze.audit.audit_config import ProbeConfig
+from steadygaze.audit.probes.text_perturbations import embedding_noise, perturbation_radius
 from steadygaze.audit.protocols import PROTOCOLS, THOROUGH
 from steadygaze.audit.protocols.faithfulness import DRAWS, NO_VECTORS, SAMPLES, infidelity, max_sensitivity, removed
-from steadygaze.core.random_key import Chance
+from steadygaze.core.random_key import RandomKey
 from steadygaze.explainers.attention import Attention
 from steadygaze.explainers.gradient import Gradient
 from steadygaze.explainers.leave_one_out import LeaveOneOut
-from steadygaze.techniques.perturbations.word_removal import taken, text_key, units_of
+from steadygaze.techniques.perturbations.word_removal import take_rows, text_key, units_of
 
 EXPLAINERS = {"attention": Attention(), "gradient": Gradient(), "leave-one-out": LeaveOneOut()}
 
 
 def case(**plan):
-    return Case(cached_classifier("bilstm"), split(), EXPLAINERS, Plan(**plan))
+    return AuditCase(cached_classifier("bilstm"), split(), EXPLAINERS, ProbeConfig(**plan))
 
 
 def test_infidelity_by_hand():
     here, texts = case(), batch(split())
     found = {one.explainer: one.values for one in infidelity(here)}
-    gone = removed(units_of(texts), text_key(texts), Chance(0).child(13))
+    gone = removed(units_of(texts), text_key(texts), RandomKey(0).child(13))
     weights = Attention().explain(here.model, texts).weights
     for place in (0, 2, 6):
         one = row(texts, place)
@@ -43,7 +43,7 @@ def test_infidelity_by_hand():
 
 def test_random_sets_have_one_word_to_all_of_them():
     texts = batch(split(["w" * 6] * 60))
-    sizes = removed(units_of(texts), torch.arange(60), Chance(1)).sum(-1)
+    sizes = removed(units_of(texts), torch.arange(60), RandomKey(1)).sum(-1)
     assert sizes.shape == (60, SAMPLES)
     assert set(sizes.flatten().tolist()) == {1, 2, 3, 4, 5, 6}
 
@@ -53,15 +53,17 @@ def test_max_sensitivity_is_captums_on_the_vectors_of_a_text():
     found = {one.explainer: one for one in max_sensitivity(here)}
     assert found["leave-one-out"].absent == NO_VECTORS
     texts = batch(split())
-    radius, aim = reach(here.model, 0.3), here.model(texts).logits.argmax(-1)
-    moves = [noise(here.model, texts, radius, Chance(0).child(14).child(draw)).embedded for draw in range(DRAWS)]
+    radius, aim = perturbation_radius(here.model, 0.3), here.model(texts).logits.argmax(-1)
+    moves = [
+        embedding_noise(here.model, texts, radius, RandomKey(0).child(14).child(draw)).embedded for draw in range(DRAWS)
+    ]
     for place in (0, 2, 6):
         one, real = row(texts, place), texts.present[place]
         near = torch.cat([move[place : place + 1, : int(real.sum())].detach() for move in moves])
 
         def explain(points, one=one, place=place):
             points = points[0] if isinstance(points, tuple) else points
-            many = taken(one, torch.zeros(len(points), dtype=torch.long))
+            many = take_rows(one, torch.zeros(len(points), dtype=torch.long))
             return (Gradient().explain(here.model, many, aim[place].expand(len(points)), points.detach()).weights,)
 
         own = here.model.embed(one).detach()

@@ -6,7 +6,7 @@ import torch
 import steadygaze as sg
 from estimator.test_rationalizers import LABELS, TEXTS, fitted
 from estimator.tiny import SMALL, tiny
-from steadygaze.audit.audit_config import Plan
+from steadygaze.audit.audit_config import ProbeConfig
 from steadygaze.audit.finding import NO_LABELS
 from steadygaze.audit.measure_names import NAMES
 from steadygaze.audit.protocols.interlocking import (
@@ -19,33 +19,35 @@ from steadygaze.audit.protocols.interlocking import (
     UNLOCKED,
     USUAL,
     interlocking,
+    interlocking_not_applicable,
+    interlocking_sentence,
     read,
-    told,
-    unlockable,
 )
 from steadygaze.core.errors import UserError
 from steadygaze.core.types import Example
-from steadygaze.data.corpora import biased
+from steadygaze.data.corpora import add_shortcut
 from steadygaze.data.corpus import Corpus
 from steadygaze.techniques.rnp import Rnp
 
 EXAMPLES = [Example(text, label) for text, label in zip(TEXTS, LABELS, strict=True)]
 WORDS = ["good"] * 12 + ["bad"] * 12
-EVIDENCE = [[(text.index(word), text.index(word) + len(word))] for text, word in zip(TEXTS, WORDS, strict=True)]
+RATIONALES = [[(text.index(word), text.index(word) + len(word))] for text, word in zip(TEXTS, WORDS, strict=True)]
 SPLIT = TEXTS, LABELS
 
 
 @pytest.fixture(scope="module")
 def report():
-    return sg.audit(fitted("a2r"), TEXTS, LABELS, evidence=EVIDENCE, train=SPLIT, plan=Plan(skewed=2, sample=4))
+    return sg.audit(
+        fitted("a2r"), TEXTS, LABELS, rationales=RATIONALES, train=SPLIT, plan=ProbeConfig(skewed_epochs=2, sample=4)
+    )
 
 
 def test_both_are_numbers_beside_that_of_the_model_as_it_is(report):
-    rows = {name: report.find(name, "rationale") for name in ("first-sentence", "first-sentence/evidence", *LOCKS)}
+    rows = {name: report.find(name, "rationale") for name in ("first-sentence", "first-sentence/rationales", *LOCKS)}
     assert all(row.n == 24 and 0 <= row.value <= 1 for row in rows.values()), rows
     assert rows[BIASED].settings["agreement"] == 0.8
     assert rows[SKEWED].settings["epochs"] == 2
-    assert rows["first-sentence/evidence"].value == 0, "the reason stands in the second of three sentences"
+    assert rows["first-sentence/rationales"].value == 0, "the reason stands in the second of three sentences"
     for name in LOCKS:
         assert "lock: " in rows[name].note
         assert f"of the 24 {KNOWN}" in rows[name].note
@@ -57,7 +59,7 @@ def test_they_are_those_of_models_trained_by_hand(report):
     again = tiny("bigru", technique="a2r", settings={**SMALL, "skewed": 2}).fit(TEXTS, LABELS)
     assert report.find(SKEWED).value == pytest.approx(float(read(again.stored_, EXAMPLES)[0].mean()))
     assert again.history_[0]["stage"] == "skewed"
-    lured = biased(Corpus("x", {"all": EXAMPLES}), 0.8, 0).splits["all"]
+    lured = add_shortcut(Corpus("x", {"all": EXAMPLES}), 0.8, 0).splits["all"]
     lured_model = tiny("bigru", technique="a2r").fit([e.text for e in lured], LABELS)
     assert report.find(BIASED).value == pytest.approx(float(read(lured_model.stored_, lured)[0].mean()))
 
@@ -106,7 +108,7 @@ def test_without_labels_nothing_is_trained_and_too_many_classes_have_no_tokens(m
 
 
 def test_texts_to_train_on_have_the_labels_of_the_model(monkeypatch):
-    monkeypatch.setattr("steadygaze.audit.audit.examine", lambda *_: pytest.fail("it was too late"))
+    monkeypatch.setattr("steadygaze.audit.audit.run_protocols", lambda *_: pytest.fail("it was too late"))
     for labels, found in ((WORDS, r"\['bad', 'good'\]"), (["pos", "neg", "so-so"] * 8, r"\['neg', 'pos', 'so-so'\]")):
         with pytest.raises(UserError, match=rf"train on have the labels {found}, the model \['neg', 'pos'\]"):
             sg.audit(fitted("a2r"), TEXTS, LABELS, train=(TEXTS, labels))
@@ -114,18 +116,23 @@ def test_texts_to_train_on_have_the_labels_of_the_model(monkeypatch):
 
 def test_classes_that_were_named_otherwise_are_those_of_the_model():
     report = sg.audit(
-        fitted("a2r"), TEXTS, [1] * 12 + [0] * 12, classes=["no", "yes"], train=SPLIT, plan=Plan(skewed=1, sample=2)
+        fitted("a2r"),
+        TEXTS,
+        [1] * 12 + [0] * 12,
+        classes=["no", "yes"],
+        train=SPLIT,
+        plan=ProbeConfig(skewed_epochs=1, sample=2),
     )
     assert all(report.find(name).n == 24 for name in LOCKS)
 
 
 @pytest.mark.slow
 def test_what_cannot_lock_is_said():
-    assert unlockable(fitted("a2r").stored_.model) == ""
-    assert unlockable(fitted("rnp tokens").stored_.model) == "the model selects words, not sentences"
+    assert interlocking_not_applicable(fitted("a2r").stored_.model) == ""
+    assert interlocking_not_applicable(fitted("rnp tokens").stored_.model) == "the model selects words, not sentences"
     plain = tiny().fit(TEXTS, LABELS)
-    assert "does not select" in unlockable(plain.stored_.model)
-    few = {"plan": Plan(sample=2)}
+    assert "does not select" in interlocking_not_applicable(plain.stored_.model)
+    few = {"plan": ProbeConfig(sample=2)}
     for model, why in (
         (fitted("a2r"), UNLOCKED),
         (fitted("rnp tokens"), "words, not sentences"),
@@ -140,8 +147,8 @@ def test_what_cannot_lock_is_said():
 
 
 def test_epochs_are_checked():
-    with pytest.raises(UserError, match="skewed must be a whole number from 1 up, found 0"):
-        Plan(skewed=0)
+    with pytest.raises(UserError, match="skewed_epochs must be a whole number from 1 up, found 0"):
+        ProbeConfig(skewed_epochs=0)
 
 
 def ones(share: float, n: int = 40) -> torch.Tensor:
@@ -170,7 +177,7 @@ EVERY = torch.ones(40, dtype=torch.bool)
 )
 def test_the_whole_interval_decides(taken, answer, begins):
     """The normal interval of a share p of 40 is p ± 1.96 √(p (1 − p) / 40)."""
-    found, said = told(ones(taken), ones(0.9), 0.5, (EVERY, KNOWN))
+    found, said = interlocking_sentence(ones(taken), ones(0.9), 0.5, (EVERY, KNOWN))
     assert found == answer
     assert said.startswith(begins)
 
@@ -178,10 +185,10 @@ def test_the_whole_interval_decides(taken, answer, begins):
 def test_more_texts_turn_a_doubt_into_an_answer():
     """85 % and 80 % of 2,000: ± 1.6 % and 1.8 %."""
     every, right = torch.ones(2000, dtype=torch.bool), ones(0.9, 2000)
-    assert told(ones(0.85, 2000), right, 0.5, (every, KNOWN))[1].startswith("it would lock: ")
-    assert told(ones(0.8, 2000), right, 0.5, (every, KNOWN))[1].startswith("it cannot be told")
-    assert told(ones(0.3, 2000), right, 0.5, (every, KNOWN))[1].startswith("it cannot be told")
-    assert told(ones(0.25, 2000), right, 0.5, (every, KNOWN))[1].startswith("it would not lock: ")
+    assert interlocking_sentence(ones(0.85, 2000), right, 0.5, (every, KNOWN))[1].startswith("it would lock: ")
+    assert interlocking_sentence(ones(0.8, 2000), right, 0.5, (every, KNOWN))[1].startswith("it cannot be told")
+    assert interlocking_sentence(ones(0.3, 2000), right, 0.5, (every, KNOWN))[1].startswith("it cannot be told")
+    assert interlocking_sentence(ones(0.25, 2000), right, 0.5, (every, KNOWN))[1].startswith("it would not lock: ")
 
 
 @pytest.mark.parametrize(
@@ -201,7 +208,7 @@ def test_of_a_model_that_may_have_learnt_nothing_it_is_not_said_that_it_would_no
         (0.5, "it cannot be told whether it would lock", "and"),
         (1.0, "it would lock", "and"),
     ):
-        found, said = told(ones(taken), ones(right), guessed, (EVERY, KNOWN))
+        found, said = interlocking_sentence(ones(taken), ones(right), guessed, (EVERY, KNOWN))
         assert ANSWERS[found] == answer
         doubt = "; " if learnt else f", {link} may have learnt nothing: "
         assert said.startswith(f"{answer}: it takes the first sentence of {taken:.0%} (")
@@ -211,7 +218,7 @@ def test_of_a_model_that_may_have_learnt_nothing_it_is_not_said_that_it_would_no
 
 def test_texts_in_which_the_first_sentence_is_right_do_not_count():
     """Of 40 it takes the first sentence of 30, and should of these: of the other 10 it takes none."""
-    _, said = told(ones(0.75), ones(0.9), 0.5, (ones(0.75) == 0, USUAL))
+    _, said = interlocking_sentence(ones(0.75), ones(0.9), 0.5, (ones(0.75) == 0, USUAL))
     assert said.startswith(f"it would not lock: it takes the first sentence of 0% (0% to 0%) of the 10 {USUAL}; ")
 
 
@@ -219,7 +226,7 @@ def test_a_few_texts_tell_nothing():
     """Of 40 the reason is elsewhere in 9, of which 2 have no second sentence."""
     first = ones(1.0)
     first[38:] = torch.nan
-    found, said = told(first, ones(0.9), 0.5, (torch.arange(40) >= 31, KNOWN))
+    found, said = interlocking_sentence(first, ones(0.9), 0.5, (torch.arange(40) >= 31, KNOWN))
     assert found == "partly"
     assert said.startswith(
         f"it cannot be told whether it would lock: 8 {KNOWN} are needed, and there are 7; it is right in 90%"

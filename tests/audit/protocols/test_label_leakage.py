@@ -6,19 +6,19 @@ import torch
 import steadygaze as sg
 from opinions import CLASSES, QUICK, lexicon, texts
 from steadygaze.adapters.text_explainer import TextExplainer
-from steadygaze.audit.measure_names import of
+from steadygaze.audit.measure_names import measure_names
 from steadygaze.results.report import Report
 
-NAMES = of("independent-reader-accuracy", "leakage-gap")
+NAMES = measure_names("independent-reader-accuracy", "leakage-gap")
 
 
 @pytest.fixture(scope="module")
 def fitted() -> TextExplainer:
-    return sg.explain_fit(lexicon, texts(), k=2, classes=CLASSES, settings=QUICK)
+    return sg.fit_explainer(lexicon, texts(), k=2, classes=CLASSES, settings=QUICK)
 
 
 def audited(fitted: TextExplainer) -> Report:
-    return sg.audit(fitted.subject, texts(40, seed=3), explainers=[fitted.explainer])
+    return sg.audit(fitted.adapter, texts(40, seed=3), explainers=[fitted.explainer])
 
 
 def test_a_selection_that_carries_the_label_has_no_gap(fitted: TextExplainer) -> None:
@@ -41,16 +41,16 @@ def test_a_selection_that_encodes_the_label_is_warned_of(fitted: TextExplainer, 
     explainer = fitted.explainer
     monkeypatch.setattr(explainer.nets["selector"], "forward", scores)
     monkeypatch.setattr(explainer.nets["approximator"], "forward", lambda views, mask: views.probs.log())
-    report = sg.audit(fitted.subject, texts(60, seed=3), explainers=[explainer])
+    report = sg.audit(fitted.adapter, texts(60, seed=3), explainers=[explainer])
     (note,) = (note for note in report.notes if "leakage" in note)
     assert note.startswith("Label leakage: from the selected words l2x's own approximator recovers")
-    verdict = next(one for one in report.verdicts if one.key == "shortcut")
+    verdict = next(one for one in report.verdicts if one.key == "shortcut-leakage")
     assert verdict.answer == "no"
     assert "more often than an independent reader" in verdict.why
 
 
 def test_where_nothing_selects_or_no_reader_was_trained_the_reason_is_given(fitted: TextExplainer) -> None:
-    report = sg.audit(fitted.subject, texts(12, seed=3), explainers=["leave-one-out"])
+    report = sg.audit(fitted.adapter, texts(12, seed=3), explainers=["leave-one-out"])
     assert all("selects words" in report.find(name).note for name in NAMES)
     nets = fitted.explainer.nets
     reader = nets.pop("reader")

@@ -9,24 +9,26 @@ from torch import Tensor
 
 from audit.protocols.written import Costly, Told, Written, laid, tokens
 from contract.tiny import ragged
-from steadygaze.audit.audit_case import Case
-from steadygaze.audit.audit_config import Plan
+from steadygaze.audit.audit_case import AuditCase
+from steadygaze.audit.audit_config import ProbeConfig
 from steadygaze.audit.finding import Finding
 from steadygaze.audit.measures import plausibility_measures
-from steadygaze.audit.protocols.plausibility import MICRO, OF_CHOSEN, OF_WEIGHTS, people
+from steadygaze.audit.protocols.plausibility import MICRO, OF_CHOSEN, OF_WEIGHTS, plausibility
 from steadygaze.data.batches import Data
 
 EVERY = [*OF_CHOSEN, *OF_WEIGHTS, *MICRO]
 
 
-def case_of(weights: Tensor, evidence: Tensor | None, lengths: list[int], plan: Plan | None = None) -> Case:
+def case_of(
+    weights: Tensor, rationales: Tensor | None, lengths: list[int], plan: ProbeConfig | None = None
+) -> AuditCase:
     data = Data(ragged(["w" * n for n in lengths]))
     label = torch.zeros(len(lengths), dtype=torch.long)
-    return Case(Told(label), data, {"written": Written(weights)}, plan or Plan(), laid(evidence, data))
+    return AuditCase(Told(label), data, {"written": Written(weights)}, plan or ProbeConfig(), laid(rationales, data))
 
 
-def found_in(case: Case) -> dict[str, Finding]:
-    findings = list(people(case))
+def found_in(case: AuditCase) -> dict[str, Finding]:
+    findings = list(plausibility(case))
     assert [finding.measure for finding in findings] == EVERY
     return {finding.measure: finding for finding in findings}
 
@@ -48,7 +50,7 @@ def test_three_texts_by_hand():
         "average-precision": [7 / 12, 1],
         "auprc": [5 / 12, 1],
         "average-precision/above-random": [7 / 12 - 49 / 72, 1 - 11 / 18],
-        "evidence-mass": [1 / 2, 9 / 10],
+        "rationale-mass": [1 / 2, 9 / 10],
     }
     for measure, values in expected.items():
         assert found[measure].values.tolist() == pytest.approx([*values, torch.nan], nan_ok=True), measure
@@ -67,12 +69,12 @@ def test_words_against_the_label_are_not_the_reason_for_it():
 def test_many_texts_agree_with_scikit_learn():
     lengths = torch.randint(1, 9, (50,))
     mask = torch.arange(8) < lengths.unsqueeze(-1)
-    evidence = (torch.rand(50, 8) < 0.4) & mask
+    rationales = (torch.rand(50, 8) < 0.4) & mask
     weights = torch.rand(50, 8, dtype=torch.float64)
-    found = found_in(case_of(weights, evidence, lengths.tolist()))
+    found = found_in(case_of(weights, rationales, lengths.tolist()))
     all_marks, all_chosen = [], []
-    for i in evidence.any(-1).nonzero().flatten().tolist():
-        marks, row = evidence[i, : lengths[i]].numpy(), weights[i, : lengths[i]].numpy()
+    for i in rationales.any(-1).nonzero().flatten().tolist():
+        marks, row = rationales[i, : lengths[i]].numpy(), weights[i, : lengths[i]].numpy()
         chosen = (-row).argsort().argsort() < marks.sum()
         score = sklearn.metrics.f1_score(marks, chosen, zero_division=0.0)
         assert found["token-f1"].values[i].item() == pytest.approx(score)
@@ -88,19 +90,19 @@ def test_many_texts_agree_with_scikit_learn():
 
 def test_a_random_order_is_worth_nothing_above_random():
     """400 texts: the mean is off by about 0.25 / 20."""
-    weights, evidence = torch.rand(400, 10, dtype=torch.float64), torch.arange(10).expand(400, 10) < 3
-    found = found_in(case_of(weights, evidence, [10] * 400))
+    weights, rationales = torch.rand(400, 10, dtype=torch.float64), torch.arange(10).expand(400, 10) < 3
+    found = found_in(case_of(weights, rationales, [10] * 400))
     assert abs(found["average-precision/above-random"].values.mean().item()) < 0.04
     assert found["average-precision"].values.mean().item() > 0.4
 
 
 def test_neither_the_order_of_the_texts_nor_how_many_are_compared_at_once_matters(monkeypatch):
     lengths = [3, 8, 1, 5, 0, 7, 2]
-    weights, evidence = torch.rand(7, 8, dtype=torch.float64), torch.rand(7, 8) < 0.4
-    case = case_of(weights, evidence, lengths)
+    weights, rationales = torch.rand(7, 8, dtype=torch.float64), torch.rand(7, 8) < 0.4
+    case = case_of(weights, rationales, lengths)
     found, order = found_in(case), torch.randperm(7)
-    turned = case_of(weights[order], evidence[order], [lengths[i] for i in order], Plan(batch_size=2))
-    monkeypatch.setitem(people.__globals__, "PAIRS", 100)
+    turned = case_of(weights[order], rationales[order], [lengths[i] for i in order], ProbeConfig(batch_size=2))
+    monkeypatch.setitem(plausibility.__globals__, "PAIRS", 100)
     for measure, finding in found_in(turned).items():
         if finding.values is None:
             assert finding.value == pytest.approx(found[measure].value)
@@ -108,10 +110,10 @@ def test_neither_the_order_of_the_texts_nor_how_many_are_compared_at_once_matter
             torch.testing.assert_close(finding.values, found[measure].values[order], equal_nan=True)
 
 
-@pytest.mark.parametrize("evidence", [None, tokens("....", "....")])
-def test_where_nobody_marked_anything_that_is_said_of_every_measure(evidence):
-    found = found_in(case_of(torch.rand(2, 4), evidence, [4, 4]))
-    assert {finding.absent for finding in found.values()} == {"nobody marked evidence in these texts"}
+@pytest.mark.parametrize("rationales", [None, tokens("....", "....")])
+def test_where_nobody_marked_anything_that_is_said_of_every_measure(rationales):
+    found = found_in(case_of(torch.rand(2, 4), rationales, [4, 4]))
+    assert {finding.absent for finding in found.values()} == {"nobody marked rationales in these texts"}
 
 
 def test_one_marked_text_has_no_interval():
@@ -120,8 +122,8 @@ def test_one_marked_text_has_no_interval():
 
 
 def test_an_explainer_asked_of_a_sample_is_judged_by_the_sample():
-    weights, evidence = torch.rand(30, 6, dtype=torch.float64), torch.arange(6).expand(30, 6) < 2
-    case = case_of(weights, evidence, [6] * 30, Plan(sample=10))
+    weights, rationales = torch.rand(30, 6, dtype=torch.float64), torch.arange(6).expand(30, 6) < 2
+    case = case_of(weights, rationales, [6] * 30, ProbeConfig(sample=10))
     case = replace(case, explainers={"costly": Costly(weights)})
     found, rows = found_in(case), torch.from_numpy(case.sample)
     asked = torch.zeros(30, dtype=torch.bool).index_fill(0, rows, True)
@@ -129,14 +131,14 @@ def test_an_explainer_asked_of_a_sample_is_judged_by_the_sample():
         assert (~found[measure].values.isnan()).equal(asked), measure
     assert found["token-f1-micro"].n == 10
     chosen = weights[rows].argsort(descending=True).argsort() < 2
-    expected = plausibility_measures.token_f1_micro(chosen, evidence[rows], torch.ones(10, 6, dtype=torch.bool))
+    expected = plausibility_measures.token_f1_micro(chosen, rationales[rows], torch.ones(10, 6, dtype=torch.bool))
     assert found["token-f1-micro"].value == pytest.approx(expected)
 
 
 def test_a_sample_without_a_mark_says_so():
-    weights, evidence = torch.rand(30, 6), torch.zeros(30, 6, dtype=torch.bool)
-    case = case_of(weights, evidence, [6] * 30, Plan(sample=10))
-    case.evidence.view(30, 6)[next(i for i in range(30) if i not in case.sample)] = True
+    weights, rationales = torch.rand(30, 6), torch.zeros(30, 6, dtype=torch.bool)
+    case = case_of(weights, rationales, [6] * 30, ProbeConfig(sample=10))
+    case.rationales.view(30, 6)[next(i for i in range(30) if i not in case.sample)] = True
     found = found_in(replace(case, explainers={"costly": Costly(weights)}))
     assert all(found[measure].values.isnan().all() for measure in (*OF_CHOSEN, *OF_WEIGHTS))
     assert all(found[measure].absent for measure in MICRO)

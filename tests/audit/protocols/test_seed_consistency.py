@@ -9,20 +9,20 @@ import torch
 from audit.protocols.cases import absences, case_of, found_by, reader, toy
 from audit.protocols.written import Written
 from contract.tiny import cached_classifier, split
-from steadygaze.audit.audit_config import Plan
-from steadygaze.audit.protocols.seed_consistency import retrained, unlike
+from steadygaze.audit.audit_config import ProbeConfig
+from steadygaze.audit.protocols.seed_consistency import not_comparable, seed_consistency
 from steadygaze.data.batches import Data
 from steadygaze.explainers import EXPLAINERS
 from steadygaze.explainers.explainer import Explainer, Saliency
 
-MEASURES = ("prediction-change/seeds", "flipped/seeds", "jensen-shannon/seeds", "top-k-overlap/seeds")
+MEASURES = ("prediction-change/seeds", "label-flip/seeds", "jensen-shannon/seeds", "top-k-overlap/seeds")
 
 
 def _three(data, k=1):
     """w = (2, −1, 0, …) twice, then −w: of three pairs one agrees and two are opposites."""
     w = torch.zeros(len(data), int(data.text.lengths.max()), dtype=torch.float64)
     w[:, :2] = torch.tensor([2.0, -1.0])
-    first, *others = (case_of(reader(20.0), data, Plan(k=k), written=Written(one)) for one in (w, w, -w))
+    first, *others = (case_of(reader(20.0), data, ProbeConfig(k=k), written=Written(one)) for one in (w, w, -w))
     return replace(first, others=tuple(others))
 
 
@@ -31,12 +31,12 @@ def test_opposite_reasons_are_as_far_as_can_be_and_share_no_heaviest_word():
 
     By size the three would say the same.
     """
-    found = found_by(retrained, _three(toy()[0]), "written")
+    found = found_by(seed_consistency, _three(toy()[0]), "written")
     assert tuple(found) == MEASURES
     assert found["jensen-shannon/seeds"].tolist() == pytest.approx([math.log(2) * 2 / 3] * 20, abs=1e-12)
     assert found["top-k-overlap/seeds"].tolist() == pytest.approx([1 / 3] * 20, abs=1e-12)
     assert not found["prediction-change/seeds"].any()
-    assert not found["flipped/seeds"].any()
+    assert not found["label-flip/seeds"].any()
 
 
 def test_models_that_predict_the_opposite_are_apart_whatever_they_point_at():
@@ -44,8 +44,8 @@ def test_models_that_predict_the_opposite_are_apart_whatever_they_point_at():
     data, _ = toy()
     one, other = reader(20.0), reader(20.0)
     other.decoder.output.weight.data = other.decoder.output.weight.data.flip(0)
-    found = found_by(retrained, replace(case_of(one, data), others=(case_of(other, data),)))
-    assert found["flipped/seeds"].tolist() == [1.0] * 20
+    found = found_by(seed_consistency, replace(case_of(one, data), others=(case_of(other, data),)))
+    assert found["label-flip/seeds"].tolist() == [1.0] * 20
     assert found["prediction-change/seeds"].tolist() == pytest.approx([math.tanh(5)] * 20, abs=1e-3)
     assert found["jensen-shannon/seeds"].max() < 1e-12
     assert (found["top-k-overlap/seeds"] == 1).all()
@@ -54,10 +54,10 @@ def test_models_that_predict_the_opposite_are_apart_whatever_they_point_at():
 def test_a_text_of_fewer_than_two_words_has_no_other_saliency():
     data = split(["s", "sw", "ww", "www"])
     data.text.ids[:] = 4  # the toy knows six words
-    found = found_by(retrained, _three(data), "written")
+    found = found_by(seed_consistency, _three(data), "written")
     for measure in MEASURES[2:]:
         assert found[measure].isnan().tolist() == [True, True, False, False], measure
-    assert found["flipped/seeds"].isfinite().all()
+    assert found["label-flip/seeds"].isfinite().all()
 
 
 class Reason(Explainer):
@@ -78,8 +78,8 @@ def test_a_reason_for_a_class_is_asked_of_every_model_for_the_class_that_the_fir
     models = [reader(20.0) for _ in range(3)]
     models[2].decoder.output.weight.data = models[2].decoder.output.weight.data.flip(0)
     first, *others = (case_of(model, data, reason=Reason()) for model in models)
-    found = found_by(retrained, replace(first, others=tuple(others)), "reason")
-    assert found["flipped/seeds"].tolist() == pytest.approx([2 / 3] * 20)
+    found = found_by(seed_consistency, replace(first, others=tuple(others)), "reason")
+    assert found["label-flip/seeds"].tolist() == pytest.approx([2 / 3] * 20)
     assert found["jensen-shannon/seeds"].abs().max() < 1e-12
     assert (found["top-k-overlap/seeds"] == 1).all()
 
@@ -89,8 +89,10 @@ def test_how_many_texts_are_read_at_once_and_their_order_change_nothing():
     models = [cached_classifier("average"), cached_classifier("average", score="dot")]
 
     def found(data, size):
-        cases = [case_of(model, data, Plan(batch_size=size), gradient=EXPLAINERS["gradient"]()) for model in models]
-        return found_by(retrained, replace(cases[0], others=(cases[1],)), "gradient")
+        cases = [
+            case_of(model, data, ProbeConfig(batch_size=size), gradient=EXPLAINERS["gradient"]()) for model in models
+        ]
+        return found_by(seed_consistency, replace(cases[0], others=(cases[1],)), "gradient")
 
     whole, order = found(data, 256), [4, 2, 0, 1, 3]
     turned = found(Data(data.text.select(order), None, data.label[order]), 1)
@@ -99,8 +101,8 @@ def test_how_many_texts_are_read_at_once_and_their_order_change_nothing():
 
 
 def test_models_not_trained_alike_have_numbers_under_another_name_and_the_question_has_none():
-    given = list(retrained(_three(toy()[0])))
-    found = list(unlike(given, "it was trained otherwise"))
+    given = list(seed_consistency(_three(toy()[0])))
+    found = list(not_comparable(given, "it was trained otherwise"))
     assert [one.measure for one in found] == [name.replace("seeds", "others") for name in MEASURES] + list(MEASURES)
     for one, other in zip(given, found[:4], strict=True):
         assert one.values.equal(other.values)
@@ -109,6 +111,6 @@ def test_models_not_trained_alike_have_numbers_under_another_name_and_the_questi
 
 
 def test_one_model_alone_is_said_to_be_alone():
-    said = absences(retrained, case_of(reader(20.0), toy()[0]))
+    said = absences(seed_consistency, case_of(reader(20.0), toy()[0]))
     assert set(said) == {(name, None) for name in MEASURES}
     assert set(said.values()) == {"only one model was given: name others trained alike, with other seeds"}

@@ -17,33 +17,33 @@ from audit.protocols.written import Told, Written, laid, tokens
 from contract.tiny import ragged
 from estimator.test_rationalizers import LABELS, TEXTS
 from estimator.tiny import SMALL, tiny
-from steadygaze.audit.audit_case import Case, apart, common
-from steadygaze.audit.audit_config import Plan
-from steadygaze.audit.finding import NONE, Finding, nothing, without
+from steadygaze.audit.audit_case import AuditCase, saliency_divergence, shared_top_k
+from steadygaze.audit.audit_config import ProbeConfig
+from steadygaze.audit.finding import NONE, Finding, drop_texts, texts_without_selection
 from steadygaze.audit.protocols.flip_radius import flip_radius
-from steadygaze.audit.protocols.plausibility import people
-from steadygaze.audit.protocols.shortcut_leakage import shortcut
-from steadygaze.core.maths.ranking import top
+from steadygaze.audit.protocols.plausibility import plausibility
+from steadygaze.audit.protocols.shortcut_leakage import shortcut_leakage
+from steadygaze.core.maths.ranking import top_k
 from steadygaze.core.types import Batch
 from steadygaze.data.batches import Data
-from steadygaze.models.rationalizer import Looked, Rationaliser
+from steadygaze.models.rationalizer import GeneratorOutput, Rationalizer
 from steadygaze.results.report import Report
 from steadygaze.results.row import Row
 
-EVIDENCE = [[(0, text.index(" "))] for text in TEXTS]
-OF_SELECTION = ("selected-share", "selected-spans", "first-sentence", "first-sentence/evidence")
+RATIONALES = [[(0, text.index(" "))] for text in TEXTS]
+OF_SELECTION = ("selected-share", "selected-spans", "first-sentence", "first-sentence/rationales")
 
 
 class Chosen(Written):
-    selects: bool = True
-    needs: ClassVar[frozenset] = frozenset()
+    selects_words: bool = True
+    requires: ClassVar[frozenset] = frozenset()
 
 
-def written(weights: Tensor, selects: bool = True, **known: Tensor) -> Case:
+def written(weights: Tensor, selects: bool = True, **known: Tensor) -> AuditCase:
     data = Data(ragged(["w" * 4, "s", "w" * 3 + "s", "w" * 4]))
     marks = {name: laid(rows, data) for name, rows in known.items()}
     how = Chosen(weights) if selects else Written(weights)
-    return Case(Told(torch.zeros(4, dtype=torch.long)), data, {"chosen": how}, Plan(batch_size=2), **marks)
+    return AuditCase(Told(torch.zeros(4, dtype=torch.long)), data, {"chosen": how}, ProbeConfig(batch_size=2), **marks)
 
 
 WEIGHTS = torch.tensor([[0, 0.5, 0.5, 0], [9, 0, 0, 0], [0, 0, 0, 9], [1, 0, 0, 0]], dtype=torch.float64)
@@ -51,29 +51,33 @@ WEIGHTS = torch.tensor([[0, 0.5, 0.5, 0], [9, 0, 0, 0], [0, 0, 0, 9], [1, 0, 0, 
 
 
 def test_which_texts_those_are():
-    assert nothing(written(WEIGHTS), "chosen").tolist() == [False, False, True, False]
-    assert not nothing(written(WEIGHTS, selects=False), "chosen").any(), "weights of 0 that nobody selected by"
-    assert not nothing(written(WEIGHTS), "random").any()
+    assert texts_without_selection(written(WEIGHTS), "chosen").tolist() == [False, False, True, False]
+    assert not texts_without_selection(written(WEIGHTS, selects=False), "chosen").any(), (
+        "weights of 0 that nobody selected by"
+    )
+    assert not texts_without_selection(written(WEIGHTS), "random").any()
 
 
 def test_they_are_left_out_and_counted_in_the_note():
-    case, gone = written(WEIGHTS), nothing(written(WEIGHTS), "chosen")
+    case, gone = written(WEIGHTS), texts_without_selection(written(WEIGHTS), "chosen")
     values = torch.tensor([0.25, torch.nan, 0.5, 1.0])
-    found = without(case, Finding("evenness", values, "chosen", note="before"), gone)
+    found = drop_texts(case, Finding("normalized-entropy", values, "chosen", note="before"), gone)
     assert found.values.tolist() == pytest.approx([0.25, torch.nan, torch.nan, 1.0], nan_ok=True)
     assert found.note == "before; nothing is selected of 1 of 4 texts, which are left out"
-    kept = Finding("flipped/noise", values)
-    assert without(case, kept, nothing(case, "")) is kept
+    kept = Finding("label-flip/noise", values)
+    assert drop_texts(case, kept, texts_without_selection(case, "")) is kept
     every = written(0 * WEIGHTS)
-    assert without(every, found, nothing(every, "chosen")) == Finding("evenness", explainer="chosen", absent=NONE)
+    assert drop_texts(every, found, texts_without_selection(every, "chosen")) == Finding(
+        "normalized-entropy", explainer="chosen", absent=NONE
+    )
 
 
 def test_together_with_people_only_the_texts_that_are_left_count():
     """Word 2 of the first text and word 4 of the last are marked; the heaviest are 2 and 1: one of two."""
     marked = tokens(".x..", "....", "x...", "...x")
-    found = {one.measure: one for one in people(written(WEIGHTS, evidence=marked))}
+    found = {one.measure: one for one in plausibility(written(WEIGHTS, rationales=marked))}
     assert (found["token-f1-micro"].value, found["token-f1-micro"].n) == (0.5, 2)
-    found = {one.measure: one for one in people(written(WEIGHTS, selects=False, evidence=marked))}
+    found = {one.measure: one for one in plausibility(written(WEIGHTS, selects=False, rationales=marked))}
     assert found["token-f1-micro"].n == 3
 
 
@@ -81,9 +85,9 @@ def test_some_weight_and_none_are_as_far_apart_as_can_be_and_share_no_word():
     mask = torch.tensor([[True, True, True, False]]).expand(3, -1)
     one = torch.tensor([[0.5, 0.5, 0, 0], [0, 0, 0, 1], [0, 0, 0, 1]], dtype=torch.float64)
     other = torch.tensor([[0, 0, 0, 0], [0, 1, 0, 0], [0, 0, 0, 0]], dtype=torch.float64)
-    assert apart(one, other, mask).tolist() == pytest.approx([math.log(2), math.log(2), 0], abs=1e-12)
-    assert common(one, other, mask, 2).tolist() == [0, 0, 1]
-    assert common(one, one, mask, 2).tolist() == [1, 1, 1]
+    assert saliency_divergence(one, other, mask).tolist() == pytest.approx([math.log(2), math.log(2), 0], abs=1e-12)
+    assert shared_top_k(one, other, mask, 2).tolist() == [0, 0, 1]
+    assert shared_top_k(one, one, mask, 2).tolist() == [1, 1, 1]
 
 
 def test_the_leak_is_that_of_the_texts_that_are_left():
@@ -95,9 +99,9 @@ def test_the_leak_is_that_of_the_texts_that_are_left():
     weights[rows, label] = 1.0
     weights[rows % 3 == 0] = 0
     left = rows[rows % 3 > 0]
-    whole = Case(Told(label), data, {"chosen": Chosen(weights)})
-    rest = Case(Told(label[left]), Data(data.text.select(left.numpy())), {"chosen": Chosen(weights[left])})
-    found, expected = ({one.measure: one for one in shortcut(case)} for case in (whole, rest))
+    whole = AuditCase(Told(label), data, {"chosen": Chosen(weights)})
+    rest = AuditCase(Told(label[left]), Data(data.text.select(left.numpy())), {"chosen": Chosen(weights[left])})
+    found, expected = ({one.measure: one for one in shortcut_leakage(case)} for case in (whole, rest))
     for measure in ("position-leak", "position-leak/shuffled"):
         values = found[measure].values
         assert values.isnan().equal(rows % 3 == 0)
@@ -121,15 +125,15 @@ def odd(batch: Batch) -> Tensor:
     return batch.ids.masked_fill(~batch.mask, 0).sum(-1, keepdim=True) % 2 == 1
 
 
-class Sparing(Rationaliser):
+class Sparing(Rationalizer):
     """Three tokens, and none of texts whose ids have an odd sum."""
 
-    def select(self, batch: Batch, looked: Looked) -> Tensor:
-        return top(looked.scores.detach(), batch.mask, 3) & ~odd(batch)
+    def select(self, batch: Batch, looked: GeneratorOutput) -> Tensor:
+        return top_k(looked.scores.detach(), batch.mask, 3) & ~odd(batch)
 
 
-class Idle(Rationaliser):
-    def select(self, batch: Batch, looked: Looked) -> Tensor:
+class Idle(Rationalizer):
+    def select(self, batch: Batch, looked: GeneratorOutput) -> Tensor:
         return torch.zeros_like(batch.mask)
 
 
@@ -141,18 +145,18 @@ def trained(seed: int) -> sg.TextClassifier:
         return tiny("bigru", technique="rnp", seed=seed, settings=settings).fit(TEXTS, LABELS)
 
 
-def selecting_by(kind: type[Rationaliser], seed: int = 0) -> sg.TextClassifier:
+def selecting_by(kind: type[Rationalizer], seed: int = 0) -> sg.TextClassifier:
     clf = copy.deepcopy(trained(seed))
     clf.stored_.model.__class__ = kind
     return clf
 
 
-def asked(kind: type[Rationaliser], which: list[int]) -> Report:
-    texts, labels, evidence = ([column[i] for i in which] for column in (TEXTS, LABELS, EVIDENCE))
-    plan = Plan(sample=24, thorough=True)
-    other = selecting_by(Rationaliser, seed=1)
+def asked(kind: type[Rationalizer], which: list[int]) -> Report:
+    texts, labels, rationales = ([column[i] for i in which] for column in (TEXTS, LABELS, RATIONALES))
+    plan = ProbeConfig(sample=24, thorough=True)
+    other = selecting_by(Rationalizer, seed=1)
     return sg.audit(
-        selecting_by(kind), texts, labels, evidence=evidence, seeds=[other], synonyms={"film": ["plot"]}, plan=plan
+        selecting_by(kind), texts, labels, rationales=rationales, seeds=[other], synonyms={"film": ["plot"]}, plan=plan
     )
 
 
@@ -168,10 +172,16 @@ def of_selection(measure: str) -> bool:
 def test_of_a_model_that_selects_nothing_there_is_no_number_but_that_of_nothing_selected():
     report = asked(Idle, list(range(24)))
     rows = own(report)
-    assert {"evenness", "first-sentence-pick", "flip-radius", "jensen-shannon/seeds", "collapsed"} <= rows.keys()
+    assert {
+        "normalized-entropy",
+        "first-sentence-pick",
+        "flip-radius",
+        "jensen-shannon/seeds",
+        "collapsed",
+    } <= rows.keys()
     for measure, row in rows.items():
         if of_selection(measure):
-            assert (row.n, row.value) == (24, 0 if measure != "first-sentence/evidence" else row.value)
+            assert (row.n, row.value) == (24, 0 if measure != "first-sentence/rationales" else row.value)
         else:
             assert (row.n, row.note) == (0, f"not applicable, because {NONE}"), measure
     assert {one.answer for one in report.verdicts} == {"not asked"}
@@ -188,7 +198,9 @@ def test_where_nothing_is_selected_of_some_texts_the_numbers_are_those_of_the_ot
     whole, rest = own(asked(Sparing, list(range(24)))), own(asked(Sparing, left))
     assert whole.keys() == rest.keys()
     compared = [measure for measure in whole if not of_selection(measure) and rest[measure].n]
-    assert {"evenness", "first-sentence-share", "auprc", "flip-radius", "jensen-shannon/randomised"} <= {*compared}
+    assert {"normalized-entropy", "first-sentence-share", "auprc", "flip-radius", "jensen-shannon/randomised"} <= {
+        *compared
+    }
     for measure in compared:
         assert (whole[measure].n, rest[measure].n) != (0, 0)
         assert whole[measure].n == rest[measure].n, measure
@@ -212,8 +224,8 @@ def test_what_is_selected_no_more_once_a_text_is_shuffled_is_left_out_and_counte
 
     count = 240
     data = Data(ragged(["w" * (4 + i % 9) for i in range(count)]))
-    case = Case(Told(torch.arange(count) % 2), data, {"chosen": Early(torch.zeros(count, 12))})
-    found = {one.measure: one for one in shortcut(case)}["position-leak/shuffled"]
-    missing = int(found.values.isnan().sum()) - int(nothing(case, "chosen").sum())
+    case = AuditCase(Told(torch.arange(count) % 2), data, {"chosen": Early(torch.zeros(count, 12))})
+    found = {one.measure: one for one in shortcut_leakage(case)}["position-leak/shuffled"]
+    missing = int(found.values.isnan().sum()) - int(texts_without_selection(case, "chosen").sum())
     assert missing > 20
     assert found.note == f"of {missing} texts nothing is selected once they are shuffled"

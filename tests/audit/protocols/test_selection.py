@@ -10,27 +10,27 @@ from audit.protocols.cases import case_of as plain_case
 from audit.protocols.written import Told, Written, laid, tokens
 from contract.tiny import cached_classifier, ragged, split
 from models.test_rationalizer import by_hand
-from steadygaze.audit.audit_case import Case
-from steadygaze.audit.audit_config import Plan
+from steadygaze.audit.audit_case import AuditCase
+from steadygaze.audit.audit_config import ProbeConfig
 from steadygaze.audit.finding import Finding
 from steadygaze.audit.measure_names import NAMES, PROBES
 from steadygaze.audit.protocols.plausibility import NOBODY
 from steadygaze.audit.protocols.selection import (
     AGREED,
     FIRST,
-    FIRST_EVIDENCE,
+    FIRST_RATIONALE,
     MICRO,
     NO_SENTENCES,
     NOTHING_SELECTS,
     SIZE,
-    agreed,
+    rationale_agreement,
     selection,
     sentences,
 )
-from steadygaze.audit.protocols.shortcut_leakage import shortcut
-from steadygaze.core.ragged import Ragged
+from steadygaze.audit.protocols.shortcut_leakage import shortcut_leakage
+from steadygaze.core.ragged import TokenArray
 from steadygaze.data.batches import Data
-from steadygaze.explainers.rationale import Selection
+from steadygaze.explainers.rationale import RationaleExplainer
 
 LENGTHS = [6, 6, 4, 6]
 CHOSEN = tokens("xx.x..", "......", "xxxx..", "...xx.")
@@ -39,18 +39,18 @@ SENTENCE = tokens("xxx...", "xx....", "xxxx..", "xxx...")
 
 
 class Selected(Written):
-    selects: bool = True
-    needs: ClassVar[frozenset] = frozenset()
+    selects_words: bool = True
+    requires: ClassVar[frozenset] = frozenset()
 
 
-def case_of(evidence: Tensor | None = MARKED, first: Tensor | None = SENTENCE) -> Case:
+def case_of(rationales: Tensor | None = MARKED, first: Tensor | None = SENTENCE) -> AuditCase:
     data = Data(ragged(["w" * n for n in LENGTHS]))
     weights = CHOSEN * torch.tensor([0.7, 0.2, 0.1, 1e-30, 0.3, 0.4], dtype=torch.float64)
-    model, marks = Told(torch.zeros(4, dtype=torch.long)), laid(evidence, data)
-    return Case(model, data, {"chosen": Selected(weights)}, Plan(), marks, laid(first, data))
+    model, marks = Told(torch.zeros(4, dtype=torch.long)), laid(rationales, data)
+    return AuditCase(model, data, {"chosen": Selected(weights)}, ProbeConfig(), marks, laid(first, data))
 
 
-def found_by(protocol, case: Case) -> dict[str, Finding]:
+def found_by(protocol, case: AuditCase) -> dict[str, Finding]:
     found = list(protocol(case))
     assert len({one.measure for one in found}) == len(found)
     return {one.measure: one for one in found}
@@ -59,15 +59,15 @@ def found_by(protocol, case: Case) -> dict[str, Finding]:
 def test_sizes_and_places_by_hand():
     """3 of 6 in two pieces, one in sentence 1; nothing; all of a text of one sentence; two words, none in sentence 1.
 
-    Evidence is in sentence 1 of the first two; the third has no other, in the fourth nobody marked a word.
+    Rationales is in sentence 1 of the first two; the third has no other, in the fourth nobody marked a word.
     """
     found = found_by(selection, case_of())
-    assert list(found) == [*SIZE, FIRST, FIRST_EVIDENCE]
+    assert list(found) == [*SIZE, FIRST, FIRST_RATIONALE]
     assert found["selected-share"].values.tolist() == pytest.approx([1 / 2, 0, 1, 1 / 3])
     assert found["selected-spans"].values.tolist() == [2, 0, 1, 1]
     nan = pytest.approx(float("nan"), nan_ok=True)
     assert found[FIRST].values.tolist() == [1, 0, nan, 0]
-    assert found[FIRST_EVIDENCE].values.tolist() == [1, 1, nan, nan]
+    assert found[FIRST_RATIONALE].values.tolist() == [1, 1, nan, nan]
     assert {one.explainer for one in found.values()} == {"chosen"}
 
 
@@ -76,7 +76,7 @@ def test_agreement_by_hand():
 
     F1 2/3, 0 and 2/5.  Together: 3 of 7 selected, 3 of 5 marked.
     """
-    found = found_by(agreed, case_of())
+    found = found_by(rationale_agreement, case_of())
     assert list(found) == [*AGREED, *MICRO]
     nan = pytest.approx(float("nan"), nan_ok=True)
     assert found["token-precision/selected"].values.tolist() == [pytest.approx(2 / 3), 0, 0.25, nan]
@@ -89,29 +89,29 @@ def test_agreement_by_hand():
 
 def test_what_is_missing_is_said():
     model, data = cached_classifier(), split()
-    for protocol in (selection, agreed):
+    for protocol in (selection, rationale_agreement):
         assert {one.absent for one in protocol(plain_case(model, data))} == {NOTHING_SELECTS}
-    assert {one.absent for one in agreed(case_of(evidence=None))} == {NOBODY}
-    found = found_by(selection, case_of(evidence=None))
-    assert found[FIRST_EVIDENCE].absent == NOBODY
+    assert {one.absent for one in rationale_agreement(case_of(rationales=None))} == {NOBODY}
+    found = found_by(selection, case_of(rationales=None))
+    assert found[FIRST_RATIONALE].absent == NOBODY
     found = found_by(selection, case_of(first=None))
-    assert (found[FIRST].absent, found[FIRST_EVIDENCE].absent) == (NO_SENTENCES, NO_SENTENCES)
+    assert (found[FIRST].absent, found[FIRST_RATIONALE].absent) == (NO_SENTENCES, NO_SENTENCES)
     assert found["selected-share"].values is not None
 
 
 def test_every_name_is_found_or_missing():
     own = {name for name in NAMES if name.endswith("/selected") or name.partition("/")[0] in {*SIZE, FIRST}}
-    asked = {*found_by(selection, case_of()), *found_by(agreed, case_of())}
+    asked = {*found_by(selection, case_of()), *found_by(rationale_agreement, case_of())}
     assert own - asked == {f"{FIRST}/biased", f"{FIRST}/skewed"}
-    assert {"evidence", "biased", "skewed"} <= PROBES.keys()
+    assert {"rationales", "biased", "skewed"} <= PROBES.keys()
 
 
-def rational(rows: list[list[int]]) -> Case:
+def rational(rows: list[list[int]]) -> AuditCase:
     """A model that takes the sentence with a 1 in it; 4 ends a sentence."""
     flat = torch.tensor([i for row in rows for i in row], dtype=torch.int32).numpy()
     starts = torch.tensor([0, *[len(row) for row in rows]]).cumsum(0).numpy()
-    text = Ragged(flat, flat > 0, starts, torch.zeros(len(rows), dtype=torch.bool).numpy())
-    return Case(by_hand(), Data(text), {"rationale": Selection()}, Plan(batch_size=2))
+    text = TokenArray(flat, flat > 0, starts, torch.zeros(len(rows), dtype=torch.bool).numpy())
+    return AuditCase(by_hand(), Data(text), {"rationale": RationaleExplainer()}, ProbeConfig(batch_size=2))
 
 
 def test_a_model_that_selects_sentences_has_sentences_of_its_own():
@@ -132,6 +132,6 @@ def test_always_the_same_sentence_is_called_collapsed_by_an_audit_too(place, col
         parts = [[2 + i // 15] * (1 + (i + part) % 5) + [4] for part in range(3)]
         parts[i % 3 if place is None else place][0] = 1
         rows.append([word for part in parts for word in part])
-    found = {one.measure: one for one in shortcut(rational(rows))}["collapsed"]
+    found = {one.measure: one for one in shortcut_leakage(rational(rows))}["collapsed"]
     assert found.value == collapsed
     assert ("place of a sentence" in found.note) == bool(collapsed)

@@ -9,17 +9,17 @@ from torch import Tensor
 
 from audit.protocols.written import Costly, Told, Written, laid, tokens
 from contract.tiny import classifier, ragged
-from steadygaze.audit.audit_case import Case
-from steadygaze.audit.audit_config import Plan
+from steadygaze.audit.audit_case import AuditCase
+from steadygaze.audit.audit_config import ProbeConfig
 from steadygaze.audit.finding import Finding
 from steadygaze.audit.measures.shortcut_measures import position_leak
-from steadygaze.audit.protocols.shortcut_leakage import shortcut
-from steadygaze.core.maths.masked import shares
+from steadygaze.audit.protocols.shortcut_leakage import shortcut_leakage
+from steadygaze.core.maths.masked import normalize
 from steadygaze.core.types import Batch
 from steadygaze.data.batches import Data, collate
 from steadygaze.explainers.attention import Attention
 from steadygaze.explainers.explainer import Explainer, Saliency
-from steadygaze.models.model_protocol import Reader
+from steadygaze.models.model_protocol import Model
 
 MEASURES = (
     "position-leak",
@@ -27,31 +27,35 @@ MEASURES = (
     "default-mass",
     "default-mass/above-share",
     "first-sentence-share",
-    "first-sentence-share/above-evidence",
+    "first-sentence-share/above-rationale",
     "first-sentence-pick",
     "collapsed",
 )
 FIRST = MEASURES[4:7]
 
 
-def case_of(weights: Tensor, label: Tensor, lengths: list[int], plan: Plan | None = None, **known: Tensor) -> Case:
+def case_of(
+    weights: Tensor, label: Tensor, lengths: list[int], plan: ProbeConfig | None = None, **known: Tensor
+) -> AuditCase:
     data = Data(ragged(["s" + "w" * n + "s" for n in lengths]))
     marks = {name: laid(rows, data) for name, rows in known.items()}
-    return Case(Told(label), data, {"written": Written(weights)}, plan or Plan(), **marks)
+    return AuditCase(Told(label), data, {"written": Written(weights)}, plan or ProbeConfig(), **marks)
 
 
-def found_in(case: Case) -> dict[str, Finding]:
+def found_in(case: AuditCase) -> dict[str, Finding]:
     """Of the first explainer; what cannot be asked of any is said once."""
-    findings = [finding for finding in shortcut(case) if finding.explainer in (None, next(iter(case.explainers)))]
+    findings = [
+        finding for finding in shortcut_leakage(case) if finding.explainer in (None, next(iter(case.explainers)))
+    ]
     assert sorted(finding.measure for finding in findings) == sorted(MEASURES)
     return {finding.measure: finding for finding in findings}
 
 
-def three() -> Case:
+def three() -> AuditCase:
     """Two words, three words, no word.  Specials stand at both ends and have no weight."""
     weights = torch.tensor([[9.0, 3, 1, 9, 9], [9.0, -1, 2, -5, 9], [9.0] * 5], dtype=torch.float64)
     blank, first = tokens("xx.xx", "x.x.x", "xxxxx"), tokens(".x...", ".xx..", ".....")
-    marks = {"blank": blank, "first": first, "evidence": tokens("..x..", ".x...", ".....")}
+    marks = {"blank": blank, "first": first, "rationales": tokens("..x..", ".x...", ".....")}
     return case_of(weights, torch.tensor([0, 1, 0]), [2, 3, 0], **marks)
 
 
@@ -66,7 +70,7 @@ def test_three_texts_by_hand():
         "default-mass": [3 / 4, 2 / 8],
         "default-mass/above-share": [1 / 4, 2 / 8 - 1 / 3],
         "first-sentence-share": [3 / 4, 3 / 8],
-        "first-sentence-share/above-evidence": [1 / 4, 3 / 8 - 1],
+        "first-sentence-share/above-rationale": [1 / 4, 3 / 8 - 1],
         "first-sentence-pick": [1, 0],
     }
     for measure, values in expected.items():
@@ -88,8 +92,8 @@ def test_what_is_not_known_is_said_to_be_absent():
     found = found_in(replace(three(), blank=None, first=None))
     assert {found[name].absent for name in MEASURES[2:4]} == {"nobody said which tokens have nothing to read"}
     assert {found[name].absent for name in FIRST} == {"nobody marked the sentences"}
-    found = found_in(replace(three(), evidence=None))
-    assert found["first-sentence-share/above-evidence"].absent == "nobody marked evidence in these texts"
+    found = found_in(replace(three(), rationales=None))
+    assert found["first-sentence-share/above-rationale"].absent == "nobody marked rationales in these texts"
     assert found["first-sentence-share"].values is not None
 
 
@@ -98,7 +102,7 @@ class Straying(Told):
 
     def forward(self, batch: Batch, embedded: Tensor | None = None) -> object:
         said = super().forward(batch, embedded)
-        said.elsewhere = torch.tensor([0.6, 0.2, 1.0])[batch.index]
+        said.special_token_share = torch.tensor([0.6, 0.2, 1.0])[batch.index]
         return said
 
 
@@ -114,9 +118,9 @@ def test_attention_to_special_tokens_lies_on_nothing_too(size):
         case,
         model=Straying(case.model.label),
         explainers={"attention": written, "written": written},
-        plan=Plan(batch_size=size),
+        plan=ProbeConfig(batch_size=size),
     )
-    found = {(finding.explainer, finding.measure): finding.values for finding in shortcut(case)}
+    found = {(finding.explainer, finding.measure): finding.values for finding in shortcut_leakage(case)}
     expected = {
         ("attention", "default-mass"): [0.9, 0.4],
         ("attention", "default-mass/above-share"): [0.15, -0.2],
@@ -138,7 +142,7 @@ def test_attention_of_a_model_that_does_not_say_where_else_it_looks_is_that_of_i
 # --- many texts
 
 
-def many(kind: str, count: int = 120, **known: Tensor | Plan) -> Case:
+def many(kind: str, count: int = 120, **known: Tensor | ProbeConfig) -> AuditCase:
     """Weights that write the label into a place, that stand on the second word, are even, or on a word anywhere."""
     random = np.random.default_rng(0)
     lengths, label = random.integers(4, 20, count), torch.arange(count) % 2
@@ -169,7 +173,7 @@ class Follows(Explainer):
         self.word = word
 
     def explain(
-        self, model: Reader, batch: Batch, target: Tensor | None = None, embedded: Tensor | None = None
+        self, model: Model, batch: Batch, target: Tensor | None = None, embedded: Tensor | None = None
     ) -> Saliency:
         place = torch.zeros_like(batch.mask)
         place[torch.arange(len(batch)), model.label[batch.index] + 1] = True
@@ -183,7 +187,7 @@ def test_only_weights_that_follow_places_still_tell_the_label_once_the_words_are
     label = torch.arange(120) % 2
     data = Data(ragged(["s" + "w" * (6 + i % 9) + "s" for i in range(120)]))
     data.text.ids[data.text.starts[:-1] + 1 + label.numpy()] = 1
-    case = Case(Told(label), data, {"follows": Follows(word)})
+    case = AuditCase(Told(label), data, {"follows": Follows(word)})
     found = {name: found_in(case)[name].values for name in MEASURES[:2]}
     assert found["position-leak"].mean() > 0.25
     if kept:
@@ -203,7 +207,7 @@ class FirstWord(Told):
 def test_the_label_to_be_guessed_is_that_of_the_shuffled_text():
     """The weight tells it by its place: of the shuffled text's label all, of the text's as it was nothing."""
     data = Data(ragged(["s" + "w" * 9 + "s"] * 120))
-    case = Case(FirstWord(torch.zeros(120, dtype=torch.long)), data, {"follows": Tells()})
+    case = AuditCase(FirstWord(torch.zeros(120, dtype=torch.long)), data, {"follows": Tells()})
     found = found_in(case)
     assert not found["position-leak/shuffled"].values.equal(found["position-leak"].values)
     for measure in MEASURES[:2]:
@@ -214,7 +218,7 @@ class Tells(Explainer):
     """All weight on the first place or the second, by what the model says of what it reads now."""
 
     def explain(
-        self, model: Reader, batch: Batch, target: Tensor | None = None, embedded: Tensor | None = None
+        self, model: Model, batch: Batch, target: Tensor | None = None, embedded: Tensor | None = None
     ) -> Saliency:
         logits = model(batch).logits
         weights = torch.zeros(batch.ids.shape, dtype=torch.float64)
@@ -229,19 +233,19 @@ def test_the_leak_is_that_of_the_shares_of_the_weights_whatever_their_sign():
     torch.testing.assert_close(
         found_in(replace(case, explainers={"written": turned}))["position-leak"].values, expected
     )
-    whole = collate(case.data, case.everything)
-    share = shares(case.explainers["written"].weights[:, : whole.ids.shape[1]], whole.mask)
+    whole = collate(case.data, case.all_rows)
+    share = normalize(case.explainers["written"].weights[:, : whole.ids.shape[1]], whole.mask)
     assert abs(position_leak(share, case.model.label, whole.mask, torch.arange(120)) - expected.mean()) < 0.02
 
 
 def test_neither_the_order_of_the_texts_nor_the_size_of_a_batch_matters():
     case, order = many("coded"), np.random.default_rng(1).permutation(120)
     written, at = case.explainers["written"].weights, torch.from_numpy(order)
-    other = Case(
+    other = AuditCase(
         Told(case.model.label[at]),
         Data(case.data.text.select(order)),
         {"written": Written(written[at])},
-        Plan(batch_size=7),
+        ProbeConfig(batch_size=7),
     )
     for measure in ("position-leak", "position-leak/shuffled"):
         torch.testing.assert_close(
@@ -259,7 +263,9 @@ def test_pairs_of_one_text_and_two_questions_are_told_apart_whatever_their_order
     found = []
     for order in (np.arange(80), random.permutation(80)):
         at = torch.from_numpy(order)
-        case = Case(Told(label[at]), Data(text.select(order), asked.select(order)), {"written": Written(weights[at])})
+        case = AuditCase(
+            Told(label[at]), Data(text.select(order), asked.select(order)), {"written": Written(weights[at])}
+        )
         values = torch.empty(80, dtype=torch.float64)
         values[at] = found_in(case)["position-leak"].values
         found.append(values)
@@ -267,7 +273,7 @@ def test_pairs_of_one_text_and_two_questions_are_told_apart_whatever_their_order
 
 
 def test_an_explainer_asked_of_a_sample_is_judged_by_the_sample():
-    case = many("coded", plan=Plan(sample=60))
+    case = many("coded", plan=ProbeConfig(sample=60))
     blank = torch.zeros(len(case.data.text.ids), dtype=torch.bool)
     case = replace(case, explainers={"costly": Costly(case.explainers["written"].weights)}, blank=blank)
     found = found_in(case)
@@ -286,7 +292,7 @@ def test_texts_of_one_word_leave_nothing_to_choose():
 
 def test_a_real_model_is_asked_too():
     data = Data(ragged(["s" + "w" * (3 + i % 9) + "s" for i in range(40)]))
-    case = Case(classifier(), data, {"attention": Attention()})
-    found = {finding.measure: finding for finding in shortcut(case)}
+    case = AuditCase(classifier(), data, {"attention": Attention()})
+    found = {finding.measure: finding for finding in shortcut_leakage(case)}
     assert found["collapsed"].value in (0, 1)
     assert found["default-mass"].absent

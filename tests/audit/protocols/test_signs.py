@@ -11,12 +11,12 @@ from scipy.stats import kendalltau
 from audit.protocols.cases import Signed, Target, case_of, found_by, opposites, reader, toy
 from contract.probing import synonyms
 from contract.tiny import assert_close, batch, cached_classifier, split
-from steadygaze.audit.audit_case import apart
-from steadygaze.audit.audit_config import Plan
-from steadygaze.audit.probes.text_perturbations import exchanged
-from steadygaze.audit.protocols.stability import holds_still
+from steadygaze.audit.audit_case import saliency_divergence
+from steadygaze.audit.audit_config import ProbeConfig
+from steadygaze.audit.probes.text_perturbations import substitute_synonyms
+from steadygaze.audit.protocols.stability import stability
 from steadygaze.core.maths.divergence import jensen_shannon
-from steadygaze.core.random_key import Chance
+from steadygaze.core.random_key import RandomKey
 from steadygaze.explainers.leave_one_out import LeaveOneOut
 
 
@@ -24,10 +24,10 @@ def test_a_signed_saliency_is_compared_by_what_speaks_for_and_against_and_ranked
     """SciPy's distance is the root of the divergence.  By size, its three heaviest words are others."""
     data = split(["w" * 9])
     case = case_of(
-        cached_classifier(), data, Plan(synonyms={"3-synonyms": (synonyms(), 3)}, k=3, seed=4), signed=Signed()
+        cached_classifier(), data, ProbeConfig(synonyms={"3-synonyms": (synonyms(), 3)}, k=3, seed=4), signed=Signed()
     )
-    found, texts = found_by(holds_still, case, "signed"), batch(data)
-    moved = exchanged(texts, synonyms(), 3, Chance(4).child(3)).batch
+    found, texts = found_by(stability, case, "signed"), batch(data)
+    moved = substitute_synonyms(texts, synonyms(), 3, RandomKey(4).child(3)).batch
     said = [Signed().explain(case.model, one).weights[0].double().numpy() for one in (texts, moved)]
     assert all((one > 0).any() and (one < 0).any() for one in said)
     halves = [np.concatenate([one.clip(min=0), (-one).clip(min=0)]) for one in said]
@@ -56,37 +56,39 @@ def test_a_saliency_and_its_opposite_are_as_far_as_can_be():
     """
     mask = torch.tensor([[True] * 3 + [False]])
     w = torch.tensor([[2.0, -1.0, 0.5, 9.0]], dtype=torch.float64)
-    assert apart(w, -w, mask).item() == pytest.approx(math.log(2), abs=1e-12)
-    assert apart(w, 7 * w, mask).item() == pytest.approx(0, abs=1e-15)
-    assert apart(0 * w, 0 * w, mask).item() == 0
+    assert saliency_divergence(w, -w, mask).item() == pytest.approx(math.log(2), abs=1e-12)
+    assert saliency_divergence(w, 7 * w, mask).item() == pytest.approx(0, abs=1e-15)
+    assert saliency_divergence(0 * w, 0 * w, mask).item() == 0
     one, other = torch.tensor([[3.0, 1.0], [3.0, -1.0]], dtype=torch.float64)
-    assert apart(one, other, torch.ones(2, dtype=torch.bool)).item() == pytest.approx(math.log(2) / 4, abs=1e-12)
+    assert saliency_divergence(one, other, torch.ones(2, dtype=torch.bool)).item() == pytest.approx(
+        math.log(2) / 4, abs=1e-12
+    )
     p, q = torch.tensor([[[0.7, 0.2, 0.1, 0.0]], [[0.1, 0.3, 0.6, 0.0]]], dtype=torch.float64)
-    assert_close(apart(p, q, mask), jensen_shannon(p, q, mask))
-    assert_close(apart(-p, -q, mask), jensen_shannon(p, q, mask))
+    assert_close(saliency_divergence(p, q, mask), jensen_shannon(p, q, mask))
+    assert_close(saliency_divergence(-p, -q, mask), jensen_shannon(p, q, mask))
 
 
 def test_the_moved_text_is_explained_for_the_class_predicted_of_the_clean_one():
     """And an explainer that knows no classes is told none."""
 
     class Classless(Target):
-        by_class = False
+        class_specific = False
 
     data, _ = toy()
     for explainer in (Target(), Classless()):
-        case = case_of(reader(20.0), data, Plan(synonyms={"turned": (opposites(), 1)}), told=explainer)
-        assert found_by(holds_still, case, "told")["flipped/turned"].tolist() == [1.0] * 20
+        case = case_of(reader(20.0), data, ProbeConfig(synonyms={"turned": (opposites(), 1)}), told=explainer)
+        assert found_by(stability, case, "told")["label-flip/turned"].tolist() == [1.0] * 20
         clean, moved = explainer.asked
         assert clean is None
         order = torch.from_numpy(next(iter(case.batches()))[0])
         assert (None if moved is None else moved.tolist()) == (
-            case.probs.argmax(-1)[order].tolist() if explainer.by_class else None
+            case.probs.argmax(-1)[order].tolist() if explainer.class_specific else None
         )
 
 
 def test_a_reason_that_turns_against_the_label_is_as_far_as_can_be():
     """Good is exchanged for bad.  Without it the class loses ½ before and gains ½ after: w becomes −w, no other word
     has any.  Asked about its new label instead, the model would seem to give the same reason as before."""
-    case = case_of(reader(20.0), toy()[0], Plan(synonyms={"turned": (opposites(), 1)}), out=LeaveOneOut())
-    found = found_by(holds_still, case, "out")
+    case = case_of(reader(20.0), toy()[0], ProbeConfig(synonyms={"turned": (opposites(), 1)}), out=LeaveOneOut())
+    found = found_by(stability, case, "out")
     assert found["jensen-shannon/turned"].tolist() == pytest.approx([math.log(2)] * 20, abs=1e-3)

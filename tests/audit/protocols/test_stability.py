@@ -19,27 +19,27 @@ from audit.protocols.cases import (
 )
 from contract.probing import after, in_use, state, synonyms
 from contract.tiny import TEXTS, assert_close, batch, cached_classifier, classifier, split
-from steadygaze.audit.audit_config import Plan
+from steadygaze.audit.audit_config import ProbeConfig
 from steadygaze.audit.probes import text_perturbations
-from steadygaze.audit.probes.observation import look
-from steadygaze.audit.probes.text_perturbations import exchanged, probes
-from steadygaze.audit.protocols.stability import TABLE, holds_still
-from steadygaze.core.maths.collapse import judge
+from steadygaze.audit.probes.observation import observe
+from steadygaze.audit.probes.text_perturbations import probes, substitute_synonyms
+from steadygaze.audit.protocols.stability import TABLE, stability
+from steadygaze.core.maths.collapse import detect_collapse
 from steadygaze.core.maths.divergence import jensen_shannon
-from steadygaze.core.maths.ranking import FEWEST, kendall, overlap
-from steadygaze.core.random_key import Chance
+from steadygaze.core.maths.ranking import FEWEST, kendall, top_k_overlap
+from steadygaze.core.random_key import RandomKey
 from steadygaze.explainers import EXPLAINERS
 from steadygaze.explainers.attention import Attention
-from steadygaze.models.inference import readings
+from steadygaze.models.inference import split_outputs
 
-PLAN = Plan(synonyms={"1-synonym": (synonyms(), 1), "3-synonyms": (synonyms(), 3)}, seed=4)
-VECTORS = ("noise", "worst-label", "worst-attention")
+PLAN = ProbeConfig(synonyms={"1-synonym": (synonyms(), 1), "3-synonyms": (synonyms(), 3)}, seed=4)
+VECTORS = ("noise", "fgm-label", "pgd-attention")
 WORDS = {"1-synonym": 1, "3-synonyms": 3}
 PROBES = (*VECTORS, *WORDS)
-OF_TEXT = ("prediction-change", "flipped")
+OF_TEXT = ("prediction-change", "label-flip")
 OF_WORDS = ("jensen-shannon", "top-k-overlap", "kendall")
 MOVED = (*OF_TEXT, *OF_WORDS)
-ITSELF = ("evenness", "from-uniform")
+ITSELF = ("normalized-entropy", "distance-to-uniform")
 MODEL = pytest.mark.parametrize("encoder", ["bilstm", "cnn", "transformer"])
 PAIR = pytest.mark.parametrize("pair", [False, True], ids=["single", "pair"])
 
@@ -52,11 +52,11 @@ PAIR = pytest.mark.parametrize("pair", [False, True], ids=["single", "pair"])
 @MODEL
 def test_one_number_per_text_and_question_in_the_order_of_the_split_as_if_asked_text_by_text(encoder, pair):
     model, data = cached_classifier(encoder, pair), split(pair=pair)
-    found = found_by(holds_still, case_of(model, data, PLAN))
+    found = found_by(stability, case_of(model, data, PLAN))
     asked = [
         f"{question}/{probe}"
         for probe in PROBES
-        for question in (*OF_TEXT, *(["exchanged"] if "synonym" in probe else []), *OF_WORDS)
+        for question in (*OF_TEXT, *(["words-substituted"] if "synonym" in probe else []), *OF_WORDS)
     ]
     kept = [f"{question}/{probe}-kept" for probe in PROBES if "synonym" in probe for question in OF_WORDS[1:]]
     assert list(found)[:2] == list(ITSELF)
@@ -65,7 +65,7 @@ def test_one_number_per_text_and_question_in_the_order_of_the_split_as_if_asked_
         assert values.shape == (len(TEXTS),), name
         assert values.dtype == torch.float64
     for row in range(len(data)):
-        for name, value in found_by(holds_still, case_of(model, row_of(data, row), PLAN)).items():
+        for name, value in found_by(stability, case_of(model, row_of(data, row), PLAN)).items():
             torch.testing.assert_close(value, found[name][[row]], rtol=0, atol=1e-12, equal_nan=True, msg=name)
 
 
@@ -73,8 +73,8 @@ def test_one_number_per_text_and_question_in_the_order_of_the_split_as_if_asked_
 def test_the_size_of_a_batch_does_not_matter(size):
     """12 texts: none is lost where they do not divide evenly."""
     model, data = cached_classifier(), split(["s" + "w" * n + "s" for n in (3, 9, 1, 0, 5, 5, 2, 8, 4, 7, 6, 3)])
-    found = found_by(holds_still, case_of(model, data, PLAN))
-    other = found_by(holds_still, case_of(model, data, replace(PLAN, batch_size=size)))
+    found = found_by(stability, case_of(model, data, PLAN))
+    other = found_by(stability, case_of(model, data, replace(PLAN, batch_size=size)))
     torch.testing.assert_close(other, found, rtol=0, atol=1e-12, equal_nan=True)
     assert {len(values) for values in found.values()} == {12}
 
@@ -83,37 +83,37 @@ def test_the_size_of_a_batch_does_not_matter(size):
 def test_the_whole_audit_leaves_the_model_as_it_was(encoder):
     model = in_use(encoder)
     before = state(model)
-    assert list(holds_still(case_of(model, split(), PLAN)))
+    assert list(stability(case_of(model, split(), PLAN)))
     assert state(model) == before
 
 
 def test_a_number_is_what_its_probe_and_its_measure_say():
     model, data = cached_classifier(), split([*TEXTS, "w" * 7, "s" + "w" * 9])
-    texts, found = batch(data), found_by(holds_still, case_of(model, data, PLAN))
-    clean = look(model, texts)
+    texts, found = batch(data), found_by(stability, case_of(model, data, PLAN))
+    clean = observe(model, texts)
     for name, moved in (
-        ("noise", text_perturbations.noise(model, texts, PLAN.radius, Chance(4).child(1))),
-        ("worst-label", text_perturbations.worst_for_label(model, texts, PLAN.radius)),
-        ("worst-attention", text_perturbations.worst_for_attention(model, texts, PLAN.radius, Chance(4).child(2))),
-        ("3-synonyms", exchanged(texts, synonyms(), 3, Chance(4).child(3))),
+        ("noise", text_perturbations.embedding_noise(model, texts, PLAN.radius, RandomKey(4).child(1))),
+        ("fgm-label", text_perturbations.fgm_on_label(model, texts, PLAN.radius)),
+        ("pgd-attention", text_perturbations.pgd_on_attention(model, texts, PLAN.radius, RandomKey(4).child(2))),
+        ("3-synonyms", substitute_synonyms(texts, synonyms(), 3, RandomKey(4).child(3))),
     ):
         some, seen = (moved.touched >= WORDS.get(name, 1)) & (texts.mask.sum(-1) > 1), after(model, moved)
         assert some.sum() >= 4, name
         both = clean.weights, seen.weights, texts.mask
         assert_close(found[f"jensen-shannon/{name}"][some], jensen_shannon(*both)[some])
-        assert_close(found[f"top-k-overlap/{name}"][some], overlap(*both, PLAN.k)[some])
+        assert_close(found[f"top-k-overlap/{name}"][some], top_k_overlap(*both, PLAN.k)[some])
         several = some & (texts.mask.sum(-1) >= FEWEST)
         assert_close(found[f"kendall/{name}"][several], kendall(*both)[several])
         assert_close(found[f"prediction-change/{name}"][some], ((clean.probs - seen.probs).abs().sum(-1) / 2)[some])
         flips = clean.probs.argmax(-1) != seen.probs.argmax(-1)
-        assert found[f"flipped/{name}"][some].equal(flips.double()[some])
+        assert found[f"label-flip/{name}"][some].equal(flips.double()[some])
 
 
 def test_only_what_is_drawn_depends_on_the_seed():
     model, data = cached_classifier(), split(["w" * 9] * 3)
-    found, other = (found_by(holds_still, case_of(model, data, replace(PLAN, seed=seed))) for seed in (0, 1))
+    found, other = (found_by(stability, case_of(model, data, replace(PLAN, seed=seed))) for seed in (0, 1))
     for name, values in found.items():
-        drawn = name.endswith(("/noise", "-synonym", "/worst-attention", "-synonyms", "-kept"))
+        drawn = name.endswith(("/noise", "-synonym", "/pgd-attention", "-synonyms", "-kept"))
         if name.startswith(("jensen-shannon", "prediction-change")):
             assert values.equal(other[name]) != drawn, name
         elif not drawn:
@@ -122,22 +122,22 @@ def test_only_what_is_drawn_depends_on_the_seed():
 
 def test_a_table_of_synonyms_cannot_take_the_name_of_another_probe():
     with pytest.raises(ValueError, match="a probe is called noise already"):
-        probes(Plan(synonyms={"noise": (synonyms(), 1)}))
+        probes(ProbeConfig(synonyms={"noise": (synonyms(), 1)}))
 
 
 @PAIR
 def test_nothing_but_a_text_of_too_few_words_and_a_move_of_too_few_is_undefined(pair):
     """TEXTS has texts of none and of one word, which have all their weight on it whatever is done to them."""
     data = split([*TEXTS, "ww", "www", "w" * 9], pair)
-    found = found_by(holds_still, case_of(cached_classifier("bilstm", pair), data, PLAN))
+    found = found_by(stability, case_of(cached_classifier("bilstm", pair), data, PLAN))
     words = batch(data).mask.sum(-1)
     for name, values in found.items():
         probe = name.rpartition("/")[2].removesuffix("-kept")
-        expected = (words < 2) & (not name.startswith("exchanged"))
+        expected = (words < 2) & (not name.startswith("words-substituted"))
         if probe in WORDS and name.startswith(MOVED):
-            expected |= found[f"exchanged/{probe}"] < WORDS[probe]
+            expected |= found[f"words-substituted/{probe}"] < WORDS[probe]
         if name.endswith("-kept"):
-            expected |= found[f"flipped/{probe}"] == 1
+            expected |= found[f"label-flip/{probe}"] == 1
         assert values.isnan().equal(expected | (words < FEWEST) if name.startswith("kendall") else expected), name
         assert not values.isinf().any()
     assert found["jensen-shannon/3-synonyms"].isfinite().any()
@@ -147,22 +147,22 @@ def test_what_is_left_out_is_counted_and_the_reason_given():
     """Two texts have no word, one has one; of the first and the third, ids that 3 divides stand for nothing else."""
     data = split(["swws", "s", "www", "ss", "w"])
     data.text.ids[data.text.words] = [4, 3, 3, 6, 9, 12]
-    notes = {one.measure: one.note for one in holds_still(case_of(cached_classifier(), data, PLAN))}
-    for measure in ("jensen-shannon", "prediction-change", "flipped", "top-k-overlap"):
+    notes = {one.measure: one.note for one in stability(case_of(cached_classifier(), data, PLAN))}
+    for measure in ("jensen-shannon", "prediction-change", "label-flip", "top-k-overlap"):
         for name, many in (("1-synonym", 4), ("3-synonyms", 5)):
             why = f"which have fewer than two words, or too few with a synonym: {TABLE}"
             assert notes[f"{measure}/{name}"] == f"left out: {many} of 5 texts, {why}"
         assert notes[f"{measure}/noise"] == "left out: 3 of 5 texts, which have fewer than two words"
     for measure in ("kendall/3-synonyms", "kendall/3-synonyms-kept", "top-k-overlap/3-synonyms-kept"):
-        assert notes[measure] == notes["flipped/3-synonyms"]
+        assert notes[measure] == notes["label-flip/3-synonyms"]
     assert notes["kendall/noise"] == "", "two words have no order: more than the probe left out"
-    assert notes["exchanged/1-synonym"] == notes["evenness"] == ""
+    assert notes["words-substituted/1-synonym"] == notes["normalized-entropy"] == ""
 
 
 def test_a_move_of_words_says_which_table_it_is_of_and_how_many_words_it_asks_for():
     plan = replace(PLAN, synonyms={"2-synonyms": (replace(synonyms(), origin="vectors"), 2)})
-    settings = {one.measure: one.settings for one in holds_still(case_of(cached_classifier(), split(), plan))}
-    for measure in ("jensen-shannon", "kendall", "flipped"):
+    settings = {one.measure: one.settings for one in stability(case_of(cached_classifier(), split(), plan))}
+    for measure in ("jensen-shannon", "kendall", "label-flip"):
         assert settings[f"{measure}/2-synonyms"] == {"synonyms": "vectors", "words": 2}
         assert settings[f"{measure}/noise"] == {"radius": PLAN.radius}
     assert settings["top-k-overlap/2-synonyms"] == {"synonyms": "vectors", "words": 2, "k": PLAN.k}
@@ -173,8 +173,8 @@ def test_a_move_by_two_synonyms_counts_only_where_two_words_were_exchanged():
     data = split(["www"] * 4)
     data.text.ids[:] = [3, 6, 9, 3, 6, 10, 3, 7, 10, 4, 7, 10]
     plan = replace(PLAN, synonyms={"2-synonyms": (synonyms(), 2)})
-    found = found_by(holds_still, case_of(cached_classifier(), data, plan))
-    assert found["exchanged/2-synonyms"].tolist() == [0, 1, 2, 2]
+    found = found_by(stability, case_of(cached_classifier(), data, plan))
+    assert found["words-substituted/2-synonyms"].tolist() == [0, 1, 2, 2]
     for measure in MOVED:
         assert found[f"{measure}/2-synonyms"].isnan().tolist() == [True, True, False, False], measure
 
@@ -187,18 +187,18 @@ def test_an_explanation_of_many_passes_is_asked_of_the_sample_alone():
     data = split(["s" + "w" * n + "s" for n in (3, 9, 1, 0, 5, 5, 2, 8, 4, 7, 6, 3)])
     plan = replace(PLAN, sample=5)
     case = case_of(cached_classifier(), data, plan, signed=Signed(), attention=Attention())
-    found, alone = found_by(holds_still, case, "signed"), found_by(holds_still, case_of(case.model, data, plan))
+    found, alone = found_by(stability, case, "signed"), found_by(stability, case_of(case.model, data, plan))
     asked = torch.zeros(12, dtype=torch.bool)
     asked[torch.from_numpy(case.sample)] = True
-    for name in ("evenness", "from-uniform"):
+    for name in ("normalized-entropy", "distance-to-uniform"):
         assert found[name].isnan().equal(~asked | (batch(data).mask.sum(-1) < 2)), name
     for name in ("jensen-shannon/3-synonyms", "top-k-overlap/3-synonyms"):
-        assert found[name].isnan().equal(~asked | (found["exchanged/3-synonyms"] < 3)), name
+        assert found[name].isnan().equal(~asked | (found["words-substituted/3-synonyms"] < 3)), name
         assert found[name].isfinite().any()
-    both = found_by(holds_still, case, "attention")
+    both = found_by(stability, case, "attention")
     torch.testing.assert_close(both, alone, rtol=0, atol=0, equal_nan=True)
-    said = absences(holds_still, case)
-    for probe in ("noise", "worst-label"):
+    said = absences(stability, case)
+    for probe in ("noise", "fgm-label"):
         for measure in OF_WORDS:
             assert said.pop((f"{measure}/{probe}", "signed")) == "signed reads words, not vectors"
     assert not said
@@ -206,11 +206,11 @@ def test_an_explanation_of_many_passes_is_asked_of_the_sample_alone():
 
 def test_a_black_box_is_asked_what_words_can_be_asked_and_the_rest_is_said_to_be_absent():
     case = case_of(BlackBox(), split(), PLAN, signed=Signed())
-    found = found_by(holds_still, case, "signed")
+    found = found_by(stability, case, "signed")
     assert {name for name in found if "/" in name and "-kept" not in name} == {
-        f"{measure}/{probe}" for measure in (*MOVED, "exchanged") for probe in ("1-synonym", "3-synonyms")
+        f"{measure}/{probe}" for measure in (*MOVED, "words-substituted") for probe in ("1-synonym", "3-synonyms")
     }
-    said = absences(holds_still, case)
+    said = absences(stability, case)
     assert set(said) == {(f"{measure}/{probe}", None) for measure in MOVED for probe in VECTORS}
     assert set(said.values()) == {"the model is a black box: its word vectors cannot be moved"}
 
@@ -218,10 +218,10 @@ def test_a_black_box_is_asked_what_words_can_be_asked_and_the_rest_is_said_to_be
 def test_what_was_made_to_move_the_attention_says_so_where_nobody_asked_about_it():
     """The prediction may move all the same."""
     case = case_of(cached_classifier(), split(), PLAN, gradient=EXPLAINERS["gradient"]())
-    found = found_by(holds_still, case, "gradient")
-    assert {name for name in found if name.endswith("worst-attention")} == {f"{m}/worst-attention" for m in OF_TEXT}
-    said = absences(holds_still, case)
-    assert said == {(f"{m}/worst-attention", None): "the attention was not asked about" for m in OF_WORDS}
+    found = found_by(stability, case, "gradient")
+    assert {name for name in found if name.endswith("pgd-attention")} == {f"{m}/pgd-attention" for m in OF_TEXT}
+    said = absences(stability, case)
+    assert said == {(f"{m}/pgd-attention", None): "the attention was not asked about" for m in OF_WORDS}
 
 
 # --- models whose attention holds still because it says nothing
@@ -236,45 +236,45 @@ def test_constant_attention_does_not_move_and_is_said_to_have_collapsed(kind):
     else:
         model.attention = ByPlace()
     data = split(["s" + "w" * n + "s" for n in range(2, 14)])
-    found = found_by(holds_still, case_of(model, data, PLAN))
+    found = found_by(stability, case_of(model, data, PLAN))
     for name in PROBES:
         assert found[f"jensen-shannon/{name}"].nan_to_num().abs().max() < 1e-15
         assert (
             found[f"prediction-change/{name}"].nan_to_num().max() > 1e-3
         )  # it is the attention that stands still, not the model
-    read = readings(model, data)
-    verdict = judge(read.weights.double(), read.mask, ids=read.ids)
+    read = split_outputs(model, data)
+    verdict = detect_collapse(read.weights.double(), read.mask, ids=read.ids)
     assert verdict.collapsed
     assert getattr(verdict, kind)
-    assert (found["from-uniform"].max() < 1e-15) == (kind == "uniform")
+    assert (found["distance-to-uniform"].max() < 1e-15) == (kind == "uniform")
 
 
 # --- a toy of which everything is known
 
 
 def test_an_attention_at_one_word_is_uneven_and_a_little_noise_flips_no_label():
-    found = found_by(holds_still, case_of(reader(20.0), toy()[0]))
-    assert found["evenness"].max() < 0.05
-    assert not found["flipped/noise"].any()
+    found = found_by(stability, case_of(reader(20.0), toy()[0]))
+    assert found["normalized-entropy"].max() < 0.05
+    assert not found["label-flip/noise"].any()
 
 
 def test_an_exchange_of_the_reason_flips_the_label_and_leaves_the_attention_where_it_was():
     """Both draw the same score."""
-    found = found_by(holds_still, case_of(reader(20.0), toy()[0], Plan(synonyms={"turned": (opposites(), 1)})))
-    assert found["flipped/turned"].tolist() == [1.0] * 20
+    found = found_by(stability, case_of(reader(20.0), toy()[0], ProbeConfig(synonyms={"turned": (opposites(), 1)})))
+    assert found["label-flip/turned"].tolist() == [1.0] * 20
     assert found["prediction-change/turned"].min() > 0.99
     assert found["jensen-shannon/turned"].max() < 1e-12
 
 
 def test_the_worst_for_attention_moves_it_further_than_noise_and_noise_further_than_nothing():
     model, data = reader(4.0), toy()[0]
-    found = found_by(holds_still, case_of(model, data))
-    noise, worst = found["jensen-shannon/noise"], found["jensen-shannon/worst-attention"]
+    found = found_by(stability, case_of(model, data))
+    noise, worst = found["jensen-shannon/noise"], found["jensen-shannon/pgd-attention"]
     assert (noise > 0).all()
     assert (worst > noise).all()
-    still = found_by(holds_still, case_of(model, data, Plan(radius=0.0)))
-    for name in ("noise", "worst-label", "worst-attention"):
-        for question in ("jensen-shannon", "prediction-change", "flipped"):
+    still = found_by(stability, case_of(model, data, ProbeConfig(radius=0.0)))
+    for name in ("noise", "fgm-label", "pgd-attention"):
+        for question in ("jensen-shannon", "prediction-change", "label-flip"):
             assert not still[f"{question}/{name}"].any()
         assert (still[f"top-k-overlap/{name}"] == 1).all()
         assert (still[f"kendall/{name}"] == 1).all()
@@ -282,8 +282,8 @@ def test_the_worst_for_attention_moves_it_further_than_noise_and_noise_further_t
 
 def test_stability_after_yin_is_of_texts_that_keep_their_label():
     model, data = cached_classifier(), split(["s" + "w" * n + "s" for n in range(3, 15)])
-    found = found_by(holds_still, case_of(model, data, PLAN))
-    turned = found["flipped/3-synonyms"] == 1
+    found = found_by(stability, case_of(model, data, PLAN))
+    turned = found["label-flip/3-synonyms"] == 1
     for measure in ("kendall", "top-k-overlap"):
         every, kept = found[f"{measure}/3-synonyms"], found[f"{measure}/3-synonyms-kept"]
         assert kept.isnan().equal(turned | every.isnan())

@@ -7,7 +7,7 @@ import torch
 from estimator.tiny import LABELS, PAIRS, SMALL, TEXTS, tiny
 from steadygaze.audit.audit import audit
 from steadygaze.audit.finding import Finding
-from steadygaze.audit.protocols.wiegreffe_pinter import alike, trained
+from steadygaze.audit.protocols.wiegreffe_pinter import attention_necessity, same_labels
 from steadygaze.core.errors import UserError
 from steadygaze.core.maths.divergence import jensen_shannon
 from steadygaze.estimator.text_classifier import TextClassifier
@@ -22,7 +22,7 @@ def model(**changes: object) -> TextClassifier:
 
 
 def found(clf: TextClassifier, train=SPLIT, test=SPLIT, **more: float) -> dict[str, Finding]:
-    return {one.measure: one for one in trained(clf, train, train, test, **more)}
+    return {one.measure: one for one in attention_necessity(clf, train, train, test, **more)}
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +50,7 @@ def test_the_numbers_are_those_of_two_models_trained_by_hand(clf):
     other.fit(*SPLIT, validation=SPLIT, reference=clf)
     change = np.abs(clf.predict_proba(asked[0]) - other.predict_proba(asked[0])).sum(-1) / 2
     assert said["prediction-change/trained-adversary"].values.tolist() == pytest.approx(change.tolist(), abs=1e-6)
-    one, two = (inference.readings(it.stored_.model, clf.stored_.data(asked[0], None)) for it in (clf, other))
+    one, two = (inference.split_outputs(it.stored_.model, clf.stored_.data(asked[0], None)) for it in (clf, other))
     apart = jensen_shannon(one.weights.double(), two.weights.double(), one.mask)
     values = said["jensen-shannon/trained-adversary"].values
     torch.testing.assert_close(values[:4], apart[:4], rtol=0, atol=1e-6)
@@ -61,7 +61,7 @@ def test_the_numbers_are_those_of_two_models_trained_by_hand(clf):
 
 def test_a_technique_leaves_its_own_settings_behind_and_the_model_keeps_its_own(clf):
     settings = {**HASTE, "teachers": 2, "min_df": 1}
-    made = alike(model(technique="consensus", settings=settings), "adversary", difference=0.1)
+    made = same_labels(model(technique="consensus", settings=settings), "adversary", difference=0.1)
     assert made.settings == {**HASTE, "min_df": 1, "difference": 0.1}
     assert made.get_params()["batch_size"] == 4
     before = {name: value.clone() for name, value in clf.stored_.model.state_dict().items()}

@@ -8,10 +8,10 @@ from torch import Tensor
 from steadygaze.core.types import Batch
 from steadygaze.data.batches import Data
 from steadygaze.explainers.explainer import Explainer, Saliency
-from steadygaze.models.model_protocol import Ability, Reader
+from steadygaze.models.model_protocol import Capability, Model
 
 
-class Told(Reader):
+class Told(Model):
     """Predicts what is written down for each row of the split."""
 
     def __init__(self, label: Tensor) -> None:
@@ -26,13 +26,13 @@ class Told(Reader):
 class Written(Explainer):
     """Says what is written down for each row of the split, as wide as the batch is."""
 
-    needs: ClassVar[frozenset[Ability]] = frozenset()
+    requires: ClassVar[frozenset[Capability]] = frozenset()
 
     def __init__(self, weights: Tensor) -> None:
         self.weights = weights
 
     def explain(
-        self, model: Reader, batch: Batch, target: Tensor | None = None, embedded: Tensor | None = None
+        self, model: Model, batch: Batch, target: Tensor | None = None, embedded: Tensor | None = None
     ) -> Saliency:
         weights = self.weights[batch.index][:, : batch.ids.shape[1]].masked_fill(~batch.mask, 0.0)
         return Saliency(weights, model(batch, embedded).logits)
@@ -41,7 +41,7 @@ class Written(Explainer):
 class Costly(Written):
     """The same, of so many passes that a sample will do."""
 
-    passes: ClassVar[int] = 1000
+    forward_passes: ClassVar[int] = 1000
 
 
 def laid(rows: Tensor | None, data: Data) -> Tensor | None:

@@ -13,15 +13,15 @@ from torch.overrides import TorchFunctionMode
 from steadygaze.core.maths import masked
 from steadygaze.core.maths.collapse import (
     Collapse,
-    chosen,
-    evenness,
-    from_habit,
-    from_uniform,
-    judge,
-    judge_laid,
-    judge_sentences,
+    detect_collapse,
+    detect_ragged_collapse,
+    detect_sentence_collapse,
+    distance_to_positional_mean,
+    distance_to_uniform,
+    normalized_entropy,
+    selected_share,
 )
-from steadygaze.core.maths.segments import Laid
+from steadygaze.core.maths.segments import RaggedWeights
 
 TEXTS, WIDTH = 200, 30
 
@@ -52,9 +52,9 @@ def test_evenness_and_distance_to_uniform_by_hand():
     """
     w = torch.tensor([[0.5, 0.5, 0, 0], [0.25] * 4, [0, 1.0, 0, 0], [0, 0, 1.0, 0], [0] * 4], dtype=torch.float64)
     mask = torch.tensor([[True] * 4, [True] * 4, [True] * 4, [False, False, True, False], [False] * 4])
-    assert evenness(w, mask).tolist() == pytest.approx([0.5, 1, 0, 1, 1])
+    assert normalized_entropy(w, mask).tolist() == pytest.approx([0.5, 1, 0, 1, 1])
     half = (math.log(4 / 3) + (math.log(2 / 3) + math.log(2)) / 2) / 2
-    found = from_uniform(w, mask)
+    found = distance_to_uniform(w, mask)
     assert found[[0, 1, 3, 4]].tolist() == pytest.approx([half, 0, 0, 0])
     assert found[2] > half
 
@@ -89,10 +89,10 @@ def test_the_distance_to_the_habit_is_the_nearest_of_four_loops():
     each = np.array([slow_habit(w.numpy(), words, way) for way in WAYS])
     told = ~np.isnan(each[0])
     assert set(each[:, told].argmin(0)) == {0, 1, 2, 3}
-    np.testing.assert_allclose(from_habit(w, mask), each.min(0), atol=1e-12)
+    np.testing.assert_allclose(distance_to_positional_mean(w, mask), each.min(0), atol=1e-12)
 
 
-@pytest.mark.parametrize("measure", [evenness, from_uniform, from_habit])
+@pytest.mark.parametrize("measure", [normalized_entropy, distance_to_uniform, distance_to_positional_mean])
 def test_padding_and_unread_tokens_do_not_matter(measure):
     """Before the words (a start token), after them, or between."""
     mask = lengths(20, low=1, high=8)
@@ -105,24 +105,24 @@ def test_padding_and_unread_tokens_do_not_matter(measure):
 
 def test_ordinary_attention_is_not_collapsed_and_needs_no_excuse():
     mask = lengths()
-    found = judge(ordinary(mask), mask)
+    found = detect_collapse(ordinary(mask), mask)
     assert not found.collapsed
     assert found.reason == ""
     assert found.overlap is None
-    assert found.from_habit > found.from_uniform / 2
+    assert found.distance_to_positional_mean > found.distance_to_uniform / 2
 
 
 @pytest.mark.parametrize("sharpness", [0.5, 1.5, 5.0])
 @pytest.mark.parametrize("texts", [8, 30, 500])
 def test_few_texts_and_flat_or_sharp_attention_are_not_taken_for_a_habit(sharpness, texts):
     mask = lengths(texts)
-    assert not judge(ordinary(mask, sharpness), mask).collapsed
+    assert not detect_collapse(ordinary(mask, sharpness), mask).collapsed
 
 
 def test_a_few_texts_of_very_different_lengths_are_not_taken_for_a_habit():
     """The longest text is alone at most of its positions, where the habit is its own weight."""
     mask = torch.arange(640) < torch.tensor([5, 10, 20, 40, 80, 160, 320, 640]).unsqueeze(-1)
-    assert not judge(ordinary(mask), mask).collapsed
+    assert not detect_collapse(ordinary(mask), mask).collapsed
 
 
 def test_a_moderate_leaning_to_some_places_is_not_a_habit():
@@ -130,27 +130,27 @@ def test_a_moderate_leaning_to_some_places_is_not_a_habit():
     mask = lengths(low=10)
     scores = torch.randn(mask.shape, dtype=torch.float64)
     scores[torch.rand(TEXTS) < 2 / 3, 4] += 4
-    assert not judge(masked.softmax(scores, mask), mask).constant
+    assert not detect_collapse(masked.softmax(scores, mask), mask).constant
 
 
 def test_uniform_attention_is_collapsed_and_so_is_nearly_uniform():
     mask = lengths()
     for sharpness in (0.0, 0.05):
-        found = judge(ordinary(mask, sharpness), mask)
+        found = detect_collapse(ordinary(mask, sharpness), mask)
         assert found.uniform
         assert found.collapsed
         assert "same for every word" in found.reason
-        assert found.evenness > 0.99
+        assert found.normalized_entropy > 0.99
 
 
 @pytest.mark.parametrize("place", [first, last])
 @pytest.mark.parametrize("noise", [0.0, 0.01])
 def test_all_weight_on_one_place_is_collapsed_whatever_the_text(place, noise):
     mask = lengths()
-    found = judge((1 - noise) * place(mask) + noise * ordinary(mask), mask)
+    found = detect_collapse((1 - noise) * place(mask) + noise * ordinary(mask), mask)
     assert (found.uniform, found.constant) == (False, True)
     assert "place of a word" in found.reason
-    assert found.evenness < 0.1
+    assert found.normalized_entropy < 0.1
 
 
 MIDDLE = {"right": lambda n: n // 2, "left": lambda n: (n - 1) // 2}
@@ -169,7 +169,7 @@ def test_all_weight_on_one_part_of_the_way_is_collapsed_whatever_the_text(place,
     mask = lengths(low=low, high=high)
     at = {**MIDDLE, **PARTS}[place](mask.sum(-1, keepdim=True))
     hot = torch.zeros(mask.shape, dtype=torch.float64).scatter(-1, at, 1.0)
-    found = judge(0.99 * hot + 0.01 * ordinary(mask), mask)
+    found = detect_collapse(0.99 * hot + 0.01 * ordinary(mask), mask)
     assert (found.uniform, found.constant) == (False, True)
     assert "place of a word" in found.reason
 
@@ -179,7 +179,7 @@ def test_a_reason_that_stands_in_the_middle_part_of_each_text_is_not_a_habit(low
     """Anywhere between 0.4 and 0.6 of the way."""
     mask = lengths(low=low, high=10 * low)
     at = ((0.4 + 0.2 * torch.rand(TEXTS, 1)) * mask.sum(-1, keepdim=True)).long()
-    found = judge(torch.zeros(mask.shape, dtype=torch.float64).scatter(-1, at, 1.0), mask)
+    found = detect_collapse(torch.zeros(mask.shape, dtype=torch.float64).scatter(-1, at, 1.0), mask)
     assert not found.constant
 
 
@@ -187,7 +187,7 @@ def test_words_that_count_are_not_lost_to_a_leaning_in_long_texts():
     """Scores that rise towards the end, and words of their own scores on top: half of what is said is about words."""
     mask = lengths(low=100, high=600)
     rise = 3 * mask.cumsum(-1) / mask.sum(-1, keepdim=True)
-    found = judge(masked.softmax(rise + torch.randn(mask.shape, dtype=torch.float64), mask), mask)
+    found = detect_collapse(masked.softmax(rise + torch.randn(mask.shape, dtype=torch.float64), mask), mask)
     assert found.unexplained > 0.3
     assert not found.constant
 
@@ -196,7 +196,7 @@ def test_a_fixed_pattern_over_places_is_collapsed_though_it_is_on_many_words():
     """Of texts of similar length; where lengths differ tenfold, the short ones lift the mean of the early places."""
     mask = lengths(low=20)
     scores = (2 * torch.randn(WIDTH, dtype=torch.float64)).expand(mask.shape)
-    assert judge(masked.softmax(scores + 0.05 * torch.randn(mask.shape), mask), mask).constant
+    assert detect_collapse(masked.softmax(scores + 0.05 * torch.randn(mask.shape), mask), mask).constant
 
 
 def test_texts_all_alike_are_not_taken_for_a_habit():
@@ -205,17 +205,17 @@ def test_texts_all_alike_are_not_taken_for_a_habit():
     once = ordinary(mask[:1].expand(1, WIDTH))
     rounding = 1 + 1e-7 * torch.randn(700, WIDTH)
     same = torch.ones(700, WIDTH, dtype=torch.bool) & mask[:1]
-    assert not judge(once * rounding, same).constant
-    assert not judge(first(mask), mask).constant
+    assert not detect_collapse(once * rounding, same).constant
+    assert not detect_collapse(first(mask), mask).constant
 
 
 def test_where_weights_cannot_tell_texts_apart_their_ids_or_the_reference_can():
     """Texts of one length with all weight on the first word look alike, until one sees what else was known of them."""
     mask = torch.ones(TEXTS, WIDTH, dtype=torch.bool)
-    assert not judge(first(mask), mask).constant
-    assert judge(first(mask), mask, ids=torch.randint(1000, mask.shape)).constant
-    assert judge(first(mask), mask, ordinary(mask)).constant
-    assert not judge(first(mask), mask, ids=torch.randint(1000, (1, WIDTH)).expand(mask.shape)).constant
+    assert not detect_collapse(first(mask), mask).constant
+    assert detect_collapse(first(mask), mask, ids=torch.randint(1000, mask.shape)).constant
+    assert detect_collapse(first(mask), mask, ordinary(mask)).constant
+    assert not detect_collapse(first(mask), mask, ids=torch.randint(1000, (1, WIDTH)).expand(mask.shape)).constant
 
 
 def test_uniform_is_measured_against_the_reference():
@@ -224,10 +224,10 @@ def test_uniform_is_measured_against_the_reference():
     scores = torch.randn(mask.shape, dtype=torch.float64)
     reference = masked.softmax(scores, mask)
     flat, flatter = (masked.softmax(scale * scores, mask) for scale in (0.5, 0.19))
-    assert judge(flatter, mask, reference).uniform
-    assert not judge(flat, mask, reference).uniform
-    assert judge(flat, mask, reference).overlap == pytest.approx(1.0)  # the order of the words is the same
-    assert judge(from_even(mask), mask, from_even(mask)).uniform  # an even reference excuses nothing
+    assert detect_collapse(flatter, mask, reference).uniform
+    assert not detect_collapse(flat, mask, reference).uniform
+    assert detect_collapse(flat, mask, reference).overlap == pytest.approx(1.0)  # the order of the words is the same
+    assert detect_collapse(from_even(mask), mask, from_even(mask)).uniform  # an even reference excuses nothing
 
 
 def from_even(mask: torch.Tensor) -> torch.Tensor:
@@ -237,7 +237,11 @@ def from_even(mask: torch.Tensor) -> torch.Tensor:
 def test_the_overlap_is_that_of_the_top_k():
     mask = lengths(low=10)
     weights, reference = ordinary(mask), ordinary(mask)
-    assert judge(weights, mask, reference, k=1).overlap < judge(weights, mask, reference, k=7).overlap < 1
+    assert (
+        detect_collapse(weights, mask, reference, k=1).overlap
+        < detect_collapse(weights, mask, reference, k=7).overlap
+        < 1
+    )
 
 
 def test_texts_of_one_word_or_none_are_left_out():
@@ -246,10 +250,10 @@ def test_texts_of_one_word_or_none_are_left_out():
     short = torch.zeros(50, WIDTH, dtype=torch.bool)
     short[:25, 0] = True
     both, padded = torch.cat([weights, first(short)]), torch.cat([mask, short])
-    assert near(judge(both, padded), judge(weights, mask))
-    nothing = judge(first(short), short)
+    assert near(detect_collapse(both, padded), detect_collapse(weights, mask))
+    nothing = detect_collapse(first(short), short)
     assert not nothing.collapsed
-    assert math.isnan(nothing.from_uniform)
+    assert math.isnan(nothing.distance_to_uniform)
 
 
 def test_one_long_text_costs_what_it_is_long():
@@ -265,45 +269,45 @@ def test_one_long_text_costs_what_it_is_long():
             return found
 
     with Watching():
-        laid = Laid(values, words)
-        judge_laid(Laid(laid.shares(values), words), torch.arange(len(values)))
+        laid = RaggedWeights(values, words)
+        detect_ragged_collapse(RaggedWeights(laid.shares(values), words), torch.arange(len(values)))
     assert max(sizes) == len(values)
 
 
 def near(one: Collapse, other: Collapse) -> bool:
-    numbers = ("evenness", "from_uniform", "from_habit")
+    numbers = ("normalized_entropy", "distance_to_uniform", "distance_to_positional_mean")
     return all(getattr(one, name) == pytest.approx(getattr(other, name), abs=1e-12) for name in numbers)
 
 
-def sentences(texts: int = TEXTS, low: int = 2) -> tuple[Laid, torch.Tensor, torch.Tensor]:
+def sentences(texts: int = TEXTS, low: int = 2) -> tuple[RaggedWeights, torch.Tensor, torch.Tensor]:
     """Texts of `low` to 9 sentences of 2 to 12 words, of no weight yet; the sentence of each word; and the words."""
     many = torch.randint(low, 10, (texts,))
     long = torch.randint(2, 13, (int(many.sum()),))
     number = torch.cat([torch.arange(int(n)) for n in many])
     words = torch.zeros(texts, dtype=torch.long).index_add(0, torch.arange(texts).repeat_interleave(many), long)
     numbers = number.repeat_interleave(long)
-    return Laid(torch.zeros(len(numbers)).double(), words), numbers, torch.randint(5, 999, numbers.shape)
+    return RaggedWeights(torch.zeros(len(numbers)).double(), words), numbers, torch.randint(5, 999, numbers.shape)
 
 
-def selected(laid: Laid, numbers: torch.Tensor, which: torch.Tensor) -> Laid:
+def selected(laid: RaggedWeights, numbers: torch.Tensor, which: torch.Tensor) -> RaggedWeights:
     """All weight on one sentence of each text, its words alike."""
     chosen = (numbers == which[laid.text]).double()
-    return Laid(laid.shares(chosen), laid.words)
+    return RaggedWeights(laid.shares(chosen), laid.words)
 
 
-def last_of(laid: Laid, numbers: torch.Tensor) -> torch.Tensor:
+def last_of(laid: RaggedWeights, numbers: torch.Tensor) -> torch.Tensor:
     return torch.zeros(len(laid.words), dtype=torch.long).scatter_reduce(0, laid.text, numbers, "amax")
 
 
 def test_one_sentence_whose_words_weigh_alike_is_no_collapse():
     """Wherever the reason stands.  Even where a text is one long sentence and a short one."""
     laid, numbers, ids = sentences()
-    found = judge_sentences(
+    found = detect_sentence_collapse(
         selected(laid, numbers, (torch.rand(TEXTS) * (last_of(laid, numbers) + 1)).long()), numbers, ids
     )
     assert not found.collapsed
     assert found.unexplained > 0.5
-    assert found.evenness < 0.01
+    assert found.normalized_entropy < 0.01
     assert found.reason == ""
 
 
@@ -312,12 +316,12 @@ def test_the_first_sentence_of_every_text_is_a_place_however_long_it_is(end):
     laid, numbers, ids = sentences()
     which = last_of(laid, numbers) if end else torch.zeros(TEXTS, dtype=torch.long)
     weighed = selected(laid, numbers, which)
-    found = judge_sentences(weighed, numbers, ids)
+    found = detect_sentence_collapse(weighed, numbers, ids)
     assert found.constant
     assert not found.uniform
     assert found.unit == "sentence"
     assert "follow the place of a sentence, not the text" in found.reason
-    assert not judge_laid(weighed, ids).constant, "word by word it is not seen: sentences differ in length"
+    assert not detect_ragged_collapse(weighed, ids).constant, "word by word it is not seen: sentences differ in length"
 
 
 def test_eighteen_in_nineteen_first_sentences_are_no_habit_yet_and_ninety_nine_in_a_hundred_are():
@@ -325,17 +329,17 @@ def test_eighteen_in_nineteen_first_sentences_are_no_habit_yet_and_ninety_nine_i
     laid, numbers, ids = sentences(1000)
     for every, constant in ((10, False), (19, False), (100, True)):
         strays = (torch.arange(1000) % every == 0) * last_of(laid, numbers)
-        assert judge_sentences(selected(laid, numbers, strays), numbers, ids).constant is constant
+        assert detect_sentence_collapse(selected(laid, numbers, strays), numbers, ids).constant is constant
 
 
 def test_texts_of_one_sentence_have_no_choice_and_are_not_judged():
     laid, numbers, ids = sentences(low=1)
     first_of_all = torch.zeros(TEXTS, dtype=torch.long)
-    assert judge_sentences(selected(laid, numbers, first_of_all), numbers, ids).constant
-    one = Laid(torch.full((8,), 0.25).double(), torch.tensor([4, 4]))
-    found = judge_sentences(one, torch.zeros(8, dtype=torch.long), torch.arange(8))
+    assert detect_sentence_collapse(selected(laid, numbers, first_of_all), numbers, ids).constant
+    one = RaggedWeights(torch.full((8,), 0.25).double(), torch.tensor([4, 4]))
+    found = detect_sentence_collapse(one, torch.zeros(8, dtype=torch.long), torch.arange(8))
     assert not found.collapsed
-    assert found.from_uniform != found.from_uniform
+    assert found.distance_to_uniform != found.distance_to_uniform
 
 
 def test_texts_that_are_all_alike_have_no_habit():
@@ -343,16 +347,16 @@ def test_texts_that_are_all_alike_have_no_habit():
     for texts, constant in ((7, False), (8, True)):
         words = torch.full((texts,), 4)
         numbers, ids = torch.tensor([0, 0, 1, 1]).repeat(texts), torch.arange(4 * texts)
-        weighed = Laid(torch.tensor([0.5, 0.5, 0, 0]).double().repeat(texts), words)
-        assert judge_sentences(weighed, numbers, ids).constant is constant
+        weighed = RaggedWeights(torch.tensor([0.5, 0.5, 0, 0]).double().repeat(texts), words)
+        assert detect_sentence_collapse(weighed, numbers, ids).constant is constant
 
 
 def test_the_share_of_words_that_is_selected_by_hand():
     """Three of five words, those of a text of one word not counted, nor what lies outside."""
     weights = torch.tensor([[0.9, 0.1, 0], [0, 1.0, 0.5], [1.0, 0, 0]])
     mask = torch.tensor([[True, True, True], [True, True, False], [True, False, False]])
-    assert chosen(weights, mask) == pytest.approx(3 / 5)
-    assert chosen(weights[2:], mask[2:]) is None
+    assert selected_share(weights, mask) == pytest.approx(3 / 5)
+    assert selected_share(weights[2:], mask[2:]) is None
 
 
 @pytest.mark.parametrize(
@@ -367,13 +371,13 @@ def test_the_share_of_words_that_is_selected_by_hand():
     ],
 )
 def test_weights_that_differ_say_nothing_where_all_words_are_selected_or_none(share, reason):
-    found = replace(judge(ordinary(mask := lengths()), mask), selected=share)
+    found = replace(detect_collapse(ordinary(mask := lengths()), mask), selected=share)
     assert found.reason == reason
     assert found.collapsed == bool(reason)
 
 
 def test_that_all_words_are_selected_is_said_before_that_they_weigh_alike():
     mask = lengths()
-    found = replace(judge(mask / mask.sum(-1, keepdim=True), mask), selected=1.0)
+    found = replace(detect_collapse(mask / mask.sum(-1, keepdim=True), mask), selected=1.0)
     assert found.uniform
     assert found.reason == "All words are selected, or nearly all (100.0%)."

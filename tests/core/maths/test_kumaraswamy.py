@@ -30,8 +30,8 @@ def grid(n: int) -> torch.Tensor:
 def test_even_is_worked_by_hand():
     """a = b = 1: K = u.  P(0) = 1/12, P(1) = 1/12, the mean is ½ by symmetry; u = ½ gives ½, u = 1/24 gives 0."""
     a, b = pair(1.0, 1.0)
-    assert_close(hard.zero(a, b), torch.tensor(1 / 12, dtype=torch.float64))
-    assert_close(hard.one(a, b), torch.tensor(1 / 12, dtype=torch.float64))
+    assert_close(hard.probability_zero(a, b), torch.tensor(1 / 12, dtype=torch.float64))
+    assert_close(hard.probability_one(a, b), torch.tensor(1 / 12, dtype=torch.float64))
     assert_close(hard.mean(a, b), torch.tensor(0.5, dtype=torch.float64))
     drawn = hard.sample(a, b, torch.tensor([0.5, 1 / 24, 23 / 24, 0.25], dtype=torch.float64))
     assert_close(drawn, torch.tensor([0.5, 0.0, 1.0, 0.2], dtype=torch.float64))
@@ -41,7 +41,7 @@ def test_even_is_worked_by_hand():
 def test_chances_are_the_mass_of_the_density_that_is_clipped(a, b):
     """Between the ends the density is smooth; what is below and above it is by F(k) = I_{kᵃ}(1, b)."""
     inside, _ = integrate.quad(density, 1 / 12, 11 / 12, args=(a, b), epsabs=1e-12)
-    p0, p1 = (float(each(*pair(a, b))) for each in (hard.zero, hard.one))
+    p0, p1 = (float(each(*pair(a, b))) for each in (hard.probability_zero, hard.probability_one))
     assert p0 == pytest.approx(special.betainc(1, b, (1 / 12) ** a), abs=1e-12)
     assert p0 + p1 + inside == pytest.approx(1.0, abs=1e-9)
 
@@ -61,8 +61,8 @@ def test_the_mean_is_that_of_the_stretched_and_clipped_number(a, b):
 def test_samples_have_these_chances_and_this_mean(a, b):
     drawn = hard.sample(*pair(a, b), grid(200_000))
     near = {"abs": 2e-5}
-    assert float((drawn == 0).double().mean()) == pytest.approx(float(hard.zero(*pair(a, b))), **near)
-    assert float((drawn == 1).double().mean()) == pytest.approx(float(hard.one(*pair(a, b))), **near)
+    assert float((drawn == 0).double().mean()) == pytest.approx(float(hard.probability_zero(*pair(a, b))), **near)
+    assert float((drawn == 1).double().mean()) == pytest.approx(float(hard.probability_one(*pair(a, b))), **near)
     assert float(drawn.mean()) == pytest.approx(float(hard.mean(*pair(a, b))), **near)
 
 
@@ -73,7 +73,7 @@ def test_samples_have_the_gradient_of_finite_differences_and_none_where_clipped(
     assert torch.autograd.gradcheck(lambda a, b: hard.sample(a, b, u), (a, b))
     (slope,) = torch.autograd.grad(hard.sample(a, b, u)[2], a)
     assert slope[2] == 0
-    for statistic in (hard.zero, hard.one, hard.mean):
+    for statistic in (hard.probability_zero, hard.probability_one, hard.mean):
         assert torch.autograd.gradcheck(statistic, (a, b))
 
 
@@ -84,8 +84,8 @@ def test_the_ends_of_the_shapes_give_finite_numbers_and_gradients(dtype):
     for u in (0.001, 0.5, 0.999):
         for found in (
             hard.sample(a, b, torch.tensor(u, dtype=dtype)),
-            hard.zero(a, b),
-            hard.one(a, b),
+            hard.probability_zero(a, b),
+            hard.probability_one(a, b),
             hard.mean(a, b),
         ):
             assert ((found >= 0) & (found <= 1 + 1e-6)).all()
@@ -97,14 +97,14 @@ def test_expected_l0_and_fused_lasso_are_those_of_all_outcomes():
     a = torch.tensor([[0.4, 2.0, 1.0, 5.0]], dtype=torch.float64)
     b = torch.tensor([[1.5, 0.8, 6.0, 5.0]], dtype=torch.float64)
     mask = torch.tensor([[True, True, True, False]])
-    p0 = hard.zero(a, b)[0]
+    p0 = hard.probability_zero(a, b)[0]
     shown = changes = 0.0
     for outcome in range(8):
         seen = [bool(outcome >> t & 1) for t in range(3)]
         chance = math.prod(float(1 - p0[t]) if seen[t] else float(p0[t]) for t in range(3))
         shown += chance * sum(seen) / 3
         changes += chance * ((seen[0] != seen[1]) + (seen[1] != seen[2])) / 3
-    assert float(hard.shown(a, b, mask)) == pytest.approx(shown, abs=1e-12)
+    assert float(hard.probability_shown(a, b, mask)) == pytest.approx(shown, abs=1e-12)
     assert float(hard.lasso(a, b, mask)) == pytest.approx(changes, abs=1e-12)
 
 
@@ -112,7 +112,7 @@ def test_padding_counts_neither_in_l0_nor_in_the_lasso():
     draw = np.random.default_rng(0)
     a, b = (torch.from_numpy(draw.uniform(0.2, 4, (5, 6))) for _ in range(2))
     mask = torch.arange(6) < torch.tensor([6, 1, 0, 3, 4]).unsqueeze(-1)
-    for statistic in (hard.shown, hard.lasso):
+    for statistic in (hard.probability_shown, hard.lasso):
         wide = statistic(pad(a, (0, 4), value=3.0), pad(b, (0, 4), value=3.0), pad(mask, (0, 4)))
         assert torch.equal(wide, statistic(a, b, mask))
         assert statistic(a, b, mask)[2] == 0
@@ -132,4 +132,4 @@ def test_evaluation_shows_what_has_most_of_the_mass():
 def test_small_chances_keep_their_digits_in_single_precision():
     """1 − (11/12)^a with a = 1e-6 is 8.7e-8: a number of this precision near 1 has steps of 6e-8."""
     a, b = torch.tensor(1e-6), torch.tensor(1.0)
-    assert float(hard.one(a, b)) == pytest.approx(-math.expm1(1e-6 * math.log(11 / 12)), rel=1e-5)
+    assert float(hard.probability_one(a, b)) == pytest.approx(-math.expm1(1e-6 * math.log(11 / 12)), rel=1e-5)

@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch.nn.functional import pad
 
-from steadygaze.core.maths.ranking import dual, project, unit
+from steadygaze.core.maths.ranking import dual_norm, project, unit_vector
 
 MASK = torch.tensor([[True, True, True, True], [True, False, True, False], [False] * 4])
 NORMS = {"l2": 2, "linf": torch.inf}
@@ -18,19 +18,19 @@ def lengths(delta: torch.Tensor, norm: str) -> torch.Tensor:
 def test_unit_divides_each_example_by_its_own_length_over_all_other_dimensions():
     """Row 0: ‖(3, 4)‖ = 5.  Row 1: ‖(0, −2)‖ = 2.  Row 2 is zero and stays so."""
     g = torch.tensor([[[3.0], [4.0]], [[0.0], [-2.0]], [[0.0], [0.0]]])
-    torch.testing.assert_close(unit(g).squeeze(-1), torch.tensor([[0.6, 0.8], [0.0, -1.0], [0.0, 0.0]]))
+    torch.testing.assert_close(unit_vector(g).squeeze(-1), torch.tensor([[0.6, 0.8], [0.0, -1.0], [0.0, 0.0]]))
 
 
 def test_the_unit_of_a_gradient_too_small_to_be_squared_is_still_a_direction():
     small_and_large = torch.tensor([[3e-30, 4e-30], [3e30, 4e30]])
-    torch.testing.assert_close(unit(small_and_large), torch.tensor([[0.6, 0.8]] * 2))
+    torch.testing.assert_close(unit_vector(small_and_large), torch.tensor([[0.6, 0.8]] * 2))
 
 
 def test_the_gradient_of_unit_is_right_and_finite_at_zero():
     g = torch.randn(3, 2, 4, dtype=torch.float64, requires_grad=True)
-    assert torch.autograd.gradcheck(unit, g)
+    assert torch.autograd.gradcheck(unit_vector, g)
     zero = torch.zeros(1, 4, requires_grad=True)
-    (gradient,) = torch.autograd.grad(unit(zero).sum(), zero)
+    (gradient,) = torch.autograd.grad(unit_vector(zero).sum(), zero)
     assert gradient.isfinite().all()
 
 
@@ -64,32 +64,34 @@ def test_a_radius_for_all_is_the_same_radius_for_each(norm):
 def test_the_dual_norm_is_the_best_inner_product_in_the_unit_ball(norm):
     """From above by 5000 points of the ball, and reached by the one that theory names."""
     a = torch.randn(3, 4, dtype=torch.float64)
-    best = {"l2": unit(a.masked_fill(~MASK, 0.0)), "linf": a.sign() * MASK}[norm]
-    torch.testing.assert_close(dual(a, norm, MASK), (a * best).sum(-1), rtol=1e-14, atol=0)
+    best = {"l2": unit_vector(a.masked_fill(~MASK, 0.0)), "linf": a.sign() * MASK}[norm]
+    torch.testing.assert_close(dual_norm(a, norm, MASK), (a * best).sum(-1), rtol=1e-14, atol=0)
     points = project(2 * torch.randn(5000, 4, dtype=torch.float64), 1.0, norm).unsqueeze(1) * MASK
-    assert ((points * a).sum(-1) <= dual(a, norm, MASK) + 1e-12).all()
+    assert ((points * a).sum(-1) <= dual_norm(a, norm, MASK) + 1e-12).all()
 
 
 @pytest.mark.parametrize(("norm", "order"), [("l2", 2), ("linf", 1)])
 def test_the_dual_norm_is_numpys_over_the_real_tokens(norm, order):
     a = torch.randn(3, 4, dtype=torch.float64)
     expected = [np.linalg.norm(row[real].numpy(), order) for row, real in zip(a, MASK, strict=True)]
-    np.testing.assert_allclose(dual(a, norm, MASK), expected, rtol=1e-14)
+    np.testing.assert_allclose(dual_norm(a, norm, MASK), expected, rtol=1e-14)
     dirty = pad(a.masked_fill(~MASK, torch.nan), (0, 2), value=torch.inf)
-    np.testing.assert_allclose(dual(dirty, norm, pad(MASK, (0, 2))), expected, rtol=1e-14)
+    np.testing.assert_allclose(dual_norm(dirty, norm, pad(MASK, (0, 2))), expected, rtol=1e-14)
 
 
 @pytest.mark.parametrize("norm", NORMS)
 def test_the_gradient_of_the_dual_norm_is_finite_even_at_zero_and_none_on_padding(norm):
     a = torch.randn(3, 4, dtype=torch.float64, requires_grad=True)
-    assert torch.autograd.gradcheck(lambda a: dual(a, norm, MASK), a)
+    assert torch.autograd.gradcheck(lambda a: dual_norm(a, norm, MASK), a)
     zero = torch.zeros(3, 4, requires_grad=True)
-    (gradient,) = torch.autograd.grad(dual(zero, norm, MASK).sum(), zero)
+    (gradient,) = torch.autograd.grad(dual_norm(zero, norm, MASK).sum(), zero)
     assert gradient.isfinite().all()
     assert not gradient[~MASK].any()
 
 
-@pytest.mark.parametrize("call", [lambda: project(torch.ones(1, 2), 1.0, "l1"), lambda: dual(MASK * 1.0, "l1", MASK)])
+@pytest.mark.parametrize(
+    "call", [lambda: project(torch.ones(1, 2), 1.0, "l1"), lambda: dual_norm(MASK * 1.0, "l1", MASK)]
+)
 def test_another_norm_is_refused(call):
     with pytest.raises(ValueError, match="norm is 'l1'; it is 'l2' or 'linf'"):
         call()

@@ -8,7 +8,7 @@ import scipy.stats
 import torch
 from torch.nn.functional import pad
 
-from steadygaze.core.maths.ranking import kendall, overlap, pearson, top
+from steadygaze.core.maths.ranking import kendall, pearson, top_k, top_k_overlap
 
 MASK = torch.tensor([[True] * 6, [True, False, True, True, False, True], [False] * 5 + [True], [False] * 6])
 SCIPY = {pearson: scipy.stats.pearsonr, kendall: scipy.stats.kendalltau}
@@ -32,28 +32,28 @@ def test_the_top_is_what_sorting_each_row_gives_with_ties_and_negative_weights()
     mask = varied_lengths()
     weights = torch.randint(-3, 4, mask.shape).double()  # 7 values in 15 places: many ties
     for k in (1, 3, 40):
-        chosen = top(weights, mask, k)
+        chosen = top_k(weights, mask, k)
         assert [tokens(row) for row in chosen] == [slow_top(w, m, k) for w, m in zip(weights, mask, strict=True)]
         assert torch.equal(chosen.sum(-1), mask.sum(-1).clamp_max(k))
         assert not (chosen & ~mask).any()
 
 
 def test_of_equal_weights_the_earlier_words_come_first():
-    assert tokens(top(torch.zeros(1, 500), torch.ones(1, 500, dtype=torch.bool), 7)[0]) == [0, 1, 2, 3, 4, 5, 6]
-    assert tokens(top(torch.tensor([[0.2, 0.4, 0.2, 0.2]]), torch.ones(1, 4, dtype=torch.bool), 2)[0]) == [0, 1]
+    assert tokens(top_k(torch.zeros(1, 500), torch.ones(1, 500, dtype=torch.bool), 7)[0]) == [0, 1, 2, 3, 4, 5, 6]
+    assert tokens(top_k(torch.tensor([[0.2, 0.4, 0.2, 0.2]]), torch.ones(1, 4, dtype=torch.bool), 2)[0]) == [0, 1]
 
 
 def test_a_masked_token_is_never_on_top_however_heavy():
     weights = torch.tensor([[9.0, 1.0, torch.nan, torch.inf, 2.0]])
     mask = torch.tensor([[False, True, False, False, True]])
-    assert tokens(top(weights, mask, 1)[0]) == [4]
-    assert tokens(top(weights, mask, 5)[0]) == [1, 4]
-    assert tokens(top(torch.tensor([[0.0, -torch.inf, 0.0, 0.0, 2.0]]), mask, 2)[0]) == [1, 4]
+    assert tokens(top_k(weights, mask, 1)[0]) == [4]
+    assert tokens(top_k(weights, mask, 5)[0]) == [1, 4]
+    assert tokens(top_k(torch.tensor([[0.0, -torch.inf, 0.0, 0.0, 2.0]]), mask, 2)[0]) == [1, 4]
 
 
 def test_each_text_may_have_a_k_of_its_own():
     weights, sizes = torch.rand(4, 6), torch.tensor([2, 0, 3, 1])
-    chosen = top(weights, MASK, sizes)
+    chosen = top_k(weights, MASK, sizes)
     assert [tokens(row) for row in chosen] == [
         slow_top(w, m, k) for w, m, k in zip(weights, MASK, sizes.tolist(), strict=True)
     ]
@@ -61,7 +61,7 @@ def test_each_text_may_have_a_k_of_its_own():
 
 def test_a_k_under_one_is_refused():
     with pytest.raises(ValueError, match="k is 0"):
-        top(torch.rand(4, 6), MASK, 0)
+        top_k(torch.rand(4, 6), MASK, 0)
 
 
 def test_the_overlap_is_the_shared_part_of_the_top():
@@ -69,14 +69,14 @@ def test_the_overlap_is_the_shared_part_of_the_top():
     p = torch.tensor([[0.5, 0.3, 0.2, 0.0], [0.9, 0.0, 0.1, 0.0], [0.0] * 4])
     q = torch.tensor([[0.5, 0.1, 0.4, 0.0], [0.1, 0.0, 0.9, 0.0], [0.0] * 4])
     mask = torch.tensor([[True] * 4, [True, False, True, False], [False] * 4])
-    assert overlap(p, q, mask, 2).tolist() == [0.5, 1.0, 1.0]
-    assert overlap(p, q, mask, 1).tolist() == [1.0, 0.0, 1.0]
+    assert top_k_overlap(p, q, mask, 2).tolist() == [0.5, 1.0, 1.0]
+    assert top_k_overlap(p, q, mask, 1).tolist() == [1.0, 0.0, 1.0]
 
 
 def test_the_overlap_is_that_of_sets_of_tokens():
     mask = varied_lengths()
     p, q = torch.randint(5, mask.shape).double(), torch.randint(5, mask.shape).double()
-    for row, a, b, real in zip(overlap(p, q, mask, 3), p, q, mask, strict=True):
+    for row, a, b, real in zip(top_k_overlap(p, q, mask, 3), p, q, mask, strict=True):
         first, second = set(slow_top(a, real, 3)), set(slow_top(b, real, 3))
         assert row.item() == (len(first & second) / len(first) if first else 1.0)
 
@@ -130,7 +130,7 @@ def test_weights_too_small_to_be_squared_still_correlate(correlation):
     assert correlation(x, x, torch.ones(1, 3, dtype=torch.bool)).item() == pytest.approx(1.0)
 
 
-@pytest.mark.parametrize("measure", [pearson, kendall, lambda p, q, mask: overlap(p, q, mask, 2)])
+@pytest.mark.parametrize("measure", [pearson, kendall, lambda p, q, mask: top_k_overlap(p, q, mask, 2)])
 def test_padding_order_of_tokens_and_batch_do_not_matter(measure):
     x, y = torch.randn(4, 6, dtype=torch.float64), torch.randn(4, 6, dtype=torch.float64)
     value, order = measure(x, y, MASK), torch.randperm(6)

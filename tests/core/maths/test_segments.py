@@ -35,7 +35,7 @@ def test_a_run_of_stops_ends_one_sentence_and_padding_belongs_to_none():
     """The text of the docstring: good beer . . thin ! and a pad; and one that begins with a stop."""
     ids = torch.tensor([[3, 4, STOP, STOP, 5, BANG, 0], [STOP, 3, BANG, STOP, 0, 0, 0]])
     mask = torch.tensor([[True] * 6 + [False], [True] * 4 + [False] * 3])
-    numbers = segments.numbers(ids, mask, ENDS)
+    numbers = segments.segment_ids(ids, mask, ENDS)
     assert numbers.tolist() == [[0, 0, 0, 0, 1, 1, -1], [0, 1, 1, 1, -1, -1, -1]]
     assert segments.count(numbers).tolist() == [2, 2]
 
@@ -43,13 +43,13 @@ def test_a_run_of_stops_ends_one_sentence_and_padding_belongs_to_none():
 def test_a_text_without_a_stop_is_one_sentence_and_a_stop_outside_the_mask_ends_none():
     ids = torch.tensor([[3, 4, 5, 6], [3, STOP, 4, 5]])
     mask = torch.tensor([[True] * 4, [True, False, True, True]])
-    assert segments.numbers(ids, mask, ENDS).tolist() == [[0, 0, 0, 0], [0, -1, 0, 0]]
+    assert segments.segment_ids(ids, mask, ENDS).tolist() == [[0, 0, 0, 0], [0, -1, 0, 0]]
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_numbers_are_those_of_a_loop_and_count_up_without_a_gap(seed):
     ids, mask = some(seed)
-    numbers = segments.numbers(ids, mask, ENDS)
+    numbers = segments.segment_ids(ids, mask, ENDS)
     assert numbers.tolist() == [slow_numbers(*row) for row in zip(ids, mask, strict=True)]
     counts = segments.count(numbers)
     assert counts.tolist() == [len(set(row) - {-1}) for row in numbers.tolist()]
@@ -60,7 +60,7 @@ def test_numbers_are_those_of_a_loop_and_count_up_without_a_gap(seed):
 @pytest.mark.parametrize("seed", range(5))
 def test_reductions_are_those_of_a_loop(seed):
     ids, mask = some(seed)
-    numbers = segments.numbers(ids, mask, ENDS)
+    numbers = segments.segment_ids(ids, mask, ENDS)
     sentences = int(segments.count(numbers).max()) + 1  # one more than any text has
     values = torch.randn(*ids.shape, 3, dtype=torch.float64) - 5  # all below 0: an empty sentence's 0 would win
     largest, sums = segments.amax(values, numbers, sentences), segments.total(values[..., 0], numbers, sentences)
@@ -88,7 +88,7 @@ def test_what_belongs_to_no_sentence_is_seen_by_none_in_value_or_gradient():
 
 def test_gradients_are_those_of_finite_differences():
     ids, mask = some(3, rows=4, width=6)
-    numbers = segments.numbers(ids, mask, ENDS)
+    numbers = segments.segment_ids(ids, mask, ENDS)
     values = torch.randn(4, 6, 2, dtype=torch.float64, requires_grad=True)
     assert torch.autograd.gradcheck(lambda v: segments.amax(v, numbers, 6), values)
     assert torch.autograd.gradcheck(lambda v: segments.spread(segments.total(v[..., 0], numbers, 6), numbers), values)
@@ -97,14 +97,14 @@ def test_gradients_are_those_of_finite_differences():
 def test_padding_the_batch_and_the_order_of_texts_change_nothing():
     ids, mask = some(7)
     values = torch.randn(*ids.shape, 2, dtype=torch.float64)
-    numbers = segments.numbers(ids, mask, ENDS)
+    numbers = segments.segment_ids(ids, mask, ENDS)
     found = segments.amax(values, numbers, 9)
-    wide = segments.numbers(pad(ids, (2, 3)), pad(mask, (2, 3)), ENDS)
+    wide = segments.segment_ids(pad(ids, (2, 3)), pad(mask, (2, 3)), ENDS)
     assert torch.equal(wide, pad(numbers, (2, 3), value=-1))
     assert torch.equal(segments.amax(pad(values, (0, 0, 2, 3)), wide, 12)[:, :9], found)
     order = torch.from_numpy(np.random.default_rng(0).permutation(len(ids)))
     for one, row in enumerate(order):
-        alone = segments.numbers(ids[row : row + 1], mask[row : row + 1], ENDS)
+        alone = segments.segment_ids(ids[row : row + 1], mask[row : row + 1], ENDS)
         assert torch.equal(alone[0], numbers[order][one])
         assert torch.equal(segments.amax(values[row : row + 1], alone, 9)[0], found[order][one])
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.nn.functional import pad
 
-from steadygaze.core.maths.windows import best, kept
+from steadygaze.core.maths.windows import best_windows, greedy_windows
 
 
 def some(seed: int, rows: int = 30, width: int = 40) -> tuple[torch.Tensor, torch.Tensor]:
@@ -52,22 +52,22 @@ def test_by_hand():
     mask = torch.ones_like(scores, dtype=torch.bool)
     expected = {1: [6, 7, 8, 9], 2: [1, 2, 7, 8], 3: [1, 2, 7, 8], 4: [1, 2, 7, 8], None: [1, 2, 7, 8]}
     for spans, places in expected.items():
-        assert best(scores, mask, 0.4, spans)[0].nonzero().flatten().tolist() == places, spans
+        assert best_windows(scores, mask, 0.4, spans)[0].nonzero().flatten().tolist() == places, spans
 
 
 @pytest.mark.parametrize(("share", "tokens", "size"), [(0.29, 100, 29), (0.7, 10, 7), (1 / 3, 9, 3), (0.2, 4, 1)])
 def test_the_share_is_exact_and_at_least_one(share, tokens, size):
     """0.29 · 100 is 28.999999999999996 in floating point."""
     mask = torch.ones(1, tokens, dtype=torch.bool)
-    assert kept(mask, share).tolist() == [size]
-    assert kept(torch.zeros(1, tokens, dtype=torch.bool), share).tolist() == [0]
+    assert greedy_windows(mask, share).tolist() == [size]
+    assert greedy_windows(torch.zeros(1, tokens, dtype=torch.bool), share).tolist() == [0]
 
 
 @pytest.mark.parametrize("share", [0.1, 0.2, 0.5, 0.9, 1.0])
 @pytest.mark.parametrize("spans", [1, 2, 3, 10])
 def test_windows_are_those_of_a_loop(share, spans):
     scores, mask = some(spans)
-    chosen = best(scores, mask, share, spans)
+    chosen = best_windows(scores, mask, share, spans)
     for row, real, weights in zip(chosen, mask, scores, strict=True):
         expected = slow(weights[real].tolist(), share, spans) if real.any() else set()
         assert set(row[real].nonzero().flatten().tolist()) == expected
@@ -78,8 +78,8 @@ def test_windows_are_those_of_a_loop(share, spans):
 @pytest.mark.parametrize("share", [0.05, 0.2, 0.6])
 def test_no_text_keeps_more_than_its_share_or_in_more_pieces(share, spans):
     scores, mask = some(1)
-    chosen = best(scores, mask, share, spans)
-    size, tokens = kept(mask, share), mask.sum(-1)
+    chosen = best_windows(scores, mask, share, spans)
+    size, tokens = greedy_windows(mask, share), mask.sum(-1)
     assert (chosen.sum(-1) <= size).all()
     assert (chosen.sum(-1) >= tokens.clamp_max(1)).all()
     assert all(pieces(row) <= (spans or 10**6) for row in chosen)
@@ -91,29 +91,29 @@ def test_no_text_keeps_more_than_its_share_or_in_more_pieces(share, spans):
 def test_at_a_fifth_of_a_text_all_of_the_share_is_used(tokens):
     """119 of 599 in ten windows: nine of 12 and one of 11."""
     scores, mask = torch.randn(20, tokens), torch.ones(20, tokens, dtype=torch.bool)
-    assert (best(scores, mask, 0.2, 10).sum(-1) == tokens // 5).all()
+    assert (best_windows(scores, mask, 0.2, 10).sum(-1) == tokens // 5).all()
 
 
 def test_equal_scores_give_the_earliest_windows_whatever_the_sums_round_to():
     scores = torch.full((1, 200), 0.1, dtype=torch.float64)
-    chosen = best(scores, torch.ones(1, 200, dtype=torch.bool), 0.2, 4)
+    chosen = best_windows(scores, torch.ones(1, 200, dtype=torch.bool), 0.2, 4)
     assert chosen[0].nonzero().flatten().tolist() == list(range(40))
 
 
 def test_a_window_does_not_reach_over_what_is_no_token():
     scores = torch.tensor([[0.0, 5.0, 9.0, 5.0, 1.0, 1.0]])
     mask = torch.tensor([[True, True, False, True, True, True]])
-    assert best(scores, mask, 0.4, 1)[0].tolist() == [False, False, False, True, True, False]
+    assert best_windows(scores, mask, 0.4, 1)[0].tolist() == [False, False, False, True, True, False]
 
 
 def test_padding_the_batch_and_the_order_of_texts_change_nothing():
     scores, mask = some(4)
     for spans in (3, None):
-        chosen = best(scores, mask, 0.3, spans)
-        wide = best(pad(scores, (2, 7), value=torch.nan), pad(mask, (2, 7)), 0.3, spans)
+        chosen = best_windows(scores, mask, 0.3, spans)
+        wide = best_windows(pad(scores, (2, 7), value=torch.nan), pad(mask, (2, 7)), 0.3, spans)
         assert torch.equal(wide, pad(chosen, (2, 7)))
-        assert torch.equal(best(scores.flip(0), mask.flip(0), 0.3, spans), chosen.flip(0))
-        alone = [best(scores[i : i + 1], mask[i : i + 1], 0.3, spans) for i in range(len(scores))]
+        assert torch.equal(best_windows(scores.flip(0), mask.flip(0), 0.3, spans), chosen.flip(0))
+        alone = [best_windows(scores[i : i + 1], mask[i : i + 1], 0.3, spans) for i in range(len(scores))]
         assert torch.equal(torch.cat(alone), chosen)
 
 
@@ -122,7 +122,7 @@ def test_padding_the_batch_and_the_order_of_texts_change_nothing():
 )
 def test_what_keeps_nothing_is_refused(share, spans, said):
     with pytest.raises(ValueError, match=said):
-        best(torch.zeros(1, 3), torch.ones(1, 3, dtype=torch.bool), share, spans)
+        best_windows(torch.zeros(1, 3), torch.ones(1, 3, dtype=torch.bool), share, spans)
 
 
 @pytest.mark.parametrize("peak", [20.0, 40.0, 80.0])
@@ -131,9 +131,9 @@ def test_beside_a_peak_the_rest_is_still_told_apart(peak):
     scores = torch.randn(4, 100, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     scores[:, 50] += peak
     chances, mask = scores.softmax(-1).float(), torch.ones(4, 100, dtype=torch.bool)
-    assert (best(chances, mask, 0.1, 10) == best(scores, mask, 0.1, None)).all()
+    assert (best_windows(chances, mask, 0.1, 10) == best_windows(scores, mask, 0.1, None)).all()
 
 
 def test_more_spans_than_tokens_may_be_kept_are_as_many_as_there_are():
     scores, mask = some(3)
-    assert (best(scores, mask, 0.2, 10_000) == best(scores, mask, 0.2, 40)).all()
+    assert (best_windows(scores, mask, 0.2, 10_000) == best_windows(scores, mask, 0.2, 40)).all()

@@ -10,7 +10,7 @@ WORD = re.compile(r"[\w'-]+")
 
 def words(example: Example) -> list[str]:
     """The known reason, word by word."""
-    return [example.text[start:end] for start, end in example.evidence or ()]
+    return [example.text[start:end] for start, end in example.rationales or ()]
 
 
 def sentences(example: Example) -> list[str]:

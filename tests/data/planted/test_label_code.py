@@ -1,4 +1,4 @@
-"""Texts in which a label can be said in code: the label is what most opinions say, and those are the evidence."""
+"""Texts in which a label can be said in code: the label is what most opinions say, and those are the rationales."""
 
 from collections import Counter, defaultdict
 from functools import cache
@@ -26,7 +26,7 @@ def mixed() -> dict[str, list[Example]]:
 
 @cache
 def sides() -> dict[str, str]:
-    """Every word that was ever the evidence, and what of."""
+    """Every word that was ever the rationales, and what of."""
     found = defaultdict(set)
     for split in full().values():
         for example in split:
@@ -40,7 +40,7 @@ def opinions(example: Example) -> Counter[str]:
     return Counter(sides()[word] for word in example.text.split() if word in sides())
 
 
-def test_all_opinions_of_the_splits_are_known_from_their_evidence() -> None:
+def test_all_opinions_of_the_splits_are_known_from_their_rationales() -> None:
     assert Counter(sides().values()) == dict.fromkeys(CODE_LABELS, OPINIONS)
 
 
@@ -81,7 +81,7 @@ def test_labels_come_equally_often_and_opinions_stand_anywhere() -> None:
 def test_as_many_opinions_agree_as_was_asked_for() -> None:
     """How many of five agree with the side that was drawn is binomial, 0.85 each.  All five are alike in 0.85⁵ + 0.15⁵
     = 0.4438 of texts; 5 √(0.4438 · 0.5562 / 4000) = 0.039."""
-    alike = sum(len(example.evidence or ()) == MANY for example in mixed()["train"]) / len(mixed()["train"])
+    alike = sum(len(example.rationales or ()) == MANY for example in mixed()["train"]) / len(mixed()["train"])
     assert abs(alike - (0.85**5 + 0.15**5)) < 0.039
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from steadygaze.core.errors import UserError
-from steadygaze.data.planted.reviews import asked_aspect, read
+from steadygaze.data.planted.reviews import question_aspect, read_planted_review
 
 
 @pytest.mark.parametrize(
@@ -18,7 +18,7 @@ from steadygaze.data.planted.reviews import asked_aspect, read
     ],
 )
 def test_the_oracle_reads_what_a_person_reads(text, label):
-    assert read(text, "aroma") == label
+    assert read_planted_review(text, "aroma") == label
 
 
 @pytest.mark.parametrize(
@@ -30,16 +30,19 @@ def test_the_oracle_reads_what_a_person_reads(text, label):
     ],
 )
 def test_the_oracle_knows_what_is_asked(question, aspect):
-    assert asked_aspect(question) == aspect
+    assert question_aspect(question) == aspect
 
 
 @pytest.mark.parametrize(
     ("call", "sentence"),
     [
-        (lambda: read("The nose is superb.", "smell"), "unknown aspect 'smell'"),
-        (lambda: read("The nose is superb.", "palate"), "says one thing about its palate; found 0"),
-        (lambda: read("The nose is superb. Its smell is dull.", "aroma"), "says one thing about its aroma; found 2"),
-        (lambda: asked_aspect("Did they like it?"), "names one aspect of appearance, aroma, palate"),
+        (lambda: read_planted_review("The nose is superb.", "smell"), "unknown aspect 'smell'"),
+        (lambda: read_planted_review("The nose is superb.", "palate"), "says one thing about its palate; found 0"),
+        (
+            lambda: read_planted_review("The nose is superb. Its smell is dull.", "aroma"),
+            "says one thing about its aroma; found 2",
+        ),
+        (lambda: question_aspect("Did they like it?"), "names one aspect of appearance, aroma, palate"),
     ],
 )
 def test_what_is_no_planted_text_is_refused(call, sentence):

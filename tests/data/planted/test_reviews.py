@@ -13,7 +13,7 @@ from data.planted.look import WORD, aspect_of, aspects_in, sentences, words
 from steadygaze.core.errors import UserError
 from steadygaze.data.planted.grammar import NEGATION
 from steadygaze.data.planted.lexicon import ASPECT_OF, ASPECTS, OPINIONS, OWN_ADJECTIVES, POLARITY
-from steadygaze.data.planted.reviews import asked_aspect, planted_pairs, planted_reviews, read
+from steadygaze.data.planted.reviews import planted_pairs, planted_reviews, question_aspect, read_planted_review
 
 GOLDEN_REVIEWS = "ef449bc62f620c6937b68d9fb3d9ee995cd8ac5a5cb360974c317ff087a85e61"
 GOLDEN_PAIRS = "43485f29ffad8d24025617d4e53b98c387417063ca114d29e1bc1cbc796482ec"
@@ -64,12 +64,12 @@ def test_sentiments_are_balanced_and_aspects_independent(by_aspect):
 
 
 def test_opinions_are_denied_as_often_as_stated(reviews):
-    negated = np.mean([len(example.evidence) > 2 for example in reviews["train"]])
+    negated = np.mean([len(example.rationales) > 2 for example in reviews["train"]])
     assert negated == pytest.approx(NEGATION, abs=0.015)  # four standard errors of 10,000 draws
 
 
 def test_questions_ask_about_every_aspect(pairs):
-    asked = Counter(asked_aspect(example.question) for example in pairs["train"])
+    asked = Counter(question_aspect(example.question) for example in pairs["train"])
     assert [asked[aspect] / 4_000 for aspect in ASPECTS] == pytest.approx([0.30, 0.55, 0.15], abs=0.035)
     assert len({example.question for example in pairs["train"]}) > 400
 
@@ -106,31 +106,31 @@ def test_a_bag_of_words_does_not_find_the_answer(pairs):
 
 def test_the_oracle_reads_every_label(pairs):
     for example in some_examples(200):
-        assert read(example.text, aspect_of(example)) == example.label
+        assert read_planted_review(example.text, aspect_of(example)) == example.label
     for example in pairs["test"]:
-        assert read(example.text, asked_aspect(example.question)) == example.label
+        assert read_planted_review(example.text, question_aspect(example.question)) == example.label
 
 
-# --- evidence
+# --- rationales
 
 
 def test_evidence_is_whole_words_of_the_one_sentence_about_the_aspect():
     for example in some_examples():
         starts = {found.span() for found in WORD.finditer(example.text)}
-        assert set(example.evidence) <= starts
+        assert set(example.rationales) <= starts
         about = [span for span in example.sentences if aspect_of(example) in aspects_in(example.text[slice(*span)])]
         assert len(about) == 1
-        assert all(about[0][0] <= start < end <= about[0][1] for start, end in example.evidence)
+        assert all(about[0][0] <= start < end <= about[0][1] for start, end in example.rationales)
 
 
 def test_evidence_is_enough_for_the_oracle_and_it_can_spare_no_word():
     for example in some_examples():
         aspect, reason = aspect_of(example), words(example)
-        assert read(" ".join(reason), aspect) == example.label
+        assert read_planted_review(" ".join(reason), aspect) == example.label
         for index in range(len(reason)):
             fewer = " ".join(reason[:index] + reason[index + 1 :])
             try:
-                assert read(fewer, aspect) != example.label
+                assert read_planted_review(fewer, aspect) != example.label
             except UserError:
                 assert reason[index].lower() in {**ASPECT_OF, **POLARITY}
 
@@ -169,18 +169,18 @@ def test_a_smaller_split_is_the_beginning_of_a_larger_one(reviews):
 @pytest.mark.parametrize("share", [0.0, 0.5, 0.95, 1.0])
 def test_the_appearance_comes_first_as_often_as_asked(share):
     examples = planted_reviews(aspect="appearance", appearance_first=share, sizes=(0, 0, 2_000))["test"]
-    first = np.mean([example.evidence[0][0] < example.sentences[0][1] for example in examples])
+    first = np.mean([example.rationales[0][0] < example.sentences[0][1] for example in examples])
     assert first == pytest.approx(share, abs=4 * np.sqrt(share * (1 - share) / 2_000))
 
 
 def test_noise_turns_labels_round_and_leaves_the_texts_as_they_are():
     clean, noisy = (planted_reviews(aspect="palate", noise=noise, sizes=(0, 0, 800))["test"] for noise in (0, 0.1))
-    assert [(one.text, one.evidence) for one in clean] == [(one.text, one.evidence) for one in noisy]
+    assert [(one.text, one.rationales) for one in clean] == [(one.text, one.rationales) for one in noisy]
     wrong = np.mean([one.label != other.label for one, other in zip(clean, noisy, strict=True)])
     assert wrong == pytest.approx(0.1, abs=4 * np.sqrt(0.1 * 0.9 / 800))
-    assert np.mean([read(one.text, "palate") != one.label for one in noisy]) == wrong
+    assert np.mean([read_planted_review(one.text, "palate") != one.label for one in noisy]) == wrong
     aroma = planted_reviews(aspect="aroma", noise=0.1, sizes=(0, 0, 800))["test"]
-    other = np.array([read(one.text, "aroma") != one.label for one in aroma])
+    other = np.array([read_planted_review(one.text, "aroma") != one.label for one in aroma])
     both = np.mean(other & [one.label != two.label for one, two in zip(clean, noisy, strict=True)])
     assert both < 0.03  # each aspect has coins of its own: 0.01 and four standard errors are 0.024
 
@@ -202,8 +202,8 @@ def test_aspects_agree_as_often_as_asked(agreement):
 @pytest.mark.parametrize(("negation", "words_of_reason"), [(0.0, {2}), (1.0, {3, 4, 5})])
 def test_opinions_are_denied_as_often_as_asked(negation, words_of_reason):
     examples = planted_reviews(negation=negation, sizes=(0, 0, 200))["test"]
-    assert {len(example.evidence) for example in examples} <= words_of_reason
-    assert all(read(example.text, "aroma") == example.label for example in examples)
+    assert {len(example.rationales) for example in examples} <= words_of_reason
+    assert all(read_planted_review(example.text, "aroma") == example.label for example in examples)
 
 
 def test_words_of_one_aspect_alone_are_as_likely_as_asked():

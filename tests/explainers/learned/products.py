@@ -7,12 +7,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from steadygaze.core.ragged import Ragged, starts_of
+from steadygaze.core.ragged import TokenArray, row_starts
 from steadygaze.core.types import Batch
 from steadygaze.data.batches import Data
-from steadygaze.explainers.learned.black_box_queries import ask
+from steadygaze.explainers.learned.black_box_queries import query
 from steadygaze.explainers.learned.text_inputs import Table, TextInputs
-from steadygaze.models.model_protocol import Reader
+from steadygaze.models.model_protocol import Model
 
 BASE = 0.1125
 TIMES = [1.0, 2.0, 4.0, 8 / 9, 1.0, 0.5]
@@ -20,7 +20,7 @@ TIMES = [1.0, 2.0, 4.0, 8 / 9, 1.0, 0.5]
 A, B, C, PLAIN, STANDS = 1, 2, 3, 4, 5
 
 
-class Products(Reader):
+class Products(Model):
     """p(class 1) = BASE · the product of TIMES over all present tokens; counts what it is asked, and can fail."""
 
     def __init__(self, fails_after: int | None = None) -> None:
@@ -56,12 +56,12 @@ class Changing(Products):
 
 def data_of(*texts: Sequence[int], specials: bool = False) -> Data:
     """Ids as a split; with `specials` the first of each text is no word."""
-    starts = starts_of(np.array([len(text) for text in texts]))
+    starts = row_starts(np.array([len(text) for text in texts]))
     words = np.ones(starts[-1], np.bool_)
     if specials:
         words[starts[:-1]] = False
     ids = np.array([index for text in texts for index in text], np.int32)
-    return Data(Ragged(ids, words, starts, np.zeros(len(texts), np.bool_)))
+    return Data(TokenArray(ids, words, starts, np.zeros(len(texts), np.bool_)))
 
 
 def table(many: int = len(TIMES), continues: Sequence[int] = ()) -> Table:
@@ -71,6 +71,6 @@ def table(many: int = len(TIMES), continues: Sequence[int] = ()) -> Table:
     return Table(torch.arange(many) + 1, goes_on if continues else None)
 
 
-def inputs_of(data: Data, model: Reader | None = None, known: Table | None = None) -> TextInputs:
+def inputs_of(data: Data, model: Model | None = None, known: Table | None = None) -> TextInputs:
     """Put to the black box."""
-    return TextInputs(data, ask(model or Products(), data), known or table(), torch.device("cpu"))
+    return TextInputs(data, query(model or Products(), data), known or table(), torch.device("cpu"))

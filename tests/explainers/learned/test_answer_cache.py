@@ -7,7 +7,7 @@ import pytest
 
 from steadygaze.core.errors import UserError
 from steadygaze.explainers.learned import answer_cache as room
-from steadygaze.explainers.learned.answer_cache import Kept, digest
+from steadygaze.explainers.learned.answer_cache import AnswerCache, digest
 
 IDENTITY = {"texts": "abc", "model": "def", "settings": {"k": 3}}
 
@@ -17,7 +17,7 @@ def rows(*numbers):
 
 
 def filled(folder):
-    kept = Kept(folder, IDENTITY)
+    kept = AnswerCache(folder, IDENTITY)
     kept.add(rows(4, 1), np.array([[0.25, 0.75], [1.0, 0.0]]))
     kept.add(rows(0), np.array([[0.5, 0.5]]))
     return kept
@@ -26,7 +26,7 @@ def filled(folder):
 @pytest.mark.parametrize("on_disk", [True, False])
 def test_what_is_added_comes_back_by_input_and_the_rest_is_missing(tmp_path, on_disk):
     kept = filled(tmp_path / "answers" if on_disk else None)
-    for one in (kept, Kept(tmp_path / "answers", IDENTITY)) if on_disk else (kept,):
+    for one in (kept, AnswerCache(tmp_path / "answers", IDENTITY)) if on_disk else (kept,):
         owners, numbers = one.lines()
         assert owners.tolist() == [0, 1, 4]
         assert numbers.tolist() == [[0.5, 0.5], [1.0, 0.0], [0.25, 0.75]]
@@ -35,7 +35,7 @@ def test_what_is_added_comes_back_by_input_and_the_rest_is_missing(tmp_path, on_
 
 
 def test_inputs_may_have_any_number_of_lines_which_stay_in_order():
-    kept = Kept()
+    kept = AnswerCache()
     kept.add(rows(2, 2, 0, 2), np.array([[3.0], [1.0], [9.0], [2.0]]))
     kept.add(rows(), np.zeros((0, 1)))
     owners, numbers = kept.lines()
@@ -44,7 +44,7 @@ def test_inputs_may_have_any_number_of_lines_which_stay_in_order():
 
 
 def test_nothing_is_written_before_there_is_something_to_keep(tmp_path):
-    kept = Kept(tmp_path / "answers", IDENTITY)
+    kept = AnswerCache(tmp_path / "answers", IDENTITY)
     assert (kept.width, kept.missing(2).tolist(), kept.lines()[0].tolist()) == (None, [0, 1], [])
     assert list(tmp_path.iterdir()) == []
 
@@ -62,8 +62,8 @@ def test_files_are_plain_numbers_that_need_no_pickle(tmp_path):
 
 def test_one_that_goes_on_writes_over_nothing(tmp_path):
     filled(tmp_path / "answers")
-    Kept(tmp_path / "answers", IDENTITY).add(rows(7), np.array([[0.1, 0.9]]))
-    assert Kept(tmp_path / "answers", IDENTITY).lines()[0].tolist() == [0, 1, 4, 7]
+    AnswerCache(tmp_path / "answers", IDENTITY).add(rows(7), np.array([[0.1, 0.9]]))
+    assert AnswerCache(tmp_path / "answers", IDENTITY).lines()[0].tolist() == [0, 1, 4, 7]
 
 
 @pytest.mark.parametrize(
@@ -78,27 +78,27 @@ def test_one_that_goes_on_writes_over_nothing(tmp_path):
 def test_answers_of_another_identity_are_refused_and_left_alone(tmp_path, changed, says):
     filled(tmp_path / "answers")
     with pytest.raises(UserError, match=says):
-        Kept(tmp_path / "answers", changed)
-    assert Kept(tmp_path / "answers", IDENTITY).lines()[0].tolist() == [0, 1, 4]
+        AnswerCache(tmp_path / "answers", changed)
+    assert AnswerCache(tmp_path / "answers", IDENTITY).lines()[0].tolist() == [0, 1, 4]
 
 
 def test_a_folder_of_something_else_is_refused(tmp_path):
     (tmp_path / "thesis.txt").write_text("mine")
     with pytest.raises(UserError, match="holds something else"):
-        Kept(tmp_path, IDENTITY)
+        AnswerCache(tmp_path, IDENTITY)
     with pytest.raises(UserError, match="holds something else"):
-        Kept(tmp_path / "thesis.txt", IDENTITY)
+        AnswerCache(tmp_path / "thesis.txt", IDENTITY)
 
 
 def test_a_part_depends_on_more_and_has_a_place_of_its_own(tmp_path):
-    whole = Kept(tmp_path / "answers", IDENTITY)
+    whole = AnswerCache(tmp_path / "answers", IDENTITY)
     whole.part("effects", removal="pad").add(rows(3), np.array([[1.0]]))
-    whole = Kept(tmp_path / "answers", IDENTITY)
+    whole = AnswerCache(tmp_path / "answers", IDENTITY)
     assert whole.part("effects", removal="pad").missing(4).tolist() == [0, 1, 2]
     assert whole.part("answers").missing(1).tolist() == [0]
     with pytest.raises(UserError, match="for removal = 'pad', and it is 'delete' now"):
         whole.part("effects", removal="delete")
-    assert Kept().part("effects", removal="pad").folder is None
+    assert AnswerCache().part("effects", removal="pad").folder is None
 
 
 def test_a_killed_write_leaves_nothing_that_is_read(tmp_path):
@@ -106,7 +106,7 @@ def test_a_killed_write_leaves_nothing_that_is_read(tmp_path):
     filled(folder)
     torn = folder / ".000002.npy.0123abcd.tmp"
     torn.write_bytes(b"\x93NUM")
-    assert Kept(folder, IDENTITY).lines()[0].tolist() == [0, 1, 4]
+    assert AnswerCache(folder, IDENTITY).lines()[0].tolist() == [0, 1, 4]
     assert not torn.exists()
     (tmp_path / "new").mkdir()
     (tmp_path / "new" / ".identity.json.0123abcd.tmp").write_text("{")  # killed before anything had a name
@@ -122,15 +122,15 @@ def test_a_damaged_file_is_named(tmp_path, what):
     else:
         file.write_bytes(what)
     with pytest.raises(UserError, match=r"000001\.npy is damaged"):
-        Kept(tmp_path / "answers", IDENTITY)
+        AnswerCache(tmp_path / "answers", IDENTITY)
     file.unlink()
-    assert Kept(tmp_path / "answers", IDENTITY).missing(5).tolist() == [0, 2, 3]
+    assert AnswerCache(tmp_path / "answers", IDENTITY).missing(5).tolist() == [0, 2, 3]
 
 
 def test_what_two_runs_both_asked_is_taken_once(tmp_path):
     filled(tmp_path / "answers")
     np.save(tmp_path / "answers" / "000002.npy", np.array([[4.0, 0.0, 1.0], [5.0, 1.0, 0.0]]))
-    owners, numbers = Kept(tmp_path / "answers", IDENTITY).lines()
+    owners, numbers = AnswerCache(tmp_path / "answers", IDENTITY).lines()
     assert owners.tolist() == [0, 1, 4, 5]
     assert numbers[2].tolist() == [0.25, 0.75]
 

@@ -6,11 +6,11 @@ import torch
 
 from contract.tiny import assert_close
 from explainers.learned.products import PLAIN, A, B, C, Changing, Products, data_of
-from steadygaze.adapters.as_adapter import as_subject
+from steadygaze.adapters.as_adapter import as_adapter
 from steadygaze.core.errors import UserError
 from steadygaze.data.batches import collate
-from steadygaze.explainers.learned.answer_cache import Kept
-from steadygaze.explainers.learned.black_box_queries import AGAIN, Answering, answers, ask
+from steadygaze.explainers.learned.answer_cache import AnswerCache
+from steadygaze.explainers.learned.black_box_queries import AGAIN, BlackBoxAnswers, answers, query
 
 TEXTS = [[A], [PLAIN, B, C, PLAIN], [A, B], [B], [PLAIN, A, C], [A, B, C], [C], [PLAIN] * 6]
 """Said of class 1: .225  .4  .9  .45  .2  .8  .1  .1125"""
@@ -20,7 +20,7 @@ SAID = torch.tensor([0.225, 0.4, 0.9, 0.45, 0.2, 0.8, 0.1, 0.1125], dtype=torch.
 @pytest.mark.parametrize("batch_size", [1, 3, 100])
 def test_every_text_is_answered_in_its_place_whatever_the_batches(batch_size):
     model = Products()
-    found = ask(model, data_of(*TEXTS), batch_size=batch_size)
+    found = query(model, data_of(*TEXTS), batch_size=batch_size)
     assert_close(found, torch.stack([1 - SAID, SAID], -1))
     assert model.asked == 2 * len(TEXTS)  # fewer than AGAIN: all of them twice
     assert max(map(len, model.read)) <= batch_size
@@ -28,15 +28,15 @@ def test_every_text_is_answered_in_its_place_whatever_the_batches(batch_size):
 
 def test_of_many_texts_only_the_first_are_asked_twice():
     model = Products()
-    ask(model, data_of(*TEXTS * 10))
+    query(model, data_of(*TEXTS * 10))
     assert model.asked == 80 + AGAIN
 
 
 def test_progress_is_told_from_what_is_kept_to_all(tmp_path):
     told = []
-    kept = Kept(tmp_path / "kept")
+    kept = AnswerCache(tmp_path / "kept")
     for _ in range(2):
-        ask(Products(), data_of(*TEXTS), kept, lambda *said: told.append(said), batch_size=5)
+        query(Products(), data_of(*TEXTS), kept, lambda *said: told.append(said), batch_size=5)
     what = "asking the black box"
     assert told == [(what, 0, 8), (what, 5, 8), (what, 8, 8), (what, 8, 8)]
 
@@ -46,25 +46,27 @@ def test_a_black_box_that_fails_half_way_is_asked_only_what_is_missing(tmp_path)
     with pytest.raises(
         UserError, match=r"failed: RuntimeError: out of luck.*6 of 8 inputs.*kept in .*goes on"
     ) as caught:
-        ask(broken, data, Kept(tmp_path / "kept"), batch_size=3)
+        query(broken, data, AnswerCache(tmp_path / "kept"), batch_size=3)
     assert isinstance(caught.value.__cause__, RuntimeError)
     mended = Products()
-    assert_close(ask(mended, data, Kept(tmp_path / "kept"), batch_size=4)[:, 1], SAID)  # other batches than before
+    assert_close(
+        query(mended, data, AnswerCache(tmp_path / "kept"), batch_size=4)[:, 1], SAID
+    )  # other batches than before
     assert [len(batch) for batch in mended.read] == [2, 4, 4]  # two missing, then all eight again
     assert sorted(mended.read[0].index.tolist()) == [1, 7]  # the longest
 
 
 def test_without_a_folder_the_sentence_says_what_would_have_kept_them():
     with pytest.raises(UserError, match=r"3 of 8 inputs were done; given a folder"):
-        ask(Products(fails_after=1), data_of(*TEXTS), batch_size=3)
+        query(Products(fails_after=1), data_of(*TEXTS), batch_size=3)
 
 
 def test_in_memory_the_same_object_goes_on():
-    kept = Kept()
+    kept = AnswerCache()
     with pytest.raises(UserError):
-        ask(Products(fails_after=1), data_of(*TEXTS), kept, batch_size=3)
+        query(Products(fails_after=1), data_of(*TEXTS), kept, batch_size=3)
     mended = Products()
-    ask(mended, data_of(*TEXTS), kept)
+    query(mended, data_of(*TEXTS), kept)
     assert len(mended.read[0]) == 5
 
 
@@ -73,8 +75,8 @@ def test_an_interruption_is_nobodys_fault(tmp_path):
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        ask(Changing(interrupt, after=1), data_of(*TEXTS), Kept(tmp_path / "kept"), batch_size=5)
-    assert len(Kept(tmp_path / "kept").missing(8)) == 3
+        query(Changing(interrupt, after=1), data_of(*TEXTS), AnswerCache(tmp_path / "kept"), batch_size=5)
+    assert len(AnswerCache(tmp_path / "kept").missing(8)) == 3
 
 
 @pytest.mark.parametrize(
@@ -90,19 +92,19 @@ def test_an_interruption_is_nobodys_fault(tmp_path):
 def test_answers_that_are_no_probabilities_are_refused_at_once(change, says):
     model = Changing(change, after=1)
     with pytest.raises(UserError, match=says):
-        ask(model, data_of(*TEXTS), batch_size=1)
+        query(model, data_of(*TEXTS), batch_size=1)
     assert len(model.read) == 2
 
 
 def test_one_class_is_refused():
     with pytest.raises(UserError, match="rows of two or more probabilities"):
-        ask(Changing(lambda logits: logits[:, :1], after=0), data_of(*TEXTS))
+        query(Changing(lambda logits: logits[:, :1], after=0), data_of(*TEXTS))
 
 
 def test_a_black_box_that_changes_the_order_of_its_classes_is_caught():
     flips = Changing(lambda logits: logits.flip(-1), after=1)
     with pytest.raises(UserError, match=r"changed the order of its classes: it said \[.*\], then \[.*\]"):
-        ask(flips, data_of(*TEXTS))
+        query(flips, data_of(*TEXTS))
 
 
 def test_an_order_is_recognised_among_many_classes_and_columns_that_are_alike():
@@ -110,30 +112,30 @@ def test_an_order_is_recognised_among_many_classes_and_columns_that_are_alike():
     said = np.array([[0.2, 0.5, 0.2, 0.1], [0.3, 0.1, 0.3, 0.3], [0.05, 0.8, 0.05, 0.1]])
     turn = iter([said, said[:, [1, 0, 3, 2]]])
     with pytest.raises(UserError, match="changed the order of its classes"):
-        answers(Answering(lambda rows: next(turn), lambda rows: [rows]), 3, Kept())
+        answers(BlackBoxAnswers(lambda rows: next(turn), lambda rows: [rows]), 3, AnswerCache())
 
 
 def test_a_black_box_that_does_not_say_the_same_twice_is_caught():
     noisy = Changing(lambda logits: logits + torch.tensor([0.3, 0.0]), after=1)
     with pytest.raises(UserError, match="does not say the same of the same input twice"):
-        ask(noisy, data_of(*TEXTS))
+        query(noisy, data_of(*TEXTS))
 
 
 def test_rounding_is_not_held_against_it():
-    found = ask(Changing(lambda logits: logits.half().double(), after=1), data_of(*TEXTS))
-    torch.testing.assert_close(found, ask(Products(), data_of(*TEXTS)), atol=1e-3, rtol=0)
+    found = query(Changing(lambda logits: logits.half().double(), after=1), data_of(*TEXTS))
+    torch.testing.assert_close(found, query(Products(), data_of(*TEXTS)), atol=1e-3, rtol=0)
 
 
 def test_another_black_box_than_the_one_whose_answers_are_kept_is_caught(tmp_path):
-    ask(Products(), data_of(*TEXTS), Kept(tmp_path / "kept"))
+    query(Products(), data_of(*TEXTS), AnswerCache(tmp_path / "kept"))
     with pytest.raises(UserError, match=r"unless it is another one than that whose answers .*kept keeps"):
-        ask(Changing(lambda logits: logits * 3, after=0), data_of(*TEXTS), Kept(tmp_path / "kept"))
+        query(Changing(lambda logits: logits * 3, after=0), data_of(*TEXTS), AnswerCache(tmp_path / "kept"))
 
 
 def test_one_that_fails_when_asked_again_loses_nothing(tmp_path):
     with pytest.raises(UserError, match=r"out of luck.*8 of 8 inputs are done and kept"):
-        ask(Products(fails_after=1), data_of(*TEXTS), Kept(tmp_path / "kept"))
-    assert len(Kept(tmp_path / "kept").missing(8)) == 0
+        query(Products(fails_after=1), data_of(*TEXTS), AnswerCache(tmp_path / "kept"))
+    assert len(AnswerCache(tmp_path / "kept").missing(8)) == 0
 
 
 class Sayings:
@@ -152,17 +154,17 @@ class Sayings:
     [([0.7, 0.3], "changed the order"), ([0.5, 0.5], "does not say the same"), ([np.nan, 0.5], "not all finite")],
 )
 def test_a_black_box_that_reads_text_must_look_again_though_its_answers_are_remembered(then, says):
-    subject = as_subject(Sayings(then), classes=["bad", "good"]).reading(False)
+    subject = as_adapter(Sayings(then), classes=["bad", "good"]).for_pairs(False)
     texts = ["a good film", "a bad film", "film"]
     with pytest.raises(UserError, match=says):
-        ask(subject.model, subject.data(subject.tokens.place(texts), None))
+        query(subject.model, subject.data(subject.tokens.place(texts), None))
 
 
 def test_what_a_steady_one_says_is_remembered_anew():
     steady = Sayings([0.3, 0.7])
-    subject = as_subject(steady, classes=["bad", "good"]).reading(False)
+    subject = as_adapter(steady, classes=["bad", "good"]).for_pairs(False)
     data = subject.data(subject.tokens.place(["a good film", "a bad film"]), None)
-    assert ask(subject.model, data).tolist() == pytest.approx(np.array([[0.3, 0.7]] * 2))
+    assert query(subject.model, data).tolist() == pytest.approx(np.array([[0.3, 0.7]] * 2))
     assert steady.calls == 2
     subject.model(collate(data, np.arange(2)))
     assert steady.calls == 2
@@ -176,15 +178,15 @@ def test_images_are_asked_about_by_their_rows():
         asked.append(rows.tolist())
         return np.stack([1 - images[rows], images[rows]], 1).astype(np.float32)
 
-    found = answers(Answering(say, lambda rows: np.split(rows, range(2, len(rows), 2))), 4, Kept())
+    found = answers(BlackBoxAnswers(say, lambda rows: np.split(rows, range(2, len(rows), 2))), 4, AnswerCache())
     np.testing.assert_allclose(found[:, 1], images, rtol=1e-6)
     assert asked == [[0, 1], [2, 3]] * 2
 
 
 def test_pairs_are_read_with_their_questions():
-    subject = as_subject(
+    subject = as_adapter(
         lambda pairs: [[0.5, 0.5] if q == "why?" else [0.1, 0.9] for _, q in pairs], classes=["a", "b"]
     )
-    subject = subject.reading(True)
+    subject = subject.for_pairs(True)
     data = subject.data(subject.tokens.place(["one", "two three"]), ["who?", "why?"])
-    assert_close(ask(subject.model, data)[:, 1], torch.tensor([0.9, 0.5], dtype=torch.float64))
+    assert_close(query(subject.model, data)[:, 1], torch.tensor([0.9, 0.5], dtype=torch.float64))

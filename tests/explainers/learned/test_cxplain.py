@@ -16,25 +16,25 @@ from steadygaze.core.settings import build
 from steadygaze.data.batches import collate
 from steadygaze.explainers.learned.cxplain import (
     CXPlain,
+    EffectTargets,
     Ensemble,
-    Weighed,
-    Weighing,
-    between,
-    divergent,
+    FittedCXPlain,
+    mean_divergence,
+    member_bounds,
     members,
     text_effects,
     text_member,
 )
-from steadygaze.explainers.learned.selector import Views
-from steadygaze.models.model_protocol import Reader
-from steadygaze.training.progress import Silent
+from steadygaze.explainers.learned.selector import InputBatch
+from steadygaze.models.model_protocol import Model
+from steadygaze.training.progress import SilentWatcher
 
 CPU = torch.device("cpu")
 
 WORDS, GOOD, BAD = 30, 28, 29
 
 
-class Planted(Reader):
+class Planted(Model):
     """Says what the one of the two words that is there says."""
 
     def forward(self, batch, embedded=None):
@@ -56,13 +56,15 @@ HOW = CXPlain(k=2, members=3, dimension=8, hidden=16, epochs=12, patience=3, lea
 def weighed(many, seed, how=HOW):
     data = planted(many, seed)
     inputs = inputs_of(data, Planted(), table(WORDS))
-    return Weighed(inputs, text_effects(how, Planted(), inputs))
+    return EffectTargets(inputs, text_effects(how, Planted(), inputs))
 
 
 @pytest.fixture(scope="module")
 def fitted():
     torch.manual_seed(0)
-    fit = Ensemble(HOW, partial(text_member, HOW, WORDS + 1), weighed(160, 0), weighed(60, 1), Silent(), CPU, seed=3)
+    fit = Ensemble(
+        HOW, partial(text_member, HOW, WORDS + 1), weighed(160, 0), weighed(60, 1), SilentWatcher(), CPU, seed=3
+    )
     return fit, fit.execute()
 
 
@@ -72,9 +74,9 @@ def test_members_come_to_the_entropy_of_what_they_learn(fitted):
     fresh = weighed(60, 2)
     untaught = members(HOW, fit.make)
     for net, before in zip(nets.values(), untaught.values(), strict=True):
-        assert divergent(HOW, net, fresh) < 0.05 < 1.0 < divergent(HOW, before, fresh)
+        assert mean_divergence(HOW, net, fresh) < 0.05 < 1.0 < mean_divergence(HOW, before, fresh)
     batch = collate(fresh.inputs.data, np.arange(60))
-    weights = Weighing(HOW, nets, table(WORDS)).explain(Planted(), batch).weights
+    weights = FittedCXPlain(HOW, nets, table(WORDS)).explain(Planted(), batch).weights
     assert (batch.ids.gather(-1, weights.argmax(-1, keepdim=True)) >= GOOD).all()
 
 
@@ -82,7 +84,7 @@ def test_of_each_member_the_best_epoch_is_kept(fitted):
     fit, nets = fitted
     for number, net in enumerate(nets.values()):
         left = [record["divergence"] for record in fit.history if record["stage"] == f"member {number + 1}"]
-        assert divergent(HOW, net, fit.validation) == pytest.approx(min(left), abs=1e-6)
+        assert mean_divergence(HOW, net, fit.validation) == pytest.approx(min(left), abs=1e-6)
         assert len(left) <= HOW.epochs
         assert min(left) in left[-HOW.patience - 1 :]
     assert not any(module.training for module in nets.modules())
@@ -96,7 +98,7 @@ def test_the_members_differ_and_the_same_seed_gives_the_same(fitted):
     assert all(fit._drawn(number).sum() == 160 and 0 in fit._drawn(number) for number in range(3))
     short = build(CXPlain, {"members": 2, "epochs": 1, "dimension": 4, "hidden": 4})
     make = partial(text_member, short, WORDS + 1)
-    runs = [Ensemble(short, make, fit.train, fit.validation, Silent(), CPU, seed=1).execute() for _ in range(2)]
+    runs = [Ensemble(short, make, fit.train, fit.validation, SilentWatcher(), CPU, seed=1).execute() for _ in range(2)]
     for one, other in zip(*(run.state_dict().values() for run in runs), strict=True):
         assert torch.equal(one, other)
 
@@ -107,9 +109,9 @@ def test_an_input_that_is_drawn_twice_counts_twice():
     torch.manual_seed(0)
     net, other = (text_member(HOW, WORDS + 1).double() for _ in range(2))
     other.load_state_dict(net.state_dict())
-    fit = Ensemble(HOW, nn.Identity, these, these, Silent(), CPU)
+    fit = Ensemble(HOW, nn.Identity, these, these, SilentWatcher(), CPU)
     learnt = fit._epoch(net, torch.optim.SGD(net.parameters(), 1.0), np.array([2, 0, 1]), (0, 0))
-    lost = these.lost(HOW, other, np.array([0, 0, 2])).mean()
+    lost = these.loss(HOW, other, np.array([0, 0, 2])).mean()
     lost.backward()
     torch.optim.SGD(other.parameters(), 1.0).step()
     assert learnt == pytest.approx(lost.item(), rel=1e-6)
@@ -118,7 +120,7 @@ def test_an_input_that_is_drawn_twice_counts_twice():
 
 
 def test_one_member_alone_reads_every_input_once():
-    alone = Ensemble(CXPlain(members=1), nn.Identity, weighed(5, 0), weighed(5, 0), Silent(), CPU)
+    alone = Ensemble(CXPlain(members=1), nn.Identity, weighed(5, 0), weighed(5, 0), SilentWatcher(), CPU)
     assert alone._drawn(0).tolist() == [1] * 5
 
 
@@ -130,8 +132,8 @@ def test_what_a_member_minimises_is_the_divergence_between_the_two():
     views = these.inputs.views(rows)
     given = net(views).masked_fill(~views.able, -torch.inf).softmax(-1)
     expected = divergence.kl(these.effects.shares(rows, views.able, HOW.epsilon), given, views.able)
-    assert_close(these.lost(HOW, net, rows), expected)
-    assert_close(divergent(HOW, net, these), expected.mean().item())
+    assert_close(these.loss(HOW, net, rows), expected)
+    assert_close(mean_divergence(HOW, net, these), expected.mean().item())
 
 
 def test_a_loss_that_is_no_number_is_a_sentence():
@@ -146,7 +148,7 @@ def test_a_loss_that_is_no_number_is_a_sentence():
             return (views.x * torch.nan) * self.scale
 
     with pytest.raises(UserError, match="smaller learning_rate"):
-        Ensemble(wild, Endless, weighed(5, 0), weighed(5, 0), Silent(), CPU).execute()
+        Ensemble(wild, Endless, weighed(5, 0), weighed(5, 0), SilentWatcher(), CPU).execute()
 
 
 class Fixed(nn.Module):
@@ -165,8 +167,8 @@ THREE = nn.ModuleDict({"a": Fixed(0.2, 0.3, 0.5), "b": Fixed(0.6, 0.3, 0.1), "c"
 
 def test_quantiles_by_hand():
     """Word 0: .2 .3 .6.  With `sure` .8 the low quantile is .1·2 of the way: .2 + .2·.1; the high one .3 + .8·.3."""
-    views = Views(torch.ones(1, 3).long(), torch.ones(1, 3).bool(), torch.empty(1, 0), torch.zeros(1))
-    found = between(CXPlain(sure=0.8), THREE, views)[:, 0]
+    views = InputBatch(torch.ones(1, 3).long(), torch.ones(1, 3).bool(), torch.empty(1, 0), torch.zeros(1))
+    found = member_bounds(CXPlain(interval_level=0.8), THREE, views)[:, 0]
     assert_close(found[:, 0], torch.tensor([0.22, 0.3, 0.54], dtype=torch.float64))
     assert_close(found[1], torch.tensor([0.3, 0.3, 0.1], dtype=torch.float64))
     given = torch.stack([net.shares for net in THREE.values()])
@@ -177,8 +179,8 @@ def test_quantiles_by_hand():
 def test_the_heaviest_are_shown_or_all():
     batch = collate(data_of([A, B, C]), np.arange(1))
     two, everything = (
-        Weighing(how, THREE, table()).explain(Products(), batch).weights[0].tolist()
-        for how in (CXPlain(k=2), CXPlain(k=2, shown="all"))
+        FittedCXPlain(how, THREE, table()).explain(Products(), batch).weights[0].tolist()
+        for how in (CXPlain(k=2), CXPlain(k=2, top_words="all"))
     )
     assert two == pytest.approx([0.3, 0.3, 0.0])
     assert everything == pytest.approx([0.3, 0.3, 0.1])
@@ -188,20 +190,20 @@ def test_quantiles_are_in_order_and_a_single_member_is_sure(fitted):
     nets = fitted[1]
     data = planted(20, 5)
     batch = collate(data, np.arange(20))
-    explainer = Weighing(build(CXPlain, {"shown": "all"}), nets, table(WORDS))
+    explainer = FittedCXPlain(build(CXPlain, {"top_words": "all"}), nets, table(WORDS))
     low, high = explainer.bounds(batch)
     middle = explainer.explain(Planted(), batch).weights
     assert ((low <= middle + 1e-12) & (middle <= high + 1e-12)).all()
     assert (low < high)[batch.mask].any()
     assert (low[~batch.mask] == 0).all()
     assert (high[~batch.mask] == 0).all()
-    low, high = Weighing(HOW, nn.ModuleDict({"one": nets["member-0"]}), table(WORDS)).bounds(batch)
+    low, high = FittedCXPlain(HOW, nn.ModuleDict({"one": nets["member-0"]}), table(WORDS)).bounds(batch)
     assert torch.equal(low, high)
 
 
 def test_an_explanation_is_the_same_in_any_batch_and_reads_the_black_box_once(fitted):
     data = planted(12, 6)
-    explainer = Weighing(HOW, fitted[1], table(WORDS))
+    explainer = FittedCXPlain(HOW, fitted[1], table(WORDS))
     batch = collate(data, np.arange(12))
     whole = explainer.explain(Planted(), batch).weights
     assert ((whole > 0).sum(-1) == HOW.k).all()
@@ -217,13 +219,13 @@ def test_an_explanation_is_the_same_in_any_batch_and_reads_the_black_box_once(fi
 def test_the_pieces_of_a_word_share_its_weight():
     batch = collate(data_of([PLAIN, A, STANDS, B], specials=True), np.arange(1))
     nets = nn.ModuleDict({"a": Fixed(0.1, 0.2, 0.3, 0.4)})
-    found = Weighing(CXPlain(), nets, table(continues=[STANDS])).explain(Products(), batch).weights[0]
+    found = FittedCXPlain(CXPlain(), nets, table(continues=[STANDS])).explain(Products(), batch).weights[0]
     assert found.tolist() == pytest.approx([0.0, 1 / 6, 1 / 6, 2 / 3])
 
 
 def test_k_larger_than_the_text_shows_all_of_it(fitted):
     batch = collate(planted(4, 7), np.arange(4))
-    weights = Weighing(CXPlain(k=500), fitted[1], table(WORDS)).explain(Planted(), batch).weights
+    weights = FittedCXPlain(CXPlain(k=500), fitted[1], table(WORDS)).explain(Planted(), batch).weights
     assert torch.equal(weights > 0, batch.mask)
 
 

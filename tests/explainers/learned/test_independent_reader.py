@@ -7,10 +7,10 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from steadygaze.core.maths.label_leakage import balanced, independent_reader_accuracy, leakage_gap
-from steadygaze.core.random_key import Chance
+from steadygaze.core.maths.label_leakage import class_balanced_accuracy, independent_reader_accuracy, leakage_gap
+from steadygaze.core.random_key import RandomKey
 from steadygaze.explainers.learned.independent_reader import DRAWS, ReaderFit, read, uniform_subsets
-from steadygaze.explainers.learned.selector import Views
+from steadygaze.explainers.learned.selector import InputBatch
 from steadygaze.models import k_subset
 
 MANY, UNITS, K = 400, 6, 2
@@ -36,9 +36,9 @@ class Inputs(SimpleNamespace):
     def once(self, size: int) -> list[np.ndarray]:
         return [np.arange(MANY)]
 
-    def views(self, rows: np.ndarray) -> Views:
+    def views(self, rows: np.ndarray) -> InputBatch:
         places = torch.from_numpy(rows)
-        return Views(self.x[places], torch.ones(len(rows), UNITS, dtype=torch.bool), self.probs[places], places)
+        return InputBatch(self.x[places], torch.ones(len(rows), UNITS, dtype=torch.bool), self.probs[places], places)
 
 
 class Linear(nn.Module):
@@ -48,7 +48,7 @@ class Linear(nn.Module):
         super().__init__()
         self.last = nn.Linear(2 * UNITS, 2)
 
-    def forward(self, views: Views, mask: Tensor) -> Tensor:
+    def forward(self, views: InputBatch, mask: Tensor) -> Tensor:
         return self.last(torch.cat([views.x * mask, mask], -1))
 
 
@@ -88,11 +88,11 @@ def test_the_same_seed_trains_the_same_reader_and_leaves_torchs_generator_alone(
 def test_the_reader_is_shown_random_masks_alone() -> None:
     """Exactly k units each, the same number from every unit up to chance."""
     views = Inputs(0).views(np.arange(MANY))
-    drawn = torch.stack([uniform_subsets(K)(views, Chance(0).child(n)) for n in range(DRAWS)])
+    drawn = torch.stack([uniform_subsets(K)(views, RandomKey(0).child(n)) for n in range(DRAWS)])
     assert torch.equal(drawn.sum(-1), torch.full((DRAWS, MANY), float(K)))
     assert (drawn.mean((0, 1)) - K / UNITS).abs().max() < 0.03
     assert not torch.equal(drawn[0], drawn[1])
-    assert torch.equal(drawn[0], k_subset.at_random(views.able, K, Chance(0).child(0), views.rows))
+    assert torch.equal(drawn[0], k_subset.random_k_subset(views.able, K, RandomKey(0).child(0), views.rows))
 
 
 def test_accuracy_and_gap_of_numbers_worked_by_hand() -> None:
@@ -106,7 +106,7 @@ def test_accuracy_and_gap_of_numbers_worked_by_hand() -> None:
 def test_each_predicted_class_counts_alike_in_a_balanced_mean() -> None:
     """Class 0: 0, 0, 0; class 1: 1; the mean of the class means is 1/2, of which NaN is no part."""
     values = torch.tensor([0.0, 0.0, 0.0, 1.0, torch.nan], dtype=torch.float64)
-    found = balanced(values, torch.tensor([0, 0, 0, 1, 1]))
+    found = class_balanced_accuracy(values, torch.tensor([0, 0, 0, 1, 1]))
     assert float(found.nanmean()) == 0.5
     assert found.isnan().tolist() == [False, False, False, False, True]
-    assert torch.equal(balanced(torch.ones(3), torch.zeros(3)), torch.ones(3))
+    assert torch.equal(class_balanced_accuracy(torch.ones(3), torch.zeros(3)), torch.ones(3))

@@ -10,20 +10,20 @@ from torch import Tensor, nn
 from torch.nn.functional import nll_loss
 
 from steadygaze.core.types import Terms
-from steadygaze.explainers.learned.mitigations import REMEDIES, Plain
-from steadygaze.explainers.learned.selector import L2X, Round, Selecting, Views, rounds
-from steadygaze.explainers.learned.selector_training import Fit, _averaged, _step, fresh_judge
+from steadygaze.explainers.learned.mitigations import MITIGATIONS, NoMitigation
+from steadygaze.explainers.learned.selector import L2X, InputBatch, SelectorConfig, SelectorStep, selector_steps
+from steadygaze.explainers.learned.selector_training import SelectorFit, _averaged, _step, fit_mask_probe
 from steadygaze.explainers.learned.vibi import Vibi
-from steadygaze.models.probe_classifier import Judge
-from steadygaze.training.progress import Silent
+from steadygaze.models.probe_classifier import ProbeClassifier
+from steadygaze.training.progress import SilentWatcher
 
 MANY, UNITS = 600, 8
 
 
-def given_away(how: Selecting, nets: nn.ModuleDict, inputs: Any) -> float:
+def given_away(how: SelectorConfig, nets: nn.ModuleDict, inputs: Any) -> float:
     """What the judge loses on average when it is shown which units are selected, in nats."""
     with torch.no_grad():
-        (one,) = rounds(how, nets, inputs, [np.arange(MANY)])
+        (one,) = selector_steps(how, nets, inputs, [np.arange(MANY)])
         return float(nll_loss(nets["judge"](one.chosen()), one.views.probs.argmax(-1)))
 
 
@@ -34,7 +34,7 @@ class Coded(nn.Module):
         super().__init__()
         self.told = told
 
-    def forward(self, views: Views, query: Tensor | None = None) -> Tensor:
+    def forward(self, views: InputBatch, query: Tensor | None = None) -> Tensor:
         scores = views.x.float()
         if self.told and query is not None:
             scores = scores + 10 * query[:, 1:] * (torch.arange(UNITS) == 0)
@@ -52,9 +52,9 @@ class Inputs(SimpleNamespace):
     def once(self, size: int) -> list[np.ndarray]:
         return np.array_split(np.arange(MANY), -(-MANY // size))
 
-    def views(self, rows: np.ndarray) -> Views:
+    def views(self, rows: np.ndarray) -> InputBatch:
         index = torch.from_numpy(rows)
-        return Views(self.x[index], torch.ones(len(rows), UNITS, dtype=torch.bool), self.probs[index], index)
+        return InputBatch(self.x[index], torch.ones(len(rows), UNITS, dtype=torch.bool), self.probs[index], index)
 
 
 @pytest.fixture
@@ -69,8 +69,8 @@ def inputs() -> Inputs:
 @pytest.mark.parametrize(("told", "least", "most"), [(True, 0.0, 0.02), (False, 0.66, 0.75)])
 def test_a_code_is_read_and_where_there_is_none_nothing_is(inputs, told, least, most) -> None:
     how = L2X(k=1, query=True)
-    nets = nn.ModuleDict({"selector": Coded(told), "judge": Judge(UNITS + 4, 2)})
-    nets["judge"] = fresh_judge(how, nets, inputs, seed=0)
+    nets = nn.ModuleDict({"selector": Coded(told), "judge": ProbeClassifier(UNITS + 4, 2)})
+    nets["judge"] = fit_mask_probe(how, nets, inputs, seed=0)
     assert nets["judge"].places == UNITS + 4, "a longer text must still be judged"
     assert least <= given_away(how, nets, inputs) <= most
 
@@ -82,7 +82,7 @@ class Guess(nn.Module):
         super().__init__()
         self.last = nn.Linear(UNITS, 2)
 
-    def forward(self, views: Views, mask: Tensor) -> Tensor:
+    def forward(self, views: InputBatch, mask: Tensor) -> Tensor:
         return self.last(views.x * mask)
 
 
@@ -93,17 +93,17 @@ class Moving(Coded):
         super().__init__(told=True)
         self.nothing = nn.Parameter(torch.zeros(()))
 
-    def forward(self, views: Views, query: Tensor | None = None) -> Tensor:
+    def forward(self, views: InputBatch, query: Tensor | None = None) -> Tensor:
         return super().forward(views, query) + self.nothing
 
 
 def made() -> nn.ModuleDict:
-    return nn.ModuleDict({"selector": Moving(), "approximator": Guess(), "judge": Judge(UNITS, 2)})
+    return nn.ModuleDict({"selector": Moving(), "approximator": Guess(), "judge": ProbeClassifier(UNITS, 2)})
 
 
-def fit(inputs: Inputs, method: type[Selecting] = L2X, **settings: Any) -> Fit:
+def fit(inputs: Inputs, method: type[SelectorConfig] = L2X, **settings: Any) -> SelectorFit:
     how = method(k=1, query=True, epochs=1, batch_size=300, **settings)
-    return Fit(how, made, inputs, inputs, Silent(), torch.device("cpu"))
+    return SelectorFit(how, made, inputs, inputs, SilentWatcher(), torch.device("cpu"))
 
 
 @pytest.mark.filterwarnings("ignore:the mask alone tells the label")
@@ -111,9 +111,9 @@ def test_the_judge_that_a_fit_returns_reads_masks_as_explanations_have_them(inpu
     """The one who learnt beside the selector had two steps, on soft masks, and knows nothing."""
     run = fit(inputs)
     nets = run.execute()
-    assert given_away(run.how, nets, inputs) < 0.02
+    assert given_away(run.config, nets, inputs) < 0.02
     nets["judge"] = made()["judge"]
-    assert given_away(run.how, nets, inputs) > 0.5
+    assert given_away(run.config, nets, inputs) > 0.5
 
 
 @pytest.mark.usefixtures("short_probe_training")
@@ -129,19 +129,19 @@ def test_what_is_kept_of_a_fit_is_the_average_of_its_weights(inputs: Inputs, mon
     monkeypatch.setattr("steadygaze.explainers.learned.selector_training._step", stepped)
     for average, old in ((0.0, 0.0), (0.9, 2 / 11)):
         seen.clear()
-        kept = fit(inputs, average=average).execute()["approximator"].last.bias
+        kept = fit(inputs, weight_averaging=average).execute()["approximator"].last.bias
         first, second = seen
         assert not torch.equal(first, second)
         torch.testing.assert_close(kept, old * first + (1 - old) * second)
 
 
-class Watched(Plain):
+class Watched(NoMitigation):
     """Looks at the rounds of a fit."""
 
     def __init__(self) -> None:
-        self.rounds: list[Round] = []
+        self.rounds: list[SelectorStep] = []
 
-    def terms(self, round_: Round, stage: str) -> Terms:
+    def terms(self, round_: SelectorStep, stage: str) -> Terms:
         self.rounds.append(round_)
         return super().terms(round_, stage)
 
@@ -150,15 +150,15 @@ class Watched(Plain):
 @pytest.mark.filterwarnings("ignore:the mask alone tells the label")
 @pytest.mark.parametrize(("method", "shares"), [(L2X, [0.6, 0.4]), (Vibi, [2 / 3, 1 / 3])])
 def test_the_shares_of_what_is_guessed_are_known_and_every_step_draws_anew(
-    inputs: Inputs, monkeypatch: pytest.MonkeyPatch, method: type[Selecting], shares: list[float]
+    inputs: Inputs, monkeypatch: pytest.MonkeyPatch, method: type[SelectorConfig], shares: list[float]
 ) -> None:
     """Of every three inputs the black box says .9, .8 and .1 of class 0: .6 on average, and its label twice."""
     uneven = Inputs(x=inputs.x, probs=torch.tensor([[0.9, 0.1], [0.8, 0.2], [0.1, 0.9]]).repeat(MANY // 3, 1))
-    monkeypatch.setitem(REMEDIES, "plain", watched := Watched())
+    monkeypatch.setitem(MITIGATIONS, "plain", watched := Watched())
     fit(uneven, method).execute()
     one, other = watched.rounds
     assert one.prior.tolist() == pytest.approx(shares)
-    drawn = [round_.chance.child(0).uniform(torch.arange(4), UNITS) for round_ in (one, other)]
+    drawn = [round_.key.child(0).uniform(torch.arange(4), UNITS) for round_ in (one, other)]
     assert not torch.equal(*drawn)
 
 

@@ -7,48 +7,50 @@ import pytest
 import torch
 from torch import nn
 
-from steadygaze.core.random_key import Chance
+from steadygaze.core.random_key import RandomKey
 from steadygaze.core.types import Terms
 from steadygaze.explainers.learned import METHODS
-from steadygaze.explainers.learned.mitigations import RANDOM, REMEDIES, _others
-from steadygaze.explainers.learned.selector import L2X, Round, Selecting, Views
+from steadygaze.explainers.learned.mitigations import MITIGATIONS, RANDOM, _others
+from steadygaze.explainers.learned.selector import L2X, InputBatch, SelectorConfig, SelectorStep
 from steadygaze.explainers.learned.selector_training import _moving, _step
 from steadygaze.explainers.learned.text_inputs import text_nets
 from steadygaze.explainers.learned.vibi import Vibi
 
 SMALL = {"k": 2, "dimension": 6, "hidden": 8, "query": True}
-SELECTING: dict[str, type[Selecting]] = {n: kind for n, kind in METHODS.items() if issubclass(kind, Selecting)}
+SELECTING: dict[str, type[SelectorConfig]] = {
+    n: kind for n, kind in METHODS.items() if issubclass(kind, SelectorConfig)
+}
 CASES = [(name, technique) for name, kind in SELECTING.items() for technique in kind.techniques]
 
 
-def views() -> Views:
+def views() -> InputBatch:
     x = torch.tensor([[2, 3, 4, 5, 6], [7, 8, 2, 0, 0], [3, 3, 9, 5, 0]])
     probs = torch.tensor([[0.9, 0.1], [0.2, 0.8], [0.4, 0.6]])
-    return Views(x, x > 0, probs, torch.tensor([4, 5, 6]))
+    return InputBatch(x, x > 0, probs, torch.tensor([4, 5, 6]))
 
 
-def round_of(how: Selecting, step: int = 0) -> Round:
+def round_of(how: SelectorConfig, step: int = 0) -> SelectorStep:
     torch.manual_seed(0)
-    return Round(how, text_nets(how, 10, 2), views(), Chance(1).child(step), torch.tensor([0.5, 0.5]))
+    return SelectorStep(how, text_nets(how, 10, 2), views(), RandomKey(1).child(step), torch.tensor([0.5, 0.5]))
 
 
-def moved(how: Selecting, stage: int = -1) -> set[str]:
+def moved(how: SelectorConfig, stage: int = -1) -> set[str]:
     """Which networks a step of a stage changes."""
-    round_, remedy = round_of(how), REMEDIES[how.technique]
+    round_, remedy = round_of(how), MITIGATIONS[how.technique]
     where = remedy.stages(how)[stage]
-    moving = _moving(round_.nets, where, remedy.players(how))
-    before = {name: value.clone() for name, value in round_.nets.state_dict().items()}
+    moving = _moving(round_.networks, where, remedy.players(how))
+    before = {name: value.clone() for name, value in round_.networks.state_dict().items()}
     steps = torch.optim.SGD([p for part in moving.values() for p in part], 0.5)
     _step(steps, moving, remedy.players(how), remedy.terms(round_, where.name))
-    after = round_.nets.state_dict()
+    after = round_.networks.state_dict()
     return {name.split(".")[0] for name, value in before.items() if not torch.equal(value, after[name])}
 
 
 @pytest.mark.parametrize(("method", "technique"), CASES)
 def test_terms_are_one_finite_number_per_input(method: str, technique: str) -> None:
     how = SELECTING[method](technique=technique, **SMALL)
-    for stage in REMEDIES[technique].stages(how):
-        terms = REMEDIES[technique].terms(round_of(how), stage.name)
+    for stage in MITIGATIONS[technique].stages(how):
+        terms = MITIGATIONS[technique].terms(round_of(how), stage.name)
         assert all(value.shape == (3,) and value.isfinite().all() for value in terms.values())
 
 
@@ -73,8 +75,8 @@ def test_random_masks_know_nothing_of_the_input() -> None:
     """Another ŷ and another selector draw the same masks, so the approximator is asked the same."""
     how = L2X(technique="random-pretraining", **SMALL)
     one, other = round_of(how), round_of(how)
-    nn.init.normal_(other.nets["selector"].score.weight, std=5)
-    remedy = REMEDIES["random-pretraining"]
+    nn.init.normal_(other.networks["selector"].score.weight, std=5)
+    remedy = MITIGATIONS["random-pretraining"]
     assert torch.equal(remedy.terms(one, RANDOM)["prediction"], remedy.terms(other, RANDOM)["prediction"])
 
 
@@ -87,21 +89,21 @@ def test_nobody_hears_the_judge(technique: str) -> None:
     """The label is not kept out of the mask by a penalty: the judge only watches."""
     how = L2X(technique=technique, **SMALL)
     round_ = round_of(how)
-    terms = REMEDIES[technique].terms(round_, "selecting")
-    assert all(slope is None for slope in slopes(terms, "mask", round_.nets["selector"]))
+    terms = MITIGATIONS[technique].terms(round_, "selecting")
+    assert all(slope is None for slope in slopes(terms, "mask", round_.networks["selector"]))
 
 
 def test_with_weights_the_last_epoch_is_kept() -> None:
     """The epoch of the best guesses would be the one with the best code."""
-    kept = {name: REMEDIES[name].stages(L2X(**SMALL))[-1].select for name in REMEDIES}
+    kept = {name: MITIGATIONS[name].stages(L2X(**SMALL))[-1].select for name in MITIGATIONS}
     assert kept == {"plain": "best", "random-pretraining": "best", "mask-neutral": "last", "random-query": "best"}
 
 
 def test_weights_have_no_slope() -> None:
     """Through the weights the judge would learn from the prediction."""
     round_ = round_of(L2X(technique="mask-neutral", **SMALL))
-    terms = REMEDIES["mask-neutral"].terms(round_, "selecting")
-    assert all(slope is None for slope in slopes(terms, "prediction", round_.nets["judge"]))
+    terms = MITIGATIONS["mask-neutral"].terms(round_, "selecting")
+    assert all(slope is None for slope in slopes(terms, "prediction", round_.networks["judge"]))
 
 
 def test_with_random_query_all_learn_from_others_labels_and_then_the_selector_from_the_true_ones() -> None:
@@ -113,13 +115,13 @@ def test_with_random_query_all_learn_from_others_labels_and_then_the_selector_fr
 def test_labels_are_dealt_out_anew_in_the_first_stage_alone() -> None:
     """The selector is told what the black box says of another input of the batch, and never the input's own."""
     round_ = round_of(L2X(technique="random-query", **SMALL))
-    rings = [_others(round_of(round_.how, step)) for step in range(20)]
+    rings = [_others(round_of(round_.config, step)) for step in range(20)]
     for dealt in rings:
         assert sorted(dealt.tolist()) == sorted(round_.views.probs.tolist())
         assert not (dealt == round_.views.probs).any()
     assert len({str(dealt) for dealt in rings}) > 1
-    own = REMEDIES["random-query"].terms(round_, "selecting")["prediction"]
-    assert torch.equal(own, REMEDIES["plain"].terms(round_, "selecting")["prediction"])
+    own = MITIGATIONS["random-query"].terms(round_, "selecting")["prediction"]
+    assert torch.equal(own, MITIGATIONS["plain"].terms(round_, "selecting")["prediction"])
 
 
 def test_an_input_that_is_alone_in_its_batch_is_told_the_shares_of_the_classes() -> None:
@@ -127,7 +129,7 @@ def test_an_input_that_is_alone_in_its_batch_is_told_the_shares_of_the_classes()
     x, able, probs, rows = (
         part[:1] for part in (round_.views.x, round_.views.able, round_.views.probs, round_.views.rows)
     )
-    alone = replace(round_, views=Views(x, able, probs, rows), prior=torch.tensor([0.25, 0.75]))
+    alone = replace(round_, views=InputBatch(x, able, probs, rows), prior=torch.tensor([0.25, 0.75]))
     assert _others(alone).tolist() == [[0.25, 0.75]]
 
 
@@ -149,7 +151,7 @@ def test_mask_neutral_weights_worked_by_hand() -> None:
     w·ℓ = 1/2 ln 4 and 3/2 ln 2.
     """
     x = torch.tensor([[2, 3, 4], [5, 6, 7]])
-    given = Views(x, x > 0, torch.eye(2, dtype=torch.float64), torch.tensor([0, 1]))
+    given = InputBatch(x, x > 0, torch.eye(2, dtype=torch.float64), torch.tensor([0, 1]))
     nets = nn.ModuleDict(
         {
             "selector": Told([0.5, 0.25, 0.25], [0.25, 0.5, 0.25]),
@@ -157,8 +159,8 @@ def test_mask_neutral_weights_worked_by_hand() -> None:
             "judge": Told([0.5, 0.5], [0.5, 0.5]),
         }
     )
-    round_ = Round(L2X(k=1), nets, given, Chance(0), torch.tensor([0.25, 0.75], dtype=torch.float64))
-    terms = REMEDIES["mask-neutral"].terms(round_, "selecting")
+    round_ = SelectorStep(L2X(k=1), nets, given, RandomKey(0), torch.tensor([0.25, 0.75], dtype=torch.float64))
+    terms = MITIGATIONS["mask-neutral"].terms(round_, "selecting")
     assert terms["prediction"].tolist() == pytest.approx([0.5 * math.log(4), 1.5 * math.log(2)])
     assert terms["mask"].tolist() == pytest.approx([math.log(2)] * 2), "the judge learns from all alike"
 
@@ -167,10 +169,10 @@ def test_a_price_on_choosing_unevenly_worked_by_hand() -> None:
     """z = (ln 3, 0): p = (3/4, 1/4), KL to even = 3/4 ln(3/2) + 1/4 ln(1/2); times β k = 0.1 · 2."""
     how = Vibi(k=2, beta=0.1)
     x = torch.tensor([[2, 3, 0]])
-    given = Views(x, x > 0, torch.tensor([[1.0, 0.0]]), torch.tensor([0]))
+    given = InputBatch(x, x > 0, torch.tensor([[1.0, 0.0]]), torch.tensor([0]))
     scores = torch.tensor([[math.log(3), 0.0, 5.0]], dtype=torch.float64)
     right = 0.2 * (0.75 * math.log(1.5) + 0.25 * math.log(0.5))
-    assert how.brevity(scores, given).item() == pytest.approx(right, abs=1e-12)
+    assert how.selection_cost(scores, given).item() == pytest.approx(right, abs=1e-12)
 
 
 def test_the_selector_is_told_what_is_predicted_only_where_it_is_to_be() -> None:

@@ -12,9 +12,9 @@ from steadygaze.core.errors import UserError
 from steadygaze.data.batches import collate
 from steadygaze.explainers import class_probability
 from steadygaze.explainers.learned import removal_effects as room
-from steadygaze.explainers.learned.answer_cache import Kept
+from steadygaze.explainers.learned.answer_cache import AnswerCache
 from steadygaze.explainers.learned.cxplain import CXPlain, text_effects
-from steadygaze.explainers.learned.removal_effects import Removing, effects
+from steadygaze.explainers.learned.removal_effects import RemovalQuery, removal_effects
 from steadygaze.explainers.leave_one_out import LeaveOneOut
 
 LN2 = math.log(2)
@@ -102,7 +102,7 @@ def test_of_a_long_text_segments_are_taken_out_whose_words_share_their_worth():
     """
     model, inputs = Products(), inputs_of(data_of([A, B, PLAIN, C, PLAIN], [A, B], [A]))
     with pytest.warns(UserWarning, match="a text of 5 words is explained in at most 2 segments of consecutive words"):
-        found = text_effects(CXPlain(most_units=2), model, inputs)
+        found = text_effects(CXPlain(max_units=2), model, inputs)
     assert worth(found, 0) == pytest.approx([LN2] * 3 + [math.log(8 / 9) / 2] * 2)
     whole = text_effects(CXPlain(), Products(), inputs)
     assert [worth(found, row) for row in (1, 2)] == [worth(whole, row) for row in (1, 2)]
@@ -113,7 +113,7 @@ def test_of_a_long_text_segments_are_taken_out_whose_words_share_their_worth():
 def test_readings_do_not_grow_with_the_words_above_the_limit(words):
     model = Products()
     with pytest.warns(UserWarning, match=f"a text of {words} words"):
-        found = text_effects(CXPlain(most_units=20), model, inputs_of(data_of([PLAIN] * words)))
+        found = text_effects(CXPlain(max_units=20), model, inputs_of(data_of([PLAIN] * words)))
     assert (model.asked, len(found.values)) == (20, words)
 
 
@@ -129,9 +129,9 @@ def test_one_that_fails_half_way_goes_on_where_it_was(tmp_path, monkeypatch):
     monkeypatch.setattr(room, "TOGETHER", 2)
     inputs, told = inputs_of(data_of(*TEXTS)), []
     with pytest.raises(UserError, match=r"out of luck.*4 of 5 inputs are done and kept"):
-        text_effects(CXPlain(), Products(fails_after=2), inputs, Kept(tmp_path / "kept"))
+        text_effects(CXPlain(), Products(fails_after=2), inputs, AnswerCache(tmp_path / "kept"))
     mended = Products()
-    found = text_effects(CXPlain(), mended, inputs, Kept(tmp_path / "kept"), lambda *said: told.append(said[1:]))
+    found = text_effects(CXPlain(), mended, inputs, AnswerCache(tmp_path / "kept"), lambda *said: told.append(said[1:]))
     assert mended.asked == 5  # the words of the longest text
     assert told == [(4, 5), (5, 5)]
     assert found.values.tolist() == text_effects(CXPlain(), Products(), inputs).values.tolist()
@@ -149,8 +149,8 @@ def test_a_black_box_that_has_no_answer_without_a_word_is_refused():
 
 
 def test_a_class_without_any_chance_is_a_finite_loss():
-    removing = Removing(lambda rows: iter([(torch.tensor([0]), torch.tensor([[1.0, 0.0]]))]), lambda rows: [rows])
-    found = effects(removing, torch.tensor([[0.0, 1.0]]), torch.tensor([1]))
+    removing = RemovalQuery(lambda rows: iter([(torch.tensor([0]), torch.tensor([[1.0, 0.0]]))]), lambda rows: [rows])
+    found = removal_effects(removing, torch.tensor([[0.0, 1.0]]), torch.tensor([1]))
     assert found.values.tolist() == pytest.approx([-math.log(np.finfo(np.float64).tiny)])
 
 
@@ -165,7 +165,7 @@ def test_images_bring_their_own_way_of_removing():
         for place, row in enumerate(rows.tolist()):
             yield torch.full((3,), place), probs(images[row] * (1 - torch.eye(3, dtype=torch.float64)))
 
-    found = effects(Removing(say, lambda rows: [rows]), probs(images), torch.tensor([1, 1]))
+    found = removal_effects(RemovalQuery(say, lambda rows: [rows]), probs(images), torch.tensor([1, 1]))
     assert found.values.tolist() == pytest.approx([LN2, math.log(1.8 / 1.2), math.log(1.8 / 1.5), *[math.log(1.5)] * 3])
 
 

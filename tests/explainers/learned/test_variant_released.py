@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from opinions import CLASSES, QUICK, lexicon, texts
-from steadygaze.adapters.fit_explainer import explain_fit
+from steadygaze.adapters.fit_explainer import fit_explainer
 from steadygaze.core.errors import UserError
 from steadygaze.core.types import Batch
 from steadygaze.explainers.learned.selector import L2X
@@ -37,13 +37,13 @@ def test_usually_only_words_can_be_selected() -> None:
 @pytest.mark.usefixtures("short_probe_training")
 def test_it_can_be_fitted_saved_and_asked() -> None:
     settings = {**QUICK, "epochs": 1, "variant": "released", "length": 30}
-    fitted = explain_fit(lexicon, texts(40), k=2, technique="mask-neutral", classes=CLASSES, settings=settings)
-    assert fitted.learned.nets["selector"].vectors.num_embeddings == len(fitted.learned.vocabulary.words) + 1
+    fitted = fit_explainer(lexicon, texts(40), k=2, technique="mask-neutral", classes=CLASSES, settings=settings)
+    assert fitted.learned.networks["selector"].vectors.num_embeddings == len(fitted.learned.vocabulary.words) + 1
     assert sum(weight > 0 for weight in fitted.explain(texts(1)[0]).weights) <= 2
 
 
 def test_what_does_not_apply_is_refused() -> None:
     with pytest.raises(UserError, match="'length' is for variant=released"):
-        explain_fit(lexicon, texts(40), classes=CLASSES, settings={"length": 30})
+        fit_explainer(lexicon, texts(40), classes=CLASSES, settings={"length": 30})
     with pytest.raises(UserError, match="is for models that read words"):
         Vocabulary(("", "[UNK]", "good"), "pieces").table(["", "good", "##ly"], L2X(**RELEASED))

@@ -11,7 +11,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from contract.tiny import VOCABULARY, assert_close, batch, split, widened
 from steadygaze.core.errors import UserError
 from steadygaze.data.batches import Data
-from steadygaze.data.subword_tokenizer import load_pieces
+from steadygaze.data.subword_tokenizer import load_subword_tokenizer
 from steadygaze.models.encoders.pretrained import read_config
 from steadygaze.models.encoders.transformer import PACKAGES, from_config, from_folder, limit, locate
 
@@ -133,7 +133,7 @@ def test_the_pooler_is_left_out(kind, folders):
 
 
 def test_its_tokenizer_comes_from_the_same_folder(folders):
-    tokenizer = load_pieces(folders["bert"], max_length=5)
+    tokenizer = load_subword_tokenizer(folders["bert"], max_length=5)
     assert tokenizer.encode(["good beer"]).ids.tolist() == [1, 4, 6, 2]
     assert tokenizer.encode(["bad"], question=True).ids.tolist() == [5, 2]
 
@@ -233,7 +233,7 @@ def test_minilm_from_its_package_reads_the_same_alone_and_padded():
     pytest.importorskip(PACKAGES["minilm"][0], reason="the minilm extra is not installed")
     encoder = from_folder(locate("minilm")).eval()
     assert (encoder.size, limit(encoder.config)) == (384, 512)
-    ragged = load_pieces(locate("minilm"), max_length=20).encode(["A gorgeous, witty movie.", "Dull."])
+    ragged = load_subword_tokenizer(locate("minilm"), max_length=20).encode(["A gorgeous, witty movie.", "Dull."])
     texts = batch(Data(ragged))
     with torch.no_grad():
         hidden = encoder(encoder.embed(texts.ids), texts.present).hidden

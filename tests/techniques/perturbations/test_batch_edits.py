@@ -7,24 +7,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contract.tiny import batch, littered, rows, split, widened
-from steadygaze.techniques.perturbations.word_removal import deleted, narrowed, parts, taken, text_key
+from steadygaze.techniques.perturbations.word_removal import delete_words, row_chunks, take_rows, text_key, trim_padding
 
 
 def test_rows_are_taken_as_often_as_they_are_named_with_all_that_is_known_of_them():
     whole = batch(split(pair=True))
-    begins = {"begins": whole.mask, "question_begins": whole.question_mask}
+    begins = {"word_starts": whole.mask, "question_word_starts": whole.question_mask}
     whole = replace(whole, weight=torch.arange(7.0), **begins)
-    some = taken(whole, torch.tensor([2, 0, 2]))
+    some = take_rows(whole, torch.tensor([2, 0, 2]))
     for name in whole.__slots__:
         assert torch.equal(getattr(some, name), getattr(whole, name)[[2, 0, 2]])
-    assert taken(batch(split()), torch.tensor([1])).question_ids is None
+    assert take_rows(batch(split()), torch.tensor([1])).question_ids is None
 
 
 @given(rows, st.randoms())
 def test_a_text_closes_up_over_its_deleted_words_and_keeps_the_rest_in_order(patterns, random):
     whole = batch(split(patterns))
     gone = whole.mask & torch.tensor([[random.random() < 0.5 for _ in row] for row in whole.ids])
-    cut = deleted(whole, gone)
+    cut = delete_words(whole, gone)
     for i in range(len(whole)):
         left = [t for t in range(whole.ids.shape[1]) if whole.present[i, t] and not gone[i, t]]
         many = len(left)
@@ -36,15 +36,15 @@ def test_a_text_closes_up_over_its_deleted_words_and_keeps_the_rest_in_order(pat
 
 def test_padding_is_left_off():
     whole = widened(batch(split(("sww", "w"))), 4)
-    cut = narrowed(whole, 3)
+    cut = trim_padding(whole, 3)
     assert torch.equal(cut.ids, batch(split(("sww", "w"))).ids)
     assert cut.present.shape == cut.mask.shape == (2, 3)
 
 
 def test_parts_are_all_rows_in_order():
     whole = batch(split())
-    assert [part.tolist() for part in parts(whole, 3)] == [[0, 1, 2], [3, 4, 5], [6]]
-    assert [len(part) for part in parts(whole, 100)] == [7]
+    assert [part.tolist() for part in row_chunks(whole, 3)] == [[0, 1, 2], [3, 4, 5], [6]]
+    assert [len(part) for part in row_chunks(whole, 100)] == [7]
 
 
 def test_a_texts_number_is_its_own_whatever_stands_beside_it():

@@ -5,7 +5,13 @@ import torch
 from torch import nn
 
 from contract.tiny import assert_close
-from steadygaze.techniques.perturbations.gradient_ascent import LOUD, length, sigma, slope, toward_neighbours
+from steadygaze.techniques.perturbations.gradient_ascent import (
+    LOSS_SCALE,
+    embedding_norm,
+    embedding_std,
+    loss_gradient,
+    toward_neighbors,
+)
 
 VECTORS = torch.tensor([[0.0, 0.0], [3.0, 4.0], [0.0, -1.0]], dtype=torch.float64)
 """Padding, and two words."""
@@ -16,17 +22,17 @@ def test_sigma_and_length_by_hand():
 
     The row of zeros is padding and counts in neither.
     """
-    assert sigma(VECTORS).item() == pytest.approx(17**0.5 / 2, abs=1e-12)
-    assert length(VECTORS).item() == pytest.approx(3, abs=1e-12)
-    assert_close(sigma(VECTORS[1:]), sigma(VECTORS))
+    assert embedding_std(VECTORS).item() == pytest.approx(17**0.5 / 2, abs=1e-12)
+    assert embedding_norm(VECTORS).item() == pytest.approx(3, abs=1e-12)
+    assert_close(embedding_std(VECTORS[1:]), embedding_std(VECTORS))
 
 
 def test_units_scale_with_the_vectors_and_are_constants():
     trained = nn.Parameter(VECTORS.clone())
-    assert_close(sigma(7 * trained), 7 * sigma(VECTORS))
-    assert_close(length(7 * trained), 7 * length(VECTORS))
-    assert not sigma(trained).requires_grad
-    assert not length(trained).requires_grad
+    assert_close(embedding_std(7 * trained), 7 * embedding_std(VECTORS))
+    assert_close(embedding_norm(7 * trained), 7 * embedding_norm(VECTORS))
+    assert not embedding_std(trained).requires_grad
+    assert not embedding_norm(trained).requires_grad
 
 
 def test_slope_by_hand_and_nothing_outside_the_mask():
@@ -34,9 +40,9 @@ def test_slope_by_hand_and_nothing_outside_the_mask():
     x = torch.tensor([[[1.0, 2.0], [3.0, 4.0]], [[5.0, 6.0], [7.0, 8.0]]], dtype=torch.float64).requires_grad_()
     mask = torch.tensor([[True, True], [True, False]])
     losses = (x.square().sum(-1) * torch.tensor([1, 2])).sum(-1) / 2
-    g = slope(losses, x, mask)
+    g = loss_gradient(losses, x, mask)
     expected = [[[1.0, 2.0], [6.0, 8.0]], [[5.0, 6.0], [0.0, 0.0]]]
-    assert_close(g, LOUD * torch.tensor(expected, dtype=torch.float64))
+    assert_close(g, LOSS_SCALE * torch.tensor(expected, dtype=torch.float64))
     assert not g.requires_grad
     assert x.grad is None
     losses.sum().backward()  # the graph is still there
@@ -45,7 +51,7 @@ def test_slope_by_hand_and_nothing_outside_the_mask():
 def test_the_slope_of_a_faint_loss_survives_half_precision():
     """1e-8 is below the smallest number a half can hold (6e-8); 1024 times that is not."""
     x = torch.ones(1, 1, 1, dtype=torch.float16, requires_grad=True)
-    assert slope((x.sum((1, 2)).float() * 1e-6).half() * 0.01, x, torch.ones(1, 1, dtype=torch.bool)).item() > 0
+    assert loss_gradient((x.sum((1, 2)).float() * 1e-6).half() * 0.01, x, torch.ones(1, 1, dtype=torch.bool)).item() > 0
 
 
 def test_toward_neighbours_by_hand():
@@ -56,7 +62,7 @@ def test_toward_neighbours_by_hand():
     """
     g, x = (torch.tensor([[row] * 3], dtype=torch.float64) for row in ((3.0, 4.0), (1.0, 1.0)))
     near = [[[4, 1], [1, 3]], [[4, 1], [9, 1]], [[1, 3], [1, -1]]]
-    found = toward_neighbours(g, x, torch.tensor([near], dtype=torch.float64), per_word=True)
+    found = toward_neighbors(g, x, torch.tensor([near], dtype=torch.float64), per_word=True)
     assert_close(found, torch.tensor([[[0.6, 0.8], [2**0.5, 0], [0, 2**0.5]]], dtype=torch.float64))
 
 
@@ -67,7 +73,7 @@ def test_toward_neighbours_as_printed_keeps_the_size_of_each_words_gradient():
     """
     g, x = (torch.tensor([[row] * 3], dtype=torch.float64) for row in ((3.0, 4.0), (1.0, 1.0)))
     near = [[[4, 1], [1, 3]], [[4, 1], [9, 1]], [[1, 3], [1, -1]]]
-    found = toward_neighbours(g, x, torch.tensor([near], dtype=torch.float64), per_word=False)
+    found = toward_neighbors(g, x, torch.tensor([near], dtype=torch.float64), per_word=False)
     assert_close(found, torch.tensor([[[3, 4], [6, 0], [0, 8]]], dtype=torch.float64) / 75**0.5)
 
 
@@ -76,7 +82,7 @@ def test_toward_neighbours_as_printed_keeps_the_size_of_each_words_gradient():
 def test_only_the_direction_of_the_slope_counts(scale, per_word):
     """A text that is predicted with certainty has a slope of 1e-14 and less."""
     g, x, near = (torch.randn(2, 3, *rest, dtype=torch.float64) for rest in ((4,), (4,), (5, 4)))
-    small, plain = (toward_neighbours(size * g, x, near, per_word=per_word) for size in (scale, 1.0))
+    small, plain = (toward_neighbors(size * g, x, near, per_word=per_word) for size in (scale, 1.0))
     assert_close(small, plain)
 
 
@@ -85,4 +91,4 @@ def test_there_is_no_way_to_oneself_nor_without_neighbours_nor_along_no_slope(pe
     g, x = torch.randn(1, 2, 4, dtype=torch.float64), torch.randn(1, 2, 4, dtype=torch.float64)
     nobody, others = (torch.randn(1, 2, many, 4, dtype=torch.float64) for many in (0, 3))
     for slope_, near in ((g, x.unsqueeze(2)), (g, nobody), (0 * g, others)):
-        assert (toward_neighbours(slope_, x, near, per_word=per_word) == 0).all()
+        assert (toward_neighbors(slope_, x, near, per_word=per_word) == 0).all()

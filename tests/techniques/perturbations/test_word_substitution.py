@@ -7,9 +7,15 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch.nn.functional import pad
 
-from steadygaze.core.random_key import Chance
+from steadygaze.core.random_key import RandomKey
 from steadygaze.techniques.perturbations import word_substitution
-from steadygaze.techniques.perturbations.word_substitution import Synonyms, nearest, swap, swap_some, without
+from steadygaze.techniques.perturbations.word_substitution import (
+    Synonyms,
+    nearest_words,
+    substitute_some_words,
+    substitute_words,
+    without_synonyms,
+)
 
 SIZE = 12
 START, END, LONER, PIECE = 1, 2, 9, 10
@@ -91,11 +97,11 @@ def test_another_device_gets_the_same_table() -> None:
 
 def test_nobody_knows_a_synonym_so_nothing_is_swapped() -> None:
     ids, mask = text(TEXT)
-    nobody = without(SIZE, torch.arange(SIZE) == PIECE, torch.arange(SIZE) > END)
+    nobody = without_synonyms(SIZE, torch.arange(SIZE) == PIECE, torch.arange(SIZE) > END)
     assert nobody.origin == "none"
     assert not nobody.swappable(ids, mask).any()
-    assert swap(ids, mask, nobody, Chance(0), torch.tensor([0]), share=1.0).equal(ids)
-    assert swap_some(ids, mask, nobody, Chance(0), torch.tensor([0]), number=9).equal(ids)
+    assert substitute_words(ids, mask, nobody, RandomKey(0), torch.tensor([0]), share=1.0).equal(ids)
+    assert substitute_some_words(ids, mask, nobody, RandomKey(0), torch.tensor([0]), number=9).equal(ids)
 
 
 # --- swap
@@ -104,8 +110,8 @@ def test_nobody_knows_a_synonym_so_nothing_is_swapped() -> None:
 def test_with_a_share_of_nothing_nothing_is_swapped_and_with_all_every_free_word_is() -> None:
     ids, mask = text(TEXT)
     row = torch.tensor([4])
-    assert swap(ids, mask, synonyms(), Chance(0), row, share=0.0).equal(ids)
-    changed = swap(ids, mask, synonyms(), Chance(0), row, share=1.0)
+    assert substitute_words(ids, mask, synonyms(), RandomKey(0), row, share=0.0).equal(ids)
+    changed = substitute_words(ids, mask, synonyms(), RandomKey(0), row, share=1.0)
     assert (changed != ids).tolist() == [FREE]
     assert changed[0, [1, 7]].tolist() == [4, 7]  # 3 and 8 have one synonym each
 
@@ -113,7 +119,7 @@ def test_with_a_share_of_nothing_nothing_is_swapped_and_with_all_every_free_word
 def test_swap_is_the_formula_written_out_word_by_word() -> None:
     """Word t of text r is swapped where u₁(r,t) < share, for synonym ⌊u₂(r,t)·count⌋."""
     ids, mask = text(TEXT, [5, 5, 5, 5], [7, 4])
-    index, chance, table = torch.tensor([8, 0, 5]), Chance(3), synonyms()
+    index, chance, table = torch.tensor([8, 0, 5]), RandomKey(3), synonyms()
     whether, which = (chance.child(side).uniform(index, ids.shape[1]).tolist() for side in (1, 2))
     free = table.swappable(ids, mask).tolist()
     expected = ids.tolist()
@@ -121,7 +127,7 @@ def test_swap_is_the_formula_written_out_word_by_word() -> None:
         for t, word in enumerate(row):
             if free[r][t] and whether[r][t] < 0.5:
                 row[t] = OTHERS[word][int(which[r][t] * len(OTHERS[word]))]
-    found = swap(ids, mask, table, chance, index, share=0.5)
+    found = substitute_words(ids, mask, table, chance, index, share=0.5)
     assert found.tolist() == expected
     assert not found.equal(ids)
 
@@ -129,7 +135,7 @@ def test_swap_is_the_formula_written_out_word_by_word() -> None:
 def test_words_and_synonyms_are_drawn_as_often_as_they_should_be() -> None:
     """40,000 words: a share of 0.3, σ = √(0.3·0.7/40,000) = 0.0023; each of three synonyms a third, σ = 0.0043."""
     ids = torch.full((1000, 40), 5)
-    found = swap(ids, torch.ones_like(ids).bool(), synonyms(), Chance(1), torch.arange(1000), share=0.3)
+    found = substitute_words(ids, torch.ones_like(ids).bool(), synonyms(), RandomKey(1), torch.arange(1000), share=0.3)
     changed = found[found != ids]
     assert len(changed) / ids.numel() == pytest.approx(0.3, abs=4 * 0.0023)
     for other in OTHERS[5]:
@@ -140,12 +146,12 @@ def test_words_and_synonyms_are_drawn_as_often_as_they_should_be() -> None:
 def test_what_a_text_becomes_depends_on_no_padding_and_no_other_text(
     rows: list[list[int]], extra: int, key: int, how: str
 ) -> None:
-    (ids, mask), index, chance = text(*rows), torch.arange(len(rows)) * 3 + 1, Chance(key)
+    (ids, mask), index, chance = text(*rows), torch.arange(len(rows)) * 3 + 1, RandomKey(key)
 
     def changed(ids: Tensor, mask: Tensor, index: Tensor) -> Tensor:
         if how == "share":
-            return swap(ids, mask, synonyms(), chance, index, share=0.5)
-        return swap_some(ids, mask, synonyms(), chance, index, number=2)
+            return substitute_words(ids, mask, synonyms(), chance, index, share=0.5)
+        return substitute_some_words(ids, mask, synonyms(), chance, index, number=2)
 
     found = changed(ids, mask, index)
     assert changed(pad(ids, (0, extra)), pad(mask, (0, extra)), index).equal(pad(found, (0, extra)))
@@ -160,8 +166,8 @@ def test_only_swappable_words_change_and_only_into_their_synonyms(
 ) -> None:
     (ids, mask), index = text(*rows), torch.arange(len(rows))
     before, free = ids.clone(), synonyms().swappable(ids, mask)
-    some = swap(ids, mask, synonyms(), Chance(key), index, share=share)
-    few = swap_some(ids, mask, synonyms(), Chance(key), index, number=number)
+    some = substitute_words(ids, mask, synonyms(), RandomKey(key), index, share=share)
+    few = substitute_some_words(ids, mask, synonyms(), RandomKey(key), index, number=number)
     assert ids.equal(before)
     for found in (some, few):
         assert not (found != ids)[~free].any()
@@ -174,8 +180,8 @@ def test_only_swappable_words_change_and_only_into_their_synonyms(
 
 def test_another_text_another_step_another_choice() -> None:
     ids, mask = text([5] * 30, [5] * 30)
-    found = swap(ids, mask, synonyms(), Chance(0), torch.tensor([0, 1]), share=0.5)
-    later = swap(ids, mask, synonyms(), Chance(0).child(1), torch.tensor([0, 1]), share=0.5)
+    found = substitute_words(ids, mask, synonyms(), RandomKey(0), torch.tensor([0, 1]), share=0.5)
+    later = substitute_words(ids, mask, synonyms(), RandomKey(0).child(1), torch.tensor([0, 1]), share=0.5)
     assert len({tuple(row.tolist()) for row in (*found, *later)}) == 4
 
 
@@ -186,18 +192,18 @@ def test_some_words_become_their_closest_synonym() -> None:
     """Of the free words 3, 5, 4, 8 the closest synonyms are 4, 4, 3, 7."""
     ids, mask = text(TEXT)
     row = torch.tensor([0])
-    assert swap_some(ids, mask, synonyms(), Chance(0), row, number=0).equal(ids)
+    assert substitute_some_words(ids, mask, synonyms(), RandomKey(0), row, number=0).equal(ids)
     for number in (4, 5, 100):  # all, and more than there are
-        found = swap_some(ids, mask, synonyms(), Chance(0), row, number=number)
+        found = substitute_some_words(ids, mask, synonyms(), RandomKey(0), row, number=number)
         assert found.tolist() == [[START, 4, 4, 7, PIECE, 3, LONER, 7, END]]
 
 
 def test_the_words_with_the_smallest_lots_are_swapped() -> None:
     ids, mask = text([5] * 6, [5, LONER, 5, PIECE, 5, 5])
     index = torch.tensor([2, 7])
-    lots = Chance(4).uniform(index, 6, dtype=torch.float64).tolist()
+    lots = RandomKey(4).uniform(index, 6, dtype=torch.float64).tolist()
     free = [[0, 1, 2, 3, 4, 5], [0, 4, 5]]
-    found = swap_some(ids, mask, synonyms(), Chance(4), index, number=2)
+    found = substitute_some_words(ids, mask, synonyms(), RandomKey(4), index, number=2)
     for r in range(2):
         expected = sorted(free[r], key=lambda t, r=r: lots[r][t])[:2]  # type: ignore[misc]
         assert (found[r] != ids[r]).nonzero().flatten().tolist() == sorted(expected)
@@ -206,7 +212,7 @@ def test_the_words_with_the_smallest_lots_are_swapped() -> None:
 def test_every_choice_of_words_is_as_likely_as_any_other() -> None:
     """12,000 texts, 6 choices of two words among four: a sixth each, σ = √(5/36/12,000) = 0.0034."""
     ids = torch.tensor([[3, 4, 5, 8]]).expand(12_000, 4)
-    found = swap_some(ids, ids > 0, synonyms(), Chance(0), torch.arange(12_000), number=2)
+    found = substitute_some_words(ids, ids > 0, synonyms(), RandomKey(0), torch.arange(12_000), number=2)
     pairs = (found != ids).double() @ torch.tensor([1.0, 2.0, 4.0, 8.0], dtype=torch.float64)
     shares = torch.unique(pairs, return_counts=True)[1] / 12_000
     assert len(shares) == 6
@@ -216,8 +222,8 @@ def test_every_choice_of_words_is_as_likely_as_any_other() -> None:
 def test_texts_without_a_word_to_swap_stay_as_they_are() -> None:
     ids, mask = text([START, END], [LONER], [7, PIECE])
     for found in (
-        swap(ids, mask, synonyms(), Chance(0), torch.arange(3), share=1.0),
-        swap_some(ids, mask, synonyms(), Chance(0), torch.arange(3), number=3),
+        substitute_words(ids, mask, synonyms(), RandomKey(0), torch.arange(3), share=1.0),
+        substitute_some_words(ids, mask, synonyms(), RandomKey(0), torch.arange(3), number=3),
     ):
         assert found.equal(ids)
 
@@ -247,7 +253,7 @@ def test_nearest_is_what_a_loop_finds_in_blocks_of_any_size(
     vectors = torch.randn(13, 4)
     allowed = torch.arange(13) % 5 != 2
     for chosen in (None, allowed):
-        ids, cosines = nearest(vectors, k, chosen)
+        ids, cosines = nearest_words(vectors, k, chosen)
         assert ids.shape == cosines.shape == (13, k)
         expected = loop(vectors, k, [True] * 13 if chosen is None else chosen.tolist())
         for row, (found, values) in enumerate(zip(ids.tolist(), cosines.tolist(), strict=True)):
@@ -260,7 +266,7 @@ def test_nearest_is_what_a_loop_finds_in_blocks_of_any_size(
 def test_nearest_worked_by_hand() -> None:
     """Angles 0°, 30°, 90°, 180°, whatever the lengths: cos 30° = √¾, cos 60° = ½, cos 150° = −√¾."""
     vectors = torch.tensor([[2.0, 0.0], [3**0.5 / 2, 0.5], [0.0, 7.0], [-1.0, 0.0]])
-    ids, cosines = nearest(vectors, 2)
+    ids, cosines = nearest_words(vectors, 2)
     assert ids.tolist() == [[1, 2], [0, 2], [1, 0], [2, 1]] or ids.tolist()[2] == [1, 3]  # 0° and 180° tie at 90°
     expected = [[0.75**0.5, 0.0], [0.75**0.5, 0.5], [0.5, 0.0], [0.0, -(0.75**0.5)]]
     torch.testing.assert_close(cosines, torch.tensor(expected), rtol=0, atol=1e-6)
@@ -268,28 +274,28 @@ def test_nearest_worked_by_hand() -> None:
 
 def test_fewer_allowed_words_than_asked_for_and_fewer_words_than_asked_for() -> None:
     vectors = torch.randn(5, 3)
-    ids, cosines = nearest(vectors, 4, torch.tensor([True, False, False, True, False]))
+    ids, cosines = nearest_words(vectors, 4, torch.tensor([True, False, False, True, False]))
     assert cosines.isfinite().sum(-1).tolist() == [1, 2, 2, 1, 2]  # the two allowed have only each other
     assert (ids[0, 0], ids[3, 0]) == (3, 0)
-    assert nearest(vectors, 9)[0].shape == (5, 5)
-    assert nearest(vectors, 9)[1].isfinite().sum(-1).tolist() == [4] * 5
+    assert nearest_words(vectors, 9)[0].shape == (5, 5)
+    assert nearest_words(vectors, 9)[1].isfinite().sum(-1).tolist() == [4] * 5
 
 
 def test_nearest_neither_changes_the_vectors_nor_asks_for_gradients() -> None:
     vectors = torch.nn.Parameter(torch.randn(6, 3))
     before = vectors.detach().clone()
-    _, cosines = nearest(vectors, 2)
+    _, cosines = nearest_words(vectors, 2)
     assert vectors.equal(before)
     assert not cosines.requires_grad
     for dtype in (torch.float64, torch.bfloat16):
-        assert nearest(vectors.to(dtype), 2)[1].dtype == torch.float32
+        assert nearest_words(vectors.to(dtype), 2)[1].dtype == torch.float32
 
 
 @given(st.permutations(range(7)))
 def test_renaming_the_words_renames_their_neighbours(order: list[int]) -> None:
     vectors = torch.randn(7, 4, generator=torch.Generator().manual_seed(0))
-    ids, cosines = nearest(vectors, 3)
-    renamed, same = nearest(vectors[order], 3)
+    ids, cosines = nearest_words(vectors, 3)
+    renamed, same = nearest_words(vectors[order], 3)
     place = torch.tensor(order)
     assert place[renamed].equal(ids[order])
     torch.testing.assert_close(same, cosines[order], rtol=0, atol=1e-6)

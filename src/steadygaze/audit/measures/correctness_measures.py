@@ -53,12 +53,12 @@ def expected_calibration_error(probs: Tensor, label: Tensor) -> float:
     """Over the whole set, in [0, 1]: give it all examples at once.  (N,C), (N,) -> one number"""
     if not len(probs):
         raise ValueError("there is no calibration of no examples")
-    places, surplus = surpluses(probs, label)
+    places, surplus = calibration_gaps(probs, label)
     per_bin = torch.zeros(BINS, dtype=torch.float64, device=probs.device)
     return float(per_bin.index_add(0, places, surplus).abs().sum() / len(probs))
 
 
-def surpluses(probs: Tensor, label: Tensor) -> tuple[Tensor, Tensor]:
+def calibration_gaps(probs: Tensor, label: Tensor) -> tuple[Tensor, Tensor]:
     """The bin of each example, and what it adds to |B_m| (acc(B_m) − conf(B_m)).  (N,C), (N,) -> (N,), (N,)"""
     confidence, predicted = probs.to(torch.float64).max(-1)
     edges = torch.linspace(0, 1, BINS + 1, dtype=torch.float64, device=probs.device)[1:-1]

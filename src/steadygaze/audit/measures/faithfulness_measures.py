@@ -70,12 +70,12 @@ __all__ = ["kendall", "pearson"]
 
 def comprehensiveness(full: Tensor, erased: Tensor) -> Tensor:
     """The mean loss without the rationale, in [−1, 1].  (B,C), (B,K,C) -> (B,)"""
-    return aopc(drops(full, erased))
+    return aopc(probability_drops(full, erased))
 
 
 def sufficiency(full: Tensor, kept: Tensor) -> Tensor:
     """The mean loss with the rationale alone, in [−1, 1].  (B,C), (B,K,C) -> (B,)"""
-    return aopc(drops(full, kept))
+    return aopc(probability_drops(full, kept))
 
 
 def post_hoc_accuracy(full: Tensor, kept: Tensor) -> Tensor:
@@ -83,7 +83,7 @@ def post_hoc_accuracy(full: Tensor, kept: Tensor) -> Tensor:
     return (kept.argmax(-1) == full.argmax(-1, keepdim=True)).to(full.dtype).mean(-1)
 
 
-def drops(full: Tensor, changed: Tensor) -> Tensor:
+def probability_drops(full: Tensor, changed: Tensor) -> Tensor:
     """What the class predicted on the full text loses at each size.  (B,C), (B,K,C) -> (B,K)"""
     predicted = full.argmax(-1, keepdim=True)  # (B,1): of the full text, whatever is predicted afterwards
     after = changed.gather(-1, predicted.unsqueeze(-1).expand(-1, changed.shape[1], -1)).squeeze(-1)

@@ -21,14 +21,14 @@ Better = Literal["higher", "lower", "neither"]
 class Measure:
     """One measure: the function and the facts about it."""
 
-    fn: Callable[..., Any]
+    function: Callable[..., Any]
     bounds: tuple[float, float]
     """Of the number that is reported: a mean over texts, or one for a whole set."""
-    better: Better
+    direction: Better
     """Neither: a number that is good under one change and bad under another, or no merit at all."""
-    about: str
-    cite: str = "—"
-    neutral: float | None = None
+    sentence: str
+    citation: str = "—"
+    identical: float | None = None
     """The value where the first two arguments are identical; None where they cannot be."""
     symmetric: bool = False
     """Whether the first two arguments may change places."""
@@ -48,11 +48,11 @@ _BAI, _YU, _YIN, _ADEBAYO = "Bai et al. 2021", "Yu et al. 2021", "Yin et al. 202
 _YEH = "Yeh et al. 2019"
 _FAR = faithfulness_measures.LARGEST
 # What many have in common, so that each fact is written once.
-_moves = partial(Measure, bounds=_UNIT, better="neither", neutral=0, symmetric=True)
-_alike = partial(Measure, bounds=_SIGNED, better="higher", neutral=1, symmetric=True)
-_erased = partial(Measure, bounds=_SIGNED, better="higher", cite=_ERASER, neutral=0)
-_place = partial(Measure, bounds=_UNIT, better="neither", cite=_YU, neutral=1)
-_agreed = partial(Measure, bounds=_UNIT, better="higher", cite=_ERASER, neutral=1)
+_moves = partial(Measure, bounds=_UNIT, direction="neither", identical=0, symmetric=True)
+_alike = partial(Measure, bounds=_SIGNED, direction="higher", identical=1, symmetric=True)
+_erased = partial(Measure, bounds=_SIGNED, direction="higher", citation=_ERASER, identical=0)
+_place = partial(Measure, bounds=_UNIT, direction="neither", citation=_YU, identical=1)
+_agreed = partial(Measure, bounds=_UNIT, direction="higher", citation=_ERASER, identical=1)
 _micro = partial(_agreed, per_example=False)
 
 MEASURES: dict[str, Measure] = {
@@ -77,54 +77,62 @@ MEASURES: dict[str, Measure] = {
     "jensen-shannon": _moves(
         stability_measures.jensen_shannon,
         bounds=(0, _LN2),
-        about="How far the explanation moved, in nats.",
-        cite="Lin 1991",
+        sentence="How far the explanation moved, in nats.",
+        citation="Lin 1991",
     ),
     "jensen-shannon/adversarial": _moves(
         stability_measures.jensen_shannon,
         bounds=(0, _LN2),
-        better="lower",
-        about="How far another attention can be from this one without the prediction moving, in nats.",
-        cite=_JAIN,
+        direction="lower",
+        sentence="How far another attention can be from this one without the prediction moving, in nats.",
+        citation=_JAIN,
     ),
     "jensen-shannon/randomised": _moves(
         stability_measures.jensen_shannon,
         bounds=(0, _LN2),
-        better="higher",
-        about="How far the explanation of a model of random weights is from this one, in nats.",
-        cite=_ADEBAYO,
+        direction="higher",
+        sentence="How far the explanation of a model of random weights is from this one, in nats.",
+        citation=_ADEBAYO,
     ),
-    "total-variation": _moves(stability_measures.total_variation, about="How much of the weight moved to other words."),
+    "total-variation": _moves(
+        stability_measures.total_variation, sentence="How much of the weight moved to other words."
+    ),
     "top-k-overlap": _moves(
-        stability_measures.overlap, about="Which part of the k heaviest words stayed among them.", cite=_SEAT, neutral=1
+        stability_measures.top_k_overlap,
+        sentence="Which part of the k heaviest words stayed among them.",
+        citation=_SEAT,
+        identical=1,
     ),
     "prediction-change": _moves(
         stability_measures.prediction_change,
-        about="How much of the predicted probability moved to other classes.",
-        cite=_JAIN,
+        sentence="How much of the predicted probability moved to other classes.",
+        citation=_JAIN,
     ),
     "prediction-change/permuted": _moves(
         stability_measures.prediction_change,
-        better="higher",
-        about="How far the prediction moves when the weights are shuffled; not at all where it does not use them.",
-        cite=_JAIN,
+        direction="higher",
+        sentence="How far the prediction moves when the weights are shuffled; not at all where it does not use them.",
+        citation=_JAIN,
     ),
-    "flipped": _moves(stability_measures.flipped, about="How often the predicted class changed."),
-    "exchanged": _moves(
-        stability_measures.exchanged, bounds=(0, math.inf), about="How many words were exchanged to see it."
+    "label-flip": _moves(stability_measures.label_flip, sentence="How often the predicted class changed."),
+    "words-substituted": _moves(
+        stability_measures.words_substituted, bounds=(0, math.inf), sentence="How many words were exchanged to see it."
     ),
-    "evenness": Measure(
-        stability_measures.evenness, _UNIT, "neither", "1: all words weigh alike; 0: one word has all the weight."
+    "normalized-entropy": Measure(
+        stability_measures.normalized_entropy,
+        _UNIT,
+        "neither",
+        "1: all words weigh alike; 0: one word has all the weight.",
     ),
-    "from-uniform": Measure(
-        stability_measures.from_uniform,
+    "distance-to-uniform": Measure(
+        stability_measures.distance_to_uniform,
         (0, _LN2),
         "neither",
         "How far the weights are from all alike, in nats.",
         "Lin 1991",
     ),
     "collapsed": Measure(
-        stability_measures.collapsed,
+        stability_measures.attention_collapse,
         _UNIT,
         "lower",
         "1: the weights say the same whatever the text, so that they hold still and mean nothing.",
@@ -133,19 +141,19 @@ MEASURES: dict[str, Measure] = {
     # Does it matter to the prediction?
     "comprehensiveness": _erased(
         faithfulness_measures.comprehensiveness,
-        about="What the predicted class loses when the heaviest words are erased.",
+        sentence="What the predicted class loses when the heaviest words are erased.",
     ),
     "sufficiency": _erased(
         faithfulness_measures.sufficiency,
-        better="lower",
-        about="What the predicted class loses when only the heaviest words are left.",
+        direction="lower",
+        sentence="What the predicted class loses when only the heaviest words are left.",
     ),
     "post-hoc-accuracy": _erased(
         faithfulness_measures.post_hoc_accuracy,
         bounds=_UNIT,
-        about="How often the label stays when only the heaviest words are left.",
-        cite="Chen et al. 2018",
-        neutral=1,
+        sentence="How often the label stays when only the heaviest words are left.",
+        citation="Chen et al. 2018",
+        identical=1,
     ),
     "flip-radius": Measure(
         faithfulness_measures.flip_radius,
@@ -186,17 +194,19 @@ MEASURES: dict[str, Measure] = {
     ),
     "pearson": _alike(
         faithfulness_measures.pearson,
-        about="Whether two explanations give the same words the same share.",
-        cite="Kitada & Iyatomi 2021",
+        sentence="Whether two explanations give the same words the same share.",
+        citation="Kitada & Iyatomi 2021",
     ),
     "kendall": _alike(
-        faithfulness_measures.kendall, about="Whether two explanations put the words in the same order.", cite=_JAIN
+        faithfulness_measures.kendall,
+        sentence="Whether two explanations put the words in the same order.",
+        citation=_JAIN,
     ),
     "kendall/randomised": _alike(
         faithfulness_measures.kendall,
-        better="lower",
-        about="Whether a model of random weights orders the words alike: then the order says nothing of this one.",
-        cite=_ADEBAYO,
+        direction="lower",
+        sentence="Whether a model of random weights orders the words alike: then the order says nothing of this one.",
+        citation=_ADEBAYO,
     ),
     # Is it more than position or a shortcut?
     "position-leak": Measure(
@@ -209,9 +219,9 @@ MEASURES: dict[str, Measure] = {
     ),
     "default-mass": _place(
         shortcut_measures.default_mass,
-        better="lower",
-        about="Which part of the weight lies on tokens with nothing to read.",
-        cite=_BAI,
+        direction="lower",
+        sentence="Which part of the weight lies on tokens with nothing to read.",
+        citation=_BAI,
     ),
     "default-mass/above-share": Measure(
         shortcut_measures.default_mass_above_share,
@@ -230,8 +240,8 @@ MEASURES: dict[str, Measure] = {
     ),
     "independent-reader-accuracy": _agreed(
         shortcut_measures.independent_reader_accuracy,
-        about="How often a classifier trained on random words gives the predicted class from the selected words.",
-        cite=_BAI,
+        sentence="How often a classifier trained on random words gives the predicted class from the selected words.",
+        citation=_BAI,
     ),
     "leakage-gap": Measure(
         shortcut_measures.leakage_gap,
@@ -243,21 +253,21 @@ MEASURES: dict[str, Measure] = {
     ),
     "first-sentence-share": _place(
         shortcut_measures.first_sentence_share,
-        about="Which part of the weight lies in the first sentence: a place, not a reason.",
+        sentence="Which part of the weight lies in the first sentence: a place, not a reason.",
     ),
-    "first-sentence-share/above-evidence": Measure(
-        shortcut_measures.first_sentence_above_evidence,
+    "first-sentence-share/above-rationale": Measure(
+        shortcut_measures.first_sentence_above_rationale,
         _SIGNED,
         "lower",
         "How much more of the weight lies in the first sentence than is due to it.",
         _YU,
     ),
     "first-sentence-pick": _place(
-        shortcut_measures.first_sentence_pick, about="How often the heaviest word is in the first sentence."
+        shortcut_measures.first_sentence_pick, sentence="How often the heaviest word is in the first sentence."
     ),
     "first-sentence": _place(
         plausibility_measures.first_sentence,
-        about="How often something of the first sentence is selected (X₁), where there are others to choose.",
+        sentence="How often something of the first sentence is selected (X₁), where there are others to choose.",
     ),
     "selected-share": Measure(
         plausibility_measures.share, _UNIT, "neither", "Which part of the words is selected.", _YU
@@ -265,43 +275,45 @@ MEASURES: dict[str, Measure] = {
     "selected-spans": Measure(plausibility_measures.spans, (0, math.inf), "neither", "In how many pieces.", _YU),
     # Do people agree?
     "token-precision": _agreed(
-        plausibility_measures.token_precision, about="Which part of the chosen words a person marked too."
+        plausibility_measures.token_precision, sentence="Which part of the chosen words a person marked too."
     ),
     "token-recall": _agreed(
-        plausibility_measures.token_recall, about="Which part of the words a person marked was chosen."
+        plausibility_measures.token_recall, sentence="Which part of the words a person marked was chosen."
     ),
     "token-f1": _agreed(
-        plausibility_measures.token_f1, about="Precision and recall of the chosen words in one number."
+        plausibility_measures.token_f1, sentence="Precision and recall of the chosen words in one number."
     ),
     "token-precision-micro": _micro(
         plausibility_measures.token_precision_micro,
-        about="Which part of all chosen words was marked too, over all texts.",
+        sentence="Which part of all chosen words was marked too, over all texts.",
     ),
     "token-recall-micro": _micro(
-        plausibility_measures.token_recall_micro, about="Which part of all marked words was chosen, over all texts."
+        plausibility_measures.token_recall_micro, sentence="Which part of all marked words was chosen, over all texts."
     ),
     "token-f1-micro": _micro(
-        plausibility_measures.token_f1_micro, about="Precision and recall of the words of all texts in one number."
+        plausibility_measures.token_f1_micro, sentence="Precision and recall of the words of all texts in one number."
     ),
     "iou-f1": _agreed(
-        plausibility_measures.iou_f1, about="Precision and recall of runs of words that match by half or more."
+        plausibility_measures.iou_f1, sentence="Precision and recall of runs of words that match by half or more."
     ),
-    "evidence-mass": _agreed(
-        plausibility_measures.evidence_mass, about="Which part of the weight lies on words a person marked.", cite="—"
+    "rationale-mass": _agreed(
+        plausibility_measures.rationale_mass,
+        sentence="Which part of the weight lies on words a person marked.",
+        citation="—",
     ),
     "average-precision": _agreed(
         plausibility_measures.average_precision,
-        about="How well the weights rank marked words above the others, as the mean precision at marked words.",
-        cite="—",
+        sentence="How well the weights rank marked words above the others, as the mean precision at marked words.",
+        citation="—",
     ),
     "auprc": _agreed(
         plausibility_measures.auprc,
-        about="How well the weights rank marked words above the others, as the area under precision by recall.",
+        sentence="How well the weights rank marked words above the others, as the area under precision by recall.",
     ),
     "average-precision/above-random": _agreed(
         plausibility_measures.average_precision_above_random,
         bounds=_SIGNED,
-        about="How much better than a random order the weights rank marked words above the others.",
-        neutral=None,
+        sentence="How much better than a random order the weights rank marked words above the others.",
+        identical=None,
     ),
 }

@@ -34,11 +34,11 @@ Whether the weight goes to a place, or to nothing, where it should go to words t
     default mass           Σ_{t∈D} |w_t| / Σ_t |w_t|             D: tokens with nothing to read       Bai et al. 2021
     … above share          the same minus |D| / n: what even weights would give them
     first-sentence share   Σ_{t in sentence 1} |w_t| / Σ_t |w_t|
-    … above evidence       the same minus what is due: the part of the marked words that stands there, or of all words
+    … above rationales       the same minus what is due: the part of the marked words that stands there, or of all words
                            where that is more
     first-sentence pick    1 where the heaviest word stands in sentence 1; of equals, which part does     (X₁ %)
 
-    weights  w (B,T)     blank  D (B,T) bool     first  sentence 1 (B,T) bool     evidence, mask  (B,T) bool
+    weights  w (B,T)     blank  D (B,T) bool     first  sentence 1 (B,T) bool     rationales, mask  (B,T) bool
 
 Due by all words, too: weights on words drawn at random keep to no place, and would seem to in texts of two or three
 sentences.  Whether places give the label away is asked in `position`.
@@ -58,7 +58,7 @@ from sklearn.preprocessing import StandardScaler
 from torch import Tensor
 from torch.nn.functional import pad
 
-from steadygaze.audit.measures.plausibility_measures import mass, part
+from steadygaze.audit.measures.plausibility_measures import mass, mass_share
 from steadygaze.core.maths.label_leakage import independent_reader_accuracy, leakage_gap
 
 __all__ = ["independent_reader_accuracy", "leakage_gap"]
@@ -87,20 +87,20 @@ FEWEST = 20
 
 def position_leak(weights: Tensor, predicted: Tensor, mask: Tensor, key: Tensor) -> float:
     """The mean over a whole set, in [−1, 1]: give it all texts at once.  (N,T), (N,), (N,T), (N,) -> one number"""
-    told = leaks(places(weights, mask), predicted, key)
+    told = position_leaks(position_features(weights, mask), predicted, key)
     if told.isnan().all():
         raise ValueError(f"fewer than two classes have {FEWEST} different texts: there is nothing to tell apart")
     return float(told.nanmean())
 
 
-def places(weights: Tensor, mask: Tensor) -> Tensor:
+def position_features(weights: Tensor, mask: Tensor) -> Tensor:
     """u and s of each text; NaN where there is no word.  The weights are shares.  (B,T), (B,T) -> (B,2F)"""
     words = mask.sum(-1, keepdim=True)
     both = torch.cat([profile(mask / words.clamp_min(1).double(), mask), profile(weights.double(), mask)], -1)
     return both.masked_fill(words == 0, torch.nan)
 
 
-def leaks(seen: Tensor, predicted: Tensor, key: Tensor) -> Tensor:
+def position_leaks(seen: Tensor, predicted: Tensor, key: Tensor) -> Tensor:
     """q(c | u, s) − q(c | u) of each text, so weighted that the mean is the leak; NaN where it cannot be told.  -> (N,)
 
     seen    the places of all texts, (N,2F)
@@ -108,7 +108,7 @@ def leaks(seen: Tensor, predicted: Tensor, key: Tensor) -> Tensor:
 
     A text counts once, however often it is there: the regression sees it once, and its copies share its weight.
     """
-    able = tellable(predicted, ~seen.isnan().any(-1), key)
+    able = label_predictable(predicted, ~seen.isnan().any(-1), key)
     found = torch.full(predicted.shape, torch.nan, dtype=torch.float64)
     if not able.any():
         return found
@@ -124,7 +124,7 @@ def leaks(seen: Tensor, predicted: Tensor, key: Tensor) -> Tensor:
     return found
 
 
-def tellable(predicted: Tensor, worded: Tensor, key: Tensor) -> Tensor:
+def label_predictable(predicted: Tensor, worded: Tensor, key: Tensor) -> Tensor:
     """Texts with a word, of a class that has FEWEST different ones; none unless two classes have.  -> (N,) bool"""
     distinct = torch.stack([predicted[worded].cpu(), key[worded].cpu()], -1).unique(dim=0)[:, 0]  # type: ignore[no-untyped-call]
     frequent = distinct.bincount(minlength=int(predicted.max()) + 1).to(predicted.device) >= FEWEST  # (C,)
@@ -163,7 +163,7 @@ def default_mass(weights: Tensor, blank: Tensor, mask: Tensor) -> Tensor:
 
 def default_mass_above_share(weights: Tensor, blank: Tensor, mask: Tensor) -> Tensor:
     """The same minus the share of such tokens among the words, in [−1, 1].  (B,T) -> (B,)"""
-    return mass(weights, blank, mask) - part((blank & mask).sum(-1).double(), mask.sum(-1))
+    return mass(weights, blank, mask) - mass_share((blank & mask).sum(-1).double(), mask.sum(-1))
 
 
 def first_sentence_share(weights: Tensor, first: Tensor, mask: Tensor) -> Tensor:
@@ -171,10 +171,10 @@ def first_sentence_share(weights: Tensor, first: Tensor, mask: Tensor) -> Tensor
     return mass(weights, first, mask)
 
 
-def first_sentence_above_evidence(weights: Tensor, evidence: Tensor, first: Tensor, mask: Tensor) -> Tensor:
+def first_sentence_above_rationale(weights: Tensor, rationales: Tensor, first: Tensor, mask: Tensor) -> Tensor:
     """In [−1, 1]; NaN where no word is marked, and where sentence 1 is not known, or is all there is.  (B,T) -> (B,)"""
-    due = torch.maximum(mass(evidence.double(), first, mask), mass(mask.double(), first, mask))
-    told = (evidence & mask).any(-1) & (first & mask).any(-1) & (~first & mask).any(-1)
+    due = torch.maximum(mass(rationales.double(), first, mask), mass(mask.double(), first, mask))
+    told = (rationales & mask).any(-1) & (first & mask).any(-1) & (~first & mask).any(-1)
     return (mass(weights, first, mask) - due).masked_fill(~told, torch.nan)
 
 
@@ -182,4 +182,4 @@ def first_sentence_pick(weights: Tensor, first: Tensor, mask: Tensor) -> Tensor:
     """Whether the heaviest word stands in the first sentence, in [0, 1].  (B,T) -> (B,)"""
     size = weights.to(torch.promote_types(weights.dtype, torch.float32)).abs().masked_fill(~mask, -1.0)
     heaviest = (size == size.amax(-1, keepdim=True)) & mask
-    return part((heaviest & first).sum(-1).to(size.dtype), heaviest.sum(-1))
+    return mass_share((heaviest & first).sum(-1).to(size.dtype), heaviest.sum(-1))

@@ -1,7 +1,7 @@
 """On how many words an attention rests.  Not good or bad in itself: what it means that stability was bought by it is.
 
-    evenness      H(w) / ln n        1: all n words alike; 0: one word has it all
-    from_uniform  JSD(w, 1/n)        in nats
+    normalized entropy   H(w) / ln n        1: all n words alike; 0: one word has it all
+    distance to uniform  JSD(w, 1/n)        in nats
     collapsed     1 where the weights of a whole set are even, or follow the place of a word: `maths.collapse`
 
 The first two (B,T), (B,T) -> (B,).
@@ -22,28 +22,28 @@ which is half of this for two classes and grows with the batch.
 import torch
 from torch import Tensor
 
-from steadygaze.core.maths.collapse import evenness, from_uniform, judge
+from steadygaze.core.maths.collapse import detect_collapse, distance_to_uniform, normalized_entropy
 from steadygaze.core.maths.divergence import jensen_shannon, total_variation
-from steadygaze.core.maths.ranking import overlap
+from steadygaze.core.maths.ranking import top_k_overlap
 
 __all__ = [
-    "collapsed",
-    "evenness",
-    "exchanged",
-    "flipped",
-    "from_uniform",
+    "attention_collapse",
+    "distance_to_uniform",
     "jensen_shannon",
-    "overlap",
+    "label_flip",
+    "normalized_entropy",
     "prediction_change",
+    "top_k_overlap",
     "total_variation",
+    "words_substituted",
 ]
 
 
-def collapsed(weights: Tensor, mask: Tensor, ids: Tensor) -> float:
+def attention_collapse(weights: Tensor, mask: Tensor, ids: Tensor) -> float:
     """Whether the weights say the same whatever the text: 1.0 or 0.0.  (N,T) -> one number"""
     if not (mask.sum(-1) > 1).any():
         raise ValueError("no text has two words: there is nothing to tell apart")
-    return float(judge(weights, mask, ids=ids).collapsed)
+    return float(detect_collapse(weights, mask, ids=ids).collapsed)
 
 
 def prediction_change(p: Tensor, q: Tensor) -> Tensor:
@@ -51,11 +51,11 @@ def prediction_change(p: Tensor, q: Tensor) -> Tensor:
     return total_variation(p, q, torch.ones_like(p, dtype=torch.bool))
 
 
-def flipped(p: Tensor, q: Tensor) -> Tensor:
+def label_flip(p: Tensor, q: Tensor) -> Tensor:
     """1.0 where the predicted class is another, else 0.0.  (B,C), (B,C) -> (B,)"""
     return (p.argmax(-1) != q.argmax(-1)).to(p.dtype)
 
 
-def exchanged(before: Tensor, after: Tensor, mask: Tensor) -> Tensor:
+def words_substituted(before: Tensor, after: Tensor, mask: Tensor) -> Tensor:
     """How many words have another id.  (B,T) -> (B,)"""
     return ((before != after) & mask).sum(-1).double()

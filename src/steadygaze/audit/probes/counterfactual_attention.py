@@ -65,16 +65,16 @@ from torch import Tensor, nn
 
 from steadygaze.core.maths.divergence import jensen_shannon
 from steadygaze.core.maths.masked import softmax
-from steadygaze.core.random_key import Chance
+from steadygaze.core.random_key import RandomKey
 from steadygaze.core.types import Batch, Encoded, Forward
 from steadygaze.models.attention_layers import Linear
 from steadygaze.models.classifier import Classifier
-from steadygaze.models.inference import inference, slopes
+from steadygaze.models.inference import inference, with_gradients
 from steadygaze.techniques.perturbations.word_removal import text_key
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class HiddenStates:
     """Of one batch, in double precision."""
 
     model: Classifier
@@ -91,11 +91,11 @@ class Held:
         return (self.logits.unsqueeze(1) + (weights - self.weights.unsqueeze(1)) @ self.reach).softmax(-1)
 
 
-def hold(model: Classifier, batch: Batch) -> Held:
+def hidden_states(model: Classifier, batch: Batch) -> HiddenStates:
     with inference(model):
         forward: Forward = model(batch)
         reach = model.decoder.reach(forward.encoded).double() if isinstance(model.decoder, Linear) else None
-    return Held(model, forward.encoded, forward.weights.double(), forward.logits.double(), reach)
+    return HiddenStates(model, forward.encoded, forward.weights.double(), forward.logits.double(), reach)
 
 
 MOST = 1 << 22
@@ -103,7 +103,7 @@ MOST = 1 << 22
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundAttention:
     """Another attention of each text, in double precision."""
 
     weights: Tensor  # (B,T)
@@ -111,15 +111,17 @@ class Found:
     change: Tensor  # (B,) how far the prediction moved
 
 
-def farthest(weights: Tensor, logits: Tensor, reach: Tensor, mask: Tensor, allowed: float) -> Found:
+def farthest_attention(weights: Tensor, logits: Tensor, reach: Tensor, mask: Tensor, allowed: float) -> FoundAttention:
     """(B,T), (B,2), (B,T,2), (B,T); the model's own where a text has no two words."""
     many = max(1, MOST // max(1, mask.shape[1]) ** 2)
     parts = [slice(start, start + many) for start in range(0, len(mask), many)]
     found = [_farthest(weights[some], logits[some], reach[some], mask[some], allowed) for some in parts]
-    return Found(*(torch.cat([getattr(one, name) for one in found]) for name in ("weights", "distance", "change")))
+    return FoundAttention(
+        *(torch.cat([getattr(one, name) for one in found]) for name in ("weights", "distance", "change"))
+    )
 
 
-def _farthest(own: Tensor, logits: Tensor, reach: Tensor, mask: Tensor, allowed: float) -> Found:
+def _farthest(own: Tensor, logits: Tensor, reach: Tensor, mask: Tensor, allowed: float) -> FoundAttention:
     pull, margin = reach[..., 1] - reach[..., 0], logits[:, 1] - logits[:, 0]
     corner = (margin - (own * pull).sum(-1)).unsqueeze(-1) + pull  # v
     chance = margin.sigmoid()
@@ -133,7 +135,7 @@ def _farthest(own: Tensor, logits: Tensor, reach: Tensor, mask: Tensor, allowed:
     weights[row, i], weights[row, j] = share[row, i, j], 1 - share[row, i, j]
     weights = torch.where(some.unsqueeze(-1), weights, own)
     moved = (margin + ((weights - own) * pull).sum(-1)).sigmoid() - chance
-    return Found(weights, distance[row, i, j].clamp_min(0.0), moved.abs())
+    return FoundAttention(weights, distance[row, i, j].clamp_min(0.0), moved.abs())
 
 
 def _share(corner: Tensor, low: Tensor, high: Tensor) -> Tensor:
@@ -172,21 +174,21 @@ AIMED, PENALTY = 0.01, 500.0
 """Where the search begins to mind, and how much."""
 
 
-def adversary(model: Classifier, batch: Batch, chance: Chance) -> Found:
+def adversarial_attention(model: Classifier, batch: Batch, chance: RandomKey) -> FoundAttention:
     """The farthest attention where it is known, else what a search finds."""
-    held = hold(model, batch)
+    held = hidden_states(model, batch)
     if held.reach is not None and held.logits.shape[-1] == 2:
-        return farthest(held.weights, held.logits, held.reach, batch.mask, ALLOWED)
-    return searched(held, batch, chance, RESTARTS, STEPS)
+        return farthest_attention(held.weights, held.logits, held.reach, batch.mask, ALLOWED)
+    return search_attention(held, batch, chance, RESTARTS, STEPS)
 
 
-def searched(held: Held, batch: Batch, chance: Chance, restarts: int, steps: int) -> Found:
+def search_attention(held: HiddenStates, batch: Batch, chance: RandomKey, restarts: int, steps: int) -> FoundAttention:
     mask = batch.mask.unsqueeze(1)
     starts = [chance.child(i).normal(text_key(batch), batch.ids.shape[1], dtype=torch.float64) for i in range(restarts)]
     scores = (SPREAD * torch.stack(starts, 1)).requires_grad_()  # (B,K,T)
     adam = torch.optim.Adam([scores], lr=RATE, amsgrad=True)
-    best = Found(held.weights, torch.zeros_like(held.logits[:, 0]), torch.zeros_like(held.logits[:, 0]))
-    with slopes(held.model):
+    best = FoundAttention(held.weights, torch.zeros_like(held.logits[:, 0]), torch.zeros_like(held.logits[:, 0]))
+    with with_gradients(held.model):
         for _ in range(steps):
             here = _measured(held, softmax(scores, mask), mask)
             best = _better(best, here)
@@ -197,18 +199,18 @@ def searched(held: Held, batch: Batch, chance: Chance, restarts: int, steps: int
             return _better(best, _measured(held, softmax(scores, mask), mask))
 
 
-def _measured(held: Held, weights: Tensor, mask: Tensor) -> Found:
+def _measured(held: HiddenStates, weights: Tensor, mask: Tensor) -> FoundAttention:
     """(B,K,T) -> the same of K attentions of each text."""
     moved = held.read(weights) - held.logits.softmax(-1).unsqueeze(1)
-    return Found(weights, jensen_shannon(held.weights.unsqueeze(1), weights, mask), moved.abs().sum(-1) / 2)
+    return FoundAttention(weights, jensen_shannon(held.weights.unsqueeze(1), weights, mask), moved.abs().sum(-1) / 2)
 
 
-def _better(best: Found, here: Found) -> Found:
+def _better(best: FoundAttention, here: FoundAttention) -> FoundAttention:
     """The best so far of each text, or the best of its ways here."""
     valid = here.distance.detach().masked_fill(here.change > ALLOWED, -1.0)
     distance, way = valid.max(1)
     better, row = distance > best.distance, torch.arange(len(way), device=way.device)
-    return Found(
+    return FoundAttention(
         torch.where(better.unsqueeze(-1), here.weights.detach()[row, way], best.weights),
         torch.where(better, distance, best.distance),
         torch.where(better, here.change.detach()[row, way], best.change),
@@ -221,14 +223,14 @@ CHUNK = 20
 """Permutations at once: 65,536 tokens, a large batch, are then 10 MB of doubles."""
 
 
-def permuted(model: Classifier, batch: Batch, chance: Chance, number: int = NUMBER) -> Tensor:
+def permuted_predictions(model: Classifier, batch: Batch, chance: RandomKey, number: int = NUMBER) -> Tensor:
     """Probabilities under each permutation.  (B,number,C)"""
-    held = hold(model, batch)
+    held = hidden_states(model, batch)
     with inference(model):
         return torch.cat([held.read(some) for some in _dealt(held.weights, batch, chance, number)], 1)
 
 
-def _dealt(weights: Tensor, batch: Batch, chance: Chance, number: int) -> Iterator[Tensor]:
+def _dealt(weights: Tensor, batch: Batch, chance: RandomKey, number: int) -> Iterator[Tensor]:
     """The weights in other orders, some at a time.  (B,T) -> (B,K,T)"""
     key, width = text_key(batch), batch.ids.shape[1]
     outside = ~batch.mask.unsqueeze(1)  # (B,1,T)
@@ -244,7 +246,7 @@ def _dealt(weights: Tensor, batch: Batch, chance: Chance, number: int) -> Iterat
 Model = TypeVar("Model", bound=nn.Module)
 
 
-def randomised(model: Model, chance: Chance) -> Model:
+def randomized_copy(model: Model, chance: RandomKey) -> Model:
     """In evaluation mode, without gradients."""
     other = copy.deepcopy(model).eval().requires_grad_(False)
     for i, parameter in enumerate(other.parameters()):  # each once, tied ones too

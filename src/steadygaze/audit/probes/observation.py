@@ -16,12 +16,12 @@ from torch import Tensor
 
 from steadygaze.core.types import Batch
 from steadygaze.models.classifier import Classifier
-from steadygaze.models.inference import inference, slopes
-from steadygaze.models.model_protocol import Reader
+from steadygaze.models.inference import inference, with_gradients
+from steadygaze.models.model_protocol import Model
 
 
 @dataclass(frozen=True, slots=True)
-class Moved:
+class PerturbedBatch:
     """An input as a probe leaves it."""
 
     batch: Batch
@@ -30,12 +30,12 @@ class Moved:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class Observation:
     """Of one batch, in double precision: differences of interest may be smaller than single precision tells."""
 
     probs: Tensor  # (B,C)
     shown: Tensor | None  # (B,T), 0 outside the mask; None: the model shows none
-    elsewhere: Tensor | None = None  # (B,) how much of its look lies on special tokens, where it says so
+    special_token_share: Tensor | None = None  # (B,) how much of its look lies on special tokens, where it says so
 
     @property
     def weights(self) -> Tensor:
@@ -44,17 +44,17 @@ class Seen:
         return self.shown
 
 
-def look(model: Reader, batch: Batch, embedded: Tensor | None = None) -> Seen:
+def observe(model: Model, batch: Batch, embedded: Tensor | None = None) -> Observation:
     """At a batch, or at these embeddings (B,T,E) of it."""
     with inference(model):
         said = model(batch, embedded)
     weights = None if said.weights is None else said.weights.double()
-    return Seen(said.logits.double().softmax(-1), weights, getattr(said, "elsewhere", None))
+    return Observation(said.logits.double().softmax(-1), weights, getattr(said, "special_token_share", None))
 
 
-def gradient(model: Reader, batch: Batch, *, detach_attention: bool = True) -> Tensor:
+def gradient(model: Model, batch: Batch, *, detach_attention: bool = True) -> Tensor:
     """(B,T), 0 outside the mask"""
-    with slopes(model):
+    with with_gradients(model):
         embedded = model.embed(batch).detach().requires_grad_()
         logits: Tensor = _fixed(model, batch, embedded) if detach_attention else model(batch, embedded).logits
         # Doubles: singles round a sure prediction to 1, whose slope is 0.  Not `amax`: it mixes the slopes of equals.
@@ -63,7 +63,7 @@ def gradient(model: Reader, batch: Batch, *, detach_attention: bool = True) -> T
     return (slope * embedded.detach()).sum(-1).abs().masked_fill(~batch.mask, 0.0).double()
 
 
-def _fixed(model: Reader, batch: Batch, embedded: Tensor) -> Tensor:
+def _fixed(model: Model, batch: Batch, embedded: Tensor) -> Tensor:
     """Logits (B,C), to which the weights are constants."""
     if not isinstance(model, Classifier):
         raise ValueError("the weights of a model without open seams cannot be held fixed")

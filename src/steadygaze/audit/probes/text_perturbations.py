@@ -23,33 +23,33 @@ import torch
 from torch import Tensor
 from torch.nn.functional import nll_loss
 
-from steadygaze.audit.audit_config import Plan
-from steadygaze.audit.probes.observation import Moved, look
+from steadygaze.audit.audit_config import ProbeConfig
+from steadygaze.audit.probes.observation import PerturbedBatch, observe
 from steadygaze.core.maths.divergence import jensen_shannon
-from steadygaze.core.maths.masked import shares
-from steadygaze.core.random_key import Chance
+from steadygaze.core.maths.masked import normalize
+from steadygaze.core.random_key import RandomKey
 from steadygaze.core.types import Batch
-from steadygaze.models.inference import inference, slopes
-from steadygaze.models.model_protocol import LACKING as LACKING
-from steadygaze.models.model_protocol import Ability, Reader
-from steadygaze.techniques.perturbations.gradient_ascent import ascend, sigma
-from steadygaze.techniques.perturbations.word_removal import parts, taken, text_key
-from steadygaze.techniques.perturbations.word_substitution import Synonyms, swap_some
+from steadygaze.models.inference import inference, with_gradients
+from steadygaze.models.model_protocol import MISSING_CAPABILITY as MISSING_CAPABILITY
+from steadygaze.models.model_protocol import Capability, Model
+from steadygaze.techniques.perturbations.gradient_ascent import ascend, embedding_std
+from steadygaze.techniques.perturbations.word_removal import row_chunks, take_rows, text_key
+from steadygaze.techniques.perturbations.word_substitution import Synonyms, substitute_some_words
 
 
-def reach(model: Reader, radius: float | Tensor) -> Tensor:
+def perturbation_radius(model: Model, radius: float | Tensor) -> Tensor:
     """ρ.  -> ()"""
-    return radius if isinstance(radius, Tensor) else radius * sigma(model.vectors)
+    return radius if isinstance(radius, Tensor) else radius * embedding_std(model.vectors)
 
 
-def noise(model: Reader, batch: Batch, radius: float | Tensor, chance: Chance) -> Moved:
+def embedding_noise(model: Model, batch: Batch, radius: float | Tensor, chance: RandomKey) -> PerturbedBatch:
     embedded = _clean(model, batch)
-    return _moved(batch, embedded + _inside(batch, embedded, reach(model, radius), chance))
+    return _moved(batch, embedded + _inside(batch, embedded, perturbation_radius(model, radius), chance))
 
 
-def worst_for_label(model: Reader, batch: Batch, radius: float | Tensor) -> Moved:
-    embedded, size = _clean(model, batch), reach(model, radius)
-    predicted = look(model, batch).probs.argmax(-1)
+def fgm_on_label(model: Model, batch: Batch, radius: float | Tensor) -> PerturbedBatch:
+    embedded, size = _clean(model, batch), perturbation_radius(model, radius)
+    predicted = observe(model, batch).probs.argmax(-1)
 
     def surprise(vectors: Tensor) -> Tensor:  # −ln p(predicted)
         logits: Tensor = model(batch, vectors).logits
@@ -57,18 +57,20 @@ def worst_for_label(model: Reader, batch: Batch, radius: float | Tensor) -> Move
         return nll_loss(logits.double().log_softmax(-1), predicted, reduction="none")
 
     still = embedded.new_zeros(embedded.shape)
-    with slopes(model):
+    with with_gradients(model):
         r = ascend(surprise, still, centre=embedded, radius=size, norm="linf", steps=1, step_size=size, keep=batch.mask)
     return _moved(batch, embedded + r)
 
 
-def worst_for_attention(model: Reader, batch: Batch, radius: float | Tensor, chance: Chance, steps: int = 10) -> Moved:
-    embedded, size = _clean(model, batch), reach(model, radius)
+def pgd_on_attention(
+    model: Model, batch: Batch, radius: float | Tensor, chance: RandomKey, steps: int = 10
+) -> PerturbedBatch:
+    embedded, size = _clean(model, batch), perturbation_radius(model, radius)
 
     def shown(vectors: Tensor) -> Tensor:
         said = model(batch, vectors)
         weights: Tensor = said.weights
-        return (shares(said.probability, batch.mask) if "selection" in model.abilities else weights).double()
+        return (normalize(said.probability, batch.mask) if "selection" in model.capabilities else weights).double()
 
     with inference(model):
         clean = shown(embedded)
@@ -77,35 +79,35 @@ def worst_for_attention(model: Reader, batch: Batch, radius: float | Tensor, cha
         return jensen_shannon(clean, shown(vectors), batch.mask)
 
     start = _inside(batch, embedded, size, chance)
-    with slopes(model):
+    with with_gradients(model):
         r = ascend(moved, start, centre=embedded, radius=size, norm="linf", steps=steps, keep=batch.mask, best=True)
     return _moved(batch, embedded + r)
 
 
-def _moved(batch: Batch, embedded: Tensor) -> Moved:
-    return Moved(batch, embedded, batch.mask.sum(-1))
+def _moved(batch: Batch, embedded: Tensor) -> PerturbedBatch:
+    return PerturbedBatch(batch, embedded, batch.mask.sum(-1))
 
 
-def _clean(model: Reader, batch: Batch) -> Tensor:
+def _clean(model: Model, batch: Batch) -> Tensor:
     """(B,T,E), without dropout"""
     with inference(model):
         return model.embed(batch)
 
 
-def _inside(batch: Batch, embedded: Tensor, size: Tensor, chance: Chance) -> Tensor:
+def _inside(batch: Batch, embedded: Tensor, size: Tensor, chance: RandomKey) -> Tensor:
     """A random point of the ball for every text, the same whatever batch it is in.  (B,T,E)"""
     drawn = 2 * chance.uniform(text_key(batch), *embedded.shape[1:], dtype=embedded.dtype) - 1
     return (size * drawn).masked_fill(~batch.mask.unsqueeze(-1), 0.0)
 
 
-def exchanged(batch: Batch, synonyms: Synonyms, number: int, chance: Chance) -> Moved:
+def substitute_synonyms(batch: Batch, synonyms: Synonyms, number: int, chance: RandomKey) -> PerturbedBatch:
     """`number` words of each text, drawn at random; fewer where fewer can be."""
     synonyms = synonyms.to(batch.ids.device)
-    ids = swap_some(batch.ids, batch.mask, synonyms, chance, text_key(batch), number=number)
-    return Moved(replace(batch, ids=ids), None, (ids != batch.ids).sum(-1))
+    ids = substitute_some_words(batch.ids, batch.mask, synonyms, chance, text_key(batch), number=number)
+    return PerturbedBatch(replace(batch, ids=ids), None, (ids != batch.ids).sum(-1))
 
 
-def shuffled(batch: Batch, chance: Chance) -> Batch:
+def shuffle_words(batch: Batch, chance: RandomKey) -> Batch:
     """The words of each text in a random order; special tokens and padding stay where they are."""
     outside = ~batch.mask
     reading = outside.to(torch.uint8).argsort(dim=-1, stable=True)  # the words in their order, then the rest
@@ -124,8 +126,8 @@ SLOPED = 1 << 13
 class Probe:
     """What is done to a batch, and what a model must have for it."""
 
-    move: Callable[[Reader, Batch], Moved]
-    needs: frozenset[Ability] = frozenset()
+    move: Callable[[Model, Batch], PerturbedBatch]
+    requires: frozenset[Capability] = frozenset()
     vectors: bool = True
     """Whether vectors are moved, not words."""
     of: tuple[str, ...] = ()
@@ -138,15 +140,17 @@ class Probe:
     """Whether a sample of the texts must do."""
 
 
-def probes(plan: Plan) -> dict[str, Probe]:
-    chance = Chance(plan.seed)
-    far = cache(lambda model: reach(model, plan.radius))  # as long as these probes live: not of every batch
+def probes(plan: ProbeConfig) -> dict[str, Probe]:
+    chance = RandomKey(plan.seed)
+    far = cache(
+        lambda model: perturbation_radius(model, plan.radius)
+    )  # as long as these probes live: not of every batch
     found = {
-        "noise": Probe(lambda m, b: noise(m, b, far(m), chance.child(1)), frozenset({"vectors"})),
-        "worst-label": Probe(_by_parts(lambda m, b: worst_for_label(m, b, far(m))), frozenset({"vectors"})),
-        "worst-attention": Probe(
-            _by_parts(lambda m, b: worst_for_attention(m, b, far(m), chance.child(2))),
-            frozenset({"vectors", "weights"}),
+        "noise": Probe(lambda m, b: embedding_noise(m, b, far(m), chance.child(1)), frozenset({"embeddings"})),
+        "fgm-label": Probe(_by_parts(lambda m, b: fgm_on_label(m, b, far(m))), frozenset({"embeddings"})),
+        "pgd-attention": Probe(
+            _by_parts(lambda m, b: pgd_on_attention(m, b, far(m), chance.child(2))),
+            frozenset({"embeddings", "attention"}),
             of=OWN,
             expensive=True,
         ),
@@ -159,16 +163,16 @@ def probes(plan: Plan) -> dict[str, Probe]:
     return found
 
 
-def _by_parts(move: Callable[[Reader, Batch], Moved]) -> Callable[[Reader, Batch], Moved]:
+def _by_parts(move: Callable[[Model, Batch], PerturbedBatch]) -> Callable[[Model, Batch], PerturbedBatch]:
     """The same a few texts at a time: slopes keep all that was on the way to them."""
 
-    def whole(model: Reader, batch: Batch) -> Moved:
-        some = [move(model, taken(batch, rows)) for rows in parts(batch, max(1, SLOPED // batch.ids.shape[1]))]
+    def whole(model: Model, batch: Batch) -> PerturbedBatch:
+        some = [move(model, take_rows(batch, rows)) for rows in row_chunks(batch, max(1, SLOPED // batch.ids.shape[1]))]
         vectors = torch.cat([moved.embedded for moved in some if moved.embedded is not None])
-        return Moved(batch, vectors, torch.cat([moved.touched for moved in some]))
+        return PerturbedBatch(batch, vectors, torch.cat([moved.touched for moved in some]))
 
     return whole
 
 
-def _swaps(table: Synonyms, number: int, chance: Chance) -> Callable[[Reader, Batch], Moved]:
-    return lambda _, batch: exchanged(batch, table, number, chance)
+def _swaps(table: Synonyms, number: int, chance: RandomKey) -> Callable[[Model, Batch], PerturbedBatch]:
+    return lambda _, batch: substitute_synonyms(batch, table, number, chance)

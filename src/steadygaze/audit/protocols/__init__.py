@@ -2,36 +2,36 @@
 
 from collections.abc import Callable, Iterator
 
-from steadygaze.audit.audit_case import Case
+from steadygaze.audit.audit_case import AuditCase
 from steadygaze.audit.finding import Finding
-from steadygaze.audit.measure_names import of
-from steadygaze.audit.protocols.attention_interventions import intervened
-from steadygaze.audit.protocols.correctness import right
-from steadygaze.audit.protocols.faithfulness import infidelity, matters, max_sensitivity
+from steadygaze.audit.measure_names import measure_names
+from steadygaze.audit.protocols.attention_interventions import attention_interventions
+from steadygaze.audit.protocols.correctness import correctness
+from steadygaze.audit.protocols.faithfulness import faithfulness, infidelity, max_sensitivity
 from steadygaze.audit.protocols.flip_radius import flip_radius
-from steadygaze.audit.protocols.plausibility import people
-from steadygaze.audit.protocols.seed_consistency import retrained
-from steadygaze.audit.protocols.selection import agreed, leakage, selection
-from steadygaze.audit.protocols.shortcut_leakage import shortcut
-from steadygaze.audit.protocols.stability import holds_still
+from steadygaze.audit.protocols.plausibility import plausibility
+from steadygaze.audit.protocols.seed_consistency import seed_consistency
+from steadygaze.audit.protocols.selection import label_leakage, rationale_agreement, selection
+from steadygaze.audit.protocols.shortcut_leakage import shortcut_leakage
+from steadygaze.audit.protocols.stability import stability
 
 STILL, MATTERS = "Does it hold still?", "Does it matter to the prediction?"
 RETRAINED = "Is it the same after retraining?"
 SHORTCUT = "Is it more than position or a shortcut?"
-Protocol = Callable[[Case], Iterator[Finding]]
+Protocol = Callable[[AuditCase], Iterator[Finding]]
 PROTOCOLS: dict[str, tuple[Protocol, ...]] = {
-    "Is the label right?": (right,),
-    STILL: (holds_still, max_sensitivity),
-    MATTERS: (matters, intervened, flip_radius, infidelity),
-    RETRAINED: (retrained,),
-    SHORTCUT: (shortcut, selection, leakage),
-    "Do people agree?": (people, agreed),
+    "Is the label right?": (correctness,),
+    STILL: (stability, max_sensitivity),
+    MATTERS: (faithfulness, attention_interventions, flip_radius, infidelity),
+    RETRAINED: (seed_consistency,),
+    SHORTCUT: (shortcut_leakage, selection, label_leakage),
+    "Do people agree?": (plausibility, rationale_agreement),
 }
-COUNTING = (selection, agreed)
+COUNTING = (selection, rationale_agreement)
 """They ask of texts of which nothing is selected, too."""
 THOROUGH: dict[Protocol, list[str]] = {
-    flip_radius: of("flip-radius", "seat-sensitivity"),
-    infidelity: of("infidelity"),
-    max_sensitivity: of("max-sensitivity"),
+    flip_radius: measure_names("flip-radius", "seat-sensitivity"),
+    infidelity: measure_names("infidelity"),
+    max_sensitivity: measure_names("max-sensitivity"),
 }
 """Asked only by an audit that takes its time, and what it would find."""

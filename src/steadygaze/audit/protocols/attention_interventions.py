@@ -16,52 +16,60 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from steadygaze.audit.audit_case import Case, Rows, apart, others
-from steadygaze.audit.finding import ONLY_RANDOM, Finding, absent, unasked
-from steadygaze.audit.measure_names import under
+from steadygaze.audit.audit_case import AuditCase, Rows, other_explainers, saliency_divergence
+from steadygaze.audit.finding import ONLY_RANDOM, Finding, missing_capability_reason, missing_findings
+from steadygaze.audit.measure_names import probe_names
 from steadygaze.audit.measures import faithfulness_measures, stability_measures
-from steadygaze.audit.probes.counterfactual_attention import ALLOWED, NUMBER, adversary, permuted, randomised
-from steadygaze.core.random_key import Chance
+from steadygaze.audit.probes.counterfactual_attention import (
+    ALLOWED,
+    NUMBER,
+    adversarial_attention,
+    permuted_predictions,
+    randomized_copy,
+)
+from steadygaze.core.random_key import RandomKey
 from steadygaze.core.types import Batch
 from steadygaze.explainers.explainer import finite_weights
 from steadygaze.models.attention_layers import Linear
 from steadygaze.models.classifier import Classifier
-from steadygaze.models.model_protocol import LACKING, Reader
+from steadygaze.models.model_protocol import MISSING_CAPABILITY, Model
 
 DRAWS = 3
 """Copies with random parameters."""
 CLOSED = "the model is a black box: its parameters cannot be dealt out anew"
 
 
-def intervened(case: Case) -> Iterator[Finding]:
-    why = unasked(case)
+def attention_interventions(case: AuditCase) -> Iterator[Finding]:
+    why = missing_capability_reason(case)
     if isinstance(case.model, Classifier) and not why:
         yield from _reweighed(case, case.model)
     else:
-        yield from absent(under("permuted", "adversarial"), why or LACKING["seams"])
-    asked = others(case)
+        yield from missing_findings(
+            probe_names("permuted", "adversarial"), why or MISSING_CAPABILITY["extension_points"]
+        )
+    asked = other_explainers(case)
     closed = next(case.model.parameters(), None) is None
     if closed or not asked:
-        yield from absent(under("randomised"), CLOSED if closed else ONLY_RANDOM)
+        yield from missing_findings(probe_names("randomised"), CLOSED if closed else ONLY_RANDOM)
     else:
         yield from _randomised(case, asked)
 
 
-def _reweighed(case: Case, model: Classifier) -> Iterator[Finding]:
-    chance = Chance(case.plan.seed)
+def _reweighed(case: AuditCase, model: Classifier) -> Iterator[Finding]:
+    chance = RandomKey(case.plan.seed)
 
     def shuffled(rows: Rows, batch: Batch) -> dict[str, Tensor]:
         before = case.probs[torch.from_numpy(rows)].to(batch.ids.device).unsqueeze(1)
-        moved = stability_measures.prediction_change(before, permuted(model, batch, chance.child(8)))
+        moved = stability_measures.prediction_change(before, permuted_predictions(model, batch, chance.child(8)))
         return {"permuted": _of_several(moved.quantile(0.5, dim=-1), batch)}
 
     def attacked(_: Rows, batch: Batch) -> dict[str, Tensor]:
-        return {"adversarial": _of_several(adversary(model, batch, chance.child(9)).distance, batch)}
+        return {"adversarial": _of_several(adversarial_attention(model, batch, chance.child(9)).distance, batch)}
 
     found = case.gather("weights permuted", shuffled)["permuted"]
     yield Finding("prediction-change/permuted", found, "attention", {"permutations": NUMBER})
     exact = isinstance(model.decoder, Linear) and case.probs.shape[1] == 2
-    rows = case.everything if exact else case.sample  # a search takes hundreds of steps
+    rows = case.all_rows if exact else case.sample  # a search takes hundreds of steps
     found = case.gather("adversarial attention", attacked, rows)["adversarial"]
     how = {"within": ALLOWED, "solver": "exact" if exact else "search"}
     yield Finding("jensen-shannon/adversarial", found, "attention", how)
@@ -71,10 +79,10 @@ def _of_several(values: Tensor, batch: Batch) -> Tensor:
     return values.masked_fill(batch.mask.sum(-1) < 2, torch.nan)
 
 
-def _randomised(case: Case, names: list[str]) -> Iterator[Finding]:
+def _randomised(case: AuditCase, names: list[str]) -> Iterator[Finding]:
     draws: list[dict[str, Tensor]] = []
     for draw in range(DRAWS):
-        other = randomised(case.model, Chance(case.plan.seed).child(10, draw))
+        other = randomized_copy(case.model, RandomKey(case.plan.seed).child(10, draw))
         draws.append({key: value for name in names for key, value in _compared(case, name, other, draw).items()})
         del other  # one copy at a time
     for key in draws[0]:
@@ -83,14 +91,14 @@ def _randomised(case: Case, names: list[str]) -> Iterator[Finding]:
         yield Finding(f"{measure}/randomised", values, name, {"draws": DRAWS})
 
 
-def _compared(case: Case, name: str, other: Reader, draw: int) -> dict[str, Tensor]:
+def _compared(case: AuditCase, name: str, other: Model, draw: int) -> dict[str, Tensor]:
     explainer, own = case.explainers[name], case.saliency(name)
 
     def work(rows: Rows, batch: Batch) -> dict[str, Tensor]:
-        label = case.probs[torch.from_numpy(rows)].argmax(-1).to(batch.ids.device) if explainer.by_class else None
+        label = case.probs[torch.from_numpy(rows)].argmax(-1).to(batch.ids.device) if explainer.class_specific else None
         said = finite_weights(explainer.explain(other, batch, label), batch)
-        before = case.of(own, rows, batch)
-        far = _of_several(apart(before, said, batch.mask), batch)
+        before = case.gather_rows(own, rows, batch)
+        far = _of_several(saliency_divergence(before, said, batch.mask), batch)
         return {
             f"kendall|{name}": faithfulness_measures.kendall(before, said, batch.mask),
             f"jensen-shannon|{name}": far,

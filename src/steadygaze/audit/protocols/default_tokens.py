@@ -33,21 +33,21 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from steadygaze.audit.finding import Finding
-from steadygaze.audit.measure_names import under
+from steadygaze.audit.measure_names import probe_names
 from steadygaze.audit.measures.shortcut_measures import class_gap, default_mass
-from steadygaze.core.ragged import Ragged
+from steadygaze.core.ragged import TokenArray
 from steadygaze.data.batches import Data
 from steadygaze.estimator import fit
 from steadygaze.estimator.inputs import Split, read_split
 from steadygaze.estimator.text_classifier import TextClassifier
-from steadygaze.estimator.train_config import order
+from steadygaze.estimator.train_config import train_config
 from steadygaze.models import inference
-from steadygaze.models.model_protocol import Reader
+from steadygaze.models.model_protocol import Model
 from steadygaze.results.row import bootstrap_rows
 from steadygaze.training.device import accelerator
-from steadygaze.training.progress import Silent
-from steadygaze.training.training_loop import Job
-from steadygaze.training.training_run import Run
+from steadygaze.training.progress import SilentWatcher
+from steadygaze.training.training_loop import TrainingJob
+from steadygaze.training.training_run import TrainingRun
 
 DEFAULTS = ("a", "b", "c", "d")
 WORDS = 5
@@ -55,19 +55,19 @@ WORDS = 5
 PLACES = len(DEFAULTS) + WORDS
 
 
-def introduced(texts: Iterable[str]) -> list[str]:
+def with_default_tokens(texts: Iterable[str]) -> list[str]:
     """The texts, the default tokens before each."""
     return [f"{' '.join(DEFAULTS)} {text}" for text in texts]
 
 
-def restricted(read: Ragged, places: int = PLACES) -> Ragged:
+def default_token_mask(read: TokenArray, places: int = PLACES) -> TokenArray:
     """Only the first so many words of each text may be looked at; all are read."""
     before = np.concatenate([np.zeros(1, np.int64), np.cumsum(read.words)])  # words before each token
     place = before[:-1] - np.repeat(before[read.starts[:-1]], read.lengths)
     return replace(read, words=read.words & (place < places))
 
 
-def seated(weights: Tensor, mask: Tensor, places: int = PLACES) -> tuple[Tensor, Tensor]:
+def default_token_positions(weights: Tensor, mask: Tensor, places: int = PLACES) -> tuple[Tensor, Tensor]:
     """Weights and mask of the words that may be looked at, in their order.  (N,T), (N,T) -> (N,places) twice"""
     weights, mask = (pad(one, (0, max(0, places - mask.shape[1]))) for one in (weights, mask))
     order = mask.to(torch.uint8).sort(dim=-1, descending=True, stable=True).indices[:, :places]
@@ -75,7 +75,7 @@ def seated(weights: Tensor, mask: Tensor, places: int = PLACES) -> tuple[Tensor,
     return weights.gather(-1, order).masked_fill(~kept, 0.0), kept
 
 
-CODED = under("default-tokens")
+CODED = probe_names("default-tokens")
 UNCODED = "it takes a training: in Python, train= gives the texts and labels for it"
 CONTEXT_FREE = "average"
 """The encoder whose hidden states know of no neighbour."""
@@ -83,7 +83,7 @@ NEIGHBOURS = "a default token's hidden state holds some of its neighbours: mass 
 HOW: dict[str, str | int | float] = {"defaults": " ".join(DEFAULTS), "words": WORDS}
 
 
-class Mute(Silent):
+class QuietWatcher(SilentWatcher):
     """That attention says little where it may look at nine places is what is measured."""
 
     def warn(self, message: str) -> None: ...
@@ -91,31 +91,31 @@ class Mute(Silent):
 
 def default_tokens(clf: TextClassifier, train: tuple[Any, Any]) -> Iterator[Finding]:
     """`train`: texts and labels, as `fit` takes them, that `clf` was trained with."""
-    model, data = retrained(clf, read_split(*train))
-    weights, mask = looked(model, data)
+    model, data = retrain_with_default_tokens(clf, read_split(*train))
+    weights, mask = default_token_attention(model, data)
     blank = torch.arange(PLACES).expand_as(mask) < len(DEFAULTS)
     mass, label = default_mass(weights, blank, mask), torch.from_numpy(np.asarray(data.label))
     yield _found("default-mass", lambda rows: float(mass[rows].mean()), clf, len(data))
     yield _found("class-gap", lambda rows: class_gap(weights[rows], label[rows], mask[rows]), clf, len(data))
 
 
-def retrained(clf: TextClassifier, train: Split) -> tuple[Reader, Data]:
+def retrain_with_default_tokens(clf: TextClassifier, train: Split) -> tuple[Model, Data]:
     """As `clf` was trained, but for the default tokens; and what it was trained on."""
-    ordered, watcher = order(clf.get_params(deep=False)), Mute()
-    plan, train, held_out = fit.prepare(ordered, replace(train, texts=introduced(train.texts)), None, watcher)
+    ordered, watcher = train_config(clf.get_params(deep=False)), QuietWatcher()
+    plan, train, held_out = fit.prepare(ordered, replace(train, texts=with_default_tokens(train.texts)), None, watcher)
     data = _restricted(plan.encode(train, train.weighted(ordered.class_weight)))
     validation = _restricted(plan.encode(held_out))
     with accelerator(ordered.device, ordered.training.precision) as accelerate:
         known = plan.vocabulary_for(ordered.technique, watcher)
         synonyms = None if known is None else known.to(accelerate.device)
-        job = Job(data, validation, ordered.training, accelerate, watcher, synonyms)
-        return Run(ordered.technique, plan.make_model, job, ordered.seed).execute(), data
+        job = TrainingJob(data, validation, ordered.training, accelerate, watcher, synonyms)
+        return TrainingRun(ordered.technique, plan.make_model, job, ordered.seed).execute(), data
 
 
-def looked(model: Reader, data: Data) -> tuple[Tensor, Tensor]:
+def default_token_attention(model: Model, data: Data) -> tuple[Tensor, Tensor]:
     """How much attention each of the nine places gets, and which are there.  (N,9), (N,9)"""
-    read = inference.readings(model, data, widest=2 * PLACES)  # no special token stands between words
-    return seated(read.weights.double(), read.mask)
+    read = inference.split_outputs(model, data, widest=2 * PLACES)  # no special token stands between words
+    return default_token_positions(read.weights.double(), read.mask)
 
 
 def _found(name: str, of: Callable[[NDArray[np.int64]], float], clf: TextClassifier, many: int) -> Finding:
@@ -125,4 +125,4 @@ def _found(name: str, of: Callable[[NDArray[np.int64]], float], clf: TextClassif
 
 
 def _restricted(data: Data) -> Data:
-    return replace(data, text=restricted(data.text))
+    return replace(data, text=default_token_mask(data.text))

@@ -25,52 +25,60 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from steadygaze.audit.audit_case import RANDOM, Case, Rows, others, weights
-from steadygaze.audit.finding import ONLY_RANDOM, Finding, absent, own, unasked
-from steadygaze.audit.measure_names import of, under
+from steadygaze.audit.audit_case import RANDOM, AuditCase, Rows, other_explainers, random_weights
+from steadygaze.audit.finding import (
+    ONLY_RANDOM,
+    Finding,
+    explainer_or_none,
+    missing_capability_reason,
+    missing_findings,
+)
+from steadygaze.audit.measure_names import measure_names, probe_names
 from steadygaze.audit.measures import faithfulness_measures
 from steadygaze.audit.measures import faithfulness_measures as infidelity_measures
-from steadygaze.audit.probes.erasure import SHARES, Erasure, counts, erased
+from steadygaze.audit.probes.erasure import SHARES, Erasure, erase_words, rationale_sizes
 from steadygaze.audit.probes.observation import gradient
-from steadygaze.audit.probes.text_perturbations import noise, reach
-from steadygaze.core.random_key import Chance
+from steadygaze.audit.probes.text_perturbations import embedding_noise, perturbation_radius
+from steadygaze.core.random_key import RandomKey
 from steadygaze.core.types import Batch
-from steadygaze.explainers.class_probability import without
-from steadygaze.models.model_protocol import LACKING, Ability
+from steadygaze.explainers.class_probability import predict_without
+from steadygaze.models.model_protocol import MISSING_CAPABILITY, Capability
 from steadygaze.techniques.perturbations.word_removal import Units, text_key, units_of
 
-GRADIENTS: dict[str, frozenset[Ability]] = {
-    "gradient": frozenset({"vectors", "seams"}),
-    "gradient-through-attention": frozenset({"vectors"}),
+GRADIENTS: dict[str, frozenset[Capability]] = {
+    "gradient": frozenset({"embeddings", "extension_points"}),
+    "gradient-through-attention": frozenset({"embeddings"}),
 }
 """How the gradient is taken, and what a model must have for it."""
 UNREAD = "the model reads what it selects alone: elsewhere the gradient is 0, whatever was learnt"
 
 
-def matters(case: Case) -> Iterator[Finding]:
-    if case.plan.removal == "zero" and "vectors" not in case.model.abilities:
-        yield from absent(of("comprehensiveness", "sufficiency", "post-hoc-accuracy"), LACKING["vectors"])
+def faithfulness(case: AuditCase) -> Iterator[Finding]:
+    if case.plan.removal == "zero" and "embeddings" not in case.model.capabilities:
+        yield from missing_findings(
+            measure_names("comprehensiveness", "sufficiency", "post-hoc-accuracy"), MISSING_CAPABILITY["embeddings"]
+        )
     else:
         yield from _erasure(case)
     yield from _gradients(case)
 
 
-def _erasure(case: Case) -> Iterator[Finding]:
+def _erasure(case: AuditCase) -> Iterator[Finding]:
     sizes = ",".join(f"{100 * share:g}" for share in SHARES)
     how = {"erase": case.plan.removal, "sizes": f"{sizes}%"}
     by_chance = case.gather(f"{RANDOM} words erased", lambda rows, batch: _erased(case, RANDOM, rows, batch))
     for measure, values in by_chance.items():
         yield Finding(measure, values, RANDOM, how)
-    if not others(case):
-        yield from absent(["comprehensiveness/above-random"], ONLY_RANDOM)
-    for name in others(case):
+    if not other_explainers(case):
+        yield from missing_findings(["comprehensiveness/above-random"], ONLY_RANDOM)
+    for name in other_explainers(case):
         found = case.gather(f"{name} erased", lambda r, b, n=name: _erased(case, n, r, b), case.rows(name))  # type: ignore[misc]
         for measure, values in found.items():
             yield Finding(measure, values, name, how)
         yield Finding("comprehensiveness/above-random", _above(case, name, found, by_chance), name, how)
 
 
-def _above(case: Case, name: str, found: dict[str, Tensor], by_chance: dict[str, Tensor]) -> Tensor:
+def _above(case: AuditCase, name: str, found: dict[str, Tensor], by_chance: dict[str, Tensor]) -> Tensor:
     """The mean over sizes of what is lost beyond random words; NaN in a text of one word, which has no other choice.
 
     An explainer that deletes words one by one to weigh them is not asked about sizes of one word: it chose it so.
@@ -79,40 +87,40 @@ def _above(case: Case, name: str, found: dict[str, Tensor], by_chance: dict[str,
     sizes = [name for name in found if name.startswith("comprehensiveness/")]
     above = torch.stack([found[size] - by_chance[size] for size in sizes], -1)  # (N,K)
     if case.explainers[name].deletes_words:
-        above = above.masked_fill(counts(words, SHARES) <= 1, torch.nan)
+        above = above.masked_fill(rationale_sizes(words, SHARES) <= 1, torch.nan)
     return above.nanmean(-1).masked_fill(words < 2, torch.nan)
 
 
-def _erased(case: Case, name: str, rows: Rows, batch: Batch) -> dict[str, Tensor]:
+def _erased(case: AuditCase, name: str, rows: Rows, batch: Batch) -> dict[str, Tensor]:
     full = case.probs[torch.from_numpy(rows)].to(batch.ids.device)
-    how = Erasure(removal=case.plan.removal, most_tokens=case.plan.most_tokens)
-    gone, kept = erased(case.model, batch, full, weights(case, name, rows, batch), how)
+    how = Erasure(removal=case.plan.removal, max_tokens=case.plan.max_tokens)
+    gone, kept = erase_words(case.model, batch, full, random_weights(case, name, rows, batch), how)
     found = {
         "comprehensiveness": faithfulness_measures.comprehensiveness(full, gone),
         "sufficiency": faithfulness_measures.sufficiency(full, kept),
         "post-hoc-accuracy": faithfulness_measures.post_hoc_accuracy(full, kept),
     }
     for measure, changed in (("comprehensiveness", gone), ("sufficiency", kept)):
-        for share, lost in zip(SHARES, faithfulness_measures.drops(full, changed).unbind(-1), strict=True):
+        for share, lost in zip(SHARES, faithfulness_measures.probability_drops(full, changed).unbind(-1), strict=True):
             found[f"{measure}/{share:.0%}"] = lost
     nothing = ~batch.mask.any(-1)  # no word to lose
     return {name: values.masked_fill(nothing, torch.nan) for name, values in found.items()}
 
 
-def _gradients(case: Case) -> Iterator[Finding]:
+def _gradients(case: AuditCase) -> Iterator[Finding]:
     for way, needs in GRADIENTS.items():
-        lacking = needs - case.model.abilities
-        selects = UNREAD if "selection" in case.model.abilities else ""
-        if why := unasked(case) or selects or (LACKING[min(lacking)] if lacking else ""):
-            yield from absent(under(way), why)
+        lacking = needs - case.model.capabilities
+        selects = UNREAD if "selection" in case.model.capabilities else ""
+        if why := missing_capability_reason(case) or selects or (MISSING_CAPABILITY[max(lacking)] if lacking else ""):
+            yield from missing_findings(probe_names(way), why)
             continue
-        fixed = "seams" in needs
+        fixed = "extension_points" in needs
         for measure, values in case.gather(way, lambda r, b, f=fixed: _agreement(case, r, b, f)).items():  # type: ignore[misc]
-            yield Finding(f"{measure}/{way}", values, own(case))
+            yield Finding(f"{measure}/{way}", values, explainer_or_none(case))
 
 
-def _agreement(case: Case, rows: Rows, batch: Batch, fixed: bool) -> dict[str, Tensor]:
-    shown = case.of(case.saliency(own(case)), rows, batch)
+def _agreement(case: AuditCase, rows: Rows, batch: Batch, fixed: bool) -> dict[str, Tensor]:
+    shown = case.gather_rows(case.saliency(explainer_or_none(case)), rows, batch)
     slope = gradient(case.model, batch, detach_attention=fixed)
     return {
         "pearson": faithfulness_measures.pearson(shown, slope, batch.mask),
@@ -127,8 +135,8 @@ DRAWS = 10
 NO_VECTORS = "it explains words, not their vectors: vectors that moved a little change nothing it looks at"
 
 
-def infidelity(case: Case) -> Iterator[Finding]:
-    chance = Chance(case.plan.seed).child(13)
+def infidelity(case: AuditCase) -> Iterator[Finding]:
+    chance = RandomKey(case.plan.seed).child(13)
 
     def work(rows: Rows, batch: Batch) -> dict[str, Tensor]:
         units, places = units_of(batch, question=False), torch.from_numpy(rows)
@@ -136,11 +144,11 @@ def infidelity(case: Case) -> Iterator[Finding]:
         full = case.probs[places].to(batch.ids.device)
         aim = full.argmax(-1)
         owner = torch.arange(len(batch), device=aim.device).repeat_interleave(SAMPLES)
-        left = without(case.model, batch, owner, units.tokens(gone.flatten(0, 1), owner), aim).view(-1, SAMPLES)
+        left = predict_without(case.model, batch, owner, units.tokens(gone.flatten(0, 1), owner), aim).view(-1, SAMPLES)
         lost = full.gather(-1, aim.unsqueeze(-1)) - left
         found = {}
         for name in case.explainers:
-            weights = units.total(case.of(case.saliency(name), rows, batch))
+            weights = units.total(case.gather_rows(case.saliency(name), rows, batch))
             attributed = (gone * weights.unsqueeze(1)).sum(-1)
             found[name] = infidelity_measures.infidelity(attributed, lost).masked_fill(~units.mask.any(-1), torch.nan)
         return found
@@ -150,7 +158,7 @@ def infidelity(case: Case) -> Iterator[Finding]:
         yield Finding("infidelity", values, name, how)
 
 
-def removed(units: Units, key: Tensor, chance: Chance) -> Tensor:
+def removed(units: Units, key: Tensor, chance: RandomKey) -> Tensor:
     """Random sets of words, from one to all of them.  (B,) -> (B,S,U) bool"""
     shape = SAMPLES, units.mask.shape[1]
     own = chance.scramble(key.unsqueeze(-1) + torch.arange(SAMPLES, device=key.device)).flatten()
@@ -162,13 +170,13 @@ def removed(units: Units, key: Tensor, chance: Chance) -> Tensor:
     return (rank < many.unsqueeze(-1)) & units.mask.unsqueeze(1)
 
 
-def max_sensitivity(case: Case) -> Iterator[Finding]:
-    if "vectors" not in case.model.abilities:
-        yield from absent(["max-sensitivity"], LACKING["vectors"])
+def max_sensitivity(case: AuditCase) -> Iterator[Finding]:
+    if "embeddings" not in case.model.capabilities:
+        yield from missing_findings(["max-sensitivity"], MISSING_CAPABILITY["embeddings"])
         return
-    radius = reach(case.model, case.plan.radius)
+    radius = perturbation_radius(case.model, case.plan.radius)
     for name, explainer in case.explainers.items():
-        if not explainer.needs:
+        if not explainer.requires:
             yield Finding("max-sensitivity", explainer=name, absent=NO_VECTORS)
             continue
         found = case.gather(f"{name} near the text", lambda r, b, n=name: _moved(case, n, r, b, radius), case.sample)  # type: ignore[misc]
@@ -176,13 +184,13 @@ def max_sensitivity(case: Case) -> Iterator[Finding]:
         yield Finding("max-sensitivity", found["moved"], name, how)
 
 
-def _moved(case: Case, name: str, rows: Rows, batch: Batch, radius: Tensor) -> dict[str, Tensor]:
+def _moved(case: AuditCase, name: str, rows: Rows, batch: Batch, radius: Tensor) -> dict[str, Tensor]:
     units, explainer = units_of(batch, question=False), case.explainers[name]
-    before = units.total(case.of(case.saliency(name), rows, batch))
-    aim = case.probs[torch.from_numpy(rows)].argmax(-1).to(batch.ids.device) if explainer.by_class else None
-    chance, distances = Chance(case.plan.seed).child(14), []
+    before = units.total(case.gather_rows(case.saliency(name), rows, batch))
+    aim = case.probs[torch.from_numpy(rows)].argmax(-1).to(batch.ids.device) if explainer.class_specific else None
+    chance, distances = RandomKey(case.plan.seed).child(14), []
     for draw in range(DRAWS):
-        near = noise(case.model, batch, radius, chance.child(draw)).embedded
+        near = embedding_noise(case.model, batch, radius, chance.child(draw)).embedded
         after = units.total(explainer.explain(case.model, batch, aim, near).weights.double())
         distances.append((after - before).norm(dim=-1))
     return {"moved": infidelity_measures.max_sensitivity(torch.stack(distances, -1), before.norm(dim=-1))}

@@ -25,20 +25,20 @@ import torch
 from torch import Tensor
 from torch.nn.functional import nll_loss
 
-from steadygaze.audit.audit_case import RANDOM, Case, Rows, others, weights
-from steadygaze.audit.finding import NO_LABELS, ONLY_RANDOM, Finding, absent, nothing
-from steadygaze.audit.measure_names import of
+from steadygaze.audit.audit_case import RANDOM, AuditCase, Rows, other_explainers, random_weights
+from steadygaze.audit.finding import NO_LABELS, ONLY_RANDOM, Finding, missing_findings, texts_without_selection
+from steadygaze.audit.measure_names import measure_names
 from steadygaze.audit.measures import faithfulness_measures as measure
 from steadygaze.audit.measures.faithfulness_measures import LARGEST, RADII, SHARES
-from steadygaze.audit.probes.erasure import counts
-from steadygaze.audit.probes.observation import look
-from steadygaze.core.maths.ranking import top
-from steadygaze.core.random_key import Chance
+from steadygaze.audit.probes.erasure import rationale_sizes
+from steadygaze.audit.probes.observation import observe
+from steadygaze.core.maths.ranking import top_k
+from steadygaze.core.random_key import RandomKey
 from steadygaze.core.types import Batch
-from steadygaze.models.inference import inference, slopes
-from steadygaze.models.model_protocol import LACKING, Reader
-from steadygaze.techniques.perturbations.gradient_ascent import ascend, length
-from steadygaze.techniques.perturbations.word_removal import parts, taken, text_key, units_of
+from steadygaze.models.inference import inference, with_gradients
+from steadygaze.models.model_protocol import MISSING_CAPABILITY, Model
+from steadygaze.techniques.perturbations.gradient_ascent import ascend, embedding_norm
+from steadygaze.techniques.perturbations.word_removal import row_chunks, take_rows, text_key, units_of
 
 SMALLEST = LARGEST / 1024
 RUNG = 4
@@ -52,37 +52,37 @@ TOKENS = 1 << 12
 """Moved at once: slopes keep all that was on the way."""
 
 
-def flip_radius(case: Case) -> Iterator[Finding]:
-    if "vectors" not in case.model.abilities:
-        yield from absent(of("flip-radius", "seat-sensitivity"), LACKING["vectors"])
+def flip_radius(case: AuditCase) -> Iterator[Finding]:
+    if "embeddings" not in case.model.capabilities:
+        yield from missing_findings(measure_names("flip-radius", "seat-sensitivity"), MISSING_CAPABILITY["embeddings"])
         return
     sizes = ",".join(f"{100 * share:g}" for share in SHARES)
     how: dict[str, str | int | float] = {"sizes": f"{sizes}%", "largest": LARGEST}
-    unit = length(case.model.vectors)
+    unit = embedding_norm(case.model.vectors)
     by_chance = _radii(case, RANDOM, unit)
     yield Finding("flip-radius", measure.flip_radius(by_chance), RANDOM, how, _unturned(by_chance))
-    if not others(case):
-        yield from absent(["flip-radius/above-random"], ONLY_RANDOM)
-    for name in others(case):
+    if not other_explainers(case):
+        yield from missing_findings(["flip-radius/above-random"], ONLY_RANDOM)
+    for name in other_explainers(case):
         radii = _radii(case, name, unit)
         yield Finding("flip-radius", measure.flip_radius(radii), name, how, _unturned(radii))
         yield Finding("flip-radius/above-random", measure.flip_radius_above_random(radii, by_chance), name, how)
     yield _seat(case)
 
 
-def _radii(case: Case, name: str, unit: Tensor) -> Tensor:
+def _radii(case: AuditCase, name: str, unit: Tensor) -> Tensor:
     """(N,K), NaN in texts outside the sample, and in those without a word, or of which nothing is selected"""
 
     def work(rows: Rows, batch: Batch) -> dict[str, Tensor]:
-        said = weights(case, name, rows, batch)
-        return {"radii": _by_parts(batch, lambda some: smallest(case.model, taken(batch, some), said[some], unit))}
+        said = random_weights(case, name, rows, batch)
+        return {"radii": _by_parts(batch, lambda some: smallest(case.model, take_rows(batch, some), said[some], unit))}
 
     found = case.gather(f"{name} moved", work, case.sample)["radii"]
-    return found.masked_fill(nothing(case, name).unsqueeze(-1), torch.nan)
+    return found.masked_fill(texts_without_selection(case, name).unsqueeze(-1), torch.nan)
 
 
 def _by_parts(batch: Batch, work: Callable[[Tensor], Tensor]) -> Tensor:
-    return torch.cat([work(rows) for rows in parts(batch, max(1, TOKENS // batch.ids.shape[1]))])
+    return torch.cat([work(rows) for rows in row_chunks(batch, max(1, TOKENS // batch.ids.shape[1]))])
 
 
 def _unturned(radii: Tensor) -> str:
@@ -91,14 +91,14 @@ def _unturned(radii: Tensor) -> str:
     return f"{never:,} of {int(asked.sum()):,} texts are not turned by {LARGEST:g} at every size" if never else ""
 
 
-def smallest(model: Reader, batch: Batch, weights: Tensor, unit: Tensor) -> Tensor:
+def smallest(model: Model, batch: Batch, weights: Tensor, unit: Tensor) -> Tensor:
     """How far the heaviest words of each text must move, by size; LARGEST where the label never turns.  -> (B,K)
 
     `unit`: the mean length of a word vector.
     """
     with inference(model):
         embedded = model.embed(batch)
-    predicted = look(model, batch).probs.argmax(-1, keepdim=True)
+    predicted = observe(model, batch).probs.argmax(-1, keepdim=True)
 
     def margin(vectors: Tensor) -> Tensor:  # over 0 where the label has turned
         logits: Tensor = model(batch, vectors).logits.double()
@@ -108,9 +108,9 @@ def smallest(model: Reader, batch: Batch, weights: Tensor, unit: Tensor) -> Tens
     words, weight = units.mask.sum(-1), units.total(weights)
     delta, radius = torch.zeros_like(embedded), torch.full_like(embedded[:, 0, 0], torch.inf)
     found = []
-    for many in counts(words, SHARES).unbind(-1):
-        heaviest = units.tokens(top(weight, units.mask, many))
-        with slopes(model):
+    for many in rationale_sizes(words, SHARES).unbind(-1):
+        heaviest = units.tokens(top_k(weight, units.mask, many))
+        with with_gradients(model):
             delta, radius = _nearer(margin, embedded, heaviest, unit, (delta, radius))
         found.append(radius.clamp_max(LARGEST).double())
     return torch.stack(found, 1).masked_fill(words.unsqueeze(-1) == 0, torch.nan)
@@ -133,20 +133,20 @@ def _nearer(
     return delta, high
 
 
-def _seat(case: Case) -> Finding:
+def _seat(case: AuditCase) -> Finding:
     if case.data.label is None:
         return Finding("seat-sensitivity", absent=NO_LABELS)
-    chance = Chance(case.plan.seed).child(11)
+    chance = RandomKey(case.plan.seed).child(11)
 
     def work(_: Rows, batch: Batch) -> dict[str, Tensor]:
-        probs = _by_parts(batch, lambda some: worst(case.model, taken(batch, some), chance))
+        probs = _by_parts(batch, lambda some: worst(case.model, take_rows(batch, some), chance))
         return {"error": measure.seat_sensitivity(probs, batch.gold)}
 
     values = case.gather("all words moved", work, case.sample)["error"]
     return Finding("seat-sensitivity", values, settings={"radii": ",".join(f"{radius:g}" for radius in RADII)})
 
 
-def worst(model: Reader, batch: Batch, chance: Chance) -> Tensor:
+def worst(model: Model, batch: Batch, chance: RandomKey) -> Tensor:
     """Probabilities when all words have moved to where the label is least likely, by radius.  -> (B,R,C)"""
     with inference(model):
         embedded = model.embed(batch)
@@ -158,7 +158,7 @@ def worst(model: Reader, batch: Batch, chance: Chance) -> Tensor:
     found = []
     for radius in RADII:
         start = radius * drawn
-        with slopes(model):
+        with with_gradients(model):
             r = ascend(surprise, start, centre=embedded, radius=radius, norm="linf", steps=SEAT_STEPS, keep=batch.mask)
-        found.append(look(model, batch, embedded + r).probs)
+        found.append(observe(model, batch, embedded + r).probs)
     return torch.stack(found, 1)

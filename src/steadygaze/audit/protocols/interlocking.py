@@ -30,28 +30,28 @@ import torch
 from torch import Tensor
 
 from steadygaze.audit.audit_case import silent
-from steadygaze.audit.finding import NO_LABELS, Finding, absent
+from steadygaze.audit.finding import NO_LABELS, Finding, missing_findings
 from steadygaze.audit.measures.plausibility_measures import first_sentence
 from steadygaze.audit.verdict_rules import FEWEST, Bound
 from steadygaze.core.errors import UserError
 from steadygaze.core.types import Example
-from steadygaze.data.corpora import biased
+from steadygaze.data.corpora import add_shortcut
 from steadygaze.data.corpus import Corpus
 from steadygaze.estimator import fit
 from steadygaze.estimator.inputs import read_split
-from steadygaze.estimator.model_folder import Stored
+from steadygaze.estimator.model_folder import SavedModel
 from steadygaze.estimator.text_classifier import TextClassifier
-from steadygaze.estimator.train_config import order
+from steadygaze.estimator.train_config import train_config
 from steadygaze.models import inference
-from steadygaze.models.model_protocol import Reader
-from steadygaze.models.rationalizer import Rationaliser
+from steadygaze.models.model_protocol import Model
+from steadygaze.models.rationalizer import Rationalizer
 from steadygaze.results.row import bootstrap, mean_row
 from steadygaze.results.verdict import Answer
 from steadygaze.techniques.technique import Technique
-from steadygaze.training.progress import Silent, Watcher
+from steadygaze.training.progress import SilentWatcher, Watcher
 
 
-class Epochs(Silent):
+class EpochWatcher(SilentWatcher):
     """Says how many epochs are done, and of how many."""
 
     def __init__(self, watch: Callable[[str, int, int], None], what: str) -> None:
@@ -93,11 +93,11 @@ UNLOCKED = "it takes two trainings: train= (--train) gives the texts and labels 
 SELECTS = "the model selects what it reads, and has no attention to train elsewhere"
 
 
-def unlockable(model: Reader) -> str:
+def interlocking_not_applicable(model: Model) -> str:
     """Why it cannot be asked; '': it can."""
-    if not isinstance(model, Rationaliser):
+    if not isinstance(model, Rationalizer):
         return "the model does not select what it reads: there is nothing to lock"
-    return "" if model.way.granularity == "sentence" else "the model selects words, not sentences"
+    return "" if model.selection_config.granularity == "sentence" else "the model selects words, not sentences"
 
 
 def interlocking(
@@ -113,7 +113,7 @@ def interlocking(
     `reason`: 1 where the known reason is in the first sentence, 0 where it is elsewhere, else NaN.  (N,)
     """
     if any(example.label is None for example in examples):
-        yield from absent(LOCKS, NO_LABELS)
+        yield from missing_findings(LOCKS, NO_LABELS)
         return
     given = read_split(*train)
     known = [Example(text, label) for text, label in zip(given.texts, given.labels, strict=True)]
@@ -122,17 +122,17 @@ def interlocking(
     if isinstance(lured, str):
         yield Finding(BIASED, absent=lured)
     else:
-        again = _again(clf, lured["train"], Epochs(watch, "biased training, epochs"))
+        again = _again(clf, lured["train"], EpochWatcher(watch, "biased training, epochs"))
         yield _tried(BIASED, {"agreement": AGREEMENT}, again, lured["test"], away)
-    again = _again(clf, known, Epochs(watch, "skewed training, epochs"), skewed)
+    again = _again(clf, known, EpochWatcher(watch, "skewed training, epochs"), skewed)
     yield _tried(SKEWED, {"epochs": skewed}, again, examples, away)
 
 
-def read(stored: Stored, examples: Sequence[Example]) -> tuple[Tensor, Tensor]:
+def read(stored: SavedModel, examples: Sequence[Example]) -> tuple[Tensor, Tensor]:
     """Whether the first sentence is selected, NaN of a text of one; and whether the label is right.  (N,), (N,)"""
     model, data = stored.model, stored.data([example.text for example in examples], None)
     names = stored.description.classes
-    assert isinstance(model, Rationaliser)
+    assert isinstance(model, Rationalizer)
     first, right = torch.full((2, len(data)), torch.nan, dtype=torch.float64)
     for rows, batch, said in inference.forwards(model, data):
         first[rows] = first_sentence(said.selected, model.sentences(batch) == 0, batch.mask).double().cpu()
@@ -142,7 +142,7 @@ def read(stored: Stored, examples: Sequence[Example]) -> tuple[Tensor, Tensor]:
     return first, right
 
 
-def told(first: Tensor, right: Tensor, guessed: float, away: Away) -> tuple[Answer, str]:
+def interlocking_sentence(first: Tensor, right: Tensor, guessed: float, away: Away) -> tuple[Answer, str]:
     """Is it safe?  `first`: whether the first sentence is taken (N,); `guessed`: share of the commonest label."""
     which, texts = away
     known = first[which & first.isfinite()]
@@ -150,32 +150,32 @@ def told(first: Tensor, right: Tensor, guessed: float, away: Away) -> tuple[Answ
     if len(known) < FEWEST:
         return "partly", f"{ANSWERS['partly']}: {FEWEST} {texts} are needed, and there are {len(known)}; {is_right}"
     learnt = bootstrap(right.tolist())[0] > guessed
-    judged = FREE.judge(mean_row(FIRST, known.tolist()))
+    judged = FREE.decide(mean_row(FIRST, known.tolist()))
     answer: Answer = judged if learnt or judged == "no" else "partly"
-    takes = FREE.says.format(value=f"{_spoken(known)} of the {len(known):,} {texts}")
+    takes = FREE.sentence.format(value=f"{_spoken(known)} of the {len(known):,} {texts}")
     doubt = f", {'but' if judged == 'yes' else 'and'} may have learnt nothing: "
     return answer, f"{ANSWERS[answer]}: {takes}{'; ' if learnt else doubt}{is_right}"
 
 
 def _tried(
-    measure: str, how: Mapping[str, str | int | float], again: Stored, examples: Sequence[Example], away: Away
+    measure: str, how: Mapping[str, str | int | float], again: SavedModel, examples: Sequence[Example], away: Away
 ) -> Finding:
     """What a model that was trained again does."""
     first, right = read(again, examples)
     guessed = Counter(example.label for example in examples).most_common(1)[0][1] / len(examples)
-    answer, said = told(first, right, guessed, away)
+    answer, said = interlocking_sentence(first, right, guessed, away)
     return Finding(measure, first, "rationale", how, f"{HOW[measure]}, {said}", answer=answer)
 
 
 def _lured(train: list[Example], test: Sequence[Example], seed: int) -> dict[str, list[Example]] | str:
     """Both with a token in front; or why there is none."""
     try:
-        return biased(Corpus("this corpus", {"train": train, "test": list(test)}), AGREEMENT, seed).splits
+        return add_shortcut(Corpus("this corpus", {"train": train, "test": list(test)}), AGREEMENT, seed).splits
     except UserError as why:
         return str(why).rstrip(".")
 
 
-def _again(clf: TextClassifier, examples: Sequence[Example], watcher: Watcher, skewed: int = 0) -> Stored:
+def _again(clf: TextClassifier, examples: Sequence[Example], watcher: Watcher, skewed: int = 0) -> SavedModel:
     """Trained as `clf` was, on these texts, or after so many skewed epochs."""
     how = clf.get_params(deep=False)
     if skewed and isinstance(clf.technique, Technique):
@@ -185,7 +185,7 @@ def _again(clf: TextClassifier, examples: Sequence[Example], watcher: Watcher, s
     split = read_split([example.text for example in examples], np.array([example.label for example in examples]))
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "(collapsed attention|a locked selection)")  # which is what is asked
-        stored = fit.fit(order(how), split, None, watcher, fit.Keeping())
+        stored = fit.fit(train_config(how), split, None, watcher, fit.CheckpointConfig())
     stored.model.to(clf.stored_.model.device)
     return stored
 

@@ -6,7 +6,7 @@
     average-precision               how well the weights rank marked words above the others
     average-precision/above-random  the same minus what a random order of these words is worth
     auprc                           the same as the trapezoid area under precision by recall: ERASER's number
-    evidence-mass                   which part of the weight lies on marked words
+    rationale-mass                   which part of the weight lies on marked words
 
 As many as marked: precision, recall and F1 of a text are then one number, and an explanation is not blamed for a length
 that it was not asked to choose.  Where a saliency tells for from against, the words most for the predicted class are
@@ -21,14 +21,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from steadygaze.audit.audit_case import Case, Rows
-from steadygaze.audit.finding import Finding, absent, nothing
+from steadygaze.audit.audit_case import AuditCase, Rows
+from steadygaze.audit.finding import Finding, missing_findings, texts_without_selection
 from steadygaze.audit.measures import plausibility_measures
-from steadygaze.core.maths.ranking import top
+from steadygaze.core.maths.ranking import top_k
 from steadygaze.core.types import Batch
 from steadygaze.results.row import bootstrap_rows
 
-NOBODY = "nobody marked evidence in these texts"
+NOBODY = "nobody marked rationales in these texts"
 CHOOSE = {"choose": "as many as marked"}
 OF_CHOSEN = {
     "token-precision": plausibility_measures.token_precision,
@@ -40,34 +40,34 @@ OF_WEIGHTS = {
     "average-precision": plausibility_measures.average_precision,
     "average-precision/above-random": plausibility_measures.average_precision_above_random,
     "auprc": plausibility_measures.auprc,
-    "evidence-mass": plausibility_measures.evidence_mass,
+    "rationale-mass": plausibility_measures.rationale_mass,
 }
 PAIRS = 1 << 24
 """Compared at once: some measures look at every pair of words."""
 MICRO = ("token-precision-micro", "token-recall-micro", "token-f1-micro")
 
 
-def people(case: Case) -> Iterator[Finding]:
-    if case.evidence is None or not (case.evidence & torch.from_numpy(case.data.text.words)).any():
-        yield from absent((*OF_CHOSEN, *OF_WEIGHTS, *MICRO), NOBODY)
+def plausibility(case: AuditCase) -> Iterator[Finding]:
+    if case.rationales is None or not (case.rationales & torch.from_numpy(case.data.text.words)).any():
+        yield from missing_findings((*OF_CHOSEN, *OF_WEIGHTS, *MICRO), NOBODY)
         return
     for name in case.explainers:
-        yield from _agreement(case, name, case.evidence)
+        yield from _agreement(case, name, case.rationales)
 
 
-def _agreement(case: Case, name: str, evidence: Tensor) -> Iterator[Finding]:
+def _agreement(case: AuditCase, name: str, rationales: Tensor) -> Iterator[Finding]:
     def work(rows: Rows, batch: Batch) -> dict[str, Tensor]:
-        weights, marked = (case.of(one, rows, batch) for one in (case.saliency(name), evidence))
-        chosen = top(weights, batch.mask, (marked & batch.mask).sum(-1))
+        weights, marked = (case.gather_rows(one, rows, batch) for one in (case.saliency(name), rationales))
+        chosen = top_k(weights, batch.mask, (marked & batch.mask).sum(-1))
         found = {measure: _in_parts(of, chosen, marked, batch.mask) for measure, of in OF_CHOSEN.items()}
         found |= {measure: _in_parts(of, weights, marked, batch.mask) for measure, of in OF_WEIGHTS.items()}
         return {**found, "tally": plausibility_measures.tally(chosen, marked, batch.mask)}
 
     found = case.gather(f"{name} and people", work, case.rows(name))
-    tally = found.pop("tally")[~nothing(case, name)]
+    tally = found.pop("tally")[~texts_without_selection(case, name)]
     for measure, values in found.items():
         yield Finding(measure, values, name, CHOOSE if measure in OF_CHOSEN else {})
-    yield from together(case, name, tally, MICRO, CHOOSE)
+    yield from pooled_agreement(case, name, tally, MICRO, CHOOSE)
 
 
 def _in_parts(of: Callable[..., Tensor], *columns: Tensor) -> Tensor:
@@ -78,7 +78,9 @@ def _in_parts(of: Callable[..., Tensor], *columns: Tensor) -> Tensor:
     return torch.cat([of(*part).double() for part in parts])
 
 
-def together(case: Case, name: str, tally: Tensor, names: Sequence[str], how: dict[str, str]) -> Iterator[Finding]:
+def pooled_agreement(
+    case: AuditCase, name: str, tally: Tensor, names: Sequence[str], how: dict[str, str]
+) -> Iterator[Finding]:
     """Precision, recall and F1 of all texts, by these names."""
     tally = tally[tally[:, 2] > 0]
     if not len(tally):

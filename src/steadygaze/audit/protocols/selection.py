@@ -3,7 +3,7 @@
     selected-share           which part of the words
     selected-spans           in how many pieces
     first-sentence           whether something of the first sentence is selected (X1)
-    first-sentence/evidence  whether something of it was marked by a person: X1 of a perfect selection
+    first-sentence/rationales  whether something of it was marked by a person: X1 of a perfect selection
     token-precision/selected, -recall, -f1, and micro    of the selected words against those a person marked
 
 `people` asks the same of the heaviest words, as many as were marked; here the selection is held to its own length.
@@ -28,20 +28,20 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from steadygaze.audit.audit_case import Case, Rows
-from steadygaze.audit.finding import Finding, absent, selecting
-from steadygaze.audit.measure_names import of
+from steadygaze.audit.audit_case import AuditCase, Rows
+from steadygaze.audit.finding import Finding, missing_findings, selecting_explainers
+from steadygaze.audit.measure_names import measure_names
 from steadygaze.audit.measures import plausibility_measures
 from steadygaze.audit.measures import plausibility_measures as measure
-from steadygaze.audit.protocols.plausibility import NOBODY, together
+from steadygaze.audit.protocols.plausibility import NOBODY, pooled_agreement
 from steadygaze.core.types import Batch
-from steadygaze.explainers.explainer import PREDICTED, Saliency, evened
-from steadygaze.explainers.learned.removal_effects import said_of
-from steadygaze.models.rationalizer import Rationaliser
+from steadygaze.explainers.explainer import PREDICTED, Saliency, class_balanced
+from steadygaze.explainers.learned.removal_effects import predict_selected
+from steadygaze.models.rationalizer import Rationalizer
 from steadygaze.results.leakage_warnings import BY_CLASS, READER
 
 SIZE = ("selected-share", "selected-spans")
-FIRST, FIRST_EVIDENCE = "first-sentence", "first-sentence/evidence"
+FIRST, FIRST_RATIONALE = "first-sentence", "first-sentence/rationales"
 AGREED = {
     "token-precision/selected": plausibility_measures.token_precision,
     "token-recall/selected": plausibility_measures.token_recall,
@@ -52,114 +52,114 @@ NOTHING_SELECTS = "neither the model nor an explanation that was asked about sel
 NO_SENTENCES = "nobody marked the sentences, and no token of the vocabulary ends one"
 
 
-def selection(case: Case) -> Iterator[Finding]:
-    names = selecting(case)
+def selection(case: AuditCase) -> Iterator[Finding]:
+    names = selecting_explainers(case)
     for name in names:
         found = case.gather(f"what {name} selects", lambda r, b, n=name: _size(case, n, r, b), case.rows(name))  # type: ignore[misc]
         yield from (Finding(one, values, name) for one, values in found.items())
-    yield from absent(() if names else (*SIZE, FIRST, FIRST_EVIDENCE), NOTHING_SELECTS)
+    yield from missing_findings(() if names else (*SIZE, FIRST, FIRST_RATIONALE), NOTHING_SELECTS)
     if names and not knows_sentences(case):
-        yield from absent((FIRST, FIRST_EVIDENCE), NO_SENTENCES)
+        yield from missing_findings((FIRST, FIRST_RATIONALE), NO_SENTENCES)
     elif names:
-        yield replace(_evidence(case), explainer=names[0])
+        yield replace(_rationales(case), explainer=names[0])
 
 
-def agreed(case: Case) -> Iterator[Finding]:
-    names, evidence = selecting(case), case.evidence
-    marked = evidence is not None and bool((evidence & torch.from_numpy(case.data.text.words)).any())
-    if not names or evidence is None or not marked:
-        yield from absent((*AGREED, *MICRO), NOBODY if names else NOTHING_SELECTS)
+def rationale_agreement(case: AuditCase) -> Iterator[Finding]:
+    names, rationales = selecting_explainers(case), case.rationales
+    marked = rationales is not None and bool((rationales & torch.from_numpy(case.data.text.words)).any())
+    if not names or rationales is None or not marked:
+        yield from missing_findings((*AGREED, *MICRO), NOBODY if names else NOTHING_SELECTS)
         return
     for name in names:
-        yield from _agreement(case, name, evidence)
+        yield from _agreement(case, name, rationales)
 
 
-def sentences(case: Case) -> Tensor | None:
+def sentences(case: AuditCase) -> Tensor | None:
     """(M,) the sentence of each token to a model that selects whole ones; None of others."""
     model = case.model
-    if not isinstance(model, Rationaliser) or model.way.granularity == "token":
+    if not isinstance(model, Rationalizer) or model.selection_config.granularity == "token":
         return None
     found = torch.full((len(case.data.text.ids),), -1)
     for rows, batch in case.batches():
-        case.put(found, rows, batch, model.sentences(batch))
+        case.scatter_rows(found, rows, batch, model.sentences(batch))
     return found
 
 
-def _size(case: Case, name: str, rows: Rows, batch: Batch) -> dict[str, Tensor]:
-    chosen = case.of(case.saliency(name), rows, batch) != 0
+def _size(case: AuditCase, name: str, rows: Rows, batch: Batch) -> dict[str, Tensor]:
+    chosen = case.gather_rows(case.saliency(name), rows, batch) != 0
     found = {"selected-share": measure.share(chosen, batch.mask), "selected-spans": measure.spans(chosen, batch.mask)}
     first = first_sentence(case, rows, batch)
     return found if first is None else {**found, FIRST: measure.first_sentence(chosen, first, batch.mask)}
 
 
-def _evidence(case: Case) -> Finding:
-    evidence = case.evidence
-    if evidence is None:
-        return Finding(FIRST_EVIDENCE, absent=NOBODY)
+def _rationales(case: AuditCase) -> Finding:
+    rationales = case.rationales
+    if rationales is None:
+        return Finding(FIRST_RATIONALE, absent=NOBODY)
 
     def work(rows: Rows, batch: Batch) -> dict[str, Tensor]:
-        marked, first = case.of(evidence, rows, batch), first_sentence(case, rows, batch)
+        marked, first = case.gather_rows(rationales, rows, batch), first_sentence(case, rows, batch)
         assert first is not None
         found = measure.first_sentence(marked, first, batch.mask)
         return {"found": found.masked_fill(~(marked & batch.mask).any(-1), torch.nan)}
 
-    return Finding(FIRST_EVIDENCE, case.gather("where the evidence is", work)["found"])
+    return Finding(FIRST_RATIONALE, case.gather("where the rationales is", work)["found"])
 
 
-def _agreement(case: Case, name: str, evidence: Tensor) -> Iterator[Finding]:
+def _agreement(case: AuditCase, name: str, rationales: Tensor) -> Iterator[Finding]:
     def work(rows: Rows, batch: Batch) -> dict[str, Tensor]:
-        weights, marked = (case.of(one, rows, batch) for one in (case.saliency(name), evidence))
+        weights, marked = (case.gather_rows(one, rows, batch) for one in (case.saliency(name), rationales))
         found = {one: of(weights != 0, marked, batch.mask).double() for one, of in AGREED.items()}
         return {**found, "tally": plausibility_measures.tally(weights != 0, marked, batch.mask)}
 
     found = case.gather(f"selected by {name}, and people", work, case.rows(name))
     tally = found.pop("tally")
     yield from (Finding(one, values, name) for one, values in found.items())
-    yield from together(case, name, tally, MICRO, {})
+    yield from pooled_agreement(case, name, tally, MICRO, {})
 
 
-def knows_sentences(case: Case) -> bool:
-    return case.first is not None or (isinstance(case.model, Rationaliser) and bool(case.model.ends.any()))
+def knows_sentences(case: AuditCase) -> bool:
+    return case.first is not None or (isinstance(case.model, Rationalizer) and bool(case.model.ends.any()))
 
 
-def first_sentence(case: Case, rows: Rows, batch: Batch) -> Tensor | None:
+def first_sentence(case: AuditCase, rows: Rows, batch: Batch) -> Tensor | None:
     """(B,T) bool; None: no sentences are known."""
     model = case.model
-    if isinstance(model, Rationaliser) and bool(model.ends.any()):
+    if isinstance(model, Rationalizer) and bool(model.ends.any()):
         return model.sentences(batch) == 0
-    return None if case.first is None else case.of(case.first, rows, batch)
+    return None if case.first is None else case.gather_rows(case.first, rows, batch)
 
 
-NAMES = of(READER, "leakage-gap")
+NAMES = measure_names(READER, "leakage-gap")
 NO_SELECTION = "neither the model nor an explanation that was asked about selects words"
 NO_READER = "no independent reader was trained for what is selected"
 
 
-def leakage(case: Case) -> Iterator[Finding]:
-    names = selecting(case)
+def label_leakage(case: AuditCase) -> Iterator[Finding]:
+    names = selecting_explainers(case)
     found = {
         name: case.gather(f"{name} read independently", partial(_read, case, name), case.rows(name)) for name in names
     }
     said = case.probs.argmax(-1)
-    known = {name: evened({**values, PREDICTED: said}) for name, values in found.items() if values}
+    known = {name: class_balanced({**values, PREDICTED: said}) for name, values in found.items() if values}
     for name, values in known.items():
         yield from (Finding(measure, numbers, name) for measure, numbers in values.items() if measure != PREDICTED)
         yield from _by_class(case, name, values[READER])
     if not known:
-        yield from absent(NAMES, NO_READER if names else NO_SELECTION)
+        yield from missing_findings(NAMES, NO_READER if names else NO_SELECTION)
 
 
-def _read(case: Case, name: str, rows: Rows, batch: Batch) -> dict[str, Tensor]:
-    weights = case.of(case.saliency(name), rows, batch)
+def _read(case: AuditCase, name: str, rows: Rows, batch: Batch) -> dict[str, Tensor]:
+    weights = case.gather_rows(case.saliency(name), rows, batch)
     logits = case.probs[torch.from_numpy(rows)].to(weights.device).log()
     readings = case.explainers[name].readings(case.model, batch, Saliency(weights, logits))
     if readings is None:
         return {}
-    alone = None if isinstance(case.model, Rationaliser) else said_of(case.model, batch, weights > 0)
+    alone = None if isinstance(case.model, Rationalizer) else predict_selected(case.model, batch, weights > 0)
     return readings.measures(logits, alone)
 
 
-def _by_class(case: Case, name: str, values: Tensor) -> Iterator[Finding]:
+def _by_class(case: AuditCase, name: str, values: Tensor) -> Iterator[Finding]:
     """One finding for each class that is predicted."""
     predicted = case.probs.argmax(-1)
     for index in sorted(set(predicted[values.isfinite()].tolist())):

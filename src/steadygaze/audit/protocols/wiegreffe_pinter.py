@@ -22,28 +22,28 @@ import torch
 from sklearn.base import clone
 from torch import Tensor
 
-from steadygaze.audit.finding import NO_LABELS, Finding, absent
-from steadygaze.audit.measure_names import under
+from steadygaze.audit.finding import NO_LABELS, Finding, missing_findings
+from steadygaze.audit.measure_names import probe_names
 from steadygaze.audit.measures import stability_measures
 from steadygaze.core.errors import UserError
 from steadygaze.core.settings import field_names
 from steadygaze.estimator.inputs import read_texts
 from steadygaze.estimator.text_classifier import TextClassifier
-from steadygaze.estimator.train_config import Reading
+from steadygaze.estimator.train_config import TextConfig
 from steadygaze.models import inference
 from steadygaze.models.classifier import Architecture
 from steadygaze.training.optimizers import Training
 
 DIFFERENCE = 1e-3
 """λ."""
-TRAINED = under("uniform", "above-uniform", "trained-adversary")
+TRAINED = probe_names("uniform", "above-uniform", "trained-adversary")
 UNTRAINED = "it takes two trainings: in Python, train= gives the texts and labels for them"
 NOT_OURS = "only a TextClassifier can be trained again"
 Split = tuple[Any, Any]
 """Texts and labels, as `fit` takes them."""
 
 
-def trained(
+def attention_necessity(
     clf: TextClassifier, train: Split, validation: Split | None, test: Split, difference: float = DIFFERENCE
 ) -> Iterator[Finding]:
     """`train` and `validation` are what `clf` was trained with; of `test` the labels are places among the classes.
@@ -52,17 +52,17 @@ def trained(
     """
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "collapsed attention")  # uniform is meant, and elsewhere may be nowhere
-        even = alike(clf, "vanilla", attention="uniform").fit(*train, validation=validation)
-        other = alike(clf, "adversary", difference=difference).fit(*train, validation=validation, reference=clf)
+        even = same_labels(clf, "vanilla", attention="uniform").fit(*train, validation=validation)
+        other = same_labels(clf, "adversary", difference=difference).fit(*train, validation=validation, reference=clf)
     if list(even.classes_) != list(clf.classes_):
         raise UserError(f"the texts to train on have the labels {list(even.classes_)}, the model {list(clf.classes_)}")
     yield from _needed(clf, even, test)
     yield from _moved(clf, other, test[0], {"difference": difference})
 
 
-def alike(clf: TextClassifier, technique: str, **settings: Any) -> TextClassifier:
+def same_labels(clf: TextClassifier, technique: str, **settings: Any) -> TextClassifier:
     """Not trained yet: of the same shape, trained by the same settings, by another technique."""
-    shared = {name for kind in (Architecture, Training, Reading) for name in field_names(kind)}
+    shared = {name for kind in (Architecture, Training, TextConfig) for name in field_names(kind)}
     kept = {name: value for name, value in (clf.settings or {}).items() if name in shared}
     made: TextClassifier = clone(clf).set_params(technique=technique, settings={**kept, **settings}, verbose=False)
     return made
@@ -71,7 +71,7 @@ def alike(clf: TextClassifier, technique: str, **settings: Any) -> TextClassifie
 def _needed(clf: TextClassifier, even: TextClassifier, test: Split) -> Iterator[Finding]:
     texts, labels = test
     if labels is None:
-        yield from absent(under("uniform", "above-uniform"), NO_LABELS)
+        yield from missing_findings(probe_names("uniform", "above-uniform"), NO_LABELS)
         return
     ours, theirs = (torch.from_numpy(one.predict_proba(texts).argmax(-1) == labels).double() for one in (clf, even))
     yield Finding("accuracy/uniform", theirs)
@@ -80,7 +80,7 @@ def _needed(clf: TextClassifier, even: TextClassifier, test: Split) -> Iterator[
 
 def _moved(clf: TextClassifier, other: TextClassifier, texts: Any, how: dict[str, float]) -> Iterator[Finding]:
     data = clf.stored_.data(*read_texts(texts))
-    ours, theirs = (inference.readings(one.stored_.model, data) for one in (clf, other))
+    ours, theirs = (inference.split_outputs(one.stored_.model, data) for one in (clf, other))
     apart = stability_measures.jensen_shannon(ours.weights.double(), theirs.weights.double(), ours.mask)
     apart = apart.masked_fill(ours.mask.sum(-1) < 2, torch.nan)
     change = stability_measures.prediction_change(_probs(ours), _probs(theirs))
@@ -88,5 +88,5 @@ def _moved(clf: TextClassifier, other: TextClassifier, texts: Any, how: dict[str
     yield Finding("prediction-change/trained-adversary", change, "attention", how)
 
 
-def _probs(read: inference.Readings) -> Tensor:
+def _probs(read: inference.SplitOutputs) -> Tensor:
     return read.logits.double().softmax(-1)

@@ -3,14 +3,15 @@
     uniform     the same weight on every word
     constant    the same weight on the same place, whatever the text: its first word, say, its last, or the middle one
 
-    evenness       H(w) / ln n      1: all words alike; 0: one word has it all.  n: the words of the text
-    from_uniform   JSD(w, 1/n)
-    from_habit     JSD(w, h)        h: the mean weight of each place over the texts that reach it, cut to n places
-                                    and scaled to sum to one; counted from the start, the end or the middle: the nearest
+    normalized entropy           H(w) / ln n   n: the words of the text; 1: equal weights; 0: one word has all weight
+    distance to uniform          JSD(w, 1/n)
+    distance to positional mean  JSD(w, h)     h: the mean weight at each position over the texts that reach it, cut to
+                                               n positions and normalized; positions count from the start, the end or
+                                               the middle, whichever is nearest
 
 Neither sees an attention that puts all weight on one word drawn at random: that moves, and is for the other measures.
 
-JSD is to second order a squared distance, so `from_habit / from_uniform` is about 1 − R²: the part of what sets the
+JSD is to second order a squared distance, so the ratio of the two distances is about 1 − R²: the part of what sets the
 weights apart from even ones that place alone does not foretell.
 
 A third of the way into the text is another word in each: places in parts of the text are told by a profile of KNOTS
@@ -28,8 +29,8 @@ import torch
 from torch import Tensor
 
 from steadygaze.core.maths.divergence import entropy, jensen_shannon
-from steadygaze.core.maths.ranking import overlap
-from steadygaze.core.maths.segments import Laid
+from steadygaze.core.maths.ranking import top_k_overlap
+from steadygaze.core.maths.segments import RaggedWeights
 
 UNEVEN = 0.005
 """Nats from uniform under which weights are even.  Plain attention trained on real reviews lies at 0.1 to 0.3."""
@@ -38,7 +39,7 @@ SHARE = 0.05
 when place is known: under it, place foretells 95 % of what the weights say."""
 KNOTS = 10
 MOST = 0.5
-"""The part of from_uniform that profiles must hold to be asked: of one word anywhere they hold 0.58 and more, of
+"""The share of the distance to uniform that profiles must explain: of one word anywhere they hold 0.58 and more, of
 ordinary attention to long texts 0.2 and less."""
 DISTINCT = 8
 """Texts that differ: fewer cannot tell a habit from texts that are alike."""
@@ -52,9 +53,9 @@ NONE, ALL = 0.001, 0.95
 class Collapse:
     """What one set of weights looks like: means over the texts of two words or more."""
 
-    evenness: float
-    from_uniform: float
-    from_habit: float
+    normalized_entropy: float
+    distance_to_uniform: float
+    distance_to_positional_mean: float
     overlap: float | None
     """Top-k overlap with the reference."""
     unexplained: float
@@ -83,7 +84,8 @@ class Collapse:
             )
             return f"{what} ({self.selected:.1%})."
         if self.uniform:
-            return f"The weights are nearly the same for every {self.unit} ({self.from_uniform:.4f} nats from uniform)."
+            distance = f"{self.distance_to_uniform:.4f} nats from uniform"
+            return f"The weights are nearly the same for every {self.unit} ({distance})."
         if self.constant:
             left = f"{self.unexplained:.1%}"
             follow = f"The weights follow the place of a {self.unit}, not the text"
@@ -91,49 +93,49 @@ class Collapse:
         return ""
 
 
-def evenness(w: Tensor, mask: Tensor) -> Tensor:
+def normalized_entropy(w: Tensor, mask: Tensor) -> Tensor:
     """H(w) / ln n in [0, 1]; 1 for a text of one word, or none.  (B,T), (B,T) -> (B,)"""
     words = mask.sum(-1)
     even = entropy(w, mask) / words.clamp_min(2).to(w.dtype).log()
     return torch.where(words > 1, even, 1.0).clamp_max(1.0)
 
 
-def from_uniform(w: Tensor, mask: Tensor) -> Tensor:
+def distance_to_uniform(w: Tensor, mask: Tensor) -> Tensor:
     """JSD(w, 1/n) in [0, ln 2).  (B,T), (B,T) -> (B,)"""
     return jensen_shannon(w, mask / mask.sum(-1, keepdim=True).clamp_min(1).to(w.dtype), mask)
 
 
-def from_habit(w: Tensor, mask: Tensor) -> Tensor:
+def distance_to_positional_mean(w: Tensor, mask: Tensor) -> Tensor:
     """JSD(w, h) in [0, ln 2): compares texts, so give it all of them; NaN under two words.  (N,T), (N,T) -> (N,)"""
     telling = mask.sum(-1) > 1
     mask = mask & telling.unsqueeze(-1)
     found = w.new_full(telling.shape, torch.nan)
-    found[telling] = _from_habit(Laid(w[mask], mask.sum(-1)[telling]))
+    found[telling] = _distance_to_positional_mean(RaggedWeights(w[mask], mask.sum(-1)[telling]))
     return found
 
 
-def judge(
+def detect_collapse(
     weights: Tensor, mask: Tensor, reference: Tensor | None = None, k: int = 7, *, ids: Tensor | None = None
 ) -> Collapse:
     """Whether the weights of one set of texts say anything; all (N,T).  `ids`, where known, tell which texts differ."""
     telling = mask.sum(-1) > 1
     weights, mask = weights[telling], mask[telling]
     others = [column[telling][mask] for column in (reference, ids) if column is not None]
-    found = judge_laid(Laid(weights[mask].double(), mask.sum(-1)), *others)
+    found = detect_ragged_collapse(RaggedWeights(weights[mask].double(), mask.sum(-1)), *others)
     if reference is None:
         return found
-    usual = float(from_uniform(reference[telling], mask).mean())
+    usual = float(distance_to_uniform(reference[telling], mask).mean())
     return replace(
         found,
-        overlap=float(overlap(weights, reference[telling], mask, k).mean()),
-        uniform=found.uniform or found.from_uniform < SHARE * usual,  # a reference may only ask for more
+        overlap=float(top_k_overlap(weights, reference[telling], mask, k).mean()),
+        uniform=found.uniform or found.distance_to_uniform < SHARE * usual,  # a reference may only ask for more
     )
 
 
-def judge_laid(laid: Laid, *others: Tensor) -> Collapse:
+def detect_ragged_collapse(laid: RaggedWeights, *others: Tensor) -> Collapse:
     """The same of weights end to end, of texts of two words or more; `others` (M,) tell which texts differ."""
     w = laid.values
-    spread, strayed = laid.apart(1 / laid.many).mean(), _from_habit(laid).mean()
+    spread, strayed = laid.apart(1 / laid.many).mean(), _distance_to_positional_mean(laid).mean()
     left, profile, even = strayed / spread, _profile(laid, w), _profile(laid, 1 / laid.many)
     inside = torch.ones_like(profile, dtype=torch.bool)
     held = jensen_shannon(profile, even, inside).mean()
@@ -141,9 +143,9 @@ def judge_laid(laid: Laid, *others: Tensor) -> Collapse:
         habit = profile.mean(0, keepdim=True).expand_as(profile)
         left = torch.minimum(left, jensen_shannon(profile, habit, inside).mean() / held)
     return Collapse(
-        evenness=float((laid.sums(-torch.xlogy(w, w)) / laid.words.log()).clamp(0.0, 1.0).mean()),
-        from_uniform=float(spread),
-        from_habit=float(strayed),
+        normalized_entropy=float((laid.sums(-torch.xlogy(w, w)) / laid.words.log()).clamp(0.0, 1.0).mean()),
+        distance_to_uniform=float(spread),
+        distance_to_positional_mean=float(strayed),
         overlap=None,
         unexplained=float(left),
         uniform=bool(spread < UNEVEN),
@@ -151,28 +153,28 @@ def judge_laid(laid: Laid, *others: Tensor) -> Collapse:
     )
 
 
-def judge_sentences(laid: Laid, numbers: Tensor, ids: Tensor) -> Collapse:
+def detect_sentence_collapse(laid: RaggedWeights, numbers: Tensor, ids: Tensor) -> Collapse:
     """The same of models that weigh whole sentences, of texts of two sentences or more; numbers (M,): whose each is."""
     begins = (laid.place == 0) | (numbers != numbers.roll(1))
     unit, many = begins.cumsum(0) - 1, laid.sums(begins.long())
     columns = [one.new_zeros(int(begins.sum())).index_add(0, unit, one) for one in (laid.values, ids.double())]
     telling = many > 1
     weight, told = (column[telling.repeat_interleave(many)] for column in columns)
-    return replace(judge_laid(Laid(weight, many[telling]), told), unit="sentence")
+    return replace(detect_ragged_collapse(RaggedWeights(weight, many[telling]), told), unit="sentence")
 
 
-def chosen(weights: Tensor, mask: Tensor) -> float | None:
+def selected_share(weights: Tensor, mask: Tensor) -> float | None:
     """The share of words with any weight, in texts of two words or more; None where there are none.  (N,T), (N,T)"""
     inside = mask & (mask.sum(-1, keepdim=True) > 1)
     return float((weights[inside] > 0).double().mean()) if inside.any() else None
 
 
-def _from_habit(laid: Laid) -> Tensor:
+def _distance_to_positional_mean(laid: RaggedWeights) -> Tensor:
     """The nearest of the four ways to count.  -> (N,)"""
     return torch.stack([laid.apart(_habit(laid, place)) for place in _counted(laid)]).amin(0)
 
 
-def _counted(laid: Laid) -> Iterator[Tensor]:
+def _counted(laid: RaggedWeights) -> Iterator[Tensor]:
     """The place of each word from the start, from the end and from either word in the middle.  (M,) each"""
     yield laid.place
     yield laid.many - 1 - laid.place
@@ -180,14 +182,14 @@ def _counted(laid: Laid) -> Iterator[Tensor]:
         yield laid.place - middle
 
 
-def _habit(laid: Laid, place: Tensor) -> Tensor:
+def _habit(laid: RaggedWeights, place: Tensor) -> Tensor:
     """The mean weight of each place, as shares of the text.  (M,) -> (M,)"""
     _, at, reach = place.unique(return_inverse=True, return_counts=True)  # type: ignore[no-untyped-call]
     total = laid.values.new_zeros(len(reach)).index_add(0, at, laid.values)
     return laid.shares((total / reach)[at])
 
 
-def _profile(laid: Laid, weights: Tensor) -> Tensor:
+def _profile(laid: RaggedWeights, weights: Tensor) -> Tensor:
     """Which part lies where in the text, a word shared by the two knots beside it.  (M,) -> (N,KNOTS)"""
     way = (laid.place + 0.5) / laid.many * (KNOTS - 1)
     before = way.long()
@@ -196,7 +198,7 @@ def _profile(laid: Laid, weights: Tensor) -> Tensor:
     return found.index_add(0, cell, weights * (1 - after)).index_add(0, cell + 1, weights * after).view(-1, KNOTS)
 
 
-def _differ(laid: Laid, *others: Tensor) -> bool:
+def _differ(laid: RaggedWeights, *others: Tensor) -> bool:
     """Whether at least DISTINCT texts lie apart: each round takes one and puts away all that are like it."""
     left = torch.ones_like(laid.words, dtype=torch.bool)
     for _ in range(DISTINCT):

@@ -34,24 +34,24 @@ def sample(a: Tensor, b: Tensor, u: Tensor) -> Tensor:
     return (LOW + (HIGH - LOW) * drawn).clamp(0.0, 1.0)
 
 
-def zero(a: Tensor, b: Tensor) -> Tensor:
+def probability_zero(a: Tensor, b: Tensor) -> Tensor:
     """P(H = 0).  (…,) -> (…,)"""
     return -torch.expm1(_log_above(a, b, _ZERO))
 
 
-def one(a: Tensor, b: Tensor) -> Tensor:
+def probability_one(a: Tensor, b: Tensor) -> Tensor:
     """P(H = 1).  (…,) -> (…,)"""
     return _log_above(a, b, _ONE).exp()
 
 
-def shown(a: Tensor, b: Tensor, mask: Tensor) -> Tensor:
+def probability_shown(a: Tensor, b: Tensor, mask: Tensor) -> Tensor:
     """Expected L0: the share of the tokens expected not to be 0; 0 where there are none.  (B,T) -> (B,)"""
-    return (1 - zero(a, b)).masked_fill(~mask, 0.0).sum(-1) / mask.sum(-1).clamp_min(1)
+    return (1 - probability_zero(a, b)).masked_fill(~mask, 0.0).sum(-1) / mask.sum(-1).clamp_min(1)
 
 
 def lasso(a: Tensor, b: Tensor, mask: Tensor) -> Tensor:
     """Expected fused lasso: changes between 0 and not 0 from token to token, for each token.  (B,T) -> (B,)"""
-    hidden, both = zero(a, b), mask[:, :-1] & mask[:, 1:]
+    hidden, both = probability_zero(a, b), mask[:, :-1] & mask[:, 1:]
     left, right = hidden[:, :-1], hidden[:, 1:]
     changes = left * (1 - right) + (1 - left) * right
     return changes.masked_fill(~both, 0.0).sum(-1) / mask.sum(-1).clamp_min(1)
@@ -66,7 +66,7 @@ def mean(a: Tensor, b: Tensor) -> Tensor:
 
 def choice(a: Tensor, b: Tensor) -> Tensor:
     """What evaluation shows: 0, 1 or the mean, whichever has most of the mass; of equals, the first.  (…,) -> (…,)"""
-    none, all_ = zero(a, b), one(a, b)
+    none, all_ = probability_zero(a, b), probability_one(a, b)
     sure = torch.where(none >= all_, 0.0, 1.0).to(a.dtype)
     return torch.where(1 - none - all_ > torch.maximum(none, all_), mean(a, b), sure)
 

@@ -46,7 +46,7 @@ def hits(scores: Tensor, label: Tensor) -> Tensor:
     return (highest / highest.sum(-1, keepdim=True)).gather(-1, label.unsqueeze(-1)).squeeze(-1)
 
 
-def balanced(values: Tensor, predicted: Tensor) -> Tensor:
+def class_balanced_accuracy(values: Tensor, predicted: Tensor) -> Tensor:
     """Values whose mean is the mean over classes of the class means: each predicted class counts alike.
 
     A gap in a rare class would vanish in the plain mean.  NaN stays NaN and does not count.  (N,), (N,) -> (N,)
@@ -64,7 +64,7 @@ DECIDED = 0.1
 """Of the entropy of the labels: a mask that leaves less than this of it open has decided them."""
 
 
-def weights(
+def mask_neutral_weights(
     prior: Tensor, given: Tensor, target: Tensor, low: float = LOW, high: float = HIGH, scaled: bool = True
 ) -> Tensor:
     """Of each class, how much it counts in an example; without slope.
@@ -82,6 +82,6 @@ def entropy(prior: Tensor) -> float:
     return float(-(prior * prior.clamp_min(1e-12).log()).sum())
 
 
-def decided(loss: float, prior: Tensor) -> bool:
+def is_decided(loss: float, prior: Tensor) -> bool:
     """Whether a classifier that sees masks alone, and loses so much, knows the labels."""
     return loss < DECIDED * entropy(prior)

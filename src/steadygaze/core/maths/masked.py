@@ -14,7 +14,7 @@ def softmax(scores: Tensor, mask: Tensor) -> Tensor:
     return scores.masked_fill(outside, lowest).softmax(-1).masked_fill(outside, 0.0)
 
 
-def shares(weights: Tensor, mask: Tensor) -> Tensor:
+def normalize(weights: Tensor, mask: Tensor) -> Tensor:
     """|w| / Σ|w|: as a distribution over the real tokens; even where none has any weight.  (…,T) -> (…,T)"""
     size = weights.abs().masked_fill(~mask, 0.0)
     total = size.sum(-1, keepdim=True)

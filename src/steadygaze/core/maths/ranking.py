@@ -25,7 +25,7 @@ from torch import Tensor
 Norm = Literal["l2", "linf"]
 
 
-def unit(g: Tensor) -> Tensor:
+def unit_vector(g: Tensor) -> Tensor:
     """g / ‖g‖₂ over all dimensions but the first; a row of zeros stays zero.  (B,…) -> (B,…)"""
     rest = tuple(range(1, g.dim()))
     if not g.numel():
@@ -45,11 +45,11 @@ def project(delta: Tensor, radius: float | Tensor, norm: Norm) -> Tensor:
         return torch.where(delta.abs() > radius, radius * delta.sign(), delta)
     if norm == "l2":
         length = torch.linalg.vector_norm(delta, dim=tuple(range(1, delta.dim())), keepdim=True)
-        return torch.where(length > radius, radius * unit(delta), delta)
+        return torch.where(length > radius, radius * unit_vector(delta), delta)
     raise ValueError(f"norm is {norm!r}; it is 'l2' or 'linf'")
 
 
-def dual(a: Tensor, norm: Norm, mask: Tensor) -> Tensor:
+def dual_norm(a: Tensor, norm: Norm, mask: Tensor) -> Tensor:
     """The largest <a, δ> over the real tokens with ‖δ‖ ≤ 1.  (…,T), (…,T) -> (…)"""
     a = a.masked_fill(~mask, 0.0)
     if norm == "linf":
@@ -64,7 +64,7 @@ FEWEST = 3
 """Words that a correlation needs: any two points lie on a line."""
 
 
-def top(weights: Tensor, mask: Tensor, k: int | Tensor) -> Tensor:
+def top_k(weights: Tensor, mask: Tensor, k: int | Tensor) -> Tensor:
     """True on the min(k, words) heaviest real tokens; k: one for all, or (B,).  (…,T), (…,T) -> (…,T) bool"""
     if isinstance(k, int) and k < 1:
         raise ValueError(f"k is {k}; there is no top of fewer than 1 token")
@@ -75,16 +75,16 @@ def top(weights: Tensor, mask: Tensor, k: int | Tensor) -> Tensor:
     return torch.zeros_like(mask).scatter(-1, order, taken)
 
 
-def overlap(p: Tensor, q: Tensor, mask: Tensor, k: int | Tensor) -> Tensor:
+def top_k_overlap(p: Tensor, q: Tensor, mask: Tensor, k: int | Tensor) -> Tensor:
     """Which part of the top tokens p and q share, in [0, 1]; 1 for a row without words.  (…,T) -> (…,)"""
     size = _size(mask, k)
-    shared = (top(p, mask, k) & top(q, mask, k)).sum(-1).to(p.dtype)
+    shared = (top_k(p, mask, k) & top_k(q, mask, k)).sum(-1).to(p.dtype)
     return torch.where(size > 0, shared / size.clamp_min(1), 1.0)
 
 
 def pearson(x: Tensor, y: Tensor, mask: Tensor) -> Tensor:
     """How nearly y is a line of x, in [−1, 1] or NaN.  (B,T) -> (B,)"""
-    correlation = (unit(_centred(x, mask)) * unit(_centred(y, mask))).sum(-1).clamp(-1.0, 1.0)
+    correlation = (unit_vector(_centred(x, mask)) * unit_vector(_centred(y, mask))).sum(-1).clamp(-1.0, 1.0)
     return correlation.masked_fill(~(_varied(x, mask) & _varied(y, mask)), torch.nan)
 
 

@@ -21,7 +21,7 @@ from steadygaze.core.maths.divergence import kl
 
 
 @dataclass(frozen=True)
-class Laid:
+class RaggedWeights:
     values: Tensor  # (M,)
     words: Tensor  # (N,) how many of them each text has, one or more; they sum to M
 
@@ -65,7 +65,7 @@ class Laid:
         return same.masked_scatter(same, near)
 
 
-def numbers(ids: Tensor, mask: Tensor, ends: Tensor) -> Tensor:
+def segment_ids(ids: Tensor, mask: Tensor, ends: Tensor) -> Tensor:
     """The sentence of each token, −1 outside the mask.  ends (V,): ids that end one; a run of them ends one, not many.
 
     (B,T), (B,T), (V,) -> (B,T) long

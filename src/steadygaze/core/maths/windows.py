@@ -13,17 +13,17 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from steadygaze.core.maths.ranking import top
+from steadygaze.core.maths.ranking import top_k
 
 FINEST = 10**6
 """Shares are taken as fractions with no larger denominator: 0.29 of 100 is 29, and not the 28.99… of floating point."""
 
 
-def best(scores: Tensor, mask: Tensor, share: float, spans: int | None) -> Tensor:
+def best_windows(scores: Tensor, mask: Tensor, share: float, spans: int | None) -> Tensor:
     """True on what is kept; spans None: the tokens of the highest scores, wherever they are.  (B,T) -> (B,T) bool"""
-    size = kept(mask, share)
+    size = greedy_windows(mask, share)
     if spans is None:
-        return top(scores, mask, size)
+        return top_k(scores, mask, size)
     if spans < 1:
         raise ValueError(f"spans is {spans}; there is no selection in fewer than 1")
     size = size.unsqueeze(-1)
@@ -31,7 +31,7 @@ def best(scores: Tensor, mask: Tensor, share: float, spans: int | None) -> Tenso
     return torch.where(size == mask.sum(-1, keepdim=True), mask, chosen)
 
 
-def kept(mask: Tensor, share: float) -> Tensor:
+def greedy_windows(mask: Tensor, share: float) -> Tensor:
     """max(1, ⌊share · n⌋), and 0 of a text without tokens.  (B,T) -> (B,) long"""
     if not 0 < share <= 1:
         raise ValueError(f"share is {share}; it must be above 0 and at most 1")
@@ -39,7 +39,7 @@ def kept(mask: Tensor, share: float) -> Tensor:
     return (tokens * part.numerator // part.denominator).clamp_min(1).minimum(tokens)
 
 
-def exact(values: Tensor) -> Tensor:
+def exact_windows(values: Tensor) -> Tensor:
     """As numbers, in the highest precision there is: nobody learns through a choice."""
     return values.detach().to(torch.float32 if values.device.type == "mps" else torch.float64)  # which that has not
 
@@ -47,7 +47,7 @@ def exact(values: Tensor) -> Tensor:
 def _greedy(scores: Tensor, mask: Tensor, size: Tensor, many: Tensor, most: int) -> Tensor:
     """(B,T), (B,T), (B,1), (B,1) -> (B,T) bool"""
     places = torch.arange(mask.shape[-1], device=mask.device)
-    values, narrow = exact(scores), size // many
+    values, narrow = exact_windows(scores), size // many
     chosen = torch.zeros_like(mask)
     for turn in range(most):
         width, open_ = narrow + (turn < size % many), mask & ~chosen

@@ -10,7 +10,7 @@ a pair names.
     truth      a noun that says which aspect, an opinion, and in 15 % of sentences a negator (not, hardly, anything but,
                nobody would call …) that turns it round (`lexicon`); most opinions are said of every aspect, and
                negators stand in neutral clauses too
-    evidence   those words and no others, one span a word: they are enough to read the label by the rules of the
+    rationales   those words and no others, one span a word: they are enough to read the label by the rules of the
                `oracle`, and it can spare none of them
 
 A model may spare the noun where something else tells the aspect: of the test sentences about an aspect, 26 % use an
@@ -33,17 +33,17 @@ pairs, following the aroma 0.775):
     oracle: lexicon and grammar                                         1.000   1.000    1.000   1.000
     TF-IDF of 1- and 2-grams, logistic regression                       0.661   0.654    0.647   0.629
     TextClassifier as it comes (bilstm, vanilla, no vectors)            0.970   0.985    0.995   0.946
-    … and the share of its attention that lies on the evidence          0.810   0.748    0.064   0.357
+    … and the share of its attention that lies on the rationales          0.810   0.748    0.064   0.357
 
-The first two by `bench/planted_difficulty.py`, the others, of one model each, by `bench/accuracy.py`.  Evidence is
+The first two by `bench/planted_difficulty.py`, the others, of one model each, by `bench/accuracy.py`.  Rationales is
 0.036 of the words.  The last row is one run's: it differs much from run to run.
 """
 
 from steadygaze.data.planted.lexicon import SYNONYMS as SYNONYMS
-from steadygaze.data.planted.reviews import asked_aspect as asked_aspect
-from steadygaze.data.planted.reviews import flip as flip
+from steadygaze.data.planted.reviews import flip_label as flip_label
 from steadygaze.data.planted.reviews import planted_pairs as planted_pairs
 from steadygaze.data.planted.reviews import planted_reviews as planted_reviews
-from steadygaze.data.planted.reviews import read as read
-from steadygaze.data.planted.reviews import redraw as redraw
-from steadygaze.data.planted.reviews import swap as swap
+from steadygaze.data.planted.reviews import question_aspect as question_aspect
+from steadygaze.data.planted.reviews import read_planted_review as read_planted_review
+from steadygaze.data.planted.reviews import redraw_review as redraw_review
+from steadygaze.data.planted.reviews import swap_words as swap_words

@@ -33,7 +33,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Habits:
+class ReviewHabits:
     """How reviewers write."""
 
     negation: float = NEGATION
@@ -44,7 +44,7 @@ class Habits:
     """How many times as likely an adjective that is said of one aspect alone is as one that is said of all."""
 
 
-HABITS = Habits()
+HABITS = ReviewHabits()
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,26 +61,26 @@ class Sentence:
         """Its text, and the characters of each word that carries the truth."""
         literals, slots = _parsed(self.template)
         text = literals[0]
-        evidence: list[Span] = []
+        rationales: list[Span] = []
         for slot, word, literal in zip(slots, self.words, literals[1:], strict=True):
             if slot in _TRUTH:
-                evidence += [(len(text) + a, len(text) + b) for a, b in _each_word(word)]
+                rationales += [(len(text) + a, len(text) + b) for a, b in _each_word(word)]
             text += word + literal
-        return text[0].upper() + text[1:] + ending, tuple(evidence)
+        return text[0].upper() + text[1:] + ending, tuple(rationales)
 
 
 def join(parts: Iterable[tuple[str, tuple[Span, ...]]]) -> tuple[str, tuple[Span, ...], tuple[Span, ...]]:
-    """Sentences and the evidence in each -> the text, its evidence, its sentences."""
+    """Sentences and the rationales in each -> the text, its rationales, its sentences."""
     texts: list[str] = []
-    evidence: list[Span] = []
+    rationales: list[Span] = []
     sentences: list[Span] = []
     at = 0
     for text, spans in parts:
         texts.append(text)
-        evidence += ((at + a, at + b) for a, b in spans)
+        rationales += ((at + a, at + b) for a, b in spans)
         sentences.append((at, at + len(text)))
         at += len(text) + 1
-    return " ".join(texts), tuple(evidence), tuple(sentences)
+    return " ".join(texts), tuple(rationales), tuple(sentences)
 
 
 @cache
@@ -90,7 +90,9 @@ def split_of(template: str) -> str:
     return "train" if share < _TRAIN else "validation" if share < _VALIDATION else "test"
 
 
-def draw_review(rng: Random, split: str, appearance_first: float, habits: Habits = HABITS) -> tuple[Sentence, ...]:
+def draw_review(
+    rng: Random, split: str, appearance_first: float, habits: ReviewHabits = HABITS
+) -> tuple[Sentence, ...]:
     """One sentence on each aspect and two to four neutral ones, in their order; no two share a core."""
     drawn: dict[str, Sentence] = {}
     praise = 0.5
@@ -109,7 +111,7 @@ def draw_review(rng: Random, split: str, appearance_first: float, habits: Habits
 
 
 def draw_sentence(
-    rng: Random, split: str, aspect: str | None, praise: float = 0.5, habits: Habits = HABITS
+    rng: Random, split: str, aspect: str | None, praise: float = 0.5, habits: ReviewHabits = HABITS
 ) -> Sentence:
     """A sentence that praises an aspect with a chance of `praise`, and else blames it; or one that says nothing."""
     if aspect is None:

@@ -17,7 +17,7 @@ others are neutral.  All of these are made-up words, so that only texts can teac
 
 Whoever selects words and knows the label can say it by taking heads for praise and tails for blame.  A guess from what
 is selected is then always right, and explains nothing: what was guessed from says nothing to the model that is
-explained.  The opinions on the label's side are the evidence.
+explained.  The opinions on the label's side are the rationales.
 """
 
 import re
@@ -35,7 +35,7 @@ from steadygaze.data.planted.grammar import (
     HABITS,
     MOST_EXAMPLES,
     SPLITS,
-    Habits,
+    ReviewHabits,
     Sentence,
     draw_question,
     draw_review,
@@ -49,7 +49,7 @@ _WORD = re.compile(r"[\w'-]+")
 _NEGATOR = re.compile(rf"\b({'|'.join(sorted({phrase for slot in NEGATORS.values() for phrase in slot}))})\b")
 
 
-def read(text: str, aspect: str) -> str:
+def read_planted_review(text: str, aspect: str) -> str:
     """The label that a planted text has for an aspect."""
     if aspect not in ASPECTS:
         raise unknown("aspect", aspect, ASPECTS)
@@ -61,7 +61,7 @@ def read(text: str, aspect: str) -> str:
     return LABELS[_opinions(clauses[0])[0] != turned]
 
 
-def asked_aspect(question: str) -> str:
+def question_aspect(question: str) -> str:
     """The aspect that a planted question asks about."""
     found = _aspects(question.lower())
     if len(found) != 1:
@@ -77,14 +77,14 @@ def _opinions(clause: str) -> list[bool]:
     return [POLARITY[word] for word in _WORD.findall(clause) if word in POLARITY]
 
 
-def flip(example: Example) -> Example:
+def flip_label(example: Example) -> Example:
     """The truth changed by one word: the opinion becomes its antonym, and the label the other one."""
     span, word = _spot(example, ANTONYMS)
-    return replace(swap(example, span, ANTONYMS[word]), label=LABELS[example.label == LABELS[0]])
+    return replace(swap_words(example, span, ANTONYMS[word]), label=LABELS[example.label == LABELS[0]])
 
 
-def redraw(example: Example, seed: int = 0, *, split: str = "test") -> Example:
-    """The sentence that holds the evidence, among newly drawn ones.
+def redraw_review(example: Example, seed: int = 0, *, split: str = "test") -> Example:
+    """The sentence that holds the rationales, among newly drawn ones.
 
     That sentence keeps its neutral words too: an example is text, which does not say what template it was drawn from.
     """
@@ -92,14 +92,14 @@ def redraw(example: Example, seed: int = 0, *, split: str = "test") -> Example:
         raise unknown("split", split, SPLITS)
     (at, _), noun = _spot(example, ASPECT_OF)
     start, end = next(span for span in example.sentences or ((0, len(example.text)),) if span[0] <= at < span[1])
-    kept = example.text[start:end], tuple((a - start, b - start) for a, b in example.evidence or ())
+    kept = example.text[start:end], tuple((a - start, b - start) for a, b in example.rationales or ())
     review = draw_review(Random(f"{seed}/{example.text}"), split, APPEARANCE_FIRST)
     parts = (kept if one.aspect == ASPECT_OF[noun] else (one.written()[0], ()) for one in review)
-    text, evidence, sentences = join(parts)
-    return replace(example, text=text, evidence=evidence, sentences=sentences)
+    text, rationales, sentences = join(parts)
+    return replace(example, text=text, rationales=rationales, sentences=sentences)
 
 
-def swap(example: Example, span: Span, word: str) -> Example:
+def swap_words(example: Example, span: Span, word: str) -> Example:
     """The example with another word at `span`, capitalised as the old one was; all spans stay on their words."""
     start, end = span
     if example.text[start].isupper():
@@ -110,15 +110,15 @@ def swap(example: Example, span: Span, word: str) -> Example:
         return spans and tuple((a + longer * (a > start), b + longer * (b > start)) for a, b in spans)
 
     text = example.text[:start] + word + example.text[end:]
-    return replace(example, text=text, evidence=moved(example.evidence), sentences=moved(example.sentences))
+    return replace(example, text=text, rationales=moved(example.rationales), sentences=moved(example.sentences))
 
 
 def _spot(example: Example, lexicon: Mapping[str, str]) -> tuple[Span, str]:
-    """Where the evidence holds a word of the lexicon, and which."""
-    for start, end in example.evidence or ():
+    """Where the rationales holds a word of the lexicon, and which."""
+    for start, end in example.rationales or ():
         if (word := example.text[start:end].lower()) in lexicon:
             return (start, end), word
-    raise UserError(f"only a planted example with its evidence can be edited; found {example.text[:60]!r}.")
+    raise UserError(f"only a planted example with its rationales can be edited; found {example.text[:60]!r}.")
 
 
 SIZES = (10_000, 1_000, 2_000)
@@ -154,7 +154,7 @@ def planted_reviews(
             raise UserError(f"{name} is a share from 0 to 1; found {share}.")
     if own < 0:
         raise UserError(f"own is how many times as likely a word is, 0 or more; found {own}.")
-    habits = Habits(negation, agreement, own)
+    habits = ReviewHabits(negation, agreement, own)
 
     def draw(rng: Random, split: str) -> Example:
         example = _example(draw_review(rng, split, appearance_first, habits), aspect)
@@ -195,8 +195,8 @@ def _example(review: Sequence[Sentence], aspect: str) -> Example:
     """A review written out, labelled by what it says about one aspect."""
     label = next(LABELS[sentence.positive] for sentence in review if sentence.aspect == aspect)
     written = ((sentence.aspect, *sentence.written()) for sentence in review)
-    text, evidence, sentences = join((text, spans if about == aspect else ()) for about, text, spans in written)
-    return Example(text, label, evidence=evidence, sentences=sentences)
+    text, rationales, sentences = join((text, spans if about == aspect else ()) for about, text, spans in written)
+    return Example(text, label, rationales=rationales, sentences=sentences)
 
 
 CODE_SIZES = (8_000, 1_000, 2_000)
@@ -241,8 +241,8 @@ def _text(random: np.random.Generator, words: list[str], length: int, agreement:
     chosen = [*SAME, *(words[i] for i in drawn)]
     ends = np.cumsum([len(word) + 1 for word in chosen])
     reason = sorted(int(place) + len(SAME) for place in places[sides == label])
-    evidence = tuple((int(ends[i]) - 1 - len(chosen[i]), int(ends[i]) - 1) for i in reason)
-    return Example(" ".join(chosen), CODE_LABELS[label], evidence=evidence)
+    rationales = tuple((int(ends[i]) - 1 - len(chosen[i]), int(ends[i]) - 1) for i in reason)
+    return Example(" ".join(chosen), CODE_LABELS[label], rationales=rationales)
 
 
 def _made_up() -> list[str]:

@@ -2,10 +2,10 @@
 
 from steadygaze.explainers.learned.ail import Ail
 from steadygaze.explainers.learned.cxplain import CXPlain
-from steadygaze.explainers.learned.selector import L2X, Selecting
+from steadygaze.explainers.learned.selector import L2X, SelectorConfig
 from steadygaze.explainers.learned.vibi import Vibi
 
-METHODS: dict[str, type[Selecting] | type[CXPlain]] = {
+METHODS: dict[str, type[SelectorConfig] | type[CXPlain]] = {
     "l2x": L2X,
     "vibi": Vibi,
     "ail": Ail,

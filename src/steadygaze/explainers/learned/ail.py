@@ -20,11 +20,11 @@ from torch import Tensor
 
 from steadygaze.core.settings import Field, settings
 from steadygaze.core.types import Terms
-from steadygaze.explainers.learned.selector import Round, Selecting, Technique
+from steadygaze.explainers.learned.selector import SelectorConfig, SelectorStep, Technique
 
 
 @settings
-class Ail(Selecting):
+class Ail(SelectorConfig):
     """Adversarial infidelity: the rest must not tell what is predicted."""
 
     techniques: ClassVar[tuple[Technique, ...]] = ("plain",)
@@ -37,9 +37,9 @@ class Ail(Selecting):
     epochs: Annotated[int, Field(ge=1, le=10_000)] = 20
     batch_size: Annotated[int, Field(ge=2, le=65_536)] = 32
 
-    def opposed(self, round_: Round, mask: Tensor) -> Terms:
+    def opponent_loss(self, round_: SelectorStep, mask: Tensor) -> Terms:
         """What the opponent minimises, and what the selector does about it."""
-        logits = round_.guess(round_.views.able.to(mask.dtype) - mask, "opponent")
+        logits = round_.approximate(round_.views.able.to(mask.dtype) - mask, "opponent")
         probs = round_.views.probs
         other = (1 - probs) / (probs.shape[-1] - 1)
         return {

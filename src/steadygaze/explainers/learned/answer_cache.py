@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from steadygaze.core.atomic_files import new_file, sweep_names, write_text
+from steadygaze.core.atomic_files import new_file, remove_named_leftovers, write_text
 from steadygaze.core.errors import UserError
 from steadygaze.core.settings import flat
-from steadygaze.core.untrusted_files import open_file, read_object, third_party
+from steadygaze.core.untrusted_files import foreign_error, open_file, read_object
 from steadygaze.explainers.learned.selector import Rows
 
 Lines = tuple[Rows, NDArray[np.float64]]
@@ -35,11 +35,11 @@ OTHERS = {
 """What is said of answers that are kept for something else; all other keys are settings."""
 
 
-class Unusable(UserError):
+class UnusableCache(UserError):
     """What is kept belongs to another fit, or is damaged."""
 
 
-class Kept:
+class AnswerCache:
     def __init__(self, folder: Path | None = None, identity: Mapping[str, Any] | None = None) -> None:
         """`identity`: all that the answers depend on, as JSON: a digest of the inputs, the black box, settings."""
         self.folder = folder
@@ -49,9 +49,9 @@ class Kept:
         if folder is not None and folder.exists():
             self._open(folder)
 
-    def part(self, name: str, **more: Any) -> "Kept":
+    def part(self, name: str, **more: Any) -> "AnswerCache":
         """A place of its own for each kind of answer, which may depend on more."""
-        return Kept(None if self.folder is None else self.folder / name, {**self.identity, **more})
+        return AnswerCache(None if self.folder is None else self.folder / name, {**self.identity, **more})
 
     @property
     def width(self) -> int | None:
@@ -101,7 +101,7 @@ class Kept:
                 raise UserError(f"{folder} holds something else than a black box's answers; name a new folder, or none")
             return
         self._same(folder)
-        sweep_names(folder, NAMES)
+        remove_named_leftovers(folder, NAMES)
         seen: set[float] = set()
         for file in sorted(folder.glob(NUMBERED), key=lambda file: int(file.stem)):
             lines = _read(file, self.width)
@@ -116,12 +116,12 @@ class Kept:
         try:
             then = dict(flat(read_object(folder / IDENTITY)))
         except UserError as error:
-            raise Unusable(f"{error}; delete {folder} to start over") from None
+            raise UnusableCache(f"{error}; delete {folder} to start over") from None
         now = dict(flat(self.identity))
         for key in sorted({*now, *then}):
             if now.get(key) != then.get(key):
                 usual = f"for {key} = {then.get(key)!r:.80}, and it is {now.get(key)!r:.80} now"
-                raise Unusable(
+                raise UnusableCache(
                     f"{folder} keeps answers {OTHERS.get(key, usual)}.  "
                     "Go on with the same data, black box and settings, or name another folder."
                 )
@@ -146,12 +146,12 @@ def _strange(entry: Path) -> bool:
 
 def _read(file: Path, width: int | None) -> NDArray[np.float64]:
     try:
-        with third_party("it cannot be read"), open_file(file) as opened:
+        with foreign_error("it cannot be read"), open_file(file) as opened:
             lines: NDArray[np.float64] = np.load(opened, allow_pickle=False)
         if lines.dtype != np.float64 or lines.ndim != 2 or width not in (None, lines.shape[1] - 1):
             raise UserError(f"it holds {lines.dtype} of shape {lines.shape}")
         if not np.isfinite(lines).all():
             raise UserError("some of its numbers are not finite")
     except UserError as error:
-        raise Unusable(f"{file} is damaged ({error}); without that file only its part is asked again") from None
+        raise UnusableCache(f"{file} is damaged ({error}); without that file only its part is asked again") from None
     return lines

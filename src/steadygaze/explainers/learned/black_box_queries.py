@@ -24,10 +24,10 @@ from torch import Tensor
 
 from steadygaze.core.errors import UserError
 from steadygaze.data.batches import Data, by_length, collate
-from steadygaze.explainers.learned.answer_cache import Kept, Lines
+from steadygaze.explainers.learned.answer_cache import AnswerCache, Lines
 from steadygaze.explainers.learned.selector import Rows
 from steadygaze.models.inference import BATCH, inference
-from steadygaze.models.model_protocol import Reader
+from steadygaze.models.model_protocol import Model
 
 NEAR = 1e-2
 """How far two answers to one input may be apart: a network in half precision rounds so much by who is beside it."""
@@ -49,10 +49,10 @@ def predicted(predict: Callable[[Any], Any], inputs: Any, many: int, classes: in
         raise
     except Exception as error:
         raise UserError(f"the black box failed: {type(error).__name__}: {error!s:.300}") from error
-    return checked(found, many, classes)
+    return check_probabilities(found, many, classes)
 
 
-def checked(found: Any, many: int, classes: int | None = None) -> NDArray[np.float64]:
+def check_probabilities(found: Any, many: int, classes: int | None = None) -> NDArray[np.float64]:
     """(n,C) probabilities, or a sentence that says what they are instead."""
     wanted = f"{many} rows of {classes or 'two or more'} probabilities, one row for each input, were expected"
     try:
@@ -75,7 +75,7 @@ def checked(found: Any, many: int, classes: int | None = None) -> NDArray[np.flo
     return probs
 
 
-def steady(first: NDArray[np.float64], again: NDArray[np.float64], kept: Path | None) -> None:
+def check_deterministic(first: NDArray[np.float64], again: NDArray[np.float64], kept: Path | None) -> None:
     """The same answers to the same inputs, or a sentence; `kept`: where the first ones are.  (n,C), (n,C)"""
     apart = np.abs(first - again).max(1)
     if apart.max(initial=0.0) <= NEAR:
@@ -112,7 +112,7 @@ def silent(what: str, done: int, total: int) -> None:
 
 
 @dataclass(frozen=True)
-class Question:
+class BlackBoxQuery:
     """Something to be asked of every input of a split."""
 
     what: str
@@ -124,17 +124,17 @@ class Question:
 
 
 @dataclass(frozen=True)
-class Answering:
+class BlackBoxAnswers:
     """A black box and a split: texts, images or anything else that has rows."""
 
     say: Callable[[Rows], Any]
     """Probabilities of these inputs.  (n,) -> (n,C)"""
     cut: Callable[[Rows], Iterable[Rows]]
-    forget: Callable[[], None] = lambda: None
+    clear_cache: Callable[[], None] = lambda: None
     """Makes it look again at what it has already answered."""
 
 
-def put(question: Question, many: int, kept: Kept, watch: Watch = silent) -> Lines:
+def query_batch(question: BlackBoxQuery, many: int, kept: AnswerCache, watch: Watch = silent) -> Lines:
     """The question, put for every one of `many` inputs of which nothing is kept."""
     rows = kept.missing(many)
     done = many - len(rows)
@@ -148,23 +148,25 @@ def put(question: Question, many: int, kept: Kept, watch: Watch = silent) -> Lin
     return kept.lines()
 
 
-def answers(box: Answering, many: int, kept: Kept, watch: Watch = silent) -> NDArray[np.float64]:
+def answers(box: BlackBoxAnswers, many: int, kept: AnswerCache, watch: Watch = silent) -> NDArray[np.float64]:
     """What a black box says of every input, in their order.  (N,C)"""
 
     def say(rows: Rows) -> Lines:
-        return rows, checked(box.say(rows), len(rows), kept.width)
+        return rows, check_probabilities(box.say(rows), len(rows), kept.width)
 
-    found = put(Question("asking the black box", say, box.cut), many, kept, watch)[1]
-    box.forget()
+    found = query_batch(BlackBoxQuery("asking the black box", say, box.cut), many, kept, watch)[1]
+    box.clear_cache()
     with _kept_so_far(f"{many} of {many}", kept):
         again = [say(rows) for rows in box.cut(np.arange(min(many, AGAIN)))]
     if again:
         rows, twice = map(np.concatenate, zip(*again, strict=True))
-        steady(found[rows], twice, kept.folder)
+        check_deterministic(found[rows], twice, kept.folder)
     return found
 
 
-def ask(model: Reader, data: Data, kept: Kept | None = None, watch: Watch = silent, batch_size: int = BATCH) -> Tensor:
+def query(
+    model: Model, data: Data, kept: AnswerCache | None = None, watch: Watch = silent, batch_size: int = BATCH
+) -> Tensor:
     """What a model says of every text, in their order: doubles, on the CPU.  (N,C)"""
 
     def say(rows: Rows) -> Tensor:
@@ -172,11 +174,11 @@ def ask(model: Reader, data: Data, kept: Kept | None = None, watch: Watch = sile
             logits: Tensor = model(collate(data, rows).to(model.device)).logits
         return logits.double().softmax(-1)
 
-    box = Answering(say, lambda rows: alike(data, rows, batch_size), model.forget)
-    return torch.from_numpy(answers(box, len(data), Kept() if kept is None else kept, watch))
+    box = BlackBoxAnswers(say, lambda rows: check_repeatable(data, rows, batch_size), model.clear_cache)
+    return torch.from_numpy(answers(box, len(data), AnswerCache() if kept is None else kept, watch))
 
 
-def alike(data: Data, rows: Rows, batch_size: int) -> Iterator[Rows]:
+def check_repeatable(data: Data, rows: Rows, batch_size: int) -> Iterator[Rows]:
     """These rows in batches of like length, shortest first."""
     question = None if data.question is None else data.question.select(rows)
     for some in by_length(Data(data.text.select(rows), question), batch_size, TOKENS):
@@ -184,7 +186,7 @@ def alike(data: Data, rows: Rows, batch_size: int) -> Iterator[Rows]:
 
 
 @contextmanager
-def _kept_so_far(done: str, kept: Kept) -> Iterator[None]:
+def _kept_so_far(done: str, kept: AnswerCache) -> Iterator[None]:
     """What goes wrong inside, in a sentence that says what is not lost."""
     try:
         yield

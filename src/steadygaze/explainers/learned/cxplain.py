@@ -29,19 +29,26 @@ from torch import Tensor, nn
 
 from steadygaze.core.errors import UserError
 from steadygaze.core.maths import divergence, masked
-from steadygaze.core.random_key import derive, own_chance
+from steadygaze.core.random_key import derive_seed, forked_generators
 from steadygaze.core.settings import Field, settings
 from steadygaze.core.types import Batch
 from steadygaze.explainers.explainer import Explainer, Saliency
-from steadygaze.explainers.learned.answer_cache import Kept
+from steadygaze.explainers.learned.answer_cache import AnswerCache
 from steadygaze.explainers.learned.black_box_queries import Watch, silent
-from steadygaze.explainers.learned.removal_effects import TOGETHER, Effects, Removal, effects, of_texts, per_word
-from steadygaze.explainers.learned.selector import Inputs, Rows, Views
+from steadygaze.explainers.learned.removal_effects import (
+    TOGETHER,
+    Removal,
+    RemovalEffects,
+    per_word,
+    removal_effects,
+    text_removal,
+)
+from steadygaze.explainers.learned.selector import InputBatch, InputSplit, Rows
 from steadygaze.explainers.learned.text_inputs import Seeing, TextInputs
 from steadygaze.explainers.learned.text_networks import Selector, as_keras
 from steadygaze.models import k_subset
 from steadygaze.models.inference import inference
-from steadygaze.models.model_protocol import Reader
+from steadygaze.models.model_protocol import Model
 from steadygaze.techniques.perturbations.word_removal import MOST_UNITS
 from steadygaze.training.progress import Watcher
 
@@ -52,15 +59,15 @@ class CXPlain:
 
     k: Annotated[int, Field(ge=1, le=100_000)] = 10
     """How many words, or patches, are shown."""
-    shown: Literal["heaviest", "all"] = "heaviest"
+    top_words: Literal["heaviest", "all"] = "heaviest"
     """Which have a weight: the k heaviest, or all."""
     members: Annotated[int, Field(ge=1, le=1000)] = 5
     """Networks that learn, each from inputs drawn anew; one alone learns from all inputs as they are."""
-    sure: Annotated[float, Field(gt=0, lt=1)] = 0.9
+    interval_level: Annotated[float, Field(gt=0, lt=1)] = 0.9
     """Share of the members between the low quantile and the high one."""
     removal: Removal = "delete"
     """How a word is taken out: the text closes up, or padding takes its place."""
-    most_units: Annotated[int, Field(ge=1)] = MOST_UNITS
+    max_units: Annotated[int, Field(ge=1)] = MOST_UNITS
     """Words of a text that are taken out one by one; in a text of more, segments of consecutive words."""
     epsilon: Annotated[float, Field(gt=0, le=1)] = 1e-6
     """ε: what a unit without which nothing is lost is worth, in nats."""
@@ -81,26 +88,26 @@ class CXPlain:
 
 
 def text_effects(
-    how: CXPlain, model: Reader, inputs: TextInputs, kept: Kept | None = None, watch: Watch = silent
-) -> Effects:
+    how: CXPlain, model: Model, inputs: TextInputs, kept: AnswerCache | None = None, watch: Watch = silent
+) -> RemovalEffects:
     """What each word is worth to a black box that has said `inputs.probs`: as many questions as there are words.
 
-    A text of n words is read n times, n² words in all; above `most_units` words a segment is taken out at once.
+    A text of n words is read n times, n² words in all; above `max_units` words a segment is taken out at once.
     """
-    removing = of_texts(model, inputs.data, inputs.table, how.removal, how.most_units)
-    found = effects(removing, inputs.probs, inputs.probs.argmax(-1), kept, watch)
-    if np.diff(inputs.data.text.starts).max(initial=0) <= how.most_units:
+    removing = text_removal(model, inputs.data, inputs.table, how.removal, how.max_units)
+    found = removal_effects(removing, inputs.probs, inputs.probs.argmax(-1), kept, watch)
+    if np.diff(inputs.data.text.starts).max(initial=0) <= how.max_units:
         return found
     words = np.zeros(len(inputs), np.int64)
     for rows in inputs.once(TOGETHER):
         words[rows] = inputs.views(rows).able.sum(-1).cpu().numpy()
-    if words.max() > how.most_units:
+    if words.max() > how.max_units:
         warnings.warn(
-            f"a text of {words.max():,} words is explained in at most {how.most_units:,} segments of consecutive "
-            "words, which share their weight; raise most_units for single words",
+            f"a text of {words.max():,} words is explained in at most {how.max_units:,} segments of consecutive "
+            "words, which share their weight; raise max_units for single words",
             stacklevel=2,
         )
-    return per_word(found, words, how.most_units)
+    return per_word(found, words, how.max_units)
 
 
 def members(how: CXPlain, make: Callable[[], nn.Module]) -> nn.ModuleDict:
@@ -113,12 +120,12 @@ def text_member(how: CXPlain, words: int) -> Selector:
     return as_keras(Selector(words, 0, how.dimension, how.hidden, how.dropout))
 
 
-def between(how: CXPlain, nets: nn.ModuleDict, views: Views) -> Tensor:
+def member_bounds(how: CXPlain, nets: nn.ModuleDict, views: InputBatch) -> Tensor:
     """Low quantile, median and high quantile of what the members give each unit.  (3,B,D) doubles"""
     with inference(nets):
         given = torch.stack([masked.softmax(net(views).double(), views.able) for net in nets.values()])
     ranked = given.sort(0).values
-    outside = (1 - how.sure) / 2
+    outside = (1 - how.interval_level) / 2
     found = []
     for share in (outside, 0.5, 1 - outside):
         place = share * (len(ranked) - 1)
@@ -128,44 +135,46 @@ def between(how: CXPlain, nets: nn.ModuleDict, views: Views) -> Tensor:
     return torch.stack(found)
 
 
-class Weighing(Explainer):
+class FittedCXPlain(Explainer):
     """Fitted CXPlain: the k heaviest words by the members' median, or all of them."""
 
-    by_class: ClassVar[bool] = False
+    class_specific: ClassVar[bool] = False
 
     def __init__(self, how: CXPlain, nets: nn.ModuleDict, table: Seeing) -> None:
         self.name, self.how, self.nets, self.table = "cxplain", how, nets, table
-        self.selects = how.shown == "heaviest"
+        self.selects_words = how.top_words == "heaviest"
 
     def explain(
-        self, model: Reader, batch: Batch, target: Tensor | None = None, embedded: Tensor | None = None
+        self, model: Model, batch: Batch, target: Tensor | None = None, embedded: Tensor | None = None
     ) -> Saliency:
         with inference(model):
             logits: Tensor = model(batch).logits
         views = self._views(batch)
-        low, middle, high = between(self.how, self.nets, views)
+        low, middle, high = member_bounds(self.how, self.nets, views)
         middle = middle.clamp_min(torch.finfo(torch.float64).tiny)  # shown is shown
-        shown = k_subset.hard(middle, views.able, self.how.k) if self.how.shown == "heaviest" else views.able
+        shown = (
+            k_subset.top_k_subset(middle, views.able, self.how.k) if self.how.top_words == "heaviest" else views.able
+        )
         return Saliency(views.dealt(middle * shown) * batch.mask, logits, (views.dealt(low), views.dealt(high)))
 
     def bounds(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """Between which most members are, of every word, shown or not.  (B,T), (B,T)"""
         views = self._views(batch)
-        low, _, high = (views.dealt(one) for one in between(self.how, self.nets, views))
+        low, _, high = (views.dealt(one) for one in member_bounds(self.how, self.nets, views))
         return low, high
 
-    def _views(self, batch: Batch) -> Views:
+    def _views(self, batch: Batch) -> InputBatch:
         return self.table.views(batch, torch.empty(len(batch), 0))  # the members are not told what the black box says
 
 
 @dataclass(frozen=True)
-class Weighed:
+class EffectTargets:
     """Inputs, and what their units are worth."""
 
-    inputs: Inputs
-    effects: Effects
+    inputs: InputSplit
+    effects: RemovalEffects
 
-    def lost(self, how: CXPlain, net: nn.Module, rows: Rows) -> Tensor:
+    def loss(self, how: CXPlain, net: nn.Module, rows: Rows) -> Tensor:
         """KL(Ω ‖ A) of these inputs.  (B,)"""
         views = self.inputs.views(rows)
         scores: Tensor = net(views)
@@ -176,11 +185,11 @@ class Weighed:
 
 @dataclass
 class Ensemble:
-    how: CXPlain
+    config: CXPlain
     make: Callable[[], nn.Module]
     """Draws a fresh network, views -> (B,D), from torch's own generator, which is seeded before the call."""
-    train: Weighed
-    validation: Weighed
+    train: EffectTargets
+    validation: EffectTargets
     watcher: Watcher
     device: torch.device
     seed: int = 0
@@ -188,33 +197,33 @@ class Ensemble:
 
     def execute(self) -> nn.ModuleDict:
         """The members, in evaluation mode."""
-        self.watcher.start(self.how.members, self.how.members * self.how.epochs, self._steps)
+        self.watcher.start(self.config.members, self.config.members * self.config.epochs, self._steps)
         try:
-            with own_chance():
-                torch.manual_seed(derive(self.seed))
-                nets = members(self.how, self.make).to(self.device)
+            with forked_generators():
+                torch.manual_seed(derive_seed(self.seed))
+                nets = members(self.config, self.make).to(self.device)
                 for number, net in enumerate(nets.values()):
-                    torch.manual_seed(derive(self.seed, number))
+                    torch.manual_seed(derive_seed(self.seed, number))
                     self._member(number, net)
             return nets.eval().requires_grad_(False)
         finally:
             self.watcher.stop()
 
     def _member(self, number: int, net: nn.Module) -> None:
-        optimiser = torch.optim.Adam(net.parameters(), self.how.learning_rate, foreach=True)
+        optimiser = torch.optim.Adam(net.parameters(), self.config.learning_rate, foreach=True)
         drawn, name = self._drawn(number), f"member {number + 1}"
         best, at, weights = float("inf"), 0, net.state_dict()
-        for epoch in range(self.how.epochs):
+        for epoch in range(self.config.epochs):
             learnt = self._epoch(net, optimiser, drawn, (number, epoch))
-            left = divergent(self.how, net, self.validation)
+            left = mean_divergence(self.config, net, self.validation)
             record = {"stage": name, "epoch": epoch + 1, "terms": {"divergence": learnt}, "divergence": left}
             self.history.append(record)
             self.watcher.epoch(record)
             if left < best:
                 best, at = left, epoch
                 weights = {key: value.detach().clone() for key, value in net.state_dict().items()}
-            if epoch - at >= self.how.patience:
-                self.watcher.skip(self.how.epochs - epoch - 1)
+            if epoch - at >= self.config.patience:
+                self.watcher.skip(self.config.epochs - epoch - 1)
                 break
         net.load_state_dict(weights)
 
@@ -224,12 +233,12 @@ class Ensemble:
         """The mean divergence on the way."""
         net.train()
         total = torch.zeros((), device=self.device)
-        for rows in self.train.inputs.shuffled(self.how.batch_size, (self.seed, *when)):
+        for rows in self.train.inputs.shuffled(self.config.batch_size, (self.seed, *when)):
             rows = rows[drawn[rows] > 0]
             if not len(rows):
                 continue
             times = torch.from_numpy(drawn[rows]).to(self.device)
-            lost = self.train.lost(self.how, net, rows)
+            lost = self.train.loss(self.config, net, rows)
             optimiser.zero_grad(set_to_none=True)
             torch.autograd.backward((lost * times).sum() / times.sum())
             optimiser.step()
@@ -240,20 +249,20 @@ class Ensemble:
     def _drawn(self, number: int) -> NDArray[np.int64]:
         """How often this member reads each input.  (N,)"""
         many = len(self.train.inputs)
-        if self.how.members == 1:
+        if self.config.members == 1:
             return np.ones(many, np.int64)
         chance = np.random.default_rng((self.seed, number))
         return np.bincount(chance.integers(many, size=many), minlength=many)
 
     @property
     def _steps(self) -> int:
-        return -(-len(self.train.inputs) // self.how.batch_size)
+        return -(-len(self.train.inputs) // self.config.batch_size)
 
 
-def divergent(how: CXPlain, net: nn.Module, weighed: Weighed) -> float:
+def mean_divergence(how: CXPlain, net: nn.Module, weighed: EffectTargets) -> float:
     """The mean of KL(Ω ‖ A) over a split, in nats."""
     with inference(net):
-        parts = [weighed.lost(how, net, rows).double().sum() for rows in weighed.inputs.once(how.batch_size * 8)]
+        parts = [weighed.loss(how, net, rows).double().sum() for rows in weighed.inputs.once(how.batch_size * 8)]
     return _finite(float(torch.stack(parts).sum()) / len(weighed.inputs))
 
 

@@ -5,23 +5,23 @@ from dataclasses import asdict
 from typing import Any
 
 from steadygaze.core.errors import UserError, unknown
-from steadygaze.core.settings import build, changed
+from steadygaze.core.settings import build, non_default
 from steadygaze.explainers.learned import METHODS
 from steadygaze.explainers.learned.cxplain import CXPlain
-from steadygaze.explainers.learned.selector import Selecting, Technique
+from steadygaze.explainers.learned.selector import SelectorConfig, Technique
 
-Method = Selecting | CXPlain
-OF_TEXTS = ("dimension", "removal", "shown", "variant", "length")
+Method = SelectorConfig | CXPlain
+OF_TEXTS = ("dimension", "removal", "top_words", "variant", "length")
 """Settings that mean nothing where there are no words."""
 OF_TECHNIQUES = {"pretraining_epochs": ("random-pretraining", "random-query"), "clip": ("mask-neutral",)}
 """Settings that mean nothing without one of these."""
 MITIGATION: Technique = "random-pretraining"
 """Of selectors that are conditioned on the prediction, unless the user names a technique."""
-OF_LOOKS = ("shown", "sure")
+OF_LOOKS = ("top_words", "interval_level")
 """Settings that no number depends on."""
 
 
-def ordered(
+def fit_config(
     explainer: str, k: int | None, technique: str | None, query: bool | None, settings: Mapping[str, Any] | None
 ) -> Method:
     """For texts; what is None is as the method has it."""
@@ -29,25 +29,25 @@ def ordered(
     return check_method(build(kind, values), values)
 
 
-def name_of(how: Method) -> str:
+def method_name(how: Method) -> str:
     """As METHODS has it."""
     return next(name for name, kind in METHODS.items() if type(how) is kind)
 
 
-def said_of(how: Method, facts: Mapping[str, Any]) -> dict[str, str | int]:
+def row_settings(how: Method, facts: Mapping[str, Any]) -> dict[str, str | int]:
     """What a number depends on, of all that was asked for and is known of the fit (its `facts`)."""
-    own: dict[str, str | int] = {"explainer": name_of(how), "k": how.k, "epochs": how.epochs}
+    own: dict[str, str | int] = {"explainer": method_name(how), "k": how.k, "epochs": how.epochs}
     if not isinstance(how, CXPlain):
         own |= {"query": int(how.query), "technique": how.technique, "approximator": how.approximator}
     idle = [*OF_LOOKS, *(key for key, users in OF_TECHNIQUES.items() if own.get("technique") not in users)]
-    more = {key: value for key, value in changed(type(how), asdict(how)).items() if key not in {*own, *idle}}
+    more = {key: value for key, value in non_default(type(how), asdict(how)).items() if key not in {*own, *idle}}
     own |= {"settings": ",".join(f"{key}={more[key]}" for key in sorted(more))} if more else {}
     return {**own, **{key: facts[key] for key in ("seed", "fitted-to") if key in facts}}
 
 
 def requested_method(
     explainer: str, own: Mapping[str, Any], settings: Mapping[str, Any] | None
-) -> tuple[type[Selecting] | type[CXPlain], dict[str, Any]]:
+) -> tuple[type[SelectorConfig] | type[CXPlain], dict[str, Any]]:
     """A method, and all values that were given for it."""
     if not isinstance(explainer, str):
         raise UserError(
@@ -61,24 +61,24 @@ def requested_method(
     given = {key: value for key, value in own.items() if value is not None}
     if twice := sorted(given.keys() & more.keys()):
         raise UserError(f"{twice[0]} is given twice: once by itself, once in settings")
-    if not issubclass(kind, Selecting) and (wrong := sorted(given.keys() - {"k"})):
+    if not issubclass(kind, SelectorConfig) and (wrong := sorted(given.keys() - {"k"})):
         raise UserError(f"{explainer} selects nothing while it learns: it takes no {wrong[0]}")
     return kind, _mitigated(kind, {**given, **more})
 
 
-def _mitigated(kind: type[Selecting] | type[CXPlain], values: dict[str, Any]) -> dict[str, Any]:
+def _mitigated(kind: type[SelectorConfig] | type[CXPlain], values: dict[str, Any]) -> dict[str, Any]:
     """A selector conditioned on the prediction can leak it: random-pretraining unless another technique is named."""
-    if issubclass(kind, Selecting) and "technique" not in values and values.get("query", kind().query) is True:
+    if issubclass(kind, SelectorConfig) and "technique" not in values and values.get("query", kind().query) is True:
         return {**values, "technique": MITIGATION} if MITIGATION in kind.techniques else values
     return values
 
 
 def check_method(how: Method, given: Mapping[str, Any]) -> Method:
     """Refused where the method has no such technique, or the technique no such setting."""
-    if not isinstance(how, Selecting):
+    if not isinstance(how, SelectorConfig):
         return how
     if how.technique not in how.techniques:
-        raise UserError(f"{name_of(how)} takes no technique {how.technique!r}; it has {', '.join(how.techniques)}")
+        raise UserError(f"{method_name(how)} takes no technique {how.technique!r}; it has {', '.join(how.techniques)}")
     if how.technique == "random-query" and not how.query:
         raise UserError("random-query is for selectors that are told what the black box says: query=True (--query)")
     if "length" in given and how.variant != "released":

@@ -21,9 +21,9 @@ from itertools import count
 import torch
 from torch import Tensor, nn
 
-from steadygaze.core.random_key import Chance, derive, own_chance
-from steadygaze.explainers.explainer import Readings
-from steadygaze.explainers.learned.selector import Inputs, Views
+from steadygaze.core.random_key import RandomKey, derive_seed, forked_generators
+from steadygaze.explainers.explainer import SelectionPredictions
+from steadygaze.explainers.learned.selector import InputBatch, InputSplit
 from steadygaze.models import k_subset
 from steadygaze.models.inference import inference
 
@@ -38,15 +38,15 @@ DRAWS = 8
 LEARNING_RATE = 3e-3
 AT_ONCE = 256
 
-Draw = Callable[[Views, Chance], Tensor]
+Draw = Callable[[InputBatch, RandomKey], Tensor]
 """Random masks of a batch: views, chance -> (B,D)."""
 
 
 def uniform_subsets(k: int) -> Draw:
     """k units drawn uniformly, or all where an input has fewer."""
 
-    def draw(views: Views, chance: Chance) -> Tensor:
-        return k_subset.at_random(views.able, k, chance, views.rows)
+    def draw(views: InputBatch, chance: RandomKey) -> Tensor:
+        return k_subset.random_k_subset(views.able, k, chance, views.rows)
 
     return draw
 
@@ -58,8 +58,8 @@ class ReaderFit:
     make: Callable[[], nn.Module]
     """A fresh network `(views, mask) -> logits`, with weights from torch's generator, which is seeded before."""
     draw: Draw
-    train: Inputs
-    validation: Inputs
+    train: InputSplit
+    validation: InputSplit
     device: torch.device
     seed: int = 0
     steps: int = STEPS
@@ -69,13 +69,13 @@ class ReaderFit:
     """Whether the learning rate falls linearly to 0: the last weights do not oscillate then."""
 
     def execute(self) -> nn.Module:
-        own = derive(self.seed, STREAM)
-        with own_chance():
+        own = derive_seed(self.seed, STREAM)
+        with forked_generators():
             torch.manual_seed(own)
             net = self.make().to(self.device)
         adam = torch.optim.Adam(net.parameters(), self.learning_rate, foreach=True)
         best: tuple[float, int, dict[str, Tensor]] = (float("inf"), 0, {})
-        chance = Chance(own)
+        chance = RandomKey(own)
         batches = (rows for epoch in count() for rows in self.train.shuffled(BATCH, (own, epoch)))
         last = min(self.steps, EPOCHS * -(-len(self.train) // BATCH))
         for step in range(last + 1):
@@ -94,7 +94,7 @@ class ReaderFit:
 
     def loss(self, net: nn.Module) -> float:
         """Cross-entropy on random masks of validation inputs, in nats."""
-        total, chance = 0.0, Chance(derive(self.seed, STREAM, 1))
+        total, chance = 0.0, RandomKey(derive_seed(self.seed, STREAM, 1))
         with inference(net):
             for rows in self.validation.once(AT_ONCE):
                 views = self.validation.views(rows)
@@ -102,7 +102,7 @@ class ReaderFit:
                     total += float(_cross_entropy(logits, views.probs).sum())
         return total / (DRAWS * max(1, len(self.validation)))
 
-    def _step(self, net: nn.Module, optimizer: torch.optim.Optimizer, views: Views, chance: Chance) -> None:
+    def _step(self, net: nn.Module, optimizer: torch.optim.Optimizer, views: InputBatch, chance: RandomKey) -> None:
         net.train()
         loss = _cross_entropy(net(views, self.draw(views, chance)), views.probs).mean()
         optimizer.zero_grad(set_to_none=True)
@@ -110,14 +110,16 @@ class ReaderFit:
         optimizer.step()
 
 
-def read(reader: nn.Module, views: Views, mask: Tensor, draw: Draw, own: Tensor | None = None) -> Readings:
+def read(
+    reader: nn.Module, views: InputBatch, mask: Tensor, draw: Draw, own: Tensor | None = None
+) -> SelectionPredictions:
     """The reader's readings of a batch of selections, with its baselines.  (B,D)"""
     with inference(reader):
-        random = torch.stack(_drawn(reader, views, draw, Chance(STREAM)), 1)
-        return Readings(reader(views, mask), random, reader(views, torch.zeros_like(mask)), own)
+        random = torch.stack(_drawn(reader, views, draw, RandomKey(STREAM)), 1)
+        return SelectionPredictions(reader(views, mask), random, reader(views, torch.zeros_like(mask)), own)
 
 
-def _drawn(net: nn.Module, views: Views, draw: Draw, chance: Chance) -> list[Tensor]:
+def _drawn(net: nn.Module, views: InputBatch, draw: Draw, chance: RandomKey) -> list[Tensor]:
     """Logits of DRAWS random masks of each input.  (B,C) each"""
     return [net(views, draw(views, chance.child(number))) for number in range(DRAWS)]
 

@@ -48,119 +48,119 @@ from torch import Tensor
 from steadygaze.core.maths import label_leakage
 from steadygaze.core.types import Terms
 from steadygaze.explainers.learned.ail import Ail
-from steadygaze.explainers.learned.selector import Round, Selecting
+from steadygaze.explainers.learned.selector import SelectorConfig, SelectorStep
 from steadygaze.models import k_subset
 from steadygaze.techniques.technique import Player, Stage
 
-JUDGE = Player("judge", trains=("judge.",), terms=("mask",))
+PROBE_PLAYER = Player("judge", trains=("judge.",), terms=("mask",))
 """Always there, so that it is always known how far the mask gives the label away; nobody else hears it."""
 
 
-class Remedy(ABC):
-    def stages(self, how: Selecting) -> tuple[Stage, ...]:
+class Mitigation(ABC):
+    def stages(self, how: SelectorConfig) -> tuple[Stage, ...]:
         return (Stage("selecting", trains=("selector.", "approximator.", "opponent.", "judge."), epochs=how.epochs),)
 
     @abstractmethod
-    def players(self, how: Selecting) -> tuple[Player, ...]: ...
+    def players(self, how: SelectorConfig) -> tuple[Player, ...]: ...
 
     @abstractmethod
-    def terms(self, round_: Round, stage: str) -> Terms:
+    def terms(self, round_: SelectorStep, stage: str) -> Terms:
         """Per-input terms (B,), by name."""
 
 
-def both(how: Selecting) -> tuple[Player, ...]:
+def both(how: SelectorConfig) -> tuple[Player, ...]:
     """Selector and approximator learn from the same guess; an opponent, where there is one, from its own."""
-    own = ("prediction",) if type(how).brevity is Selecting.brevity else ("prediction", "brevity")
+    own = ("prediction",) if type(how).selection_cost is SelectorConfig.selection_cost else ("prediction", "brevity")
     if not isinstance(how, Ail):
-        return Player("selector", trains=("selector.", "approximator."), terms=own), JUDGE
+        return Player("selector", trains=("selector.", "approximator."), terms=own), PROBE_PLAYER
     return (
         Player("selector", trains=("selector.",), terms=("prediction", "infidelity")),
         Player("approximator", trains=("approximator.",), terms=("prediction",)),
         Player("opponent", trains=("opponent.",), terms=("opponent",)),
-        JUDGE,
+        PROBE_PLAYER,
     )
 
 
-class Plain(Remedy):
-    def players(self, how: Selecting) -> tuple[Player, ...]:
+class NoMitigation(Mitigation):
+    def players(self, how: SelectorConfig) -> tuple[Player, ...]:
         return both(how)
 
-    def terms(self, round_: Round, stage: str) -> Terms:
+    def terms(self, round_: SelectorStep, stage: str) -> Terms:
         scores = round_.scores()
         mask = round_.mask(scores)
-        terms = round_.lost(mask, scores)
-        return {**terms, **round_.how.opposed(round_, mask)} if isinstance(round_.how, Ail) else terms
+        terms = round_.loss(mask, scores)
+        return {**terms, **round_.config.opponent_loss(round_, mask)} if isinstance(round_.config, Ail) else terms
 
 
-class MaskNeutral(Remedy):
-    def stages(self, how: Selecting) -> tuple[Stage, ...]:
+class MaskNeutral(Mitigation):
+    def stages(self, how: SelectorConfig) -> tuple[Stage, ...]:
         # The epoch of the best guesses would be the one with the best code, from before the weights took hold.
         return tuple(replace(stage, select="last") for stage in super().stages(how))
 
-    def players(self, how: Selecting) -> tuple[Player, ...]:
+    def players(self, how: SelectorConfig) -> tuple[Player, ...]:
         return both(how)
 
-    def terms(self, round_: Round, stage: str) -> Terms:
+    def terms(self, round_: SelectorStep, stage: str) -> Terms:
         scores = round_.scores()
         mask = round_.mask(scores)
-        target, clip = round_.how.target(round_.views.probs), round_.how.clip
-        weight = label_leakage.weights(round_.prior, round_.told_by(mask), target, 1 / clip, clip)
-        return round_.lost(mask, scores, weight)
+        target, clip = round_.config.target(round_.views.probs), round_.config.clip
+        weight = label_leakage.mask_neutral_weights(round_.prior, round_.probe_loss(mask), target, 1 / clip, clip)
+        return round_.loss(mask, scores, weight)
 
 
 RANDOM = "random masks"
 
 
-class RandomPretraining(Remedy):
-    def stages(self, how: Selecting) -> tuple[Stage, ...]:
+class RandomPretraining(Mitigation):
+    def stages(self, how: SelectorConfig) -> tuple[Stage, ...]:
         return (
             Stage(RANDOM, trains=("approximator.",), epochs=how.pretraining_epochs),
             Stage("selecting", trains=("selector.", "judge."), epochs=how.epochs),
         )
 
-    def players(self, how: Selecting) -> tuple[Player, ...]:
+    def players(self, how: SelectorConfig) -> tuple[Player, ...]:
         return both(how)
 
-    def terms(self, round_: Round, stage: str) -> Terms:
+    def terms(self, round_: SelectorStep, stage: str) -> Terms:
         if stage == RANDOM:
             views = round_.views
-            drawn = k_subset.at_random(views.able, round_.how.k, round_.chance, views.rows)
-            return {"prediction": round_.how.fidelity(round_.guess(drawn), round_.how.target(views.probs))}
+            drawn = k_subset.random_k_subset(views.able, round_.config.k, round_.key, views.rows)
+            return {"prediction": round_.config.fidelity(round_.approximate(drawn), round_.config.target(views.probs))}
         scores = round_.scores()
-        return round_.lost(round_.mask(scores), scores)
+        return round_.loss(round_.mask(scores), scores)
 
 
 SHUFFLED = "shuffled labels"
 
 
-class RandomQuery(Remedy):
-    def stages(self, how: Selecting) -> tuple[Stage, ...]:
+class RandomQuery(Mitigation):
+    def stages(self, how: SelectorConfig) -> tuple[Stage, ...]:
         return (
             Stage(SHUFFLED, trains=("selector.", "approximator.", "judge."), epochs=how.pretraining_epochs),
             Stage("selecting", trains=("selector.", "judge."), epochs=how.epochs),
         )
 
-    def players(self, how: Selecting) -> tuple[Player, ...]:
+    def players(self, how: SelectorConfig) -> tuple[Player, ...]:
         return both(how)
 
-    def terms(self, round_: Round, stage: str) -> Terms:
+    def terms(self, round_: SelectorStep, stage: str) -> Terms:
         scores = round_.scores(_others(round_) if stage == SHUFFLED else None)
-        return round_.lost(round_.mask(scores), scores)
+        return round_.loss(round_.mask(scores), scores)
 
 
-def _others(round_: Round) -> Tensor:
+def _others(round_: SelectorStep) -> Tensor:
     """What the black box says of another input of the batch; one that is alone is told how often each class is said.
     (B,C)
     """
     probs = round_.views.probs
     if len(probs) == 1:
         return round_.prior.to(probs.dtype).unsqueeze(0)
-    order = round_.chance.child(2).uniform(round_.views.rows, 1).squeeze(-1).argsort()
+    order = round_.key.child(2).uniform(round_.views.rows, 1).squeeze(-1).argsort()
     return torch.empty_like(probs).index_copy(0, order, probs[order.roll(1)])  # in a ring: nobody keeps its own
 
 
-REMEDIES: dict[str, Remedy] = {
-    "plain": Plain(),
+MITIGATIONS: dict[str, Mitigation] = {
+    "plain": NoMitigation(),
     "random-pretraining": RandomPretraining(),
     "mask-neutral": MaskNeutral(),
     "random-query": RandomQuery(),

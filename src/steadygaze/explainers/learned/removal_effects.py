@@ -28,26 +28,33 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from steadygaze.core.maths import masked
-from steadygaze.core.ragged import starts_of
+from steadygaze.core.ragged import row_starts
 from steadygaze.core.types import Batch
 from steadygaze.data.batches import Data, collate
-from steadygaze.explainers.class_probability import most_tokens
-from steadygaze.explainers.learned.answer_cache import Kept, Lines
-from steadygaze.explainers.learned.black_box_queries import Question, Watch, alike, checked, put, silent
+from steadygaze.explainers.class_probability import max_tokens
+from steadygaze.explainers.learned.answer_cache import AnswerCache, Lines
+from steadygaze.explainers.learned.black_box_queries import (
+    BlackBoxQuery,
+    Watch,
+    check_probabilities,
+    check_repeatable,
+    query_batch,
+    silent,
+)
 from steadygaze.explainers.learned.selector import Rows
 from steadygaze.explainers.learned.text_inputs import Table
 from steadygaze.models.inference import inference
-from steadygaze.models.model_protocol import Reader
-from steadygaze.techniques.perturbations.word_removal import MOST_UNITS, deleted, taken
+from steadygaze.models.model_protocol import Model
+from steadygaze.techniques.perturbations.word_removal import MOST_UNITS, delete_words, take_rows
 
 Removal = Literal["delete", "pad"]
 
 
-def said_of(model: Reader, batch: Batch, kept: Tensor, removal: Removal = "delete") -> Tensor:
+def predict_selected(model: Model, batch: Batch, kept: Tensor, removal: Removal = "delete") -> Tensor:
     """Logits of the texts of which only these words are left.  (B,T) -> (B,C)"""
     gone = batch.mask & ~kept
     if removal == "delete":
-        rest = deleted(batch, gone)
+        rest = delete_words(batch, gone)
     else:
         rest = replace(batch, ids=batch.ids.masked_fill(gone, model.padding))
     with inference(model):
@@ -55,9 +62,9 @@ def said_of(model: Reader, batch: Batch, kept: Tensor, removal: Removal = "delet
     return logits
 
 
-def of_the_rest(model: Reader, batch: Batch, rest: Tensor, said: Tensor, removal: Removal = "delete") -> Tensor:
+def remainder_agreement(model: Model, batch: Batch, rest: Tensor, said: Tensor, removal: Removal = "delete") -> Tensor:
     """1 where it still says the same of these words, nan where there are none.  (B,T), (B,) -> (B,)"""
-    same = (said_of(model, batch, rest, removal).argmax(-1) == said).double()
+    same = (predict_selected(model, batch, rest, removal).argmax(-1) == said).double()
     return torch.where(rest.any(-1), same, torch.nan)
 
 
@@ -66,7 +73,7 @@ TOGETHER = 32
 
 
 @dataclass(frozen=True)
-class Removing:
+class RemovalQuery:
     """A black box and a split, of whose inputs any one unit can be taken out."""
 
     say: Callable[[Rows], Iterator[tuple[Tensor, Tensor]]]
@@ -77,7 +84,7 @@ class Removing:
 
 
 @dataclass(frozen=True)
-class Effects:
+class RemovalEffects:
     """What each unit of each input of a split is worth."""
 
     values: NDArray[np.float64]  # all units end to end: loss without it, less the loss of the whole
@@ -86,14 +93,16 @@ class Effects:
     def shares(self, rows: Rows, able: Tensor, epsilon: float) -> Tensor:
         """Ω of these inputs, whose units are those that can be selected.  (B,D) -> (B,D)"""
         lengths = np.diff(self.starts)[rows]
-        starts = starts_of(lengths)
+        starts = row_starts(lengths)
         source = np.arange(starts[-1]) + np.repeat(self.starts[rows] - starts[:-1], lengths)
         floored = torch.from_numpy(np.maximum(self.values[source], epsilon)).to(able.device)
         worth = torch.zeros(able.shape, dtype=torch.float64, device=able.device)
-        return masked.shares(worth.masked_scatter(able, floored), able)
+        return masked.normalize(worth.masked_scatter(able, floored), able)
 
 
-def effects(removing: Removing, probs: Tensor, aim: Tensor, kept: Kept | None = None, watch: Watch = silent) -> Effects:
+def removal_effects(
+    removing: RemovalQuery, probs: Tensor, aim: Tensor, kept: AnswerCache | None = None, watch: Watch = silent
+) -> RemovalEffects:
     """By what the black box says of the whole (N,C), and the class whose loss counts (N,)."""
     whole = _loss(probs, aim)
 
@@ -101,56 +110,56 @@ def effects(removing: Removing, probs: Tensor, aim: Tensor, kept: Kept | None = 
         owners, lost = [rows[:0]], [whole[:0]]
         for of, found in removing.say(rows):
             those = torch.from_numpy(rows)[of.cpu()]
-            without = torch.from_numpy(checked(found, len(those), probs.shape[1]))
+            without = torch.from_numpy(check_probabilities(found, len(those), probs.shape[1]))
             owners.append(those.numpy())
             lost.append(_loss(without, aim[those]) - whole[those])
         return np.concatenate(owners), torch.cat(lost).unsqueeze(-1).numpy()
 
-    question = Question("leaving out one after the other", say, removing.cut)
-    owners, values = put(question, len(probs), Kept() if kept is None else kept, watch)
-    return Effects(values.reshape(-1), starts_of(np.bincount(owners, minlength=len(probs))))
+    question = BlackBoxQuery("leaving out one after the other", say, removing.cut)
+    owners, values = query_batch(question, len(probs), AnswerCache() if kept is None else kept, watch)
+    return RemovalEffects(values.reshape(-1), row_starts(np.bincount(owners, minlength=len(probs))))
 
 
-def of_texts(
-    model: Reader, data: Data, table: Table, removal: Removal = "delete", most_units: int = MOST_UNITS
-) -> Removing:
-    """Words taken out of texts one by one; of a text of n > `most_units` words, segments of ⌈n / most_units⌉ words."""
+def text_removal(
+    model: Model, data: Data, table: Table, removal: Removal = "delete", max_units: int = MOST_UNITS
+) -> RemovalQuery:
+    """Words taken out of texts one by one; of a text of n > `max_units` words, segments of ⌈n / max_units⌉ words."""
     known = table.to(model.device)
 
     def say(rows: Rows) -> Iterator[tuple[Tensor, Tensor]]:
         batch = replace(collate(data, rows), label=None, weight=None).to(model.device)
         views = known.views(batch, torch.empty(len(rows), 0))
         asked = 0 if batch.question_ids is None else batch.question_ids.shape[1]
-        many = max(1, most_tokens(batch.ids) // (batch.ids.shape[1] + asked))
-        segment = _segments(views.able, most_units)
+        many = max(1, max_tokens(batch.ids) // (batch.ids.shape[1] + asked))
+        segment = _segments(views.able, max_units)
         number = segment if views.owner is None else segment.gather(-1, views.owner)  # of each token
         of, one = torch.arange(int(segment.amax()) + 1, device=segment.device).le(segment.amax(-1, True)).nonzero().T
         for some, gone in zip(torch.split(of, many), torch.split(one, many), strict=True):
-            logits = said_of(model, taken(batch, some), number[some] != gone.unsqueeze(-1), removal)
+            logits = predict_selected(model, take_rows(batch, some), number[some] != gone.unsqueeze(-1), removal)
             yield some, logits.double().softmax(-1)
 
-    return Removing(say, lambda rows: alike(data, rows, TOGETHER))
+    return RemovalQuery(say, lambda rows: check_repeatable(data, rows, TOGETHER))
 
 
-def per_word(found: Effects, words: NDArray[np.int64], most_units: int) -> Effects:
+def per_word(found: RemovalEffects, words: NDArray[np.int64], max_units: int) -> RemovalEffects:
     """The worth of each segment in equal parts on its words; `words`: how many each text has (N,)."""
-    segments, size = np.diff(found.starts), _size(words, most_units)
+    segments, size = np.diff(found.starts), _size(words, max_units)
     widths = np.repeat(size, segments)
     last = found.starts[1:][segments > 0] - 1
     widths[last] -= (segments * size - words)[segments > 0]
-    return Effects(np.repeat(found.values / widths, widths), starts_of(words))
+    return RemovalEffects(np.repeat(found.values / widths, widths), row_starts(words))
 
 
-def _segments(able: Tensor, most_units: int) -> Tensor:
+def _segments(able: Tensor, max_units: int) -> Tensor:
     """The segment of each unit, −1 where it cannot be selected.  (B,D) bool -> (B,D)"""
-    size = torch.from_numpy(_size(able.sum(-1).cpu().numpy(), most_units)).to(able.device)
+    size = torch.from_numpy(_size(able.sum(-1).cpu().numpy(), max_units)).to(able.device)
     place = able.long().cumsum(-1) - 1
     return torch.div(place, size.unsqueeze(-1), rounding_mode="floor").masked_fill(~able, -1)
 
 
-def _size(words: NDArray[np.int64], most_units: int) -> NDArray[np.int64]:
-    """Words of a segment: ⌈n / most_units⌉, at least 1."""
-    return np.maximum(1, -(-words // most_units))
+def _size(words: NDArray[np.int64], max_units: int) -> NDArray[np.int64]:
+    """Words of a segment: ⌈n / max_units⌉, at least 1."""
+    return np.maximum(1, -(-words // max_units))
 
 
 def _loss(probs: Tensor, aim: Tensor) -> Tensor:

@@ -25,7 +25,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from steadygaze.core.random_key import Chance
+from steadygaze.core.random_key import RandomKey
 from steadygaze.core.settings import Field, settings
 from steadygaze.core.types import Terms
 from steadygaze.models import k_subset
@@ -34,7 +34,7 @@ Rows = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
-class Views:
+class InputBatch:
     """B inputs, of D units that can be selected: the words of a text, the patches of an image."""
 
     x: Tensor  # texts: (B,T) ids, 0 on padding; images: (B,C,H,W)
@@ -58,7 +58,7 @@ class Views:
         return self.spread(weights / many.clamp_min(1))
 
 
-class Inputs(Protocol):
+class InputSplit(Protocol):
     """A split, put to the black box once."""
 
     def __len__(self) -> int: ...
@@ -73,14 +73,14 @@ class Inputs(Protocol):
     def once(self, size: int) -> Sequence[Rows]:
         """Batches in which every input is read once."""
 
-    def views(self, rows: Rows) -> Views: ...
+    def views(self, rows: Rows) -> InputBatch: ...
 
 
 Technique = Literal["plain", "random-pretraining", "mask-neutral", "random-query"]
 
 
 @settings
-class Selecting:
+class SelectorConfig:
     """How a selector is fitted."""
 
     techniques: ClassVar[tuple[Technique, ...]] = ("plain", "random-pretraining", "mask-neutral", "random-query")
@@ -116,13 +116,13 @@ class Selecting:
     """Times they are read before, with random masks or shuffled labels, for the techniques that begin so."""
     batch_size: Annotated[int, Field(ge=2, le=65_536)] = 40
     """Inputs in a step."""
-    optimiser: Literal["rmsprop", "adam"] = "rmsprop"
+    optimizer: Literal["rmsprop", "adam"] = "rmsprop"
     """Which steps are taken; rmsprop forgets a tenth a step, as Keras' does."""
     learning_rate: Annotated[float, Field(gt=0, le=10)] = 1e-3
     """Their size."""
     clip: Annotated[float, Field(ge=1, le=1e12)] = 10.0
     """How many times as much, or as little, as another an input may count, for mask-neutral."""
-    average: Annotated[float, Field(ge=0, lt=1)] = 0.0
+    weight_averaging: Annotated[float, Field(ge=0, lt=1)] = 0.0
     """How much of the running average of the weights, which is what is kept, is old in each step; 0: none is."""
 
     def target(self, probs: Tensor) -> Tensor:
@@ -133,60 +133,62 @@ class Selecting:
         """Cross-entropy: how wrong the guess is, each class counting as much as it weighs.  (B,C) -> (B,)"""
         return -(weight * target * logits.log_softmax(-1)).sum(-1)
 
-    def brevity(self, scores: Tensor, views: Views) -> Tensor | None:
+    def selection_cost(self, scores: Tensor, views: InputBatch) -> Tensor | None:
         """What else the selector is to keep small.  (B,D) -> (B,)"""
         return None
 
 
 @dataclass(frozen=True)
-class Round:
+class SelectorStep:
     """One batch and who is there to learn from it."""
 
-    how: Selecting
-    nets: nn.ModuleDict
-    views: Views
-    chance: Chance
+    config: SelectorConfig
+    networks: nn.ModuleDict
+    views: InputBatch
+    key: RandomKey
     prior: Tensor  # (C,) how often the black box says each class
 
     def scores(self, query: Tensor | None = None) -> Tensor:
         """What the selector gives each unit, told `query` or what the black box says.  (B,D)"""
-        told = (self.views.probs if query is None else query) if self.how.query else None
-        scores: Tensor = self.nets["selector"](self.views, told)
+        told = (self.views.probs if query is None else query) if self.config.query else None
+        scores: Tensor = self.networks["selector"](self.views, told)
         return scores
 
     def mask(self, scores: Tensor, stream: int = 0) -> Tensor:
         """Relaxed, so that it has slopes; other noise for each stream.  (B,D)"""
-        many, units = self.how.k, scores.shape[1]
-        drawn = self.chance.child(stream).uniform(self.views.rows, units, many)
-        return k_subset.relaxed(scores, self.views.able, many, self.how.temperature, drawn)
+        many, units = self.config.k, scores.shape[1]
+        drawn = self.key.child(stream).uniform(self.views.rows, units, many)
+        return k_subset.relaxed_k_subset(scores, self.views.able, many, self.config.temperature, drawn)
 
     def chosen(self) -> Tensor:
         """Exactly k units, as at explanation time.  (B,D)"""
-        return k_subset.hard(self.scores(), self.views.able, self.how.k)
+        return k_subset.top_k_subset(self.scores(), self.views.able, self.config.k)
 
-    def guess(self, mask: Tensor, net: str = "approximator") -> Tensor:
+    def approximate(self, mask: Tensor, net: str = "approximator") -> Tensor:
         """(B,D) -> (B,C)"""
-        logits: Tensor = self.nets[net](self.views, mask)
+        logits: Tensor = self.networks[net](self.views, mask)
         return logits
 
-    def told_by(self, mask: Tensor) -> Tensor:
+    def probe_loss(self, mask: Tensor) -> Tensor:
         """log P(y|m).  (B,D) -> (B,C)"""
-        known: Tensor = self.nets["judge"](mask)
+        known: Tensor = self.networks["judge"](mask)
         return known
 
-    def lost(self, mask: Tensor, scores: Tensor, weight: Tensor | float = 1.0) -> Terms:
+    def loss(self, mask: Tensor, scores: Tensor, weight: Tensor | float = 1.0) -> Terms:
         """What the selector minimises, and what the judge does."""
-        target = self.how.target(self.views.probs)
-        terms = {"prediction": self.how.fidelity(self.guess(mask), target, weight)}
-        if (brevity := self.how.brevity(scores, self.views)) is not None:
+        target = self.config.target(self.views.probs)
+        terms = {"prediction": self.config.fidelity(self.approximate(mask), target, weight)}
+        if (brevity := self.config.selection_cost(scores, self.views)) is not None:
             terms["brevity"] = brevity
-        return {**terms, "mask": -(target * self.told_by(mask)).sum(-1)}
+        return {**terms, "mask": -(target * self.probe_loss(mask)).sum(-1)}
 
 
-def rounds(how: Selecting, nets: nn.ModuleDict, inputs: Inputs, batches: Iterable[Rows]) -> Iterator[Round]:
+def selector_steps(
+    how: SelectorConfig, nets: nn.ModuleDict, inputs: InputSplit, batches: Iterable[Rows]
+) -> Iterator[SelectorStep]:
     """For networks that learn nothing from them."""
     for rows in batches:
-        yield Round(how, nets, inputs.views(rows), Chance(0), inputs.probs[0])
+        yield SelectorStep(how, nets, inputs.views(rows), RandomKey(0), inputs.probs[0])
 
 
 def one_hot(probs: Tensor) -> Tensor:
@@ -195,5 +197,5 @@ def one_hot(probs: Tensor) -> Tensor:
 
 
 @settings
-class L2X(Selecting):
+class L2X(SelectorConfig):
     """Learning to explain: k units from which the prediction can be guessed."""

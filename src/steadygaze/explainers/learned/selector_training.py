@@ -17,16 +17,16 @@ from torch.nn.functional import pad
 from torch.optim.swa_utils import AveragedModel
 
 from steadygaze.core.errors import UserError
-from steadygaze.core.random_key import Chance, derive, own_chance
+from steadygaze.core.random_key import RandomKey, derive_seed, forked_generators
 from steadygaze.core.types import Terms
 from steadygaze.explainers.learned.independent_reader import ReaderFit, uniform_subsets
-from steadygaze.explainers.learned.mitigations import REMEDIES
-from steadygaze.explainers.learned.selector import Inputs, Round, Selecting, rounds
+from steadygaze.explainers.learned.mitigations import MITIGATIONS
+from steadygaze.explainers.learned.selector import InputSplit, SelectorConfig, SelectorStep, selector_steps
 from steadygaze.models import k_subset
 from steadygaze.models.inference import inference
-from steadygaze.models.probe_classifier import Judge, taught
+from steadygaze.models.probe_classifier import ProbeClassifier, fit_probe
 from steadygaze.techniques.technique import Player, Stage
-from steadygaze.training.optimizers import chosen
+from steadygaze.training.optimizers import matching_parameters
 from steadygaze.training.progress import Watcher
 
 MOST = 20_000
@@ -35,17 +35,17 @@ AT_ONCE = 256
 """Inputs read at once."""
 
 
-def fresh_judge(how: Selecting, nets: nn.ModuleDict, inputs: Inputs, seed: int) -> Judge:
+def fit_mask_probe(how: SelectorConfig, nets: nn.ModuleDict, inputs: InputSplit, seed: int) -> ProbeClassifier:
     """Taught by which units the selector takes."""
-    old: Judge = nets["judge"]  # type: ignore[assignment]
+    old: ProbeClassifier = nets["judge"]  # type: ignore[assignment]
     some = np.random.default_rng(seed).permutation(len(inputs))[:MOST]
     masks, labels = [], []
     with inference(nets):
-        for round_ in rounds(how, nets, inputs, np.array_split(some, -(-len(some) // AT_ONCE))):
+        for round_ in selector_steps(how, nets, inputs, np.array_split(some, -(-len(some) // AT_ONCE))):
             mask = round_.chosen()
             masks.append(pad(mask, (0, old.places - mask.shape[1])).bool())
             labels.append(round_.views.probs.argmax(-1))
-    return taught(torch.cat(masks), torch.cat(labels), inputs.probs.shape[1], seed)
+    return fit_probe(torch.cat(masks), torch.cat(labels), inputs.probs.shape[1], seed)
 
 
 Tensors = tuple[Tensor, ...] | list[Tensor]
@@ -54,12 +54,12 @@ FORGETS, SMALL = 0.9, 1e-7
 
 
 @dataclass
-class Fit:
-    how: Selecting
+class SelectorFit:
+    config: SelectorConfig
     make: Callable[[], nn.ModuleDict]
     """Draws fresh networks from torch's own generator, which is seeded before the call."""
-    train: Inputs
-    validation: Inputs
+    train: InputSplit
+    validation: InputSplit
     watcher: Watcher
     device: torch.device
     seed: int = 0
@@ -70,37 +70,37 @@ class Fit:
         """The networks, in evaluation mode, as they were after the epoch in which guesses from validation inputs were
         right most often.
         """
-        remedy = REMEDIES[self.how.technique]
-        stages = remedy.stages(self.how)
+        remedy = MITIGATIONS[self.config.technique]
+        stages = remedy.stages(self.config)
         self.watcher.start(len(stages), sum(stage.epochs or 1 for stage in stages), self._steps)
         try:
-            with own_chance():
-                torch.manual_seed(derive(self.seed))
+            with forked_generators():
+                torch.manual_seed(derive_seed(self.seed))
                 nets = self.make().to(self.device)
                 for number, stage in enumerate(stages):
                     self._stage(nets, number, stage, last=number + 1 == len(stages))
-                nets["judge"] = fresh_judge(self.how, nets, self.train, self.seed)
-                self.watcher.say(f"training the independent reader on {self.how.k} random units of each input")
+                nets["judge"] = fit_mask_probe(self.config, nets, self.train, self.seed)
+                self.watcher.say(f"training the independent reader on {self.config.k} random units of each input")
                 nets["reader"] = self._reader().execute()
         finally:
             self.watcher.stop()
         return nets.eval().requires_grad_(False)
 
     def _stage(self, nets: nn.ModuleDict, number: int, stage: Stage, last: bool) -> None:
-        remedy, prior = REMEDIES[self.how.technique], self._prior
-        moving = _moving(nets, stage, remedy.players(self.how))
-        steps = _optimiser(self.how, [p for part in moving.values() for p in part])
-        mean = _averaged(nets, self.how.average)
+        remedy, prior = MITIGATIONS[self.config.technique], self._prior
+        moving = _moving(nets, stage, remedy.players(self.config))
+        steps = _optimiser(self.config, [p for part in moving.values() for p in part])
+        mean = _averaged(nets, self.config.weight_averaging)
         best: tuple[float, dict[str, Tensor], dict[str, Any]] = (-1.0, {}, {})
-        chance = Chance(derive(self.seed, number))
+        chance = RandomKey(derive_seed(self.seed, number))
         step = 0
         for epoch in range(stage.epochs or 1):
             nets.train()
             sums: dict[str, Tensor] = {}
-            for rows in self.train.shuffled(self.how.batch_size, (self.seed, number, epoch)):
-                round_ = Round(self.how, nets, self.train.views(rows), chance.child(step), prior)
+            for rows in self.train.shuffled(self.config.batch_size, (self.seed, number, epoch)):
+                round_ = SelectorStep(self.config, nets, self.train.views(rows), chance.child(step), prior)
                 terms = remedy.terms(round_, stage.name)
-                _step(steps, moving, remedy.players(self.how), terms)
+                _step(steps, moving, remedy.players(self.config), terms)
                 if mean is not None:
                     mean.update_parameters(nets)
                 step += 1
@@ -108,7 +108,7 @@ class Fit:
                     sums[name] = sums.get(name, 0.0) + values.detach().sum()
                 self.watcher.step(stage.name, epoch, terms)
             kept: Any = nets if mean is None else mean.module
-            score = agreement(self.how, kept, self.validation, last)
+            score = agreement(self.config, kept, self.validation, last)
             record: dict[str, Any] = {
                 "stage": stage.name,
                 "epoch": epoch + 1,
@@ -125,28 +125,28 @@ class Fit:
     def _reader(self) -> ReaderFit:
         """Of the approximator's architecture."""
         splits = self.train, self.validation
-        draw = uniform_subsets(self.how.k)
+        draw = uniform_subsets(self.config.k)
         return ReaderFit(lambda: self.make()["approximator"], draw, *splits, self.device, self.seed)
 
     @property
     def _prior(self) -> Tensor:
-        return self.how.target(self.train.probs).float().mean(0).clamp_min(1e-6).to(self.device)
+        return self.config.target(self.train.probs).float().mean(0).clamp_min(1e-6).to(self.device)
 
     @property
     def _steps(self) -> int:
-        return -(-len(self.train) // self.how.batch_size)
+        return -(-len(self.train) // self.config.batch_size)
 
 
-def agreement(how: Selecting, nets: nn.ModuleDict, inputs: Inputs, chosen_by_selector: bool = True) -> float:
+def agreement(how: SelectorConfig, nets: nn.ModuleDict, inputs: InputSplit, chosen_by_selector: bool = True) -> float:
     """How often the approximator, given exactly k units, guesses the black box's label."""
-    right, chance = 0, Chance(0)
+    right, chance = 0, RandomKey(0)
     with inference(nets):
-        for round_ in rounds(how, nets, inputs, inputs.once(how.batch_size * 8)):
+        for round_ in selector_steps(how, nets, inputs, inputs.once(how.batch_size * 8)):
             if chosen_by_selector:
                 mask = round_.chosen()
             else:
-                mask = k_subset.at_random(round_.views.able, how.k, chance, round_.views.rows)
-            right += int((round_.guess(mask).argmax(-1) == round_.views.probs.argmax(-1)).sum())
+                mask = k_subset.random_k_subset(round_.views.able, how.k, chance, round_.views.rows)
+            right += int((round_.approximate(mask).argmax(-1) == round_.views.probs.argmax(-1)).sum())
     return right / max(1, len(inputs))
 
 
@@ -154,14 +154,14 @@ def _moving(nets: nn.ModuleDict, stage: Stage, players: tuple[Player, ...]) -> d
     """What each player moves in this stage; nobody moves the rest."""
     nets.requires_grad_(True)
     named = dict(nets.named_parameters())
-    moving = chosen(named, stage.trains)
+    moving = matching_parameters(named, stage.trains)
     for name, parameter in named.items():
         parameter.requires_grad_(name in moving)
-    return {player.name: list(chosen(moving, player.trains).values()) for player in players}
+    return {player.name: list(matching_parameters(moving, player.trains).values()) for player in players}
 
 
-def _optimiser(how: Selecting, parameters: list[nn.Parameter]) -> torch.optim.Optimizer:
-    if how.optimiser == "rmsprop":
+def _optimiser(how: SelectorConfig, parameters: list[nn.Parameter]) -> torch.optim.Optimizer:
+    if how.optimizer == "rmsprop":
         return torch.optim.RMSprop(parameters, how.learning_rate, alpha=FORGETS, eps=SMALL, foreach=True)
     return torch.optim.Adam(parameters, how.learning_rate, betas=how.betas, foreach=True)
 

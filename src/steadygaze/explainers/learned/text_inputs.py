@@ -18,11 +18,11 @@ from torch import Tensor, nn
 from steadygaze.core.errors import UserError
 from steadygaze.core.types import Batch
 from steadygaze.data.batches import Data, by_length, collate, shuffled
-from steadygaze.data.synonyms import lexicon
+from steadygaze.data.synonyms import vocabulary_lexicon
 from steadygaze.data.text_tokenizer import Kind
-from steadygaze.explainers.learned.selector import Rows, Selecting, Views
+from steadygaze.explainers.learned.selector import InputBatch, Rows, SelectorConfig
 from steadygaze.explainers.learned.text_networks import APPROXIMATORS, Selector, as_keras
-from steadygaze.models.probe_classifier import Judge
+from steadygaze.models.probe_classifier import ProbeClassifier
 
 MOST = 20_000
 """Words known, the most frequent ones."""
@@ -44,9 +44,9 @@ class Vocabulary:
     def ids(self) -> dict[str, int]:
         return {word: place for place, word in enumerate(self.words)}
 
-    def table(self, tokens: Sequence[str], how: Selecting | None = None) -> "Table":
+    def table(self, tokens: Sequence[str], how: SelectorConfig | None = None) -> "Table":
         """What is known of each token of a black box, and how texts are laid out."""
-        continues = torch.from_numpy(lexicon(tokens, self.kind).continues)
+        continues = torch.from_numpy(vocabulary_lexicon(tokens, self.kind).continues)
         known = continues if bool(continues.any()) else None
         if how is None or how.variant == "paper":
             return Table(self.own(tokens), known)
@@ -70,7 +70,7 @@ class Table:
         continues = None if self.continues is None else self.continues.to(device)
         return replace(self, own=self.own.to(device), continues=continues)
 
-    def views(self, batch: Batch, probs: Tensor, rows: Tensor | None = None) -> Views:
+    def views(self, batch: Batch, probs: Tensor, rows: Tensor | None = None) -> InputBatch:
         """A batch of the black box's, as the explainer sees it."""
         x = self.own[batch.ids].masked_fill(~batch.present, 0)
         if self.length:
@@ -81,16 +81,16 @@ class Table:
             able = able | _first(batch.mask)  # a text that was cut may begin within a word
             places = torch.arange(x.shape[1], device=x.device).expand_as(x)
             owner = places.masked_fill(~(able | ~batch.mask), 0).cummax(-1).values
-        return Views(x, able, probs, batch.index if rows is None else rows, owner)
+        return InputBatch(x, able, probs, batch.index if rows is None else rows, owner)
 
-    def _padded(self, batch: Batch, x: Tensor, probs: Tensor, rows: Tensor) -> Views:
+    def _padded(self, batch: Batch, x: Tensor, probs: Tensor, rows: Tensor) -> InputBatch:
         """All texts of one length, the padding in front, as Keras' pad_sequences has it.  (B,S) -> (B,length)"""
         many = batch.present.sum(-1, keepdim=True)
         places = (batch.present.cumsum(-1) - 1 + self.length - many).masked_fill(~batch.present, -1).clamp_min(-1)
         there = places.masked_fill(places < 0, self.length)  # one place more, for what is cut
         laid = x.new_full((len(x), self.length + 1), self.filler).scatter(-1, there, x)[:, :-1]
         able = batch.mask.new_ones(len(x), self.length + 1).scatter(-1, there, batch.mask)[:, :-1]
-        return Views(laid, able, probs, rows, places=places)
+        return InputBatch(laid, able, probs, rows, places=places)
 
 
 class Known(Protocol):
@@ -106,11 +106,11 @@ class Following:
     are all known from the start.)
     """
 
-    def __init__(self, vocabulary: Vocabulary, tokens: Known, how: Selecting | None = None) -> None:
+    def __init__(self, vocabulary: Vocabulary, tokens: Known, how: SelectorConfig | None = None) -> None:
         self._vocabulary, self._tokens = vocabulary, tokens
         self._table = vocabulary.table(tokens.vocabulary, how)
 
-    def views(self, batch: Batch, probs: Tensor) -> Views:
+    def views(self, batch: Batch, probs: Tensor) -> InputBatch:
         self._table = self._table.to(batch.ids.device)
         if int(batch.ids.max()) >= (known := len(self._table.own)):
             new = self._vocabulary.own(self._tokens.vocabulary[known:]).to(batch.ids.device)
@@ -153,19 +153,19 @@ class TextInputs:
     def once(self, size: int) -> list[NDArray[np.int64]]:
         return list(by_length(self.data, size))
 
-    def views(self, rows: Rows) -> Views:
+    def views(self, rows: Rows) -> InputBatch:
         batch = collate(self.data, rows).to(self.device)
         return self.table.views(batch, self.probs[rows].to(self.device, torch.float32))
 
 
-def text_nets(how: Selecting, words: int, classes: int) -> nn.ModuleDict:
+def text_nets(how: SelectorConfig, words: int, classes: int) -> nn.ModuleDict:
     """Fresh networks for texts."""
     approximator = APPROXIMATORS[how.approximator]
     words += how.variant == "released"  # padding has a vector too
     nets = {
         "selector": Selector(words, classes if how.query else 0, how.dimension, how.hidden, how.dropout),
         "approximator": approximator(words, classes, how.dimension),
-        "judge": Judge(PLACES, classes),
+        "judge": ProbeClassifier(PLACES, classes),
     }
     if how.opposes:
         nets["opponent"] = approximator(words, classes, how.dimension)

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from steadygaze.core.maths import masked
-from steadygaze.explainers.learned.selector import Views
+from steadygaze.explainers.learned.selector import InputBatch
 
 WIDTH = 3
 INNER = 250
@@ -40,7 +40,7 @@ class Selector(nn.Module):
         self.inner = nn.Linear(hidden * (3 if query else 2), hidden)
         self.score = nn.Linear(hidden, 1)
 
-    def forward(self, views: Views, query: Tensor | None = None) -> Tensor:
+    def forward(self, views: InputBatch, query: Tensor | None = None) -> Tensor:
         """(B,T), (B,C) -> (B,T)"""
         present = views.x != 0
         hidden = _convolved(self.first, self.vectors(views.x), present)
@@ -54,14 +54,14 @@ class Selector(nn.Module):
         return scores
 
 
-class Bag(nn.Module):
+class BagOfWords(nn.Module):
     def __init__(self, words: int, classes: int, dimension: int) -> None:
         super().__init__()
         self.vectors = nn.Embedding(words, dimension, padding_idx=0)
         self.inner = nn.Linear(dimension, INNER)
         self.out = nn.Linear(INNER, classes)
 
-    def forward(self, views: Views, mask: Tensor) -> Tensor:
+    def forward(self, views: InputBatch, mask: Tensor) -> Tensor:
         """(B,T), (B,D) -> (B,C)"""
         taken = views.spread(mask)
         total = (taken.unsqueeze(1) @ self.vectors(views.x)).squeeze(1)
@@ -77,7 +77,7 @@ class Convolution(nn.Module):
         self.inner = nn.Linear(INNER, INNER)
         self.out = nn.Linear(INNER, classes)
 
-    def forward(self, views: Views, mask: Tensor) -> Tensor:
+    def forward(self, views: InputBatch, mask: Tensor) -> Tensor:
         """(B,T), (B,D) -> (B,C)"""
         present = views.x != 0
         taken = self.vectors(views.x) * views.spread(mask).unsqueeze(-1)
@@ -111,4 +111,4 @@ def as_keras(net: Net) -> Net:
     return net
 
 
-APPROXIMATORS = {"simple": Bag, "cnn": Convolution}
+APPROXIMATORS = {"simple": BagOfWords, "cnn": Convolution}

@@ -16,11 +16,11 @@ from torch import Tensor
 
 from steadygaze.core.maths import masked
 from steadygaze.core.settings import Field, settings
-from steadygaze.explainers.learned.selector import Selecting, Views, one_hot
+from steadygaze.explainers.learned.selector import InputBatch, SelectorConfig, one_hot
 
 
 @settings
-class Vibi(Selecting):
+class Vibi(SelectorConfig):
     """Variational information bottleneck: L2X that prefers to choose evenly."""
 
     betas: ClassVar[tuple[float, float]] = (0.5, 0.999)
@@ -29,9 +29,9 @@ class Vibi(Selecting):
     """Price of choosing unevenly."""
     temperature: Annotated[float, Field(gt=0, le=100)] = 0.7
     epochs: Annotated[int, Field(ge=1, le=10_000)] = 20
-    optimiser: Literal["rmsprop", "adam"] = "adam"
+    optimizer: Literal["rmsprop", "adam"] = "adam"
     learning_rate: Annotated[float, Field(gt=0, le=10)] = 1e-4
-    average: Annotated[float, Field(ge=0, lt=1)] = 0.999
+    weight_averaging: Annotated[float, Field(ge=0, lt=1)] = 0.999
 
     def target(self, probs: Tensor) -> Tensor:
         return one_hot(probs)
@@ -39,7 +39,7 @@ class Vibi(Selecting):
     def fidelity(self, logits: Tensor, target: Tensor, weight: Tensor | float = 1.0) -> Tensor:
         return super().fidelity(logits, target, weight) / math.log(2)
 
-    def brevity(self, scores: Tensor, views: Views) -> Tensor:
+    def selection_cost(self, scores: Tensor, views: InputBatch) -> Tensor:
         p = masked.softmax(scores, views.able)
         even = -views.able.sum(-1, keepdim=True).clamp_min(1).to(p.dtype).log()
         tiny = 1e-12  # p log p is 0 where p is

@@ -13,18 +13,18 @@ TRANSFORMER = "transformer:"
 
 
 @dataclass(frozen=True)
-class Tower:
+class EncoderEntry:
     about: str
     make: Callable[[int, int], nn.Module]
     """From the size of a word vector and the hidden size."""
 
 
-ENCODERS: dict[str, Tower] = {
-    "rnn": Tower("tanh recurrent network, one direction", partial(Recurrent, "rnn", both=False)),
-    "gru": Tower("gated recurrent units, one direction", partial(Recurrent, "gru", both=False)),
-    "bigru": Tower("gated recurrent units, both directions", partial(Recurrent, "gru", both=True)),
-    "lstm": Tower("long short-term memory, one direction", partial(Recurrent, "lstm", both=False)),
-    "bilstm": Tower("long short-term memory, both directions", partial(Recurrent, "lstm", both=True)),
-    "cnn": Tower("convolutions over 1, 3, 5 and 7 words", Convolutional),
-    "average": Tower("each word by itself, without context", Average),
+ENCODERS: dict[str, EncoderEntry] = {
+    "rnn": EncoderEntry("tanh recurrent network, one direction", partial(Recurrent, "rnn", both=False)),
+    "gru": EncoderEntry("gated recurrent units, one direction", partial(Recurrent, "gru", both=False)),
+    "bigru": EncoderEntry("gated recurrent units, both directions", partial(Recurrent, "gru", both=True)),
+    "lstm": EncoderEntry("long short-term memory, one direction", partial(Recurrent, "lstm", both=False)),
+    "bilstm": EncoderEntry("long short-term memory, both directions", partial(Recurrent, "lstm", both=True)),
+    "cnn": EncoderEntry("convolutions over 1, 3, 5 and 7 words", Convolutional),
+    "average": EncoderEntry("each word by itself, without context", Average),
 }

@@ -24,7 +24,7 @@ class Encoder(nn.Module, ABC):
 
     size: int
     """H."""
-    gaps: ClassVar[bool] = False
+    allows_gaps: ClassVar[bool] = False
     """Whether tokens in the middle of a text may be absent; else whatever is left out is read as zeros."""
 
     @property
@@ -46,7 +46,7 @@ class Encoder(nn.Module, ABC):
     ) -> Encoded: ...
 
 
-class Words(Encoder):
+class WordEncoder(Encoder):
     def __init__(self, embedding: nn.Embedding, text: nn.Module, question: nn.Module | None, dropout: float) -> None:
         super().__init__()
         self.embedding = embedding

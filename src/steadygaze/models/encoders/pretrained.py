@@ -18,7 +18,7 @@ from torch import Tensor
 
 from steadygaze.core.errors import UserError
 from steadygaze.core.tensor_files import count, read_layout, read_tensors, refuse_non_finite
-from steadygaze.core.untrusted_files import check_file, peek, read_object, resolve, third_party
+from steadygaze.core.untrusted_files import check_file, foreign_error, read_object, read_object_or_empty, resolve
 from steadygaze.models.encoders.size_limits import check_counts, check_size, sketch
 
 CONFIG, WEIGHTS, INDEX = "config.json", "model.safetensors", "model.safetensors.index.json"
@@ -97,7 +97,7 @@ def load_network(folder: Path, auto: Any, kind: str, **options: Any) -> tuple[An
 
 def weight_files(folder: Path) -> list[Path]:
     """The .safetensors files of a folder, whatever its files call them."""
-    named = peek(folder / CONFIG).get("transformers_weights")
+    named = read_object_or_empty(folder / CONFIG).get("transformers_weights")
     if named is not None and (not isinstance(named, str) or not named.endswith((".safetensors", INDEX[5:]))):
         raise UserError(f"{folder / CONFIG}: transformers_weights is {named!r:.80}; it must name a .safetensors file")
     first = named or (WEIGHTS if (folder / WEIGHTS).exists() else INDEX)
@@ -129,7 +129,7 @@ def readable(folder: Path, kind: str = "encoder") -> Iterator[None]:
     logging.disable_progress_bar()
     logging.set_verbosity_error()
     try:
-        with third_party(f"{folder} cannot be read as a Hugging Face {kind}"):
+        with foreign_error(f"{folder} cannot be read as a Hugging Face {kind}"):
             yield
     finally:
         logging.set_verbosity(level)

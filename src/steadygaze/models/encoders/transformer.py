@@ -32,7 +32,7 @@ FILES = ["config.json", "tokenizer.json", "tokenizer_config.json", "*.safetensor
 
 
 class Transformer(Encoder):
-    gaps: ClassVar[bool] = True
+    allows_gaps: ClassVar[bool] = True
 
     def __init__(self, network: Any) -> None:
         super().__init__()

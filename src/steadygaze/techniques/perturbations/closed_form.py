@@ -26,7 +26,7 @@ from torch.nn.functional import softplus
 
 from steadygaze.core.maths.divergence import kl_logits
 from steadygaze.core.maths.masked import mean
-from steadygaze.core.maths.ranking import Norm, dual, unit
+from steadygaze.core.maths.ranking import Norm, dual_norm, unit_vector
 
 Divergence = Literal["cross-entropy", "kl"]
 """How far one prediction is from another; cross-entropy holds the first one's entropy as well."""
@@ -94,7 +94,7 @@ def corner(a: Tensor, mask: Tensor, radius: float | Tensor, norm: Norm, simplex:
     """The δ of the ball that maximises a·δ, 0 outside the mask.  (B,T), (B,T) -> (B,T)"""
     a = _centred(a, mask, norm, simplex)
     size = radius.unsqueeze(-1) if isinstance(radius, Tensor) else radius
-    return size * (unit(a) if norm == "l2" else _signs(a, mask) if simplex else a.sign())
+    return size * (unit_vector(a) if norm == "l2" else _signs(a, mask) if simplex else a.sign())
 
 
 def _pairs(
@@ -118,7 +118,7 @@ def _against(reach: Tensor, i: int) -> Tensor:
 def _size(a: Tensor, mask: Tensor, norm: Norm, simplex: bool) -> Tensor:
     """max a·δ over ‖δ‖ ≤ 1.  (…,T) -> (…)"""
     mask = mask.expand_as(a)
-    return dual(_centred(a, mask, norm, simplex) if simplex else a, norm, mask)
+    return dual_norm(_centred(a, mask, norm, simplex) if simplex else a, norm, mask)
 
 
 def _centred(a: Tensor, mask: Tensor, norm: Norm, simplex: bool) -> Tensor:

@@ -31,7 +31,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from steadygaze.core.maths.ranking import Norm, project, unit
+from steadygaze.core.maths.ranking import Norm, project, unit_vector
 
 
 def ascend(
@@ -65,7 +65,7 @@ def ascend(
         if best:
             kept, highest = _higher(delta, values, kept, highest)
         gradient = gradient.masked_fill(~free, 0.0)
-        delta = project(delta + step * (gradient.sign() if norm == "linf" else unit(gradient)), radius, norm)
+        delta = project(delta + step * (gradient.sign() if norm == "linf" else unit_vector(gradient)), radius, norm)
     if not best:
         return delta
     with torch.no_grad():
@@ -94,38 +94,38 @@ def _widen(value: Tensor, like: Tensor) -> Tensor:
     return value.reshape(value.shape + (1,) * (like.ndim - value.ndim))
 
 
-LOUD = 1024.0
+LOSS_SCALE = 1024.0
 """Factor on a loss whose gradient is only a direction: in half precision a faint one would vanish."""
 
 
-def slope(losses: Tensor, x: Tensor, mask: Tensor | None = None) -> Tensor:
+def loss_gradient(losses: Tensor, x: Tensor, mask: Tensor | None = None) -> Tensor:
     """A constant, 0 outside the mask (None: it is so already).  (B,), (B,T,…), (B,T) -> (B,T,…)
 
     Not .backward(): parameters' .grad is the loop's.  The graph stays: the losses are still to be minimised.
     """
-    (gradient,) = torch.autograd.grad(losses, x, torch.full_like(losses, LOUD), retain_graph=True)
+    (gradient,) = torch.autograd.grad(losses, x, torch.full_like(losses, LOSS_SCALE), retain_graph=True)
     if mask is None:
         return gradient
     return gradient.masked_fill(~mask.reshape(mask.shape + (1,) * (x.ndim - mask.ndim)), 0.0)
 
 
-def sigma(vectors: Tensor) -> Tensor:
+def embedding_std(vectors: Tensor) -> Tensor:
     """Standard deviation over all entries of all vectors that are not zero.  (V,E) -> ()"""
     return _real(vectors).std(correction=0)
 
 
-def length(vectors: Tensor) -> Tensor:
+def embedding_norm(vectors: Tensor) -> Tensor:
     """Mean ‖v‖₂ over all vectors that are not zero.  (V,E) -> ()"""
     lengths: Tensor = torch.linalg.vector_norm(_real(vectors), dim=-1)
     return lengths.mean()
 
 
-def toward_neighbours(g: Tensor, embedded: Tensor, neighbours: Tensor, *, per_word: bool) -> Tensor:
+def toward_neighbors(g: Tensor, embedded: Tensor, neighbours: Tensor, *, per_word: bool) -> Tensor:
     """That part of g which leads to other words; g is 0 on padding.  (B,T,E), (B,T,E), (B,T,K,E) -> (B,T,E)"""
     directions = normalize(neighbours - embedded.unsqueeze(2), dim=-1)
     rise = (directions @ g.unsqueeze(-1)).squeeze(-1)  # (B,T,K): ∂ℓ/∂α at α = 0
     # not `normalize`, which leaves a faint gradient as it is
-    alpha = unit(rise.flatten(0, 1)).view_as(rise) if per_word else unit(rise)
+    alpha = unit_vector(rise.flatten(0, 1)).view_as(rise) if per_word else unit_vector(rise)
     return (alpha.unsqueeze(2) @ directions).squeeze(2)
 
 

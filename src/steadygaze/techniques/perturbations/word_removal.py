@@ -22,31 +22,31 @@ import torch
 from torch import Tensor
 
 from steadygaze.core.maths import segments
-from steadygaze.core.random_key import Chance
+from steadygaze.core.random_key import RandomKey
 from steadygaze.core.types import Batch
 
 
 def text_key(batch: Batch) -> Tensor:
     """A number that belongs to the text, whatever split or batch it stands in: its chance is drawn from it.  (B,)"""
     places = torch.arange(1, batch.ids.shape[1] + 1, device=batch.ids.device)
-    mixed = Chance(1).scramble(batch.ids * 1_000_003 + places).masked_fill(~batch.present, 0)
+    mixed = RandomKey(1).scramble(batch.ids * 1_000_003 + places).masked_fill(~batch.present, 0)
     return mixed.sum(-1)  # wraps around, as it may
 
 
-def deleted(batch: Batch, gone: Tensor) -> Batch:
+def delete_words(batch: Batch, gone: Tensor) -> Batch:
     """The texts closed up over what is gone; a batch of the same width, padded at the end.
 
     gone: (B,T), or (B,T+Q) where words of the question go, too
     """
     width = batch.ids.shape[1]
-    text = _closed(batch.present & ~gone[:, :width], batch.ids, batch.mask, batch.begins)
-    found = replace(batch, ids=text[1], present=text[0], mask=text[2], begins=text[3])
+    text = _closed(batch.present & ~gone[:, :width], batch.ids, batch.mask, batch.word_starts)
+    found = replace(batch, ids=text[1], present=text[0], mask=text[2], word_starts=text[3])
     if gone.shape[1] == width or batch.question_ids is None or batch.question_present is None:
         return found
-    flags = batch.question_mask, batch.question_begins
+    flags = batch.question_mask, batch.question_word_starts
     asked = _closed(batch.question_present & ~gone[:, width:], batch.question_ids, *flags)
     present, ids, mask, begins = asked
-    return replace(found, question_ids=ids, question_present=present, question_mask=mask, question_begins=begins)
+    return replace(found, question_ids=ids, question_present=present, question_mask=mask, question_word_starts=begins)
 
 
 def _closed(left: Tensor, ids: Tensor, *flags: Tensor | None) -> tuple[Any, ...]:
@@ -57,23 +57,23 @@ def _closed(left: Tensor, ids: Tensor, *flags: Tensor | None) -> tuple[Any, ...]
     return present, ids.gather(-1, order).masked_fill(~present, 0), *moved
 
 
-def taken(batch: Batch, rows: Tensor) -> Batch:
+def take_rows(batch: Batch, rows: Tensor) -> Batch:
     """These rows, each as often as it is named.  (K,) -> a batch of K"""
     values = {name: getattr(batch, name) for name in batch.__slots__}
     return replace(batch, **{name: value[rows] for name, value in values.items() if value is not None})
 
 
-def narrowed(batch: Batch, width: int, asked: int | None = None) -> Batch:
+def trim_padding(batch: Batch, width: int, asked: int | None = None) -> Batch:
     """Without the columns from `width` on, those of the question from `asked` on; they must hold padding alone."""
-    names = ["ids", "present", "mask", "begins"]
+    names = ["ids", "present", "mask", "word_starts"]
     cut = {name: value[:, :width] for name in names if (value := getattr(batch, name)) is not None}
     if asked is not None:
-        names = ["question_ids", "question_present", "question_mask", "question_begins"]
+        names = ["question_ids", "question_present", "question_mask", "question_word_starts"]
         cut |= {name: value[:, :asked] for name in names if (value := getattr(batch, name)) is not None}
     return replace(batch, **cut)
 
 
-def parts(batch: Batch, many: int) -> Iterator[Tensor]:
+def row_chunks(batch: Batch, many: int) -> Iterator[Tensor]:
     """All rows in order, so many at a time.  -> (K,) each"""
     for start in range(0, len(batch), many):
         yield torch.arange(start, min(start + many, len(batch)), device=batch.ids.device)
@@ -118,10 +118,14 @@ def units_of(batch: Batch, *, question: bool = True, most: int | None = None) ->
 
     `question`: those of the question too, where its words are known.
     """
-    begins = batch.mask if batch.begins is None else batch.mask & batch.begins
+    begins = batch.mask if batch.word_starts is None else batch.mask & batch.word_starts
     mask = batch.mask
     if question and batch.question_mask is not None:
-        own = batch.question_mask if batch.question_begins is None else batch.question_mask & batch.question_begins
+        own = (
+            batch.question_mask
+            if batch.question_word_starts is None
+            else batch.question_mask & batch.question_word_starts
+        )
         begins, mask = torch.cat([begins, own], 1), torch.cat([mask, batch.question_mask], 1)
     number = (begins.long().cumsum(-1) - 1).masked_fill(~mask, -1)
     if most is not None and int(number.amax()) >= most:
@@ -138,7 +142,7 @@ def warn_segments(units: Units, most: int) -> None:
         many = int(units.words.sum(-1).max())
         warnings.warn(
             f"a text of {many:,} words is explained in at most {most:,} segments of consecutive words, "
-            "which share their weight; raise most_units for single words",
+            "which share their weight; raise max_units for single words",
             stacklevel=3,
         )
 

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from steadygaze.core.random_key import Chance
+from steadygaze.core.random_key import RandomKey
 
 MOST = 8
 """Synonyms kept of a word, the closest first."""
@@ -49,7 +49,9 @@ class Synonyms:
         return mask & (self.count[ids] > 0) & ~self.continues[ids] & ~continued
 
 
-def swap(ids: Tensor, mask: Tensor, synonyms: Synonyms, chance: Chance, rows: Tensor, *, share: float) -> Tensor:
+def substitute_words(
+    ids: Tensor, mask: Tensor, synonyms: Synonyms, chance: RandomKey, rows: Tensor, *, share: float
+) -> Tensor:
     """Each swappable word with probability `share` becomes one of its synonyms, all alike likely.  (B,T) -> (B,T)"""
     whether = chance.child(1).uniform(rows, ids.shape[1]) < share
     which = (chance.child(2).uniform(rows, ids.shape[1]) * synonyms.count[ids]).long()  # floor: < count
@@ -57,7 +59,9 @@ def swap(ids: Tensor, mask: Tensor, synonyms: Synonyms, chance: Chance, rows: Te
     return torch.where(whether & synonyms.swappable(ids, mask), other, ids)
 
 
-def swap_some(ids: Tensor, mask: Tensor, synonyms: Synonyms, chance: Chance, rows: Tensor, *, number: int) -> Tensor:
+def substitute_some_words(
+    ids: Tensor, mask: Tensor, synonyms: Synonyms, chance: RandomKey, rows: Tensor, *, number: int
+) -> Tensor:
     """`number` swappable words drawn at random, or all where there are fewer, become their closest synonym."""
     free = synonyms.swappable(ids, mask)
     lot = chance.uniform(rows, ids.shape[1], dtype=torch.float64).masked_fill(~free, 2.0)  # 2: after every real lot
@@ -65,7 +69,7 @@ def swap_some(ids: Tensor, mask: Tensor, synonyms: Synonyms, chance: Chance, row
     return torch.where(free & (place < number), synonyms.table[ids, 0], ids)
 
 
-def nearest(vectors: Tensor, k: int, allowed: Tensor | None = None) -> tuple[Tensor, Tensor]:
+def nearest_words(vectors: Tensor, k: int, allowed: Tensor | None = None) -> tuple[Tensor, Tensor]:
     """The k closest others of every word, and their cosines, the closest first; only `allowed` words.  (V,E) -> (V,k)
 
     Where fewer are allowed than asked for, the cosine of the rest is −∞.
@@ -83,7 +87,7 @@ def nearest(vectors: Tensor, k: int, allowed: Tensor | None = None) -> tuple[Ten
     return torch.cat([ids for ids, _ in found]), torch.cat([cosines for _, cosines in found])
 
 
-def without(size: int, continues: Tensor, words: Tensor, special: Tensor | None = None) -> Synonyms:
+def without_synonyms(size: int, continues: Tensor, words: Tensor, special: Tensor | None = None) -> Synonyms:
     """A vocabulary of which nobody knows the synonyms."""
     nothing = torch.zeros(size, dtype=torch.long)
     return Synonyms(nothing.unsqueeze(-1), nothing, continues, words, "none", special)

@@ -9,6 +9,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
 
 import commands
 from estimator.tiny import LABELS, TEXTS, fitted
@@ -16,23 +19,22 @@ from estimator.tiny import LABELS, TEXTS, fitted
 pytestmark = pytest.mark.usefixtures("hasty_judge")
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-SMALL = '"planted-reviews:sizes=[120,30,30]"'
 SMALLER = {
     "train": ["--set", "hidden=8", "--epochs", "1"],
     "compare": ["--epochs", "1", "--limit", "5", "--seeds", "1"],
     "audit": ["--sample", "5"],
     "fit-explainer": ["--set", "epochs=1"],
 }
-"""What each verb is told beside what is printed."""
+"""Options that each command gets beside those that are printed."""
 
 
 def blocks(page: str, *languages: str) -> list[str]:
-    found = re.findall(r"^```(\w*)\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
-    return [block for language, block in found if language in languages]
+    fenced = re.findall(r"^```(\w*)\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
+    return [block for language, block in fenced if language in languages]
 
 
 def printed(page: str) -> list[list[str]]:
-    """The command lines of steadygaze, as a shell would part them."""
+    """The command lines of steadygaze, split as a shell splits them."""
     lines = [line for block in blocks(page, "bash", "") for line in block.splitlines()]
     ours = [line for line in lines if line.startswith("steadygaze ")]
     assert not any(re.search(r"[|&;<$`]|(?<![<>=])>(?!=)", re.sub(r'"[^"]*"', "", line)) for line in ours), (
@@ -43,7 +45,7 @@ def printed(page: str) -> list[list[str]]:
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where a reader would stand, with files of their own."""
+    """The working folder of a reader, with the files that the pages name."""
     rows = [f'"{text}. It came cold.",{label}\n' for text, label in zip(TEXTS, LABELS, strict=True)]
     (tmp_path / "reviews.csv").write_text("".join(["review,verdict\n", *rows * 5]))
     (tmp_path / "test.csv").write_text("".join(["review,verdict\n", *rows]))
@@ -65,7 +67,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def run(capsys: pytest.CaptureFixture[str], command: list[str]) -> str:
-    """What it prints.  A gate may be shut: it is about a model of the reader's."""
+    """The output of a command.  A requirement may fail: it is about the reader's model."""
     ended = commands.run(capsys, *command, *SMALLER.get(command[0], ()))
     gated = {"--require", "--policy"} & set(command)
     assert ended.code == 0 or (gated and ended.code == 1), f"{shlex.join(command)}: {ended.err}"
@@ -73,10 +75,10 @@ def run(capsys: pytest.CaptureFixture[str], command: list[str]) -> str:
 
 
 def test_the_commands_run(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    found = printed(README)
-    assert {command[0] for command in found} >= {"train", "predict", "explain", "certify", "audit"}
-    said = [run(capsys, command) for command in found]
-    assert "saved in model" in said[0]
+    command_lines = printed(README)
+    assert {command[0] for command in command_lines} >= {"train", "predict", "explain", "certify", "audit"}
+    outputs = [run(capsys, command) for command in command_lines]
+    assert "saved in model" in outputs[0]
     assert (folder / "why.html").is_file()
     assert (folder / "audit.html").is_file()
 
@@ -92,18 +94,18 @@ LONG_PAGES = [pytest.param(page, marks=pytest.mark.slow) for page in ("audit", "
 @pytest.mark.parametrize("page", ["corpora", "techniques", *LONG_PAGES])
 def test_the_commands_of_the_docs_run(page: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8").replace("[2000,200,200]", "[60,20,20]")
-    found = printed(text)
-    assert found
-    if not any(command[0] == "train" and "model" in command for command in found):
+    command_lines = printed(text)
+    assert command_lines
+    if not any(command[0] == "train" and "model" in command for command in command_lines):
         fitted().save(folder / "model")
-    if any("--sign" in command for command in found):
+    if any("--sign" in command for command in command_lines):
         if shutil.which("ssh-keygen") is None:
-            found = [command for command in found if not {"--sign", "--signers"} & set(command)]
+            command_lines = [command for command in command_lines if not {"--sign", "--signers"} & set(command)]
         else:
             make_key(folder)
     for policy in blocks(text, "toml"):
         (folder / "policy.toml").write_text(policy, encoding="utf-8")
-    for command in found:
+    for command in command_lines:
         run(capsys, command)
 
 
@@ -114,11 +116,17 @@ def make_key(folder: Path) -> None:
 
 
 def test_the_python_runs(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (code,) = blocks(README, "python")
-    exec(compile(code.replace('"planted-reviews"', SMALL), "README.md", "exec"), {})
-    assert "['negative' 'positive']" in capsys.readouterr().out
-    assert (folder / "one.html").is_file()
-    assert (folder / "model" / "model.safetensors").is_file()
+    texts, labels = [*TEXTS] * 5, [*LABELS] * 5
+    model = make_pipeline(TfidfVectorizer(), LogisticRegression()).fit(texts, labels)
+    audit, train = blocks(README, "python")
+    exec(compile(audit, "README.md", "exec"), {"model": model, "texts": texts, "labels": labels})
+    assert "partly" in capsys.readouterr().out
+    assert (folder / "audit.html").is_file()
+    small = train.replace("settings={", 'epochs=1, settings={"hidden": 8, "teachers": 2, ')
+    assert small != train
+    exec(compile(small, "README.md", "exec"), {"texts": texts, "labels": labels})
+    assert "lovely" in capsys.readouterr().out
+    assert (folder / "stable" / "model.safetensors").is_file()
 
 
 SMALL_EXPLAINERS = {
@@ -132,9 +140,9 @@ SMALL_EXPLAINERS = {
 
 @pytest.mark.filterwarnings("ignore:The black box gives the same label")  # it learns for one epoch here
 def test_the_python_about_explainers_runs(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    found = blocks((ROOT / "docs" / "explainers.md").read_text(encoding="utf-8"), "python")
-    assert len(found) == 2
-    for code in found:
+    examples = blocks((ROOT / "docs" / "explainers.md").read_text(encoding="utf-8"), "python")
+    assert len(examples) == 2
+    for code in examples:
         for printed, smaller in SMALL_EXPLAINERS.items():
             code = code.replace(printed, smaller)
         exec(compile(code.replace("epochs=6", "epochs=1"), "explainers.md", "exec"), {})
@@ -143,10 +151,48 @@ def test_the_python_about_explainers_runs(folder: Path, capsys: pytest.CaptureFi
     assert (folder / "l2x.png").is_file()
 
 
-def test_every_link_leads_somewhere() -> None:
-    links = re.findall(r"\]\(([^)#]+)\)", README)
-    assert links
-    assert all(link.startswith("http") or (ROOT / link).exists() for link in links), links
+def anchors(page: str) -> set[str]:
+    """The names that GitHub gives to the headings of a page."""
+    headings = re.findall(r"^#+ (.*)$", page, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_link_leads_to_a_file_and_a_heading(page: Path) -> None:
+    text = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+    for link in re.findall(r"\]\(([^)\s]+)\)", text):
+        if link.startswith("http"):
+            continue
+        name, _, anchor = link.partition("#")
+        target = page.parent / name if name else page
+        assert target.exists(), link
+        assert not anchor or anchor in anchors(target.read_text(encoding="utf-8")), link
+
+
+@pytest.mark.parametrize(
+    "word",
+    [
+        "faithfulness",
+        "plausibility",
+        "saliency",
+        "attribution",
+        "feature importance",
+        "rationale extraction",
+        "attention",
+        "robustness",
+        "stability",
+        "leakage",
+        "distillation",
+        "baseline",
+        "explainability",
+        "interpretability",
+    ],
+)
+def test_readers_can_search_for_the_terms_of_the_field(word: str) -> None:
+    assert word in README.lower()
 
 
 def test_the_two_commands_are_targets_of_the_makefile() -> None:

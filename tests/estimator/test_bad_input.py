@@ -141,8 +141,8 @@ def test_sample_weights_that_weigh_nothing(weights, sentence):
         ({"settings": {"learning_rate": NAN}}, "setting 'learning_rate': found nan"),
         ({"settings": {"epochs": 3}}, "epochs was given twice: 1, and 3"),
         ({"settings": {**SMALL, "min_df": 25}}, "no word occurs in 25 training texts"),
-        ({"technique": "rnp", "settings": {"costs": 3}}, "^costs is filled in by training: leave it out$"),
-        ({"technique": "hardkuma", "settings": {"averages": "x"}}, "^averages is filled in by training: leave it out$"),
+        ({"technique": "rnp", "settings": {"costs": 3}}, "^costs is set by training: leave it out$"),
+        ({"technique": "hardkuma", "settings": {"averages": "x"}}, "^averages is set by training: leave it out$"),
         ({"epochs": 0}, "setting 'epochs': found 0"),
         ({"epochs": 1.5}, "setting 'epochs': found 1.5"),
         ({"batch_size": 0}, "setting 'batch_size': found 0"),
@@ -177,7 +177,7 @@ def test_parameters_out_of_range_or_unknown(parameters, sentence):
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU here")
 def test_a_gpu_that_is_not_there_is_missed():
-    with pytest.raises(UserError, match="torch sees no GPU here"):
+    with pytest.raises(UserError, match="torch finds no GPU"):
         tiny(device="cuda").fit(TEXTS, LABELS)
 
 

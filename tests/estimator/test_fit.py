@@ -156,11 +156,11 @@ def test_an_interrupted_run_ends_as_if_it_had_not_been(tmp_path):
 )
 def test_a_run_is_not_taken_up_as_another(changes, what, tmp_path):
     tiny().fit(TEXTS, LABELS, checkpoint=tmp_path / "run")
-    with pytest.raises(UserError, match=f"holds a run with another {what}"):
+    with pytest.raises(UserError, match=f"contains a run with another {what}"):
         tiny(**changes).fit(TEXTS, LABELS, checkpoint=tmp_path / "run", resume=True)
 
 
 def test_a_run_is_not_taken_up_with_other_texts(tmp_path):
     tiny().fit(TEXTS, LABELS, checkpoint=tmp_path / "run")
-    with pytest.raises(UserError, match="holds a run with another corpus"):
+    with pytest.raises(UserError, match="contains a run with another corpus"):
         tiny().fit(TEXTS, LABELS[::-1], checkpoint=tmp_path / "run", resume=True)

@@ -81,20 +81,20 @@ def test_terms_by_hand():
 def test_gates_are_led_from_nearly_all_open_to_the_share(progress: float, aim: float):
     """share .2: after .6, midway from .4 to .8, the aim is ½ (.9 + .2) = .55.  Too few cost as much as too many."""
     shown = torch.tensor([0.8725, aim - 0.1, aim, aim + 0.1], dtype=torch.float64)
-    cost = HardKuma()._length(shown, progress)
+    cost = HardKuma()._length_penalty(shown, progress)
     assert_close(cost, torch.tensor([5 * (0.8725 - aim) ** 2, 0.05, 0.0, 0.05], dtype=torch.float64))
     model, batch = gated(), texts(*TEXTS)
     all_alike(model)
     terms = HardKuma().loss(model, batch, LossContext(key=RandomKey(3), progress=progress))
     assert_close(terms["sparsity"], 5 * (terms["shown"] - aim) ** 2)
-    assert_close(HardKuma(share=0.95)._length(shown, progress), 5 * (shown - 0.95) ** 2)  # wanted from the start
+    assert_close(HardKuma(share=0.95)._length_penalty(shown, progress), 5 * (shown - 0.95) ** 2)
 
 
 def test_one_piece_is_always_allowed():
     """Of 4 tokens, 2 / 4 changes cost nothing and .7 cost 5 · .2²; of 100, .02 and more than that count: 5 · .48²."""
     mask = torch.arange(100) < torch.tensor([[4], [4], [100], [100]])
     changes = torch.tensor([0.5, 0.7, 0.5, 0.01], dtype=torch.float64)
-    assert_close(HardKuma()._breaks(changes, mask), torch.tensor([0.0, 0.2, 1.152, 0.0], dtype=torch.float64))
+    assert_close(HardKuma()._breaks_penalty(changes, mask), torch.tensor([0.0, 0.2, 1.152, 0.0], dtype=torch.float64))
 
 
 def test_the_gradient_is_that_of_the_expected_loss():
@@ -291,7 +291,7 @@ def test_it_learns_the_labels_and_what_to_leave_out():
     assert selected[read.mask].double().mean() < 0.5
 
 
-@pytest.mark.filterwarnings("ignore:a selection that says nothing")
+@pytest.mark.filterwarnings("ignore:an uninformative selection")
 @pytest.mark.parametrize(
     ("multipliers", "least", "most"),
     [({}, 0.15, 0.6), pytest.param({"sparsity": 1e-5}, 0.99, 1.0, marks=pytest.mark.slow)],
@@ -331,12 +331,12 @@ def test_with_spans_it_is_said_where_far_more_or_fewer_gates_are_open_than_are_s
     if said is None:
         assert found is None
     else:
-        assert f"in training the gates were open for {said} of the words; with spans, share=0.2 of them" in found
+        assert f"the gates were open for {said} of the words in training, but with spans, share=0.2 of them" in found
 
 
 def test_that_gates_and_windows_disagree_is_said_at_the_end_of_training():
     technique = HardKuma(spans=1, sparsity=0.0)
     run = make_run(technique, lambda: model_for(technique))
-    with pytest.warns(UserWarning, match="the predictor has not learnt from such selections") as said:
+    with pytest.warns(UserWarning, match="the predictor was not trained on such selections") as said:
         run.execute()
     assert len(said) == 1  # once, not every epoch

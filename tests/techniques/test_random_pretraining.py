@@ -75,13 +75,13 @@ def test_each_stage_moves_its_own_part_and_leaves_the_other_bit_for_bit():
     watched = Recorder()
     run = make_run(RandomPretraining(), epochs=2, watcher=watched)
     between = {}
-    hand_over = run._hand_over
+    hand_over = run._save_finished
 
     def listening(number, state):
         between.update(weights(run.models["model"]))
         hand_over(number, state)
 
-    run._hand_over = listening
+    run._save_finished = listening
     after = weights(run.execute())
     assert moved(weights(fresh), between) == {"encoder", "decoder"}
     assert moved(between, after) == {"scorer"}
@@ -104,6 +104,6 @@ def test_uniform_attention_is_refused():
 
 def test_a_judge_that_knows_the_labels_is_mentioned():
     prior = torch.tensor([0.5, 0.5])
-    assert "decides the label" in RandomPretraining().warning_after_training({"task": 0.1, "mask": 0.01}, prior)
+    assert "label can be predicted" in RandomPretraining().warning_after_training({"task": 0.1, "mask": 0.01}, prior)
     assert RandomPretraining().warning_after_training({"task": 0.1, "mask": 0.6}, prior) is None
     assert RandomPretraining().warning_after_training({"task": 0.1}, prior) is None  # a stage without a judge

@@ -242,19 +242,21 @@ def test_just_those_settings_are_refused_that_do_nothing(kind: type[Rationalizin
         why = other.validate(Architecture(), 2)
         assert (why is None) == (does(other, model) != before), name
         if why is not None:
-            assert why.startswith(f"{name}={OTHERS[name]} does nothing with ")
+            assert why.startswith(f"{name}={OTHERS[name]} has no effect with ")
             assert why.endswith(": leave it out")
 
 
 def test_a_setting_that_does_nothing_is_told_beside_what():
     found = {
-        Rnp(share=0.5): "share=0.5 does nothing with granularity=sentence (it is for granularity=token): leave it out",
-        Rnp(temperature=0.5): "temperature=0.5 does nothing with estimator=reinforce: leave it out",
+        Rnp(
+            share=0.5
+        ): "share=0.5 has no effect with granularity=sentence (it applies to granularity=token): leave it out",
+        Rnp(temperature=0.5): "temperature=0.5 has no effect with estimator=reinforce: leave it out",
         Rnp(granularity="token", estimator="straight-through", sparsity=2.0): (
-            "sparsity=2.0 does nothing with granularity=token, share=0.2 and estimator=straight-through: leave it out"
+            "sparsity=2.0 has no effect with granularity=token, share=0.2 and estimator=straight-through: leave it out"
         ),
         A2R(granularity="token", exploration=0.5): (
-            "exploration=0.5 does nothing with a2r and granularity=token: leave it out"
+            "exploration=0.5 has no effect with a2r and granularity=token: leave it out"
         ),
     }
     for technique, sentence in found.items():
@@ -266,7 +268,7 @@ def test_a_setting_that_does_nothing_is_told_beside_what():
     [(Rnp(costs=(5.0,)), "costs"), (ThreePlayer(costs=(5.0,)), "costs"), (HardKuma(averages=(1.0, 0.0)), "averages")],
 )
 def test_what_training_fills_in_is_not_for_a_user_to_set(technique: RationalizingTechnique, name: str):
-    assert technique.validate(Architecture(), 2) == f"{name} is filled in by training: leave it out"
+    assert technique.validate(Architecture(), 2) == f"{name} is set by training: leave it out"
 
 
 HALVED = [Rnp(), Rnp(granularity="token"), A2R(), ThreePlayer(), ThreePlayer(granularity="sentence"), HardKuma()]

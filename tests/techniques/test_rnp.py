@@ -12,7 +12,7 @@ from contract.tiny import assert_close
 from steadygaze.core.random_key import RandomKey
 from steadygaze.core.types import Batch, Terms
 from steadygaze.models.rationalizer import Rationalizer
-from steadygaze.techniques.rationalizing import KEPT, sample_selection, task_loss
+from steadygaze.techniques.rationalizing import BASELINE_BATCHES, sample_selection, task_loss
 from steadygaze.techniques.rnp import Rnp
 from steadygaze.techniques.technique import LossContext
 from techniques.byhand import heard as hear
@@ -215,9 +215,9 @@ def test_the_baseline_is_the_mean_cost_of_the_last_batches():
     assert technique.baseline == 0.0
     once = technique.after_step({"cost": torch.tensor([0.5, 1.0]), "policy": torch.tensor([9.0, 9.0])})
     assert once.costs == (once.baseline,) == (0.75,)
-    for _ in range(KEPT):
+    for _ in range(BASELINE_BATCHES):
         once = once.after_step({"cost": torch.zeros(2)})
-    assert once.costs == (0.0,) * KEPT
+    assert once.costs == (0.0,) * BASELINE_BATCHES
     assert Rnp(estimator="gumbel").after_step({"task": torch.ones(2)}) == Rnp(estimator="gumbel")
 
 

@@ -108,7 +108,7 @@ def test_a_checkpoint_of_which_an_older_version_kept_less_is_refused_in_a_senten
     file = interrupted(tmp_path)
     without(file, name)
     left = file.read_bytes()
-    sentence = rf"older version, which did not keep {name}: it cannot go on\.  Delete that folder to start over"
+    sentence = rf"older version without {name}: it cannot be resumed\.  Delete the folder to start over"
     with pytest.raises(UserError, match=sentence):
         make_run(Anneal(), folder=tmp_path, resume=True).execute()
     assert file.read_bytes() == left
@@ -118,7 +118,7 @@ def test_a_finished_stage_of_which_an_older_version_kept_less_is_refused_in_a_se
     with pytest.raises(KeyboardInterrupt):
         make_run(TOYS["distil"], folder=tmp_path, watcher=Recorder(epochs=3)).execute()
     without(tmp_path / "finished-0.safetensors", "kept")
-    with pytest.raises(UserError, match="older version, which did not keep kept: it cannot go on"):
+    with pytest.raises(UserError, match="older version without kept: it cannot be resumed"):
         make_run(TOYS["distil"], folder=tmp_path, resume=True).execute()
 
 
@@ -141,7 +141,7 @@ def test_a_disk_that_fills_up_leaves_the_last_epoch_to_resume_from(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(checkpoint, "save_file", full)
-    with pytest.raises(UserError, match=r"could not write .*No space left on device; the run can be resumed"):
+    with pytest.raises(UserError, match=r"cannot write .*No space left on device; you can resume the run"):
         make_run(Anneal(), folder=tmp_path, resume=True).execute()
     assert [file.read_bytes() for file in tmp_path.iterdir()] == [before]
 
@@ -153,6 +153,8 @@ def test_nothing_to_resume_is_nothing_wrong(tmp_path: Path) -> None:
 
 def test_a_run_that_is_not_to_be_resumed_is_not_overwritten_either(tmp_path: Path) -> None:
     before = interrupted(tmp_path).read_bytes()
-    with pytest.raises(UserError, match=r"holds an interrupted run.*resume=True \(--resume\) continues it, or delete"):
+    with pytest.raises(
+        UserError, match=r"contains a training run: continue it with resume=True \(--resume\), or delete"
+    ):
         make_run(Anneal(), folder=tmp_path).execute()
     assert [file.read_bytes() for file in tmp_path.iterdir()] == [before]

@@ -26,7 +26,7 @@ def test_a_wrong_device_is_refused_naming_the_nearest() -> None:
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU here")
 def test_a_gpu_that_is_not_there_is_refused() -> None:
-    refused("cuda", "no", "torch sees no GPU here; use --device cpu")
+    refused("cuda", "no", "torch finds no GPU; use --device cpu")
 
 
 def test_the_cpu_is_the_cpu() -> None:

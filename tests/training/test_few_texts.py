@@ -43,7 +43,7 @@ def test_a_first_file_of_150_rows_is_learnt_with_the_settings_that_nobody_chose(
     data = write(tmp_path / "first.csv", *easy(150))
     ended = run(capsys, "train", data, "--out", tmp_path / "m", "--encoder", "average", "--device", "cpu")
     assert ended.code == 0
-    assert "135 texts are 5 steps an epoch: they are read up to 60 times, not 8" in " ".join(ended.err.split())
+    assert "135 texts are 5 steps per epoch: training runs up to 60 epochs instead of 8" in " ".join(ended.err.split())
     assert "same label" not in ended.out + ended.err
     texts, labels = easy(200, seed=1)
     new = write(tmp_path / "new.csv", texts, labels)
@@ -86,7 +86,7 @@ class Heard(Recorder):
 
 
 @pytest.mark.parametrize(
-    ("epochs", "said"), [(2, None), (None, "44 texts are 1 step an epoch: they are read up to 300")]
+    ("epochs", "said"), [(2, None), (None, "44 texts are 1 step per epoch: training runs up to 300")]
 )
 def test_reading_oftener_is_said_before_it_begins(epochs: int | None, said: str | None) -> None:
     heard = Heard(epochs=1)

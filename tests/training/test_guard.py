@@ -218,7 +218,7 @@ class Sentences(Place):
 def test_a_rationaliser_that_always_takes_the_same_sentence_is_constant(sign: int) -> None:
     run = make_run(Rnp(generator_learning_rate=1e-9), lambda: rationaliser(Sentences(sign)))
     run.job = replace(run.job, validation=corpus(80, seed=1))  # few of them have two sentences
-    assert warned(run) == [f"a locked selection: {run.kept['attention']['reason']}"]
+    assert warned(run) == [f"an interlocked selection: {run.kept['attention']['reason']}"]
     assert run.kept["attention"]["constant"]
     assert "follow the place of a sentence, not the text" in run.kept["attention"]["reason"]
 
@@ -226,7 +226,7 @@ def test_a_rationaliser_that_always_takes_the_same_sentence_is_constant(sign: in
 def test_where_no_text_has_two_sentences_to_choose_from_it_is_said() -> None:
     undivided = texts([1, 2, 3, 6], [4, 5], [2, 2, 6], [1])  # word 6 ends a sentence
     run = make_run(Rnp(), partial(model_for, Rnp()), data=undivided, validation=undivided)
-    with pytest.warns(UserWarning, match="no validation text has two sentences: all of each was selected"):
+    with pytest.warns(UserWarning, match="no validation text has two sentences: whole texts were selected"):
         run.execute()
     run = make_run(Rnp(), partial(model_for, Rnp()), data=undivided, validation=texts([1, 6, 2], [4, 5]))
     with warnings.catch_warnings(record=True) as caught:
@@ -270,7 +270,7 @@ def test_a_model_that_selects_all_words_or_none_is_told_so_in_words(score: float
         return model
 
     run = make_run(technique, make)
-    assert warned(run) == [f"a selection that says nothing: {reason}"]
+    assert warned(run) == [f"an uninformative selection: {reason}"]
     assert all(record["attention"]["selected"] == (score > 0) for record in run.history)
 
 
@@ -285,7 +285,7 @@ def test_words_that_are_always_selected_by_their_place_are_no_attention() -> Non
 
     run = make_run(technique, make, validation=corpus(80, seed=1))
     (said,) = warned(run)
-    assert said.startswith("a selection that says nothing: The weights follow the place of a word, not the text")
+    assert said.startswith("an uninformative selection: The weights follow the place of a word, not the text")
     assert run.kept["attention"]["selected"] is None, "as many as share says: neither all nor none"
 
 

@@ -143,5 +143,5 @@ def test_players_must_have_something_to_move_and_must_not_share_it() -> None:
 
     with pytest.raises(ValueError, match=r"player 'two' has no parameters.* nothing matches \('model.scrore',\)"):
         make_run(Wrong(trains=("model.scrore",))).execute()
-    with pytest.raises(ValueError, match=r"players 'one' and 'two' both move model.encoder.embedding.weight"):
+    with pytest.raises(ValueError, match=r"players 'one' and 'two' both train model.encoder.embedding.weight"):
         make_run(Wrong(trains=("model.",))).execute()

@@ -9,7 +9,7 @@ from steadygaze.training.progress import ProgressBar
 from steadygaze.training.training_run import TrainingRun
 from training.toys import TOYS, make_run
 
-NOTHING = "  (what it shows says nothing yet)"
+NOTHING = "  (uninformative weights)"
 
 
 def shown(name: str) -> tuple[str, ProgressBar, TrainingRun]:

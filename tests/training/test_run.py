@@ -283,7 +283,7 @@ def test_what_was_kept_is_of_the_last_stage_of_the_result_even_where_an_earlier_
 
 @pytest.mark.parametrize("epochs", [0, -1])
 def test_a_stage_without_epochs_is_refused(epochs: int) -> None:
-    with pytest.raises(ValueError, match=f"stage 'idle' has {epochs} epochs; it needs at least one"):
+    with pytest.raises(ValueError, match=f"stage 'idle' has {epochs} epochs: set at least 1"):
         Stage("idle", epochs=epochs)
 
 
@@ -332,7 +332,7 @@ def test_a_loss_that_is_not_a_number_ends_in_a_sentence() -> None:
         def loss(self, model: Classifier, batch: Batch, given: LossContext) -> Terms:
             return {"task": super().loss(model, batch, given)["task"] * float("nan")}
 
-    with pytest.raises(UserError, match=r"went astray in epoch 1: the task loss is nan.*learning_rate"):
+    with pytest.raises(UserError, match=r"training diverged: the task loss is nan in epoch 1.*learning_rate"):
         make_run(Astray()).execute()
 
 

@@ -272,7 +272,7 @@ def test_processes_that_put_and_get_the_same_never_see_half_of_it(tmp_path: Path
 
 def test_a_shelf_that_cannot_be_written_is_named_in_a_sentence(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.warns(UserWarning, match=r"could not keep a finished model in .*file"):
+    with pytest.warns(UserWarning, match=r"cannot write a finished model to the teacher cache .*file"):
         made = outcome(make_run(Distil(), teacher_cache=tmp_path / "file"))
     assert made == alone("distil")  # it is a convenience: nothing that was trained is lost
 
@@ -330,7 +330,7 @@ def test_a_shelf_writes_into_nothing_but_a_shelf(place: str, tmp_path: Path) -> 
     (tmp_path / "model" / "config.json").write_text("{}")
     (tmp_path / "empty").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "empty", target_is_directory=True)
-    with pytest.warns(UserWarning, match="could not keep a finished model in"):
+    with pytest.warns(UserWarning, match="cannot write a finished model to the teacher cache"):
         assert outcome(make_run(Distil(), teacher_cache=tmp_path / place)) == alone("distil")
     assert [path.name for path in (tmp_path / "model").iterdir()] == ["config.json"]
     assert not list((tmp_path / "empty").iterdir())

@@ -1,19 +1,19 @@
-"""Adversary: a model that predicts what another predicts, and looks elsewhere.
+"""Adversary: a model that matches the predictions of a reference and attends to other words.
 
 Wiegreffe & Pinter, "Attention is not not Explanation", EMNLP 2019 (arXiv:1908.04626), §4.
 
     L  =  ½ Σ_c |y_c − ỹ_c|  −  λ · KL( w̃ ‖ w )
 
-    w, y   attention and prediction of the frozen reference: the model that is doubted; given, or trained first
+    w, y   attention and prediction of the frozen reference, which is provided or trained first
     w̃, ỹ   the adversary's own          λ `difference`
 
-An instrument of the audit, not a remedy: the farther it gets from the reference's attention without losing its
-predictions, the less that attention was the only one that could be learnt.  It starts from fresh weights.
+This is an audit instrument, not a mitigation.  If the adversary differs far in attention but not in its predictions,
+other attention could have been learned.  It starts from fresh weights.
 
-KL has no upper end: where the reference gives a word exactly nothing, as sparse attention does, one look at it is worth
-708 nats.  Departs from the paper: its code halves |Δp| once more, so that its λ is half of ours, and is NaN where a
-weight of the reference is 0.  The last epoch is kept, where it keeps that of the lowest training loss.
-Pinned by tests/objective/test_adversary.py.
+KL is unbounded: attending to a word with reference weight 0, as in sparse attention, adds up to 708 nats.
+Differs from the paper: its code halves |Δp| once more, so that its λ is half of ours.  Its loss is NaN if a reference
+weight is 0.  We select the last epoch; the paper selects the epoch with the lowest training loss.
+Tested by tests/techniques/test_adversary.py.
 """
 
 from collections.abc import Mapping
@@ -32,19 +32,19 @@ from steadygaze.techniques.vanilla import Vanilla
 
 @settings
 class Adversary(Technique):
-    """Predicts as a reference does and attends elsewhere: a test of that reference, not a remedy."""
+    """Matches a reference's predictions with different attention: a test of the reference, not a mitigation."""
 
     difference: Annotated[float, Field(ge=0, le=100)] = 1e-3
-    """λ: how much it counts to be far from the reference's attention."""
+    """λ: weight of the divergence from the reference's attention."""
 
-    def loss(self, model: Classifier, batch: Batch, given: LossContext) -> Terms:
-        memory = cached_reference(self, batch, given)
-        said: Forward = model(batch)
-        probs, target = said.logits.softmax(-1), memory.texts["probs"]
-        apart = kl(said.weights, memory.tokens["weights"], batch.mask)
+    def loss(self, model: Classifier, batch: Batch, context: LossContext) -> Terms:
+        targets = cached_reference(self, batch, context)
+        output: Forward = model(batch)
+        probs, target = output.logits.softmax(-1), targets.texts["probs"]
+        distance = kl(output.weights, targets.tokens["weights"], batch.mask)
         return {
             "task": total_variation(target, probs, torch.ones_like(probs, dtype=torch.bool)),
-            "difference": -self.difference * apart,
+            "difference": -self.difference * distance,
         }
 
     def stages(self, seed: int) -> tuple[Stage, ...]:
@@ -52,5 +52,5 @@ class Adversary(Technique):
         return reference, Stage("adversary", select="last")
 
     def cache_targets(self, models: Mapping[str, Classifier], batch: Batch) -> CachedTargets:
-        said: Forward = models["reference"](batch)
-        return CachedTargets({"probs": said.logits.softmax(-1)}, {"weights": said.weights})
+        output: Forward = models["reference"](batch)
+        return CachedTargets({"probs": output.logits.softmax(-1)}, {"weights": output.weights})

@@ -1,28 +1,23 @@
-"""Anchored: a model that keeps to what a frozen vanilla model says of the clean text, whatever is done to the text.
-
-The loss is that of techniques/anchored.py; the anchor is one reference: given, or trained first.  The model starts from
-it.  Its attention is as steady as the reference's is good: which seed the reference had, it inherits.
-Ours.  Pinned by tests/objective/test_anchored.py.
-
-Anchoring: what `anchored` and `consensus` share.
+"""Anchoring: a student matches a frozen reference's prediction and attention on the clean text, under perturbations.
 
     L  =  A(x)  +  λ1 · D2(x)  +  ν · A(x + r)  +  ρ · A(x′)
     A(x)  =  λp · CE( p, y(x) )  +  λ2 · L_topk( w, w̃(x) )
 
-    w, p      attention and prediction of the reference on the *clean* text, whatever is done to x: so that no attention
-              that says nothing can win
-    y, w̃      the model's own
-    r         one sign step from a random start inside ‖r‖∞ ≤ `noise_radius` × σ(word vectors), uphill in A
-    x′        the text with each swappable word exchanged, with probability `share`, for one of its synonyms; without a
-              table of synonyms the last term is left out
-    D2        the worst change of the prediction when w̃ is moved by up to R, as KL (techniques/seat.py)
+    w, p      attention and prediction of the reference on the *clean* text; rules out uninformative attention
+    y, w̃      the student's own
+    r         one sign step that raises A, from a random start, with ‖r‖∞ ≤ `noise_radius` × σ(word vectors)
+    x′        the text with synonyms, each word replaced with probability `share`; omitted without a synonym table
+    D2        the largest change of the prediction under a shift of w̃ by up to R, as KL (techniques/seat.py)
 
     λp `closeness`   λ1 `stability`   λ2 `overlap`   ν `noise`   ρ `swaps`   k `k`   R `radius`
 
-Clean, perturbed and exchanged text go through the encoder as one batch; the search for r is a second pass.
-Ours; SEAT's Eq. 6 is the part with ν = ρ = 0 and λp = 1, but for D2: SEAT's cross-entropy would add the entropy of y,
-whose gradient outweighs the rest.  CE(p, y) is KL(p ‖ y) plus a constant, because p carries no gradient.
-Pinned by tests/objective/test_anchored.py.
+`anchored` has one reference, which is provided or trained first, and the student starts from it.  The student inherits
+the reference's dependence on its seed.  `consensus` averages several references.
+
+Clean, perturbed and substituted texts are encoded as one batch; the search for r is a second pass.
+Ours.  SEAT's Eq. 6 is the part with ν = ρ = 0 and λp = 1, except for D2: SEAT's cross-entropy would add the entropy of
+y, whose gradient outweighs the rest.  CE(p, y) is KL(p ‖ y) plus a constant, because p carries no gradient.
+Tested by tests/techniques/test_anchored.py.
 """
 
 from collections.abc import Mapping
@@ -47,45 +42,45 @@ from steadygaze.techniques.vanilla import Vanilla
 
 @settings
 class AnchoringTechnique(WeightBall, Technique):
-    """Abstract: a subclass says whose attention and prediction the anchor are."""
+    """Base class: a subclass declares the reference models."""
 
     divergence: Divergence = "kl"
-    """How the worst change of the prediction is measured: kl, or cross-entropy, which minimizes entropy as well."""
+    """Measure of the largest change of the prediction: kl, or cross-entropy, which also minimizes entropy."""
     k: Annotated[int, Field(ge=1)] = 7
-    """Heaviest words whose weights are compared."""
+    """Number of top-weighted words whose weights are compared."""
     closeness: Annotated[float, Field(ge=0)] = 10.0
-    """λp: how much the distance from the reference's prediction counts."""
+    """λp: weight of the distance from the reference's prediction."""
     overlap: Annotated[float, Field(ge=0)] = 143.0
-    """λ2: how much the distance of the top-k weights counts."""
+    """λ2: weight of the distance between the top-k weights."""
     noise: Annotated[float, Field(ge=0)] = 2.0
-    """How much closeness under moved word vectors counts."""
+    """ν: weight of the loss under perturbed word vectors."""
     noise_radius: Annotated[float, Field(gt=0, le=10)] = 0.1
-    """How far each entry of a word vector is moved, in standard deviations of all entries."""
+    """Largest perturbation of an entry of a word vector, in standard deviations of all entries."""
     swaps: Annotated[float, Field(ge=0)] = 1.0
-    """How much closeness under exchanged words counts."""
+    """ρ: weight of the loss under synonym substitution."""
     share: Annotated[float, Field(ge=0, le=1)] = 1.0
-    """Share of the words with a synonym that are exchanged."""
+    """Share of the words with a synonym that are substituted."""
 
-    def loss(self, model: Classifier, batch: Batch, given: LossContext) -> Terms:
-        given = replace(given, cached_targets=cached_reference(self, batch, given))
-        versions = self._versions(model, batch, given)
-        together = stack_versions(batch, len(versions))
-        encoded = model.encode(together, torch.cat(list(versions.values())))
-        own = model.attend(model.score(encoded), together.mask)
+    def loss(self, model: Classifier, batch: Batch, context: LossContext) -> Terms:
+        context = replace(context, cached_targets=cached_reference(self, batch, context))
+        versions = self._versions(model, batch, context)
+        stacked = stack_versions(batch, len(versions))
+        encoded = model.encode(stacked, torch.cat(list(versions.values())))
+        own = model.attend(model.score(encoded), stacked.mask)
         logits = model.decode(encoded, own)
         target, w = (
             v.repeat(len(versions), 1)
-            for v in (given.cached_targets.texts["probs"], given.cached_targets.tokens["weights"])
+            for v in (context.cached_targets.texts["probs"], context.cached_targets.tokens["weights"])
         )
         close = (self.closeness * cross_entropy(target, logits)).view(len(versions), -1)
-        apart = (self.overlap * top_k_distance(w, own, together.mask, self.k)).view(len(versions), -1)
-        terms: Terms = {"task": close[0], "top-k": apart[0]}
+        distance = (self.overlap * top_k_distance(w, own, stacked.mask, self.k)).view(len(versions), -1)
+        terms: Terms = {"task": close[0], "top-k": distance[0]}
         for i, name in list(enumerate(versions))[1:]:
-            terms[name] = {"noise": self.noise, "swaps": self.swaps}[name] * (close[i] + apart[i])
+            terms[name] = {"noise": self.noise, "swaps": self.swaps}[name] * (close[i] + distance[i])
         if self.stability:
-            size, asked = len(batch), encoded.question
-            clean = Encoded(encoded.hidden[:size], None if asked is None else asked[:size])
-            worst = worst_change(model, clean, own[:size], logits[:size], batch, self, given.key.child(3))
+            size, question = len(batch), encoded.question
+            clean = Encoded(encoded.hidden[:size], None if question is None else question[:size])
+            worst = worst_change(model, clean, own[:size], logits[:size], batch, self, context.key.child(3))
             terms["stable"] = self.stability * worst
         return terms
 
@@ -98,39 +93,42 @@ class AnchoringTechnique(WeightBall, Technique):
         return {"sigma": embedding_std(model.encoder.vectors)}
 
     def cache_targets(self, models: Mapping[str, Classifier], batch: Batch) -> CachedTargets:
-        """The mean prediction and the mean attention of all references."""
-        said = [model(batch) for model in models.values()]
-        probs = torch.stack([forward.logits.softmax(-1) for forward in said]).mean(0)
-        return CachedTargets({"probs": probs}, {"weights": torch.stack([forward.weights for forward in said]).mean(0)})
+        """Return the mean prediction and the mean attention of all references."""
+        outputs = [model(batch) for model in models.values()]
+        probs = torch.stack([output.logits.softmax(-1) for output in outputs]).mean(0)
+        weights = torch.stack([output.weights for output in outputs]).mean(0)
+        return CachedTargets({"probs": probs}, {"weights": weights})
 
-    def _versions(self, model: Classifier, batch: Batch, given: LossContext) -> dict[str, Tensor]:
-        """The embeddings of each version of the text, the clean one first.  (B,T,E) each"""
+    def _versions(self, model: Classifier, batch: Batch, context: LossContext) -> dict[str, Tensor]:
+        """Return the embeddings of each version of the text, the clean one first.  (B,T,E) each"""
         embedded = model.embed(batch)
         versions = {"clean": embedded}
         if self.noise:
-            versions["noise"] = embedded + self._uphill(model, batch, embedded, given)
-        copy = substitute_synonyms(batch, given, given.key.child(2), self.share) if self.substitutes_words else None
+            versions["noise"] = embedded + self._noise_step(model, batch, embedded, context)
+        copy = substitute_synonyms(batch, context, context.key.child(2), self.share) if self.substitutes_words else None
         if copy is not None:
             versions["swaps"] = model.embed(copy)
         return versions
 
-    def _uphill(self, model: Classifier, batch: Batch, embedded: Tensor, given: LossContext) -> Tensor:
+    def _noise_step(self, model: Classifier, batch: Batch, embedded: Tensor, context: LossContext) -> Tensor:
         """r.  (B,T,E)"""
-        target, w = given.cached_targets.texts["probs"], given.cached_targets.tokens["weights"]
+        target, w = context.cached_targets.texts["probs"], context.cached_targets.tokens["weights"]
 
-        def apart(vectors: Tensor) -> Tensor:  # A
+        def distance(vectors: Tensor) -> Tensor:  # A
             encoded = model.encode(batch, vectors)
             own = model.attend(model.score(encoded), batch.mask)
             close = self.closeness * cross_entropy(target, model.decode(encoded, own))
             return close + self.overlap * top_k_distance(w, own, batch.mask, self.k)
 
-        size = (self.noise_radius * given.epoch_tables["sigma"]).to(embedded.dtype)
-        start = size * (2 * given.key.child(1).uniform(batch.index, *embedded.shape[1:], dtype=embedded.dtype) - 1)
-        return ascend(apart, start, centre=embedded, radius=size, norm="linf", steps=1, step_size=size, keep=batch.mask)
+        size = (self.noise_radius * context.epoch_tables["sigma"]).to(embedded.dtype)
+        start = size * (2 * context.key.child(1).uniform(batch.index, *embedded.shape[1:], dtype=embedded.dtype) - 1)
+        return ascend(
+            distance, start, centre=embedded, radius=size, norm="linf", steps=1, step_size=size, keep=batch.mask
+        )
 
 
 def stack_versions(batch: Batch, times: int) -> Batch:
-    """So many copies of a batch as one."""
+    """Return `times` copies of a batch as one batch."""
     names = {field.name for field in fields(batch)} - {"label", "weight"}
     several = {n: torch.cat([v] * times) for n in names if (v := getattr(batch, n)) is not None}
     return replace(batch, **several, label=None, weight=None)
@@ -138,7 +136,7 @@ def stack_versions(batch: Batch, times: int) -> Batch:
 
 @settings
 class Anchored(AnchoringTechnique):
-    """Attention anchored to a vanilla model's, under moved vectors and exchanged words."""
+    """Attention anchored to a vanilla model's, under perturbed vectors and synonym substitution."""
 
     def stages(self, seed: int) -> tuple[Stage, ...]:
         reference = Stage("reference", technique=Vanilla(), model="reference")

@@ -2,17 +2,17 @@
 
 Kitada & Iyatomi, "Attention Meets Perturbations", IEEE Access 2021 (arXiv:2009.12064), Eq. 11–12 and 20.
 
-    g  =  ∇ₛ ℓ(y, f(s))                               how the task loss moves with each score
-    r  =  ε · g / ‖g‖₂                                the worst step of length ε
+    g  =  ∇ₛ ℓ(y, f(s))                               gradient of the task loss
+    r  =  ε · g / ‖g‖₂                                worst perturbation of length ε, to first order
     L  =  ℓ(y, f(s))  +  λ · ℓ(y, f(s + r))
 
     s  (B,T) scores, before the softmax      ε  `epsilon`
     f  attend, then decode                   λ  `weight`
     ℓ  cross-entropy
 
-r is a constant of the outer loss, and hidden states are shared: one pass of the encoder.
-Departs from the released code, not from the paper: there the search for r also filled the parameters' gradients, so
-that the clean loss counted twice.  Pinned by tests/objective/test_attention_at.py.
+r is a constant of the outer loss.  Both losses share the hidden states: one pass of the encoder.
+Differs from the released code, not from the paper: that code's search for r also filled the parameters' gradients, so
+that the clean loss counted twice.  Tested by tests/techniques/test_attention_at.py.
 """
 
 from collections.abc import Callable
@@ -36,9 +36,9 @@ class AttentionAT(Technique):
     epsilon: Annotated[float, Field(ge=0, le=1000)] = 0.3
     """Length of the perturbation, in units of score."""
     weight: Annotated[float, Field(ge=0)] = 1.0
-    """How much the perturbed loss counts beside the clean one."""
+    """λ: weight of the perturbed loss."""
 
-    def loss(self, model: Classifier, batch: Batch, given: LossContext) -> Terms:
+    def loss(self, model: Classifier, batch: Batch, context: LossContext) -> Terms:
         task, scores = task_of_scores(model, batch)
         clean = task(scores)
         r = unit_vector(loss_gradient(clean, scores))
@@ -46,7 +46,7 @@ class AttentionAT(Technique):
 
 
 def task_of_scores(model: Classifier, batch: Batch) -> tuple[Callable[[Tensor], Tensor], Tensor]:
-    """ℓ(y, f(·)) as a function of the scores, and the scores themselves.  -> ((B,T) -> (B,)), (B,T)"""
+    """Return ℓ(y, f(·)) as a function of the scores, and the scores.  -> ((B,T) -> (B,)), (B,T)"""
     encoded: Encoded = model.encode(batch)
 
     def task(s: Tensor) -> Tensor:

@@ -2,21 +2,22 @@
 
 Kitada & Iyatomi, IEEE Access 2021 (arXiv:2009.12064), Eq. 13–19.
 
-    d_tk  =  s_t − s_k,    d̃_t = d_t / ‖d_t‖₂          from word t towards every other
-    r_t   =  Σ_k α_tk d̃_tk                             α (T,T) is sought instead of r
+    d_tk  =  s_t − s_k,    d̃_t = d_t / ‖d_t‖₂          from word t toward every other word
+    r_t   =  Σ_k α_tk d̃_tk                             optimize α (T,T) instead of r
     G_tk  =  ∂ℓ/∂α_tk at α = 0  =  g_t d̃_tk,           g = ∇ₛℓ
     L     =  ℓ(y, f(s))  +  λ · ℓ(y, f(s + r))
 
     s (B,T) scores   ε `epsilon`   λ `weight`   ℓ cross-entropy
 
-Eq. 18 as printed gives r the shape of G.  What it can mean (`variant`):
+Eq. 18 as printed gives r the shape of G.  Possible readings (`variant`):
 
     sentence   α = ε G/‖G‖_F.  Then r_t = ε g_t ‖d̃_t‖²/‖g‖ = ε g_t/‖g‖: *exactly Attention AT*
     word       each ‖α_t‖ ≤ ε.  Then r_t = ε sign(g_t)
-    literal    r_t = ε Σ_k G_tk / ‖G‖_F: g_t weighted by how far s_t lies from the mean score; not bounded by ε
-    released   r = −ε g/‖g‖: what the authors' code does; it lowers the loss
+    literal    r_t = ε Σ_k G_tk / ‖G‖_F: g_t weighted by the distance of s_t from the mean score; not bounded by ε
+    released   r = −ε g/‖g‖, as in the authors' code; it lowers the loss
 
-Departs from the paper: only in naming what the paper leaves open.  Pinned by tests/objective/test_attention_iat.py.
+Differs from the paper: names the readings that the paper leaves open.
+Tested by tests/techniques/test_attention_iat.py.
 """
 
 from typing import Annotated, Literal
@@ -38,13 +39,13 @@ class AttentionIAT(Technique):
     """Adversarial training along differences of attention scores (Kitada & Iyatomi 2021)."""
 
     epsilon: Annotated[float, Field(ge=0, le=1000)] = 0.3
-    """Size of the perturbation, in units of score; in which norm, the variant says."""
+    """Size of the perturbation, in units of score; `variant` determines the norm."""
     variant: Literal["sentence", "word", "literal", "released"] = "sentence"
-    """How Eq. 18 is read; `sentence` is attention-at itself."""
+    """Reading of Eq. 18; `sentence` equals attention-at."""
     weight: Annotated[float, Field(ge=0)] = 1.0
-    """How much the perturbed loss counts beside the clean one."""
+    """λ: weight of the perturbed loss."""
 
-    def loss(self, model: Classifier, batch: Batch, given: LossContext) -> Terms:
+    def loss(self, model: Classifier, batch: Batch, context: LossContext) -> Terms:
         task, scores = task_of_scores(model, batch)
         clean = task(scores)
         g = loss_gradient(clean, scores)
@@ -61,11 +62,11 @@ class AttentionIAT(Technique):
 
 
 def iat_direction(scores: Tensor, mask: Tensor) -> Tensor:
-    """Σ_k d̃_tk: how far s_t lies above all others, in [−√n, √n]; 0 where all are equal.  (B,T) -> (B,T)"""
-    words = mask.sum(-1, keepdim=True).clamp_min(1).to(scores.dtype)  # the root of a whole number would be a float32
-    # From the highest, so that scores which are all equal are exactly 0, and not what the rounding of a mean leaves.
+    """Return Σ_k d̃_tk: the height of s_t above the others, in [−√n, √n]; 0 if all are equal.  (B,T) -> (B,T)"""
+    words = mask.sum(-1, keepdim=True).clamp_min(1).to(scores.dtype)  # the root of an integer would be a float32
+    # Subtract the maximum, so that equal scores are exactly 0, without rounding error of the mean.
     scores = scores - masked.maximum(scores.unsqueeze(-1), mask)
     mean = scores.masked_fill(~mask, 0.0).sum(-1, keepdim=True) / words
-    centred = (scores - mean).masked_fill(~mask, 0.0)
-    spread = centred.square() + centred.square().sum(-1, keepdim=True) / words  # ‖d_t‖²/n = (s_t − s̄)² + var(s)
-    return words**0.5 * centred / spread.masked_fill(spread == 0, 1.0).sqrt()
+    centered = (scores - mean).masked_fill(~mask, 0.0)
+    spread = centered.square() + centered.square().sum(-1, keepdim=True) / words  # ‖d_t‖²/n = (s_t − s̄)² + var(s)
+    return words**0.5 * centered / spread.masked_fill(spread == 0, 1.0).sqrt()

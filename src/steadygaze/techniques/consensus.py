@@ -1,16 +1,16 @@
-"""Consensus: anchored to what several teachers say together.
+"""Consensus: anchoring to the mean of several teachers.
 
-The loss is that of techniques/anchored.py; the anchor is the mean attention and the mean prediction of K teachers that
-differ in their seed alone:
+The loss is that of techniques/anchored.py.  The reference is the mean attention and the mean prediction of K teachers
+that differ only in their seed:
 
     w  =  1/K Σ_k w_k(x),     p  =  1/K Σ_k y_k(x)
 
-What one seed happens to look at averages out, and one student of the mean is as cheap to use as any of them.  It starts
-from the first teacher.
+Averaging removes the dependence of attention on one seed.  The student costs as much at inference as one teacher, and
+starts from the first teacher.
 
-Students of different seeds have different teachers, so that what they agree on is not what one group happened to say;
-`first_teacher` lets several students share one group.  Teachers are ordinary models: the next student finds them ready.
-Ours.  Pinned by tests/objective/test_consensus.py.
+Students of different seeds have different teachers, so that their agreement does not come from one group of teachers.
+`first_teacher` lets several students share one group.  Teachers are ordinary models, and later students reuse them.
+Ours.  Tested by tests/techniques/test_consensus.py.
 """
 
 from typing import Annotated, Literal
@@ -24,22 +24,22 @@ from steadygaze.techniques.word_at import WordAT
 
 @settings
 class Consensus(AnchoringTechnique):
-    """Attention anchored to the mean of several teachers: what we recommend."""
+    """Attention anchored to the mean of several teachers (recommended)."""
 
     teachers: Annotated[int, Field(ge=1, le=100)] = 5
-    """K: how many teachers are asked."""
+    """K: number of teachers."""
     teacher: Literal["vanilla", "word-at"] = "vanilla"
-    """How they are trained; word-at makes the steadiest students."""
+    """Technique that trains the teachers; word-at gives the most stable students."""
     teacher_epsilon: Annotated[float, Field(ge=0, le=100)] = 0.2
-    """Length of word-at's perturbation, in mean lengths of a word vector."""
+    """Length of word-at's perturbation, relative to the mean norm of a word vector."""
     first_teacher: Annotated[int, Field(ge=0, lt=2**31)] | None = None
-    """Seed of the first teacher, the others following; None: seed × teachers."""
+    """Seed of the first teacher; the others follow in order; None: seed × teachers."""
 
     def stages(self, seed: int) -> tuple[Stage, ...]:
         first = seed * self.teachers if self.first_teacher is None else self.first_teacher
-        how: Technique = Vanilla() if self.teacher == "vanilla" else WordAT(epsilon=self.teacher_epsilon)
+        technique: Technique = Vanilla() if self.teacher == "vanilla" else WordAT(epsilon=self.teacher_epsilon)
         group = [
-            Stage(f"teacher {i + 1} of {self.teachers}", technique=how, model=f"teacher-{i}", seed=first + i)
+            Stage(f"teacher {i + 1} of {self.teachers}", technique=technique, model=f"teacher-{i}", seed=first + i)
             for i in range(self.teachers)
         ]
         return *group, Stage("student", start="teacher-0", select="last", schedule="linear")

@@ -1,19 +1,18 @@
-"""Random attention pretraining: what words mean is learnt before attention may choose any.
+"""Random attention pretraining: the encoder and decoder are trained before attention may select words.
 
 Bai et al., "Why Attentions May Not Be Interpretable?", KDD 2021 (arXiv:2006.05656), §4.1.
 
-    1   all but the scorer     minimises  ℓ(y, decode(h, m))     m ~ Dirichlet(1) over the words, whatever they say
-    2   the scorer alone       minimises  ℓ(y, decode(h, w))     w its own weights; all else is frozen
+    1   all but the scorer     minimizes  ℓ(y, decode(h, m))     m ~ Dirichlet(1), independent of the words
+    2   the scorer alone       minimizes  ℓ(y, decode(h, w))     w its own weights; the rest is frozen
 
-Weights drawn so tell nothing of the label: what the decoder makes of a word is what the word says, and no code can be
-agreed on.  m = e / Σ e with e = −ln u, the exponential numbers of the text; new ones in every step.
+Random weights carry no information about the label.  The decoder therefore learns from the words, and attention
+positions cannot leak the label.  m = e / Σ e with e = −ln u, the exponential samples of the text, new in every step.
 
-A judge (models/probe_classifier.py) learns beside the scorer to tell the label from w alone.  Nobody hears it; its
-loss is the term
-`mask`, and that it knows the labels is said when training is over.
+In stage 2 a probe (models/probe_classifier.py) learns to predict the label from w alone.  The model does not receive
+its gradient.  Its loss is the term `mask`; training ends with a warning if the probe predicts the labels.
 
-Departs from the paper: it names no law for the weights; evenly on the simplex is ours.
-Pinned by tests/objective/test_random_pretraining.py.
+Differs from the paper, which specifies no distribution of the weights: uniform on the simplex is ours.
+Tested by tests/techniques/test_random_pretraining.py.
 """
 
 from collections.abc import Mapping
@@ -34,33 +33,32 @@ from steadygaze.techniques.technique import LossContext, Player, Stage, Techniqu
 
 @settings
 class RandomWeights(Technique):
-    """The first stage: weights that know nothing of the text."""
+    """The first stage: random weights, independent of the text."""
 
-    def loss(self, model: Classifier, batch: Batch, given: LossContext) -> Terms:
+    def loss(self, model: Classifier, batch: Batch, context: LossContext) -> Terms:
         encoded = model.encode(batch)
-        logits = model.decode(encoded, dirichlet(given.key, batch, encoded.hidden.dtype))
+        logits = model.decode(encoded, dirichlet(context.key, batch, encoded.hidden.dtype))
         return {"task": cross_entropy(logits, batch.gold, reduction="none")}
 
 
 @settings
 class RandomPretraining(Technique):
-    """All but attention is trained on random attention, then attention alone (Bai et al. 2021)."""
+    """The rest of the model is trained with random attention first, then attention alone (Bai et al. 2021)."""
 
     pretraining_epochs: Annotated[int, Field(ge=1, le=10_000)] | None = None
-    """Times the texts are read with random weights; None: as often as with the model's own."""
+    """Epochs with random weights; None: as many as with the model's own."""
 
-    def loss(self, model: Classifier, batch: Batch, given: LossContext) -> Terms:
-        said: Forward = model(batch)
-        known = probe_log_probabilities(given, said.weights, batch.mask)
+    def loss(self, model: Classifier, batch: Batch, context: LossContext) -> Terms:
+        output: Forward = model(batch)
+        log_probs = probe_log_probabilities(context, output.weights, batch.mask)
         return {
-            "task": cross_entropy(said.logits, batch.gold, reduction="none"),
-            "mask": nll_loss(known, batch.gold, reduction="none"),
+            "task": cross_entropy(output.logits, batch.gold, reduction="none"),
+            "mask": nll_loss(log_probs, batch.gold, reduction="none"),
         }
 
     def stages(self, seed: int) -> tuple[Stage, ...]:
         rest = ("model.encoder", "model.decoder")
-        # A fresh scorer looks at all words nearly alike, which is the mean of the random weights: by that the epoch is
-        # chosen.
+        # A fresh scorer is nearly uniform, the mean of the random weights: the epoch is selected with it.
         first = Stage("random weights", technique=RandomWeights(), trains=rest, epochs=self.pretraining_epochs)
         return first, Stage("attention", trains=("model.scorer", "modules."))
 
@@ -72,14 +70,14 @@ class RandomPretraining(Technique):
 
     def validate(self, architecture: Architecture, classes: int) -> str | None:
         uniform = architecture.attention == "uniform"
-        return "random-pretraining trains attention last, and uniform attention cannot be trained" if uniform else None
+        return "random-pretraining trains attention, and attention=uniform cannot be trained" if uniform else None
 
     def warning_after_training(self, terms: Mapping[str, float], prior: Tensor) -> str | None:
         return leakage_remark(terms, prior)
 
 
-def dirichlet(chance: RandomKey, batch: Batch, dtype: torch.dtype) -> Tensor:
-    """Drawn evenly from all weights that sum to one over the words, for each text its own.  -> (B,T)"""
-    dtype = torch.promote_types(dtype, torch.float32)  # in half precision few numbers could be drawn
-    drawn = chance.uniform(batch.index, batch.ids.shape[1], dtype=dtype)
-    return masked.normalize(-drawn.clamp_min(torch.finfo(dtype).tiny).log(), batch.mask)
+def dirichlet(key: RandomKey, batch: Batch, dtype: torch.dtype) -> Tensor:
+    """Sample weights uniformly from the simplex over the words of each text.  -> (B,T)"""
+    dtype = torch.promote_types(dtype, torch.float32)  # half precision has few distinct samples
+    noise = key.uniform(batch.index, batch.ids.shape[1], dtype=dtype)
+    return masked.normalize(-noise.clamp_min(torch.finfo(dtype).tiny).log(), batch.mask)

@@ -1,31 +1,31 @@
-"""RNP: a generator selects, a predictor reads what is selected, and both want the label to be guessed right.
+"""RNP: a generator selects a rationale, a predictor reads it, and both minimize the prediction loss.
 
 Lei, Barzilay & Jaakkola, "Rationalizing Neural Predictions", EMNLP 2016 (arXiv:1606.04155); Eq. 4 of Yu et al. 2021
-(arXiv:2110.13880), whose baseline it is here.
+(arXiv:2110.13880), who use it as their baseline.
 
-    predictor    minimises  ℓ(y, f(M ⊙ x))           M drawn from q: techniques/rationalizing.py
-    generator    minimises  the expectation of a cost over M, by one of three estimates of its gradient
+    predictor    minimizes  ℓ(y, f(M ⊙ x))           M sampled from q: techniques/rationalizing.py
+    generator    minimizes  the expectation of a cost over M, with one of three gradient estimators
 
-    estimator           pulls at
+    estimator           minimizes
     reinforce           (c − b) · ln q(M),   c = tanh ℓ + penalties
-    straight-through    ℓ + penalties through π, as if π were what was drawn                    biased
+    straight-through    ℓ + penalties through π, as if π were the sample                        biased
     gumbel              ℓ + penalties through softmax((ln q + Gumbel noise) / `temperature`)    biased
 
-b is the mean cost of the last 200 batches: it knows nothing of M, and so takes nothing but variance.  `reinforce` is
-unbiased for E_q[c], the cost of a selection as it is drawn, exploration included.  Of one sentence, only (1 − ε) π of q
-is the generator's: that gradient is 1 − ε times the one of E_π[c], and exploration turns it nowhere else.
+b is the mean cost of the last 200 batches.  It is independent of M, and therefore reduces only the variance.
+`reinforce` is unbiased for E_q[c], the cost of a sampled selection, exploration included.  For one sentence, only
+(1 − ε) π of q depends on the generator: the gradient is 1 − ε times that of E_π[c], in the same direction.
 
-Where single tokens are selected, each has a coin of its own.  `reinforce` tosses them; evaluation takes the best
-`spans` windows of `share` by their chances.  The other two select just so in training too where there is a share (after
-noise was added, by gumbel); there penalties have nothing to do.  Through a transformer, which leaves unselected tokens
-out, these two hear of selected ones alone; a recurrent encoder reads zeros, and says what more would do.
+For single tokens, `reinforce` samples each token independently.  Evaluation selects the best `spans` windows of `share`
+by probability.  With a share, the other two estimators select in the same way in training (gumbel: after adding noise),
+and the penalties do not apply.  A transformer omits unselected tokens, so that these two receive a gradient for
+selected tokens alone.  A recurrent encoder reads zeros instead, and provides a gradient for all tokens.
 
-Without a share all tokens of a text cost `sparsity`, and to guess between two classes costs tanh ln 2 = .6: at its
-usual 1 nothing is selected at all.  0.1 to 0.3 is worth a try.
+Without a share, selecting all tokens costs `sparsity`, and guessing between two classes costs tanh ln 2 = 0.6.  At the
+default of 1, nothing is selected.  Try 0.1 to 0.3.
 
-Departs from Lei et al.: as in Yu et al.'s reimplementation sentences are selected by default, states are pooled by
-their maximum, the reward is −tanh ℓ, there is a baseline, and evaluation draws nothing.  Pinned by
-tests/objective/test_rnp.py.
+Differs from Lei et al., as does Yu et al.'s reimplementation: sentences are selected by default, states are max-pooled,
+the reward is −tanh ℓ, there is a baseline, and evaluation is deterministic.
+Tested by tests/techniques/test_rnp.py.
 """
 
 from typing import Annotated, Literal
@@ -52,21 +52,21 @@ class Rnp(RewardBaselineTechnique):
     """A generator selects a rationale, a predictor reads it alone (Lei et al. 2016)."""
 
     estimator: Literal["reinforce", "straight-through", "gumbel"] = "reinforce"
-    """How the generator learns through a selection that is drawn."""
+    """Gradient estimator of the generator for sampled selections."""
     temperature: Annotated[float, Field(gt=0, le=100)] = 1.0
-    """Of gumbel: the lower, the nearer to what was drawn, and the noisier."""
+    """Temperature of gumbel; lower values are closer to the sample and noisier."""
 
-    def loss(self, model: Rationalizer, batch: Batch, given: LossContext) -> Terms:
-        looked = model.generate(batch)
-        drawn = self.drawn(looked, batch, given)
+    def loss(self, model: Rationalizer, batch: Batch, context: LossContext) -> Terms:
+        output = model.generate(batch)
+        sample = self.drawn(output, batch, context)
         if self.estimator != "reinforce":
-            selection = looked.spread(self._through(looked, batch, drawn))
+            selection = output.spread(self._through(output, batch, sample))
             penalties = self.penalties(selection, batch.mask) if self.has_free_size else {}
             return {"task": task_loss(model.read(batch, selection), batch), **penalties}
-        selection = looked.spread(drawn.units).to(looked.scores.dtype)
+        selection = output.spread(sample.units).to(output.scores.dtype)
         task, penalties = task_loss(model.read(batch, selection), batch), self.penalties(selection, batch.mask)
         cost = (task.tanh() + sum(penalties.values())).detach()
-        return {"task": task, **penalties, "cost": cost, "policy": (cost - self.baseline) * drawn.key}
+        return {"task": task, **penalties, "cost": cost, "policy": (cost - self.baseline) * sample.key}
 
     def selection_config(self) -> SelectionConfig:
         return SelectionConfig(self.granularity, self.granularity == "token", self.share, self.spans)
@@ -77,21 +77,21 @@ class Rnp(RewardBaselineTechnique):
         return self.two_players(("task",), ("task", "sparsity", "continuity") if self.has_free_size else ("task",))
 
     def idle_modules(self) -> list[IdleModules]:
-        taken = self.granularity == "token" and not self.has_free_size and self.estimator != "reinforce"
+        by_windows = self.granularity == "token" and not self.has_free_size and self.estimator != "reinforce"
         beside = f"granularity=token, share={self.share} and estimator={self.estimator}"
         return [
             *super().idle_modules(),
             (self.estimator != "gumbel", f"estimator={self.estimator}", ("temperature",)),
-            (taken, beside, ("sparsity", "continuity")),
-            (taken and self.estimator == "straight-through", beside, ("exploration",)),
+            (by_windows, beside, ("sparsity", "continuity")),
+            (by_windows and self.estimator == "straight-through", beside, ("exploration",)),
         ]
 
-    def _through(self, looked: GeneratorOutput, batch: Batch, drawn: SampledSelection) -> Tensor:
-        """What is selected, with a gradient that is not quite its own.  (B,U)"""
-        soft, odds = looked.probability, looked.scores
+    def _through(self, output: GeneratorOutput, batch: Batch, sample: SampledSelection) -> Tensor:
+        """Return the selection with a straight-through gradient.  (B,U)"""
+        soft, odds = output.probability, output.scores
         if self.estimator == "gumbel":
-            odds = drawn.noisy / self.temperature
-            soft = masked.softmax(odds, looked.real) if self.granularity == "sentence" else odds.sigmoid()
+            odds = sample.noisy / self.temperature
+            soft = masked.softmax(odds, output.real) if self.granularity == "sentence" else odds.sigmoid()
         if self.granularity == "sentence" or self.share is None:
-            return straight_through(drawn.units, soft)
+            return straight_through(sample.units, soft)
         return straight_through(best_windows(exact_windows(odds).sigmoid(), batch.mask, self.share, self.spans), soft)

@@ -1,39 +1,23 @@
-"""SEAT: attention close to a frozen reference's, and steady when its weights are moved.
+"""SEAT: attention close to a frozen reference's, and stable under perturbations of its own weights.
 
-Hu et al., "SEAT: Stable and Explainable Attention", AAAI 2023 (arXiv:2211.12290), Eq. 6.
+Hu et al., "SEAT: Stable and Explainable Attention", AAAI 2023 (arXiv:2211.12290), Eq. 5 and 6.
 
-    L  =  D1( y(w), y(w̃) )  +  λ2 · L_topk(w, w̃)  +  λ1 · max_{‖δ‖ ≤ R} D2( y(w̃), y(w̃ + δ) )
-
-    w, y(w)   attention and prediction of the frozen reference, a vanilla model      D1  cross-entropy
-    w̃, y(w̃)   the model's own                                                       L_topk, D2: techniques/seat.py
-    λ1 `stability`   λ2 `overlap`   R `radius`   k `k`   D2 `divergence`: cross-entropy as printed, or kl
-
-    variant    what trains                           from                    the loss
-    paper      a copy of the attention module alone  the reference           as above; hidden states are made once
-    joint      the whole model                       the reference           as above
-    released   the whole model                       fresh weights           the authors' code, below; no reference
-
-    released:  L = ℓ(y, f(x))  +  λ1 · ℓ(y, f(x + r))  +  λ2 · L_topk(w̃(x), w̃(x + r)),
-               r: ten sign steps inside ‖r‖∞ ≤ `embedding_radius` that raise ℓ; y gold labels; `clamp`: x + r in [0, 1]
-
-D2 as cross-entropy minimizes the entropy of the prediction: at R = 0.001 its gradient is that of the entropy
-(techniques/seat.py).  It is the default because the paper names it; `divergence=kl` measures the change alone.
-
-An attention that does not depend on the text makes the released top-k term exactly 0: see the collapse guard.
-Departs from the paper: D1 = −Σ y(w) ln y(w̃), the reference's prediction being the target, where Eq. 6 writes the
-arguments the other way round.  Algorithm 1 subtracts the two regularisers in its descent step, which would maximise
-them; Eq. 6 adds.  λ2 = 143 is the released 1000 with Eq. 5's normalisation at k = 7, where the code divides by k once
-more.  The paper gives neither R nor λ1, λ2, k or the norm: those here are of the released code's own command line.
-Pinned by tests/objective/test_seat.py.
-
-The two distances that SEAT and its kin are made of.
-
-Hu et al., "SEAT: Stable and Explainable Attention", AAAI 2023 (arXiv:2211.12290), Eq. 5 and the inner maximum of Eq. 6.
+    L  =  D1( y(w), y(w̃) )  +  λ2 · L_topk(w, w̃)  +  λ1 · D2
 
     L_topk(w, w̃)  =  1/(2k) ( Σ_{t ∈ top-k(w)} |w_t − w̃_t|  +  Σ_{t ∈ top-k(w̃)} |w_t − w̃_t| )
     D2            =  max_{‖δ‖ ≤ R}  D( y(w̃), y(w̃ + δ) )
 
-    w reference, w̃ own weights   k `k`, or the number of words where that is smaller   R `radius`
+    w, y(w)   attention and prediction of the frozen reference, a vanilla model      D1  cross-entropy
+    w̃, y(w̃)   the model's own
+    λ1 `stability`   λ2 `overlap`   R `radius`   k `k`, at most the number of words   D `divergence`
+
+    variant    trained parameters                    initial weights    loss
+    paper      a copy of the attention module        the reference      as above; hidden states are computed once
+    joint      the whole model                       the reference      as above
+    released   the whole model                       fresh              the authors' code, below; no reference
+
+    released:  L = ℓ(y, f(x))  +  λ1 · ℓ(y, f(x + r))  +  λ2 · L_topk(w̃(x), w̃(x + r)),
+               r: ten sign steps inside ‖r‖∞ ≤ `embedding_radius` that raise ℓ; y gold labels; `clamp`: x + r in [0, 1]
 
     divergence      D(p, q)               reading
     cross-entropy   CE = −Σ p ln q        the paper's "binary cross entropy"
@@ -41,16 +25,26 @@ Hu et al., "SEAT: Stable and Explainable Attention", AAAI 2023 (arXiv:2211.12290
 
 Cross-entropy as D2 is entropy minimization.  Both arguments are the model's own and carry gradients, so that
 CE = KL + H(p).  KL is of order R², H is not: at SEAT's default radius of 0.001 the gradient of D2 has a cosine above
-0.9999 with the gradient of H.  The term then raises confidence and hardly touches stability.  The gradient of `kl`
-holds no entropy term: it vanishes with R.  Both have the same worst δ, because H does not depend on δ.
+0.9999 with the gradient of H.  The term then raises confidence and hardly affects stability.  The gradient of `kl` has
+no entropy term: it vanishes with R.  Both have the same worst δ, because H does not depend on δ.  Cross-entropy is the
+default because the paper names it.
 
-`solver` of the maximum: `pairs`, the best of the class-pair corners (techniques/perturbations/closed_form.py), which
-with two classes is
-the maximum itself; `exact`, the same but refused for more than two; `pgd`, ten sign steps from a random start, and the
-only one for a decoder that is not linear.  δ is a constant: no gradient flows through the choice of it,
-except through the ℓ2 corners of more than two classes.  Both arguments of D are live: nothing else is detached.
-Departs from the paper: it ascends along the gradient's mean over a batch, and is silent about start, step and k > T;
-sign steps for each text from a random start are the authors' code.  Pinned by tests/objective/test_closeness.py.
+`solver` of the maximum:
+
+    pairs      the best of the class-pair corners (techniques/perturbations/closed_form.py); exact for two classes
+    exact      the same, for two classes only
+    pgd        ten sign steps from a random start; the only solver for a decoder that is not linear
+
+δ is a constant: no gradient flows through its choice, except through the ℓ2 corners of more than two classes.  Both
+arguments of D carry gradients.
+
+Attention that does not depend on the text makes the released top-k term exactly 0: see the collapse guard.
+Differs from the paper: D1 = −Σ y(w) ln y(w̃) with the reference's prediction as the target; Eq. 6 swaps the arguments.
+Algorithm 1 subtracts the two regularizers in its descent step, which would maximize them; Eq. 6 adds them.  λ2 = 143 is
+the released 1000 with Eq. 5's normalization at k = 7; the code divides by k once more.  The paper gives neither R nor
+λ1, λ2, k or the norm: ours are those of the released command line.  The paper ascends along the mean gradient of a
+batch and does not specify start, step and k > T.  Sign steps per text from a random start follow the authors' code.
+Tested by tests/techniques/test_seat.py and tests/techniques/test_seat_distances.py.
 """
 
 from collections.abc import Mapping
@@ -58,7 +52,7 @@ from typing import Annotated, Literal
 
 import torch
 from torch import Tensor
-from torch.nn.functional import cross_entropy as labelled
+from torch.nn.functional import cross_entropy as label_cross_entropy
 
 from steadygaze.core.errors import UserError
 from steadygaze.core.maths.divergence import cross_entropy, entropy, kl_logits
@@ -76,23 +70,23 @@ from steadygaze.techniques.vanilla import Vanilla
 
 @settings
 class WeightBall:
-    """Changes of the attention weights that are to change nothing."""
+    """Perturbations of the attention weights that must not change the prediction."""
 
     radius: Annotated[float, Field(gt=0, le=10)] = 0.01
-    """R: how far the weights may be moved."""
+    """R: radius of the perturbation of the weights."""
     norm: Norm = "linf"
-    """In which norm R is measured: linf, or l2."""
+    """Norm of the perturbation: linf, or l2."""
     solver: Literal["exact", "pairs", "pgd"] = "pairs"
-    """How the worst change is found; exact is for two classes, where pairs is the same."""
+    """Solver of the largest change; exact is for two classes, where pairs is the same."""
     divergence: Divergence = "cross-entropy"
-    """How the change of the prediction is measured: cross-entropy (as SEAT is printed; minimizes entropy), or kl."""
+    """Measure of the change of the prediction: cross-entropy (as in the paper; minimizes entropy), or kl."""
     steps: Annotated[int, Field(ge=1, le=1000)] = 10
     """Steps of pgd."""
     stability: Annotated[float, Field(ge=0)] = 1.0
-    """λ1: how much the worst change of the prediction, the weights moved, counts."""
+    """λ1: weight of the largest change of the prediction under perturbed weights."""
 
     def validate(self, architecture: Architecture, classes: int) -> str | None:
-        """What the solver cannot do."""
+        """Return an error message if the solver does not support the architecture."""
         if not self.stability:
             return None
         if self.solver != "pgd" and architecture.decoder != "linear":
@@ -103,21 +97,21 @@ class WeightBall:
         return None
 
 
-def cached_reference(technique: Technique, batch: Batch, given: LossContext) -> CachedTargets:
-    """What was remembered of the batch; made anew where the weights were too large to be kept."""
-    if "weights" in given.cached_targets.tokens:
-        return given.cached_targets
+def cached_reference(technique: Technique, batch: Batch, context: LossContext) -> CachedTargets:
+    """Return the cached targets of the batch; recompute them if the weights were too large for the cache."""
+    if "weights" in context.cached_targets.tokens:
+        return context.cached_targets
     with torch.no_grad():
-        return technique.cache_targets(given.models, batch)
+        return technique.cache_targets(context.models, batch)
 
 
 def top_k_distance(w: Tensor, own: Tensor, mask: Tensor, k: int) -> Tensor:
-    """L_topk; the choice of the top words is a constant.  (B,T), (B,T) -> (B,)"""
+    """Return L_topk; the choice of the top words is a constant.  (B,T), (B,T) -> (B,)"""
     outside = ~mask
     both = torch.stack([w, own.detach().to(w.dtype)]).masked_fill(outside, -1.0)  # one sort for both
-    order = both.sort(dim=-1, descending=True, stable=True).indices[..., :k]  # of equals, the earlier
-    apart = (own - w).masked_fill(outside, 0.0).abs()  # a text of fewer than k words has nothing more to add
-    return apart.expand(2, -1, -1).gather(-1, order).sum((0, 2)) / (2 * mask.sum(-1).clamp(1, k))
+    order = both.sort(dim=-1, descending=True, stable=True).indices[..., :k]  # ties: the earlier
+    distance = (own - w).masked_fill(outside, 0.0).abs()  # words beyond the text add 0
+    return distance.expand(2, -1, -1).gather(-1, order).sum((0, 2)) / (2 * mask.sum(-1).clamp(1, k))
 
 
 def worst_change(
@@ -127,19 +121,19 @@ def worst_change(
     logits: Tensor,
     batch: Batch,
     ball: WeightBall,
-    chance: RandomKey,
+    key: RandomKey,
 ) -> Tensor:
     """D2.  (B,)"""
     own = logits.softmax(-1)
     if ball.solver == "pgd":
         measure = kl_logits if ball.divergence == "kl" else cross_entropy
-        shift = 2 * chance.uniform(batch.index, weights.shape[1], dtype=weights.dtype) - 1
+        shift = 2 * key.uniform(batch.index, weights.shape[1], dtype=weights.dtype) - 1
 
-        def change(moved: Tensor) -> Tensor:
-            return measure(own.detach(), model.decode(encoded, moved))
+        def change(perturbed: Tensor) -> Tensor:
+            return measure(own.detach(), model.decode(encoded, perturbed))
 
-        how = {"radius": ball.radius, "norm": ball.norm, "steps": ball.steps}
-        delta = ascend(change, ball.radius * shift, centre=weights, keep=batch.mask, **how)  # type: ignore[arg-type]
+        options = {"radius": ball.radius, "norm": ball.norm, "steps": ball.steps}
+        delta = ascend(change, ball.radius * shift, centre=weights, keep=batch.mask, **options)  # type: ignore[arg-type]
         return measure(own, model.decode(encoded, weights + delta))
     reach = _reach(model, encoded).to(own.dtype)
     if logits.shape[-1] == 2:
@@ -149,7 +143,7 @@ def worst_change(
 
 
 def _reach(model: Classifier, encoded: Encoded) -> Tensor:
-    """(B,T,C), where there is such a thing."""
+    """Return the logit change per unit of attention.  (B,T,C)"""
     if not isinstance(model.decoder, Linear):
         raise UserError("solver=exact and solver=pairs need a decoder that is linear in the weights: use solver=pgd")
     return model.decoder.reach(encoded)
@@ -157,34 +151,34 @@ def _reach(model: Classifier, encoded: Encoded) -> Tensor:
 
 @settings
 class Seat(WeightBall, Technique):
-    """Attention drawn to a frozen reference's and steady in its own weights (Hu et al. 2023)."""
+    """Attention close to a frozen reference's and stable under weight perturbations (Hu et al. 2023)."""
 
     variant: Literal["paper", "joint", "released"] = "paper"
-    """What trains: the attention module, the whole model, or as the authors' code has it."""
+    """Trained parameters: the attention module (paper), the whole model (joint); released: the authors' code."""
     radius: Annotated[float, Field(gt=0, le=10)] = 1e-3
-    """R: how far the weights may be moved."""
+    """R: radius of the perturbation of the weights."""
     k: Annotated[int, Field(ge=1)] = 7
-    """Heaviest words whose weights are compared."""
+    """Number of top-weighted words whose weights are compared."""
     overlap: Annotated[float, Field(ge=0)] = 143.0
-    """λ2: how much the distance of the top-k weights counts."""
+    """λ2: weight of the distance between the top-k weights."""
     embedding_radius: Annotated[float, Field(gt=0, le=100)] = 0.01
-    """How far `released` moves each entry of a word vector."""
+    """Largest perturbation of an entry of a word vector in `released`."""
     clamp: bool = False
-    """Whether `released` presses perturbed embeddings into [0, 1], as its code does."""
+    """Clamp perturbed embeddings to [0, 1] in `released`, as in the authors' code."""
 
-    def loss(self, model: Classifier, batch: Batch, given: LossContext) -> Terms:
+    def loss(self, model: Classifier, batch: Batch, context: LossContext) -> Terms:
         if self.variant == "released":
-            return self._released(model, batch, given)
-        memory = cached_reference(self, batch, given)
-        target, w = memory.texts["probs"], memory.tokens["weights"]
-        encoded = self._encoded(model, batch, memory)
+            return self._released(model, batch, context)
+        targets = cached_reference(self, batch, context)
+        target, w = targets.texts["probs"], targets.tokens["weights"]
+        encoded = self._encoded(model, batch, targets)
         own = model.attend(model.score(encoded), batch.mask)
         logits = model.decode(encoded, own)
         terms = {"task": cross_entropy(target, logits)}
         if self.overlap:
             terms["top-k"] = self.overlap * top_k_distance(w, own, batch.mask, self.k)
         if self.stability:
-            terms["stable"] = self.stability * worst_change(model, encoded, own, logits, batch, self, given.key)
+            terms["stable"] = self.stability * worst_change(model, encoded, own, logits, batch, self, context.key)
         return terms
 
     def validate(self, architecture: Architecture, classes: int) -> str | None:
@@ -193,44 +187,44 @@ class Seat(WeightBall, Technique):
     def stages(self, seed: int) -> tuple[Stage, ...]:
         if self.variant == "released":
             return (Stage("train"),)
-        moves = ("model.scorer",) if self.variant == "paper" else ("model.",)
-        student = Stage("student", start="reference", trains=moves, select="last", schedule="linear")
+        trained = ("model.scorer",) if self.variant == "paper" else ("model.",)
+        student = Stage("student", start="reference", trains=trained, select="last", schedule="linear")
         return Stage("reference", technique=Vanilla(), model="reference"), student
 
     def cache_targets(self, models: Mapping[str, Classifier], batch: Batch) -> CachedTargets:
         if self.variant == "released":
             return CachedTargets()
-        said: Forward = models["reference"](batch)
-        texts, tokens = {"probs": said.logits.softmax(-1)}, {"weights": said.weights}
+        output: Forward = models["reference"](batch)
+        texts, tokens = {"probs": output.logits.softmax(-1)}, {"weights": output.weights}
         if self.variant == "paper":
-            tokens["hidden"] = said.encoded.hidden
-            if said.encoded.question is not None:
-                texts["question"] = said.encoded.question
+            tokens["hidden"] = output.encoded.hidden
+            if output.encoded.question is not None:
+                texts["question"] = output.encoded.question
         return CachedTargets(texts, tokens)
 
-    def _encoded(self, model: Classifier, batch: Batch, memory: CachedTargets) -> Encoded:
-        """A frozen encoder says what it said before."""
-        if "hidden" in memory.tokens:
-            return Encoded(memory.tokens["hidden"], memory.texts.get("question"))
+    def _encoded(self, model: Classifier, batch: Batch, targets: CachedTargets) -> Encoded:
+        """Return the cached hidden states of a frozen encoder, or encode."""
+        if "hidden" in targets.tokens:
+            return Encoded(targets.tokens["hidden"], targets.texts.get("question"))
         return model.encode(batch)
 
-    def _released(self, model: Classifier, batch: Batch, given: LossContext) -> Terms:
+    def _released(self, model: Classifier, batch: Batch, context: LossContext) -> Terms:
         embedded = model.embed(batch)
 
         def read(vectors: Tensor) -> tuple[Tensor, Tensor]:  # ℓ and w̃
             encoded = model.encode(batch, vectors.clamp(0, 1) if self.clamp else vectors)
             weights = model.attend(model.score(encoded), batch.mask)
-            return labelled(model.decode(encoded, weights), batch.gold, reduction="none"), weights
+            return label_cross_entropy(model.decode(encoded, weights), batch.gold, reduction="none"), weights
 
         size = self.embedding_radius
-        start = size * (2 * given.key.uniform(batch.index, *embedded.shape[1:], dtype=embedded.dtype) - 1)
-        how = {"radius": size, "norm": "linf", "steps": self.steps, "keep": batch.mask}
-        r = ascend(lambda vectors: read(vectors)[0], start, centre=embedded, **how)  # type: ignore[arg-type]
-        moved, moved_weights = read(embedded + r)
+        start = size * (2 * context.key.uniform(batch.index, *embedded.shape[1:], dtype=embedded.dtype) - 1)
+        options = {"radius": size, "norm": "linf", "steps": self.steps, "keep": batch.mask}
+        r = ascend(lambda vectors: read(vectors)[0], start, centre=embedded, **options)  # type: ignore[arg-type]
+        perturbed, perturbed_weights = read(embedded + r)
         clean = model.encode(batch, embedded)
         own = model.attend(model.score(clean), batch.mask)
         return {
-            "task": labelled(model.decode(clean, own), batch.gold, reduction="none"),
-            "adversarial": self.stability * moved,
-            "top-k": self.overlap * top_k_distance(own, moved_weights, batch.mask, self.k),
+            "task": label_cross_entropy(model.decode(clean, own), batch.gold, reduction="none"),
+            "adversarial": self.stability * perturbed,
+            "top-k": self.overlap * top_k_distance(own, perturbed_weights, batch.mask, self.k),
         }

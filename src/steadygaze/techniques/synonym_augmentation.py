@@ -1,21 +1,15 @@
-"""Synonym augmentation: cross-entropy on the text and on a copy with synonyms in it.
+"""Synonym augmentation: cross-entropy on the text and on a copy with synonyms.
 
     L  =  ℓ(y, f(x))  +  λ · ℓ(y, f(x′))
 
-    x′  the text with each word that has a synonym replaced, with probability `share`, by one of its synonyms; drawn
-        anew in every step
+    x′  the text with each word that has a synonym replaced, with probability `share`; sampled in every step
     ℓ   cross-entropy      λ  `weight`
 
 The control of `anchored` and `consensus`: the same substitutions at the same rate, without a reference.
 Zhang et al., NeurIPS 2015 (arXiv:1509.01626), §2.4, augment with a thesaurus; Wei & Zou, EMNLP 2019 (arXiv:1901.11196)
-with synonyms.  Departs from both: they draw few words per text and add the copies once, before training.
-Without synonyms it is `vanilla`.  Pinned by tests/objective/test_synonym_augmentation.py.
-
-Synonym substitution in training texts, shared by the techniques that train on it.
-
-    x′   the text with each word that has a synonym replaced, with probability `share`, by one of its synonyms
-
-Without a table of synonyms there is no x′: neighbors of a word vector are not synonyms.
+with synonyms.  Differs from both: they replace few words per text and add the copies once, before training.
+Without a table of synonyms it equals `vanilla`: nearest neighbors of a word vector are not synonyms.
+Tested by tests/techniques/test_synonym_augmentation.py.
 """
 
 from dataclasses import replace
@@ -31,26 +25,26 @@ from steadygaze.techniques.perturbations.word_substitution import substitute_wor
 from steadygaze.techniques.technique import LossContext, Technique
 
 
-def substitute_synonyms(batch: Batch, given: LossContext, chance: RandomKey, share: float) -> Batch | None:
-    """The batch with synonyms in it; None where no table was given."""
-    known = given.synonyms
-    if known is None or known.origin == "none":
+def substitute_synonyms(batch: Batch, context: LossContext, key: RandomKey, share: float) -> Batch | None:
+    """Return the batch with synonyms; None without a table of synonyms."""
+    synonyms = context.synonyms
+    if synonyms is None or synonyms.origin == "none":
         return None
-    return replace(batch, ids=substitute_words(batch.ids, batch.mask, known, chance, batch.index, share=share))
+    return replace(batch, ids=substitute_words(batch.ids, batch.mask, synonyms, key, batch.index, share=share))
 
 
 @settings
 class SynonymAugmentation(Technique):
-    """Cross-entropy on texts and on copies with synonyms in them."""
+    """Cross-entropy on texts and on copies with synonyms."""
 
     weight: Annotated[float, Field(ge=0)] = 1.0
     """λ: weight of the loss on the text with synonyms."""
     share: Annotated[float, Field(ge=0, le=1)] = 0.8
     """Probability that a word with a synonym is replaced."""
 
-    def loss(self, model: Classifier, batch: Batch, given: LossContext) -> Terms:
+    def loss(self, model: Classifier, batch: Batch, context: LossContext) -> Terms:
         terms = {"task": cross_entropy(model(batch).logits, batch.gold, reduction="none")}
-        copy = substitute_synonyms(batch, given, given.key, self.share) if self.substitutes_words else None
+        copy = substitute_synonyms(batch, context, context.key, self.share) if self.substitutes_words else None
         if copy is not None:
             terms["synonyms"] = self.weight * cross_entropy(model(copy).logits, batch.gold, reduction="none")
         return terms

@@ -1,14 +1,14 @@
-"""What a training technique is, and what it may ask of the training loop.
+"""Base class of the training techniques, and the declarations that the training loop carries out.
 
-A technique is a frozen settings class (its fields are its configuration and its state) that turns a batch into terms to
-minimise.  It never trains anything itself: it *declares* what it needs, and `train` carries that out.
+A technique is a frozen settings class: its fields are its configuration and its state.  It turns a batch into loss
+terms.  It trains nothing itself; it declares what it needs, and `train` carries that out.
 
-    build()     the model that is trained
-    stages()    what is trained, one after the other: which model, from which start, which parameters move
-    modules()   auxiliary networks of its own, trained beside the model and thrown away when the run is over
-    players()   who minimises which terms with which parameters, each with an optimiser of its own
-    remember()  what no step changes of a text, such as what a finished model says of it: made once, before the stage
-    refresh()   what changes slowly, such as each word's nearest words: made anew before every epoch
+    build()            the model to train
+    stages()           the training stages in order: the model, its initial weights, the trained parameters
+    modules()          auxiliary networks, trained with the model and discarded after the run
+    players()          groups of parameters, each with its loss terms and its own optimizer
+    cache_targets()    targets that no step changes, such as a teacher's predictions; computed before the stage
+    on_epoch_start()   tables that change slowly, such as nearest neighbors; computed before every epoch
 """
 
 from abc import ABC, abstractmethod
@@ -26,12 +26,12 @@ from steadygaze.models.encoders.encoder import Encoder
 from steadygaze.models.model_protocol import Model
 from steadygaze.techniques.perturbations.word_substitution import Synonyms
 
-FILLED = "{} is filled in by training: leave it out"
+FILLED = "{} is set by training: leave it out"
 
 
 @dataclass(frozen=True)
 class CachedTargets:
-    """What is known of the texts of a batch since before the stage began."""
+    """Targets of the texts of a batch, computed before the stage."""
 
     texts: Mapping[str, Tensor] = field(default_factory=dict)  # (B,…)
     tokens: Mapping[str, Tensor] = field(default_factory=dict)  # (B,T,…), 0 on padding
@@ -39,108 +39,105 @@ class CachedTargets:
 
 @dataclass(frozen=True)
 class LossContext:
-    """What the loop hands to a loss beside model and batch."""
+    """Inputs of a loss other than the model and the batch."""
 
     models: Mapping[str, Any] = field(default_factory=dict)
     """The models of finished stages, by name: frozen, in evaluation mode."""
     modules: Mapping[str, nn.Module] = field(default_factory=dict)
     """The technique's own auxiliary networks."""
     key: RandomKey = field(default_factory=RandomKey)
-    """The only source of chance a loss may draw from: another in every step, each text's numbers its own."""
+    """The only source of randomness in a loss: a new key in every step, separate numbers for each text."""
     progress: float = 0.0
-    """Share of the stage's steps already taken, for schedules."""
+    """Completed share of the stage's steps, for schedules."""
     cached_targets: CachedTargets = field(default_factory=CachedTargets)
-    """What `remember` made of this batch."""
+    """The result of `cache_targets` for this batch."""
     epoch_tables: Mapping[str, Tensor] = field(default_factory=dict)
-    """What `refresh` made for this epoch."""
+    """The result of `on_epoch_start` for this epoch."""
     synonyms: Synonyms | None = None
-    """Words that may stand for each other; None: nobody said."""
+    """Table of synonyms; None: unknown."""
     prior: Tensor | None = None
-    """(C,) how frequent each class is among the training texts; None: nobody said."""
+    """(C,) frequency of each class in the training texts; None: unknown."""
 
 
 @dataclass(frozen=True)
 class Stage:
-    """One run of the loop."""
+    """One run of the training loop."""
 
     name: str
     technique: "Technique | None" = None
-    """Whose loss is minimised; None: that of the technique which declares the stage."""
+    """The technique whose loss is minimized; None: the technique that declares the stage."""
     model: str = "model"
-    """Which model is trained.  `model` is the result, so some stage trains it; any other is a means to it."""
+    """Name of the trained model.  `model` is the result, so some stage trains it; the others are auxiliary."""
     start: str | None = None
-    """The finished model whose weights this one starts from; None: fresh weights, or where an earlier stage left it."""
+    """The finished model that provides the initial weights; None: fresh weights, or those of an earlier stage."""
     seed: int | None = None
-    """Whatever the stage draws is drawn from it; None: from the run's."""
+    """Random seed of the stage; None: the seed of the run."""
     trains: tuple[str, ...] = ("model.", "modules.")
-    """Prefixes of the parameters that move: model.encoder, model.scorer, model.decoder, modules.<name>."""
+    """Prefixes of the trained parameters: model.encoder, model.scorer, model.decoder, modules.<name>."""
     epochs: int | None = None
-    """At least one; None: as many as the run has."""
+    """At least 1; None: the epochs of the run."""
     select: Literal["best", "last"] = "best"
-    """Keep the epoch with the best validation macro-F1, or the last; of the modules as of the model."""
+    """Select the epoch with the best validation macro-F1, or the last; applies to the model and its modules."""
     schedule: Literal["constant", "linear"] | None = None
-    """Whether the step size stays or falls to zero over the stage; None: as the run has it."""
+    """Constant learning rate, or linear decay to zero over the stage; None: the schedule of the run."""
 
     def __post_init__(self) -> None:
         if self.epochs is not None and self.epochs < 1:
-            raise ValueError(f"stage {self.name!r} has {self.epochs} epochs; it needs at least one, or None")
+            raise ValueError(f"stage {self.name!r} has {self.epochs} epochs: set at least 1, or None")
 
 
 @dataclass(frozen=True)
 class Player:
-    """Some parameters, the terms they minimise, and when they move.
+    """A group of parameters, its loss terms and its update interval.
 
-    No parameter belongs to two players; a player sits out a stage that freezes all that is its own.
+    No parameter belongs to two players.  A player is skipped in a stage that freezes all of its parameters.
     """
 
     name: str = "all"
     trains: tuple[str, ...] = ("model.", "modules.")
     terms: tuple[str, ...] | None = None
-    """Names of the terms this player minimises; None: all."""
+    """Names of the terms this player minimizes; None: all."""
     every: int = 1
-    """Moves once in so many steps …"""
+    """Updates once in this many steps …"""
     offset: int = 0
-    """… namely when step mod every = offset."""
+    """… when step mod every = offset."""
     learning_rate: float | None = None
-    """For this player's parameters, but for a transformer's; None: the run's, which may be another for the encoder."""
+    """Learning rate of this player, except for a transformer; None: the learning rates of the run."""
 
 
 @settings
 class Technique(ABC):
-    """Abstract; every technique is a final subclass in a file of its own, registered in `techniques/__init__.py`.
-
-    A model is what its `build` makes: a Classifier, unless it says otherwise.
-    """
+    """Base class; every technique is a final subclass in its own file, registered in `techniques/__init__.py`."""
 
     kind: ClassVar[type[Model]] = Classifier
-    """What `build` makes."""
+    """Class of the model that `build` returns."""
     filled: ClassVar[tuple[str, ...]] = ()
-    """Fields that no user sets: training does."""
+    """Fields that training sets, not the user."""
 
     @abstractmethod
-    def loss(self, model: Any, batch: Batch, given: LossContext) -> Terms:
-        """Per-example terms (B,).  Reads the model; leaves its mode, parameters and .grad as they were."""
+    def loss(self, model: Any, batch: Batch, context: LossContext) -> Terms:
+        """Return the per-example terms (B,); leave the model's mode, parameters and .grad unchanged."""
 
     def build(
         self, encoder: Callable[[], Encoder], architecture: Architecture, classes: int, pair: bool, ends: Tensor
     ) -> Model:
-        """Fresh weights; `encoder` makes as many encoders as are wanted.  ends (V,): the ids that end a sentence."""
+        """Return a model with fresh weights; `encoder` makes an encoder.  ends (V,): the ids that end a sentence."""
         return Classifier(encoder(), architecture, classes, pair)
 
     def after_step(self, terms: Terms) -> Self:
-        """The technique for the next step: itself, unless it carries state (a multiplier, a schedule)."""
+        """Return the technique for the next step: itself, unless it has state such as a multiplier."""
         return self
 
     def stages(self, seed: int) -> tuple[Stage, ...]:
-        """In their order; the last trains the result.  `seed` is the run's."""
+        """Return the stages in order; the last trains the result.  `seed` is the seed of the run."""
         return (Stage("train"),)
 
     def modules(self, model: Any) -> dict[str, nn.Module]:
-        """Networks beside the model, by name.
+        """Return the auxiliary networks by name; called in every stage.
 
-        Asked for in every stage.  A name that is new to the run keeps the fresh weights given here; under a name that
-        an earlier stage had, the network goes on from the weights which that stage kept, moving or (`trains`) frozen.
-        A stage that trains nothing else does not change macro-F1: it wants select="last".
+        A name that is new to the run keeps the fresh weights returned here.  A network that an earlier stage had
+        continues from that stage's weights, trained or (`trains`) frozen.
+        Set select="last" for a stage that trains auxiliary networks only: it does not change macro-F1.
         """
         return {}
 
@@ -148,35 +145,35 @@ class Technique(ABC):
         return (Player(),)
 
     def validate(self, architecture: Architecture, classes: int) -> str | None:
-        """Why it cannot train such a model, in a sentence; asked before anything is trained."""
+        """Return an error message if the technique cannot train such a model; called before training."""
         return None
 
     def warning_after_training(self, terms: Mapping[str, float], prior: Tensor) -> str | None:
-        """What a person must know of how it ended, from the means of the last epoch's terms and the classes' shares."""
+        """Return a warning about the outcome, from the mean terms of the last epoch and the class frequencies."""
         return None
 
     @property
     def reads_pairs(self) -> bool:
-        """Whether its models read a text with a question about it."""
+        """True if its models can read a text with a question."""
         return True
 
     @property
     def substitutes_words(self) -> bool:
-        """Whether it wants to know which words are synonyms."""
+        """True if it needs the table of synonyms."""
         return False
 
     @property
     def reads_vocabulary(self) -> bool:
-        """Whether it wants to know which ids are special tokens; what swaps words gets to know it anyway."""
+        """True if it needs to know which ids are special tokens; always true if it substitutes words."""
         return self.substitutes_words
 
     def cache_targets(self, models: Mapping[str, Any], batch: Batch) -> CachedTargets:
-        """What the loss will want to know of these texts, from models that are finished.  Asked once for every text.
+        """Return the targets of these texts, computed by finished models; called once for every text.
 
-        What does not fit into memory comes back without its largest part: a loss must do without any of `tokens`.
+        The largest targets are dropped if they do not fit into memory: a loss must work without any of `tokens`.
         """
         return CachedTargets()
 
     def on_epoch_start(self, model: Any, synonyms: Synonyms | None) -> Mapping[str, Tensor]:
-        """Tables that follow the model slowly.  Asked before every epoch."""
+        """Return tables that depend on the model; called before every epoch."""
         return {}

@@ -1,24 +1,24 @@
-"""3PLAYER: a third player reads what was left out, and the generator is paid for leaving it nothing to go by.
+"""3PLAYER: a second predictor reads the complement of the rationale, and the generator minimizes its accuracy.
 
 Yu, Chang, Zhang & Jaakkola, "Rethinking Cooperative Rationalization: Introspective Extraction and Complement Control",
 EMNLP 2019 (arXiv:1910.13294), §3.
 
-    predictor      minimises  ℓ(y, f(M ⊙ x))                 head `hard`
-    complement     minimises  ℓ(y, f_c((1 − M) ⊙ x))         head `rest`
-    generator      minimises  (c − b) · ln q(M)              M drawn from q: techniques/rationalizing.py
+    predictor      minimizes  ℓ(y, f(M ⊙ x))                 head `hard`
+    complement     minimizes  ℓ(y, f_c((1 − M) ⊙ x))         head `rest`
+    generator      minimizes  (c − b) · ln q(M)              M sampled from q: techniques/rationalizing.py
 
-    c  =  − `right` · A  −  `lead` · (A − A_c)  +  penalties           A, A_c: 1 where a predictor guesses right, else 0
+    c  =  − `right` · A  −  `lead` · (A − A_c)  +  penalties           A, A_c: 1 if a prediction is correct, else 0
 
-b is the mean cost of the last 200 batches.  A selection which leaves words behind that tell the label gains nothing by
-being right: predictor and generator can agree on no code, for the third player would read the label from the words
-left over.  Where one sentence is selected there are no penalties, and the rest is all others; of a text of one
-sentence, nothing.
+b is the mean cost of the last 200 batches.  A selection has no advantage if the complement also predicts the label.
+This prevents label leakage through the mask: the complement would still contain the informative words.  One sentence
+has no penalties, and its complement is all other sentences, or empty in a text of one sentence.
 
-Departs from the paper: as in the released code, whose `right` (0.1), `lead` (1.2) and `exploration` these are, the
-generator hears of hits and not of losses.  There a fixed 8 tokens in 4 pieces are aimed at, and fewer pieces cost as
-more do; here a share, and at most `spans`.  Both predictors share one encoder, and evaluation selects the best windows
-of `share` by their chances (None: chances above one half, as there).  The introspective generator, which is told a
-guess of the label, is left out.  Pinned by tests/objective/test_three_player.py.
+Differs from the paper, as does the released code: the generator's reward depends on accuracy, not on the loss.  The
+defaults of `right`, `lead` and `exploration` are those of the released code.  That code targets 8 tokens in 4 pieces
+and also penalizes fewer pieces; here the target is a share, with at most `spans` pieces.  Both predictors share one
+encoder.  Evaluation selects the best windows of `share` by probability (None: probability above one half, as there).
+The introspective generator, which is conditioned on a predicted label, is not included.
+Tested by tests/techniques/test_three_player.py.
 """
 
 from typing import Annotated
@@ -34,28 +34,28 @@ from steadygaze.techniques.technique import LossContext, Player
 
 @settings
 class ThreePlayer(RewardBaselineTechnique):
-    """A second predictor reads what is left out, which is to tell it nothing (Yu et al. 2019)."""
+    """A second predictor reads the complement, which must not predict the label (Yu et al. 2019)."""
 
     granularity: Granularity = "token"
-    """What is selected: single tokens, or one sentence."""
+    """Unit of selection: single tokens, or one sentence."""
     right: Annotated[float, Field(ge=0)] = 0.1
-    """How much it counts that the selection tells the label."""
+    """Weight of the predictor's accuracy."""
     lead: Annotated[float, Field(ge=0)] = 1.2
-    """How much it counts that the rest does not tell it as well."""
+    """Weight of the predictor's lead in accuracy over the complement."""
     exploration: Annotated[float, Field(ge=0, lt=1)] = 0.05
-    """How often a selection is drawn in training that the generator has no say in."""
+    """ε: probability in training of a selection that ignores the generator."""
 
-    def loss(self, model: Rationalizer, batch: Batch, given: LossContext) -> Terms:
-        looked = model.generate(batch)
-        drawn = self.drawn(looked, batch, given)
-        selected = looked.spread(drawn.units)
-        said, rest = model.read(batch, selected), model.read(batch, batch.mask & ~selected, "rest")
-        penalties = self.penalties(selected.to(looked.scores.dtype), batch.mask)
-        hit, found = _hit(said, batch), _hit(rest, batch)
-        cost = sum(penalties.values(), -self.right * hit - self.lead * (hit - found))
-        policy = (cost - self.baseline) * drawn.key
+    def loss(self, model: Rationalizer, batch: Batch, context: LossContext) -> Terms:
+        output = model.generate(batch)
+        sample = self.drawn(output, batch, context)
+        selection = output.spread(sample.units)
+        logits, rest = model.read(batch, selection), model.read(batch, batch.mask & ~selection, "rest")
+        penalties = self.penalties(selection.to(output.scores.dtype), batch.mask)
+        correct, rest_correct = _correct(logits, batch), _correct(rest, batch)
+        cost = sum(penalties.values(), -self.right * correct - self.lead * (correct - rest_correct))
+        policy = (cost - self.baseline) * sample.key
         return {
-            "task": task_loss(said, batch),
+            "task": task_loss(logits, batch),
             "rest": task_loss(rest, batch),
             **penalties,
             "cost": cost,
@@ -69,6 +69,6 @@ class ThreePlayer(RewardBaselineTechnique):
         return self.two_players(("task", "rest"), ("policy",))
 
 
-def _hit(logits: Tensor, batch: Batch) -> Tensor:
-    """A: a number, through which nobody learns.  (B,C) -> (B,)"""
+def _correct(logits: Tensor, batch: Batch) -> Tensor:
+    """Return A, without a gradient.  (B,C) -> (B,)"""
     return (logits.argmax(-1) == batch.gold).to(logits.dtype)

@@ -1,11 +1,11 @@
-"""Vanilla: cross-entropy and nothing else.  The baseline, and what every other technique is at strength zero.
+"""Vanilla: cross-entropy alone.  The baseline; every other technique equals it at strength zero.
 
     L = −ln p(y | x)
 
-Departs from Jain & Wallace 2019 (arXiv:1902.10186): C logits and a softmax for two classes as well, where they have one
-unit; the mean over a batch, where they sum; class weights are the loop's business (`class_weight`), for every technique
-alike.
-Pinned by tests/objective/test_vanilla.py.
+Differs from Jain & Wallace 2019 (arXiv:1902.10186): C logits and a softmax for two classes too, where they have one
+unit; the mean over a batch, where they sum.  The training loop applies class weights (`class_weight`) for every
+technique.
+Tested by tests/techniques/test_vanilla.py.
 """
 
 from torch.nn.functional import cross_entropy
@@ -20,5 +20,5 @@ from steadygaze.techniques.technique import LossContext, Technique
 class Vanilla(Technique):
     """Cross-entropy alone."""
 
-    def loss(self, model: Classifier, batch: Batch, given: LossContext) -> Terms:
+    def loss(self, model: Classifier, batch: Batch, context: LossContext) -> Terms:
         return {"task": cross_entropy(model(batch).logits, batch.gold, reduction="none")}

@@ -2,17 +2,17 @@
 
 Miyato et al., ICLR 2017 (arXiv:1605.07725), §3; a baseline of Kitada & Iyatomi (arXiv:2009.12064).
 
-    g  =  ∇ₓ ℓ(y, f(x))                     x: the embeddings of one text's words
+    g  =  ∇ₓ ℓ(y, f(x))                     x: the embeddings of one text
     r  =  ε · g / ‖g‖₂                      one step; the norm is over the whole text
     L  =  ℓ(y, f(x))  +  λ · ℓ(y, f(x + r))
 
-    x  (B,T,E) embeddings      ε  `epsilon` × the mean length of a word vector (`relative`), or as it is
+    x  (B,T,E) embeddings      ε  `epsilon`, times the mean norm of a word vector if `relative`
     ℓ  cross-entropy           λ  `weight`
 
 r is a constant of the outer loss.
-Departs from the paper: word vectors are not normalised to mean 0 and variance 1; instead ε is measured in word vectors.
-Miyato's ε = 5 for normalised vectors is far too long a step in raw GloVe.  Of a pair, the text alone is perturbed.
-Pinned by tests/objective/test_word_at.py.
+Differs from the paper: word vectors are not normalized to mean 0 and variance 1; ε is relative to their norm instead.
+Miyato's ε = 5 for normalized vectors is far too large for raw GloVe.  In a pair, only the text is perturbed.
+Tested by tests/techniques/test_word_at.py.
 """
 
 from collections.abc import Mapping
@@ -37,11 +37,11 @@ class WordAT(Technique):
     epsilon: Annotated[float, Field(ge=0, le=100)] = 0.2
     """Length of the perturbation of a text; see `relative`."""
     relative: bool = True
-    """Whether `epsilon` counts mean lengths of a word vector, or is a length itself."""
+    """Measure `epsilon` relative to the mean norm of a word vector."""
     weight: Annotated[float, Field(ge=0)] = 1.0
-    """How much the perturbed loss counts beside the clean one."""
+    """λ: weight of the perturbed loss."""
 
-    def loss(self, model: Classifier, batch: Batch, given: LossContext) -> Terms:
+    def loss(self, model: Classifier, batch: Batch, context: LossContext) -> Terms:
         embedded = embedding_leaf(model.embed(batch))
 
         def task(vectors: Tensor) -> Tensor:  # ℓ(y, f(x))
@@ -49,7 +49,7 @@ class WordAT(Technique):
 
         clean = task(embedded)
         g = loss_gradient(clean, embedded, batch.mask)
-        r = self.epsilon * given.epoch_tables["unit"] * unit_vector(g)
+        r = self.epsilon * context.epoch_tables["unit"] * unit_vector(g)
         return {"task": clean, "adversarial": self.weight * task(embedded + r)}
 
     def on_epoch_start(self, model: Classifier, synonyms: Synonyms | None) -> Mapping[str, Tensor]:
@@ -65,5 +65,5 @@ def task_loss(model: Classifier, batch: Batch, embedded: Tensor) -> Tensor:
 
 
 def embedding_leaf(embedded: Tensor) -> Tensor:
-    """Embeddings a gradient can be taken of, even where word vectors are frozen."""
+    """Return embeddings that require a gradient, even if word vectors are frozen."""
     return embedded if embedded.requires_grad else embedded.requires_grad_()

@@ -1,4 +1,4 @@
-"""Word iAT: adversarial training towards other words.
+"""Word iAT: adversarial training toward other words.
 
 Sato et al., IJCAI 2018 (arXiv:1805.02917), Eq. 9–13.
 
@@ -8,19 +8,19 @@ Sato et al., IJCAI 2018 (arXiv:1805.02917), Eq. 9–13.
     r_t    =  Σ_k α_tk d̃_tk
     L      =  ℓ(y, f(x))  +  λ · ℓ(y, f(x + r))
 
-    x (B,T,E) embeddings   g = ∇ₓℓ   v_k the `neighbours` nearest words by cosine, looked up anew before every epoch
-    ε `epsilon` × the mean length of a word vector (`relative`), or as it is   λ `weight`
+    x (B,T,E) embeddings   g = ∇ₓℓ   v_k the `neighbours` nearest words by cosine, updated before every epoch
+    ε `epsilon`, times the mean norm of a word vector if `relative`   λ `weight`
 
-The gradient of the embeddings is all it takes: no pass more than Word AT.
+It needs only the gradient of the embeddings: as many passes as Word AT.
 
     variant    normalization
     paper      α over the text, as above.  ε bounds ‖α‖, not ‖r‖: correlated directions make r longer than ε
     released   α_t = G_t / ‖G_t‖₂ for each word, then r = ε · d / ‖d‖₂ over the text, d_t = Σ_k α_tk d̃_tk.  Before the
                second step a word with a small gradient counts as much as a word with a large one
 
-Departs from the paper: ten neighbors, as its authors' code has it, where the text has the whole vocabulary.  Special
+Differs from the paper: ten neighbors, as in the authors' code; the paper has the whole vocabulary.  Special
 tokens (<unk>, <s>, </s>, [CLS], [PAD] …) are never neighbors; in the authors' code they can be.  In a pair only the
-text is perturbed.  Pinned by tests/objective/test_word_iat.py.
+text is perturbed.  Tested by tests/techniques/test_word_iat.py.
 """
 
 from collections.abc import Mapping
@@ -40,27 +40,27 @@ from steadygaze.techniques.word_at import embedding_leaf, task_loss
 
 @settings
 class WordIAT(Technique):
-    """Adversarial training towards other words (Sato et al. 2018)."""
+    """Adversarial training toward other words (Sato et al. 2018)."""
 
     epsilon: Annotated[float, Field(ge=0, le=100)] = 0.2
     """Length of the perturbation of a text; see `relative`."""
     relative: bool = True
-    """Whether `epsilon` counts mean lengths of a word vector, or is a length itself."""
+    """Measure `epsilon` relative to the mean norm of a word vector."""
     neighbours: Annotated[int, Field(ge=1, le=100)] = 10
-    """Nearest words that each word may be moved towards."""
+    """Number of nearest words of each word."""
     variant: Literal["paper", "released"] = "paper"
     """Normalization: over the text as printed, or per word and then per text as in the authors' code."""
     weight: Annotated[float, Field(ge=0)] = 1.0
-    """How much the perturbed loss counts beside the clean one."""
+    """λ: weight of the perturbed loss."""
 
-    def loss(self, model: Classifier, batch: Batch, given: LossContext) -> Terms:
+    def loss(self, model: Classifier, batch: Batch, context: LossContext) -> Terms:
         embedded = embedding_leaf(model.embed(batch))
         clean = task_loss(model, batch, embedded)
         g = loss_gradient(clean, embedded, batch.mask)
-        others = model.encoder.vectors.detach()[given.epoch_tables["nearest"][batch.ids]]  # (B,T,K,E)
+        others = model.encoder.vectors.detach()[context.epoch_tables["nearest"][batch.ids]]  # (B,T,K,E)
         released = self.variant == "released"
         d = toward_neighbors(g, embedded.detach(), others, per_word=released)
-        r = self.epsilon * given.epoch_tables["unit"] * (unit_vector(d) if released else d)
+        r = self.epsilon * context.epoch_tables["unit"] * (unit_vector(d) if released else d)
         return {"task": clean, "adversarial": self.weight * task_loss(model, batch, embedded + r)}
 
     @property
@@ -80,7 +80,7 @@ class WordIAT(Technique):
 
 
 def _padded(words: Tensor, size: int) -> Tensor:
-    """False beyond the vocabulary: a network may have vectors to spare.  (V,) -> (size,)"""
+    """Pad with False: a network can have more vectors than the vocabulary has words.  (V,) -> (size,)"""
     padded = words.new_zeros(size)
     padded[: len(words)] = words
     return padded

@@ -1,1 +1,1 @@
-"""Training: carries out what a technique declares."""
+"""Training: runs the stages that a technique declares."""

@@ -1,9 +1,9 @@
-"""A run that can be taken up again: one file, replaced whole after every epoch, and one per finished stage.
+"""Checkpoints of a training run: one file, replaced after every epoch, and one per finished stage.
 
-    checkpoint.safetensors        the current stage's tensors; in its header, as JSON, the rest of its state
-    finished-<n>.safetensors      the weights that stage n ended with, where another follows
+    checkpoint.safetensors        tensors of the current stage; the rest of its state in the header, as JSON
+    finished-<n>.safetensors      final weights of stage n, if another stage follows
 
-A checkpoint knows which run it belongs to, and refuses to continue another, or one of which an older version kept less.
+A checkpoint stores the identity of its run.  Loading fails for another run, or if an older version stored less.
 """
 
 import json
@@ -25,17 +25,17 @@ from steadygaze.core.tensor_files import read_metadata, read_tensors
 from steadygaze.training.training_state import TrainingState
 
 NAMES = r"(checkpoint|finished-[0-9]+)\.safetensors"
-OURS = re.compile(rf"{NAMES}|\.{NAMES}\.[0-9a-f]{{8}}\.tmp|checkpoint\.writing")  # the last by version 0.1.0
+OURS = re.compile(rf"{NAMES}|\.{NAMES}\.[0-9a-f]{{8}}\.tmp|checkpoint\.writing")  # the last is from version 0.1.0
 
 
 def has_run(folder: Path) -> bool:
-    """Whether a folder holds an interrupted run, or nothing, and nothing else."""
+    """Return True if a folder contains only the files of an interrupted run, or is empty."""
     return folder.is_dir() and all(OURS.fullmatch(name) for name in os.listdir(folder))
 
 
 @dataclass(frozen=True)
 class SavedStage:
-    """What a checkpoint held."""
+    """Content of a checkpoint."""
 
     stage: int
     tensors: dict[str, Tensor]
@@ -46,7 +46,7 @@ class SavedStage:
 class Checkpoint:
     folder: Path
     identity: dict[str, Any]
-    """All that determines the weights: settings, seed, data fingerprint, versions.  JSON."""
+    """Everything that determines the weights: settings, seed, data fingerprint, versions.  JSON."""
     resume: bool = False
 
     @property
@@ -54,38 +54,38 @@ class Checkpoint:
         return self.folder / "checkpoint.safetensors"
 
     @property
-    def _again(self) -> str:
+    def _advice(self) -> str:
         return f"delete {self.folder} to start over"
 
     def load(self) -> SavedStage | None:
-        """What was saved of this run; None where nothing was."""
-        there = os.path.lexists(self.file)  # also a link that leads nowhere
-        if there and not self.resume:
+        """Return the saved state of this run; None without a checkpoint."""
+        exists = os.path.lexists(self.file)  # also a broken link
+        if exists and not self.resume:
             raise UserError(
-                f"{self.folder} holds an interrupted run or a finished one: "
-                "resume=True (--resume) continues it, or delete the folder to start over"
+                f"{self.folder} contains a training run: "
+                "continue it with resume=True (--resume), or delete the folder to start over"
             )
         remove_named_leftovers(self.folder, NAMES)
-        if not there:
+        if not exists:
             return None
         tensors, plain = self._read(self.file)
-        self._has(["identity", "stage"], plain)
+        self._require(["identity", "stage"], plain)
         identity, stage = plain.pop("identity"), plain.pop("stage")
         if not isinstance(identity, dict) or type(stage) is not int or stage < 0:
-            raise UserError(f"{self.file} is damaged: its identity or stage is invalid; {self._again}")
-        self._same(identity)
+            raise UserError(f"{self.file} is damaged: its identity or stage is invalid; {self._advice}")
+        self._check_identity(identity)
         return SavedStage(stage, tensors, plain)
 
     def restore(self, state: TrainingState, saved: SavedStage) -> None:
-        """Into a state made for the same stage."""
+        """Restore the saved state into a state of the same stage."""
         _, plain = state.pack()
-        self._has([*plain, *(f"now/{name}" for name in state.weights())], [*saved.plain, *saved.tensors])
+        self._require([*plain, *(f"now/{name}" for name in state.weights())], [*saved.plain, *saved.tensors])
         if (fault := state.fault(saved.tensors, saved.plain)) is not None:
-            raise UserError(f"{self.file} is damaged: {fault}; {self._again}")
+            raise UserError(f"{self.file} is damaged: {fault}; {self._advice}")
         try:
             state.unpack(saved.tensors, saved.plain)
         except UserError as error:
-            raise UserError(f"{self.file} is damaged: {error} {self._again}") from None
+            raise UserError(f"{self.file} is damaged: {error} {self._advice}") from None
 
     def save(self, stage: int, state: TrainingState) -> None:
         tensors, plain = state.pack()
@@ -95,11 +95,11 @@ class Checkpoint:
         self._write(self._finished(stage), weights, {"stage": stage, "kept": kept})
 
     def finished(self, stage: int) -> tuple[dict[str, Tensor], dict[str, Any]]:
-        """Its weights, and which epoch the result was by then."""
+        """Return the final weights of a stage, and the record of the selected epoch."""
         weights, plain = self._read(self._finished(stage))
-        self._has(["kept"], plain)
+        self._require(["kept"], plain)
         if not isinstance(plain["kept"], dict):
-            raise UserError(f"{self._finished(stage)} is damaged: its record of the epoch is invalid; {self._again}")
+            raise UserError(f"{self._finished(stage)} is damaged: its record of the epoch is invalid; {self._advice}")
         return weights, plain["kept"]
 
     def _finished(self, stage: int) -> Path:
@@ -110,7 +110,7 @@ class Checkpoint:
             with new_file(file) as path:
                 save_file(tensors, path, metadata={"state": json.dumps(plain)})
         except (OSError, SafetensorError) as error:
-            raise UserError(f"could not write {file}: {error}; the run can be resumed from its last epoch") from None
+            raise UserError(f"cannot write {file}: {error}; you can resume the run from its last epoch") from None
 
     def _read(self, file: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
         try:
@@ -119,19 +119,19 @@ class Checkpoint:
                 raise UserError(f"{file} is damaged: its state is not an object")
             return read_tensors(file), plain
         except UserError as error:
-            raise UserError(f"{error}; {self._again}") from None
+            raise UserError(f"{error}; {self._advice}") from None
 
-    def _has(self, wanted: Iterable[str], found: Iterable[str]) -> None:
-        missing = sorted({*wanted} - {*found})
+    def _require(self, keys: Iterable[str], saved: Iterable[str]) -> None:
+        missing = sorted({*keys} - {*saved})
         if missing:
             raise UserError(
-                f"{self.folder} holds a run of an older version, which did not keep {missing[0]}: it cannot go on.  "
-                "Delete that folder to start over."
+                f"{self.folder} contains a run of an older version without {missing[0]}: it cannot be resumed.  "
+                "Delete the folder to start over."
             )
 
-    def _same(self, found: dict[str, Any]) -> None:
-        if differs := difference(found, self.identity):
+    def _check_identity(self, saved: dict[str, Any]) -> None:
+        if differs := difference(saved, self.identity):
             raise UserError(
-                f"{self.folder} holds a run with another {': '.join(differs)}.  "
-                "Resume with the same data and settings, or delete that folder to start over."
+                f"{self.folder} contains a run with another {': '.join(differs)}.  "
+                "Resume with the same data and settings, or delete the folder to start over."
             )

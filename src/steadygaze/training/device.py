@@ -1,4 +1,4 @@
-"""Where training happens: the device and the precision, through `accelerate`."""
+"""Device and precision of training, through `accelerate`."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,12 +14,12 @@ from steadygaze.core.errors import UserError, unknown
 
 DEVICES = ("auto", "cpu", "cuda", "mps")
 PROCESSES = ("WORLD_SIZE", "PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE")
-"""Environment variables in which launchers give the number of processes."""
+"""Environment variables with the number of processes, set by launchers."""
 
 
 @contextmanager
 def accelerator(device: str, precision: str) -> Iterator[Accelerator]:
-    """An accelerator for this run alone, to be used inside the block."""
+    """Provide an accelerator for this run, inside the block."""
     check_device(device)
     if get_int_from_env(PROCESSES, 1) > 1:
         raise UserError("training runs in one process: start it without `accelerate launch`, torchrun or mpirun")
@@ -48,15 +48,15 @@ def lstm_runs_in_bfloat16() -> bool:
 
 @contextmanager
 def own_state() -> Iterator[None]:
-    """`accelerate` keeps one state per process; what is made inside neither sees the caller's nor changes it."""
+    """Isolate the state of `accelerate`, which is global to the process, inside the block."""
     kinds = (PartialState, AcceleratorState, GradientState)
-    callers = [vars(kind)["_shared_state"] for kind in kinds]
+    states = [vars(kind)["_shared_state"] for kind in kinds]
     for kind in kinds:
         kind._shared_state = {}
     try:
         yield
     finally:
-        for kind, state in zip(kinds, callers, strict=True):
+        for kind, state in zip(kinds, states, strict=True):
             kind._shared_state = state
 
 
@@ -64,13 +64,13 @@ def check_device(device: Any) -> None:
     if not isinstance(device, str) or device not in DEVICES:
         raise unknown("device", device, DEVICES)
     if device == "cuda" and not torch.cuda.is_available():
-        raise UserError("device 'cuda' was asked for, but torch sees no GPU here; use --device cpu, or auto")
+        raise UserError("device 'cuda' is not available: torch finds no GPU; use --device cpu, or auto")
     if device == "mps" and not torch.backends.mps.is_available():
-        raise UserError("device 'mps' was asked for, but torch sees none here; use --device cpu, or auto")
+        raise UserError("device 'mps' is not available; use --device cpu, or auto")
 
 
 def best_device(device: str) -> torch.device:
-    """The device that a name stands for, for reading with a model."""
+    """Return the device of a name, for inference."""
     check_device(device)
     if device != "auto":
         return torch.device(device)

@@ -1,4 +1,4 @@
-"""What a person sees while training runs: one bar over all stages, or nothing."""
+"""Progress of training: one bar over all stages, or nothing."""
 
 import time
 import warnings
@@ -12,36 +12,36 @@ from steadygaze.core.console import Console
 from steadygaze.core.errors import one_line
 
 SCORES = {"macro-f1": "macro-F1", "fidelity": "fidelity", "divergence": "divergence"}
-"""By which an epoch may have been judged."""
+"""Validation scores of an epoch."""
 REDRAW = 0.2
-"""Seconds between two readings of the loss: reading it waits for the device."""
+"""Seconds between two updates of the loss: reading it waits for the device."""
 
 
 @runtime_checkable
 class Watcher(Protocol):
-    """Told of every step and every epoch."""
+    """Receives every step and every epoch."""
 
     def start(self, stages: int, epochs: int, steps: int) -> None:
-        """`epochs` over all stages at most, `steps` in each epoch."""
+        """Start; `epochs` is the maximum over all stages, `steps` is per epoch."""
 
     def step(self, stage: str, epoch: int, terms: Mapping[str, Tensor]) -> None: ...
 
     def epoch(self, record: Mapping[str, Any]) -> None: ...
 
     def skip(self, epochs: int) -> None:
-        """So many epochs need not be run: they were done before an interruption, or training stopped early."""
+        """Skip epochs that ran before an interruption, or that early stopping omits."""
 
     def say(self, message: str) -> None:
-        """Something a person may want to know."""
+        """Show a message."""
 
     def warn(self, message: str) -> None:
-        """Something a person must know."""
+        """Show a warning."""
 
     def stop(self) -> None: ...
 
 
 class SilentWatcher:
-    """A watcher that shows nothing but warnings, as Python's own."""
+    """A watcher that shows only warnings, as Python warnings."""
 
     def start(self, stages: int, epochs: int, steps: int) -> None: ...
     def step(self, stage: str, epoch: int, terms: Mapping[str, Tensor]) -> None: ...
@@ -54,7 +54,7 @@ class SilentWatcher:
 
 
 class ProgressBar:
-    """A rich progress bar on standard error: stage, epoch, loss terms, validation score, time left."""
+    """A rich progress bar on standard error: stage, epoch, loss terms, validation score, remaining time."""
 
     def __init__(self, console: Console | None = None) -> None:
         self.console = console or Console(stderr=True)
@@ -73,7 +73,7 @@ class ProgressBar:
             transient=True,
             disable=not self.console.is_terminal,  # in a log, a line per epoch is enough
         )
-        self.drawn = 0.0
+        self._updated = 0.0
 
     def start(self, stages: int, epochs: int, steps: int) -> None:
         self.several, self.steps = stages > 1, steps
@@ -82,18 +82,18 @@ class ProgressBar:
 
     def step(self, stage: str, epoch: int, terms: Mapping[str, Tensor]) -> None:
         self.bar.advance(self.task)
-        if time.monotonic() - self.drawn > REDRAW:
-            self.drawn = time.monotonic()
+        if time.monotonic() - self._updated > REDRAW:
+            self._updated = time.monotonic()
             losses = "  ".join(f"{name} {value.mean().item():.3f}" for name, value in terms.items())
-            where = f"{stage}, epoch" if self.several else "epoch"
-            self.bar.update(self.task, description=f"{where} {epoch + 1}  {losses}")
+            position = f"{stage}, epoch" if self.several else "epoch"
+            self.bar.update(self.task, description=f"{position} {epoch + 1}  {losses}")
 
     def epoch(self, record: Mapping[str, Any]) -> None:
         losses = "  ".join(f"{name} {value:.3f}" for name, value in record["terms"].items())
         stage = f"{record['stage']}  " if self.several else ""
         score = "  ".join(f"validation {name} {record[key]:.3f}" for key, name in SCORES.items() if key in record)
         line = f"{stage}epoch {record['epoch']:>2}  {losses}  {score}"
-        line += "  (what it shows says nothing yet)" if record.get("attention", {}).get("collapsed") else ""
+        line += "  (uninformative weights)" if record.get("attention", {}).get("collapsed") else ""
         self.console.print(line, highlight=False, markup=False)
 
     def skip(self, epochs: int) -> None:

@@ -1,12 +1,12 @@
-"""What a technique remembers of every training text, made once before a stage and looked up in every step.
+"""Target cache and teacher cache.
 
-Texts keep (N,…) tensors, tokens (Σ T,…) ones without padding; a batch gets them back padded to its own width.  What
-would take more than ROOM is not kept: the technique makes it anew in every step.
+The target cache stores a technique's targets of every training text, computed once before a stage.  Targets of texts
+have shape (N,…); targets of tokens have shape (Σ T,…), without padding.  A batch gets them padded to its own width.
+Targets of more than ROOM bytes are not cached: the technique recomputes them in every step.
 
-Teacher cache: trained teachers and references, kept for the next run that needs them.
-
-Each file is named by the SHA-256 of everything that determines its weights.  A cached teacher therefore equals the
-teacher that training would produce, bit for bit.  A damaged file is ignored.
+The teacher cache stores trained teachers and references for later runs.  Each file is named by the SHA-256 of
+everything that determines its weights.  A cached teacher therefore equals the teacher that training would produce, bit
+for bit.  A damaged file is ignored.
 """
 
 import hashlib
@@ -34,11 +34,11 @@ from steadygaze.techniques.technique import CachedTargets, Technique
 from steadygaze.training.training_state import are_records
 
 ROOM = 4 << 30
-"""Bytes that one remembered thing may take."""
+"""Maximum size of one target in bytes."""
 
 
 class TargetCache:
-    """Filled a batch at a time, in any order; empty where the technique remembers nothing."""
+    """Targets of all training texts; empty if the technique has none."""
 
     def __init__(self, data: Data, device: torch.device) -> None:
         self._starts = torch.from_numpy(data.text.starts).to(device)
@@ -46,31 +46,31 @@ class TargetCache:
         self._texts: dict[str, Tensor] = {}
         self._tokens: dict[str, Tensor] = {}
 
-    def put(self, batch: Batch, memory: CachedTargets) -> None:
-        places = self._places(batch)[batch.present]
+    def put(self, batch: Batch, targets: CachedTargets) -> None:
+        positions = self._positions(batch)[batch.present]
         total = self._total
-        for name, value in memory.tokens.items():
+        for name, value in targets.tokens.items():
             if total * value[0, :1].nbytes <= ROOM:
-                kept = self._tokens.setdefault(name, value.new_zeros((total + 1, *value.shape[2:])))
-                kept[places] = value[batch.present]
-        for name, value in memory.texts.items():
-            kept = self._texts.setdefault(name, value.new_empty((len(self._starts) - 1, *value.shape[1:])))
-            kept[batch.index] = value
+                table = self._tokens.setdefault(name, value.new_zeros((total + 1, *value.shape[2:])))
+                table[positions] = value[batch.present]
+        for name, value in targets.texts.items():
+            table = self._texts.setdefault(name, value.new_empty((len(self._starts) - 1, *value.shape[1:])))
+            table[batch.index] = value
 
     def get(self, batch: Batch) -> CachedTargets:
         if not self._texts and not self._tokens:
             return CachedTargets()
-        places = self._places(batch).masked_fill(~batch.present, self._total)  # the row after the last is 0
-        tokens = {name: kept[places] for name, kept in self._tokens.items()}
-        return CachedTargets({name: kept[batch.index] for name, kept in self._texts.items()}, tokens)
+        positions = self._positions(batch).masked_fill(~batch.present, self._total)  # the last row is 0
+        tokens = {name: table[positions] for name, table in self._tokens.items()}
+        return CachedTargets({name: table[batch.index] for name, table in self._texts.items()}, tokens)
 
-    def _places(self, batch: Batch) -> Tensor:
-        """Where each token of the batch stands among all tokens.  (B,T)"""
+    def _positions(self, batch: Batch) -> Tensor:
+        """Return the position of each token of the batch among all tokens.  (B,T)"""
         return self._starts[batch.index].unsqueeze(1) + torch.arange(batch.ids.shape[1], device=self._starts.device)
 
 
 def cache_targets(technique: Technique, models: Mapping[str, Model], data: Data, device: torch.device) -> TargetCache:
-    """Asks the technique of every text once, in full precision."""
+    """Compute the technique's targets of every text once, in full precision."""
     store = TargetCache(data, device)
     if type(technique).cache_targets is Technique.cache_targets:
         return store
@@ -87,10 +87,10 @@ CachedTeacher = tuple[dict[str, Tensor], list[dict[str, Any]]]
 
 
 def check_teacher_cache(folder: Path) -> None:
-    """Refuse a folder that is a link, is inside a model, or holds anything but teachers and references."""
+    """Raise if a folder is a link, is inside a model, or contains anything but teachers and references."""
     check_folder(folder)
     if folder.exists() and (others := unmatched(folder, ENTRY)):
-        raise UserError(f"{folder} holds {others[0]!r}, which is not a teacher or a reference; name another folder")
+        raise UserError(f"{folder} contains {others[0]!r}, which is not a teacher or a reference; use another folder")
 
 
 @dataclass(frozen=True)
@@ -108,14 +108,14 @@ class TeacherCache:
             return None
 
     def put(self, key: dict[str, Any], weights: dict[str, Tensor], history: list[dict[str, Any]]) -> str | None:
-        """Write an entry; the reason if that fails.  Runs that end with the same weights write the same file."""
+        """Write an entry; return the reason if that fails."""
         try:
             check_teacher_cache(self.folder)
             remove_named_leftovers(self.folder, ENTRY)
             with new_file(self._file(key)) as path:
                 save_file(weights, path, metadata={"history": json.dumps(history)})
         except (OSError, SafetensorError, UserError) as error:
-            return f"could not keep a finished model in {self.folder} for the next run: {error}"
+            return f"cannot write a finished model to the teacher cache {self.folder}: {error}"
         return None
 
     def _file(self, key: dict[str, Any]) -> Path:

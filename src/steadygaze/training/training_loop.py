@@ -1,7 +1,4 @@
-"""The training loop: what happens in an epoch, readable on one screen.
-
-How long a stage lasts: as `settings` says, more epochs where texts are few, and fewer where nothing gets better.
-"""
+"""The training loop: epochs, steps, validation and early stopping."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -34,12 +31,12 @@ from steadygaze.training.teacher_cache import TargetCache
 from steadygaze.training.training_state import TrainingState
 
 MOST, WIDEST = 2048, 1024
-"""Validation texts, and tokens of each, by which it is judged whether attention still says anything."""
+"""Number of validation texts, and of tokens of each, for the detection of collapsed attention."""
 
 
 @dataclass(frozen=True)
 class TrainingJob:
-    """What stays the same through all stages of a run."""
+    """Data and settings that all stages of a run share."""
 
     train: Data
     validation: Data
@@ -50,25 +47,25 @@ class TrainingJob:
 
 
 class Objective(nn.Module):
-    """A technique's loss as a module, so that mixed precision and several devices can wrap it."""
+    """A technique's loss as a module, which mixed precision and several devices can wrap."""
 
     def __init__(self, model: nn.Module, modules: nn.Module) -> None:
         super().__init__()
         self.model, self.auxiliary = model, modules
 
-    def forward(self, technique: Technique, batch: Batch, given: LossContext) -> Terms:
-        return technique.loss(self.model, batch, given)
+    def forward(self, technique: Technique, batch: Batch, context: LossContext) -> Terms:
+        return technique.loss(self.model, batch, context)
 
 
 def train_epoch(
-    job: TrainingJob, stage: str, state: TrainingState, given: LossContext, memory: TargetCache
+    job: TrainingJob, stage: str, state: TrainingState, context: LossContext, targets: TargetCache
 ) -> dict[str, float]:
-    """One pass over the training texts.  Returns the mean of each term, all texts alike: weights are for `total`."""
+    """Train one epoch; return the unweighted mean of each term."""
     sums: dict[str, Tensor] = {}
     training_mode(state)
-    given = replace(given, epoch_tables=state.technique.on_epoch_start(state.model, given.synonyms))
+    context = replace(context, epoch_tables=state.technique.on_epoch_start(state.model, context.synonyms))
     for rows in shuffled(job.train, job.training.batch_size, (*state.stream, state.epoch)):
-        terms = train_batch(job, state, given, memory, rows)
+        terms = train_batch(job, state, context, targets, rows)
         for name, values in terms.items():
             sums[name] = sums.get(name, 0.0) + values.detach().sum()
         job.watcher.step(stage, state.epoch, terms)
@@ -76,13 +73,13 @@ def train_epoch(
 
 
 def train_batch(
-    job: TrainingJob, state: TrainingState, given: LossContext, memory: TargetCache, rows: NDArray[np.int64]
+    job: TrainingJob, state: TrainingState, context: LossContext, targets: TargetCache, rows: NDArray[np.int64]
 ) -> Terms:
-    """One step, on these texts."""
+    """Train one step on these texts."""
     batch = collate(job.train, rows).to(job.accelerator.device)
-    chance = state.key.child(state.step)
-    now = replace(given, progress=state.progress, key=chance, cached_targets=memory.get(batch))
-    terms: Terms = state.objective(state.technique, batch, now)
+    key = state.key.child(state.step)
+    step_context = replace(context, progress=state.progress, key=key, cached_targets=targets.get(batch))
+    terms: Terms = state.objective(state.technique, batch, step_context)
     step(job, state, state.technique.players(), terms, batch)
     state.technique = state.technique.after_step(terms)
     state.step += 1
@@ -90,7 +87,7 @@ def train_batch(
 
 
 def step(job: TrainingJob, state: TrainingState, players: Sequence[Player], terms: Terms, batch: Batch) -> None:
-    """The gradient of every player whose turn it is, all taken at the same point; then they move together."""
+    """Compute the gradients of all active players at the same parameters, then update them together."""
     active = [
         player
         for player in players
@@ -98,10 +95,10 @@ def step(job: TrainingJob, state: TrainingState, players: Sequence[Player], term
     ]
     if not active:
         return
-    adam = state.optimizer.optimizer  # the wrapper looks for a package on the disk in every call: 0.2 ms
+    adam = state.optimizer.optimizer  # the wrapper looks up a package on disk in every call: 0.2 ms
     adam.zero_grad()
     for player in active:
-        # Of a player's terms only its own parameters may hear.  A lone player's gradients are all its own.
+        # A player's terms give a gradient to its own parameters only.  A single player has all parameters.
         only = {"inputs": state.parameters_by_player[player.name], "retain_graph": player is not active[-1]}
         job.accelerator.backward(total(terms, batch, player), **(only if len(players) > 1 else {}))
     job.accelerator.unscale_gradients(state.optimizer)
@@ -112,52 +109,52 @@ def step(job: TrainingJob, state: TrainingState, players: Sequence[Player], term
 
 
 def total(terms: Terms, batch: Batch, player: Player) -> Tensor:
-    """The number a player minimises: the weighted mean over the batch of the sum of its terms."""
+    """Return a player's objective: the weighted mean over the batch of the sum of its terms."""
     names = terms if player.terms is None else player.terms
     values = torch.stack([terms[name] for name in names]).sum(0)
     return (values if batch.weight is None else values * batch.weight).mean()
 
 
 def validate(job: TrainingJob, state: TrainingState, reference: Tensor | None) -> dict[str, Any]:
-    """Macro-F1 and, of equals, the loss choose the epoch; a label all texts get; whether attention says anything."""
+    """Return the validation scores, a constant predicted label, and the collapse of attention."""
     label = job.validation.label
     read = inference.split_outputs(state.model, job.validation, widest=WIDEST)
     predicted = read.logits.argmax(-1).numpy()
     macro = f1_score(label, predicted, average="macro", zero_division=0.0)
     anchor = None if reference is None else reference[:MOST]
-    found = collapse_of(state.model, read, anchor)
-    seen = {**asdict(found), "collapsed": found.collapsed, "reason": found.reason}
+    collapse = collapse_of(state.model, read, anchor)
+    attention = {**asdict(collapse), "collapsed": collapse.collapsed, "reason": collapse.reason}
     return {
         "macro-f1": float(macro),
         "accuracy": float(accuracy_score(label, predicted)),
         "loss": float(cross_entropy(read.logits.double(), torch.from_numpy(label))),
         "constant_label": constant_label(predicted, label),
-        "attention": {name: None if value != value else value for name, value in seen.items()},  # JSON has no NaN
+        "attention": {name: None if value != value else value for name, value in attention.items()},  # JSON has no NaN
     }
 
 
 def collapse_of(model: Model, read: inference.SplitOutputs, reference: Tensor | None) -> Collapse:
-    """Whether what it shows says anything; of a model that selects sentences, sentence by sentence."""
-    weights, mask, ids = (one[:MOST] for one in (read.weights, read.mask, read.ids))
+    """Detect collapsed weights; by sentence for a model that selects sentences."""
+    weights, mask, ids = (tensor[:MOST] for tensor in (read.weights, read.mask, read.ids))
     if not isinstance(model, Rationalizer) or model.selection_config.granularity == "token":
-        found = detect_collapse(weights, mask, reference, ids=ids)
+        collapse = detect_collapse(weights, mask, reference, ids=ids)
         free = isinstance(model, Rationalizer) and model.selection_config.share is None
-        return replace(found, selected=selected_share(weights, mask)) if free else found
-    worded = mask.any(-1)
+        return replace(collapse, selected=selected_share(weights, mask)) if free else collapse
+    nonempty = mask.any(-1)
     numbers = segments.segment_ids(ids, mask, model.ends.cpu())
     return detect_sentence_collapse(
-        RaggedWeights(weights[mask].double(), mask.sum(-1)[worded]), numbers[mask], ids[mask]
+        RaggedWeights(weights[mask].double(), mask.sum(-1)[nonempty]), numbers[mask], ids[mask]
     )
 
 
 def constant_label(predicted: NDArray[np.int64], label: NDArray[np.int64] | None) -> int | None:
-    """The class that every text is given, where there are several to be told apart; else None."""
-    told_apart = np.ptp(predicted) > 0 or label is None or np.ptp(label) == 0
-    return None if told_apart else int(predicted[0])
+    """Return the class that every text is assigned although there are several classes; else None."""
+    distinguished = np.ptp(predicted) > 0 or label is None or np.ptp(label) == 0
+    return None if distinguished else int(predicted[0])
 
 
 def attention_of(models: Mapping[str, Model], data: Data) -> Tensor | None:
-    """The mean attention of finished models, against which a new one is held; None where there are none.  (N,T)"""
+    """Return the mean attention of the reference models; None without any.  (N,T)"""
     total: Tensor | None = None
     for model in models.values():
         weights = inference.split_outputs(model, data, widest=WIDEST).weights
@@ -166,11 +163,11 @@ def attention_of(models: Mapping[str, Model], data: Data) -> Tensor | None:
 
 
 def training_mode(state: TrainingState) -> None:
-    """Training mode for what moves; what is frozen is read as it will be read later, without dropout."""
+    """Set trained parts to training mode and frozen parts to evaluation mode, without dropout."""
     state.objective.train()
     for part in (*state.model.children(), *state.modules.children()):
-        moves = [parameter.requires_grad for parameter in part.parameters()]
-        part.train(any(moves) or not moves)  # a part without parameters (a sampling attention) follows the others
+        trained = [parameter.requires_grad for parameter in part.parameters()]
+        part.train(any(trained) or not trained)  # parts without parameters: training mode
 
 
 def _means(sums: dict[str, Tensor], count: int, epoch: int) -> dict[str, float]:
@@ -178,38 +175,38 @@ def _means(sums: dict[str, Tensor], count: int, epoch: int) -> dict[str, float]:
     for name, value in means.items():
         if not math.isfinite(value):
             raise UserError(
-                f"training went astray in epoch {epoch + 1}: the {name} loss is {value}.  "
-                "A smaller learning_rate usually helps: --set learning_rate=1e-4"
+                f"training diverged: the {name} loss is {value} in epoch {epoch + 1}.  "
+                "Try a lower learning rate: --set learning_rate=1e-4"
             )
     return means
 
 
 def steps(job: TrainingJob) -> int:
-    """Of one epoch."""
+    """Return the number of steps of one epoch."""
     return -(-len(job.train) // job.training.batch_size)
 
 
 def longest(job: TrainingJob, stage: Stage) -> int:
-    """Epochs at most."""
+    """Return the maximum number of epochs."""
     return job.training.longest(steps(job)) if stage.epochs is None else stage.epochs
 
 
 def stage_is_over(job: TrainingJob, stage: Stage, state: TrainingState) -> bool:
-    """Whether a stage has run long enough, or in vain: epochs no better than guessing do not count as that."""
+    """Return True after the last epoch, or without improvement; epochs at guessing level do not count."""
     if state.epoch >= longest(job, stage):
         return True
     patience = job.training.patient(steps(job)) if stage.epochs is None else job.training.patience
     guessing = 1 / len(np.unique(job.train.label))  # type: ignore[arg-type]  # a split to train on has labels
-    of_this_stage = state.history[len(state.history) - state.epoch :]
-    scores = [record["macro-f1"] for record in of_this_stage]
-    first = scores.index(max(scores)) + 1 if scores else 0  # surer alone is not better
-    waited = sum(score > guessing for score in scores[first:])
-    return stage.select != "last" and waited >= patience
+    records = state.history[len(state.history) - state.epoch :]
+    scores = [record["macro-f1"] for record in records]
+    first = scores.index(max(scores)) + 1 if scores else 0  # a lower loss alone is not an improvement
+    epochs_without_improvement = sum(score > guessing for score in scores[first:])
+    return stage.select != "last" and epochs_without_improvement >= patience
 
 
 def report_longer_training(job: TrainingJob) -> None:
-    """Where there are more epochs than usual because texts are few."""
+    """Report a larger number of epochs on a small dataset."""
     each, most = steps(job), job.training.longest(steps(job))
     if job.training.epochs is None and most > EPOCHS:
-        few = f"{len(job.train):,} texts are {each} step{'s' * (each > 1)} an epoch"
-        job.watcher.say(f"{few}: they are read up to {most} times, not {EPOCHS} (--epochs says how often)")
+        size = f"{len(job.train):,} texts are {each} step{'s' * (each > 1)} per epoch"
+        job.watcher.say(f"{size}: training runs up to {most} epochs instead of {EPOCHS} (set --epochs to change this)")

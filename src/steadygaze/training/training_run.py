@@ -1,9 +1,9 @@
-"""A whole run: the stages a technique declares, one after the other, each resumable.
+"""A training run: the stages that a technique declares, in order, each resumable.
 
-A stage that trains a fresh model draws exactly the chance that a run of its own with that seed would draw.  So a
-teacher trained as somebody's stage and the same technique trained alone are the same model, bit for bit.
+A stage with a fresh model draws the same random numbers as a separate run with its seed.  A teacher trained as a stage
+therefore equals the same technique trained alone, bit for bit.
 
-A stage keeps one epoch, whole: the model's weights and those of the auxiliary networks beside it.
+A stage selects one epoch, for the model's weights and those of the auxiliary networks.
 """
 
 import dataclasses
@@ -37,58 +37,58 @@ from steadygaze.training.training_loop import (
 from steadygaze.training.training_state import TrainingState, under
 
 RESULT = "model"
-"""The name of the model that a run is for; every other is a means to it."""
-UNDIVIDED = "no validation text has two sentences: all of each was selected.  granularity=token selects words"
+"""Name of the resulting model; all others are auxiliary."""
+UNDIVIDED = "no validation text has two sentences: whole texts were selected.  Try granularity=token"
 
 
 @dataclass
 class TrainingRun:
     technique: Technique
     make_model: Callable[[], Model]
-    """Draws fresh weights from torch's own generator, which is seeded before every call."""
+    """Makes a model with fresh weights from torch's global generator, which is seeded before every call."""
     job: TrainingJob
     seed: int = 0
     checkpoint: Checkpoint | None = None
     models: dict[str, Model] = field(default_factory=dict)
-    """Finished so far, by name; frozen."""
+    """Finished models by name; frozen."""
     history: list[dict[str, Any]] = field(default_factory=list)
-    """One record per epoch: stage, epoch, terms, macro-f1, accuracy, always, attention."""
+    """One record per epoch: stage, epoch, terms, macro-f1, accuracy, constant_label, attention."""
     kept: dict[str, Any] = field(default_factory=dict)
-    """Which epoch the result is: stage, epoch, macro-f1, always, attention."""
+    """Selected epoch of the result: stage, epoch, macro-f1, constant_label, attention."""
     modules: dict[str, dict[str, Tensor]] = field(default_factory=dict)
-    """The weights that auxiliary networks have reached, by the network's name."""
+    """Current weights of the auxiliary networks, by name."""
     teacher_cache: TeacherCache | None = None
-    """Where the means to a result are kept for the next run that needs the same."""
+    """Cache of teachers and references for later runs."""
 
     def execute(self) -> Model:
-        """Train as the technique says.  A stage whose model is there already, given by the caller, is not run."""
+        """Run the stages; skip a stage whose model the caller provides."""
         stages = self.technique.stages(self.seed)
         report_longer_training(self.job)
         self.job.watcher.start(len(stages), sum(longest(self.job, stage) for stage in stages), steps(self.job))
         try:
             with forked_generators():
-                self._all(stages)
-                self._say_if_collapsed()
-                self._say_remark()
+                self._run_stages(stages)
+                self._warn_if_collapsed()
+                self._warn_of_technique()
                 return self._copy(RESULT).eval()
         finally:
             self.job.watcher.stop()
 
-    def _all(self, stages: tuple[Stage, ...]) -> None:
+    def _run_stages(self, stages: tuple[Stage, ...]) -> None:
         saved, ready = self.checkpoint.load() if self.checkpoint else None, set(self.models)
         for number, stage in enumerate(stages):
             if stage.model in ready:
                 self.job.watcher.skip(longest(self.job, stage))
             elif self.checkpoint and saved and number < saved.stage:
-                self._recall(stage, *self.checkpoint.finished(number))
+                self._load_finished(stage, *self.checkpoint.finished(number))
             else:
-                self._one(number, stages, saved if saved and number == saved.stage else None)
+                self._run_stage(number, stages, saved if saved and number == saved.stage else None)
 
-    def _one(self, number: int, stages: tuple[Stage, ...], saved: SavedStage | None) -> None:
-        """One stage: from where it was interrupted, from the teacher cache, or from its beginning."""
+    def _run_stage(self, number: int, stages: tuple[Stage, ...], saved: SavedStage | None) -> None:
+        """Run one stage: from its checkpoint, from the teacher cache, or from its beginning."""
         stage = stages[number]
-        teacher_cache = self.teacher_cache if self._apart(stage) else None
-        # What was interrupted goes on even where the teacher cache has it: the history is in the checkpoint.
+        teacher_cache = self.teacher_cache if self._is_separable(stage) else None
+        # An interrupted stage continues even if the teacher cache has it: its history is in the checkpoint.
         if teacher_cache and not saved and self._from_teacher_cache(teacher_cache, number, stage):
             return
         visits = sum(earlier.model == stage.model for earlier in stages[:number])
@@ -97,24 +97,24 @@ class TrainingRun:
             self.checkpoint.restore(state, saved)
             self.history = state.history
             self.job.watcher.skip(state.epoch)
-        self._run(number, stage, state)
+        self._run_epochs(number, stage, state)
         self._finish(stage, state)
         if teacher_cache:
-            why = teacher_cache.put(self._key(stage), state.weights(), self.history[-state.epoch :])
-            if why is not None:
-                self.job.watcher.warn(why)
+            failure = teacher_cache.put(self._key(stage), state.weights(), self.history[-state.epoch :])
+            if failure is not None:
+                self.job.watcher.warn(failure)
         if number + 1 < len(stages):
-            self._hand_over(number, state)
+            self._save_finished(number, state)
 
-    def _run(self, number: int, stage: Stage, state: TrainingState) -> None:
-        """The epochs of one stage, a checkpoint after each."""
-        # In an order that does not depend on who was finished first, or given: a mean does, in its last bit.
+    def _run_epochs(self, number: int, stage: Stage, state: TrainingState) -> None:
+        """Run the epochs of one stage, with a checkpoint after each."""
+        # Sorted: the last bit of a mean depends on the order.
         others = {} if stage.technique else {n: model for n, model in sorted(self.models.items()) if n != stage.model}
-        given = LossContext(others, dict(state.modules.items()), synonyms=self.job.synonyms, prior=self._prior)
-        memory = cache_targets(state.technique, others, self.job.train, self.job.accelerator.device)
+        context = LossContext(others, dict(state.modules.items()), synonyms=self.job.synonyms, prior=self._prior)
+        targets = cache_targets(state.technique, others, self.job.train, self.job.accelerator.device)
         reference = attention_of(others, self.job.validation)
         while not stage_is_over(self.job, stage, state):
-            terms = train_epoch(self.job, stage.name, state, given, memory)
+            terms = train_epoch(self.job, stage.name, state, context, targets)
             state.epoch += 1
             scores = validate(self.job, state, reference)
             record = {"stage": stage.name, "epoch": state.epoch, "terms": terms, **scores}
@@ -126,22 +126,22 @@ class TrainingRun:
         self.job.watcher.skip(longest(self.job, stage) - state.epoch)
 
     def _from_teacher_cache(self, teacher_cache: TeacherCache, number: int, stage: Stage) -> bool:
-        """Whether an earlier run made exactly this, so that it need not be made again."""
-        found = teacher_cache.get(self._key(stage))
-        if found is None:
+        """Load the stage's model from the cache; return True on success."""
+        teacher = teacher_cache.get(self._key(stage))
+        if teacher is None:
             return False
-        weights, history = found
+        weights, history = teacher
         try:
-            self._recall(stage, weights, self.kept)
-        except UserError:  # not of this model: it counts as not there
+            self._load_finished(stage, weights, self.kept)
+        except UserError:  # another layout: treat it as absent
             return False
-        self.history.extend({**record, "stage": stage.name} for record in history)  # there it may have another name
+        self.history.extend({**record, "stage": stage.name} for record in history)  # its stage can have another name
         if self.checkpoint:
             self.checkpoint.finish(number, weights, self.kept)
         return True
 
     def _key(self, stage: Stage) -> dict[str, Any]:
-        """All that determines what a stage apart ends in, beside data and settings."""
+        """Return everything that determines the weights of a separable stage, except data and settings."""
         technique = stage.technique or self.technique
         return {
             "technique": {"name": type(technique).__name__, "settings": dataclasses.asdict(technique)},
@@ -152,10 +152,10 @@ class TrainingRun:
             "schedule": self._schedule(stage),
         }
 
-    def _apart(self, stage: Stage) -> bool:
-        """Whether a run of its own would end in just this: of a technique and a model of its own, all weights fresh."""
+    def _is_separable(self, stage: Stage) -> bool:
+        """True if a separate run would give the same model: own technique, own model, fresh weights."""
         own = stage.technique is not None and stage.model != RESULT
-        # An auxiliary network of an earlier stage goes on under its name: what stands beside it is not all fresh.
+        # An auxiliary network of an earlier stage continues with its weights, which are then not fresh.
         return own and stage.start is None and stage.model not in self.models and not self.modules
 
     def _schedule(self, stage: Stage) -> str:
@@ -165,7 +165,7 @@ class TrainingRun:
         return self.seed if stage.seed is None else stage.seed
 
     def _begin(self, stage: Stage, stream: tuple[int, ...]) -> TrainingState:
-        """Weights, optimiser and generators as they stand before the first step."""
+        """Return weights, optimizer and generators before the first step."""
         torch.manual_seed(derive_seed(*stream))
         training, accelerator = self.job.training, self.job.accelerator
         technique = stage.technique or self.technique
@@ -195,7 +195,7 @@ class TrainingRun:
         )
 
     def _finish(self, stage: Stage, state: TrainingState) -> None:
-        """The stage's epoch is chosen, and its weights are what later stages find."""
+        """Select the epoch, and provide its weights to later stages."""
         epoch = state.epoch
         if stage.select == "best":
             epoch = state.best_epoch
@@ -203,33 +203,33 @@ class TrainingRun:
         self.models[stage.model] = freeze(state.model)
         self.modules |= {name: module.state_dict() for name, module in state.modules.items()}
         if stage.model == RESULT:
-            record = self.history[epoch - state.epoch - 1]  # the stage's last epoch is the last of all so far
+            record = self.history[epoch - state.epoch - 1]  # the last record is the stage's last epoch
             self.kept = {key: record.get(key) for key in ("stage", "epoch", "macro-f1", "constant_label", "attention")}
 
-    def _say_if_collapsed(self) -> None:
-        """Of the epoch that is kept, whether it was trained just now or before an interruption."""
+    def _warn_if_collapsed(self) -> None:
+        """Warn if the attention or selection of the selected epoch is collapsed."""
         attention = self.kept.get("attention", {})
         if attention.get("collapsed"):
             selects = "selection" in self.models[RESULT].capabilities
-            what = "a selection that says nothing" if selects else "collapsed attention"
-            locked = attention.get("unit") == "sentence" and attention["constant"]
-            self.job.watcher.warn(f"{'a locked selection' if locked else what}: {attention['reason']}")
+            problem = "an uninformative selection" if selects else "collapsed attention"
+            interlocked = attention.get("unit") == "sentence" and attention["constant"]
+            self.job.watcher.warn(f"{'an interlocked selection' if interlocked else problem}: {attention['reason']}")
         elif attention.get("unit") == "sentence" and attention["distance_to_uniform"] is None:
             self.job.watcher.warn(UNDIVIDED)
 
-    def _say_remark(self) -> None:
+    def _warn_of_technique(self) -> None:
         remark = self.technique.warning_after_training(self.history[-1]["terms"], self._prior) if self.history else None
         if remark is not None:
             self.job.watcher.warn(remark)
 
-    def _hand_over(self, number: int, state: TrainingState) -> None:
-        """Before the next stage: what this one made is kept, what it needed is given back."""
+    def _save_finished(self, number: int, state: TrainingState) -> None:
+        """Save the stage's weights and free its memory."""
         if self.checkpoint:
             self.checkpoint.finish(number, state.weights(), self.kept)
         self.job.accelerator.free_memory()
 
-    def _recall(self, stage: Stage, weights: dict[str, Tensor], kept: dict[str, Any]) -> None:
-        """A stage that was over before the interruption."""
+    def _load_finished(self, stage: Stage, weights: dict[str, Tensor], kept: dict[str, Any]) -> None:
+        """Load the weights of a finished stage."""
         model = self.make_model()
         _check_layout(stage.name, under("model.", weights), model)
         model.load_state_dict(under("model.", weights))
@@ -240,24 +240,24 @@ class TrainingRun:
         self.job.watcher.skip(longest(self.job, stage))
 
     def _copy(self, name: str) -> Model:
-        """A finished model's weights in a model that may be trained: only what was made frozen is frozen."""
+        """Return a trainable copy of a finished model."""
         model = self.make_model()
         model.load_state_dict(self.models[name].state_dict())
         return model
 
     @property
     def _prior(self) -> Tensor:
-        """(C,) how frequent each class is, every text counting as much as it weighs."""
+        """(C,) weighted frequency of each class."""
         counts = np.bincount(np.asarray(self.job.train.label), self.job.train.weight).astype(np.float64)
         return torch.from_numpy(counts / counts.sum()).float().to(self.job.accelerator.device)
 
 
 def _check_layout(name: str, weights: dict[str, Tensor], module: nn.Module) -> None:
-    """The weights of a finished stage come from a file."""
+    """Raise if the saved weights do not fit the model."""
     if (difference := layout_difference(layout(weights), layout(module.state_dict()))) is not None:
-        raise UserError(f"the saved weights of {name!r} are not those of this model: {difference}; start over")
+        raise UserError(f"the saved weights of {name!r} do not fit this model: {difference}; start over")
 
 
 def freeze(model: Model) -> Model:
-    """Never trained again: a reference for later stages."""
+    """Freeze a finished model."""
     return model.eval().requires_grad_(False)

@@ -1,6 +1,6 @@
-"""Where a stage of training stands: all that the next step depends on, and nothing else.
+"""State of a training stage: everything that the next step depends on.
 
-`pack` and `unpack` turn it into named tensors and JSON and back, so a checkpoint needs no pickle.
+`pack` and `unpack` convert it to named tensors and JSON and back, so that a checkpoint needs no pickle.
 """
 
 import dataclasses
@@ -19,9 +19,9 @@ from steadygaze.models.model_protocol import Model
 from steadygaze.techniques.technique import Technique
 
 PLAIN = ("epoch", "step", "best_score", "best_loss", "best_epoch", "history")
-"""What is written as it is."""
+"""Fields stored as JSON."""
 RECORDED = frozenset({"stage", "epoch", "terms"})
-"""What every record of an epoch has."""
+"""Required keys of an epoch's record."""
 
 
 @dataclass
@@ -29,13 +29,13 @@ class TrainingState:
     technique: Technique
     model: Model
     modules: nn.ModuleDict
-    objective: nn.Module  # model and modules, as the device wants them wrapped
-    parameters_by_player: dict[str, list[nn.Parameter]]  # by player
+    objective: nn.Module  # model and modules, wrapped for the device
+    parameters_by_player: dict[str, list[nn.Parameter]]
     optimizer: AcceleratedOptimizer
-    stream: tuple[int, ...]  # what the order of the batches is derived from, beside the epoch
-    key: RandomKey  # what is drawn in a step is drawn from its child of that number
+    stream: tuple[int, ...]  # seed of the order of the batches, with the epoch
+    key: RandomKey  # its child with the step's number is the key of that step
     schedule: str
-    steps: int  # at most, over all epochs of the stage
+    steps: int  # maximum over all epochs of the stage
     epoch: int = 0  # finished epochs
     step: int = 0  # finished steps
     best_score: float = -1.0
@@ -46,11 +46,11 @@ class TrainingState:
 
     @property
     def progress(self) -> float:
-        """Share of the steps already taken."""
+        """Completed share of the steps."""
         return self.step / self.steps
 
     def weights(self) -> dict[str, Tensor]:
-        """Of model and modules, by the names that `Stage.trains` speaks of."""
+        """Return the weights of model and modules, by their names in `Stage.trains`."""
         return {
             **_prefixed("model.", self.model.state_dict()),
             **_prefixed("modules.", self.modules.state_dict()),
@@ -61,50 +61,50 @@ class TrainingState:
         self.modules.load_state_dict(under("modules.", weights))
 
     def keep_if_best(self, score: float, loss: float) -> None:
-        """Of equal scores the smaller loss: where texts are easy a model guesses right long before it is sure."""
+        """Keep the weights if the score is the best so far; ties: the lower loss."""
         if (score, -loss) > (self.best_score, -self.best_loss):
             self.best_score, self.best_loss, self.best_epoch = score, loss, self.epoch
             self.best = {name: value.to("cpu", copy=True) for name, value in self.weights().items()}
 
     def pack(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
-        """Tensors by name, and what JSON can hold."""
-        optimiser, scaler = self.optimizer.state_dict(), self.optimizer.scaler
+        """Return the tensors by name, and the rest as JSON values."""
+        optimizer, scaler = self.optimizer.state_dict(), self.optimizer.scaler
         tensors = {
             **_prefixed("now/", self.weights()),
             **_prefixed("best/", self.best),
             **_prefixed("random/", generator_states()),
             **_prefixed(
-                "optimiser/", {f"{i}/{name}": v for i, e in optimiser["state"].items() for name, v in e.items()}
+                "optimiser/", {f"{i}/{name}": v for i, e in optimizer["state"].items() for name, v in e.items()}
             ),
         }
         plain = {
             "technique": dataclasses.asdict(self.technique),
-            "groups": optimiser["param_groups"],
-            "moments": sum(map(len, optimiser["state"].values())),
+            "groups": optimizer["param_groups"],
+            "moments": sum(map(len, optimizer["state"].values())),
             "scaler": None if scaler is None else scaler.state_dict(),
             **{name: getattr(self, name) for name in PLAIN},
         }
         return tensors, plain
 
     def fault(self, tensors: dict[str, Tensor], plain: dict[str, Any]) -> str | None:
-        """What is wrong with what `pack` is said to have made of a state like this one; None where nothing is."""
-        wanted, now = layout(self.weights()), under("now/", tensors)
+        """Return the first error in a packed state of the same stage; None if it is valid."""
+        expected, now = layout(self.weights()), under("now/", tensors)
         best = under("best/", tensors) or now
-        for part, right in ((now, wanted), (best, wanted), (under("random/", tensors), layout(generator_states()))):
+        for part, right in ((now, expected), (best, expected), (under("random/", tensors), layout(generator_states()))):
             if (difference := layout_difference(layout(part), right)) is not None:
                 return difference
-        found = under("optimiser/", tensors)
-        if len(found) != plain["moments"]:
-            return f"{plain['moments']} tensors of the optimizer were saved, and {len(found)} are there"
-        return self._moments_fault(found) or self._plain_fault(plain)
+        moments = under("optimiser/", tensors)
+        if len(moments) != plain["moments"]:
+            return f"expected {plain['moments']} tensors of the optimizer, found {len(moments)}"
+        return self._moments_fault(moments) or self._plain_fault(plain)
 
-    def _moments_fault(self, found: dict[str, Tensor]) -> str | None:
-        """A moment has the shape of its parameter; a count is a scalar."""
-        parameters = [one for group in self.optimizer.param_groups for one in group["params"]]
-        for name, value in found.items():
+    def _moments_fault(self, moments: dict[str, Tensor]) -> str | None:
+        """Check that a moment has the shape of its parameter, and a count is a scalar."""
+        parameters = [parameter for group in self.optimizer.param_groups for parameter in group["params"]]
+        for name, value in moments.items():
             index, _, entry = name.partition("/")
             if not index.isdecimal() or int(index) >= len(parameters):
-                return f"the optimizer's tensor {name!r:.60} belongs to no parameter"
+                return f"the optimizer's tensor {name!r:.60} does not belong to a parameter"
             shape = torch.Size() if entry == "step" else parameters[int(index)].shape
             if value.shape != shape or not value.is_floating_point():
                 return f"the optimizer's tensor {name!r:.60} has shape {tuple(value.shape)}, expected {tuple(shape)}"
@@ -125,11 +125,11 @@ class TrainingState:
         groups = plain["groups"] if isinstance(plain["groups"], list) else []
         shapes = [[group.keys(), group["params"]] for group in right]
         if [[group.keys(), group.get("params")] if isinstance(group, dict) else None for group in groups] != shapes:
-            return "the optimizer's groups of parameters are others"
+            return "the optimizer's groups of parameters differ"
         return None
 
     def unpack(self, tensors: dict[str, Tensor], plain: dict[str, Any]) -> None:
-        """The other way round, into a state made for the same stage."""
+        """Restore a packed state of the same stage."""
         self.technique = build(type(self.technique), plain["technique"])
         self.load(under("now/", tensors))
         self.best = under("best/", tensors)
@@ -146,10 +146,10 @@ class TrainingState:
 
 
 def are_records(history: Any, least: int = 0, keys: Set[str] = frozenset()) -> bool:
-    """Whether this is a list of at least so many records of epochs, which have these keys."""
+    """Return True for a list of at least `least` records of epochs with these keys."""
     if not isinstance(history, list) or len(history) < least:
         return False
-    return all(isinstance(one, dict) and keys <= one.keys() for one in history)
+    return all(isinstance(record, dict) and keys <= record.keys() for record in history)
 
 
 def _prefixed(prefix: str, values: dict[str, Tensor]) -> dict[str, Tensor]:
@@ -157,5 +157,5 @@ def _prefixed(prefix: str, values: dict[str, Tensor]) -> dict[str, Tensor]:
 
 
 def under(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
-    """Those whose name begins so, without that beginning."""
+    """Return the tensors under a prefix, without it."""
     return {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}

@@ -80,7 +80,7 @@ def test_tables_that_speak_of_different_vocabularies_are_refused() -> None:
         (right.table, right.count[:-1], right.continues),
         (right.table, right.count, right.continues[:-1]),
     ):
-        with pytest.raises(ValueError, match="table, count and continues must speak of the same ids"):
+        with pytest.raises(ValueError, match="table, count and continues must have the same length"):
             Synonyms(*wrong)
 
 

@@ -184,7 +184,7 @@ def _again(clf: TextClassifier, examples: Sequence[Example], watcher: Watcher, s
         how["settings"] = {**(clf.settings or {}), "skewed": skewed}
     split = read_split([example.text for example in examples], np.array([example.label for example in examples]))
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "(collapsed attention|a locked selection)")  # which is what is asked
+        warnings.filterwarnings("ignore", "(collapsed attention|an interlocked selection)")  # which is what is asked
         stored = fit.fit(train_config(how), split, None, watcher, fit.CheckpointConfig())
     stored.model.to(clf.stored_.model.device)
     return stored

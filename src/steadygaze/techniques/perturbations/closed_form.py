@@ -1,8 +1,8 @@
-"""The worst change of attention weights, without a search, where the decoder is linear in them.
+"""The worst perturbation of attention weights in closed form, for decoders that are linear in the weights.
 
 The inner maximum of SEAT (Hu et al., AAAI 2023, Definition 2 and Eq. 6).
 
-    z(w + δ) = z + Aᵀδ                      logits;  A = H Θᵀ: row t is what one unit of attention on token t adds
+    z(w + δ) = z + Aᵀδ                      logits;  A = H Θᵀ: row t is the change per unit of attention on token t
     a_ij     = A_i − A_j                    columns of A, real tokens only
     n_ij     = max a_ij·δ over ‖δ‖ ≤ 1      the dual norm: Σ|a| for an ℓ∞ ball, √Σa² for an ℓ2 ball
              with Σδ = 0: of a_ij minus its median (ℓ∞) or its mean (ℓ2)
@@ -13,8 +13,8 @@ The inner maximum of SEAT (Hu et al., AAAI 2023, Definition 2 and Eq. 6).
 Two classes: D is convex in the margin z_1 − z_0, which ranges over [m − R·n_10, m + R·n_10]: its maximum is at one of
 the two ends, and exact.  More classes: the best of the class-pair corners, a lower bound that ascent may exceed.
 
-Departs from the paper: it searches by projected gradient ascent, which stops at whichever end its start leans to.
-Pinned by tests/perturb/test_closed_form.py (enumeration of all corners, linear programmes).
+Differs from the paper: it uses projected gradient ascent, which can stop at the worse end.
+Tested by tests/techniques/perturbations/test_closed_form.py (enumeration of all corners, linear programs).
 """
 
 from collections.abc import Iterator
@@ -29,50 +29,50 @@ from steadygaze.core.maths.masked import mean
 from steadygaze.core.maths.ranking import Norm, dual_norm, unit_vector
 
 Divergence = Literal["cross-entropy", "kl"]
-"""How far one prediction is from another; cross-entropy holds the first one's entropy as well."""
+"""Divergence between two predictions; cross-entropy includes the entropy of the first."""
 
 
 def spread(reach: Tensor, mask: Tensor, norm: Norm, simplex: bool) -> Tensor:
-    """n_ij: how far a change of size 1 can move z_i − z_j.  (B,T,C), (B,T) -> (B,C,C)"""
-    # One class at a time: T×C numbers for each text in memory, not T×C×C.
-    rows = [_size(_against(reach, i), mask.unsqueeze(1), norm, simplex) for i in range(reach.shape[-1])]
+    """Return n_ij: the largest change of z_i − z_j under a δ of norm 1.  (B,T,C), (B,T) -> (B,C,C)"""
+    # One class at a time: needs T×C values per text in memory, not T×C×C.
+    rows = [_size(_differences(reach, i), mask.unsqueeze(1), norm, simplex) for i in range(reach.shape[-1])]
     return torch.stack(rows, 1)
 
 
 def worst_binary(
     reach: Tensor, logits: Tensor, target: Tensor, mask: Tensor, radius: float | Tensor, norm: Norm, simplex: bool
 ) -> Tensor:
-    """max D for two classes, exact.  Differentiable in `reach` and `logits`.  -> (B,)"""
+    """Return the exact max D for two classes.  Differentiable in `reach` and `logits`.  -> (B,)"""
     if logits.shape[-1] != 2:
         raise ValueError(f"worst_binary is exact for 2 classes only, found {logits.shape[-1]}: use worst_pairs")
-    reached = radius * _size(reach[..., 1] - reach[..., 0], mask, norm, simplex)
+    reach_radius = radius * _size(reach[..., 1] - reach[..., 0], mask, norm, simplex)
     margin = logits[..., 1] - logits[..., 0]
-    ends = torch.stack([margin - reached, margin + reached], -1)  # (B,2)
+    ends = torch.stack([margin - reach_radius, margin + reach_radius], -1)  # (B,2)
     return kl_logits(target.unsqueeze(1), torch.stack([torch.zeros_like(ends), ends], -1)).amax(-1)
 
 
 def worst_own(
     reach: Tensor, logits: Tensor, mask: Tensor, radius: float, norm: Norm, divergence: Divergence = "cross-entropy"
 ) -> Tensor:
-    """max KL(p ‖ ·) or CE(p, ·) for two classes, p being the model's own prediction, in few operations.  -> (B,)
+    """Return max KL(p ‖ ·) or CE(p, ·) for two classes; p is the model's own prediction.  -> (B,)
 
-    The worst end is the one on the other class's side.  With a = |z_1 − z_0| and r = R·n_10 it leaves a − r, and
-    a + r is no worse:  ∂/∂r [CE(a − r) − CE(a + r)] = 2σ(a) − σ(a + r) − σ(a − r) ≥ 0.
+    The worst end is the one on the other class's side.  With a = |z_1 − z_0| and r = R·n_10 its margin is
+    a − r.  The end a + r is not worse:  ∂/∂r [CE(a − r) − CE(a + r)] = 2σ(a) − σ(a + r) − σ(a − r) ≥ 0.
     KL is CE minus the entropy of p, softplus(a) − a·σ(a), which does not depend on r.
     """
     sides = logits.new_tensor([-1.0, 1.0])
-    certain = (logits @ sides).abs()
-    reached = radius * _size(reach @ sides, mask, norm, simplex=False)
-    moved = certain - reached
+    margin_size = (logits @ sides).abs()
+    reach_radius = radius * _size(reach @ sides, mask, norm, simplex=False)
+    worst_margin = margin_size - reach_radius
     if divergence == "kl":
-        return softplus(moved) - softplus(certain) + certain.sigmoid() * reached
-    return softplus(moved) - certain.sigmoid() * moved
+        return softplus(worst_margin) - softplus(margin_size) + margin_size.sigmoid() * reach_radius
+    return softplus(worst_margin) - margin_size.sigmoid() * worst_margin
 
 
 def worst_pairs(
     reach: Tensor, logits: Tensor, target: Tensor, mask: Tensor, radius: float | Tensor, norm: Norm, simplex: bool
 ) -> Tensor:
-    """The best of the class-pair corners: a lower bound of max D.  Differentiable in `reach` and `logits`.  -> (B,)"""
+    """Return the best class-pair corner, a lower bound of max D.  Differentiable in `reach` and `logits`.  -> (B,)"""
     pairs = _pairs(reach, logits, target, mask, radius, norm, simplex)
     return torch.stack([values.amax(-1) for values, _ in pairs], -1).amax(-1)
 
@@ -80,19 +80,19 @@ def worst_pairs(
 def best_pair(
     reach: Tensor, logits: Tensor, target: Tensor, mask: Tensor, radius: float | Tensor, norm: Norm, simplex: bool
 ) -> Tensor:
-    """The corner δ that `worst_pairs` is the value of.  -> (B,T)"""
-    found, highest = torch.zeros_like(reach[..., 0]), torch.full_like(logits[..., 0], -torch.inf)
+    """Return the corner δ at which D equals `worst_pairs`.  -> (B,T)"""
+    worst, highest = torch.zeros_like(reach[..., 0]), torch.full_like(logits[..., 0], -torch.inf)
     row = torch.arange(len(reach), device=reach.device)
     for values, corners in _pairs(reach, logits, target, mask, radius, norm, simplex):
         value, which = values.max(-1)
-        found = torch.where((value > highest).unsqueeze(-1), corners[row, which], found)
+        worst = torch.where((value > highest).unsqueeze(-1), corners[row, which], worst)
         highest = torch.maximum(value, highest)
-    return found
+    return worst
 
 
 def corner(a: Tensor, mask: Tensor, radius: float | Tensor, norm: Norm, simplex: bool) -> Tensor:
-    """The δ of the ball that maximises a·δ, 0 outside the mask.  (B,T), (B,T) -> (B,T)"""
-    a = _centred(a, mask, norm, simplex)
+    """Return the δ of the ball that maximizes a·δ, 0 outside the mask.  (B,T), (B,T) -> (B,T)"""
+    a = _centered(a, mask, norm, simplex)
     size = radius.unsqueeze(-1) if isinstance(radius, Tensor) else radius
     return size * (unit_vector(a) if norm == "l2" else _signs(a, mask) if simplex else a.sign())
 
@@ -104,13 +104,13 @@ def _pairs(
     classes = reach.shape[-1]
     every = radius.repeat_interleave(classes) if isinstance(radius, Tensor) else radius
     for i in range(classes):
-        a = _against(reach, i)  # (B,C,T)
+        a = _differences(reach, i)  # (B,C,T)
         real = mask.unsqueeze(1).expand_as(a)
         corners = corner(a.flatten(0, 1), real.flatten(0, 1), every, norm, simplex).reshape(a.shape)
         yield kl_logits(target.unsqueeze(1), logits.unsqueeze(1) + corners @ reach), corners
 
 
-def _against(reach: Tensor, i: int) -> Tensor:
+def _differences(reach: Tensor, i: int) -> Tensor:
     """a_ij for all j.  (B,T,C) -> (B,C,T)"""
     return (reach[..., i : i + 1] - reach).transpose(1, 2)
 
@@ -118,18 +118,18 @@ def _against(reach: Tensor, i: int) -> Tensor:
 def _size(a: Tensor, mask: Tensor, norm: Norm, simplex: bool) -> Tensor:
     """max a·δ over ‖δ‖ ≤ 1.  (…,T) -> (…)"""
     mask = mask.expand_as(a)
-    return dual_norm(_centred(a, mask, norm, simplex) if simplex else a, norm, mask)
+    return dual_norm(_centered(a, mask, norm, simplex) if simplex else a, norm, mask)
 
 
-def _centred(a: Tensor, mask: Tensor, norm: Norm, simplex: bool) -> Tensor:
-    """With Σδ = 0 a constant added to a does nothing, so that the smallest norm counts.  0 outside the mask."""
+def _centered(a: Tensor, mask: Tensor, norm: Norm, simplex: bool) -> Tensor:
+    """Center a: with Σδ = 0, a constant has no effect, so the smallest norm applies.  0 outside the mask."""
     if simplex:
         a = a - (mean(a.unsqueeze(-1), mask) if norm == "l2" else _median(a, mask))
     return a.masked_fill(~mask, 0.0)
 
 
 def _median(a: Tensor, mask: Tensor) -> Tensor:
-    """The middle one of the real tokens, the lower of two; 0 where there are none.  (…,T) -> (…,1)"""
+    """Return the lower median over the real tokens; 0 without tokens.  (…,T) -> (…,1)"""
     ordered = a.masked_fill(~mask, torch.inf).sort(-1).values
     words = mask.sum(-1, keepdim=True)
     middle = ordered.gather(-1, (words - 1).clamp_min(0) // 2)
@@ -137,8 +137,8 @@ def _median(a: Tensor, mask: Tensor) -> Tensor:
 
 
 def _signs(a: Tensor, mask: Tensor) -> Tensor:
-    """sign(a) where the median of a is 0, the tokens at the median so shared out that the sum is 0.  (B,T) -> (B,T)"""
+    """Return sign(a) for a with median 0; the tokens at the median make the sum 0.  (B,T) -> (B,T)"""
     signs = a.sign()
-    middle = mask & (a == 0)  # at least one real token, and as many as are needed: that is what a median is
+    middle = mask & (a == 0)  # the median guarantees enough of these
     share = -signs.sum(-1, keepdim=True) / middle.sum(-1, keepdim=True).clamp_min(1)
     return torch.where(middle, share, signs)

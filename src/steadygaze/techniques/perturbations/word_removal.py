@@ -1,15 +1,15 @@
-"""Batches of texts, cut: some of the rows, or all but some of the words.  Ids and masks, never text read anew.
+"""Removal of rows and words from batches, on ids and masks.
 
-Units: what explainers and audits remove together, all tokens of a word or each token by itself.
+Units: the tokens that explainers and audits remove together, all tokens of a word or each token.
 
     text        un  ##believ  ##able  film        [SEP]  a   dog  [SEP]
     begins       x     −        −      x            −    x    x     −
     number       0     0        0      1           −1    2    3    −1
 
-The words of a pair are numbered through: those of the text, then those of the question, T + Q = W tokens in all.
-A unit's weight stands on its first token, so that the sum over the tokens of a word is the word's weight.
+The words of a pair are numbered consecutively: the text, then the question, T + Q = W tokens in all.
+The weight of a unit is on its first token, so that the sum over the tokens of a word is the word's weight.
 
-An explainer that removes each unit of a text of n words reads n² words.  `most` bounds that: in a text of more words a
+An explainer that removes each unit of a text of n words reads n² words.  `most` limits this cost.  In a longer text, a
 unit is a segment of ⌈n / most⌉ consecutive words, which share its weight evenly.
 """
 
@@ -27,60 +27,62 @@ from steadygaze.core.types import Batch
 
 
 def text_key(batch: Batch) -> Tensor:
-    """A number that belongs to the text, whatever split or batch it stands in: its chance is drawn from it.  (B,)"""
+    """Return a hash of each text, independent of split and batch, for its random key.  (B,)"""
     places = torch.arange(1, batch.ids.shape[1] + 1, device=batch.ids.device)
     mixed = RandomKey(1).scramble(batch.ids * 1_000_003 + places).masked_fill(~batch.present, 0)
-    return mixed.sum(-1)  # wraps around, as it may
+    return mixed.sum(-1)  # overflow is intended
 
 
 def delete_words(batch: Batch, gone: Tensor) -> Batch:
-    """The texts closed up over what is gone; a batch of the same width, padded at the end.
+    """Delete words; return a batch of the same width, padded at the end.
 
-    gone: (B,T), or (B,T+Q) where words of the question go, too
+    gone: (B,T), or (B,T+Q) to delete words of the question too
     """
     width = batch.ids.shape[1]
-    text = _closed(batch.present & ~gone[:, :width], batch.ids, batch.mask, batch.word_starts)
-    found = replace(batch, ids=text[1], present=text[0], mask=text[2], word_starts=text[3])
+    text = _remove(batch.present & ~gone[:, :width], batch.ids, batch.mask, batch.word_starts)
+    shortened = replace(batch, ids=text[1], present=text[0], mask=text[2], word_starts=text[3])
     if gone.shape[1] == width or batch.question_ids is None or batch.question_present is None:
-        return found
+        return shortened
     flags = batch.question_mask, batch.question_word_starts
-    asked = _closed(batch.question_present & ~gone[:, width:], batch.question_ids, *flags)
-    present, ids, mask, begins = asked
-    return replace(found, question_ids=ids, question_present=present, question_mask=mask, question_word_starts=begins)
+    question = _remove(batch.question_present & ~gone[:, width:], batch.question_ids, *flags)
+    present, ids, mask, begins = question
+    return replace(
+        shortened, question_ids=ids, question_present=present, question_mask=mask, question_word_starts=begins
+    )
 
 
-def _closed(left: Tensor, ids: Tensor, *flags: Tensor | None) -> tuple[Any, ...]:
-    """Present, ids and flags with what is left first, in its order."""
+def _remove(left: Tensor, ids: Tensor, *flags: Tensor | None) -> tuple[Any, ...]:
+    """Return presence, ids and flags with the remaining tokens first, in order."""
     order = (~left).to(torch.uint8).argsort(dim=-1, stable=True)
     present = left.gather(-1, order)
-    moved = [None if one is None else one.gather(-1, order) & present for one in flags]
-    return present, ids.gather(-1, order).masked_fill(~present, 0), *moved
+    reordered = [None if flag is None else flag.gather(-1, order) & present for flag in flags]
+    return present, ids.gather(-1, order).masked_fill(~present, 0), *reordered
 
 
 def take_rows(batch: Batch, rows: Tensor) -> Batch:
-    """These rows, each as often as it is named.  (K,) -> a batch of K"""
+    """Return these rows, with repetitions.  (K,) -> a batch of K"""
     values = {name: getattr(batch, name) for name in batch.__slots__}
     return replace(batch, **{name: value[rows] for name, value in values.items() if value is not None})
 
 
-def trim_padding(batch: Batch, width: int, asked: int | None = None) -> Batch:
-    """Without the columns from `width` on, those of the question from `asked` on; they must hold padding alone."""
+def trim_padding(batch: Batch, width: int, question_width: int | None = None) -> Batch:
+    """Drop columns from `width` on, and of the question from `question_width` on; they must be padding."""
     names = ["ids", "present", "mask", "word_starts"]
     cut = {name: value[:, :width] for name in names if (value := getattr(batch, name)) is not None}
-    if asked is not None:
+    if question_width is not None:
         names = ["question_ids", "question_present", "question_mask", "question_word_starts"]
-        cut |= {name: value[:, :asked] for name in names if (value := getattr(batch, name)) is not None}
+        cut |= {name: value[:, :question_width] for name in names if (value := getattr(batch, name)) is not None}
     return replace(batch, **cut)
 
 
 def row_chunks(batch: Batch, many: int) -> Iterator[Tensor]:
-    """All rows in order, so many at a time.  -> (K,) each"""
+    """Iterate over all rows in order, `many` at a time.  -> (K,) each"""
     for start in range(0, len(batch), many):
         yield torch.arange(start, min(start + many, len(batch)), device=batch.ids.device)
 
 
 MOST_UNITS = 1000
-"""Of a text, in explainers that remove each."""
+"""Maximum number of units of a text in explainers that remove each unit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,16 +99,16 @@ class Units:
         return self.number > before
 
     def total(self, values: Tensor) -> Tensor:
-        """The sum over the tokens of each unit.  (B,W) -> (B,U)"""
+        """Return the sum over the tokens of each unit.  (B,W) -> (B,U)"""
         return segments.total(values, self.number, self.mask.shape[1])
 
     def tokens(self, chosen: Tensor, rows: Tensor | None = None) -> Tensor:
-        """All tokens of these units.  (K,U) bool, (K,) -> (K,W) bool; without rows K = B"""
+        """Return all tokens of these units.  (K,U) bool, (K,) -> (K,W) bool; without rows K = B"""
         number = self.number if rows is None else self.number[rows]
         return segments.spread(chosen, number) & (number >= 0)
 
     def on_first(self, values: Tensor) -> Tensor:
-        """A unit's value on its first token, 0 elsewhere; a segment's in equal parts on its words.  (B,U) -> (B,W)"""
+        """Put a unit's value on its first token, or spread a segment's evenly over its words.  (B,U) -> (B,W)"""
         if self.words is None:
             return segments.spread(values, self.number).masked_fill(~self.first, 0.0)
         each = values / self.total(self.words.to(values.dtype)).clamp_min(1)
@@ -114,9 +116,9 @@ class Units:
 
 
 def units_of(batch: Batch, *, question: bool = True, most: int | None = None) -> Units:
-    """The units of a batch, at most `most` of each text.
+    """Return the units of a batch, at most `most` of each text.
 
-    `question`: those of the question too, where its words are known.
+    `question`: include the units of the question, if its words are known.
     """
     begins = batch.mask if batch.word_starts is None else batch.mask & batch.word_starts
     mask = batch.mask
@@ -137,7 +139,7 @@ def units_of(batch: Batch, *, question: bool = True, most: int | None = None) ->
 
 
 def warn_segments(units: Units, most: int) -> None:
-    """Warn where units are segments: their words cannot be told apart."""
+    """Warn if units are segments."""
     if units.words is not None:
         many = int(units.words.sum(-1).max())
         warnings.warn(
@@ -148,5 +150,5 @@ def warn_segments(units: Units, most: int) -> None:
 
 
 def words_of(batch: Batch) -> Tensor:
-    """True on the words of the text and of the question, where they are known.  (B,W) bool"""
+    """Return True on the words of the text, and of the question if they are known.  (B,W) bool"""
     return batch.mask if batch.question_mask is None else torch.cat([batch.mask, batch.question_mask], 1)

@@ -1,9 +1,7 @@
-"""Words that may stand for each other, and texts in which some do.
+"""Synonym substitution and nearest neighbors of words.
 
-    nearest      every word's closest words by the cosine of their vectors
-    swap         some words of a text, drawn at random, replaced by one of their synonyms
-
-Nearest words are not synonyms: vectors learned from context put "good" beside "bad".  Synonyms come from a table only.
+Nearest neighbors are not synonyms: vectors learned from context put "good" beside "bad".  Synonyms come from a table
+only.
 """
 
 from dataclasses import dataclass
@@ -16,78 +14,78 @@ from torch.nn.functional import normalize
 from steadygaze.core.random_key import RandomKey
 
 MOST = 8
-"""Synonyms kept of a word, the closest first."""
+"""Maximum number of synonyms of a word, the closest first."""
 BLOCK = 1 << 24
-"""Cosines held at once: 64 MB."""
+"""Number of cosines in memory at once: 64 MB."""
 
 
 @dataclass(frozen=True, slots=True)
 class Synonyms:
-    """For every id of a vocabulary the ids that may stand in its place."""
+    """Table of synonyms: for every id of a vocabulary, the ids that may replace it."""
 
     table: Tensor  # (V,K) long, the closest first; only the first `count` of a row mean anything
     count: Tensor  # (V,) long
-    continues: Tensor  # (V,) bool: a piece that goes on with the word before it, and is no word on its own
-    words: Tensor | None = None  # (V,) bool: ids that may stand in a text; None: all
+    continues: Tensor  # (V,) bool: a subword piece that continues the preceding word
+    words: Tensor | None = None  # (V,) bool: ids that may occur in a text; None: all
     origin: Literal["table", "none"] = "table"
-    """`none`: no table was given, and no word has a synonym."""
-    special: Tensor | None = None  # (V,) bool: <unk>, <s>, [CLS], [PAD] …; None: not known
+    """`none`: no table, and no word has a synonym."""
+    special: Tensor | None = None  # (V,) bool: <unk>, <s>, [CLS], [PAD] …; None: unknown
 
     def __post_init__(self) -> None:
         if self.table.shape[:1] != self.count.shape or self.count.shape != self.continues.shape:
-            raise ValueError("Synonyms: table, count and continues must speak of the same ids")
+            raise ValueError("Synonyms: table, count and continues must have the same length, one row per id")
 
     def to(self, device: Any) -> "Synonyms":
-        words, special = (None if one is None else one.to(device) for one in (self.words, self.special))
+        words, special = (None if flags is None else flags.to(device) for flags in (self.words, self.special))
         ids = (self.table.to(device), self.count.to(device), self.continues.to(device))
         return Synonyms(*ids, words, self.origin, special)
 
     def swappable(self, ids: Tensor, mask: Tensor) -> Tensor:
-        """Whole words that have a synonym.  (B,T), (B,T) -> (B,T)"""
+        """Return True on whole words that have a synonym.  (B,T), (B,T) -> (B,T)"""
         continued = self.continues[ids.roll(-1, 1)] & mask.roll(-1, 1)
         continued[:, -1] = False
         return mask & (self.count[ids] > 0) & ~self.continues[ids] & ~continued
 
 
 def substitute_words(
-    ids: Tensor, mask: Tensor, synonyms: Synonyms, chance: RandomKey, rows: Tensor, *, share: float
+    ids: Tensor, mask: Tensor, synonyms: Synonyms, key: RandomKey, rows: Tensor, *, share: float
 ) -> Tensor:
-    """Each swappable word with probability `share` becomes one of its synonyms, all alike likely.  (B,T) -> (B,T)"""
-    whether = chance.child(1).uniform(rows, ids.shape[1]) < share
-    which = (chance.child(2).uniform(rows, ids.shape[1]) * synonyms.count[ids]).long()  # floor: < count
+    """Replace each swappable word, with probability `share`, by a random synonym.  (B,T) -> (B,T)"""
+    replaced = key.child(1).uniform(rows, ids.shape[1]) < share
+    which = (key.child(2).uniform(rows, ids.shape[1]) * synonyms.count[ids]).long()  # floor: < count
     other = synonyms.table[ids].gather(-1, which.unsqueeze(-1)).squeeze(-1)
-    return torch.where(whether & synonyms.swappable(ids, mask), other, ids)
+    return torch.where(replaced & synonyms.swappable(ids, mask), other, ids)
 
 
 def substitute_some_words(
-    ids: Tensor, mask: Tensor, synonyms: Synonyms, chance: RandomKey, rows: Tensor, *, number: int
+    ids: Tensor, mask: Tensor, synonyms: Synonyms, key: RandomKey, rows: Tensor, *, number: int
 ) -> Tensor:
-    """`number` swappable words drawn at random, or all where there are fewer, become their closest synonym."""
+    """Replace up to `number` random swappable words by their closest synonyms."""
     free = synonyms.swappable(ids, mask)
-    lot = chance.uniform(rows, ids.shape[1], dtype=torch.float64).masked_fill(~free, 2.0)  # 2: after every real lot
-    place = lot.argsort(dim=-1, stable=True).argsort(-1)
-    return torch.where(free & (place < number), synonyms.table[ids, 0], ids)
+    order = key.uniform(rows, ids.shape[1], dtype=torch.float64).masked_fill(~free, 2.0)  # 2: sorted last
+    rank = order.argsort(dim=-1, stable=True).argsort(-1)
+    return torch.where(free & (rank < number), synonyms.table[ids, 0], ids)
 
 
 def nearest_words(vectors: Tensor, k: int, allowed: Tensor | None = None) -> tuple[Tensor, Tensor]:
-    """The k closest others of every word, and their cosines, the closest first; only `allowed` words.  (V,E) -> (V,k)
+    """Return the k nearest `allowed` neighbors of every word and their cosines, the closest first.  (V,E) -> (V,k)
 
-    Where fewer are allowed than asked for, the cosine of the rest is −∞.
+    If fewer than k words are allowed, the cosine of the rest is −∞.
     """
     directions = normalize(vectors.detach().float(), dim=-1)
     size = len(directions)
     forbidden = torch.zeros(size, dtype=torch.bool, device=vectors.device) if allowed is None else ~allowed
-    found: list[tuple[Tensor, Tensor]] = []
-    for some in torch.arange(size, device=vectors.device).split(max(1, BLOCK // size)):  # type: ignore[no-untyped-call]
-        block = directions[some] @ directions.T
+    blocks: list[tuple[Tensor, Tensor]] = []
+    for rows in torch.arange(size, device=vectors.device).split(max(1, BLOCK // size)):  # type: ignore[no-untyped-call]
+        block = directions[rows] @ directions.T
         block[:, forbidden] = -torch.inf
-        block[torch.arange(len(some), device=vectors.device), some] = -torch.inf
+        block[torch.arange(len(rows), device=vectors.device), rows] = -torch.inf
         cosines, ids = block.topk(min(k, size), dim=-1)
-        found.append((ids, cosines))
-    return torch.cat([ids for ids, _ in found]), torch.cat([cosines for _, cosines in found])
+        blocks.append((ids, cosines))
+    return torch.cat([ids for ids, _ in blocks]), torch.cat([cosines for _, cosines in blocks])
 
 
 def without_synonyms(size: int, continues: Tensor, words: Tensor, special: Tensor | None = None) -> Synonyms:
-    """A vocabulary of which nobody knows the synonyms."""
+    """Return a table without synonyms."""
     nothing = torch.zeros(size, dtype=torch.long)
     return Synonyms(nothing.unsqueeze(-1), nothing, continues, words, "none", special)

@@ -64,7 +64,7 @@ def test_a_hub_id_is_fetched_and_keeps_its_name(folder, monkeypatch):
     assert (subject.name, asked[0][0]) == ("somebody/films", "somebody/films")
     assert not [pattern for pattern in asked[0][1]["allow_patterns"] if pattern.endswith((".bin", ".py", ".pt"))]
     monkeypatch.setattr("huggingface_hub.snapshot_download", lambda *_, **__: 1 / 0)
-    with pytest.raises(UserError, match=r"somebody/films: no folder of that name, and the hub did not give it"):
+    with pytest.raises(UserError, match=r"somebody/films: no such folder, and the download from the hub failed"):
         as_adapter("somebody/films")
 
 
@@ -95,7 +95,7 @@ def test_classes_are_the_models_own_or_those_given(folder):
         ({"problem_type": "regression"}, "predicts a number"),
         ({"problem_type": "multi_label_classification"}, "several labels at once"),
         ({"id2label": {"0": "score"}, "label2id": {"score": 0}}, "predicts a number"),
-        ({"is_encoder_decoder": True}, "which writes text"),
+        ({"is_encoder_decoder": True}, "which generates text"),
         ({"model_type": "nonsense"}, "has no model_type 'nonsense'"),
         ({"vocab_size": 20}, "cannot be read as a Hugging Face classifier|has vectors for 20"),
         ({"hidden_size": 16}, "cannot be read as a Hugging Face classifier"),

@@ -125,7 +125,7 @@ def test_what_was_not_asked_is_said_once_and_why(here):
 def test_an_explainer_that_the_model_cannot_have_is_said_to_be_left_out(here):
     asked = AuditRequest(("gradient", "leave-one-out"), FEW)
     found = run_protocols(as_adapter(counted, classes=CLASSES), here.examples, asked).report()
-    why = "the model is a black box: its word vectors cannot be moved"
+    why = "the model is a black box: its word vectors cannot be perturbed"
     assert found.notes == (f"Of gradient nothing was asked: {why}.",)
     assert found.find("comprehensiveness", "gradient").note == f"not applicable, because {why}"
     assert found.find("comprehensiveness", "leave-one-out").n == len(here.examples)

@@ -221,7 +221,7 @@ def test_why_is_always_a_sentence(question):
         lambda name, bound: row(name, bound.bad),
         lambda name, bound: row(name, float("nan")),
         lambda name, bound: row(name, float("nan"), 0, None),
-        lambda name, bound: row(name, float("nan"), 0, None, "the model shows no attention"),
+        lambda name, bound: row(name, float("nan"), 0, None, "the model has no attention weights"),
     ]
     bounds = question.bounds.items()
     sets = [[], *([way(*one)] for way in ways for one in bounds), *([way(*one) for one in bounds] for way in ways)]

@@ -333,4 +333,4 @@ def test_attention_is_not_asked_of_who_shows_none(run: Run, somebody: Path, monk
     )
     ended = run("explain", somebody, "a good film")
     assert ended.code == 2
-    assert "attention cannot explain bert: the model shows no attention" in ended.err
+    assert "attention cannot explain bert: the model has no attention weights" in ended.err

@@ -100,7 +100,7 @@ def test_of_other_models_there_is_none_and_the_usual_is_their_attention():
     plain = steadygaze.TextClassifier(epochs=1, device="cpu", settings={"hidden": 4, "dimension": 4})
     plain.fit(TEXTS, ["pos"] * 12 + ["neg"] * 12)
     assert plain.explain(TEXTS[0]).explainer == "attention"
-    with pytest.raises(UserError, match="rationale cannot explain this model: the model does not select what it reads"):
+    with pytest.raises(UserError, match="rationale cannot explain this model: the model does not select a rationale"):
         plain.explain(TEXTS[0], explainer="rationale")
     with pytest.raises(UserError, match=f"attention cannot explain this model: {SELECTS}; ask for another explainer"):
         fitted("a2r").explain(TEXTS[0], explainer="attention")

@@ -63,6 +63,6 @@ def test_there_is_one_logit_per_class(classes):
 
 def test_an_encoder_that_is_too_large_is_refused_before_it_is_allocated():
     with pytest.raises(
-        UserError, match=r"parameters, and at most 2,147,483,648 are allowed: lower 'hidden' or 'dimension'"
+        UserError, match=r"parameters, but at most 2,147,483,648 are allowed: lower 'hidden' or 'dimension'"
     ):
         word_encoder("average", build(Architecture, {"dimension": 4096}), 1 << 31, pair=False)

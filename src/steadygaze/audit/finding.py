@@ -35,7 +35,7 @@ class Finding:
     answer: Answer | None = None
     """Of one whose note answers a question, which is then said before anything else."""
     absent: str = ""
-    """Why there is no number, where there is none: 'the model shows no attention'."""
+    """Why there is no number, where there is none: 'the model has no attention weights'."""
     value: float | None = None
     """Of a number that is no mean over texts."""
     interval: tuple[float, float] | None = None

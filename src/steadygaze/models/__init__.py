@@ -1,1 +1,1 @@
-"""Encoders, attention, decoders; the Classifier, the Rationalizer and the Model protocol."""
+"""Encoders, attention layers and decoders; Classifier, Rationalizer and the Model protocol."""

@@ -1,35 +1,27 @@
-"""Scores -> weights.  (B,T) -> (B,T)
+"""Scorers, attention maps and decoders.
 
-Hidden states -> one score per token, before the attention map.  (B,T,H) -> (B,T)
+Scorers: hidden states -> one score per token.  (B,T,H) -> (B,T); q is the question's last state
 
     additive      s_t = v·tanh(W h_t + b [+ U q])          Bahdanau et al. 2015; H -> H/2 -> 1
-    scaled dot    s_t = h_t·k / √H,   k = a learnt vector, or W q for a pair
+    scaled dot    s_t = h_t·k / √H,   k = a learned vector, or W q for a pair
 
-q is the question's last state.
+Attention maps: scores -> weights.  (B,T) -> (B,T)
 
-Softmax attention: every word gets some weight.
+    softmax       every word gets a weight above 0
+    sparsemax     argmax_p  <p, s> + H_α(p) over the simplex, α = 2; most weights are exactly 0
+    entmax15      the same with α = 1.5, between sparsemax and softmax
+    uniform       w_t = 1/n over the n words, independent of the scores
 
-Sparse attention: sparsemax and 1.5-entmax, which give most words exactly no weight.
+Sparsemax: Martins & Astudillo 2016 (arXiv:1602.02068).  Entmax: Peters, Niculae & Martins 2019 (arXiv:1905.05702).
+Both come from the `entmax` package.
+Uniform: Wiegreffe & Pinter 2019 (arXiv:1908.04626), §3.1, a baseline.  If it predicts as well, attention is not needed
+and explains little.  The gradient of the scores is exactly 0, so that the scorer keeps its initial weights.
 
-Martins & Astudillo 2016 (arXiv:1602.02068); Peters, Niculae & Martins 2019 (arXiv:1905.05702).
-The maps themselves are the `entmax` package's.
+Decoders: hidden states and weights -> logits.  (B,T,H), (B,T) -> (B,C)
 
-    argmax_p  <p, s> + H_α(p)   over the simplex;   α = 2 is sparsemax, α = 1.5 lies between it and softmax
-
-Uniform attention: every word weighs the same, whatever its score.
-
-Wiegreffe & Pinter 2019 (arXiv:1908.04626), §3.1: a model trained so is the yardstick of all others.  Where it labels as
-well, attention has not been needed, and explains little.
-
-    w_t = 1/n over the n words
-
-Departs from the paper: nothing known.  Scores have a slope of exactly 0, so that a scorer stays as it was drawn.
-
-Hidden states and weights -> logits.  (B,T,H), (B,T) -> (B,C)
-
-c  = Σ_t w_t h_t                            the attended context
-linear    z = Θ c + b [+ Θ_q q]             linear in w: what the certificate needs, for pairs too
-mlp       z = Θ tanh(W c + b [+ W_q q]) + a as Jain & Wallace's question answering
+    c  = Σ_t w_t h_t                                 the attended context
+    linear        z = Θ c + b [+ Θ_q q]              linear in w, which the certificate needs
+    mlp           z = Θ tanh(W c + b [+ W_q q]) + a  as Jain & Wallace's question answering
 """
 
 import torch
@@ -97,7 +89,7 @@ class Entmax15(nn.Module):
 
 
 def _hide(scores: Tensor, mask: Tensor) -> Tensor:
-    """−∞ outside the mask; a row without real tokens is left alone, since −∞ everywhere has no answer."""
+    """Set scores outside the mask to −∞, except in rows without real tokens, which would be undefined."""
     hidden = ~mask & mask.any(-1, keepdim=True)
     return scores.to(torch.promote_types(scores.dtype, torch.float32)).masked_fill(hidden, -torch.inf)
 
@@ -106,10 +98,10 @@ class Uniform(nn.Module):
     """(B,T), (B,T) -> (B,T): sums to one over the mask, exactly 0 elsewhere."""
 
     def forward(self, scores: Tensor, mask: Tensor) -> Tensor:
-        wide = torch.promote_types(scores.dtype, torch.float32)  # a third in half precision is not one
-        even = mask.to(wide) / mask.sum(-1, keepdim=True).clamp_min(1)
-        # Nothing of a score is left, but it is still asked: whoever wants its slope gets 0, not a refusal.
-        return even + scores.masked_fill(torch.ones_like(mask), 0.0)
+        wide = torch.promote_types(scores.dtype, torch.float32)  # half precision is too coarse
+        uniform = mask.to(wide) / mask.sum(-1, keepdim=True).clamp_min(1)
+        # Scores stay in the graph, so that their gradient is 0 and not an error.
+        return uniform + scores.masked_fill(torch.ones_like(mask), 0.0)
 
 
 ATTENTIONS: dict[str, type[nn.Module]] = {
@@ -131,7 +123,7 @@ class Linear(nn.Module):
         return logits if self.ask is None else logits + self.ask(encoded.question)
 
     def reach(self, encoded: Encoded) -> Tensor:
-        """HΘᵀ: what one unit of attention on each token adds to each logit.  (B,T,H) -> (B,T,C)"""
+        """Return HΘᵀ: the change of each logit per unit of attention on each token.  (B,T,H) -> (B,T,C)"""
         return encoded.hidden @ self.output.weight.T
 
 

@@ -1,6 +1,6 @@
-"""Classifier: encode, score, attend, decode, in a row.
+"""Classifier: encode, score, attend and decode in sequence.
 
-All four are open: techniques and audits work by calling them, never by flags inside them.
+Techniques and audits call these four extension points directly.
 
 hidden  = encode(batch)              (B,T,H)
 scores  = score(hidden)              (B,T)
@@ -22,27 +22,27 @@ from steadygaze.models.encoders.encoder import Encoder, WordEncoder, embedding
 from steadygaze.models.model_protocol import Capability, Model
 
 MOST_PARAMETERS = 1 << 31
-"""Of an encoder over word vectors: 8 GiB of weights."""
+"""Maximum for an encoder over word vectors: 8 GiB of weights."""
 
 
 @settings
 class Architecture:
-    """The shape of a classifier."""
+    """Architecture of a classifier."""
 
     hidden: Annotated[int, Field(ge=2, le=8192)] = 128
     """Hidden units, per direction."""
     dimension: Annotated[int, Field(ge=1, le=4096)] = 100
-    """Size of a word vector, where no pre-trained vectors say it."""
+    """Size of a word vector, without pre-trained vectors."""
     train_vectors: bool = True
-    """Whether word vectors move in training."""
+    """Train the word vectors."""
     score: Literal["additive", "dot"] = "additive"
-    """How a token is scored."""
+    """Scorer of the tokens."""
     attention: Literal["softmax", "sparsemax", "entmax15", "uniform"] = "softmax"
-    """How scores become weights; uniform: not at all, the yardstick of the others."""
+    """Map from scores to weights; uniform ignores the scores and is a baseline."""
     decoder: Literal["linear", "mlp"] = "linear"
-    """How the attended context becomes logits.  Only `linear` can be certified."""
+    """Map from the attended context to logits; certificates need `linear`."""
     dropout: Annotated[float, Field(ge=0, lt=1)] = 0.0
-    """Share of each word vector's entries dropped in training.  (A transformer keeps its own.)"""
+    """Dropout rate of word vectors; a transformer keeps its own."""
 
 
 class Classifier(Model):
@@ -56,8 +56,8 @@ class Classifier(Model):
         self.attention = ATTENTIONS[architecture.attention]()
         self.decoder = DECODERS[architecture.decoder](encoder.size, classes, pair)
 
-    def forward(self, batch: Batch, embedded: Tensor | None = None, asked: Tensor | None = None) -> Forward:
-        encoded = self.encode(batch, embedded, asked)
+    def forward(self, batch: Batch, embedded: Tensor | None = None, embedded_question: Tensor | None = None) -> Forward:
+        encoded = self.encode(batch, embedded, embedded_question)
         scores = self.score(encoded)
         weights = self.attend(scores, batch.mask)
         return Forward(encoded, scores, weights, self.decode(encoded, weights))
@@ -75,11 +75,11 @@ class Classifier(Model):
         """(B,Q,E), for a pair"""
         return None if batch.question_ids is None else self.encoder.embed(batch.question_ids)
 
-    def encode(self, batch: Batch, embedded: Tensor | None = None, asked: Tensor | None = None) -> Encoded:
-        """(B,T,H), from these embeddings of text (B,T,E) and question (B,Q,E) if given, else from the batch's own."""
+    def encode(self, batch: Batch, embedded: Tensor | None = None, embedded_question: Tensor | None = None) -> Encoded:
+        """Encode the batch, or these embeddings of text (B,T,E) and question (B,Q,E).  -> (B,T,H)"""
         embedded = self.embed(batch) if embedded is None else embedded
-        asked = self.embed_question(batch) if asked is None else asked
-        encoded: Encoded = self.encoder(embedded, batch.present, asked, batch.question_present)
+        embedded_question = self.embed_question(batch) if embedded_question is None else embedded_question
+        encoded: Encoded = self.encoder(embedded, batch.present, embedded_question, batch.question_present)
         return encoded
 
     def score(self, encoded: Encoded) -> Tensor:
@@ -101,7 +101,7 @@ class Classifier(Model):
 def word_encoder(
     name: str, architecture: Architecture, size: int, pair: bool, vectors: Tensor | None = None
 ) -> WordEncoder:
-    """An encoder over word vectors, by its registered name; `size` words in the vocabulary."""
+    """Return an encoder over word vectors by its registered name; `size` is the size of the vocabulary."""
     dimension = architecture.dimension if vectors is None else int(vectors.shape[1])
 
     def make() -> WordEncoder:
@@ -109,11 +109,11 @@ def word_encoder(
         words = embedding(size, dimension, vectors, architecture.train_vectors)
         return WordEncoder(words, towers[0], towers[1] if pair else None, architecture.dropout)
 
-    with torch.device("meta"):  # counted before anything is allocated
+    with torch.device("meta"):  # count before allocation
         count = sum(parameter.numel() for parameter in make().parameters())
     if count > MOST_PARAMETERS:
         raise UserError(
-            f"the encoder would have {count:,} parameters, and at most {MOST_PARAMETERS:,} are allowed: lower 'hidden' "
+            f"the encoder has {count:,} parameters, but at most {MOST_PARAMETERS:,} are allowed: lower 'hidden' "
             f"or 'dimension', or raise 'min_df' (the vocabulary has {size:,} words)"
         )
     return make()

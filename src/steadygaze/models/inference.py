@@ -1,4 +1,4 @@
-"""Reading with a model: no gradients, evaluation mode, each text once, nothing left behind."""
+"""Inference: evaluation mode without gradients, each text once."""
 
 import sys
 from collections.abc import Iterator, Sequence
@@ -17,15 +17,15 @@ from steadygaze.data.batches import Data, by_length, collate
 from steadygaze.models.model_protocol import Model
 
 BATCH = 128
-"""Texts read at once.  Explanations do not depend on it beyond rounding."""
+"""Texts per batch.  Explanations do not depend on it beyond rounding."""
 
 
 @contextmanager
 def evaluation(model: nn.Module) -> Iterator[None]:
-    """Evaluation mode, gradients allowed; every module gets back the mode it had.
+    """Set evaluation mode inside the block, with gradients allowed; restore the mode of every module.
 
-    No TF32: its ten bits would let a text's weights depend on the batch it is read in by more than 1e-5.
-    Modes and flags belong to the whole process: threads that read with one model enter this once, before they part.
+    TF32 is off: with it, a text's weights would depend on its batch by more than 1e-5.
+    Modes and flags are global: enter this once, before starting threads that share a model.
     """
     modes = [(module, module.training) for module in model.modules()]
     cudnn = torch.backends.cudnn
@@ -41,9 +41,9 @@ def evaluation(model: nn.Module) -> Iterator[None]:
 
 @contextmanager
 def inference(model: nn.Module) -> Iterator[None]:
-    """Evaluation mode without gradients.
+    """Set evaluation mode without gradients.
 
-    `no_grad`, not `inference_mode`: what is read may be a constant of a later loss, as a reference model's weights are.
+    `no_grad`, not `inference_mode`: the outputs can be constants of a later loss, such as a reference model's weights.
     """
     with evaluation(model), torch.no_grad():
         yield
@@ -51,14 +51,14 @@ def inference(model: nn.Module) -> Iterator[None]:
 
 @contextmanager
 def with_gradients(model: nn.Module) -> Iterator[None]:
-    """Evaluation mode with gradients: cuDNN would refuse those of a recurrent network that is not in training."""
+    """Set evaluation mode with gradients; no cuDNN, which needs recurrent networks in training mode for them."""
     cudnn = torch.backends.cudnn
     with evaluation(model), cudnn.flags(enabled=False, allow_tf32=False), torch.enable_grad():
         yield
 
 
 def forwards(model: Model, data: Data, batch_size: int = BATCH) -> Iterator[tuple[NDArray[np.int64], Batch, Any]]:
-    """(rows, batch, Said) until every row of the split has been read once; shortest texts first."""
+    """Iterate over (rows, batch, output) for every row of the split, shortest texts first."""
     device = next(model.parameters()).device
     for rows in by_length(data, batch_size):
         batch = collate(data, rows).to(device)
@@ -69,7 +69,7 @@ def forwards(model: Model, data: Data, batch_size: int = BATCH) -> Iterator[tupl
 
 @dataclass(frozen=True, slots=True)
 class SplitOutputs:
-    """What a model makes of a split, in its order, on the CPU."""
+    """Outputs of a model for a split, in its order, on the CPU."""
 
     logits: Tensor  # (N,C)
     weights: Tensor  # (N,T), T the longest text's
@@ -78,29 +78,29 @@ class SplitOutputs:
 
 
 def split_outputs(model: Model, data: Data, batch_size: int = BATCH, widest: int | None = None) -> SplitOutputs:
-    """Logits and weights of every text; of longer ones only what stands on their first `widest` tokens."""
+    """Return logits and weights of every text; weights are limited to the first `widest` tokens."""
     width = min(int(data.text.lengths.max(initial=1)), widest or sys.maxsize)
-    places: list[NDArray[np.int64]] = []
+    row_batches: list[NDArray[np.int64]] = []
     parts: list[tuple[Tensor, ...]] = []
     for rows, batch, forward in forwards(model, data, batch_size):
         tokens = forward.weights.float(), batch.mask, batch.ids
-        places.append(rows)
-        parts.append((forward.logits.float().cpu(), *(_wide(value.cpu(), width) for value in tokens)))
-    order = original_order(places)
+        row_batches.append(rows)
+        parts.append((forward.logits.float().cpu(), *(_fit_width(value.cpu(), width) for value in tokens)))
+    order = original_order(row_batches)
     return SplitOutputs(*(torch.cat(values)[order] for values in zip(*parts, strict=True)))
 
 
 def logits(model: Model, data: Data, batch_size: int = BATCH) -> Tensor:
-    """(N,C) in the order of the split, on the CPU."""
+    """Return the logits (N,C) in the order of the split, on the CPU."""
     parts = [(rows, forward.logits.float().cpu()) for rows, _, forward in forwards(model, data, batch_size)]
     return torch.cat([values for _, values in parts])[original_order([rows for rows, _ in parts])]
 
 
 def original_order(rows: Sequence[NDArray[np.int64]]) -> Tensor:
-    """What puts the results of these batches, laid end to end, back in the order of the split."""
+    """Return the permutation that restores the order of the split from concatenated batches."""
     return torch.from_numpy(np.argsort(np.concatenate(rows), kind="stable"))
 
 
-def _wide(values: Tensor, width: int) -> Tensor:
-    """(B,T) -> (B,width), padded or cut."""
-    return pad(values, (0, width - values.shape[1]))  # cuts where that is negative
+def _fit_width(values: Tensor, width: int) -> Tensor:
+    """Pad or truncate.  (B,T) -> (B,width)"""
+    return pad(values, (0, width - values.shape[1]))  # truncates if negative

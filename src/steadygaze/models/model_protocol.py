@@ -1,7 +1,7 @@
-"""Reader: anything that reads token ids and says how likely each class is: ours, somebody else's, or a black box.
+"""Model: the protocol of everything that maps token ids to class probabilities.
 
-Explainers and audits know a model by this face alone.  What it can do beyond predicting is said in four flags; whoever
-needs more than a model has says so, and is not asked.
+Explainers and audits use a model through this protocol alone.  Four capabilities describe what it supports beyond
+prediction.
 """
 
 from typing import Any, ClassVar, Literal, Protocol
@@ -13,16 +13,16 @@ from steadygaze.core.errors import UserError
 from steadygaze.core.types import Batch
 
 Capability = Literal["attention", "embeddings", "extension_points", "selection"]
-"""weights: it shows how much it looks at each token.  vectors: tokens are vectors to it, and it has gradients by them.
-seams: its hidden states can be read with other weights.  selection: it selects what it reads, and says how sure it was:
-what it says of a batch has `selected` (B,T) and `probability` (B,T) too."""
+"""attention: it returns attention weights.  embeddings: it accepts token embeddings and has gradients by them.
+extension_points: its hidden states can be decoded with other weights.  selection: it selects a rationale; its output
+also has `selected` (B,T) and `probability` (B,T)."""
 MISSING_CAPABILITY: dict[Capability, str] = {
-    "attention": "the model shows no attention",
-    "embeddings": "the model is a black box: its word vectors cannot be moved",
-    "extension_points": "the model cannot be read with other attention weights than its own",
-    "selection": "the model does not select what it reads",
+    "attention": "the model has no attention weights",
+    "embeddings": "the model is a black box: its word vectors cannot be perturbed",
+    "extension_points": "the model does not accept other attention weights",
+    "selection": "the model does not select a rationale",
 }
-"""What a model lacks, as a report says it."""
+"""Message for a missing capability, for reports."""
 
 
 class NonFiniteOutput(UserError):
@@ -38,22 +38,22 @@ class NonFiniteOutput(UserError):
 
 
 def refuse_non_finite(batch: Batch, *values: Tensor | None) -> None:
-    """Tensors (B,…) that were computed from a batch must be finite; the first text where one is not is named."""
-    there = [value.detach() for value in values if value is not None and value.numel()]
-    if all(bool(value.sum().isfinite()) for value in there):
+    """Raise if a tensor (B,…) computed from a batch is not finite; name the first such text."""
+    tensors = [value.detach() for value in values if value is not None and value.numel()]
+    if all(bool(value.sum().isfinite()) for value in tensors):
         return
-    wrong = [~value.isfinite().reshape(len(value), -1).all(-1) for value in there]
+    wrong = [~value.isfinite().reshape(len(value), -1).all(-1) for value in tensors]
     rows = torch.stack(wrong).any(0) if wrong else torch.zeros(0, dtype=torch.bool)
-    if rows.any():  # a sum of finite numbers may overflow
+    if rows.any():  # a sum of finite numbers can overflow
         raise NonFiniteOutput(int(batch.index.to(rows.device)[rows].min()))
 
 
 class ModelOutput(Protocol):
-    """What a model says of a batch."""
+    """Output of a model for a batch."""
 
     @property
     def weights(self) -> Tensor | None:
-        """(B,T), 0 outside the mask; None where it shows none."""
+        """(B,T), 0 outside the mask; None without attention."""
 
     @property
     def logits(self) -> Tensor:
@@ -61,27 +61,27 @@ class ModelOutput(Protocol):
 
 
 class Model(nn.Module):
-    """Padding cannot change what it says, and evaluation mode makes it repeat itself."""
+    """Base class; outputs do not depend on padding and are deterministic in evaluation mode."""
 
     capabilities: ClassVar[frozenset[Capability]] = frozenset()
     padding: int = 0
-    """The id of a token that says nothing."""
+    """Id of the padding token."""
 
-    def __call__(self, *given: Any, **more: Any) -> Any:
-        """As every module; what it says in evaluation mode must be finite.  Training has a check of its own."""
-        said = super().__call__(*given, **more)
-        if not self.training and isinstance(given[0], Batch):
-            refuse_non_finite(given[0], said.logits, said.weights)
-        return said
+    def __call__(self, *inputs: Any, **more: Any) -> Any:
+        """Call the module; outputs in evaluation mode must be finite.  Training has its own check."""
+        output = super().__call__(*inputs, **more)
+        if not self.training and isinstance(inputs[0], Batch):
+            refuse_non_finite(inputs[0], output.logits, output.weights)
+        return output
 
     def forward(self, batch: Batch, embedded: Tensor | None = None) -> Any:
-        """Said; of the batch, or of these vectors (B,T,E) in place of its own."""
+        """Return the output for the batch, or for these vectors (B,T,E) instead of its own."""
         raise NotImplementedError
 
-    def logits(self, batch: Batch, embedded: Tensor | None = None, asked: Tensor | None = None) -> Tensor:
-        """(B,C) alone, of the batch, or of these vectors of the text (B,T,E) and of the question (B,Q,E)."""
-        found = self(batch, embedded) if asked is None else self(batch, embedded, asked)
-        logits: Tensor = found.logits
+    def logits(self, batch: Batch, embedded: Tensor | None = None, embedded_question: Tensor | None = None) -> Tensor:
+        """Return the logits (B,C) of the batch, or of these vectors of text (B,T,E) and question (B,Q,E)."""
+        output = self(batch, embedded) if embedded_question is None else self(batch, embedded, embedded_question)
+        logits: Tensor = output.logits
         return logits
 
     def embed(self, batch: Batch) -> Tensor:
@@ -93,7 +93,7 @@ class Model(nn.Module):
         raise NotImplementedError
 
     def clear_cache(self) -> None:
-        """What it remembers of its own answers: asked again, it looks again."""
+        """Clear the cache of its outputs."""
 
     @property
     def vectors(self) -> Tensor:

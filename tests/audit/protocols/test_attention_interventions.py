@@ -165,7 +165,7 @@ def test_without_seams_weights_cannot_be_exchanged_but_parameters_can():
     data = split(VARIED)
     case = case_of(Shut(cached_classifier()), data, PLAN)
     assert list(found_by(attention_interventions, case)) == list(RANDOMISED)
-    why = "the model cannot be read with other attention weights than its own"
+    why = "the model does not accept other attention weights"
     assert absences(attention_interventions, case) == {(name, None): why for name in REWEIGHED}
 
 
@@ -175,7 +175,7 @@ def test_of_a_black_box_nothing_can_be_exchanged():
     assert not found_by(attention_interventions, case, "signed")
     assert set(said) == {(name, None) for name in (*REWEIGHED, *RANDOMISED)}
     assert said["kendall/randomised", None] == "the model is a black box: its parameters cannot be dealt out anew"
-    assert said["prediction-change/permuted", None] == "the model shows no attention"
+    assert said["prediction-change/permuted", None] == "the model has no attention weights"
 
 
 def test_random_words_alone_are_no_explanation_to_be_held_against_anything():

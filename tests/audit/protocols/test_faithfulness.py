@@ -220,14 +220,14 @@ def test_without_seams_the_gradient_flows_through_attention_or_not_at_all():
     assert list(found) == [*ALL, *GRADIENTS[2:]]
     for name, values in found.items():
         torch.testing.assert_close(values, ours[name], rtol=0, atol=1e-12, equal_nan=True)
-    why = "the model cannot be read with other attention weights than its own"
+    why = "the model does not accept other attention weights"
     assert absences(faithfulness, case) == {(name, None): why for name in GRADIENTS[:2]}
 
 
 def test_a_black_box_loses_words_but_has_no_vectors_to_be_zeroed():
     case = case_of(BlackBox(), split(), PLAN, signed=Signed())
     assert list(found_by(faithfulness, case, "signed")) == list(ALL)
-    unseen = {(name, None): "the model shows no attention" for name in GRADIENTS}
+    unseen = {(name, None): "the model has no attention weights" for name in GRADIENTS}
     assert absences(faithfulness, case) == unseen
     said = absences(faithfulness, replace(case, plan=replace(PLAN, removal="zero")))
     assert set(said) == {(name, None) for name in ALL} | unseen.keys()

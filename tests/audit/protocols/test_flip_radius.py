@@ -198,7 +198,7 @@ def test_a_black_box_has_no_vectors_to_move_and_texts_without_labels_no_wrong_an
     data = Data(ragged(["www"] * 3))
     found = found_in(AuditCase(BlackBox(), data, {"one": Written(torch.rand(3, 3))}))
     assert {finding.absent for finding in found.values()} == {
-        "the model is a black box: its word vectors cannot be moved"
+        "the model is a black box: its word vectors cannot be perturbed"
     }
     found = found_in(AuditCase(Sums(), data, {"one": Written(torch.rand(3, 3))}))
     assert found["seat-sensitivity", None].absent == "the texts have no labels"

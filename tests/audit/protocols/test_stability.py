@@ -212,7 +212,7 @@ def test_a_black_box_is_asked_what_words_can_be_asked_and_the_rest_is_said_to_be
     }
     said = absences(stability, case)
     assert set(said) == {(f"{measure}/{probe}", None) for measure in MOVED for probe in VECTORS}
-    assert set(said.values()) == {"the model is a black box: its word vectors cannot be moved"}
+    assert set(said.values()) == {"the model is a black box: its word vectors cannot be perturbed"}
 
 
 def test_what_was_made_to_move_the_attention_says_so_where_nobody_asked_about_it():

@@ -209,7 +209,7 @@ def test_weights_that_are_cut_short_or_of_another_shape_are_refused(folders, tmp
 
 def test_a_network_that_writes_text_is_refused(tmp_path):
     (tmp_path / "config.json").write_text('{"model_type": "t5"}')
-    with pytest.raises(UserError, match="t5, which writes text"):
+    with pytest.raises(UserError, match="t5, which generates text"):
         read_config(tmp_path)
 
 

@@ -16,7 +16,7 @@ TRANSFORMER = "transformer:"
 class EncoderEntry:
     about: str
     make: Callable[[int, int], nn.Module]
-    """From the size of a word vector and the hidden size."""
+    """Maps the size of a word vector and the hidden size to a tower."""
 
 
 ENCODERS: dict[str, EncoderEntry] = {
@@ -26,5 +26,5 @@ ENCODERS: dict[str, EncoderEntry] = {
     "lstm": EncoderEntry("long short-term memory, one direction", partial(Recurrent, "lstm", both=False)),
     "bilstm": EncoderEntry("long short-term memory, both directions", partial(Recurrent, "lstm", both=True)),
     "cnn": EncoderEntry("convolutions over 1, 3, 5 and 7 words", Convolutional),
-    "average": EncoderEntry("each word by itself, without context", Average),
+    "average": EncoderEntry("each word separately, without context", Average),
 }

@@ -1,13 +1,11 @@
-"""What every encoder is: ids -> embeddings -> hidden states, one vector per token.
+"""Encoder base class, and encoders over word vectors.
 
-`embed` and `forward` are apart so that a technique can perturb the embeddings in between, of text and question alike;
-what `forward` is given is what is read (dropout of embeddings belongs to `embed`).
+`embed` and `forward` are separate, so that a technique can perturb the embeddings of text and question in between.
+Dropout of embeddings belongs to `embed`.
 
-Encoders over word vectors: an embedding, one tower for the text and, for pairs, another for the question.
-
-A tower reads (B,T,E) vectors and gives (B,T,H) hidden states and a (B,H) summary: a recurrent network's last state.
-Two encoders for pairs, as in Jain & Wallace 2019 (arXiv:1902.10186); the question's last state enters score and
-decoder.
+A word encoder has an embedding and one tower for the text, and for pairs another for the question.  A tower maps
+(B,T,E) vectors to (B,T,H) hidden states and a (B,H) summary, such as a recurrent network's last state.
+Two encoders for pairs, as in Jain & Wallace 2019 (arXiv:1902.10186); the question's summary enters scorer and decoder.
 """
 
 from abc import ABC, abstractmethod
@@ -20,17 +18,17 @@ from steadygaze.core.types import Encoded
 
 
 class Encoder(nn.Module, ABC):
-    """(B,T) -> (B,T,H).  Hidden states are 0 on padding; padding cannot change any other."""
+    """(B,T) -> (B,T,H).  Hidden states are 0 on padding, and the others do not depend on padding."""
 
     size: int
     """H."""
     allows_gaps: ClassVar[bool] = False
-    """Whether tokens in the middle of a text may be absent; else whatever is left out is read as zeros."""
+    """True if tokens inside a text may be absent; otherwise omitted tokens are zero vectors."""
 
     @property
     @abstractmethod
     def vectors(self) -> Tensor:
-        """(V,E) the vector of every id; those of padding are not read."""
+        """(V,E) the vector of every id; the padding vector is unused."""
 
     @abstractmethod
     def embed(self, ids: Tensor) -> Tensor:
@@ -41,7 +39,7 @@ class Encoder(nn.Module, ABC):
         self,
         embedded: Tensor,  # (B,T,E)
         present: Tensor,  # (B,T)
-        asked: Tensor | None = None,  # (B,Q,E): the question's embeddings
+        embedded_question: Tensor | None = None,  # (B,Q,E): the question's embeddings
         question_present: Tensor | None = None,  # (B,Q)
     ) -> Encoded: ...
 
@@ -67,18 +65,18 @@ class WordEncoder(Encoder):
         self,
         embedded: Tensor,
         present: Tensor,
-        asked: Tensor | None = None,
+        embedded_question: Tensor | None = None,
         question_present: Tensor | None = None,
     ) -> Encoded:
         hidden, _ = self.text(embedded, present)
-        if self.question is None or asked is None:
+        if self.question is None or embedded_question is None:
             return Encoded(hidden)
-        _, state = self.question(asked, question_present)
+        _, state = self.question(embedded_question, question_present)
         return Encoded(hidden, state)
 
 
 def embedding(size: int, dimension: int, vectors: Tensor | None, trainable: bool) -> nn.Embedding:
-    """Pre-trained vectors where given, else N(0, 1/E), so that a vector has length about 1.  Id 0 is padding: zero."""
+    """Return pre-trained vectors, or samples of N(0, 1/E), whose norm is about 1.  Id 0 is padding: zero."""
     module = nn.Embedding(size, dimension, padding_idx=0)
     with torch.no_grad():
         if vectors is None:

@@ -1,11 +1,11 @@
-"""Load a network of the transformers library from a folder that somebody else wrote.
+"""Load a network of the transformers library from an untrusted folder.
 
-    config.json                      checked, and given to the library as values: it opens no file itself
+    config.json                      checked, and passed to the library as values
     model.safetensors                or the .safetensors files that model.safetensors.index.json lists
 
-Weights are read here, from .safetensors files with plain names inside the folder, and given to the library as tensors.
-So no pickle can be reached, no path leads outside the folder, and no code that comes with a model is run.  Sizes in
-config.json are compared with the header of the weights before anything of that size is made.
+Weights are read here, only from .safetensors files with plain names inside the folder, and passed to the library as
+tensors.  Therefore no pickle is loaded, no path leads outside the folder, and no code of a model runs.  Sizes in
+config.json are compared with the header of the weights before allocation.
 """
 
 from collections.abc import Iterator
@@ -23,14 +23,14 @@ from steadygaze.models.encoders.size_limits import check_counts, check_size, ske
 
 CONFIG, WEIGHTS, INDEX = "config.json", "model.safetensors", "model.safetensors.index.json"
 KERNELS = ("attn_implementation", "_attn_implementation", "_attn_implementation_internal", "experts_implementation")
-"""What in a configuration can name a kernel on the hub, which is code: never taken from a file."""
+"""Configuration keys that can name a kernel on the hub, which is code; always ignored."""
 IGNORED = (*KERNELS, "auto_map", "custom_pipelines", "distributed_config", "fusion_config", "transformers_weights")
-"""Keys that are not passed on to the library."""
+"""Keys that are not passed to the library."""
 QUANTIZED = ("quantization_config", "compression_config")
 
 
 def read_values(folder: Path) -> dict[str, Any]:
-    """What config.json holds, without keys that could load code, and with sizes that can be built."""
+    """Return the values of config.json, without keys that could load code, after a check of the sizes."""
     file = inside(folder, CONFIG)
     if not file.exists():
         raise UserError(f"{folder} is not a Hugging Face model folder: it has no {CONFIG}")
@@ -46,7 +46,7 @@ def read_values(folder: Path) -> dict[str, Any]:
 
 
 def read_config(folder: Path, kind: str = "encoder") -> Any:
-    """The network's configuration, without building it."""
+    """Return the network's configuration without building it."""
     from transformers import CONFIG_MAPPING
 
     values = read_values(folder)
@@ -55,17 +55,17 @@ def read_config(folder: Path, kind: str = "encoder") -> Any:
         raise UserError(f"{folder / CONFIG}: the installed transformers library has no model_type {name!r:.80}")
     with readable(folder, kind):
         config = CONFIG_MAPPING[name].from_dict(values)
-        config._attn_implementation = None  # the library's own, whatever the file asks for
+        config._attn_implementation = None  # the library's default, not the file's
     for key in ("pad_token_id", "vocab_size", "hidden_size", "max_position_embeddings"):
         if not isinstance(value := _attribute(config, key), int | None):
             raise UserError(f"{folder / CONFIG}: {key} is {value!r:.80}; it must be a whole number")
     if getattr(config, "is_encoder_decoder", False):
-        raise UserError(f"{folder} holds a {config.model_type}, which writes text; name an encoder, such as a BERT")
+        raise UserError(f"{folder} contains a {config.model_type}, which generates text; use an encoder, such as BERT")
     return config
 
 
 def load_network(folder: Path, auto: Any, kind: str, **options: Any) -> tuple[Any, list[str]]:
-    """The network that `auto`, a class of the library such as AutoModel, makes of a folder; and the missing weights."""
+    """Return the network that `auto` (such as AutoModel) makes of a folder, and the missing weights."""
     files = weight_files(folder)
     layouts = [read_layout(file) for file in files]
     config = read_config(folder, kind)
@@ -75,28 +75,28 @@ def load_network(folder: Path, auto: Any, kind: str, **options: Any) -> tuple[An
         check_size(described, sum(map(count, layouts)), folder / CONFIG)
         weights: dict[str, Tensor] = {}
         for file in files:
-            weights.update(read_tensors(file, finite=False))  # some files hold masks of −∞ that no network reads
-        network, told = cls.from_pretrained(
+            weights.update(read_tensors(file, finite=False))  # some files contain unused masks of −∞
+        network, report = cls.from_pretrained(
             None,
             config=config,
             state_dict=weights,
             dtype=torch.float32,
             output_loading_info=True,
-            ignore_mismatched_sizes=True,  # refused below, by name
+            ignore_mismatched_sizes=True,  # an error below names the tensor
             **options,
         )
-    for name, found, wanted in sorted(told["mismatched_keys"]):
+    for name, shape, expected in sorted(report["mismatched_keys"]):
         raise UserError(
             f"{folder} cannot be read as a Hugging Face {kind}: the tensor {name} of the weights has shape "
-            f"{tuple(found)}, and {CONFIG} describes {tuple(wanted)}"
+            f"{tuple(shape)}, but {CONFIG} describes {tuple(expected)}"
         )
     network.config.name_or_path = str(folder)
     refuse_non_finite(network.state_dict(), folder)
-    return network, sorted(told["missing_keys"])
+    return network, sorted(report["missing_keys"])
 
 
 def weight_files(folder: Path) -> list[Path]:
-    """The .safetensors files of a folder, whatever its files call them."""
+    """Return the .safetensors files of a folder."""
     named = read_object_or_empty(folder / CONFIG).get("transformers_weights")
     if named is not None and (not isinstance(named, str) or not named.endswith((".safetensors", INDEX[5:]))):
         raise UserError(f"{folder / CONFIG}: transformers_weights is {named!r:.80}; it must name a .safetensors file")
@@ -111,21 +111,23 @@ def weight_files(folder: Path) -> list[Path]:
 
 
 def inside(folder: Path, name: str) -> Path:
-    """A file of a folder by its plain name.  A link may lead outside only within the hub's own cache."""
+    """Return a file of a folder by its plain name.  Links may lead outside only within the hub's cache."""
     if Path(name).name != name or "\\" in name or "\0" in name or name in ("", ".", ".."):
         raise UserError(f"{folder}: {name!r:.80} is not the plain name of a file in this folder")
     home, file = resolve(folder), resolve(folder / name)
     if not file.is_relative_to(home) and not _in_hub_cache(home, file):
-        raise UserError(f"{folder / name} is a link to a file outside of the folder, which is not read; copy the file")
+        raise UserError(
+            f"{folder / name} is a link to a file outside of the folder, which is not allowed; copy the file"
+        )
     return folder / name
 
 
 @contextmanager
 def readable(folder: Path, kind: str = "encoder") -> Iterator[None]:
-    """What the library raises over a damaged or unknown model, as one sentence; no warnings and no progress bar."""
+    """Convert the library's errors about a damaged or unknown model; hide warnings and the progress bar."""
     from transformers.utils import logging
 
-    shown, level = logging.is_progress_bar_enabled(), logging.get_verbosity()
+    enabled, level = logging.is_progress_bar_enabled(), logging.get_verbosity()
     logging.disable_progress_bar()
     logging.set_verbosity_error()
     try:
@@ -133,7 +135,7 @@ def readable(folder: Path, kind: str = "encoder") -> Iterator[None]:
             yield
     finally:
         logging.set_verbosity(level)
-        if shown:
+        if enabled:
             logging.enable_progress_bar()
 
 
@@ -148,7 +150,7 @@ def _shards(folder: Path, index: Path) -> list[Path]:
 
 
 def _in_hub_cache(home: Path, file: Path) -> bool:
-    """Snapshots of the hub's cache are links to ../../blobs."""
+    """Return True for the links of the hub's cache, which lead to ../../blobs."""
     from huggingface_hub.constants import HF_HUB_CACHE
 
     cached = home.parent.name == "snapshots" and home.is_relative_to(resolve(HF_HUB_CACHE))
@@ -158,12 +160,12 @@ def _in_hub_cache(home: Path, file: Path) -> bool:
 def _attribute(config: Any, key: str) -> Any:
     try:
         return getattr(config, key, None)
-    except NotImplementedError:  # one of the library's ways to have no limit
+    except NotImplementedError:  # some configurations without a limit raise this
         return None
 
 
 def _network_class(auto: Any, config: Any) -> Any:
-    found = auto._model_mapping[type(config)]
-    several = found if isinstance(found, list | tuple) else [found]
-    named = [cls for cls in several if cls.__name__ in (config.architectures or ())]
-    return (named or several)[0]
+    entry = auto._model_mapping[type(config)]
+    candidates = entry if isinstance(entry, list | tuple) else [entry]
+    listed = [cls for cls in candidates if cls.__name__ in (config.architectures or ())]
+    return (listed or candidates)[0]

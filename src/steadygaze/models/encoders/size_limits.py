@@ -1,8 +1,8 @@
-"""Limits on a network that a configuration describes, checked before anything large is made.
+"""Size limits of a network that a configuration describes, checked before allocation.
 
-A configuration may claim any size, and every architecture has its own names for sizes.  So nothing is concluded from
-names alone: the network is built without memory (PyTorch's device "meta"), its parts are counted on the way, and its
-parameters are compared with the header of the weights.
+A configuration can claim any size, and every architecture has its own names for sizes.  Therefore the network is built
+without memory (PyTorch's device "meta"), its parts are counted during construction, and its parameters are compared
+with the header of the weights.
 """
 
 import threading
@@ -17,23 +17,23 @@ from torch.nn.modules import module as registration
 from steadygaze.core.errors import UserError
 
 COUNTED = ("layer", "layers", "blocks", "experts", "groups", "stages", "heads", "head")
-"""Last words of keys that count modules in most architectures: refused by name, for a better message."""
+"""Last words of keys that count modules in most architectures; checked by name for a better message."""
 MOST_MODULES = 1000
 MOST_ENTRIES = 1 << 16
-"""Labels of a model, and entries of any other list or object of a configuration."""
+"""Maximum number of labels, and of entries of a list or object of a configuration."""
 MOST_PARTS = 50_000
-"""Modules, parameters and buffers of a network."""
+"""Maximum number of modules, parameters and buffers of a network."""
 PARTS_PER_TENSOR, MORE_PARTS = 10, 1000
-"""Parts that a network may have for each tensor of the weights, and beyond."""
+"""Maximum number of parts per tensor of the weights, plus a constant."""
 MORE_PARAMETERS = 1 << 22
-"""Numbers that are trained and not saved: a part without weights."""
+"""Allowance for parameters that are not in the weights."""
 MORE_BUFFERS = 1 << 28
-"""Numbers that are not trained: tables of positions and masks."""
+"""Allowance for buffers, such as position tables and masks."""
 M = TypeVar("M", bound=torch.nn.Module)
 
 
 def check_counts(values: Mapping[str, Any], file: Path) -> None:
-    """Of layers, heads, labels and entries, in parts of a configuration too."""
+    """Check the numbers of layers, heads, labels and entries, recursively."""
     for key, value in values.items():
         _check_entries(key, value, file)
         most = MOST_ENTRIES if key == "num_labels" else MOST_MODULES if key.split("_")[-1] in COUNTED else None
@@ -42,40 +42,40 @@ def check_counts(values: Mapping[str, Any], file: Path) -> None:
 
 
 def sketch(make: Callable[[], M], tensors: int, file: Path) -> M:
-    """The network without memory; refused where it has many more parts than the weights have `tensors`."""
+    """Build the network without memory; raise if it has many more parts than the weights have `tensors`."""
     most = min(MOST_PARTS, PARTS_PER_TENSOR * tensors + MORE_PARTS)
     refusal = UserError(
         f"{file} describes a network of more than {most:,} modules and parameters, "
-        f"but the weights hold {tensors:,} tensors; at most {MOST_PARTS:,} are built"
+        f"but the weights contain {tensors:,} tensors; at most {MOST_PARTS:,} parts are allowed"
     )
-    with torch.device("meta"), _counted(most, refusal):
+    with torch.device("meta"), _limit_parts(most, refusal):
         return make()
 
 
 def check_size(network: torch.nn.Module, numbers: int, file: Path) -> None:
-    """Refuse a network far larger than its weights, which hold so many `numbers`."""
+    """Raise if a network is far larger than its weights, which contain `numbers` values."""
     parameters = sum(value.numel() for value in network.parameters())
     buffers = sum(value.numel() for value in network.buffers())
     if parameters > 2 * numbers + MORE_PARAMETERS or buffers > 2 * numbers + MORE_BUFFERS:
         raise UserError(
-            f"{file} describes a network of {parameters + buffers:,} parameters, but the weights hold {numbers:,} "
-            "numbers"
+            f"{file} describes a network of {parameters + buffers:,} parameters, but the weights contain {numbers:,} "
+            "values"
         )
 
 
 def _check_entries(key: str, value: Any, file: Path) -> None:
     if isinstance(value, list | Mapping) and len(value) > MOST_ENTRIES:
-        raise UserError(f"{file}: {key} has {len(value):,} entries; at most {MOST_ENTRIES:,} are read")
+        raise UserError(f"{file}: {key} has {len(value):,} entries; at most {MOST_ENTRIES:,} are allowed")
     if isinstance(value, Mapping):
         check_counts(value, file)
     elif isinstance(value, list):
-        for one in value:
-            _check_entries(key, one, file)
+        for entry in value:
+            _check_entries(key, entry, file)
 
 
 @contextmanager
-def _counted(most: int, refusal: UserError) -> Iterator[None]:
-    """Raise where this thread registers more modules, parameters and buffers."""
+def _limit_parts(most: int, refusal: UserError) -> Iterator[None]:
+    """Raise if this thread registers more than `most` modules, parameters and buffers."""
     thread, count = threading.get_ident(), 0
 
     def add(*_: object) -> None:

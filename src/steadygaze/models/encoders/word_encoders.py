@@ -1,14 +1,13 @@
-"""A tower without context: one linear layer and a ReLU per word.  Summary: the mean over the text.
+"""Towers over word vectors: average, convolutional, recurrent.
 
-A word's hidden state depends on that word alone, so its attention is a statement about that word alone.
+Average: one linear layer and a ReLU per word, without context.  A word's hidden state, and hence its attention, depends
+on that word alone.  Summary: the mean over the text.
 
-A convolutional tower: kernels of widths 1, 3, 5 and 7 side by side, ReLU.  Summary: maximum over the text.
+Convolutional: kernels of widths 1, 3, 5 and 7 in parallel, ReLU.  Summary: the maximum over the text.
 
-Recurrent towers: RNN (tanh), GRU, LSTM, read in one direction or in both.
-
-The backward direction reads each text reversed *within its own length*, so padding comes last in both directions and
-neither needs packing: about twice as fast to train on a CPU as a packed sequence (bench/recurrent.py), and equal to it
-(tests/encode/test_rnn.py).
+Recurrent: RNN (tanh), GRU, LSTM, in one direction or both.  The backward direction reads each text reversed *within its
+own length*, so that padding is last in both directions and packing is not needed.  This trains about twice as fast on a
+CPU as a packed sequence (bench/recurrent.py), with equal results (tests/models/encoders/test_rnn.py).
 """
 
 import torch
@@ -45,7 +44,7 @@ class Convolutional(nn.Module):
         )
 
     def forward(self, embedded: Tensor, present: Tensor) -> tuple[Tensor, Tensor]:
-        channels = (embedded * present.unsqueeze(-1)).transpose(1, 2)  # (B,E,T); padding must look like the edge: zero
+        channels = (embedded * present.unsqueeze(-1)).transpose(1, 2)  # (B,E,T); padding is zero like the edge
         hidden = torch.cat([kernel(channels) for kernel in self.kernels], 1).transpose(1, 2).relu()
         hidden = hidden * present.unsqueeze(-1)
         return hidden, masked.maximum(hidden, present)
@@ -69,19 +68,19 @@ class Recurrent(nn.Module):
         hidden = self.forwards(embedded)[0] * real
         states = _take(hidden, last)
         if self.backwards is not None:
-            turned = _reversal(present)
-            backwards = self.backwards(_take(embedded, turned))[0] * real
+            reversal = _reversal(present)
+            backwards = self.backwards(_take(embedded, reversal))[0] * real
             states = torch.cat([states, _take(backwards, last)], -1)
-            hidden = torch.cat([hidden, _take(backwards, turned)], -1)
+            hidden = torch.cat([hidden, _take(backwards, reversal)], -1)
         return hidden, states.squeeze(1)
 
 
 def _reversal(present: Tensor) -> Tensor:
-    """For each place the place it changes with when the real tokens are reversed; padding stays.  (B,T) -> (B,T)"""
-    place = torch.arange(present.shape[1], device=present.device).expand_as(present)
-    return torch.where(present, present.sum(-1, keepdim=True) - 1 - place, place)
+    """Return the positions that reverse the real tokens; padding stays.  (B,T) -> (B,T)"""
+    positions = torch.arange(present.shape[1], device=present.device).expand_as(present)
+    return torch.where(present, present.sum(-1, keepdim=True) - 1 - positions, positions)
 
 
-def _take(values: Tensor, places: Tensor) -> Tensor:
+def _take(values: Tensor, positions: Tensor) -> Tensor:
     """(B,T,H), (B,K) -> (B,K,H)"""
-    return values.gather(1, places.unsqueeze(-1).expand(-1, -1, values.shape[-1]))
+    return values.gather(1, positions.unsqueeze(-1).expand(-1, -1, values.shape[-1]))

@@ -59,7 +59,7 @@ def quick(name: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr("steadygaze.models.probe_classifier.STEPS", 2)
     monkeypatch.setattr(audit_output, "now", lambda: "2026-01-01T00:00:00Z")
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "(?s).*was being replaced when a process was killed")
+        warnings.filterwarnings("ignore", "(?s)a process was killed while it replaced")
         yield
 
 

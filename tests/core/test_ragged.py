@@ -22,7 +22,7 @@ def test_select_gives_the_sequences_asked_for(rows):
 
 def test_records_refuse_parts_that_do_not_fit():
     ragged = build_word_tokenizer(TEXTS).encode(TEXTS)
-    with pytest.raises(ValueError, match="Ragged: shapes"):
+    with pytest.raises(ValueError, match="TokenArray: inconsistent shapes"):
         TokenArray(ragged.ids, ragged.words[1:], ragged.starts, ragged.cut)
-    with pytest.raises(ValueError, match="Placed: 5 texts, 0 spans"):
+    with pytest.raises(ValueError, match="TokenizedTexts: 5 texts, 0 spans"):
         TokenizedTexts(ragged, [], [])

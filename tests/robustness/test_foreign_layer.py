@@ -108,7 +108,7 @@ def test_tensors_that_are_not_finite_are_found_in_every_type(dtype: torch.dtype,
     assert read_tensors(tmp_path / "a.safetensors")["x"].equal(tensor)
     tensor[1, 2] = value
     save_file({"x": tensor}, tmp_path / "a.safetensors")
-    with pytest.raises(UserError, match="tensor x holds NaN or infinity"):
+    with pytest.raises(UserError, match="tensor x contains NaN or infinity"):
         read_tensors(tmp_path / "a.safetensors")
 
 

@@ -186,7 +186,7 @@ def test_weights_that_are_not_finite_pass_no_gate(place: Path) -> None:
     filled(float("nan"))(place / "bert" / "model.safetensors")
     result = run(place, *AUDIT, "--require", "jensen-shannon/noise<=0.02")
     assert_clean(result, codes={2})
-    assert "holds NaN or infinity" in result.err
+    assert "contains NaN or infinity" in result.err
 
 
 def test_a_live_model_with_weights_that_are_not_finite_is_refused(place: Path) -> None:
@@ -195,7 +195,7 @@ def test_a_live_model_with_weights_that_are_not_finite_is_refused(place: Path) -
     live = network("bert")
     with torch.no_grad():
         live.classifier.bias[0] = torch.nan
-    with pytest.raises(sg.UserError, match=r"classifier\.bias holds NaN or infinity"):
+    with pytest.raises(sg.UserError, match=r"classifier\.bias contains NaN or infinity"):
         sg.audit((live, tokenizer("bert")), ["a good film"])
 
 

@@ -60,4 +60,4 @@ def test_all_weight_on_one_place_is_flagged_as_constant(end):
     found = detect_collapse(weights, read.mask, read.weights, ids=read.ids)
     assert found.constant
     assert not found.uniform
-    assert "follow the place of a word" in found.reason
+    assert "follow the position of a word" in found.reason

@@ -170,7 +170,7 @@ def test_overlap_is_with_the_mean_attention_of_the_models_beside_it() -> None:
     [
         (Deaf(), zero, r"The weights are nearly the same for every word \(0.0000 nats from uniform\)."),
         (Flatten(), sharp, "The weights are nearly the same for every word"),
-        (Deaf(), placed, "The weights follow the place of a word, not the text"),
+        (Deaf(), placed, "The weights follow the position of a word, not the text"),
     ],
     ids=["frozen at zero", "pulled to uniform", "by place"],
 )
@@ -220,7 +220,7 @@ def test_a_rationaliser_that_always_takes_the_same_sentence_is_constant(sign: in
     run.job = replace(run.job, validation=corpus(80, seed=1))  # few of them have two sentences
     assert warned(run) == [f"an interlocked selection: {run.kept['attention']['reason']}"]
     assert run.kept["attention"]["constant"]
-    assert "follow the place of a sentence, not the text" in run.kept["attention"]["reason"]
+    assert "follow the position of a sentence, not the text" in run.kept["attention"]["reason"]
 
 
 def test_where_no_text_has_two_sentences_to_choose_from_it_is_said() -> None:
@@ -257,7 +257,7 @@ class Alike(nn.Module):
 
 @pytest.mark.parametrize(
     ("score", "reason"),
-    [(9.0, "All words are selected, or nearly all (100.0%)."), (-9.0, "No word is selected, or hardly any (0.0%).")],
+    [(9.0, "All or nearly all words are selected (100.0%)."), (-9.0, "No or almost no word is selected (0.0%).")],
     ids=["all", "none"],
 )
 def test_a_model_that_selects_all_words_or_none_is_told_so_in_words(score: float, reason: str) -> None:
@@ -285,7 +285,7 @@ def test_words_that_are_always_selected_by_their_place_are_no_attention() -> Non
 
     run = make_run(technique, make, validation=corpus(80, seed=1))
     (said,) = warned(run)
-    assert said.startswith("an uninformative selection: The weights follow the place of a word, not the text")
+    assert said.startswith("an uninformative selection: The weights follow the position of a word, not the text")
     assert run.kept["attention"]["selected"] is None, "as many as share says: neither all nor none"
 
 

@@ -7,7 +7,7 @@ __version__ = "0.1.0"
 
 
 def entry_point(reference: str) -> Any:
-    """What "module:name" refers to: what a package further down the list offers to one further up, imported late.
+    """Import and return "module:name"; for late imports of higher packages.
 
     >>> entry_point("math:floor")(2.5)
     2

@@ -1,6 +1,6 @@
-"""Checks for the arguments of public functions: one declaration per function, one sentence per wrong value.
+"""Checks for the arguments of public functions.
 
-@checked(radius=number(above=0), norm=choice("l2", "linf"), k=whole(1))
+@validated(radius=number(above=0), norm=choice("l2", "linf"), k=integer(1))
 def certify(clf, texts, radius=0.01, norm="linf", k=7): ...
 
 A check takes the argument's name and its value.  It returns the value as a plain Python type, or raises UserError.
@@ -24,7 +24,7 @@ R = TypeVar("R")
 Check = Callable[[str, Any], Any]
 LARGEST = 2**63 - 1
 LONGEST_NAME, LONGEST_PATH = 255, 4095
-"""Bytes of a file name and of a path, as common systems limit them."""
+"""Maximum bytes of a file name and of a path on common systems."""
 
 
 def validated(**checks: Check) -> Callable[[Callable[P, R]], Callable[P, R]]:
@@ -52,23 +52,23 @@ def argument_error(name: str, wanted: str, value: Any) -> UserError:
     >>> str(argument_error("k", "a whole number", "x"))
     "k must be a whole number, found 'x'"
     """
-    return UserError(f"{name} must be {wanted}, found {_shown(value)}")
+    return UserError(f"{name} must be {wanted}, found {_shorten(value)}")
 
 
 def optional(check: Check) -> Check:
-    """None, or what the check takes."""
+    """None, or a value that passes the check."""
     return lambda name, value: None if value is None else check(name, value)
 
 
 def integer(least: int, most: int = LARGEST) -> Check:
     """A whole number between two bounds, both included."""
-    wanted = f"a whole number from {least:,} {'up' if most == LARGEST else f'to {most:,}'}"
+    expected = f"a whole number from {least:,} {'up' if most == LARGEST else f'to {most:,}'}"
 
     def check(name: str, value: Any) -> int:
-        found = least - 1 if isinstance(value, bool) or not isinstance(value, Integral) else int(value)
-        if not least <= found <= most:
-            raise argument_error(name, wanted, value)
-        return found
+        integer_value = least - 1 if isinstance(value, bool) or not isinstance(value, Integral) else int(value)
+        if not least <= integer_value <= most:
+            raise argument_error(name, expected, value)
+        return integer_value
 
     return check
 
@@ -79,12 +79,12 @@ def number(*, least: float = -math.inf, above: float = -math.inf) -> Check:
 
     def check(name: str, value: Any) -> float:
         try:
-            found = math.nan if isinstance(value, bool) or not isinstance(value, Real) else float(value)
+            finite = math.nan if isinstance(value, bool) or not isinstance(value, Real) else float(value)
         except OverflowError:
-            found = math.inf
-        if not (math.isfinite(found) and found >= least and found > above):
+            finite = math.inf
+        if not (math.isfinite(finite) and finite >= least and finite > above):
             raise argument_error(name, f"a finite number{bound}", value)
-        return found
+        return finite
 
     return check
 
@@ -136,13 +136,13 @@ def path(name: str, value: Any) -> Path:
 
 
 def path_or_name(name: str, value: Any) -> Any:
-    """A path, or a name that is no path: the same, of the type it had."""
+    """A path, or a name that is not a path; returned unchanged."""
     path(name, value)
     return value
 
 
 def sequence_of(name: str, value: Any) -> Any:
-    """A list, a tuple or an array: things in an order, that can be counted."""
+    """A list, a tuple or an array."""
     if (
         isinstance(value, str | bytes | Mapping | Set)
         or not isinstance(value, Iterable)
@@ -164,14 +164,14 @@ def instance(kind: type | tuple[type, ...], described: str) -> Check:
 
 
 def function(name: str, value: Any) -> Any:
-    """Something that can be called."""
+    """A callable."""
     if not callable(value):
         raise argument_error(name, "a function", value)
     return value
 
 
-def _shown(value: Any) -> str:
-    """The beginning of a value: its `repr` may be of any length, and may fail."""
+def _shorten(value: Any) -> str:
+    """Return the beginning of a value; its `repr` can be long, and can fail."""
     try:
         return f"{value!r:.80}"
     except Exception:

@@ -1,11 +1,11 @@
-"""Files and folders that are written whole or not at all: a temporary sibling first, then a rename.
+"""Atomic writes of files and folders: a temporary sibling first, then a rename.
 
-    .<name>.<id>.tmp    a folder in which <name> is written, locked by its process until that is done
-    .<name>.<id>.old    the folder that was replaced, while it is deleted
+    .<name>.<id>.tmp    a folder in which <name> is written, locked by its process
+    .<name>.<id>.old    the replaced folder, while it is deleted
 
-A process that is killed leaves them behind.  The next one that writes `<name>` deletes them, unless a live process
-holds them.  Between the two renames of a replaced folder both exist and `<name>` does not: `recover` then finishes the
-replacement.  A lone .old is never restored: it was replaced on purpose, and may be half deleted.
+A killed process leaves them behind.  The next process that writes `<name>` deletes them, unless a live process has
+locked them.  Between the two renames of a replaced folder, both exist and `<name>` does not: `recover_folder` then
+finishes the replacement.  An .old without a .tmp is never restored: it was replaced, and can be half deleted.
 """
 
 import errno
@@ -23,61 +23,61 @@ from steadygaze.core.errors import UserError
 
 try:
     import fcntl
-except ImportError:  # on Windows: nothing is locked there, and leftovers stay
+except ImportError:  # on Windows: no locks, and leftovers stay
     LOCKS = False
 else:
     LOCKS = True
 
 Kind = Literal["tmp", "old"]
-RECOVERED = "{} was being replaced when a process was killed: the replacement was complete and is in its place now"
+RECOVERED = "a process was killed while it replaced {}: the replacement was complete and has been restored"
 BUSY = (errno.EWOULDBLOCK, errno.EAGAIN, errno.EACCES)
-"""Another process holds the lock; any other error says that the file system has no locks."""
+"""Errors if another process holds the lock; any other error means that the file system has no locks."""
 
 
 @contextmanager
 def new_file(path: Path) -> Iterator[Path]:
-    """A path to write to; it takes its real name when the block ends well, and is removed when it does not."""
+    """Provide a temporary path; rename it to `path` if the block succeeds, or delete it."""
     path = path.absolute()
     with _temporary(path) as folder:
-        file = folder / path.name  # a library may fill it under another name first: in this folder, that is swept too
+        file = folder / path.name  # libraries can use other names in this folder first
         yield file
         _flush(file)
         if path.is_symlink() or (path.exists() and not path.is_file()):
-            raise OSError(f"{path} is not a regular file, and is not replaced")
+            raise OSError(f"{path} is not a regular file and cannot be replaced")
         os.replace(file, path)
     _flush(path.parent)
 
 
 @contextmanager
 def new_folder(path: Path) -> Iterator[Path]:
-    """The same for a folder.  One that already stands at `path` is replaced by renames, and is whole until then."""
+    """Provide a temporary folder; rename it to `path` if the block succeeds, or delete it."""
     path = path.absolute()
     with _temporary(path) as folder:
         yield folder
         for part in (*folder.rglob("*"), folder):
             _flush(part)
         if path.is_symlink():
-            raise OSError(f"{path} is a symbolic link, and is not replaced")
+            raise OSError(f"{path} is a symbolic link and cannot be replaced")
         _replace(folder, path)
     _flush(path.parent)
 
 
 @contextmanager
 def _temporary(path: Path) -> Iterator[Path]:
-    """A locked folder beside a path, deleted in the end."""
+    """Provide a locked folder next to a path; delete it at the end."""
     path.parent.mkdir(parents=True, exist_ok=True)
     remove_leftovers(path)
     with _locked_sibling(path) as folder:
         try:
             yield folder
         finally:
-            if not folder.with_suffix(".old").exists():  # else the old folder could not be put back: both are kept
+            if not folder.with_suffix(".old").exists():  # otherwise restoring failed: keep both
                 shutil.rmtree(folder, ignore_errors=True)
 
 
 @contextmanager
 def _locked_sibling(path: Path) -> Iterator[Path]:
-    """A new folder that is locked.  Another process may sweep it before it is locked: then the next one is taken."""
+    """Make a locked folder; retry if another process deletes it before it is locked."""
     while True:
         folder = _sibling(path, "tmp")
         folder.mkdir()
@@ -92,7 +92,7 @@ def _sibling(path: Path, kind: Kind) -> Path:
 
 
 def _replace(new: Path, path: Path) -> None:
-    """A folder cannot be renamed over a full one, so the old one steps aside first, and back if that goes wrong."""
+    """Rename a folder over another: rename the old one first, and restore it on failure."""
     old = new.with_suffix(".old")
     try:
         if path.exists():
@@ -105,7 +105,7 @@ def _replace(new: Path, path: Path) -> None:
 
 
 def remove_folder(folder: Path) -> None:
-    """Delete a folder at once, by a rename: a process killed while it deletes leaves no half of it under its name."""
+    """Delete a folder atomically: rename it first."""
     aside = _sibling(folder.absolute(), "old")
     with suppress(FileNotFoundError):
         os.replace(folder, aside)
@@ -113,13 +113,13 @@ def remove_folder(folder: Path) -> None:
 
 
 def recover_folder(path: Path) -> None:
-    """Finish the replacement of a folder by a process that was killed between the two renames."""
+    """Finish a replacement if its process was killed between the two renames."""
     path = path.absolute()
     if os.path.lexists(path):
         return
     name = re.escape(path.name)
-    olds = {one.stem: one for one in _leftovers(path.parent, name, "old")}
-    for new in [one for one in _leftovers(path.parent, name, "tmp") if one.stem in olds]:
+    olds = {entry.stem: entry for entry in _leftovers(path.parent, name, "old")}
+    for new in [entry for entry in _leftovers(path.parent, name, "tmp") if entry.stem in olds]:
         with is_locked(new) as free:
             if free and not os.path.lexists(path):
                 os.replace(new, path)
@@ -128,60 +128,60 @@ def recover_folder(path: Path) -> None:
 
 
 def remove_leftovers(path: Path) -> None:
-    """Delete what killed processes left of earlier attempts to write `path`, once `recover` has finished one."""
+    """Delete the leftovers of killed processes for `path`, after `recover_folder`."""
     path = path.absolute()
     recover_folder(path)
     remove_named_leftovers(path.parent, re.escape(path.name))
 
 
 def remove_named_leftovers(folder: Path, names: str) -> None:
-    """The same for all files of a folder whose names match a regular expression."""
+    """Delete the leftovers of all files of a folder whose names match a regular expression."""
     live = set()
-    for one in _leftovers(folder, names, "tmp"):
-        with is_locked(one) as free:
+    for entry in _leftovers(folder, names, "tmp"):
+        with is_locked(entry) as free:
             if free:
-                _delete(one)
+                _delete(entry)
             else:
-                live.add(one.stem)
-    for one in _leftovers(folder, names, "old"):
-        if one.stem not in live:
-            _delete(one)
+                live.add(entry.stem)
+    for entry in _leftovers(folder, names, "old"):
+        if entry.stem not in live:
+            _delete(entry)
 
 
 def _leftovers(folder: Path, names: str, kind: Kind) -> list[Path]:
-    wanted = re.compile(rf"\.({names})\.[0-9a-f]{{8}}\.{kind}")
+    pattern = re.compile(rf"\.({names})\.[0-9a-f]{{8}}\.{kind}")
     try:
-        found = [folder / name for name in sorted(os.listdir(folder)) if wanted.fullmatch(name)]
+        entries = [folder / name for name in sorted(os.listdir(folder)) if pattern.fullmatch(name)]
     except OSError:
         return []
-    return [one for one in found if not one.is_symlink()]
+    return [entry for entry in entries if not entry.is_symlink()]
 
 
 def unknown_entries(folder: Path, names: Collection[str]) -> list[str]:
-    """What a folder holds beside files of these names and leftovers of them."""
+    """Return the entries of a folder except files of these names and their leftovers."""
     return unmatched(folder, "|".join(map(re.escape, names)))
 
 
 def unmatched(folder: Path, names: str) -> list[str]:
-    """The same for names that match a regular expression."""
+    """Return the entries of a folder whose names do not match a regular expression, except leftovers."""
     ours = re.compile(rf"({names})|\.({names})\.[0-9a-f]{{8}}\.(tmp|old)")
-    return sorted(one for one in os.listdir(folder) if not ours.fullmatch(one))
+    return sorted(name for name in os.listdir(folder) if not ours.fullmatch(name))
 
 
 def _delete(leftover: Path) -> None:
     if leftover.is_dir():
         shutil.rmtree(leftover, ignore_errors=True)
-    else:  # of version 0.1.0, which wrote files without a folder
+    else:  # from version 0.1.0, which wrote files without a folder
         with suppress(OSError):
             leftover.unlink()
 
 
 @contextmanager
 def is_locked(path: Path) -> Iterator[bool]:
-    """Lock a file or folder; whether no other process holds it.  The lock ends with the block or the process."""
+    """Lock a file or folder inside the block; yield False if another process has locked it."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
-    except OSError:  # gone, or not ours to read
+    except OSError:  # missing, or not readable
         yield False
         return
     try:
@@ -202,21 +202,21 @@ def _lock(descriptor: int) -> bool:
 
 @contextmanager
 def exclusive(folder: Path, work: str) -> Iterator[None]:
-    """Keep other processes out of a folder while this one works in it."""
+    """Lock a folder inside the block; raise if another process has locked it."""
     with is_locked(folder) as free:
         if not free and LOCKS:
-            raise UserError(f"another process is {work} in {folder}: wait until it ends, or name another folder")
+            raise UserError(f"another process is {work} in {folder}: wait until it ends, or use another folder")
         yield
 
 
 def write_text(path: Path, text: str) -> None:
-    """UTF-8.  A lone surrogate, which UTF-8 cannot hold, is written as a question mark."""
+    """Write UTF-8; lone surrogates become question marks."""
     with new_file(path) as file:
         file.write_text(text, encoding="utf-8", errors="replace")
 
 
 def _flush(path: Path) -> None:
-    """To the disk, so that a rename never outruns its content."""
+    """Flush to disk before a rename."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

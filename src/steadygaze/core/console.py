@@ -1,4 +1,4 @@
-"""A Rich console that prints text of a user's files safely: no markup, no escape sequences but its own."""
+"""A Rich console that prints untrusted text safely: no markup, no foreign escape sequences."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -11,7 +11,7 @@ from steadygaze.core.errors import printable
 
 
 class Console(console.Console):
-    """As Rich's.  Strings are text, not markup; control characters in whatever is drawn are replaced."""
+    """A Rich console without markup in strings; control characters are replaced."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**{"markup": False, "emoji": False, "highlight": False, **options})

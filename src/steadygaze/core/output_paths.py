@@ -1,4 +1,4 @@
-"""Where outputs may go: one rule for every command and every method that writes.
+"""Rules for output paths, for every command and method that writes.
 
 A file output is new, or it replaces a regular file that steadygaze wrote.  With `replace` it may replace any regular
 file.  A folder output is new, empty or a folder of the same kind, which the code that writes it checks.
@@ -31,19 +31,19 @@ MARKS = (
     re.compile(rb'\{\s*"generator": "steadygaze"'),
     re.compile(rb"\x89PNG.{20,60}tEXtSoftware\0steadygaze", re.DOTALL),
 )
-"""How the files of steadygaze begin: pages, JSON and pictures."""
+"""First bytes of files that steadygaze wrote: pages, JSON and pictures."""
 HEAD = 4096
 """Bytes of a file that are read to find a mark."""
 LONGEST_NAME = 255 - len("..unfinished.01234567.tmp")
-"""Bytes of a name: file systems allow 255, and the temporary names are longer."""
+"""Maximum bytes of a name: file systems allow 255, and temporary names are longer."""
 PROTECTED = (("model", "config.json", "*.safetensors"), ("model", "config.json", "*.bin"))
 BUNDLE = ("audit bundle", "manifest.json", "rows.jsonl")
-"""Kinds of folders that nothing else is written into: the kind, and the files that identify it."""
+"""Protected folders: the kind, and the files that identify it."""
 
 
 def check_file(path: Path, inputs: Iterable[Path] = (), replace: bool = False) -> bool:
-    """Refuse a path that must not be written; return whether a file is there now."""
-    mode = _check_place(path, inputs)
+    """Raise if a path must not be written; return True if a file exists there."""
+    mode = _check_common(path, inputs)
     if mode is None:
         return False
     if stat.S_ISDIR(mode):
@@ -56,18 +56,18 @@ def check_file(path: Path, inputs: Iterable[Path] = (), replace: bool = False) -
 
 
 def check_folder(path: Path, inputs: Iterable[Path] = ()) -> None:
-    """Refuse a path at which no folder may be written, whatever it holds."""
+    """Raise if no folder may be written at a path."""
     inputs = list(inputs)
-    mode = _check_place(path, inputs)
+    mode = _check_common(path, inputs)
     if mode is not None and not stat.S_ISDIR(mode):
         raise UserError(f"{path} is a file; name a folder")
-    for one in inputs:
-        if mode is not None and resolve(path) in resolve(one).parents:
-            raise UserError(f"{path} contains {one}, an input of this command; name another folder for the output")
+    for source in inputs:
+        if mode is not None and resolve(path) in resolve(source).parents:
+            raise UserError(f"{path} contains {source}, an input of this command; name another folder for the output")
 
 
 def check_new_folder(path: Path) -> None:
-    """The same for a folder that is replaced as a whole: the folder that the command runs in cannot be."""
+    """Raise if a folder must not be replaced as a whole, such as the working directory."""
     check_folder(path)
     here = Path.cwd()
     if path.resolve() in (here, *here.parents):
@@ -77,7 +77,7 @@ def check_new_folder(path: Path) -> None:
 
 
 def check_separate(outputs: Mapping[str, Path]) -> None:
-    """Refuse outputs of one command, by their options, that are the same path or of which one is inside another."""
+    """Raise if two outputs of a command are the same path, or one is inside the other."""
     for (name, path), (other, folder) in permutations(outputs.items(), 2):
         one, two = resolve(path), resolve(folder)
         if one == two or two in one.parents:
@@ -86,21 +86,21 @@ def check_separate(outputs: Mapping[str, Path]) -> None:
 
 
 def write_output(path: str | Path, text: str, replace: bool = False) -> None:
-    """Write a text file where the rule allows it."""
-    place = arguments.path("path", path)
-    check_file(place, replace=replace)
-    write_text(place, text)
+    """Write a text file if the rules allow it."""
+    checked = arguments.path("path", path)
+    check_file(checked, replace=replace)
+    write_text(checked, text)
 
 
 def is_own_output(path: Path) -> bool:
-    """Return whether steadygaze wrote a regular file.  An empty file has nothing to lose and counts as ours."""
+    """Return True if steadygaze wrote a regular file, or if it is empty."""
     with open_file(path) as file:
         head = file.read(HEAD)
     return not head or any(mark.match(head) for mark in MARKS)
 
 
-def _check_place(path: Path, inputs: Iterable[Path]) -> int | None:
-    """What holds for files and folders alike; return the mode of what is there now, None for nothing."""
+def _check_common(path: Path, inputs: Iterable[Path]) -> int | None:
+    """Check the rules for files and folders; return the mode of the existing entry, or None."""
     try:
         mode = path.lstat().st_mode
     except (FileNotFoundError, NotADirectoryError):
@@ -114,13 +114,13 @@ def _check_place(path: Path, inputs: Iterable[Path]) -> int | None:
     if len(os.fsencode(path.name)) > LONGEST_NAME:
         raise UserError(f"the name of the output {path.name} is too long: at most {LONGEST_NAME} bytes are allowed")
     _check_parents(path)
-    for one in inputs if mode is not None else ():
-        _check_input(path, one)
+    for source in inputs if mode is not None else ():
+        _check_input(path, source)
     return mode
 
 
 def _check_input(path: Path, one: Path) -> None:
-    """An output is not an input, nor a file that a folder of inputs holds."""
+    """Raise if an output is an input, or a file in a folder of inputs."""
     try:
         same = path.samefile(one)
         inside = one.is_dir() and resolve(one) in resolve(path).parents
@@ -131,7 +131,7 @@ def _check_input(path: Path, one: Path) -> None:
 
 
 def _check_parents(path: Path) -> None:
-    """The nearest folder that exists can be written to, and no folder on the way is a model or a bundle."""
+    """Raise if the nearest existing folder is not writable, or if a parent is a model or a bundle."""
     whole = path.absolute()
     nearest = next((parent for parent in whole.parents if os.path.lexists(parent)), whole)
     if not nearest.is_dir():

@@ -1,13 +1,13 @@
-"""Chance: random numbers that belong to a text, not to a batch.
+"""Random keys: random numbers that depend on a text, not on its batch.
 
-A number is a pure function of (key, row, place): what a text draws does not depend on the texts beside it, on padding,
-on the order of calls or on the device.  Nothing is consumed, so nothing need be saved to go on after an interruption.
+A number is a pure function of (key, row, position).  It does not depend on other texts, padding, the order of calls or
+the device.  There is no state to save for resuming a run.
 
-    u(key, row, place) = mix(mix((mix(key + γ) ⊕ row) + γ) + place·γ)
+    u(key, row, position) = mix(mix((mix(key + γ) ⊕ row) + γ) + position·γ)
 
 SplitMix64: Steele, Lea & Flood 2014, "Fast Splittable Pseudorandom Number Generators"; γ is the golden ratio·2^64.
 
-Seeds: every stream of chance is derived from the run's seed and from what it is for.
+All seeds are derived from the seed of the run and their purpose.
 """
 
 import math
@@ -23,7 +23,7 @@ _WORD = 1 << 64
 
 
 def _signed(value: int) -> int:
-    """As torch's 64-bit whole numbers have it, which wrap around as the method wants."""
+    """Convert to a signed 64-bit integer, which wraps around as the method requires."""
     value %= _WORD
     return value - _WORD if value >= _WORD // 2 else value
 
@@ -36,29 +36,29 @@ class RandomKey:
     key: int = 0
 
     def child(self, *parts: int) -> "RandomKey":
-        """A stream of its own for each purpose, step or probe."""
+        """Return a separate key for a purpose, step or probe."""
         key = self.key
         for part in parts:
             key = _mixed((_mixed(key + _GOLDEN) ^ part) + _GOLDEN)
         return RandomKey(key)
 
     def uniform(self, rows: Tensor, *shape: int, dtype: torch.dtype = torch.float32) -> Tensor:
-        """In [0, 1); half precision may round to 1.  Of `shape` only the first entry may depend on padding."""
+        """Sample from [0, 1); half precision can round to 1.  Only the first entry of `shape` may depend on padding."""
         digits = 53 if dtype == torch.float64 else 24
-        bits = _shifted(self._bits(rows, math.prod(shape)), 64 - digits)
+        bits = _shift_right(self._bits(rows, math.prod(shape)), 64 - digits)
         return _fraction(bits, digits, dtype).view(len(rows), *shape).to(dtype)
 
     def normal(self, rows: Tensor, *shape: int, dtype: torch.dtype = torch.float32) -> Tensor:
-        """N(0, 1), by Box and Muller 1958."""
-        digits = 32 if dtype == torch.float64 else 24  # of the radius at one end of the word, of the angle at the other
+        """Sample from N(0, 1), by Box and Muller 1958."""
+        digits = 32 if dtype == torch.float64 else 24  # high bits: radius; low bits: angle
         bits = self._bits(rows, math.prod(shape)).view(len(rows), *shape)
-        radius, angle = _shifted(bits, 64 - digits), bits & ((1 << digits) - 1)
+        radius, angle = _shift_right(bits, 64 - digits), bits & ((1 << digits) - 1)
         length = _fraction(radius, digits, dtype).neg_().log1p_().mul_(-2).sqrt_()
         return (length * _fraction(angle, digits, dtype).mul_(2 * math.pi).cos_()).to(dtype)
 
     def scramble(self, numbers: Tensor) -> Tensor:
-        """Whole numbers turned into others that look random, the same ones into the same.  (…) -> (…)"""
-        # The key is mixed first: otherwise row 1 of key 0 would draw what row 0 of key 1 draws.
+        """Hash integers with the key.  (…) -> (…)"""
+        # The key is mixed first: otherwise row 1 of key 0 would equal row 0 of key 1.
         return _mix((numbers.long() ^ _mixed(self.key + _GOLDEN)) + _GOLDEN)
 
     def _bits(self, rows: Tensor, count: int) -> Tensor:
@@ -68,24 +68,24 @@ class RandomKey:
 
 
 def _mix(z: Tensor) -> Tensor:
-    """In place where it can: a fresh tensor of 64-bit numbers for every step would cost twice the time."""
-    z = (z ^ _shifted(z, 30)).mul_(_FIRST)
-    z = z.bitwise_xor_(_shifted(z, 27)).mul_(_SECOND)
-    return z.bitwise_xor_(_shifted(z, 31))
+    """Mix in place, which is twice as fast."""
+    z = (z ^ _shift_right(z, 30)).mul_(_FIRST)
+    z = z.bitwise_xor_(_shift_right(z, 27)).mul_(_SECOND)
+    return z.bitwise_xor_(_shift_right(z, 31))
 
 
-def _shifted(z: Tensor, by: int) -> Tensor:
-    """To the right, zeros coming in from the left."""
+def _shift_right(z: Tensor, by: int) -> Tensor:
+    """Shift right logically."""
     return (z >> by).bitwise_and_((1 << (64 - by)) - 1)
 
 
 def _fraction(bits: Tensor, digits: int, dtype: torch.dtype) -> Tensor:
-    """In [0, 1), in full precision: in half of it a number may round to 1, whose logarithm is infinite below."""
+    """Return fractions in [0, 1) in at least single precision: half precision can round to 1."""
     return bits.to(torch.float64 if dtype == torch.float64 else torch.float32).mul_(2.0**-digits)
 
 
 def _mixed(z: int) -> int:
-    """The same of one number, without a tensor's ceremony: asked in every step."""
+    """Mix one Python integer, without the overhead of a tensor."""
     z %= _WORD
     z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9 % _WORD
     z = (z ^ (z >> 27)) * 0x94D049BB133111EB % _WORD
@@ -93,21 +93,21 @@ def _mixed(z: int) -> int:
 
 
 def derive_seed(*parts: int) -> int:
-    """A seed for one purpose.  (31 bits: what every generator takes)"""
-    counted = len(parts), *parts  # a SeedSequence does not hear zeros at the end: (0,) and (0, 0) would be one stream
+    """Return a 31-bit seed for one purpose."""
+    counted = len(parts), *parts  # SeedSequence ignores trailing zeros
     return int(np.random.SeedSequence(counted).generate_state(1)[0]) >> 1
 
 
 @contextmanager
 def forked_generators() -> Iterator[None]:
-    """What is drawn inside (dropout draws from torch's own generators) leaves them as the caller had them."""
+    """Restore the state of torch's generators, which dropout uses, after the block."""
     devices = range(torch.cuda.device_count()) if torch.cuda.is_available() else ()
     with torch.random.fork_rng(devices=devices):
         yield
 
 
 def generator_states() -> dict[str, torch.Tensor]:
-    """Where torch's own generators stand, from which dropout draws."""
+    """Return the states of torch's generators, which dropout uses."""
     states = {"torch": torch.get_rng_state()}
     if torch.cuda.is_available():
         states |= {f"cuda{i}": state for i, state in enumerate(torch.cuda.get_rng_state_all())}

@@ -1,4 +1,4 @@
-"""Read .safetensors files that somebody else may have written: shapes before values, and finite values only."""
+"""Read untrusted .safetensors files: shapes before values, and finite values only."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,28 +12,28 @@ from steadygaze.core.errors import UserError
 from steadygaze.core.untrusted_files import check_file, foreign_error, parse_json
 
 Layout = dict[str, tuple[tuple[int, ...], torch.dtype]]
-"""The shape and the type of every tensor, by name."""
+"""Shape and type of every tensor, by name."""
 DTYPES: dict[str, torch.dtype] = {
     "BOOL": torch.bool, "U8": torch.uint8, "I8": torch.int8, "I16": torch.int16, "I32": torch.int32,
     "I64": torch.int64, "F16": torch.float16, "BF16": torch.bfloat16, "F32": torch.float32, "F64": torch.float64,
 }  # fmt: skip
-"""Types that are read, as the format names them."""
+"""Supported types, by their name in the format."""
 
 
 def read_layout(file: Path) -> Layout:
-    """Shapes and types from the header; no tensor is read."""
+    """Return shapes and types from the header, without reading tensors."""
     check_file(file)
     with foreign_error(f"{file} is damaged or cut short"), safe_open(file, framework="pt") as opened:
         parts = {name: opened.get_slice(name) for name in opened.keys()}  # noqa: SIM118 (not a mapping)
-        found = {name: (tuple(part.get_shape()), part.get_dtype()) for name, part in parts.items()}
-    for name, (_, kind) in found.items():
+        entries = {name: (tuple(part.get_shape()), part.get_dtype()) for name, part in parts.items()}
+    for name, (_, kind) in entries.items():
         if kind not in DTYPES:
             raise UserError(f"{file}: tensor {name} has the type {kind}; known: {', '.join(DTYPES)}")
-    return {name: (shape, DTYPES[kind]) for name, (shape, kind) in found.items()}
+    return {name: (shape, DTYPES[kind]) for name, (shape, kind) in entries.items()}
 
 
 def read_tensors(file: Path, *, finite: bool = True) -> dict[str, Tensor]:
-    """Every tensor; one with NaN or infinity is refused, unless not `finite`."""
+    """Return every tensor; raise for NaN or infinity if `finite`."""
     read_layout(file)
     with foreign_error(f"{file} is damaged or cut short"), safe_open(file, framework="pt") as opened:
         tensors = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118 (not a mapping)
@@ -43,7 +43,7 @@ def read_tensors(file: Path, *, finite: bool = True) -> dict[str, Tensor]:
 
 
 def read_metadata(file: Path, key: str) -> Any:
-    """The JSON that the header keeps under a key."""
+    """Return the JSON value under a key of the header."""
     check_file(file)
     with foreign_error(f"{file} is damaged or cut short"), safe_open(file, framework="pt") as opened:
         metadata = opened.metadata() or {}
@@ -53,16 +53,16 @@ def read_metadata(file: Path, key: str) -> Any:
 
 
 def refuse_non_finite(tensors: Mapping[str, Tensor], where: object) -> None:
-    """A network with such weights predicts nothing, and every distance between its outputs would be meaningless."""
+    """Raise if a tensor contains NaN or infinity."""
     for name, value in tensors.items():
         if not is_finite(value):
             raise UserError(
-                f"{where}: tensor {name} holds NaN or infinity: the weights are damaged, or training diverged"
+                f"{where}: tensor {name} contains NaN or infinity: the weights are damaged, or training diverged"
             )
 
 
 def is_finite(value: Tensor) -> bool:
-    """Whether no entry is NaN or infinite; without a copy of the tensor."""
+    """Return True if no entry is NaN or infinite, without a copy of the tensor."""
     if not value.is_floating_point() or not value.numel():
         return True
     low, high = torch.aminmax(value.detach())
@@ -70,7 +70,7 @@ def is_finite(value: Tensor) -> bool:
 
 
 def layout_difference(found: Layout, wanted: Layout) -> str | None:
-    """Where two layouts differ first, as the end of a sentence about the file; None where they agree."""
+    """Return the first difference of two layouts, for an error message; None if they agree."""
     for name in sorted({*found, *wanted}):
         if name not in found:
             return f"tensor {name} is missing"
@@ -89,5 +89,5 @@ def layout(tensors: Mapping[str, Tensor]) -> Layout:
 
 
 def count(found: Layout) -> int:
-    """Numbers in all tensors together."""
+    """Return the number of values in all tensors."""
     return sum(torch.Size(shape).numel() for shape, _ in found.values())

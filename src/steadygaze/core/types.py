@@ -1,39 +1,39 @@
-"""The nouns: what flows from room to room.  All frozen, all checking their own shapes.
+"""Shared data types.  All are frozen and check their shapes.
 
     B examples   T tokens   Q tokens of the question   H hidden   C classes
 
-A mask is True on a real token.  There are two, because a start token is real to the encoder and nothing to read for a
-person: `present` is True on everything but padding (the encoder sees it); `mask` on the words attention may look at.
+A mask is True on a real token.  `present` is True on everything but padding, which the encoder reads.  `mask` is True
+on the words that attention may weight; it excludes special tokens.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:  # the text rooms (corpus, tokens) use Example without loading torch
+if TYPE_CHECKING:  # Example must not import torch
     from torch import Tensor
 
 Span = tuple[int, int]
 """Characters [start, end) of a text."""
 Picked = tuple[int, int, float]
-"""A span that was selected, and with what probability."""
+"""A selected span and its probability."""
 
 Label = str | int
 Terms = dict[str, "Tensor"]
-"""What a technique minimises: one number per example (B,), by name.  Only the training loop takes means."""
+"""Loss terms of a technique: one number per example (B,), by name.  The training loop averages them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """One text, or a text with a question about it, and what is known of it."""
+    """One text, or a text with a question, and its annotations."""
 
     text: str
     label: Label | None = None
     question: str | None = None
     rationales: tuple[Span, ...] | None = None
-    """Characters of `text` that a person (or the generator) marked as the reason.  None: nobody was asked."""
+    """Characters of `text` that an annotator marked as the rationale.  None: not annotated."""
     sentences: tuple[Span, ...] | None = None
-    """Characters of each sentence of `text`, where they are known."""
+    """Characters of each sentence of `text`, if known."""
 
     def __post_init__(self) -> None:
         if self.rationales is None and self.sentences is None:
@@ -53,12 +53,12 @@ class Batch:
     ids: "Tensor"  # (B,T) long
     present: "Tensor"  # (B,T) bool
     mask: "Tensor"  # (B,T) bool; mask implies present
-    index: "Tensor"  # (B,) long: the row of each example in its split, so that a technique can look up what it cached
+    index: "Tensor"  # (B,) long: the row of each example in its split
     label: "Tensor | None" = None  # (B,) long
     weight: "Tensor | None" = None  # (B,) float
     question_ids: "Tensor | None" = None  # (B,Q) long
     question_present: "Tensor | None" = None  # (B,Q) bool
-    question_mask: "Tensor | None" = None  # (B,Q) bool: words of the question; None: explainers leave it as it is
+    question_mask: "Tensor | None" = None  # (B,Q) bool: words of the question; None: explainers do not change it
     word_starts: "Tensor | None" = None  # (B,T) bool: first token of each unit; None: every word token is a unit
     question_word_starts: "Tensor | None" = None  # (B,Q) bool
 
@@ -82,7 +82,7 @@ class Batch:
 
     @property
     def gold(self) -> "Tensor":
-        """(B,) the labels, where there must be some."""
+        """(B,) the labels; raises without labels."""
         if self.label is None:
             raise ValueError("this batch has no labels")
         return self.label
@@ -102,7 +102,7 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class Encoded:
-    """What the encoder made of a batch: all that the later seams need."""
+    """Output of the encoder for a batch."""
 
     hidden: "Tensor"  # (B,T,H)
     question: "Tensor | None" = None  # (B,H): the question's last state
@@ -110,7 +110,7 @@ class Encoded:
 
 @dataclass(frozen=True, slots=True)
 class Forward:
-    """One pass through the four seams."""
+    """Output of a forward pass through the four extension points."""
 
     encoded: Encoded
     scores: "Tensor"  # (B,T) before the attention map

@@ -1,7 +1,7 @@
-"""Read files that somebody else may have written: regular files only, of a limited size, and no code is run.
+"""Read untrusted files: regular files only, of a limited size, without running code.
 
-Every reader of a user's file goes through this module.  What is wrong becomes a UserError of one sentence, and nothing
-is read or allocated before the kind and the size of the file are known.
+Every reader of a user's file uses this module.  Errors become a UserError of one sentence.  Nothing is read or
+allocated before the kind and the size of the file are known.
 """
 
 import errno
@@ -19,17 +19,17 @@ from typing import Any
 from steadygaze.core.errors import UserError
 
 LARGEST_JSON = 64 << 20
-"""Bytes of a JSON file of settings: a million label names fit."""
+"""Maximum bytes of a JSON file of settings."""
 LARGEST_TEXT = 512 << 20
-"""Bytes of a text that is read at once: a tokenizer, a page, the JSON of a report."""
+"""Maximum bytes of a text file: a tokenizer, a page, the JSON of a report."""
 DEEPEST = 64
-"""Lists and objects of a JSON document within each other."""
+"""Maximum nesting of a JSON document."""
 INTEGERS = range(-(1 << 63), 1 << 63)
-"""Whole numbers of a JSON document that stay whole; a larger one is read as a float, as most readers of JSON do."""
+"""Integers of a JSON document; larger ones become floats, as in most JSON readers."""
 DIGITS = 300
-"""Of a whole number: one with more is not a float either."""
+"""Maximum digits of an integer."""
 LONGEST_REASON = 200
-"""Characters shown of what a library says."""
+"""Maximum characters of a library's message."""
 KINDS = (
     (stat.S_ISDIR, "a folder"),
     (stat.S_ISFIFO, "a pipe (FIFO)"),
@@ -51,16 +51,16 @@ class MissingFile(UserError):
 
 
 def resolve(path: str | os.PathLike[str]) -> Path:
-    """The absolute path without links; a loop of links is a UserError."""
+    """Return the absolute path without links; raise for a loop of links."""
     try:
         return Path(path).resolve()
-    except (OSError, RuntimeError, ValueError):  # RuntimeError: what Python 3.11 makes of a loop
+    except (OSError, RuntimeError, ValueError):  # RuntimeError: a loop, in Python 3.11
         raise UserError(f"{path} cannot be resolved: its symbolic links form a loop, or its name is invalid") from None
 
 
 @contextmanager
 def open_file(path: str | os.PathLike[str], largest: int | None = None) -> Iterator[BufferedReader]:
-    """A regular file, open for reading.  A pipe is never waited for, and a device is never read."""
+    """Open a regular file for reading; never block on a pipe or read a device."""
     try:
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     except FileNotFoundError:
@@ -77,13 +77,13 @@ def open_file(path: str | os.PathLike[str], largest: int | None = None) -> Itera
 
 
 def check_file(path: str | os.PathLike[str], largest: int | None = None) -> int:
-    """The size of a file that is regular and not too large; for libraries that open a file by its name."""
+    """Check a file and return its size; for libraries that open files by name."""
     with open_file(path, largest) as file:
         return os.fstat(file.fileno()).st_size
 
 
 def arrow_path(path: str | os.PathLike[str]) -> str:
-    """The name of a regular file as the Arrow library takes it: in UTF-8."""
+    """Return the name of a regular file for the Arrow library, which needs UTF-8."""
     check_file(path)
     try:
         os.fspath(path).encode()
@@ -104,12 +104,12 @@ def read_bytes(path: str | os.PathLike[str], largest: int = LARGEST_TEXT) -> byt
 
 
 def read_text(path: str | os.PathLike[str], largest: int = LARGEST_TEXT) -> str:
-    """UTF-8."""
+    """Read a UTF-8 file."""
     return decode(read_bytes(path, largest), path)
 
 
 def decode(content: bytes, name: object) -> str:
-    """The text of a file in UTF-8; `name` is the file that an error names."""
+    """Decode UTF-8; errors name the file `name`."""
     try:
         return content.decode()
     except UnicodeDecodeError as error:
@@ -117,20 +117,20 @@ def decode(content: bytes, name: object) -> str:
 
 
 def read_json(path: str | os.PathLike[str], largest: int = LARGEST_JSON, *, finite: bool = False) -> Any:
-    """The value that a JSON file holds; `finite`: without NaN and Infinity, which JSON does not have."""
+    """Return the value of a JSON file; `finite`: raise for NaN and Infinity, which are not JSON."""
     return parse_json(read_text(path, largest), path, finite=finite)
 
 
 def read_object(path: str | os.PathLike[str], largest: int = LARGEST_JSON) -> dict[str, Any]:
-    """The object that a JSON file holds."""
+    """Return the object of a JSON file."""
     value = read_json(path, largest)
     if not isinstance(value, dict):
-        raise UserError(f"{path} is damaged: it holds {_article(value)}, not an object")
+        raise UserError(f"{path} is damaged: it contains {_article(value)}, not an object")
     return value
 
 
 def read_object_or_empty(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """The object that a JSON file holds; an empty one where it cannot be read."""
+    """Return the object of a JSON file, or an empty one if it cannot be read."""
     try:
         return read_object(path)
     except UserError:
@@ -138,30 +138,30 @@ def read_object_or_empty(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def parse_json(text: str | bytes, name: object, *, finite: bool = False) -> Any:
-    """The value of a JSON text; `name` is the file that an error names."""
+    """Parse JSON; errors name the file `name`."""
     try:
         value = json.loads(text, parse_int=_integer, parse_constant=_refuse if finite else None)
     except RecursionError:
         raise UserError(f"{name} is not JSON that can be read: it is nested too deeply") from None
-    except ValueError as error:  # also: bytes that are not UTF-8, and a number of more digits than Python reads
+    except ValueError as error:  # also: not UTF-8, or too many digits
         raise UserError(f"{name} is not JSON: {reason(error)}") from None
     _check_depth(value, name)
     return value
 
 
 def reason(error: BaseException) -> str:
-    """Why a file could not be read, without the path and the number that Python adds."""
+    """Return the reason of an error, without the path and the number that Python adds."""
     if isinstance(error, OSError) and error.errno is not None:
         return REASONS.get(error.errno, error.strerror or type(error).__name__)
-    said = next(iter(str(error).splitlines()), "") or type(error).__name__
-    return said if len(said) <= LONGEST_REASON else f"{said[:LONGEST_REASON]} …"
+    message = next(iter(str(error).splitlines()), "") or type(error).__name__
+    return message if len(message) <= LONGEST_REASON else f"{message[:LONGEST_REASON]} …"
 
 
 @contextmanager
 def foreign_error(what: str) -> Iterator[None]:
-    """What a library raises over a foreign file, as a UserError: "`what`: reason".
+    """Convert a library's errors about an untrusted file to a UserError: "`what`: reason".
 
-    A panic of a library written in Rust is a BaseException, and must not pass for an interrupt.
+    A panic of a Rust library is a BaseException and must be distinguished from an interrupt.
     """
     try:
         yield
@@ -175,23 +175,23 @@ def foreign_error(what: str) -> Iterator[None]:
 
 @contextmanager
 def quiet_panics() -> Iterator[None]:
-    """Drop what a library in Rust prints on standard error when it panics; anything else is printed afterwards."""
+    """Hide the output of a panicking Rust library on standard error; print other output afterwards."""
     _flush_errors()
     try:
-        kept = os.dup(2)
+        stderr = os.dup(2)
     except OSError:  # no standard error
         yield
         return
-    with tempfile.TemporaryFile() as printed:
-        os.dup2(printed.fileno(), 2)
+    with tempfile.TemporaryFile() as output:
+        os.dup2(output.fileno(), 2)
         try:
             yield
         finally:
             _flush_errors()
-            os.dup2(kept, 2)
-            os.close(kept)
-            printed.seek(0)
-            if (content := printed.read()) and b" panicked at " not in content:
+            os.dup2(stderr, 2)
+            os.close(stderr)
+            output.seek(0)
+            if (content := output.read()) and b" panicked at " not in content:
                 with suppress(OSError):
                     os.write(2, content)
 
@@ -216,11 +216,11 @@ def _too_large(path: object, size: int, largest: int) -> UserError:
 
 def _check_depth(value: Any, name: object) -> None:
     level, depth = [value], 0
-    while level := [one for one in level if isinstance(one, dict | list)]:
+    while level := [item for item in level if isinstance(item, dict | list)]:
         depth += 1
         if depth > DEEPEST:
             raise UserError(f"{name} is not JSON that can be read: it is nested more than {DEEPEST} levels deep")
-        level = [part for one in level for part in (one.values() if isinstance(one, dict) else one)]
+        level = [part for item in level for part in (item.values() if isinstance(item, dict) else item)]
 
 
 def _integer(digits: str) -> int | float:

@@ -320,7 +320,7 @@ def test_the_first_sentence_of_every_text_is_a_place_however_long_it_is(end):
     assert found.constant
     assert not found.uniform
     assert found.unit == "sentence"
-    assert "follow the place of a sentence, not the text" in found.reason
+    assert "follow the position of a sentence, not the text" in found.reason
     assert not detect_ragged_collapse(weighed, ids).constant, "word by word it is not seen: sentences differ in length"
 
 
@@ -362,11 +362,11 @@ def test_the_share_of_words_that_is_selected_by_hand():
 @pytest.mark.parametrize(
     ("share", "reason"),
     [
-        (0.0, "No word is selected, or hardly any (0.0%)."),
-        (0.0009, "No word is selected, or hardly any (0.1%)."),
+        (0.0, "No or almost no word is selected (0.0%)."),
+        (0.0009, "No or almost no word is selected (0.1%)."),
         (0.001, ""),
         (0.95, ""),
-        (0.951, "All words are selected, or nearly all (95.1%)."),
+        (0.951, "All or nearly all words are selected (95.1%)."),
         (None, ""),
     ],
 )
@@ -380,4 +380,4 @@ def test_that_all_words_are_selected_is_said_before_that_they_weigh_alike():
     mask = lengths()
     found = replace(detect_collapse(mask / mask.sum(-1, keepdim=True), mask), selected=1.0)
     assert found.uniform
-    assert found.reason == "All words are selected, or nearly all (100.0%)."
+    assert found.reason == "All or nearly all words are selected (100.0%)."

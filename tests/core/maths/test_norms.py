@@ -93,5 +93,5 @@ def test_the_gradient_of_the_dual_norm_is_finite_even_at_zero_and_none_on_paddin
     "call", [lambda: project(torch.ones(1, 2), 1.0, "l1"), lambda: dual_norm(MASK * 1.0, "l1", MASK)]
 )
 def test_another_norm_is_refused(call):
-    with pytest.raises(ValueError, match="norm is 'l1'; it is 'l2' or 'linf'"):
+    with pytest.raises(ValueError, match="norm is 'l1'; it must be 'l2' or 'linf'"):
         call()

@@ -186,7 +186,7 @@ def test_a_folder_without_a_configuration_is_refused(folders, tmp_path):
     ("config", "sentence"),
     [
         (b"{", r"config\.json is not JSON"),
-        (b"[]", "holds a list, not an object"),
+        (b"[]", "contains a list, not an object"),
         (b"{}", "has no model_type None"),
         (b'{"model_type": "no-such-kind"}', "has no model_type 'no-such-kind'"),
         (b"\xff\xfe", r"config\.json cannot be read: it is not UTF-8"),

@@ -1,1 +1,1 @@
-"""Functions of tensors: they know no model and no text."""
+"""Pure functions of tensors, independent of models and texts."""

@@ -23,14 +23,14 @@ def kl(p: Tensor, q: Tensor, mask: Tensor) -> Tensor:
 def jensen_shannon(p: Tensor, q: Tensor, mask: Tensor) -> Tensor:
     """½ KL(p‖m) + ½ KL(q‖m),  m = ½(p + q)   in [0, ln 2].  Lin 1991.  (…,T) -> (…,)"""
     m = (p + q) / 2
-    # The sum of two cancelling sums can round to just below 0, which no distance may be.
+    # Rounding can give a value just below 0.
     return ((kl(p, m, mask) + kl(q, m, mask)) / 2).clamp_min(0.0)
 
 
 def entropy(p: Tensor, mask: Tensor) -> Tensor:
     """−Σ p ln p   in [0, ln n] over n real tokens.  (…,T) -> (…,)"""
     p = p.masked_fill(~mask, 1.0)
-    return 0.0 - (p * _log(p)).sum(-1)  # a plain minus would make −0 of 0, and print it
+    return 0.0 - (p * _log(p)).sum(-1)  # avoids −0
 
 
 def cross_entropy(target_probs: Tensor, logits: Tensor) -> Tensor:
@@ -39,7 +39,7 @@ def cross_entropy(target_probs: Tensor, logits: Tensor) -> Tensor:
 
 
 def kl_logits(target_probs: Tensor, logits: Tensor) -> Tensor:
-    """Σ_c t_c (ln t_c − ln softmax(z)_c): the cross-entropy minus the target's own entropy.  (B,C), (B,C) -> (B,)"""
+    """Σ_c t_c (ln t_c − ln softmax(z)_c): the cross-entropy minus the entropy of the target.  (B,C), (B,C) -> (B,)"""
     return (target_probs * (_log(target_probs) - logits.log_softmax(-1))).sum(-1)
 
 

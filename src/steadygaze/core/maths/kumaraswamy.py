@@ -1,4 +1,4 @@
-"""HardKuma: a random number in [0, 1] that is exactly 0 or exactly 1 with positive chance, and has a gradient.
+"""HardKuma distribution: differentiable samples in [0, 1] that are exactly 0 or 1 with positive probability.
 
 Bastings, Aziz & Titov, "Interpretable Neural Predictions with Differentiable Binary Variables", ACL 2019
 (arXiv:1905.08160), §3–4.
@@ -10,10 +10,10 @@ Bastings, Aziz & Titov, "Interpretable Neural Predictions with Differentiable Bi
     expected L0            mean_t  P(H_t ≠ 0)
     expected fused lasso   Σ_t  P(one of H_t, H_t+1 is 0 and the other is not) / n
 
-Given a and b, neighbours are taken as independent: the lasso is exact for a gate that does not look at what it drew.
+Neighbors are independent given a and b: the lasso is exact for gates that do not depend on earlier samples.
 
-Departs from the paper: the mean that a token shows in evaluation is that of H, by quadrature; the released code takes
-the mean of K, which is neither stretched nor clipped.
+Differs from the paper: the mean of a token in evaluation is that of H, by quadrature; the released code takes the mean
+of K, which is neither stretched nor clipped.
 """
 
 import functools
@@ -29,9 +29,9 @@ _NODES = 32
 
 
 def sample(a: Tensor, b: Tensor, u: Tensor) -> Tensor:
-    """H, from even numbers u in (0, 1), with a gradient in a and b.  (…,) -> (…,)"""
-    drawn = (_log_rest(torch.log1p(-u) / b) / a).exp()
-    return (LOW + (HIGH - LOW) * drawn).clamp(0.0, 1.0)
+    """Return H from uniform samples u in (0, 1), with a gradient in a and b.  (…,) -> (…,)"""
+    kumaraswamy = (_log_rest(torch.log1p(-u) / b) / a).exp()
+    return (LOW + (HIGH - LOW) * kumaraswamy).clamp(0.0, 1.0)
 
 
 def probability_zero(a: Tensor, b: Tensor) -> Tensor:
@@ -45,12 +45,12 @@ def probability_one(a: Tensor, b: Tensor) -> Tensor:
 
 
 def probability_shown(a: Tensor, b: Tensor, mask: Tensor) -> Tensor:
-    """Expected L0: the share of the tokens expected not to be 0; 0 where there are none.  (B,T) -> (B,)"""
+    """Return the expected L0: the expected share of nonzero tokens; 0 without tokens.  (B,T) -> (B,)"""
     return (1 - probability_zero(a, b)).masked_fill(~mask, 0.0).sum(-1) / mask.sum(-1).clamp_min(1)
 
 
 def lasso(a: Tensor, b: Tensor, mask: Tensor) -> Tensor:
-    """Expected fused lasso: changes between 0 and not 0 from token to token, for each token.  (B,T) -> (B,)"""
+    """Return the expected fused lasso: transitions between 0 and nonzero, per token.  (B,T) -> (B,)"""
     hidden, both = probability_zero(a, b), mask[:, :-1] & mask[:, 1:]
     left, right = hidden[:, :-1], hidden[:, 1:]
     changes = left * (1 - right) + (1 - left) * right
@@ -59,21 +59,21 @@ def lasso(a: Tensor, b: Tensor, mask: Tensor) -> Tensor:
 
 def mean(a: Tensor, b: Tensor) -> Tensor:
     """E[H] = ∫₀¹ P(H > h) dh = (r − l) ∫ (1 − kᵃ)ᵇ dk  over the k that are not clipped.  (…,) -> (…,)"""
-    places, weights = (torch.as_tensor(each, dtype=a.dtype, device=a.device) for each in _gauss())
-    above = (b.unsqueeze(-1) * _log_rest(a.unsqueeze(-1) * places.log())).exp()
+    nodes, weights = (torch.as_tensor(each, dtype=a.dtype, device=a.device) for each in _gauss())
+    above = (b.unsqueeze(-1) * _log_rest(a.unsqueeze(-1) * nodes.log())).exp()
     return (above * weights).sum(-1) * (HIGH - LOW)
 
 
 def choice(a: Tensor, b: Tensor) -> Tensor:
-    """What evaluation shows: 0, 1 or the mean, whichever has most of the mass; of equals, the first.  (…,) -> (…,)"""
+    """Return 0, 1 or the mean, whichever has the most mass; ties: the first.  (…,) -> (…,)"""
     none, all_ = probability_zero(a, b), probability_one(a, b)
     sure = torch.where(none >= all_, 0.0, 1.0).to(a.dtype)
     return torch.where(1 - none - all_ > torch.maximum(none, all_), mean(a, b), sure)
 
 
-def _log_above(a: Tensor, b: Tensor, place: float) -> Tensor:
-    """ln P(K > place)"""
-    return b * _log_rest(a * math.log(place))
+def _log_above(a: Tensor, b: Tensor, point: float) -> Tensor:
+    """ln P(K > point)"""
+    return b * _log_rest(a * math.log(point))
 
 
 def _log_rest(x: Tensor) -> Tensor:
@@ -83,7 +83,7 @@ def _log_rest(x: Tensor) -> Tensor:
 
 @functools.cache
 def _gauss() -> tuple[np.ndarray, np.ndarray]:
-    """Gauss and Legendre's places and weights between the two ends."""
-    places, weights = np.polynomial.legendre.leggauss(_NODES)
+    """Return the Gauss-Legendre nodes and weights between the two ends."""
+    nodes, weights = np.polynomial.legendre.leggauss(_NODES)
     half = (_ONE - _ZERO) / 2
-    return _ZERO + half * (places + 1), half * weights
+    return _ZERO + half * (nodes + 1), half * weights

@@ -1,4 +1,4 @@
-"""Softmax, shares and means that cannot see what is masked: neither in the value nor in the gradient.
+"""Softmax, normalization and means over real tokens; masked tokens affect neither values nor gradients.
 
 Every function: a (…,T) tensor and a mask of the same shape, True on a real token.
 """
@@ -15,22 +15,22 @@ def softmax(scores: Tensor, mask: Tensor) -> Tensor:
 
 
 def normalize(weights: Tensor, mask: Tensor) -> Tensor:
-    """|w| / Σ|w|: as a distribution over the real tokens; even where none has any weight.  (…,T) -> (…,T)"""
+    """|w| / Σ|w|: a distribution over the real tokens; uniform if all weights are 0.  (…,T) -> (…,T)"""
     size = weights.abs().masked_fill(~mask, 0.0)
     total = size.sum(-1, keepdim=True)
-    even = mask.to(size.dtype) / mask.sum(-1, keepdim=True).clamp_min(1)
-    # Compared with 0, not asked to be above it: NaN stays NaN, which must not pass for an even distribution.
-    return torch.where(total == 0, even, size / total.clamp_min(torch.finfo(size.dtype).tiny))
+    uniform = mask.to(size.dtype) / mask.sum(-1, keepdim=True).clamp_min(1)
+    # == 0, not <= 0: NaN must stay NaN.
+    return torch.where(total == 0, uniform, size / total.clamp_min(torch.finfo(size.dtype).tiny))
 
 
 def mean(values: Tensor, mask: Tensor) -> Tensor:
-    """Σ v / n over the real tokens; 0 where there are none.  (…,T,H), (…,T) -> (…,H)"""
+    """Σ v / n over the real tokens; 0 without any.  (…,T,H), (…,T) -> (…,H)"""
     total = values.masked_fill(~mask.unsqueeze(-1), 0.0).sum(-2)
     return total / mask.sum(-1, keepdim=True).clamp_min(1)
 
 
 def maximum(values: Tensor, mask: Tensor) -> Tensor:
-    """max over the real tokens; 0 where there are none.  (…,T,H), (…,T) -> (…,H)"""
+    """max over the real tokens; 0 without any.  (…,T,H), (…,T) -> (…,H)"""
     lowest = torch.finfo(values.dtype).min
     highest = values.masked_fill(~mask.unsqueeze(-1), lowest).amax(-2)
     return highest.masked_fill(~mask.any(-1, keepdim=True), 0.0)

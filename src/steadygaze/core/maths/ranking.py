@@ -1,20 +1,18 @@
-"""Lengths and balls, per example: unit vectors, projection, and the norm that bounds an inner product.
+"""Norms and balls, top-k tokens and rank correlations.
 
-unit(g)        g / ‖g‖₂
-project(δ)     argmin ‖δ' − δ‖₂  over  ‖δ'‖ ≤ R
-dual(a)        max  <a, δ>  over  ‖δ‖ ≤ 1:   ‖a‖₁ for the ℓ∞ ball, ‖a‖₂ for the ℓ2 ball (Hölder)
+    unit_vector(g)    g / ‖g‖₂
+    project(δ)        argmin ‖δ' − δ‖₂  over  ‖δ'‖ ≤ R
+    dual_norm(a)      max  <a, δ>  over  ‖δ‖ ≤ 1:   ‖a‖₁ for the ℓ∞ ball, ‖a‖₂ for the ℓ2 ball (Hölder)
 
-Which tokens weigh most, and whether two rankings agree.
-
-    top_k(w)    the k heaviest real tokens; of equals, the earlier
+    top_k(w)    the k top-weighted real tokens; ties: the earlier
     overlap     |top_k(p) ∩ top_k(q)| / k             Hu et al. 2022 (SEAT), Definition 1
     pearson     cov(x, y) / (σ_x σ_y)
     kendall     τ_b = (C − D) / √(n_x n_y)            Kendall 1945
 
-C, D: pairs of tokens that x and y order alike, and oppositely.  n_x, n_y: pairs that x, y do not tie.
+C, D: concordant and discordant pairs of tokens.  n_x, n_y: pairs without ties in x, y.
 
-Departs from the paper: a text of fewer than k words is measured on the words it has.  All are over the real tokens of
-each row, (B,T) -> (B,).  A correlation is NaN where fewer than three words, or words all of one value, say nothing.
+Differs from the paper: in a text of fewer than k words, k is the number of words.  All are over the real tokens of each
+row, (B,T) -> (B,).  A correlation is NaN for fewer than three words, or if all words have the same value.
 """
 
 from typing import Literal
@@ -30,15 +28,15 @@ def unit_vector(g: Tensor) -> Tensor:
     rest = tuple(range(1, g.dim()))
     if not g.numel():
         return g
-    # Squares of gradients under 1e-23 vanish in float32.  A constant factor changes neither the value nor the gradient.
+    # Squares of gradients under 1e-23 vanish in float32.  The constant factor has no effect on the result.
     largest = torch.linalg.vector_norm(g.detach(), torch.inf, dim=rest, keepdim=True)
     g = g / largest.masked_fill(largest == 0, 1.0)
     length: Tensor = torch.linalg.vector_norm(g, dim=rest, keepdim=True)
-    return g / length.clamp_min(1.0)  # it is at least 1, or all are 0
+    return g / length.clamp_min(1.0)  # at least 1, or all are 0
 
 
 def project(delta: Tensor, radius: float | Tensor, norm: Norm) -> Tensor:
-    """The nearest point of the ball around 0; radius: one for all, or (B,).  (B,…) -> (B,…)"""
+    """Return the nearest point of the ball around 0; radius: one for all, or (B,).  (B,…) -> (B,…)"""
     if isinstance(radius, Tensor):
         radius = radius.reshape(-1, *[1] * (delta.dim() - 1))
     if norm == "linf":
@@ -46,50 +44,50 @@ def project(delta: Tensor, radius: float | Tensor, norm: Norm) -> Tensor:
     if norm == "l2":
         length = torch.linalg.vector_norm(delta, dim=tuple(range(1, delta.dim())), keepdim=True)
         return torch.where(length > radius, radius * unit_vector(delta), delta)
-    raise ValueError(f"norm is {norm!r}; it is 'l2' or 'linf'")
+    raise ValueError(f"norm is {norm!r}; it must be 'l2' or 'linf'")
 
 
 def dual_norm(a: Tensor, norm: Norm, mask: Tensor) -> Tensor:
-    """The largest <a, δ> over the real tokens with ‖δ‖ ≤ 1.  (…,T), (…,T) -> (…)"""
+    """Return the largest <a, δ> over the real tokens with ‖δ‖ ≤ 1.  (…,T), (…,T) -> (…)"""
     a = a.masked_fill(~mask, 0.0)
     if norm == "linf":
         return a.abs().sum(-1)
     if norm == "l2":
         length: Tensor = torch.linalg.vector_norm(a, dim=-1)
         return length
-    raise ValueError(f"norm is {norm!r}; it is 'l2' or 'linf'")
+    raise ValueError(f"norm is {norm!r}; it must be 'l2' or 'linf'")
 
 
 FEWEST = 3
-"""Words that a correlation needs: any two points lie on a line."""
+"""Minimum number of words for a correlation."""
 
 
 def top_k(weights: Tensor, mask: Tensor, k: int | Tensor) -> Tensor:
-    """True on the min(k, words) heaviest real tokens; k: one for all, or (B,).  (…,T), (…,T) -> (…,T) bool"""
+    """Return True on the top min(k, words) real tokens; k: one for all, or (B,).  (…,T), (…,T) -> (…,T) bool"""
     if isinstance(k, int) and k < 1:
-        raise ValueError(f"k is {k}; there is no top of fewer than 1 token")
-    # topk breaks ties as it likes, and differently on a GPU; a stable sort keeps equals in reading order everywhere.
-    lowest = torch.finfo(weights.dtype).min  # a real token of −∞ still comes before every masked one
+        raise ValueError(f"k is {k}; it must be at least 1")
+    # topk breaks ties arbitrarily, and differently on a GPU; a stable sort keeps the reading order.
+    lowest = torch.finfo(weights.dtype).min  # a real token of −∞ precedes masked tokens
     order = weights.clamp_min(lowest).masked_fill(~mask, -torch.inf).sort(dim=-1, descending=True, stable=True).indices
-    taken = torch.arange(weights.shape[-1], device=weights.device) < _size(mask, k).unsqueeze(-1)
-    return torch.zeros_like(mask).scatter(-1, order, taken)
+    top = torch.arange(weights.shape[-1], device=weights.device) < _size(mask, k).unsqueeze(-1)
+    return torch.zeros_like(mask).scatter(-1, order, top)
 
 
 def top_k_overlap(p: Tensor, q: Tensor, mask: Tensor, k: int | Tensor) -> Tensor:
-    """Which part of the top tokens p and q share, in [0, 1]; 1 for a row without words.  (…,T) -> (…,)"""
+    """Return the overlap of the top tokens of p and q, in [0, 1]; 1 for a row without words.  (…,T) -> (…,)"""
     size = _size(mask, k)
     shared = (top_k(p, mask, k) & top_k(q, mask, k)).sum(-1).to(p.dtype)
     return torch.where(size > 0, shared / size.clamp_min(1), 1.0)
 
 
 def pearson(x: Tensor, y: Tensor, mask: Tensor) -> Tensor:
-    """How nearly y is a line of x, in [−1, 1] or NaN.  (B,T) -> (B,)"""
-    correlation = (unit_vector(_centred(x, mask)) * unit_vector(_centred(y, mask))).sum(-1).clamp(-1.0, 1.0)
+    """Return the Pearson correlation, in [−1, 1] or NaN.  (B,T) -> (B,)"""
+    correlation = (unit_vector(_centered(x, mask)) * unit_vector(_centered(y, mask))).sum(-1).clamp(-1.0, 1.0)
     return correlation.masked_fill(~(_varied(x, mask) & _varied(y, mask)), torch.nan)
 
 
 def kendall(x: Tensor, y: Tensor, mask: Tensor) -> Tensor:
-    """How nearly y orders the tokens as x does, in [−1, 1] or NaN.  No gradient.  (B,T) -> (B,)"""
+    """Return Kendall's τ_b, in [−1, 1] or NaN, without a gradient.  (B,T) -> (B,)"""
     x_order, y_order = _order(x, mask), _order(y, mask)
     agreement = (x_order * y_order).sum((-1, -2), dtype=torch.int64)
     x_pairs, y_pairs = (order.abs().sum((-1, -2), dtype=torch.int64).to(x.dtype) for order in (x_order, y_order))
@@ -103,14 +101,14 @@ def _size(mask: Tensor, k: int | Tensor) -> Tensor:
     return words.clamp_max(k) if isinstance(k, int) else torch.minimum(words, k)
 
 
-def _centred(x: Tensor, mask: Tensor) -> Tensor:
+def _centered(x: Tensor, mask: Tensor) -> Tensor:
     x = x.masked_fill(~mask, 0.0)
     mean = x.sum(-1, keepdim=True) / mask.sum(-1, keepdim=True).clamp_min(1)
     return (x - mean).masked_fill(~mask, 0.0)
 
 
 def _varied(x: Tensor, mask: Tensor) -> Tensor:
-    """Asked of the values themselves: the variance of three times 0.1 is not exactly 0.  (B,T) -> (B,) bool"""
+    """Compare values, because the variance of equal values can round above 0.  (B,T) -> (B,) bool"""
     highest = x.masked_fill(~mask, -torch.inf).amax(-1)
     lowest = x.masked_fill(~mask, torch.inf).amin(-1)
     return (highest > lowest) & (mask.sum(-1) >= FEWEST)

@@ -192,7 +192,7 @@ def cases(model: Path, here: Path) -> dict[str, tuple[list[object], str]]:
         ),
         "train, model as teacher_cache": (
             ["train", data, "--out", here / "x", "--teacher-cache", model],
-            "holds 'README.md'",
+            "contains 'README.md'",
         ),
         "train, link as teacher_cache": (
             ["train", data, "--out", here / "x", "--teacher-cache", here / "folder-link"],

@@ -134,4 +134,4 @@ def test_always_the_same_sentence_is_called_collapsed_by_an_audit_too(place, col
         rows.append([word for part in parts for word in part])
     found = {one.measure: one for one in shortcut_leakage(rational(rows))}["collapsed"]
     assert found.value == collapsed
-    assert ("place of a sentence" in found.note) == bool(collapsed)
+    assert ("position of a sentence" in found.note) == bool(collapsed)

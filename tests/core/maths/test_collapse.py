@@ -149,7 +149,7 @@ def test_all_weight_on_one_place_is_collapsed_whatever_the_text(place, noise):
     mask = lengths()
     found = detect_collapse((1 - noise) * place(mask) + noise * ordinary(mask), mask)
     assert (found.uniform, found.constant) == (False, True)
-    assert "place of a word" in found.reason
+    assert "position of a word" in found.reason
     assert found.normalized_entropy < 0.1
 
 
@@ -171,7 +171,7 @@ def test_all_weight_on_one_part_of_the_way_is_collapsed_whatever_the_text(place,
     hot = torch.zeros(mask.shape, dtype=torch.float64).scatter(-1, at, 1.0)
     found = detect_collapse(0.99 * hot + 0.01 * ordinary(mask), mask)
     assert (found.uniform, found.constant) == (False, True)
-    assert "place of a word" in found.reason
+    assert "position of a word" in found.reason
 
 
 @pytest.mark.parametrize("low", [3, 100])

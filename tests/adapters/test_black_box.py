@@ -145,15 +145,15 @@ def test_probabilities_may_come_in_any_table(kind):
     ("found", "sentence"),
     [
         ([[0.5, 0.5]], r"shape \(1, 2\); 2 rows of 2 probabilities"),
-        ([0.5, 0.5], r"shape \(2,\); 2 rows of 2 probabilities, one row for each input"),
+        ([0.5, 0.5], r"shape \(2,\); 2 rows of 2 probabilities were expected, one row per input"),
         ([[0.2, 0.3, 0.5]] * 2, r"shape \(2, 3\)"),
-        ([["pos", "neg"]] * 2, "gave .*pos.*; 2 rows of 2 probabilities"),
+        ([["pos", "neg"]] * 2, "returned .*pos.*; 2 rows of 2 probabilities"),
         (None, "numbers of shape|gave None"),
         ([[0.5, 0.5], [0.5]], "2 rows of 2 probabilities"),
         ([[0.5, 0.5], [np.nan, 1.0]], r"\[nan, 1\.0\], which are not all finite"),
         ([[0.5, 0.5], [np.inf, 1.0]], "which are not all finite"),
-        ([[0.5, 0.5], [-0.25, 1.25]], r"\[-0\.25, 1\.25\], which are not all from 0 up"),
-        ([[0.5, 0.5], [0.5, 0.6]], r"\[0\.5, 0\.6\], which do not sum to one"),
+        ([[0.5, 0.5], [-0.25, 1.25]], r"\[-0\.25, 1\.25\], which are not all at least 0"),
+        ([[0.5, 0.5], [0.5, 0.6]], r"\[0\.5, 0\.6\], which do not sum to 1"),
         ([[2.0, -1.5]] * 2, r"\[2\.0, -1\.5\]"),
     ],
 )
@@ -164,7 +164,7 @@ def test_what_are_no_probabilities_is_shown(found, sentence):
 
 def test_rounding_is_forgiven():
     assert check_probabilities([[0.3333, 0.3333, 0.3333]], 1, 3).shape == (1, 3)
-    with pytest.raises(UserError, match="do not sum to one"):
+    with pytest.raises(UserError, match="do not sum to 1"):
         check_probabilities([[0.333, 0.333, 0.332]], 1, 3)
 
 
@@ -230,5 +230,5 @@ def test_what_a_black_box_raises_is_named_and_is_the_cause(error):
 
 @pytest.mark.parametrize("kind", [np.asarray, torch.as_tensor, np.ndarray.tolist])
 def test_complex_numbers_are_not_probabilities(kind):
-    with pytest.raises(UserError, match="2 probabilities, one row for each input, were expected"):
+    with pytest.raises(UserError, match="2 probabilities were expected, one row per input"):
         check_probabilities(kind(np.array([[0.5 + 0.1j, 0.5]])), 1, 2)

@@ -253,7 +253,7 @@ def half_way(asked: int) -> Callable[[list[str]], Any]:
 
 def test_what_a_black_box_said_before_it_failed_is_kept(tmp_path: Path) -> None:
     given = texts(600)
-    with pytest.raises(UserError, match=r"the service went away.*kept in"):
+    with pytest.raises(UserError, match=r"the service went away.*cached in"):
         fit_explainer(half_way(2), given, k=2, classes=CLASSES, settings=QUICK, keep=tmp_path / "kept")
     assert list((tmp_path / "kept").rglob("*.npy"))
 
@@ -264,9 +264,9 @@ def test_what_a_black_box_said_before_it_failed_is_kept(tmp_path: Path) -> None:
         ({"explainer": "l3x"}, "unknown explainer 'l3x'"),
         ({"k": 0}, "setting 'k'"),
         ({"k": 50}, "no text has more than k = 50 words"),
-        ({"technique": "random-query"}, "told what the black box says"),
-        ({"explainer": "ail", "technique": "mask-neutral"}, "ail takes no technique"),
-        ({"explainer": "cxplain", "query": True}, "cxplain selects nothing"),
+        ({"technique": "random-query"}, "random-query needs a selector that is conditioned on the prediction"),
+        ({"explainer": "ail", "technique": "mask-neutral"}, "ail does not support technique"),
+        ({"explainer": "cxplain", "query": True}, "cxplain does not select units in training"),
         ({"settings": {"hiden": 3}}, "did you mean 'hidden'"),
         ({"inputs": texts(5)}, "at least 20"),
         ({"inputs": texts(1), "validation": texts(40)}, "found 1 texts; an explainer needs at least 20"),
@@ -279,9 +279,9 @@ def test_what_a_black_box_said_before_it_failed_is_kept(tmp_path: Path) -> None:
         ({"validation": (texts(5), ["no"] * 5)}, "validation must be texts.*without labels"),
         (
             {"settings": {"pretraining_epochs": 3}},
-            "'pretraining_epochs' is for random-pretraining and random-query; of",
+            "'pretraining_epochs' is for random-pretraining and random-query; it has no effect for",
         ),
-        ({"settings": {"clip": 3}, "technique": "random-pretraining"}, "'clip' is for mask-neutral; of random-pre"),
+        ({"settings": {"clip": 3}, "technique": "random-pretraining"}, "'clip' is for mask-neutral; it has no effect for random-pre"),
         ({"settings": {"labels": "true"}, "explainer": "cxplain"}, "unknown setting 'labels'"),
         ({"black_box": lambda given: lexicon(given)[:, :1]}, "shape"),
         ({"black_box": lambda given: lexicon(given) * np.nan}, "finite"),

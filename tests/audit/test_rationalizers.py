@@ -105,7 +105,7 @@ def test_its_numbers_are_those_of_what_explain_shows():
 
 
 def test_one_that_selects_has_no_attention_to_audit():
-    with pytest.raises(UserError, match=r"attention of .* cannot be audited: the model selects what it reads, and"):
+    with pytest.raises(UserError, match=r"attention of .* cannot be audited: the model selects words and"):
         sg.audit(fitted("a2r"), TEXTS, LABELS, explainers=["attention"])
     report = sg.audit(fitted("a2r"), TEXTS, LABELS, explainers=["attention", "rationale"], plan=ProbeConfig(sample=1))
     assert report.facts["explanation"] == "rationale"

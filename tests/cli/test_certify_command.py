@@ -103,7 +103,7 @@ def test_a_hugging_face_folder_is_told_where_it_belongs(run: Run, folder: Path, 
     (tmp_path / "config.json").write_text('{"model_type": "bert"}')
     ended = run(tmp_path, "--data", folder / "films.jsonl", "--radius", 0.01)
     assert ended.code == 2
-    assert "it is a Hugging Face model, which steadygaze audit and steadygaze explain take as it is" in ended.err
+    assert "it is a Hugging Face model, which steadygaze audit and steadygaze explain accept" in ended.err
 
 
 def test_pairs(run: Run, folder: Path) -> None:

@@ -34,11 +34,11 @@ def nothing_written(tmp_path, monkeypatch):
     ("X", "sentence"),
     [
         ([], "there are no texts"),
-        ("one text", "texts must come in a list, found one string"),
-        (b"bytes", "texts must come in a list, found one string"),
-        (None, "texts must come in a list or an array, found None"),
-        (7, "texts must come in a list or an array, found 7"),
-        (np.array("no dimension"), "texts must come in a list or an array"),
+        ("one text", "texts must be a list, found one string"),
+        (b"bytes", "texts must be a list, found one string"),
+        (None, "texts must be a list or an array, found None"),
+        (7, "texts must be a list or an array, found 7"),
+        (np.array("no dimension"), "texts must be a list or an array"),
         ({"text": TEXTS}, "found a dict; pass its values in a list"),
         (set(TEXTS), "found a set"),
         (with_text(""), r"texts\[3\] is empty"),
@@ -64,9 +64,9 @@ def test_texts_that_cannot_be_trained_on(X, sentence):
     ("y", "sentence"),
     [
         ([], "there are no labels"),
-        (None, "labels must come in a list or an array, found None"),
-        (1, "labels must come in a list or an array, found 1"),
-        ("pos", "labels must come in a list, found one string"),
+        (None, "labels must be a list or an array, found None"),
+        (1, "labels must be a list or an array, found 1"),
+        ("pos", "labels must be a list, found one string"),
         (["pos"] * 24, r"hold 1 class \('pos'\)"),
         (with_label(None), r"labels\[3\] is missing"),
         (with_label(NAN), r"labels\[3\] is missing"),
@@ -106,9 +106,9 @@ def test_validation_that_cannot_choose(validation, sentence):
         ([1] * 23, r"weights of shape \(23,\)"),
         (np.ones((24, 1)), r"weights of shape \(24, 1\)"),
         (2, r"weights of shape \(\)"),
-        ([-1] * 24, "finite numbers from 0 up"),
-        ([NAN] * 24, "finite numbers from 0 up"),
-        ([math.inf] * 24, "finite numbers from 0 up"),
+        ([-1] * 24, "finite numbers of at least 0"),
+        ([NAN] * 24, "finite numbers of at least 0"),
+        ([math.inf] * 24, "finite numbers of at least 0"),
         (["much"] * 24, "must be numbers"),
         ("much", "must be numbers"),
         ([0] * 24, "at least two classes"),
@@ -139,7 +139,7 @@ def test_sample_weights_that_weigh_nothing(weights, sentence):
         ({"settings": {"hidden": "many"}}, "setting 'hidden': found 'many'"),
         ({"settings": {"attention": "softmx"}}, "'softmax', 'sparsemax', 'entmax15' or 'uniform'"),
         ({"settings": {"learning_rate": NAN}}, "setting 'learning_rate': found nan"),
-        ({"settings": {"epochs": 3}}, "epochs was given twice: 1, and 3"),
+        ({"settings": {"epochs": 3}}, "epochs is set twice: 1, and 3"),
         ({"settings": {**SMALL, "min_df": 25}}, "no word occurs in 25 training texts"),
         ({"technique": "rnp", "settings": {"costs": 3}}, "^costs is set by training: leave it out$"),
         ({"technique": "hardkuma", "settings": {"averages": "x"}}, "^averages is set by training: leave it out$"),
@@ -161,7 +161,7 @@ def test_sample_weights_that_weigh_nothing(weights, sentence):
         ({"class_weight": "balance"}, "class_weight must be 'balanced' or a mapping"),
         ({"class_weight": [1, 2]}, "class_weight must be 'balanced' or a mapping"),
         ({"class_weight": {"pox": 2}}, "class_weight does not fit the labels"),
-        ({"class_weight": {"pos": -1}}, "class_weight of 'pos' must be a finite number from 0 up, found -1"),
+        ({"class_weight": {"pos": -1}}, "class_weight of 'pos' must be a finite number of at least 0, found -1"),
         ({"class_weight": {"pos": NAN}}, "class_weight of 'pos'"),
         ({"class_weight": {"pos": "much"}}, "class_weight of 'pos'"),
         ({"class_weight": {"pos": 0, "neg": 0}}, "every text with weight 0"),
@@ -190,7 +190,7 @@ def test_a_transformer_says_what_it_cannot_do(tmp_path_factory):
     encoder = f"transformer:{transformer_folder(tmp_path_factory.mktemp('network'))}"
     with pytest.raises(UserError, match="reads at most 61 tokens of a text here; max_length is 62"):
         tiny(encoder, max_length=62).fit(TEXTS, LABELS)
-    with pytest.raises(UserError, match="brings its own vectors"):
+    with pytest.raises(UserError, match="has its own vectors"):
         tiny(encoder, vectors="glove.txt").fit(TEXTS, LABELS)
 
 

@@ -168,7 +168,7 @@ def test_a_method_of_captum_that_explains_no_inputs_is_refused():
 
     with pytest.raises(UserError, match="LayerIntegratedGradients explains a layer"):
         fitted().explain(TEXTS[0], explainer=LayerIntegratedGradients)
-    with pytest.raises(UserError, match="DeepLift rewires"):
+    with pytest.raises(UserError, match="DeepLift replaces activation modules"):
         fitted().explain(TEXTS[0], explainer=DeepLift)
 
 
@@ -180,9 +180,9 @@ def test_a_target_is_one_of_the_labels():
     assert json.loads(json.dumps(e.to_dict()))["target"] == 1
     with pytest.raises(UserError, match="unknown label '1': did you mean 1"):
         numbered.explain(TEXTS[0], target="1")
-    with pytest.raises(UserError, match="attention is the same whatever class is asked about"):
+    with pytest.raises(UserError, match="attention is the same for every class"):
         fitted().explain(TEXTS[0], target="neg")
-    with pytest.raises(UserError, match="random is the same whatever class is asked about"):
+    with pytest.raises(UserError, match="random is the same for every class"):
         fitted().explain(TEXTS[0], "random", target="neg")
 
 

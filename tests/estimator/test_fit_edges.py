@@ -126,8 +126,8 @@ def test_a_table_of_synonyms_is_read_named_without_its_path_and_changes_the_mode
 def test_without_a_table_training_warns_names_the_option_and_substitutes_nothing(technique):
     stored, listener = listened({"swaps": 1}, technique)
     assert listener.warned[0] == (
-        f"no table of synonyms was given: {technique} trains without substituted words.  "
-        "The setting synonyms=FILE (--set synonyms=FILE) gives one"
+        f"there is no table of synonyms: {technique} trains without substituted words.  "
+        "Pass one with the setting synonyms=FILE (--set synonyms=FILE)"
     )
     assert "swaps" not in stored.description.history[-1]["terms"]
     assert weights(stored.model) == weights(listened({"swaps": 0}, technique)[0].model)

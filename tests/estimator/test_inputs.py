@@ -54,7 +54,7 @@ def test_what_is_set_aside_is_drawn_from_the_seed():
 @pytest.mark.parametrize("labels", [["a", "b"] * (FEW // 2 - 1), list(range(FEW))], ids=["few", "no two alike"])
 def test_where_none_can_be_spared_all_are_used_with_a_warning(labels):
     whole = split(labels)
-    with pytest.warns(UserWarning, match=f"{len(labels)} texts are too few to set any aside"):
+    with pytest.warns(UserWarning, match=f"{len(labels)} texts are too few to hold any out"):
         assert hold_out(whole, 0) == (whole, whole)
 
 

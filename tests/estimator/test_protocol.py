@@ -99,7 +99,7 @@ def test_a_clone_of_a_fitted_estimator_is_unfitted():
 def test_a_failed_fit_leaves_the_earlier_model():
     clf = tiny().fit(TEXTS, LABELS)
     before = clf.predict_proba(TEXTS)
-    with pytest.raises(ValueError, match="equally many"):
+    with pytest.raises(ValueError, match="pass one label for each text"):
         clf.fit(TEXTS, LABELS[:-1])
     assert np.array_equal(clf.predict_proba(TEXTS), before)
 
@@ -256,7 +256,7 @@ def test_a_given_validation_set_chooses_the_epoch():
 
 
 def test_few_texts_are_trained_on_whole_with_a_warning():
-    with pytest.warns(UserWarning, match="4 texts are too few to set any aside"):
+    with pytest.warns(UserWarning, match="4 texts are too few to hold any out"):
         clf = tiny().fit(TEXTS[10:14], LABELS[10:14])
     assert clf.score(TEXTS[10:14], LABELS[10:14]) in (0.0, 0.25, 0.5, 0.75, 1.0)
 

@@ -91,7 +91,7 @@ def test_a_folder_that_only_looks_like_a_run_is_left_alone(run: Run, data: Path,
     (tmp_path / "m.unfinished" / "thesis.txt").write_text("years of work")
     for more in ([], ["--resume"], ["--replace"]):
         ended = run("train", data, "--out", tmp_path / "m", *QUICK, *more)
-        assert (ended.code, "holds something else than an interrupted run" in ended.err) == (2, True)
+        assert (ended.code, "contains other files than an interrupted run" in ended.err) == (2, True)
     assert (tmp_path / "m.unfinished" / "thesis.txt").read_text() == "years of work"
 
 
@@ -106,7 +106,7 @@ def test_a_run_of_a_live_process_is_left_alone(run: Run, data: Path, tmp_path: P
 
 def test_a_model_that_was_deleted_is_not_revived(tmp_path: Path) -> None:
     fitted().save(tmp_path / ".m.0123abcd.old")
-    with pytest.raises(UserError, match="m is no steadygaze model"):
+    with pytest.raises(UserError, match="m is not a steadygaze model"):
         sg.load(tmp_path / "m")
     assert names(tmp_path) == [".m.0123abcd.old"]
 
@@ -133,7 +133,7 @@ FOREIGN = {
     "report.html": "was not written by steadygaze",
     "synonyms.jsonl": "was not written by steadygaze",
     "vanilla": "is not a steadygaze model",
-    "consensus.unfinished": "holds something else than an interrupted run",
+    "consensus.unfinished": "contains other files than an interrupted run",
 }
 
 

@@ -44,7 +44,7 @@ def test_settings_are_dealt_out_to_their_owners():
 def test_a_parameter_and_a_setting_of_one_name_must_agree():
     assert ordered(epochs=2, settings={"epochs": 2}).training.epochs == 2
     assert ordered(settings={"epochs": 2}).training.epochs == 2
-    with pytest.raises(UserError, match="batch_size was given twice: 3, and 4"):
+    with pytest.raises(UserError, match="batch_size is set twice: 3, and 4"):
         ordered(batch_size=3, settings={"batch_size": 4})
 
 

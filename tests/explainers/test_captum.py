@@ -108,15 +108,15 @@ def test_enough_drawings_come_near_the_shapley_values():
         (attr.LayerIntegratedGradients, "LayerIntegratedGradients explains a layer or a neuron inside a network"),
         (attr.NeuronGradient, "NeuronGradient explains a layer or a neuron"),
         (attr.LayerActivation(print, None), "LayerActivation explains a layer"),
-        (attr.DeepLift, "DeepLift rewires the activation modules .* try integrated-gradients"),
-        (attr.GuidedBackprop, "GuidedBackprop rewires"),
-        (attr.LRP, "LRP rewires"),
-        (attr.NoiseTunnel(attr.DeepLift(torch.nn.ReLU())), "DeepLift rewires"),
-        (attr.FeaturePermutation, "FeaturePermutation exchanges words between texts"),
+        (attr.DeepLift, "DeepLift replaces activation modules, .* try integrated-gradients"),
+        (attr.GuidedBackprop, "GuidedBackprop replaces activation modules"),
+        (attr.LRP, "LRP replaces activation modules"),
+        (attr.NoiseTunnel(attr.DeepLift(torch.nn.ReLU())), "DeepLift replaces activation modules"),
+        (attr.FeaturePermutation, "FeaturePermutation permutes words between texts"),
         (attr.DataLoaderAttribution, "DataLoaderAttribution does not explain the inputs of a function"),
-        (attr.NoiseTunnel, "NoiseTunnel is made from attribution_method; give an object"),
-        (attr.LimeBase, "LimeBase is made from forward_func, interpretable_model"),
-        (5, "5 is no method of Captum"),
+        (attr.NoiseTunnel, "NoiseTunnel needs the arguments attribution_method; pass an object"),
+        (attr.LimeBase, "LimeBase needs the arguments forward_func, interpretable_model"),
+        (5, "5 is not a method of Captum"),
     ],
 )
 def test_what_cannot_be_asked_is_refused_before_anything_is_read(method, sentence):
@@ -126,14 +126,14 @@ def test_what_cannot_be_asked_is_refused_before_anything_is_read(method, sentenc
 
 def test_a_maker_of_something_else_is_refused_when_it_is_seen():
     model, words = Line(), texts([1, 2])
-    with pytest.raises(UserError, match="expected something that makes a method of Captum, found what makes 5"):
+    with pytest.raises(UserError, match="expected a factory of a Captum method, found one that returns 5"):
         Captum(lambda _: 5).explain(model, words)
-    with pytest.raises(UserError, match="DeepLift rewires"):
+    with pytest.raises(UserError, match="DeepLift replaces activation modules"):
         Captum(lambda _: attr.DeepLift(model)).explain(model, words)
 
 
 def test_a_method_that_answers_something_else_than_numbers_for_vectors_is_refused():
-    with pytest.raises(UserError, match="KernelShap gives no number for each entry"):
+    with pytest.raises(UserError, match="KernelShap must return one number for each entry"):
         Captum(attr.KernelShap, {"return_input_shape": False}).explain(Line(), texts([1, 2, 3]))
 
 

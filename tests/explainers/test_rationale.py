@@ -102,9 +102,9 @@ def test_of_other_models_there_is_none_and_the_usual_is_their_attention():
     assert plain.explain(TEXTS[0]).explainer == "attention"
     with pytest.raises(UserError, match="rationale cannot explain this model: the model does not select a rationale"):
         plain.explain(TEXTS[0], explainer="rationale")
-    with pytest.raises(UserError, match=f"attention cannot explain this model: {SELECTS}; ask for another explainer"):
+    with pytest.raises(UserError, match=f"attention cannot explain this model: {SELECTS}; choose another explainer"):
         fitted("a2r").explain(TEXTS[0], explainer="attention")
-    with pytest.raises(UserError, match="rationale is the same whatever class is asked about"):
+    with pytest.raises(UserError, match="rationale is the same for every class"):
         fitted("a2r").explain(TEXTS[0], target="pos")
 
 

@@ -161,7 +161,7 @@ class Failing:
 def test_what_a_black_box_said_before_it_failed_is_kept(tmp_path):
     given = read_images(planted(600)[0]), TEST
     how = image_settings(L2X, {**QUICK, "epochs": 1})
-    with pytest.raises(UserError, match=r"out of order.*512 of 600 inputs are done and kept"):
+    with pytest.raises(UserError, match=r"out of order.*512 of 600 inputs are done and cached"):
         ImageSelectorFit(how, PatchConfig(patch=2)).fit(as_image_box(Failing(1), [0, 1]), *given, tmp_path)
     again = Failing(4)  # the 88 that are left, the other split, and some of both to see that it says the same twice
     ImageSelectorFit(how, PatchConfig(patch=2)).fit(as_image_box(again, [0, 1]), *given, tmp_path)

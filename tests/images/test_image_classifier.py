@@ -180,7 +180,7 @@ def test_a_folder_gives_back_the_same_classifier(fitted, tmp_path):
 
 def test_a_folder_that_is_not_ours_is_left_alone(fitted, tmp_path):
     (tmp_path / "letter.txt").write_text("dear")
-    with pytest.raises(UserError, match="is not a steadygaze model: it is left alone"):
+    with pytest.raises(UserError, match="is not a steadygaze model; choose another folder"):
         fitted.save(tmp_path)
     assert [file.name for file in tmp_path.iterdir()] == ["letter.txt"]
 

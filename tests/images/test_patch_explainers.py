@@ -127,7 +127,7 @@ def nan(images):
         (
             lambda images: np.ones((len(images), 3)) / 3,
             {},
-            "3 rows of 2 probabilities, one row for each input, were expected",
+            "3 rows of 2 probabilities were expected, one row per input",
         ),
         (lambda images: np.ones((1, 2)) / 2, {}, r"shape \(1, 2\)"),
         (lambda images: np.ones((len(images), 2)), {}, "gave an input the probabilities"),

@@ -1,6 +1,6 @@
-"""Texts -> Explanations: tokens placed in the user's text, batched by length, explained, pieces pooled into words.
+"""Explain texts: tokenize, batch by length, explain, and merge subwords into words.
 
-Explainers that perturb the text are told which pieces make a word (`granularity` "word"), and remove them together.
+With `granularity` "word", explainers that perturb the text remove all subwords of a word together.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -24,7 +24,7 @@ from steadygaze.results.explanation import Explanation
 
 @dataclass(frozen=True)
 class ExplainRequest:
-    """What is asked about each text."""
+    """The explainer and its options."""
 
     explainer: Explainer
     name: str
@@ -41,14 +41,14 @@ def explain_texts(
     request: ExplainRequest,
     batch_size: int = inference.BATCH,
 ) -> list[Explanation]:
-    """One Explanation per text, in their order."""
-    placed = tokenizer.place(texts)
-    asked = None if questions is None else tokenizer.place(questions, question=True)
+    """One Explanation per text, in order."""
+    tokenized = tokenizer.place(texts)
+    tokenized_questions = None if questions is None else tokenizer.place(questions, question=True)
     whole = tokenizer.kind == "pieces" and request.granularity == "word"
-    data = placed_data(placed, asked, whole_words=whole)
+    data = placed_data(tokenized, tokenized_questions, whole_words=whole)
     target = None if request.target is None else classes.index(request.target)
     accuracy = request.explainer.reader_accuracy(model)
-    found: list[Any] = [None] * len(texts)
+    explanations: list[Any] = [None] * len(texts)
     for rows in by_length(data, batch_size):
         batch = collate(data, rows).to(model.device)
         aim = None if target is None else torch.full((len(rows),), target, device=model.device)
@@ -56,8 +56,8 @@ def explain_texts(
         probabilities = saliency.logits.double().softmax(-1).cpu().tolist()
         per_row = _columns(saliency, batch)
         for i, (row, chances) in enumerate(zip(rows.tolist(), probabilities, strict=True)):
-            spans, (weights, *bounds), sure = _shown(placed, row, per_row(i), whole)
-            found[row] = Explanation(
+            spans, (weights, *bounds), likely = _merged(tokenized, row, per_row(i), whole)
+            explanations[row] = Explanation(
                 text=texts[row],
                 tokens=tuple([texts[row][start:end] for start, end in spans]),
                 spans=tuple(spans),
@@ -68,63 +68,69 @@ def explain_texts(
                 target=request.target,
                 explainer=request.name,
                 granularity=request.granularity,
-                read_to=_end(spans) if placed.ragged.cut[row] else None,
+                read_to=_end(spans) if tokenized.ragged.cut[row] else None,
                 bounds=tuple(zip(*bounds, strict=True)) if bounds else None,
                 selected=request.explainer.selects_words,
-                rationale=None if sure is None else rationale_spans(spans, weights, sure),
+                rationale=None if likely is None else rationale_spans(spans, weights, likely),
                 reader_accuracy=accuracy,
             )
-        if questions is not None and asked is not None and saliency.question is not None:
+        if questions is not None and tokenized_questions is not None and saliency.question is not None:
             per_question = _per_row(saliency.question, _words(batch))
-            for row, own in zip(rows.tolist(), per_question, strict=True):
-                found[row] = _with_question(found[row], questions[row], _shown(asked, row, ([own], None), whole)[:2])
-    return found
+            for row, question_weights in zip(rows.tolist(), per_question, strict=True):
+                explanations[row] = _with_question(
+                    explanations[row],
+                    questions[row],
+                    _merged(tokenized_questions, row, ([question_weights], None), whole)[:2],
+                )
+    return explanations
 
 
 def _columns(saliency: Saliency, batch: Batch) -> Callable[[int], tuple[list[list[float]], list[float] | None]]:
-    """Of a row: its weights, with bounds where there are some; and how likely each token was to be selected."""
-    columns = [_per_row(one, batch.mask) for one in (finite_weights(saliency, batch), *(saliency.bounds or ()))]
-    likely = None if saliency.chances is None else _per_row(saliency.chances, batch.mask)
-    return lambda i: ([column[i] for column in columns], None if likely is None else likely[i])
+    """Row -> its weights, with bounds if known, and the selection probability of each token."""
+    columns = [_per_row(values, batch.mask) for values in (finite_weights(saliency, batch), *(saliency.bounds or ()))]
+    probabilities = None if saliency.chances is None else _per_row(saliency.chances, batch.mask)
+    return lambda i: ([column[i] for column in columns], None if probabilities is None else probabilities[i])
 
 
-def _shown(
-    placed: TokenizedTexts, row: int, found: tuple[list[list[float]], list[float] | None], whole: bool
+def _merged(
+    tokenized: TokenizedTexts, row: int, row_values: tuple[list[list[float]], list[float] | None], whole: bool
 ) -> tuple[list[Span], list[list[float]], list[float] | None]:
-    """Spans, weights and chances of what is shown: words, whose pieces are added up, or tokens."""
-    spans, groups, (values, sure) = placed.spans[row], placed.groups[row], found
+    """Spans, weights and selection probabilities of words, whose subwords are summed, or of tokens."""
+    spans, groups, (values, likely) = tokenized.spans[row], tokenized.groups[row], row_values
     if not whole:
-        return spans, values, sure
-    merged = [merge_words("", spans, groups, one) for one in values]
-    chances = None if sure is None else mean_of_words(groups, sure)
-    return merged[0][1], [one.tolist() for _, _, one in merged], chances
+        return spans, values, likely
+    words = [merge_words("", spans, groups, column) for column in values]
+    probabilities = None if likely is None else mean_of_words(groups, likely)
+    return words[0][1], [column.tolist() for _, _, column in words], probabilities
 
 
-def _with_question(found: Explanation, question: str, shown: tuple[list[Span], list[list[float]]]) -> Explanation:
-    spans, (weights,) = shown
+def _with_question(
+    explanation: Explanation, question: str, question_values: tuple[list[Span], list[list[float]]]
+) -> Explanation:
+    spans, (weights,) = question_values
     tokens = tuple([question[start:end] for start, end in spans])
-    return replace(found, question_tokens=tokens, question_spans=tuple(spans), question_weights=tuple(weights))
+    return replace(explanation, question_tokens=tokens, question_spans=tuple(spans), question_weights=tuple(weights))
 
 
 def _words(batch: Batch) -> Tensor:
     if batch.question_mask is None:
-        raise ValueError("the words of the questions are not known")
+        raise ValueError("the batch has no question mask")
     return batch.question_mask
 
 
 def rationale_spans(spans: Sequence[Span], weights: Iterable[float], chances: Iterable[float]) -> tuple[Picked, ...]:
-    """Runs of selected tokens, those that have a weight, as pieces of the text with the mean chance of their tokens.
+    """Spans of consecutive selected tokens (nonzero weight) with their mean selection probability.
 
     >>> rationale_spans([(0, 3), (4, 8), (9, 10), (11, 14)], [0.0, 0.5, 0.5, 0.0], [0.1, 0.75, 0.75, 0.1])
     ((4, 10, 0.75),)
     """
-    found = []
-    for chosen, run in groupby(zip(spans, weights, chances, strict=True), key=lambda token: token[1] != 0):
+    rationales = []
+    for selected, run in groupby(zip(spans, weights, chances, strict=True), key=lambda token: token[1] != 0):
         tokens = list(run)
-        if chosen:
-            likely = sum(chance for _, _, chance in tokens) / len(tokens)
-            found.append((tokens[0][0][0], tokens[-1][0][1], likely))
-    return tuple(found)
+        if selected:
+            mean = sum(chance for _, _, chance in tokens) / len(tokens)
+            rationales.append((tokens[0][0][0], tokens[-1][0][1], mean))
+    return tuple(rationales)
 
 
 def _per_row(weights: Tensor, mask: Tensor) -> list[list[float]]:

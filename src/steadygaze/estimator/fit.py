@@ -1,7 +1,4 @@
-"""From an order and labelled texts to a trained model: vocabulary, vectors, ids, run.
-
-After a rationalizer is trained: its independent reader, and a warning where the selection leaks the label.
-"""
+"""Train a model on labeled texts; train the independent reader of a rationalizer and warn of label leakage."""
 
 import copy
 import dataclasses
@@ -37,13 +34,13 @@ from steadygaze.training.training_loop import TrainingJob
 from steadygaze.training.training_run import TrainingRun, freeze
 
 FEWEST = 30
-"""Validation texts below which nothing is said."""
+"""Fewest validation texts for a leakage warning."""
 
 
 def add_reader(model: Rationalizer, job: TrainingJob, epochs: int, seed: int) -> dict[str, dict[str, Any]]:
-    """Trains the reader, which stays with the model; its scores on the validation texts, by measure.
+    """Train the reader and add it to the model; return its scores on the validation texts, by measure.
 
-    Nothing is drawn from torch's own generator, and the weights of the rationalizer do not change.
+    The state of torch's generator and the weights of the rationalizer do not change.
     """
     model.to(job.accelerator.device)
     with forked_generators():
@@ -53,32 +50,32 @@ def add_reader(model: Rationalizer, job: TrainingJob, epochs: int, seed: int) ->
         model.cpu()
         return {}
     model.reader = reader
-    found = {name: mean_row(name, values) for name, values in scores(model, job.validation).items()}
-    if len(job.validation) >= FEWEST and has_leakage(found):
-        job.watcher.warn(leakage_sentence(found, PREDICTOR, target="the label"))
+    rows = {name: mean_row(name, values) for name, values in scores(model, job.validation).items()}
+    if len(job.validation) >= FEWEST and has_leakage(rows):
+        job.watcher.warn(leakage_sentence(rows, PREDICTOR, target="the label"))
     model.cpu()
-    return {name: {"value": row.value, "interval": row.interval, "n": row.n} for name, row in found.items()}
+    return {name: {"value": row.value, "interval": row.interval, "n": row.n} for name, row in rows.items()}
 
 
 def scores(model: Rationalizer, data: Data) -> dict[str, list[float]]:
-    """One number per text, by the names of the audit's catalogue."""
+    """One number per text, by measure name."""
     parts = []
-    for _, batch, said in inference.forwards(model, data):
-        readings = rationale_readings(model, batch, said.selected, said.logits)
+    for _, batch, output in inference.forwards(model, data):
+        readings = rationale_readings(model, batch, output.selected, output.logits)
         assert readings is not None
-        parts.append({**readings.measures(said.logits), PREDICTED: said.logits.argmax(-1)})
-    found = class_balanced({name: torch.cat([part[name] for part in parts]).cpu() for name in parts[0]})
-    return {name: values.tolist() for name, values in found.items() if name != PREDICTED}
+        parts.append({**readings.measures(output.logits), PREDICTED: output.logits.argmax(-1)})
+    measures = class_balanced({name: torch.cat([part[name] for part in parts]).cpu() for name in parts[0]})
+    return {name: values.tolist() for name, values in measures.items() if name != PREDICTED}
 
 
 @dataclass(frozen=True)
 class CheckpointConfig:
-    """Where a run is kept while it lasts, and what it needs for the next."""
+    """Folders of checkpoints and of the teacher cache."""
 
     checkpoint: Path | None = None
     resume: bool = False
     teacher_cache: Path | None = None
-    """Where references and teachers are kept for the next run."""
+    """Folder of references and teachers, for later runs."""
 
 
 def fit(
@@ -89,7 +86,7 @@ def fit(
     keeping: CheckpointConfig,
     given: Sequence[SavedModel] = (),
 ) -> SavedModel:
-    """Train a model as ordered; `given` are the references or teachers that need not be trained."""
+    """Train a model; `given` are trained references or teachers."""
     if "lstm" in order.encoder:
         check_lstm(order.device, order.training.precision)
     plan, train, validation = prepare(order, train, validation, watcher, given)
@@ -102,13 +99,13 @@ def fit(
     held_out = plan.encode(validation)
     with accelerator(order.device, order.training.precision) as accelerate:
         synonyms = plan.vocabulary_for(order.technique, watcher)
-        known = None if synonyms is None else synonyms.to(accelerate.device)
-        job = TrainingJob(data, held_out, order.training, accelerate, watcher, known)
+        device_synonyms = None if synonyms is None else synonyms.to(accelerate.device)
+        job = TrainingJob(data, held_out, order.training, accelerate, watcher, device_synonyms)
         run = TrainingRun(order.technique, plan.make_model, job, order.seed)
-        ready = {
-            name: copy.deepcopy(one.model) for name, one in named_references(order, given).items()
-        }  # the user's stay theirs
-        run.models = {name: freeze(model.to(accelerate.device)) for name, model in ready.items()}
+        copies = {
+            name: copy.deepcopy(saved.model) for name, saved in named_references(order, given).items()
+        }  # the user's models do not change
+        run.models = {name: freeze(model.to(accelerate.device)) for name, model in copies.items()}
         if keeping.checkpoint is not None:
             table = () if plan.table is None else (Path(plan.table),)
             run.checkpoint = Checkpoint(keeping.checkpoint, plan.identity(accelerate.device, table), keeping.resume)
@@ -124,47 +121,49 @@ def fit(
     if isinstance(model, Rationalizer) and model.reader is not None:
         model.reader.accuracy = description.reader_accuracy
     if description.constant_label is not None:
-        watcher.warn(f"gives every text the same label: {description.constant_label}.  It has learnt nothing")
+        watcher.warn(
+            f"the model predicts the same label for every text: {description.constant_label}.  It has learned nothing"
+        )
     return SavedModel(description, model, plan.tokenizer)
 
 
 def prepare(
     order: TrainConfig, train: Split, validation: Split | None, watcher: Watcher, given: Sequence[SavedModel] = ()
 ) -> tuple[FitPlan, Split, Split]:
-    """What is fixed before the first step, and the splits as they will be used."""
+    """The plan of the fit and the splits, before the first step."""
     corpus = ":".join(split.fingerprint() for split in (train, validation) if split is not None)
     if validation is None:
         train, validation = hold_out(train)
     if (train.questions is None) != (validation.questions is None):
         raise UserError("training and validation texts must both be single texts, or both pairs")
     plan = make_plan(order, train, corpus, watcher)
-    for name, one in named_references(order, given).items():
-        check_reference(name, one, plan.description, plan.tokenizer)
-    description = dataclasses.replace(plan.description, references=[fingerprint(one.model) for one in given])
+    for name, saved in named_references(order, given).items():
+        check_reference(name, saved, plan.description, plan.tokenizer)
+    description = dataclasses.replace(plan.description, references=[fingerprint(saved.model) for saved in given])
     return dataclasses.replace(plan, description=description), train, validation
 
 
 def check_same_run(
     order: TrainConfig, train: Split, validation: Split | None, stored: SavedModel, given: Sequence[SavedModel] = ()
 ) -> None:
-    """A finished model may stand for a run only if that run would have ended in it."""
-    wanted = prepare(order, train, validation, SilentWatcher(), given)[0].description
-    found, now = (
+    """Raise an error if a finished model differs from the result of this run."""
+    planned = prepare(order, train, validation, SilentWatcher(), given)[0].description
+    stored_values, planned_values = (
         dataclasses.asdict(
-            dataclasses.replace(one, history=[], best_epoch={}, token_coverage=None, independent_reader={})
+            dataclasses.replace(description, history=[], best_epoch={}, token_coverage=None, independent_reader={})
         )
-        for one in (stored.description, wanted)
+        for description in (stored.description, planned)
     )
-    if differs := difference(found, now, first="technique"):
-        name, values = differs
+    if changed := difference(stored_values, planned_values, first="technique"):
+        name, values = changed
         raise UserError(
-            f"the model that stands there was trained with another {name.rpartition('.')[2]}: {values}; "
-            "--replace trains this one in its place"
+            f"the existing model was trained with another {name.rpartition('.')[2]}: {values}; "
+            "pass --replace to replace it"
         )
 
 
 def _few_vectors(share: float, name: str | None) -> str:
     return (
         f"only {share:.0%} of the tokens in the training texts have a vector in {name}: the others start from random "
-        "vectors.  Check that the file is of the texts' language and in lower case, or use a larger one"
+        "vectors.  Check that the file has the texts' language and is in lower case, or use a larger one"
     )

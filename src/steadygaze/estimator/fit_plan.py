@@ -1,7 +1,4 @@
-"""Where a model comes from: which finished models it may be held against, and all that determines its weights.
-
-What an order and the training texts fix before the first step: description, vocabulary, vectors, fresh weights.
-"""
+"""The plan of a fit: description, vocabulary, vectors and initial weights, and the identity of a run."""
 
 import dataclasses
 import hashlib
@@ -41,44 +38,46 @@ from steadygaze.training.progress import Watcher
 from steadygaze.training.training_run import RESULT
 
 TRAINED_WITH = ("dropout", "train_vectors")
-"""Of an architecture: what matters in training alone, not for what a model says."""
+"""Fields of an architecture that affect training only, not predictions."""
 
 
 def named_references(order: TrainConfig, given: Sequence[SavedModel]) -> dict[str, SavedModel]:
-    """The models that were given, by the names under which the technique asks for them."""
-    wanted = list(dict.fromkeys(s.model for s in order.technique.stages(order.seed) if s.model != RESULT))
-    if given and len(given) != len(wanted):
-        takes = f"takes {len(wanted)}" if wanted else "takes none"
+    """Trained references and teachers, by their names in the technique."""
+    names = list(dict.fromkeys(s.model for s in order.technique.stages(order.seed) if s.model != RESULT))
+    if given and len(given) != len(names):
+        takes = f"takes {len(names)}" if names else "takes none"
         raise UserError(f"{order.technique_name} {takes} as reference or teachers, found {len(given)}")
-    return dict(zip(wanted, given, strict=False))
+    return dict(zip(names, given, strict=False))
 
 
-def check_reference(name: str, one: SavedModel, here: ModelConfig, tokenizer: TextTokenizer) -> None:
-    """A reference must read the same tokens and know the same labels, or what it says cannot be held against."""
-    there = one.description
-    if there.classes != here.classes:
-        raise UserError(f"the {name} given knows the labels {there.classes!r:.80}, the data {here.classes!r:.80}")
-    if one.tokenizer.to_json() != tokenizer.to_json():
+def check_reference(name: str, reference: SavedModel, here: ModelConfig, tokenizer: TextTokenizer) -> None:
+    """Raise an error if a reference has other labels, another vocabulary or another architecture."""
+    other = reference.description
+    if other.classes != here.classes:
         raise UserError(
-            f"the {name} given has another vocabulary ({one.tokenizer.size:,} entries, here {tokenizer.size:,}): "
+            f"the {name} has the labels {other.classes!r:.80}, the data {here.classes!r:.80}; use the same labels"
+        )
+    if reference.tokenizer.to_json() != tokenizer.to_json():
+        raise UserError(
+            f"the {name} has another vocabulary ({reference.tokenizer.size:,} entries, here {tokenizer.size:,}): "
             "train both on the same texts, with the same min_df and max_length"
         )
-    theirs, ours = _shape(there), _shape(here)
-    for what in ours:
-        if theirs[what] != ours[what]:
-            raise UserError(f"the {name} given has another {what}: {theirs[what]!r:.80}, here {ours[what]!r:.80}")
+    theirs, ours = _shape(other), _shape(here)
+    for field in ours:
+        if theirs[field] != ours[field]:
+            raise UserError(f"the {name} has another {field}: {theirs[field]!r:.80}, here {ours[field]!r:.80}")
 
 
-def _shape(of: ModelConfig) -> dict[str, Any]:
-    architecture = dataclasses.asdict(of.architecture)
-    kept = {key: value for key, value in architecture.items() if key not in TRAINED_WITH}
-    return {"encoder": of.encoder, "pair": of.pair, "network": of.network, **kept}
+def _shape(config: ModelConfig) -> dict[str, Any]:
+    architecture = dataclasses.asdict(config.architecture)
+    fields = {key: value for key, value in architecture.items() if key not in TRAINED_WITH}
+    return {"encoder": config.encoder, "pair": config.pair, "network": config.network, **fields}
 
 
 def identity(
     description: ModelConfig, device: torch.device, vectors: Tensor | None, files: Sequence[Path]
 ) -> dict[str, Any]:
-    """All that determines the weights; of files what is in them, not where they lie."""
+    """Everything that determines the weights; files count by content, not by path."""
     return {
         **dataclasses.asdict(description),
         "device": device.type,
@@ -89,7 +88,7 @@ def identity(
 
 
 def stage_identity(whole: dict[str, Any]) -> dict[str, Any]:
-    """What is the same for every stage of a technique of its own: not the technique that asks for it, nor its seed."""
+    """The identity of a stage with its own technique: without the outer technique and its seed."""
     own = ("technique", "technique_settings", "seed", "references", "history", "best_epoch")
     reading = {key: value for key, value in whole["reading"].items() if key != "synonyms"}
     return {key: value for key, value in whole.items() if key not in own} | {"reading": reading}
@@ -101,14 +100,14 @@ def _digest(file: Path) -> str:
 
 
 MAX_LENGTH = 512
-"""Tokens read of a text by default."""
+"""Default number of tokens per text."""
 SEPARATORS = 3
-"""[CLS] text [SEP] question [SEP]: places of a transformer that hold no word."""
+"""Positions of [CLS] text [SEP] question [SEP] that are not words."""
 
 
 @dataclass(frozen=True)
 class FitPlan:
-    """What is fixed before the first step."""
+    """Everything that is fixed before the first step."""
 
     description: ModelConfig
     tokenizer: TextTokenizer
@@ -117,50 +116,50 @@ class FitPlan:
     coverage: Vectors | None = None
     """Which words have a pre-trained vector."""
     files: tuple[Path, ...] = ()
-    """What else the weights depend on: those of a pre-trained network."""
+    """Files of a pre-trained network, which determine the weights."""
     table: str | None = None
     """A file of synonyms."""
 
     def vocabulary_for(self, technique: Technique, watcher: Watcher) -> Synonyms | None:
-        """What a technique is told about the ids: synonyms, special tokens only, or nothing."""
+        """Vocabulary data of a technique: synonyms, special tokens only, or None."""
         if technique.substitutes_words:
             return self.synonyms(watcher)
-        return self._unrelated() if technique.reads_vocabulary else None
+        return self._without_synonyms() if technique.reads_vocabulary else None
 
-    def _unrelated(self) -> Synonyms:
+    def _without_synonyms(self) -> Synonyms:
         """The vocabulary without synonyms."""
-        known = vocabulary_lexicon(self.tokenizer.vocabulary, self.tokenizer.kind)
-        continues, words, special = map(torch.from_numpy, (known.continues, known.words, known.special))
+        lexicon = vocabulary_lexicon(self.tokenizer.vocabulary, self.tokenizer.kind)
+        continues, words, special = map(torch.from_numpy, (lexicon.continues, lexicon.words, lexicon.special))
         return without_synonyms(self.tokenizer.size, continues, words, special)
 
     def synonyms(self, watcher: Watcher) -> Synonyms:
-        """From the table; without one, no word has any: neighbors of a vector are not synonyms."""
-        found = self._unrelated()
+        """Synonyms from the table; without a table, no word has any."""
+        synonyms = self._without_synonyms()
         if self.table is not None:
-            known = vocabulary_lexicon(self.tokenizer.vocabulary, self.tokenizer.kind)
-            given = read_synonyms(self.table, folded=self.tokenizer.kind == "words")
-            # Without the rule about word classes, which audits follow: the stability study trained so.  The rule would
-            # drop 23 % of its training pairs, so that docs/results/stability.md would describe another technique.
-            ids, count = known.table(substitutable_pairs(given, classes=False), MOST)
+            lexicon = vocabulary_lexicon(self.tokenizer.vocabulary, self.tokenizer.kind)
+            pairs = read_synonyms(self.table, folded=self.tokenizer.kind == "words")
+            # Without the rule about word classes, which audits apply: the stability study was trained this way.  The
+            # rule would drop 23 % of its training pairs and invalidate docs/results/stability.md.
+            ids, count = lexicon.table(substitutable_pairs(pairs, classes=False), MOST)
             table = {"table": torch.from_numpy(ids), "count": torch.from_numpy(count)}
-            found = dataclasses.replace(found, **table, origin="table")
-        if found.origin == "none":
+            synonyms = dataclasses.replace(synonyms, **table, origin="table")
+        if synonyms.origin == "none":
             watcher.warn(
-                f"no table of synonyms was given: {self.description.technique} trains without substituted words.  "
-                "The setting synonyms=FILE (--set synonyms=FILE) gives one"
+                f"there is no table of synonyms: {self.description.technique} trains without substituted words.  "
+                "Pass one with the setting synonyms=FILE (--set synonyms=FILE)"
             )
-        elif not found.count.any():
+        elif not synonyms.count.any():
             watcher.warn("no word of the vocabulary has a synonym: none will be substituted in training")
         else:
-            watcher.say(f"synonyms: {int((found.count > 0).sum()):,} of {self.tokenizer.size:,} words have some")
-        return found
+            watcher.say(f"synonyms: {int((synonyms.count > 0).sum()):,} of {self.tokenizer.size:,} words have some")
+        return synonyms
 
     def identity(self, device: torch.device, more: tuple[Path, ...] = ()) -> dict[str, Any]:
-        """All that determines the weights."""
+        """Everything that determines the weights."""
         return identity(self.description, device, self.vectors, (*self.files, *more))
 
     def token_coverage(self, data: Data) -> float | None:
-        """The share of the running tokens that have a pre-trained vector; None without vectors."""
+        """Share of the tokens with a pre-trained vector; None without vectors."""
         if self.coverage is None:
             return None
         parts = [part for part in (data.text, data.question) if part is not None]
@@ -168,18 +167,18 @@ class FitPlan:
         return self.coverage.token_coverage(ids, specials=len(SPECIALS))
 
     def encode(self, split: Split, weight: NDArray[np.float32] | None = None) -> Data:
-        """Texts as ids, once and for all epochs."""
-        place = {label: i for i, label in enumerate(self.description.classes)}
+        """Encode texts as ids."""
+        index = {label: i for i, label in enumerate(self.description.classes)}
         for label in split.labels:
-            if label not in place:
-                raise unknown("validation label", label, place)
-        asked = None if split.questions is None else self.tokenizer.encode(split.questions, question=True)
-        places = np.array([place[label] for label in split.labels], dtype=np.int64)
-        return Data(self.tokenizer.encode(split.texts), asked, places, weight)
+            if label not in index:
+                raise unknown("validation label", label, index)
+        questions = None if split.questions is None else self.tokenizer.encode(split.questions, question=True)
+        labels = np.array([index[label] for label in split.labels], dtype=np.int64)
+        return Data(self.tokenizer.encode(split.texts), questions, labels, weight)
 
 
 def make_plan(order: TrainConfig, train: Split, corpus: str, watcher: Watcher) -> FitPlan:
-    """`corpus` is the fingerprint of all that was given."""
+    """`corpus`: fingerprint of the texts and labels."""
     pair = train.questions is not None
     classes = sorted(set(train.labels), key=_rank)
     if why := order.technique.validate(order.architecture, len(classes)):
@@ -209,33 +208,33 @@ def make_plan(order: TrainConfig, train: Split, corpus: str, watcher: Watcher) -
 
 
 def _settings(technique: Technique) -> dict[str, Any]:
-    """All that a user could have set."""
+    """Settings that a user can change."""
     return {name: value for name, value in dataclasses.asdict(technique).items() if name not in technique.filled}
 
 
 def _word_plan(order: TrainConfig, description: ModelConfig, train: Split, watcher: Watcher) -> FitPlan:
-    """A vocabulary of the training texts' words, with vectors where they were given."""
-    read = [*train.texts, *(train.questions or [])]
-    tokenizer = build_word_tokenizer(read, min_df=order.reading.min_df, max_length=description.max_length)
+    """Vocabulary of the training texts, with pre-trained vectors if requested."""
+    texts = [*train.texts, *(train.questions or [])]
+    tokenizer = build_word_tokenizer(texts, min_df=order.reading.min_df, max_length=description.max_length)
     if tokenizer.size == len(SPECIALS):
-        raise UserError(f"no word occurs in {order.reading.min_df} training texts: a smaller min_df is needed")
-    vectors = found = None
+        raise UserError(f"no word occurs in {order.reading.min_df} training texts: use a smaller min_df")
+    vectors = pretrained = None
     if order.vectors is not None:
-        found = read_vectors(order.vectors, tokenizer.vocabulary, seed=order.seed)
-        coverage = found.coverage(specials=len(SPECIALS))
+        pretrained = read_vectors(order.vectors, tokenizer.vocabulary, seed=order.seed)
+        coverage = pretrained.coverage(specials=len(SPECIALS))
         watcher.say(f"vectors: {coverage:.1%} of {tokenizer.size:,} words found in {description.vectors}")
-        vectors = torch.from_numpy(found.matrix)
+        vectors = torch.from_numpy(pretrained.matrix)
         architecture = dataclasses.replace(description.architecture, dimension=vectors.shape[1])
         description = dataclasses.replace(description, architecture=architecture, coverage=coverage)
     encoder = partial(make_encoder, description, tokenizer.size, vectors)
     make = partial(build_model, description, tokenizer, order.technique, encoder)
-    return FitPlan(description, tokenizer, make, vectors, found, table=order.reading.synonyms)
+    return FitPlan(description, tokenizer, make, vectors, pretrained, table=order.reading.synonyms)
 
 
 def _transformer_plan(order: TrainConfig, description: ModelConfig) -> FitPlan:
-    """A pre-trained network, with its own pieces of words."""
+    """A pre-trained network with its own subwords."""
     if order.vectors is not None:
-        raise UserError(f"{order.encoder} brings its own vectors; leave out vectors={str(order.vectors)!r}")
+        raise UserError(f"{order.encoder} has its own vectors; remove vectors={str(order.vectors)!r}")
     folder = locate(order.encoder.removeprefix(TRANSFORMER))
     config = read_config(folder)
     most = (limit(config) - SEPARATORS) // (2 if description.pair else 1)
@@ -256,9 +255,9 @@ def _transformer_plan(order: TrainConfig, description: ModelConfig) -> FitPlan:
 
 
 def _portable(encoder: str) -> str:
-    """Its name without the path of this machine."""
-    place = encoder.removeprefix(TRANSFORMER)
-    if place == encoder or not (folder := Path(os.path.expanduser(place))).is_dir():
+    """The encoder's name without a local path."""
+    path = encoder.removeprefix(TRANSFORMER)
+    if path == encoder or not (folder := Path(os.path.expanduser(path))).is_dir():
         return encoder
     return TRANSFORMER + resolve(folder).name
 
@@ -267,14 +266,14 @@ def _rank(label: Label) -> tuple[bool, Label]:
     return isinstance(label, str), label
 
 
-def _class_weight(given: str | Mapping[Label, float] | None) -> Any:
-    """As JSON can hold it: an object's keys would all become strings."""
-    if isinstance(given, str | None):
-        return given
-    items = ((label.item() if isinstance(label, np.generic) else label, float(w)) for label, w in given.items())
+def _class_weight(class_weight: str | Mapping[Label, float] | None) -> Any:
+    """Class weights as a JSON list: keys of a JSON object would all become strings."""
+    if isinstance(class_weight, str | None):
+        return class_weight
+    items = ((label.item() if isinstance(label, np.generic) else label, float(w)) for label, w in class_weight.items())
     return sorted(items, key=lambda item: _rank(item[0]))
 
 
 def _name(file: str | Path | None) -> str | None:
-    """Without the path of this machine."""
+    """File name without a local path."""
     return None if file is None else Path(file).name

@@ -1,4 +1,4 @@
-"""sg.load: a saved classifier, of texts or of images."""
+"""Load a saved classifier of texts or images."""
 
 from pathlib import Path
 from typing import Any
@@ -21,41 +21,40 @@ def load(folder: str | Path, device: str = "auto") -> Any:
     where = Path(folder)
     recover_folder(where)
     if is_fitted(where):
-        raise UserError(f"{where} is a fitted explainer: load_explainer(folder, black_box) reads it")
-    if _of_images(where):
+        raise UserError(f"{where} is a fitted explainer; load it with load_explainer(folder, black_box)")
+    if _is_image_classifier(where):
         return entry_point("steadygaze.images.image_classifier:ImageClassifier").load(where, device)
     return load_classifier(where, device)
 
 
-def _of_images(folder: Path) -> bool:
+def _is_image_classifier(folder: Path) -> bool:
     return (
         read_object_or_empty(folder / "config.json").get("kind") == "image-classifier"
-    )  # what is damaged, `estimator.load` reports
+    )  # model_folder.load reports damage
 
 
 def load_classifier(folder: str | Path, device: str = "auto") -> TextClassifier:
     """A saved model, ready to predict and explain.
 
-    Its parameters are those it was trained with, so that `clone(load(folder)).fit(texts, labels)` trains its like.
-    Word vectors, a table of synonyms and a transformer's folder are known by name only: a model folder holds no path
-    of another machine.
+    Its parameters are those of its training, so that `clone(load(folder)).fit(texts, labels)` repeats it.  Word
+    vectors, synonyms and a transformer's folder have a name only: a model folder contains no local paths.
     """
     check_device(device)
     stored = model_folder.load(Path(folder))
-    known = stored.description
+    config = stored.description
     values = settings_of_model(
-        known.architecture, known.training, known.reading, known.technique, known.technique_settings
+        config.architecture, config.training, config.reading, config.technique, config.technique_settings
     )
     loaded = TextClassifier(
-        known.encoder,
-        known.technique,
-        seed=known.seed,
+        config.encoder,
+        config.technique,
+        seed=config.seed,
         epochs=values.pop("epochs", None),
-        vectors=known.vectors,
+        vectors=config.vectors,
         batch_size=values.pop("batch_size", None),
         settings=values or None,
-        max_length=known.max_length,
-        class_weight=known.class_weight if isinstance(known.class_weight, str | None) else dict(known.class_weight),
+        max_length=config.max_length,
+        class_weight=config.class_weight if isinstance(config.class_weight, str | None) else dict(config.class_weight),
         device=device,
     )
     return loaded._take(stored)

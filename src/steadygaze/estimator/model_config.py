@@ -1,4 +1,4 @@
-"""What config.json says of a model, and the model that it describes, with fresh weights."""
+"""ModelConfig, the contents of config.json, and building an untrained model from it."""
 
 import dataclasses
 from collections.abc import Callable
@@ -24,7 +24,7 @@ from steadygaze.techniques.technique import Technique
 from steadygaze.techniques.vanilla import Vanilla
 
 SCHEMA = 1
-"""Raised when a folder written today could not be read by yesterday's package."""
+"""Increased when older versions of the package cannot read a folder."""
 
 
 @settings
@@ -48,49 +48,51 @@ class ModelConfig:
     class_weight: Literal["balanced"] | list[tuple[Label, float]] | None = None
     vectors: str | None = None
     coverage: float | None = None
-    """Share of the vocabulary that had a pre-trained vector."""
+    """Share of the vocabulary with a pre-trained vector."""
     token_coverage: float | None = None
-    """Share of the running tokens of the training texts that had one."""
+    """Share of the tokens of the training texts with a pre-trained vector."""
     seed: int
     corpus: str
-    """SHA-256 of the texts and labels given for training and, after a colon, of those given for validation."""
+    """SHA-256 of the training texts and labels and, after a colon, of those for validation."""
     references: list[str] = Field(default_factory=list)
-    """SHA-256 of the weights of references and teachers that were given ready-made."""
+    """SHA-256 of the weights of references and teachers that were passed to `fit`."""
     history: list[dict[str, Any]]
     """One record per epoch: stage, epoch, terms, macro-f1, accuracy, always, attention."""
     best_epoch: dict[str, Any] = Field(default_factory=dict)
-    """Which of them the weights are: stage, epoch, macro-f1, always, attention."""
+    """The epoch of the saved weights: stage, epoch, macro-f1, always, attention."""
     independent_reader: dict[str, Any] = Field(default_factory=dict)
-    """Of a rationalizer: the scores of its independent reader on the validation texts, by measure."""
+    """Scores of a rationalizer's independent reader on the validation texts, by measure."""
 
     def __post_init__(self) -> None:
         if len(set(self.classes)) < len(self.classes):
-            raise ValueError(f"has {self.classes!r:.80}: some labels occur twice")
+            raise ValueError(f"has {self.classes!r:.80}: some labels are duplicates")
 
     @property
     def constant_label(self) -> Label | None:
-        """The label that every validation text was given; None where they were told apart, or nobody looked."""
-        place = self.best_epoch.get("constant_label")
-        return None if place is None else self.classes[place]
+        """The label predicted for every validation text; None: predictions differ, or were not checked."""
+        index = self.best_epoch.get("constant_label")
+        return None if index is None else self.classes[index]
 
     @property
     def reader_accuracy(self) -> float | None:
-        """How often the independent reader recovers the label from the selected words; None: there is no reader."""
-        found = self.independent_reader.get("independent-reader-accuracy")
-        return found["value"] if isinstance(found, dict) and isinstance(found.get("value"), float) else None
+        """Accuracy of the independent reader on the selected words; None: there is no reader."""
+        accuracy = self.independent_reader.get("independent-reader-accuracy")
+        return accuracy["value"] if isinstance(accuracy, dict) and isinstance(accuracy.get("value"), float) else None
 
 
 def contradiction(found: ModelConfig) -> str:
-    """Two fields of a folder that cannot both be true, in a sentence; '' where there are none."""
+    """A sentence about two fields that contradict each other, or ''."""
     transformer = found.encoder.startswith(TRANSFORMER)
     if transformer != (found.kind == "pieces") or transformer != (found.network is not None):
         return f"encoder {found.encoder!r:.80} contradicts kind {found.kind!r} or network"
     keys = ("stage", "epoch", "macro-f1")
-    if found.best_epoch and not any(all(one.get(k) == found.best_epoch.get(k) for k in keys) for one in found.history):
+    if found.best_epoch and not any(
+        all(record.get(k) == found.best_epoch.get(k) for k in keys) for record in found.history
+    ):
         return "best_epoch is not an epoch of history"
-    always = found.best_epoch.get("constant_label")
-    if always is not None and not (type(always) is int and 0 <= always < len(found.classes)):
-        return f"best_epoch.constant_label is {always!r:.40}, which is not the position of a class"
+    constant_label = found.best_epoch.get("constant_label")
+    if constant_label is not None and not (type(constant_label) is int and 0 <= constant_label < len(found.classes)):
+        return f"best_epoch.constant_label is {constant_label!r:.40}, which is not the position of a class"
     weights = found.class_weight if isinstance(found.class_weight, list) else []
     if unknown_labels := [label for label, _ in weights if label not in found.classes]:
         return f"class_weight names {unknown_labels[0]!r:.40}, which is not a class"
@@ -108,11 +110,10 @@ def build_model(
     technique: Technique | None = None,
     encoder: Callable[[], Encoder] | None = None,
 ) -> Model:
-    """The model that a description describes, with fresh weights.
+    """The untrained model of a description.
 
-    The technique is the one described unless another of that name is given: a technique of a user's own is known to
-    nobody else, and such a model is taken for a classifier; `store.load` refuses it where it is none.
-    `encoder`: None makes one without anything learnt.
+    `technique`: None uses the registered technique of the description's name, or Vanilla for a user's own technique.
+    `encoder`: None makes one with untrained weights.
     """
     technique = technique or _technique(description)
     encoder = encoder or partial(make_encoder, description, tokenizer.size)
@@ -121,7 +122,7 @@ def build_model(
 
 
 def make_encoder(description: ModelConfig, size: int, vectors: Tensor | None = None) -> Encoder:
-    """The encoder that a description describes, with fresh weights; `size` words in the vocabulary."""
+    """The untrained encoder of a description; `size`: number of words in the vocabulary."""
     if description.encoder.startswith(TRANSFORMER):
         return from_config(description.network or {})
     if description.encoder not in ENCODERS:
@@ -130,6 +131,6 @@ def make_encoder(description: ModelConfig, size: int, vectors: Tensor | None = N
 
 
 def _technique(description: ModelConfig) -> Technique:
-    """As far as it says what is built; what most of them are set to says nothing of that."""
+    """The technique that determines the network; Vanilla if its settings do not."""
     kind = TECHNIQUES.get(description.technique, Vanilla)
     return Vanilla() if kind.build is Technique.build else build(kind, description.technique_settings)

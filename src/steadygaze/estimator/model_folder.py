@@ -1,8 +1,6 @@
-"""A saved tokenizer read back: the one place that knows both kinds.
+"""A model as a folder: written atomically, read without executing code.
 
-A model as a folder: written whole or not at all, read without running anything it holds.
-
-config.json          what it is: schema, labels, encoder, technique and its fields, seed, data fingerprint, epochs
+config.json          schema, labels, encoder, technique and its fields, seed, data fingerprint, epochs
 model.safetensors    the weights
 tokenizer.json       the vocabulary
 README.md            a model card
@@ -42,28 +40,28 @@ KINDS: dict[Kind, type[TextTokenizer]] = {kind.kind: kind for kind in (WordToken
 
 
 def read_tokenizer(text: str, *, kind: Kind, max_length: int) -> TextTokenizer:
-    """What `TextTokenizer.to_json` wrote, or any document of the `tokenizers` library."""
+    """Read the output of `TextTokenizer.to_json`, or any file of the `tokenizers` library."""
     return KINDS[kind](read_engine(text, "tokenizer.json"), max_length=max_length)
 
 
 WEIGHTS = "model.safetensors"
 FILES = ("config.json", WEIGHTS, "tokenizer.json")
 READER = "reader.safetensors"
-"""The independent reader of a rationalizer, where it has one: a file of its own, which version 0.1.0 does not read."""
+"""The independent reader of a rationalizer, in a separate file that version 0.1.0 ignores."""
 PREFIXES = {READER: "reader.", WEIGHTS: ""}
-"""Of the tensors in each file."""
+"""Prefix of the tensor names in each file."""
 CARD = "README.md"
 MODEL_KINDS = {
-    "image-classifier": "classifies images, and texts are read here: in Python sg.load(folder) gives it back, its "
-    "explain(images) and sg.fit_explainer(it, images) explain it",
-    "steadygaze explainer": "is a fitted explainer and no model: steadygaze explain MODEL --explainer takes it, "
-    "in Python sg.load_explainer",
+    "image-classifier": "classifies images, and a text classifier is needed here.  In Python load it with "
+    "sg.load(folder), and explain it with its explain(images) or with sg.fit_explainer",
+    "steadygaze explainer": "is a fitted explainer, not a model: pass it to steadygaze explain MODEL --explainer, "
+    "in Python load it with sg.load_explainer",
 }
-"""Folders of ours that hold something else, by the kind in their config.json; what can be done with each."""
+"""Messages for other folders of this package, by the kind in their config.json."""
 
 UNREADABLE = (
-    "was trained by {0!r}, a technique that is not known here, and its weights are no plain classifier's; where the "
-    "class is at hand, steadygaze.techniques.TECHNIQUES[{0!r}] = {0} makes it known, and it can be loaded"
+    "was trained by the unknown technique {0!r}, and its weights are not those of a plain classifier; if you have the "
+    "class, register it with steadygaze.techniques.TECHNIQUES[{0!r}] = {0}"
 )
 
 
@@ -74,9 +72,9 @@ class SavedModel:
     tokenizer: TextTokenizer
 
     def data(self, texts: Sequence[str], questions: Sequence[str] | None) -> Data:
-        """Texts as this model reads them."""
-        asked = None if questions is None else self.tokenizer.encode(questions, question=True)
-        return Data(self.tokenizer.encode(texts), asked)
+        """Encode texts for this model."""
+        encoded_questions = None if questions is None else self.tokenizer.encode(questions, question=True)
+        return Data(self.tokenizer.encode(texts), encoded_questions)
 
 
 def fingerprint(model: Model) -> str:
@@ -88,7 +86,7 @@ def fingerprint(model: Model) -> str:
 
 
 def save(folder: Path, stored: SavedModel) -> None:
-    """Replaces a model that stands there; refuses to replace anything else."""
+    """Write the folder; an existing model is replaced, anything else is refused."""
     recover_folder(folder)
     check_model_folder(folder)
     values = dataclasses.asdict(stored.description)
@@ -98,7 +96,7 @@ def save(folder: Path, stored: SavedModel) -> None:
             (new / "config.json").write_text(json.dumps(values, indent=1) + "\n", encoding="utf-8")
             (new / "tokenizer.json").write_text(stored.tokenizer.to_json(), encoding="utf-8")
             (new / CARD).write_text(card(values), encoding="utf-8", errors="replace")
-            for file in (READER, WEIGHTS):  # the first takes its tensors away, the second has the rest
+            for file in (READER, WEIGHTS):  # the first removes its tensors, the second has the rest
                 prefix = PREFIXES[file]
                 part = {
                     name.removeprefix(prefix): weights.pop(name) for name in list(weights) if name.startswith(prefix)
@@ -106,25 +104,25 @@ def save(folder: Path, stored: SavedModel) -> None:
                 if part:
                     save_file(part, new / file, metadata={"format": "pt"})
     except (OSError, SafetensorError) as error:
-        raise UserError(f"could not write {folder}: {error}; what stood there before is untouched") from None
+        raise UserError(f"could not write {folder}: {error}; existing files are unchanged") from None
 
 
 def check_model_folder(folder: Path) -> None:
-    """An output folder may be new, empty, or one of ours."""
+    """An output folder may be new, empty, or a steadygaze model."""
     check_new_folder(folder)
     if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
         return
     if "steadygaze" not in read_object_or_empty(folder / "config.json"):
-        raise UserError(f"{folder} exists and is not a steadygaze model: it is left alone; name another folder")
+        raise UserError(f"{folder} exists and is not a steadygaze model; choose another folder")
     if others := unknown_entries(folder, (*FILES, READER, CARD)):
-        raise UserError(f"{folder} holds {others[0]!r} beside a model, which would be lost; name another folder")
+        raise UserError(f"{folder} contains {others[0]!r} besides a model, which would be lost; choose another folder")
 
 
 def check_free_folder(folder: Path) -> None:
-    """A model is trained over only by those who say so."""
+    """Raise an error if the folder already has a model."""
     recover_folder(folder)
     if (folder / "config.json").exists():
-        raise UserError(f"{folder} holds a model: --replace trains another in its place, or name another folder")
+        raise UserError(f"{folder} already has a model; pass --replace to replace it, or choose another folder")
 
 
 def load(folder: Path) -> SavedModel:
@@ -136,14 +134,14 @@ def load(folder: Path) -> SavedModel:
     if description.network is not None:
         check_counts(description.network, folder / "config.json")
         matches_layout(tokenizer.size, description.network.get("vocab_size"), folder)
-    found = read_layout(file)
-    # neither drawn nor allocated: a damaged file may claim any size
-    described = sketch(lambda: _empty(description, tokenizer, folder), len(found), folder / "config.json")
+    stored_layout = read_layout(file)
+    # no weights are allocated: a damaged file may claim any size
+    expected = sketch(lambda: _empty(description, tokenizer, folder), len(stored_layout), folder / "config.json")
     if why := contradiction(description):
         raise UserError(f"{folder / 'config.json'} contradicts itself: {why}")
-    if description.technique not in TECHNIQUES and found.keys() != described.state_dict().keys():
+    if description.technique not in TECHNIQUES and stored_layout.keys() != expected.state_dict().keys():
         raise UserError(f"{folder} {UNREADABLE.format(description.technique)}")
-    _check_layout(described, found, file)
+    _check_layout(expected, stored_layout, file)
     model = _empty(description, tokenizer, folder)
     model.load_state_dict(read_tensors(file))
     if isinstance(model, Rationalizer) and (folder / READER).exists():
@@ -154,13 +152,13 @@ def load(folder: Path) -> SavedModel:
     return SavedModel(description, model.eval(), tokenizer)
 
 
-def _check_layout(model: nn.Module, found: Any, file: Path) -> None:
-    if (difference := layout_difference(found, layout(model.state_dict()))) is not None:
+def _check_layout(model: nn.Module, stored_layout: Any, file: Path) -> None:
+    if (difference := layout_difference(stored_layout, layout(model.state_dict()))) is not None:
         raise UserError(f"{file}: {difference}")
 
 
 def matches_layout(words: int, vectors: Any, folder: Path) -> None:
-    """Every id of a tokenizer must have a vector; the network may have some to spare."""
+    """Every id of a tokenizer must have a vector; the network may have more."""
     if isinstance(vectors, int) and words > vectors:
         raise UserError(f"{folder}: tokenizer.json has {words:,} tokens, but the network has vectors for {vectors:,}")
 
@@ -170,37 +168,37 @@ def _describe(folder: Path) -> ModelConfig:
         raise UserError(f"{folder} {MODEL_KINDS[kind]}")
     for name in FILES:
         if not (folder / name).is_file():
-            raise UserError(f"{folder} is no steadygaze model: it has no {name}{_instead(folder)}")
+            raise UserError(f"{folder} is not a steadygaze model: it has no {name}{_instead(folder)}")
     file = folder / "config.json"
     values = read_json(file)
     schema = values.get("schema") if isinstance(values, dict) else None
     if not isinstance(schema, int):
-        raise UserError(f"{file} describes no steadygaze model: it has no schema number{_instead(folder)}")
+        raise UserError(f"{file} does not describe a steadygaze model: it has no schema number{_instead(folder)}")
     if schema > SCHEMA:
         raise UserError(
             f"{folder} has schema {schema}, written by steadygaze {values.get('steadygaze')}; "
             f"this is {__version__}, which reads up to schema {SCHEMA}: upgrade to read it"
         )
-    known = {key: value for key, value in values.items() if key in field_names(ModelConfig)}
+    fields = {key: value for key, value in values.items() if key in field_names(ModelConfig)}
     try:
-        return build(ModelConfig, known)
+        return build(ModelConfig, fields)
     except UserError as error:
         raise UserError(f"{file} is damaged: {error}") from None
 
 
 def _instead(folder: Path) -> str:
-    """What can be done with a folder that is not ours."""
+    """Advice for the folder of a Hugging Face model."""
     if "model_type" not in read_object_or_empty(folder / "config.json"):
         return ""
-    said = "; it is a Hugging Face model, which steadygaze audit and steadygaze explain take as it is; "
-    return f"{said}the rest needs a model made by train (--encoder transformer:{folder} starts from it)"
+    advice = "; it is a Hugging Face model, which steadygaze audit and steadygaze explain accept; "
+    return f"{advice}for other commands train a model with --encoder transformer:{folder}"
 
 
 def _empty(description: ModelConfig, tokenizer: TextTokenizer, folder: Path) -> Model:
     """The model without its weights."""
-    what = f"{folder / 'config.json'} does not describe a network that can be built"
+    failure = f"{folder / 'config.json'} does not describe a network that can be built"
     try:
-        with foreign_error(what), torch.random.fork_rng(devices=[]):  # what is drawn here is overwritten
+        with foreign_error(failure), torch.random.fork_rng(devices=[]):  # the random weights are overwritten
             return build_model(description, tokenizer)
     except UserError as error:
-        raise UserError(str(error) if str(error).startswith(what) else f"{what}: {error}") from None
+        raise UserError(str(error) if str(error).startswith(failure) else f"{failure}: {error}") from None

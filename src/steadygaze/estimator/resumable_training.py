@@ -1,7 +1,4 @@
-"""A corpus as verbs take it and tell of it; where an unfinished run is kept.
-
-Training, kept until it is whole.
-"""
+"""Training that can be resumed: fit and save, with an unfinished run in a separate folder."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -24,19 +21,19 @@ from steadygaze.training.teacher_cache import check_teacher_cache
 
 
 def unfinished_folder(out: Path) -> Path:
-    """Where a run is kept until its model is whole."""
-    whole = out.absolute()
-    return whole.with_name(whole.name + ".unfinished")
+    """Folder of an unfinished run."""
+    path = out.absolute()
+    return path.with_name(path.name + ".unfinished")
 
 
 def describe(corpus: Corpus) -> str:
-    """One line: how much there is, and what was left out."""
+    """One line: size of each split, and dropped examples."""
     sizes = ", ".join(f"{size:,} {split}" for split, size in corpus.sizes.items())
     return f"{corpus.name}: {sizes}" + "".join(f"; {why}: {count:,} left out" for why, count in corpus.dropped.items())
 
 
 def columns(examples: Sequence[Example]) -> tuple[list[Any], list[Label | None]]:
-    """(X, y) as an estimator takes them."""
+    """(X, y) for an estimator."""
     return texts(examples), [example.label for example in examples]
 
 
@@ -45,13 +42,13 @@ def texts(examples: Sequence[Example]) -> list[Any]:
 
 
 TEACHER_CACHE = ".teacher-cache"
-"""Folder of teachers and references, beside the models trained with them."""
+"""Folder of teachers and references, next to the trained models."""
 
 
 def check_train(
     clf: TextClassifier, out: Path, resume: bool, teacher_cache: Path | None = None, replace: bool = False
 ) -> None:
-    """All that can be refused before the data are read."""
+    """Checks before the data are read."""
     train_config(clf.get_params())
     check_place(out)
     run = unfinished_folder(out)
@@ -59,16 +56,16 @@ def check_train(
         check_separate({"--teacher-cache": teacher_cache, "the run of --out": run})
         check_teacher_cache(teacher_cache)
     if run.exists() and not (resume or replace):
-        raise UserError(f"{run} holds an interrupted run: continue it with --resume, or start over with --replace")
+        raise UserError(f"{run} contains an interrupted run: resume it with --resume, or start over with --replace")
 
 
 def check_place(out: Path) -> None:
-    """A model and its run must not destroy anything else."""
+    """Raise an error if a model or its run would overwrite other files."""
     recover_folder(out)
     check_model_folder(out)
     run = unfinished_folder(out)
     if run.is_symlink() or (run.exists() and not has_run(run)):
-        raise UserError(f"{run} holds something else than an interrupted run; name another folder than {out}")
+        raise UserError(f"{run} contains other files than an interrupted run; choose another folder than {out}")
 
 
 def train(
@@ -80,22 +77,22 @@ def train(
     teacher_cache: Path | None = None,
     replace: bool = False,
 ) -> TextClassifier:
-    """Fit and save.  Interrupted at any moment, it can be taken up with resume=True and ends in the same bytes.
+    """Fit and save.  An interrupted run can be resumed with resume=True, with the same result to the byte.
 
     `replace` discards an interrupted run that is not resumed, and with `resume` a model of another training.
     """
     if "train" not in corpus.splits:
         raise UserError(f"{corpus.name} has no split to train on, only {', '.join(corpus.splits)}")
-    run, given = unfinished_folder(out), columns(corpus.splits["train"])
+    run, data = unfinished_folder(out), columns(corpus.splits["train"])
     validation = columns(corpus.splits["validation"]) if "validation" in corpus.splits else None
     remove_leftovers(out)
     remove_leftovers(run)
-    if resume and not run.exists() and out.exists():  # it was finished after all
+    if resume and not run.exists() and out.exists():  # the run is already finished
         done = load_classifier(out, device=clf.device)
         held_out = None if validation is None else read_validation(validation)
         try:
             check_same_run(
-                train_config(clf.get_params()), read_split(*given), held_out, done.stored_, references(reference)
+                train_config(clf.get_params()), read_split(*data), held_out, done.stored_, references(reference)
             )
         except UserError:
             if not replace:
@@ -105,14 +102,14 @@ def train(
     if run.exists() and replace and not resume:
         with exclusive(run, "training"):
             remove_folder(run)
-    run.mkdir(parents=True, exist_ok=True)  # from here on there is a run to resume, even before its first epoch ends
+    run.mkdir(parents=True, exist_ok=True)  # a run that can be resumed, even before its first epoch ends
     with exclusive(run, "training"):
         try:
-            kept = teacher_cache or out.absolute().parent / TEACHER_CACHE
-            known = {"validation": validation, "reference": reference, "teacher_cache": kept}
-            clf.fit(*given, checkpoint=run, resume=resume, **known)  # type: ignore[arg-type]
+            cache = teacher_cache or out.absolute().parent / TEACHER_CACHE
+            options = {"validation": validation, "reference": reference, "teacher_cache": cache}
+            clf.fit(*data, checkpoint=run, resume=resume, **options)  # type: ignore[arg-type]
         except Exception:
-            with suppress(OSError):  # it holds an epoch: that is kept
+            with suppress(OSError):  # fails if it contains an epoch
                 run.rmdir()
             raise
         clf.save(out)
@@ -122,7 +119,7 @@ def train(
 
 def summary(clf: TextClassifier, corpus: Corpus, out: Path) -> dict[str, Any]:
     """The result of a training run."""
-    kept = clf.stored_.description.best_epoch
+    best_epoch = clf.stored_.description.best_epoch
     return {
         "model": str(out),
         "corpus": corpus.name,
@@ -130,8 +127,8 @@ def summary(clf: TextClassifier, corpus: Corpus, out: Path) -> dict[str, Any]:
         "dropped": corpus.dropped,
         "classes": [label.item() for label in clf.classes_],
         "epochs": len(clf.history_),
-        "best_epoch": kept["epoch"],
-        "macro-f1": kept["macro-f1"],
+        "best_epoch": best_epoch["epoch"],
+        "macro-f1": best_epoch["macro-f1"],
         "token_coverage": clf.stored_.description.token_coverage,
         "history": clf.history_,
     }

@@ -1,4 +1,4 @@
-"""TextClassifier itself: what scikit-learn calls, and `explain`."""
+"""TextClassifier: a scikit-learn estimator with `explain`."""
 
 import sys
 import warnings
@@ -37,34 +37,34 @@ Granularity = Literal["word", "piece"]
 
 
 class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """A text classifier that shows its reasons.
+    """A text classifier with explanations.
 
     Parameters
     ----------
     encoder : str, default="bilstm"
         rnn, gru, bigru, lstm, bilstm, cnn, average, or transformer:<hub id, folder or minilm>.
     technique : str or Technique, default="vanilla"
-        How it is trained; `steadygaze list techniques` shows them all.
+        Training technique; `steadygaze list techniques` lists them all.
     seed : int, default=0
-        Whatever is drawn is drawn from it.
+        Random seed.
     epochs : int, default=None
-        Times the texts are read at most; None: 8, and with few texts as often as makes 300 steps.
+        Most epochs; None: 8, and for small datasets as many as give 300 steps.
     vectors : str or Path, default=None
-        A file of word vectors in GloVe's format (.txt, .gz), or "glove-50d"; None: learnt from scratch.
+        A file of word vectors in GloVe's format (.txt, .gz), or "glove-50d"; None: trained from scratch.
     settings : dict, default=None
-        Anything else, by name: {"hidden": 64, "attention": "sparsemax", "learning_rate": 1e-4}.
+        Other settings, by name: {"hidden": 64, "attention": "sparsemax", "learning_rate": 1e-4}.
     batch_size : int, default=None
-        Texts in a step; None: 32.
+        Texts per step; None: 32.
     max_length : int, default=None
-        Longest text read, in tokens; None: 512, or what a transformer can read.
+        Most tokens per text; None: 512, or the limit of a transformer.
     class_weight : "balanced" or dict of label to weight, default=None
-        How much the texts of each class count in training.
+        Weight of each class in training.
     device : str, default="auto"
         auto, cpu, cuda or mps.
     random_state : int or RandomState, default=None
-        An alias of seed, and the stronger where both are given.
+        Alias of seed; overrides it.
     verbose : bool, default=None
-        Whether there is a progress bar; None: if standard error is a terminal.
+        Whether to show a progress bar; None: if standard error is a terminal.
 
     Attributes
     ----------
@@ -72,8 +72,8 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         The labels, sorted.
     history_ : list of dict
         One record per epoch: its loss terms, validation macro-F1 and accuracy.
-    stored_ : Stored
-        Network, vocabulary and description: what `save` writes.
+    stored_ : SavedModel
+        Network, vocabulary and description, as written by `save`.
     """
 
     def __init__(
@@ -123,22 +123,29 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         X : texts: a list, NumPy array, pandas Series, column `text` of a Hugging Face dataset.
             Pairs: a list of (text, question), or an array or DataFrame of two columns.
         y : one label for each text, all strings or all whole numbers.
-        sample_weight : how much each text counts, from 0 up; one of weight 0 is left out altogether.
-        validation : (texts, labels) that choose the epoch; None: a tenth of the texts is set aside for that.
-        checkpoint, resume : a folder; a run that was interrupted is taken up by calling fit again with resume=True.
-        reference : a fitted TextClassifier, or as many as the technique has teachers, instead of training them first.
-        teacher_cache : a folder in which references and teachers are kept for the next fit that needs the same.
+        sample_weight : weight of each text, at least 0; texts of weight 0 are removed.
+        validation : (texts, labels) that choose the epoch; None: a tenth of the texts is held out.
+        checkpoint, resume : a folder; call fit again with resume=True to resume an interrupted run.
+        reference : a fitted TextClassifier, or a list with one for each teacher, instead of training them first.
+        teacher_cache : a folder of references and teachers, which later fits reuse.
         """
-        ordered = train_config(self.get_params(deep=False))
+        config = train_config(self.get_params(deep=False))
         train = read_split(X, y, sample_weight)
         held_out = None if validation is None else read_validation(validation)
         if resume and checkpoint is None:
-            raise UserError("resume=True takes up an interrupted run: name its folder with checkpoint=")
-        shown = sys.stderr.isatty() if self.verbose is None else self.verbose
-        keeping = fit.CheckpointConfig(_path(checkpoint), resume, _path(teacher_cache))
-        given = references(reference)
+            raise UserError("resume=True resumes an interrupted run: pass its folder as checkpoint=")
+        show_progress = sys.stderr.isatty() if self.verbose is None else self.verbose
+        checkpoints = fit.CheckpointConfig(_path(checkpoint), resume, _path(teacher_cache))
+        reference_models = references(reference)
         return self._take(
-            fit.fit(ordered, train, held_out, ProgressBar() if shown else SilentWatcher(), keeping, given)
+            fit.fit(
+                config,
+                train,
+                held_out,
+                ProgressBar() if show_progress else SilentWatcher(),
+                checkpoints,
+                reference_models,
+            )
         )
 
     @validated(batch_size=integer(1))
@@ -151,16 +158,16 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def predict(self, X: Any) -> NDArray[Any]:
         """(N,)"""
-        best_of_each = self.predict_proba(X).argmax(-1)
-        chosen: NDArray[Any] = self.classes_[best_of_each]
-        return chosen
+        indices = self.predict_proba(X).argmax(-1)
+        labels: NDArray[Any] = self.classes_[indices]
+        return labels
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Accuracy.  A label that was not there in training is refused: it could never be right."""
+        """Accuracy.  A label that is unknown from training is an error."""
         check_is_fitted(self, "stored_")
         labels = [self._known(label) for label in read_labels(y, minimum_classes=1)]
-        given = Split(*self._read(X), labels, read_weights(sample_weight))
-        return float(super().score(X, np.asarray(labels), given.weights))
+        split = Split(*self._read(X), labels, read_weights(sample_weight))
+        return float(super().score(X, np.asarray(labels), split.weights))
 
     @validated(granularity=choice("word", "piece"), batch_size=integer(1))
     def explain(
@@ -172,38 +179,38 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         *,
         batch_size: int = inference.BATCH,
     ) -> Any:
-        """How much each word weighs: an Explanation for one text, a list for a list.
+        """Explain predictions: an Explanation for one text, a list for a list.
 
-        One text is a string, one pair a tuple (text, question).  granularity="piece" shows a transformer's own pieces.
-        `target` asks why a class other than the predicted one; attention is the same for all, and refuses it.
-        `explainer` None is the attention; of a model that selects what it reads, its rationale: what it selected.
-        Else it is a name (`steadygaze list explainers`), an Explainer with settings of its own, what `fit_explainer`
-        gave for this model, or any method of Captum that explains inputs, as a class or an object: it is asked about
-        the word vectors, whatever function an object was made from.
+        One text is a string, one pair a tuple (text, question).  granularity="piece" shows a transformer's subwords.
+        `target`: the explained class; None: the predicted class.  Attention is the same for all classes and accepts
+        none.
+        `explainer`: None is the attention, or the rationale of a model that selects words.  Else it is a name
+        (`steadygaze list explainers`), an Explainer, a result of `fit_explainer` for this model, or any method of
+        Captum that explains inputs, as a class or an object.  Captum methods explain the word vectors.
 
             clf.explain(text, explainer=Lime(samples=5000))                  # from steadygaze.explainers.lime
             clf.explain(text, explainer=captum.attr.GradientShap)
             clf.explain(text, explainer=Captum(captum.attr.GradientShap, {"n_samples": 50}))
         """
-        alone = is_single_text(X)
-        texts, questions = self._read([X] if alone else X)
-        name, way = resolve_explainer(
+        single = is_single_text(X)
+        texts, questions = self._read([X] if single else X)
+        name, method = resolve_explainer(
             default_explainer(self.stored_.model) if explainer is None else explainer, self.stored_.model
         )
-        require_capabilities(name, way, self.stored_.model, "this model")
-        aim = None if target is None else self._known(target)
-        if aim is not None and not way.class_specific:
-            raise UserError(f"{name} is the same whatever class is asked about: leave out the target {aim!r}")
-        request = ExplainRequest(way, name, aim, granularity)
+        require_capabilities(name, method, self.stored_.model, "this model")
+        target_class = None if target is None else self._known(target)
+        if target_class is not None and not method.class_specific:
+            raise UserError(f"{name} is the same for every class: remove the target {target_class!r}")
+        request = ExplainRequest(method, name, target_class, granularity)
         classes = self.stored_.description.classes
-        explained = explain_texts(
+        explanations = explain_texts(
             self.stored_.model, self.stored_.tokenizer, classes, texts, questions, request, batch_size
         )
-        return explained[0] if alone else explained
+        return explanations[0] if single else explanations
 
     @validated(folder=path)
     def save(self, folder: str | Path) -> None:
-        """A folder that `steadygaze.load` reads: JSON and safetensors, no pickle; whole or not at all."""
+        """Write a folder for `steadygaze.load`: JSON and safetensors, no pickle; written atomically."""
         check_is_fitted(self, "stored_")
         model_folder.save(Path(folder), self.stored_)
 
@@ -213,8 +220,8 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         texts, questions = read_texts(X)
         if self.stored_.description.pair != (questions is not None):
             kinds = ("single texts", "pairs (text, question)")
-            found, wanted = kinds[questions is not None], kinds[self.stored_.description.pair]
-            raise UserError(f"this model was trained on {wanted}, found {found}")
+            found, expected = kinds[questions is not None], kinds[self.stored_.description.pair]
+            raise UserError(f"this model was trained on {expected}, found {found}")
         return texts, questions
 
     def __sklearn_tags__(self) -> Any:
@@ -225,7 +232,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _known(self, label: Any) -> Label:
         classes = self.stored_.description.classes
-        label = label.item() if isinstance(label, np.generic) else label  # JSON does not know NumPy's
+        label = label.item() if isinstance(label, np.generic) else label  # JSON has no NumPy types
         if not isinstance(label, str | int) or label not in classes:
             raise unknown("label", label, classes)
         return label
@@ -239,7 +246,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
 
 def predict_labels(clf: TextClassifier, X: Any, batch_size: int) -> tuple[NDArray[np.float64], Coverage]:
-    """Probabilities (N,C), and how much of the texts the model reads."""
+    """Probabilities (N,C), and the coverage of the texts by the vocabulary."""
     texts, questions = clf._read(X)
     data = clf.stored_.data(texts, questions)
     logits = inference.logits(clf.stored_.model, data, batch_size)
@@ -247,12 +254,12 @@ def predict_labels(clf: TextClassifier, X: Any, batch_size: int) -> tuple[NDArra
 
 
 def references(given: "TextClassifier | Sequence[TextClassifier] | None") -> list[model_folder.SavedModel]:
-    """What was learnt by each of them."""
-    several: list[Any] = list(given) if isinstance(given, list | tuple) else [] if given is None else [given]
-    for one in several:
-        if not isinstance(one, TextClassifier) or not hasattr(one, "stored_"):
-            raise UserError(f"reference must be a fitted TextClassifier, or a list of them, found {one!r:.80}")
-    return [one.stored_ for one in several]
+    """The trained models of these classifiers."""
+    classifiers: list[Any] = list(given) if isinstance(given, list | tuple) else [] if given is None else [given]
+    for classifier in classifiers:
+        if not isinstance(classifier, TextClassifier) or not hasattr(classifier, "stored_"):
+            raise UserError(f"reference must be a fitted TextClassifier, or a list of them, found {classifier!r:.80}")
+    return [classifier.stored_ for classifier in classifiers]
 
 
 def _path(given: str | Path | None) -> Path | None:

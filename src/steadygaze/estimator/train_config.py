@@ -1,4 +1,4 @@
-"""What a user asked for, checked before anything is read or written: every name known, every value in range."""
+"""Settings of a training run, checked before any data is read or written."""
 
 import dataclasses
 import math
@@ -20,17 +20,17 @@ from steadygaze.training.device import check_device
 from steadygaze.training.optimizers import Training
 
 MOST_TOKENS = 100_000
-"""The longest text that may be asked to be read whole."""
+"""Largest max_length."""
 LARGEST_SEED = 2**32 - 1
-"""What NumPy's and scikit-learn's generators take."""
+"""Largest seed of NumPy's and scikit-learn's generators."""
 
 
 @settings
 class TextConfig:
-    """How texts become ids."""
+    """Settings of the tokenization."""
 
     min_df: Annotated[int, Field(ge=1)] = 2
-    """A word must occur in so many training texts to be known.  With 1, unknown words get a vector nobody trained."""
+    """Fewest training texts with a word of the vocabulary.  With 1, the vector of unknown words is untrained."""
     synonyms: str | None = None
     """A table of synonyms (.parquet, .jsonl), for techniques that substitute words; None: no word is substituted."""
 
@@ -81,17 +81,17 @@ def settings_of_model(
     technique: str,
     technique_settings: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """The settings that would order the same again: those that are not the default."""
+    """The settings that differ from the defaults."""
     kinds = {Architecture: dataclasses.asdict(architecture), Training: training, TextConfig: reading}
     values = {key: value for kind, part in kinds.items() for key, value in non_default(kind, part).items()}
-    own = TECHNIQUES.get(technique)  # None: a technique of the user's own, of whose defaults nothing is known
+    own = TECHNIQUES.get(technique)  # None: a user's own technique, whose defaults are unknown
     if own is None:
         return {**values, **technique_settings}
     return {**values, **non_default(own, {k: v for k, v in technique_settings.items() if k not in own.filled})}
 
 
 def _technique(given: Any) -> tuple[str, Technique | None]:
-    """Its registered name, and the technique itself where it was given ready-made."""
+    """The registered name, and the technique if it is an object."""
     if isinstance(given, Technique):
         registered = [name for name, kind in TECHNIQUES.items() if kind is type(given)]
         return registered[0] if registered else type(given).__name__, given
@@ -101,21 +101,21 @@ def _technique(given: Any) -> tuple[str, Technique | None]:
 
 
 def _refuse_filled(technique: type[Technique], values: Mapping[str, Any]) -> None:
-    """Whatever the value is: no other would be right."""
-    if found := [name for name in technique.filled if name in values]:
-        raise UserError(FILLED.format(found[0]))
+    """Refuse settings that the technique sets itself."""
+    if names := [name for name in technique.filled if name in values]:
+        raise UserError(FILLED.format(names[0]))
 
 
 def _values(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """`settings`, and what has a parameter of its own."""
-    given = {} if parameters["settings"] is None else parameters["settings"]
-    if not isinstance(given, Mapping):
-        raise UserError(f"settings must be a mapping of names to values, found {given!r:.80}")
-    values = {key: str(value) if isinstance(value, Path) else value for key, value in given.items()}
+    """`settings`, epochs and batch_size."""
+    settings_ = {} if parameters["settings"] is None else parameters["settings"]
+    if not isinstance(settings_, Mapping):
+        raise UserError(f"settings must be a mapping of names to values, found {settings_!r:.80}")
+    values = {key: str(value) if isinstance(value, Path) else value for key, value in settings_.items()}
     for key in ("epochs", "batch_size"):
         if parameters[key] is not None:
             if key in values and values[key] != parameters[key]:
-                raise UserError(f"{key} was given twice: {parameters[key]!r}, and {values[key]!r} among the settings")
+                raise UserError(f"{key} is set twice: {parameters[key]!r}, and {values[key]!r} in settings")
             values[key] = parameters[key]
     return values
 
@@ -127,7 +127,7 @@ def _encoder(name: Any) -> str:
 
 
 def check_seed(seed: Any, random_state: Any = None) -> int:
-    """What is drawn from: a whole number that every generator takes."""
+    """The random seed: a whole number that every generator accepts."""
     if isinstance(random_state, np.random.RandomState):
         return int(random_state.randint(2**31))
     name, value = ("seed", seed) if random_state is None else ("random_state", random_state)
@@ -163,5 +163,5 @@ def _class_weight(value: Any) -> str | Mapping[Label, float] | None:
         raise UserError(f"class_weight must be 'balanced' or a mapping of label to weight, found {value!r:.80}")
     for label, weight in value.items():
         if not isinstance(weight, int | float | np.integer | np.floating) or not 0 <= weight < math.inf:
-            raise UserError(f"class_weight of {label!r} must be a finite number from 0 up, found {weight!r:.80}")
+            raise UserError(f"class_weight of {label!r} must be a finite number of at least 0, found {weight!r:.80}")
     return value

@@ -1,4 +1,4 @@
-"""Explainers: one file each, one line each here."""
+"""Explainers by name."""
 
 from steadygaze.explainers.attention import Attention
 from steadygaze.explainers.explainer import Explainer

@@ -1,4 +1,4 @@
-"""The attention weights themselves: what the decoder was given of each token, whatever class is asked about."""
+"""Attention weights as an explanation: the same for every class."""
 
 from typing import ClassVar
 
@@ -20,5 +20,5 @@ class Attention(Explainer):
         self, model: Model, batch: Batch, target: Tensor | None = None, embedded: Tensor | None = None
     ) -> Saliency:
         with inference(model):
-            said = model(batch, embedded)
-        return Saliency(said.weights, said.logits)
+            output = model(batch, embedded)
+        return Saliency(output.weights, output.logits)

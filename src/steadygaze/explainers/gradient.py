@@ -1,44 +1,31 @@
-"""Gradient: how much the prediction hangs on each word's vector.
+"""Gradient explainers of word vectors: Gradient, InputXGradient and IntegratedGradients, computed by Captum.
+
+    f(x) = p_c(x)         probability of the explained class, x (T,E) the word vectors
+
+For a pair, x is the vectors of the text followed by those of the question: T + Q = W.  Texts of similar length share a
+forward pass, so that little of it is padding.
+
+Gradient: Simonyan, Vedaldi & Zisserman 2014 (arXiv:1312.6034), §3.
 
     w_t = ‖∂p_c/∂x_t‖₂
 
-Simonyan, Vedaldi & Zisserman 2014 (arXiv:1312.6034), §3; the slope is taken by Captum's `Saliency`.  The length, not
-the sum of the entries' sizes: it is what the prediction changes by at most for a step of length one of that vector,
-whatever axes the vectors are written in.  It has no sign.  Of a sure prediction every slope is small; what can be read
-is which word's is the largest.
+The L2 norm bounds the change of the prediction per unit step of the vector in any basis.  It has no sign.  Gradients of
+a confident prediction are all small; only their order is informative.  The paper takes the largest entry instead.
 
-Departs from the paper, which takes the largest entry of three colours.  audit/probes/observation.py has that of Jain &
-Wallace, which is gradient × input with the attention held fixed.  Pinned by tests/explain/test_gradient.py.
-
-Explainers of word vectors: a text, and what Captum takes its slopes by.
-
-    f(x) = p_c(x)         how likely the class asked about is, x (T,E) the vectors of the words
-
-Of a pair x has the vectors of the question after those of the text: T + Q = W.  Where something is to be put in a
-word's place, it is the vector of padding; other tokens than words stay as they are.  Texts of like length are read
-together, so that little of a pass is padding.
-
-Input × gradient: what the prediction would lose without each word, were it a straight line.
+Input × gradient: Shrikumar et al. 2016 (arXiv:1605.01713).  Above 0: the word supports the class.
 
     w_t = Σ_d x_td · ∂p_c/∂x_td
 
-Shrikumar et al. 2016 (arXiv:1605.01713); taken by Captum's `InputXGradient`.  Above 0: the word speaks for the class.
-
-Departs from the paper: nothing known.  Pinned by tests/explain/test_input_x_gradient.py.
-
-Integrated gradients: the slopes on the way from a text of padding to the text, added up.
-
-Sundararajan, Taly & Yan, "Axiomatic Attribution for Deep Networks", ICML 2017 (arXiv:1703.01365), Eq. 1.
+Integrated gradients: Sundararajan, Taly & Yan, "Axiomatic Attribution for Deep Networks", ICML 2017 (arXiv:1703.01365),
+Eq. 1.
 
     w_t = Σ_d (x_td − x′_td) · ∫₀¹ ∂p_c/∂x_td (x′ + α (x − x′)) dα
     Σ_t w_t = p_c(x) − p_c(x′)                            completeness
 
-    x′  every word's vector that of padding (0 in our word models); all other tokens as they are
+    x′  the padding vector for every word (0 in our word models); all other tokens unchanged
 
-By Captum's `IntegratedGradients`: Gauss and Legendre's rule with `steps` points, whose error the sum above tells.
-
-Departs from the paper: the baseline of a word is the vector of padding, not 0, where the two differ.
-Pinned by tests/explain/test_integrated_gradients.py.
+The integral uses the Gauss–Legendre rule with `steps` points; completeness measures its error.  The paper's baseline is
+0; ours is the padding vector.
 """
 
 from collections.abc import Callable
@@ -65,12 +52,12 @@ from steadygaze.techniques.perturbations.word_removal import take_rows, trim_pad
 
 @dataclass(frozen=True, slots=True)
 class ExplainedBatch:
-    """Some texts as a method of Captum sees them."""
+    """Texts as inputs of a Captum method."""
 
     f: Callable[[Tensor, Tensor], Tensor]  # (K,W,E), (K,) rows -> (K,)
     vectors: Tensor  # (B,W,E)
     baseline: Tensor  # (B,W,E) with padding in place of words
-    rows: Tensor  # (B,) which Captum repeats with the vectors, so that f knows whose they are
+    rows: Tensor  # (B,) row of each text; Captum repeats it with the vectors
 
 
 def slopes_by(
@@ -81,11 +68,11 @@ def slopes_by(
     embedded: Tensor | None,
     near: float = NEAR,
 ) -> Saliency:
-    """What a method that draws nothing, (B,W,E) -> (B,W), makes of each word's vector; 0 outside the mask.
+    """Weights by a deterministic method, (B,W,E) -> (B,W); 0 outside the mask.
 
-    `near`: how short a text may be beside the longest; 1 where one text fills a pass, so that padding is only a cost.
+    `near`: smallest length relative to the longest text of a forward pass; 1 if one text fills a pass.
     """
-    seen = clean_prediction(model, batch, target, embedded)
+    clean = clean_prediction(model, batch, target, embedded)
     weights = torch.zeros(batch.ids.shape, dtype=torch.float64, device=batch.ids.device)
     question = None if batch.question_mask is None else weights.new_zeros(batch.question_mask.shape)
     with with_gradients(model):
@@ -93,13 +80,13 @@ def slopes_by(
             part = shortest(take_rows(batch, rows))
             width = part.ids.shape[1]
             own = None if embedded is None else embedded[rows, :width].detach()
-            found = method(asked_of(model, part, seen.target_class[rows], own)).detach().double()
-            weights[rows, :width] = found[:, :width]
+            scores = method(asked_of(model, part, clean.target_class[rows], own)).detach().double()
+            weights[rows, :width] = scores[:, :width]
             if question is not None:
-                question[rows, : found.shape[1] - width] = found[:, width:]
+                question[rows, : scores.shape[1] - width] = scores[:, width:]
     if question is not None and batch.question_mask is not None:
         question = question.masked_fill(~batch.question_mask, 0.0)
-    return Saliency(weights.masked_fill(~batch.mask, 0.0), seen.logits, question=question)
+    return Saliency(weights.masked_fill(~batch.mask, 0.0), clean.logits, question=question)
 
 
 def lengths(batch: Batch) -> Tensor:
@@ -109,13 +96,13 @@ def lengths(batch: Batch) -> Tensor:
 
 
 def shortest(batch: Batch) -> Batch:
-    """As wide as the longest text and the longest question."""
-    asked = None if batch.question_present is None else max(1, int(batch.question_present.sum(-1).max()))
-    return trim_padding(batch, max(1, int(batch.present.sum(-1).max())), asked)
+    """Trim padding to the longest text and the longest question."""
+    question_width = None if batch.question_present is None else max(1, int(batch.question_present.sum(-1).max()))
+    return trim_padding(batch, max(1, int(batch.present.sum(-1).max())), question_width)
 
 
 def asked_of(model: Model, batch: Batch, aim: Tensor, embedded: Tensor | None = None) -> ExplainedBatch:
-    """`embedded`: vectors of the texts (B,T,E) in place of their own."""
+    """`embedded` (B,T,E) replaces the vectors of the texts."""
     vectors, nothing = own_vectors(model, batch, embedded), own_vectors(model, _blank(batch, model.padding))
     baseline = torch.where(words_of(batch).unsqueeze(-1), nothing, vectors)
     rows = torch.arange(len(batch), device=vectors.device)
@@ -125,22 +112,22 @@ def asked_of(model: Model, batch: Batch, aim: Tensor, embedded: Tensor | None = 
 
 
 def own_vectors(model: Model, batch: Batch, embedded: Tensor | None = None) -> Tensor:
-    """(B,W,E), without dropout and apart from the parameters"""
+    """(B,W,E), without dropout, detached from the parameters"""
     with inference(model):
         vectors = model.embed(batch) if embedded is None else embedded
         if batch.question_mask is None:
             return vectors
-        asked = model.embed_question(batch)
-        return vectors if asked is None else torch.cat([vectors, asked], 1)
+        question = model.embed_question(batch)
+        return vectors if question is None else torch.cat([vectors, question], 1)
 
 
 def at_once(vectors: Tensor) -> int:
-    """Texts that can be read at once with slopes.  (B,W,E) -> number"""
+    """Texts per forward pass with gradients.  (B,W,E) -> number"""
     return max(1, SLOPED // vectors.shape[1])
 
 
 def _blank(batch: Batch, padding: int) -> Batch:
-    """With padding in place of every word."""
+    """Replace every word by padding."""
     blank = replace(batch, ids=batch.ids.masked_fill(batch.mask, padding))
     if batch.question_ids is None or batch.question_mask is None:
         return blank
@@ -148,7 +135,7 @@ def _blank(batch: Batch, padding: int) -> Batch:
 
 
 class Gradient(Explainer):
-    """Gradient: how far the prediction can move with each word's vector; no sign."""
+    """Gradient: norm of the gradient with respect to each word vector; unsigned."""
 
     requires: ClassVar[frozenset[Capability]] = frozenset({"embeddings"})
     forward_passes: ClassVar[int] = 3
@@ -156,19 +143,21 @@ class Gradient(Explainer):
     def explain(
         self, model: Model, batch: Batch, target: Tensor | None = None, embedded: Tensor | None = None
     ) -> Saliency:
-        return slopes_by(_slope, model, batch, target, embedded)
+        return slopes_by(_gradient_norm, model, batch, target, embedded)
 
 
-def _slope(asked: ExplainedBatch) -> Tensor:
+def _gradient_norm(explained: ExplainedBatch) -> Tensor:
     from captum.attr import Saliency
 
-    slope: Tensor = Saliency(asked.f).attribute(asked.vectors, abs=False, additional_forward_args=(asked.rows,))
-    length: Tensor = slope.double().norm(dim=-1)
+    gradient: Tensor = Saliency(explained.f).attribute(
+        explained.vectors, abs=False, additional_forward_args=(explained.rows,)
+    )
+    length: Tensor = gradient.double().norm(dim=-1)
     return length
 
 
 class InputXGradient(Explainer):
-    """Input × gradient: what a straight line says of each word's vector (Shrikumar et al. 2016)."""
+    """Input × gradient: first-order effect of each word vector (Shrikumar et al. 2016)."""
 
     requires: ClassVar[frozenset[Capability]] = frozenset({"embeddings"})
     forward_passes: ClassVar[int] = 3
@@ -179,36 +168,38 @@ class InputXGradient(Explainer):
         return slopes_by(_product, model, batch, target, embedded)
 
 
-def _product(asked: ExplainedBatch) -> Tensor:
+def _product(explained: ExplainedBatch) -> Tensor:
     from captum.attr import InputXGradient
 
-    product: Tensor = InputXGradient(asked.f).attribute(asked.vectors, additional_forward_args=(asked.rows,))
+    product: Tensor = InputXGradient(explained.f).attribute(
+        explained.vectors, additional_forward_args=(explained.rows,)
+    )
     return product.double().sum(-1)
 
 
 @settings
 class IntegratedGradients(Explainer):
-    """Integrated gradients: sums to what the words change against padding (Sundararajan et al. 2017)."""
+    """Integrated gradients: sums to the change of the prediction against padding (Sundararajan et al. 2017)."""
 
     requires: ClassVar[frozenset[Capability]] = frozenset({"embeddings"})
-    forward_passes: ClassVar[int] = 150  # a step is a pass with slopes, which costs about three without
+    forward_passes: ClassVar[int] = 150  # a step needs gradients and costs about three forward passes
 
     steps: Annotated[int, Field(ge=1, le=10_000)] = 50
-    """Points on the way at which slopes are taken."""
+    """Integration points on the path from the baseline."""
 
     def explain(
         self, model: Model, batch: Batch, target: Tensor | None = None, embedded: Tensor | None = None
     ) -> Saliency:
         return slopes_by(self._integral, model, batch, target, embedded, near=1.0)
 
-    def _integral(self, asked: ExplainedBatch) -> Tensor:
+    def _integral(self, explained: ExplainedBatch) -> Tensor:
         from captum.attr import IntegratedGradients
 
-        integral: Tensor = IntegratedGradients(asked.f).attribute(
-            asked.vectors,
-            baselines=asked.baseline,
-            additional_forward_args=(asked.rows,),
+        integral: Tensor = IntegratedGradients(explained.f).attribute(
+            explained.vectors,
+            baselines=explained.baseline,
+            additional_forward_args=(explained.rows,),
             n_steps=self.steps,
-            internal_batch_size=at_once(asked.vectors),
+            internal_batch_size=at_once(explained.vectors),
         )
         return integral.double().sum(-1)

@@ -5,35 +5,28 @@ Lundberg & Lee, "A Unified Approach to Interpreting Model Predictions", NeurIPS 
     φ = argmin Σ_z π(z) (p(z) − p(∅) − φ·z)²     with  Σ φ_t = p(x) − p(∅)
     π(z) ∝ 1 / (C(n,k) k (n−k))                  k of n words kept
 
-    z  (T,) 1 where a word is kept               p  how likely the class asked about is
+    z  (T,) 1 for a kept word                    p  probability of the explained class
 
-Words are deleted and the text closes up; ∅ has none left.  The sum is exact, not a heavy weight: one more equation in
+Words are deleted; ∅ is the text without words.  The sum constraint is exact, as an additional equation in
 
     ⎡ A  1 ⎤ ⎡φ⎤   ⎡       b       ⎤             A = Σ π z zᵀ
     ⎣ 1ᵀ 0 ⎦ ⎣λ⎦ = ⎣ p(x) − p(∅)   ⎦             b = Σ π z (p(z) − p(∅))
 
-Short texts have every z read once: their values are exact.  Of longer ones explainers/kernel_shap.py chooses which z
-are
-read: whole sizes first, then pairs of a subset and its complement, without replacement.
+Unlike Captum's `KernelShap`, which handles one text and one z at a time, all texts are solved at once.  This is faster
+for small networks; for a transformer the forward passes dominate.
 
-Departs from the paper: nothing known.  Not Captum's `KernelShap`, which takes one text and one z at a time through
-Python: all texts are solved at once.  That saves most of the time with a small network, and little with a transformer,
-whose own passes are the cost.  Pinned by tests/explain/test_kernel_shap.py.
-
-Coalitions: the subsets of a text's words that KernelSHAP reads.
-
-Lundberg & Lee 2017 (arXiv:1705.07874) weigh a subset of k of n words by π ∝ 1 / (C(n,k) k (n−k)).  With S readings:
+Coalitions: the subsets z for which the model is run.  With S forward passes:
 
     2ⁿ − 2 ≤ S    every subset once: the values are exact
-    else          k = 1, n−1, then 2, n−2 …: every subset of the size, while the readings that fall to the size suffice;
-                  the rest of the readings is dealt out to the sizes between, in proportion to their weight,
-                  and drawn without replacement, each subset together with the words it leaves out
+    else          k = 1, n−1, then 2, n−2 …: every subset of a size, while the size's share of the passes suffices;
+                  the remaining passes are allocated to the sizes between, in proportion to their weight,
+                  and drawn without replacement, each subset together with its complement
 
-Whole sizes first, and pairs, are what the `shap` package does (Covert & Lee 2021, arXiv:2012.01536, on pairs).  Ours
-differs in the rest: how many subsets a size gets is not left to chance, and no subset is drawn twice.
+The `shap` package also starts with complete sizes and uses pairs (Covert & Lee 2021, arXiv:2012.01536, on pairs).  Ours
+differs in the rest: the number of subsets per size is not random, and no subset is drawn twice.
 
 The sizes k and n−k are one stratum of P pairs, P = C(n,k), or half of it in the middle.  A pair has a rank 0 … P − 1 in
-lexicographic order, so distinct pairs are distinct ranks.  Ranks are drawn from the text's own chance.
+lexicographic order, so distinct pairs are distinct ranks.  The ranks are drawn from a random key of the text.
 """
 
 from dataclasses import dataclass
@@ -63,26 +56,26 @@ from steadygaze.techniques.perturbations.word_removal import (
 )
 
 RANKED = 1 << 50
-"""Pairs of a size that can be ranked in doubles; of more, none is ever drawn twice."""
+"""Most pairs of a size whose ranks are exact in double precision; larger sizes are drawn without ranks."""
 
 
 @dataclass(frozen=True)
 class CoalitionStrata:
-    """How many pairs of each size are read, by the number of words alone."""
+    """Number of pairs of each size; depends only on the number of words."""
 
     whole: tuple[int, ...]
-    """Sizes of which every pair is read."""
+    """Sizes with every pair."""
     rest: tuple[int, ...]
-    """Sizes of which some are drawn."""
+    """Sizes with random pairs."""
     left: int
-    """Pairs drawn among those in all."""
+    """Number of random pairs over all these sizes."""
 
 
 def coalitions(batch: Batch, samples: int, chance: RandomKey, most: int = MOST_UNITS) -> Subsets:
-    """`samples` readings of each text, four for each word at least; the empty and the whole text are not among them."""
+    """`samples` subsets of each text, at least PER_WORD per word, without the empty and the whole text."""
     units = units_of(batch, most=most)
     words, keys = units.mask.sum(-1).tolist(), text_key(batch)
-    rows = [_of_text(n, samples, chance, key) for n, key in zip(words, keys, strict=True)]
+    rows = [_text_coalitions(n, samples, chance, key) for n, key in zip(words, keys, strict=True)]
     most = max(len(share) for _, share in rows)
     kept = np.zeros((len(rows), max(1, most), units.mask.shape[1]), np.bool_)
     share = np.zeros(kept.shape[:2])
@@ -91,29 +84,31 @@ def coalitions(batch: Batch, samples: int, chance: RandomKey, most: int = MOST_U
     return Subsets(units, torch.from_numpy(kept).to(keys.device), torch.from_numpy(share).to(keys.device))
 
 
-def _of_text(n: int, samples: int, chance: RandomKey, key: Tensor) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
+def _text_coalitions(
+    n: int, samples: int, chance: RandomKey, key: Tensor
+) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
     """(S,n), (S,)"""
-    if n < 2:  # no subset but the empty and the whole
+    if n < 2:  # only the empty and the whole text
         return np.zeros((0, n), np.bool_), np.zeros(0)
-    known = strata(n, max(samples, PER_WORD * n) // 2)
-    many = {k: pairs(n, k) for k in known.whole}
-    weight = {k: _mass(n, k) / many[k] for k in known.whole}
-    ranks = [np.arange(many[k], dtype=np.float64) for k in known.whole]
-    if known.left:
-        drawn, of_drawn = _dealt(n, known, chance.uniform(key.view(1), 1, dtype=torch.float64).item())
-        ranks += [_ranks(pairs(n, k), drawn[k], chance.child(k), key) for k in drawn]
-        many, weight = {**many, **drawn}, {**weight, **of_drawn}
+    plan = strata(n, max(samples, PER_WORD * n) // 2)
+    many = {k: pairs(n, k) for k in plan.whole}
+    weight = {k: _mass(n, k) / many[k] for k in plan.whole}
+    ranks = [np.arange(many[k], dtype=np.float64) for k in plan.whole]
+    if plan.left:
+        counts, count_weights = _allocate(n, plan, chance.uniform(key.view(1), 1, dtype=torch.float64).item())
+        ranks += [_ranks(pairs(n, k), counts[k], chance.child(k), key) for k in counts]
+        many, weight = {**many, **counts}, {**weight, **count_weights}
     size = np.repeat(np.array([*many], np.int64), [*many.values()])
     kept = unranked(n, size, np.concatenate(ranks))
-    outright = np.isin(size, [k for k in many if pairs(n, k) > RANKED])
-    if outright.any():
-        kept[outright] = _drawn(n, size[outright], chance.child(0), key)
+    unranked_rows = np.isin(size, [k for k in many if pairs(n, k) > RANKED])
+    if unranked_rows.any():
+        kept[unranked_rows] = _random_subsets(n, size[unranked_rows], chance.child(0), key)
     both = np.stack([kept, ~kept], 1).reshape(-1, n)
     share = np.repeat(np.array([weight[k] for k in many])[np.searchsorted([*many], size)], 2)
     return both, share / share.sum()
 
 
-def _drawn(n: int, size: NDArray[np.int64], chance: RandomKey, key: Tensor) -> NDArray[np.bool_]:
+def _random_subsets(n: int, size: NDArray[np.int64], chance: RandomKey, key: Tensor) -> NDArray[np.bool_]:
     """Random subsets of these sizes.  (S,) -> (S,n)"""
     order = chance.uniform(key.view(1), len(size), n, dtype=torch.float64)[0].argsort(-1).cpu().numpy()
     kept = np.zeros((len(size), n), np.bool_)
@@ -122,7 +117,7 @@ def _drawn(n: int, size: NDArray[np.int64], chance: RandomKey, key: Tensor) -> N
 
 
 def pairs(n: int, k: int) -> int:
-    """Subsets of k words or of n − k, each with what it leaves out."""
+    """Number of subsets of k words, each paired with its complement."""
     return comb(n, k) // (2 if 2 * k == n else 1)
 
 
@@ -133,7 +128,7 @@ def _mass(n: int, k: int) -> float:
 
 @lru_cache(maxsize=1024)
 def strata(n: int, budget: int) -> CoalitionStrata:
-    """Whole sizes, smallest first, while the pairs that fall to a size by its weight are as many as it has."""
+    """Complete sizes, smallest first, while the share of the budget by weight covers all pairs of the size."""
     sizes = list(range(1, n // 2 + 1))
     while sizes:
         k = sizes[0]
@@ -145,50 +140,50 @@ def strata(n: int, budget: int) -> CoalitionStrata:
     return CoalitionStrata(tuple(range(1, n // 2 + 1 - len(sizes))), tuple(sizes), budget if sizes else 0)
 
 
-def _dealt(n: int, known: CoalitionStrata, start: float) -> tuple[dict[int, int], dict[int, float]]:
-    """Pairs of each size, and what each of them weighs; systematic sampling from `start` in [0, 1).
+def _allocate(n: int, plan: CoalitionStrata, start: float) -> tuple[dict[int, int], dict[int, float]]:
+    """Number of pairs of each size, and the weight of each pair; systematic sampling from `start` in [0, 1).
 
-    A size that is due one pair or more has its own weight, shared among those drawn; of smaller sizes, which may get
-    none, a pair weighs what one reading stands for.
+    A size with an expected count of at least one divides its weight among its pairs.  Other sizes may get no pair; a
+    pair of theirs has the mean weight of all pairs.
     """
-    mass = {k: _mass(n, k) for k in known.rest}
+    mass = {k: _mass(n, k) for k in plan.rest}
     total = sum(mass.values())
-    due = {k: known.left * mass[k] / total for k in known.rest}
+    due = {k: plan.left * mass[k] / total for k in plan.rest}
     edges = np.floor(np.cumsum([0.0, *due.values()]) + start).astype(np.int64)
-    edges[-1] = edges[0] + known.left  # whatever rounding did to the sum
-    many = dict(zip(known.rest, np.diff(edges).tolist(), strict=True))
-    weight = {k: mass[k] / many[k] if due[k] >= 1 else total / known.left for k in known.rest if many[k]}
+    edges[-1] = edges[0] + plan.left  # exact despite rounding of the sum
+    many = dict(zip(plan.rest, np.diff(edges).tolist(), strict=True))
+    weight = {k: mass[k] / many[k] if due[k] >= 1 else total / plan.left for k in plan.rest if many[k]}
     return {k: count for k, count in many.items() if count}, weight
 
 
-def _ranks(of: int, many: int, chance: RandomKey, key: Tensor) -> NDArray[np.float64]:
-    """So many different ones below `of`.  -> (many,)"""
-    if of > RANKED:
+def _ranks(total: int, many: int, chance: RandomKey, key: Tensor) -> NDArray[np.float64]:
+    """Distinct ranks below `total`.  -> (many,)"""
+    if total > RANKED:
         return np.zeros(many)
-    if of < 4 * many:
-        return chance.uniform(key.view(1), of, dtype=torch.float64)[0].argsort()[:many].double().cpu().numpy()
-    drawn = (chance.uniform(key.view(1), 2 * many + 32, dtype=torch.float64)[0] * of).floor().cpu().numpy()
+    if total < 4 * many:
+        return chance.uniform(key.view(1), total, dtype=torch.float64)[0].argsort()[:many].double().cpu().numpy()
+    drawn = (chance.uniform(key.view(1), 2 * many + 32, dtype=torch.float64)[0] * total).floor().cpu().numpy()
     _, first = np.unique(drawn, return_index=True)
-    found: NDArray[np.float64] = drawn[np.sort(first)[:many]]
-    return found
+    ranks: NDArray[np.float64] = drawn[np.sort(first)[:many]]
+    return ranks
 
 
 def unranked(n: int, size: NDArray[np.int64], rank: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """The subsets of these sizes and ranks, those with the first word first.  (S,), (S,) -> (S,n)"""
+    """Subsets of these sizes and ranks; those with the first word have the lowest ranks.  (S,), (S,) -> (S,n)"""
     choices, left, rank = _choices(n), size.copy(), rank.copy()
     kept = np.zeros((len(size), n), np.bool_)
     for word in range(n):
         with_it = np.where(left > 0, choices[n - word - 1, np.maximum(left - 1, 0)], 0.0)
-        taken = rank < with_it
-        kept[:, word] = taken
-        rank -= np.where(taken, 0.0, with_it)
-        left -= taken
+        includes = rank < with_it
+        kept[:, word] = includes
+        rank -= np.where(includes, 0.0, with_it)
+        left -= includes
     return kept
 
 
 @lru_cache(maxsize=64)
 def _choices(n: int) -> NDArray[np.float64]:
-    """C(i, j) for i, j ≤ n; what no double holds exactly is never used."""
+    """C(i, j) for i, j ≤ n; entries that are inexact in double precision are never used."""
     table = np.zeros((n + 1, n + 1))
     table[:, 0] = 1.0
     for i in range(1, n + 1):
@@ -197,53 +192,53 @@ def _choices(n: int) -> NDArray[np.float64]:
 
 
 JITTER = 1e-10
-"""On the diagonal of A, whose entries are about ½: should chance never have told two words apart."""
+"""Added to the diagonal of A, whose entries are about ½: two words may never be separated by the random subsets."""
 
 
 @settings
 class KernelShap(Explainer):
-    """KernelSHAP: each word's Shapley value, words deleted; sums to what all of them change (Lundberg & Lee 2017)."""
+    """KernelSHAP: each word's Shapley value under deletion; sums to p(x) − p(∅) (Lundberg & Lee 2017)."""
 
     deletes_words: ClassVar[bool] = True
     forward_passes: ClassVar[int] = 1024
 
     samples: Annotated[int, Field(ge=64, le=MOST_SAMPLES)] = 1024
-    """How often the text is read with words taken out."""
+    """Forward passes with deleted words per text."""
     max_units: Annotated[int, Field(ge=1)] = MOST_UNITS
     """Words that are removed; in a text of more, segments of consecutive words."""
     seed: int = 0
-    """What is drawn is drawn from it and the text."""
+    """Random seed."""
 
     def explain(
         self, model: Model, batch: Batch, target: Tensor | None = None, embedded: Tensor | None = None
     ) -> Saliency:
-        seen = clean_prediction(model, batch, target)
-        every = torch.arange(len(batch), device=batch.ids.device)
-        empty = predict_without(model, batch, every, words_of(batch), seen.target_class)
+        clean = clean_prediction(model, batch, target)
+        all_rows = torch.arange(len(batch), device=batch.ids.device)
+        empty = predict_without(model, batch, all_rows, words_of(batch), clean.target_class)
         units = units_of(batch, most=self.max_units)
         warn_segments(units, self.max_units)
-        found = torch.zeros(units.mask.shape, dtype=torch.float64, device=batch.ids.device)
+        weights = torch.zeros(units.mask.shape, dtype=torch.float64, device=batch.ids.device)
         for rows in groups(batch, self.samples):
-            part, aim = take_rows(batch, rows), seen.target_class[rows]
-            drawn = coalitions(part, self.samples, RandomKey(self.seed).child(2), self.max_units)
-            gained = drawn.read(model, part, aim) - empty[rows].unsqueeze(-1)
-            solved = values(
-                drawn.kept.double(), gained, drawn.share, seen.probability[rows] - empty[rows], drawn.units.mask
+            part, aim = take_rows(batch, rows), clean.target_class[rows]
+            subsets = coalitions(part, self.samples, RandomKey(self.seed).child(2), self.max_units)
+            gains = subsets.read(model, part, aim) - empty[rows].unsqueeze(-1)
+            solution = values(
+                subsets.kept.double(), gains, subsets.share, clean.probability[rows] - empty[rows], subsets.units.mask
             )
-            found[rows, : solved.shape[1]] = solved
-        return saliency(units, found, batch, seen.logits)
+            weights[rows, : solution.shape[1]] = solution
+        return saliency(units, weights, batch, clean.logits)
 
 
-def values(z: Tensor, gained: Tensor, share: Tensor, whole: Tensor, mask: Tensor) -> Tensor:
+def values(z: Tensor, gains: Tensor, share: Tensor, whole: Tensor, mask: Tensor) -> Tensor:
     """φ.  (B,S,T), (B,S), (B,S), (B,), (B,T) -> (B,T)"""
     width = mask.shape[-1]
     weighted = (z * share.unsqueeze(-1)).mT
     system, right = z.new_zeros(len(z), width + 1, width + 1), z.new_zeros(len(z), width + 1)
-    # Beside the words every place has the equation φ = 0; and a text without any word, λ = 0.
+    # Other positions have the equation φ = 0; a text without words has λ = 0.
     system[:, :width, :width] = weighted @ z + torch.where(mask, JITTER, 1.0).to(z.dtype).diag_embed()
     system[:, width, :width] = system[:, :width, width] = mask.to(z.dtype)
     system[:, width, width] = (~mask.any(-1)).to(z.dtype)
-    right[:, :width] = (weighted @ gained.unsqueeze(-1)).squeeze(-1)
+    right[:, :width] = (weighted @ gains.unsqueeze(-1)).squeeze(-1)
     right[:, width] = whole
-    solved: Tensor = torch.linalg.solve(system, right)
-    return solved[:, :width].masked_fill(~mask, 0.0)
+    solution: Tensor = torch.linalg.solve(system, right)
+    return solution[:, :width].masked_fill(~mask, 0.0)

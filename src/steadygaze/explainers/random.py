@@ -1,4 +1,4 @@
-"""Numbers drawn at random, from the text's own chance: what an explanation must be better than."""
+"""Random weights, drawn per text: the baseline of explanations."""
 
 from typing import ClassVar
 
@@ -17,12 +17,12 @@ from steadygaze.techniques.perturbations.word_removal import text_key, units_of
 
 @settings
 class Random(Explainer):
-    """Random numbers between 0 and 1: what an explanation must be better than."""
+    """Random weights between 0 and 1: the baseline of explanations."""
 
     class_specific: ClassVar[bool] = False
 
     seed: int = 0
-    """What is drawn is drawn from it and the text."""
+    """Random seed."""
 
     def explain(
         self, model: Model, batch: Batch, target: Tensor | None = None, embedded: Tensor | None = None
@@ -30,5 +30,5 @@ class Random(Explainer):
         with inference(model):
             logits = model(batch).logits
         units = units_of(batch)
-        drawn = RandomKey(self.seed).child(3).uniform(text_key(batch), units.mask.shape[1], dtype=torch.float64)
-        return saliency(units, drawn, batch, logits)
+        weights = RandomKey(self.seed).child(3).uniform(text_key(batch), units.mask.shape[1], dtype=torch.float64)
+        return saliency(units, weights, batch, logits)

@@ -1,33 +1,28 @@
-"""What a model selected, and with what chance: the only words its predictor read, whatever class it is.
+"""Rationales of models that select words, and the independent reader that measures label leakage through them.
 
-Does the label leak through a rationale?  The independent reader of a rationalizer.
-
-A copy of the predictor is trained further on random selections of the training texts, and then reads the rationalizer's
-selections (explainers/learned/independent_reader.py).  It starts from the predictor's weights, so that it can read from
-the first step on: a fresh network would fail on few texts, where random selections seldom hold what tells the label.
-What random selections contradict, it unlearns.  They resemble the rationalizer's in all but the choice:
+The reader is a copy of the predictor.  It is trained further on random selections of the training texts, and then
+predicts from the rationalizer's selections (explainers/learned/independent_reader.py).  A network trained from scratch
+would fail on small datasets, in which random selections seldom contain the words that determine the label.  The random
+selections have the form of the rationalizer's:
 
     granularity = sentence           one sentence, drawn uniformly
-    share, spans                     as many tokens in as many windows of equal width, placed at random
-    as many tokens as it likes       the mean share and the mean number of spans of its selections of training texts
+    share, spans                     the same number of tokens and of windows, at random positions
+    no budget                        the mean share and mean number of spans of its selections of training texts
 
-The reader learns the labels, not the rationalizer's predictions: those of a model that leaks may follow single words.
-The rationalizer's accuracy and the reader's are compared text by text, against the labels where these are known, else
-against the rationalizer's predictions.  Selected words that carry the label give both the same accuracy.  A label that
-is carried by the choice of the words is lost to the reader.
+The reader learns the labels, because the predictions of a leaking model may follow single words.  The accuracies of the
+rationalizer and the reader are compared text by text, against the labels if known, else against the rationalizer's
+predictions.  Selected words that carry the label give both the same accuracy.  A label that is encoded in the choice of
+words is lost to the reader.
 
-Two rules keep honest rationalizers from being reported:
+Two rules prevent false alarms:
 
-    a reading whose probabilities lie within UNSURE of the class frequencies counts as a guess, 1 / C: what is left of
-    an agreement that was nearly unlearned is not a reading
-    a text has no gap where the predictor gives the same class from nearly all random selections of it (SAME): a choice
-    that changes nothing carries nothing.  A text without a toxic sentence is such a text: all its sentences look alike
-    to the reader, because texts with a toxic sentence have them too
+    probabilities of the reader within UNSURE of the class frequencies count as a guess, 1 / C
+    a text has no gap if the predictor predicts the same class from nearly all random selections of it (SAME)
 
-Example: the label is the exclusive or of two sentences, and one sentence is selected.  No sentence tells the label, but
-generator and predictor can agree on one filler for each label: accuracy 1, the reader's 0.5.
+Example: the label is the exclusive or of two sentences, and one sentence is selected.  No sentence determines the
+label, but generator and predictor can agree on one filler for each label: accuracy 1, the reader's 0.5.
 
-Cost: READINGS readings of selected tokens for each reading of a text in training, once, after the last epoch.
+Cost: READINGS forward passes of selected tokens per training text and epoch, once, after the last epoch.
 """
 
 from collections.abc import Sequence
@@ -64,9 +59,9 @@ from steadygaze.models.model_protocol import Capability, Model
 from steadygaze.models.rationalizer import IndependentReader, Rationalizer
 
 READINGS = 6
-"""Random selections that the reader learns from, for each text of each epoch of the fit."""
+"""Random selections in the reader's training, per text and epoch of the fit."""
 FEWEST = 100
-"""Steps below which no reader is trained: it would learn too little to be compared."""
+"""Fewest steps for which a reader is trained."""
 TRANSFORMER_RATE = 5e-5
 UNSURE = 0.1
 SAME = 7 / 8
@@ -75,14 +70,14 @@ SAME = 7 / 8
 
 @dataclass(frozen=True, slots=True)
 class RationaleBatch(InputBatch):
-    """Texts whose units are tokens; special tokens are present, and cannot be selected."""
+    """Texts whose units are tokens; special tokens are present but cannot be selected."""
 
     present: Tensor | None = None  # (B,T) bool
 
 
 @dataclass(frozen=True)
 class RationaleInputs:
-    """A split, with the label of each text as what its random selections are to tell."""
+    """A split with the labels as targets of the reader."""
 
     data: Data
     probs: Tensor  # (N,C) 1 on the label
@@ -101,8 +96,8 @@ class RationaleInputs:
         return _views(collate(self.data, rows).to(self.device), self.probs[torch.from_numpy(rows)].to(self.device))
 
 
-class _OfViews(nn.Module):
-    """An independent reader, called as `ReaderFit` calls it."""
+class _ViewReader(nn.Module):
+    """An independent reader with the call signature of `ReaderFit`."""
 
     def __init__(self, reader: IndependentReader) -> None:
         super().__init__()
@@ -117,21 +112,21 @@ class _OfViews(nn.Module):
 def fit_reader(
     model: Rationalizer, train: Data, validation: Data, read_texts: int, seed: int
 ) -> IndependentReader | None:
-    """The reader of a trained rationalizer; None: the fit was too short for one.
+    """The reader of a trained rationalizer; None: the fit was too short.
 
-    `read_texts`: how many texts the fit read, over all epochs.
+    `read_texts`: number of training texts times epochs.
     """
     steps = min(STEPS, READINGS * read_texts // BATCH)
     if steps < FEWEST:
         return None
     device = next(model.parameters()).device
-    known, held_out = (RationaleInputs(data, _labels(data, model.classes), device) for data in (train, validation))
+    training, held_out = (RationaleInputs(data, _labels(data, model.classes), device) for data in (train, validation))
     budget = _budget(model, train)
-    transformer = any(isinstance(one, Transformer) for one in model.modules())
+    transformer = any(isinstance(module, Transformer) for module in model.modules())
     net = ReaderFit(
-        lambda: _OfViews(IndependentReader(model.predictor, model.classes)),
+        lambda: _ViewReader(IndependentReader(model.predictor, model.classes)),
         random_selections(model, budget),
-        known,
+        training,
         held_out,
         device,
         seed,
@@ -141,12 +136,12 @@ def fit_reader(
     ).execute()
     reader: IndependentReader = net.reader  # type: ignore[assignment]
     reader.budget.copy_(budget)
-    reader.prior.copy_(known.probs.mean(0))
+    reader.prior.copy_(training.probs.mean(0))
     return reader
 
 
 def random_selections(model: Rationalizer, budget: Tensor) -> Draw:
-    """Selections of the same form as the model's, placed at random."""
+    """Selections of the same form as the model's, at random positions."""
     share, spans = budget.tolist()
 
     def draw(views: InputBatch, chance: RandomKey) -> Tensor:
@@ -164,22 +159,22 @@ def random_selections(model: Rationalizer, budget: Tensor) -> Draw:
 def rationale_readings(
     model: Rationalizer, batch: Batch, selected: Tensor, logits: Tensor
 ) -> SelectionPredictions | None:
-    """What the independent reader of a rationalizer makes of its selections (B,T); None: it has none."""
+    """Predictions of the independent reader from the selections (B,T); None: the model has no reader."""
     if model.reader is None:
         return None
     draw = random_selections(model, model.reader.budget)
     views = _views(batch, logits.double().softmax(-1))
-    found = read(_OfViews(model.reader), views, selected.float(), draw, logits)
+    readings = read(_ViewReader(model.reader), views, selected.float(), draw, logits)
     return replace(
-        found,
-        reader=_sure(found.reader, model.reader.prior),
+        readings,
+        reader=_confident(readings.reader, model.reader.prior),
         gold=batch.label,
         any_selection=_any_selection(model, batch, views, draw, logits.argmax(-1)),
     )
 
 
 def _any_selection(model: Rationalizer, batch: Batch, views: InputBatch, draw: Draw, predicted: Tensor) -> Tensor:
-    """Where the predictor gives the predicted class from random selections too.  (B,)"""
+    """True if the predictor predicts the same class from random selections.  (B,)"""
     with infer.inference(model):
         same = [
             model.read(batch, draw(views, RandomKey(STREAM).child(number))).argmax(-1) == predicted
@@ -188,11 +183,11 @@ def _any_selection(model: Rationalizer, batch: Batch, views: InputBatch, draw: D
     return torch.stack(same).double().mean(0) >= SAME
 
 
-def _sure(logits: Tensor, prior: Tensor) -> Tensor:
-    """Probabilities; all equal where a reading differs from the class frequencies by less than UNSURE.  (B,C)"""
-    read = logits.softmax(-1)
-    unsure = ((read - prior).abs().amax(-1) < UNSURE).unsqueeze(-1)
-    return torch.where(unsure, torch.ones_like(read) / read.shape[-1], read)
+def _confident(logits: Tensor, prior: Tensor) -> Tensor:
+    """Probabilities; uniform if they differ from the class frequencies by less than UNSURE.  (B,C)"""
+    probs = logits.softmax(-1)
+    unsure = ((probs - prior).abs().amax(-1) < UNSURE).unsqueeze(-1)
+    return torch.where(unsure, torch.ones_like(probs) / probs.shape[-1], probs)
 
 
 def _labels(data: Data, classes: int) -> Tensor:
@@ -210,18 +205,18 @@ def _budget(model: Rationalizer, train: Data) -> Tensor:
         return torch.tensor([model.selection_config.share, model.selection_config.spans or 0])
     if model.selection_config.granularity == "sentence":
         return torch.zeros(2)
-    tokens = chosen = pieces = 0.0
-    for _, batch, said in infer.forwards(model, train):
+    tokens = selected = spans = 0.0
+    for _, batch, output in infer.forwards(model, train):
         tokens += float(batch.mask.sum())
-        chosen += float(said.selected.sum())
-        pieces += float(
-            (said.selected.diff(dim=-1, prepend=torch.zeros_like(said.selected[:, :1])) & said.selected).sum()
+        selected += float(output.selected.sum())
+        spans += float(
+            (output.selected.diff(dim=-1, prepend=torch.zeros_like(output.selected[:, :1])) & output.selected).sum()
         )
-    return torch.tensor([max(chosen / max(1.0, tokens), 1e-6), max(1.0, np.rint(pieces / max(1, len(train))))])
+    return torch.tensor([max(selected / max(1.0, tokens), 1e-6), max(1.0, np.rint(spans / max(1, len(train))))])
 
 
 class RationaleExplainer(Explainer):
-    """What the model selected and read: one forward pass, of models that select."""
+    """The model's own selection: one forward pass, for models that select words."""
 
     class_specific: ClassVar[bool] = False
     requires: ClassVar[frozenset[Capability]] = frozenset({"selection"})
@@ -231,8 +226,8 @@ class RationaleExplainer(Explainer):
         self, model: Model, batch: Batch, target: Tensor | None = None, embedded: Tensor | None = None
     ) -> Saliency:
         with inference(model):
-            said = model(batch, embedded)
-        return Saliency(said.weights, said.logits, chances=said.probability)
+            output = model(batch, embedded)
+        return Saliency(output.weights, output.logits, chances=output.probability)
 
     def readings(self, model: Model, batch: Batch, saliency: Saliency) -> SelectionPredictions | None:
         if not isinstance(model, Rationalizer):

@@ -1,4 +1,4 @@
-"""What a user may ask for as an explainer: a name, an Explainer, what was fitted, or a method of Captum."""
+"""Resolve an explainer from a name, an Explainer, a fitted explainer, or a method of Captum."""
 
 from collections.abc import Mapping
 from dataclasses import is_dataclass
@@ -14,15 +14,15 @@ from steadygaze.models.model_protocol import MISSING_CAPABILITY
 from steadygaze.models.model_protocol import Model as Reader
 
 Model = Reader | type[Reader]
-"""One, or the kind of it."""
-SELECTS = "the model selects what it reads, and shows a rationale, not attention"
+"""A model or its class."""
+SELECTS = "the model selects words and has a rationale, not attention"
 
 
 def resolve_explainer(given: Any, model: Reader | None = None) -> tuple[str, Explainer]:
-    """It, and what explanations call it.  What `fit_explainer` gave has one, of the model it was fitted to alone."""
+    """The name and the explainer.  A fitted explainer explains only the model it was fitted to."""
     if isinstance(fitted := getattr(given, "explainer", None), Explainer):
         if model is not None and given.adapter.model is not model:
-            raise UserError(f"{given.name} was fitted to another model; `explain` of its own explains that one")
+            raise UserError(f"{given.name} was fitted to another model; call its own `explain` method")
         given = fitted
     if is_captum(given):
         given = Captum(given)
@@ -35,15 +35,15 @@ def resolve_explainer(given: Any, model: Reader | None = None) -> tuple[str, Exp
 
 
 def configure_explainer(name: str, settings: Mapping[str, Any], seed: int = 0) -> Explainer:
-    """The explainer of this name with settings of its own; `seed` is for those that draw samples."""
+    """The explainer of this name with these settings; `seed` is for explainers with random draws."""
     if name not in EXPLAINERS:
         raise unknown("explainer", name, EXPLAINERS)
     kind = EXPLAINERS[name]
-    known = _settings(kind)
-    if settings and not known:
-        able = ", ".join(one for one, other in EXPLAINERS.items() if _settings(other))
-        raise UserError(f"{name} has no settings, found {next(iter(settings))!r:.80}; these have: {able}")
-    return build(kind, {**({"seed": seed} if "seed" in known else {}), **settings})
+    fields = _settings(kind)
+    if settings and not fields:
+        configurable = ", ".join(explainer for explainer, other in EXPLAINERS.items() if _settings(other))
+        raise UserError(f"{name} has no settings, found {next(iter(settings))!r:.80}; others have: {configurable}")
+    return build(kind, {**({"seed": seed} if "seed" in fields else {}), **settings})
 
 
 def _settings(kind: Any) -> tuple[str, ...]:
@@ -51,12 +51,12 @@ def _settings(kind: Any) -> tuple[str, ...]:
 
 
 def default_explainer(model: Model) -> str:
-    """What a model shows of itself: its rationale where it selects what it reads, else its attention."""
+    """The model's own explanation: its rationale if it selects words, else its attention."""
     return "rationale" if "selection" in model.capabilities else "attention"
 
 
 def missing_capability(explainer: Explainer, model: Model) -> str:
-    """Why it cannot explain such a model; '': it can."""
+    """The reason why the explainer cannot explain the model; '': it can."""
     if isinstance(explainer, Attention) and "selection" in model.capabilities:
         return SELECTS
     lacking = explainer.requires - model.capabilities
@@ -64,6 +64,6 @@ def missing_capability(explainer: Explainer, model: Model) -> str:
 
 
 def require_capabilities(name: str, explainer: Explainer, model: Reader, called: str) -> None:
-    """Refused where the model has not what the explainer needs."""
+    """Raise an error if the model lacks a capability that the explainer needs."""
     if why := missing_capability(explainer, model):
-        raise UserError(f"{name} cannot explain {called}: {why}; ask for another explainer")
+        raise UserError(f"{name} cannot explain {called}: {why}; choose another explainer")

@@ -25,12 +25,12 @@ from steadygaze.techniques.vanilla import Vanilla
 @pytest.mark.parametrize("name", FILES)
 def test_a_missing_file_is_named(folder, name):
     (folder / name).unlink()
-    with pytest.raises(UserError, match=f"no steadygaze model: it has no {name}"):
+    with pytest.raises(UserError, match=f"not a steadygaze model: it has no {name}"):
         load(folder)
 
 
 def test_a_missing_folder_is_named(tmp_path):
-    with pytest.raises(UserError, match="nowhere is no steadygaze model"):
+    with pytest.raises(UserError, match="nowhere is not a steadygaze model"):
         load(tmp_path / "nowhere")
 
 
@@ -50,7 +50,7 @@ class Mine(Rnp):
 def test_a_technique_that_is_not_known_is_named_and_so_is_what_would_read_it(tmp_path, monkeypatch):
     clf = tiny("bigru", technique=Mine()).fit(ORDERED, SAID)
     clf.save(tmp_path / "model")
-    with pytest.raises(UserError, match=r"model was trained by 'Mine', a technique that is not known here") as said:
+    with pytest.raises(UserError, match=r"model was trained by the unknown technique 'Mine'") as said:
         load(tmp_path / "model")
     assert "steadygaze.techniques.TECHNIQUES['Mine'] = Mine makes it known" in str(said.value)
     monkeypatch.setitem(TECHNIQUES, "Mine", Mine)
@@ -125,7 +125,7 @@ def test_a_damaged_config_is_said_to_be(folder, content, sentence):
         ({"classes": "ab"}, "setting 'classes': found 'ab'"),
         ({"classes": ["only"]}, "setting 'classes'"),
         ({"classes": ["a", None]}, "setting 'classes"),
-        ({"classes": ["a", "a"]}, "labels occur twice"),
+        ({"classes": ["a", "a"]}, "labels are duplicates"),
         ({"classes": ["a", "b", "c"]}, "expected"),
         ({"pair": "perhaps"}, "setting 'pair': found 'perhaps'"),
         ({"pair": True}, "is missing"),

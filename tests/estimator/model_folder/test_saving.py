@@ -23,7 +23,7 @@ def test_a_folder_that_is_not_ours_is_left_alone(tmp_path, config):
     if config is not None:
         (folder / "config.json").write_text(config)
     before = contents(folder)
-    with pytest.raises(UserError, match="work exists and is not a steadygaze model: it is left alone"):
+    with pytest.raises(UserError, match="work exists and is not a steadygaze model; choose another folder"):
         fitted().save(folder)
     assert contents(folder) == before
     assert [path.name for path in tmp_path.iterdir()] == ["work"]
@@ -58,12 +58,12 @@ def test_train_replaces_a_model_only_where_that_is_asked_for(capsys, folder, tmp
     refused = commands.run(capsys, *command)
     assert refused.code == 2
     assert refused.out == ""
-    said = f"{folder} holds a model: --replace trains another in its place, or name another folder"
+    said = f"{folder} already has a model; pass --replace to replace it, or choose another folder"
     assert said in " ".join(refused.err.split())
     assert contents(folder) == before
     other = commands.run(capsys, *command, "--resume")
     assert other.code == 2
-    assert "--replace trains this one in its place" in " ".join(other.err.split())
+    assert "pass --replace to replace it" in " ".join(other.err.split())
     assert contents(folder) == before
     assert commands.run(capsys, *command, "--replace").code == 0
     assert contents(folder) != before
@@ -72,7 +72,7 @@ def test_train_replaces_a_model_only_where_that_is_asked_for(capsys, folder, tmp
 def test_what_somebody_put_beside_a_model_is_not_lost(folder):
     (folder / "notes.txt").write_text("do not lose me")
     before = contents(folder)
-    with pytest.raises(UserError, match=r"model holds 'notes\.txt' beside a model, which would be lost"):
+    with pytest.raises(UserError, match=r"model contains 'notes\.txt' besides a model, which would be lost"):
         fitted_pair().save(folder)
     assert contents(folder) == before
 
@@ -92,7 +92,7 @@ def test_a_disk_that_fills_up_leaves_the_old_model_whole(folder):
     room = len(before["model.safetensors"]) - 100
     with pytest.raises(UserError, match="could not write") as error, room_for(room):
         again.save(folder)
-    assert "what stood there before is untouched" in str(error.value)
+    assert "existing files are unchanged" in str(error.value)
     assert contents(folder) == before
     assert [path.name for path in folder.parent.iterdir()] == ["model"]
 

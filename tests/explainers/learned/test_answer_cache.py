@@ -69,10 +69,10 @@ def test_one_that_goes_on_writes_over_nothing(tmp_path):
 @pytest.mark.parametrize(
     ("changed", "says"),
     [
-        ({**IDENTITY, "texts": "xyz"}, "keeps answers to other texts.  Go on with"),
-        ({**IDENTITY, "model": "xyz"}, "keeps answers of another black box, or of other weights of it.  Go on with"),
-        ({**IDENTITY, "settings": {"k": 4}}, "keeps answers for settings.k = 3, and it is 4 now.  Go on with"),
-        ({"texts": "abc", "model": "def"}, "keeps answers for settings.k = 3, and it is None now"),
+        ({**IDENTITY, "texts": "xyz"}, "has answers to other texts.  Resume with"),
+        ({**IDENTITY, "model": "xyz"}, "has answers of another black box, or of other weights of it.  Resume with"),
+        ({**IDENTITY, "settings": {"k": 4}}, "has answers for settings.k = 3, and it is 4 now.  Resume with"),
+        ({"texts": "abc", "model": "def"}, "has answers for settings.k = 3, and it is None now"),
     ],
 )
 def test_answers_of_another_identity_are_refused_and_left_alone(tmp_path, changed, says):
@@ -84,9 +84,9 @@ def test_answers_of_another_identity_are_refused_and_left_alone(tmp_path, change
 
 def test_a_folder_of_something_else_is_refused(tmp_path):
     (tmp_path / "thesis.txt").write_text("mine")
-    with pytest.raises(UserError, match="holds something else"):
+    with pytest.raises(UserError, match="contains other files"):
         AnswerCache(tmp_path, IDENTITY)
-    with pytest.raises(UserError, match="holds something else"):
+    with pytest.raises(UserError, match="contains other files"):
         AnswerCache(tmp_path / "thesis.txt", IDENTITY)
 
 
@@ -140,7 +140,7 @@ def test_a_full_disk_is_a_sentence(tmp_path, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(room.np, "save", full)
-    with pytest.raises(UserError, match=r"could not keep what the black box said.*No space left"):
+    with pytest.raises(UserError, match=r"could not write the black box.*No space left"):
         filled(tmp_path / "answers")
     assert [file.name for file in (tmp_path / "answers").iterdir()] == ["identity.json"]
 

@@ -37,14 +37,14 @@ def test_progress_is_told_from_what_is_kept_to_all(tmp_path):
     kept = AnswerCache(tmp_path / "kept")
     for _ in range(2):
         query(Products(), data_of(*TEXTS), kept, lambda *said: told.append(said), batch_size=5)
-    what = "asking the black box"
+    what = "querying the black box"
     assert told == [(what, 0, 8), (what, 5, 8), (what, 8, 8), (what, 8, 8)]
 
 
 def test_a_black_box_that_fails_half_way_is_asked_only_what_is_missing(tmp_path):
     data, broken = data_of(*TEXTS), Products(fails_after=2)
     with pytest.raises(
-        UserError, match=r"failed: RuntimeError: out of luck.*6 of 8 inputs.*kept in .*goes on"
+        UserError, match=r"failed: RuntimeError: out of luck.*6 of 8 inputs.*cached in .*resumes"
     ) as caught:
         query(broken, data, AnswerCache(tmp_path / "kept"), batch_size=3)
     assert isinstance(caught.value.__cause__, RuntimeError)
@@ -57,7 +57,7 @@ def test_a_black_box_that_fails_half_way_is_asked_only_what_is_missing(tmp_path)
 
 
 def test_without_a_folder_the_sentence_says_what_would_have_kept_them():
-    with pytest.raises(UserError, match=r"3 of 8 inputs were done; given a folder"):
+    with pytest.raises(UserError, match=r"3 of 8 inputs were done; pass a folder"):
         query(Products(fails_after=1), data_of(*TEXTS), batch_size=3)
 
 
@@ -103,7 +103,7 @@ def test_one_class_is_refused():
 
 def test_a_black_box_that_changes_the_order_of_its_classes_is_caught():
     flips = Changing(lambda logits: logits.flip(-1), after=1)
-    with pytest.raises(UserError, match=r"changed the order of its classes: it said \[.*\], then \[.*\]"):
+    with pytest.raises(UserError, match=r"changed the order of its classes: first \[.*\], then \[.*\]"):
         query(flips, data_of(*TEXTS))
 
 
@@ -117,7 +117,7 @@ def test_an_order_is_recognised_among_many_classes_and_columns_that_are_alike():
 
 def test_a_black_box_that_does_not_say_the_same_twice_is_caught():
     noisy = Changing(lambda logits: logits + torch.tensor([0.3, 0.0]), after=1)
-    with pytest.raises(UserError, match="does not say the same of the same input twice"):
+    with pytest.raises(UserError, match="predicts different probabilities for the same input"):
         query(noisy, data_of(*TEXTS))
 
 
@@ -128,12 +128,12 @@ def test_rounding_is_not_held_against_it():
 
 def test_another_black_box_than_the_one_whose_answers_are_kept_is_caught(tmp_path):
     query(Products(), data_of(*TEXTS), AnswerCache(tmp_path / "kept"))
-    with pytest.raises(UserError, match=r"unless it is another one than that whose answers .*kept keeps"):
+    with pytest.raises(UserError, match=r"unless .*kept has the answers of another black box"):
         query(Changing(lambda logits: logits * 3, after=0), data_of(*TEXTS), AnswerCache(tmp_path / "kept"))
 
 
 def test_one_that_fails_when_asked_again_loses_nothing(tmp_path):
-    with pytest.raises(UserError, match=r"out of luck.*8 of 8 inputs are done and kept"):
+    with pytest.raises(UserError, match=r"out of luck.*8 of 8 inputs are done and cached"):
         query(Products(fails_after=1), data_of(*TEXTS), AnswerCache(tmp_path / "kept"))
     assert len(AnswerCache(tmp_path / "kept").missing(8)) == 0
 
@@ -151,7 +151,11 @@ class Sayings:
 
 @pytest.mark.parametrize(
     ("then", "says"),
-    [([0.7, 0.3], "changed the order"), ([0.5, 0.5], "does not say the same"), ([np.nan, 0.5], "not all finite")],
+    [
+        ([0.7, 0.3], "changed the order"),
+        ([0.5, 0.5], "predicts different probabilities"),
+        ([np.nan, 0.5], "not all finite"),
+    ],
 )
 def test_a_black_box_that_reads_text_must_look_again_though_its_answers_are_remembered(then, says):
     subject = as_adapter(Sayings(then), classes=["bad", "good"]).for_pairs(False)

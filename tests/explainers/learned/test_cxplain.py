@@ -94,8 +94,8 @@ def test_the_members_differ_and_the_same_seed_gives_the_same(fitted):
     fit, nets = fitted
     first, second, _ = (net.score.weight for net in nets.values())
     assert not torch.equal(first, second)
-    assert len({tuple(fit._drawn(number)) for number in range(3)}) == 3
-    assert all(fit._drawn(number).sum() == 160 and 0 in fit._drawn(number) for number in range(3))
+    assert len({tuple(fit._bootstrap_counts(number)) for number in range(3)}) == 3
+    assert all(fit._bootstrap_counts(number).sum() == 160 and 0 in fit._bootstrap_counts(number) for number in range(3))
     short = build(CXPlain, {"members": 2, "epochs": 1, "dimension": 4, "hidden": 4})
     make = partial(text_member, short, WORDS + 1)
     runs = [Ensemble(short, make, fit.train, fit.validation, SilentWatcher(), CPU, seed=1).execute() for _ in range(2)]
@@ -121,7 +121,7 @@ def test_an_input_that_is_drawn_twice_counts_twice():
 
 def test_one_member_alone_reads_every_input_once():
     alone = Ensemble(CXPlain(members=1), nn.Identity, weighed(5, 0), weighed(5, 0), SilentWatcher(), CPU)
-    assert alone._drawn(0).tolist() == [1] * 5
+    assert alone._bootstrap_counts(0).tolist() == [1] * 5
 
 
 def test_what_a_member_minimises_is_the_divergence_between_the_two():

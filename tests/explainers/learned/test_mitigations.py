@@ -10,9 +10,9 @@ from torch import nn
 from steadygaze.core.random_key import RandomKey
 from steadygaze.core.types import Terms
 from steadygaze.explainers.learned import METHODS
-from steadygaze.explainers.learned.mitigations import MITIGATIONS, RANDOM, _others
+from steadygaze.explainers.learned.mitigations import MITIGATIONS, RANDOM, _shuffled_query
 from steadygaze.explainers.learned.selector import L2X, InputBatch, SelectorConfig, SelectorStep
-from steadygaze.explainers.learned.selector_training import _moving, _step
+from steadygaze.explainers.learned.selector_training import _step, _trained_parameters
 from steadygaze.explainers.learned.text_inputs import text_nets
 from steadygaze.explainers.learned.vibi import Vibi
 
@@ -38,7 +38,7 @@ def moved(how: SelectorConfig, stage: int = -1) -> set[str]:
     """Which networks a step of a stage changes."""
     round_, remedy = round_of(how), MITIGATIONS[how.technique]
     where = remedy.stages(how)[stage]
-    moving = _moving(round_.networks, where, remedy.players(how))
+    moving = _trained_parameters(round_.networks, where, remedy.players(how))
     before = {name: value.clone() for name, value in round_.networks.state_dict().items()}
     steps = torch.optim.SGD([p for part in moving.values() for p in part], 0.5)
     _step(steps, moving, remedy.players(how), remedy.terms(round_, where.name))
@@ -115,7 +115,7 @@ def test_with_random_query_all_learn_from_others_labels_and_then_the_selector_fr
 def test_labels_are_dealt_out_anew_in_the_first_stage_alone() -> None:
     """The selector is told what the black box says of another input of the batch, and never the input's own."""
     round_ = round_of(L2X(technique="random-query", **SMALL))
-    rings = [_others(round_of(round_.config, step)) for step in range(20)]
+    rings = [_shuffled_query(round_of(round_.config, step)) for step in range(20)]
     for dealt in rings:
         assert sorted(dealt.tolist()) == sorted(round_.views.probs.tolist())
         assert not (dealt == round_.views.probs).any()
@@ -130,7 +130,7 @@ def test_an_input_that_is_alone_in_its_batch_is_told_the_shares_of_the_classes()
         part[:1] for part in (round_.views.x, round_.views.able, round_.views.probs, round_.views.rows)
     )
     alone = replace(round_, views=InputBatch(x, able, probs, rows), prior=torch.tensor([0.25, 0.75]))
-    assert _others(alone).tolist() == [[0.25, 0.75]]
+    assert _shuffled_query(alone).tolist() == [[0.25, 0.75]]
 
 
 class Told(nn.Module):

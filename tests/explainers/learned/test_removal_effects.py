@@ -128,7 +128,7 @@ def test_texts_without_words_are_worth_nothing_and_are_never_asked_about():
 def test_one_that_fails_half_way_goes_on_where_it_was(tmp_path, monkeypatch):
     monkeypatch.setattr(room, "TOGETHER", 2)
     inputs, told = inputs_of(data_of(*TEXTS)), []
-    with pytest.raises(UserError, match=r"out of luck.*4 of 5 inputs are done and kept"):
+    with pytest.raises(UserError, match=r"out of luck.*4 of 5 inputs are done and cached"):
         text_effects(CXPlain(), Products(fails_after=2), inputs, AnswerCache(tmp_path / "kept"))
     mended = Products()
     found = text_effects(CXPlain(), mended, inputs, AnswerCache(tmp_path / "kept"), lambda *said: told.append(said[1:]))

@@ -1,4 +1,4 @@
-"""Explainers that learn to explain a black box: one file each, one line each here."""
+"""Explainers that are fitted to a black box, by name."""
 
 from steadygaze.explainers.learned.ail import Ail
 from steadygaze.explainers.learned.cxplain import CXPlain

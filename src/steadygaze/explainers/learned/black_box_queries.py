@@ -1,13 +1,9 @@
-"""What a black box must say to be explained: probabilities, and of the same input the same.
+"""Batched queries of a black box; the answers are checked and cached.
 
-Questions to a black box, batch by batch: what it says is checked, and kept as it comes.
+After a failure of the black box the same call resumes.  Two checks detect a black box that cannot be explained:
 
-A black box that fails half-way costs what it was asked last; the same call goes on from there.  One that cannot be
-explained is found out:
-
-    answers that are no probabilities                              at once
-    other answers to the same inputs, or the classes in another    at the end, when the first inputs are
-    order                                                          asked about again
+    every answer must consist of probabilities
+    the first inputs are queried again at the end, and must get the same probabilities in the same order of classes
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -30,9 +26,9 @@ from steadygaze.models.inference import BATCH, inference
 from steadygaze.models.model_protocol import Model
 
 NEAR = 1e-2
-"""How far two answers to one input may be apart: a network in half precision rounds so much by who is beside it."""
+"""Largest difference between two answers to one input: half precision rounds differently in other batches."""
 ROUNDING = 1e-3
-"""How far probabilities may be from summing to one."""
+"""Largest difference of the sum of probabilities from one."""
 
 
 def predicted(predict: Callable[[Any], Any], inputs: Any, many: int, classes: int | None = None) -> NDArray[np.float64]:
@@ -53,121 +49,124 @@ def predicted(predict: Callable[[Any], Any], inputs: Any, many: int, classes: in
 
 
 def check_probabilities(found: Any, many: int, classes: int | None = None) -> NDArray[np.float64]:
-    """(n,C) probabilities, or a sentence that says what they are instead."""
-    wanted = f"{many} rows of {classes or 'two or more'} probabilities, one row for each input, were expected"
+    """Return (n,C) probabilities, or raise an error that describes the value."""
+    expected = f"{many} rows of {classes or 'two or more'} probabilities were expected, one row per input"
     try:
-        given = np.asarray(found.detach().cpu() if isinstance(found, Tensor) else found)
-        if np.iscomplexobj(given):
+        array = np.asarray(found.detach().cpu() if isinstance(found, Tensor) else found)
+        if np.iscomplexobj(array):
             raise TypeError
-        probs = given.astype(np.float64)
+        probs = array.astype(np.float64)
     except (TypeError, ValueError):
-        raise UserError(f"the black box gave {found!r:.80}; {wanted}") from None
+        raise UserError(f"the black box returned {found!r:.80}; {expected}") from None
     if probs.ndim != 2 or len(probs) != many or probs.shape[1] < 2 or classes not in (None, probs.shape[1]):
-        raise UserError(f"the black box gave numbers of shape {probs.shape}; {wanted}")
-    for wrong, what in (
+        raise UserError(f"the black box returned numbers of shape {probs.shape}; {expected}")
+    for wrong, problem in (
         (~np.isfinite(probs), "are not all finite"),
-        (probs < 0, "are not all from 0 up"),
-        (np.abs(probs.sum(1, keepdims=True) - 1) > ROUNDING, "do not sum to one"),
+        (probs < 0, "are not all at least 0"),
+        (np.abs(probs.sum(1, keepdims=True) - 1) > ROUNDING, "do not sum to 1"),
     ):
         if wrong.any():
             row = np.round(probs[wrong.any(1)][0], 6).tolist()
-            raise UserError(f"the black box gave an input the probabilities {row!s:.80}, which {what}")
+            raise UserError(f"the black box returned the probabilities {row!s:.80}, which {problem}")
     return probs
 
 
 def check_deterministic(first: NDArray[np.float64], again: NDArray[np.float64], kept: Path | None) -> None:
-    """The same answers to the same inputs, or a sentence; `kept`: where the first ones are.  (n,C), (n,C)"""
-    apart = np.abs(first - again).max(1)
-    if apart.max(initial=0.0) <= NEAR:
+    """Raise an error if the answers to the same inputs differ; `kept`: folder of the first ones.  (n,C), (n,C)"""
+    differences = np.abs(first - again).max(1)
+    if differences.max(initial=0.0) <= NEAR:
         return
-    worst = int(apart.argmax())
-    said = [np.round(one[worst], 4).tolist() for one in (first, again)]
-    what = (
-        "changed the order of its classes" if _dealt(first, again) else "does not say the same of the same input twice"
+    worst = int(differences.argmax())
+    pair = [np.round(probs[worst], 4).tolist() for probs in (first, again)]
+    problem = (
+        "changed the order of its classes"
+        if _is_permuted(first, again)
+        else "predicts different probabilities for the same input"
     )
-    other = f", unless it is another one than that whose answers {kept} keeps" if kept else ""
+    other = f", unless {kept} has the answers of another black box" if kept else ""
     raise UserError(
-        f"the black box {what}: it said {said[0]!s:.80}, then {said[1]!s:.80}; it cannot be explained so{other}"
+        f"the black box {problem}: first {pair[0]!s:.80}, then {pair[1]!s:.80}; "
+        f"only a deterministic black box can be explained{other}"
     )
 
 
-def _dealt(first: NDArray[np.float64], again: NDArray[np.float64]) -> bool:
-    """Whether the columns of the one are those of the other in some order."""
-    apart = np.zeros((first.shape[1], first.shape[1]))
-    for one, other in zip(first, again, strict=True):
-        apart = np.maximum(apart, np.abs(one[:, None] - other[None, :]))
-    return bool(apart[linear_sum_assignment((apart > NEAR).astype(np.float64))].max() <= NEAR)
+def _is_permuted(first: NDArray[np.float64], again: NDArray[np.float64]) -> bool:
+    """Whether the columns of one are a permutation of the other's."""
+    distances = np.zeros((first.shape[1], first.shape[1]))
+    for before, after in zip(first, again, strict=True):
+        distances = np.maximum(distances, np.abs(before[:, None] - after[None, :]))
+    return bool(distances[linear_sum_assignment((distances > NEAR).astype(np.float64))].max() <= NEAR)
 
 
 Watch = Callable[[str, int, int], None]
-"""Told what is being done, how many inputs are done and of how many."""
+"""Progress callback: task, inputs done, inputs in all."""
 AGAIN = 32
-"""Inputs asked about twice."""
+"""Inputs that are queried twice."""
 TOKENS = 1 << 16
-"""Read at once, padding included."""
+"""Tokens per forward pass, padding included."""
 
 
 def silent(what: str, done: int, total: int) -> None:
-    """Nobody watches."""
+    """Report no progress."""
 
 
 @dataclass(frozen=True)
 class BlackBoxQuery:
-    """Something to be asked of every input of a split."""
+    """A query for every input of a split."""
 
     what: str
-    """As progress calls it."""
+    """Name of the task in progress reports."""
     say: Callable[[Rows], Lines]
-    """What is said of these inputs: any number of lines for each."""
+    """Answers for these inputs: any number of lines each."""
     cut: Callable[[Rows], Iterable[Rows]]
-    """Which of these inputs are put together."""
+    """Splits the inputs into batches."""
 
 
 @dataclass(frozen=True)
 class BlackBoxAnswers:
-    """A black box and a split: texts, images or anything else that has rows."""
+    """A black box and a split with rows: texts, images or other inputs."""
 
     say: Callable[[Rows], Any]
     """Probabilities of these inputs.  (n,) -> (n,C)"""
     cut: Callable[[Rows], Iterable[Rows]]
     clear_cache: Callable[[], None] = lambda: None
-    """Makes it look again at what it has already answered."""
+    """Clears the cache of the black box, so that it predicts again."""
 
 
 def query_batch(question: BlackBoxQuery, many: int, kept: AnswerCache, watch: Watch = silent) -> Lines:
-    """The question, put for every one of `many` inputs of which nothing is kept."""
+    """Run the query for each of `many` inputs without cached answers."""
     rows = kept.missing(many)
     done = many - len(rows)
     watch(question.what, done, many)
-    for some in question.cut(rows):
-        with _kept_so_far(f"{done} of {many}", kept):
-            found = question.say(some)
-        kept.add(*found)
-        done += len(some)
+    for batch in question.cut(rows):
+        with _reporting_progress(f"{done} of {many}", kept):
+            lines = question.say(batch)
+        kept.add(*lines)
+        done += len(batch)
         watch(question.what, done, many)
     return kept.lines()
 
 
 def answers(box: BlackBoxAnswers, many: int, kept: AnswerCache, watch: Watch = silent) -> NDArray[np.float64]:
-    """What a black box says of every input, in their order.  (N,C)"""
+    """Predictions of a black box for every input, in order.  (N,C)"""
 
     def say(rows: Rows) -> Lines:
         return rows, check_probabilities(box.say(rows), len(rows), kept.width)
 
-    found = query_batch(BlackBoxQuery("asking the black box", say, box.cut), many, kept, watch)[1]
+    probs = query_batch(BlackBoxQuery("querying the black box", say, box.cut), many, kept, watch)[1]
     box.clear_cache()
-    with _kept_so_far(f"{many} of {many}", kept):
+    with _reporting_progress(f"{many} of {many}", kept):
         again = [say(rows) for rows in box.cut(np.arange(min(many, AGAIN)))]
     if again:
-        rows, twice = map(np.concatenate, zip(*again, strict=True))
-        check_deterministic(found[rows], twice, kept.folder)
-    return found
+        rows, repeated = map(np.concatenate, zip(*again, strict=True))
+        check_deterministic(probs[rows], repeated, kept.folder)
+    return probs
 
 
 def query(
     model: Model, data: Data, kept: AnswerCache | None = None, watch: Watch = silent, batch_size: int = BATCH
 ) -> Tensor:
-    """What a model says of every text, in their order: doubles, on the CPU.  (N,C)"""
+    """Predictions of a model for every text, in order: double precision, on the CPU.  (N,C)"""
 
     def say(rows: Rows) -> Tensor:
         with inference(model):
@@ -179,21 +178,21 @@ def query(
 
 
 def check_repeatable(data: Data, rows: Rows, batch_size: int) -> Iterator[Rows]:
-    """These rows in batches of like length, shortest first."""
+    """Batches of rows of similar length, shortest first."""
     question = None if data.question is None else data.question.select(rows)
-    for some in by_length(Data(data.text.select(rows), question), batch_size, TOKENS):
-        yield rows[some]
+    for batch in by_length(Data(data.text.select(rows), question), batch_size, TOKENS):
+        yield rows[batch]
 
 
 @contextmanager
-def _kept_so_far(done: str, kept: AnswerCache) -> Iterator[None]:
-    """What goes wrong inside, in a sentence that says what is not lost."""
+def _reporting_progress(done: str, kept: AnswerCache) -> Iterator[None]:
+    """Add to an error how many inputs are done and where their answers are."""
     try:
         yield
     except Exception as error:
         own = isinstance(error, UserError)
         why = str(error) if own else f"the black box failed: {type(error).__name__}: {error!s:.300}"
-        place = f"are done and kept in {kept.folder}: the same call goes on from there"
+        outcome = f"are done and cached in {kept.folder}; the same call resumes"
         if kept.folder is None:
-            place = "were done; given a folder to keep them in, a next call would go on from there"
-        raise UserError(f"{why}.  {done} inputs {place}") from error
+            outcome = "were done; pass a folder to be able to resume"
+        raise UserError(f"{why}.  {done} inputs {outcome}") from error

@@ -1,20 +1,15 @@
-"""CXPlain: a network learns how much each unit matters, from what its absence costs; several say how sure that is.
+"""CXPlain: an ensemble learns the importance of each unit from the effects of removing it.
 
-Schwab & Karlen 2019 (arXiv:1910.12336), §3; Ω as effects.py has it, A the network's softmax over units:
+Schwab & Karlen 2019 (arXiv:1910.12336), §3; Ω as in removal_effects.py, A the network's softmax over units:
 
-    each member minimises    KL(Ω ‖ A(x))    on inputs drawn with replacement
-    explained by             the median of the members, between their quantiles
+    each member minimizes    KL(Ω ‖ A(x))    on a bootstrap sample of the inputs
+    explained by             the median of the members, with their quantiles
 
-Nothing is selected while it learns, so that no label can travel in a mask: no technique applies.
+Nothing is selected during training, so no label can leak through a mask: no technique applies.  Each member keeps the
+epoch with the lowest divergence on validation inputs.
 
-Departs from the released code: the loss is that of the label the black box gives, which is what is explained, and not
-of the true one; the network is L2X's selector; a word is deleted, or its id becomes that of padding; an epoch in which
-validation inputs do best is kept for each member.
-
-Fitting CXPlain: members one after the other, each to the worth of units of inputs drawn with replacement.
-
-An input that is drawn twice counts twice; one that is not drawn is not read.  Of each member the epoch is kept whose
-divergence from the worth of validation units is least.
+Differences from the released code: the loss is that of the predicted label, not the true one.  The network is L2X's
+selector.  A word is deleted, or replaced by padding.
 """
 
 import warnings
@@ -55,49 +50,49 @@ from steadygaze.training.progress import Watcher
 
 @settings
 class CXPlain:
-    """Causal explanations: what the prediction loses without each unit, learnt; with how sure that is."""
+    """Causal explanations: learned effect of removing each unit, with uncertainty."""
 
     k: Annotated[int, Field(ge=1, le=100_000)] = 10
-    """How many words, or patches, are shown."""
+    """Number of words, or patches, in an explanation."""
     top_words: Literal["heaviest", "all"] = "heaviest"
-    """Which have a weight: the k heaviest, or all."""
+    """Words with a weight: the k top-weighted (heaviest), or all."""
     members: Annotated[int, Field(ge=1, le=1000)] = 5
-    """Networks that learn, each from inputs drawn anew; one alone learns from all inputs as they are."""
+    """Networks of the ensemble, each fitted to a bootstrap sample; a single one is fitted to all inputs."""
     interval_level: Annotated[float, Field(gt=0, lt=1)] = 0.9
-    """Share of the members between the low quantile and the high one."""
+    """Share of the members between the low and the high quantile."""
     removal: Removal = "delete"
-    """How a word is taken out: the text closes up, or padding takes its place."""
+    """How a word is removed: deleted, or replaced by padding."""
     max_units: Annotated[int, Field(ge=1)] = MOST_UNITS
-    """Words of a text that are taken out one by one; in a text of more, segments of consecutive words."""
+    """Words that are removed one by one; in a text of more, segments of consecutive words."""
     epsilon: Annotated[float, Field(gt=0, le=1)] = 1e-6
-    """ε: what a unit without which nothing is lost is worth, in nats."""
+    """ε: smallest effect of a unit, in nats."""
     dimension: Annotated[int, Field(ge=1, le=4096)] = 50
     """Size of a word vector."""
     hidden: Annotated[int, Field(ge=1, le=8192)] = 100
     """Units of the layers."""
     dropout: Annotated[float, Field(ge=0, lt=1)] = 0.0
-    """In the network."""
+    """Dropout rate of the network."""
     epochs: Annotated[int, Field(ge=1, le=10_000)] = 100
-    """Times the inputs are read, at most."""
+    """Most epochs of a member."""
     patience: Annotated[int, Field(ge=1, le=10_000)] = 12
-    """Epochs without a better one after which a member is done."""
+    """Epochs without improvement after which training of a member stops."""
     batch_size: Annotated[int, Field(ge=2, le=65_536)] = 64
-    """Inputs in a step."""
+    """Inputs per step."""
     learning_rate: Annotated[float, Field(gt=0, le=10)] = 1e-4
-    """Size of Adam's steps."""
+    """Learning rate of Adam."""
 
 
 def text_effects(
     how: CXPlain, model: Model, inputs: TextInputs, kept: AnswerCache | None = None, watch: Watch = silent
 ) -> RemovalEffects:
-    """What each word is worth to a black box that has said `inputs.probs`: as many questions as there are words.
+    """Effect of removing each word on the prediction `inputs.probs`: one query per word.
 
-    A text of n words is read n times, n² words in all; above `max_units` words a segment is taken out at once.
+    Above `max_units` words, segments of words are removed.
     """
     removing = text_removal(model, inputs.data, inputs.table, how.removal, how.max_units)
-    found = removal_effects(removing, inputs.probs, inputs.probs.argmax(-1), kept, watch)
+    effects = removal_effects(removing, inputs.probs, inputs.probs.argmax(-1), kept, watch)
     if np.diff(inputs.data.text.starts).max(initial=0) <= how.max_units:
-        return found
+        return effects
     words = np.zeros(len(inputs), np.int64)
     for rows in inputs.once(TOGETHER):
         words[rows] = inputs.views(rows).able.sum(-1).cpu().numpy()
@@ -107,36 +102,36 @@ def text_effects(
             "words, which share their weight; raise max_units for single words",
             stacklevel=2,
         )
-    return per_word(found, words, how.max_units)
+    return per_word(effects, words, how.max_units)
 
 
 def members(how: CXPlain, make: Callable[[], nn.Module]) -> nn.ModuleDict:
-    """As many fresh networks, by name."""
+    """Untrained networks of the ensemble, by name."""
     return nn.ModuleDict({f"member-{number}": make() for number in range(how.members)})
 
 
 def text_member(how: CXPlain, words: int) -> Selector:
-    """A fresh network for texts."""
+    """An untrained network for texts."""
     return as_keras(Selector(words, 0, how.dimension, how.hidden, how.dropout))
 
 
 def member_bounds(how: CXPlain, nets: nn.ModuleDict, views: InputBatch) -> Tensor:
-    """Low quantile, median and high quantile of what the members give each unit.  (3,B,D) doubles"""
+    """Low quantile, median and high quantile of the members' weights.  (3,B,D) doubles"""
     with inference(nets):
-        given = torch.stack([masked.softmax(net(views).double(), views.able) for net in nets.values()])
-    ranked = given.sort(0).values
+        weights = torch.stack([masked.softmax(net(views).double(), views.able) for net in nets.values()])
+    ranked = weights.sort(0).values
     outside = (1 - how.interval_level) / 2
-    found = []
+    quantiles = []
     for share in (outside, 0.5, 1 - outside):
-        place = share * (len(ranked) - 1)
-        below = int(place)
+        position = share * (len(ranked) - 1)
+        below = int(position)
         above = min(below + 1, len(ranked) - 1)
-        found.append(torch.lerp(ranked[below], ranked[above], place - below))
-    return torch.stack(found)
+        quantiles.append(torch.lerp(ranked[below], ranked[above], position - below))
+    return torch.stack(quantiles)
 
 
 class FittedCXPlain(Explainer):
-    """Fitted CXPlain: the k heaviest words by the members' median, or all of them."""
+    """Fitted CXPlain: the k top-weighted words by the members' median, or all words."""
 
     class_specific: ClassVar[bool] = False
 
@@ -151,25 +146,25 @@ class FittedCXPlain(Explainer):
             logits: Tensor = model(batch).logits
         views = self._views(batch)
         low, middle, high = member_bounds(self.how, self.nets, views)
-        middle = middle.clamp_min(torch.finfo(torch.float64).tiny)  # shown is shown
+        middle = middle.clamp_min(torch.finfo(torch.float64).tiny)  # a shown unit has a weight above 0
         shown = (
             k_subset.top_k_subset(middle, views.able, self.how.k) if self.how.top_words == "heaviest" else views.able
         )
         return Saliency(views.dealt(middle * shown) * batch.mask, logits, (views.dealt(low), views.dealt(high)))
 
     def bounds(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        """Between which most members are, of every word, shown or not.  (B,T), (B,T)"""
+        """Low and high quantile of the members for every word, shown or not.  (B,T), (B,T)"""
         views = self._views(batch)
-        low, _, high = (views.dealt(one) for one in member_bounds(self.how, self.nets, views))
+        low, _, high = (views.dealt(bound) for bound in member_bounds(self.how, self.nets, views))
         return low, high
 
     def _views(self, batch: Batch) -> InputBatch:
-        return self.table.views(batch, torch.empty(len(batch), 0))  # the members are not told what the black box says
+        return self.table.views(batch, torch.empty(len(batch), 0))  # the members are not conditioned on the prediction
 
 
 @dataclass(frozen=True)
 class EffectTargets:
-    """Inputs, and what their units are worth."""
+    """Inputs and the removal effects of their units."""
 
     inputs: InputSplit
     effects: RemovalEffects
@@ -178,16 +173,16 @@ class EffectTargets:
         """KL(Ω ‖ A) of these inputs.  (B,)"""
         views = self.inputs.views(rows)
         scores: Tensor = net(views)
-        worth = self.effects.shares(rows, views.able, how.epsilon).to(scores.dtype)
-        lowest = torch.finfo(scores.dtype).min  # not −∞, of which 0 times as much is not a number
-        return divergence.kl_logits(worth, scores.masked_fill(~views.able, lowest))
+        effects = self.effects.shares(rows, views.able, how.epsilon).to(scores.dtype)
+        lowest = torch.finfo(scores.dtype).min  # not −∞: 0 · −∞ is NaN
+        return divergence.kl_logits(effects, scores.masked_fill(~views.able, lowest))
 
 
 @dataclass
 class Ensemble:
     config: CXPlain
     make: Callable[[], nn.Module]
-    """Draws a fresh network, views -> (B,D), from torch's own generator, which is seeded before the call."""
+    """Creates an untrained network, views -> (B,D); torch's generator is seeded before the call."""
     train: EffectTargets
     validation: EffectTargets
     watcher: Watcher
@@ -210,44 +205,44 @@ class Ensemble:
             self.watcher.stop()
 
     def _member(self, number: int, net: nn.Module) -> None:
-        optimiser = torch.optim.Adam(net.parameters(), self.config.learning_rate, foreach=True)
-        drawn, name = self._drawn(number), f"member {number + 1}"
-        best, at, weights = float("inf"), 0, net.state_dict()
+        optimizer = torch.optim.Adam(net.parameters(), self.config.learning_rate, foreach=True)
+        counts, name = self._bootstrap_counts(number), f"member {number + 1}"
+        best, best_epoch, weights = float("inf"), 0, net.state_dict()
         for epoch in range(self.config.epochs):
-            learnt = self._epoch(net, optimiser, drawn, (number, epoch))
-            left = mean_divergence(self.config, net, self.validation)
-            record = {"stage": name, "epoch": epoch + 1, "terms": {"divergence": learnt}, "divergence": left}
+            training = self._epoch(net, optimizer, counts, (number, epoch))
+            validation = mean_divergence(self.config, net, self.validation)
+            record = {"stage": name, "epoch": epoch + 1, "terms": {"divergence": training}, "divergence": validation}
             self.history.append(record)
             self.watcher.epoch(record)
-            if left < best:
-                best, at = left, epoch
+            if validation < best:
+                best, best_epoch = validation, epoch
                 weights = {key: value.detach().clone() for key, value in net.state_dict().items()}
-            if epoch - at >= self.config.patience:
+            if epoch - best_epoch >= self.config.patience:
                 self.watcher.skip(self.config.epochs - epoch - 1)
                 break
         net.load_state_dict(weights)
 
     def _epoch(
-        self, net: nn.Module, optimiser: torch.optim.Optimizer, drawn: NDArray[np.int64], when: tuple[int, int]
+        self, net: nn.Module, optimizer: torch.optim.Optimizer, counts: NDArray[np.int64], when: tuple[int, int]
     ) -> float:
-        """The mean divergence on the way."""
+        """The mean divergence during the epoch."""
         net.train()
         total = torch.zeros((), device=self.device)
         for rows in self.train.inputs.shuffled(self.config.batch_size, (self.seed, *when)):
-            rows = rows[drawn[rows] > 0]
+            rows = rows[counts[rows] > 0]
             if not len(rows):
                 continue
-            times = torch.from_numpy(drawn[rows]).to(self.device)
-            lost = self.train.loss(self.config, net, rows)
-            optimiser.zero_grad(set_to_none=True)
-            torch.autograd.backward((lost * times).sum() / times.sum())
-            optimiser.step()
-            total += (lost.detach() * times).sum()
-            self.watcher.step(f"member {when[0] + 1}", when[1], {"divergence": lost.detach()})
-        return _finite(float(total) / max(1, int(drawn.sum())))
+            times = torch.from_numpy(counts[rows]).to(self.device)
+            loss = self.train.loss(self.config, net, rows)
+            optimizer.zero_grad(set_to_none=True)
+            torch.autograd.backward((loss * times).sum() / times.sum())
+            optimizer.step()
+            total += (loss.detach() * times).sum()
+            self.watcher.step(f"member {when[0] + 1}", when[1], {"divergence": loss.detach()})
+        return _finite(float(total) / max(1, int(counts.sum())))
 
-    def _drawn(self, number: int) -> NDArray[np.int64]:
-        """How often this member reads each input.  (N,)"""
+    def _bootstrap_counts(self, number: int) -> NDArray[np.int64]:
+        """How often each input is in the member's bootstrap sample.  (N,)"""
         many = len(self.train.inputs)
         if self.config.members == 1:
             return np.ones(many, np.int64)
@@ -259,14 +254,14 @@ class Ensemble:
         return -(-len(self.train.inputs) // self.config.batch_size)
 
 
-def mean_divergence(how: CXPlain, net: nn.Module, weighed: EffectTargets) -> float:
+def mean_divergence(how: CXPlain, net: nn.Module, targets: EffectTargets) -> float:
     """The mean of KL(Ω ‖ A) over a split, in nats."""
     with inference(net):
-        parts = [weighed.loss(how, net, rows).double().sum() for rows in weighed.inputs.once(how.batch_size * 8)]
-    return _finite(float(torch.stack(parts).sum()) / len(weighed.inputs))
+        parts = [targets.loss(how, net, rows).double().sum() for rows in targets.inputs.once(how.batch_size * 8)]
+    return _finite(float(torch.stack(parts).sum()) / len(targets.inputs))
 
 
 def _finite(value: float) -> float:
     if not np.isfinite(value):
-        raise UserError("the loss is not a number any more: a smaller learning_rate is needed")
+        raise UserError("training diverged: the loss is NaN or infinite; use a smaller learning_rate")
     return value

@@ -1,4 +1,4 @@
-"""What a user asks for when an explainer is to be fitted, checked before anything is read."""
+"""Settings of a fitted explainer, checked before any data is read."""
 
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -12,30 +12,30 @@ from steadygaze.explainers.learned.selector import SelectorConfig, Technique
 
 Method = SelectorConfig | CXPlain
 OF_TEXTS = ("dimension", "removal", "top_words", "variant", "length")
-"""Settings that mean nothing where there are no words."""
+"""Settings that apply to texts only."""
 OF_TECHNIQUES = {"pretraining_epochs": ("random-pretraining", "random-query"), "clip": ("mask-neutral",)}
-"""Settings that mean nothing without one of these."""
+"""Settings that apply to these techniques only."""
 MITIGATION: Technique = "random-pretraining"
-"""Of selectors that are conditioned on the prediction, unless the user names a technique."""
+"""Default technique of selectors that are conditioned on the prediction."""
 OF_LOOKS = ("top_words", "interval_level")
-"""Settings that no number depends on."""
+"""Settings that change no measured value."""
 
 
 def fit_config(
     explainer: str, k: int | None, technique: str | None, query: bool | None, settings: Mapping[str, Any] | None
 ) -> Method:
-    """For texts; what is None is as the method has it."""
+    """The method for texts; None keeps the method's default."""
     kind, values = requested_method(explainer, {"k": k, "technique": technique, "query": query}, settings)
     return check_method(build(kind, values), values)
 
 
 def method_name(how: Method) -> str:
-    """As METHODS has it."""
+    """Its name in METHODS."""
     return next(name for name, kind in METHODS.items() if type(how) is kind)
 
 
 def row_settings(how: Method, facts: Mapping[str, Any]) -> dict[str, str | int]:
-    """What a number depends on, of all that was asked for and is known of the fit (its `facts`)."""
+    """Settings and facts of the fit that determine a measured value."""
     own: dict[str, str | int] = {"explainer": method_name(how), "k": how.k, "epochs": how.epochs}
     if not isinstance(how, CXPlain):
         own |= {"query": int(how.query), "technique": how.technique, "approximator": how.approximator}
@@ -48,7 +48,7 @@ def row_settings(how: Method, facts: Mapping[str, Any]) -> dict[str, str | int]:
 def requested_method(
     explainer: str, own: Mapping[str, Any], settings: Mapping[str, Any] | None
 ) -> tuple[type[SelectorConfig] | type[CXPlain], dict[str, Any]]:
-    """A method, and all values that were given for it."""
+    """A method and all values set for it."""
     if not isinstance(explainer, str):
         raise UserError(
             f"explainer must be a name, {', '.join(METHODS)}; found {explainer!r:.80}.  No labels are needed"
@@ -58,12 +58,12 @@ def requested_method(
     if not isinstance(settings, Mapping | None):
         raise UserError(f"settings must be a mapping of names to values, found {settings!r:.80}")
     kind, more = METHODS[explainer], dict(settings or {})
-    given = {key: value for key, value in own.items() if value is not None}
-    if twice := sorted(given.keys() & more.keys()):
-        raise UserError(f"{twice[0]} is given twice: once by itself, once in settings")
-    if not issubclass(kind, SelectorConfig) and (wrong := sorted(given.keys() - {"k"})):
-        raise UserError(f"{explainer} selects nothing while it learns: it takes no {wrong[0]}")
-    return kind, _mitigated(kind, {**given, **more})
+    arguments = {key: value for key, value in own.items() if value is not None}
+    if duplicates := sorted(arguments.keys() & more.keys()):
+        raise UserError(f"{duplicates[0]} is set twice: as an argument and in settings; remove one of them")
+    if not issubclass(kind, SelectorConfig) and (wrong := sorted(arguments.keys() - {"k"})):
+        raise UserError(f"{explainer} does not select units in training: remove {wrong[0]}")
+    return kind, _mitigated(kind, {**arguments, **more})
 
 
 def _mitigated(kind: type[SelectorConfig] | type[CXPlain], values: dict[str, Any]) -> dict[str, Any]:
@@ -74,16 +74,18 @@ def _mitigated(kind: type[SelectorConfig] | type[CXPlain], values: dict[str, Any
 
 
 def check_method(how: Method, given: Mapping[str, Any]) -> Method:
-    """Refused where the method has no such technique, or the technique no such setting."""
+    """Raise an error if the method lacks the technique, or the technique the setting."""
     if not isinstance(how, SelectorConfig):
         return how
     if how.technique not in how.techniques:
-        raise UserError(f"{method_name(how)} takes no technique {how.technique!r}; it has {', '.join(how.techniques)}")
+        raise UserError(
+            f"{method_name(how)} does not support technique {how.technique!r}; choose from {', '.join(how.techniques)}"
+        )
     if how.technique == "random-query" and not how.query:
-        raise UserError("random-query is for selectors that are told what the black box says: query=True (--query)")
+        raise UserError("random-query needs a selector that is conditioned on the prediction: set query=True (--query)")
     if "length" in given and how.variant != "released":
-        raise UserError("setting 'length' is for variant=released; of variant=paper it changes nothing")
+        raise UserError("setting 'length' is for variant=released; it has no effect for variant=paper")
     for key, users in OF_TECHNIQUES.items():
         if key in given and how.technique not in users:
-            raise UserError(f"setting {key!r} is for {' and '.join(users)}; of {how.technique} it changes nothing")
+            raise UserError(f"setting {key!r} is for {' and '.join(users)}; it has no effect for {how.technique}")
     return how

@@ -1,7 +1,4 @@
-"""Fitted: a selector as an explainer, one forward pass beside the black box's own.
-
-Learned: a method, what it learnt, and the words it knows.  Fitting it to a model's answers, and how well it does.
-"""
+"""Fitted explainers: fit a method to a model's predictions, explain with it, and measure its selections."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -49,7 +46,7 @@ from steadygaze.training.progress import Watcher
 
 
 class FittedSelector(Explainer):
-    """A fitted selector: the k words it takes, each with the chance of being drawn first; no other word has any."""
+    """A fitted selector: k words, each with its selection probability as weight; all other words have weight 0."""
 
     class_specific: ClassVar[bool] = False
     selects_words = True
@@ -57,7 +54,7 @@ class FittedSelector(Explainer):
     def __init__(
         self, name: str, how: SelectorConfig, nets: nn.ModuleDict, table: Seeing, accuracy: float | None = None
     ) -> None:
-        """`accuracy`: of the independent reader on held-out texts, where it is known."""
+        """`accuracy`: of the independent reader on held-out texts, if known."""
         self.name, self.how, self.nets, self.table, self.accuracy = name, how, nets, table, accuracy
 
     def explain(
@@ -66,18 +63,18 @@ class FittedSelector(Explainer):
         with inference(model):
             logits: Tensor = model(batch).logits
         views, scores = self._scores(batch, logits)
-        floor = torch.finfo(torch.float64).tiny  # selected is selected, however sure the selector is of another
+        floor = torch.finfo(torch.float64).tiny  # every selected word has a weight above 0
         shares = masked.softmax(scores.double(), views.able).clamp_min(floor)
         return Saliency(
             views.dealt(shares * k_subset.top_k_subset(scores, views.able, self.how.k)) * batch.mask, logits
         )
 
     def own(self, batch: Batch, saliency: Saliency) -> Tensor:
-        """What the approximator predicts from the selected words.  (B,C)"""
-        views, chosen = self._selected(batch, saliency)
+        """Prediction of the approximator from the selected words.  (B,C)"""
+        views, mask = self._selected(batch, saliency)
         with inference(self.nets):
-            found: Tensor = self.nets["approximator"](views, chosen)
-        return found
+            logits: Tensor = self.nets["approximator"](views, mask)
+        return logits
 
     def readings(self, model: Model, batch: Batch, saliency: Saliency) -> SelectionPredictions | None:
         if "reader" not in self.nets:  # a folder of version 0.1.0
@@ -89,39 +86,39 @@ class FittedSelector(Explainer):
         return self.accuracy
 
     def prediction_input(self, batch: Batch, saliency: Saliency) -> Tensor:
-        """log P(y|m): what the mask alone tells of each class.  (B,C)"""
+        """log P(y|m): log-probabilities of the mask probe.  (B,C)"""
         with inference(self.nets):
-            found: Tensor = self.nets["judge"](self._selected(batch, saliency)[1])
-        return found
+            log_probs: Tensor = self.nets["judge"](self._selected(batch, saliency)[1])
+        return log_probs
 
     def _selected(self, batch: Batch, saliency: Saliency) -> tuple[InputBatch, Tensor]:
-        """What the networks see, and 1.0 on the units that are selected, padding among them if it can be.  (B,D)"""
+        """Inputs of the networks, and the mask of selected units.  (B,D)"""
         views, scores = self._scores(batch, saliency.logits)
         return views, k_subset.top_k_subset(scores, views.able, self.how.k)
 
     def _scores(self, batch: Batch, logits: Tensor) -> tuple[InputBatch, Tensor]:
-        """What the selector gives each unit.  (B,D)"""
+        """Inputs of the networks, and the selector's scores.  (B,D)"""
         views = self.views(batch, logits)
         with inference(self.nets):
             scores: Tensor = self.nets["selector"](views, views.probs if self.how.query else None)
         return views, scores
 
     def views(self, batch: Batch, logits: Tensor) -> InputBatch:
-        """A batch of the black box's, as the networks see it."""
+        """A batch of the black box as inputs of the networks."""
         return self.table.views(batch, logits.double().softmax(-1).float())
 
 
 @dataclass(frozen=True)
 class QueriedTexts:
-    """Texts, and what the black box says of them."""
+    """Texts and the black box's predictions for them."""
 
     data: Data
     probs: Tensor  # (N,C)
     kept: AnswerCache = field(default_factory=AnswerCache)
-    """Where more answers are kept as they come."""
+    """Cache of further answers."""
 
     def effects(self, how: CXPlain) -> AnswerCache:
-        """Where those to texts that lack a word are."""
+        """Cache of the answers to texts with a removed word."""
         return self.kept.part("effects", removal=how.removal, max_units=how.max_units)
 
 
@@ -135,7 +132,7 @@ class FittedExplainer:
     def explainer(
         self, tokens: Known, device: torch.device, accuracy: float | None = None
     ) -> FittedSelector | FittedCXPlain:
-        """For a black box that reads these tokens; `accuracy`: of the independent reader, where it is known."""
+        """For a black box with these tokens; `accuracy`: of the independent reader, if known."""
         nets = self.networks.to(device)
         if isinstance(self.config, CXPlain):
             return FittedCXPlain(self.config, nets, Following(self.vocabulary, tokens))
@@ -146,7 +143,7 @@ class FittedExplainer:
 
 @dataclass(frozen=True)
 class FitContext:
-    """How an explainer is fitted, whichever it is."""
+    """Settings of a fit that do not depend on the method."""
 
     tokens: Sequence[str]
     """The token of each of the black box's ids."""
@@ -159,24 +156,38 @@ class FitContext:
     def learn(
         self, how: SelectorConfig | CXPlain, model: Model, train: QueriedTexts, validation: QueriedTexts
     ) -> FittedExplainer:
-        """From what the black box says of texts."""
-        known = vocabulary(train.data, self.tokens, self.kind)
-        table = known.table(self.tokens, None if isinstance(how, CXPlain) else how).to(self.device)
-        here, there = (TextInputs(part.data, part.probs, table, self.device) for part in (train, validation))
+        """Fit the method to the black box's predictions."""
+        words = vocabulary(train.data, self.tokens, self.kind)
+        table = words.table(self.tokens, None if isinstance(how, CXPlain) else how).to(self.device)
+        train_inputs, validation_inputs = (
+            TextInputs(part.data, part.probs, table, self.device) for part in (train, validation)
+        )
         run = self.watcher, self.device, self.seed
         fit: Ensemble | SelectorFit
         if isinstance(how, CXPlain):
-            worth = text_effects(how, model, here, train.effects(how), self.watch)
-            other = text_effects(how, model, there, validation.effects(how), self.watch)
-            make = partial(text_member, how, len(known.words))
-            fit = Ensemble(how, make, EffectTargets(here, worth), EffectTargets(there, other), *run)
+            train_effects = text_effects(how, model, train_inputs, train.effects(how), self.watch)
+            validation_effects = text_effects(how, model, validation_inputs, validation.effects(how), self.watch)
+            make = partial(text_member, how, len(words.words))
+            fit = Ensemble(
+                how,
+                make,
+                EffectTargets(train_inputs, train_effects),
+                EffectTargets(validation_inputs, validation_effects),
+                *run,
+            )
         else:
-            fit = SelectorFit(how, partial(text_nets, how, len(known.words), train.probs.shape[1]), here, there, *run)
-        return FittedExplainer(how, known, fit.execute(), fit.history)
+            fit = SelectorFit(
+                how,
+                partial(text_nets, how, len(words.words), train.probs.shape[1]),
+                train_inputs,
+                validation_inputs,
+                *run,
+            )
+        return FittedExplainer(how, words, fit.execute(), fit.history)
 
 
 def untrained_networks(how: SelectorConfig | CXPlain, words: int, classes: int) -> nn.ModuleDict:
-    """Networks that nothing has been taught."""
+    """Untrained networks."""
     if isinstance(how, CXPlain):
         return members(how, partial(text_member, how, words))
     return text_nets(how, words, classes)
@@ -185,38 +196,43 @@ def untrained_networks(how: SelectorConfig | CXPlain, words: int, classes: int) 
 def measure_selection(
     model: Model, fitted: FittedSelector | FittedCXPlain, data: Data, removal: Removal = "delete", batch_size: int = 256
 ) -> dict[str, Tensor]:
-    """Of each text, whether the black box says the same of what is selected, and of the rest, if there is any (else
-    nan); whether the approximator guesses it; what the judge loses, in nats; whether the independent reader gives the
-    predicted class; and that class.  (N,) each
+    """Measures of the selection, by name: (N,) each.
+
+    They are agreement of the black box on the selected and the unselected words (NaN: there are none), fidelity of the
+    approximator, loss of the mask probe in nats, accuracy of the independent reader, and the predicted class.
     """
-    if isinstance(fitted, FittedCXPlain):  # selected are the k heaviest, whatever is shown
+    if isinstance(fitted, FittedCXPlain):  # the k top-weighted words are measured
         fitted = FittedCXPlain(replace(fitted.how, top_words="heaviest"), fitted.nets, fitted.table)
-    places, parts = [], []
+    row_parts, parts = [], []
     for rows in by_length(data, batch_size):
         batch = collate(data, rows).to(model.device)
         saliency = fitted.explain(model, batch)
-        said, kept = saliency.logits.argmax(-1), saliency.weights > 0
-        alone = predict_selected(model, batch, kept, removal)
-        found = {
-            "post-hoc-accuracy": alone.argmax(-1) == said,
-            "post-hoc-accuracy/unselected": remainder_agreement(model, batch, batch.mask & ~kept, said, removal),
-            **(_guessed(fitted, model, batch, saliency, alone) if isinstance(fitted, FittedSelector) else {}),
-            PREDICTED: said,
+        predicted, kept = saliency.logits.argmax(-1), saliency.weights > 0
+        selected_logits = predict_selected(model, batch, kept, removal)
+        values = {
+            "post-hoc-accuracy": selected_logits.argmax(-1) == predicted,
+            "post-hoc-accuracy/unselected": remainder_agreement(model, batch, batch.mask & ~kept, predicted, removal),
+            **(
+                _selector_measures(fitted, model, batch, saliency, selected_logits)
+                if isinstance(fitted, FittedSelector)
+                else {}
+            ),
+            PREDICTED: predicted,
         }
-        places.append(rows)
-        parts.append({name: values.double().cpu() for name, values in found.items()})
-    order = torch.from_numpy(np.argsort(np.concatenate(places), kind="stable"))
+        row_parts.append(rows)
+        parts.append({name: values.double().cpu() for name, values in values.items()})
+    order = torch.from_numpy(np.argsort(np.concatenate(row_parts), kind="stable"))
     return class_balanced({name: torch.cat([part[name] for part in parts])[order] for name in parts[0]})
 
 
-def _guessed(
-    fitted: FittedSelector, model: Model, batch: Batch, saliency: Saliency, alone: Tensor
+def _selector_measures(
+    fitted: FittedSelector, model: Model, batch: Batch, saliency: Saliency, selected_logits: Tensor
 ) -> dict[str, Tensor]:
-    """What only a selector has: an approximator, a classifier of masks, and an independent reader.  (B,) each
+    """Measures of the approximator, the mask probe and the independent reader.  (B,) each
 
-    `alone`: what the black box predicts from the selected words.  (B,C)
+    `selected_logits`: the black box's prediction from the selected words.  (B,C)
     """
-    said, readings = saliency.logits.argmax(-1), fitted.readings(model, batch, saliency)
-    told = fitted.prediction_input(batch, saliency).gather(-1, said.unsqueeze(-1)).squeeze(-1)
-    found = {"fidelity": fitted.own(batch, saliency).argmax(-1) == said, "probe-loss": -told}
-    return found if readings is None else {**found, **readings.measures(saliency.logits, alone)}
+    predicted, readings = saliency.logits.argmax(-1), fitted.readings(model, batch, saliency)
+    log_probability = fitted.prediction_input(batch, saliency).gather(-1, predicted.unsqueeze(-1)).squeeze(-1)
+    measures = {"fidelity": fitted.own(batch, saliency).argmax(-1) == predicted, "probe-loss": -log_probability}
+    return measures if readings is None else {**measures, **readings.measures(saliency.logits, selected_logits)}

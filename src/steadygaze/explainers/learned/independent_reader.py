@@ -1,17 +1,15 @@
-"""The independent reader: a classifier of selected units that has never seen a selection.
+"""The independent reader: a classifier of selected units, trained on random masks only.
 
     reader     minimizes   E over x and m ~ uniform of   CE(p(x), r(x ⊙ m))          so that   r(x ⊙ m) ≈ E[Y | x ⊙ m]
 
-p(x) is the prediction to be explained, m a mask drawn without looking at x.  A selector and the network trained on its
-selections can agree on units that stand for a label, whatever they mean.  The reader has no part in such an agreement:
-it recovers the label only as far as the units carry it.  Bai et al. 2021 (arXiv:2006.05656, §4.1) train an approximator
-on such masks to prevent label leakage; the reader detects it.
+p(x) is the explained prediction, m a mask that is independent of x.  A selector and the network trained on its
+selections can encode a label in the choice of units.  The reader does not learn this code: it recovers the label only
+if the units carry it.  Bai et al. 2021 (arXiv:2006.05656, §4.1) train an approximator on such masks to prevent label
+leakage; the reader detects it.
 
-The masks must resemble the selections in everything but the choice: as many units each, or whole sentences where
-sentences are selected.  `Draw` makes them.
+The masks have the form of the selections: the same number of units, or whole sentences.  `Draw` creates them.
 
-Cost: at most STEPS steps of BATCH inputs, EPOCHS epochs on few inputs.  The predictions p(x) are known already: the
-black box is not run again.
+Cost: at most STEPS steps of BATCH inputs, or EPOCHS epochs.  The black box is not run again.
 """
 
 from collections.abc import Callable
@@ -28,7 +26,7 @@ from steadygaze.models import k_subset
 from steadygaze.models.inference import inference
 
 STREAM = 0x5EAD
-"""Keeps what the reader draws apart from what the explainer draws with the same seed."""
+"""Separates the reader's random draws from the explainer's with the same seed."""
 STEPS, EPOCHS, BATCH = 1500, 100, 128
 """Most steps, most epochs, and inputs in a step."""
 EVALUATE, PATIENCE = 50, 10
@@ -39,11 +37,11 @@ LEARNING_RATE = 3e-3
 AT_ONCE = 256
 
 Draw = Callable[[InputBatch, RandomKey], Tensor]
-"""Random masks of a batch: views, chance -> (B,D)."""
+"""Random masks of a batch: views, random key -> (B,D)."""
 
 
 def uniform_subsets(k: int) -> Draw:
-    """k units drawn uniformly, or all where an input has fewer."""
+    """k units drawn uniformly, or all units of a smaller input."""
 
     def draw(views: InputBatch, chance: RandomKey) -> Tensor:
         return k_subset.random_k_subset(views.able, k, chance, views.rows)
@@ -56,17 +54,17 @@ class ReaderFit:
     """Trains an independent reader.  The weights with the lowest validation loss on random masks are kept."""
 
     make: Callable[[], nn.Module]
-    """A fresh network `(views, mask) -> logits`, with weights from torch's generator, which is seeded before."""
+    """Creates a network `(views, mask) -> logits`; torch's generator is seeded before the call."""
     draw: Draw
     train: InputSplit
     validation: InputSplit
     device: torch.device
     seed: int = 0
     steps: int = STEPS
-    """At most."""
+    """Most steps."""
     learning_rate: float = LEARNING_RATE
     decay: bool = False
-    """Whether the learning rate falls linearly to 0: the last weights do not oscillate then."""
+    """Whether the learning rate decays linearly to 0."""
 
     def execute(self) -> nn.Module:
         own = derive_seed(self.seed, STREAM)
@@ -98,7 +96,7 @@ class ReaderFit:
         with inference(net):
             for rows in self.validation.once(AT_ONCE):
                 views = self.validation.views(rows)
-                for logits in _drawn(net, views, self.draw, chance):
+                for logits in _random_logits(net, views, self.draw, chance):
                     total += float(_cross_entropy(logits, views.probs).sum())
         return total / (DRAWS * max(1, len(self.validation)))
 
@@ -113,13 +111,13 @@ class ReaderFit:
 def read(
     reader: nn.Module, views: InputBatch, mask: Tensor, draw: Draw, own: Tensor | None = None
 ) -> SelectionPredictions:
-    """The reader's readings of a batch of selections, with its baselines.  (B,D)"""
+    """The reader's predictions from a batch of selections, with baselines.  (B,D)"""
     with inference(reader):
-        random = torch.stack(_drawn(reader, views, draw, RandomKey(STREAM)), 1)
+        random = torch.stack(_random_logits(reader, views, draw, RandomKey(STREAM)), 1)
         return SelectionPredictions(reader(views, mask), random, reader(views, torch.zeros_like(mask)), own)
 
 
-def _drawn(net: nn.Module, views: InputBatch, draw: Draw, chance: RandomKey) -> list[Tensor]:
+def _random_logits(net: nn.Module, views: InputBatch, draw: Draw, chance: RandomKey) -> list[Tensor]:
     """Logits of DRAWS random masks of each input.  (B,C) each"""
     return [net(views, draw(views, chance.child(number))) for number in range(DRAWS)]
 

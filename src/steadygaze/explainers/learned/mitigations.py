@@ -1,42 +1,31 @@
-"""How the label is kept from travelling in the mask: one file each, one line each here.
+"""Mitigations of label leakage through the mask: which network learns from which masks, in which order.
 
-What a remedy is: who learns from which masks, in which order.
+Plain: selector and approximator learn together, and the label can leak.
 
-None: selector and approximator learn together, and may agree on a code.
+Mask-neutral weighting: an input weighs less, the better its label can be predicted from its mask.
+Bai et al. 2021 (arXiv:2006.05656), §4.2; the weights are those of core/maths/label_leakage.py.  P(y|m) is the
+prediction of the mask probe, which is trained along.  Differences from the paper: padding cannot be selected unless
+`variant = released` (§5.2.4).  The last epoch is kept.  Each class has its own weight, since the targets are
+probabilities.  The paper does not specify the probe, clipping, or whose loss is weighted: here it is the prediction
+loss of both networks.
 
-Mask-neutral weighting: inputs count less the better their label can be told from their mask.
+If the mask determines the label, weighting does not help for hard labels: all weights are equal.  For probabilities
+w_c p_c = P(c), and the mask is uninformative, unless `clip` truncates the weights of a confident black box.
 
-Bai et al. 2021 (arXiv:2006.05656), §4.2; the weights are those of core/maths/label_leakage.py, P(y|m) is the judge's,
-which learns
-beside the others.
+Random pretraining: the approximator is trained on random masks first.  Bai et al. 2021 (arXiv:2006.05656), §4.1:
 
-Departs from the paper: only words can be selected.  In the paper (§5.2.4) every text is padded in front to one
-length and the padding can be selected too: `variant = released`.  The last epoch is kept, where other techniques keep
-that of the best guesses; each class weighs for itself, since what is learnt are probabilities.  The paper is silent on
-the judge, on clipping, and on who is weighted: here all who learn from the guess.
+    1   approximator on k units drawn uniformly, independent of the input   E(Y | x ⊙ m), without leakage through m
+    2   approximator frozen; the selector is trained                        argmin_m L(E(Y | x ⊙ m), y)
 
-Where the mask decides the label nothing is mended: of certain labels all weights are the same.  Of probabilities they
-are not (w_c p_c = P(c), and the code is worth nothing), unless `clip` cuts them off, as it does of a sure black box.
+The paper does not specify the distribution of the masks; uniform is ours.
 
-Random attention pretraining: the approximator learns what words mean before anybody selects any.
+Random query (ours): the approximator is trained on masks for the prediction of another input, which cannot leak ŷ:
 
-Bai et al. 2021 (arXiv:2006.05656), §4.1:
+    1   selector and approximator minimize   CE(p, q(x ⊙ m'))     m' = select(x, ŷ of another)
+    2   the approximator is frozen; the selector minimizes   CE(p, q(x ⊙ m))     m = select(x, ŷ)
 
-    1   approximator on k units drawn evenly, whatever the input says       E(Y | x ⊙ m), without a code in m
-    2   frozen; the selector alone learns                                   argmin_m L(E(Y | x ⊙ m), y)
-
-Departs from the paper: nothing known; it names no law for the masks, and evenly is ours.
-
-Random query: the approximator learns from masks that somebody else's label asked for.
-
-Ours.  A code needs two who know it.  The selector is told ŷ; the approximator only ever sees masks which it chose when
-told the ŷ of another input, so that what it is told cannot be passed on:
-
-    1   selector and approximator minimise   CE(p, q(x ⊙ m'))     m' = select(x, ŷ of another)
-    2   the approximator is frozen; the selector minimises   CE(p, q(x ⊙ m))     m = select(x, ŷ)
-
-It makes codes rarer and does not rule them out: a selector that works the label out of the input by itself can still
-pass it on in the first stage, as L2X can that is told nothing.
+This reduces leakage but does not exclude it: a selector that infers the label from the input can still leak it in the
+first stage, as L2X can without ŷ.
 """
 
 from abc import ABC, abstractmethod
@@ -53,7 +42,7 @@ from steadygaze.models import k_subset
 from steadygaze.techniques.technique import Player, Stage
 
 PROBE_PLAYER = Player("judge", trains=("judge.",), terms=("mask",))
-"""Always there, so that it is always known how far the mask gives the label away; nobody else hears it."""
+"""Always trained, so that label leakage through the mask is measured; it affects no other network."""
 
 
 class Mitigation(ABC):
@@ -69,7 +58,7 @@ class Mitigation(ABC):
 
 
 def both(how: SelectorConfig) -> tuple[Player, ...]:
-    """Selector and approximator learn from the same guess; an opponent, where there is one, from its own."""
+    """Selector and approximator share the prediction loss; an opponent has its own loss."""
     own = ("prediction",) if type(how).selection_cost is SelectorConfig.selection_cost else ("prediction", "brevity")
     if not isinstance(how, Ail):
         return Player("selector", trains=("selector.", "approximator."), terms=own), PROBE_PLAYER
@@ -94,7 +83,7 @@ class NoMitigation(Mitigation):
 
 class MaskNeutral(Mitigation):
     def stages(self, how: SelectorConfig) -> tuple[Stage, ...]:
-        # The epoch of the best guesses would be the one with the best code, from before the weights took hold.
+        # The epoch with the best fidelity would be the one with the most leakage, before the weights have an effect.
         return tuple(replace(stage, select="last") for stage in super().stages(how))
 
     def players(self, how: SelectorConfig) -> tuple[Player, ...]:
@@ -124,8 +113,8 @@ class RandomPretraining(Mitigation):
     def terms(self, round_: SelectorStep, stage: str) -> Terms:
         if stage == RANDOM:
             views = round_.views
-            drawn = k_subset.random_k_subset(views.able, round_.config.k, round_.key, views.rows)
-            return {"prediction": round_.config.fidelity(round_.approximate(drawn), round_.config.target(views.probs))}
+            mask = k_subset.random_k_subset(views.able, round_.config.k, round_.key, views.rows)
+            return {"prediction": round_.config.fidelity(round_.approximate(mask), round_.config.target(views.probs))}
         scores = round_.scores()
         return round_.loss(round_.mask(scores), scores)
 
@@ -144,19 +133,17 @@ class RandomQuery(Mitigation):
         return both(how)
 
     def terms(self, round_: SelectorStep, stage: str) -> Terms:
-        scores = round_.scores(_others(round_) if stage == SHUFFLED else None)
+        scores = round_.scores(_shuffled_query(round_) if stage == SHUFFLED else None)
         return round_.loss(round_.mask(scores), scores)
 
 
-def _others(round_: SelectorStep) -> Tensor:
-    """What the black box says of another input of the batch; one that is alone is told how often each class is said.
-    (B,C)
-    """
+def _shuffled_query(round_: SelectorStep) -> Tensor:
+    """Predictions for another input of the batch; a single input gets the class frequencies.  (B,C)"""
     probs = round_.views.probs
     if len(probs) == 1:
         return round_.prior.to(probs.dtype).unsqueeze(0)
     order = round_.key.child(2).uniform(round_.views.rows, 1).squeeze(-1).argsort()
-    return torch.empty_like(probs).index_copy(0, order, probs[order.roll(1)])  # in a ring: nobody keeps its own
+    return torch.empty_like(probs).index_copy(0, order, probs[order.roll(1)])  # cyclic shift: no input keeps its own
 
 
 MITIGATIONS: dict[str, Mitigation] = {

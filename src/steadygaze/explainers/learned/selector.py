@@ -1,19 +1,15 @@
-"""What selectors and approximators see: inputs, whatever they are, and what the black box says of them.
+"""Inputs, settings and losses of selectors (L2X, VIBI, AIL).
 
-What L2X, VIBI and AIL have in common: a selector chooses k units, an approximator guesses from them what the black
-box says of the whole, and both learn from how wrong it is.
+A selector chooses k units, and an approximator predicts the black box's output from them.  The method defines the
+losses; the technique (mitigations.py) defines which network learns from which masks.
 
-A method says what is lost (`fidelity`, `brevity`), a technique (remedy/) who learns from which masks.
+L2X: Chen et al. 2018 (arXiv:1802.07814), §3:   max over selector and approximator of   E Σ_c p_c log q_c(x ⊙ m)
 
-L2X: the k units from which the prediction can best be guessed.
+With `query` the selector is conditioned on p (Bai et al. 2021, §5.2; Liang et al. 2020).  The label can then leak
+through the choice of units.
 
-Chen et al. 2018 (arXiv:1802.07814), §3:   max over selector and approximator of   E Σ_c p_c log q_c(x ⊙ m)
-
-With `query` the selector is told p as well (Bai et al. 2021, §5.2; Liang et al. 2020): then it may say the label in
-code, by which units it takes, and the approximator learns to read it.  docs/explainers.md shows what that does.
-
-Departs from the paper: as models/k_subset.py and text_nets.py say; padding is never selected, where the released code
-pads every text in front to 400 tokens and lets padding be selected (`variant = released` does so too).
+Differences from the paper: see models/k_subset.py and text_networks.py.  Padding is not selected.  The released code
+pads every text in front to 400 tokens and can select padding; `variant = released` does the same.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -35,21 +31,23 @@ Rows = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class InputBatch:
-    """B inputs, of D units that can be selected: the words of a text, the patches of an image."""
+    """B inputs with D units each: the words of a text, the patches of an image."""
 
     x: Tensor  # texts: (B,T) ids, 0 on padding; images: (B,C,H,W)
     able: Tensor  # (B,D) bool: units that may be selected
-    probs: Tensor  # (B,C) what the black box says of the whole
-    rows: Tensor  # (B,) whatever is drawn for an input is drawn from this number
+    probs: Tensor  # (B,C) prediction of the black box for the whole input
+    rows: Tensor  # (B,) number that seeds the random draws of an input
     owner: Tensor | None = None  # (B,T) the unit each token belongs to; None: tokens are units
-    places: Tensor | None = None  # (B,S) the black box's tokens among the T, −1: cut off; None: S is T
+    places: Tensor | None = (
+        None  # (B,S) position among the T of each token of the black box, −1: truncated; None: S is T
+    )
 
     def spread(self, mask: Tensor) -> Tensor:
         """From units to tokens.  (B,D) -> (B,T)"""
         return mask if self.owner is None else mask.gather(-1, self.owner)
 
     def dealt(self, weights: Tensor) -> Tensor:
-        """To the black box's tokens, those of a unit sharing what it has evenly.  (B,D) -> (B,S)"""
+        """Divide the weight of each unit equally among its tokens of the black box.  (B,D) -> (B,S)"""
         if self.places is not None:
             return weights.gather(-1, self.places.clamp_min(0)).masked_fill(self.places < 0, 0.0)
         if self.owner is None:
@@ -59,7 +57,7 @@ class InputBatch:
 
 
 class InputSplit(Protocol):
-    """A split, put to the black box once."""
+    """A split with predictions of the black box."""
 
     def __len__(self) -> int: ...
 
@@ -71,7 +69,7 @@ class InputSplit(Protocol):
         """The batches of an epoch."""
 
     def once(self, size: int) -> Sequence[Rows]:
-        """Batches in which every input is read once."""
+        """Batches with every input once."""
 
     def views(self, rows: Rows) -> InputBatch: ...
 
@@ -81,84 +79,84 @@ Technique = Literal["plain", "random-pretraining", "mask-neutral", "random-query
 
 @settings
 class SelectorConfig:
-    """How a selector is fitted."""
+    """Settings of a selector."""
 
     techniques: ClassVar[tuple[Technique, ...]] = ("plain", "random-pretraining", "mask-neutral", "random-query")
-    """Those that can be applied to it."""
+    """Supported techniques."""
     opposes: ClassVar[bool] = False
-    """Whether an opponent guesses from what is not selected."""
+    """Whether an opponent predicts from the unselected units."""
     betas: ClassVar[tuple[float, float]] = (0.9, 0.999)
-    """What Adam remembers."""
+    """Decay rates of Adam."""
 
     k: Annotated[int, Field(ge=1, le=100_000)] = 10
-    """How many words, or patches, are selected."""
+    """Number of selected words, or patches."""
     variant: Literal["paper", "released"] = "paper"
-    """Of texts: whether only words can be selected, or also the padding in front of a text, as in the released code."""
+    """For texts: `released` can also select the padding in front of a text, as the released code does."""
     length: Annotated[int, Field(ge=1, le=512)] = 400
-    """Tokens that every text is padded or cut to at its front, for variant released."""
+    """Tokens to which every text is padded or truncated at its front, for variant released."""
     query: bool = False
-    """Whether the selector is told what the black box says: ŷ."""
+    """Whether the selector is conditioned on the prediction ŷ."""
     technique: Technique = "plain"
-    """How the label is kept from travelling in the mask."""
+    """Mitigation of label leakage through the mask."""
     approximator: Literal["simple", "cnn"] = "simple"
-    """Who guesses from what is selected."""
+    """Network that predicts from the selected units."""
     temperature: Annotated[float, Field(gt=0, le=100)] = 0.5
-    """τ: how soft the choice is while it is learnt."""
+    """τ: temperature of the relaxed selection in training."""
     dimension: Annotated[int, Field(ge=1, le=4096)] = 50
     """Size of a word vector."""
     hidden: Annotated[int, Field(ge=1, le=8192)] = 100
-    """Units of the selector's layers."""
+    """Width of the selector's hidden layers."""
     dropout: Annotated[float, Field(ge=0, lt=1)] = 0.0
-    """In the selector."""
+    """Dropout rate of the selector."""
     epochs: Annotated[int, Field(ge=1, le=10_000)] = 5
-    """Times the inputs are read while the selector learns."""
+    """Epochs of the selector."""
     pretraining_epochs: Annotated[int, Field(ge=1, le=10_000)] = 5
-    """Times they are read before, with random masks or shuffled labels, for the techniques that begin so."""
+    """Epochs of pretraining, for random-pretraining and random-query."""
     batch_size: Annotated[int, Field(ge=2, le=65_536)] = 40
-    """Inputs in a step."""
+    """Inputs per step."""
     optimizer: Literal["rmsprop", "adam"] = "rmsprop"
-    """Which steps are taken; rmsprop forgets a tenth a step, as Keras' does."""
+    """Optimizer; rmsprop has Keras' defaults."""
     learning_rate: Annotated[float, Field(gt=0, le=10)] = 1e-3
-    """Their size."""
+    """Learning rate."""
     clip: Annotated[float, Field(ge=1, le=1e12)] = 10.0
-    """How many times as much, or as little, as another an input may count, for mask-neutral."""
+    """Weights are clipped to [1/clip, clip], for mask-neutral."""
     weight_averaging: Annotated[float, Field(ge=0, lt=1)] = 0.0
-    """How much of the running average of the weights, which is what is kept, is old in each step; 0: none is."""
+    """Decay of the exponential moving average of the weights; 0: no averaging."""
 
     def target(self, probs: Tensor) -> Tensor:
-        """What is to be guessed, of what the black box says.  (B,C) -> (B,C)"""
+        """Target of the approximator.  (B,C) -> (B,C)"""
         return probs
 
     def fidelity(self, logits: Tensor, target: Tensor, weight: Tensor | float = 1.0) -> Tensor:
-        """Cross-entropy: how wrong the guess is, each class counting as much as it weighs.  (B,C) -> (B,)"""
+        """Cross-entropy, weighted by class.  (B,C) -> (B,)"""
         return -(weight * target * logits.log_softmax(-1)).sum(-1)
 
     def selection_cost(self, scores: Tensor, views: InputBatch) -> Tensor | None:
-        """What else the selector is to keep small.  (B,D) -> (B,)"""
+        """Additional loss of the selector.  (B,D) -> (B,)"""
         return None
 
 
 @dataclass(frozen=True)
 class SelectorStep:
-    """One batch and who is there to learn from it."""
+    """A batch and the networks of a training step."""
 
     config: SelectorConfig
     networks: nn.ModuleDict
     views: InputBatch
     key: RandomKey
-    prior: Tensor  # (C,) how often the black box says each class
+    prior: Tensor  # (C,) frequency of each predicted class
 
     def scores(self, query: Tensor | None = None) -> Tensor:
-        """What the selector gives each unit, told `query` or what the black box says.  (B,D)"""
-        told = (self.views.probs if query is None else query) if self.config.query else None
-        scores: Tensor = self.networks["selector"](self.views, told)
+        """Scores of the selector, conditioned on `query` or the prediction.  (B,D)"""
+        condition = (self.views.probs if query is None else query) if self.config.query else None
+        scores: Tensor = self.networks["selector"](self.views, condition)
         return scores
 
     def mask(self, scores: Tensor, stream: int = 0) -> Tensor:
-        """Relaxed, so that it has slopes; other noise for each stream.  (B,D)"""
+        """Relaxed mask with gradients; each stream has its own noise.  (B,D)"""
         many, units = self.config.k, scores.shape[1]
-        drawn = self.key.child(stream).uniform(self.views.rows, units, many)
-        return k_subset.relaxed_k_subset(scores, self.views.able, many, self.config.temperature, drawn)
+        noise = self.key.child(stream).uniform(self.views.rows, units, many)
+        return k_subset.relaxed_k_subset(scores, self.views.able, many, self.config.temperature, noise)
 
     def chosen(self) -> Tensor:
         """Exactly k units, as at explanation time.  (B,D)"""
@@ -171,11 +169,11 @@ class SelectorStep:
 
     def probe_loss(self, mask: Tensor) -> Tensor:
         """log P(y|m).  (B,D) -> (B,C)"""
-        known: Tensor = self.networks["judge"](mask)
-        return known
+        log_probs: Tensor = self.networks["judge"](mask)
+        return log_probs
 
     def loss(self, mask: Tensor, scores: Tensor, weight: Tensor | float = 1.0) -> Terms:
-        """What the selector minimises, and what the judge does."""
+        """Loss terms of the selector, and of the mask probe ("mask")."""
         target = self.config.target(self.views.probs)
         terms = {"prediction": self.config.fidelity(self.approximate(mask), target, weight)}
         if (brevity := self.config.selection_cost(scores, self.views)) is not None:
@@ -186,16 +184,16 @@ class SelectorStep:
 def selector_steps(
     how: SelectorConfig, nets: nn.ModuleDict, inputs: InputSplit, batches: Iterable[Rows]
 ) -> Iterator[SelectorStep]:
-    """For networks that learn nothing from them."""
+    """Steps for evaluation."""
     for rows in batches:
         yield SelectorStep(how, nets, inputs.views(rows), RandomKey(0), inputs.probs[0])
 
 
 def one_hot(probs: Tensor) -> Tensor:
-    """The label instead of the probabilities.  (B,C) -> (B,C)"""
+    """One-hot vector of the predicted class.  (B,C) -> (B,C)"""
     return torch.zeros_like(probs).scatter(-1, probs.argmax(-1, keepdim=True), 1.0)
 
 
 @settings
 class L2X(SelectorConfig):
-    """Learning to explain: k units from which the prediction can be guessed."""
+    """Learning to explain: k units from which the prediction can be approximated."""

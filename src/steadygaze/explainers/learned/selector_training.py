@@ -1,9 +1,7 @@
-"""How far the mask alone tells the label, once selecting is over.
+"""Fit a selector: the stages of its mitigation in order; the best epoch of the last stage is kept.
 
-By a judge taught afresh on masks as explanations have them, exactly k units each: the one who learnt beside the
-selector saw soft masks, and a selector that has moved on since.
-
-Fitting: the stages of a remedy, one after the other; of the last the best epoch is kept.
+Afterwards a new mask probe is trained on final masks of exactly k units.  The probe that was trained along has seen
+relaxed masks of earlier selectors.
 """
 
 from collections.abc import Callable, Mapping
@@ -30,18 +28,18 @@ from steadygaze.training.optimizers import matching_parameters
 from steadygaze.training.progress import Watcher
 
 MOST = 20_000
-"""Masks that a judge learns from."""
+"""Most masks in the training of a probe."""
 AT_ONCE = 256
-"""Inputs read at once."""
+"""Inputs per forward pass."""
 
 
 def fit_mask_probe(how: SelectorConfig, nets: nn.ModuleDict, inputs: InputSplit, seed: int) -> ProbeClassifier:
-    """Taught by which units the selector takes."""
+    """Train a probe that predicts the label from the selected units."""
     old: ProbeClassifier = nets["judge"]  # type: ignore[assignment]
-    some = np.random.default_rng(seed).permutation(len(inputs))[:MOST]
+    rows = np.random.default_rng(seed).permutation(len(inputs))[:MOST]
     masks, labels = [], []
     with inference(nets):
-        for round_ in selector_steps(how, nets, inputs, np.array_split(some, -(-len(some) // AT_ONCE))):
+        for round_ in selector_steps(how, nets, inputs, np.array_split(rows, -(-len(rows) // AT_ONCE))):
             mask = round_.chosen()
             masks.append(pad(mask, (0, old.places - mask.shape[1])).bool())
             labels.append(round_.views.probs.argmax(-1))
@@ -49,29 +47,27 @@ def fit_mask_probe(how: SelectorConfig, nets: nn.ModuleDict, inputs: InputSplit,
 
 
 Tensors = tuple[Tensor, ...] | list[Tensor]
-FORGETS, SMALL = 0.9, 1e-7
-"""Keras' RMSprop, which L2X was trained with."""
+DECAY, EPSILON = 0.9, 1e-7
+"""RMSprop of Keras, as in the L2X paper: decay and epsilon."""
 
 
 @dataclass
 class SelectorFit:
     config: SelectorConfig
     make: Callable[[], nn.ModuleDict]
-    """Draws fresh networks from torch's own generator, which is seeded before the call."""
+    """Creates untrained networks; torch's generator is seeded before the call."""
     train: InputSplit
     validation: InputSplit
     watcher: Watcher
     device: torch.device
     seed: int = 0
     history: list[dict[str, Any]] = field(default_factory=list)
-    """A record per epoch; of each stage one says that its weights were kept."""
+    """One record per epoch; `kept` marks the epoch whose weights a stage keeps."""
 
     def execute(self) -> nn.ModuleDict:
-        """The networks, in evaluation mode, as they were after the epoch in which guesses from validation inputs were
-        right most often.
-        """
-        remedy = MITIGATIONS[self.config.technique]
-        stages = remedy.stages(self.config)
+        """The networks in evaluation mode, after the epoch with the highest validation fidelity."""
+        mitigation = MITIGATIONS[self.config.technique]
+        stages = mitigation.stages(self.config)
         self.watcher.start(len(stages), sum(stage.epochs or 1 for stage in stages), self._steps)
         try:
             with forked_generators():
@@ -87,10 +83,10 @@ class SelectorFit:
         return nets.eval().requires_grad_(False)
 
     def _stage(self, nets: nn.ModuleDict, number: int, stage: Stage, last: bool) -> None:
-        remedy, prior = MITIGATIONS[self.config.technique], self._prior
-        moving = _moving(nets, stage, remedy.players(self.config))
-        steps = _optimiser(self.config, [p for part in moving.values() for p in part])
-        mean = _averaged(nets, self.config.weight_averaging)
+        mitigation, prior = MITIGATIONS[self.config.technique], self._prior
+        parameters = _trained_parameters(nets, stage, mitigation.players(self.config))
+        optimizer = _optimizer(self.config, [p for part in parameters.values() for p in part])
+        average = _averaged(nets, self.config.weight_averaging)
         best: tuple[float, dict[str, Tensor], dict[str, Any]] = (-1.0, {}, {})
         chance = RandomKey(derive_seed(self.seed, number))
         step = 0
@@ -99,15 +95,15 @@ class SelectorFit:
             sums: dict[str, Tensor] = {}
             for rows in self.train.shuffled(self.config.batch_size, (self.seed, number, epoch)):
                 round_ = SelectorStep(self.config, nets, self.train.views(rows), chance.child(step), prior)
-                terms = remedy.terms(round_, stage.name)
-                _step(steps, moving, remedy.players(self.config), terms)
-                if mean is not None:
-                    mean.update_parameters(nets)
+                terms = mitigation.terms(round_, stage.name)
+                _step(optimizer, parameters, mitigation.players(self.config), terms)
+                if average is not None:
+                    average.update_parameters(nets)
                 step += 1
                 for name, values in terms.items():
                     sums[name] = sums.get(name, 0.0) + values.detach().sum()
                 self.watcher.step(stage.name, epoch, terms)
-            kept: Any = nets if mean is None else mean.module
+            kept: Any = nets if average is None else average.module
             score = agreement(self.config, kept, self.validation, last)
             record: dict[str, Any] = {
                 "stage": stage.name,
@@ -123,7 +119,7 @@ class SelectorFit:
         best[2]["kept"] = True
 
     def _reader(self) -> ReaderFit:
-        """Of the approximator's architecture."""
+        """A reader with the approximator's architecture."""
         splits = self.train, self.validation
         draw = uniform_subsets(self.config.k)
         return ReaderFit(lambda: self.make()["approximator"], draw, *splits, self.device, self.seed)
@@ -138,65 +134,67 @@ class SelectorFit:
 
 
 def agreement(how: SelectorConfig, nets: nn.ModuleDict, inputs: InputSplit, chosen_by_selector: bool = True) -> float:
-    """How often the approximator, given exactly k units, guesses the black box's label."""
-    right, chance = 0, RandomKey(0)
+    """Share of inputs whose predicted label the approximator recovers from exactly k units."""
+    hits, chance = 0, RandomKey(0)
     with inference(nets):
         for round_ in selector_steps(how, nets, inputs, inputs.once(how.batch_size * 8)):
             if chosen_by_selector:
                 mask = round_.chosen()
             else:
                 mask = k_subset.random_k_subset(round_.views.able, how.k, chance, round_.views.rows)
-            right += int((round_.approximate(mask).argmax(-1) == round_.views.probs.argmax(-1)).sum())
-    return right / max(1, len(inputs))
+            hits += int((round_.approximate(mask).argmax(-1) == round_.views.probs.argmax(-1)).sum())
+    return hits / max(1, len(inputs))
 
 
-def _moving(nets: nn.ModuleDict, stage: Stage, players: tuple[Player, ...]) -> dict[str, list[nn.Parameter]]:
-    """What each player moves in this stage; nobody moves the rest."""
+def _trained_parameters(
+    nets: nn.ModuleDict, stage: Stage, players: tuple[Player, ...]
+) -> dict[str, list[nn.Parameter]]:
+    """Parameters that each player trains in this stage; all others are frozen."""
     nets.requires_grad_(True)
     named = dict(nets.named_parameters())
-    moving = matching_parameters(named, stage.trains)
+    trained = matching_parameters(named, stage.trains)
     for name, parameter in named.items():
-        parameter.requires_grad_(name in moving)
-    return {player.name: list(matching_parameters(moving, player.trains).values()) for player in players}
+        parameter.requires_grad_(name in trained)
+    return {player.name: list(matching_parameters(trained, player.trains).values()) for player in players}
 
 
-def _optimiser(how: SelectorConfig, parameters: list[nn.Parameter]) -> torch.optim.Optimizer:
+def _optimizer(how: SelectorConfig, parameters: list[nn.Parameter]) -> torch.optim.Optimizer:
     if how.optimizer == "rmsprop":
-        return torch.optim.RMSprop(parameters, how.learning_rate, alpha=FORGETS, eps=SMALL, foreach=True)
+        return torch.optim.RMSprop(parameters, how.learning_rate, alpha=DECAY, eps=EPSILON, foreach=True)
     return torch.optim.Adam(parameters, how.learning_rate, betas=how.betas, foreach=True)
 
 
-def _averaged(nets: nn.ModuleDict, old: float) -> AveragedModel | None:
-    """The running average of the weights; None where none is wanted.
+def _averaged(nets: nn.ModuleDict, decay: float) -> AveragedModel | None:
+    """Exponential moving average of the weights; None: no averaging.
 
-    It forgets faster in the beginning, (1 + n) / (10 + n) being old, so that what was drawn at the start is soon gone.
+    The decay is at most (1 + n) / (10 + n) after n steps, so that the initial weights are forgotten soon.
     """
 
-    def mixed(kept: Tensors, new: Tensors, many: Tensor | int) -> None:
-        stays = min(old, (1 + float(many)) / (10 + float(many)))
-        torch._foreach_lerp_(kept, new, 1 - stays)
+    def update(averages: Tensors, weights: Tensors, many: Tensor | int) -> None:
+        current_decay = min(decay, (1 + float(many)) / (10 + float(many)))
+        torch._foreach_lerp_(averages, weights, 1 - current_decay)
 
-    return AveragedModel(nets, multi_avg_fn=mixed) if old else None
+    return AveragedModel(nets, multi_avg_fn=update) if decay else None
 
 
 def _step(
-    optimiser: torch.optim.Optimizer,
-    moving: Mapping[str, list[nn.Parameter]],
+    optimizer: torch.optim.Optimizer,
+    parameters: Mapping[str, list[nn.Parameter]],
     players: tuple[Player, ...],
     terms: Terms,
 ) -> None:
-    """Each player by its own terms, all at the same point."""
-    optimiser.zero_grad(set_to_none=True)
+    """Update each player by its own terms, with all gradients at the same weights."""
+    optimizer.zero_grad(set_to_none=True)
     own = {player.name: [terms[name] for name in player.terms or terms if name in terms] for player in players}
-    active = [name for name, those in own.items() if those and moving[name]]
+    active = [name for name, player_terms in own.items() if player_terms and parameters[name]]
     for name in active:
         total = torch.stack(own[name]).sum(0).mean()
-        torch.autograd.backward(total, inputs=moving[name], retain_graph=name != active[-1])
-    optimiser.step()
+        torch.autograd.backward(total, inputs=parameters[name], retain_graph=name != active[-1])
+    optimizer.step()
 
 
 def _means(sums: Mapping[str, Tensor], count: int) -> dict[str, float]:
     means = {name: float(value) / count for name, value in sums.items()}
     if any(value != value for value in means.values()):
-        raise UserError("the loss is not a number any more: a smaller learning_rate is needed")
+        raise UserError("training diverged: the loss is NaN; use a smaller learning_rate")
     return means

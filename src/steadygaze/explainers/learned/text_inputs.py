@@ -1,7 +1,7 @@
-"""Texts as selectors see them: the black box's own tokens, by the explainer's own vocabulary.
+"""Texts as inputs of selectors: the black box's tokens, mapped to the explainer's own vocabulary.
 
-A selector knows words by their text, not by the black box's ids: those of a black box that reads text are new in every
-session.  Pieces of one word are one unit, and the first of them stands for it.
+The vocabulary maps words by their text, because the ids of a black box that reads text change in every session.
+Subwords of one word are one unit, represented by the first of them.
 """
 
 from collections import Counter
@@ -25,45 +25,47 @@ from steadygaze.explainers.learned.text_networks import APPROXIMATORS, Selector,
 from steadygaze.models.probe_classifier import ProbeClassifier
 
 MOST = 20_000
-"""Words known, the most frequent ones."""
+"""Largest vocabulary: the most frequent words."""
 PLACES = 512
-"""Words of a text whose places the judge sees."""
+"""Positions that the mask probe reads."""
 SPECIALS = ("", "[UNK]")
-"""Padding, and every word that is not known."""
+"""Padding and unknown words."""
 
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """The words an explainer knows."""
+    """The words of an explainer."""
 
     words: tuple[str, ...]
     kind: Kind
-    """Whether the black box's tokens are words, or pieces of words."""
+    """Whether the black box's tokens are words or subwords."""
 
     @cached_property
     def ids(self) -> dict[str, int]:
-        return {word: place for place, word in enumerate(self.words)}
+        return {word: index for index, word in enumerate(self.words)}
 
     def table(self, tokens: Sequence[str], how: SelectorConfig | None = None) -> "Table":
-        """What is known of each token of a black box, and how texts are laid out."""
+        """The mapping of a black box's tokens to this vocabulary."""
         continues = torch.from_numpy(vocabulary_lexicon(tokens, self.kind).continues)
-        known = continues if bool(continues.any()) else None
+        subwords = continues if bool(continues.any()) else None
         if how is None or how.variant == "paper":
-            return Table(self.own(tokens), known)
-        if known is not None:
-            raise UserError("variant released is for models that read words; this one reads pieces of words")
+            return Table(self.own(tokens), subwords)
+        if subwords is not None:
+            raise UserError(
+                "variant released is for models that read words, and this one reads subwords; use variant paper"
+            )
         return Table(self.own(tokens), None, how.length, len(self.words))
 
     def own(self, tokens: Sequence[str]) -> Tensor:
-        """The id here of each of these tokens.  (V,)"""
+        """The id of each token in this vocabulary.  (V,)"""
         return torch.tensor([self.ids.get(plain(token, self.kind), 1) for token in tokens], dtype=torch.long)
 
 
 @dataclass(frozen=True)
 class Table:
-    own: Tensor  # (V,) the explainer's id of each of the black box's
-    continues: Tensor | None  # (V,) pieces that go on with a word; None: tokens are words
-    length: int = 0  # of every text, padded or cut at its front; 0: as it is
+    own: Tensor  # (V,) explainer's id of each of the black box's ids
+    continues: Tensor | None  # (V,) subwords that continue a word; None: tokens are words
+    length: int = 0  # of every text, padded or truncated at its front; 0: unchanged
     filler: int = 0  # id of that padding, which can be selected like a word
 
     def to(self, device: torch.device) -> "Table":
@@ -71,40 +73,38 @@ class Table:
         return replace(self, own=self.own.to(device), continues=continues)
 
     def views(self, batch: Batch, probs: Tensor, rows: Tensor | None = None) -> InputBatch:
-        """A batch of the black box's, as the explainer sees it."""
+        """A batch of the black box as inputs of the explainer."""
         x = self.own[batch.ids].masked_fill(~batch.present, 0)
         if self.length:
             return self._padded(batch, x, probs, batch.index if rows is None else rows)
         able, owner = batch.mask, None
         if self.continues is not None:
             able = batch.mask & ~self.continues[batch.ids]
-            able = able | _first(batch.mask)  # a text that was cut may begin within a word
+            able = able | _first(batch.mask)  # a truncated text may begin within a word
             places = torch.arange(x.shape[1], device=x.device).expand_as(x)
             owner = places.masked_fill(~(able | ~batch.mask), 0).cummax(-1).values
         return InputBatch(x, able, probs, batch.index if rows is None else rows, owner)
 
     def _padded(self, batch: Batch, x: Tensor, probs: Tensor, rows: Tensor) -> InputBatch:
-        """All texts of one length, the padding in front, as Keras' pad_sequences has it.  (B,S) -> (B,length)"""
+        """Pad all texts in front to one length, like Keras' pad_sequences.  (B,S) -> (B,length)"""
         many = batch.present.sum(-1, keepdim=True)
         places = (batch.present.cumsum(-1) - 1 + self.length - many).masked_fill(~batch.present, -1).clamp_min(-1)
-        there = places.masked_fill(places < 0, self.length)  # one place more, for what is cut
-        laid = x.new_full((len(x), self.length + 1), self.filler).scatter(-1, there, x)[:, :-1]
-        able = batch.mask.new_ones(len(x), self.length + 1).scatter(-1, there, batch.mask)[:, :-1]
-        return InputBatch(laid, able, probs, rows, places=places)
+        targets = places.masked_fill(places < 0, self.length)  # an additional position for truncated tokens
+        ids = x.new_full((len(x), self.length + 1), self.filler).scatter(-1, targets, x)[:, :-1]
+        able = batch.mask.new_ones(len(x), self.length + 1).scatter(-1, targets, batch.mask)[:, :-1]
+        return InputBatch(ids, able, probs, rows, places=places)
 
 
 class Known(Protocol):
-    """Whose ids a black box reads."""
+    """A tokenizer that may add ids."""
 
     @property
     def vocabulary(self) -> list[str]:
-        """The token of each id, so far."""
+        """The token of each current id."""
 
 
 class Following:
-    """The table of ids that grow in number: a black box that reads text meets new words all the time.  (Pieces of words
-    are all known from the start.)
-    """
+    """A table that grows with the tokenizer: a black box that reads text adds an id for each new word."""
 
     def __init__(self, vocabulary: Vocabulary, tokens: Known, how: SelectorConfig | None = None) -> None:
         self._vocabulary, self._tokens = vocabulary, tokens
@@ -112,23 +112,23 @@ class Following:
 
     def views(self, batch: Batch, probs: Tensor) -> InputBatch:
         self._table = self._table.to(batch.ids.device)
-        if int(batch.ids.max()) >= (known := len(self._table.own)):
-            new = self._vocabulary.own(self._tokens.vocabulary[known:]).to(batch.ids.device)
+        if int(batch.ids.max()) >= (size := len(self._table.own)):
+            new = self._vocabulary.own(self._tokens.vocabulary[size:]).to(batch.ids.device)
             self._table = replace(self._table, own=torch.cat([self._table.own, new]))
         return self._table.views(batch, probs)
 
 
 Seeing = Table | Following
-"""What makes views of a black box's batches."""
+"""Creates the explainer's inputs from a black box's batches."""
 
 
 def plain(token: str, kind: Kind) -> str:
-    """As the vocabulary has it: a black box that reads text keeps case and spaces."""
+    """Normalized form of a token: a black box that reads text keeps case and spaces."""
     return token.strip().lower() if kind == "words" else token
 
 
 def vocabulary(data: Data, tokens: Sequence[str], kind: Kind, most: int = MOST) -> Vocabulary:
-    """The most frequent words of these texts; of equals, by alphabet."""
+    """The most frequent words of these texts; ties in alphabetical order."""
     counts: Counter[str] = Counter()
     for index, many in enumerate(np.bincount(data.text.ids, minlength=len(tokens)).tolist()):
         if many:
@@ -159,7 +159,7 @@ class TextInputs:
 
 
 def text_nets(how: SelectorConfig, words: int, classes: int) -> nn.ModuleDict:
-    """Fresh networks for texts."""
+    """Untrained networks for texts."""
     approximator = APPROXIMATORS[how.approximator]
     words += how.variant == "released"  # padding has a vector too
     nets = {

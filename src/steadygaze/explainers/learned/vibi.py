@@ -1,12 +1,12 @@
-"""VIBI: L2X with a price on choosing unevenly.
+"""VIBI: L2X with a penalty on non-uniform selection.
 
 Bang, Xie, Wu & Xing, "Explaining a black-box using deep variational information bottleneck", 2019 (arXiv:1902.06918):
 
-    CE(label of the black box, q(x ⊙ m)) / ln 2  +  β k KL(softmax(z) ‖ even)
+    CE(label of the black box, q(x ⊙ m)) / ln 2  +  β k KL(softmax(z) ‖ uniform)
 
-Departs from the released code, in which log-probabilities are passed for probabilities, so that the choice is inverted,
-and no slope reaches the selector from the prediction; the divergence is taken in the direction of the paper; the
-networks are L2X's, and no twelve samples are averaged: what is kept is chosen hard.
+Differences from the released code: it passes log-probabilities as probabilities, which inverts the selection, and no
+gradient of the prediction reaches the selector.  The divergence has the direction of the paper.  The networks are those
+of L2X, and the mask is one hard selection instead of a mean over twelve samples.
 """
 
 import math
@@ -21,12 +21,12 @@ from steadygaze.explainers.learned.selector import InputBatch, SelectorConfig, o
 
 @settings
 class Vibi(SelectorConfig):
-    """Variational information bottleneck: L2X that prefers to choose evenly."""
+    """Variational information bottleneck: L2X with a penalty on non-uniform selection."""
 
     betas: ClassVar[tuple[float, float]] = (0.5, 0.999)
 
     beta: Annotated[float, Field(ge=0, le=1000)] = 0.1
-    """Price of choosing unevenly."""
+    """β: weight of the penalty."""
     temperature: Annotated[float, Field(gt=0, le=100)] = 0.7
     epochs: Annotated[int, Field(ge=1, le=10_000)] = 20
     optimizer: Literal["rmsprop", "adam"] = "adam"
@@ -41,6 +41,6 @@ class Vibi(SelectorConfig):
 
     def selection_cost(self, scores: Tensor, views: InputBatch) -> Tensor:
         p = masked.softmax(scores, views.able)
-        even = -views.able.sum(-1, keepdim=True).clamp_min(1).to(p.dtype).log()
-        tiny = 1e-12  # p log p is 0 where p is
-        return self.beta * self.k * (p * (p.clamp_min(tiny).log() - even)).sum(-1)
+        log_uniform = -views.able.sum(-1, keepdim=True).clamp_min(1).to(p.dtype).log()
+        tiny = 1e-12  # p log p is 0 for p = 0
+        return self.beta * self.k * (p * (p.clamp_min(tiny).log() - log_uniform)).sum(-1)

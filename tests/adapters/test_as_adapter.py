@@ -81,19 +81,19 @@ def test_classes_are_the_models_own_or_those_given(folder):
     assert as_adapter(folder("bert"), device="cpu").classes == LABELS
     named = as_adapter(folder("bert"), device="cpu", classes=[2, 0, 1])
     assert named.label_codes([0, 2]) == [1, 0]
-    with pytest.raises(UserError, match="bert has 3 classes, but 2 names were given"):
+    with pytest.raises(UserError, match="bert has 3 classes, but classes= has 2 names"):
         as_adapter(folder("bert"), device="cpu", classes=["a", "b"])
-    with pytest.raises(UserError, match="two classes called 'a'"):
+    with pytest.raises(UserError, match="two classes named 'a'"):
         as_adapter(folder("bert"), device="cpu", classes=["a", "b", "a"])
 
 
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
-        ({"architectures": ["BertModel"]}, "is no classifier: its config.json names BertModel"),
-        ({"architectures": None}, "is no classifier: its config.json names no architecture"),
+        ({"architectures": ["BertModel"]}, "is not a classifier: its config.json names BertModel"),
+        ({"architectures": None}, "is not a classifier: its config.json names no architecture"),
         ({"problem_type": "regression"}, "predicts a number"),
-        ({"problem_type": "multi_label_classification"}, "several labels at once"),
+        ({"problem_type": "multi_label_classification"}, "predicts several labels for a text"),
         ({"id2label": {"0": "score"}, "label2id": {"score": 0}}, "predicts a number"),
         ({"is_encoder_decoder": True}, "which generates text"),
         ({"model_type": "nonsense"}, "has no model_type 'nonsense'"),
@@ -112,7 +112,7 @@ def test_a_head_that_was_never_trained_is_refused(tmp_path):
     """The library would make up its weights."""
     network("bert").bert.save_pretrained(tmp_path / "headless")
     tokenizer("bert").save_pretrained(tmp_path / "headless")
-    with pytest.raises(UserError, match=r"headless is no classifier: its config\.json names BertModel"):
+    with pytest.raises(UserError, match=r"headless is not a classifier: its config\.json names BertModel"):
         as_adapter(tmp_path / "headless", device="cpu")
     config = json.loads((tmp_path / "headless" / "config.json").read_text())
     config["architectures"] = ["BertForSequenceClassification"]
@@ -124,7 +124,7 @@ def test_a_head_that_was_never_trained_is_refused(tmp_path):
 @pytest.mark.parametrize(
     ("lost", "sentence"),
     [
-        ("config.json", "neither a steadygaze model nor a Hugging Face classifier: it has no config.json"),
+        ("config.json", "not a steadygaze model or a Hugging Face classifier: it has no config.json"),
         ("model.safetensors", r"has no \.safetensors weights"),
         ("tokenizer.json", r"no tokenizer\.json in"),
     ],
@@ -165,15 +165,15 @@ def test_a_kernel_named_in_a_folder_is_never_fetched(folder, tmp_path):
 @pytest.mark.parametrize(
     ("given", "sentence"),
     [
-        (lambda: (network("bert").bert, tokenizer("bert")), "a BertModel is no classifier"),
+        (lambda: (network("bert").bert, tokenizer("bert")), "a BertModel is not a classifier"),
         (lambda: (network("bert", problem_type="regression"), tokenizer("bert")), "predicts a number"),
-        (lambda: (network("bert"), object()), "object is no fast tokenizer"),
-        (lambda: (network("bert"), None), "NoneType is no fast tokenizer"),
-        (lambda: network("bert"), r"alone reads no texts: give it with its tokenizer, \(model, tokenizer\)"),
+        (lambda: (network("bert"), object()), "object is not a fast tokenizer"),
+        (lambda: (network("bert"), None), "NoneType is not a fast tokenizer"),
+        (lambda: network("bert"), r"alone cannot read texts: pass it with its tokenizer, \(model, tokenizer\)"),
         (lambda: TextClassifier(), "has not been trained yet"),
-        (lambda: tiny, "does not say what its classes are"),
+        (lambda: tiny, "has no classes_"),
         (lambda: TextClassifier, "cannot audit .*a TextClassifier, a folder or hub id"),
-        (lambda: 3, "cannot audit 3; a TextClassifier, a folder"),
+        (lambda: 3, "cannot audit 3; pass a TextClassifier, a folder"),
         (lambda: None, "cannot audit None"),
         (lambda: ("a", "b"), "cannot audit"),
     ],
@@ -186,7 +186,7 @@ def test_what_cannot_be_audited_is_told_what_can(given, sentence):
 def test_a_pipeline_for_something_else_is_refused(folder):
     bert = AutoModel.from_pretrained(folder("bert"))
     words = AutoTokenizer.from_pretrained(folder("bert"))
-    with pytest.raises(UserError, match="a pipeline for feature-extraction classifies no texts"):
+    with pytest.raises(UserError, match="a pipeline for feature-extraction does not classify texts"):
         as_adapter(pipeline("feature-extraction", model=bert, tokenizer=words, device="cpu"))
 
 
@@ -215,7 +215,7 @@ def test_a_network_that_reads_padding_is_refused():
     found = try_network(model, ids)
     assert (found.read, found.attentive) == ("last", True)
     check_network(AttentionTransformerModel(model, ForwardOptions(0), "last"), ids)
-    with pytest.raises(UserError, match=r"a GPT2ForSequenceClassification cannot be looked into .*reads padding"):
+    with pytest.raises(UserError, match=r"a GPT2ForSequenceClassification cannot be examined .*changes with padding"):
         check_network(AttentionTransformerModel(model, ForwardOptions(0), "first"), ids)
 
 
@@ -226,7 +226,7 @@ def test_a_network_that_cannot_read_vectors_is_refused_in_its_own_words(monkeypa
         raise NotImplementedError("ids, please\nand nothing else")
 
     monkeypatch.setattr(type(model), "forward", only_ids)
-    with pytest.raises(UserError, match=r"cannot be looked into \(NotImplementedError: ids, please\)"):
+    with pytest.raises(UserError, match=r"cannot be examined \(NotImplementedError: ids, please\)"):
         as_adapter((model, tokenizer("bert")))
 
 

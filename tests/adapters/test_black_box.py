@@ -92,11 +92,11 @@ def test_what_is_remembered_is_bounded_and_what_was_asked_for_last(monkeypatch):
     batch = batch_of(subject, ["one", "two", "three"])
     for row in (0, 1, 0, 2, 0, 1):
         observe(subject.model, take_rows(batch, torch.tensor([row])))
-        assert len(subject.model._said) <= 2
+        assert len(subject.model._cache) <= 2
     assert model.texts == ["one", "two", "three", "two"]
     seen = observe(subject.model, batch)  # more at once than it can remember
     assert seen.probs.shape == (3, 2)
-    assert len(subject.model._said) == 2
+    assert len(subject.model._cache) == 2
 
 
 def test_many_texts_are_asked_about_in_parts(monkeypatch):
@@ -169,9 +169,9 @@ def test_rounding_is_forgiven():
 
 
 def test_a_model_that_is_not_fitted_or_names_no_classes_is_told_so(sklearn):
-    with pytest.raises(UserError, match="Pipeline does not say what its classes are"):
+    with pytest.raises(UserError, match="Pipeline has no classes_"):
         as_adapter(make_pipeline(TfidfVectorizer(), LogisticRegression()))
-    with pytest.raises(UserError, match="Pipeline has 2 classes, but 3 names"):
+    with pytest.raises(UserError, match="Pipeline has 2 classes, but classes= has 3 names"):
         as_adapter(sklearn, classes=["a", "b", "c"])
     with pytest.raises(UserError, match="needs at least 2"):
         as_adapter(len, classes=["only"])

@@ -275,13 +275,16 @@ def test_what_a_black_box_said_before_it_failed_is_kept(tmp_path: Path) -> None:
         ({"seed": "a"}, "seed must be a whole number"),
         ({"seed": None}, "seed must be a whole number"),
         ({"settings": "epochs=1"}, "settings must be a mapping of names to values, found 'epochs=1'"),
-        ({"validation": (texts(5), [0] * 5)}, r"validation must be texts, or pairs .*, as the inputs are, and without"),
+        ({"validation": (texts(5), [0] * 5)}, r"validation must be texts, or pairs .*, like the inputs, without"),
         ({"validation": (texts(5), ["no"] * 5)}, "validation must be texts.*without labels"),
         (
             {"settings": {"pretraining_epochs": 3}},
             "'pretraining_epochs' is for random-pretraining and random-query; it has no effect for",
         ),
-        ({"settings": {"clip": 3}, "technique": "random-pretraining"}, "'clip' is for mask-neutral; it has no effect for random-pre"),
+        (
+            {"settings": {"clip": 3}, "technique": "random-pretraining"},
+            "'clip' is for mask-neutral; it has no effect for random-pre",
+        ),
         ({"settings": {"labels": "true"}, "explainer": "cxplain"}, "unknown setting 'labels'"),
         ({"black_box": lambda given: lexicon(given)[:, :1]}, "shape"),
         ({"black_box": lambda given: lexicon(given) * np.nan}, "finite"),

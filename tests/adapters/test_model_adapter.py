@@ -78,7 +78,7 @@ def test_boolean_labels_of_a_file_match_classes_called_true_and_false(tmp_path):
 
 def test_classes_may_be_renamed_but_not_swapped():
     """The second class would be called by the name of the first, and every number would be about the other."""
-    sentence = "in another order than its own, negative, positive: leave it out, or give them in that order"
+    sentence = "in another order than its own, negative, positive: remove it, or pass them in that order"
     with pytest.raises(UserError, match=sentence):
         subject(np.array(["negative", "positive"])).label_names(["positive", "negative"])
     assert subject().label_names(["negative", "positive"]).classes == ["negative", "positive"]

@@ -83,7 +83,7 @@ def test_an_explainer_of_other_weights_is_refused(tmp_path: Path) -> None:
 def test_a_word_can_be_taken_out_only_in_ways_that_are_known(fitted: TextExplainer) -> None:
     with pytest.raises(UserError, match="unknown removal 'mask'"):
         fitted.measure(texts(20), removal="mask")  # type: ignore[arg-type]
-    with pytest.raises(UserError, match="lexicon reads text, in which nothing can stand for a word that is gone"):
+    with pytest.raises(UserError, match="lexicon reads text, which has no padding"):
         fitted.measure(texts(20), removal="pad")
     with pytest.raises(UserError, match="lexicon reads text"):
         fit_explainer(lexicon, texts(40), "cxplain", k=2, classes=CLASSES, settings={"removal": "pad"})

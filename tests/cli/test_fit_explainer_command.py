@@ -241,7 +241,7 @@ def test_a_folder_that_reads_no_texts_gets_a_sentence_that_says_what_reads_it(
     for folder, says in (
         (
             tmp_path / "pictures",
-            "pictures classifies images, and a text classifier is needed here.  In Python load it with",
+            "pictures classifies images, and a text classifier is needed here. In Python load it with",
         ),
         (made / "ex", "ex is a fitted explainer, not a model: pass it to steadygaze explain MODEL --explainer"),
     ):

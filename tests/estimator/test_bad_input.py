@@ -164,7 +164,7 @@ def test_sample_weights_that_weigh_nothing(weights, sentence):
         ({"class_weight": {"pos": -1}}, "class_weight of 'pos' must be a finite number of at least 0, found -1"),
         ({"class_weight": {"pos": NAN}}, "class_weight of 'pos'"),
         ({"class_weight": {"pos": "much"}}, "class_weight of 'pos'"),
-        ({"class_weight": {"pos": 0, "neg": 0}}, "every text with weight 0"),
+        ({"class_weight": {"pos": 0, "neg": 0}}, "every text weight 0"),
     ],
 )
 def test_parameters_out_of_range_or_unknown(parameters, sentence):

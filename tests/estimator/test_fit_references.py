@@ -53,8 +53,8 @@ OTHER_TEXTS = [text.replace("fine", "grand") for text in TEXTS]
 FOREIGN = {
     "vocabulary": (lambda: tiny().fit(OTHER_TEXTS, LABELS), "has another vocabulary"),
     "min_df": (lambda: tiny(settings={**SMALL, "min_df": 3}).fit(TEXTS, LABELS), "has another vocabulary"),
-    "labels": (lambda: tiny().fit(TEXTS, ["good"] * 12 + ["bad"] * 12), "knows the labels"),
-    "classes": (lambda: tiny().fit(TEXTS, [THREE[i % 3] for i in range(24)]), "knows the labels"),
+    "labels": (lambda: tiny().fit(TEXTS, ["good"] * 12 + ["bad"] * 12), "has the labels"),
+    "classes": (lambda: tiny().fit(TEXTS, [THREE[i % 3] for i in range(24)]), "has the labels"),
     "encoder": (lambda: tiny("lstm").fit(TEXTS, LABELS), "has another encoder"),
     "shape": (lambda: tiny(settings={**SMALL, "hidden": 5}).fit(TEXTS, LABELS), "has another hidden: 5, here 4"),
     "max_length": (lambda: tiny(max_length=50).fit(TEXTS, LABELS), "vocabulary|max_length"),
@@ -65,7 +65,7 @@ FOREIGN = {
 @pytest.mark.parametrize("what", FOREIGN)
 def test_a_reference_of_another_kind_is_refused_in_a_sentence(what):
     make, message = FOREIGN[what]
-    with pytest.raises(UserError, match=f"the reference given .*({message})"):
+    with pytest.raises(UserError, match=f"the reference .*({message})"):
         student().fit(TEXTS, LABELS, reference=make())
 
 
@@ -116,7 +116,7 @@ def files(tmp_path_factory) -> Path:
     ("given", "message"),
     [
         (["vocabulary"], "has another vocabulary"),
-        (["labels"], "knows the labels"),
+        (["labels"], "has the labels"),
         (["encoder"], "has another encoder"),
         (["reference", "reference"], "anchored takes 1 as reference or teachers, found 2"),
         (["absent"], "absent"),

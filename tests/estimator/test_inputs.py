@@ -120,7 +120,7 @@ def test_a_dataset_without_the_column_names_those_it_has():
 
 def test_a_column_of_numbers_is_not_taken_for_labels():
     texts = [f"text {i}" for i in range(30)]
-    with pytest.raises(UserError, match="30 texts have 30 different labels, '0' among them: is this the column of lab"):
+    with pytest.raises(UserError, match="30 texts have 30 different labels, '0' among them: check the column of lab"):
         read_split(texts, [str(i) for i in range(30)])
     assert read_split(texts, [str(i % 15) for i in range(30)]).labels[0] == "0"
 

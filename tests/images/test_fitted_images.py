@@ -116,7 +116,7 @@ def test_ail_runs_on_images():
 
 
 def test_what_does_not_fit_is_said(learned):
-    with pytest.raises(UserError, match="this explainer knows images of 8 × 8 pixels"):
+    with pytest.raises(UserError, match="this explainer has images of 8 × 8 pixels"):
         learned.explain(box(), read_images(np.zeros((2, 6, 8), np.uint8)))
     swapped = as_image_box(knows, classes=["bright", "dark"])
     with pytest.raises(UserError, match=r"classes \['dark', 'bright'\] in this order; knows has \['bright', 'dark'\]"):
@@ -124,11 +124,13 @@ def test_what_does_not_fit_is_said(learned):
     for k in (16, 17):
         with pytest.raises(UserError, match=f"k is {k}, but an image of 8 × 8 pixels has 16 patches: k must be less"):
             fit(k=k)
-    with pytest.raises(UserError, match="cannot be cut into patches of 3 × 3"):
+    with pytest.raises(UserError, match="cannot be divided into patches of 3 × 3"):
         fit(canvas=PatchConfig(patch=3))
-    with pytest.raises(UserError, match="the training set knows images of 8 × 8"):
+    with pytest.raises(UserError, match="the training set has images of 8 × 8"):
         ImageSelectorFit(L2X(k=1), PatchConfig()).fit(box(), IMAGES, read_images(np.zeros((2, 9, 9), np.uint8)))
-    sentence = "the training set has pixels in whole numbers from 0 to 255, found floats from 0 to 1: give both alike"
+    sentence = (
+        "the training set has pixels in whole numbers from 0 to 255, found floats from 0 to 1: use one format for both"
+    )
     with pytest.raises(UserError, match=sentence):
         ImageSelectorFit(L2X(k=1), PatchConfig()).fit(box(), IMAGES, read_images(TEST.as_given() / 255))
 
@@ -140,7 +142,9 @@ def test_a_folder_whose_shape_is_no_whole_numbers_is_refused(learned, tmp_path, 
     config = json.loads(file.read_text())
     assert load_explainer(tmp_path / "l2x", box()).learned.shape == (1, 8, 8)
     file.write_text(json.dumps({**config, "shape": [side, 8, 8]}))
-    with pytest.raises(UserError, match="is damaged: colours, height and width of an image are three whole numbers"):
+    with pytest.raises(
+        UserError, match="is damaged: channels, height and width of an image must be three whole numbers"
+    ):
         load_explainer(tmp_path / "l2x", box())
 
 

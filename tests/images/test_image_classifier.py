@@ -158,7 +158,7 @@ def test_what_cannot_be_trained_on(changes, X, y, sentence):
 
 
 def test_what_cannot_be_predicted_or_scored(fitted):
-    with pytest.raises(UserError, match="this classifier knows images of 8 × 8 pixels with 1 colours"):
+    with pytest.raises(UserError, match="this classifier has images of 8 × 8 pixels with 1 channels"):
         fitted.predict(IMAGES[:, :7])
     with pytest.raises(UserError, match="unknown label 'brigth': did you mean 'bright'"):
         fitted.score(IMAGES[:1], ["brigth"])
@@ -190,13 +190,16 @@ def test_a_folder_that_is_not_ours_is_left_alone(fitted, tmp_path):
     [
         (lambda folder: (folder / "config.json").unlink(), "has no config.json"),
         (lambda folder: (folder / "config.json").write_text("{"), "is not JSON"),
-        (lambda folder: (folder / "config.json").write_text("[]"), "does not describe a classifier of images"),
+        (lambda folder: (folder / "config.json").write_text("[]"), "does not describe an image classifier"),
         (lambda folder: changed(folder, schema=2), "has schema 2"),
         (lambda folder: changed(folder, shape=[1, 8]), "is damaged: setting 'shape"),
         (lambda folder: changed(folder, shape=[1, 8, 10**9]), "is damaged"),
-        (lambda folder: changed(folder, shape=[1, 8, 12]), "does not hold the weights"),
-        (lambda folder: changed(folder, shape=[1, 16000, 16000]), "does not hold the weights"),  # 2 TB, if it were made
-        (lambda folder: halved(folder), "does not hold the weights"),
+        (lambda folder: changed(folder, shape=[1, 8, 12]), "does not match the network"),
+        (
+            lambda folder: changed(folder, shape=[1, 16000, 16000]),
+            "does not match the network",
+        ),  # 2 TB, if it were made
+        (lambda folder: halved(folder), "does not match the network"),
         (lambda folder: changed(folder, classes=["one"]), "is damaged: setting 'classes'"),
         (lambda folder: (folder / "model.safetensors").write_bytes(b"x"), "damaged or cut short"),
         (lambda folder: (folder / "model.safetensors").unlink(), "there is no file"),

@@ -76,5 +76,5 @@ def test_more_patches_than_there_are(learned):
         ImageCXPlainFit(CXPlain(k=4), PatchConfig(patch=4)).fit(box(), TEST, TEST)
     with pytest.raises(UserError, match="the training set has pixels in whole numbers"):
         ImageCXPlainFit(HOW, PatchConfig(patch=2)).fit(box(), TEST, read_images(TEST.as_given() / 255))
-    with pytest.raises(UserError, match="this explainer knows images of 8 × 8"):
+    with pytest.raises(UserError, match="this explainer has images of 8 × 8"):
         learned.worth(read_images(np.zeros((2, 6, 8), np.uint8)))

@@ -168,11 +168,11 @@ def test_a_network_is_a_black_box() -> None:
 @pytest.mark.parametrize(
     ("key", "value", "why"),
     [
-        ("shape", [1, 8], "config.json is damaged: colours, height and width"),
+        ("shape", [1, 8], "config.json is damaged: channels, height and width"),
         ("shape", [1, 8, 10], "does not match the networks"),
         ("shape", [1, 16000, 16000], "does not match the networks"),
-        ("shape", [1, 1 << 40, 8], "config.json is damaged: colours, height and width"),
-        ("shape", [1, 9, 8], "config.json is damaged: .* cannot be cut into patches of 2 × 2"),
+        ("shape", [1, 1 << 40, 8], "config.json is damaged: channels, height and width"),
+        ("shape", [1, 9, 8], "config.json is damaged: .* cannot be divided into patches of 2 × 2"),
         ("canvas", {"patch": 0}, "config.json is damaged: setting 'patch'"),
         ("canvas", {"patch": 4, "fill": "mean"}, "does not match the networks"),
         ("canvas", None, "config.json is damaged: it has no canvas"),
@@ -204,22 +204,22 @@ def test_the_wrong_kind_of_thing_gets_a_sentence(fitted: ImageExplainer, tmp_pat
     fitted.save(tmp_path / "l2x")
     with pytest.raises(UserError, match="explains images; use an explainer of texts"):
         text_explainer.load_explainer(tmp_path / "l2x", lexicon, classes=CLASSES)
-    with pytest.raises(UserError, match="this explainer knows images of 8 × 8 pixels"):
+    with pytest.raises(UserError, match="this explainer has images of 8 × 8 pixels"):
         fitted.explain(np.zeros((2, 9, 9), np.uint8))
-    with pytest.raises(UserError, match="images are arrays"):
+    with pytest.raises(UserError, match="images must be arrays"):
         fitted.explain(texts(3))
 
 
 @pytest.mark.parametrize(
     ("asked", "why"),
     [
-        ({"inputs": [np.zeros((8, 8)), np.zeros((8, 9))] * 20}, "images must all be of one size"),
+        ({"inputs": [np.zeros((8, 8)), np.zeros((8, 9))] * 20}, "images must all have one size"),
         ({"inputs": IMAGES[:5]}, "found 5 images; an explainer needs at least 20"),
         ({"inputs": IMAGES[:1], "validation": IMAGES}, "found 1 images; an explainer needs at least 20"),
-        ({"validation": (IMAGES[:20], [0] * 20)}, "validation must be images, as the inputs are, and without labels"),
-        ({"inputs": IMAGES[0]}, "one image is put in a list"),
-        ({"validation": np.zeros((20, 9, 9), np.uint8)}, "the training set knows images of 8 × 8"),
-        ({"settings": {"patch": 3}}, "cannot be cut into patches of 3 × 3"),
+        ({"validation": (IMAGES[:20], [0] * 20)}, "validation must be images, like the inputs, without labels"),
+        ({"inputs": IMAGES[0]}, "put a single image in a list"),
+        ({"validation": np.zeros((20, 9, 9), np.uint8)}, "the training set has images of 8 × 8"),
+        ({"settings": {"patch": 3}}, "cannot be divided into patches of 3 × 3"),
         ({"settings": {"pach": 2}}, "did you mean 'patch'"),
         ({"settings": {"fill": "blue"}}, "setting 'fill'"),
         ({"settings": {"dimension": 3}}, "setting 'dimension' is for texts"),
@@ -228,7 +228,7 @@ def test_the_wrong_kind_of_thing_gets_a_sentence(fitted: ImageExplainer, tmp_pat
         ({"k": 0}, "setting 'k'"),
         ({"technique": "random-query"}, "random-query needs a selector that is conditioned on the prediction"),
         ({"explainer": "cxplain", "query": True}, "cxplain does not select units in training"),
-        ({"black_box": "nowhere"}, "nowhere is no classifier of images"),
+        ({"black_box": "nowhere"}, "nowhere is not an image classifier"),
         ({"black_box": 3}, "cannot explain 3"),
         ({"classes": None}, "classes= names them"),
         ({"black_box": lambda given: knows(given)[:, :1]}, "shape"),

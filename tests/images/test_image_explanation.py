@@ -109,8 +109,8 @@ def test_bounds_are_said_of_every_patch_and_drawn_of_the_heaviest():
     bounds = np.stack([WEIGHTS - 0.25, WEIGHTS + 0.125], -1)
     one = explained(bounds=bounds, explainer="cxplain")
     assert json.loads(json.dumps(one.to_dict()))["bounds"][1][2] == [0.35, 0.725]
-    assert "selected; heaviest (2, 4) 0.600 [0.350, 0.725]>" in repr(one)
-    assert "heaviest (2, 4) 0.600 [0.350, 0.725]" in one._repr_html_()
+    assert "selected; top-weighted (2, 4) 0.600 [0.350, 0.725]>" in repr(one)
+    assert "top-weighted (2, 4) 0.600 [0.350, 0.725]" in one._repr_html_()
 
 
 def test_weights_that_do_not_fit_are_refused():

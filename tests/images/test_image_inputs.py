@@ -54,11 +54,11 @@ def test_colours_stand_first_inside():
 @pytest.mark.parametrize(
     ("given", "sentence"),
     [
-        ([GREY[0], GREY[0].T], r"images\[0\] is \(3, 4\), images\[1\] is \(4, 3\); bring them to one size"),
+        ([GREY[0], GREY[0].T], r"images\[0\] is \(3, 4\), images\[1\] is \(4, 3\); resize them first"),
         (apart([GREY[0], GREY[0].T, None]), "one size"),
         (GREY.astype(object), "found type object"),
-        (GREY[0], r"found shape \(3, 4\): one image is put in a list"),
-        (np.zeros((5, 3, 32, 32), np.uint8), r"1 to 4 colours last; found shape \(5, 3, 32, 32\)"),
+        (GREY[0], r"found shape \(3, 4\): put a single image in a list"),
+        (np.zeros((5, 3, 32, 32), np.uint8), r"1 to 4 channels last; found shape \(5, 3, 32, 32\)"),
         (np.zeros(7), r"found shape \(7,\)"),
         ([], "there are no images"),
         (np.zeros((0, 8, 8)), "there are no images"),
@@ -81,6 +81,6 @@ def test_images_that_cannot_be_read(given, sentence):
 
 def test_images_of_another_size_than_is_known_are_refused():
     with pytest.raises(
-        UserError, match="this classifier knows images of 8 × 8 pixels with 1 colours, found images of 3"
+        UserError, match="this classifier has images of 8 × 8 pixels with 1 channels, found images of 3"
     ):
         match_shape(read_images(GREY), (1, 8, 8), "this classifier")

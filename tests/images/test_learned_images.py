@@ -21,7 +21,7 @@ def inputs(many=10, units=16):
 
 def test_sides_that_are_no_multiple_of_the_patch_are_refused():
     assert PatchConfig(patch=2).units((3, 8, 6)) == 12
-    with pytest.raises(UserError, match="images of 28 × 28 pixels cannot be cut into patches of 3 × 3"):
+    with pytest.raises(UserError, match="images of 28 × 28 pixels cannot be divided into patches of 3 × 3"):
         PatchConfig(patch=3).units((1, 28, 28))
 
 

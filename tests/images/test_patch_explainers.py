@@ -117,12 +117,12 @@ def nan(images):
 @pytest.mark.parametrize(
     ("box", "changes", "sentence"),
     [
-        (knows, {"explainer": "gradient"}, "needs a torch network to look into, and knows gives probabilities alone"),
+        (knows, {"explainer": "gradient"}, "needs a torch network, and knows returns probabilities only"),
         (knows, {"explainer": "gradiant"}, "did you mean 'gradient'"),
         (knows, {"k": 65}, "k is 65, but an image of 8 × 8 pixels has 64 patches"),
         (knows, {"k": 64}, "k is 64, but an image of 8 × 8 pixels has 64 patches: k must be less"),
         (knows, {"k": 0}, "k is 0; it must be a whole number, 1 or more"),
-        (knows, {"canvas": PatchConfig(patch=3)}, "cannot be cut into patches of 3 × 3"),
+        (knows, {"canvas": PatchConfig(patch=3)}, "cannot be divided into patches of 3 × 3"),
         (nan, {}, "are not all finite"),
         (
             lambda images: np.ones((len(images), 3)) / 3,
@@ -140,7 +140,7 @@ def test_what_cannot_be_explained(box, changes, sentence):
 
 
 def test_boxes_that_do_not_say_enough():
-    with pytest.raises(UserError, match="knows does not say what its classes are"):
+    with pytest.raises(UserError, match="knows has no classes_"):
         as_image_box(knows)
     with pytest.raises(UserError, match="cannot explain 7"):
         as_image_box(7)
@@ -165,7 +165,7 @@ def test_classes_may_be_renamed_but_not_swapped():
     assert as_image_box(Watched(), classes=[0, 1]).classes == (0, 1)
     assert as_image_box(Watched(), classes=[1, 2]).classes == (1, 2)
     for box, swapped in ((Watched(), [1, 0]), (renamed, ["yes", "no"])):
-        with pytest.raises(UserError, match=r"in another order than its own, .*: leave it out, or give them in that"):
+        with pytest.raises(UserError, match=r"in another order than its own, .*: remove it, or pass them in that"):
             as_image_box(box, classes=swapped)
 
 

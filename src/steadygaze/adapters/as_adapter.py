@@ -1,7 +1,4 @@
-"""Whoever's model it is: made into a Subject that explainers and audits can ask.
-
-A model of this house as a Subject.
-"""
+"""Convert any supported model to a ModelAdapter."""
 
 import hashlib
 import json
@@ -31,34 +28,34 @@ __all__ = ["ModelAdapter", "as_adapter"]
 
 
 def _fingerprint(stored: SavedModel) -> str:
-    """SHA-256 of the weights, of the words that the ids stand for and of the labels that the classes do."""
-    known = [fingerprint(stored.model), stored.tokenizer.to_json(), list(stored.description.classes)]
-    return hashlib.sha256(json.dumps(known).encode()).hexdigest()
+    """SHA-256 of the weights, the vocabulary and the labels."""
+    parts = [fingerprint(stored.model), stored.tokenizer.to_json(), list(stored.description.classes)]
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
 def from_classifier(clf: TextClassifier, name: str = "model") -> ModelAdapter:
     if not hasattr(clf, "stored_"):
         raise UserError("this TextClassifier has not been trained yet: call fit first")
-    known = clf.stored_.description
-    own = settings_of_model(
-        known.architecture, known.training, known.reading, known.technique, known.technique_settings
+    config = clf.stored_.description
+    settings = settings_of_model(
+        config.architecture, config.training, config.reading, config.technique, config.technique_settings
     )
     facts = {
-        "encoder": known.encoder,
-        "technique": known.technique,
-        "settings": ", ".join(f"{name} {value}" for name, value in sorted(own.items())) or "as they come",
-        "vectors": known.vectors or "none",
-        "class weight": str(known.class_weight or "none"),
-        "trained on": known.corpus[:12],
-        "seed": str(known.seed),
+        "encoder": config.encoder,
+        "technique": config.technique,
+        "settings": ", ".join(f"{name} {value}" for name, value in sorted(settings.items())) or "as they come",
+        "vectors": config.vectors or "none",
+        "class weight": str(config.class_weight or "none"),
+        "trained on": config.corpus[:12],
+        "seed": str(config.seed),
     }
     return ModelAdapter(
         name=name,
         kind="a steadygaze classifier",
         model=clf.stored_.model,
         tokens=clf.stored_.tokenizer,
-        classes=known.classes,
-        pair=known.pair,
+        classes=config.classes,
+        pair=config.pair,
         fingerprint=_fingerprint(clf.stored_),
         facts=facts,
     )
@@ -73,11 +70,11 @@ ACCEPTED = (
 def as_adapter(
     given: Any, *, classes: Sequence[Label] | None = None, device: str = "auto", attention: str = "last"
 ) -> ModelAdapter:
-    """From whatever ACCEPTED lists.
+    """Convert one of the inputs that ACCEPTED lists.
 
-    `classes` names the classes in the order of the probabilities.  `device` is for what is loaded here; what is in
-    memory stays where it is.  `attention` is how a Hugging Face model's heads and layers become one weight for each
-    word: last, or rollout.
+    `classes`: names of the classes in the order of the probabilities.  `device`: for models that are loaded here;
+    models in memory are not moved.  `attention`: how the heads and layers of a Hugging Face model are aggregated, last
+    or rollout.
     """
     if isinstance(given, ModelAdapter):
         return given.label_names(classes)
@@ -93,10 +90,10 @@ def as_adapter(
 
 
 def _by_name(given: str | Path, device: str, attention: str) -> ModelAdapter:
-    """A folder of ours, one of Hugging Face's, or what the hub holds of that name."""
+    """A steadygaze folder, a Hugging Face folder, or a hub id."""
     arguments.path("model", given)
-    device = "cpu" if best_device(device).type == "mps" else device  # which has no double precision
-    folder = Path(os.path.expanduser(given))  # not Path.expanduser, which raises where there is no such user
+    device = "cpu" if best_device(device).type == "mps" else device  # mps has no double precision
+    folder = Path(os.path.expanduser(given))  # Path.expanduser raises an error for an unknown user
     recover_folder(folder)
     if not folder.exists():
         return from_folder(from_hub(str(given), str(given)), str(given), device, attention)
@@ -109,27 +106,27 @@ def _by_name(given: str | Path, device: str, attention: str) -> ModelAdapter:
 def _is_ours(folder: Path) -> bool:
     file = folder / "config.json"
     if not file.is_file():
-        raise UserError(f"{folder} is neither a steadygaze model nor a Hugging Face classifier: it has no config.json")
+        raise UserError(f"{folder} is not a steadygaze model or a Hugging Face classifier: it has no config.json")
     config = read_json(file)
     return isinstance(config, dict) and ("steadygaze" in config or str(config.get("kind")) in MODEL_KINDS)
 
 
 def _from_outside(given: Any, classes: Sequence[Label] | None) -> ModelAdapter:
-    """What has a way to predict, and nothing else that we know of."""
+    """A function, or an object with predict_proba."""
     if isinstance(given, nn.Module):
         raise UserError(
-            f"a {type(given).__name__} alone reads no texts: give it with its tokenizer, (model, tokenizer)"
+            f"a {type(given).__name__} alone cannot read texts: pass it with its tokenizer, (model, tokenizer)"
         )
     predict = getattr(given, "predict_proba", given)
     if isinstance(given, type) or not callable(predict):
-        raise UserError(f"cannot audit {given!r:.80}; {ACCEPTED} can be")
-    name = _called(given)
-    known = getattr(given, "classes_", classes)
-    if known is None:
-        raise UserError(f"{name} does not say what its classes are: classes= names them, in the order it gives them")
-    return black_box(predict, list(known), name).label_names(classes)
+        raise UserError(f"cannot audit {given!r:.80}; pass {ACCEPTED}")
+    name = _display_name(given)
+    names = getattr(given, "classes_", classes)
+    if names is None:
+        raise UserError(f"{name} has no classes_: pass their names as classes=, in the order of the probabilities")
+    return black_box(predict, list(names), name).label_names(classes)
 
 
-def _called(given: Any) -> str:
+def _display_name(given: Any) -> str:
     name = getattr(given, "__name__", type(given).__name__)
     return "a function" if name in ("<lambda>", "function") else str(name)

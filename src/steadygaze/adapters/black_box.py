@@ -1,17 +1,13 @@
-"""The words of the texts themselves, for a model that reads text and not tokens.
+"""Black boxes: models that read text, with words as tokens.
 
-A piece is a word and the characters up to the next, so that the pieces of a text put end to end are the text:
+A piece is a word and the characters up to the next word.  The concatenation of the pieces is the text:
 
-    "  A good film."   ->   "  " | "A " | "good " | "film" | "."       the first is no word, and is never erased
+    "  A good film."   ->   "  " | "A " | "good " | "film" | "."       the first is not a word and is never erased
                                                                        without "good ": "  A film."
 
-Every piece that was ever met has an id, and no piece loses it; those of one call get theirs by alphabet, whatever the
-order of the texts.  Words are split as our own vocabularies split them.
+Each new piece gets a permanent id; new pieces of one call get theirs in alphabetical order.
 
-Any texts -> probabilities: what is inside cannot be seen, so that it is asked about changed texts, and nothing else.
-
-Equal texts are asked about once, and what was said of the last many thousand is remembered: most erasures of a text
-come up again in another measure.  The model is taken to say the same of the same text.
+Predictions are cached, because most erasures of a text recur in other measures.  The model must be deterministic.
 """
 
 import hashlib
@@ -37,7 +33,7 @@ from steadygaze.models.model_protocol import Capability, Model
 NOTHING = ""
 """The piece of padding; its id is 0."""
 LONGEST = 2**31 - 1
-"""Words read of a text: a black box reads it to its end."""
+"""Words per text: a black box reads all of it."""
 
 
 class TextWords:
@@ -50,7 +46,7 @@ class TextWords:
 
     @property
     def vocabulary(self) -> list[str]:
-        """The piece of each id, so far."""
+        """The piece of each current id."""
         return list(self._pieces)
 
     def encode(self, texts: Sequence[str], *, question: bool = False) -> TokenArray:
@@ -58,42 +54,42 @@ class TextWords:
 
     def place(self, texts: Sequence[str], *, question: bool = False) -> TokenizedTexts:
         spans = self._split.place(texts).spans
-        rows = [_cut(text, places) for text, places in zip(texts, spans, strict=True)]
+        rows = [_cut(text, text_spans) for text, text_spans in zip(texts, spans, strict=True)]
         starts = row_starts(np.array([len(row) for row in rows], np.int64))
         words = np.ones(starts[-1], np.bool_)
-        leads = np.array([len(row) > len(places) for row, places in zip(rows, spans, strict=True)], np.bool_)
+        leads = np.array([len(row) > len(text_spans) for row, text_spans in zip(rows, spans, strict=True)], np.bool_)
         words[starts[:-1][leads]] = False
         ids = np.array(self.add_pieces(chain.from_iterable(rows)), np.int32)
         ragged = TokenArray(ids, words, starts, np.zeros(len(texts), np.bool_))
-        return TokenizedTexts(ragged, spans, [range(len(places)) for places in spans])
+        return TokenizedTexts(ragged, spans, [range(len(text_spans)) for text_spans in spans])
 
     def add_pieces(self, pieces: Iterable[str]) -> list[int]:
-        """The id of each, a new one where it was never met."""
-        given = list(pieces)
-        for piece in sorted(set(given) - self._ids.keys()):
+        """The id of each piece; new pieces get new ids."""
+        requested = list(pieces)
+        for piece in sorted(set(requested) - self._ids.keys()):
             self._ids[piece] = len(self._pieces)
             self._pieces.append(piece)
-        return [self._ids[piece] for piece in given]
+        return [self._ids[piece] for piece in requested]
 
     def join(self, ids: Tensor, present: Tensor) -> list[str]:
-        """The texts that these pieces make.  (B,T), (B,T)"""
+        """The texts of these pieces.  (B,T), (B,T)"""
         rows = ids.masked_fill(~present, 0).tolist()
         return ["".join(map(self._pieces.__getitem__, row)) for row in rows]
 
 
 def _cut(text: str, spans: Sequence[Span]) -> list[str]:
-    """The text in pieces; what stands before the first word is one of its own."""
+    """Split the text into pieces; characters before the first word are a separate piece."""
     edges = [0, *(start for start, _ in spans), len(text)]
     pieces = [text[start:end] for start, end in pairwise(edges)]
     return pieces if pieces[0] else pieces[1:]
 
 
 CHUNK = 256
-"""Texts asked about at once, at most."""
+"""Most texts per call of the black box."""
 REMEMBERED = 1 << 17
-"""Texts whose probabilities are kept: some 30 MB."""
+"""Texts with cached probabilities: about 30 MB."""
 Text = str | tuple[str, str]
-"""A text, or a text and a question about it."""
+"""A text, or a text and a question."""
 
 
 class BlackBoxModel(Model):
@@ -104,7 +100,7 @@ class BlackBoxModel(Model):
         self.predict = predict
         self.tokens = tokens
         self.classes = classes
-        self._said: OrderedDict[bytes, NDArray[np.float64]] = OrderedDict()  # whose oldest is found at once
+        self._cache: OrderedDict[bytes, NDArray[np.float64]] = OrderedDict()  # least recently used first
 
     def forward(self, batch: Batch, embedded: Tensor | None = None) -> TransformerOutput:
         if embedded is not None:
@@ -112,29 +108,31 @@ class BlackBoxModel(Model):
         texts: list[Any] = self.tokens.join(batch.ids, batch.present)
         if batch.question_ids is not None and batch.question_present is not None:
             texts = list(zip(texts, self.tokens.join(batch.question_ids, batch.question_present), strict=True))
-        floor = np.finfo(np.float64).tiny  # whose logarithm is finite
-        logits = torch.from_numpy(np.log(np.maximum(self._ask(texts), floor)))
+        floor = np.finfo(np.float64).tiny  # its logarithm is finite
+        logits = torch.from_numpy(np.log(np.maximum(self._predict(texts), floor)))
         return TransformerOutput(None, logits.to(batch.ids.device))
 
     def clear_cache(self) -> None:
-        self._said.clear()
+        self._cache.clear()
 
-    def _ask(self, texts: Sequence[Text]) -> NDArray[np.float64]:
+    def _predict(self, texts: Sequence[Text]) -> NDArray[np.float64]:
         """(B,C)"""
         keys = {text: _key(text) for text in texts}
-        said = {text: self._said[key] for text, key in keys.items() if key in self._said}
-        for chunk in _chunks([text for text in keys if text not in said]):
-            said.update(zip(chunk, predicted(self.predict, list(chunk), len(chunk), self.classes), strict=True))
-        self._remember({keys[text]: found for text, found in said.items()})
-        return np.stack([said[text] for text in texts])
+        probabilities = {text: self._cache[key] for text, key in keys.items() if key in self._cache}
+        for chunk in _chunks([text for text in keys if text not in probabilities]):
+            probabilities.update(
+                zip(chunk, predicted(self.predict, list(chunk), len(chunk), self.classes), strict=True)
+            )
+        self._remember({keys[text]: probs for text, probs in probabilities.items()})
+        return np.stack([probabilities[text] for text in texts])
 
-    def _remember(self, said: dict[bytes, NDArray[np.float64]]) -> None:
-        """The newest last; the oldest are forgotten."""
-        for key, found in said.items():
-            self._said[key] = found
-            self._said.move_to_end(key)
-        while len(self._said) > REMEMBERED:
-            self._said.popitem(last=False)
+    def _remember(self, probabilities: dict[bytes, NDArray[np.float64]]) -> None:
+        """Cache the probabilities and drop the least recently used."""
+        for key, probs in probabilities.items():
+            self._cache[key] = probs
+            self._cache.move_to_end(key)
+        while len(self._cache) > REMEMBERED:
+            self._cache.popitem(last=False)
 
 
 def black_box(predict: Callable[[list[Any]], Any], classes: Sequence[Label], name: str) -> ModelAdapter:
@@ -156,5 +154,5 @@ def _chunks(texts: list[Text]) -> Iterator[list[Text]]:
 
 
 def _key(text: Text) -> bytes:
-    """Sixteen bytes, however long the text; `repr` because a text may hold what UTF-8 cannot."""
+    """16-byte key; `repr` because a text may contain surrogates, which UTF-8 cannot encode."""
     return hashlib.blake2b(repr(text).encode(), digest_size=16).digest()

@@ -1,4 +1,4 @@
-"""sg.fit_explainer: an explainer that learns from what a black box says of many inputs what its reasons are."""
+"""Fit an explainer to the predictions of a black box."""
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -38,10 +38,10 @@ from steadygaze.training.progress import SilentWatcher, Watcher
 
 Read = TypeVar("Read")
 Texts = tuple[list[str], list[str] | None]
-"""Texts, and the question about each, or None."""
+"""Texts and their questions, or None."""
 FEWEST = 20
-"""Inputs that an explainer needs: with fewer there is nothing to learn from and nothing to measure it on."""
-FEW_WORDS = "{few:,} of {all:,} texts have no more than k = {k} words: of those everything is selected"
+"""Fewest inputs for a fit."""
+FEW_WORDS = "{few:,} of {all:,} texts have no more than k = {k} words: all of their words are selected"
 
 
 class FittedExplainer(Protocol):
@@ -94,13 +94,13 @@ def fit_explainer(
     ['post-hoc-accuracy', 'fidelity', 'probe-loss', 'independent-reader-accuracy', 'leakage-gap']
 
     `inputs`: texts, pairs (text, question), or images: an array of (N,H,W) or (N,H,W,C), or a list of arrays.
-    `k`: how many words or patches are selected; None: 10 words, 25 patches.  `query`: whether the selector is told
-    what the black box says; `technique`: how the label is then kept from travelling in the mask.  `settings`: any other
-    of the method's, and of images `patch` (a patch's side in pixels) and `fill` (zero, mean or grey).
-    A tenth of the inputs is set aside to choose the epoch and to measure on, unless `validation` has others.  What the
-    black box says is kept in the folder `keep` as it comes, so that a run that fails half-way is not lost.
-    With `query` the technique is random-pretraining unless one is named.  An explainer whose selections leak the label
-    is warned of, here, where it is loaded, and in its `warnings`: what it selects is not a reason.
+    `k`: number of selected words or patches; None: 10 words, 25 patches.  `query`: whether the selector is conditioned
+    on the prediction; `technique`: mitigation of label leakage through the mask, by default random-pretraining with
+    `query`.  `settings`: other settings of the method, and for images `patch` (side of a patch in pixels) and `fill`
+    (zero, mean or grey).
+    `validation`: inputs that choose the epoch and measure the fit; None: a tenth of the inputs is held out.  `keep`: a
+    folder that caches the black box's answers, so that a failed run can be resumed.
+    A warning, also in `warnings`, reports an explainer whose selections leak the label.
     """
     order = explainer, k, technique, query, settings
     run = FitRun(
@@ -124,14 +124,14 @@ def load_explainer(
     """A fitted explainer from its folder, with the black box it was fitted to."""
     sort = "adapters.text_explainer" if explainer_folder.load(Path(path)).sort == "texts" else "images.image_explainer"
     load = entry_point(f"steadygaze.{sort}:load_explainer")
-    found: FittedExplainer = load(path, black_box, classes=classes, device=device)
-    _warn(found)
-    return found
+    fitted: FittedExplainer = load(path, black_box, classes=classes, device=device)
+    _warn(fitted)
+    return fitted
 
 
 @dataclass(frozen=True)
 class FitRun:
-    """Everything about a fit that is neither the black box nor the method."""
+    """Settings of a fit that depend neither on the black box nor on the method."""
 
     seed: int
     device: torch.device
@@ -146,26 +146,26 @@ class FitRun:
         data = [subject.data(tokens.place(texts), questions) for texts, questions in parts]
         _warn_short(words_of(data[0], tokens), how.k)
         names = zip(("train", "held-out"), parts, data, strict=True)
-        train, held_out = (self._answered(subject, *one) for one in names)
-        teaching = FitContext(tokens.vocabulary, tokens.kind, self.watcher, self.device, self.seed, self.watch)
-        learned = teaching.learn(how, subject.model, train, held_out)
+        train, held_out = (self._query(subject, *part) for part in names)
+        context = FitContext(tokens.vocabulary, tokens.kind, self.watcher, self.device, self.seed, self.watch)
+        learned = context.learn(how, subject.model, train, held_out)
         fitted = TextExplainer(method_name(how), subject, learned, facts=self.facts(*parts[0]))
-        found = measure_selection(subject.model, fitted.explainer, held_out.data)
-        rows = fitted.to_rows(found, "delete", digest(*parts[1]))
+        measures = measure_selection(subject.model, fitted.explainer, held_out.data)
+        rows = fitted.to_rows(measures, "delete", digest(*parts[1]))
         return replace(fitted, rows=noted(rows, held_out.probs))
 
     def facts(self, *inputs: object) -> dict[str, Any]:
         return {"seed": self.seed, "fitted-to": digest(*inputs)[:12]}
 
-    def _answered(self, subject: ModelAdapter, name: str, part: Texts, data: Data) -> QueriedTexts:
-        """Texts, as they are and as the black box reads them, and what it says of them."""
+    def _query(self, subject: ModelAdapter, name: str, part: Texts, data: Data) -> QueriedTexts:
+        """Query the black box for these texts."""
         identity = {"texts": digest(*part), "model": subject.fingerprint or subject.name}
-        kept = AnswerCache() if self.keep is None else AnswerCache(self.keep / name, identity)
-        return QueriedTexts(data, query(subject.model, data, kept, self.watch, BATCH), kept)
+        cache = AnswerCache() if self.keep is None else AnswerCache(self.keep / name, identity)
+        return QueriedTexts(data, query(subject.model, data, cache, self.watch, BATCH), cache)
 
 
 def text_splits(inputs: Any, validation: Any) -> tuple[Texts, Texts]:
-    """(texts, questions) to learn from, and to measure on."""
+    """(texts, questions) of the training and the validation split."""
     texts, questions = read_texts(inputs)
     require_enough(len(texts), "texts")
     if validation is not None:
@@ -176,22 +176,22 @@ def text_splits(inputs: Any, validation: Any) -> tuple[Texts, Texts]:
     order = np.random.default_rng(0).permutation(len(texts)).tolist()
     few = max(1, round(len(texts) * HELD_OUT))
 
-    def some(rows: list[int]) -> Texts:
+    def subset(rows: list[int]) -> Texts:
         return [texts[i] for i in rows], None if questions is None else [questions[i] for i in rows]
 
-    return some(sorted(order[few:])), some(sorted(order[:few]))
+    return subset(sorted(order[few:])), subset(sorted(order[:few]))
 
 
 def read_held_out(read: Callable[[Any], Read], validation: Any, what: str) -> Read:
     try:
         return read(validation)
     except UserError as error:
-        raise UserError(f"validation must be {what}, as the inputs are, and without labels: {error}") from None
+        raise UserError(f"validation must be {what}, like the inputs, without labels: {error}") from None
 
 
 def require_enough(found: int, what: str) -> None:
     if found < FEWEST:
-        raise UserError(f"found {found} {what}; an explainer needs at least {FEWEST} to learn from")
+        raise UserError(f"found {found} {what}; an explainer needs at least {FEWEST}")
 
 
 def _warn(fitted: FittedExplainer) -> None:
@@ -200,13 +200,13 @@ def _warn(fitted: FittedExplainer) -> None:
 
 
 def noted(rows: list[Row], probs: Tensor) -> tuple[Row, ...]:
-    """Rows of inputs that all get the same label say so.  (N,C)"""
-    one = len(set(probs.argmax(-1).tolist())) == 1
-    return tuple([replace(row, note=ONE_LABEL) for row in rows] if one else rows)
+    """Add a note to the rows if all inputs have the same predicted label.  (N,C)"""
+    constant = len(set(probs.argmax(-1).tolist())) == 1
+    return tuple([replace(row, note=ONE_LABEL) for row in rows] if constant else rows)
 
 
 def words_of(data: Data, tokens: Tokens) -> NDArray[np.int64]:
-    """How many words each text has, however many pieces those are.  (N,)"""
+    """Number of words of each text.  (N,)"""
     begins = data.text.words & ~vocabulary_lexicon(tokens.vocabulary, tokens.kind).continues[data.text.ids]
     return np.diff(np.concatenate([[0], begins.cumsum()])[data.text.starts])
 
@@ -214,13 +214,13 @@ def words_of(data: Data, tokens: Tokens) -> NDArray[np.int64]:
 def _warn_short(words: NDArray[np.int64], k: int) -> None:
     few = int((words <= k).sum())
     if few == len(words):
-        raise UserError(f"no text has more than k = {k} words: everything would be selected; a smaller k is needed")
+        raise UserError(f"no text has more than k = {k} words: all words would be selected; use a smaller k")
     if few > len(words) // 10:
         warnings.warn(FEW_WORDS.format(few=few, all=len(words), k=k), stacklevel=5)
 
 
 def are_images(given: Any) -> bool:
-    """Numbers in rows and columns, or a list of such; texts are anything else."""
+    """Whether the inputs are numeric arrays of two or more dimensions, or a list of arrays."""
     if isinstance(given, np.ndarray | Tensor):
         numbers = isinstance(given, Tensor) or given.dtype.kind in "biuf"
         return given.ndim > 1 if numbers else given.ndim == 1 and are_images(given.tolist())

@@ -1,9 +1,7 @@
-"""Any sequence classifier of the transformers library: from a folder, the hub, a live pair or a pipeline.
+"""Sequence classifiers of the transformers library: from a folder, the hub, (model, tokenizer) or a pipeline.
 
-Weights are read from .safetensors only, and no code is ever loaded from a hub.  A live model is the user's: what is
-examined is a twin that shares its weights and nothing else, so that its configuration, mode and hooks stay as they are.
-
-A network of the transformers library and its tokenizer, put together to a Subject.
+Weights are read from .safetensors only, and no code is loaded from the hub.  A model in memory is copied with shared
+weights, so that its configuration, mode and hooks do not change.
 """
 
 import copy
@@ -35,33 +33,33 @@ from steadygaze.training.device import best_device
 
 TRIAL = "This is a text of a few words."
 UNBOUNDED = 512
-"""Tokens read by a network that has no limit of its own."""
+"""Tokens per text for a network without a limit."""
 
 
 @dataclass(frozen=True)
 class TokenizerFiles:
-    """How texts are to be written for a network."""
+    """The tokenizer of a network."""
 
     engine: Tokenizer
     pad_id: int | None
     typed: bool
-    """Whether the network is told which part of a pair is the question."""
+    """Whether the network reads token types, which mark the question of a pair."""
 
 
-def assemble(network: Any, written: TokenizerFiles, name: str, attention: str) -> ModelAdapter:
-    config, engine = network.config, written.engine
+def assemble(network: Any, files: TokenizerFiles, name: str, attention: str) -> ModelAdapter:
+    config, engine = network.config, files.engine
     refuse_non_finite(network.state_dict(), name)
-    padding = _padding(config, written.pad_id)
-    config._attn_implementation = "eager"  # the others show no attention
+    padding = _padding(config, files.pad_id)
+    config._attn_implementation = "eager"  # other implementations return no attention
     if getattr(config, "pad_token_id", None) is None:
-        config.pad_token_id = padding  # some read no two texts at once without, and never look at it
+        config.pad_token_id = padding  # some networks need it for batches
     tokens = transformer_checks.single(engine, most=longest(config), pad_id=padding)
     matches_layout(tokens.size, len(network.get_input_embeddings().weight), Path(name))
     pair = transformer_checks.template(engine)
     pairs = None if pair is None else transformer_checks.paired(engine, pair, most=longest(config), pad_id=padding)
-    asked = ForwardOptions(padding, attention, pair.question_type if pair and written.typed else 0)
-    model = _model(network, asked, torch.from_numpy(tokens.encode([TRIAL]).ids).long())
-    shown = attention if "attention" in model.capabilities else "none shown"
+    options = ForwardOptions(padding, attention, pair.question_type if pair and files.typed else 0)
+    model = _model(network, options, torch.from_numpy(tokens.encode([TRIAL]).ids).long())
+    aggregation = attention if "attention" in model.capabilities else "none shown"
     return ModelAdapter(
         name=name,
         kind=f"a Hugging Face classifier ({config.model_type})",
@@ -70,13 +68,13 @@ def assemble(network: Any, written: TokenizerFiles, name: str, attention: str) -
         classes=_classes(config, name),
         pair=False if pairs is None else None,
         fingerprint=fingerprint(network),
-        facts={"architecture": type(network).__name__, "attention": shown},
+        facts={"architecture": type(network).__name__, "attention": aggregation},
         pairs=pairs,
     )
 
 
 def fingerprint(network: nn.Module) -> str:
-    """SHA-256 of the weights, of whatever precision."""
+    """SHA-256 of the weights, in any precision."""
     digest = hashlib.sha256()
     for name, value in sorted(network.state_dict().items()):
         flat = value.detach().cpu().contiguous().reshape(-1)
@@ -85,17 +83,17 @@ def fingerprint(network: nn.Module) -> str:
 
 
 def longest(config: Any) -> int:
-    """How many tokens it can read, special ones included."""
+    """Most tokens per text, special tokens included."""
     try:
         most = limit(config)
-    except NotImplementedError:  # one of the library's ways of saying that there is none; another is −1
+    except NotImplementedError:  # some networks have no limit; others return −1
         return UNBOUNDED
     return most if most > 0 else UNBOUNDED
 
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Without the library's warnings: of what is missing or odd we say ourselves what follows from it."""
+    """Suppress the library's warnings; this package reports problems itself."""
     from transformers.utils import logging
 
     level = logging.get_verbosity()
@@ -106,12 +104,14 @@ def quiet() -> Iterator[None]:
         logging.set_verbosity(level)
 
 
-def _model(network: Any, asked: ForwardOptions, trial: Tensor) -> TransformerModel:
-    """In evaluation mode, once it has shown by these ids (T,) how it answers."""
-    ids = trial[trial != asked.padding].unsqueeze(0).to(network.device)
+def _model(network: Any, options: ForwardOptions, trial: Tensor) -> TransformerModel:
+    """The model in evaluation mode, after a trial with these ids (T,)."""
+    ids = trial[trial != options.padding].unsqueeze(0).to(network.device)
     with quiet():
-        found = try_network(network, ids)
-        model = (AttentionTransformerModel if found.attentive else TransformerModel)(network, asked, found.read)
+        trial_result = try_network(network, ids)
+        model = (AttentionTransformerModel if trial_result.attentive else TransformerModel)(
+            network, options, trial_result.read
+        )
         check_network(model, ids)
         model.fused = supports_fused_attention(model, ids)
     return model.eval()
@@ -127,26 +127,26 @@ def _classes(config: Any, name: str) -> list[Label]:
 
 
 def _padding(config: Any, pad_id: int | None) -> int:
-    """The configuration's, the tokenizer's, or the end of a text."""
+    """Padding id of the configuration or the tokenizer, or the end-of-text id."""
     size = int(getattr(config, "vocab_size", 0) or 0)
-    for one in (getattr(config, "pad_token_id", None), pad_id, getattr(config, "eos_token_id", None)):
-        if isinstance(one, int) and 0 <= one < size:
-            return one
+    for candidate in (getattr(config, "pad_token_id", None), pad_id, getattr(config, "eos_token_id", None)):
+        if isinstance(candidate, int) and 0 <= candidate < size:
+            return candidate
     return 0
 
 
 HEAD = "ForSequenceClassification"
-"""How the library calls its classifiers."""
+"""Class name suffix of the library's classifiers."""
 TYPES = "token_type_ids"
 
 
 def from_folder(folder: Path, name: str, device: str, attention: str) -> ModelAdapter:
-    _known(attention)
+    _check_attention(attention)
     config = read_config(folder, "classifier")
     _single_label(config, name)
     if not any(HEAD in architecture for architecture in config.architectures or ()):
-        found = ", ".join(config.architectures or ["no architecture"])
-        raise UserError(f"{name} is no classifier: its config.json names {found}, and a classifier would be a …{HEAD}")
+        architectures = ", ".join(config.architectures or ["no architecture"])
+        raise UserError(f"{name} is not a classifier: its config.json names {architectures}; a …{HEAD} is needed")
     pieces = load_subword_tokenizer(folder, max_length=longest(config))
     engine = read_engine(pieces.to_json(), f"the tokenizer of {name}")
     network = _load(folder, name).to(best_device(device))
@@ -154,20 +154,20 @@ def from_folder(folder: Path, name: str, device: str, attention: str) -> ModelAd
 
 
 def from_live(network: Any, tokenizer: Any, attention: str) -> ModelAdapter:
-    """Of a model and its tokenizer that are already in memory, where they are."""
-    _known(attention)
+    """Adapter of a model and its tokenizer in memory, on their device."""
+    _check_attention(attention)
     name = _name(network)
     if not any(HEAD in kind.__name__ for kind in type(network).__mro__):
         raise UserError(
-            f"a {type(network).__name__} is no classifier of the transformers library: it would be a …{HEAD}"
+            f"a {type(network).__name__} is not a classifier of the transformers library; a …{HEAD} is needed"
         )
     if getattr(network.config, "is_encoder_decoder", False):
-        raise UserError(f"{name} holds a {network.config.model_type}, which writes text; such models cannot be audited")
+        raise UserError(f"{name} is a {network.config.model_type}, which generates text; audit a classifier instead")
     _single_label(network.config, name)
     if not getattr(tokenizer, "is_fast", False):
         raise UserError(
-            f"{type(tokenizer).__name__} is no fast tokenizer of the transformers library, and only those say where "
-            "each token stands; load it with AutoTokenizer.from_pretrained(…)"
+            f"{type(tokenizer).__name__} is not a fast tokenizer of the transformers library, and others do not return "
+            "the position of each token; load it with AutoTokenizer.from_pretrained(…)"
         )
     engine = read_engine(tokenizer.backend_tokenizer.to_str(), f"the tokenizer of {name}")
     typed = TYPES in tokenizer.model_input_names
@@ -176,7 +176,7 @@ def from_live(network: Any, tokenizer: Any, attention: str) -> ModelAdapter:
 
 def from_pipeline(pipeline: Any, attention: str) -> ModelAdapter:
     if pipeline.task not in ("text-classification", "sentiment-analysis"):
-        raise UserError(f"a pipeline for {pipeline.task} classifies no texts; one for text-classification does")
+        raise UserError(f"a pipeline for {pipeline.task} does not classify texts; use one for text-classification")
     return from_live(pipeline.model, pipeline.tokenizer, attention)
 
 
@@ -192,19 +192,19 @@ def _load(folder: Path, name: str) -> Any:
 
 
 def _typed(folder: Path, config: Any) -> bool:
-    """Whether the tokenizer of this folder tells a network the type of each token; where that is not known: yes."""
+    """Whether the tokenizer of this folder returns token types; if unknown: yes."""
     from transformers.models.auto.tokenization_auto import TOKENIZER_MAPPING_NAMES, tokenizer_class_from_name
 
     values = read_object_or_empty(folder / "tokenizer_config.json")
-    given = values.get("model_input_names")
-    if not isinstance(given, list):
+    inputs = values.get("model_input_names")
+    if not isinstance(inputs, list):
         name = values.get("tokenizer_class") or TOKENIZER_MAPPING_NAMES.get(config.model_type)
-        given = getattr(tokenizer_class_from_name(str(name)), "model_input_names", [TYPES])
-    return TYPES in given
+        inputs = getattr(tokenizer_class_from_name(str(name)), "model_input_names", [TYPES])
+    return TYPES in inputs
 
 
 def _twin(network: Any) -> Any:
-    """The same weights, not copied; everything else its own."""
+    """A copy of the network that shares the weights."""
     shared = [*network.parameters(), *network.buffers()]
     return copy.deepcopy(network, {id(tensor): tensor for tensor in shared})
 
@@ -212,21 +212,21 @@ def _twin(network: Any) -> Any:
 def _single_label(config: Any, name: str) -> None:
     kind = getattr(config, "problem_type", None)
     if kind == "regression" or config.num_labels < 2:
-        raise UserError(f"{name} predicts a number (regression); an audit needs classes, at least two")
+        raise UserError(f"{name} predicts a number (regression); an audit needs at least two classes")
     if kind not in (None, "single_label_classification", "multi_label_classification"):
         raise UserError(f"{name}: problem_type is {kind!r:.80}; an audit needs a single_label_classification")
     if kind == "multi_label_classification":
-        raise UserError(f"{name} gives a text several labels at once; an audit needs one label for each text")
+        raise UserError(f"{name} predicts several labels for a text; an audit needs one label for each text")
 
 
-def _known(attention: str) -> None:
+def _check_attention(attention: str) -> None:
     if attention not in LOOKS:
         raise unknown("attention", attention, LOOKS)
 
 
 def _name(network: Any) -> str:
-    """What it was loaded from: a hub id, or a folder's name without its path."""
-    given = str(getattr(network, "name_or_path", "") or getattr(network.config, "_name_or_path", ""))
-    if not given:
+    """Source of the network: a hub id, or the name of a folder without its path."""
+    source = str(getattr(network, "name_or_path", "") or getattr(network.config, "_name_or_path", ""))
+    if not source:
         return type(network).__name__
-    return Path(given).name if Path(given).is_absolute() or Path(given).exists() else given
+    return Path(source).name if Path(source).is_absolute() or Path(source).exists() else source

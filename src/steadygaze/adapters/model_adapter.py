@@ -1,11 +1,9 @@
-"""Match the labels of the data with the classes of a model.
+"""ModelAdapter: a model with its tokenizer and classes; match the labels of the data with the classes.
 
-1. By name.  Numbers and strings are equal when they are written alike: the label 1 matches the class "1".  A boolean
-   label also matches the words: true matches the class "True", "true" or "TRUE".
-2. By position, where no label is the name of a class and every label is a whole number: 0 is the first class.  Classes
+1. By name.  Numbers and strings are compared as strings: the label 1 matches the class "1".  A boolean label also
+   matches the words: true matches the class "True", "true" or "TRUE".
+2. By position, if no label is the name of a class and every label is a whole number: 0 is the first class.  Classes
    whose names are numbers or, for boolean labels, boolean words are not matched by position.
-
-Subject: a model under examination, with what is needed to put texts to it, whoever made it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -43,9 +41,9 @@ def positions(labels: Sequence[Label], classes: Sequence[Label]) -> list[int] | 
     spellings = {spelling for label in labels for spelling in _spellings(label)}
     if not spellings & names.keys() and not any(_names_value(name, labels) for name in classes):
         names = {str(position): position for position in range(len(classes))}
-    found = [_position(label, names) for label in labels]
-    matched = [position for position in found if position is not None]
-    return matched if len(matched) == len(labels) else UnmatchedLabel(labels[found.index(None)])
+    indices = [_position(label, names) for label in labels]
+    matched = [position for position in indices if position is not None]
+    return matched if len(matched) == len(labels) else UnmatchedLabel(labels[indices.index(None)])
 
 
 def _position(label: Label, names: Mapping[str, int]) -> int | None:
@@ -53,7 +51,7 @@ def _position(label: Label, names: Mapping[str, int]) -> int | None:
 
 
 def _spellings(label: Label) -> tuple[str, ...]:
-    """The names of classes that a label matches, the best first."""
+    """Class names that a label matches, best first."""
     if not isinstance(label, BooleanLabel):
         return (str(label),)
     word = str(bool(label))
@@ -61,7 +59,7 @@ def _spellings(label: Label) -> tuple[str, ...]:
 
 
 def _names_value(name: Label, labels: Sequence[Label]) -> bool:
-    """Whether a class is named after a value that labels like these can have, so that its position means nothing."""
+    """Whether the name of a class is a possible label, so that labels are not positions."""
     if not isinstance(name, str):
         return True
     boolean = any(isinstance(label, BooleanLabel) for label in labels)
@@ -74,23 +72,23 @@ KINDS = ("single texts", "pairs (text, question)")
 @dataclass(frozen=True)
 class ModelAdapter:
     name: str
-    """As reports call it: a folder's name, never a path."""
+    """Name in reports: a folder's name, never a path."""
     kind: str
-    """In plain words: what sort of model it is."""
+    """Kind of the model, for reports."""
     model: Model
     tokens: Tokens
     classes: Sequence[Label]
     pair: bool | None
-    """Whether it reads pairs; None: whichever it is given, see `reading`."""
+    """Whether it reads pairs; None: single texts and pairs, see `for_pairs`."""
     fingerprint: str
-    """SHA-256 of what it is made of; of a black box, which cannot be looked into, ''."""
+    """SHA-256 of the weights; '' for a black box."""
     facts: Mapping[str, str] = field(default_factory=dict)
-    """What else is known of it, for the report."""
+    """Further facts for the report."""
     pairs: Tokens | None = None
-    """How it reads a text that has a question, where it reads a text alone otherwise."""
+    """Tokenizer of pairs, if it differs from that of single texts."""
 
     def for_pairs(self, pair: bool) -> "ModelAdapter":
-        """The same, for single texts or for pairs."""
+        """This adapter, for single texts or for pairs."""
         if self.pair is None:
             return replace(self, pair=pair, tokens=self.pairs if pair and self.pairs is not None else self.tokens)
         if self.pair != pair:
@@ -98,47 +96,47 @@ class ModelAdapter:
         return self
 
     def label_names(self, classes: Sequence[Label] | None) -> "ModelAdapter":
-        """The same, its classes called so; None: as they are."""
+        """This adapter with renamed classes; None: unchanged."""
         names = check_labels(self.classes if classes is None else classes, where="classes[{}]".format)
         if len(names) != len(self.classes):
-            raise UserError(f"{self.name} has {len(self.classes)} classes, but {len(names)} names were given for them")
+            raise UserError(f"{self.name} has {len(self.classes)} classes, but classes= has {len(names)} names")
         if len(set(names)) < len(names):
-            twice = next(name for name in names if names.count(name) > 1)
-            raise UserError(f"{self.name} has two classes called {twice!r}; classes= names them, in their order")
+            duplicate = next(name for name in names if names.count(name) > 1)
+            raise UserError(f"{self.name} has two classes named {duplicate!r}; pass distinct names as classes=")
         check_label_order(self.classes, names, self.name)
         return replace(self, classes=names)
 
     def label_codes(self, labels: Sequence[Label]) -> list[int]:
         """The position of each label among the classes, see `positions`."""
-        found = positions(check_labels(labels, minimum_classes=1), self.classes)
-        if isinstance(found, UnmatchedLabel):
-            raise self._stranger(found.label)
-        return found
+        codes = positions(check_labels(labels, minimum_classes=1), self.classes)
+        if isinstance(codes, UnmatchedLabel):
+            raise self._unknown_label(codes.label)
+        return codes
 
     def is_comparable(self, other: "ModelAdapter") -> bool:
-        """Whether the two could differ by their seed alone: the same classes, and texts are the same tokens to both."""
-        outside = not self.fingerprint and not other.fingerprint  # the words of the texts are everybody's
-        same = outside or other.tokens.vocabulary == self.tokens.vocabulary
+        """Whether the two may differ only in their seed: same classes and same vocabulary."""
+        black_boxes = not self.fingerprint and not other.fingerprint  # black boxes have no vocabulary
+        same = black_boxes or other.tokens.vocabulary == self.tokens.vocabulary
         return same and list(other.classes) == list(self.classes)
 
     def data(self, placed: TokenizedTexts, questions: Sequence[str] | None) -> Data:
-        """Texts as this model reads them, all pieces of a word one unit."""
-        asked = None if questions is None else self.tokens.place(questions, question=True)
-        return placed_data(placed, asked, whole_words=self.tokens.kind == "pieces")
+        """Encode texts for this model; all subwords of a word are one unit."""
+        tokenized_questions = None if questions is None else self.tokens.place(questions, question=True)
+        return placed_data(placed, tokenized_questions, whole_words=self.tokens.kind == "pieces")
 
-    def _stranger(self, label: Label) -> UserError:
+    def _unknown_label(self, label: Label) -> UserError:
         known = ", ".join(map(repr, self.classes[:MOST_NAMES])) + (" …" if len(self.classes) > MOST_NAMES else "")
         return UserError(
             f"the data have the label {label!r}, which is not a class of {self.name}; its classes are {known}.  "
-            "If your data name the same classes differently, give your names in that order: --classes A,B (classes=)"
+            "If your data have other names for the same classes, pass them in that order: --classes A,B (classes=)"
         )
 
 
 def check_label_order(own: Sequence[Label], names: Sequence[Label], whose: str) -> None:
-    """A model's own names in another order are no new names: they would say the one class and mean the other."""
-    given, known = list(map(str, names)), list(map(str, own))  # the command line gives 1 as "1"
-    if given != known and set(given) == set(known):
+    """Refuse the model's own class names in another order: they would swap classes."""
+    new, current = list(map(str, names)), list(map(str, own))  # the command line gives 1 as "1"
+    if new != current and set(new) == set(current):
         raise UserError(
             f"classes= has the classes of {whose} in another order than its own, {', '.join(map(str, own)):.200}: "
-            f"leave it out, or give them in that order"
+            f"remove it, or pass them in that order"
         )

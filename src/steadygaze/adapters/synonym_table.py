@@ -1,11 +1,11 @@
-"""Words that may be substituted in what a subject reads, whoever made it.
+"""Synonyms of the words of a model.
 
-ours, Hugging Face   a table of synonyms in their own vocabulary
-a black box          a table makes new pieces, written as the word was: "good " -> "fine ", "GOOD!" -> "FINE!"
+steadygaze, Hugging Face   synonyms in the model's vocabulary
+a black box                new pieces with the case of the word: "good " -> "fine ", "GOOD!" -> "FINE!"
 
-Without a table no word has a synonym: neighbors in a vector space are not synonyms ("good" lies beside "bad").
-data/synonyms.py has the pairs of a table that are never substituted.  A capitalized word of a black box may be a
-name, and is not substituted; a vocabulary in lower case does not show names.
+Without a table no word has a synonym: neighbors in a vector space are not synonyms ("good" is close to "bad").
+data/synonyms.py excludes some pairs of a table.  A capitalized word of a black box may be a name and is not
+substituted; a vocabulary in lower case does not show names.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,24 +22,24 @@ from steadygaze.techniques.perturbations.word_substitution import MOST, Synonyms
 
 Table = Mapping[str, Sequence[str]]
 NEGATION = ("n't", "n’t")
-"""Goes on with the word before it: nobody writes "perform" for the "do" of "don't"."""
+"""Continues the word before it: "do" in "don't" is not substituted."""
 
 
 def synonym_table(
     subject: ModelAdapter, given: str | Path | Table | None = None, texts: Sequence[str] = ()
 ) -> Synonyms | None:
-    """From a file or a mapping; None without one.
+    """Synonyms from a file or a mapping; None without one.
 
-    `texts` are those in which words will be substituted: a black box knows no others.
+    `texts`: the texts in which words will be substituted, for a black box.
     """
     if given is None:
         return None
     if isinstance(subject.tokens, TextWords):
-        return _of_texts(subject.tokens, substitutable_pairs(_table(given, folded=False)), texts)
-    known = vocabulary_lexicon(subject.tokens.vocabulary, subject.tokens.kind)
-    ids, count = known.table(substitutable_pairs(_table(given, folded=subject.tokens.kind == "words")), MOST)
-    table, many, continues, words = map(torch.from_numpy, (ids, count, known.continues, known.words))
-    return Synonyms(table, many, continues, words)
+        return _text_synonyms(subject.tokens, substitutable_pairs(_table(given, folded=False)), texts)
+    lexicon = vocabulary_lexicon(subject.tokens.vocabulary, subject.tokens.kind)
+    ids, count = lexicon.table(substitutable_pairs(_table(given, folded=subject.tokens.kind == "words")), MOST)
+    table, counts, continues, words = map(torch.from_numpy, (ids, count, lexicon.continues, lexicon.words))
+    return Synonyms(table, counts, continues, words)
 
 
 def _table(given: str | Path | Table, *, folded: bool) -> dict[str, list[str]]:
@@ -49,30 +49,30 @@ def _table(given: str | Path | Table, *, folded: bool) -> dict[str, list[str]]:
         raise UserError(f"synonyms must be a file or a mapping of a word to a list of words, found {given!r:.80}")
     items: Iterable[tuple[Any, Any]] = given.items()
     for word, others in items:
-        if not isinstance(others, list | tuple) or not all(isinstance(one, str) for one in (word, *others)):
+        if not isinstance(others, list | tuple) or not all(isinstance(entry, str) for entry in (word, *others)):
             raise UserError(f"synonyms of {word!r:.40} must be a list of words, found {others!r:.80}")
     if not folded:
         return {word: list(others) for word, others in given.items()}
     return {word.lower(): [other.lower() for other in others] for word, others in given.items()}
 
 
-def _of_texts(tokens: TextWords, table: Table, texts: Sequence[str]) -> Synonyms:
+def _text_synonyms(tokens: TextWords, table: Table, texts: Sequence[str]) -> Synonyms:
     tokens.place(texts)
-    found = {word.lower(): others for word, others in table.items()}
+    synonyms = {word.lower(): others for word, others in table.items()}
     pieces = tokens.vocabulary
     words = [piece.rstrip() for piece in pieces]
-    several = [
+    substitutes = [
         [
             match_case(word, other) + piece[len(word) :]
-            for other in ([] if word.istitle() else found.get(word.lower(), ()))  # a name, perhaps
+            for other in ([] if word.istitle() else synonyms.get(word.lower(), ()))  # may be a name
             if other.lower() != word.lower()
         ]
         for piece, word in zip(pieces, words, strict=True)
     ]
-    flat = iter(tokens.add_pieces([other for others in several for other in others[:MOST]]))
+    flat = iter(tokens.add_pieces([other for others in substitutes for other in others[:MOST]]))
     size = len(tokens.vocabulary)
     ids, count = torch.zeros(size, MOST, dtype=torch.long), torch.zeros(size, dtype=torch.long)
-    for index, others in enumerate(several):
+    for index, others in enumerate(substitutes):
         count[index] = len(others[:MOST])
         ids[index, : count[index]] = torch.tensor([next(flat) for _ in others[:MOST]], dtype=torch.long)
     continues = torch.zeros(size, dtype=torch.bool)
@@ -81,7 +81,7 @@ def _of_texts(tokens: TextWords, table: Table, texts: Sequence[str]) -> Synonyms
 
 
 def match_case(word: str, other: str) -> str:
-    """Written as the word is: GOOD -> FINE, Good -> Fine.
+    """Give `other` the case of the word: GOOD -> FINE, Good -> Fine.
 
     >>> match_case("GOOD", "fine"), match_case("Good", "fine"), match_case("good", "fine"), match_case("I", "we")
     ('FINE', 'Fine', 'fine', 'We')

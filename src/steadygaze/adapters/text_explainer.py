@@ -1,4 +1,4 @@
-"""TextExplainer: a fitted explainer together with the black box that it explains."""
+"""TextExplainer: a fitted explainer with its black box."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
@@ -36,7 +36,7 @@ from steadygaze.results.row import Row
 
 @dataclass(frozen=True)
 class TextExplainer:
-    """What `fit_explainer` gives for texts.
+    """A fitted explainer of texts, as returned by `fit_explainer`.
 
     fitted = sg.fit_explainer(model, texts, explainer="l2x", k=10)
     fitted.explain("A gorgeous, witty, seductive movie.")
@@ -44,29 +44,29 @@ class TextExplainer:
     """
 
     name: str
-    """Which explainer it is: l2x, vibi, ail or cxplain."""
+    """Method: l2x, vibi, ail or cxplain."""
     adapter: ModelAdapter
     learned: FittedExplainer
     rows: tuple[Row, ...] = ()
-    """How well it did on texts it was not fitted to."""
+    """Measures on held-out texts."""
     facts: dict[str, Any] = field(default_factory=dict)
-    """What else is known of how it was fitted: the seed, and a digest of the texts."""
+    """Seed and digest of the texts of the fit."""
 
     @property
     def warnings(self) -> list[str]:
-        """What must be known before it is believed: whether its selections leak the label."""
+        """Warnings about label leakage through the selections."""
         return leakage_warnings(self.rows)
 
     @property
     def reader_accuracy(self) -> float | None:
-        """How often an independent reader was right from the selected words of held-out texts; None: not known."""
+        """Accuracy of the independent reader on held-out texts; None: not known."""
         row = by_measure(self.rows).get(READER)
         return None if row is None else row.value
 
     @property
     def explainer(self) -> FittedSelector | FittedCXPlain:
-        """It alone, for a batch of the black box's own ids."""
-        self.learned.networks.to(self.adapter.model.device)  # which may have moved
+        """The explainer, for batches of the black box's ids."""
+        self.learned.networks.to(self.adapter.model.device)  # the model may have moved
         return self._explainer
 
     @cached_property
@@ -74,7 +74,7 @@ class TextExplainer:
         return self.learned.explainer(self.adapter.tokens, self.adapter.model.device, self.reader_accuracy)
 
     def for_adapter(self, subject: ModelAdapter) -> FittedSelector | FittedCXPlain:
-        """The same where texts may be other ids; refused where that is not the black box it was fitted to."""
+        """The explainer for another adapter of the same black box."""
         self.check_subject(subject)
         return self.learned.explainer(subject.tokens, subject.model.device, self.reader_accuracy)
 
@@ -84,30 +84,30 @@ class TextExplainer:
         if subject.fingerprint != own.fingerprint or len(subject.classes) != len(own.classes):
             raise UserError(
                 f"{self.name} was fitted to another model than {subject.name}, or to other weights of it: "
-                "what it selects says nothing of this one; fit_explainer fits one to it"
+                "it cannot explain this one; call fit_explainer for this model"
             )
 
     def explain(self, texts: Any) -> Explanation | list[Explanation]:
-        """The selected words of a text, or of each of several."""
-        one = is_single_text(texts)
-        read, questions = read_texts([texts] if one else texts)
+        """Explain a text, or each text of a list."""
+        single = is_single_text(texts)
+        inputs, questions = read_texts([texts] if single else texts)
         subject = self.adapter.for_pairs(questions is not None)
         request = ExplainRequest(self.explainer, self.name)
-        found = explain_texts(subject.model, subject.tokens, subject.classes, read, questions, request)
-        return found[0] if one else found
+        explanations = explain_texts(subject.model, subject.tokens, subject.classes, inputs, questions, request)
+        return explanations[0] if single else explanations
 
     def measure(self, texts: Any, removal: Removal = "delete") -> list[Row]:
-        """Of these texts: does the black box say the same of what is selected, and of the rest?"""
+        """Measures of the selections of these texts."""
         check_removal(self.adapter, removal)
-        read, questions = read_texts(texts)
+        inputs, questions = read_texts(texts)
         subject = self.adapter.for_pairs(questions is not None)
-        found = measure_selection(
-            subject.model, self.explainer, subject.data(subject.tokens.place(read), questions), removal
+        measures = measure_selection(
+            subject.model, self.explainer, subject.data(subject.tokens.place(inputs), questions), removal
         )
-        return self.to_rows(found, removal, digest(read, questions))
+        return self.to_rows(measures, removal, digest(inputs, questions))
 
     def to_rows(self, found: dict[str, Tensor], removal: Removal, data: str) -> list[Row]:
-        """One number per text, by name, as rows; `data`: a digest of the texts."""
+        """Rows from one number per text, by measure; `data`: a digest of the texts."""
         own = {"black-box": self.adapter.name, "removal": removal, "data": data[:12], "steadygaze": __version__}
         settings = {**row_settings(self.learned.config, self.facts), **own}
         values = {name: numbers.tolist() for name, numbers in found.items()}
@@ -115,7 +115,7 @@ class TextExplainer:
 
     @validated(path=arguments.path)
     def save(self, path: str | Path) -> None:
-        """As a folder; the black box itself is not in it."""
+        """Write a folder, without the black box."""
         config = {
             "steadygaze_explainer": __version__,
             "inputs": "texts",
@@ -136,13 +136,11 @@ class TextExplainer:
 
 
 def check_removal(subject: ModelAdapter, removal: Any) -> None:
-    """Refused where there is no such way to take a word out."""
+    """Raise an error if words cannot be removed this way."""
     if not isinstance(removal, str) or removal not in get_args(Removal):
         raise unknown("removal", removal, get_args(Removal))
     if removal == "pad" and isinstance(subject.model, BlackBoxModel):
-        raise UserError(
-            f"{subject.name} reads text, in which nothing can stand for a word that is gone: removal must be 'delete'"
-        )
+        raise UserError(f"{subject.name} reads text, which has no padding: removal must be 'delete'")
 
 
 def load_explainer(
@@ -158,11 +156,11 @@ def load_explainer(
         raise UserError(
             f"{where} was fitted to a black box that reads {kind!s:.40}; this one reads {subject.tokens.kind}"
         )
-    known = Vocabulary(written.words, subject.tokens.kind)
+    vocabulary = Vocabulary(written.words, subject.tokens.kind)
     nets = explainer_folder.load_networks(
-        partial(untrained_networks, how, len(known.words), len(subject.classes)), written, where
+        partial(untrained_networks, how, len(vocabulary.words), len(subject.classes)), written, where
     )
-    learned = FittedExplainer(how, known, nets, explainer_folder.config_value(written, "history", list, where))
+    learned = FittedExplainer(how, vocabulary, nets, explainer_folder.config_value(written, "history", list, where))
     rows = tuple(map(Row.from_dict, explainer_folder.config_value(written, "rows", list, where)))
     explainer_folder.check_consistent_rows(written, rows, where)
     return TextExplainer(

@@ -1,19 +1,15 @@
-"""How much a transformer looks at each token, from the attention of all its layers and heads.
+"""A sequence classifier of the transformers library, run on word vectors, with one attention weight per token.
 
     Aₗ  (B,T,T)  attention of layer l, the mean over its heads; each row sums to one
-    r   (B,T)    which token the classifier reads, as shares: all on [CLS], all on the last, or even
+    r   (B,T)    distribution over the tokens that the classifier reads: [CLS], the last token, or uniform
 
-    last      r · A_L                                       what the last layer gathers into what is read
-    rollout   r · Â_L · … · Â_1,   Â = ½ A + ½ I            what reaches it from the words through all layers
+    last      r · A_L                                       attention of the last layer
+    rollout   r · Â_L · … · Â_1,   Â = ½ A + ½ I            attention through all layers
 
-Rollout: Abnar & Zuidema, ACL 2020 (arXiv:2005.00928), §3; ½ I stands for the residual connection.
-Departs from the paper: nothing known.  Pinned by tests/subject/test_looking.py.
+Rollout: Abnar & Zuidema, ACL 2020 (arXiv:2005.00928), §3; ½ I represents the residual connection.
 
-Network: a sequence classifier of the transformers library, read by its word vectors.
-
-The real tokens of a row stand together before the network sees them: at the front, or at the end where the classifier
-reads the last token; columns that are padding in every row are left out.  So nothing can tell how far a batch was
-padded.  A pair is one sequence, as its tokenizer joins them.
+The real tokens of a row are moved to the front, or to the end if the classifier reads the last token.  Columns that are
+padding in every row are removed, so that predictions do not depend on the padding of a batch.  A pair is one sequence.
 """
 
 import inspect
@@ -38,7 +34,7 @@ def last_layer_attention(attentions: Sequence[Tensor], read: Tensor) -> Tensor:
 
 
 def attention_rollout(attentions: Sequence[Tensor], read: Tensor) -> Tensor:
-    """L times (B,heads,T,T), (B,T) -> (B,T); a row at a time, so that no two (T,T) are multiplied"""
+    """L times (B,heads,T,T), (B,T) -> (B,T); vector-matrix products only"""
     for attention in reversed(attentions):
         read = (_step(read, attention) + read) / 2
     return read
@@ -50,11 +46,11 @@ LOOKS: dict[str, Callable[[Sequence[Tensor], Tensor], Tensor]] = {
 }
 
 
-def special_token_attention(looked: Tensor, batch: Batch) -> Tensor:
-    """Of the look at a text, the share on tokens that are no words of it: [CLS], [SEP].  (B,T) -> (B,)"""
-    total = looked.masked_fill(~batch.present, 0.0).sum(-1)
-    words = looked.masked_fill(~batch.mask, 0.0).sum(-1)
-    return torch.where(total > 0, 1 - words / total.clamp_min(torch.finfo(looked.dtype).tiny), 0.0)
+def special_token_attention(attention: Tensor, batch: Batch) -> Tensor:
+    """Share of a text's attention on special tokens: [CLS], [SEP].  (B,T) -> (B,)"""
+    total = attention.masked_fill(~batch.present, 0.0).sum(-1)
+    words = attention.masked_fill(~batch.mask, 0.0).sum(-1)
+    return torch.where(total > 0, 1 - words / total.clamp_min(torch.finfo(attention.dtype).tiny), 0.0)
 
 
 def _step(read: Tensor, attention: Tensor) -> Tensor:
@@ -63,20 +59,20 @@ def _step(read: Tensor, attention: Tensor) -> Tensor:
 
 
 MOST = 1 << 26
-"""Numbers of attention held at once: 256 MB.  More texts than that are read one part after the other."""
+"""Attention values per forward pass: 256 MB.  Larger batches are split."""
 FUSED = "sdpa"
 """The library's name of PyTorch's fused attention."""
 Read = Literal["first", "last", "all"]
-"""Which tokens a classifier reads, after all layers."""
+"""Tokens that the classifier reads after the last layer."""
 
 
 @dataclass(frozen=True, slots=True)
 class ForwardOptions:
-    """How a network is to be asked."""
+    """Options of the forward pass."""
 
     padding: int
     attention: str = "last"
-    """How its heads and layers become one weight for each token: one of LOOKS."""
+    """Aggregation of heads and layers to one weight per token: one of LOOKS."""
     question_type: int = 0
     """The token type of a question; a text's is 0."""
 
@@ -85,28 +81,28 @@ class ForwardOptions:
 class TransformerOutput:
     weights: Tensor | None  # (B,T)
     logits: Tensor  # (B,C)
-    special_token_share: Tensor | None = None  # (B,) share of the look at a text that lies on its special tokens
+    special_token_share: Tensor | None = None  # (B,) share of a text's attention on its special tokens
 
 
 class TransformerModel(Model):
-    """One that shows no attention to every token from every token."""
+    """A network that returns no attention from every token to every token."""
 
     capabilities: ClassVar[frozenset[Capability]] = frozenset({"embeddings"})
 
-    def __init__(self, network: Any, asked: ForwardOptions, read: Read) -> None:
+    def __init__(self, network: Any, options: ForwardOptions, read: Read) -> None:
         super().__init__()
         self.network = network
-        self.padding = asked.padding
+        self.padding = options.padding
         self.read = read
-        self.attention = asked.attention
-        known = inspect.signature(network.forward).parameters
-        self._options = {"use_cache": False} if "use_cache" in known else {}
-        self._numbered = "position_ids" in known
-        self._place = -1 if read == "last" else 0
+        self.attention = options.attention
+        parameters = inspect.signature(network.forward).parameters
+        self._options = {"use_cache": False} if "use_cache" in parameters else {}
+        self._numbered = "position_ids" in parameters
+        self._read_position = -1 if read == "last" else 0
         self.fused = False
-        """Whether `logits` may use fused attention kernels: trial.py finds out."""
+        """Whether `logits` may use fused attention kernels, see `supports_fused_attention`."""
         kinds = int(getattr(network.config, "type_vocab_size", 0) or 0)
-        self._question_type = asked.question_type if asked.question_type < kinds else 0
+        self._question_type = options.question_type if options.question_type < kinds else 0
 
     @property
     def vectors(self) -> Tensor:
@@ -120,14 +116,16 @@ class TransformerModel(Model):
         return None if batch.question_ids is None else self._embed(batch.question_ids)
 
     def logits(self, batch: Batch, embedded: Tensor | None = None, asked: Tensor | None = None) -> Tensor:
-        """Without the weights; by fused attention kernels, which show none, where the network agrees with itself."""
+        """Logits without attention weights, with fused attention kernels if possible."""
         with self._kernel():
             return self._read(batch, embedded, asked, False).logits
 
     def forward(self, batch: Batch, embedded: Tensor | None = None, asked: Tensor | None = None) -> TransformerOutput:
         return self._read(batch, embedded, asked, "attention" in self.capabilities)
 
-    def _read(self, batch: Batch, embedded: Tensor | None, asked: Tensor | None, shown: bool) -> TransformerOutput:
+    def _read(
+        self, batch: Batch, embedded: Tensor | None, asked: Tensor | None, with_attention: bool
+    ) -> TransformerOutput:
         vectors = self.embed(batch) if embedded is None else embedded
         real, part = batch.present, torch.zeros_like(batch.ids)
         if batch.question_ids is not None and batch.question_present is not None:
@@ -135,19 +133,19 @@ class TransformerModel(Model):
             vectors, real, part = joined(vectors, real, asked, batch.question_present)
         order = (real if self.read == "last" else ~real).long().argsort(dim=1, stable=True)
         row = _Row(vectors, real, part * self._question_type)
-        if not bool((order.diff(dim=1) == 1).all() & real.any(1).all()):  # else there is nothing to move or to fill
+        if not bool((order.diff(dim=1) == 1).all() & real.any(1).all()):  # else the tokens are already in order
             row = self._filled(_Row(take(vectors, order), real.gather(1, order), row.part.gather(1, order)))
-        found = [self._run(one, shown) for one in self._portions(row)]
-        logits = torch.cat([logits for logits, _ in found])
-        if not shown:
+        outputs = [self._run(portion, with_attention) for portion in self._portions(row)]
+        logits = torch.cat([logits for logits, _ in outputs])
+        if not with_attention:
             return TransformerOutput(None, logits)
-        looked = torch.cat([pad(looked, self._margin(order, looked)) for _, looked in found])
-        looked = looked.gather(1, order.argsort(1))[:, : batch.ids.shape[1]]
-        return TransformerOutput(normalize(looked, batch.mask), logits, special_token_attention(looked, batch))
+        attention = torch.cat([pad(attention, self._margin(order, attention)) for _, attention in outputs])
+        attention = attention.gather(1, order.argsort(1))[:, : batch.ids.shape[1]]
+        return TransformerOutput(normalize(attention, batch.mask), logits, special_token_attention(attention, batch))
 
     @contextmanager
     def _kernel(self) -> Iterator[None]:
-        """Fused attention, for as long as this lasts."""
+        """Use fused attention in the context."""
         config = self.network.config
         own = config._attn_implementation
         try:
@@ -162,19 +160,19 @@ class TransformerModel(Model):
         return vectors
 
     def _margin(self, wide: Tensor, narrow: Tensor) -> tuple[int, int]:
-        """Columns left out before and behind."""
+        """Removed columns before and after."""
         out = wide.shape[1] - narrow.shape[1]
         return (out, 0) if self.read == "last" else (0, out)
 
     def _filled(self, row: "_Row") -> "_Row":
-        """A text of nothing at all becomes one token of padding: some networks put no special tokens around it."""
+        """Replace an empty text by one padding token: some networks add no special tokens."""
         blank = torch.zeros_like(row.real)
-        blank[:, self._place] = ~row.real.any(1)
+        blank[:, self._read_position] = ~row.real.any(1)
         nothing = self._embed(row.part.new_tensor([self.padding]))  # (1,E)
         return _Row(torch.where(blank.unsqueeze(-1), nothing, row.vectors), row.real | blank, row.part)
 
     def _portions(self, row: "_Row") -> Iterator["_Row"]:
-        """Rows of one pass, as wide as their longest."""
+        """Split into forward passes, trimmed to the longest row."""
         config = self.network.config
         heads = int(getattr(config, "num_attention_heads", 1)) * int(getattr(config, "num_hidden_layers", 1))
         width = int(row.real.sum(1).max())
@@ -184,37 +182,37 @@ class TransformerModel(Model):
             rows = slice(start, start + many)
             yield _Row(row.vectors[rows, keep], row.real[rows, keep], row.part[rows, keep])
 
-    def _run(self, row: "_Row", shown: bool) -> tuple[Tensor, Tensor]:
-        """(B,C) and how much is looked at each token (B,T)"""
-        given: dict[str, Any] = dict(self._options)
+    def _run(self, row: "_Row", with_attention: bool) -> tuple[Tensor, Tensor]:
+        """Logits (B,C) and attention to each token (B,T)"""
+        inputs: dict[str, Any] = dict(self._options)
         if self._question_type:
-            given["token_type_ids"] = row.part
+            inputs["token_type_ids"] = row.part
         if self.read == "last" and self._numbered:
-            given["position_ids"] = (row.real.long().cumsum(1) - 1).clamp_min(0)
+            inputs["position_ids"] = (row.real.long().cumsum(1) - 1).clamp_min(0)
         output = self.network(
-            inputs_embeds=row.vectors, attention_mask=row.real.long(), output_attentions=shown, **given
+            inputs_embeds=row.vectors, attention_mask=row.real.long(), output_attentions=with_attention, **inputs
         )
         read = self._reads(row)
-        return output.logits, LOOKS[self.attention](output.attentions, read) if shown else read
+        return output.logits, LOOKS[self.attention](output.attentions, read) if with_attention else read
 
     def _reads(self, row: "_Row") -> Tensor:
-        """Which tokens are read, as shares; single precision at least.  (B,T)"""
+        """Distribution over the tokens that the classifier reads; at least single precision.  (B,T)"""
         read = row.real.to(torch.promote_types(row.vectors.dtype, torch.float32))
         if self.read != "all":
             read = torch.zeros_like(read)
-            read[:, self._place] = 1.0
+            read[:, self._read_position] = 1.0
         return read / read.sum(1, keepdim=True)
 
 
 class AttentionTransformerModel(TransformerModel):
-    """One that does."""
+    """A network that returns attention from every token to every token."""
 
     capabilities: ClassVar[frozenset[Capability]] = frozenset({"attention", "embeddings"})
 
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """Texts with their questions, moved together."""
+    """Texts joined with their questions."""
 
     vectors: Tensor  # (B,T,E)
     real: Tensor  # (B,T) bool

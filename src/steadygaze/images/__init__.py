@@ -1,1 +1,1 @@
-"""Images: read, classified, explained and drawn.  Words have the rest of the house."""
+"""Read, classify, explain and draw images."""

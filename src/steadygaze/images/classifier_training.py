@@ -1,7 +1,4 @@
-"""How a classifier of images is trained: cross-entropy by Adadelta, from a seed alone.
-
-A classifier of images as a folder: config.json and model.safetensors, written whole or not at all.
-"""
+"""Train an image classifier with Adadelta; save it as config.json and model.safetensors."""
 
 import dataclasses
 import json
@@ -28,14 +25,14 @@ from steadygaze.images.image_inputs import MOST_COLOURS, Images
 from steadygaze.images.patch_networks import SMALLEST, PatchConfig, Shape, bai_image_network
 
 DROPOUTS = (0.25, 0.5)
-"""Before each of the dense layers."""
-FORGETS, SMALL = 0.95, 1e-7
-"""Of Adadelta, as Keras has it."""
+"""Dropout rates before the dense layers."""
+DECAY, EPSILON = 0.95, 1e-7
+"""Adadelta with Keras' defaults."""
 
 
 @settings
 class ImageTrainConfig:
-    """How it is trained."""
+    """Settings of the training."""
 
     seed: Annotated[int, Field(ge=0, lt=1 << 63)] = 0
     epochs: Annotated[int, Field(ge=1, le=10_000)] = 12
@@ -44,7 +41,7 @@ class ImageTrainConfig:
 
 
 def network_for(shape: Shape, classes: int) -> nn.Sequential:
-    """With fresh weights, and a place for the mean of the images it will be trained on."""
+    """An untrained network with a buffer for the mean training image."""
     if min(shape[1:]) < SMALLEST:
         raise UserError(f"images of {shape[1]} × {shape[2]} pixels are too small: each side needs {SMALLEST} or more")
     network = bai_image_network(shape, classes, DROPOUTS)
@@ -55,45 +52,45 @@ def network_for(shape: Shape, classes: int) -> nn.Sequential:
 def train(
     how: ImageTrainConfig, images: Images, labels: Tensor, device: torch.device
 ) -> tuple[nn.Module, list[dict[str, Any]]]:
-    """The network, in evaluation mode, and a record of each epoch."""
+    """The network in evaluation mode, and one record per epoch."""
     history = []
     with forked_generators():
         torch.manual_seed(derive_seed(how.seed))
         network = network_for(images.shape, int(labels.max()) + 1).to(device)
         network.get_buffer("mean").copy_(PatchConfig(fill="mean").blank(images.pixels, images.whole))
         pixels, labels = images.pixels.to(device), labels.to(device)
-        steps = torch.optim.Adadelta(network.parameters(), how.learning_rate, FORGETS, SMALL)
+        optimizer = torch.optim.Adadelta(network.parameters(), how.learning_rate, DECAY, EPSILON)
         for epoch in range(how.epochs):
-            loss, right = _epoch(network, steps, (pixels, labels), how, epoch)
+            loss, accuracy = _epoch(network, optimizer, (pixels, labels), how, epoch)
             if loss != loss:
-                raise UserError("the loss is not a number any more: a smaller learning_rate is needed")
-            history.append({"epoch": epoch + 1, "loss": loss, "accuracy": right})
+                raise UserError("training diverged: the loss is NaN; use a smaller learning_rate")
+            history.append({"epoch": epoch + 1, "loss": loss, "accuracy": accuracy})
     return network.eval(), history
 
 
 def _epoch(
-    network: nn.Module, steps: torch.optim.Optimizer, data: tuple[Tensor, Tensor], how: ImageTrainConfig, epoch: int
+    network: nn.Module, optimizer: torch.optim.Optimizer, data: tuple[Tensor, Tensor], how: ImageTrainConfig, epoch: int
 ) -> tuple[float, float]:
-    """Mean loss, and the share that was right."""
+    """Mean loss and accuracy."""
     pixels, labels = data
     order = torch.from_numpy(np.random.default_rng((how.seed, epoch)).permutation(len(labels))).to(labels.device)
-    total, right = torch.zeros(2, device=labels.device)
+    total, hits = torch.zeros(2, device=labels.device)
     network.train()
     for rows in torch.split(order, how.batch_size):
         logits = network(pixels[rows])
         loss = cross_entropy(logits, labels[rows])
-        steps.zero_grad(set_to_none=True)
+        optimizer.zero_grad(set_to_none=True)
         torch.autograd.backward(loss)
-        steps.step()
+        optimizer.step()
         total += loss.detach() * len(rows)
-        right += (logits.argmax(-1) == labels[rows]).sum()
-    return float(total) / len(labels), float(right) / len(labels)
+        hits += (logits.argmax(-1) == labels[rows]).sum()
+    return float(total) / len(labels), float(hits) / len(labels)
 
 
 SCHEMA = 1
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
 LARGEST = 1 << 14
-"""Pixels of a side at most: a damaged file may claim any number."""
+"""Most pixels per side: a damaged file may claim any number."""
 
 
 @settings
@@ -105,19 +102,19 @@ class ImageModelConfig:
     kind: Literal["image-classifier"] = "image-classifier"
     classes: Annotated[list[Label], Field(min_length=2)]
     shape: Shape
-    """Colours, height and width."""
+    """Channels, height and width."""
     learning: ImageTrainConfig
     history: list[dict[str, Any]] = Field(default_factory=list)
     """One record per epoch: epoch, loss, accuracy."""
 
     def __post_init__(self) -> None:
-        colours, height, width = self.shape
-        if not (1 <= colours <= MOST_COLOURS and 1 <= height <= LARGEST and 1 <= width <= LARGEST):
-            raise ValueError(f"has images of {height} × {width} pixels with {colours} colours")
+        channels, height, width = self.shape
+        if not (1 <= channels <= MOST_COLOURS and 1 <= height <= LARGEST and 1 <= width <= LARGEST):
+            raise ValueError(f"has images of {height} × {width} pixels with {channels} channels")
 
 
 def write_folder(folder: Path, description: ImageModelConfig, network: nn.Module) -> None:
-    """Replaces a model that stands there; refuses to replace anything else."""
+    """Write the folder; an existing model is replaced, anything else is refused."""
     recover_folder(folder)
     check_model_folder(folder)
     weights = {name: value.detach().cpu().contiguous() for name, value in network.state_dict().items()}
@@ -126,27 +123,27 @@ def write_folder(folder: Path, description: ImageModelConfig, network: nn.Module
             (new / CONFIG).write_text(json.dumps(dataclasses.asdict(description), indent=1) + "\n", encoding="utf-8")
             save_file(weights, new / WEIGHTS, metadata={"format": "pt"})
     except (OSError, SafetensorError) as error:
-        raise UserError(f"could not write {folder}: {error}; what stood there before is untouched") from None
+        raise UserError(f"could not write {folder}: {error}; existing files are unchanged") from None
 
 
 def read_folder(folder: Path) -> tuple[ImageModelConfig, nn.Module]:
     recover_folder(folder)
     description = _describe(folder / CONFIG)
     file = folder / WEIGHTS
-    with torch.device("meta"):  # neither drawn nor allocated: a damaged file may claim any size
+    with torch.device("meta"):  # no weights are allocated: a damaged file may claim any size
         network = network_for(description.shape, len(description.classes))
     if (difference := layout_difference(read_layout(file), layout(network.state_dict()))) is not None:
-        raise UserError(f"{file} does not hold the weights of the network that {CONFIG} describes: {difference}")
+        raise UserError(f"{file} does not match the network that {CONFIG} describes: {difference}")
     network.load_state_dict(read_tensors(file), assign=True)
     return description, network.eval()
 
 
 def _describe(file: Path) -> ImageModelConfig:
     if not file.is_file():
-        raise UserError(f"{file.parent} is no classifier of images: it has no {CONFIG}")
+        raise UserError(f"{file.parent} is not an image classifier: it has no {CONFIG}")
     values = read_json(file)
     if not isinstance(values, dict) or values.get("kind") != "image-classifier":
-        raise UserError(f"{file} does not describe a classifier of images")
+        raise UserError(f"{file} does not describe an image classifier")
     if not isinstance(values.get("schema"), int) or values["schema"] > SCHEMA:
         raise UserError(f"{file} has schema {values.get('schema')!r}; steadygaze {__version__} reads up to {SCHEMA}")
     try:

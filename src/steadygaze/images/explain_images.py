@@ -1,4 +1,4 @@
-"""Images explained by what learns nothing beforehand or has been fitted, and weights made into explanations."""
+"""Explain images with a patch explainer or a fitted explainer."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -18,12 +18,12 @@ from steadygaze.images.patch_explainers import IMAGE_EXPLAINERS, PatchExplainer,
 from steadygaze.images.patch_networks import PatchConfig, Shape
 
 SELECTED = 25
-"""Patches that are selected unless another number is said."""
+"""Default number of selected patches."""
 
 
 @dataclass(frozen=True, slots=True)
 class PatchWeights:
-    """What an explainer said of some images."""
+    """Weights of the patches of some images."""
 
     images: Images
     probs: Tensor  # (N,C)
@@ -32,27 +32,29 @@ class PatchWeights:
     bounds: Tensor | None = None  # (N,D,2) low and high
 
     def explanations(self, explainer: str, k: int, patch: int) -> list[ImageExplanation]:
-        """One for each image."""
+        """One explanation for each image."""
         _, height, width = self.images.shape
         grid = height // patch, width // patch
         weights = self.weights.double().cpu().view(-1, *grid).numpy()
-        given, found = self.images.as_given(), []
-        bounds = [None] * len(given) if self.bounds is None else self.bounds.double().cpu().view(-1, *grid, 2).numpy()
-        for image, weight, probs, between in zip(given, weights, self.probs.tolist(), bounds, strict=True):
+        arrays, explanations = self.images.as_given(), []
+        bounds = [None] * len(arrays) if self.bounds is None else self.bounds.double().cpu().view(-1, *grid, 2).numpy()
+        for image, weight, probs, patch_bounds in zip(arrays, weights, self.probs.tolist(), bounds, strict=True):
             label = self.classes[probs.index(max(probs))]
-            chances = dict(zip(self.classes, probs, strict=True))
-            found.append(ImageExplanation(image, weight, patch, k, label, chances, explainer, between))
-        return found
+            probabilities = dict(zip(self.classes, probs, strict=True))
+            explanations.append(
+                ImageExplanation(image, weight, patch, k, label, probabilities, explainer, patch_bounds)
+            )
+        return explanations
 
 
 class FittedImageExplainer(ABC):
-    """An explainer that has learnt of one black box, and explains no other."""
+    """An explainer that was fitted to one black box."""
 
     black_box: ImageBox
 
     @abstractmethod
     def explain_of(self, box: ImageBox, images: Images) -> list[ImageExplanation]:
-        """The selected patches of each image, by what that box, which is as its own, says of them."""
+        """Explain the predictions of a black box with the same weights."""
 
 
 def explain_images(
@@ -63,27 +65,27 @@ def explain_images(
     canvas: PatchConfig | None = None,
     classes: Sequence[Label] | None = None,
 ) -> list[ImageExplanation]:
-    """Why the black box says what it says of each image: the k patches that weigh most, 25 unless it is said.
+    """The k top-weighted patches of each image, by default 25.
 
-    The fill is the mean of the images it was trained on where that is known, else grey, unless a canvas says which.
-    A fitted explainer has its own k and canvas.
+    The fill is that of `canvas`, by default the mean training image if known, else grey.  A fitted explainer has its
+    own k and canvas.
     """
     box, images = as_image_box(black_box, classes), read_images(X)
     if isinstance(explainer, FittedImageExplainer):
-        _refuse_other(explainer.black_box, box, asked=k is not None or canvas is not None)
+        _refuse_other(explainer.black_box, box, configured=k is not None or canvas is not None)
         return explainer.explain_of(box, images)
-    name, way = resolve_image_explainer(explainer)
+    name, method = resolve_image_explainer(explainer)
     canvas = canvas or PatchConfig(fill="grey" if box.mean is None else "mean")
     units = canvas.units(images.shape)
     k = check_k(SELECTED if k is None else k, units, images.shape)
-    fill = _fill(canvas, box, images) if way.fills else torch.zeros(images.shape)
-    asked = PatchRequest(box, images, box.predict_proba(images), fill, canvas.patch, units)
-    weighed = PatchWeights(images, asked.probs, box.classes, way.weigh(asked))
-    return weighed.explanations(name, k, canvas.patch)
+    fill = _fill(canvas, box, images) if method.fills else torch.zeros(images.shape)
+    request = PatchRequest(box, images, box.predict_proba(images), fill, canvas.patch, units)
+    patch_weights = PatchWeights(images, request.probs, box.classes, method.weigh(request))
+    return patch_weights.explanations(name, k, canvas.patch)
 
 
 def resolve_image_explainer(given: Any) -> tuple[str, PatchExplainer]:
-    """An explainer of images, and what explanations call it."""
+    """The name and the explainer."""
     if isinstance(given, PatchExplainer):
         return next(
             (name for name, kind in IMAGE_EXPLAINERS.items() if type(given) is kind), type(given).__name__
@@ -94,7 +96,7 @@ def resolve_image_explainer(given: Any) -> tuple[str, PatchExplainer]:
 
 
 def check_k(k: Any, units: int, shape: Shape) -> int:
-    """How many patches are selected: some, and not all."""
+    """Check the number of selected patches."""
     if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
         raise UserError(f"k is {k!r:.80}; it must be a whole number, 1 or more")
     if k >= units:
@@ -103,20 +105,20 @@ def check_k(k: Any, units: int, shape: Shape) -> int:
 
 
 def _fill(canvas: PatchConfig, box: ImageBox, images: Images) -> Tensor:
-    """Nothing of it depends on which images are asked about together.  (C,H,W)"""
+    """The fill, independent of the other images.  (C,H,W)"""
     if canvas.fill != "mean":
         return canvas.blank(images.pixels[:1], images.whole)
     if box.mean is None:
         raise UserError(
-            f"the mean image of {box.name} is not known, which an ImageClassifier alone keeps: choose the fill zero or "
+            f"the mean image of {box.name} is not known, because it is not an ImageClassifier: choose the fill zero or "
             f"grey"
         )
     return box.mean
 
 
-def _refuse_other(own: ImageBox, box: ImageBox, asked: bool) -> None:
-    if asked:
-        raise UserError("a fitted explainer has the k, the patch and the fill it was fitted with: leave them out")
+def _refuse_other(own: ImageBox, box: ImageBox, configured: bool) -> None:
+    if configured:
+        raise UserError("a fitted explainer has the k, patch and fill of its fit: remove these arguments")
     if own.classes != box.classes:
         raise UserError(
             f"this explainer was fitted to a black box of the classes {list(own.classes)!s:.80} in this order; "
@@ -124,6 +126,6 @@ def _refuse_other(own: ImageBox, box: ImageBox, asked: bool) -> None:
         )
     if own.fingerprint and own.fingerprint != box.fingerprint:
         raise UserError(
-            f"this explainer was fitted to another model, {own.name!r:.80}, or to other weights of it: what it selects "
-            f"says nothing of this one; fit_explainer fits one to it"
+            f"this explainer was fitted to another model, {own.name!r:.80}, or to other weights of it: "
+            "it cannot explain this one; call fit_explainer for this model"
         )

@@ -1,10 +1,6 @@
-"""LearnedImages: a method and what it learnt of a black box's answers about images; how well it does.
+"""Selectors fitted to a black box's predictions for images, and measures of their selections.
 
-    learned = ImageFit(image_settings(L2X, {"k": 25}), Canvas(patch=1, fill="mean")).fit(box, *parted(images))
-    learned.explain(box, images)
-    learned.measured(box, images)
-
-The fill is kept with the networks: approximator and black box are shown the very same pixels.
+The fill is saved with the networks: approximator and black box get the same pixels.
 """
 
 from dataclasses import dataclass, field
@@ -36,7 +32,7 @@ from steadygaze.models.inference import inference
 from steadygaze.training.progress import SilentWatcher, Watcher
 
 READ = 512
-"""Images read at once."""
+"""Images per forward pass."""
 
 
 @dataclass(frozen=True)
@@ -59,11 +55,11 @@ class FittedImageSelector:
         return fill
 
     def explain(self, box: ImageBox, images: Images) -> list[ImageExplanation]:
-        """The k patches that are selected of each, with the chance of being drawn first; no other has any weight."""
-        probs = box.predict_proba(self._known(box, images))
+        """k patches of each image, with the selection probability as weight; other patches have weight 0."""
+        probs = box.predict_proba(self._checked(box, images))
         scores = self.scores(images, probs)
         able = torch.ones_like(scores, dtype=torch.bool)
-        floor = torch.finfo(torch.float64).tiny  # selected is selected, however sure the selector is of another
+        floor = torch.finfo(torch.float64).tiny  # every selected patch has a weight above 0
         shares = masked.softmax(scores.double(), able).clamp_min(floor)
         weights = shares * k_subset.top_k_subset(scores, able, self.config.k)
         return PatchWeights(images, probs, box.classes, weights).explanations(
@@ -71,51 +67,52 @@ class FittedImageSelector:
         )
 
     def scores(self, images: Images, probs: Tensor) -> Tensor:
-        """What the selector gives each patch.  (N,D) on the CPU"""
-        inputs, found = self._inputs(images, probs), []
+        """Scores of the selector.  (N,D) on the CPU"""
+        inputs, parts = self._inputs(images, probs), []
         with inference(self.networks):
             for rows in inputs.once(READ):
                 views = inputs.views(rows)
-                found.append(self.networks["selector"](views, views.probs if self.config.query else None).cpu())
-        return torch.cat(found)
+                parts.append(self.networks["selector"](views, views.probs if self.config.query else None).cpu())
+        return torch.cat(parts)
 
     def measured(self, box: ImageBox, images: Images) -> dict[str, Tensor]:
-        """Of each image, whether the black box says the same of what is selected, and of the rest; whether the
-        approximator guesses it; what the judge loses, in nats; whether the independent reader gives the predicted
-        class; and that class.  (N,) each
+        """Measures of the selections, by name: (N,) each.
+
+        They are agreement of the black box on the selected and the unselected patches, fidelity of the approximator,
+        loss of the mask probe in nats, accuracy of the independent reader, and the predicted class.
         """
-        probs = box.predict_proba(self._known(box, images))
+        probs = box.predict_proba(self._checked(box, images))
         scores = self.scores(images, probs)
-        kept = k_subset.top_k_subset(scores, torch.ones_like(scores, dtype=torch.bool), self.config.k)
-        found = post_hoc(box, images, probs, kept, self.fill, self.canvas.patch)
+        mask = k_subset.top_k_subset(scores, torch.ones_like(scores, dtype=torch.bool), self.config.k)
+        agreement = post_hoc(box, images, probs, mask, self.fill, self.canvas.patch)
         inputs, parts = self._inputs(images, probs), []
         for rows in inputs.once(READ):
-            parts.append(self._guessed(inputs.views(rows), kept[rows].to(self.fill.device)))
-        guessed = {name: torch.cat([part[name] for part in parts]) for name in parts[0]}
-        if GAP in guessed:
-            guessed[f"{GAP}/black-box"] = guessed["fidelity"] - found["post-hoc-accuracy"]
-        return class_balanced({**found, **guessed, PREDICTED: probs.argmax(-1)})
+            parts.append(self._network_measures(inputs.views(rows), mask[rows].to(self.fill.device)))
+        measures = {name: torch.cat([part[name] for part in parts]) for name in parts[0]}
+        if GAP in measures:
+            measures[f"{GAP}/black-box"] = measures["fidelity"] - agreement["post-hoc-accuracy"]
+        return class_balanced({**agreement, **measures, PREDICTED: probs.argmax(-1)})
 
-    def _guessed(self, views: InputBatch, mask: Tensor) -> dict[str, Tensor]:
-        """By the approximator, by a classifier of masks and by the independent reader.  (B,) each, on the CPU"""
-        said = views.probs.argmax(-1)
+    def _network_measures(self, views: InputBatch, mask: Tensor) -> dict[str, Tensor]:
+        """Measures of the approximator, the mask probe and the independent reader.  (B,) each, on the CPU"""
+        predicted = views.probs.argmax(-1)
         with inference(self.networks):
-            own = self.networks["approximator"](views, mask)
-            told = self.networks["judge"](mask).gather(-1, said.unsqueeze(-1)).squeeze(-1)
-        found = {"fidelity": own.argmax(-1) == said, "probe-loss": -told}
+            logits = self.networks["approximator"](views, mask)
+            log_probability = self.networks["judge"](mask).gather(-1, predicted.unsqueeze(-1)).squeeze(-1)
+        measures = {"fidelity": logits.argmax(-1) == predicted, "probe-loss": -log_probability}
         if "reader" in self.networks:
             draw = uniform_subsets(self.config.k)
-            found |= read(self.networks["reader"], views, mask, draw, own).measures(views.probs)
-        return {name: values.double().cpu() for name, values in found.items()}
+            measures |= read(self.networks["reader"], views, mask, draw, logits).measures(views.probs)
+        return {name: values.double().cpu() for name, values in measures.items()}
 
     def _inputs(self, images: Images, probs: Tensor) -> ImageInputs:
         device = self.fill.device
         return ImageInputs(images.pixels.to(device), probs.to(device), self.canvas.units(self.shape))
 
-    def _known(self, box: ImageBox, images: Images) -> Images:
+    def _checked(self, box: ImageBox, images: Images) -> Images:
         if box.classes != self.classes:
             raise UserError(
-                f"this explainer learnt from a black box of the classes {list(self.classes)!s:.80} in this order; "
+                f"this explainer was fitted to a black box with the classes {list(self.classes)!s:.80} in this order; "
                 f"{box.name} has {list(box.classes)!s:.80}"
             )
         return match_shape(images, self.shape, "this explainer")
@@ -129,15 +126,15 @@ class ImageSelectorFit:
     device: torch.device = field(default_factory=lambda: torch.device("cpu"))
     watcher: Watcher = field(default_factory=SilentWatcher)
     watch: Watch = silent
-    """Told while the black box is asked."""
+    """Progress callback of the queries."""
 
     def fit(self, box: ImageBox, images: Images, validation: Images, keep: Path | None = None) -> FittedImageSelector:
-        """Fit a selector to what the black box says of images; `validation` chooses the epoch.
+        """Fit a selector to the black box's predictions; `validation` chooses the epoch.
 
-        `keep`: a folder for what the black box says as it comes, so that one that fails half-way is not asked again.
+        `keep`: a folder that caches the predictions, so that a failed fit can be resumed.
         """
         shape = match_shape(validation, images.shape, "the training set", images.whole).shape
-        check_k(self.how.k, self.canvas.units(shape), shape)  # what cannot be is said before the box is asked
+        check_k(self.how.k, self.canvas.units(shape), shape)  # fail before the first query
         fill = self.canvas.blank(images.pixels, images.whole)
         make = partial(image_nets, self.how, shape, len(box.classes), self.canvas.patch, fill)
         splits = self._inputs(box, images, keep, "train"), self._inputs(box, validation, keep, "held-out")
@@ -152,22 +149,22 @@ class ImageSelectorFit:
 
 
 def post_hoc(box: ImageBox, images: Images, probs: Tensor, kept: Tensor, fill: Tensor, patch: int) -> dict[str, Tensor]:
-    """Whether the black box says the same of the kept patches alone, and of the others alone.  (N,D) -> (N,) each
+    """Agreement of the black box on the kept patches alone, and on the others alone.  (N,D) -> (N,) each
 
-    Chen et al. 2018 (arXiv:1802.07814), §4; Bai et al. 2021, A.3, who fill with average values.
+    Chen et al. 2018 (arXiv:1802.07814), §4; Bai et al. 2021, A.3, with average values as fill.
     """
-    said, blank, kept = probs.argmax(-1), fill.cpu(), kept.cpu().to(images.pixels.dtype)
-    shown = {"post-hoc-accuracy": kept, "post-hoc-accuracy/unselected": 1 - kept}
+    predicted, blank, kept = probs.argmax(-1), fill.cpu(), kept.cpu().to(images.pixels.dtype)
+    masks = {"post-hoc-accuracy": kept, "post-hoc-accuracy/unselected": 1 - kept}
     return {
         name: (
-            box.predict_proba(images.of(fill_patches(images.pixels, mask, blank, patch))).argmax(-1) == said
+            box.predict_proba(images.of(fill_patches(images.pixels, mask, blank, patch))).argmax(-1) == predicted
         ).double()
-        for name, mask in shown.items()
+        for name, mask in masks.items()
     }
 
 
 def hold_out_images(images: Images) -> tuple[Images, Images]:
-    """Most of them, and a tenth that is drawn whatever the seed of a run is."""
+    """Split off a tenth; the split does not depend on the seed of a run."""
     order = torch.from_numpy(np.random.default_rng(0).permutation(len(images)))
     many = max(1, round(len(images) * HELD_OUT))
     return images.of(images.pixels[order[many:]]), images.of(images.pixels[order[:many]])

@@ -1,4 +1,4 @@
-"""Whoever's classifier of images it is: what it says of images, and its network where that can be looked into."""
+"""ImageBox: predictions of any image classifier, and its network if available."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -30,9 +30,9 @@ from steadygaze.images.patch_networks import Shape
 from steadygaze.models.inference import inference
 
 CHUNK = 512
-"""Images asked about at once, at most."""
+"""Most images per query."""
 PIXELS = 1 << 22
-"""Numbers that those images may hold together, unless a single one has more."""
+"""Most pixel values per query."""
 ACCEPTED = (
     "an ImageClassifier, anything with predict_proba, a function images -> probabilities, or a torch network that "
     "makes logits of (N, C, H, W) pixels between 0 and 1"
@@ -44,31 +44,33 @@ class ImageBox:
     name: str
     classes: tuple[Label, ...]
     predict: Callable[[NDArray[Any]], Any] | None
-    """Images, as their user gives them, to probabilities."""
+    """Images in the user's format -> probabilities."""
     network: nn.Module | None = None
-    """Pixels (N,C,H,W) to logits; asked in place of `predict` where it is there."""
+    """Pixels (N,C,H,W) -> logits; replaces `predict`."""
     mean: Tensor | None = None  # (C,H,W)
-    """The average of the images it was trained on, where that is known."""
+    """Mean training image, if known."""
 
     def predict_proba(self, images: Images) -> Tensor:
         """(N,C) probabilities, in double precision on the CPU"""
-        return torch.cat([self._said(images.of(some)) for some in torch.split(images.pixels, together(images.shape))])
+        return torch.cat(
+            [self._predict_batch(images.of(batch)) for batch in torch.split(images.pixels, together(images.shape))]
+        )
 
-    def _said(self, images: Images) -> Tensor:
+    def _predict_batch(self, images: Images) -> Tensor:
         if self.network is not None:
             with inference(self.network):
-                found = check_probabilities(
+                probabilities = check_probabilities(
                     self.network(images.pixels.to(self.device)).double().softmax(-1), len(images), len(self.classes)
                 )
         else:
             assert self.predict is not None
-            found = predicted(self.predict, images.as_given().copy(), len(images), len(self.classes))
-        return torch.from_numpy(np.ascontiguousarray(found))
+            probabilities = predicted(self.predict, images.as_given().copy(), len(images), len(self.classes))
+        return torch.from_numpy(np.ascontiguousarray(probabilities))
 
     def answers(self, images: Images, keep: Path | None = None, watch: Watch = silent) -> Tensor:
-        """The same, kept in a folder as it comes; a box that does not say the same twice is found out.  (N,C)"""
-        known = {"images": digest(images.as_given()), "model": self.identity, "classes": list(self.classes)}
-        kept = AnswerCache(keep, known)
+        """Cached predictions; a nondeterministic black box raises an error.  (N,C)"""
+        identity = {"images": digest(images.as_given()), "model": self.identity, "classes": list(self.classes)}
+        cache = AnswerCache(keep, identity)
 
         def say(rows: Rows) -> Tensor:
             return self.predict_proba(images.of(images.pixels[torch.from_numpy(rows)]))
@@ -76,43 +78,43 @@ class ImageBox:
         def cut(rows: Rows) -> list[Rows]:
             return [rows[start : start + CHUNK] for start in range(0, len(rows), CHUNK)]
 
-        return torch.from_numpy(answers(BlackBoxAnswers(say, cut), len(images), kept, watch))
+        return torch.from_numpy(answers(BlackBoxAnswers(say, cut), len(images), cache, watch))
 
     @property
     def fingerprint(self) -> str:
-        """SHA-256 of its weights; '' where they cannot be looked at."""
+        """SHA-256 of the weights; '' without a network."""
         return "" if self.network is None else fingerprint(self.network)
 
     @property
     def identity(self) -> str:
-        """Whose answers are kept: its weights, or where nobody sees them its name."""
+        """Key of cached answers: fingerprint of the weights, or the name."""
         return self.fingerprint or self.name
 
     @property
     def device(self) -> torch.device:
-        """Where the network is."""
+        """Device of the network."""
         first = None if self.network is None else next(self.network.parameters(), None)
         return torch.device("cpu") if first is None else first.device
 
 
 class ImageClassifierBox:
-    """A classifier of this house: its network, which keeps the mean image too, says what `predict_proba` says."""
+    """Base of ImageClassifier: `network_` gives the same predictions and has the mean image."""
 
     network_: nn.Module
 
 
 def together(shape: Shape) -> int:
-    """How many images of a shape are held at once."""
+    """Images of this shape per batch."""
     return max(1, min(CHUNK, PIXELS // prod(shape)))
 
 
 def as_image_box(given: Any, classes: Sequence[Label] | None = None) -> ImageBox:
-    """From whatever ACCEPTED lists.  `classes` names the classes in the order of the probabilities."""
+    """Convert one of ACCEPTED.  `classes`: names in the order of the probabilities."""
     if isinstance(given, ImageBox):
         return replace(given, classes=_classes(given.classes, classes, given.name))
     predict = None if isinstance(given, nn.Module) else getattr(given, "predict_proba", given)
     if isinstance(given, type) or not (isinstance(given, nn.Module) or callable(predict)):
-        raise UserError(f"cannot explain {given!r:.80}; {ACCEPTED} can be")
+        raise UserError(f"cannot explain {given!r:.80}; pass {ACCEPTED}")
     name = getattr(given, "__name__", type(given).__name__)
     names = _classes(getattr(given, "classes_", None), classes, name)
     if isinstance(given, ImageClassifierBox):
@@ -123,7 +125,7 @@ def as_image_box(given: Any, classes: Sequence[Label] | None = None) -> ImageBox
 def _classes(own: Any, given: Sequence[Label] | None, name: str) -> tuple[Label, ...]:
     names = own if given is None else given
     if names is None:
-        raise UserError(f"{name} does not say what its classes are: classes= names them, in the order it gives them")
+        raise UserError(f"{name} has no classes_: pass their names as classes=, in the order of the probabilities")
     if own is not None and len(own) != len(names):
         raise UserError(f"classes= names {len(names)} classes, but {name} has {len(own)}")
     if own is not None:

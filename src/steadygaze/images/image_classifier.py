@@ -1,4 +1,4 @@
-"""ImageClassifier: a small classifier of images with scikit-learn's manners, to be explained.
+"""ImageClassifier: a small image classifier with scikit-learn's interface.
 
 clf = ImageClassifier(seed=0).fit(images, labels)
 clf.predict(images); clf.predict_proba(images); clf.score(images, labels)
@@ -36,13 +36,13 @@ class ImageClassifier(ImageClassifierBox, ClassifierMixin, BaseEstimator):  # ty
     Parameters
     ----------
     seed : int, default=0
-        Whatever is drawn is drawn from it.
+        Random seed.
     epochs : int, default=12
-        Times the images are read.
+        Number of epochs.
     batch_size : int, default=128
-        Images in a step.
+        Images per step.
     learning_rate : float, default=1.0
-        Of Adadelta.
+        Learning rate of Adadelta.
     device : str, default="auto"
         auto, cpu, cuda or mps.
 
@@ -51,9 +51,9 @@ class ImageClassifier(ImageClassifierBox, ClassifierMixin, BaseEstimator):  # ty
     classes_ : array of shape (C,)
         The labels, sorted.
     history_ : list of dict
-        One record per epoch: its loss, and how many of its images were told rightly while it learnt.
+        One record per epoch: loss and training accuracy.
     network_ : torch network
-        Pixels (N,C,H,W) between 0 and 1 to logits; its buffer `mean` is the average of the images it was trained on.
+        Pixels (N,C,H,W) between 0 and 1 to logits; its buffer `mean` is the mean training image.
     """
 
     def __init__(
@@ -81,9 +81,9 @@ class ImageClassifier(ImageClassifierBox, ClassifierMixin, BaseEstimator):  # ty
         how = build(ImageTrainConfig, values)
         images, labels = read_images(X), read_labels(y, minimum_classes=2)
         if len(images) != len(labels):
-            raise UserError(f"found {len(images)} images and {len(labels)} labels; they must be equally many")
-        classes, places = np.unique(np.asarray(labels), return_inverse=True)
-        network, history = train(how, images, torch.from_numpy(places), best_device(self.device))
+            raise UserError(f"found {len(images)} images and {len(labels)} labels; pass one label for each image")
+        classes, codes = np.unique(np.asarray(labels), return_inverse=True)
+        network, history = train(how, images, torch.from_numpy(codes), best_device(self.device))
         description = ImageModelConfig(classes=classes.tolist(), shape=images.shape, learning=how, history=history)
         return self._take(description, network)
 
@@ -95,23 +95,23 @@ class ImageClassifier(ImageClassifierBox, ClassifierMixin, BaseEstimator):  # ty
 
     def predict(self, X: Any) -> NDArray[Any]:
         """(N,)"""
-        best_of_each = self.predict_proba(X).argmax(-1)
-        found: NDArray[Any] = self.classes_[best_of_each]
-        return found
+        indices = self.predict_proba(X).argmax(-1)
+        labels: NDArray[Any] = self.classes_[indices]
+        return labels
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Accuracy.  A label that was not there in training is refused: it could never be right."""
+        """Accuracy.  A label that is unknown from training is an error."""
         images, labels = self._read(X), read_labels(y, minimum_classes=1)
         if len(images) != len(labels):
-            raise UserError(f"found {len(images)} images and {len(labels)} labels; they must be equally many")
-        known = self.classes_.tolist()
-        for label in set(labels) - set(known):
-            raise unknown("label", label, known)
+            raise UserError(f"found {len(images)} images and {len(labels)} labels; pass one label for each image")
+        classes = self.classes_.tolist()
+        for label in set(labels) - set(classes):
+            raise unknown("label", label, classes)
         weights = read_weights(sample_weight)
         if weights is not None and weights.shape != (len(images),):
-            raise UserError(f"found {len(images)} images and weights of shape {weights.shape}; one each is needed")
+            raise UserError(f"found {len(images)} images and weights of shape {weights.shape}; pass one for each image")
         if weights is not None and not (np.isfinite(weights).all() and weights.min() >= 0):
-            raise UserError("sample weights must be finite numbers from 0 up")
+            raise UserError("sample weights must be finite numbers of at least 0")
         return float(super().score(X, np.asarray(labels), weights))
 
     def explain(
@@ -123,39 +123,39 @@ class ImageClassifier(ImageClassifierBox, ClassifierMixin, BaseEstimator):  # ty
         patch: int | None = None,
         fill: str | None = None,
     ) -> list[ImageExplanation]:
-        """The k patches of each image that weigh most.
+        """The k top-weighted patches of each image.
 
-        explainer : gradient, leave-one-out, lime, random, or what `fit_explainer` fitted to this classifier, which has
+        explainer : gradient, leave-one-out, lime, random, or a result of `fit_explainer` for this classifier, which has
         its own k, patch and fill.
-        k : how many are selected, default=25.
-        patch : pixels of a patch's side, default=1.
-        fill : zero, mean or grey, default="mean", the average of the images it was trained on.
+        k : number of selected patches, default=25.
+        patch : side of a patch in pixels, default=1.
+        fill : zero, mean or grey, default="mean", the mean training image.
         """
         self._read(X)
-        said = {name: value for name, value in {"patch": patch, "fill": fill}.items() if value is not None}
-        return explain_images(self, X, explainer, k, build(PatchConfig, said) if said else None)
+        options = {name: value for name, value in {"patch": patch, "fill": fill}.items() if value is not None}
+        return explain_images(self, X, explainer, k, build(PatchConfig, options) if options else None)
 
     @validated(folder=path)
     def save(self, folder: str | Path) -> None:
-        """A folder that `ImageClassifier.load` reads: JSON and safetensors, no pickle; whole or not at all."""
+        """Write a folder for `ImageClassifier.load`: JSON and safetensors, no pickle; written atomically."""
         check_is_fitted(self, "network_")
         write_folder(Path(folder), self.description_, self.network_)
 
     @classmethod
     @validated(folder=path)
     def load(cls, folder: str | Path, device: str = "auto") -> Self:
-        """A saved classifier, with the parameters it was trained with."""
-        where = best_device(device)
+        """A saved classifier with its training parameters."""
+        target_device = best_device(device)
         description, network = read_folder(Path(folder))
         how = description.learning
-        made = cls(
+        classifier = cls(
             seed=how.seed,
             epochs=how.epochs,
             batch_size=how.batch_size,
             learning_rate=how.learning_rate,
             device=device,
         )
-        return made._take(description, network.to(where))
+        return classifier._take(description, network.to(target_device))
 
     def _read(self, X: Any) -> Images:
         check_is_fitted(self, "network_")

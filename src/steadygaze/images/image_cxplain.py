@@ -1,10 +1,7 @@
-"""CXPlain for images: how much each patch matters, learnt from what filling it costs.
+"""CXPlain for images: learned effects of filling each patch (explainers/learned/cxplain.py).
 
-explainers/learned/cxplain.py and effects.py say how.  The members are selectors that are not told what the black box
-says;
-the fill is kept with their weights.
-
-Departs from the released code, which has a U-Net here, and from the paper, which fills with zero: the canvas says so.
+The members are selectors without `query`; the fill is saved with their weights.  The released code has a U-Net here,
+and the paper fills with zero.
 """
 
 from collections.abc import Iterator
@@ -35,7 +32,7 @@ from steadygaze.models import k_subset
 from steadygaze.training.progress import SilentWatcher, Watcher
 
 TOGETHER = 8
-"""Images whose differences are kept at once: what a black box that fails costs, at most."""
+"""Images per cache entry: the most that a failure of the black box loses."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +52,7 @@ class FittedImageCXPlain:
         return self.networks.get_buffer("fill")
 
     def worth(self, images: Images) -> Tensor:
-        """Low quantile, median and high quantile of what the members give each patch.  (3,N,D)"""
+        """Low quantile, median and high quantile of the members' weights.  (3,N,D)"""
         device, units = self.fill.device, self.canvas.units(self.shape)
         pixels = match_shape(images, self.shape, "this explainer").pixels.to(device)
         inputs = ImageInputs(pixels, torch.zeros(len(images), 0, device=device), units)
@@ -64,17 +61,19 @@ class FittedImageCXPlain:
         )
 
     def explain(self, box: ImageBox, images: Images) -> list[ImageExplanation]:
-        """The k patches that matter most, by the members' median; and between what most of the members are."""
+        """The k top-weighted patches by the members' median, with the members' quantiles."""
         low, middle, high = self.worth(images)
-        weighed = PatchWeights(images, box.predict_proba(images), box.classes, middle, torch.stack([low, high], -1))
-        return weighed.explanations("cxplain", self.config.k, self.canvas.patch)
+        patch_weights = PatchWeights(
+            images, box.predict_proba(images), box.classes, middle, torch.stack([low, high], -1)
+        )
+        return patch_weights.explanations("cxplain", self.config.k, self.canvas.patch)
 
     def measured(self, box: ImageBox, images: Images) -> dict[str, Tensor]:
-        """Whether the black box says the same of the k heaviest patches, and of the rest; and the class.  (N,) each"""
+        """Agreement of the black box on the k top-weighted patches and on the rest; predicted class.  (N,) each"""
         middle = self.worth(images)[1]
-        kept = k_subset.top_k_subset(middle, torch.ones_like(middle, dtype=torch.bool), self.config.k)
+        mask = k_subset.top_k_subset(middle, torch.ones_like(middle, dtype=torch.bool), self.config.k)
         probs = box.predict_proba(images)
-        return {**post_hoc(box, images, probs, kept, self.fill, self.canvas.patch), PREDICTED: probs.argmax(-1)}
+        return {**post_hoc(box, images, probs, mask, self.fill, self.canvas.patch), PREDICTED: probs.argmax(-1)}
 
 
 @dataclass(frozen=True)
@@ -85,18 +84,20 @@ class ImageCXPlainFit:
     device: torch.device = field(default_factory=lambda: torch.device("cpu"))
     watcher: Watcher = field(default_factory=SilentWatcher)
     watch: Watch = silent
-    """Told while the black box is asked."""
+    """Progress callback of the queries."""
 
     def fit(self, box: ImageBox, images: Images, validation: Images, keep: Path | None = None) -> FittedImageCXPlain:
-        """Ask the black box about every image without each of its patches, and fit the members to what that costs."""
+        """Query the black box for every image without each patch, and fit the members to the effects."""
         shape = match_shape(validation, images.shape, "the training set", images.whole).shape
         units = self.canvas.units(shape)
         check_k(self.how.k, units, shape)
         fill = self.canvas.blank(images.pixels, images.whole)
         make = partial(Selector, shape, self.canvas.patch, 0, self.how.hidden, self.how.dropout)
         train, held_out = (
-            self._worth(
-                PatchRequest(box, part, self._said(box, part, keep, name), fill, self.canvas.patch, units), keep, name
+            self._effects(
+                PatchRequest(box, part, self._answers(box, part, keep, name), fill, self.canvas.patch, units),
+                keep,
+                name,
             )
             for name, part in (("train", images), ("held-out", validation))
         )
@@ -105,25 +106,27 @@ class ImageCXPlainFit:
         nets.register_buffer("fill", fill.to(self.device))
         return FittedImageCXPlain(self.how, self.canvas, shape, box.classes, nets, ensemble.history)
 
-    def _said(self, box: ImageBox, images: Images, keep: Path | None, name: str) -> Tensor:
+    def _answers(self, box: ImageBox, images: Images, keep: Path | None, name: str) -> Tensor:
         return box.answers(images, None if keep is None else keep / name, self.watch)
 
-    def _worth(self, asked: PatchRequest, keep: Path | None, name: str) -> Worth:
-        identity = {"images": digest(asked.images.as_given(), asked.fill.numpy()), "patch": asked.patch}
-        kept = AnswerCache(
-            None if keep is None else keep / f"{name}-effects", {**identity, "model": asked.black_box.identity}
+    def _effects(self, request: PatchRequest, keep: Path | None, name: str) -> Worth:
+        identity = {"images": digest(request.images.as_given(), request.fill.numpy()), "patch": request.patch}
+        cache = AnswerCache(
+            None if keep is None else keep / f"{name}-effects", {**identity, "model": request.black_box.identity}
         )
-        found = removal_effects(image_removal(asked), asked.probs, asked.aim, kept, self.watch)
-        inputs = ImageInputs(asked.images.pixels.to(self.device), asked.probs.float().to(self.device), asked.units)
-        return Worth(inputs, found)
+        effects = removal_effects(image_removal(request), request.probs, request.aim, cache, self.watch)
+        inputs = ImageInputs(
+            request.images.pixels.to(self.device), request.probs.float().to(self.device), request.units
+        )
+        return Worth(inputs, effects)
 
 
-def image_removal(asked: PatchRequest) -> RemovalQuery:
-    """Patches filled, one after the other."""
+def image_removal(request: PatchRequest) -> RemovalQuery:
+    """Fill the patches one at a time."""
 
     def say(rows: Rows) -> Iterator[tuple[Tensor, Tensor]]:
-        some = torch.from_numpy(rows)
-        part = asked.images.of(asked.images.pixels[some])
-        yield from without_patch(replace(asked, images=part, probs=asked.probs[some]))
+        index = torch.from_numpy(rows)
+        part = request.images.of(request.images.pixels[index])
+        yield from without_patch(replace(request, images=part, probs=request.probs[index]))
 
     return RemovalQuery(say, lambda rows: [rows[start : start + TOGETHER] for start in range(0, len(rows), TOGETHER)])

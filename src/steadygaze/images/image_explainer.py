@@ -1,4 +1,4 @@
-"""ImageExplainer: a fitted explainer of images together with the black box that it explains."""
+"""ImageExplainer: a fitted explainer of images with its black box."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -51,7 +51,7 @@ from steadygaze.training.device import best_device
 
 @dataclass(frozen=True)
 class ImageExplainer(FittedImageExplainer):
-    """What `fit_explainer` gives for images.
+    """A fitted explainer of images, as returned by `fit_explainer`.
 
     fitted = sg.fit_explainer(model, images, explainer="l2x", k=25)
     fitted.explain(images[:3])[0].to_png("why.png")
@@ -59,17 +59,17 @@ class ImageExplainer(FittedImageExplainer):
     """
 
     name: str
-    """Which explainer it is: l2x, vibi, ail or cxplain."""
+    """Method: l2x, vibi, ail or cxplain."""
     black_box: ImageBox
     learned: FittedImageSelector | FittedImageCXPlain
     rows: tuple[Row, ...] = ()
-    """How well it did on images it was not fitted to."""
+    """Measures on held-out images."""
     facts: dict[str, Any] = field(default_factory=dict)
-    """What else is known of how it was fitted: the seed, and a digest of the images."""
+    """Seed and digest of the images of the fit."""
 
     @property
     def warnings(self) -> list[str]:
-        """What must be known before it is believed: whether its selections leak the label."""
+        """Warnings about label leakage through the selections."""
         return leakage_warnings(self.rows)
 
     def explain(self, images: Any) -> list[ImageExplanation]:
@@ -77,21 +77,21 @@ class ImageExplainer(FittedImageExplainer):
         return self.explain_of(self.black_box, read_images(images))
 
     def explain_of(self, box: ImageBox, images: Images) -> list[ImageExplanation]:
-        """Explain what a black box predicts; refused unless it is the one that this was fitted to."""
+        """Explain the predictions of a black box; another one than that of the fit is refused."""
         if box.fingerprint != self.black_box.fingerprint:
             raise UserError(
                 f"{self.name} was fitted to another model than {box.name}, or to other weights of it: "
-                "what it selects says nothing of this one; fit_explainer fits one to it"
+                "it cannot explain this one; call fit_explainer for this model"
             )
         return self.learned.explain(box, images)
 
     def measure(self, images: Any) -> list[Row]:
-        """Of these images: does the black box say the same of what is selected, and of the rest?"""
-        read = read_images(images)
-        return self.to_rows(self.learned.measured(self.black_box, read), digest(read.as_given()))
+        """Measures of the selections of these images."""
+        inputs = read_images(images)
+        return self.to_rows(self.learned.measured(self.black_box, inputs), digest(inputs.as_given()))
 
     def to_rows(self, found: dict[str, Tensor], data: str) -> list[Row]:
-        """One number per image, by name, as rows; `data`: a digest of the images."""
+        """Rows from one number per image, by measure; `data`: a digest of the images."""
         canvas = self.learned.canvas
         own: dict[str, str | int] = {
             "black-box": self.black_box.name,
@@ -105,7 +105,7 @@ class ImageExplainer(FittedImageExplainer):
         return selection_rows(values, values.pop(PREDICTED), self.black_box.classes, settings)
 
     def save(self, path: str | Path) -> None:
-        """As a folder; the black box itself is not in it."""
+        """Write a folder, without the black box."""
         learned = self.learned
         config = {
             "steadygaze_explainer": __version__,
@@ -133,14 +133,14 @@ def load_explainer(
     written = explainer_folder.load(where, "images")
     how, box = explainer_folder.settings_of(written, where), image_box(black_box, classes, device)
     explainer_folder.check_same_black_box(written, box.classes, box.fingerprint, where)
-    given = explainer_folder.config_value(written, "canvas", dict, where)
+    canvas_values = explainer_folder.config_value(written, "canvas", dict, where)
     try:
-        shape, canvas = _shape(written.config.get("shape")), build(PatchConfig, given)
+        shape, canvas = _shape(written.config.get("shape")), build(PatchConfig, canvas_values)
         refuse_many(how.k, canvas.units(shape), shape)
     except UserError as error:
         raise UserError(f"{where / explainer_folder.CONFIG} is damaged: {error}") from None
     nets = explainer_folder.load_networks(
-        partial(_fresh, how, shape, len(box.classes), canvas.patch), written, where
+        partial(_untrained, how, shape, len(box.classes), canvas.patch), written, where
     ).to(best_device(device))
     history = explainer_folder.config_value(written, "history", list, where)
     learned: FittedImageSelector | FittedImageCXPlain
@@ -156,12 +156,12 @@ def load_explainer(
 
 
 def image_box(given: Any, classes: Sequence[Label] | None, device: str) -> ImageBox:
-    """From whatever can be explained; a folder is that of an ImageClassifier."""
+    """An ImageBox; a path is the folder of an ImageClassifier."""
     return as_image_box(ImageClassifier.load(given, device) if isinstance(given, str | Path) else given, classes)
 
 
-def _fresh(how: Method, shape: Shape, classes: int, patch: int) -> nn.ModuleDict:
-    """Networks that nothing has been taught."""
+def _untrained(how: Method, shape: Shape, classes: int, patch: int) -> nn.ModuleDict:
+    """Untrained networks."""
     if not isinstance(how, CXPlain):
         return image_nets(how, shape, classes, patch)
     nets = members(how, partial(Selector, shape, patch, 0, how.hidden, how.dropout))
@@ -169,35 +169,35 @@ def _fresh(how: Method, shape: Shape, classes: int, patch: int) -> nn.ModuleDict
     return nets
 
 
-def _shape(given: Any) -> Shape:
-    whole = isinstance(given, list) and len(given) == 3 and all(type(side) is int and side > 0 for side in given)
-    if not whole or given[0] > MOST_COLOURS or max(given) > LARGEST:
-        raise UserError(f"colours, height and width of an image are three whole numbers; found {given!r:.80}")
-    return given[0], given[1], given[2]
+def _shape(shape: Any) -> Shape:
+    valid = isinstance(shape, list) and len(shape) == 3 and all(type(side) is int and side > 0 for side in shape)
+    if not valid or shape[0] > MOST_COLOURS or max(shape) > LARGEST:
+        raise UserError(f"channels, height and width of an image must be three whole numbers; found {shape!r:.80}")
+    return shape[0], shape[1], shape[2]
 
 
 def image_fit_config(
     explainer: str, k: int | None, technique: str | None, query: bool | None, settings: Mapping[str, Any] | None
 ) -> tuple[Method, PatchConfig]:
-    """For images; what is None is as the papers have it for them."""
+    """The method for images; None keeps the papers' defaults for images."""
     kind, values = requested_method(explainer, {"k": k, "technique": technique, "query": query}, settings)
     if wrong := sorted(values.keys() & set(OF_TEXTS)):
-        raise UserError(f"setting {wrong[0]!r} is for texts; of images it changes nothing")
+        raise UserError(f"setting {wrong[0]!r} is for texts; it has no effect for images")
     own = [name for name in field_names(kind) if name not in OF_TEXTS]
     for key in values.keys() - {*own, *field_names(PatchConfig)}:
         raise unknown("setting", key, [*own, *field_names(PatchConfig)])
     canvas = build(PatchConfig, {key: values.pop(key) for key in field_names(PatchConfig) if key in values})
-    return check_method(_built(kind, values), values), canvas
+    return check_method(_build_method(kind, values), values), canvas
 
 
-def _built(kind: type[SelectorConfig] | type[CXPlain], values: dict[str, Any]) -> Method:
+def _build_method(kind: type[SelectorConfig] | type[CXPlain], values: dict[str, Any]) -> Method:
     if issubclass(kind, SelectorConfig):
         return image_settings(kind, values)
     return build(kind, {"k": USUAL["k"], **values})
 
 
 def image_splits(inputs: Any, validation: Any) -> tuple[Images, Images]:
-    """Images to learn from, and to measure on."""
+    """Training and validation images."""
     images = read_images(inputs)
     require_enough(len(images), "images")
     return hold_out_images(images) if validation is None else (images, read_held_out(read_images, validation, "images"))
@@ -211,11 +211,13 @@ def fit_images(
     order: tuple[Any, ...],
     data: tuple[Any, Any],
 ) -> ImageExplainer:
-    """The image half of `fit_explainer`, which calls it by name."""
+    """Fit an explainer of images; `fit_explainer` calls it by name."""
     how, canvas = image_fit_config(*order)
     box, parts = image_box(black_box, classes, device), image_splits(*data)
-    ways = run.seed, run.device, run.watcher, run.watch
-    fit = ImageCXPlainFit(how, canvas, *ways) if isinstance(how, CXPlain) else ImageSelectorFit(how, canvas, *ways)
+    options = run.seed, run.device, run.watcher, run.watch
+    fit = (
+        ImageCXPlainFit(how, canvas, *options) if isinstance(how, CXPlain) else ImageSelectorFit(how, canvas, *options)
+    )
     facts = run.facts(parts[0].as_given())
     fitted = ImageExplainer(method_name(how), box, fit.fit(box, *parts, run.keep), facts=facts)
     rows = fitted.to_rows(fitted.learned.measured(box, parts[1]), digest(parts[1].as_given()))

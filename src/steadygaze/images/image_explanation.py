@@ -1,11 +1,7 @@
-"""PNG, written with the standard library: eight bits of red, green and blue, no other kind.
+"""ImageExplanation: an image, its prediction and its selected patches, drawn as PNG.  No torch here.
 
-How an image and what was selected of it are drawn: as in Figures 3 and 4 of Bai et al. 2021 (arXiv:2006.05656).
-
-Selected patches keep their pixels, and a line runs around them; the rest is greyed, so that what remains of it can
-just be made out.  The orange of the line is told from black, white and grey by every common colour blindness.
-
-ImageExplanation: one image, what was predicted of it and which of its patches were selected.  No torch here.
+The drawing follows Figures 3 and 4 of Bai et al. 2021 (arXiv:2006.05656).  Selected patches keep their pixels and have
+an outline; the rest is grayed out.  The orange outline is visible with every common color blindness.
 """
 
 import struct
@@ -26,13 +22,13 @@ from steadygaze.core.types import Label
 
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
 RGB = 2
-"""The code of colours without transparency."""
+"""PNG color type without transparency."""
 
 
 def png(pixels: NDArray[np.uint8]) -> bytes:
-    """(H,W,3) -> a whole file"""
+    """(H,W,3) -> contents of a PNG file"""
     height, width, _ = pixels.shape
-    unfiltered = np.zeros((height, 1), np.uint8)  # each line begins with the code of its filter: none
+    unfiltered = np.zeros((height, 1), np.uint8)  # each line begins with its filter type: none
     lines = np.hstack([unfiltered, pixels.reshape(height, -1)]).tobytes()
     header = struct.pack(">IIBBBBB", width, height, 8, RGB, 0, 0, 0)
     chunks = {b"IHDR": header, b"tEXt": b"Software\0steadygaze", b"IDAT": zlib.compress(lines, 9), b"IEND": b""}
@@ -47,15 +43,15 @@ S = TypeVar("S", bound=np.generic)
 LINE = (230, 159, 0)
 GREY = 128
 LEFT = 0.25
-"""Of the contrast of what is not selected."""
+"""Contrast of unselected patches."""
 SIDE = 224
-"""Pixels that the shorter side of a picture has at least."""
+"""Fewest pixels of the shorter side of a picture."""
 GAP = 8
 """White pixels between the image and its overlay."""
 
 
 def colored(image: NDArray[np.float64]) -> NDArray[np.uint8]:
-    """(H,W) or (H,W,C) between 0 and 1 -> (H,W,3); a fourth colour, transparency, is left out"""
+    """(H,W) or (H,W,C) between 0 and 1 -> (H,W,3); transparency is dropped"""
     deep = image[..., None] if image.ndim == 2 else image
     deep = np.repeat(deep[..., :1], 3, -1) if deep.shape[-1] < 3 else deep[..., :3]
     return np.rint(deep * 255).astype(np.uint8)
@@ -65,20 +61,20 @@ def overlay(image: NDArray[np.float64], mask: NDArray[np.bool_]) -> NDArray[np.u
     """The selected part, enlarged.  (H,W[,C]), (H,W) -> (H·s,W·s,3)"""
     clear = colored(image)
     faint = np.rint(GREY + LEFT * (clear.astype(np.float64) - GREY)).astype(np.uint8)
-    shown = enlarged(np.where(mask[..., None], clear, faint))
-    shown[_border(enlarged(mask), max(1, _times(mask) // 6))] = LINE
-    return shown
+    picture = enlarged(np.where(mask[..., None], clear, faint))
+    picture[_border(enlarged(mask), max(1, _times(mask) // 6))] = LINE
+    return picture
 
 
 def side_by_side_images(image: NDArray[np.float64], mask: NDArray[np.bool_]) -> NDArray[np.uint8]:
-    """The image as it is, and its overlay to the right of it."""
+    """The image, with its overlay on the right."""
     whole = enlarged(colored(image))
     gap = np.full((len(whole), GAP, 3), 255, np.uint8)
     return np.hstack([whole, gap, overlay(image, mask)])
 
 
 def enlarged(values: NDArray[S]) -> NDArray[S]:
-    """Every pixel a square, so that small images can be looked at."""
+    """Enlarge each pixel to a square."""
     times = _times(values)
     return values.repeat(times, 0).repeat(times, 1)
 
@@ -89,7 +85,7 @@ def _times(values: NDArray[Any]) -> int:
 
 
 def _border(mask: NDArray[np.bool_], thick: int) -> NDArray[np.bool_]:
-    """What is selected, and lies within so many pixels of what is not.  (H,W) -> (H,W)"""
+    """Selected pixels within `thick` pixels of an unselected one.  (H,W) -> (H,W)"""
     inner = np.pad(mask, thick)
     height, width = mask.shape
     for axis in (0, 1):
@@ -99,19 +95,19 @@ def _border(mask: NDArray[np.bool_], thick: int) -> NDArray[np.bool_]:
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
 class ImageExplanation:
-    """What was predicted of an image, and what an explainer says of each of its patches."""
+    """The prediction for an image, and the weight of each patch."""
 
-    image: NDArray[Any]  # (H,W) or (H,W,C), as it was given
+    image: NDArray[Any]  # (H,W) or (H,W,C), in the user's format
     weights: NDArray[np.float64]  # (h,w) one per patch
     patch: int
-    """Pixels of a patch's side."""
+    """Side of a patch in pixels."""
     k: int
-    """How many patches are selected: the heaviest."""
+    """Number of selected patches: the top-weighted ones."""
     label: Label
     probabilities: dict[Label, float]
     explainer: str
     bounds: NDArray[np.float64] | None = None  # (h,w,2) low and high
-    """Between which the weight of each patch is, by an explainer that says how sure it is."""
+    """Bounds of the weight of each patch, for explainers with uncertainty."""
 
     def __post_init__(self) -> None:
         height, width = self.image.shape[:2]
@@ -125,18 +121,18 @@ class ImageExplanation:
     @property
     def mask(self) -> NDArray[np.bool_]:
         """True on the pixels of the selected patches.  (H,W)"""
-        chosen = np.zeros(self.weights.size, bool)
-        chosen[self._heaviest(self.k)] = True
-        return chosen.reshape(self.weights.shape).repeat(self.patch, 0).repeat(self.patch, 1)
+        selected = np.zeros(self.weights.size, bool)
+        selected[self._top_k(self.k)] = True
+        return selected.reshape(self.weights.shape).repeat(self.patch, 0).repeat(self.patch, 1)
 
     @arguments.validated(k=arguments.optional(arguments.integer(0)))
     def top(self, k: int | None = None) -> list[tuple[tuple[int, int], float]]:
-        """The heaviest patches, as (row, column) of their upper left pixel, with their weights; as many as selected."""
-        found = []
-        for place in self._heaviest(self.k if k is None else k):
-            row, column = divmod(int(place), self.weights.shape[1])
-            found.append(((row * self.patch, column * self.patch), float(self.weights[row, column])))
-        return found
+        """The k top-weighted patches: (row, column) of the upper left pixel, and weight."""
+        patches = []
+        for index in self._top_k(self.k if k is None else k):
+            row, column = divmod(int(index), self.weights.shape[1])
+            patches.append(((row * self.patch, column * self.patch), float(self.weights[row, column])))
+        return patches
 
     def to_dict(self) -> dict[str, Any]:
         """Ready for JSON: lists, strings and numbers."""
@@ -153,31 +149,29 @@ class ImageExplanation:
         }
 
     def to_png(self, path: str | Path | None = None, original: bool = True, *, replace: bool = False) -> bytes:
-        """The overlay, with the image itself to its left unless that is not wanted; written to `path` if there is
-        one.
-        """
-        drawn = png((side_by_side_images if original else overlay)(self._unit(), self.mask))
+        """Draw the overlay, with the image on its left if `original`; write it to `path` if set."""
+        data = png((side_by_side_images if original else overlay)(self._unit(), self.mask))
         if path is not None:
-            place = arguments.path("path", path)
-            check_file(place, replace=replace)
-            with new_file(place) as file:
-                file.write_bytes(drawn)
-        return drawn
+            target = arguments.path("path", path)
+            check_file(target, replace=replace)
+            with new_file(target) as file:
+                file.write_bytes(data)
+        return data
 
     def _repr_html_(self) -> str:
         source = b64encode(self.to_png()).decode()
-        said = escape(f"{self.label} {self._sureness()}".strip())
-        about = escape(self._about())
-        image = f'<img alt="{about}" src="data:image/png;base64,{source}" style="max-width:100%">'
-        small = f'<figcaption style="font-size:0.85em;opacity:0.8">{about}</figcaption>'
-        html = f"<figure style='margin:0 0 1.5em'><div><strong>{said}</strong></div>{image}{small}</figure>"
-        return html.encode(errors="replace").decode()  # a lone surrogate would stop the notebook's own encoder
+        prediction = escape(f"{self.label} {self._confidence()}".strip())
+        caption = escape(self._caption())
+        image = f'<img alt="{caption}" src="data:image/png;base64,{source}" style="max-width:100%">'
+        small = f'<figcaption style="font-size:0.85em;opacity:0.8">{caption}</figcaption>'
+        html = f"<figure style='margin:0 0 1.5em'><div><strong>{prediction}</strong></div>{image}{small}</figure>"
+        return html.encode(errors="replace").decode()  # a notebook cannot encode a lone surrogate
 
     def __repr__(self) -> str:
-        return f"<ImageExplanation {self.label} {self._sureness()}; {self._about()}>"
+        return f"<ImageExplanation {self.label} {self._confidence()}; {self._caption()}>"
 
-    def _heaviest(self, k: int) -> NDArray[np.int64]:
-        """Places of the k heaviest, heaviest first; of equals the earlier first."""
+    def _top_k(self, k: int) -> NDArray[np.int64]:
+        """Indices of the k top-weighted patches, in descending order; ties by position."""
         return np.argsort(-self.weights.ravel(), kind="stable")[:k]
 
     def _unit(self) -> NDArray[np.float64]:
@@ -185,16 +179,16 @@ class ImageExplanation:
         values = self.image.astype(np.float64)
         return values / 255 if self.image.dtype == np.uint8 else values
 
-    def _about(self) -> str:
+    def _caption(self) -> str:
         size = "pixels" if self.patch == 1 else f"patches of {self.patch} × {self.patch} pixels"
-        some = f"{self.explainer}: {min(self.k, self.weights.size)} of {self.weights.size} {size} selected"
-        return some if self.bounds is None else f"{some}; {self._number(self.bounds)}"
+        caption = f"{self.explainer}: {min(self.k, self.weights.size)} of {self.weights.size} {size} selected"
+        return caption if self.bounds is None else f"{caption}; {self._top_bounds(self.bounds)}"
 
-    def _number(self, bounds: NDArray[np.float64]) -> str:
-        """Of the heaviest patch."""
+    def _top_bounds(self, bounds: NDArray[np.float64]) -> str:
+        """Weight and bounds of the top-weighted patch."""
         (row, column), weight = self.top(1)[0]
         low, high = bounds[row // self.patch, column // self.patch]
-        return f"heaviest ({row}, {column}) {weight:.3f} [{low:.3f}, {high:.3f}]"
+        return f"top-weighted ({row}, {column}) {weight:.3f} [{low:.3f}, {high:.3f}]"
 
-    def _sureness(self) -> str:
+    def _confidence(self) -> str:
         return f"{self.probabilities[self.label]:.1%}" if self.label in self.probabilities else ""

@@ -1,12 +1,11 @@
-"""Images and labels in the idx format, gzipped or not: the way MNIST is published.
+"""Read images: from arrays, and from files in the idx format of MNIST, gzipped or not.
 
-    two zeros, 8 for unsigned bytes, the number of sides; each side in four bytes, big end first; the bytes themselves
+    idx: two zeros, 8 for unsigned bytes, number of dimensions; each dimension in four bytes, big-endian; the data
 
-A folder holds train-images-idx3-ubyte, train-labels-idx1-ubyte, t10k-images-idx3-ubyte and t10k-labels-idx1-ubyte.
+A folder has train-images-idx3-ubyte, train-labels-idx1-ubyte, t10k-images-idx3-ubyte and t10k-labels-idx1-ubyte.
 
-Images as they come from a user, checked: arrays of (N,H,W) or (N,H,W,C), or a list of images of one size.
-
-Whole numbers from 0 to 255 (uint8), booleans, or floats from 0 to 1; inside, floats from 0 to 1 with colours first.
+Arrays have the shape (N,H,W) or (N,H,W,C), with whole numbers from 0 to 255 (uint8), booleans, or floats from 0 to 1.
+Internally they are floats from 0 to 1, channels first.
 """
 
 import gzip
@@ -30,9 +29,9 @@ from steadygaze.core.untrusted_files import open_file
 from steadygaze.images.patch_networks import Shape
 
 BYTES = 8
-"""The code of unsigned bytes."""
+"""Type code of unsigned bytes."""
 LARGEST = 1 << 32
-"""Bytes of a file at most: a damaged header may claim any number."""
+"""Most bytes of a file: a damaged header may claim any number."""
 SPLITS = ("train", "t10k")
 
 
@@ -45,40 +44,42 @@ class ImageSets(NamedTuple):
 
 @validated(folder=path)
 def load_images(folder: str | Path) -> ImageSets:
-    """A folder, or the name of one in $STEADYGAZE_DATA."""
-    place = _folder(Path(folder))
-    found: list[NDArray[np.uint8]] = []
+    """Read a folder, or a folder of this name in $STEADYGAZE_DATA."""
+    source = _folder(Path(folder))
+    arrays: list[NDArray[np.uint8]] = []
     for split in SPLITS:
-        images = read_idx(_file(place, f"{split}-images-idx3-ubyte"), 3)
-        labels = read_idx(_file(place, f"{split}-labels-idx1-ubyte"), 1)
+        images = read_idx(_file(source, f"{split}-images-idx3-ubyte"), 3)
+        labels = read_idx(_file(source, f"{split}-labels-idx1-ubyte"), 1)
         if len(images) != len(labels):
-            raise UserError(f"{place} holds {len(images)} {split} images and {len(labels)} labels; one each is needed")
-        found += [images, labels]
-    return ImageSets(*found)
+            raise UserError(
+                f"{source} has {len(images)} {split} images and {len(labels)} labels; each image needs one label"
+            )
+        arrays += [images, labels]
+    return ImageSets(*arrays)
 
 
 def read_idx(file: Path, sides: int) -> NDArray[np.uint8]:
-    """An array of so many sides."""
+    """Read an array with this number of dimensions."""
     try:
         with open_file(file) as opened, gzip.open(opened) if file.suffix == ".gz" else opened as stream:
             return _read(cast(BinaryIO, stream), file, sides)
     except (OSError, EOFError, zlib.error) as error:
-        raise UserError(f"{file} cannot be read, it is damaged or cut short: {error}") from None
+        raise UserError(f"{file} is unreadable, damaged or truncated: {error}") from None
 
 
 def _read(stream: BinaryIO, file: Path, sides: int) -> NDArray[np.uint8]:
     header = stream.read(4 + 4 * sides)
     if header[:4] != bytes([0, 0, BYTES, sides]) or len(header) < 4 + 4 * sides:
-        wanted = "images" if sides == 3 else "labels"
-        raise UserError(f"{file} is no idx file of {wanted}: it begins with {header[:4].hex(' ') or 'nothing'}")
+        kind = "images" if sides == 3 else "labels"
+        raise UserError(f"{file} is not an idx file of {kind}: it begins with {header[:4].hex(' ') or 'nothing'}")
     shape = struct.unpack(f">{sides}I", header[4:])
     many = math.prod(shape)
     if not 0 < many <= LARGEST:
-        raise UserError(f"{file} is damaged: it claims to hold {' × '.join(map(str, shape))} bytes")
+        raise UserError(f"{file} is damaged: its header claims {' × '.join(map(str, shape))} bytes")
     values = stream.read(many + 1)
     if len(values) != many:
-        found = "more" if len(values) > many else f"{len(values):,}"
-        raise UserError(f"{file} is damaged: its header speaks of {many:,} bytes, found {found}")
+        size = "more" if len(values) > many else f"{len(values):,}"
+        raise UserError(f"{file} is damaged: its header claims {many:,} bytes, found {size}")
     return np.frombuffer(values, np.uint8).reshape(shape)
 
 
@@ -87,7 +88,7 @@ def _folder(folder: Path) -> Path:
     if not folder.is_dir() and base and (Path(base) / folder).is_dir():
         return Path(base) / folder
     if not folder.is_dir():
-        raise UserError(f"there is no folder {folder}; $STEADYGAZE_DATA may name the folder it stands in")
+        raise UserError(f"there is no folder {folder}; set $STEADYGAZE_DATA to its parent folder")
     return folder
 
 
@@ -99,16 +100,16 @@ def _file(folder: Path, name: str) -> Path:
 
 
 MOST_COLOURS = 4
-WANTED = "images are arrays of shape (N, H, W), or (N, H, W, C) with 1 to 4 colours last"
+WANTED = "images must be arrays of shape (N, H, W), or (N, H, W, C) with 1 to 4 channels last"
 
 
 @dataclass(frozen=True, slots=True)
 class Images:
     pixels: Tensor  # (N,C,H,W) float, between 0 and 1
     flat: bool = True
-    """Whether they were given without an axis of colours."""
+    """Whether the user's images have no channel axis."""
     whole: bool = True
-    """Whether they were given as whole numbers from 0 to 255."""
+    """Whether the user's images have whole numbers from 0 to 255."""
 
     def __len__(self) -> int:
         return len(self.pixels)
@@ -123,19 +124,19 @@ class Images:
         return replace(self, pixels=pixels)
 
     def as_given(self) -> NDArray[Any]:
-        """As their user would give them: (N,H,W) or (N,H,W,C)."""
+        """The images in the user's format: (N,H,W) or (N,H,W,C)."""
         last = self.pixels.detach().cpu().permute(0, 2, 3, 1).numpy()
         values = last[..., 0] if self.flat else last
         return np.rint(values * 255).astype(np.uint8) if self.whole else np.ascontiguousarray(values)
 
 
 def read_images(given: Any) -> Images:
-    """All that is wrong with them is said in one sentence."""
+    """Convert and check images."""
     values = _array(given)
     flat = values.ndim == 3
     if not flat and (values.ndim != 4 or values.shape[-1] > MOST_COLOURS):
-        one = ": one image is put in a list, [image]" if values.ndim == 2 else ""
-        raise UserError(f"{WANTED}; found shape {values.shape}{one}")
+        advice = ": put a single image in a list, [image]" if values.ndim == 2 else ""
+        raise UserError(f"{WANTED}; found shape {values.shape}{advice}")
     if 0 in values.shape:
         raise UserError(f"there are no images: found shape {values.shape}")
     whole = values.dtype == np.uint8
@@ -144,14 +145,14 @@ def read_images(given: Any) -> Images:
 
 
 def match_shape(images: Images, shape: Shape, whose: str, whole: bool | None = None) -> Images:
-    """Refused where they are not of the size that somebody knows, or not given in whole numbers or floats as theirs."""
+    """Raise an error if the shape or the number format differs."""
     if images.shape != shape:
-        found, known = (f"{h} × {w} pixels with {c} colours" for c, h, w in (images.shape, shape))
-        raise UserError(f"{whose} knows images of {known}, found images of {found}")
+        found, expected = (f"{h} × {w} pixels with {c} channels" for c, h, w in (images.shape, shape))
+        raise UserError(f"{whose} has images of {expected}, found images of {found}")
     if whole not in (None, images.whole):
         kinds = "floats from 0 to 1", "whole numbers from 0 to 255"
         raise UserError(
-            f"{whose} has pixels in {kinds[not images.whole]}, found {kinds[images.whole]}: give both alike"
+            f"{whose} has pixels in {kinds[not images.whole]}, found {kinds[images.whole]}: use one format for both"
         )
     return images
 
@@ -164,27 +165,27 @@ def _array(given: Any) -> NDArray[Any]:
     if isinstance(given, np.ndarray) and given.dtype != object:
         return given
     try:
-        several = [np.asarray(image) for image in given]
+        arrays = [np.asarray(image) for image in given]
     except (TypeError, ValueError):
-        raise UserError(f"{WANTED}; found a list of which some are no arrays of numbers") from None
-    sizes = sorted({image.shape for image in several})
+        raise UserError(f"{WANTED}; found a list with items that are not arrays of numbers") from None
+    sizes = sorted({image.shape for image in arrays})
     if len(sizes) > 1:
-        first = next(i for i, image in enumerate(several) if image.shape != several[0].shape)
+        first = next(i for i, image in enumerate(arrays) if image.shape != arrays[0].shape)
         raise UserError(
-            f"images must all be of one size: images[0] is {several[0].shape}, images[{first}] is "
-            f"{several[first].shape}; bring them to one size first"
+            f"images must all have one size: images[0] is {arrays[0].shape}, images[{first}] is "
+            f"{arrays[first].shape}; resize them first"
         )
-    return np.stack(several) if several else np.zeros((0, 0, 0))
+    return np.stack(arrays) if arrays else np.zeros((0, 0, 0))
 
 
 def _scaled(values: NDArray[Any]) -> NDArray[np.float32]:
-    """From 0 to 1."""
+    """Scale to 0 to 1."""
     if values.dtype == np.uint8:
         return values.astype(np.float32) / np.float32(255)
     if values.dtype == np.bool_:
         return values.astype(np.float32)
     if not np.issubdtype(values.dtype, np.floating):
-        raise UserError(f"pixels are whole numbers of type uint8, or floats from 0 to 1; found type {values.dtype}")
+        raise UserError(f"pixels must be whole numbers of type uint8, or floats from 0 to 1; found type {values.dtype}")
     low, high = float(values.min()), float(values.max())
     if not (low >= 0 and high <= 1):
         raise UserError(f"pixels that are floats must lie between 0 and 1, found {low:g} to {high:g}: scale them first")

@@ -1,9 +1,9 @@
-"""Explainers of images that learn nothing beforehand.  One number for each patch.
+"""Explainers of images that need no fit: one weight for each patch.
 
-gradient        Σ |∂p_c/∂x| over the colours and pixels of the patch        Simonyan et al. 2014 (arXiv:1312.6034)
-leave-one-out   p_c(x) − p_c(x with the fill in the patch's place)
-lime            the straight line of explainers/lime.py, through images of which some patches are filled
-random          drawn from the image's own chance: what an explanation must be better than
+gradient        Σ |∂p_c/∂x| over the channels and pixels of the patch       Simonyan et al. 2014 (arXiv:1312.6034)
+leave-one-out   p_c(x) − p_c(x with the patch replaced by the fill)
+lime            the linear model of explainers/lime.py, on images with filled patches
+random          random weights, drawn per image: the baseline of explanations
 
 c  the predicted class
 """
@@ -27,12 +27,12 @@ from steadygaze.images.patch_networks import fill_patches
 from steadygaze.models.inference import with_gradients
 
 ENTRIES = 1 << 22
-"""Samples × patches that LIME holds at once, in doubles."""
+"""Samples × patches of LIME in memory, in double precision."""
 
 
 @dataclass(frozen=True)
 class PatchRequest:
-    """Some images, and what is asked about them."""
+    """Images, their predictions and the fill."""
 
     black_box: ImageBox
     images: Images
@@ -47,18 +47,18 @@ class PatchRequest:
         return self.probs.argmax(-1)
 
     def predict_proba(self, rows: Tensor, kept: Tensor) -> Tensor:
-        """Of K images, named by their rows, of which these patches are left.  (K,), (K,D) -> (K,C)"""
+        """Predictions for K images, given by row, with these patches only.  (K,), (K,D) -> (K,C)"""
         many, pixels = together(self.images.shape), self.images.pixels
-        found = []
-        for of, left in zip(torch.split(rows, many), torch.split(kept, many), strict=True):
-            shown = fill_patches(pixels[of], left, self.fill, self.patch)  # K whole images need not be held at once
-            found.append(self.black_box.predict_proba(self.images.of(shown)))
-        return torch.cat(found)
+        parts = []
+        for index, mask in zip(torch.split(rows, many), torch.split(kept, many), strict=True):
+            batch = fill_patches(pixels[index], mask, self.fill, self.patch)  # in chunks, to save memory
+            parts.append(self.black_box.predict_proba(self.images.of(batch)))
+        return torch.cat(parts)
 
 
 class PatchExplainer(ABC):
     fills: ClassVar[bool] = False
-    """Whether it shows the black box images of which patches are filled."""
+    """Whether it queries the black box for images with filled patches."""
 
     @abstractmethod
     def weigh(self, asked: PatchRequest) -> Tensor:
@@ -67,78 +67,82 @@ class PatchExplainer(ABC):
 
 @settings
 class Gradient(PatchExplainer):
-    """Gradient: how far the prediction moves with each pixel; needs a torch network."""
+    """Gradient with respect to each pixel; needs a torch network."""
 
     def weigh(self, asked: PatchRequest) -> Tensor:
         network, aim = asked.black_box.network, asked.aim
         if network is None:
             raise UserError(
-                f"gradient needs a torch network to look into, and {asked.black_box.name} gives probabilities alone: "
-                f"leave-one-out, lime and random do without"
+                f"gradient needs a torch network, and {asked.black_box.name} returns probabilities only: "
+                f"use leave-one-out, lime or random"
             )
-        found, many = [], together(asked.images.shape)
+        parts, many = [], together(asked.images.shape)
         with with_gradients(network):
-            for pixels, of in zip(torch.split(asked.images.pixels, many), torch.split(aim, many), strict=True):
+            for pixels, target_class in zip(
+                torch.split(asked.images.pixels, many), torch.split(aim, many), strict=True
+            ):
                 x = pixels.to(asked.black_box.device).requires_grad_()
-                chance = network(x).double().softmax(-1).cpu().gather(-1, of.unsqueeze(-1))
-                (slope,) = torch.autograd.grad(chance.sum(), x)  # not .backward(): .grad is the user's
-                found.append(slope.double().abs().sum(1, keepdim=True).cpu())
-        return (avg_pool2d(torch.cat(found), asked.patch) * asked.patch**2).flatten(1)
+                probability = network(x).double().softmax(-1).cpu().gather(-1, target_class.unsqueeze(-1))
+                (gradient,) = torch.autograd.grad(
+                    probability.sum(), x
+                )  # not .backward(), which would change the user's .grad
+                parts.append(gradient.double().abs().sum(1, keepdim=True).cpu())
+        return (avg_pool2d(torch.cat(parts), asked.patch) * asked.patch**2).flatten(1)
 
 
 @settings
 class LeaveOneOut(PatchExplainer):
-    """Leave one out: what the prediction loses when a patch is filled."""
+    """Leave one out: drop of the class probability when a patch is filled."""
 
     fills: ClassVar[bool] = True
 
     def weigh(self, asked: PatchRequest) -> Tensor:
         whole = asked.probs.gather(-1, asked.aim.unsqueeze(-1))
-        found = [probs.gather(-1, asked.aim[of].unsqueeze(-1)) for of, probs in without_patch(asked)]
-        return whole - torch.cat(found).view(len(whole), asked.units)
+        parts = [probs.gather(-1, asked.aim[index].unsqueeze(-1)) for index, probs in without_patch(asked)]
+        return whole - torch.cat(parts).view(len(whole), asked.units)
 
 
 @settings
 class Lime(PatchExplainer):
-    """LIME: what a straight line makes of predictions with patches filled (Ribeiro et al. 2016)."""
+    """LIME: a linear model of predictions with filled patches (Ribeiro et al. 2016)."""
 
     fills: ClassVar[bool] = True
 
     samples: Annotated[int, Field(ge=64, le=100_000)] = 1000
-    """How often the image is seen with patches filled."""
+    """Forward passes with filled patches per image."""
     width: Annotated[float, Field(gt=0)] = 0.25
-    """How fast an image counts less as it loses patches, in cosine distance."""
+    """Width of the proximity kernel, in cosine distance."""
     ridge: Annotated[float, Field(gt=0)] = 1.0
-    """How strongly weights are drawn to 0, against `samples` readings."""
+    """Ridge penalty, relative to `samples` subsets."""
     seed: int = 0
-    """What is drawn is drawn from it and the image."""
+    """Random seed."""
 
     def weigh(self, asked: PatchRequest) -> Tensor:
         many = max(1, ENTRIES // (self.samples * asked.units))
         groups = torch.split(torch.arange(len(asked.images)), many)
-        return torch.cat([self._line(asked, rows) for rows in groups])
+        return torch.cat([self._fit(asked, rows) for rows in groups])
 
-    def _line(self, asked: PatchRequest, rows: Tensor) -> Tensor:
+    def _fit(self, asked: PatchRequest, rows: Tensor) -> Tensor:
         """(B,) -> (B,D)"""
         units, chance = asked.units, RandomKey(self.seed).child(1)
         number = torch.arange(self.samples)
         keys = chance.scramble(image_key(asked.images.pixels[rows]).unsqueeze(-1) + number).flatten()
-        drawn = chance.uniform(keys, 1 + units, dtype=torch.float64)
-        size = (drawn[:, :1] * (units + 1)).floor()
-        z = (drawn[:, 1:].argsort(-1).argsort(-1) < size).double()  # the patches of the lowest numbers
-        whose = rows.repeat_interleave(self.samples)
-        chances = asked.predict_proba(whose, z).gather(-1, asked.aim[whose].unsqueeze(-1)).view(len(rows), -1)
-        left = (size / units).view(len(rows), -1)
-        weight = (-((1 - left.sqrt()) ** 2) / (2 * self.width**2)).exp()
-        return regression(z.view(len(rows), self.samples, units), chances, weight, self.ridge)
+        noise = chance.uniform(keys, 1 + units, dtype=torch.float64)
+        size = (noise[:, :1] * (units + 1)).floor()
+        z = (noise[:, 1:].argsort(-1).argsort(-1) < size).double()  # the patches of the lowest numbers
+        owners = rows.repeat_interleave(self.samples)
+        probabilities = asked.predict_proba(owners, z).gather(-1, asked.aim[owners].unsqueeze(-1)).view(len(rows), -1)
+        kept_share = (size / units).view(len(rows), -1)
+        weight = (-((1 - kept_share.sqrt()) ** 2) / (2 * self.width**2)).exp()
+        return regression(z.view(len(rows), self.samples, units), probabilities, weight, self.ridge)
 
 
 @settings
 class Random(PatchExplainer):
-    """Random numbers between 0 and 1: what an explanation must be better than."""
+    """Random weights between 0 and 1: the baseline of explanations."""
 
     seed: int = 0
-    """What is drawn is drawn from it and the image."""
+    """Random seed."""
 
     def weigh(self, asked: PatchRequest) -> Tensor:
         key = image_key(asked.images.pixels)
@@ -146,18 +150,18 @@ class Random(PatchExplainer):
 
 
 def without_patch(asked: PatchRequest) -> Iterator[tuple[Tensor, Tensor]]:
-    """Each image without each of its patches, first image first: whose it is (K,), and what the box says (K,C)."""
+    """Fill each patch of each image, in order: index of the image (K,), and probabilities (K,C)."""
     for pairs in torch.split(torch.arange(len(asked.images) * asked.units), together(asked.images.shape)):
-        of, gone = pairs // asked.units, pairs % asked.units
-        kept = torch.ones(len(pairs), asked.units).scatter(1, gone.unsqueeze(1), 0.0)
-        yield of, asked.predict_proba(of, kept)
+        index, removed = pairs // asked.units, pairs % asked.units
+        kept = torch.ones(len(pairs), asked.units).scatter(1, removed.unsqueeze(1), 0.0)
+        yield index, asked.predict_proba(index, kept)
 
 
 def image_key(pixels: Tensor) -> Tensor:
-    """A number that belongs to the image, whatever batch it stands in.  (B,C,H,W) -> (B,)"""
+    """Random key of an image, independent of its batch.  (B,C,H,W) -> (B,)"""
     bits = pixels.detach().cpu().float().contiguous().flatten(1).view(torch.int32).long()
-    places = torch.arange(1, bits.shape[1] + 1)
-    return RandomKey(1).scramble(bits * 1_000_003 + places).sum(-1)  # wraps around, as it may
+    positions = torch.arange(1, bits.shape[1] + 1)
+    return RandomKey(1).scramble(bits * 1_000_003 + positions).sum(-1)  # overflow is harmless
 
 
 IMAGE_EXPLAINERS: dict[str, type[PatchExplainer]] = {

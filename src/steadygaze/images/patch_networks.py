@@ -1,25 +1,21 @@
-"""Networks for images, as Bai et al. (Table 7) have them.  A unit is a square patch; a patch of one is a pixel.
+"""Networks for images, as in Bai et al. (Table 7).  A unit is a square patch; a patch of side 1 is a pixel.
 
-    selector       which patches?   convolutions 32×3×3 and 64×3×3 that keep the size, then for each patch the sum of
-                   what is seen there       → mean over the patch → hidden → score
-                   what the whole says of it  → maximum of 2×2 → hidden → a score for each patch
-                   with ŷ: what the black box says becomes one more colour, through a dense layer
-    dense          what do the selected patches say?   all pixels → 128 → classes
-    convolution    the same with the network of Table 7, without its dropout
+    selector       convolutions 32×3×3 and 64×3×3 that keep the size, then for each patch the sum of
+                   local score    mean over the patch → hidden → score
+                   global score   maximum of 2×2 → hidden → a score for each patch
+                   with ŷ: a dense layer maps the prediction to one more channel
+    dense          approximator: all pixels → 128 → classes
+    convolution    approximator: the network of Table 7, without its dropout
 
-Approximators see what the black box is shown: the selected patches, and the fill in place of the rest.
+Approximators and the black box get the selected patches, with the fill in all others:
 
     x ⊙ m + fill ⊙ (1 − m)
 
-Departs from the paper, which does not say how explainers differ from Table 7 "to incorporate global information".
-
-Images as selectors see them: patches of pixels between 0 and 1, and what stands where none is selected.
+The paper does not specify how explainers differ from Table 7 "to incorporate global information".
 
     zero   black
-    mean   the average image: what the papers fill with ("their average values")
+    mean   the mean image, as in the papers ("their average values")
     grey   one half
-
-The fill changes which explanation looks best, so it is always said which one it was.
 """
 
 from dataclasses import dataclass
@@ -39,11 +35,11 @@ from steadygaze.explainers.learned.vibi import Vibi
 from steadygaze.models.probe_classifier import ProbeClassifier
 
 Shape = tuple[int, int, int]
-"""Colours, height and width."""
+"""Channels, height and width."""
 SMALLEST = 6
-"""Pixels of a side that the convolutions of Table 7 need."""
+"""Fewest pixels per side for the convolutions of Table 7."""
 INNER = 128
-"""Units of its dense layer."""
+"""Width of the dense layer."""
 
 
 def bai_image_network(shape: Shape, classes: int, dropouts: tuple[float, float] = (0.0, 0.0)) -> nn.Sequential:
@@ -71,7 +67,7 @@ def spread(mask: Tensor, shape: Shape, patch: int) -> Tensor:
 
 
 def fill_patches(pixels: Tensor, mask: Tensor, fill: Tensor, patch: int) -> Tensor:
-    """Where the mask is 0 the fill, where it is 1 the image, between them a mixture.  (B,C,H,W), (B,D) -> (B,C,H,W)"""
+    """x ⊙ m + fill ⊙ (1 − m).  (B,C,H,W), (B,D) -> (B,C,H,W)"""
     _, colours, height, width = pixels.shape
     kept = spread(mask.to(pixels.dtype), (colours, height, width), patch)
     return pixels * kept + fill.to(pixels) * (1 - kept)
@@ -79,7 +75,7 @@ def fill_patches(pixels: Tensor, mask: Tensor, fill: Tensor, patch: int) -> Tens
 
 class Selector(nn.Module):
     def __init__(self, shape: Shape, patch: int, query: int, hidden: int, dropout: float = 0.0) -> None:
-        """`query`: how many numbers the black box says of an image; 0: it is not asked."""
+        """`query`: number of classes if conditioned on the prediction, else 0."""
         super().__init__()
         colours, self.height, self.width = shape
         self.patch = patch
@@ -104,24 +100,24 @@ class Selector(nn.Module):
 
     def forward(self, views: InputBatch, query: Tensor | None = None) -> Tensor:
         """(B,C,H,W), (B,classes) -> (B,D)"""
-        seen = views.x
+        channels = views.x
         if self.said is not None and query is not None:
-            told = self.said(query.to(seen.dtype)).view(-1, 1, self.height, self.width)
-            seen = torch.cat([seen, told], 1)
-        hidden = self.near(seen)
+            query_channel = self.said(query.to(channels.dtype)).view(-1, 1, self.height, self.width)
+            channels = torch.cat([channels, query_channel], 1)
+        hidden = self.near(channels)
         scores: Tensor = self.score(self.inner(avg_pool2d(hidden, self.patch))).flatten(1) + self.whole(hidden)
         return scores
 
 
 class Approximator(nn.Module):
-    """Any network on images, shown the selected patches alone."""
+    """A network that gets the selected patches only."""
 
     fill: Tensor
 
     def __init__(self, layers: nn.Module, patch: int, fill: Tensor) -> None:
         super().__init__()
         self.layers, self.patch = layers, patch
-        self.register_buffer("fill", fill.clone())  # kept with the weights: they mean nothing with another
+        self.register_buffer("fill", fill.clone())  # saved with the weights, which depend on it
 
     def forward(self, views: InputBatch, mask: Tensor) -> Tensor:
         """(B,C,H,W), (B,D) -> (B,classes)"""
@@ -146,34 +142,34 @@ USUAL: dict[str, Any] = {
     "pretraining_epochs": 12,
     "batch_size": 128,
 }
-"""What the papers set for images, where it is not what they set for texts."""
+"""Settings of the papers for images that differ from those for texts."""
 OWN: dict[type[SelectorConfig], dict[str, Any]] = {Ail: {"opponent": 1e-3}, Vibi: {"temperature": 0.5}}
-"""The same, of one method alone."""
+"""Such settings of one method."""
 
 
 @settings
 class PatchConfig:
-    """How an image is cut up, and what stands where nothing is selected."""
+    """Size of the patches, and the fill of unselected patches."""
 
     patch: Annotated[int, Field(ge=1, le=4096)] = 1
-    """Pixels of a patch's side; 1: pixels are selected one by one."""
+    """Side of a patch in pixels; 1: single pixels."""
     fill: Literal["zero", "mean", "grey"] = "mean"
-    """What unselected patches are filled with: black, the average image, or one half."""
+    """Fill of unselected patches: black, the mean image, or one half."""
 
     def units(self, shape: Shape) -> int:
-        """How many patches an image has."""
+        """Number of patches of an image."""
         _, height, width = shape
         if height % self.patch or width % self.patch:
             raise UserError(
-                f"images of {height} × {width} pixels cannot be cut into patches of {self.patch} × {self.patch}: "
+                f"images of {height} × {width} pixels cannot be divided into patches of {self.patch} × {self.patch}: "
                 f"patch must divide both sides"
             )
         return (height // self.patch) * (width // self.patch)
 
     def blank(self, pixels: Tensor, whole: bool = False) -> Tensor:
-        """The fill.  `whole`: of images in whole numbers, so that they can hold it.  (N,C,H,W) -> (C,H,W)"""
+        """The fill.  `whole`: rounded, for images in whole numbers.  (N,C,H,W) -> (C,H,W)"""
         if self.fill == "mean" and len(pixels) < 2:
-            raise UserError("the mean image needs several images, found one: give more, or choose another fill")
+            raise UserError("the mean image needs several images, found one: pass more, or choose another fill")
         shades = {"zero": torch.zeros_like(pixels[0]), "grey": torch.full_like(pixels[0], 0.5)}
         shade = pixels.mean(0) if self.fill == "mean" else shades[self.fill]
         return (shade * 255).round() / 255 if whole else shade
@@ -202,7 +198,7 @@ class ImageInputs:
 
 
 def image_settings(kind: type[SelectorConfig], values: dict[str, Any]) -> SelectorConfig:
-    """A method with the usual settings for images, but for those that are given."""
+    """A method with the default settings for images, updated by `values`."""
     usual = {**USUAL, **OWN.get(kind, {})}
     return build(kind, {**{name: value for name, value in usual.items() if name in field_names(kind)}, **values})
 
@@ -210,7 +206,7 @@ def image_settings(kind: type[SelectorConfig], values: dict[str, Any]) -> Select
 def image_nets(
     how: SelectorConfig, shape: Shape, classes: int, patch: int, fill: Tensor | None = None
 ) -> nn.ModuleDict:
-    """Fresh networks for images; the fill is kept with those that see it."""
+    """Untrained networks for images; approximators save the fill."""
     units = PatchConfig(patch=patch).units(shape)
     refuse_many(how.k, units, shape)
     if min(shape[1:]) < SMALLEST:

@@ -76,7 +76,7 @@ def test_an_explainer_of_other_weights_is_refused(tmp_path: Path) -> None:
     load_explainer(tmp_path / "l2x", one)
     with pytest.raises(UserError, match="fitted to another model, 'model', or to other weights of it"):
         load_explainer(tmp_path / "l2x", other)
-    with pytest.raises(UserError, match="is a fitted explainer: load_explainer"):
+    with pytest.raises(UserError, match="is a fitted explainer; load it with load_explainer"):
         sg.load(tmp_path / "l2x")
 
 

@@ -202,7 +202,7 @@ def test_an_interrupted_training_of_that_name_is_not_thrown_away(made: Path, run
     (tmp_path / "ex.unfinished" / "checkpoint.safetensors").write_bytes(b"an epoch")
     ended = run("fit-explainer", *order(made, tmp_path / "ex"))
     assert ended.code == 2
-    assert "something else" in ended.err
+    assert "contains other files" in ended.err
     assert (tmp_path / "ex.unfinished" / "checkpoint.safetensors").read_bytes() == b"an epoch"
 
 

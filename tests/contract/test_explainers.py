@@ -184,7 +184,7 @@ def test_a_batch_without_a_single_word_is_no_trouble(name):
 def test_every_explainer_says_what_it_is(name):
     explainer = made(name)
     assert explainer.__doc__
-    assert "Leaves the model" not in explainer.__doc__
+    assert "Does not change the model" not in explainer.__doc__
     assert explainer.forward_passes >= 1
 
 

@@ -60,7 +60,7 @@ def test_what_is_missing_is_said(folder):
     with pytest.raises(UserError, match="there is no folder"):
         load_images(folder / "nowhere")
     (folder / "t10k-labels-idx1-ubyte").write_bytes(idx(LABELS[:1]))
-    with pytest.raises(UserError, match="holds 2 t10k images and 1 labels"):
+    with pytest.raises(UserError, match="has 2 t10k images and 1 labels"):
         load_images(folder)
     (folder / "t10k-labels-idx1-ubyte").unlink()
     with pytest.raises(UserError, match=r"has no t10k-labels-idx1-ubyte\.gz"):

@@ -114,7 +114,7 @@ def test_a_fitted_explainer_explains_the_classifier_it_was_fitted_to(fitted):
     assert [one.to_dict() for one in found] == [one.to_dict() for one in l2x.explain(IMAGES[:3])]
     assert found[0].mask.sum() == 16
     for changes in ({"k": 2}, {"patch": 2}, {"fill": "zero"}):
-        with pytest.raises(UserError, match="has the k, the patch and the fill it was fitted with"):
+        with pytest.raises(UserError, match="has the k, patch and fill of its fit"):
             fitted.explain(IMAGES[:3], l2x, **changes)
     with pytest.raises(UserError, match="fitted to another model, 'ImageClassifier'"):
         tiny(seed=1, epochs=1).fit(IMAGES, NAMES).explain(IMAGES[:3], l2x)

@@ -139,7 +139,7 @@ def test_an_image_classifier_is_saved_loaded_and_explained(tmp_path: Path) -> No
     other = sg.ImageClassifier(epochs=1, batch_size=16, seed=1).fit(images, labels)
     with pytest.raises(UserError, match="fitted to another model, 'ImageClassifier', or to other weights of it"):
         load_explainer(tmp_path / "l2x", other)
-    with pytest.raises(UserError, match="is a fitted explainer: load_explainer"):
+    with pytest.raises(UserError, match="is a fitted explainer; load it with load_explainer"):
         sg.load(tmp_path / "l2x")
 
 
@@ -230,7 +230,7 @@ def test_the_wrong_kind_of_thing_gets_a_sentence(fitted: ImageExplainer, tmp_pat
         ({"explainer": "cxplain", "query": True}, "cxplain does not select units in training"),
         ({"black_box": "nowhere"}, "nowhere is not an image classifier"),
         ({"black_box": 3}, "cannot explain 3"),
-        ({"classes": None}, "classes= names them"),
+        ({"classes": None}, "pass their names as classes="),
         ({"black_box": lambda given: knows(given)[:, :1]}, "shape"),
         ({"black_box": lambda given: knows(given) * np.nan}, "finite"),
     ],

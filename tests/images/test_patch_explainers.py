@@ -130,7 +130,7 @@ def nan(images):
             "3 rows of 2 probabilities were expected, one row per input",
         ),
         (lambda images: np.ones((1, 2)) / 2, {}, r"shape \(1, 2\)"),
-        (lambda images: np.ones((len(images), 2)), {}, "gave an input the probabilities"),
+        (lambda images: np.ones((len(images), 2)), {}, "returned the probabilities"),
     ],
 )
 def test_what_cannot_be_explained(box, changes, sentence):
@@ -153,7 +153,7 @@ def test_boxes_that_do_not_say_enough():
 
 def test_what_a_sentence_asks_for_can_be_given():
     images, _ = planted(2)
-    with pytest.raises(UserError, match="classes= names them"):
+    with pytest.raises(UserError, match="pass their names as classes="):
         explain_images(knows, images, "random", 1)
     assert explain_images(knows, images, "random", 1, classes=["dark", "bright"])[0].label in ("dark", "bright")
 

@@ -153,4 +153,4 @@ def test_a_label_that_leaks_through_the_mask_is_reported() -> None:
 def test_random_pretraining_is_the_default_for_a_selector_conditioned_on_the_prediction() -> None:
     """Nothing is reported: warnings are errors here, too."""
     fitted = fit_explainer(opinions, coded(300), **SMUGGLING)
-    assert (fitted.learned.how.technique, fitted.warnings) == ("random-pretraining", [])
+    assert (fitted.learned.config.technique, fitted.warnings) == ("random-pretraining", [])

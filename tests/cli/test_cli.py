@@ -290,7 +290,7 @@ def test_train_resume_on_a_finished_model_is_done(run: Run, csv: Path, tmp_path:
     assert (tmp_path / "m" / "model.safetensors").read_bytes() == before
     other = run(*command, "--resume", "--seed", "7")
     assert other.code == 2
-    assert "another seed: 0, now 7; --replace" in other.err
+    assert "another seed: 0, now 7; pass --replace" in other.err
     other = run("train", csv, "--out", tmp_path / "m", *QUICK, "--technique", "word-at", "--resume")
     assert "another technique: " in other.err
     assert "now 'word-at'" in other.err

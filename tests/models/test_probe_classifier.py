@@ -1,4 +1,4 @@
-"""A judge that is taught by itself: what it knows of masks it has not seen."""
+"""The probe classifier: predictions on held-out masks."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Consensus: anchored to a mean, by teachers that no two students share unless they are told to."""
+"""Consensus: anchoring to a mean; students have separate teachers unless `first_teacher` is set."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""What rationalising techniques share: selections are drawn as they say, and penalties are what they say."""
+"""Rationalizing techniques: sampled selections, penalties and settings."""
 
 import dataclasses
 import math

@@ -1,4 +1,4 @@
-"""Where training happens, and what is said when it cannot happen there."""
+"""Device and precision of training, and the errors if they are not available."""
 
 from pathlib import Path
 

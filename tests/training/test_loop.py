@@ -1,4 +1,4 @@
-"""One step, and ten, against the same written out by hand; who hears of whose terms; validation that is inert."""
+"""One step and ten steps against a manual computation; gradients per player; validation without side effects."""
 
 from dataclasses import replace
 from itertools import pairwise

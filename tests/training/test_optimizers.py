@@ -1,4 +1,4 @@
-"""Which parameters decay, how fast each moves, and what is said when nobody moves or two do."""
+"""Weight decay, learning rates, and the errors for players without parameters or with shared ones."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""What a person sees while training runs."""
+"""Progress output of training."""
 
 import io
 import re

@@ -1,4 +1,4 @@
-"""What a technique remembers is what it would compute, in any batch; what it refreshes is as old as the epoch."""
+"""Cached targets equal computed targets in any batch; epoch tables are updated every epoch."""
 
 import dataclasses
 from collections.abc import Mapping

@@ -325,7 +325,7 @@ def test_the_shelf_may_be_gone_when_a_run_is_resumed(others: Path, tmp_path: Pat
 
 @pytest.mark.parametrize("place", ["link", "model"])
 def test_a_shelf_writes_into_nothing_but_a_shelf(place: str, tmp_path: Path) -> None:
-    """The default folder cannot be refused beforehand: the teacher is not kept, and the run goes on."""
+    """The default folder is not checked beforehand: the teacher is not cached, and the run continues."""
     (tmp_path / "model").mkdir()
     (tmp_path / "model" / "config.json").write_text("{}")
     (tmp_path / "empty").mkdir()

@@ -1,7 +1,7 @@
 """Random keys: random numbers that depend on a text, not on its batch.
 
 A number is a pure function of (key, row, position).  It does not depend on other texts, padding, the order of calls or
-the device.  There is no state to save for resuming a run.
+the device.  Resuming a run needs no saved state.
 
     u(key, row, position) = mix(mix((mix(key + γ) ⊕ row) + γ) + position·γ)
 

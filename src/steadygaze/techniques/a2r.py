@@ -22,7 +22,7 @@ has adapted to a bad selection therefore does not keep the generator there; a pr
 Differs from the paper: exploration covers real sentences only.  The encoder that Eq. 11 and 12 share receives the
 gradient of JS once.  The generator's learning rate is 1e-4, as in the released code (the paper: 1e-3).  For tokens, M
 is the top windows of `share` in training too; the paper takes single tokens and penalizes length and pieces.
-Differs from the released code: exploration there covers empty sentences too.  That code adds a policy gradient after a
+Differs from the released code: exploration there covers empty sentences too.  It adds a policy gradient after a
 tuned number of epochs, and takes the top 80 pairs of tokens.
 Tested by tests/techniques/test_a2r.py.
 """

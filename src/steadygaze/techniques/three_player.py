@@ -14,7 +14,7 @@ This prevents label leakage through the mask: the complement would still contain
 has no penalties, and its complement is all other sentences, or empty in a text of one sentence.
 
 Differs from the paper, as does the released code: the generator's reward depends on accuracy, not on the loss.  The
-defaults of `right`, `lead` and `exploration` are those of the released code.  That code targets 8 tokens in 4 pieces
+defaults of `right`, `lead` and `exploration` are those of the released code.  It targets 8 tokens in 4 pieces
 and also penalizes fewer pieces; here the target is a share, with at most `spans` pieces.  Both predictors share one
 encoder.  Evaluation selects the best windows of `share` by probability (None: probability above one half, as there).
 The introspective generator, which is conditioned on a predicted label, is not included.

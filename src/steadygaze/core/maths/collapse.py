@@ -9,7 +9,7 @@
                                                n positions and normalized; positions count from the start, the end or
                                                the middle, whichever is nearest
 
-Neither detects attention on a random word: it is not stable, and other measures cover it.
+Attention on a random word is not detected: it is not stable, and other measures cover it.
 
 JSD is to second order a squared distance.  The ratio of the two distances is therefore about 1 − R²: the part of the
 deviation from uniform weights that position alone does not explain.

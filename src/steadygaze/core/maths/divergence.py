@@ -15,7 +15,7 @@ def total_variation(p: Tensor, q: Tensor, mask: Tensor) -> Tensor:
 
 
 def kl(p: Tensor, q: Tensor, mask: Tensor) -> Tensor:
-    """Σ p (ln p − ln q)   in [0, ∞), with 0·ln 0 = 0.  Where q = 0 < p the log is floored: large, but finite."""
+    """Σ p (ln p − ln q)   in [0, ∞), with 0·ln 0 = 0.  The log is floored: large, but finite, if q = 0 < p."""
     p, q = p.masked_fill(~mask, 1.0), q.masked_fill(~mask, 1.0)  # ln 1 = 0
     return (p * (_log(p) - _log(q))).sum(-1)
 

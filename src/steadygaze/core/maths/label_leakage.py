@@ -3,7 +3,7 @@
     independent reader accuracy   [ argmax r(x ⊙ m) = argmax p(x) ]       r: trained on random masks only
     leakage gap                   [ argmax q(x ⊙ m) = argmax p(x) ]  −  independent reader accuracy
 
-Of k classes with the same highest probability, each counts 1 / k.
+If k classes share the highest probability, each counts 1 / k.
 
 p(x) is the explained prediction, m the selection and q the network that was trained on such selections: an explainer's
 approximator, or a rationalizer's predictor.  Both read the same units.  The gap is 0 if the units themselves carry the

@@ -106,14 +106,14 @@ def test_what_was_not_asked_is_said_once_and_why(here):
     ).report()
     silent = {row.measure: row.note.removeprefix("not applicable, because ") for row in found.rows if not row.n}
     for name in ("flip-radius", "flip-radius/above-random", "seat-sensitivity"):
-        assert silent[name] == "only a thorough audit asks it: it reads a text some hundred times"
+        assert silent[name] == "it runs only in a thorough audit: it needs hundreds of forward passes per text"
     for name in TRAINED:
-        assert silent[name] == "it takes two trainings: in Python, train= gives the texts and labels for them"
+        assert silent[name] == "it trains two models: in Python, pass the training texts and labels as train="
     outside = run_protocols(as_adapter(counted, classes=CLASSES), here.examples, AuditRequest(plan=FEW)).report()
-    assert outside.find("accuracy/uniform").note.endswith("because only a TextClassifier can be trained again")
+    assert outside.find("accuracy/uniform").note.endswith("because only a TextClassifier can be retrained")
     assert outside.verdicts[0].answer == "not asked"
     assert outside.verdicts[0].why == (
-        "Not applicable, because no table of synonyms was given: synonyms= (--synonyms) gives a table of them."
+        "Not applicable, because there is no synonym table: pass a synonym table as synonyms= (--synonyms)."
     ), "which can be given, where vectors cannot"
     own = run_protocols(subject("honest", here, 0), here.examples, AuditRequest(plan=FEW)).report()
     for report in (outside, own):
@@ -126,7 +126,7 @@ def test_an_explainer_that_the_model_cannot_have_is_said_to_be_left_out(here):
     asked = AuditRequest(("gradient", "leave-one-out"), FEW)
     found = run_protocols(as_adapter(counted, classes=CLASSES), here.examples, asked).report()
     why = "the model is a black box: its word vectors cannot be perturbed"
-    assert found.notes == (f"Of gradient nothing was asked: {why}.",)
+    assert found.notes == (f"The explainer gradient was not audited: {why}.",)
     assert found.find("comprehensiveness", "gradient").note == f"not applicable, because {why}"
     assert found.find("comprehensiveness", "leave-one-out").n == len(here.examples)
 
@@ -199,7 +199,7 @@ def test_a_text_that_is_empty_once_words_are_erased_has_its_number(here):
 def test_one_model_alone_has_no_seeds_to_compare_and_says_so(found):
     row = found.find("jensen-shannon/seeds")
     assert row.n == 0
-    assert row.note == "not applicable, because only one model was given: name others trained alike, with other seeds"
+    assert row.note == "not applicable, because only one model was passed: pass models trained with other seeds"
 
 
 def test_models_of_other_seeds_are_compared(here):

@@ -26,8 +26,8 @@ from steadygaze.audit.protocols.faithfulness import UNREAD
 from steadygaze.audit.protocols.flip_radius import flip_radius
 from steadygaze.audit.protocols.interlocking import HOW, KNOWN, LOCKS, interlocking_sentence
 from steadygaze.audit.protocols.interlocking import SELECTS as NO_ATTENTION
-from steadygaze.audit.protocols.plausibility import NOBODY
-from steadygaze.audit.protocols.stability import SLOPELESS as SLOPE
+from steadygaze.audit.protocols.plausibility import NO_RATIONALES
+from steadygaze.audit.protocols.stability import NO_GRADIENT as SLOPE
 from steadygaze.audit.protocols.stability import stability
 from steadygaze.core.errors import UserError
 from steadygaze.core.maths.divergence import jensen_shannon
@@ -109,7 +109,7 @@ def test_one_that_selects_has_no_attention_to_audit():
         sg.audit(fitted("a2r"), TEXTS, LABELS, explainers=["attention"])
     report = sg.audit(fitted("a2r"), TEXTS, LABELS, explainers=["attention", "rationale"], plan=ProbeConfig(sample=1))
     assert report.facts["explanation"] == "rationale"
-    assert f"Of attention nothing was asked: {SELECTS}." in report.notes
+    assert f"The explainer attention was not audited: {SELECTS}." in report.notes
 
 
 @pytest.mark.parametrize(("taken", "right", "sign"), [(0, 1, "✓"), (0, 0, "~"), (1, 1, "✗")])
@@ -217,7 +217,7 @@ def test_words_of_a_first_sentence_that_is_no_reason_are_no_more_than_a_place():
         "first-sentence-share/above-rationale"
     )
     assert (first.value, first.n) == (0, 24), "what people marked is there as well"
-    assert unmarked.find("first-sentence-share/above-rationale").note == f"not applicable, because {NOBODY}"
+    assert unmarked.find("first-sentence-share/above-rationale").note == f"not applicable, because {NO_RATIONALES}"
 
 
 def test_the_page_lists_sentences_and_is_made_again_from_its_json(tmp_path):

@@ -131,7 +131,7 @@ def test_a_gate_opens_and_shuts(audit, canned, tmp_path):
     [
         (("--require", "acuracy>=1"), "accuracy"),
         (("--require", "accuracy"), "a number"),
-        (("--require", "jensen-shannon<=0.02"), "of jensen-shannon it has jensen-shannon/noise, "),
+        (("--require", "jensen-shannon<=0.02"), "the rows of jensen-shannon are jensen-shannon/noise, "),
         (("--html", "."), "is a folder"),
         (("--explainer", "attentoin"), "attention"),
         (("--split", "test"), "no split 'test'"),

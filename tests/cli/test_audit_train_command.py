@@ -126,12 +126,12 @@ def test_what_cannot_lock_is_refused_before_the_data_are_read(capsys, tmp_path):
     asked = ("--data", UNREAD, "--train", UNREAD, *QUICK)
     for model, why in (
         (tmp_path / "model", "the model selects words, not sentences"),
-        (tmp_path / "plain", "the model does not select what it reads: there is nothing to lock"),
-        (save("bert", tmp_path / "theirs"), "the model does not select what it reads: there is nothing to lock"),
+        (tmp_path / "plain", "the model is not a rationalizer"),
+        (save("bert", tmp_path / "theirs"), "the model is not a rationalizer"),
     ):
         ended = commands.run(capsys, "audit", model, *asked)
         assert ended.code == 2
-        assert ended.err.endswith(f"error: --train asks whether a model that selects sentences would lock: {why}\n")
+        assert ended.err.endswith(f"error: --train needs a rationalizer that selects sentences: {why}\n")
 
 
 def test_data_to_train_on_need_labels_and_those_of_the_model(audit, tmp_path, monkeypatch):
@@ -143,4 +143,4 @@ def test_data_to_train_on_need_labels_and_those_of_the_model(audit, tmp_path, mo
     assert "verdict" in ended.err
     ended = audit("--train", table(tmp_path / "other.csv", ["good"] * 12 + ["bad"] * 12))
     assert ended.code == 2
-    assert "the texts to train on have the labels ['bad', 'good'], the model ['neg', 'pos']" in ended.err
+    assert "the training texts have the labels ['bad', 'good'], the model has ['neg', 'pos']" in ended.err

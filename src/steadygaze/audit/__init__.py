@@ -1,6 +1,6 @@
-"""How far a model and its highlighted words may be believed: measures, probes, protocols, and the certificate.
+"""Audits of explanations: measures, probes, protocols, and the certificate.
 
-`steadygaze.audit` is this room and, as the package's users know it, a function: calling it is calling `audit.audit`.
+`steadygaze.audit` is this package and also a function: calling it calls `audit.audit`.
 """
 
 import sys
@@ -13,14 +13,14 @@ if TYPE_CHECKING:
     from steadygaze.results.report import Report
 
 
-class _Room(ModuleType):
-    # A module that can be called: `sg.audit(model, texts, labels)` has the name of the room it lives in.  To `help` and
-    # `inspect.signature` it shows what the function shows; nothing heavy is imported before somebody asks.
+class _CallablePackage(ModuleType):
+    # `sg.audit(model, texts, labels)` calls the function.  `help` and `inspect.signature` describe the function; the
+    # imports are lazy.
 
-    def __call__(self, *given: Any, **asked: Any) -> "Report":
+    def __call__(self, *args: Any, **kwargs: Any) -> "Report":
         from steadygaze.audit.audit import audit
 
-        return audit(*given, **asked)
+        return audit(*args, **kwargs)
 
     @property
     def __signature__(self) -> "Signature":
@@ -39,4 +39,4 @@ class _Room(ModuleType):
         return f"{vars(self)['__doc__']}\naudit{self.__signature__}\n\n{getdoc(audit)}\n"
 
 
-sys.modules[__name__].__class__ = _Room
+sys.modules[__name__].__class__ = _CallablePackage

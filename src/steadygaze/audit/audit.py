@@ -1,8 +1,4 @@
-"""sg.audit: how far may this explanation be believed?
-
-Reads every text as it is, asks every protocol, turns what they found into Rows with intervals, and the Rows into
-verdicts.  The model is left bit for bit as it was.
-"""
+"""sg.audit: run every protocol on a model and its texts, and build the report.  The model does not change."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -22,7 +18,7 @@ from steadygaze.audit.finding import Finding, drop_texts, missing_findings, text
 from steadygaze.audit.measure_names import probe_names
 from steadygaze.audit.prepare_case import check_comparable, choose_explainers, prepare, training_difference
 from steadygaze.audit.protocols import COUNTING, MATTERS, PROTOCOLS, RETRAINED, SHORTCUT, STILL, THOROUGH, Protocol
-from steadygaze.audit.protocols.default_tokens import CODED, UNCODED, default_tokens
+from steadygaze.audit.protocols.default_tokens import DEFAULT_TOKEN_MEASURES, NO_TRAINING_TEXTS, default_tokens
 from steadygaze.audit.protocols.interlocking import LOCKS, SELECTS, UNLOCKED, interlocking, interlocking_not_applicable
 from steadygaze.audit.protocols.seed_consistency import not_comparable
 from steadygaze.audit.protocols.selection import FIRST_RATIONALE
@@ -41,8 +37,8 @@ from steadygaze.results.formatting import ICONS
 from steadygaze.results.report import Report, now
 from steadygaze.training.device import DEVICES
 
-SWAPS = {"1-synonym": 1, "3-synonyms": 3}
-NOT_THOROUGH = "only a thorough audit asks it: it reads a text some hundred times"
+SYNONYM_PROBES = {"1-synonym": 1, "3-synonyms": 3}
+NOT_THOROUGH = "it runs only in a thorough audit: it needs hundreds of forward passes per text"
 
 
 @validated(
@@ -70,7 +66,7 @@ def audit(
     device: str = "auto",
     attention: str = "last",
 ) -> Report:
-    """How far may this model's explanations be believed, on these texts?
+    """Audit a model's explanations on these texts.
 
     >>> import steadygaze as sg
     >>> def cheerful(texts): return [[0.1, 0.9] if "good" in text else [0.8, 0.2] for text in texts]
@@ -78,143 +74,174 @@ def audit(
     >>> report.find("accuracy").value
     1.0
 
-    `report.verdicts` answers five questions in words, `report.rows` has every number, `report.to_html("audit.html")` is
-    the page, and `report.failing(["accuracy>=0.9"])` says what of a policy does not hold.
+    Parameters
+    ----------
+    model
+        A TextClassifier, a folder or hub id, a (model, tokenizer) pair, a transformers pipeline, an object with
+        predict_proba, or a function texts -> probabilities.
+    texts
+        Texts, or pairs (text, question).
+    labels
+        The labels of the texts.
+    explainers
+        Names or explainer objects.  The verdicts are about the first.
+    rationales
+        Human rationales of each text: (start, end) character spans.
+    seeds
+        Models with the same settings and other seeds.
+    synonyms
+        A file or a mapping of words to synonyms.
+    classes
+        The class names, in the order of the probabilities.
+    train
+        The training texts and labels.  The audit then retrains a TextClassifier three times: with uniform attention,
+        with adversarial attention (Wiegreffe & Pinter 2019), and with default tokens (Bai et al. 2021).  It retrains
+        a rationalizer of sentences twice, to test for interlocking (Yu et al. 2021).
+    plan
+        Settings of the probes.
+    device
+        The device for models that this call loads.
+    attention
+        How to aggregate the heads and layers of a Hugging Face model: "last" or "rollout".
 
-    `model` is a TextClassifier, a folder or hub id, a (model, tokenizer) or a pipeline of transformers, anything with
-    predict_proba, or a function texts -> probabilities; `classes` names its classes, in the order of the probabilities.
-    `texts` may be pairs (text, question); `rationales` is what a person marked in each, as (start, end) of characters.
-    `explainers` are names or your own, and the verdicts are about the first.  `seeds` are models trained alike with
-    other seeds, `synonyms` a file or a mapping of words that may stand for each other.  With `train`, the texts and
-    labels it was trained on, a TextClassifier is trained three times more: without attention, to look elsewhere
-    (Wiegreffe & Pinter 2019), and where its attention could talk in code (Bai et al. 2021); one that selects sentences
-    twice, where it could lock on to the first (Yu et al. 2021).  `plan` says what is done to the texts, and how
-    thoroughly.  `device` is for what is loaded here, and `attention` how a Hugging Face model's
-    heads and layers become one weight for each word: last, or rollout.
+    Returns
+    -------
+    Report
+        `verdicts` answers five questions, `rows` has every number, `to_html(path)` writes the page, and
+        `failing(["accuracy>=0.9"])` lists the failed requirements.
     """
     examples = _examples(texts, labels, rationales)
     if train is not None and not isinstance(model, TextClassifier):
         raise UserError(f"{NOT_OURS}, found {model!r:.80}: load it with steadygaze.load")
-    subject, *others = (as_adapter(one, classes=classes, device=device, attention=attention) for one in (model, *seeds))
+    subject, *others = (
+        as_adapter(source, classes=classes, device=device, attention=attention) for source in (model, *seeds)
+    )
     if train is not None:
         check_train(model, train)
-    found = run_protocols(
+    findings = run_protocols(
         subject, examples, AuditRequest(tuple(explainers), plan or ProbeConfig(), synonyms=synonyms), others
     )
-    return replace((found if train is None else retrain_protocols(found, model, train)).report(), date=now())
+    return replace((findings if train is None else retrain_protocols(findings, model, train)).report(), date=now())
 
 
 def check_train(model: TextClassifier, train: tuple[Any, Any]) -> None:
-    """Refuses texts with other labels than the model's."""
-    given, own = set(read_split(*train).labels), list(model.stored_.description.classes)
-    if given != set(own):
-        raise UserError(f"the texts to train on have the labels {sorted(given, key=str)}, the model {own}")
+    """Raise an error if the training labels are not the model's."""
+    labels, own = set(read_split(*train).labels), list(model.stored_.description.classes)
+    if labels != set(own):
+        raise UserError(f"the training texts have the labels {sorted(labels, key=str)}, the model has {own}")
 
 
 def retrain_protocols(found: AuditFindings, model: TextClassifier, train: tuple[Any, Any]) -> AuditFindings:
-    """What models more say, that were trained on the same texts."""
+    """Add the findings of protocols that retrain the model."""
     if isinstance(model.stored_.model, Rationalizer):
-        return _locked(found, model, train)
+        return _add_interlocking(found, model, train)
     examples = found.prepared.examples
     texts = [e.text if e.question is None else (e.text, e.question) for e in examples]
     more = {
         MATTERS: list(attention_necessity(model, train, None, (texts, found.prepared.case.data.label))),
         SHORTCUT: list(default_tokens(model, train)),
     }
-    other = {
-        name: [one for one in found.findings_by_heading[name] if one.measure not in (*TRAINED, *CODED)] for name in more
+    replaced = {*TRAINED, *DEFAULT_TOKEN_MEASURES}
+    updated = {
+        name: [*(old for old in found.findings_by_heading[name] if old.measure not in replaced), *findings]
+        for name, findings in more.items()
     }
-    return replace(
-        found, findings_by_heading={**found.findings_by_heading, **{name: [*other[name], *more[name]] for name in more}}
-    )
+    return replace(found, findings_by_heading={**found.findings_by_heading, **updated})
 
 
-def _locked(found: AuditFindings, model: TextClassifier, train: tuple[Any, Any]) -> AuditFindings:
-    """Of a model that selects sentences: whether it would lock."""
-    here, others = found.prepared, [one for one in found.findings_by_heading[SHORTCUT] if one.measure not in LOCKS]
-    if interlocking_not_applicable(here.case.model):
+def _add_interlocking(found: AuditFindings, model: TextClassifier, train: tuple[Any, Any]) -> AuditFindings:
+    prepared = found.prepared
+    others = [finding for finding in found.findings_by_heading[SHORTCUT] if finding.measure not in LOCKS]
+    if interlocking_not_applicable(prepared.case.model):
         return found
-    codes, names = here.case.data.label, model.stored_.description.classes
-    labels = [None] * len(here.examples) if codes is None else [names[code] for code in codes]
-    examples = [Example(one.text, label) for one, label in zip(here.examples, labels, strict=True)]
-    reason = next((one.values for one in others if one.measure == FIRST_RATIONALE), None)
-    asked = list(interlocking(model, train, examples, here.case.plan.skewed_epochs, reason, here.case.watch))
-    notes = [f"{ICONS[one.answer]} {one.note[:1].upper()}{one.note[1:]}." for one in asked if one.answer]
+    codes, names = prepared.case.data.label, model.stored_.description.classes
+    labels = [None] * len(prepared.examples) if codes is None else [names[code] for code in codes]
+    examples = [Example(example.text, label) for example, label in zip(prepared.examples, labels, strict=True)]
+    reason = next((finding.values for finding in others if finding.measure == FIRST_RATIONALE), None)
+    case = prepared.case
+    findings = list(interlocking(model, train, examples, case.plan.skewed_epochs, reason, case.watch))
+    notes = [
+        f"{ICONS[finding.answer]} {finding.note[:1].upper()}{finding.note[1:]}."
+        for finding in findings
+        if finding.answer
+    ]
     return replace(
         found,
-        findings_by_heading={**found.findings_by_heading, SHORTCUT: [*others, *asked]},
+        findings_by_heading={**found.findings_by_heading, SHORTCUT: [*others, *findings]},
         notes=(*found.notes, *notes),
     )
 
 
 def run_protocols(
-    subject: ModelAdapter, examples: Sequence[Example], asked: AuditRequest, others: Sequence[ModelAdapter] = ()
+    subject: ModelAdapter, examples: Sequence[Example], request: AuditRequest, others: Sequence[ModelAdapter] = ()
 ) -> AuditFindings:
-    """The same of examples as a corpus has them."""
-    if "data" not in asked.settings:
-        asked = replace(asked, settings={**asked.settings, "data": fingerprint(examples)[:12]})
-    able, unable = choose_explainers(subject, asked.explainers)
-    plan = _planned(subject, examples, asked)
-    here = prepare(subject, examples, able, plan, asked.watch)
-    rest = tuple(prepare(check_comparable(subject, other), examples, able, plan, asked.watch).case for other in others)
-    if any(not np.array_equal(other.data.text.ids, here.case.data.text.ids) for other in rest):
-        raise UserError("a model given as another seed reads the texts as other tokens: it was not trained alike")
-    here = replace(here, case=replace(here.case, others=rest))
-    found = {heading: list(_asked(here.case, protocols)) for heading, protocols in PROTOCOLS.items()}
+    """Run all protocols on the examples of a corpus."""
+    if "data" not in request.settings:
+        request = replace(request, settings={**request.settings, "data": fingerprint(examples)[:12]})
+    supported, unsupported = choose_explainers(subject, request.explainers)
+    plan = _plan_with_synonyms(subject, examples, request)
+    prepared = prepare(subject, examples, supported, plan, request.watch)
+    other_cases = tuple(
+        prepare(check_comparable(subject, other), examples, supported, plan, request.watch).case for other in others
+    )
+    if any(not np.array_equal(other.data.text.ids, prepared.case.data.text.ids) for other in other_cases):
+        raise UserError("a model passed as another seed tokenizes the texts differently: pass a model of the same kind")
+    prepared = replace(prepared, case=replace(prepared.case, others=other_cases))
+    found = {heading: list(_run_protocols(prepared.case, protocols)) for heading, protocols in PROTOCOLS.items()}
     if why := training_difference(subject, others):
         found[RETRAINED] = list(not_comparable(found[RETRAINED], why))
-    lacking = [name for name in SWAPS if name not in plan.synonyms]
+    lacking = [name for name in SYNONYM_PROBES if name not in plan.synonyms]
     found[STILL] += missing_findings(probe_names(*lacking, *(f"{name}-kept" for name in lacking)), NO_SYNONYMS)
     ours, selects = isinstance(subject.model, Classifier), isinstance(subject.model, Rationalizer)
     found[MATTERS] += missing_findings(TRAINED, SELECTS if selects else UNTRAINED if ours else NOT_OURS)
-    found[SHORTCUT] += missing_findings(CODED, SELECTS if selects else UNCODED if ours else NOT_OURS)
-    found[SHORTCUT] += missing_findings(LOCKS, interlocking_not_applicable(subject.model) or UNLOCKED)
-    found[MATTERS] += [Finding("comprehensiveness", explainer=name, absent=why) for name, why in unable.items()]
-    return AuditFindings(
-        here, found, asked, tuple(f"Of {name} nothing was asked: {why}." for name, why in unable.items())
+    found[SHORTCUT] += missing_findings(
+        DEFAULT_TOKEN_MEASURES, SELECTS if selects else NO_TRAINING_TEXTS if ours else NOT_OURS
     )
+    found[SHORTCUT] += missing_findings(LOCKS, interlocking_not_applicable(subject.model) or UNLOCKED)
+    found[MATTERS] += [Finding("comprehensiveness", explainer=name, absent=why) for name, why in unsupported.items()]
+    notes = tuple(f"The explainer {name} was not audited: {why}." for name, why in unsupported.items())
+    return AuditFindings(prepared, found, request, notes)
 
 
-def _planned(subject: ModelAdapter, examples: Sequence[Example], asked: AuditRequest) -> ProbeConfig:
-    """With the words that may be exchanged, where some are known."""
-    table = synonym_table(subject, asked.synonyms, [example.text for example in examples])
-    swaps = {} if table is None else {name: (table, number) for name, number in SWAPS.items()}
-    return replace(asked.plan, synonyms={**swaps, **asked.plan.synonyms})
+def _plan_with_synonyms(subject: ModelAdapter, examples: Sequence[Example], request: AuditRequest) -> ProbeConfig:
+    table = synonym_table(subject, request.synonyms, [example.text for example in examples])
+    tables = {} if table is None else {name: (table, number) for name, number in SYNONYM_PROBES.items()}
+    return replace(request.plan, synonyms={**tables, **request.plan.synonyms})
 
 
-def _asked(case: AuditCase, protocols: Sequence[Protocol]) -> Iterator[Finding]:
-    gone = cache(partial(texts_without_selection, case))
+def _run_protocols(case: AuditCase, protocols: Sequence[Protocol]) -> Iterator[Finding]:
+    unselected = cache(partial(texts_without_selection, case))
     for protocol in protocols:
         if protocol in THOROUGH and not case.plan.thorough:
             yield from missing_findings(THOROUGH[protocol], NOT_THOROUGH)
         elif protocol in COUNTING:
             yield from protocol(case)
         else:
-            yield from (drop_texts(case, found, gone(found.explainer or "")) for found in protocol(case))
+            for finding in protocol(case):
+                yield drop_texts(case, finding, unselected(finding.explainer or ""))
 
 
 def _examples(texts: Any, labels: Any, rationales: Any) -> list[Example]:
-    written, questions = read_texts(texts)
-    nothing = [None] * len(written)
-    for name, given in (("labels", labels), ("rationales", rationales)):
-        if given is not None and len(given) != len(written):
-            raise UserError(f"found {len(written)} texts and {len(given)} {name}; they must be equally many")
+    strings, questions = read_texts(texts)
+    missing = [None] * len(strings)
+    for name, column in (("labels", labels), ("rationales", rationales)):
+        if column is not None and len(column) != len(strings):
+            raise UserError(f"found {len(strings)} texts and {len(column)} {name}; the numbers must be equal")
     if labels is not None:
         labels = check_labels(labels, minimum_classes=1)
-    columns = (written, *(nothing if given is None else given for given in (labels, questions, rationales)))
+    columns = (strings, *(missing if column is None else column for column in (labels, questions, rationales)))
     return [
-        Example(text, label, question, _marked(marked, text, i))
-        for i, (text, label, question, marked) in enumerate(zip(*columns, strict=True))
+        Example(text, label, question, _rationale(spans, text, i))
+        for i, (text, label, question, spans) in enumerate(zip(*columns, strict=True))
     ]
 
 
-def _marked(given: Any, text: str, row: int) -> tuple[Span, ...] | None:
-    """What a person marked in a text, if it is there."""
+def _rationale(spans: Any, text: str, row: int) -> tuple[Span, ...] | None:
     try:
-        plain = given and [span if isinstance(span, str) else [_plain(end) for end in span] for span in given]
-        return None if given is None else from_cell(list(plain), text)
+        plain = spans and [span if isinstance(span, str) else [_plain(end) for end in span] for span in spans]
+        return None if spans is None else from_cell(list(plain), text)
     except TypeError:
-        raise UserError(f"rationales[{row}]: {given!r:.60} is not a list of (start, end)") from None
+        raise UserError(f"rationales[{row}]: {spans!r:.60} is not a list of (start, end)") from None
     except ValueError as why:
         raise UserError(f"rationales[{row}]: {why}") from None
 

@@ -1,7 +1,4 @@
-"""Plan: what an audit does to the texts, and how thoroughly.
-
-SHA-256 of what a number depends on, for its signature.
-"""
+"""ProbeConfig: the settings of an audit's probes, and the SHA-256 digests that identify its inputs."""
 
 import hashlib
 import json
@@ -21,23 +18,23 @@ Removal = Literal["delete", "pad", "zero"]
 @dataclass(frozen=True)
 class ProbeConfig:
     radius: float = 0.1
-    """How far entries of word vectors move, in standard deviations of all of them."""
+    """Radius of embedding perturbations, in standard deviations of the embedding entries."""
     synonyms: Mapping[str, tuple[Synonyms, int]] = field(default_factory=dict)
-    """Name of a probe -> a table, and how many words are exchanged."""
+    """Name of a probe -> a synonym table and the number of substituted words."""
     removal: Removal = "delete"
-    """How words are erased."""
+    """How to erase words."""
     k: int = 7
-    """How many of the heaviest words are compared."""
+    """Number of top-weighted words to compare."""
     sample: int = 100
-    """Texts that expensive explainers and probes are asked about."""
+    """Number of texts for expensive explainers and probes."""
     skewed_epochs: int = 10
-    """Epochs that the predictor of a rationaliser which is trained again learns from the first sentence alone."""
+    """Epochs on the first sentence alone, for the predictor of a retrained rationalizer."""
     thorough: bool = False
-    """Whether what reads a text hundreds of times is asked too."""
+    """Whether to run protocols that need hundreds of forward passes per text."""
     seed: int = 0
     batch_size: int = 256
     max_tokens: int = 1 << 13
-    """Read at once where words are erased: this bounds the memory."""
+    """Tokens in one forward pass with erased words; bounds the memory."""
 
     def __post_init__(self) -> None:
         for name, check in CHECKS.items():
@@ -45,7 +42,6 @@ class ProbeConfig:
 
 
 def _tables(name: str, value: object) -> object:
-    """Probes by name."""
     pairs = list(value.values()) if isinstance(value, Mapping) else [None]
     if not all(isinstance(pair, tuple) and len(pair) == 2 and isinstance(pair[0], Synonyms) for pair in pairs):
         raise arguments.argument_error(name, "a mapping of names to (Synonyms, number of words)", value)
@@ -67,24 +63,24 @@ CHECKS: dict[str, arguments.Check] = {
 
 
 def fingerprint(examples: Sequence[Example]) -> str:
-    """Of everything in them, in order."""
+    """The digest of all fields of the examples, in order."""
     digest = hashlib.sha256()
-    for one in examples:
-        digest.update(json.dumps([one.text, one.question, one.label, one.rationales, one.sentences]).encode())
+    for item in examples:
+        digest.update(json.dumps([item.text, item.question, item.label, item.rationales, item.sentences]).encode())
     return digest.hexdigest()
 
 
 def origin(synonyms: Synonyms) -> str:
-    """Which words may stand for which: the digest of a table.
+    """The origin of a synonym table, or the digest of its content.
 
-    >>> table, one = torch.tensor([[0, 0], [2, 0], [1, 0]]), torch.tensor([0, 1, 1])
-    >>> origin(Synonyms(table, one, torch.zeros(3, dtype=torch.bool)))[:6]
+    >>> table, count = torch.tensor([[0, 0], [2, 0], [1, 0]]), torch.tensor([0, 1, 1])
+    >>> origin(Synonyms(table, count, torch.zeros(3, dtype=torch.bool)))[:6]
     'table-'
-    >>> origin(Synonyms(table, one, torch.zeros(3, dtype=torch.bool), origin="none"))
+    >>> origin(Synonyms(table, count, torch.zeros(3, dtype=torch.bool), origin="none"))
     'none'
     """
     if synonyms.origin != "table":
         return synonyms.origin
     table, count = synonyms.table.cpu(), synonyms.count.cpu()
-    told = table.masked_fill(torch.arange(table.shape[1]) >= count.unsqueeze(-1), -1)
-    return f"table-{hashlib.sha256(told.contiguous().numpy().tobytes()).hexdigest()[:12]}"
+    content = table.masked_fill(torch.arange(table.shape[1]) >= count.unsqueeze(-1), -1)
+    return f"table-{hashlib.sha256(content.contiguous().numpy().tobytes()).hexdigest()[:12]}"

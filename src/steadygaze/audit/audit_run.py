@@ -1,4 +1,4 @@
-"""An audit as the command line asks for it: everything it depends on is one record, so that it can be run again."""
+"""AuditOrder and LoadedAudit: a reproducible audit from the command line."""
 
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -30,32 +30,30 @@ from steadygaze.models.classifier import Classifier
 from steadygaze.models.rationalizer import Rationalizer
 from steadygaze.results.report import Report
 
-SEEN = "These are the texts that the model was trained on: the numbers say too much good."
-CALLED = (
-    "The data call these texts the training split: if the model was trained on them, the numbers say too much good."
-)
+SEEN = "These are training texts: the scores are optimistic."
+CALLED = "These texts are a training split: if the model was trained on them, the scores are optimistic."
 
 
 @settings
 class AuditOrder:
-    """What an audit's numbers depend on, besides versions and hardware."""
+    """The settings that an audit's numbers depend on, besides versions and hardware."""
 
     model: str
     data: str
     split: str | None = None
     text: tuple[str, ...] = ("text",)
     label: str | None = None
-    """None: `label`, where there is such a column."""
+    """None: the column `label`, if it exists."""
     rationales: str | None = None
     classes: tuple[str, ...] = ()
     explainers: tuple[str, ...] = ()
     other_seeds: tuple[str, ...] = ()
     train: str | None = None
-    """Data on whose training split a rationaliser is trained again; None: it is not."""
+    """Data whose training split a rationalizer is retrained on; None: no retraining."""
     synonyms: str | None = None
     attention: Literal["last", "rollout"] = "last"
     limit: Annotated[int, Field(ge=1)] | None = None
-    """Texts, drawn by the seed; None: all."""
+    """Number of texts, drawn with the seed; None: all."""
     radius: Annotated[float, Field(gt=0, le=10)] = 0.1
     removal: Removal = "delete"
     k: Annotated[int, Field(ge=1)] = 7
@@ -73,7 +71,7 @@ class AuditOrder:
 
 @dataclass(frozen=True)
 class Runtime:
-    """What an audit does not depend on: where data lie, what computes, how much at once, who watches."""
+    """Settings that do not change the numbers: data folder, device, batch size and progress."""
 
     data_dir: Path | None = None
     device: str = "auto"
@@ -81,20 +79,20 @@ class Runtime:
     watch: Callable[[str, int, int], None] = silent
 
 
-Again = tuple[TextClassifier, tuple[list[Any], list[Any]]]
-"""What is to be trained again, and the texts and labels for it."""
+Retraining = tuple[TextClassifier, tuple[list[Any], list[Any]]]
+"""The classifier to retrain, and its training texts and labels."""
 
 
 @dataclass(frozen=True)
 class LoadedAudit:
-    """What is to be audited, read and not yet asked anything."""
+    """The loaded model, data and settings of an audit."""
 
     order: AuditOrder
     adapter: ModelAdapter
     others: Sequence[ModelAdapter]
     corpus: Corpus
     split: str
-    retraining: Again | None = None
+    retraining: Retraining | None = None
 
     @cached_property
     def examples(self) -> list[Example]:
@@ -102,19 +100,24 @@ class LoadedAudit:
 
     @property
     def model(self) -> dict[str, str]:
-        """What identifies it."""
-        one = self.adapter
-        return {"name": one.name, "kind": one.kind, "fingerprint": one.fingerprint, "device": one.model.device.type}
+        """The identity of the model, for the manifest."""
+        adapter = self.adapter
+        return {
+            "name": adapter.name,
+            "kind": adapter.kind,
+            "fingerprint": adapter.fingerprint,
+            "device": adapter.model.device.type,
+        }
 
     @cached_property
     def data(self) -> dict[str, str | int]:
         digest, n = fingerprint(self.examples), len(self.examples)
-        again = {} if self.retraining is None else {"train": read_split(*self.retraining[1]).fingerprint()}
-        return {"corpus": self.corpus.name, "split": self.split, "fingerprint": digest, "n": n, **again}
+        train = {} if self.retraining is None else {"train": read_split(*self.retraining[1]).fingerprint()}
+        return {"corpus": self.corpus.name, "split": self.split, "fingerprint": digest, "n": n, **train}
 
     @property
     def folder(self) -> Path | None:
-        """Of a model of ours, which has a card to write in."""
+        """The folder of a steadygaze model, which has a model card; else None."""
         return (
             Path(os.path.expanduser(self.order.model))
             if isinstance(self.adapter.model, Classifier | Rationalizer)
@@ -123,12 +126,12 @@ class LoadedAudit:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Whether the model has seen these texts in training, as far as can be told."""
+        """A warning if the model was, or may have been, trained on these texts."""
         whole, known = self.corpus.splits[self.split], self.adapter.facts.get("trained on")
         labels = [example.label for example in whole if example.label is not None]
         if known and len(labels) == len(whole) and _split(whole, labels).fingerprint().startswith(known):
             return (SEEN,)
-        # a file of the user's own is all "train": that says nothing
+        # A single file is always the split "train".
         return (CALLED,) if self.split == "train" and len(self.corpus.splits) > 1 else ()
 
     @property
@@ -138,7 +141,7 @@ class LoadedAudit:
 
 def load(order: AuditOrder, machine: Runtime) -> LoadedAudit:
     subject = _subject(order.model, order, machine)
-    again = None if order.train is None else _again(order.train, subject, order, machine)
+    retraining = None if order.train is None else _retraining(order.train, subject, order, machine)
     others = [_subject(name, order, machine) for name in order.other_seeds]
     corpus = load_corpus(
         order.data,
@@ -148,22 +151,22 @@ def load(order: AuditOrder, machine: Runtime) -> LoadedAudit:
         data_dir=machine.data_dir,
         drop_empty=order.drop_empty,
     )
-    return LoadedAudit(order, subject, others, corpus, corpus.choose(order.split), again)
+    return LoadedAudit(order, subject, others, corpus, corpus.choose(order.split), retraining)
 
 
 def run(given: LoadedAudit, machine: Runtime) -> Report:
     order = given.order
-    known = {"corpus": given.corpus.name, "split": given.split, "data": str(given.data["fingerprint"])[:12]}
-    asked = AuditRequest(order.explainers, order.plan(machine.batch_size), known, order.synonyms, watch=machine.watch)
-    found = run_protocols(given.adapter, given.examples, asked, given.others)
+    facts = {"corpus": given.corpus.name, "split": given.split, "data": str(given.data["fingerprint"])[:12]}
+    request = AuditRequest(order.explainers, order.plan(machine.batch_size), facts, order.synonyms, watch=machine.watch)
+    findings = run_protocols(given.adapter, given.examples, request, given.others)
     if given.retraining is not None:
-        found = retrain_protocols(found, *given.retraining)
-    report = found.report()
+        findings = retrain_protocols(findings, *given.retraining)
+    report = findings.report()
     return replace(report, notes=(*report.notes, *given.notes))
 
 
 def manifest(given: LoadedAudit, report: Report, asked: Mapping[str, Any]) -> Manifest:
-    """What made a report; `asked`: its settings, paths as they are recorded."""
+    """The manifest of a report; `asked`: its settings, with portable paths."""
     return Manifest(given.model, given.data, asked, tuple(asked["other_seeds"]), report.command, date=report.date)
 
 
@@ -171,12 +174,11 @@ def _subject(name: str, order: AuditOrder, machine: Runtime) -> ModelAdapter:
     return as_adapter(name, classes=order.classes or None, device=machine.device, attention=order.attention)
 
 
-def _again(data: str, subject: ModelAdapter, order: AuditOrder, machine: Runtime) -> Again:
-    """Refused of a model that cannot lock, before anything is read."""
+def _retraining(data: str, subject: ModelAdapter, order: AuditOrder, machine: Runtime) -> Retraining:
     if why := interlocking_not_applicable(subject.model):
-        raise UserError(f"--train asks whether a model that selects sentences would lock: {why}")
-    how: dict[str, Any] = {"text": order.text, "data_dir": machine.data_dir, "drop_empty": order.drop_empty}
-    corpus = load_corpus(data, label=order.label or "label", **how)
+        raise UserError(f"--train needs a rationalizer that selects sentences: {why}")
+    options: dict[str, Any] = {"text": order.text, "data_dir": machine.data_dir, "drop_empty": order.drop_empty}
+    corpus = load_corpus(data, label=order.label or "label", **options)
     examples = corpus.splits[corpus.choose("train")]
     train = [example.text for example in examples], [example.label for example in examples]
     clf = load_model(os.path.expanduser(order.model), machine.device)
@@ -185,18 +187,18 @@ def _again(data: str, subject: ModelAdapter, order: AuditOrder, machine: Runtime
 
 
 def _split(examples: Sequence[Example], labels: list[Label]) -> Split:
-    """As `read_split` has it, of one class too."""
+    """Like `read_split`, but a single class is allowed."""
     questions = [example.question for example in examples if example.question is not None]
     return Split([example.text for example in examples], questions or None, labels)
 
 
 STREAM = 0xA0D1
-"""Keeps what the audit draws apart from what training drew with the same seed."""
+"""Separates the audit's random stream from that of training with the same seed."""
 
 
 def sample_examples(examples: Sequence[Example], most: int | None, seed: int) -> list[Example]:
-    """At most so many of them, in their order; not the texts that training held out with the same seed."""
+    """At most `most` random examples, in their order."""
     if most is None or most >= len(examples):
         return list(examples)
-    places = np.random.default_rng((seed, STREAM)).permutation(len(examples))[:most]
-    return [examples[i] for i in np.sort(places)]
+    rows = np.random.default_rng((seed, STREAM)).permutation(len(examples))[:most]
+    return [examples[row] for row in np.sort(rows)]

@@ -44,5 +44,5 @@ def test_labels_drawn_from_the_stated_probabilities_are_calibrated():
 
 
 def test_no_examples_have_no_calibration():
-    with pytest.raises(ValueError, match="no examples"):
+    with pytest.raises(ValueError, match="at least one example"):
         expected_calibration_error(torch.zeros(0, 2), torch.zeros(0, dtype=torch.long))

@@ -163,7 +163,7 @@ def test_of_all_texts_together_a_long_one_counts_for_more():
 
 
 def test_of_texts_nobody_marked_there_is_nothing_to_say():
-    with pytest.raises(ValueError, match="nobody marked"):
+    with pytest.raises(ValueError, match="no human rationales"):
         plausibility_measures.token_f1_micro(ALL, ~ALL, ALL)
 
 

@@ -7,9 +7,9 @@ from torch import Tensor
 
 from steadygaze.audit.measures import shortcut_measures
 from steadygaze.audit.measures.shortcut_measures import (
+    END_WORDS,
     FEWEST,
     PARTS,
-    PLACES,
     label_predictable,
     position_features,
     position_leak,
@@ -55,16 +55,16 @@ def test_a_profile_by_hand():
     """
     weights, mask = torch.tensor([[0.1, 0.2, 0.3, 0.4]], dtype=torch.float64), torch.ones(1, 4, dtype=torch.bool)
     found = profile(weights, mask)[0]
-    assert found[:PLACES].tolist() == pytest.approx([0.1, 0.2, 0.3, 0.4, 0, 0, 0, 0])
-    assert found[PLACES : 2 * PLACES].tolist() == pytest.approx([0.4, 0.3, 0.2, 0.1, 0, 0, 0, 0])
+    assert found[:END_WORDS].tolist() == pytest.approx([0.1, 0.2, 0.3, 0.4, 0, 0, 0, 0])
+    assert found[END_WORDS : 2 * END_WORDS].tolist() == pytest.approx([0.4, 0.3, 0.2, 0.1, 0, 0, 0, 0])
     tenths = [0.04, 0.04, 0.06, 0.08, 0.08, 0.12, 0.12, 0.14, 0.16, 0.16]
-    assert found[2 * PLACES :].tolist() == pytest.approx(tenths)
+    assert found[2 * END_WORDS :].tolist() == pytest.approx(tenths)
 
 
 @pytest.mark.parametrize("words", [1, 3, 7, 10, 23, 100])
 def test_even_weights_give_every_tenth_a_tenth_whatever_the_length(words):
     weights = torch.full((1, words), 1 / words, dtype=torch.float64)
-    tenths = profile(weights, torch.ones(1, words, dtype=torch.bool))[0, 2 * PLACES :]
+    tenths = profile(weights, torch.ones(1, words, dtype=torch.bool))[0, 2 * END_WORDS :]
     assert tenths.tolist() == pytest.approx([0.1] * PARTS)
 
 
@@ -193,5 +193,5 @@ def test_of_one_class_there_is_nothing_to_tell():
     alone = torch.where(torch.arange(60) < FEWEST - 1, 1, 0)
     for label in (torch.zeros(60, dtype=torch.long), alone):
         assert leaks(weights, label, mask, key).isnan().all()
-        with pytest.raises(ValueError, match="fewer than two classes"):
+        with pytest.raises(ValueError, match="needs two classes"):
             position_leak(weights, label, mask, key)

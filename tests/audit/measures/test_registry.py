@@ -68,10 +68,10 @@ def test_a_name_that_an_audit_has_is_let_through(name):
     [
         (
             "jensen-shannon",
-            "called jensen-shannon; of jensen-shannon it has jensen-shannon/noise, .*/trained-adversary",
+            "jensen-shannon is not .* the rows of jensen-shannon are jensen-shannon/noise, .*/trained-adversary",
         ),
-        ("pearson/noise", "of pearson it has pearson/gradient, pearson/gradient-through-attention"),
-        ("accuracy/noise", "of accuracy it has accuracy, accuracy/uniform, accuracy/above-uniform"),
+        ("pearson/noise", "the rows of pearson are pearson/gradient, pearson/gradient-through-attention"),
+        ("accuracy/noise", "the rows of accuracy are accuracy, accuracy/uniform, accuracy/above-uniform"),
         ("acuracy", "unknown measure 'acuracy': did you mean 'accuracy'"),
         ("total-variation", "unknown measure 'total-variation'"),
         ("", "unknown measure ''"),
@@ -91,7 +91,7 @@ def test_every_name_is_listed_with_what_it_is():
     rows = {row["name"]: row["about"] for row in list_registry("measures")}
     assert tuple(rows) == NAMES
     assert rows["jensen-shannon/noise"] == (
-        "How far the explanation moved, in nats.  A little noise was added to the vector of every word."
+        "Shift of the explanation: Jensen–Shannon divergence in nats.  Uniform noise on the embedding of every word."
     )
     assert rows["kendall/randomised"] == MEASURES["kendall/randomised"].sentence
     assert rows["accuracy"] == MEASURES["accuracy"].sentence

@@ -152,7 +152,7 @@ def test_a_sure_prediction_may_become_surer_without_end():
 def test_pairs_in_parts_are_the_same(monkeypatch):
     model, given = opinionated(), batch(split(PATTERNS))
     whole = adversarial_attention(model, given, CHANCE)
-    monkeypatch.setattr(exact, "MOST", 1)
+    monkeypatch.setattr(exact, "MAX_PAIRS", 1)
     parts = adversarial_attention(model, given, CHANCE)
     assert parts.distance.equal(whole.distance)
     assert parts.weights.equal(whole.weights)

@@ -174,13 +174,13 @@ def test_of_a_black_box_nothing_can_be_exchanged():
     said = absences(attention_interventions, case)
     assert not found_by(attention_interventions, case, "signed")
     assert set(said) == {(name, None) for name in (*REWEIGHED, *RANDOMISED)}
-    assert said["kendall/randomised", None] == "the model is a black box: its parameters cannot be dealt out anew"
+    assert said["kendall/randomised", None] == "the model is a black box: its parameters cannot be randomized"
     assert said["prediction-change/permuted", None] == "the model has no attention weights"
 
 
 def test_random_words_alone_are_no_explanation_to_be_held_against_anything():
     said = absences(attention_interventions, case_of(cached_classifier(), split(), PLAN, random=EXPLAINERS["random"]()))
-    assert {said[name, None] for name in REWEIGHED} == {"the attention was not asked about"}
+    assert {said[name, None] for name in REWEIGHED} == {"the attention is not among the audited explainers"}
     assert {said[name, None] for name in RANDOMISED} == {ONLY_RANDOM}
 
 

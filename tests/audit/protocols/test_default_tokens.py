@@ -9,7 +9,7 @@ import torch
 from estimator.tiny import LABELS, PAIRS, SMALL, TEXTS, tiny, transformer_folder
 from steadygaze.audit.measures.shortcut_measures import class_gap
 from steadygaze.audit.protocols.default_tokens import (
-    NEIGHBOURS,
+    CONTEXTUAL,
     PLACES,
     default_token_attention,
     default_tokens,
@@ -77,7 +77,7 @@ def test_the_users_model_is_left_alone():
 
 
 def test_what_mass_means_is_said_where_hidden_states_know_their_neighbours(said):
-    assert {one.note for one in said.values()} == {NEIGHBOURS}
+    assert {one.note for one in said.values()} == {CONTEXTUAL}
     assert {one.note for one in found(model("average", epochs=1)).values()} == {""}
 
 

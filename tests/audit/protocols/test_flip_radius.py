@@ -16,7 +16,7 @@ from steadygaze.audit.audit_case import AuditCase
 from steadygaze.audit.audit_config import ProbeConfig
 from steadygaze.audit.finding import Finding
 from steadygaze.audit.measures.faithfulness_measures import LARGEST, RADII, SHARES
-from steadygaze.audit.protocols.flip_radius import ROUNDS, RUNG, SMALLEST, flip_radius, worst
+from steadygaze.audit.protocols.flip_radius import GROWTH, ROUNDS, SMALLEST, flip_radius, worst
 from steadygaze.audit.protocols.flip_radius import smallest as smallest_in
 from steadygaze.core.random_key import RandomKey
 from steadygaze.core.types import Batch
@@ -25,7 +25,7 @@ from steadygaze.explainers.attention import Attention
 from steadygaze.models.model_protocol import Capability, Model
 from steadygaze.techniques.perturbations.gradient_ascent import embedding_norm
 
-SEARCHED = RUNG ** (1 / 2 ** (ROUNDS - 6)) + 0.01
+SEARCHED = GROWTH ** (1 / 2 ** (ROUNDS - 6)) + 0.01
 """How much too far a search may end: a rung halved four times; of a sum the ascent finds the best at once."""
 
 
@@ -173,7 +173,7 @@ def test_whoever_knows_the_word_that_counts_is_better_than_chance_and_whoever_do
     own = found["flip-radius", "known"].values - found["flip-radius", "random"].values
     torch.testing.assert_close(found["flip-radius/above-random", "known"].values, own)
     assert found["flip-radius", "known"].settings == {"sizes": "10,20,50%", "largest": LARGEST}
-    assert found["flip-radius", "aside"].note.endswith("of 40 texts are not turned by 8 at every size")
+    assert found["flip-radius", "aside"].note.endswith("of 40 texts does not flip within 8 at every size")
 
 
 def test_random_words_are_those_of_the_explainer_called_random_where_there_is_one():

@@ -49,9 +49,9 @@ def test_both_are_numbers_beside_that_of_the_model_as_it_is(report):
     assert rows[SKEWED].settings["epochs"] == 2
     assert rows["first-sentence/rationales"].value == 0, "the reason stands in the second of three sentences"
     for name in LOCKS:
-        assert "lock: " in rows[name].note
+        assert "interlock" in rows[name].note
         assert f"of the 24 {KNOWN}" in rows[name].note
-        assert "it is right in " in rows[name].note
+        assert "its accuracy is " in rows[name].note
     assert sum("lock" in note for note in report.notes) == 2
 
 
@@ -98,7 +98,7 @@ def test_a_technique_that_was_given_ready_made_is_skewed_too():
 def test_without_labels_nothing_is_trained_and_too_many_classes_have_no_tokens(monkeypatch):
     clf = fitted("a2r")
     with monkeypatch.context() as patch:
-        patch.setattr("steadygaze.audit.protocols.interlocking._again", lambda *_: pytest.fail("it was trained"))
+        patch.setattr("steadygaze.audit.protocols.interlocking._retrain", lambda *_: pytest.fail("it was trained"))
         found = list(interlocking(clf, SPLIT, [*EXAMPLES[1:], Example(TEXTS[0])], 1))
     assert [one.absent for one in found] == [NO_LABELS] * 2
     many = [f"class {i}" for i in range(11)] + ["class 0"]
@@ -110,7 +110,7 @@ def test_without_labels_nothing_is_trained_and_too_many_classes_have_no_tokens(m
 def test_texts_to_train_on_have_the_labels_of_the_model(monkeypatch):
     monkeypatch.setattr("steadygaze.audit.audit.run_protocols", lambda *_: pytest.fail("it was too late"))
     for labels, found in ((WORDS, r"\['bad', 'good'\]"), (["pos", "neg", "so-so"] * 8, r"\['neg', 'pos', 'so-so'\]")):
-        with pytest.raises(UserError, match=rf"train on have the labels {found}, the model \['neg', 'pos'\]"):
+        with pytest.raises(UserError, match=rf"training texts have the labels {found}, the model has \['neg', 'pos'\]"):
             sg.audit(fitted("a2r"), TEXTS, LABELS, train=(TEXTS, labels))
 
 
@@ -131,12 +131,12 @@ def test_what_cannot_lock_is_said():
     assert interlocking_not_applicable(fitted("a2r").stored_.model) == ""
     assert interlocking_not_applicable(fitted("rnp tokens").stored_.model) == "the model selects words, not sentences"
     plain = tiny().fit(TEXTS, LABELS)
-    assert "does not select" in interlocking_not_applicable(plain.stored_.model)
+    assert "not a rationalizer" in interlocking_not_applicable(plain.stored_.model)
     few = {"plan": ProbeConfig(sample=2)}
     for model, why in (
         (fitted("a2r"), UNLOCKED),
         (fitted("rnp tokens"), "words, not sentences"),
-        (plain, "not select"),
+        (plain, "not a rationalizer"),
     ):
         found = sg.audit(model, TEXTS, LABELS, **few)
         assert all(why in found.find(name).note for name in LOCKS)
@@ -165,14 +165,14 @@ EVERY = torch.ones(40, dtype=torch.bool)
         (
             1.0,
             "no",
-            "it would lock: it takes the first sentence of 100% (100% to 100%) of the 40 texts whose known reason is",
+            "it interlocks: it selects the first sentence of 100% (100% to 100%) of the 40 texts whose rationale is",
         ),
-        (0.95, "no", "it would lock: "),  # 95 % ± 7 %: above 80 % altogether
-        (0.85, "partly", "it cannot be told whether it would lock: "),  # 85 % ± 11 %: above 80 % by its mean alone
-        (0.5, "partly", "it cannot be told whether it would lock: "),
-        (0.25, "partly", "it cannot be told whether it would lock: "),  # 25 % ± 13 %: below 30 % by its mean alone
-        (0.1, "yes", "it would not lock: "),  # 10 % ± 9 %
-        (0.0, "yes", "it would not lock: it takes the first sentence of 0% (0% to 0%) of"),
+        (0.95, "no", "it interlocks: "),  # 95 % ± 7 %: above 80 % altogether
+        (0.85, "partly", "interlocking is undecided: "),  # 85 % ± 11 %: above 80 % by its mean alone
+        (0.5, "partly", "interlocking is undecided: "),
+        (0.25, "partly", "interlocking is undecided: "),  # 25 % ± 13 %: below 30 % by its mean alone
+        (0.1, "yes", "it does not interlock: "),  # 10 % ± 9 %
+        (0.0, "yes", "it does not interlock: it selects the first sentence of 0% (0% to 0%) of"),
     ],
 )
 def test_the_whole_interval_decides(taken, answer, begins):
@@ -185,10 +185,10 @@ def test_the_whole_interval_decides(taken, answer, begins):
 def test_more_texts_turn_a_doubt_into_an_answer():
     """85 % and 80 % of 2,000: ± 1.6 % and 1.8 %."""
     every, right = torch.ones(2000, dtype=torch.bool), ones(0.9, 2000)
-    assert interlocking_sentence(ones(0.85, 2000), right, 0.5, (every, KNOWN))[1].startswith("it would lock: ")
-    assert interlocking_sentence(ones(0.8, 2000), right, 0.5, (every, KNOWN))[1].startswith("it cannot be told")
-    assert interlocking_sentence(ones(0.3, 2000), right, 0.5, (every, KNOWN))[1].startswith("it cannot be told")
-    assert interlocking_sentence(ones(0.25, 2000), right, 0.5, (every, KNOWN))[1].startswith("it would not lock: ")
+    assert interlocking_sentence(ones(0.85, 2000), right, 0.5, (every, KNOWN))[1].startswith("it interlocks: ")
+    assert interlocking_sentence(ones(0.8, 2000), right, 0.5, (every, KNOWN))[1].startswith("interlocking is undecided")
+    assert interlocking_sentence(ones(0.3, 2000), right, 0.5, (every, KNOWN))[1].startswith("interlocking is undecided")
+    assert interlocking_sentence(ones(0.25, 2000), right, 0.5, (every, KNOWN))[1].startswith("it does not interlock: ")
 
 
 @pytest.mark.parametrize(
@@ -204,22 +204,22 @@ def test_more_texts_turn_a_doubt_into_an_answer():
 def test_of_a_model_that_may_have_learnt_nothing_it_is_not_said_that_it_would_not_lock(right, guessed, learnt):
     """That it would is: one that takes first sentences which say nothing can learn nothing."""
     for taken, answer, link in (
-        (0.0, "it would not lock" if learnt else "it cannot be told whether it would lock", "but"),
-        (0.5, "it cannot be told whether it would lock", "and"),
-        (1.0, "it would lock", "and"),
+        (0.0, "it does not interlock" if learnt else "interlocking is undecided", "but"),
+        (0.5, "interlocking is undecided", "and"),
+        (1.0, "it interlocks", "and"),
     ):
         found, said = interlocking_sentence(ones(taken), ones(right), guessed, (EVERY, KNOWN))
         assert ANSWERS[found] == answer
-        doubt = "; " if learnt else f", {link} may have learnt nothing: "
-        assert said.startswith(f"{answer}: it takes the first sentence of {taken:.0%} (")
-        assert f"{KNOWN}{doubt}it is right in {right:.0%} (" in said
-        assert said.endswith(f" of all texts, the commonest label in {guessed:.0%}")
+        doubt = "; " if learnt else f", {link} it may have learned nothing: "
+        assert said.startswith(f"{answer}: it selects the first sentence of {taken:.0%} (")
+        assert f"{KNOWN}{doubt}its accuracy is {right:.0%} (" in said
+        assert said.endswith(f", the share of the most frequent label {guessed:.0%}")
 
 
 def test_texts_in_which_the_first_sentence_is_right_do_not_count():
-    """Of 40 it takes the first sentence of 30, and should of these: of the other 10 it takes none."""
+    """Of 40 it selects the first sentence of 30, and should of these: of the other 10 it takes none."""
     _, said = interlocking_sentence(ones(0.75), ones(0.9), 0.5, (ones(0.75) == 0, USUAL))
-    assert said.startswith(f"it would not lock: it takes the first sentence of 0% (0% to 0%) of the 10 {USUAL}; ")
+    assert said.startswith(f"it does not interlock: it selects the first sentence of 0% (0% to 0%) of the 10 {USUAL}; ")
 
 
 def test_a_few_texts_tell_nothing():
@@ -228,22 +228,20 @@ def test_a_few_texts_tell_nothing():
     first[38:] = torch.nan
     found, said = interlocking_sentence(first, ones(0.9), 0.5, (torch.arange(40) >= 31, KNOWN))
     assert found == "partly"
-    assert said.startswith(
-        f"it cannot be told whether it would lock: 8 {KNOWN} are needed, and there are 7; it is right in 90%"
-    )
+    assert said.startswith(f"interlocking is undecided: 7 of 8 required {KNOWN}; its accuracy is 90%")
 
 
 def test_the_reasons_that_are_known_say_which_texts_count(monkeypatch):
     """Where none is known, what the model itself selects does."""
     again = fitted("a2r")
-    monkeypatch.setattr("steadygaze.audit.protocols.interlocking._again", lambda *_: again.stored_)
+    monkeypatch.setattr("steadygaze.audit.protocols.interlocking._retrain", lambda *_: again.stored_)
     reason = torch.tensor([0.0] * 10 + [1.0] * 12 + [torch.nan] * 2)
     assert all(f"of the 10 {KNOWN}" in one.note for one in interlocking(again, SPLIT, EXAMPLES, 1, reason))
     usual = int((read(again.stored_, EXAMPLES)[0] == 0).sum())
     assert 8 <= usual < 24
     _, skewed = interlocking(again, SPLIT, EXAMPLES, 1)
-    assert f"it takes the first sentence of 0% (0% to 0%) of the {usual} {USUAL}" in skewed.note
+    assert f"it selects the first sentence of 0% (0% to 0%) of the {usual} {USUAL}" in skewed.note
     share = sum(again.predict(TEXTS) == LABELS) / 24
-    assert f"it is right in {share:.0%} (" in skewed.note
-    assert skewed.note.endswith("the commonest label in 50%")
+    assert f"its accuracy is {share:.0%} (" in skewed.note
+    assert skewed.note.endswith("the share of the most frequent label 50%")
     assert set(LOCKS) <= set(NAMES)

@@ -113,7 +113,7 @@ def test_neither_the_order_of_the_texts_nor_how_many_are_compared_at_once_matter
 @pytest.mark.parametrize("rationales", [None, tokens("....", "....")])
 def test_where_nobody_marked_anything_that_is_said_of_every_measure(rationales):
     found = found_in(case_of(torch.rand(2, 4), rationales, [4, 4]))
-    assert {finding.absent for finding in found.values()} == {"nobody marked rationales in these texts"}
+    assert {finding.absent for finding in found.values()} == {"these texts have no human rationales"}
 
 
 def test_one_marked_text_has_no_interval():

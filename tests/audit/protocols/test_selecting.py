@@ -63,7 +63,7 @@ def test_they_are_left_out_and_counted_in_the_note():
     values = torch.tensor([0.25, torch.nan, 0.5, 1.0])
     found = drop_texts(case, Finding("normalized-entropy", values, "chosen", note="before"), gone)
     assert found.values.tolist() == pytest.approx([0.25, torch.nan, torch.nan, 1.0], nan_ok=True)
-    assert found.note == "before; nothing is selected of 1 of 4 texts, which are left out"
+    assert found.note == "before; left out: 1 of 4 texts with an empty selection"
     kept = Finding("label-flip/noise", values)
     assert drop_texts(case, kept, texts_without_selection(case, "")) is kept
     every = written(0 * WEIGHTS)
@@ -205,11 +205,11 @@ def test_where_nothing_is_selected_of_some_texts_the_numbers_are_those_of_the_ot
         assert (whole[measure].n, rest[measure].n) != (0, 0)
         assert whole[measure].n == rest[measure].n, measure
         assert whole[measure].value == pytest.approx(rest[measure].value, abs=1e-6), measure
-        assert f"nothing is selected of {24 - len(left)} of 24 texts" in whole[measure].note, measure
+        assert f"left out: {24 - len(left)} of 24 texts" in whole[measure].note, measure
         assert "nothing is selected" not in rest[measure].note, measure
     assert whole["selected-share"].n == 24
     turned, others = (rows["flip-radius"].note for rows in (whole, rest))
-    assert "texts are not turned" in others
+    assert "texts does not flip" in others
     assert turned.startswith(others), "those of which nothing is selected are not counted there either"
 
 
@@ -228,4 +228,4 @@ def test_what_is_selected_no_more_once_a_text_is_shuffled_is_left_out_and_counte
     found = {one.measure: one for one in shortcut_leakage(case)}["position-leak/shuffled"]
     missing = int(found.values.isnan().sum()) - int(texts_without_selection(case, "chosen").sum())
     assert missing > 20
-    assert found.note == f"of {missing} texts nothing is selected once they are shuffled"
+    assert found.note == f"{missing} texts have an empty selection once they are shuffled"

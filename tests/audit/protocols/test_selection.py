@@ -14,9 +14,9 @@ from steadygaze.audit.audit_case import AuditCase
 from steadygaze.audit.audit_config import ProbeConfig
 from steadygaze.audit.finding import Finding
 from steadygaze.audit.measure_names import NAMES, PROBES
-from steadygaze.audit.protocols.plausibility import NOBODY
+from steadygaze.audit.protocols.plausibility import NO_RATIONALES
 from steadygaze.audit.protocols.selection import (
-    AGREED,
+    AGREEMENT,
     FIRST,
     FIRST_RATIONALE,
     MICRO,
@@ -77,7 +77,7 @@ def test_agreement_by_hand():
     F1 2/3, 0 and 2/5.  Together: 3 of 7 selected, 3 of 5 marked.
     """
     found = found_by(rationale_agreement, case_of())
-    assert list(found) == [*AGREED, *MICRO]
+    assert list(found) == [*AGREEMENT, *MICRO]
     nan = pytest.approx(float("nan"), nan_ok=True)
     assert found["token-precision/selected"].values.tolist() == [pytest.approx(2 / 3), 0, 0.25, nan]
     assert found["token-recall/selected"].values.tolist() == [pytest.approx(2 / 3), 0, 1, nan]
@@ -91,9 +91,9 @@ def test_what_is_missing_is_said():
     model, data = cached_classifier(), split()
     for protocol in (selection, rationale_agreement):
         assert {one.absent for one in protocol(plain_case(model, data))} == {NOTHING_SELECTS}
-    assert {one.absent for one in rationale_agreement(case_of(rationales=None))} == {NOBODY}
+    assert {one.absent for one in rationale_agreement(case_of(rationales=None))} == {NO_RATIONALES}
     found = found_by(selection, case_of(rationales=None))
-    assert found[FIRST_RATIONALE].absent == NOBODY
+    assert found[FIRST_RATIONALE].absent == NO_RATIONALES
     found = found_by(selection, case_of(first=None))
     assert (found[FIRST].absent, found[FIRST_RATIONALE].absent) == (NO_SENTENCES, NO_SENTENCES)
     assert found["selected-share"].values is not None

@@ -77,7 +77,7 @@ def test_three_texts_by_hand():
         whole = [*values, torch.nan]  # a text without a word has no number
         assert found[measure].values.tolist() == pytest.approx(whole, nan_ok=True), measure
     for measure in ("position-leak", "position-leak/shuffled"):
-        assert found[measure].absent.startswith("fewer than two classes")
+        assert found[measure].absent.startswith("the position leak needs two classes")
 
 
 def test_a_text_whose_sentences_nobody_marked_has_no_first_one():
@@ -90,10 +90,10 @@ def test_a_text_whose_sentences_nobody_marked_has_no_first_one():
 
 def test_what_is_not_known_is_said_to_be_absent():
     found = found_in(replace(three(), blank=None, first=None))
-    assert {found[name].absent for name in MEASURES[2:4]} == {"nobody said which tokens have nothing to read"}
-    assert {found[name].absent for name in FIRST} == {"nobody marked the sentences"}
+    assert {found[name].absent for name in MEASURES[2:4]} == {"the tokens without content are unknown"}
+    assert {found[name].absent for name in FIRST} == {"the sentence boundaries are unknown"}
     found = found_in(replace(three(), rationales=None))
-    assert found["first-sentence-share/above-rationale"].absent == "nobody marked rationales in these texts"
+    assert found["first-sentence-share/above-rationale"].absent == "these texts have no human rationales"
     assert found["first-sentence-share"].values is not None
 
 
@@ -286,7 +286,7 @@ def test_an_explainer_asked_of_a_sample_is_judged_by_the_sample():
 
 def test_texts_of_one_word_leave_nothing_to_choose():
     found = found_in(case_of(torch.ones(60, 3), torch.arange(60) % 2, [1] * 60))
-    assert found["collapsed"].absent == "no text has two words to choose between"
+    assert found["collapsed"].absent == "no text has two words"
     assert found["position-leak"].values.abs().max() < 1e-9
 
 

@@ -121,7 +121,7 @@ def test_only_what_is_drawn_depends_on_the_seed():
 
 
 def test_a_table_of_synonyms_cannot_take_the_name_of_another_probe():
-    with pytest.raises(ValueError, match="a probe is called noise already"):
+    with pytest.raises(ValueError, match="a probe named noise already exists"):
         probes(ProbeConfig(synonyms={"noise": (synonyms(), 1)}))
 
 
@@ -200,7 +200,7 @@ def test_an_explanation_of_many_passes_is_asked_of_the_sample_alone():
     said = absences(stability, case)
     for probe in ("noise", "fgm-label"):
         for measure in OF_WORDS:
-            assert said.pop((f"{measure}/{probe}", "signed")) == "signed reads words, not vectors"
+            assert said.pop((f"{measure}/{probe}", "signed")) == "signed reads words, not embeddings"
     assert not said
 
 
@@ -221,7 +221,7 @@ def test_what_was_made_to_move_the_attention_says_so_where_nobody_asked_about_it
     found = found_by(stability, case, "gradient")
     assert {name for name in found if name.endswith("pgd-attention")} == {f"{m}/pgd-attention" for m in OF_TEXT}
     said = absences(stability, case)
-    assert said == {(f"{m}/pgd-attention", None): "the attention was not asked about" for m in OF_WORDS}
+    assert said == {(f"{m}/pgd-attention", None): "the attention is not among the audited explainers" for m in OF_WORDS}
 
 
 # --- models whose attention holds still because it says nothing

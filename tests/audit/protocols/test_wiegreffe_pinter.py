@@ -97,5 +97,5 @@ def test_an_audit_asks_it_whatever_the_labels_are_called():
     assert by_name.find("accuracy").value > 0.5
     assert [row.measure for row in by_name.rows].count("accuracy/uniform") == 1
     assert audit(clf, TEXTS, LABELS).find("accuracy/uniform").n == 0
-    with pytest.raises(UserError, match="only a TextClassifier can be trained again"):
+    with pytest.raises(UserError, match="only a TextClassifier can be retrained"):
         audit(clf.predict_proba, TEXTS, LABELS, train=SPLIT, classes=["neg", "pos"])

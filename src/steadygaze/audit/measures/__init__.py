@@ -1,1 +1,1 @@
-"""Tensors -> one number per example.  Nothing here calls a model; what each number means is in `audit.catalogue`."""
+"""Measures: tensors -> one number per example.  No measure calls a model; `registry.MEASURES` describes them."""

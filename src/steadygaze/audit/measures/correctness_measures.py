@@ -1,21 +1,11 @@
-"""Whether the label is right.
+"""Accuracy, macro-F1 and expected calibration error.
 
     accuracy    1 where argmax_c p_c is the label
-    macro-F1    the mean over classes of 2 TP / (2 TP + FP + FN), whatever their sizes; 0 of a class never right
+    macro-F1    the unweighted mean over classes of 2 TP / (2 TP + FP + FN)
+    ECE         Σ_m |B_m| / n · | acc(B_m) − conf(B_m) |,  B_m: examples with confidence in ((m − 1)/M, m/M],  M = 15
 
-Departs from the paper: nothing known.
-
-Whether a prediction of 80 % is right eight times in ten.
-
-Guo et al., ICML 2017 (arXiv:1706.04599), §2: expected calibration error.
-
-    ECE = Σ_m |B_m| / n · | acc(B_m) − conf(B_m) |,    B_m: the examples with confidence in ((m − 1)/M, m/M],  M = 15
-
-conf is the probability of the predicted class, acc the share predicted rightly.
-
-The one measure that is not per example: a single prediction is right or wrong, and calibrated only among others.
-
-Departs from the paper: nothing known.
+conf is the probability of the predicted class, acc the share of correct predictions.  Macro-F1 and ECE are defined over
+a whole set: Guo et al., ICML 2017 (arXiv:1706.04599), §2.
 """
 
 import numpy as np
@@ -30,36 +20,36 @@ def accuracy(probs: Tensor, label: Tensor) -> Tensor:
 
 
 def macro_f1(probs: Tensor, label: Tensor) -> float:
-    """Over the whole set, in [0, 1], of the classes that occur or are predicted.  (N,C), (N,) -> one number"""
+    """In [0, 1], over the classes that occur or are predicted.  Pass the whole set.  (N,C), (N,) -> one number"""
     if not len(probs):
-        raise ValueError("there is no F1 of no examples")
+        raise ValueError("macro-F1 needs at least one example")
     classes = probs.shape[-1]
     pairs = (label * classes + probs.argmax(-1)).cpu().numpy()
     return macro_f1_of(np.bincount(pairs, minlength=classes**2).reshape(classes, classes))
 
 
 def macro_f1_of(counts: NDArray[np.int64]) -> float:
-    """The same from how often each label (row) was predicted as each class (column).  (C,C) -> one number"""
-    either = counts.sum(0) + counts.sum(1)  # 2 TP + FP + FN
-    occurs = either > 0
-    return float((2 * np.diag(counts)[occurs] / either[occurs]).mean())
+    """Macro-F1 of a confusion matrix: label (row) by predicted class (column).  (C,C) -> one number"""
+    totals = counts.sum(0) + counts.sum(1)  # 2 TP + FP + FN
+    occurs = totals > 0
+    return float((2 * np.diag(counts)[occurs] / totals[occurs]).mean())
 
 
 BINS = 15
-"""As in the paper's tables."""
+"""M, as in the paper's tables."""
 
 
 def expected_calibration_error(probs: Tensor, label: Tensor) -> float:
-    """Over the whole set, in [0, 1]: give it all examples at once.  (N,C), (N,) -> one number"""
+    """In [0, 1].  Pass the whole set.  (N,C), (N,) -> one number"""
     if not len(probs):
-        raise ValueError("there is no calibration of no examples")
-    places, surplus = calibration_gaps(probs, label)
+        raise ValueError("expected calibration error needs at least one example")
+    bins, gaps = calibration_gaps(probs, label)
     per_bin = torch.zeros(BINS, dtype=torch.float64, device=probs.device)
-    return float(per_bin.index_add(0, places, surplus).abs().sum() / len(probs))
+    return float(per_bin.index_add(0, bins, gaps).abs().sum() / len(probs))
 
 
 def calibration_gaps(probs: Tensor, label: Tensor) -> tuple[Tensor, Tensor]:
-    """The bin of each example, and what it adds to |B_m| (acc(B_m) − conf(B_m)).  (N,C), (N,) -> (N,), (N,)"""
+    """The bin of each example, and its term in |B_m| (acc(B_m) − conf(B_m)).  (N,C), (N,) -> (N,), (N,)"""
     confidence, predicted = probs.to(torch.float64).max(-1)
     edges = torch.linspace(0, 1, BINS + 1, dtype=torch.float64, device=probs.device)[1:-1]
     return torch.bucketize(confidence, edges), (predicted == label).to(torch.float64) - confidence

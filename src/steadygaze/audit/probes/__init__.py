@@ -1,1 +1,1 @@
-"""Interventions: do something to a text or a model, and look.  The model is left exactly as it was."""
+"""Interventions on a text or a copy of a model.  The model itself never changes."""

@@ -1,57 +1,38 @@
-"""Hidden states held, to be read with other attention weights than the model's own.
+"""Counterfactual attention: adversarial, permuted, and that of a model with randomized parameters.
+
+The hidden states h stay fixed and the decoder runs with other weights w̃.
 
     z(w̃) = decode(h, w̃);     linear:  z(w̃) = z(w) + Σ_t (w̃_t − w_t) A_t,   A = HΘᵀ
 
-The encoder reads each text once, however many weights are tried; of a linear decoder (T,C) numbers a text are enough.
+Adversarial attention, exact for two classes and a linear decoder (ours):
 
-The attention farthest from the model's own that leaves a prediction of two classes where it was.  Exact.
+    max_w̃  JSD(w, w̃)    subject to  |p(w̃) − p(w)| ≤ ε,   p: the probability of the second class
 
-    max_w̃  JSD(w, w̃)    subject to  |p(w̃) − p(w)| ≤ ε,   p the probability of the second class
-
-With a linear decoder the margin z_1 − z_0 is linear in w̃: the constraint is l ≤ Σ_t w̃_t v_t ≤ u, v_t the margin with
-all attention on token t, l and u the margins of p − ε and p + ε.  JSD is convex in w̃, so that it is largest at a
-corner
-of what the simplex and the two bounds leave; and such a corner has weight on two tokens at most:
+The margin z_1 − z_0 is then linear in w̃: the constraint is l ≤ Σ_t w̃_t v_t ≤ u.  Here v_t is the margin with all
+attention on token t; l and u are the margins of p − ε and p + ε.  JSD is convex in w̃, so its maximum is at a vertex of
+the feasible set, which has weight on at most two tokens:
 
     w̃ = λ e_i + (1 − λ) e_j,    λ as large as  l ≤ λ v_i + (1 − λ) v_j ≤ u  allows,    over all ordered pairs i ≠ j
     JSD = f(w_i, λ) + f(w_j, 1 − λ) + ½ ln 2 (1 − w_i − w_j),    f(p, q) = ½ p ln(2p/(p + q)) + ½ q ln(2q/(p + q))
 
-Ours; what audit/probes/counterfactual_attention.py searches for.  Pinned by tests/audit/probe/test_adversary.py.
-
-Attention as unlike the model's own as can be found, under which its prediction stays the same.
-
-Jain & Wallace 2019 (arXiv:1902.10186), §4.2.2: for each text, hidden states held,
+Otherwise by search: Jain & Wallace 2019 (arXiv:1902.10186), §4.2.2, for each text:
 
     max_w̃  JSD(w, w̃)    subject to  ½ Σ_c |y_c(w̃) − y_c(w)| ≤ ε                    ε = 0.05
     by descent on  500·max(0, ½ Σ |Δy| − 0.01) − JSD(w, w̃)  in the scores s,  w̃ = softmax(s)
 
-from five starts s ~ 3·N(0, 1), 500 steps of Adam (0.01, AMSGrad).  Kept is the w̃ of the largest JSD on any of the five
-ways that is within ε; where there is none the model's own, at a distance of 0.  What is found is a lower end of the
-maximum; with two classes and a linear decoder the maximum itself is known (audit/probes/counterfactual_attention.py),
-and taken.
+from five starts s ~ 3·N(0, 1), 500 steps of Adam (0.01, AMSGrad).  The result is the w̃ with the largest JSD within ε at
+any step of any start, or the model's own weights.  It is a lower bound of the maximum.
 
-Departs from the paper: the starts are not pushed apart from one another, since the best alone is kept; and the best of
-the way is kept, not its end.  Pinned by tests/audit/probe/test_adversary.py.
+Departs from the paper: the starts do not repel each other, and the best step counts, not the last.
 
-The attention weights of each text dealt out anew among its words: does the prediction notice?
+Permuted attention: Jain & Wallace 2019, §4.2.1.  The prediction under w_π(1) … w_π(n) for 100 random permutations π of
+the words' weights.  Padding and special tokens keep weight 0.  The permutations depend on the text only.
 
-Jain & Wallace 2019 (arXiv:1902.10186), §4.2.1: of a hundred permutations π, the prediction under w_π(1) … w_π(n).  If
-it stays the same whichever word gets which weight, the weights do not say what the prediction rests on.
+Randomized parameters: Adebayo et al. 2018 (arXiv:1810.03292), §3.  An explanation that is the same for a model with
+random parameters does not depend on what the model has learned.
 
-Only words change places: padding and special tokens keep their 0.  Which permutations is the text's own chance.
-
-Departs from the paper: nothing known.  Pinned by tests/audit/probe/test_permute.py.
-
-A copy of the model that has learnt nothing: what would be highlighted then?
-
-Adebayo et al. 2018 (arXiv:1810.03292), §3: an explanation that is the same of a model with random parameters is not
-about what the model has learnt.
-
-The entries of each tensor of parameters, word vectors too, are dealt out anew among its places.
-
-Departs from the paper, which draws from the initialiser: that of somebody else's model is not known.  Dealt out anew
-they are still as large and as spread as training left them, so that the copy is no tamer than the model.  The model is
-never touched; the copy takes as much memory again.  Pinned by tests/audit/probe/test_randomise.py.
+Departs from the paper, which draws from the initializer: that of an external model is unknown.  Here the entries of
+each parameter tensor are permuted, which preserves their distribution.
 """
 
 import copy
@@ -75,18 +56,18 @@ from steadygaze.techniques.perturbations.word_removal import text_key
 
 @dataclass(frozen=True, slots=True)
 class HiddenStates:
-    """Of one batch, in double precision."""
+    """The forward pass of one batch, in double precision."""
 
     model: Classifier
     encoded: Encoded
     weights: Tensor  # (B,T)
     logits: Tensor  # (B,C)
-    reach: Tensor | None  # (B,T,C): A, where the decoder is linear
+    reach: Tensor | None  # (B,T,C): A, if the decoder is linear
 
     def read(self, weights: Tensor) -> Tensor:
-        """Probabilities under so many other weights of each text.  (B,K,T) -> (B,K,C)"""
+        """Probabilities under K other attentions of each text.  (B,K,T) -> (B,K,C)"""
         if self.reach is None:
-            logits = [self.model.decode(self.encoded, one).double() for one in weights.unbind(1)]
+            logits = [self.model.decode(self.encoded, attention).double() for attention in weights.unbind(1)]
             return torch.stack(logits, 1).softmax(-1)
         return (self.logits.unsqueeze(1) + (weights - self.weights.unsqueeze(1)) @ self.reach).softmax(-1)
 
@@ -98,159 +79,161 @@ def hidden_states(model: Classifier, batch: Batch) -> HiddenStates:
     return HiddenStates(model, forward.encoded, forward.weights.double(), forward.logits.double(), reach)
 
 
-MOST = 1 << 22
-"""Pairs of tokens at once: 32 MB of doubles, and some ten of those."""
+MAX_PAIRS = 1 << 22
+"""Token pairs processed at once: about ten tensors of 32 MB."""
 
 
 @dataclass(frozen=True, slots=True)
 class FoundAttention:
-    """Another attention of each text, in double precision."""
+    """A counterfactual attention of each text, in double precision."""
 
     weights: Tensor  # (B,T)
     distance: Tensor  # (B,) JSD from the model's own, in nats
-    change: Tensor  # (B,) how far the prediction moved
+    change: Tensor  # (B,) total variation of the prediction
 
 
 def farthest_attention(weights: Tensor, logits: Tensor, reach: Tensor, mask: Tensor, allowed: float) -> FoundAttention:
-    """(B,T), (B,2), (B,T,2), (B,T); the model's own where a text has no two words."""
-    many = max(1, MOST // max(1, mask.shape[1]) ** 2)
-    parts = [slice(start, start + many) for start in range(0, len(mask), many)]
-    found = [_farthest(weights[some], logits[some], reach[some], mask[some], allowed) for some in parts]
+    """(B,T), (B,2), (B,T,2), (B,T); the model's own attention for texts of fewer than two words."""
+    size = max(1, MAX_PAIRS // max(1, mask.shape[1]) ** 2)
+    chunks = [slice(start, start + size) for start in range(0, len(mask), size)]
+    parts = [_farthest(weights[rows], logits[rows], reach[rows], mask[rows], allowed) for rows in chunks]
     return FoundAttention(
-        *(torch.cat([getattr(one, name) for one in found]) for name in ("weights", "distance", "change"))
+        *(torch.cat([getattr(part, name) for part in parts]) for name in ("weights", "distance", "change"))
     )
 
 
 def _farthest(own: Tensor, logits: Tensor, reach: Tensor, mask: Tensor, allowed: float) -> FoundAttention:
-    pull, margin = reach[..., 1] - reach[..., 0], logits[:, 1] - logits[:, 0]
-    corner = (margin - (own * pull).sum(-1)).unsqueeze(-1) + pull  # v
-    chance = margin.sigmoid()
-    low, high = (edge.clamp(0.0, 1.0).logit() for edge in (chance - allowed, chance + allowed))
-    share = _share(corner, low, high).masked_fill(~_pairs(mask), torch.nan)  # λ (B,T,T)
-    distance = _apart(own, share).nan_to_num(nan=-1.0)
+    slope, margin = reach[..., 1] - reach[..., 0], logits[:, 1] - logits[:, 0]
+    vertex_margin = (margin - (own * slope).sum(-1)).unsqueeze(-1) + slope  # v
+    probability = margin.sigmoid()
+    low, high = (bound.clamp(0.0, 1.0).logit() for bound in (probability - allowed, probability + allowed))
+    share = _largest_share(vertex_margin, low, high).masked_fill(~_word_pairs(mask), torch.nan)  # λ (B,T,T)
+    distance = _vertex_divergence(own, share).nan_to_num(nan=-1.0)
     best = distance.flatten(1).argmax(-1)
     row, i, j = torch.arange(len(own), device=own.device), best // own.shape[1], best % own.shape[1]
-    some = distance[row, i, j] > 0
+    feasible = distance[row, i, j] > 0
     weights = torch.zeros_like(own)
     weights[row, i], weights[row, j] = share[row, i, j], 1 - share[row, i, j]
-    weights = torch.where(some.unsqueeze(-1), weights, own)
-    moved = (margin + ((weights - own) * pull).sum(-1)).sigmoid() - chance
-    return FoundAttention(weights, distance[row, i, j].clamp_min(0.0), moved.abs())
+    weights = torch.where(feasible.unsqueeze(-1), weights, own)
+    change = (margin + ((weights - own) * slope).sum(-1)).sigmoid() - probability
+    return FoundAttention(weights, distance[row, i, j].clamp_min(0.0), change.abs())
 
 
-def _share(corner: Tensor, low: Tensor, high: Tensor) -> Tensor:
-    """The largest λ for each pair, NaN where there is none.  (B,T), (B,), (B,) -> (B,T,T)"""
-    first, second = corner.unsqueeze(-1), corner.unsqueeze(-2)  # v_i, v_j
-    ends = torch.stack([(edge[:, None, None] - second) / (first - second) for edge in (low, high)])
+def _largest_share(vertex_margin: Tensor, low: Tensor, high: Tensor) -> Tensor:
+    """The largest λ for each pair, NaN if there is none.  (B,T), (B,), (B,) -> (B,T,T)"""
+    first, second = vertex_margin.unsqueeze(-1), vertex_margin.unsqueeze(-2)  # v_i, v_j
+    ends = torch.stack([(bound[:, None, None] - second) / (first - second) for bound in (low, high)])
     least, most = ends.amin(0).clamp_min(0.0), ends.amax(0).clamp_max(1.0)
-    found = most.masked_fill(least > most, torch.nan)
+    share = most.masked_fill(least > most, torch.nan)
     inside = (first >= low[:, None, None]) & (first <= high[:, None, None])
-    return torch.where(inside, 1.0, found.masked_fill(first == second, torch.nan))
+    return torch.where(inside, 1.0, share.masked_fill(first == second, torch.nan))
 
 
-def _apart(own: Tensor, share: Tensor) -> Tensor:
-    """(B,T), (B,T,T) -> (B,T,T)"""
+def _vertex_divergence(own: Tensor, share: Tensor) -> Tensor:
+    """JSD for each pair.  (B,T), (B,T,T) -> (B,T,T)"""
     first, second = own.unsqueeze(-1), own.unsqueeze(-2)
-    return _half(first, share) + _half(second, 1 - share) + math.log(2) / 2 * (1 - first - second)
+    return _divergence_term(first, share) + _divergence_term(second, 1 - share) + math.log(2) / 2 * (1 - first - second)
 
 
-def _half(p: Tensor, q: Tensor) -> Tensor:
-    """f(p, q), 0 where both are."""
-    both = (p + q).clamp_min(torch.finfo(p.dtype).tiny)
-    return (torch.xlogy(p, 2 * p / both) + torch.xlogy(q, 2 * q / both)) / 2
+def _divergence_term(p: Tensor, q: Tensor) -> Tensor:
+    """f(p, q); 0 if both are 0."""
+    total = (p + q).clamp_min(torch.finfo(p.dtype).tiny)
+    return (torch.xlogy(p, 2 * p / total) + torch.xlogy(q, 2 * q / total)) / 2
 
 
-def _pairs(mask: Tensor) -> Tensor:
-    """Two words, not one twice.  (B,T) -> (B,T,T)"""
+def _word_pairs(mask: Tensor) -> Tensor:
+    """Pairs of two different words.  (B,T) -> (B,T,T)"""
     other = ~torch.eye(mask.shape[1], dtype=torch.bool, device=mask.device)
     return mask.unsqueeze(-1) & mask.unsqueeze(-2) & other
 
 
 RESTARTS, STEPS, RATE, SPREAD = 5, 500, 0.01, 3.0
-"""The paper's code's."""
+"""As in the paper's code."""
 ALLOWED = 0.05
-"""ε: how far the prediction may move."""
-AIMED, PENALTY = 0.01, 500.0
-"""Where the search begins to mind, and how much."""
+"""ε: largest change of the prediction."""
+PENALTY_START, PENALTY = 0.01, 500.0
+"""The change at which the penalty starts, and its weight."""
 
 
 def adversarial_attention(model: Classifier, batch: Batch, chance: RandomKey) -> FoundAttention:
-    """The farthest attention where it is known, else what a search finds."""
-    held = hidden_states(model, batch)
-    if held.reach is not None and held.logits.shape[-1] == 2:
-        return farthest_attention(held.weights, held.logits, held.reach, batch.mask, ALLOWED)
-    return search_attention(held, batch, chance, RESTARTS, STEPS)
+    """The farthest attention, exact if possible, else by search."""
+    states = hidden_states(model, batch)
+    if states.reach is not None and states.logits.shape[-1] == 2:
+        return farthest_attention(states.weights, states.logits, states.reach, batch.mask, ALLOWED)
+    return search_attention(states, batch, chance, RESTARTS, STEPS)
 
 
-def search_attention(held: HiddenStates, batch: Batch, chance: RandomKey, restarts: int, steps: int) -> FoundAttention:
+def search_attention(
+    states: HiddenStates, batch: Batch, chance: RandomKey, restarts: int, steps: int
+) -> FoundAttention:
     mask = batch.mask.unsqueeze(1)
     starts = [chance.child(i).normal(text_key(batch), batch.ids.shape[1], dtype=torch.float64) for i in range(restarts)]
     scores = (SPREAD * torch.stack(starts, 1)).requires_grad_()  # (B,K,T)
     adam = torch.optim.Adam([scores], lr=RATE, amsgrad=True)
-    best = FoundAttention(held.weights, torch.zeros_like(held.logits[:, 0]), torch.zeros_like(held.logits[:, 0]))
-    with with_gradients(held.model):
+    best = FoundAttention(states.weights, torch.zeros_like(states.logits[:, 0]), torch.zeros_like(states.logits[:, 0]))
+    with with_gradients(states.model):
         for _ in range(steps):
-            here = _measured(held, softmax(scores, mask), mask)
-            best = _better(best, here)
-            loss = PENALTY * (here.change - AIMED).relu() - here.distance
-            (scores.grad,) = torch.autograd.grad(loss.sum(), scores)  # the model's own gradients stay as they are
+            candidates = _evaluate(states, softmax(scores, mask), mask)
+            best = _better(best, candidates)
+            loss = PENALTY * (candidates.change - PENALTY_START).relu() - candidates.distance
+            (scores.grad,) = torch.autograd.grad(loss.sum(), scores)  # leaves the model's own gradients unchanged
             adam.step()
         with torch.no_grad():
-            return _better(best, _measured(held, softmax(scores, mask), mask))
+            return _better(best, _evaluate(states, softmax(scores, mask), mask))
 
 
-def _measured(held: HiddenStates, weights: Tensor, mask: Tensor) -> FoundAttention:
-    """(B,K,T) -> the same of K attentions of each text."""
-    moved = held.read(weights) - held.logits.softmax(-1).unsqueeze(1)
-    return FoundAttention(weights, jensen_shannon(held.weights.unsqueeze(1), weights, mask), moved.abs().sum(-1) / 2)
+def _evaluate(states: HiddenStates, weights: Tensor, mask: Tensor) -> FoundAttention:
+    """K attentions of each text, (B,K,T), with their distances and changes."""
+    change = states.read(weights) - states.logits.softmax(-1).unsqueeze(1)
+    return FoundAttention(weights, jensen_shannon(states.weights.unsqueeze(1), weights, mask), change.abs().sum(-1) / 2)
 
 
-def _better(best: FoundAttention, here: FoundAttention) -> FoundAttention:
-    """The best so far of each text, or the best of its ways here."""
-    valid = here.distance.detach().masked_fill(here.change > ALLOWED, -1.0)
-    distance, way = valid.max(1)
-    better, row = distance > best.distance, torch.arange(len(way), device=way.device)
+def _better(best: FoundAttention, candidates: FoundAttention) -> FoundAttention:
+    """The best attention of each text, so far or among its candidates."""
+    valid = candidates.distance.detach().masked_fill(candidates.change > ALLOWED, -1.0)
+    distance, start = valid.max(1)
+    better, row = distance > best.distance, torch.arange(len(start), device=start.device)
     return FoundAttention(
-        torch.where(better.unsqueeze(-1), here.weights.detach()[row, way], best.weights),
+        torch.where(better.unsqueeze(-1), candidates.weights.detach()[row, start], best.weights),
         torch.where(better, distance, best.distance),
-        torch.where(better, here.change.detach()[row, way], best.change),
+        torch.where(better, candidates.change.detach()[row, start], best.change),
     )
 
 
 NUMBER = 100
-"""Permutations: the paper's."""
+"""Permutations, as in the paper."""
 CHUNK = 20
-"""Permutations at once: 65,536 tokens, a large batch, are then 10 MB of doubles."""
+"""Permutations at once: 10 MB for a batch of 65,536 tokens."""
 
 
 def permuted_predictions(model: Classifier, batch: Batch, chance: RandomKey, number: int = NUMBER) -> Tensor:
     """Probabilities under each permutation.  (B,number,C)"""
-    held = hidden_states(model, batch)
+    states = hidden_states(model, batch)
     with inference(model):
-        return torch.cat([held.read(some) for some in _dealt(held.weights, batch, chance, number)], 1)
+        return torch.cat([states.read(chunk) for chunk in _permuted(states.weights, batch, chance, number)], 1)
 
 
-def _dealt(weights: Tensor, batch: Batch, chance: RandomKey, number: int) -> Iterator[Tensor]:
-    """The weights in other orders, some at a time.  (B,T) -> (B,K,T)"""
+def _permuted(weights: Tensor, batch: Batch, chance: RandomKey, number: int) -> Iterator[Tensor]:
+    """Random permutations of the weights, in chunks.  (B,T) -> (B,K,T)"""
     key, width = text_key(batch), batch.ids.shape[1]
     outside = ~batch.mask.unsqueeze(1)  # (B,1,T)
-    reading = outside.to(torch.uint8).argsort(dim=-1, stable=True)  # the words in their order, then the rest
+    original = outside.to(torch.uint8).argsort(dim=-1, stable=True)  # the words in their order, then the rest
     for start in range(0, number, CHUNK):
-        many = min(CHUNK, number - start)
-        drawn = chance.child(start).uniform(key, width, many, dtype=torch.float64).transpose(1, 2)
-        order = drawn.masked_fill(outside, 2.0).argsort(dim=-1)  # the words in a random order, then the rest
-        moved = weights.unsqueeze(1).expand_as(drawn).gather(-1, order)
-        yield torch.zeros_like(moved).scatter(-1, reading.expand_as(order), moved)
+        count = min(CHUNK, number - start)
+        sort_key = chance.child(start).uniform(key, width, count, dtype=torch.float64).transpose(1, 2)
+        order = sort_key.masked_fill(outside, 2.0).argsort(dim=-1)  # the words in a random order, then the rest
+        permuted = weights.unsqueeze(1).expand_as(sort_key).gather(-1, order)
+        yield torch.zeros_like(permuted).scatter(-1, original.expand_as(order), permuted)
 
 
 Model = TypeVar("Model", bound=nn.Module)
 
 
 def randomized_copy(model: Model, chance: RandomKey) -> Model:
-    """In evaluation mode, without gradients."""
+    """A copy with permuted parameters, in evaluation mode, without gradients."""
     other = copy.deepcopy(model).eval().requires_grad_(False)
-    for i, parameter in enumerate(other.parameters()):  # each once, tied ones too
-        drawn = torch.Generator().manual_seed(chance.child(i).key)
-        order = torch.randperm(parameter.numel(), generator=drawn).to(parameter.device)
+    for i, parameter in enumerate(other.parameters()):  # tied parameters occur once
+        generator = torch.Generator().manual_seed(chance.child(i).key)
+        order = torch.randperm(parameter.numel(), generator=generator).to(parameter.device)
         parameter.copy_(parameter.flatten()[order].view_as(parameter))
-    return other.to(next(other.parameters()).device)  # `to` packs a recurrent network's weights together again
+    return other.to(next(other.parameters()).device)  # `to` flattens the weights of a recurrent network again

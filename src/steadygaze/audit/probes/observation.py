@@ -1,12 +1,9 @@
-"""What a model shows: its weights and its prediction, in evaluation mode, with nothing left behind.
+"""Observe a model's attention and prediction in evaluation mode, and its input × gradient saliency.
 
-How much the predicted class hangs on each word's vector.
+    g_t = | Σ_d ∂p_c/∂x_td · x_td |           c: the predicted class
 
-    g_t = | Σ_d ∂p_c/∂x_td · x_td |           c the predicted class
-
-`detach_attention`: whether the weights are held fixed, as Jain & Wallace 2019 (arXiv:1902.10186) have it, so that the
-gradient cannot take credit for what attention does; else it flows through them too.  Weights can be held fixed in a
-model with open seams alone.
+`detach_attention` excludes the gradient through the attention weights, as in Jain & Wallace 2019 (arXiv:1902.10186).
+It needs a model with extension points.
 """
 
 from dataclasses import dataclass
@@ -22,20 +19,20 @@ from steadygaze.models.model_protocol import Model
 
 @dataclass(frozen=True, slots=True)
 class PerturbedBatch:
-    """An input as a probe leaves it."""
+    """An input after a probe."""
 
     batch: Batch
-    embedded: Tensor | None  # (B,T,E) in place of the batch's own vectors
-    touched: Tensor  # (B,) how many words of each text were changed
+    embedded: Tensor | None  # (B,T,E) replaces the batch's embeddings
+    touched: Tensor  # (B,) number of changed words
 
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """Of one batch, in double precision: differences of interest may be smaller than single precision tells."""
+    """The outputs for one batch, in double precision: some differences are below single precision."""
 
     probs: Tensor  # (B,C)
-    shown: Tensor | None  # (B,T), 0 outside the mask; None: the model shows none
-    special_token_share: Tensor | None = None  # (B,) how much of its look lies on special tokens, where it says so
+    shown: Tensor | None  # (B,T), 0 outside the mask; None: the model has no attention
+    special_token_share: Tensor | None = None  # (B,) share of the attention on special tokens, if known
 
     @property
     def weights(self) -> Tensor:
@@ -45,27 +42,29 @@ class Observation:
 
 
 def observe(model: Model, batch: Batch, embedded: Tensor | None = None) -> Observation:
-    """At a batch, or at these embeddings (B,T,E) of it."""
+    """Run the model on a batch, or on these embeddings (B,T,E) of it."""
     with inference(model):
-        said = model(batch, embedded)
-    weights = None if said.weights is None else said.weights.double()
-    return Observation(said.logits.double().softmax(-1), weights, getattr(said, "special_token_share", None))
+        forward = model(batch, embedded)
+    weights = None if forward.weights is None else forward.weights.double()
+    return Observation(forward.logits.double().softmax(-1), weights, getattr(forward, "special_token_share", None))
 
 
 def gradient(model: Model, batch: Batch, *, detach_attention: bool = True) -> Tensor:
     """(B,T), 0 outside the mask"""
     with with_gradients(model):
         embedded = model.embed(batch).detach().requires_grad_()
-        logits: Tensor = _fixed(model, batch, embedded) if detach_attention else model(batch, embedded).logits
-        # Doubles: singles round a sure prediction to 1, whose slope is 0.  Not `amax`: it mixes the slopes of equals.
+        logits: Tensor = (
+            _constant_attention_logits(model, batch, embedded) if detach_attention else model(batch, embedded).logits
+        )
+        # Single precision rounds a confident prediction to 1, with gradient 0.  `amax` averages the gradients of ties.
         best = logits.double().softmax(-1).gather(-1, logits.argmax(-1, keepdim=True))
         (slope,) = torch.autograd.grad(best.sum(), embedded)
     return (slope * embedded.detach()).sum(-1).abs().masked_fill(~batch.mask, 0.0).double()
 
 
-def _fixed(model: Model, batch: Batch, embedded: Tensor) -> Tensor:
-    """Logits (B,C), to which the weights are constants."""
+def _constant_attention_logits(model: Model, batch: Batch, embedded: Tensor) -> Tensor:
+    """(B,C)"""
     if not isinstance(model, Classifier):
-        raise ValueError("the weights of a model without open seams cannot be held fixed")
+        raise ValueError("detach_attention=True needs a model with extension points; pass detach_attention=False")
     encoded = model.encode(batch, embedded)
     return model.decode(encoded, model.attend(model.score(encoded), batch.mask).detach())

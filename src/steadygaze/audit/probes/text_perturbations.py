@@ -1,18 +1,13 @@
-"""Word vectors moved a little, at random or to the worst.
+"""Probes that perturb the embeddings or substitute the words of a text.
 
-noise     x + r,  r uniform in ‖r‖∞ ≤ ρ
-label     x + r,  r one sign step of length ρ that lowers the probability of the predicted class        (FGM)
-attention x + r,  r ten projected sign steps inside ‖r‖∞ ≤ ρ that raise JSD(w(x), w(x + r))             (PGD)
+noise          x + r,  r uniform in ‖r‖∞ ≤ ρ
+fgm-label      x + r,  r one sign step of length ρ that lowers the probability of the predicted class        (FGM)
+pgd-attention  x + r,  r ten projected sign steps inside ‖r‖∞ ≤ ρ that raise JSD(w(x), w(x + r))             (PGD)
 
-What a model selects moves by leaps, and has no slope: there w is the chance of each word to be selected, as shares.
+A hard selection has no gradient: for a rationalizer, w is the normalized selection probability of each word.
 
-ρ = `radius` × σ, the standard deviation of all entries of the model's word vectors: a number; or ρ itself, a tensor
-that `reach` gave, for whoever moves many batches.  Only words move: never padding or special tokens; of a pair, the
-text alone.
-
-Some words exchanged for their closest synonym, or all of them for each other.
-
-The probes that move a text or its vectors, by name, and what a model must have for each.
+ρ = `radius` × σ, the standard deviation of all entries of the embedding table.  A tensor `radius` is ρ itself.  Only
+words of the text are perturbed, not padding, special tokens or the question.
 """
 
 from collections.abc import Callable
@@ -43,136 +38,139 @@ def perturbation_radius(model: Model, radius: float | Tensor) -> Tensor:
 
 
 def embedding_noise(model: Model, batch: Batch, radius: float | Tensor, chance: RandomKey) -> PerturbedBatch:
-    embedded = _clean(model, batch)
-    return _moved(batch, embedded + _inside(batch, embedded, perturbation_radius(model, radius), chance))
+    embedded = _embed(model, batch)
+    return _perturbed(batch, embedded + _uniform_noise(batch, embedded, perturbation_radius(model, radius), chance))
 
 
 def fgm_on_label(model: Model, batch: Batch, radius: float | Tensor) -> PerturbedBatch:
-    embedded, size = _clean(model, batch), perturbation_radius(model, radius)
+    embedded, size = _embed(model, batch), perturbation_radius(model, radius)
     predicted = observe(model, batch).probs.argmax(-1)
 
-    def surprise(vectors: Tensor) -> Tensor:  # −ln p(predicted)
+    def loss(vectors: Tensor) -> Tensor:  # −ln p(predicted)
         logits: Tensor = model(batch, vectors).logits
-        # Doubles: of a sure prediction, singles keep the slope of every class but its own.
+        # In single precision a confident prediction has no gradient for its own class.
         return nll_loss(logits.double().log_softmax(-1), predicted, reduction="none")
 
-    still = embedded.new_zeros(embedded.shape)
+    start = embedded.new_zeros(embedded.shape)
     with with_gradients(model):
-        r = ascend(surprise, still, centre=embedded, radius=size, norm="linf", steps=1, step_size=size, keep=batch.mask)
-    return _moved(batch, embedded + r)
+        r = ascend(loss, start, centre=embedded, radius=size, norm="linf", steps=1, step_size=size, keep=batch.mask)
+    return _perturbed(batch, embedded + r)
 
 
 def pgd_on_attention(
     model: Model, batch: Batch, radius: float | Tensor, chance: RandomKey, steps: int = 10
 ) -> PerturbedBatch:
-    embedded, size = _clean(model, batch), perturbation_radius(model, radius)
+    embedded, size = _embed(model, batch), perturbation_radius(model, radius)
 
-    def shown(vectors: Tensor) -> Tensor:
-        said = model(batch, vectors)
-        weights: Tensor = said.weights
-        return (normalize(said.probability, batch.mask) if "selection" in model.capabilities else weights).double()
+    def attention(vectors: Tensor) -> Tensor:
+        forward = model(batch, vectors)
+        weights: Tensor = forward.weights
+        return (normalize(forward.probability, batch.mask) if "selection" in model.capabilities else weights).double()
 
     with inference(model):
-        clean = shown(embedded)
+        clean = attention(embedded)
 
-    def moved(vectors: Tensor) -> Tensor:
-        return jensen_shannon(clean, shown(vectors), batch.mask)
+    def divergence(vectors: Tensor) -> Tensor:
+        return jensen_shannon(clean, attention(vectors), batch.mask)
 
-    start = _inside(batch, embedded, size, chance)
+    start = _uniform_noise(batch, embedded, size, chance)
     with with_gradients(model):
-        r = ascend(moved, start, centre=embedded, radius=size, norm="linf", steps=steps, keep=batch.mask, best=True)
-    return _moved(batch, embedded + r)
+        r = ascend(
+            divergence, start, centre=embedded, radius=size, norm="linf", steps=steps, keep=batch.mask, best=True
+        )
+    return _perturbed(batch, embedded + r)
 
 
-def _moved(batch: Batch, embedded: Tensor) -> PerturbedBatch:
+def _perturbed(batch: Batch, embedded: Tensor) -> PerturbedBatch:
     return PerturbedBatch(batch, embedded, batch.mask.sum(-1))
 
 
-def _clean(model: Model, batch: Batch) -> Tensor:
+def _embed(model: Model, batch: Batch) -> Tensor:
     """(B,T,E), without dropout"""
     with inference(model):
         return model.embed(batch)
 
 
-def _inside(batch: Batch, embedded: Tensor, size: Tensor, chance: RandomKey) -> Tensor:
-    """A random point of the ball for every text, the same whatever batch it is in.  (B,T,E)"""
-    drawn = 2 * chance.uniform(text_key(batch), *embedded.shape[1:], dtype=embedded.dtype) - 1
-    return (size * drawn).masked_fill(~batch.mask.unsqueeze(-1), 0.0)
+def _uniform_noise(batch: Batch, embedded: Tensor, size: Tensor, chance: RandomKey) -> Tensor:
+    """A random point of the ball for every text, independent of its batch.  (B,T,E)"""
+    noise = 2 * chance.uniform(text_key(batch), *embedded.shape[1:], dtype=embedded.dtype) - 1
+    return (size * noise).masked_fill(~batch.mask.unsqueeze(-1), 0.0)
 
 
 def substitute_synonyms(batch: Batch, synonyms: Synonyms, number: int, chance: RandomKey) -> PerturbedBatch:
-    """`number` words of each text, drawn at random; fewer where fewer can be."""
+    """Substitute `number` random words of each text, or all that have a synonym if there are fewer."""
     synonyms = synonyms.to(batch.ids.device)
     ids = substitute_some_words(batch.ids, batch.mask, synonyms, chance, text_key(batch), number=number)
     return PerturbedBatch(replace(batch, ids=ids), None, (ids != batch.ids).sum(-1))
 
 
 def shuffle_words(batch: Batch, chance: RandomKey) -> Batch:
-    """The words of each text in a random order; special tokens and padding stay where they are."""
+    """Shuffle the words of each text; special tokens and padding keep their positions."""
     outside = ~batch.mask
-    reading = outside.to(torch.uint8).argsort(dim=-1, stable=True)  # the words in their order, then the rest
-    lot = chance.uniform(text_key(batch), batch.ids.shape[1], dtype=torch.float64).masked_fill(outside, 2.0)
-    drawn = lot.argsort(dim=-1, stable=True)  # the words in a random order, then the rest in theirs
-    return replace(batch, ids=batch.ids.scatter(-1, reading, batch.ids.gather(-1, drawn)))
+    original = outside.to(torch.uint8).argsort(dim=-1, stable=True)  # the words in their order, then the rest
+    sort_key = chance.uniform(text_key(batch), batch.ids.shape[1], dtype=torch.float64).masked_fill(outside, 2.0)
+    shuffled = sort_key.argsort(dim=-1, stable=True)  # the words in a random order, then the rest in theirs
+    return replace(batch, ids=batch.ids.scatter(-1, original, batch.ids.gather(-1, shuffled)))
 
 
 OWN = ("rationale", "attention")
-"""Explanations that are what a model shows of itself."""
-SLOPED = 1 << 13
-"""Tokens moved uphill at once."""
+"""Explanations that are part of the model's forward pass."""
+GRADIENT_TOKENS = 1 << 13
+"""Tokens in one backward pass."""
 
 
 @dataclass(frozen=True)
 class Probe:
-    """What is done to a batch, and what a model must have for it."""
+    """A perturbation of a batch, and the model capabilities it needs."""
 
     move: Callable[[Model, Batch], PerturbedBatch]
     requires: frozenset[Capability] = frozenset()
     vectors: bool = True
-    """Whether vectors are moved, not words."""
+    """Whether the probe perturbs embeddings rather than words."""
     of: tuple[str, ...] = ()
-    """The explanations it was made to move; none: any."""
+    """The explanations it applies to; empty: all."""
     words: int = 1
-    """How many words must have been touched for a move to count."""
+    """Number of words that must change for the text to count."""
     origin: str = ""
-    """Where synonyms are from."""
+    """Source of the synonyms."""
     expensive: bool = False
-    """Whether a sample of the texts must do."""
+    """Whether the probe runs on a sample of the texts only."""
 
 
 def probes(plan: ProbeConfig) -> dict[str, Probe]:
     chance = RandomKey(plan.seed)
-    far = cache(
-        lambda model: perturbation_radius(model, plan.radius)
-    )  # as long as these probes live: not of every batch
-    found = {
-        "noise": Probe(lambda m, b: embedding_noise(m, b, far(m), chance.child(1)), frozenset({"embeddings"})),
-        "fgm-label": Probe(_by_parts(lambda m, b: fgm_on_label(m, b, far(m))), frozenset({"embeddings"})),
+    radius_of = cache(lambda model: perturbation_radius(model, plan.radius))  # once, not for every batch
+    named_probes = {
+        "noise": Probe(lambda m, b: embedding_noise(m, b, radius_of(m), chance.child(1)), frozenset({"embeddings"})),
+        "fgm-label": Probe(_in_chunks(lambda m, b: fgm_on_label(m, b, radius_of(m))), frozenset({"embeddings"})),
         "pgd-attention": Probe(
-            _by_parts(lambda m, b: pgd_on_attention(m, b, far(m), chance.child(2))),
+            _in_chunks(lambda m, b: pgd_on_attention(m, b, radius_of(m), chance.child(2))),
             frozenset({"embeddings", "attention"}),
             of=OWN,
             expensive=True,
         ),
     }
-    if taken := found.keys() & plan.synonyms.keys():
-        raise ValueError(f"a probe is called {min(taken)} already: call the table of synonyms something else")
+    if duplicates := named_probes.keys() & plan.synonyms.keys():
+        raise ValueError(f"a probe named {min(duplicates)} already exists: rename the synonym table")
     for name, (table, number) in plan.synonyms.items():
-        swaps = _swaps(table, number, chance.child(3))
-        found[name] = Probe(swaps, vectors=False, words=number, origin=table.origin)
-    return found
+        substitution = _substitution(table, number, chance.child(3))
+        named_probes[name] = Probe(substitution, vectors=False, words=number, origin=table.origin)
+    return named_probes
 
 
-def _by_parts(move: Callable[[Model, Batch], PerturbedBatch]) -> Callable[[Model, Batch], PerturbedBatch]:
-    """The same a few texts at a time: slopes keep all that was on the way to them."""
+def _in_chunks(move: Callable[[Model, Batch], PerturbedBatch]) -> Callable[[Model, Batch], PerturbedBatch]:
+    """Perturb a few texts at a time: a backward pass stores the activations."""
 
     def whole(model: Model, batch: Batch) -> PerturbedBatch:
-        some = [move(model, take_rows(batch, rows)) for rows in row_chunks(batch, max(1, SLOPED // batch.ids.shape[1]))]
-        vectors = torch.cat([moved.embedded for moved in some if moved.embedded is not None])
-        return PerturbedBatch(batch, vectors, torch.cat([moved.touched for moved in some]))
+        parts = [
+            move(model, take_rows(batch, rows))
+            for rows in row_chunks(batch, max(1, GRADIENT_TOKENS // batch.ids.shape[1]))
+        ]
+        vectors = torch.cat([part.embedded for part in parts if part.embedded is not None])
+        return PerturbedBatch(batch, vectors, torch.cat([part.touched for part in parts]))
 
     return whole
 
 
-def _swaps(table: Synonyms, number: int, chance: RandomKey) -> Callable[[Model, Batch], PerturbedBatch]:
+def _substitution(table: Synonyms, number: int, chance: RandomKey) -> Callable[[Model, Batch], PerturbedBatch]:
     return lambda _, batch: substitute_synonyms(batch, table, number, chance)

@@ -1,4 +1,4 @@
-"""The questions an audit asks, one file each, under the headings of a report."""
+"""The protocols of an audit, one file each, grouped by report section."""
 
 from collections.abc import Callable, Iterator
 
@@ -28,10 +28,10 @@ PROTOCOLS: dict[str, tuple[Protocol, ...]] = {
     "Do people agree?": (plausibility, rationale_agreement),
 }
 COUNTING = (selection, rationale_agreement)
-"""They ask of texts of which nothing is selected, too."""
+"""Protocols that include texts with an empty selection."""
 THOROUGH: dict[Protocol, list[str]] = {
     flip_radius: measure_names("flip-radius", "seat-sensitivity"),
     infidelity: measure_names("infidelity"),
     max_sensitivity: measure_names("max-sensitivity"),
 }
-"""Asked only by an audit that takes its time, and what it would find."""
+"""Protocols of a thorough audit, with their measures."""

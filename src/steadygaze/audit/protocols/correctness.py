@@ -1,4 +1,4 @@
-"""Is the label right, and does the model know when it is?"""
+"""Accuracy, macro-F1 and calibration of the predictions."""
 
 from collections.abc import Callable, Iterator
 
@@ -20,24 +20,24 @@ def correctness(case: AuditCase) -> Iterator[Finding]:
         return
     label = torch.from_numpy(case.data.label)
     yield Finding("accuracy", correctness_measures.accuracy(case.probs, label))
-    for name, statistic in _whole(case, label).items():
-        # None of calibration: its draws lie above it, since what is uneven by chance counts twice in them.
-        several = len(case) > 1 and name == "macro-f1"
-        interval = bootstrap_rows(statistic, len(case), seed=case.plan.seed) if several else None
+    for name, statistic in _set_statistics(case, label).items():
+        # The calibration error has no interval: bootstrap draws overestimate it.
+        bootstrappable = len(case) > 1 and name == "macro-f1"
+        interval = bootstrap_rows(statistic, len(case), seed=case.plan.seed) if bootstrappable else None
         yield Finding(name, value=statistic(case.all_rows), interval=interval, n=len(case))
 
 
-def _whole(case: AuditCase, label: torch.Tensor) -> dict[str, Statistic]:
-    """Numbers of a whole set, of any rows of it: a thousand draws ask for them a thousand times."""
+def _set_statistics(case: AuditCase, label: torch.Tensor) -> dict[str, Statistic]:
+    """Functions from rows to a number, for the bootstrap."""
     classes = case.probs.shape[-1]
     pairs = (label * classes + case.probs.argmax(-1)).numpy()
-    places, surplus = (part.numpy() for part in correctness_measures.calibration_gaps(case.probs, label))
+    bins, gaps = (part.numpy() for part in correctness_measures.calibration_gaps(case.probs, label))
 
     def macro(rows: NDArray[np.int64]) -> float:
         counts = np.bincount(pairs[rows], minlength=classes**2).reshape(classes, classes)
         return correctness_measures.macro_f1_of(counts)
 
-    def miscalibrated(rows: NDArray[np.int64]) -> float:
-        return float(np.abs(np.bincount(places[rows], surplus[rows])).sum() / len(rows))
+    def calibration_error(rows: NDArray[np.int64]) -> float:
+        return float(np.abs(np.bincount(bins[rows], gaps[rows])).sum() / len(rows))
 
-    return {"macro-f1": macro, "expected-calibration-error": miscalibrated}
+    return {"macro-f1": macro, "expected-calibration-error": calibration_error}

@@ -1,25 +1,17 @@
-"""Default tokens: four that stand before every text and say nothing of it.
-
-Bai et al., "Why Attentions May Not Be Interpretable?", KDD 2021 (arXiv:2006.05656), §3.2.
-
-    a b c d  the film was a bore …          attention may look at the four, and at the first five words of the text
-
-Whoever looks there looks at nothing; who looks at another of them for each label has made a code of them.
-
-Would this attention talk in code?  The model once more, trained where it could.
+"""Default tokens: retrain the model with four tokens without content in front of every text.
 
 Bai et al., "Why Attentions May Not Be Interpretable?", KDD 2021 (arXiv:2006.05656), §3.2 and Table 1.
 
-    default-mass/default-tokens    which part of the attention lies on four tokens that are the same in every text
-    class-gap/default-tokens       how far the mean attentions of the classes are apart, over the four and five words
+    a b c d  the film was a bore …          attention is limited to the four and the first five words of the text
 
-A model of the same shape is trained by the same technique and settings; four default tokens stand before every text,
-and attention may look at these and the first five words (probe/default_tokens.py).  Mass on them is attention to
-nothing; a gap says that the label can be read off where it looks.  Both are of the texts it was trained on: it is about
-how the data are fitted.
+    default-mass/default-tokens    share of the attention on the four tokens
+    class-gap/default-tokens       distance between the class-mean attentions, over the four tokens and five words
 
-Departs from the paper: the user's own model, where the paper has one built for this; in a model whose hidden states
-know their neighbours a default token's holds some of the text, and mass there is no code by itself.
+The architecture, technique and settings stay the same.  A class gap means that the label can be predicted from the
+attention positions.  Both measures use the training texts.
+
+Departs from the paper: the paper builds a model for this test, here it is the user's own.  With a contextual encoder,
+the hidden state of a default token depends on the text, so mass on it is not a shortcut in itself.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -51,40 +43,40 @@ from steadygaze.training.training_run import TrainingRun
 
 DEFAULTS = ("a", "b", "c", "d")
 WORDS = 5
-"""Of the text, that may be looked at."""
+"""Words of the text that attention is limited to."""
 PLACES = len(DEFAULTS) + WORDS
 
 
 def with_default_tokens(texts: Iterable[str]) -> list[str]:
-    """The texts, the default tokens before each."""
+    """Prepend the default tokens to each text."""
     return [f"{' '.join(DEFAULTS)} {text}" for text in texts]
 
 
 def default_token_mask(read: TokenArray, places: int = PLACES) -> TokenArray:
-    """Only the first so many words of each text may be looked at; all are read."""
+    """Limit attention to the first `places` words of each text; the encoder reads all."""
     before = np.concatenate([np.zeros(1, np.int64), np.cumsum(read.words)])  # words before each token
-    place = before[:-1] - np.repeat(before[read.starts[:-1]], read.lengths)
-    return replace(read, words=read.words & (place < places))
+    position = before[:-1] - np.repeat(before[read.starts[:-1]], read.lengths)
+    return replace(read, words=read.words & (position < places))
 
 
 def default_token_positions(weights: Tensor, mask: Tensor, places: int = PLACES) -> tuple[Tensor, Tensor]:
-    """Weights and mask of the words that may be looked at, in their order.  (N,T), (N,T) -> (N,places) twice"""
-    weights, mask = (pad(one, (0, max(0, places - mask.shape[1]))) for one in (weights, mask))
+    """Weights and mask of the first `places` words.  (N,T), (N,T) -> (N,places) twice"""
+    weights, mask = (pad(values, (0, max(0, places - mask.shape[1]))) for values in (weights, mask))
     order = mask.to(torch.uint8).sort(dim=-1, descending=True, stable=True).indices[:, :places]
-    kept = mask.gather(-1, order)
-    return weights.gather(-1, order).masked_fill(~kept, 0.0), kept
+    present = mask.gather(-1, order)
+    return weights.gather(-1, order).masked_fill(~present, 0.0), present
 
 
-CODED = probe_names("default-tokens")
-UNCODED = "it takes a training: in Python, train= gives the texts and labels for it"
+DEFAULT_TOKEN_MEASURES = probe_names("default-tokens")
+NO_TRAINING_TEXTS = "it retrains the model: in Python, pass the training texts and labels as train="
 CONTEXT_FREE = "average"
-"""The encoder whose hidden states know of no neighbour."""
-NEIGHBOURS = "a default token's hidden state holds some of its neighbours: mass there is not code by itself"
-HOW: dict[str, str | int | float] = {"defaults": " ".join(DEFAULTS), "words": WORDS}
+"""The encoder whose hidden states do not depend on other words."""
+CONTEXTUAL = "the hidden state of a default token depends on the text: mass on it is not a shortcut in itself"
+SETTINGS: dict[str, str | int | float] = {"defaults": " ".join(DEFAULTS), "words": WORDS}
 
 
 class QuietWatcher(SilentWatcher):
-    """That attention says little where it may look at nine places is what is measured."""
+    """Suppresses warnings about the attention, which the protocol measures."""
 
     def warn(self, message: str) -> None: ...
 
@@ -95,33 +87,33 @@ def default_tokens(clf: TextClassifier, train: tuple[Any, Any]) -> Iterator[Find
     weights, mask = default_token_attention(model, data)
     blank = torch.arange(PLACES).expand_as(mask) < len(DEFAULTS)
     mass, label = default_mass(weights, blank, mask), torch.from_numpy(np.asarray(data.label))
-    yield _found("default-mass", lambda rows: float(mass[rows].mean()), clf, len(data))
-    yield _found("class-gap", lambda rows: class_gap(weights[rows], label[rows], mask[rows]), clf, len(data))
+    yield _finding("default-mass", lambda rows: float(mass[rows].mean()), clf, len(data))
+    yield _finding("class-gap", lambda rows: class_gap(weights[rows], label[rows], mask[rows]), clf, len(data))
 
 
 def retrain_with_default_tokens(clf: TextClassifier, train: Split) -> tuple[Model, Data]:
-    """As `clf` was trained, but for the default tokens; and what it was trained on."""
-    ordered, watcher = train_config(clf.get_params(deep=False)), QuietWatcher()
-    plan, train, held_out = fit.prepare(ordered, replace(train, texts=with_default_tokens(train.texts)), None, watcher)
-    data = _restricted(plan.encode(train, train.weighted(ordered.class_weight)))
+    """Train a model like `clf` on texts with default tokens; returns the model and its data."""
+    config, watcher = train_config(clf.get_params(deep=False)), QuietWatcher()
+    plan, train, held_out = fit.prepare(config, replace(train, texts=with_default_tokens(train.texts)), None, watcher)
+    data = _restricted(plan.encode(train, train.weighted(config.class_weight)))
     validation = _restricted(plan.encode(held_out))
-    with accelerator(ordered.device, ordered.training.precision) as accelerate:
-        known = plan.vocabulary_for(ordered.technique, watcher)
-        synonyms = None if known is None else known.to(accelerate.device)
-        job = TrainingJob(data, validation, ordered.training, accelerate, watcher, synonyms)
-        return TrainingRun(ordered.technique, plan.make_model, job, ordered.seed).execute(), data
+    with accelerator(config.device, config.training.precision) as accelerate:
+        table = plan.vocabulary_for(config.technique, watcher)
+        synonyms = None if table is None else table.to(accelerate.device)
+        job = TrainingJob(data, validation, config.training, accelerate, watcher, synonyms)
+        return TrainingRun(config.technique, plan.make_model, job, config.seed).execute(), data
 
 
 def default_token_attention(model: Model, data: Data) -> tuple[Tensor, Tensor]:
-    """How much attention each of the nine places gets, and which are there.  (N,9), (N,9)"""
-    read = inference.split_outputs(model, data, widest=2 * PLACES)  # no special token stands between words
-    return default_token_positions(read.weights.double(), read.mask)
+    """The attention on each of the nine positions, and their mask.  (N,9), (N,9)"""
+    outputs = inference.split_outputs(model, data, widest=2 * PLACES)  # no special token is between words
+    return default_token_positions(outputs.weights.double(), outputs.mask)
 
 
-def _found(name: str, of: Callable[[NDArray[np.int64]], float], clf: TextClassifier, many: int) -> Finding:
+def _finding(name: str, of: Callable[[NDArray[np.int64]], float], clf: TextClassifier, many: int) -> Finding:
     value, interval = of(np.arange(many)), bootstrap_rows(of, many, seed=clf.seed)
-    note = "" if clf.encoder == CONTEXT_FREE else NEIGHBOURS
-    return Finding(f"{name}/default-tokens", None, "attention", HOW, note, value=value, interval=interval, n=many)
+    note = "" if clf.encoder == CONTEXT_FREE else CONTEXTUAL
+    return Finding(f"{name}/default-tokens", None, "attention", SETTINGS, note, value=value, interval=interval, n=many)
 
 
 def _restricted(data: Data) -> Data:

@@ -1,26 +1,27 @@
-"""Does it matter to the prediction?  The words it points at are taken away, or left alone: what becomes of the label?
+"""Faithfulness by erasure, gradient agreement, infidelity and max-sensitivity.
 
-    comprehensiveness               what the predicted class loses without the heaviest words
-    comprehensiveness/above-random  the same, minus what it loses without as many words drawn at random
-    sufficiency                     what it loses when they alone are left
-    post-hoc-accuracy               how often they alone give the same label: the mean over sizes
-    …/5%                            either at one size: a point of the curve whose mean they are
-    pearson/gradient, kendall/…     whether the gradient points at the same words, the attention held fixed
-    …/gradient-through-attention    the same of the gradient that flows through the attention too
+    comprehensiveness               drop of the predicted probability without the top-weighted words
+    comprehensiveness/above-random  the same minus the drop without as many random words
+    sufficiency                     drop with the top-weighted words alone
+    post-hoc-accuracy               how often these words alone give the same label: the mean over sizes
+    …/5%                            the value at one size
+    pearson/gradient, kendall/…     correlation with the gradient, attention detached
+    …/gradient-through-attention    the same with the gradient through the attention
 
-Where a saliency tells for from against, the words most for the predicted class are its heaviest: erasing those against
-it would hide what it loses.  The random yardstick is drawn for every text, and is the same for all explanations of it.
+For a signed saliency, the top-weighted words are those with the largest positive weight for the predicted class.  The
+random baseline is drawn for each text and is the same for all its explanations.
 
-Do the weights add up to what the prediction loses, and do they stay where vectors hardly move?  Yeh et al. 2019.
+Yeh et al. 2019:
 
-    infidelity        SAMPLES random sets of words are deleted: any size from one word to all is as likely
-    max-sensitivity   DRAWS points within ‖δ‖∞ ≤ ρ of the word vectors, ρ as for the probe `noise`
+    infidelity        SAMPLES random sets of words are deleted, with sizes uniform from one word to all
+    max-sensitivity   DRAWS points within ‖δ‖∞ ≤ ρ of the embeddings, ρ as for the probe `noise`
 
-Both are measured on the plan's sample of the texts.  Infidelity costs SAMPLES forward passes a text, whatever the
-number of explainers; max-sensitivity costs DRAWS explanations a text and explainer.  Only a thorough audit asks them.
+Both run on a sample of the texts, in a thorough audit only.  Infidelity costs SAMPLES forward passes per text;
+max-sensitivity costs DRAWS explanations per text and explainer.
 """
 
 from collections.abc import Iterator
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -49,8 +50,8 @@ GRADIENTS: dict[str, frozenset[Capability]] = {
     "gradient": frozenset({"embeddings", "extension_points"}),
     "gradient-through-attention": frozenset({"embeddings"}),
 }
-"""How the gradient is taken, and what a model must have for it."""
-UNREAD = "the model reads what it selects alone: elsewhere the gradient is 0, whatever was learnt"
+"""Kinds of gradient, and the model capabilities they need."""
+UNREAD = "the model reads only the selected words: the gradient of the others is 0"
 
 
 def faithfulness(case: AuditCase) -> Iterator[Finding]:
@@ -65,27 +66,27 @@ def faithfulness(case: AuditCase) -> Iterator[Finding]:
 
 def _erasure(case: AuditCase) -> Iterator[Finding]:
     sizes = ",".join(f"{100 * share:g}" for share in SHARES)
-    how = {"erase": case.plan.removal, "sizes": f"{sizes}%"}
-    by_chance = case.gather(f"{RANDOM} words erased", lambda rows, batch: _erased(case, RANDOM, rows, batch))
-    for measure, values in by_chance.items():
-        yield Finding(measure, values, RANDOM, how)
+    settings = {"erase": case.plan.removal, "sizes": f"{sizes}%"}
+    baseline = case.gather(f"{RANDOM} words erased", lambda rows, batch: _erased(case, RANDOM, rows, batch))
+    for measure, values in baseline.items():
+        yield Finding(measure, values, RANDOM, settings)
     if not other_explainers(case):
         yield from missing_findings(["comprehensiveness/above-random"], ONLY_RANDOM)
     for name in other_explainers(case):
-        found = case.gather(f"{name} erased", lambda r, b, n=name: _erased(case, n, r, b), case.rows(name))  # type: ignore[misc]
-        for measure, values in found.items():
-            yield Finding(measure, values, name, how)
-        yield Finding("comprehensiveness/above-random", _above(case, name, found, by_chance), name, how)
+        scores = case.gather(f"{name} erased", lambda r, b, n=name: _erased(case, n, r, b), case.rows(name))  # type: ignore[misc]
+        for measure, values in scores.items():
+            yield Finding(measure, values, name, settings)
+        yield Finding("comprehensiveness/above-random", _above_random(case, name, scores, baseline), name, settings)
 
 
-def _above(case: AuditCase, name: str, found: dict[str, Tensor], by_chance: dict[str, Tensor]) -> Tensor:
-    """The mean over sizes of what is lost beyond random words; NaN in a text of one word, which has no other choice.
+def _above_random(case: AuditCase, name: str, scores: dict[str, Tensor], baseline: dict[str, Tensor]) -> Tensor:
+    """The mean over sizes of the drop minus that of random words; NaN for a text of one word.
 
-    An explainer that deletes words one by one to weigh them is not asked about sizes of one word: it chose it so.
+    Sizes of one word do not count for an explainer that computes its weights by deleting single words.
     """
     words = case.words
-    sizes = [name for name in found if name.startswith("comprehensiveness/")]
-    above = torch.stack([found[size] - by_chance[size] for size in sizes], -1)  # (N,K)
+    sizes = [name for name in scores if name.startswith("comprehensiveness/")]
+    above = torch.stack([scores[size] - baseline[size] for size in sizes], -1)  # (N,K)
     if case.explainers[name].deletes_words:
         above = above.masked_fill(rationale_sizes(words, SHARES) <= 1, torch.nan)
     return above.nanmean(-1).masked_fill(words < 2, torch.nan)
@@ -93,81 +94,83 @@ def _above(case: AuditCase, name: str, found: dict[str, Tensor], by_chance: dict
 
 def _erased(case: AuditCase, name: str, rows: Rows, batch: Batch) -> dict[str, Tensor]:
     full = case.probs[torch.from_numpy(rows)].to(batch.ids.device)
-    how = Erasure(removal=case.plan.removal, max_tokens=case.plan.max_tokens)
-    gone, kept = erase_words(case.model, batch, full, random_weights(case, name, rows, batch), how)
-    found = {
-        "comprehensiveness": faithfulness_measures.comprehensiveness(full, gone),
-        "sufficiency": faithfulness_measures.sufficiency(full, kept),
-        "post-hoc-accuracy": faithfulness_measures.post_hoc_accuracy(full, kept),
+    erasure = Erasure(removal=case.plan.removal, max_tokens=case.plan.max_tokens)
+    without, alone = erase_words(case.model, batch, full, random_weights(case, name, rows, batch), erasure)
+    scores = {
+        "comprehensiveness": faithfulness_measures.comprehensiveness(full, without),
+        "sufficiency": faithfulness_measures.sufficiency(full, alone),
+        "post-hoc-accuracy": faithfulness_measures.post_hoc_accuracy(full, alone),
     }
-    for measure, changed in (("comprehensiveness", gone), ("sufficiency", kept)):
-        for share, lost in zip(SHARES, faithfulness_measures.probability_drops(full, changed).unbind(-1), strict=True):
-            found[f"{measure}/{share:.0%}"] = lost
-    nothing = ~batch.mask.any(-1)  # no word to lose
-    return {name: values.masked_fill(nothing, torch.nan) for name, values in found.items()}
+    for measure, probs in (("comprehensiveness", without), ("sufficiency", alone)):
+        for share, drop in zip(SHARES, faithfulness_measures.probability_drops(full, probs).unbind(-1), strict=True):
+            scores[f"{measure}/{share:.0%}"] = drop
+    empty = ~batch.mask.any(-1)
+    return {name: values.masked_fill(empty, torch.nan) for name, values in scores.items()}
 
 
 def _gradients(case: AuditCase) -> Iterator[Finding]:
-    for way, needs in GRADIENTS.items():
+    for kind, needs in GRADIENTS.items():
         lacking = needs - case.model.capabilities
         selects = UNREAD if "selection" in case.model.capabilities else ""
         if why := missing_capability_reason(case) or selects or (MISSING_CAPABILITY[max(lacking)] if lacking else ""):
-            yield from missing_findings(probe_names(way), why)
+            yield from missing_findings(probe_names(kind), why)
             continue
-        fixed = "extension_points" in needs
-        for measure, values in case.gather(way, lambda r, b, f=fixed: _agreement(case, r, b, f)).items():  # type: ignore[misc]
-            yield Finding(f"{measure}/{way}", values, explainer_or_none(case))
+        detach = "extension_points" in needs
+        for measure, values in case.gather(kind, lambda r, b, d=detach: _agreement(case, r, b, d)).items():  # type: ignore[misc]
+            yield Finding(f"{measure}/{kind}", values, explainer_or_none(case))
 
 
-def _agreement(case: AuditCase, rows: Rows, batch: Batch, fixed: bool) -> dict[str, Tensor]:
-    shown = case.gather_rows(case.saliency(explainer_or_none(case)), rows, batch)
-    slope = gradient(case.model, batch, detach_attention=fixed)
+def _agreement(case: AuditCase, rows: Rows, batch: Batch, detach: bool) -> dict[str, Tensor]:
+    weights = case.gather_rows(case.saliency(explainer_or_none(case)), rows, batch)
+    gradients = gradient(case.model, batch, detach_attention=detach)
     return {
-        "pearson": faithfulness_measures.pearson(shown, slope, batch.mask),
-        "kendall": faithfulness_measures.kendall(shown, slope, batch.mask),
+        "pearson": faithfulness_measures.pearson(weights, gradients, batch.mask),
+        "kendall": faithfulness_measures.kendall(weights, gradients, batch.mask),
     }
 
 
 SAMPLES = 20
 """Random sets of words deleted from each text."""
 DRAWS = 10
-"""Points near the vectors of each text: Captum's and Quantus's default."""
-NO_VECTORS = "it explains words, not their vectors: vectors that moved a little change nothing it looks at"
+"""Perturbed embeddings of each text: Captum's and Quantus's default."""
+NO_VECTORS = "the explainer reads words, not embeddings: perturbed embeddings do not change it"
 
 
 def infidelity(case: AuditCase) -> Iterator[Finding]:
     chance = RandomKey(case.plan.seed).child(13)
 
     def work(rows: Rows, batch: Batch) -> dict[str, Tensor]:
-        units, places = units_of(batch, question=False), torch.from_numpy(rows)
-        gone = removed(units, text_key(batch), chance)  # (B,S,U)
-        full = case.probs[places].to(batch.ids.device)
-        aim = full.argmax(-1)
-        owner = torch.arange(len(batch), device=aim.device).repeat_interleave(SAMPLES)
-        left = predict_without(case.model, batch, owner, units.tokens(gone.flatten(0, 1), owner), aim).view(-1, SAMPLES)
-        lost = full.gather(-1, aim.unsqueeze(-1)) - left
-        found = {}
+        units = units_of(batch, question=False)
+        deleted = removed(units, text_key(batch), chance)  # (B,S,U)
+        full = case.probs[torch.from_numpy(rows)].to(batch.ids.device)
+        predicted = full.argmax(-1)
+        owner = torch.arange(len(batch), device=predicted.device).repeat_interleave(SAMPLES)
+        tokens = units.tokens(deleted.flatten(0, 1), owner)
+        remaining = predict_without(case.model, batch, owner, tokens, predicted).view(-1, SAMPLES)
+        drops = full.gather(-1, predicted.unsqueeze(-1)) - remaining
+        scores = {}
         for name in case.explainers:
             weights = units.total(case.gather_rows(case.saliency(name), rows, batch))
-            attributed = (gone * weights.unsqueeze(1)).sum(-1)
-            found[name] = infidelity_measures.infidelity(attributed, lost).masked_fill(~units.mask.any(-1), torch.nan)
-        return found
+            attributed = (deleted * weights.unsqueeze(1)).sum(-1)
+            values = infidelity_measures.infidelity(attributed, drops)
+            scores[name] = values.masked_fill(~units.mask.any(-1), torch.nan)
+        return scores
 
-    how: dict[str, str | int | float] = {"sets": SAMPLES, "erase": "delete", "scale": "best"}
+    settings: dict[str, str | int | float] = {"sets": SAMPLES, "erase": "delete", "scale": "best"}
     for name, values in case.gather("random words removed", work, case.sample).items():
-        yield Finding("infidelity", values, name, how)
+        yield Finding("infidelity", values, name, settings)
 
 
 def removed(units: Units, key: Tensor, chance: RandomKey) -> Tensor:
-    """Random sets of words, from one to all of them.  (B,) -> (B,S,U) bool"""
+    """Random sets of words, of one to all words.  (B,) -> (B,S,U) bool"""
     shape = SAMPLES, units.mask.shape[1]
     own = chance.scramble(key.unsqueeze(-1) + torch.arange(SAMPLES, device=key.device)).flatten()
     size = chance.child(1).uniform(own, 1, dtype=torch.float64).view(-1, SAMPLES)
-    many = (size * units.mask.sum(-1, keepdim=True)).floor().long() + 1
-    lots = chance.uniform(own, shape[1], dtype=torch.float64).view(-1, *shape)
-    lots = lots.masked_fill(~units.mask.unsqueeze(1), 2.0)
-    rank = lots.argsort(-1).argsort(-1)
-    return (rank < many.unsqueeze(-1)) & units.mask.unsqueeze(1)
+    counts = (size * units.mask.sum(-1, keepdim=True)).floor().long() + 1
+    sort_key = chance.uniform(own, shape[1], dtype=torch.float64).view(-1, *shape)
+    sort_key = sort_key.masked_fill(~units.mask.unsqueeze(1), 2.0)
+    rank = sort_key.argsort(-1).argsort(-1)
+    return (rank < counts.unsqueeze(-1)) & units.mask.unsqueeze(1)
 
 
 def max_sensitivity(case: AuditCase) -> Iterator[Finding]:
@@ -179,18 +182,18 @@ def max_sensitivity(case: AuditCase) -> Iterator[Finding]:
         if not explainer.requires:
             yield Finding("max-sensitivity", explainer=name, absent=NO_VECTORS)
             continue
-        found = case.gather(f"{name} near the text", lambda r, b, n=name: _moved(case, n, r, b, radius), case.sample)  # type: ignore[misc]
-        how = {"draws": DRAWS, "radius": case.plan.radius}
-        yield Finding("max-sensitivity", found["moved"], name, how)
+        work = partial(_sensitivity, case, name, radius)
+        values = case.gather(f"{name} under noise", work, case.sample)["sensitivity"]
+        yield Finding("max-sensitivity", values, name, {"draws": DRAWS, "radius": case.plan.radius})
 
 
-def _moved(case: AuditCase, name: str, rows: Rows, batch: Batch, radius: Tensor) -> dict[str, Tensor]:
+def _sensitivity(case: AuditCase, name: str, radius: Tensor, rows: Rows, batch: Batch) -> dict[str, Tensor]:
     units, explainer = units_of(batch, question=False), case.explainers[name]
     before = units.total(case.gather_rows(case.saliency(name), rows, batch))
-    aim = case.probs[torch.from_numpy(rows)].argmax(-1).to(batch.ids.device) if explainer.class_specific else None
+    label = case.probs[torch.from_numpy(rows)].argmax(-1).to(batch.ids.device) if explainer.class_specific else None
     chance, distances = RandomKey(case.plan.seed).child(14), []
     for draw in range(DRAWS):
-        near = embedding_noise(case.model, batch, radius, chance.child(draw)).embedded
-        after = units.total(explainer.explain(case.model, batch, aim, near).weights.double())
+        perturbed = embedding_noise(case.model, batch, radius, chance.child(draw)).embedded
+        after = units.total(explainer.explain(case.model, batch, label, perturbed).weights.double())
         distances.append((after - before).norm(dim=-1))
-    return {"moved": infidelity_measures.max_sensitivity(torch.stack(distances, -1), before.norm(dim=-1))}
+    return {"sensitivity": infidelity_measures.max_sensitivity(torch.stack(distances, -1), before.norm(dim=-1))}

@@ -1,22 +1,20 @@
-"""Does the label hang on these words?  Their vectors are moved, as little as will do, until it turns.
+"""Flip radius: the smallest change of the top-weighted words' embeddings that flips the label.
 
-Yin et al., ACL 2022 (arXiv:2104.08782), who call it sensitivity; Captum and Quantus call something else so
-(protocol/infidelity.py has that).
+Yin et al., ACL 2022 (arXiv:2104.08782), who call it sensitivity.
 
-    R_q = min ‖δ‖_F   such that   argmax f(x + δ) ≠ argmax f(x),   δ_t = 0 unless t is among the ⌈q·n⌉ heaviest words
+    R_q = min ‖δ‖_F   such that   argmax f(x + δ) ≠ argmax f(x),   δ_t = 0 unless t is among the ⌈q·n⌉ top words
 
-found by going further until the label turns, then halving what lies between, on a scale of ratios; in each round, a few
-steps of projected gradient ascent of the margin max_{j≠c} z_j − z_c inside ‖δ‖ ≤ R, begun where the last round ended.
-More words can only make it easier, so the larger sets begin with what the smaller ones found.
+The radius grows until the label flips; bisection on a log scale follows.  Each round runs projected gradient ascent on
+the margin max_{j≠c} z_j − z_c inside ‖δ‖ ≤ R, from the last δ.  Larger sets start from the result of smaller ones.
 
     flip-radius                the area under R_q: lower is better
-    flip-radius/above-random   the same minus that of words drawn at random: below 0 is better than chance
-    seat-sensitivity           Hu et al. 2022: all words moved to the worst.  It does not look at the explanation
+    flip-radius/above-random   the same minus that of random words: below 0 is better than chance
+    seat-sensitivity           Hu et al. 2022: all words perturbed adversarially.  It ignores the explanation
 
-Radii are in mean lengths of a word vector, SEAT's of the vectors' own scale.  Of a sample of the texts.
+Radii are in mean embedding norms, SEAT's in the units of the embeddings.  The protocol runs on a sample of the texts.
 
-Departs from the paper: no code was released; sizes, steps and rounds are ours.  What is found is an upper bound of R_q.
-SEAT clamps moved vectors to [0, 1], as if they were images; here they lie where they lie.
+Departs from the paper: no code was released; sizes, steps and rounds are ours.  The result is an upper bound of R_q.
+SEAT clamps perturbed embeddings to [0, 1]; here they are not clamped.
 """
 
 from collections.abc import Callable, Iterator
@@ -41,15 +39,15 @@ from steadygaze.techniques.perturbations.gradient_ascent import ascend, embeddin
 from steadygaze.techniques.perturbations.word_removal import row_chunks, take_rows, text_key, units_of
 
 SMALLEST = LARGEST / 1024
-RUNG = 4
-"""How much further the next try goes while the label has not turned: six rungs from SMALLEST to LARGEST."""
+GROWTH = 4
+"""Factor between successive radii until the label flips: six radii from SMALLEST to LARGEST."""
 ROUNDS = 10
-"""Six rungs, and four times halved: to within 9 % of the radius, and nearer where fewer rungs are climbed."""
+"""Six radii and four bisections: the radius is within 9 %."""
 STEPS = 2
-"""In each round, which begins where the last one ended."""
+"""Gradient steps in each round."""
 SEAT_STEPS = 10
 TOKENS = 1 << 12
-"""Moved at once: slopes keep all that was on the way."""
+"""Tokens in one backward pass."""
 
 
 def flip_radius(case: AuditCase) -> Iterator[Finding]:
@@ -57,79 +55,85 @@ def flip_radius(case: AuditCase) -> Iterator[Finding]:
         yield from missing_findings(measure_names("flip-radius", "seat-sensitivity"), MISSING_CAPABILITY["embeddings"])
         return
     sizes = ",".join(f"{100 * share:g}" for share in SHARES)
-    how: dict[str, str | int | float] = {"sizes": f"{sizes}%", "largest": LARGEST}
+    settings: dict[str, str | int | float] = {"sizes": f"{sizes}%", "largest": LARGEST}
     unit = embedding_norm(case.model.vectors)
-    by_chance = _radii(case, RANDOM, unit)
-    yield Finding("flip-radius", measure.flip_radius(by_chance), RANDOM, how, _unturned(by_chance))
+    baseline = _radii(case, RANDOM, unit)
+    yield Finding("flip-radius", measure.flip_radius(baseline), RANDOM, settings, _unflipped_note(baseline))
     if not other_explainers(case):
         yield from missing_findings(["flip-radius/above-random"], ONLY_RANDOM)
     for name in other_explainers(case):
         radii = _radii(case, name, unit)
-        yield Finding("flip-radius", measure.flip_radius(radii), name, how, _unturned(radii))
-        yield Finding("flip-radius/above-random", measure.flip_radius_above_random(radii, by_chance), name, how)
+        yield Finding("flip-radius", measure.flip_radius(radii), name, settings, _unflipped_note(radii))
+        yield Finding("flip-radius/above-random", measure.flip_radius_above_random(radii, baseline), name, settings)
     yield _seat(case)
 
 
 def _radii(case: AuditCase, name: str, unit: Tensor) -> Tensor:
-    """(N,K), NaN in texts outside the sample, and in those without a word, or of which nothing is selected"""
+    """(N,K); NaN for texts outside the sample, without words or with an empty selection."""
 
     def work(rows: Rows, batch: Batch) -> dict[str, Tensor]:
-        said = random_weights(case, name, rows, batch)
-        return {"radii": _by_parts(batch, lambda some: smallest(case.model, take_rows(batch, some), said[some], unit))}
+        weights = random_weights(case, name, rows, batch)
 
-    found = case.gather(f"{name} moved", work, case.sample)["radii"]
-    return found.masked_fill(texts_without_selection(case, name).unsqueeze(-1), torch.nan)
+        def chunk_radii(chunk: Tensor) -> Tensor:
+            return smallest(case.model, take_rows(batch, chunk), weights[chunk], unit)
+
+        return {"radii": _in_chunks(batch, chunk_radii)}
+
+    radii = case.gather(f"flip radius of {name}", work, case.sample)["radii"]
+    return radii.masked_fill(texts_without_selection(case, name).unsqueeze(-1), torch.nan)
 
 
-def _by_parts(batch: Batch, work: Callable[[Tensor], Tensor]) -> Tensor:
+def _in_chunks(batch: Batch, work: Callable[[Tensor], Tensor]) -> Tensor:
     return torch.cat([work(rows) for rows in row_chunks(batch, max(1, TOKENS // batch.ids.shape[1]))])
 
 
-def _unturned(radii: Tensor) -> str:
-    asked = ~radii.isnan().any(-1)
-    never = int((radii[asked] >= LARGEST).any(-1).sum())
-    return f"{never:,} of {int(asked.sum()):,} texts are not turned by {LARGEST:g} at every size" if never else ""
+def _unflipped_note(radii: Tensor) -> str:
+    valid = ~radii.isnan().any(-1)
+    unflipped = int((radii[valid] >= LARGEST).any(-1).sum())
+    if not unflipped:
+        return ""
+    return f"the label of {unflipped:,} of {int(valid.sum()):,} texts does not flip within {LARGEST:g} at every size"
 
 
 def smallest(model: Model, batch: Batch, weights: Tensor, unit: Tensor) -> Tensor:
-    """How far the heaviest words of each text must move, by size; LARGEST where the label never turns.  -> (B,K)
+    """The flip radius of the top-weighted words, by size; LARGEST if the label does not flip.  -> (B,K)
 
-    `unit`: the mean length of a word vector.
+    `unit`: the mean norm of an embedding.
     """
     with inference(model):
         embedded = model.embed(batch)
     predicted = observe(model, batch).probs.argmax(-1, keepdim=True)
 
-    def margin(vectors: Tensor) -> Tensor:  # over 0 where the label has turned
+    def margin(vectors: Tensor) -> Tensor:  # positive if the label flips
         logits: Tensor = model(batch, vectors).logits.double()
         return logits.scatter(-1, predicted, -torch.inf).max(-1).values - logits.gather(-1, predicted).squeeze(-1)
 
     units = units_of(batch, question=False)
     words, weight = units.mask.sum(-1), units.total(weights)
     delta, radius = torch.zeros_like(embedded), torch.full_like(embedded[:, 0, 0], torch.inf)
-    found = []
-    for many in rationale_sizes(words, SHARES).unbind(-1):
-        heaviest = units.tokens(top_k(weight, units.mask, many))
+    radii = []
+    for counts in rationale_sizes(words, SHARES).unbind(-1):
+        top = units.tokens(top_k(weight, units.mask, counts))
         with with_gradients(model):
-            delta, radius = _nearer(margin, embedded, heaviest, unit, (delta, radius))
-        found.append(radius.clamp_max(LARGEST).double())
-    return torch.stack(found, 1).masked_fill(words.unsqueeze(-1) == 0, torch.nan)
+            delta, radius = _search_radius(margin, embedded, top, unit, (delta, radius))
+        radii.append(radius.clamp_max(LARGEST).double())
+    return torch.stack(radii, 1).masked_fill(words.unsqueeze(-1) == 0, torch.nan)
 
 
-def _nearer(
-    margin: Callable[[Tensor], Tensor], centre: Tensor, free: Tensor, unit: Tensor, known: tuple[Tensor, Tensor]
+def _search_radius(
+    margin: Callable[[Tensor], Tensor], centre: Tensor, free: Tensor, unit: Tensor, start: tuple[Tensor, Tensor]
 ) -> tuple[Tensor, Tensor]:
-    """The smallest δ found to turn the label and its length; ∞, and the last δ that was tried, where none does."""
-    delta, high = known
+    """The smallest δ that flips the label, and its norm; ∞ and the last δ if none does."""
+    delta, high = start
     low = torch.full_like(high, SMALLEST)
     for round_ in range(ROUNDS):
-        never = high.isinf()
-        tried = torch.where(never, min(LARGEST, SMALLEST * RUNG**round_), (low * high).sqrt())
-        new = ascend(margin, delta, centre=centre, radius=tried * unit, norm="l2", steps=STEPS, keep=free)
+        unflipped = high.isinf()
+        radius = torch.where(unflipped, min(LARGEST, SMALLEST * GROWTH**round_), (low * high).sqrt())
+        new = ascend(margin, delta, centre=centre, radius=radius * unit, norm="l2", steps=STEPS, keep=free)
         with torch.no_grad():
-            turned = margin(centre + new) > 0
-        delta = torch.where((turned | never)[:, None, None], new, delta)
-        low, high = torch.where(turned, low, tried), torch.where(turned, tried, high)
+            flipped = margin(centre + new) > 0
+        delta = torch.where((flipped | unflipped)[:, None, None], new, delta)
+        low, high = torch.where(flipped, low, radius), torch.where(flipped, radius, high)
     return delta, high
 
 
@@ -139,26 +143,26 @@ def _seat(case: AuditCase) -> Finding:
     chance = RandomKey(case.plan.seed).child(11)
 
     def work(_: Rows, batch: Batch) -> dict[str, Tensor]:
-        probs = _by_parts(batch, lambda some: worst(case.model, take_rows(batch, some), chance))
+        probs = _in_chunks(batch, lambda chunk: worst(case.model, take_rows(batch, chunk), chance))
         return {"error": measure.seat_sensitivity(probs, batch.gold)}
 
-    values = case.gather("all words moved", work, case.sample)["error"]
+    values = case.gather("all words perturbed", work, case.sample)["error"]
     return Finding("seat-sensitivity", values, settings={"radii": ",".join(f"{radius:g}" for radius in RADII)})
 
 
 def worst(model: Model, batch: Batch, chance: RandomKey) -> Tensor:
-    """Probabilities when all words have moved to where the label is least likely, by radius.  -> (B,R,C)"""
+    """Probabilities under an adversarial perturbation of all words, by radius.  -> (B,R,C)"""
     with inference(model):
         embedded = model.embed(batch)
-    drawn = 2 * chance.uniform(text_key(batch), *embedded.shape[1:], dtype=embedded.dtype) - 1
+    noise = 2 * chance.uniform(text_key(batch), *embedded.shape[1:], dtype=embedded.dtype) - 1
 
-    def surprise(vectors: Tensor) -> Tensor:
+    def loss(vectors: Tensor) -> Tensor:
         return nll_loss(model(batch, vectors).logits.double().log_softmax(-1), batch.gold, reduction="none")
 
-    found = []
+    probs = []
     for radius in RADII:
-        start = radius * drawn
+        start = radius * noise
         with with_gradients(model):
-            r = ascend(surprise, start, centre=embedded, radius=radius, norm="linf", steps=SEAT_STEPS, keep=batch.mask)
-        found.append(observe(model, batch, embedded + r).probs)
-    return torch.stack(found, 1)
+            r = ascend(loss, start, centre=embedded, radius=radius, norm="linf", steps=SEAT_STEPS, keep=batch.mask)
+        probs.append(observe(model, batch, embedded + r).probs)
+    return torch.stack(probs, 1)

@@ -1,22 +1,18 @@
-"""Would this rationaliser lock?  The model twice more, trained where the first sentence is a trap.
+"""Interlocking of a rationalizer: retrain it twice in a setting where the first sentence is a shortcut.
 
 Yu et al. 2021 (arXiv:2110.13880), §3.2 and §5.3.
 
-    first-sentence/biased    how often the first sentence is selected by a model of the same shape, technique and
-                             settings, trained and read where a token in front of every text agrees with its label in
-                             80 % of them (data/corpora.py): enough to lure, not enough to be right
-    first-sentence/skewed    the same, trained on the texts as they are, where the predictor has learnt from the first
-                             sentence alone for some epochs (Plan.skewed) before the generator begins
+    first-sentence/biased    how often a model with the same settings selects the first sentence, if a token in front
+                             of every text agrees with the label in 80 % of the training and test texts
+    first-sentence/skewed    the same, if the predictor is first trained on the first sentence alone for some epochs
+                             (Plan.skewed)
 
-A generator that got stuck selects what the predictor happens to know, and the predictor learns nothing else: they are
-interlocked.  It then takes the first sentence of texts whose known reason is elsewhere, too; where no reason is known,
-of texts in which the model as it is takes another.  The share of these decides, by its whole interval, as in a verdict.
-That a model would not lock is not said of one that may have learnt nothing, being right no oftener than the commonest
-label; one that locked on sentences which say nothing is such a model.
+With interlocking, the generator selects what the predictor has learned, and the predictor learns nothing else.  The
+protocol counts texts whose human rationale is outside the first sentence; without rationales, those for which the
+audited model selects another sentence.  The answer depends on the whole interval of the share of these texts.  `yes`
+also needs an accuracy above the share of the most frequent label.
 
-Departs from the paper: asked of the user's own texts, of one model each.  Costs two trainings.
-
-Epochs: a training as whoever watches an audit is told of it.
+Departs from the paper: the user's own texts, and one model each.  The protocol trains two models.
 """
 
 import warnings
@@ -52,10 +48,10 @@ from steadygaze.training.progress import SilentWatcher, Watcher
 
 
 class EpochWatcher(SilentWatcher):
-    """Says how many epochs are done, and of how many."""
+    """Reports the number of finished epochs and the total."""
 
-    def __init__(self, watch: Callable[[str, int, int], None], what: str) -> None:
-        self.watch, self.what, self.done = watch, what, 0
+    def __init__(self, watch: Callable[[str, int, int], None], task: str) -> None:
+        self.watch, self.task, self.done = watch, task, 0
 
     def start(self, stages: int, epochs: int, steps: int) -> None:
         self.total = epochs
@@ -66,37 +62,37 @@ class EpochWatcher(SilentWatcher):
 
     def skip(self, epochs: int) -> None:
         self.done += epochs
-        self.watch(self.what, self.done, self.total)
+        self.watch(self.task, self.done, self.total)
 
     def warn(self, message: str) -> None:
-        """What such a model has learnt is in the answer."""
+        """Ignored: the finding describes the model."""
 
 
 FIRST = "first-sentence"
 BIASED, SKEWED = LOCKS = (f"{FIRST}/biased", f"{FIRST}/skewed")
 HOW = {
-    BIASED: "trained with a token in front that often tells the label",
-    SKEWED: "trained with a predictor that began with first sentences alone",
+    BIASED: "trained with a token in front that often matches the label",
+    SKEWED: "trained with a predictor that was first trained on first sentences alone",
 }
 AGREEMENT = 0.8
-FREE = Bound(0.3, 0.8, "it takes the first sentence of {value}")
-"""Of texts in which it should take another."""
+FREE = Bound(0.3, 0.8, "it selects the first sentence of {value}")
+"""Thresholds of the share of texts for which it should select another sentence."""
 ANSWERS: dict[Answer, str] = {
-    "yes": "it would not lock",
-    "partly": "it cannot be told whether it would lock",
-    "no": "it would lock",
+    "yes": "it does not interlock",
+    "partly": "interlocking is undecided",
+    "no": "it interlocks",
 }
-KNOWN, USUAL = "texts whose known reason is elsewhere", "texts in which, as it is, it takes another"
+KNOWN, USUAL = "texts whose rationale is elsewhere", "texts for which the audited model selects another"
 Away = tuple[Tensor, str]
-"""Of which texts it should take another sentence (N,), and which these are."""
-UNLOCKED = "it takes two trainings: train= (--train) gives the texts and labels for them"
-SELECTS = "the model selects what it reads, and has no attention to train elsewhere"
+"""The texts for which it should select another sentence (N,), and their description."""
+UNLOCKED = "it trains two models: pass the training texts and labels as train= (--train)"
+SELECTS = "the model selects words and has no attention"
 
 
 def interlocking_not_applicable(model: Model) -> str:
-    """Why it cannot be asked; '': it can."""
+    """Why the protocol does not apply; '' if it does."""
     if not isinstance(model, Rationalizer):
-        return "the model does not select what it reads: there is nothing to lock"
+        return "the model is not a rationalizer"
     return "" if model.selection_config.granularity == "sentence" else "the model selects words, not sentences"
 
 
@@ -108,88 +104,91 @@ def interlocking(
     reason: Tensor | None = None,
     watch: Callable[[str, int, int], None] = silent,
 ) -> Iterator[Finding]:
-    """`train`: texts and labels that `clf` was trained with; `examples`: what is audited, labelled as `clf` does.
+    """`train`: texts and labels that `clf` was trained on; `examples`: the audited texts, with labels of `clf`.
 
-    `reason`: 1 where the known reason is in the first sentence, 0 where it is elsewhere, else NaN.  (N,)
+    `reason`: 1 if the rationale is in the first sentence, 0 if it is elsewhere, else NaN.  (N,)
     """
     if any(example.label is None for example in examples):
         yield from missing_findings(LOCKS, NO_LABELS)
         return
-    given = read_split(*train)
-    known = [Example(text, label) for text, label in zip(given.texts, given.labels, strict=True)]
+    split = read_split(*train)
+    train_examples = [Example(text, label) for text, label in zip(split.texts, split.labels, strict=True)]
     away = (read(clf.stored_, examples)[0] == 0, USUAL) if reason is None else (reason == 0, KNOWN)
-    lured = _lured(known, examples, clf.seed)
-    if isinstance(lured, str):
-        yield Finding(BIASED, absent=lured)
+    biased = _with_shortcut(train_examples, examples, clf.seed)
+    if isinstance(biased, str):
+        yield Finding(BIASED, absent=biased)
     else:
-        again = _again(clf, lured["train"], EpochWatcher(watch, "biased training, epochs"))
-        yield _tried(BIASED, {"agreement": AGREEMENT}, again, lured["test"], away)
-    again = _again(clf, known, EpochWatcher(watch, "skewed training, epochs"), skewed)
-    yield _tried(SKEWED, {"epochs": skewed}, again, examples, away)
+        retrained = _retrain(clf, biased["train"], EpochWatcher(watch, "biased training, epochs"))
+        yield _finding(BIASED, {"agreement": AGREEMENT}, retrained, biased["test"], away)
+    retrained = _retrain(clf, train_examples, EpochWatcher(watch, "skewed training, epochs"), skewed)
+    yield _finding(SKEWED, {"epochs": skewed}, retrained, examples, away)
 
 
 def read(stored: SavedModel, examples: Sequence[Example]) -> tuple[Tensor, Tensor]:
-    """Whether the first sentence is selected, NaN of a text of one; and whether the label is right.  (N,), (N,)"""
+    """Whether the first sentence is selected, NaN if it is the only one; and whether the label is right.  (N,), (N,)"""
     model, data = stored.model, stored.data([example.text for example in examples], None)
     names = stored.description.classes
     assert isinstance(model, Rationalizer)
     first, right = torch.full((2, len(data)), torch.nan, dtype=torch.float64)
-    for rows, batch, said in inference.forwards(model, data):
-        first[rows] = first_sentence(said.selected, model.sentences(batch) == 0, batch.mask).double().cpu()
-        codes = said.logits.argmax(-1).tolist()
+    for rows, batch, forward in inference.forwards(model, data):
+        first[rows] = first_sentence(forward.selected, model.sentences(batch) == 0, batch.mask).double().cpu()
+        codes = forward.logits.argmax(-1).tolist()
         hits = [examples[row].label == names[code] for row, code in zip(rows, codes, strict=True)]
         right[rows] = torch.tensor(hits, dtype=torch.float64)
     return first, right
 
 
 def interlocking_sentence(first: Tensor, right: Tensor, guessed: float, away: Away) -> tuple[Answer, str]:
-    """Is it safe?  `first`: whether the first sentence is taken (N,); `guessed`: share of the commonest label."""
-    which, texts = away
-    known = first[which & first.isfinite()]
-    is_right = f"it is right in {_spoken(right)} of all texts, the commonest label in {guessed:.0%}"
-    if len(known) < FEWEST:
-        return "partly", f"{ANSWERS['partly']}: {FEWEST} {texts} are needed, and there are {len(known)}; {is_right}"
-    learnt = bootstrap(right.tolist())[0] > guessed
-    judged = FREE.decide(mean_row(FIRST, known.tolist()))
-    answer: Answer = judged if learnt or judged == "no" else "partly"
-    takes = FREE.sentence.format(value=f"{_spoken(known)} of the {len(known):,} {texts}")
-    doubt = f", {'but' if judged == 'yes' else 'and'} may have learnt nothing: "
-    return answer, f"{ANSWERS[answer]}: {takes}{'; ' if learnt else doubt}{is_right}"
+    """`first`: whether the first sentence is selected (N,); `guessed`: share of the most frequent label."""
+    rows, texts = away
+    selections = first[rows & first.isfinite()]
+    accuracy = f"its accuracy is {_percentage(right)}, the share of the most frequent label {guessed:.0%}"
+    if len(selections) < FEWEST:
+        return "partly", f"{ANSWERS['partly']}: {len(selections)} of {FEWEST} required {texts}; {accuracy}"
+    learned = bootstrap(right.tolist())[0] > guessed
+    decision = FREE.decide(mean_row(FIRST, selections.tolist()))
+    answer: Answer = decision if learned or decision == "no" else "partly"
+    share = FREE.sentence.format(value=f"{_percentage(selections)} of the {len(selections):,} {texts}")
+    doubt = f", {'but' if decision == 'yes' else 'and'} it may have learned nothing: "
+    return answer, f"{ANSWERS[answer]}: {share}{'; ' if learned else doubt}{accuracy}"
 
 
-def _tried(
-    measure: str, how: Mapping[str, str | int | float], again: SavedModel, examples: Sequence[Example], away: Away
+def _finding(
+    measure: str,
+    settings: Mapping[str, str | int | float],
+    retrained: SavedModel,
+    examples: Sequence[Example],
+    away: Away,
 ) -> Finding:
-    """What a model that was trained again does."""
-    first, right = read(again, examples)
+    first, right = read(retrained, examples)
     guessed = Counter(example.label for example in examples).most_common(1)[0][1] / len(examples)
-    answer, said = interlocking_sentence(first, right, guessed, away)
-    return Finding(measure, first, "rationale", how, f"{HOW[measure]}, {said}", answer=answer)
+    answer, sentence = interlocking_sentence(first, right, guessed, away)
+    return Finding(measure, first, "rationale", settings, f"{HOW[measure]}, {sentence}", answer=answer)
 
 
-def _lured(train: list[Example], test: Sequence[Example], seed: int) -> dict[str, list[Example]] | str:
-    """Both with a token in front; or why there is none."""
+def _with_shortcut(train: list[Example], test: Sequence[Example], seed: int) -> dict[str, list[Example]] | str:
+    """Both splits with a token in front, or the reason why this is impossible."""
     try:
         return add_shortcut(Corpus("this corpus", {"train": train, "test": list(test)}), AGREEMENT, seed).splits
     except UserError as why:
         return str(why).rstrip(".")
 
 
-def _again(clf: TextClassifier, examples: Sequence[Example], watcher: Watcher, skewed: int = 0) -> SavedModel:
-    """Trained as `clf` was, on these texts, or after so many skewed epochs."""
-    how = clf.get_params(deep=False)
+def _retrain(clf: TextClassifier, examples: Sequence[Example], watcher: Watcher, skewed: int = 0) -> SavedModel:
+    """Train a model with the settings of `clf` on these texts, after `skewed` epochs on first sentences."""
+    params = clf.get_params(deep=False)
     if skewed and isinstance(clf.technique, Technique):
-        how["technique"] = replace(clf.technique, skewed=skewed)  # type: ignore[call-arg]
+        params["technique"] = replace(clf.technique, skewed=skewed)  # type: ignore[call-arg]
     elif skewed:
-        how["settings"] = {**(clf.settings or {}), "skewed": skewed}
+        params["settings"] = {**(clf.settings or {}), "skewed": skewed}
     split = read_split([example.text for example in examples], np.array([example.label for example in examples]))
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "(collapsed attention|an interlocked selection)")  # which is what is asked
-        stored = fit.fit(train_config(how), split, None, watcher, fit.CheckpointConfig())
+        warnings.filterwarnings("ignore", "(collapsed attention|an interlocked selection)")  # expected here
+        stored = fit.fit(train_config(params), split, None, watcher, fit.CheckpointConfig())
     stored.model.to(clf.stored_.model.device)
     return stored
 
 
-def _spoken(values: Tensor) -> str:
+def _percentage(values: Tensor) -> str:
     low, high = bootstrap(values.tolist())
     return f"{values.mean():.0%} ({low:.0%} to {high:.0%})"

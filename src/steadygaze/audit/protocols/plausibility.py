@@ -1,16 +1,15 @@
-"""Do people agree?  The heaviest words against the words a person marked.
+"""Plausibility: agreement of the top-weighted words with human rationales.
 
-    token-precision, -recall, -f1   of the chosen words: as many of the heaviest as the person marked, text by text
-    token-…-micro                   the same over the words of all texts together
-    iou-f1                          of runs of chosen words that match a run of marked ones by half or more
-    average-precision               how well the weights rank marked words above the others
-    average-precision/above-random  the same minus what a random order of these words is worth
-    auprc                           the same as the trapezoid area under precision by recall: ERASER's number
-    rationale-mass                   which part of the weight lies on marked words
+    token-precision, -recall, -f1   of the chosen words: for each text, as many top words as its rationale has
+    token-…-micro                   the same pooled over all texts
+    iou-f1                          F1 of spans that overlap a rationale span by half or more
+    average-precision               how well the weights rank the rationale first
+    average-precision/above-random  the same minus the mean over random orders
+    auprc                           the trapezoid area under the precision–recall curve, as in ERASER
+    rationale-mass                  share of the weight on the rationale
 
-As many as marked: precision, recall and F1 of a text are then one number, and an explanation is not blamed for a length
-that it was not asked to choose.  Where a saliency tells for from against, the words most for the predicted class are
-its heaviest.  NaN where nobody marked a word that is read.
+With as many words as the rationale, precision, recall and F1 of a text are equal.  For a signed saliency, the top words
+are those with the largest positive weight for the predicted class.  NaN for a text without a rationale.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -28,7 +27,7 @@ from steadygaze.core.maths.ranking import top_k
 from steadygaze.core.types import Batch
 from steadygaze.results.row import bootstrap_rows
 
-NOBODY = "nobody marked rationales in these texts"
+NO_RATIONALES = "these texts have no human rationales"
 CHOOSE = {"choose": "as many as marked"}
 OF_CHOSEN = {
     "token-precision": plausibility_measures.token_precision,
@@ -43,13 +42,13 @@ OF_WEIGHTS = {
     "rationale-mass": plausibility_measures.rationale_mass,
 }
 PAIRS = 1 << 24
-"""Compared at once: some measures look at every pair of words."""
+"""Word pairs processed at once: some measures compare every pair of words."""
 MICRO = ("token-precision-micro", "token-recall-micro", "token-f1-micro")
 
 
 def plausibility(case: AuditCase) -> Iterator[Finding]:
     if case.rationales is None or not (case.rationales & torch.from_numpy(case.data.text.words)).any():
-        yield from missing_findings((*OF_CHOSEN, *OF_WEIGHTS, *MICRO), NOBODY)
+        yield from missing_findings((*OF_CHOSEN, *OF_WEIGHTS, *MICRO), NO_RATIONALES)
         return
     for name in case.explainers:
         yield from _agreement(case, name, case.rationales)
@@ -57,42 +56,42 @@ def plausibility(case: AuditCase) -> Iterator[Finding]:
 
 def _agreement(case: AuditCase, name: str, rationales: Tensor) -> Iterator[Finding]:
     def work(rows: Rows, batch: Batch) -> dict[str, Tensor]:
-        weights, marked = (case.gather_rows(one, rows, batch) for one in (case.saliency(name), rationales))
+        weights, marked = (case.gather_rows(values, rows, batch) for values in (case.saliency(name), rationales))
         chosen = top_k(weights, batch.mask, (marked & batch.mask).sum(-1))
-        found = {measure: _in_parts(of, chosen, marked, batch.mask) for measure, of in OF_CHOSEN.items()}
-        found |= {measure: _in_parts(of, weights, marked, batch.mask) for measure, of in OF_WEIGHTS.items()}
-        return {**found, "tally": plausibility_measures.tally(chosen, marked, batch.mask)}
+        scores = {measure: _in_chunks(of, chosen, marked, batch.mask) for measure, of in OF_CHOSEN.items()}
+        scores |= {measure: _in_chunks(of, weights, marked, batch.mask) for measure, of in OF_WEIGHTS.items()}
+        return {**scores, "tally": plausibility_measures.tally(chosen, marked, batch.mask)}
 
-    found = case.gather(f"{name} and people", work, case.rows(name))
-    tally = found.pop("tally")[~texts_without_selection(case, name)]
-    for measure, values in found.items():
+    scores = case.gather(f"{name} against rationales", work, case.rows(name))
+    tally = scores.pop("tally")[~texts_without_selection(case, name)]
+    for measure, values in scores.items():
         yield Finding(measure, values, name, CHOOSE if measure in OF_CHOSEN else {})
     yield from pooled_agreement(case, name, tally, MICRO, CHOOSE)
 
 
-def _in_parts(of: Callable[..., Tensor], *columns: Tensor) -> Tensor:
-    """(B,T) each -> (B,), so many texts at a time as have PAIRS pairs of words"""
+def _in_chunks(of: Callable[..., Tensor], *columns: Tensor) -> Tensor:
+    """(B,T) each -> (B,)"""
     count, width = columns[0].shape
-    many = max(1, PAIRS // width**2)
-    parts = [[column[start : start + many] for column in columns] for start in range(0, count, many)]
+    size = max(1, PAIRS // width**2)
+    parts = [[column[start : start + size] for column in columns] for start in range(0, count, size)]
     return torch.cat([of(*part).double() for part in parts])
 
 
 def pooled_agreement(
     case: AuditCase, name: str, tally: Tensor, names: Sequence[str], how: dict[str, str]
 ) -> Iterator[Finding]:
-    """Precision, recall and F1 of all texts, by these names."""
+    """Precision, recall and F1 pooled over all texts, under these names."""
     tally = tally[tally[:, 2] > 0]
     if not len(tally):
-        yield from (Finding(measure, explainer=name, absent=NOBODY) for measure in names)
+        yield from (Finding(measure, explainer=name, absent=NO_RATIONALES) for measure in names)
         return
 
-    def of(rows: NDArray[np.int64], place: int) -> float:
-        return plausibility_measures.rates(*counts[rows].sum(0).tolist())[place]
+    def rate(rows: NDArray[np.int64], index: int) -> float:
+        return plausibility_measures.rates(*counts[rows].sum(0).tolist())[index]
 
-    counts = tally.numpy()  # resampled a thousand times: NumPy costs less for each draw than torch
-    n, several = len(tally), len(tally) > 1
-    for place, measure in enumerate(names):
-        value, one = of(np.arange(n), place), partial(of, place=place)
-        interval = bootstrap_rows(one, n, seed=case.plan.seed) if several else None
+    counts = tally.numpy()  # NumPy is faster than torch for the bootstrap
+    n = len(tally)
+    for index, measure in enumerate(names):
+        value, statistic = rate(np.arange(n), index), partial(rate, index=index)
+        interval = bootstrap_rows(statistic, n, seed=case.plan.seed) if n > 1 else None
         yield Finding(measure, value=value, interval=interval, explainer=name, settings=how, n=n)

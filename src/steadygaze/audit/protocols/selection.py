@@ -1,24 +1,23 @@
-"""What is selected?  Of explanations that select words, and of models that read nothing else.
+"""Size, position, plausibility and label leakage of a selection of words.
 
-    selected-share           which part of the words
-    selected-spans           in how many pieces
-    first-sentence           whether something of the first sentence is selected (X1)
-    first-sentence/rationales  whether something of it was marked by a person: X1 of a perfect selection
-    token-precision/selected, -recall, -f1, and micro    of the selected words against those a person marked
+    selected-share             share of the words
+    selected-spans             number of spans
+    first-sentence             whether a word of the first sentence is selected (X1)
+    first-sentence/rationales  whether the human rationale has a word of it: X1 of a perfect selection
+    token-precision/selected, -recall, -f1, and micro    of the selected words against the human rationale
 
-`people` asks the same of the heaviest words, as many as were marked; here the selection is held to its own length.
-The first sentence is that of a rationaliser, which knows its own, else that of the corpus.
+A rationalizer defines its own sentences; for other models they come from the corpus.
 
-Does the label leak through the selection?  Asked of explanations that select words and have an independent reader.
+Label leakage, for explanations that select words and have an independent reader:
 
-    independent-reader-accuracy                how often the reader gives the predicted class from the selected words
+    independent-reader-accuracy                how often the reader predicts the same class from the selected words
     independent-reader-accuracy/random-words   the same from as many random words
     independent-reader-accuracy/no-words       the same from nothing
     independent-reader-accuracy/by-class       the first, for each predicted class
-    leakage-gap                                how much more often the network trained on the selections gives it
+    leakage-gap                                how much more often a network trained on the selections does
     leakage-gap/black-box                      the same against the model itself, from the selected words alone
 
-The reader was trained on random masks when the explainer was fitted, or the model trained; the audit trains nothing.
+The reader was trained on random masks together with the explainer or the model; the audit trains nothing.
 """
 
 from collections.abc import Iterator
@@ -33,7 +32,7 @@ from steadygaze.audit.finding import Finding, missing_findings, selecting_explai
 from steadygaze.audit.measure_names import measure_names
 from steadygaze.audit.measures import plausibility_measures
 from steadygaze.audit.measures import plausibility_measures as measure
-from steadygaze.audit.protocols.plausibility import NOBODY, pooled_agreement
+from steadygaze.audit.protocols.plausibility import NO_RATIONALES, pooled_agreement
 from steadygaze.core.types import Batch
 from steadygaze.explainers.explainer import PREDICTED, Saliency, class_balanced
 from steadygaze.explainers.learned.removal_effects import predict_selected
@@ -42,79 +41,79 @@ from steadygaze.results.leakage_warnings import BY_CLASS, READER
 
 SIZE = ("selected-share", "selected-spans")
 FIRST, FIRST_RATIONALE = "first-sentence", "first-sentence/rationales"
-AGREED = {
+AGREEMENT = {
     "token-precision/selected": plausibility_measures.token_precision,
     "token-recall/selected": plausibility_measures.token_recall,
     "token-f1/selected": plausibility_measures.token_f1,
 }
 MICRO = ("token-precision-micro/selected", "token-recall-micro/selected", "token-f1-micro/selected")
-NOTHING_SELECTS = "neither the model nor an explanation that was asked about selects words"
-NO_SENTENCES = "nobody marked the sentences, and no token of the vocabulary ends one"
+NOTHING_SELECTS = "no audited explanation selects words"
+NO_SENTENCES = "the sentence boundaries are unknown, and no token of the vocabulary ends a sentence"
 
 
 def selection(case: AuditCase) -> Iterator[Finding]:
     names = selecting_explainers(case)
     for name in names:
-        found = case.gather(f"what {name} selects", lambda r, b, n=name: _size(case, n, r, b), case.rows(name))  # type: ignore[misc]
-        yield from (Finding(one, values, name) for one, values in found.items())
+        scores = case.gather(f"selection by {name}", lambda r, b, n=name: _size(case, n, r, b), case.rows(name))  # type: ignore[misc]
+        yield from (Finding(measure_name, values, name) for measure_name, values in scores.items())
     yield from missing_findings(() if names else (*SIZE, FIRST, FIRST_RATIONALE), NOTHING_SELECTS)
     if names and not knows_sentences(case):
         yield from missing_findings((FIRST, FIRST_RATIONALE), NO_SENTENCES)
     elif names:
-        yield replace(_rationales(case), explainer=names[0])
+        yield replace(_first_sentence_rationale(case), explainer=names[0])
 
 
 def rationale_agreement(case: AuditCase) -> Iterator[Finding]:
     names, rationales = selecting_explainers(case), case.rationales
     marked = rationales is not None and bool((rationales & torch.from_numpy(case.data.text.words)).any())
     if not names or rationales is None or not marked:
-        yield from missing_findings((*AGREED, *MICRO), NOBODY if names else NOTHING_SELECTS)
+        yield from missing_findings((*AGREEMENT, *MICRO), NO_RATIONALES if names else NOTHING_SELECTS)
         return
     for name in names:
         yield from _agreement(case, name, rationales)
 
 
 def sentences(case: AuditCase) -> Tensor | None:
-    """(M,) the sentence of each token to a model that selects whole ones; None of others."""
+    """(M,) the sentence of each token for a model that selects sentences, else None."""
     model = case.model
     if not isinstance(model, Rationalizer) or model.selection_config.granularity == "token":
         return None
-    found = torch.full((len(case.data.text.ids),), -1)
+    numbers = torch.full((len(case.data.text.ids),), -1)
     for rows, batch in case.batches():
-        case.scatter_rows(found, rows, batch, model.sentences(batch))
-    return found
+        case.scatter_rows(numbers, rows, batch, model.sentences(batch))
+    return numbers
 
 
 def _size(case: AuditCase, name: str, rows: Rows, batch: Batch) -> dict[str, Tensor]:
     chosen = case.gather_rows(case.saliency(name), rows, batch) != 0
-    found = {"selected-share": measure.share(chosen, batch.mask), "selected-spans": measure.spans(chosen, batch.mask)}
+    sizes = {"selected-share": measure.share(chosen, batch.mask), "selected-spans": measure.spans(chosen, batch.mask)}
     first = first_sentence(case, rows, batch)
-    return found if first is None else {**found, FIRST: measure.first_sentence(chosen, first, batch.mask)}
+    return sizes if first is None else {**sizes, FIRST: measure.first_sentence(chosen, first, batch.mask)}
 
 
-def _rationales(case: AuditCase) -> Finding:
+def _first_sentence_rationale(case: AuditCase) -> Finding:
     rationales = case.rationales
     if rationales is None:
-        return Finding(FIRST_RATIONALE, absent=NOBODY)
+        return Finding(FIRST_RATIONALE, absent=NO_RATIONALES)
 
     def work(rows: Rows, batch: Batch) -> dict[str, Tensor]:
         marked, first = case.gather_rows(rationales, rows, batch), first_sentence(case, rows, batch)
         assert first is not None
-        found = measure.first_sentence(marked, first, batch.mask)
-        return {"found": found.masked_fill(~(marked & batch.mask).any(-1), torch.nan)}
+        values = measure.first_sentence(marked, first, batch.mask)
+        return {"first": values.masked_fill(~(marked & batch.mask).any(-1), torch.nan)}
 
-    return Finding(FIRST_RATIONALE, case.gather("where the rationales is", work)["found"])
+    return Finding(FIRST_RATIONALE, case.gather("position of the rationales", work)["first"])
 
 
 def _agreement(case: AuditCase, name: str, rationales: Tensor) -> Iterator[Finding]:
     def work(rows: Rows, batch: Batch) -> dict[str, Tensor]:
-        weights, marked = (case.gather_rows(one, rows, batch) for one in (case.saliency(name), rationales))
-        found = {one: of(weights != 0, marked, batch.mask).double() for one, of in AGREED.items()}
-        return {**found, "tally": plausibility_measures.tally(weights != 0, marked, batch.mask)}
+        weights, marked = (case.gather_rows(values, rows, batch) for values in (case.saliency(name), rationales))
+        scores = {name: score(weights != 0, marked, batch.mask).double() for name, score in AGREEMENT.items()}
+        return {**scores, "tally": plausibility_measures.tally(weights != 0, marked, batch.mask)}
 
-    found = case.gather(f"selected by {name}, and people", work, case.rows(name))
-    tally = found.pop("tally")
-    yield from (Finding(one, values, name) for one, values in found.items())
+    scores = case.gather(f"selection by {name} against rationales", work, case.rows(name))
+    tally = scores.pop("tally")
+    yield from (Finding(measure_name, values, name) for measure_name, values in scores.items())
     yield from pooled_agreement(case, name, tally, MICRO, {})
 
 
@@ -123,7 +122,7 @@ def knows_sentences(case: AuditCase) -> bool:
 
 
 def first_sentence(case: AuditCase, rows: Rows, batch: Batch) -> Tensor | None:
-    """(B,T) bool; None: no sentences are known."""
+    """(B,T) bool; None if the sentences are unknown."""
     model = case.model
     if isinstance(model, Rationalizer) and bool(model.ends.any()):
         return model.sentences(batch) == 0
@@ -131,25 +130,25 @@ def first_sentence(case: AuditCase, rows: Rows, batch: Batch) -> Tensor | None:
 
 
 NAMES = measure_names(READER, "leakage-gap")
-NO_SELECTION = "neither the model nor an explanation that was asked about selects words"
-NO_READER = "no independent reader was trained for what is selected"
+NO_READER = "no independent reader was trained for the selection"
 
 
 def label_leakage(case: AuditCase) -> Iterator[Finding]:
     names = selecting_explainers(case)
-    found = {
-        name: case.gather(f"{name} read independently", partial(_read, case, name), case.rows(name)) for name in names
+    readings = {
+        name: case.gather(f"{name} read independently", partial(_readings, case, name), case.rows(name))
+        for name in names
     }
-    said = case.probs.argmax(-1)
-    known = {name: class_balanced({**values, PREDICTED: said}) for name, values in found.items() if values}
-    for name, values in known.items():
+    predicted = case.probs.argmax(-1)
+    scores = {name: class_balanced({**values, PREDICTED: predicted}) for name, values in readings.items() if values}
+    for name, values in scores.items():
         yield from (Finding(measure, numbers, name) for measure, numbers in values.items() if measure != PREDICTED)
         yield from _by_class(case, name, values[READER])
-    if not known:
-        yield from missing_findings(NAMES, NO_READER if names else NO_SELECTION)
+    if not scores:
+        yield from missing_findings(NAMES, NO_READER if names else NOTHING_SELECTS)
 
 
-def _read(case: AuditCase, name: str, rows: Rows, batch: Batch) -> dict[str, Tensor]:
+def _readings(case: AuditCase, name: str, rows: Rows, batch: Batch) -> dict[str, Tensor]:
     weights = case.gather_rows(case.saliency(name), rows, batch)
     logits = case.probs[torch.from_numpy(rows)].to(weights.device).log()
     readings = case.explainers[name].readings(case.model, batch, Saliency(weights, logits))
@@ -160,7 +159,7 @@ def _read(case: AuditCase, name: str, rows: Rows, batch: Batch) -> dict[str, Ten
 
 
 def _by_class(case: AuditCase, name: str, values: Tensor) -> Iterator[Finding]:
-    """One finding for each class that is predicted."""
+    """One finding for each predicted class."""
     predicted = case.probs.argmax(-1)
     for index in sorted(set(predicted[values.isfinite()].tolist())):
         label = str(case.classes[index]) if case.classes else str(index)

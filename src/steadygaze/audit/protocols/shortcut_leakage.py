@@ -1,18 +1,16 @@
-"""Is it more than position or a shortcut?  Weight that says where, or lies on nothing, is no reason.
+"""Shortcut leakage: dependence of the explanation on positions, default tokens and the first sentence.
 
-    position-leak             how far the places of the weight give the predicted class away, no word being seen
-    position-leak/shuffled    the same once the words of each text are shuffled: weights that follow words lose what the
-                              layout of the texts told, weights that follow places keep it
-    default-mass              which part of the weight lies on tokens with nothing to read
+    position-leak             how well attention positions alone predict the label
+    position-leak/shuffled    the same for shuffled words: it stays if the weights depend on positions, not on words
+    default-mass              share of the weight on tokens without content
     default-mass/above-share  the same minus the share of such tokens among the words
-    first-sentence-share      which part lies in the first sentence
-    first-sentence-share/above-rationale   the same minus what is due to it: the part of the words that people marked
-                              which stands there, or of all words where that is more
-    first-sentence-pick       whether the heaviest word does
-    collapsed                 whether the weights say the same whatever the text
+    first-sentence-share      share of the weight in the first sentence
+    first-sentence-share/above-rationale   the same minus the larger of two shares of the first sentence: of the
+                              human rationale and of all words
+    first-sentence-pick       whether the top-weighted word is in the first sentence
+    collapsed                 whether the weights do not depend on the text
 
-NaN where a question makes no sense of a text: one without a word, or whose sentences are not known.  Those of a model
-that selects are its own (selection.py).
+NaN for a text without words or with unknown sentences.  A rationalizer defines its own sentences (selection.py).
 """
 
 from collections.abc import Iterator
@@ -26,7 +24,7 @@ from steadygaze.audit.finding import Finding, missing_findings, selecting_explai
 from steadygaze.audit.measures import shortcut_measures
 from steadygaze.audit.measures import shortcut_measures as measure
 from steadygaze.audit.probes.text_perturbations import shuffle_words
-from steadygaze.audit.protocols.plausibility import NOBODY
+from steadygaze.audit.protocols.plausibility import NO_RATIONALES
 from steadygaze.audit.protocols.selection import first_sentence, knows_sentences, sentences
 from steadygaze.core.maths.collapse import detect_ragged_collapse, detect_sentence_collapse
 from steadygaze.core.maths.masked import normalize
@@ -42,91 +40,91 @@ FIRST = {
 }
 ABOVE = "first-sentence-share/above-rationale"
 ONE_CLASS = (
-    f"fewer than two classes are predicted of {shortcut_measures.FEWEST} texts or more: there is nothing to give away"
+    f"the position leak needs two classes that are predicted for at least {shortcut_measures.FEWEST} distinct texts"
 )
-NO_BLANKS = "nobody said which tokens have nothing to read"
-NO_SENTENCES = "nobody marked the sentences"
-ONE_WORD = "no text has two words to choose between"
+NO_BLANKS = "the tokens without content are unknown"
+NO_SENTENCES = "the sentence boundaries are unknown"
+ONE_WORD = "no text has two words"
 
 
 def shortcut_leakage(case: AuditCase) -> Iterator[Finding]:
     key = _keys(case)
     for name in case.explainers:
-        found = case.gather(f"places of {name}", lambda r, b, n=name: _measured(case, n, r, b), case.rows(name))  # type: ignore[misc]
-        seen = found["places"].masked_fill(texts_without_selection(case, name).unsqueeze(-1), torch.nan)
-        yield _leak("position-leak", name, seen, case.probs, key)
-        yield _shuffled(case, name, key)
-        yield from _default(case, name, found)
-        yield from (Finding(one, found[one], name) for one in (*FIRST, ABOVE) if one in found)
-        yield _collapsed(case, name)
+        scores = case.gather(f"positions of {name}", lambda r, b, n=name: _scores(case, n, r, b), case.rows(name))  # type: ignore[misc]
+        features = scores["positions"].masked_fill(texts_without_selection(case, name).unsqueeze(-1), torch.nan)
+        yield _leak("position-leak", name, features, case.probs, key)
+        yield _shuffled_leak(case, name, key)
+        yield from _default_mass(case, name, scores)
+        yield from (Finding(measure, scores[measure], name) for measure in (*FIRST, ABOVE) if measure in scores)
+        yield _collapse(case, name)
     yield from missing_findings(DEFAULT if case.blank is None else (), NO_BLANKS)
     if not knows_sentences(case):
         yield from missing_findings((*FIRST, ABOVE), NO_SENTENCES)
     elif case.rationales is None:
-        yield Finding(ABOVE, absent=NOBODY)
+        yield Finding(ABOVE, absent=NO_RATIONALES)
 
 
 def _keys(case: AuditCase) -> Tensor:
-    """(N,) a number that belongs to each text; of a pair, to the two together"""
-    found = torch.empty(len(case), dtype=torch.int64)
+    """(N,) a key for each text, or for each pair of text and question"""
+    keys = torch.empty(len(case), dtype=torch.int64)
     for rows, batch in case.batches():
         key = text_key(batch)
         if batch.question_ids is not None and batch.question_present is not None:
-            there = batch.question_present
+            present = batch.question_present
             key = key + RandomKey(2).scramble(
-                text_key(replace(batch, ids=batch.question_ids, present=there, mask=there))
+                text_key(replace(batch, ids=batch.question_ids, present=present, mask=present))
             )
-        found[torch.from_numpy(rows)] = key.cpu()
-    return found
+        keys[torch.from_numpy(rows)] = key.cpu()
+    return keys
 
 
-def _measured(case: AuditCase, name: str, rows: Rows, batch: Batch) -> dict[str, Tensor]:
+def _scores(case: AuditCase, name: str, rows: Rows, batch: Batch) -> dict[str, Tensor]:
     share, mask = normalize(case.gather_rows(case.saliency(name), rows, batch), batch.mask), batch.mask
-    found: dict[str, Tensor] = {}
+    scores: dict[str, Tensor] = {}
     if case.blank is not None:
         blank = case.gather_rows(case.blank, rows, batch)
-        found |= {"mass": measure.default_mass(share, blank, mask), "blank": (blank & mask).sum(-1).double()}
+        scores |= {"mass": measure.default_mass(share, blank, mask), "blank": (blank & mask).sum(-1).double()}
     first = first_sentence(case, rows, batch)
     if first is not None:
         unknown = ~(first & mask).any(-1)
-        found |= {name: of(share, first, mask).masked_fill(unknown, torch.nan) for name, of in FIRST.items()}
+        scores |= {name: score(share, first, mask).masked_fill(unknown, torch.nan) for name, score in FIRST.items()}
     if first is not None and case.rationales is not None:
         marked = case.gather_rows(case.rationales, rows, batch)
-        found[ABOVE] = measure.first_sentence_above_rationale(share, marked, first, mask)
-    found = {key: value.masked_fill(~mask.any(-1), torch.nan) for key, value in found.items()}
-    return {"places": shortcut_measures.position_features(share, mask), **found}
+        scores[ABOVE] = measure.first_sentence_above_rationale(share, marked, first, mask)
+    scores = {key: value.masked_fill(~mask.any(-1), torch.nan) for key, value in scores.items()}
+    return {"positions": shortcut_measures.position_features(share, mask), **scores}
 
 
-def _leak(name: str, explainer: str, seen: Tensor, probs: Tensor, key: Tensor) -> Finding:
-    values = shortcut_measures.position_leaks(seen, probs.argmax(-1), key)
+def _leak(name: str, explainer: str, features: Tensor, probs: Tensor, key: Tensor) -> Finding:
+    values = shortcut_measures.position_leaks(features, probs.argmax(-1), key)
     if values.isnan().all():
         return Finding(name, explainer=explainer, absent=ONE_CLASS)
     return Finding(name, values, explainer, {"folds": shortcut_measures.FOLDS})
 
 
-def _shuffled(case: AuditCase, name: str, key: Tensor) -> Finding:
+def _shuffled_leak(case: AuditCase, name: str, key: Tensor) -> Finding:
     def work(_: Rows, batch: Batch) -> dict[str, Tensor]:
-        found = case.explainers[name].explain(case.model, shuffle_words(batch, RandomKey(case.plan.seed).child(11)))
-        share = normalize(found.weights.double(), batch.mask)
-        places, none = (
+        saliency = case.explainers[name].explain(case.model, shuffle_words(batch, RandomKey(case.plan.seed).child(11)))
+        share = normalize(saliency.weights.double(), batch.mask)
+        positions, empty = (
             shortcut_measures.position_features(share, batch.mask),
-            batch.mask.any(-1) & ~has_weight(found.weights, batch.mask),
+            batch.mask.any(-1) & ~has_weight(saliency.weights, batch.mask),
         )
-        return {"places": places, "probs": found.logits.double().softmax(-1), "none": none}
+        return {"positions": positions, "probs": saliency.logits.double().softmax(-1), "empty": empty}
 
-    found = case.gather(f"{name} of shuffled texts", work, case.rows(name))
+    outputs = case.gather(f"{name} of shuffled texts", work, case.rows(name))
     before = texts_without_selection(case, name)
-    later = (found["none"] == 1) & ~before if name in selecting_explainers(case) else torch.zeros_like(before)
-    seen = found["places"].masked_fill((before | later).unsqueeze(-1), torch.nan)
-    leak = _leak("position-leak/shuffled", name, seen, found["probs"].nan_to_num(0.0), key)
-    note = f"of {int(later.sum()):,} texts nothing is selected once they are shuffled" if later.any() else ""
+    after = (outputs["empty"] == 1) & ~before if name in selecting_explainers(case) else torch.zeros_like(before)
+    features = outputs["positions"].masked_fill((before | after).unsqueeze(-1), torch.nan)
+    leak = _leak("position-leak/shuffled", name, features, outputs["probs"].nan_to_num(0.0), key)
+    note = f"{int(after.sum()):,} texts have an empty selection once they are shuffled" if after.any() else ""
     return replace(leak, note=note)
 
 
-def _default(case: AuditCase, name: str, found: dict[str, Tensor]) -> Iterator[Finding]:
+def _default_mass(case: AuditCase, name: str, scores: dict[str, Tensor]) -> Iterator[Finding]:
     if case.blank is None:
         return
-    mass, blank, words = found["mass"], found["blank"], case.token_counts
+    mass, blank, words = scores["mass"], scores["blank"], case.token_counts
     if name == "attention" and case.special_token_share is not None:
         specials = torch.from_numpy(case.data.text.lengths) - words
         mass = case.special_token_share + (1 - case.special_token_share) * mass
@@ -135,20 +133,25 @@ def _default(case: AuditCase, name: str, found: dict[str, Tensor]) -> Iterator[F
     yield Finding(DEFAULT[1], mass - blank / words.clamp_min(1), name)
 
 
-def _collapsed(case: AuditCase, name: str) -> Finding:
+def _collapse(case: AuditCase, name: str) -> Finding:
     text = case.data.text
-    asked = torch.zeros(len(case), dtype=torch.bool)
-    asked[torch.from_numpy(case.rows(name))] = True
-    asked &= (case.words > 1) & ~texts_without_selection(case, name)
-    if not asked.any():
+    included = torch.zeros(len(case), dtype=torch.bool)
+    included[torch.from_numpy(case.rows(name))] = True
+    included &= (case.words > 1) & ~texts_without_selection(case, name)
+    if not included.any():
         return Finding("collapsed", explainer=name, absent=ONE_WORD)
-    read = asked.repeat_interleave(torch.from_numpy(text.lengths)) & torch.from_numpy(text.words)
+    tokens = included.repeat_interleave(torch.from_numpy(text.lengths)) & torch.from_numpy(text.words)
     sizes, ids = (
-        RaggedWeights(case.saliency(name)[read].abs(), case.token_counts[asked]),
-        torch.from_numpy(text.ids)[read],
+        RaggedWeights(case.saliency(name)[tokens].abs(), case.token_counts[included]),
+        torch.from_numpy(text.ids)[tokens],
     )
-    laid = replace(sizes, values=sizes.shares(sizes.values))
+    shares = replace(sizes, values=sizes.shares(sizes.values))
     numbers = sentences(case) if name in selecting_explainers(case) else None
-    found = detect_ragged_collapse(laid, ids) if numbers is None else detect_sentence_collapse(laid, numbers[read], ids)
-    how = {"n": int(asked.sum())}
-    return Finding("collapsed", value=float(found.collapsed), explainer=name, settings=how, note=found.reason)
+    if numbers is None:
+        collapse = detect_ragged_collapse(shares, ids)
+    else:
+        collapse = detect_sentence_collapse(shares, numbers[tokens], ids)
+    settings = {"n": int(included.sum())}
+    return Finding(
+        "collapsed", value=float(collapse.collapsed), explainer=name, settings=settings, note=collapse.reason
+    )

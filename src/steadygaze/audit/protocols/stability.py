@@ -1,20 +1,17 @@
-"""Does it hold still?  The same texts, moved a little: do the highlighted words, and the prediction, move too?
+"""Stability: the shift of the explanation and of the prediction under a probe of the text or its embeddings.
 
-A probe moves a text or its vectors; of what the model shows before and after it is asked
+    jensen-shannon/<probe>       divergence of the normalized saliencies
+    top-k-overlap/<probe>        share of the top-k words that stay in the top k
+    kendall/<probe>              rank correlation of the words
+    …/<probe>-kept               the last two, for texts that keep their label (Yin et al. 2022: stability)
+    prediction-change/<probe>    ½ Σ |Δp|
+    label-flip/<probe>           whether the label changes
+    words-substituted/<probe>    number of substituted words
 
-    jensen-shannon/<probe>       how far the saliency moved, as shares of its whole
-    top-k-overlap/<probe>        which part of the k heaviest words stayed among them
-    kendall/<probe>              whether the words stayed in their order
-    …/<probe>-kept               the last two, of texts that kept their label (Yin et al. 2022: stability)
-    prediction-change/<probe>    ½ Σ |Δp|: how far the prediction moved
-    label-flip/<probe>              whether the label changed
+Normalized entropy and distance to uniform describe the saliency itself: one that is the same for every text is stable
+but explains nothing.  NaN for a text of fewer than two words, or with too few substituted words.
 
-and of the saliency itself, since one that is the same for every text is stable and explains nothing: normalized entropy
-and distance to uniform.  NaN where a question makes no sense of a text: a move when it has
-fewer than two words, or fewer were exchanged than should have been.  `words-substituted/<probe>` is how many were.
-
-A step against the label follows its slope, which is 0 in the vectors that a generator of its own selects by: what is
-selected cannot move then, and is not asked whether it does.
+The gradient of the label is 0 in the embeddings of a separate generator: FGM on the label cannot change its selection.
 """
 
 from collections.abc import Iterator, Sequence
@@ -37,110 +34,116 @@ from steadygaze.models.rationalizer import Rationalizer
 
 OF_WORDS = ("jensen-shannon", "top-k-overlap", "kendall")
 YIN = ("top-k-overlap", "kendall")
-TABLE = "synonyms= (--synonyms) gives a table of them"
-NO_SYNONYMS = f"no table of synonyms was given: {TABLE}"
-UNTOUCHED = (f"which have fewer than two words, or too few with a synonym: {TABLE}", "which have fewer than two words")
-"""Why a probe of words, or of vectors, left a text as it was."""
-BLIND = "reads words, not vectors"
-SLOPELESS = "the label has no slope in the vectors that the selection is made by, which this step leaves where they are"
+TABLE = "pass a synonym table as synonyms= (--synonyms)"
+NO_SYNONYMS = f"there is no synonym table: {TABLE}"
+UNCHANGED = (f"which have fewer than two words, or too few with a synonym: {TABLE}", "which have fewer than two words")
+"""Why a probe of words, or of embeddings, did not change a text."""
+READS_WORDS = "reads words, not embeddings"
+NO_GRADIENT = "the gradient of the label is 0 in the generator's embeddings: this step cannot change the selection"
 
 
 def stability(case: AuditCase) -> Iterator[Finding]:
     for name in case.explainers:
-        yield from _itself(case, name)
+        yield from _concentration(case, name)
     for name, probe in case.probes.items():
         if lacking := probe.requires - case.model.capabilities:
             yield from missing_findings(probe_names(name), MISSING_CAPABILITY[max(lacking)])
         else:
-            yield from _asked(case, name, probe)
+            yield from _probe_findings(case, name, probe)
 
 
-def _itself(case: AuditCase, name: str) -> Iterator[Finding]:
+def _concentration(case: AuditCase, name: str) -> Iterator[Finding]:
     def work(rows: Rows, batch: Batch) -> dict[str, Tensor]:
-        share, few = normalize(case.gather_rows(case.saliency(name), rows, batch), batch.mask), batch.mask.sum(-1) < 2
-        found = {
+        share = normalize(case.gather_rows(case.saliency(name), rows, batch), batch.mask)
+        too_short = batch.mask.sum(-1) < 2
+        functions = {
             "normalized-entropy": stability_measures.normalized_entropy,
             "distance-to-uniform": stability_measures.distance_to_uniform,
         }
-        return {measure: of(share, batch.mask).masked_fill(few, torch.nan) for measure, of in found.items()}
+        return {
+            measure: function(share, batch.mask).masked_fill(too_short, torch.nan)
+            for measure, function in functions.items()
+        }
 
     for measure, values in case.gather(name, work, case.rows(name)).items():
         yield Finding(measure, values, name)
 
 
-def _asked(case: AuditCase, name: str, probe: Probe) -> Iterator[Finding]:
-    about = [other for other in case.explainers if not probe.of or other in probe.of]
-    unable = {other: why for other in about if (why := _unmoved(case, name, probe, other))}
-    able = [other for other in about if other not in unable]
+def _probe_findings(case: AuditCase, name: str, probe: Probe) -> Iterator[Finding]:
+    explainers = [explainer for explainer in case.explainers if not probe.of or explainer in probe.of]
+    reasons = {explainer: why for explainer in explainers if (why := _inapplicable(case, name, probe, explainer))}
+    applicable = [explainer for explainer in explainers if explainer not in reasons]
     for measure in [f"{measure}/{name}" for measure in OF_WORDS]:
-        yield from missing_findings([] if about else [measure], missing_capability_reason(case))
-        yield from (Finding(measure, explainer=other, absent=why) for other, why in unable.items())
+        yield from missing_findings([] if explainers else [measure], missing_capability_reason(case))
+        yield from (Finding(measure, explainer=explainer, absent=why) for explainer, why in reasons.items())
     settings: dict[str, str | int | float] = {"radius": case.plan.radius}
     if not probe.vectors:
         settings = {"synonyms": origin(case.plan.synonyms[name][0]), "words": probe.words}
-    for rows, group in [(case.sample, ["", *able])] if probe.expensive else _groups(case, able):
-        found = case.gather(name, lambda r, b, g=group: _measured(case, probe, g, r, b), rows)  # type: ignore[misc]
-        missing = {key: int(values[torch.from_numpy(rows)].isnan().sum()) for key, values in found.items()}
-        for key, values in found.items():
-            measure, explainer, kept = (*key.split("|"), "", "")[:3]
+    for rows, group in [(case.sample, ["", *applicable])] if probe.expensive else _groups(case, applicable):
+        scores = case.gather(name, lambda r, b, g=group: _scores(case, probe, g, r, b), rows)  # type: ignore[misc]
+        missing = {key: int(values[torch.from_numpy(rows)].isnan().sum()) for key, values in scores.items()}
+        for key, values in scores.items():
+            measure, explainer, suffix = (*key.split("|"), "", "")[:3]
             if measure == "words-substituted" and probe.vectors:
                 continue
-            # The first number is there of every text that was touched: who lacks as many lacks those.
+            # The first measure is defined for every text that the probe changed: an equal count is the unchanged texts.
             left = missing[key] if missing[key] == next(iter(missing.values())) else 0
-            note = f"left out: {left:,} of {len(rows):,} texts, {UNTOUCHED[probe.vectors]}" if left else ""
-            known = settings | ({"k": case.plan.k} if measure == "top-k-overlap" else {})
-            yield Finding(f"{measure}/{name}{kept and '-kept'}", values, explainer or None, known, note)
+            note = f"left out: {left:,} of {len(rows):,} texts, {UNCHANGED[probe.vectors]}" if left else ""
+            row_settings = settings | ({"k": case.plan.k} if measure == "top-k-overlap" else {})
+            yield Finding(f"{measure}/{name}{suffix and '-kept'}", values, explainer or None, row_settings, note)
 
 
-def _unmoved(case: AuditCase, name: str, probe: Probe, explainer: str) -> str:
-    """Why a probe cannot move an explanation; '': it can."""
+def _inapplicable(case: AuditCase, name: str, probe: Probe, explainer: str) -> str:
+    """Why a probe cannot change an explanation; '' if it can."""
     if probe.vectors and not case.explainers[explainer].requires:
-        return f"{explainer} {BLIND}"
-    apart = isinstance(case.model, Rationalizer) and case.model.selection_config.separate_encoders
-    return SLOPELESS if apart and explainer in OWN and name == "fgm-label" else ""
+        return f"{explainer} {READS_WORDS}"
+    separate = isinstance(case.model, Rationalizer) and case.model.selection_config.separate_encoders
+    return NO_GRADIENT if separate and explainer in OWN and name == "fgm-label" else ""
 
 
 def _groups(case: AuditCase, names: Sequence[str]) -> Iterator[tuple[Rows, list[str]]]:
-    """Explainers asked about all texts, with the predictions themselves; then those asked about a sample."""
+    """Explainers that run on all texts, with the predictions; then those that run on a sample."""
     cheap = [name for name in names if case.rows(name) is case.all_rows]
     yield case.all_rows, ["", *cheap]
     if expensive := [name for name in names if name not in cheap]:
         yield case.sample, expensive
 
 
-def _measured(case: AuditCase, probe: Probe, names: Sequence[str], rows: Rows, batch: Batch) -> dict[str, Tensor]:
-    moved = probe.move(case.model, batch)
-    still = (moved.touched < probe.words) | (batch.mask.sum(-1) < 2)  # one word has all the weight, whatever happens
-    found = {key: value for name in names if name for key, value in _of_words(case, name, rows, batch, moved).items()}
+def _scores(case: AuditCase, probe: Probe, names: Sequence[str], rows: Rows, batch: Batch) -> dict[str, Tensor]:
+    perturbed = probe.move(case.model, batch)
+    unchanged = (perturbed.touched < probe.words) | (batch.mask.sum(-1) < 2)  # a single word always has all the weight
+    scores: dict[str, Tensor] = {}
+    for name in filter(None, names):
+        scores |= _word_scores(case, name, rows, batch, perturbed)
     if "" in names or not probe.vectors:
         before = case.probs[torch.from_numpy(rows)].to(batch.ids.device)
-        after = observe(case.model, moved.batch, moved.embedded).probs
-        kept = {} if probe.vectors else _kept(found, stability_measures.label_flip(before, after) > 0)
-        found = (_of_text(before, after, moved) if "" in names else {}) | found | kept
+        after = observe(case.model, perturbed.batch, perturbed.embedded).probs
+        label_kept = {} if probe.vectors else _label_kept(scores, stability_measures.label_flip(before, after) > 0)
+        scores = (_text_scores(before, after, perturbed) if "" in names else {}) | scores | label_kept
     return {
-        key: value if key == "words-substituted" else value.masked_fill(still, torch.nan)
-        for key, value in found.items()
+        key: value if key == "words-substituted" else value.masked_fill(unchanged, torch.nan)
+        for key, value in scores.items()
     }
 
 
-def _kept(found: dict[str, Tensor], turned: Tensor) -> dict[str, Tensor]:
-    """Of texts that kept their label: the stability of Yin et al. 2022."""
-    own = {key: value for key, value in found.items() if key.startswith(YIN)}
-    return {f"{key}|kept": value.masked_fill(turned, torch.nan) for key, value in own.items()}
+def _label_kept(scores: dict[str, Tensor], flipped: Tensor) -> dict[str, Tensor]:
+    """The scores of texts that keep their label: the stability of Yin et al. 2022."""
+    own = {key: value for key, value in scores.items() if key.startswith(YIN)}
+    return {f"{key}|kept": value.masked_fill(flipped, torch.nan) for key, value in own.items()}
 
 
-def _of_text(before: Tensor, after: Tensor, moved: PerturbedBatch) -> dict[str, Tensor]:
+def _text_scores(before: Tensor, after: Tensor, perturbed: PerturbedBatch) -> dict[str, Tensor]:
     return {
         "prediction-change": stability_measures.prediction_change(before, after),
         "label-flip": stability_measures.label_flip(before, after),
-        "words-substituted": moved.touched,
+        "words-substituted": perturbed.touched,
     }
 
 
-def _of_words(case: AuditCase, name: str, rows: Rows, batch: Batch, moved: PerturbedBatch) -> dict[str, Tensor]:
+def _word_scores(case: AuditCase, name: str, rows: Rows, batch: Batch, perturbed: PerturbedBatch) -> dict[str, Tensor]:
     explainer, before = case.explainers[name], case.gather_rows(case.saliency(name), rows, batch)
     label = case.probs[torch.from_numpy(rows)].argmax(-1).to(batch.ids.device) if explainer.class_specific else None
-    after = finite_weights(explainer.explain(case.model, moved.batch, label, moved.embedded), moved.batch)
+    after = finite_weights(explainer.explain(case.model, perturbed.batch, label, perturbed.embedded), perturbed.batch)
     return {
         f"jensen-shannon|{name}": saliency_divergence(before, after, batch.mask),
         f"top-k-overlap|{name}": shared_top_k(before, after, batch.mask, case.plan.k),

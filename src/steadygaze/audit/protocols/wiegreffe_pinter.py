@@ -1,17 +1,16 @@
-"""Was attention needed at all, and was it this one?  Two models more, trained on the same texts.
+"""Necessity of the attention: retrain the model with uniform attention and with an adversarial attention.
 
 Wiegreffe & Pinter, "Attention is not not Explanation", EMNLP 2019 (arXiv:1908.04626), §3.1 and §4.
 
-    accuracy/uniform                     of a model of the same shape whose attention is held uniform
-    accuracy/above-uniform               how much more often the model is right.  Near 0: attention was not needed, and
-                                         explains little whatever it looks at
-    jensen-shannon/trained-adversary     how far the attention of a model trained to predict the same and to look
-                                         elsewhere (techniques/adversary.py) is from the model's own
-    prediction-change/trained-adversary  how far its predictions are.  Far in the one and near in the other: the
-                                         attention was not the only one that could be learnt
+    accuracy/uniform                     of a model of the same architecture with uniform attention
+    accuracy/above-uniform               the model's accuracy minus that.  Near 0: attention is not necessary
+    jensen-shannon/trained-adversary     divergence of the attention of a model trained to predict the same with a
+                                         different attention (techniques/adversary.py)
+    prediction-change/trained-adversary  change of its predictions.  A large divergence with a small change: the
+                                         attention is not unique
 
-Departs from the paper: one λ, where it draws a curve over many; both trained with the model's own settings, the
-uniform one by cross-entropy alone.  Costs two trainings, so that it is asked for by giving the training texts.
+Departs from the paper: one λ instead of a curve.  Both models use the model's own settings; the uniform one is trained
+with cross-entropy only.  The protocol trains two models, so it runs only if the training texts are passed.
 """
 
 import warnings
@@ -37,8 +36,8 @@ from steadygaze.training.optimizers import Training
 DIFFERENCE = 1e-3
 """λ."""
 TRAINED = probe_names("uniform", "above-uniform", "trained-adversary")
-UNTRAINED = "it takes two trainings: in Python, train= gives the texts and labels for them"
-NOT_OURS = "only a TextClassifier can be trained again"
+UNTRAINED = "it trains two models: in Python, pass the training texts and labels as train="
+NOT_OURS = "only a TextClassifier can be retrained"
 Split = tuple[Any, Any]
 """Texts and labels, as `fit` takes them."""
 
@@ -46,47 +45,52 @@ Split = tuple[Any, Any]
 def attention_necessity(
     clf: TextClassifier, train: Split, validation: Split | None, test: Split, difference: float = DIFFERENCE
 ) -> Iterator[Finding]:
-    """`train` and `validation` are what `clf` was trained with; of `test` the labels are places among the classes.
-
-    They may be None.
-    """
+    """`train` and `validation`: the data `clf` was trained on; `test`: texts and class indices, or None."""
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "collapsed attention")  # uniform is meant, and elsewhere may be nowhere
-        even = same_labels(clf, "vanilla", attention="uniform").fit(*train, validation=validation)
-        other = same_labels(clf, "adversary", difference=difference).fit(*train, validation=validation, reference=clf)
-    if list(even.classes_) != list(clf.classes_):
-        raise UserError(f"the texts to train on have the labels {list(even.classes_)}, the model {list(clf.classes_)}")
-    yield from _needed(clf, even, test)
-    yield from _moved(clf, other, test[0], {"difference": difference})
+        warnings.filterwarnings("ignore", "collapsed attention")  # expected here
+        uniform = same_labels(clf, "vanilla", attention="uniform").fit(*train, validation=validation)
+        adversary = same_labels(clf, "adversary", difference=difference).fit(
+            *train, validation=validation, reference=clf
+        )
+    if list(uniform.classes_) != list(clf.classes_):
+        raise UserError(
+            f"the training texts have the labels {list(uniform.classes_)}, the model has {list(clf.classes_)}"
+        )
+    yield from _necessity(clf, uniform, test)
+    yield from _adversary(clf, adversary, test[0], {"difference": difference})
 
 
 def same_labels(clf: TextClassifier, technique: str, **settings: Any) -> TextClassifier:
-    """Not trained yet: of the same shape, trained by the same settings, by another technique."""
+    """An unfitted classifier with the same architecture and settings, and another technique."""
     shared = {name for kind in (Architecture, Training, TextConfig) for name in field_names(kind)}
-    kept = {name: value for name, value in (clf.settings or {}).items() if name in shared}
-    made: TextClassifier = clone(clf).set_params(technique=technique, settings={**kept, **settings}, verbose=False)
-    return made
+    common = {name: value for name, value in (clf.settings or {}).items() if name in shared}
+    model: TextClassifier = clone(clf).set_params(technique=technique, settings={**common, **settings}, verbose=False)
+    return model
 
 
-def _needed(clf: TextClassifier, even: TextClassifier, test: Split) -> Iterator[Finding]:
+def _necessity(clf: TextClassifier, uniform: TextClassifier, test: Split) -> Iterator[Finding]:
     texts, labels = test
     if labels is None:
         yield from missing_findings(probe_names("uniform", "above-uniform"), NO_LABELS)
         return
-    ours, theirs = (torch.from_numpy(one.predict_proba(texts).argmax(-1) == labels).double() for one in (clf, even))
-    yield Finding("accuracy/uniform", theirs)
-    yield Finding("accuracy/above-uniform", ours - theirs)
+    own, baseline = (
+        torch.from_numpy(model.predict_proba(texts).argmax(-1) == labels).double() for model in (clf, uniform)
+    )
+    yield Finding("accuracy/uniform", baseline)
+    yield Finding("accuracy/above-uniform", own - baseline)
 
 
-def _moved(clf: TextClassifier, other: TextClassifier, texts: Any, how: dict[str, float]) -> Iterator[Finding]:
+def _adversary(
+    clf: TextClassifier, adversary: TextClassifier, texts: Any, settings: dict[str, float]
+) -> Iterator[Finding]:
     data = clf.stored_.data(*read_texts(texts))
-    ours, theirs = (inference.split_outputs(one.stored_.model, data) for one in (clf, other))
-    apart = stability_measures.jensen_shannon(ours.weights.double(), theirs.weights.double(), ours.mask)
-    apart = apart.masked_fill(ours.mask.sum(-1) < 2, torch.nan)
-    change = stability_measures.prediction_change(_probs(ours), _probs(theirs))
-    yield Finding("jensen-shannon/trained-adversary", apart, "attention", how)
-    yield Finding("prediction-change/trained-adversary", change, "attention", how)
+    own, adversarial = (inference.split_outputs(model.stored_.model, data) for model in (clf, adversary))
+    divergence = stability_measures.jensen_shannon(own.weights.double(), adversarial.weights.double(), own.mask)
+    divergence = divergence.masked_fill(own.mask.sum(-1) < 2, torch.nan)
+    change = stability_measures.prediction_change(_probs(own), _probs(adversarial))
+    yield Finding("jensen-shannon/trained-adversary", divergence, "attention", settings)
+    yield Finding("prediction-change/trained-adversary", change, "attention", settings)
 
 
-def _probs(read: inference.SplitOutputs) -> Tensor:
-    return read.logits.double().softmax(-1)
+def _probs(outputs: inference.SplitOutputs) -> Tensor:
+    return outputs.logits.double().softmax(-1)

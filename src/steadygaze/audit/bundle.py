@@ -1,19 +1,17 @@
-"""Signatures of audit bundles, by OpenSSH: `ssh-keygen -Y sign` and `-Y verify` with the namespace `steadygaze`.
+"""The audit bundle: a folder with the report, its manifest and an optional signature.  Does not import torch.
 
-The signature is manifest.json.sig.  It covers manifest.json, and through its SHA-256 hashes every other file.
-https://man.openbsd.org/ssh-keygen.1 describes keys, signatures and the file of allowed signers.
+report.html         the page
+report.json         the report as JSON
+rows.jsonl          one number per line
+policy.toml         the requirements, if any
+manifest.json       command, model, data, settings, seeds, time, versions, gate, and the SHA-256 of every other file
+manifest.json.sig   an optional signature of the manifest
 
-The bundle of an audit as a folder: whole or not at all, and read without running anything it holds.
+The folder is written atomically, and reading it does not execute its content.  `steadygaze audit --verify BUNDLE`
+compares it with a rerun.
 
-report.html      the page
-report.json      the same for machines: a report can be made again from it alone
-rows.jsonl       one number a line
-policy.toml      what was required, if anything was
-manifest.json    what made it: command, model, data, settings, seeds, time, versions, whether the gate was passed, and
-                 the SHA-256 of every other file
-manifest.json.sig   a signature of the manifest, if one was asked for
-
-A third party compares it with an audit of their own: `steadygaze audit --verify BUNDLE`.  No torch here.
+Signatures use OpenSSH: `ssh-keygen -Y sign` and `-Y verify` with the namespace `steadygaze`.  A signature covers the
+manifest, and through its hashes every other file.  https://man.openbsd.org/ssh-keygen.1 describes the formats.
 """
 
 import hashlib
@@ -53,7 +51,7 @@ NAMESPACE = "steadygaze"
 
 
 def sign(content: bytes, key: Path) -> bytes:
-    """The signature of a manifest by a private key; of a public key, by ssh-agent."""
+    """Sign a manifest with a private key, or through ssh-agent with a public key."""
     if not key.is_file():
         raise UserError(f"--sign {key} is not a file: it takes an SSH key, as ssh-keygen -t ed25519 makes one")
     ended = _run(["-Y", "sign", "-f", str(key), "-n", NAMESPACE], content)
@@ -63,7 +61,7 @@ def sign(content: bytes, key: Path) -> bytes:
 
 
 def check(content: bytes, signature: bytes | None, signers: Path, signer: str | None = None) -> str:
-    """Who signed a manifest, of those that a file allows; `signer`: who must have."""
+    """The signer of a manifest among the allowed signers; `signer`: the required one."""
     if not signers.is_file():
         raise UserError(
             f"--signers {signers} is not a file: it lists allowed signers, a name and a public key per line"
@@ -104,17 +102,17 @@ class AuditBundle:
     manifest: Manifest
     policy: Policy | None
     contents: Mapping[str, bytes]
-    """The files as they are, but for the signature."""
+    """The content of the files, without the signature."""
     signature: bytes | None = None
 
     @property
     def seal(self) -> str:
-        """SHA-256 of the manifest, and so of everything: what to write down elsewhere."""
+        """SHA-256 of the manifest, which covers all files."""
         return hashlib.sha256(self.contents[MANIFEST]).hexdigest()
 
 
 def complete(manifest: Manifest, report: Report, policy: Policy | None) -> Manifest:
-    """With all that a bundle records, but for the hashes of its files."""
+    """The manifest with all fields except the file hashes."""
     return replace(
         manifest,
         model={**manifest.model, "name": _last(str(manifest.model.get("name", "")))},
@@ -139,7 +137,7 @@ def render_files(report: Report, policy: Policy | None) -> dict[str, bytes]:
 
 
 def render_manifest(manifest: Manifest, contents: Mapping[str, bytes]) -> bytes:
-    """With the hashes of the other files."""
+    """The manifest file, with the hashes of the other files."""
     hashes = {name: hashlib.sha256(content).hexdigest() for name, content in contents.items()}
     values = replace(manifest, files=hashes).to_dict()
     return (json.dumps(values, ensure_ascii=False, indent=1) + "\n").encode(errors="replace")
@@ -153,10 +151,7 @@ def write(
     replace_other: bool = False,
     sign: Callable[[bytes], bytes] | None = None,
 ) -> AuditBundle:
-    """Replaces bundle about the same model and texts, or with `replace_other` any; refuses to replace more.
-
-    `sign` makes a signature of the manifest.
-    """
+    """Write a bundle.  It may replace one of the same model and texts, or any bundle with `replace_other`."""
     folder = Path(folder)
     check_same(folder, manifest.model, manifest.data, replace_other)
     made = complete(manifest, report, policy)
@@ -174,7 +169,7 @@ def write(
 
 
 def gate(report: Report, policy: Policy | None) -> dict[str, Any] | None:
-    """As a manifest has it."""
+    """The gate's result, for the manifest."""
     if policy is None:
         return None
     failures = [str(failure) for failure in report.failing(policy)]
@@ -182,7 +177,7 @@ def gate(report: Report, policy: Policy | None) -> dict[str, Any] | None:
 
 
 def check_free(folder: Path) -> bool:
-    """An audit bundle may be new, empty, or one of ours: known before the audit begins.  Whether it is the last."""
+    """Whether the folder is an audit bundle; raises an error if it is neither new, empty nor a bundle."""
     check_new_folder(folder)
     recover_folder(folder)
     if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
@@ -197,7 +192,7 @@ def check_free(folder: Path) -> bool:
 
 
 def check_same(folder: Path, model: Mapping[str, Any], data: Mapping[str, Any], replace_other: bool = False) -> None:
-    """Bundle about another model or other texts is replaced only on request."""
+    """Raise an error if the folder is a bundle of another model or other texts."""
     if not check_free(folder) or replace_other:
         return
     old = read_manifest(folder)[0]
@@ -213,7 +208,7 @@ def check_same(folder: Path, model: Mapping[str, Any], data: Mapping[str, Any], 
 
 
 def read(folder: str | Path) -> AuditBundle:
-    """The bundle, once every file is found to be what the manifest says."""
+    """Read a bundle and check every file against the manifest."""
     folder = Path(folder)
     recover_folder(folder)
     manifest, _ = read_manifest(folder)

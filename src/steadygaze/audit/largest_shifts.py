@@ -1,4 +1,4 @@
-"""The texts a person should look at: where a probe moved the highlighted words most, before and after."""
+"""The texts with the largest shift under each probe, with their explanations before and after."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -19,12 +19,12 @@ from steadygaze.results.explanation import Explanation
 from steadygaze.results.verdict import Shift
 
 EACH = 3
-"""Texts shown of each probe."""
+"""Texts per probe."""
 MOVED = "jensen-shannon/"
 
 
 def largest_shifts(here: PreparedCase, explainer: str, found: Sequence[Finding], each: int = EACH) -> tuple[Shift, ...]:
-    """The worst of each probe, the furthest first."""
+    """The texts with the largest shift under each probe, largest first."""
     known = here.case.probes
     shown: list[Shift] = []
     for finding in found:
@@ -94,7 +94,7 @@ def _with_rationale(here: PreparedCase, row: int, shown: Explanation, chances: l
 
 
 def _rewritten(here: PreparedCase, row: int, new: dict[int, int]) -> tuple[str, list[Span]]:
-    """The text with these tokens exchanged, and where every token stands in it then."""
+    """The text with these tokens substituted, and the new token spans."""
     text, spans = here.examples[row].text, here.placed.spans[row]
     if not new:
         return text, list(spans)

@@ -1,4 +1,4 @@
-"""Manifest: what an audit was made of, as manifest.json of its bundle has it.  No torch."""
+"""Manifest: the inputs, settings and versions of an audit, stored as manifest.json.  Does not import torch."""
 
 import hashlib
 import json
@@ -25,34 +25,34 @@ NEEDED = {"report.html", REPORT, "rows.jsonl"}
 
 
 class ManifestChange(UserError):
-    """Bundle is not what was written."""
+    """The bundle was changed after it was written."""
 
 
 def versions() -> dict[str, str]:
-    """What the numbers were computed with, for a Report and its manifest."""
+    """The package versions, for a Report and its manifest."""
     return {"steadygaze": __version__, "python": platform.python_version(), **dict(_installed())}
 
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """What an audit was made of."""
+    """The inputs, settings and versions of an audit."""
 
     model: Mapping[str, str]
     """name, kind and fingerprint (SHA-256 of the weights; '' of a black box)."""
     data: Mapping[str, str | int]
     """corpus, split, fingerprint (SHA-256 of texts and labels) and n.
 
-    train: of the texts it is trained on again; `corpus` in the model's config.json begins alike, if it knows them.
+    train: the fingerprint of the retraining texts; `corpus` in the model's config.json starts with the same digits.
     """
     settings: Mapping[str, Any] = field(default_factory=dict)
-    """Everything the audit was asked: enough to ask it again.  Paths are as `audit.places` keeps them."""
+    """All settings needed to repeat the audit, with portable paths (`reproduction.py`)."""
     seeds: tuple[str | int, ...] = ()
     command: tuple[str, ...] = ()
-    """What repeats the audit, as `audit.repeating` makes it from the settings and the policy."""
+    """The command that repeats the audit (`reproduction.rerun_command`)."""
     gate: Mapping[str, Any] | None = None
-    """Whether what the policy requires was passed, and the failures; None: nothing was required."""
+    """Whether the policy passed, and its failures; None: no policy."""
     date: str = ""
-    """When the audit was made, in UTC.  A rerun cannot verify it; a signature with a trusted time could."""
+    """The time of the audit, in UTC.  A rerun cannot verify it; a signature with a trusted time can."""
     versions: Mapping[str, str] = field(default_factory=versions)
     files: Mapping[str, str] = field(default_factory=dict)
     """File -> SHA-256; `write` fills it in."""
@@ -62,10 +62,7 @@ class Manifest:
 
 
 def changes(old: Manifest, new: Manifest) -> list[str]:
-    """What two audits were made of that differs: model, data, settings, seeds and versions, in plain sentences.
-
-    And whether one passed its gate and the other did not.
-    """
+    """The differences of two audits in model, data, settings, seeds, versions and gate, as sentences."""
     found = []
     for part in ("model", "data", "settings", "versions"):
         was, now = old.to_dict()[part], new.to_dict()[part]
@@ -82,7 +79,7 @@ def _passed(manifest: Manifest) -> str:
 
 
 def read_manifest(folder: Path) -> tuple[Manifest, str]:
-    """A folder's manifest and the SHA-256 of it."""
+    """A folder's manifest and its SHA-256."""
     file = folder / MANIFEST
     content = content_of(file)
     try:

@@ -12,7 +12,7 @@ from rich.console import Console
 
 from opinions import CLASSES, QUICK
 from steadygaze.adapters.fit_explainer import fit_explainer
-from steadygaze.cli.fit_explainer_command import FitProgress, _told
+from steadygaze.cli.fit_explainer_command import FitProgress, _progress
 from steadygaze.results.leakage_warnings import ONE_LABEL, leakage_warnings
 from steadygaze.results.row import Row
 
@@ -63,7 +63,7 @@ def test_the_warning_names_all_readers_and_the_mitigation() -> None:
 
 def test_where_there_was_nothing_to_explain_that_is_said_and_nothing_else() -> None:
     (said,) = leakage_warnings([replace(one, note=ONE_LABEL) for one in rows(LARGE, LARGE)])
-    assert said.startswith("The black box gives the same label to all")
+    assert said.startswith("The black box predicts the same label for all")
 
 
 def test_what_does_not_apply_is_not_advised() -> None:
@@ -80,7 +80,7 @@ def test_an_explainer_of_an_older_version_has_not_been_tested_for_leakage() -> N
 
 def test_a_warning_is_a_line_unless_it_is_said_beside_the_numbers() -> None:
     log = Console(file=StringIO(), force_terminal=False, width=400)
-    with _told(log):
+    with _progress(log):
         warnings.warn("12 of 40 texts are short", stacklevel=1)
         for known in (
             rows(LARGE, LARGE),
@@ -106,10 +106,10 @@ def test_one_bar_tells_of_everything_in_order() -> None:
     steps.step("selecting", 1, {"prediction": torch.tensor([0.5])})
     steps.stop()
     assert told == [
-        ("learning", 0, 6),
-        ("learning: random masks, epoch 1  prediction 0.500", 1, 6),
-        ("learning: random masks, epoch 1  prediction 0.500", 2, 6),
-        ("learning: selecting, epoch 2  prediction 0.500", 5, 6),
+        ("training", 0, 6),
+        ("training: random masks, epoch 1  prediction 0.500", 1, 6),
+        ("training: random masks, epoch 1  prediction 0.500", 2, 6),
+        ("training: selecting, epoch 2  prediction 0.500", 5, 6),
         ("measuring", 6, 6),
     ]
     assert log.file.getvalue().splitlines() == ["random masks, epoch  1  prediction 0.500  held-out fidelity 0.750"]

@@ -100,8 +100,8 @@ def test_a_policy_comes_back_from_its_file_whatever_its_words_are(required, verd
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("[[require]\n", r"house\.toml is no TOML: .*line 1"),
-        ("x = " + "9" * 5000, r"house\.toml is no TOML"),
+        ("[[require]\n", r"house\.toml is not valid TOML: .*line 1"),
+        ("x = " + "9" * 5000, r"house\.toml is not valid TOML"),
         ("", r"house\.toml requires nothing"),
         ("[[requires]]\n", "unknown table 'requires': did you mean 'require'"),
         ("[require]\nmeasure='a'", r"require must be written \[\[require\]\]"),

@@ -249,7 +249,7 @@ def test_the_command_audits_one_and_writes_its_card(capsys, tmp_path):
     file.write_text("text,label,why\n" + rows, encoding="utf-8")
     fitted("a2r").save(tmp_path / "model")
     card = (tmp_path / "model" / "README.md").read_text()
-    assert "classifier that shows its rationale" in card
+    assert "classifier with rationale" in card
     assert "those it selected" in card
     ended = run("audit", tmp_path / "model", "--data", file, "--rationales", "why", "--sample", 2, "-v")
     assert ended.code == 0, ended.err

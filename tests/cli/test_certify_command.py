@@ -145,4 +145,4 @@ def test_wrong_settings_end_in_a_sentence_and_code_two(run: Run, folder: Path, a
 def test_help_shows_an_example(run: Run) -> None:
     ended = run("--help")
     assert ended.code == 0
-    assert "Example: steadygaze certify model/ --data reviews.csv --radius 0.01" in ended.out
+    assert "steadygaze certify model/ --data reviews.csv --radius 0.01" in ended.out

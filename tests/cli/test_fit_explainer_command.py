@@ -62,7 +62,7 @@ def test_what_is_fitted_is_a_folder_and_its_numbers_are_said_in_words(made: Path
         "vocabulary.json",
     ]
     assert [path.name for path in tmp_path.iterdir()] == ["ex"], "nothing else is left behind"
-    assert "On 29 texts that it was not fitted to:" in ended.out
+    assert "On 29 texts held out from fitting:" in ended.out
     assert "how often the black box predicts the same" in " ".join(ended.out.split())
     assert f"saved in {tmp_path / 'ex'}" in ended.out
     assert "288 train" in ended.err
@@ -108,7 +108,7 @@ def test_a_file_is_explained_in_order_and_on_a_page(made: Path, run: Run, tmp_pa
     rows = {row["measure"]: row for row in json.loads((made / "ex" / "config.json").read_text())["rows"]}
     assert {one["reader_accuracy"] for one in found} == {rows["independent-reader-accuracy"]["value"]}
     assert run(*asked, "--html", tmp_path / "why.html").code == 0
-    assert "what l2x says of each word" in (tmp_path / "why.html").read_text()
+    assert "the l2x score of each word" in (tmp_path / "why.html").read_text()
 
 
 def test_label_leakage_is_reported_whenever_the_explainer_is_used(made: Path, run: Run, tmp_path: Path) -> None:
@@ -271,7 +271,7 @@ def failing(monkeypatch: pytest.MonkeyPatch, error: type[BaseException], after: 
 
 @pytest.mark.parametrize(
     ("error", "code", "message"),
-    [(ConnectionError, 2, "the machine went away"), (KeyboardInterrupt, 130, "the same command goes on")],
+    [(ConnectionError, 2, "the machine went away"), (KeyboardInterrupt, 130, "run the same command again")],
 )
 def test_a_run_that_ends_half_way_goes_on(
     made: Path, run: Run, tmp_path: Path, monkeypatch: Any, error: type[BaseException], code: int, message: str

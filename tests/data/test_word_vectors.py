@@ -66,7 +66,7 @@ def test_a_draw_is_never_zero_even_if_every_number_found_is_the_same(tmp_path):
         ("the 1 2\ncat 1 2 3\n", r"line 2: found 3 numbers"),
         ("1 3\nthe 1 2\n", r"line 2: found 2 numbers .* has 3"),
         ("the 1 2\ncat\n", r"line 2: found 0 numbers"),
-        ("the 1 2\ncat 1 two\n", r"line 2: found 'two' where a number should be"),
+        ("the 1 2\ncat 1 two\n", r"line 2: found 'two' instead of a number"),
         ("the 1 2\ncat 1 nan\n", r"line 2: found 'nan' where"),
         ("the 1 2\ncat 1 1e39\n", r"line 2: found '1e39' where"),
         (b"the 1 2\nc\xfft 1 2\n", r"line 2: the word 'c\\\\xfft' is not UTF-8"),

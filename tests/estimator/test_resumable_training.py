@@ -125,7 +125,7 @@ def test_a_comparison_killed_while_it_writes_its_first_file_goes_on(tmp_path: Pa
     with pytest.raises(UserError, match="nowhere-at-all"):  # past the check of the folder
         run_comparison(tmp_path, comparison_order(data="nowhere-at-all"))
     (tmp_path / "comparison.html").symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(UserError, match="is no comparison"):
+    with pytest.raises(UserError, match="is not a comparison"):
         run_comparison(tmp_path)
 
 
@@ -162,7 +162,7 @@ def test_the_demonstration_does_not_replace_a_model_of_another_training(
     corpus = sg.load_corpus("planted-reviews:sizes=[40,8,8]")
     fitted().save(tmp_path / "vanilla")
     before = contents(tmp_path / "vanilla")
-    with pytest.raises(UserError, match="vanilla holds a model of another training: --replace"):
+    with pytest.raises(UserError, match="vanilla contains a model of another training: --replace"):
         demo.check(tmp_path, corpus, 0, False)
     demo.check(tmp_path, corpus, 0, True)
     assert contents(tmp_path / "vanilla") == before

@@ -41,7 +41,7 @@ MEANINGS = {
     ),
     "position-leak": Fact("How well the place of the words alone gives the label away.", 0, 1, "lower"),
     "auprc": Fact("How well the weights rank marked words above the others.", 0, 1, "higher", "DeYoung et al. 2020"),
-    "normalized-entropy": Fact("1: all words weigh alike; 0: one word has all the weight.", 0, 1),
+    "normalized-entropy": Fact("1: uniform weights; 0: one word has all the weight.", 0, 1),
 }
 
 

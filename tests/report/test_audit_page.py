@@ -27,7 +27,7 @@ from report.audited import (
 )
 from report.browser import Outline, plain_text
 from report.hostile import IMAGE, SCRIPT, hostile
-from steadygaze.report.audit_page import OTHER, _question
+from steadygaze.report.audit_page import OTHER, TITLES, _question
 from steadygaze.report.verdict_axis import deciding_sentence
 from steadygaze.results.report import Report
 from steadygaze.results.verdict import Fact, Shift, Verdict
@@ -67,7 +67,7 @@ def test_the_parts_come_in_their_order(html):
         ("texts", "Texts before and after"),
         ("pictures", "Pictures"),
         ("numbers", "All numbers"),
-        ("absent", "What could not be asked"),
+        ("absent", "Checks that do not apply"),
         ("made", "How it was made, and how to check it"),
     ]
     anchors = re.findall(r'href="#([\w-]+)"', html)
@@ -88,16 +88,18 @@ def test_the_answers_come_first_each_with_its_question_and_what_it_means(html):
     assert re.findall(r'aria-hidden="true">(.)</span> (yes|partly|no|not asked)</span>', first) == ANSWERS
     said = plain_text(first)
     assert "Explanation: attention · Model: reviews-model, a steadygaze classifier · 400 texts" in said
-    assert f"~ partly {STILL} Some changes too small to matter may move the attention to other words." in said
-    assert f"✓ yes {MATTERS} The model uses what is highlighted: without it the prediction changes." in said
-    assert f"– not asked {PEOPLE} Nobody marked words in these texts." in said
+    assert "~ partly Stability Some small perturbations may shift the attention to other words." in said
+    assert "✓ yes Faithfulness The model uses the highlighted words: without them the prediction changes." in said
+    assert "– not asked Plausibility Nobody marked words in these texts." in said
     assert "· 1 text" in plain_text(full_report(plots={}, facts={**full_report().facts, "texts": "1"}).to_html())
 
 
 def test_every_answer_leads_to_its_card(html):
     asked = re.findall(r'<a href="#(verdict-\d)">([^<]+)</a>', html)
     assert asked == re.findall(r'<article class="card [^"]*" id="([^"]+)">\n<header>\n<h3>([^<]+)</h3>', html)
-    assert [question for _, question in asked] == [verdict.question for verdict in VERDICTS]
+    assert [title for _, title in asked] == [TITLES[verdict.key] for verdict in VERDICTS]
+    cards = html[html.index('id="verdicts"') :]
+    assert all(f'<p class="aside">{verdict.question}</p>' in cards for verdict in VERDICTS)
 
 
 def test_a_card_has_the_question_the_answer_in_words_with_a_sign_why_and_the_deciding_numbers(html, text):
@@ -134,20 +136,20 @@ def test_a_collapse_is_told_before_any_verdict():
     )
     text = Outline(report.to_html()).text
     assert "The weights are nearly the same for every word." in text
-    assert text.index("Collapsed: stability that is bought with silence.") < text.index(STILL)
+    assert text.index("Collapsed attention.") < text.index(STILL)
 
 
 def test_the_worst_text_comes_first_and_of_many_the_rest_are_folded(html):
-    assert re.findall(r"moved by ([\d.]+) nats", html) == ["0.213", "0.093", "0.041", "0.014"]
+    assert re.findall(r"shift of ([\d.]+) nats", html) == ["0.213", "0.093", "0.041", "0.014"]
     assert re.findall(r'<h3 class="probe">([^ <]+)', html) == ["3-synonyms", "noise"]
     folded = html[html.index("<summary>1 more</summary>") :]
-    assert "moved by 0.041 nats" in folded
-    assert "moved by 0.093 nats" not in folded
+    assert "shift of 0.041 nats" in folded
+    assert "shift of 0.093 nats" not in folded
     turned = full_report(plots={}, shifts=SHIFTS[::-1]).to_html()
-    assert re.findall(r"moved by ([\d.]+) nats", turned) == ["0.213", "0.093", "0.041", "0.014"]
+    assert re.findall(r"shift of ([\d.]+) nats", turned) == ["0.213", "0.093", "0.041", "0.014"]
     shaken = Shift("noise", 0.3, SHIFTS[1].before, SHIFTS[1].before)
     turned = full_report(plots={}, shifts=(*SHIFTS, shaken)).to_html()
-    assert re.findall(r"moved by ([\d.]+) nats", turned) == ["0.300", "0.014", "0.213", "0.093", "0.041"]
+    assert re.findall(r"shift of ([\d.]+) nats", turned) == ["0.300", "0.014", "0.213", "0.093", "0.041"]
 
 
 def test_exchanged_words_are_underlined_and_a_changed_label_is_said_in_words(html, text):
@@ -156,8 +158,8 @@ def test_exchanged_words_are_underlined_and_a_changed_label_is_said_in_words(htm
     assert "gorgeous" not in underlined
     assert html.count("✗ the label changed: positive → negative") == 1
     assert "label positive, as before" in text
-    assert "underlined : the words that were exchanged" in text
-    assert "known reason" not in text
+    assert "underlined : the substituted words" in text
+    assert "known rationale" not in text
 
 
 def test_numbers_are_grouped_by_question_and_explainer_with_the_audited_one_open(html):
@@ -189,7 +191,7 @@ def test_what_could_not_be_asked_stands_together_and_says_why(html, text):
 def test_a_report_without_headings_files_its_numbers_under_the_verdicts():
     text = Outline(full_report(plots={}, questions={}).to_html()).text
     assert text.rindex("Other numbers") > text.rindex(SHORTCUT)
-    assert text.count(STILL) == 3  # an answer, a card, a heading
+    assert text.count(STILL) == 2  # a card, a heading
 
 
 def test_a_measure_without_a_heading_is_filed_with_its_probe_or_its_family():

@@ -33,7 +33,7 @@ CONFIG = {
 def test_the_card_says_what_the_model_is():
     page = card(CONFIG)
     assert page.startswith("---\nlibrary_name: steadygaze\n")
-    assert "# A 2-way text classifier that shows its attention" in page
+    assert "# A 2-way text classifier with attention" in page
     assert "encoder `bilstm`, technique `vanilla`, seed 3." in page
     assert "| labels | `bad`, `good` |" in page
     assert 'clf.explain("A text.")' in page

@@ -79,14 +79,14 @@ def test_right_and_wrong_predictions_are_told_apart_in_words():
 
 def test_the_known_reason_stands_beside_the_heaviest_words():
     page = render("t", explanations=[explanation("very good", rationales=((5, 9),))])
-    assert '<dt>known reason</dt>\n<dd><span class="known"><b>good</b></span>' in page
+    assert '<dt>known rationale</dt>\n<dd><span class="known"><b>good</b></span>' in page
     assert '<span><b>very</b> 0.500</span> <span class="known"><b>good</b> 0.500</span>' in page
 
 
 def test_attention_is_called_a_share_and_no_reason():
     html = render("Title", explanations=[explanation()])
     assert "<dt>share of the attention</dt>" in html
-    assert "what the decoder was given of each word" in html
+    assert "attention weight: share of the attention on each word" in html
     assert "reason" not in html
     assert "<dt>gradient</dt>" in render("Title", explanations=[explanation(explainer="gradient")])
 

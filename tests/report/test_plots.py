@@ -77,7 +77,7 @@ def test_more_points_than_a_page_can_bear_are_thinned_and_the_caption_says_so():
     many = [{"attention": i / 9000, "gradient": 0.5} for i in range(9000)]
     (picture,) = pictures(full_report(plots={"gradient": many}))
     assert picture.svg.count('class="fill-series-1"') == 1800 <= MOST
-    assert picture.caption.endswith("1,800 of 9,000 points are drawn, evenly chosen.")
+    assert picture.caption.endswith("1,800 of 9,000 points are drawn.")
     assert picture.body[0][0] == "9,000"  # the table is of all of them
 
 

@@ -114,9 +114,9 @@ def test_verdicts_in_plain_words_and_collapse_first():
     assert (vanilla.answer, steady.answer, silent.answer) == ("baseline", "better", "collapsed")
     assert steady.said == ("Better: JSD noise.",)
     assert silent.said == (
-        "In 1 of 2 seeds its weights say the same whatever the text: stability bought by collapse.",
+        "In 1 of 2 seeds its weights do not depend on the text: collapsed.",
         "Worse: macro-F1.",
-        "Better by collapse, which is no merit: JSD noise.",
+        "Better only by collapse: JSD noise.",
     )
     text = " ".join(Outline(found.to_html()).text.split())
     assert "⚠ 1 of 2" in text
@@ -130,9 +130,9 @@ def test_one_seed_is_not_called_seeds():
 
 def test_nothing_clear_is_said_so():
     plain = TechniqueResult("same", {}, (False, False))
-    assert card(full(), plain).said == ("No clear difference from vanilla.",)
+    assert card(full(), plain).said == ("No significant difference from vanilla.",)
     unsure = TechniqueResult("unsure", {NOISE: entry(NOISE, 0.04, "", -0.06)}, (False, False))
-    assert card(full(), unsure).said[1:] == ("Sure of the texts, but not of other seeds: JSD noise.",)
+    assert card(full(), unsure).said[1:] == ("Significant over texts, but not over seeds: JSD noise.",)
 
 
 def test_dots_lie_where_their_numbers_are():
@@ -154,7 +154,7 @@ def test_marks_and_their_grounds_are_explained_in_words():
     text = plain_text(full().to_html())
     for mark, means in KEY.items():
         assert f"{MARKS[mark]} {means}" in text
-    assert "Beyond doubt: p is under 0.05, and the whole interval of the difference lies on one side of 0." in text
+    assert "Significant: p is under 0.05, and the whole interval of the difference lies on one side of 0." in text
     assert "how far the weights move; ↓ lower is better (bars from −0.02 to 0.12)" in text
     one = TechniqueResult("one", {NOISE: entry(NOISE, 0.04, "better", -0.06)}, (False, False))
     first = TechniqueResult("vanilla", {NOISE: entry(NOISE, 0.1)}, (False, False))
@@ -187,7 +187,7 @@ def test_a_wide_terminal_has_a_row_for_each_technique():
     assert steady.split() == ["steady", "0.880", "0.040", "✓", "no,", "0", "of", "2"]
     (silent,) = [line for line in lines if line.startswith("silent")]
     assert silent.split() == ["silent", "0.700", "✗", "0.000", "⚠", "yes,", "1", "of", "2"]
-    assert any("silent: stability bought by collapse" in line for line in lines)
+    assert any("silent: collapsed." in line for line in lines)
 
 
 def test_a_narrow_one_has_a_row_for_each_measure():

@@ -137,7 +137,7 @@ def test_all_of_a_selection_is_listed_and_nothing_else():
     assert len(explain(*MANY, explainer="lime").top()) == 5
     assert json.loads(e.to_json()) == e.to_dict()
     assert e.to_dict()["selected"] is True
-    assert "selected by l2x: no word has any weight" in str(explain("", (), explainer="l2x", selected=True))
+    assert "selected by l2x: no word has a weight" in str(explain("", (), explainer="l2x", selected=True))
 
 
 def test_of_a_selection_that_says_how_sure_it_is_the_numbers_are_listed_too():
@@ -178,13 +178,13 @@ def test_the_number_of_every_word_is_its_tooltip():
 def test_weights_that_are_all_zero_draw_nothing_and_say_so():
     e = explain(weights=(0, 0, 0, 0, 0))
     assert "background" not in highlight_html(e)
-    assert "share of the attention: no word has any weight" in str(e)
+    assert "share of the attention: no word has a weight" in str(e)
 
 
 def test_an_empty_text_can_be_drawn():
     e = explain(text="", weights=())
     assert Reader(highlight_html(e)).shown == ""
-    assert str(e) == "\n→ positive 75.0%\nshare of the attention: no word has any weight"
+    assert str(e) == "\n→ positive 75.0%\nshare of the attention: no word has a weight"
 
 
 def test_pieces_that_share_a_character_add_up_to_one_mark():
@@ -200,15 +200,15 @@ def test_evidence_is_underlined_through_words_and_the_gaps_between_them():
     elements = Reader(html := highlight_html(explain(rationales=((2, 10),)))).elements
     assert sum("underline" in attributes.get("style", "") for _, attributes in elements) == 3  # "od", "  ", "plot"
     assert Reader(html).shown == "good  plot,\nbad end"
-    assert "known reason" in legend([explain(rationales=((2, 10),))])
-    assert "known reason" not in legend([explain()])
+    assert "known rationale" in legend([explain(rationales=((2, 10),))])
+    assert "known rationale" not in legend([explain()])
 
 
 def test_what_was_not_read_is_greyed_and_said():
     e = explain("good rest of it", (1.0, 0, 0, 0), read_to=4)
-    assert Reader(highlight_html(e)).shown == "good [not read: longer than the limit]  rest of it"
-    assert re.search(r'opacity:0.6" title="not read: longer than the limit"> <span', highlight_html(e))
-    assert "not read: longer than the limit (from character 4 of 15)" in str(e)
+    assert Reader(highlight_html(e)).shown == "good [truncated: longer than the limit]  rest of it"
+    assert re.search(r'opacity:0.6" title="truncated: longer than the limit"> <span', highlight_html(e))
+    assert "truncated: longer than the limit (from character 4 of 15)" in str(e)
     assert "not read" not in str(explain("good rest of it", (1.0, 0, 0, 0), read_to=15))
 
 
@@ -268,7 +268,7 @@ def test_printable_text_keeps_its_length_and_holds_no_control_but_tab_and_line_f
 
 
 def test_attention_is_called_a_share_and_other_weights_by_their_explainer():
-    given_to = "share of the attention: what the decoder was given of each word"
+    given_to = "attention weight: share of the attention on each word"
     assert given_to in legend([explain()])
     assert given_to in explain()._repr_html_()
     other = explain(weights=(0.3, 0, 0, -0.9, 0), explainer="gradient")
@@ -284,7 +284,7 @@ def test_without_colour_the_terminal_still_says_everything():
         "bad end",
         "→ positive 75.0% (explained: negative)",
         "share of the attention: good 0.600 · bad 0.200 · plot 0.100 · , 0.050 · end 0.050",
-        "known reason: bad",
+        "known rationale: bad",
     ]
 
 
@@ -339,7 +339,7 @@ def paired(**changes):
 
 def test_the_words_of_a_question_are_drawn_and_listed_with_their_weights():
     e = paired()
-    assert "of the question: bad -0.900 · why 0.100" in str(e)
+    assert "question: bad -0.900 · why 0.100" in str(e)
     assert 'title="bad: -0.9000"' in e.to_html()
     assert e.question_explanation.tokens == ("why", "bad", "?")
     assert json.loads(e.to_json())["question_weights"] == [0.1, -0.9, 0.0]

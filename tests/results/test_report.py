@@ -78,17 +78,17 @@ def replaced(path: str, value) -> dict:
     ("path", "value", "said"),
     [
         ("schema", 2, "schema 2; this version of steadygaze reads schema 1"),
-        ("schema", KeyError, "no steadygaze report: it has no schema number"),
+        ("schema", KeyError, "not a steadygaze report: it has no schema number"),
         ("schema", True, "no schema number"),
         ("rows", KeyError, "the key 'rows' is missing"),
-        ("extra", 1, "the key 'extra' is strange"),
+        ("extra", 1, "the key 'extra' is unknown"),
         ("rows", {}, "rows: found {}; it must be a list"),
-        ("rows.0.value", "0.9", "row 'accuracy': found '0.9' where a number should be"),
-        ("rows.0.value", True, "found True where a number should be"),
+        ("rows.0.value", "0.9", "row 'accuracy': found '0.9' instead of a number"),
+        ("rows.0.value", True, "found True instead of a number"),
         ("rows.0.n", "400", "n must be a whole number"),
         ("rows.0.interval", [0.1], r"an interval has two ends, found \[0.1\]"),
         ("rows.0.note", KeyError, "row 'accuracy': the key 'note' is missing"),
-        ("rows.0.more", 1, "row 'accuracy': the key 'more' is strange"),
+        ("rows.0.more", 1, "row 'accuracy': the key 'more' is unknown"),
         ("rows.0.settings", {"seed": [0]}, "settings must be words and numbers"),
         ("rows.0.settings", {**KNOWN, "seed": 7}, "its signature is .* and should be .*seed:7"),
         ("rows.0", "accuracy=0.9", "a row has a measure, a value and n"),
@@ -218,7 +218,7 @@ def test_print_tells_what_to_know_first_the_answers_and_the_numbers_that_there_a
     assert lines[:2] == [full_report().title, "! Four texts were longer than the model reads."]
     assert lines[2].startswith(f"{STILL} partly. When three words")
     assert lines[7:-1] == [str(one) for one in ROWS if one.n]
-    assert lines[-1].startswith("3 numbers could not be measured: the note of each in report.rows says why")
+    assert lines[-1].startswith("3 numbers could not be measured: the notes in report.rows")
     assert str(full_report(rows=ROWS[:1])).splitlines()[-1] == str(ROWS[0]), "nothing is missing"
 
 

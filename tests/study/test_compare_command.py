@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import commands
-from steadygaze.cli.compare_command import _dealt
+from steadygaze.cli.compare_command import _parse_settings_for
 from steadygaze.core.errors import UserError
 from study.tiny import DATA
 
@@ -54,7 +54,7 @@ def test_ctrl_c_leaves_what_is_done_and_says_how_to_go_on(command, tmp_path: Pat
     monkeypatch.setattr("steadygaze.training.training_run.train_epoch", stopped)
     ended = command(*ASKED, "--out", tmp_path / "c")
     assert ended.code == 130
-    assert "the same command goes on" in " ".join(ended.err.split())
+    assert "run the same command again to continue" in " ".join(ended.err.split())
     assert (tmp_path / "c" / "order.json").is_file()
 
 
@@ -87,20 +87,20 @@ def test_a_folder_of_something_else_is_left_alone(command, tmp_path: Path):
     (tmp_path / "thesis.txt").write_text("precious")
     ended = command(*ASKED, "--out", tmp_path)
     assert ended.code == 2
-    assert "is no comparison" in ended.err
+    assert "is not a comparison" in ended.err
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
 
 
 def test_the_help_shows_an_example(command):
     shown = command("compare", "--help").out
-    assert "Example: steadygaze compare" in " ".join(shown.split())
+    assert "steadygaze compare reviews.csv" in " ".join(shown.split())
     assert all(option in shown for option in ("--techniques", "--seeds", "--set-for", "--limit", "--json"))
 
 
-def test_settings_are_dealt_by_name():
-    assert _dealt(["word-at:epsilon=0.1", "seat:k=3", "word-at:weight=2"]) == {
+def test_settings_are_parsed_by_name():
+    assert _parse_settings_for(["word-at:epsilon=0.1", "seat:k=3", "word-at:weight=2"]) == {
         "word-at": {"epsilon": 0.1, "weight": 2},
         "seat": {"k": 3},
     }
     with pytest.raises(UserError, match="technique:key=value"):
-        _dealt(["word-at:epsilon"])
+        _parse_settings_for(["word-at:epsilon"])

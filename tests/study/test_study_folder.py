@@ -40,7 +40,7 @@ def test_a_folder_of_something_else_is_left_alone(tmp_path: Path):
     (tmp_path / "thesis").mkdir()
     StudyFolder(tmp_path / "thesis").refuse_foreign()
     (tmp_path / "thesis" / "chapter1.txt").write_text("precious")
-    with pytest.raises(UserError, match="is no comparison"):
+    with pytest.raises(UserError, match="is not a comparison"):
         StudyFolder(tmp_path / "thesis").refuse_foreign()
     with pytest.raises(UserError, match="is a file"):
         StudyFolder(tmp_path / "thesis" / "chapter1.txt").refuse_foreign()

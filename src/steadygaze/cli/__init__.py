@@ -1,7 +1,7 @@
-"""The command line: parse, call, print.  What the verbs do is in `verbs`; nothing heavy is imported until a verb runs.
+"""The command line: parse, call, print.  Heavy imports wait until a command runs.
 
-Results go to standard output, everything else to standard error.  Exit codes: 0 done, 1 a requirement was not met,
-2 the input is wrong, 70 our own fault, 130 interrupted.
+Results go to standard output, everything else to standard error.  Exit codes: 0 done, 1 a requirement is not met
+(only audit), 2 wrong input, 70 internal error, 130 interrupted.
 """
 
 import sys
@@ -26,10 +26,10 @@ from steadygaze.cli.output_streams import standard_streams
 from steadygaze.core.errors import RequirementNotMet, UserError, one_line
 
 MOST_LINES = 50
-"""Requirements that are listed when they are not met."""
-MEMORY = "there is not enough memory: choose a smaller --batch-size or a smaller model, or read fewer texts"
+"""Unmet requirements that are printed."""
+MEMORY = "not enough memory: choose a smaller --batch-size or a smaller model, or read fewer texts"
 UsageError: type[Any] = typer.BadParameter.__mro__[1]
-"""Of click, which typer may bring with it."""
+"""From click, or from the copy of click in typer."""
 COMMANDS = (
     train_command.train,
     predict_command.predict,
@@ -41,17 +41,17 @@ COMMANDS = (
     list_command.list_,
     list_command.demo,
 )
-"""In the order that the help shows."""
+"""In the order of the help."""
 
 app.registered_commands.sort(key=lambda command: COMMANDS.index(command.callback))
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """The entry point: every way a run can end, as an exit code."""
-    given = sys.argv[1:] if arguments is None else list(arguments)
+    """Run a command and exit with its exit code."""
+    words = sys.argv[1:] if arguments is None else list(arguments)
     with standard_streams():
         try:
-            code = app(given, standalone_mode=not given)  # without arguments typer prints the help
+            code = app(words, standalone_mode=not words)  # without arguments typer prints the help
             sys.stdout.flush()
         except UserError as error:
             _stop(2, f"error: {error}")
@@ -61,25 +61,25 @@ def main(arguments: Sequence[str] | None = None) -> None:
             _stop(1, *(f"requirement not met: {message}" for message in error.args))
         except KeyboardInterrupt:
             _stop(130)
-        except OSError as error:  # no permission, no room, a folder where a file should be
+        except OSError as error:  # no permission, full disk, a folder instead of a file
             _stop(2, f"error: {error}")
         except Exception as error:
             if _out_of_memory(error):
                 _stop(2, f"error: {MEMORY}")
             with tempfile.NamedTemporaryFile("w", prefix="steadygaze-", suffix=".log", delete=False) as log:
                 traceback.print_exc(file=log)
-            _stop(70, f"this is our own fault, not yours; please report it with the file {log.name}")
+            _stop(70, f"internal error; please report it with the file {log.name}")
         sys.exit(code if isinstance(code, int) else 0)
 
 
 def _out_of_memory(error: Exception) -> bool:
-    """Torch has a RuntimeError for the memory of the CPU, and an OutOfMemoryError for that of a GPU."""
-    named = type(error).__name__ == "OutOfMemoryError" or "can't allocate memory" in str(error)
-    return isinstance(error, MemoryError) or named
+    """Torch raises a RuntimeError for CPU memory and an OutOfMemoryError for GPU memory."""
+    from_torch = type(error).__name__ == "OutOfMemoryError" or "can't allocate memory" in str(error)
+    return isinstance(error, MemoryError) or from_torch
 
 
 def _usage(error: Any) -> str:
-    """What is wrong with the arguments, and the command whose help lists the right ones."""
+    """Describe the wrong arguments and name the command that shows the help."""
     inner = error.ctx is not None and error.ctx.parent is not None
     command = f"steadygaze {error.ctx.info_name} --help" if inner else "steadygaze --help"
     message = " ".join(error.format_message().split())

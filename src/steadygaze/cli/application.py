@@ -1,9 +1,4 @@
-"""The command line's options, each said once; and those that every verb has.
-
-A bar for what is being done now; where nobody sees a bar, a line now and then.
-
-The application that verbs are added to, and what they share: where results go, and where words for people go.
-"""
+"""The typer application, the options that commands share, progress bars and printing."""
 
 import gc
 import inspect
@@ -14,11 +9,14 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_type_hints
 
 import typer
+from rich.markup import escape
+from typer.core import TyperCommand
 
 import steadygaze
 from steadygaze.cli.output_streams import output_closed
@@ -33,51 +31,109 @@ LONGEST_PREFIX = 1000
 """Characters of an argument in which a path may begin."""
 F = TypeVar("F", bound=Callable[..., None])
 
-DATA = "A corpus name, a .csv, .tsv, .jsonl or .parquet file, or a folder of train, validation and test files."
-FILE = "Read texts from a .csv, .tsv, .jsonl, .parquet or .txt file."
-COLUMN = "Column of the text; twice for pairs: the text, then the question about it."
-FOLDER = "Folder of published sets, <name>/<split>.parquet.  Default: $STEADYGAZE_DATA."
+DATA_PANEL, MODEL_PANEL, TRAINING_PANEL = "Data", "Model", "Training"
+OUTPUT_PANEL, RUNTIME_PANEL = "Output", "Runtime"
+EXIT_CODES = "0 done; 2 wrong input; 70 internal error; 130 interrupted"
+AUDIT_EXIT_CODES = "0 done; 1 a requirement is not met; 2 wrong input; 70 internal error; 130 interrupted"
+
+data_option = partial(typer.Option, rich_help_panel=DATA_PANEL)
+model_option = partial(typer.Option, rich_help_panel=MODEL_PANEL)
+training_option = partial(typer.Option, rich_help_panel=TRAINING_PANEL)
+output_option = partial(typer.Option, rich_help_panel=OUTPUT_PANEL)
+runtime_option = partial(typer.Option, rich_help_panel=RUNTIME_PANEL)
+
+DATA = "Corpus name, .csv, .tsv, .jsonl or .parquet file, or folder of train, validation and test files."
+CLASSIFIER = "Model folder of train, or Hugging Face sequence classifier (folder or hub id)."
 
 Data = Annotated[str, typer.Argument(metavar="DATA", help=DATA)]
-Model = Annotated[Path, typer.Argument(metavar="MODEL", help="A folder made by train.")]
-Text = Annotated[list[str] | None, typer.Argument(metavar="[TEXT]...", help="Texts, in quotes.")]
+DataOption = Annotated[str, data_option("--data", metavar="DATA", help=DATA)]
+Model = Annotated[Path, typer.Argument(metavar="MODEL", help="Model folder of train.")]
+AnyModel = Annotated[str, typer.Argument(metavar="MODEL", help=CLASSIFIER)]
+Texts = Annotated[list[str] | None, typer.Argument(metavar="[TEXT]...", help="Texts, in quotes.", show_default=False)]
 Pair = Annotated[
     tuple[str, str] | None,
-    typer.Option("--pair", metavar="TEXT QUESTION", help="One pair: a text and a question, or premise and hypothesis."),
+    data_option("--pair", metavar="TEXT QUESTION", help="One pair: text and question, or premise and hypothesis."),
 ]
-Out = Annotated[Path, typer.Option("--out", "-o", help="Folder to write; it appears whole or not at all.")]
-File = Annotated[Path | None, typer.Option("--file", "-f", help=FILE)]
-TextColumn = Annotated[list[str] | None, typer.Option("--text", metavar="COL", help=COLUMN)]
-LabelColumn = Annotated[str, typer.Option("--label", metavar="COL", help="Column of the label.")]
+Out = Annotated[Path, output_option("--out", "-o", help="Output folder, written atomically.")]
+File = Annotated[Path | None, data_option("--file", "-f", help="Texts: .csv, .tsv, .jsonl, .parquet or .txt file.")]
+TextColumn = Annotated[
+    list[str] | None,
+    data_option("--text", metavar="COL", help="Text column; repeat for pairs.", show_default="text"),
+]
+LabelColumn = Annotated[str, data_option("--label", metavar="COL", help="Label column.")]
 LabelIfAny = Annotated[
-    str | None, typer.Option("--label", metavar="COL", help="Column of the label.  Default: label, where there is one.")
+    str | None,
+    data_option("--label", metavar="COL", help="Label column.", show_default="label, if there is one"),
 ]
 Replace = Annotated[
-    bool, typer.Option("--replace", help="Overwrite an output that exists, unless it is an input or inside a model.")
+    bool, output_option("--replace", help="Overwrite an existing output, but never an input or a model.")
 ]
-RationalesColumn = Annotated[
-    str | None, typer.Option("--rationales", metavar="COL", help="Column of human rationales.")
+RationalesColumn = Annotated[str | None, data_option("--rationales", metavar="COL", help="Column of human rationales.")]
+DropEmpty = Annotated[bool, data_option("--drop-empty", help="Skip rows without text instead of stopping.")]
+Split = Annotated[str | None, data_option("--split", help="Split to read.", show_default="test, or the only one")]
+Synonyms = Annotated[Path | None, data_option("--synonyms", metavar="FILE", help="Synonym table (.parquet, .jsonl).")]
+Encoder = Annotated[str, model_option("--encoder", help="Encoder; see: list encoders.")]
+Vectors = Annotated[
+    str | None,
+    model_option("--vectors", help="Word vectors: GloVe file (.txt, .gz) or glove-50d.", show_default="random"),
 ]
-DropEmpty = Annotated[bool, typer.Option("--drop-empty", help="Leave out rows without text instead of stopping.")]
+Epochs = Annotated[
+    int | None,
+    training_option("--epochs", min=1, metavar="N", help="Epochs.", show_default="8; more for small datasets"),
+]
 
 
 @dataclass(frozen=True)
 class Common:
-    """What every verb takes."""
+    """Options of every command."""
 
-    data_dir: Annotated[Path | None, typer.Option("--data-dir", metavar="DIR", help=FOLDER)] = None
-    device: Annotated[str, typer.Option("--device", help="auto, cpu, cuda or mps.")] = "auto"
-    batch_size: Annotated[int | None, typer.Option("--batch-size", min=1, help="Texts at once.")] = None
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Whatever is drawn is drawn from it.")] = 0
-    json: Annotated[bool, typer.Option("--json", help="Machine-readable result on standard output.")] = False
-    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Say more.")] = False
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but the result.")] = False
+    data_dir: Annotated[
+        Path | None,
+        data_option(
+            "--data-dir",
+            metavar="DIR",
+            help="Folder of published datasets, NAME/SPLIT.parquet.",
+            show_default="$STEADYGAZE_DATA",
+        ),
+    ] = None
+    device: Annotated[str, runtime_option("--device", help="auto, cpu, cuda or mps.")] = "auto"
+    batch_size: Annotated[
+        int | None,
+        runtime_option(
+            "--batch-size",
+            min=1,
+            metavar="N",
+            help="Texts per batch.",
+            show_default="32 to train, 256 to audit, else 128",
+        ),
+    ] = None
+    seed: Annotated[int, runtime_option("--seed", min=0, metavar="N", help="Random seed.")] = 0
+    json: Annotated[bool, output_option("--json", help="Print the result as JSON.")] = False
+    verbose: Annotated[bool, output_option("--verbose", "-v", help="Print details.")] = False
+    quiet: Annotated[bool, output_option("--quiet", "-q", help="Print only the result.")] = False
+
+
+class HelpPanelCommand(TyperCommand):
+    """A command that shows --help in the panel of the runtime options."""
+
+    def get_help_option(self, ctx: Any) -> Any:
+        option = super().get_help_option(ctx)
+        if option is not None:
+            option.rich_help_panel = RUNTIME_PANEL
+        return option
+
+
+def command_help(*examples: str, exit_codes: str = EXIT_CODES) -> dict[str, Any]:
+    """Return the arguments of `app.command`: the class, and an epilog of examples and exit codes."""
+    commands = [f"  steadygaze {example}" for example in examples]
+    paragraphs = ["[bold]Examples:[/bold]", *map(escape, commands), f"[bold]Exit codes:[/bold] {exit_codes}"]
+    return {"cls": HelpPanelCommand, "epilog": "\n\n".join(paragraphs)}
 
 
 FOLDERS = ("out", "bundle", "teacher_cache")
 OUTPUTS = ("html", "eraser", *FOLDERS)
-"""Options that name an output; every other option and argument can name an input, but for those below."""
-NO_INPUTS = ("given", "text", "label", "rationales")
+"""Options that name an output.  All others can name an input, except NO_INPUTS."""
+NO_INPUTS = ("texts", "text", "label", "rationales")
 
 
 def check_outputs(values: Mapping[str, Any], data_dir: Path | None) -> None:
@@ -94,51 +150,51 @@ def check_outputs(values: Mapping[str, Any], data_dir: Path | None) -> None:
 
 
 def output_file(text: str) -> Path:
-    """The path of a file to write; a name with a final slash is one of a folder."""
+    """Parse the path of a file to write; refuse a name with a final slash."""
     if text.endswith(("/", os.sep)):
         raise typer.BadParameter(f"{text} names a folder; name a file")
     return Path(text)
 
 
 def _paths(value: Any, data_dir: Path | None) -> list[Path]:
-    """Existing paths that an option may stand for: reviews.csv, biased=0.8:reviews.csv, synonyms=table.jsonl, sst2."""
+    """Existing paths in an option: reviews.csv, biased=0.8:reviews.csv, synonyms=table.jsonl, sst2."""
     if isinstance(value, list | tuple):
-        return [path for one in value for path in _paths(one, data_dir)]
+        return [path for item in value for path in _paths(item, data_dir)]
     if not isinstance(value, str | Path):
         return []
     text = str(value)
-    parts = [text, *(text[found.end() :] for found in re.finditer("[:=]", text[:LONGEST_PREFIX]))]
+    parts = [text, *(text[match.end() :] for match in re.finditer("[:=]", text[:LONGEST_PREFIX]))]
     base = data_dir or os.environ.get("STEADYGAZE_DATA")
-    named = [os.path.join(base, part) for part in parts] if base else []
-    return [Path(path) for part in (*parts, *named) if part and os.path.exists(path := os.path.expanduser(part))]
+    in_base = [os.path.join(base, part) for part in parts] if base else []
+    return [Path(path) for part in (*parts, *in_base) if part and os.path.exists(path := os.path.expanduser(part))]
 
 
-def common_options(verb: F) -> F:
-    """Adds the fields of `Common` to a verb's options; the verb gets them as its keyword argument `common`."""
+def common_options(command: F) -> F:
+    """Add the fields of `Common` to the options of a command, which receives them as the argument `common`."""
     hints = get_type_hints(Common, include_extras=True)
     kind = inspect.Parameter.KEYWORD_ONLY
-    added = [inspect.Parameter(n, kind, default=getattr(Common, n), annotation=hint) for n, hint in hints.items()]
-    own = [parameter for name, parameter in inspect.signature(verb).parameters.items() if name != "common"]
+    shared = [inspect.Parameter(n, kind, default=getattr(Common, n), annotation=hint) for n, hint in hints.items()]
+    own = [parameter for name, parameter in inspect.signature(command).parameters.items() if name != "common"]
 
-    def called(*args: Any, **values: Any) -> None:
+    def wrapper(*args: Any, **values: Any) -> None:
         common = Common(**{name: values.pop(name) for name in hints})
         check_outputs(values, common.data_dir)
-        verb(*args, **values, common=common)
+        command(*args, **values, common=common)
 
-    called.__name__, called.__doc__ = verb.__name__, verb.__doc__
-    called.__signature__ = inspect.Signature([*own, *added])  # type: ignore[attr-defined]  # what typer reads
-    called.__annotations__ = {parameter.name: parameter.annotation for parameter in (*own, *added)}
-    return called  # type: ignore[return-value]
+    wrapper.__name__, wrapper.__doc__ = command.__name__, command.__doc__
+    wrapper.__signature__ = inspect.Signature([*own, *shared])  # type: ignore[attr-defined]  # typer reads it
+    wrapper.__annotations__ = {parameter.name: parameter.annotation for parameter in (*own, *shared)}
+    return wrapper  # type: ignore[return-value]
 
 
 Watch = Callable[[str, int, int], None]
 PAUSE = 30.0
-"""Seconds between two lines of a log."""
+"""Seconds between two progress lines in a log."""
 
 
 @contextmanager
-def progress_bar(say: "Console", each: bool = False) -> Iterator[Watch]:
-    """`each`: a log has a line whenever something is done, however quickly."""
+def progress_bar(console: "Console", each: bool = False) -> Iterator[Watch]:
+    """Show a progress bar, or print progress lines in a log.  `each`: one line per finished item."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
     bars = (
@@ -148,22 +204,22 @@ def progress_bar(say: "Console", each: bool = False) -> Iterator[Watch]:
         TimeElapsedColumn(),
         TextColumn("{task.description}", markup=False),
     )
-    with Progress(*bars, console=say, transient=True, disable=not say.is_terminal or say.quiet) as bar:
+    with Progress(*bars, console=console, transient=True, disable=not console.is_terminal or console.quiet) as bar:
         task, last = bar.add_task("reading", total=None), {"done": -1.0, "at": monotonic()}
 
-        def watch(what: str, done: int, total: int) -> None:
-            bar.update(task, description=what, completed=done, total=total)
+        def watch(activity: str, done: int, total: int) -> None:
+            bar.update(task, description=activity, completed=done, total=total)
             due = done != last["done"] if each else monotonic() - last["at"] > PAUSE
             if bar.disable and due:
-                print_line(say, f"{done:,} of {total:,} done; {what}")
+                print_line(console, f"{done:,} of {total:,} done; {activity}")
                 last.update(done=done, at=monotonic())
 
         yield watch
 
 
-def print_line(say: "Console", said: str) -> None:
-    """One line, however wide."""
-    say.print(one_line(said), highlight=False, markup=False, soft_wrap=True)
+def print_line(console: "Console", message: str) -> None:
+    """Print one line without wrapping."""
+    console.print(one_line(message), highlight=False, markup=False, soft_wrap=True)
 
 
 T = TypeVar("T")
@@ -174,12 +230,12 @@ app = typer.Typer(
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
     help=steadygaze.__doc__.split("\n")[0],
-    epilog="Start with: [bold]steadygaze demo[/bold]",
+    epilog=f"Start with: [bold]steadygaze demo[/bold]\n\n[bold]Exit codes:[/bold] {AUDIT_EXIT_CODES} (1: only audit)",
 )
 
 
-def _version(asked: bool) -> None:
-    if asked:
+def _version(requested: bool) -> None:
+    if requested:
         print(f"steadygaze {steadygaze.__version__}")
         raise typer.Exit
 
@@ -192,54 +248,54 @@ def _top(
 ) -> None: ...
 
 
-def load_models(model: Path, common: Common) -> "TextClassifier":
+def load_model(model: Path, common: Common) -> "TextClassifier":
     from steadygaze.estimator.loading import load_classifier as load
 
     clf = load(model, common.device)
-    parse_settings()
+    freeze_collector()
     return clf
 
 
-def parse_settings() -> None:
-    """What is loaded stays: the collector need not look through it again after every few texts."""
+def freeze_collector() -> None:
+    """Exclude loaded objects from garbage collection, and collect less often."""
     gc.collect()
     gc.freeze()
-    gc.set_threshold(50_000, 20, 100)  # what is made of a text holds no cycles
+    gc.set_threshold(50_000, 20, 100)  # results of texts contain no reference cycles
 
 
 def stderr_console(common: Common) -> "Console":
-    """For people: standard error, so that standard output holds the result alone."""
+    """Return a console for messages: standard error."""
     from steadygaze.core.console import Console
 
     return Console(stderr=True, quiet=common.quiet)
 
 
 def stdout_console() -> "Console":
-    """For results that are drawn: standard output."""
+    """Return a console for formatted results: standard output."""
     from steadygaze.core.console import Console
 
     return Console()
 
 
 def show(message: object) -> None:
-    """One line of a result."""
+    """Print one line of a result."""
     print(one_line(message))
 
 
-def as_json(value: Any) -> None:
-    as_lines([json.dumps(value, ensure_ascii=False, indent=1).encode(errors="replace")])
+def print_json(value: Any) -> None:
+    print_json_lines([json.dumps(value, ensure_ascii=False, indent=1).encode(errors="replace")])
 
 
-def as_lines(lines: Iterable[bytes]) -> None:
-    """JSON, in UTF-8 whatever the encoding of standard output."""
-    sys.stdout.flush()  # what was printed before comes before
-    for line in while_read(lines):
+def print_json_lines(lines: Iterable[bytes]) -> None:
+    """Print JSON in UTF-8, independent of the encoding of standard output."""
+    sys.stdout.flush()  # keep the order of earlier output
+    for line in until_closed(lines):
         sys.stdout.buffer.write(safe_json(line) + b"\n")
     sys.stdout.flush()
 
 
-def while_read(items: Iterable[T]) -> Iterator[T]:
-    """Items to print, until the reader of standard output has gone."""
+def until_closed(items: Iterable[T]) -> Iterator[T]:
+    """Yield items until the reader of standard output closes the pipe."""
     for item in items:
         if output_closed():
             return

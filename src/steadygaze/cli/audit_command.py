@@ -1,116 +1,143 @@
-"""steadygaze audit: how far may this explanation be believed?"""
+"""The command `audit`."""
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from steadygaze.cli.application import (
+    AUDIT_EXIT_CODES,
+    CLASSIFIER,
     DATA,
     Common,
     DropEmpty,
     LabelIfAny,
     RationalesColumn,
     Replace,
+    Split,
+    Synonyms,
     TextColumn,
     app,
+    command_help,
     common_options,
+    data_option,
+    model_option,
     output_file,
+    output_option,
+    training_option,
 )
 
 if TYPE_CHECKING:
     from steadygaze.cli.audit_output import AuditOutputs
 
-MODEL = "A folder made by train, or a Hugging Face sequence classifier: a folder or a hub id."
-RULE = 'A requirement, as in "jensen-shannon/noise<=0.02"; exit code 1 where it does not hold.'
-AuditedModel = Annotated[str | None, typer.Argument(metavar="MODEL", help=MODEL)]
-Maybe = Annotated[str | None, typer.Option("--data", metavar="DATA", help=DATA)]
+AUDIT_PANEL = "Audit"
+audit_option = partial(typer.Option, rich_help_panel=AUDIT_PANEL)
+
+AuditedModel = Annotated[str | None, typer.Argument(metavar="MODEL", help=CLASSIFIER, show_default=False)]
+AuditData = Annotated[str | None, data_option("--data", metavar="DATA", help=DATA)]
 Bundle = Annotated[
     Path | None,
-    typer.Option("--bundle", "-o", metavar="DIR", help="Write an audit bundle: report, rows, policy and manifest."),
+    output_option("--bundle", "-o", metavar="DIR", help="Audit bundle: report, rows, policy and manifest."),
 ]
 Page = Annotated[
-    Path | None, typer.Option("--html", metavar="PATH", parser=output_file, help="The report as one page.")
+    Path | None, output_option("--html", metavar="PATH", parser=output_file, help="Report as one HTML page.")
 ]
-Require = Annotated[list[str] | None, typer.Option("--require", metavar="RULE", help=RULE)]
-PolicyFile = Annotated[Path | None, typer.Option("--policy", help="Requirements in a TOML file.")]
+Require = Annotated[
+    list[str] | None,
+    audit_option("--require", metavar="RULE", help='Requirement, such as "jensen-shannon/noise<=0.02"; repeatable.'),
+]
+PolicyFile = Annotated[Path | None, audit_option("--policy", metavar="FILE", help="Requirements in a TOML file.")]
 Verify = Annotated[
-    Path | None,
-    typer.Option("--verify", metavar="BUNDLE", help="Run that audit again and compare everything in the bundle."),
+    Path | None, audit_option("--verify", metavar="BUNDLE", help="Rerun the audit of a bundle and compare everything.")
 ]
 Explainers = Annotated[
-    list[str] | None, typer.Option("--explainer", help="See: list explainers.  The verdicts are about the first.")
+    list[str] | None,
+    audit_option(
+        "--explainer", help="Explainer; the verdicts rate the first; see: list explainers.", show_default="the model's"
+    ),
 ]
 OtherSeeds = Annotated[
     list[str] | None,
-    typer.Option("--other-seed", metavar="MODEL", help="The same model trained with another seed.  Repeat for more."),
+    model_option("--other-seed", metavar="MODEL", help="Same model, trained with another seed; repeatable."),
 ]
-Train = Annotated[
+TrainData = Annotated[
     str | None,
-    typer.Option(
-        "--train", metavar="DATA", help="What a rationaliser was trained on: trains it again, to ask if it would lock."
-    ),
+    training_option("--train", metavar="DATA", help="Training data of a rationalizer: retrain it to test interlock."),
 ]
 Classes = Annotated[
     str | None,
-    typer.Option(metavar="A,B,…", help="Labels of the data, in the order of the model's outputs.  Default: its names."),
+    model_option(
+        "--classes", metavar="A,B,…", help="Labels in the order of the outputs.", show_default="names in the model"
+    ),
 ]
-Card = Annotated[
-    bool, typer.Option("--card/--no-card", help="Whether the card of a model of ours gets the audit's numbers.")
-]
-
+Card = Annotated[bool, output_option("--card/--no-card", help="Add the scores to the card of a model of train.")]
 Attention = Annotated[
-    Literal["last", "rollout"], typer.Option(help="Of a Hugging Face model: which attention is shown.")
+    Literal["last", "rollout"], model_option("--attention", help="Attention of a Hugging Face model.")
 ]
-Sign = Annotated[
-    Path | None, typer.Option("--sign", metavar="KEY", help="With --bundle: sign the bundle with this SSH key.")
+Limit = Annotated[
+    int | None, data_option("--limit", min=1, metavar="N", help="Texts, sampled at random.", show_default="all")
 ]
+Sample = Annotated[int, audit_option("--sample", min=1, metavar="N", help="Texts for expensive measures.")]
+Thorough = Annotated[bool, audit_option("--thorough", help="Run slow checks as well.")]
+Radius = Annotated[float, audit_option("--radius", help="Perturbation of word vectors, in standard deviations.")]
+Removal = Annotated[Literal["delete", "pad", "zero"], audit_option("--removal", help="How words are erased.")]
+TopK = Annotated[int, audit_option("--k", min=1, metavar="N", help="Top-k words for the overlap.")]
+Sign = Annotated[Path | None, output_option("--sign", metavar="KEY", help="Sign the bundle with this SSH key.")]
 Signers = Annotated[
-    Path | None, typer.Option("--signers", metavar="FILE", help="With --verify: SSH keys that may have signed.")
+    Path | None, audit_option("--signers", metavar="FILE", help="With --verify: allowed signers (SSH keys).")
 ]
+Signer = Annotated[str | None, audit_option("--signer", metavar="NAME", help="With --signers: the required signer.")]
 
 
-@app.command(epilog='Example: steadygaze audit model/ --data sst2 --html audit.html --require "accuracy>=0.8"')
+@app.command(
+    **command_help(
+        "audit model/ --data sst2 --html audit.html",
+        'audit model/ --data reviews.csv --synonyms table.jsonl --require "accuracy>=0.8"',
+        "audit --verify bundle/",
+        exit_codes=AUDIT_EXIT_CODES,
+    )
+)
 @common_options
 def audit(
     model: AuditedModel = None,
-    data: Maybe = None,
-    bundle: Bundle = None,
-    html: Page = None,
-    require: Require = None,
-    policy: PolicyFile = None,
-    verify: Verify = None,
-    explainer: Explainers = None,
-    other_seed: OtherSeeds = None,
-    train: Train = None,
-    synonyms: Annotated[Path | None, typer.Option(help="Table of synonyms (.parquet, .jsonl).")] = None,
-    split: Annotated[str | None, typer.Option(help="Default: test, or the only one there is.")] = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="Texts, drawn at random.  Default: all.")] = None,
-    sample: Annotated[int, typer.Option(min=1, help="Texts that expensive questions are asked about.")] = 100,
-    thorough: Annotated[bool, typer.Option("--thorough", help="Ask what takes long, too.")] = False,
-    radius: Annotated[float, typer.Option(help="How far word vectors move, in standard deviations.")] = 0.1,
-    removal: Annotated[Literal["delete", "pad", "zero"], typer.Option(help="How words are erased.")] = "delete",
-    k: Annotated[int, typer.Option("--k", min=1, help="How many of the heaviest words are to stay.")] = 7,
-    attention: Attention = "last",
-    classes: Classes = None,
+    data: AuditData = None,
+    split: Split = None,
+    limit: Limit = None,
     text: TextColumn = None,
     label: LabelIfAny = None,
     rationales: RationalesColumn = None,
     drop_empty: DropEmpty = False,
+    synonyms: Synonyms = None,
+    attention: Attention = "last",
+    classes: Classes = None,
+    other_seed: OtherSeeds = None,
+    train: TrainData = None,
+    explainer: Explainers = None,
+    require: Require = None,
+    policy: PolicyFile = None,
+    thorough: Thorough = False,
+    sample: Sample = 100,
+    radius: Radius = 0.1,
+    removal: Removal = "delete",
+    k: TopK = 7,
+    verify: Verify = None,
+    signers: Signers = None,
+    signer: Signer = None,
+    bundle: Bundle = None,
+    html: Page = None,
     card: Card = True,
     replace: Replace = False,
     sign: Sign = None,
-    signers: Signers = None,
-    signer: Annotated[str | None, typer.Option(metavar="NAME", help="With --signers: who must have signed.")] = None,
     *,
     common: Common,
 ) -> None:
-    """Ask of a model how far its explanations may be believed."""
-    from steadygaze.cli.audit_output import AuditOutputs as Wanted
+    """Measure how far the explanations of a model can be trusted."""
+    from steadygaze.cli.audit_output import AuditOutputs
 
     texts = {"data": data, "split": split, "label": label, "rationales": rationales, "drop_empty": drop_empty}
     plan = {"limit": limit, "radius": radius, "removal": removal, "k": k, "sample": sample, "thorough": thorough}
-    given = {
+    settings = {
         "model": model,
         **texts,
         "text": tuple(text or ("text",)),
@@ -123,38 +150,41 @@ def audit(
         **plan,
         "seed": common.seed,
     }
-    wanted = Wanted(tuple(require or ()), policy, bundle, html, card, replace, sign)
+    outputs = AuditOutputs(tuple(require or ()), policy, bundle, html, card, replace, sign)
     if verify is None:
-        _audit(given, wanted, (signers, signer), common)
+        _audit(settings, outputs, (signers, signer), common)
     else:
-        _verify(verify, given, wanted, (signers, signer), common)
+        _verify(verify, settings, outputs, (signers, signer), common)
 
 
 def _audit(
-    given: dict[str, Any], wanted: "AuditOutputs", signed: tuple[Path | None, str | None], common: Common
+    settings: dict[str, Any], outputs: "AuditOutputs", signature: tuple[Path | None, str | None], common: Common
 ) -> None:
-    """`signed`: --signers and --signer, which are for verification alone."""
-    from steadygaze.cli.audit_output import run_audit_command as audited
+    """`signature`: --signers and --signer, which require --verify."""
+    from steadygaze.cli.audit_output import run_audit_command
     from steadygaze.core.errors import UserError
 
-    if any(signed):
+    if any(signature):
         raise UserError("--signers and --signer check the signature of a bundle: name it with --verify")
-    if given["model"] is None or given["data"] is None:
+    if settings["model"] is None or settings["data"] is None:
         raise UserError("audit needs a model and data: steadygaze audit MODEL --data DATA, or --verify BUNDLE")
-    audited(given, wanted, common)
+    run_audit_command(settings, outputs, common)
 
 
 def _verify(
-    bundle: Path, given: dict[str, Any], wanted: "AuditOutputs", signed: tuple[Path | None, str | None], common: Common
+    bundle: Path,
+    settings: dict[str, Any],
+    outputs: "AuditOutputs",
+    signature: tuple[Path | None, str | None],
+    common: Common,
 ) -> None:
     from steadygaze.audit.reproduction import PASS
-    from steadygaze.cli.audit_output import ExpectedBundle as Expected
-    from steadygaze.cli.audit_output import run_verify_command as verified
+    from steadygaze.cli.audit_output import ExpectedBundle, run_verify_command
     from steadygaze.core.errors import UserError
 
-    if wanted.out or wanted.html or wanted.sign:
+    if outputs.out or outputs.html or outputs.sign:
         raise UserError(
             "--verify runs the audit of the bundle again and writes nothing: it takes no --bundle, --html, --sign"
         )
-    instead = {name: given[name] for name in PASS if given[name]}
-    verified(Expected(bundle, instead, wanted.required, *signed), common)
+    instead = {name: settings[name] for name in PASS if settings[name]}
+    run_verify_command(ExpectedBundle(bundle, instead, outputs.required, *signature), common)

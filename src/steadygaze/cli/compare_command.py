@@ -1,4 +1,4 @@
-"""steadygaze compare: which technique holds up?"""
+"""The command `compare`."""
 
 import sys
 import warnings
@@ -7,22 +7,29 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from steadygaze.cli.application import (
     Common,
     Data,
     DropEmpty,
+    Encoder,
+    Epochs,
     LabelColumn,
     RationalesColumn,
+    Synonyms,
     TextColumn,
+    Vectors,
     Watch,
     app,
-    as_json,
+    command_help,
     common_options,
+    data_option,
+    model_option,
+    output_option,
+    print_json,
     print_line,
     progress_bar,
     stderr_console,
+    training_option,
 )
 
 if TYPE_CHECKING:
@@ -30,53 +37,68 @@ if TYPE_CHECKING:
     from steadygaze.results.comparison import Comparison
 
 Techniques = Annotated[
-    str, typer.Option(metavar="A,B,…", help="See: list techniques.  The others are held against the first.")
+    str,
+    training_option(
+        "--techniques", metavar="A,B,…", help="Techniques; the first is the baseline; see: list techniques."
+    ),
 ]
-Out = Annotated[Path, typer.Option("--out", "-o", help="Folder of the comparison.  The same command goes on with it.")]
+Out = Annotated[Path, output_option("--out", "-o", help="Folder of the comparison; the same command resumes it.")]
+Seeds = Annotated[
+    int, training_option("--seeds", min=1, metavar="N", help="Models per technique: --seed, --seed + 1, …")
+]
 Settings = Annotated[
-    list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="A setting of all techniques; again for more.")
+    list[str] | None, training_option("--set", metavar="KEY=VALUE", help="Setting of all techniques; repeatable.")
 ]
 SettingsFor = Annotated[
     list[str] | None,
-    typer.Option("--set-for", metavar="TECHNIQUE:KEY=VALUE", help="A setting of one technique; again for more."),
+    training_option("--set-for", metavar="TECHNIQUE:KEY=VALUE", help="Setting of one technique; repeatable."),
 ]
-SPLIT = "What is audited.  Default: test, or a fifth of the texts, kept out of training."
-TABLE = "Table of synonyms for the audit (.parquet, .jsonl).  For training: --set synonyms=FILE."
+Explainer = Annotated[
+    str | None, model_option("--explainer", help="Explainer; see: list explainers.", show_default="the model's")
+]
+Split = Annotated[
+    str | None, data_option("--split", help="Split to audit.", show_default="test, or a held-out fifth of the texts")
+]
+Limit = Annotated[
+    int | None, data_option("--limit", min=1, metavar="N", help="Audited texts, sampled at random.", show_default="all")
+]
 WIDTH = 240
-"""Of a table that goes into a file or a pipe."""
+"""Columns of a table that is written to a file or a pipe."""
 
 
 @app.command(
-    epilog="Example: steadygaze compare reviews.csv --techniques vanilla,word-at,consensus --seeds 3 --out runs/c"
+    **command_help(
+        "compare reviews.csv --techniques vanilla,word-at --out runs/c",
+        "compare sst2 --techniques vanilla,consensus --seeds 5 --set synonyms=table.jsonl --out runs/sst2",
+        "compare reviews.csv --techniques vanilla,word-at --set-for word-at:epsilon=0.1 --limit 200 --out runs/d",
+    )
 )
 @common_options
 def compare(
     data: Data,
     techniques: Techniques,
     out: Out,
-    seeds: Annotated[int, typer.Option(min=1, help="Models trained of each technique: --seed, --seed + 1, …")] = 3,
-    encoder: Annotated[str, typer.Option(help="See: list encoders.")] = "bilstm",
-    vectors: Annotated[str | None, typer.Option(help="Word vectors: a GloVe file (.txt, .gz), or glove-50d.")] = None,
-    epochs: Annotated[int | None, typer.Option(min=1, help="Times the texts are read.")] = None,
-    settings: Settings = None,
-    settings_for: SettingsFor = None,
-    explainer: Annotated[
-        str | None, typer.Option(help="See: list explainers.  Default: what each model shows.")
-    ] = None,
-    synonyms: Annotated[Path | None, typer.Option(help=TABLE)] = None,
-    split: Annotated[str | None, typer.Option(help=SPLIT)] = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="Texts audited, drawn at random.  Default: all.")] = None,
+    split: Split = None,
+    limit: Limit = None,
     text: TextColumn = None,
     label: LabelColumn = "label",
     rationales: RationalesColumn = None,
     drop_empty: DropEmpty = False,
+    synonyms: Synonyms = None,
+    encoder: Encoder = "bilstm",
+    vectors: Vectors = None,
+    explainer: Explainer = None,
+    seeds: Seeds = 3,
+    epochs: Epochs = None,
+    settings: Settings = None,
+    settings_for: SettingsFor = None,
     *,
     common: Common,
 ) -> None:
-    """Train techniques with several seeds, audit every model, and say which differ beyond chance."""
+    """Train techniques with several seeds, audit every model and test the differences."""
     from steadygaze.core.settings import parse
 
-    given = {
+    config = {
         "data": data,
         "techniques": tuple(name.strip() for name in techniques.split(",") if name.strip()),
         "seeds": seeds,
@@ -86,7 +108,7 @@ def compare(
         "epochs": epochs,
         "batch_size": common.batch_size,
         "settings": parse(settings or []),
-        "settings_for": _dealt(settings_for or []),
+        "settings_for": _parse_settings_for(settings_for or []),
         "explainer": explainer,
         "synonyms": None if synonyms is None else str(synonyms),
         "split": split,
@@ -96,64 +118,63 @@ def compare(
         "rationales": rationales,
         "drop_empty": drop_empty,
     }
-    _show(_run(given, out, common), out, common)
+    _show(_run(config, out, common), out, common)
 
 
-def _run(given: dict[str, Any], out: Path, common: Common) -> "Comparison":
+def _run(config: dict[str, Any], out: Path, common: Common) -> "Comparison":
     from steadygaze.core.settings import build
-    from steadygaze.study.compare import StudyRuntime as Machine
-    from steadygaze.study.compare import compare
-    from steadygaze.study.compare_config import CompareConfig as Order
+    from steadygaze.study.compare import StudyRuntime, compare
+    from steadygaze.study.compare_config import CompareConfig
 
-    order, say = build(Order, given), stderr_console(common)
+    study, console = build(CompareConfig, config), stderr_console(common)
     try:
-        with progress_bar(say, each=True) as bar, _warning(say, bar) as watch:
-            machine = Machine(out, common.data_dir, common.device, watch, ("steadygaze", *sys.argv[1:]))
-            return compare(order, machine)
+        with progress_bar(console, each=True) as bar, _print_warnings(console, bar) as watch:
+            runtime = StudyRuntime(out, common.data_dir, common.device, watch, ("steadygaze", *sys.argv[1:]))
+            return compare(study, runtime)
     except KeyboardInterrupt:
         if (out / "order.json").is_file():
-            print_line(say, f"interrupted; {out} keeps what is done: the same command goes on")
+            print_line(console, f"interrupted; {out} keeps the finished models: run the same command again to continue")
         raise
 
 
-def _dealt(pairs: Sequence[str]) -> dict[str, dict[str, Any]]:
+def _parse_settings_for(pairs: Sequence[str]) -> dict[str, dict[str, Any]]:
     """word-at:epsilon=0.1 -> {"word-at": {"epsilon": 0.1}}"""
     from steadygaze.core.errors import UserError
     from steadygaze.core.settings import parse
 
-    found: dict[str, dict[str, Any]] = {}
+    settings: dict[str, dict[str, Any]] = {}
     for pair in pairs:
         technique, colon, setting = pair.partition(":")
         if not colon or not technique.strip() or "=" not in setting:
             raise UserError(f"--set-for takes technique:key=value, found {pair!r}; for example: word-at:epsilon=0.1")
-        found.setdefault(technique.strip(), {}).update(parse([setting]))
-    return found
+        settings.setdefault(technique.strip(), {}).update(parse([setting]))
+    return settings
 
 
 @contextmanager
-def _warning(say: "Console", watch: Watch) -> Iterator[Watch]:
-    """What a training warns of is a line that names the cell."""
+def _print_warnings(console: "Console", watch: Watch) -> Iterator[Watch]:
+    """Print each warning as one line that names the cell."""
     cell = ""
 
-    def watched(what: str, done: int, total: int) -> None:
+    def watch_cell(activity: str, done: int, total: int) -> None:
         nonlocal cell
-        watch(what, done, total)
-        cell = what.partition(":")[0]
+        watch(activity, done, total)
+        cell = activity.partition(":")[0]
 
     with warnings.catch_warnings():
         warnings.simplefilter("always", UserWarning)
-        warnings.showwarning = lambda message, *_, **__: print_line(say, f"{cell}: {message}".removeprefix(": "))
-        yield watched
+        warnings.showwarning = lambda message, *_, **__: print_line(console, f"{cell}: {message}".removeprefix(": "))
+        yield watch_cell
 
 
-def _show(found: "Comparison", out: Path, common: Common) -> None:
+def _show(comparison: "Comparison", out: Path, common: Common) -> None:
     if common.json:
-        as_json(found.to_dict())
+        print_json(comparison.to_dict())
         return
     from steadygaze.core.console import Console
-    from steadygaze.report.terminal_tables import ComparisonTable as Shown
+    from steadygaze.report.terminal_tables import ComparisonTable
 
-    shown = Console()
-    Console(width=shown.width if shown.is_terminal else WIDTH).print(Shown(found))
+    console = Console()
+    Console(width=console.width if console.is_terminal else WIDTH).print(ComparisonTable(comparison))
     page = out / "comparison.html"
-    print_line(stderr_console(common), f"the page: open {page} in a browser")
+    print_line(stderr_console(common), f"open {page} in a browser")

@@ -33,7 +33,7 @@ from steadygaze.results.report import Report, now
 
 CORPUS = "planted-reviews:sizes=[3000,300,500]"
 MODELS = {"vanilla": ("vanilla", 0), "teacher": ("vanilla", 1), "consensus": ("consensus", 0)}
-"""Folder -> technique, and what is added to the seed."""
+"""Folder -> technique and offset of the seed."""
 EPOCHS = {"vanilla": 5, "consensus": 2}
 SETTINGS = {"hidden": 64, "dimension": 50, "learning_rate": 3e-3}
 PAGES = {"vanilla": "vanilla.html", "consensus": "report.html"}
@@ -58,53 +58,55 @@ POLICY = Policy(
         VerdictRequirement("plausibility", ("yes",)),
     ),
 )
-"""What the recommended model must pass."""
+"""Requirements for the recommended model."""
 
 
 def check(out: Path, corpus: Corpus, seed: int, replace: bool) -> None:
-    """Refuse, before anything is written, to overwrite what no demonstration of this seed wrote."""
+    """Refuse to overwrite files that a demonstration with this seed did not write."""
     for page in PAGES.values():
         check_file(out / page, replace=replace)
     table = out / TABLE
-    mine = table.is_file() and not table.is_symlink() and table.read_bytes() == _table().encode()
-    check_file(table, replace=replace or mine)
+    own = table.is_file() and not table.is_symlink() and table.read_bytes() == _table().encode()
+    check_file(table, replace=replace or own)
     trained_on = read_split(*resumable_training.columns(corpus.splits["train"])).fingerprint()
-    for name, (technique, more) in MODELS.items():
+    for name, (technique, offset) in MODELS.items():
         resumable_training.check_place(out / name)
         if replace or not (out / name / "config.json").exists():
             continue
-        found = load_classifier(out / name, "cpu").stored_.description
-        if (found.technique, found.seed) != (technique, seed + more) or not found.corpus.startswith(trained_on):
-            raise UserError(f"{out / name} holds a model of another training: --replace trains a new one in its place")
+        saved = load_classifier(out / name, "cpu").stored_.description
+        if (saved.technique, saved.seed) != (technique, seed + offset) or not saved.corpus.startswith(trained_on):
+            raise UserError(f"{out / name} contains a model of another training: --replace trains a new one")
 
 
-def run_demo(out: Path, device: str, seed: int, say: Console, replace: bool = False) -> dict[str, Any]:
-    """Everything, ending in out/report.html.  Returns the numbers."""
+def run_demo(out: Path, device: str, seed: int, console: Console, replace: bool = False) -> dict[str, Any]:
+    """Train, audit and write the reports under `out`; return the scores."""
     corpus = load_corpus(CORPUS)
     check(out, corpus, seed, replace)
-    _say(say, f"[bold]1. Data.[/bold]  {escape(resumable_training.describe(corpus))}")
-    models = train(corpus, out, device, seed, say, replace)
-    _say(say, f"[bold]3. Audit[/bold] of vanilla and consensus on {TEXTS} held-out texts.")
-    reports = {name: look(models[name], corpus, name, seed) for name in PAGES}
+    _print(console, f"[bold]1. Data.[/bold]  {escape(resumable_training.describe(corpus))}")
+    models = train(corpus, out, device, seed, console, replace)
+    _print(console, f"[bold]3. Audit[/bold] of vanilla and consensus on {TEXTS} held-out texts.")
+    reports = {name: audit_model(models[name], corpus, name, seed) for name in PAGES}
     for name, report in reports.items():
-        _say(say, f"\nThe text whose attention shifts most under three synonyms, [bold]{name}[/bold]:")
-        for shift in [one for one in report.shifts if one.probe == WORST][:1]:
-            say.print(shift.before, "", shift.after, sep="\n")
-    _say(say, "")
-    say.print(_verdicts(reports))
-    _say(say, "")
-    say.print(_numbers(reports))
+        _print(console, f"\nThe text whose attention shifts most under three synonyms, [bold]{name}[/bold]:")
+        for shift in [shift for shift in report.shifts if shift.probe == WORST][:1]:
+            console.print(shift.before, "", shift.after, sep="\n")
+    _print(console, "")
+    console.print(_verdicts(reports))
+    _print(console, "")
+    console.print(_numbers(reports))
     pages = {name: out / page for name, page in PAGES.items()}
     for name, page in pages.items():
         reports[name].to_html(page, replace=replace)
-    drawn = {name: escape(one_line(page)) for name, page in pages.items()}
-    _say(say, f"\n[bold]4. Gate[/bold] ({'; '.join(_required(reports['consensus']))}):")
+    links = {name: escape(one_line(page)) for name, page in pages.items()}
+    _print(console, f"\n[bold]4. Gate[/bold] ({'; '.join(_required(reports['consensus']))}):")
     for name, report in reports.items():
-        _say(say, f"   {name}: {report.gate.summary if report.gate else ''}")
-    _say(say, f"\n[bold]5. Pages.[/bold] Open [bold]{drawn['consensus']}[/bold] and {drawn['vanilla']} in a browser.")
-    _say(say, "Train on your own CSV, with a table of synonyms, then audit:")
-    _say(say, "  steadygaze train your.csv --technique consensus --set synonyms=synonyms.jsonl --out model/")
-    _say(say, "  steadygaze audit model/ --data test.csv --synonyms synonyms.jsonl --html audit.html")
+        _print(console, f"   {name}: {report.gate.summary if report.gate else ''}")
+    _print(
+        console, f"\n[bold]5. Pages.[/bold] Open [bold]{links['consensus']}[/bold] and {links['vanilla']} in a browser."
+    )
+    _print(console, "Train on your own CSV, with a table of synonyms, then audit:")
+    _print(console, "  steadygaze train your.csv --technique consensus --set synonyms=synonyms.jsonl --out model/")
+    _print(console, "  steadygaze audit model/ --data test.csv --synonyms synonyms.jsonl --html audit.html")
     rows = {name: [row.to_dict() for row in report.rows] for name, report in reports.items()}
     gates = {name: report.gate is not None and not report.gate.failures for name, report in reports.items()}
     return {"model": str(out / "consensus"), "report": str(pages["consensus"]), "passed": gates, "rows": rows}
@@ -115,30 +117,30 @@ def _required(report: Report) -> tuple[str, ...]:
 
 
 def train(
-    corpus: Corpus, out: Path, device: str, seed: int, say: Console, replace: bool = False
+    corpus: Corpus, out: Path, device: str, seed: int, console: Console, replace: bool = False
 ) -> dict[str, TextClassifier]:
-    """Two vanilla models and their student, under `out`; an interrupted run is resumed.
+    """Train two vanilla models and their student under `out`; resume an interrupted run.
 
-    A model of another training is refused, unless `replace` trains all of them again.
+    `replace` trains all of them again.
     """
     write_text(out / TABLE, _table())
     models: dict[str, TextClassifier] = {}
     for name in MODELS:
-        _say(say, f"[bold]2. Training[/bold] a bidirectional LSTM with attention: [bold]{name}[/bold].")
-        clf = _classifier(name, out, device, seed, not say.quiet)
+        _print(console, f"[bold]2. Training[/bold] a bidirectional LSTM with attention: [bold]{name}[/bold].")
+        clf = _classifier(name, out, device, seed, not console.quiet)
         ready = list(models.values()) if clf.technique == "consensus" else []
         models[name] = resumable_training.train(clf, corpus, out / name, not replace, reference=ready, replace=replace)
     return models
 
 
 def _classifier(name: str, out: Path, device: str, seed: int, verbose: bool) -> TextClassifier:
-    technique, more = MODELS[name]
+    technique, offset = MODELS[name]
     settings = {**SETTINGS, **({"synonyms": str(out / TABLE), "teachers": 2} if technique == "consensus" else {})}
     return TextClassifier(
         "bilstm",
         technique,
         epochs=EPOCHS[technique],
-        seed=seed + more,
+        seed=seed + offset,
         device=device,
         settings=settings,
         verbose=verbose,
@@ -150,10 +152,10 @@ def _table() -> str:
     return "\n".join(lines) + "\n"
 
 
-def look(clf: TextClassifier, corpus: Corpus, name: str, seed: int) -> Report:
-    known = {"corpus": corpus.name, "split": "test", "data": corpus.fingerprint[:12]}
-    asked = AuditRequest(settings=known, synonyms=SYNONYMS)
-    report = run_protocols(from_classifier(clf, name), corpus.splits["test"][:TEXTS], asked).report()
+def audit_model(clf: TextClassifier, corpus: Corpus, name: str, seed: int) -> Report:
+    settings = {"corpus": corpus.name, "split": "test", "data": corpus.fingerprint[:12]}
+    request = AuditRequest(settings=settings, synonyms=SYNONYMS)
+    report = run_protocols(from_classifier(clf, name), corpus.splits["test"][:TEXTS], request).report()
     return replace_fields(report, date=now()).with_gate(POLICY)
 
 
@@ -161,7 +163,7 @@ def _verdicts(reports: Mapping[str, Report]) -> Table:
     table = Table(*("question", *reports), box=None, pad_edge=False, header_style="bold")
     answers = [{verdict.question: verdict.answer for verdict in report.verdicts} for report in reports.values()]
     for question in answers[0]:
-        table.add_row(question, *(found[question] for found in answers))
+        table.add_row(question, *(answer[question] for answer in answers))
     return table
 
 
@@ -173,5 +175,5 @@ def _numbers(reports: Mapping[str, Report]) -> Table:
     return table
 
 
-def _say(say: Console, line: str) -> None:
-    say.print(line, markup=True)
+def _print(console: Console, line: str) -> None:
+    console.print(line, markup=True)

@@ -1,4 +1,4 @@
-"""steadygaze fit-explainer: an explainer that learns what a black box's reasons are."""
+"""The command `fit-explainer`."""
 
 import time
 import warnings
@@ -10,21 +10,26 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from steadygaze.cli.application import (
-    DATA,
+    CLASSIFIER,
     Common,
+    DataOption,
     DropEmpty,
     LabelIfAny,
     Out,
     TextColumn,
     Watch,
     app,
-    as_json,
+    command_help,
     common_options,
+    model_option,
+    output_option,
+    print_json,
     print_line,
     progress_bar,
     show,
     stderr_console,
     stdout_console,
+    training_option,
 )
 from steadygaze.core.errors import one_line
 
@@ -32,70 +37,87 @@ if TYPE_CHECKING:
     from steadygaze.adapters.text_explainer import TextExplainer
     from steadygaze.core.console import Console
 
-BOX = "A folder made by train, or a Hugging Face sequence classifier: a folder or a hub id."
-CODE = "Against label leakage: plain, random-pretraining (default with --query), mask-neutral or random-query."
-SETTING = "Any other setting; see: list explainers."
-LOOK = "Example: steadygaze fit-explainer model/ --data reviews.csv --explainer l2x --k 10 --query --out l2x/"
+Replace = Annotated[bool, output_option("--replace", help="Replace the explainer in --out.")]
+Explainer = Annotated[str, model_option("--explainer", help="l2x, vibi, ail or cxplain.")]
+TopK = Annotated[int | None, model_option("--k", min=1, metavar="N", help="Words to select.", show_default="10")]
+Query = Annotated[bool | None, model_option("--query/--no-query", help="Condition the selector on the prediction.")]
+Technique = Annotated[
+    str | None,
+    training_option(
+        "--technique",
+        help="Against label leakage: plain, random-pretraining, mask-neutral or random-query.",
+        show_default="plain; random-pretraining with --query",
+    ),
+]
+Settings = Annotated[
+    list[str] | None,
+    training_option("--set", metavar="KEY=VALUE", help="Other setting; repeatable; see: list explainers."),
+]
 
 
-@app.command("fit-explainer", epilog=LOOK)
+@app.command(
+    "fit-explainer",
+    **command_help(
+        "fit-explainer model/ --data reviews.csv --out l2x/",
+        "fit-explainer model/ --data sst2 --explainer vibi --k 5 --out vibi/",
+        "fit-explainer model/ --data reviews.csv --k 10 --query --technique mask-neutral --out l2x-query/",
+    ),
+)
 @common_options
 def fit_explainer(
-    black_box: Annotated[str, typer.Argument(metavar="BLACKBOX", help=BOX)],
-    data: Annotated[str, typer.Option("--data", metavar="DATA", help=DATA)],
+    black_box: Annotated[str, typer.Argument(metavar="BLACKBOX", help=CLASSIFIER)],
+    data: DataOption,
     out: Out,
-    explainer: Annotated[str, typer.Option(help="l2x, vibi, ail or cxplain.")] = "l2x",
-    k: Annotated[int | None, typer.Option("--k", min=1, help="How many words are selected.  Default: 10.")] = None,
-    technique: Annotated[str | None, typer.Option(help=CODE)] = None,
-    query: Annotated[
-        bool | None, typer.Option("--query/--no-query", help="Condition the selector on the prediction.")
-    ] = None,
-    settings: Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help=SETTING)] = None,
-    replace: Annotated[bool, typer.Option("--replace", help="Put the new one in the place of one in --out.")] = False,
     text: TextColumn = None,
     label: LabelIfAny = None,
     drop_empty: DropEmpty = False,
+    explainer: Explainer = "l2x",
+    k: TopK = None,
+    query: Query = None,
+    technique: Technique = None,
+    settings: Settings = None,
+    replace: Replace = False,
     *,
     common: Common,
 ) -> None:
-    """Fit an explainer to what a model says of many texts.  `explain MODEL --explainer DIR` then uses it."""
+    """Fit an explainer to the predictions of a model; use it with `explain MODEL --explainer DIR`."""
     from steadygaze.adapters import resumable_fit
     from steadygaze.core.settings import parse
     from steadygaze.data.corpora import load_corpus
     from steadygaze.estimator import resumable_training
 
-    asked: dict[str, Any] = {
+    options: dict[str, Any] = {
         "explainer": explainer,
         "k": k,
         "technique": technique,
         "query": query,
         "settings": parse(settings or []),
     }
-    resumable_fit.check_fit_explainer(out, replace, asked, common.seed)
+    resumable_fit.check_fit_explainer(out, replace, options, common.seed)
     columns = tuple(text or ("text",))
     corpus = load_corpus(data, text=columns, label=label, data_dir=common.data_dir, drop_empty=drop_empty)
-    say = stderr_console(common)
-    print_line(say, resumable_training.describe(corpus))
-    with _kept(say, out), _told(say) as watch:
+    console = stderr_console(common)
+    print_line(console, resumable_training.describe(corpus))
+    with _interruptible(console, out), _progress(console) as watch:
         run: dict[str, Any] = {
             "seed": common.seed,
             "device": common.device,
             "watch": watch,
-            "watcher": FitProgress(say, watch),
+            "watcher": FitProgress(console, watch),
         }
-        fitted = resumable_fit.fit_explainer_resumable(black_box, corpus, out, replace=replace, **asked, **run)
+        fitted = resumable_fit.fit_explainer_resumable(black_box, corpus, out, replace=replace, **options, **run)
     _show(fitted, black_box, out, common)
 
 
 class FitProgress:
-    """A Watcher: training is told on the bar that has told of the questions, an epoch is a line."""
+    """A Watcher that shows training on one progress bar and prints a line per epoch."""
 
-    def __init__(self, say: "Console", watch: Watch) -> None:
-        self.say_, self.watch, self.done, self.drawn = say, watch, 0, 0.0
+    def __init__(self, console: "Console", watch: Watch) -> None:
+        self.console, self.watch, self.done, self.drawn = console, watch, 0, 0.0
 
     def start(self, stages: int, epochs: int, steps: int) -> None:
         self.several, self.steps, self.total = stages > 1, steps, epochs * steps
-        self.watch("learning", 0, self.total)
+        self.watch("training", 0, self.total)
 
     def step(self, stage: str, epoch: int, terms: Mapping[str, Any]) -> None:
         from steadygaze.training.progress import REDRAW
@@ -104,7 +126,7 @@ class FitProgress:
         if time.monotonic() - self.drawn > REDRAW:
             self.drawn = time.monotonic()
             losses = "  ".join(f"{name} {value.mean().item():.3f}" for name, value in terms.items())
-            self.watch(f"learning: {self._stage(stage)}epoch {epoch + 1}  {losses}", self.done, self.total)
+            self.watch(f"training: {self._stage(stage)}epoch {epoch + 1}  {losses}", self.done, self.total)
 
     def epoch(self, record: Mapping[str, Any]) -> None:
         from steadygaze.training.progress import SCORES
@@ -117,7 +139,7 @@ class FitProgress:
         self.done += epochs * self.steps
 
     def say(self, message: str) -> None:
-        _line(self.say_, message)
+        _line(self.console, message)
 
     warn = say
 
@@ -128,46 +150,44 @@ class FitProgress:
         return f"{stage}, " if self.several else ""
 
 
-def _line(say: "Console", message: str) -> None:
-    """A log is not cut; in a terminal lines are broken between words."""
-    say.print(one_line(message), soft_wrap=not say.is_terminal)
+def _line(console: "Console", message: str) -> None:
+    """Print a line; only a terminal wraps it."""
+    console.print(one_line(message), soft_wrap=not console.is_terminal)
 
 
 @contextmanager
-def _told(say: "Console") -> Iterator[Watch]:
-    """One bar for all that is done; what is warned of is a line, but for what is said beside the numbers."""
+def _progress(console: "Console") -> Iterator[Watch]:
+    """Show one progress bar; print each warning as a line, except the warnings that the scores repeat."""
     from steadygaze.results.leakage_warnings import LEAKAGE, ONE_LABEL, UNLIKE, UNTESTED
 
-    with progress_bar(say) as watch, warnings.catch_warnings():
+    with progress_bar(console) as watch, warnings.catch_warnings():
         warnings.simplefilter("always", UserWarning)
         warnings.filterwarnings("ignore", f"{LEAKAGE}|{UNLIKE}|{UNTESTED}|{ONE_LABEL}")
-        warnings.showwarning = lambda message, *_, **__: _line(say, str(message))
+        warnings.showwarning = lambda message, *_, **__: _line(console, str(message))
         yield watch
 
 
 @contextmanager
-def _kept(say: "Console", out: Path) -> Iterator[None]:
-    """An interruption says what is not lost."""
-    from steadygaze.estimator.resumable_training import unfinished_folder as unfinished
+def _interruptible(console: "Console", out: Path) -> Iterator[None]:
+    """On an interruption, print how to continue."""
+    from steadygaze.estimator.resumable_training import unfinished_folder
 
     try:
         yield
     except KeyboardInterrupt:
-        kept = unfinished(out)
-        there = (
-            f"{kept} keeps what the black box said: the same command goes on" if kept.exists() else "nothing is kept"
-        )
-        print_line(say, f"interrupted; {there}")
+        folder = unfinished_folder(out)
+        resume = f"{folder} keeps the predictions of the black box: run the same command again to continue"
+        print_line(console, f"interrupted; {resume if folder.exists() else 'nothing is kept'}")
         raise
 
 
 def _show(fitted: "TextExplainer", black_box: str, out: Path, common: Common) -> None:
-    from steadygaze.report.terminal_tables import explainer_scores as shown
+    from steadygaze.report.terminal_tables import explainer_scores
 
     if common.json:
         rows = [row.to_dict() for row in fitted.rows]
-        as_json({"explainer": str(out), "rows": rows, "warnings": fitted.warnings})
+        print_json({"explainer": str(out), "rows": rows, "warnings": fitted.warnings})
         return
-    stdout_console().print(shown(fitted.rows))
+    stdout_console().print(explainer_scores(fitted.rows))
     show(f"saved in {out}")
     print_line(stderr_console(common), f'next:  steadygaze explain {black_box} --explainer {out} "a text of your own"')

@@ -1,4 +1,4 @@
-"""steadygaze list and demo: what there is."""
+"""The commands `list` and `demo`."""
 
 from pathlib import Path
 from typing import Annotated
@@ -10,45 +10,44 @@ from steadygaze.cli.application import (
     Out,
     Replace,
     app,
-    as_json,
+    command_help,
     common_options,
+    print_json,
     stderr_console,
     stdout_console,
 )
 
+Kind = Annotated[str, typer.Argument(metavar="KIND", help="corpora, encoders, techniques, explainers or measures.")]
 
-@app.command("list", epilog="Example: steadygaze list techniques")
+
+@app.command("list", **command_help("list techniques", "list measures --verbose", "list explainers --json"))
 @common_options
-def list_(
-    kind: Annotated[str, typer.Argument(metavar="KIND", help="corpora, encoders, techniques, explainers or measures.")],
-    *,
-    common: Common,
-) -> None:
-    """List what there is to choose from."""
+def list_(kind: Kind, *, common: Common) -> None:
+    """List corpora, encoders, techniques, explainers or measures."""
     from rich.table import Table
 
-    from steadygaze.cli.registry_listing import list_registry as listing
+    from steadygaze.cli.registry_listing import list_registry, short_measures
 
-    rows = listing(kind)
+    rows = list_registry(kind)
     if common.json:
-        as_json(rows)
+        print_json(rows)
         return
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column(kind, no_wrap=True)
     table.add_column("")
-    for row in rows:
+    for row in short_measures() if kind == "measures" and not common.verbose else rows:
         table.add_row(row["name"], row["about"])
         for field in row["settings"]:
             table.add_row(f"  --set {field['name']}={field['default']}", field["about"] or "", style="dim")
     stdout_console().print(table)
 
 
-@app.command(epilog="Example: steadygaze demo --out runs/demo")
+@app.command(**command_help("demo", "demo --out runs/demo --seed 1", "demo --replace --json"))
 @common_options
 def demo(out: Out = Path("runs/demo"), replace: Replace = False, *, common: Common) -> None:
-    """The whole story on a built-in corpus: train, explain, and a report to open in a browser."""
-    from steadygaze.cli.demo import run_demo as tell
+    """Train and audit two models on a built-in corpus, and write their reports."""
+    from steadygaze.cli.demo import run_demo
 
-    result = tell(out, common.device, common.seed, stderr_console(common), replace)
+    result = run_demo(out, common.device, common.seed, stderr_console(common), replace)
     if common.json:
-        as_json(result)
+        print_json(result)

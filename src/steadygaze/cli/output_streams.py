@@ -1,7 +1,7 @@
-"""Standard output and standard error of a command: what a closed stream is given is dropped.
+"""Standard output and standard error of a command.  Writes to a closed stream are dropped.
 
-A reader may close the pipe, as `| head` does, or the caller may close the stream, as `>&-` does.  Neither changes the
-exit code of a command: a requirement that is not met still exits with 1.
+A reader may close the pipe, as `| head` does, or the caller may close the stream, as `>&-` does.  The exit
+code stays the same: an unmet requirement still exits with 1.
 """
 
 import io
@@ -16,7 +16,7 @@ from steadygaze.core.errors import one_line
 
 
 class Pipe(io.RawIOBase):
-    """A raw stream.  Once a write fails, later writes are dropped; only a closed pipe fails silently."""
+    """A raw stream that drops all writes after a failed one; only a closed pipe fails silently."""
 
     def __init__(self, raw: Any) -> None:
         self.raw, self.broken = raw, False
@@ -44,7 +44,7 @@ class Pipe(io.RawIOBase):
 
 @contextmanager
 def standard_streams() -> Iterator[None]:
-    """Streams that can be closed; characters that a terminal cannot encode are replaced; a warning is one line."""
+    """Let streams be closed, replace characters that a terminal cannot encode, and print a warning as one line."""
     before = warnings.formatwarning
     warnings.formatwarning = lambda message, *_, **__: f"! {one_line(message, 490)}\n"
     with ExitStack() as stack:
@@ -55,7 +55,7 @@ def standard_streams() -> Iterator[None]:
 
 
 def output_closed() -> bool:
-    """Return whether the reader of standard output has gone, so that a command can stop."""
+    """Return whether the reader of standard output has closed it, so that a command can stop."""
     return bool(getattr(getattr(getattr(sys.stdout, "buffer", None), "raw", None), "broken", False))
 
 
@@ -79,5 +79,5 @@ def _closable(stream: TextIO | None) -> Iterator[TextIO]:
     try:
         yield closable
     finally:
-        with suppress(OSError):  # the command has reported an error that comes before this one
+        with suppress(OSError):  # the command has already reported an earlier error
             closable.flush()

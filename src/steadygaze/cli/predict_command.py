@@ -1,38 +1,41 @@
-"""steadygaze predict and explain: what a model makes of texts.
-
-steadygaze certify: what no change of the attention weights can do.
-"""
+"""The commands `predict`, `explain` and `certify`."""
 
 import json
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from steadygaze.cli.application import (
-    DATA,
+    AnyModel,
     Common,
+    DataOption,
     DropEmpty,
     File,
     LabelIfAny,
     Model,
     Pair,
     Replace,
-    Text,
+    Split,
     TextColumn,
+    Texts,
     app,
-    as_json,
-    as_lines,
+    command_help,
     common_options,
-    load_models,
+    freeze_collector,
+    load_model,
+    model_option,
     output_file,
-    parse_settings,
+    output_option,
+    print_json,
+    print_json_lines,
     print_line,
     show,
     stderr_console,
     stdout_console,
-    while_read,
+    until_closed,
 )
 from steadygaze.core.errors import one_line, printable
 
@@ -41,164 +44,197 @@ if TYPE_CHECKING:
     from steadygaze.adapters.text_explainer import TextExplainer
     from steadygaze.results.explanation import Explanation
 
-SETTING = "A setting of the explainer, such as samples or steps; again for more.  See: list explainers."
 RELATIONS = ("entail", "contradict", "paraphrase", "duplicate")
-"""Labels of models that read pairs have one of these in them."""
-WHOSE = "A folder made by train, or a Hugging Face sequence classifier: a folder or a hub id."
-
+"""A label that contains one of these names a relation between two texts."""
+CERTIFICATE_PANEL = "Certificate"
+certificate_option = partial(typer.Option, rich_help_panel=CERTIFICATE_PANEL)
 
 Page = Annotated[
-    Path | None, typer.Option(metavar="PATH", parser=output_file, help="Write a page of highlighted texts.")
+    Path | None, output_option("--html", metavar="PATH", parser=output_file, help="HTML page of highlighted texts.")
 ]
 Eraser = Annotated[
     Path | None,
-    typer.Option(metavar="PATH", parser=output_file, help="Write rationales as ERASER's predictions (.jsonl)."),
+    output_option("--eraser", metavar="PATH", parser=output_file, help="Rationales as ERASER predictions (.jsonl)."),
+]
+Share = Annotated[float, output_option("--share", help="With --eraser: share of words in the hard rationale.")]
+ExplainerName = Annotated[
+    str | None,
+    model_option(
+        "--explainer", help="Explainer (see: list explainers) or folder of fit-explainer.", show_default="the model's"
+    ),
+]
+ExplainerSettings = Annotated[
+    list[str] | None,
+    model_option("--set", metavar="KEY=VALUE", help="Setting of the explainer; repeatable."),
+]
+Target = Annotated[str | None, model_option("--target", help="Label to explain.", show_default="the predicted label")]
+Granularities = Annotated[
+    Literal["word", "piece"], model_option("--granularity", help="Words, or subwords of a transformer.")
+]
+Radius = Annotated[float, certificate_option("--radius", help="Largest change of the attention weights.")]
+Norm = Annotated[Literal["l2", "linf"], certificate_option("--norm", help="Norm of the change.")]
+TopK = Annotated[int, certificate_option("--k", help="Top-k words to certify.")]
+Reference = Annotated[
+    Path | None, model_option("--reference", metavar="MODEL", help="Model to compare the attention with.")
+]
+Simplex = Annotated[bool, certificate_option("--simplex", help="Only changes that keep the sum of the weights.")]
+LowerBound = Annotated[
+    bool, certificate_option("--lower-bound", help="Search for a counterexample where there is no certificate.")
 ]
 
 
-@app.command(epilog='Example: steadygaze predict model/ "A gorgeous, witty, seductive movie."')
+@app.command(
+    **command_help(
+        'predict model/ "A gorgeous, witty, seductive movie."',
+        "predict model/ --file reviews.csv --text review --json",
+        'predict model/ --pair "A man sleeps." "Is anyone awake?"',
+    )
+)
 @common_options
 def predict(
     model: Model,
-    given: Text = None,
+    texts: Texts = None,
     file: File = None,
+    pair: Pair = None,
     text: TextColumn = None,
     drop_empty: DropEmpty = False,
-    pair: Pair = None,
     *,
     common: Common,
 ) -> None:
-    """Say the label of texts.  With --json: one JSON object per line."""
+    """Predict the labels of texts."""
     from steadygaze.cli import streaming
     from steadygaze.results.explanation import LABEL
 
-    clf = load_models(model, common)
-    chunks = streaming.read(clf.stored_.description.pair, given or [], file, text or ["text"], drop_empty, pair)
-    say = stderr_console(common)
-    records = streaming.predict(clf, chunks, common.batch_size, lambda sentence: print_line(say, f"! {sentence}."))
+    clf = load_model(model, common)
+    chunks = streaming.read(clf.stored_.description.pair, texts or [], file, text or ["text"], drop_empty, pair)
+    console = stderr_console(common)
+    records = streaming.predict(clf, chunks, common.batch_size, lambda warning: print_line(console, f"! {warning}."))
     if common.json:
-        as_lines(json.dumps(record, ensure_ascii=False).encode(errors="replace") for record in records)
+        print_json_lines(json.dumps(record, ensure_ascii=False).encode(errors="replace") for record in records)
         return
-    for record in while_read(records):
-        chance = record["probabilities"][str(record["label"])]
+    for record in until_closed(records):
+        probability = record["probabilities"][str(record["label"])]
         label, written = one_line(record["label"], LABEL), printable(" ".join(record["text"].split()))
-        print(f"{label}\t{chance:.3f}\t{written}")
+        print(f"{label}\t{probability:.3f}\t{written}")
 
 
-@app.command(epilog='Example: steadygaze explain model/ "A gorgeous, witty, seductive movie." --html why.html')
+@app.command(
+    **command_help(
+        'explain model/ "A gorgeous, witty, seductive movie."',
+        "explain model/ --file reviews.csv --html explanations.html",
+        'explain model/ "A dull film." --explainer lime --set samples=500 --json',
+    )
+)
 @common_options
 def explain(
-    model: Annotated[str, typer.Argument(metavar="MODEL", help=WHOSE)],
-    given: Text = None,
+    model: AnyModel,
+    texts: Texts = None,
     file: File = None,
-    explainer: Annotated[
-        str | None,
-        typer.Option(help="See: list explainers; or a folder made by fit-explainer.  Default: what it shows."),
-    ] = None,
-    settings: Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help=SETTING)] = None,
-    target: Annotated[str | None, typer.Option(help="Explain this label instead of the predicted one.")] = None,
-    granularity: Annotated[Literal["word", "piece"], typer.Option(help="Words, or a transformer's pieces.")] = "word",
-    html: Page = None,
-    eraser: Eraser = None,
-    replace: Replace = False,
-    share: Annotated[float, typer.Option(help="With --eraser: share of the words that is the hard rationale.")] = 0.2,
+    pair: Pair = None,
     text: TextColumn = None,
     drop_empty: DropEmpty = False,
-    pair: Pair = None,
+    explainer: ExplainerName = None,
+    settings: ExplainerSettings = None,
+    target: Target = None,
+    granularity: Granularities = "word",
+    html: Page = None,
+    eraser: Eraser = None,
+    share: Share = 0.2,
+    replace: Replace = False,
     *,
     common: Common,
 ) -> None:
-    """Show how much each word weighs in a prediction.  With --json: one JSON object per line."""
+    """Show the weight of each word in a prediction."""
     from steadygaze.cli import streaming
     from steadygaze.core.errors import UserError
     from steadygaze.core.settings import parse
 
-    if eraser is not None and (file is None or given or html is not None):
+    if eraser is not None and (file is None or texts or html is not None):
         raise UserError("--eraser writes the rationales of the texts of a file: give --file alone, and no --html")
-    asked = {"target": target, "granularity": granularity, "settings": parse(settings or [])}
-    ask, notes = _explained(model, explainer, asked, common)
-    found = ask(given or [], file, text or ["text"], drop_empty, pair)
+    options = {"target": target, "granularity": granularity, "settings": parse(settings or [])}
+    explain_chunks, notes = _explained(model, explainer, options, common)
+    explanations = explain_chunks(texts or [], file, text or ["text"], drop_empty, pair)
     if eraser is not None and file is not None:
         from steadygaze.results.eraser_predictions import names, write_predictions
 
-        written = write_predictions(eraser, found, names(file, text or ["text"], drop_empty), share)
+        written = write_predictions(eraser, explanations, names(file, text or ["text"], drop_empty), share)
         if common.json:
-            as_json({"eraser": str(eraser), "explained": written})
+            print_json({"eraser": str(eraser), "explained": written})
         else:
             show(f"{written:,} rationales written to {eraser}")
     elif html is not None:
-        from steadygaze.results.formatting import count_text as counted
+        from steadygaze.results.formatting import count_text
 
-        shown = streaming.write_explanations(html, found, Path(model), notes, replace)
+        counts = streaming.write_explanations(html, explanations, Path(model), notes, replace)
         if common.json:
-            as_json({"html": str(html), **shown})
+            print_json({"html": str(html), **counts})
         else:
-            show(f"{counted(shown['explained'], 'text')} explained, {shown['drawn']:,} drawn in {html}")
+            show(f"{count_text(counts['explained'], 'text')} explained, {counts['drawn']:,} drawn in {html}")
     elif common.json:
-        as_lines(one.to_json() for one in found)
+        print_json_lines(explanation.to_json() for explanation in explanations)
     else:
-        drawn = stdout_console()
-        for one in while_read(found):
-            drawn.print(one, end="\n\n")
+        console = stdout_console()
+        for explanation in until_closed(explanations):
+            console.print(explanation, end="\n\n")
 
 
 def _explained(
-    model: str, explainer: str | None, asked: dict[str, Any], common: Common
+    model: str, explainer: str | None, options: dict[str, Any], common: Common
 ) -> "tuple[Callable[..., Iterator[Explanation]], list[str]]":
-    """What reads texts and explains them, whoever's model it is; and what must be known before that is believed."""
-    from steadygaze.adapters.as_adapter import as_adapter as as_subject
+    """Return a function that reads and explains texts, and notes about how reliable the explanations are."""
+    from steadygaze.adapters.as_adapter import as_adapter
     from steadygaze.cli import streaming
     from steadygaze.core.errors import printable
-    from steadygaze.results.leakage_warnings import read_sentence as reading
+    from steadygaze.results.leakage_warnings import read_sentence
 
-    subject = as_subject(model, device=common.device)
-    way = _way(explainer, subject)
-    notes = [] if isinstance(way, str | None) else way.warnings
-    subject = subject if isinstance(way, str | None) else way.adapter  # which knows whether it was fitted to pairs
-    for sentence in notes:
-        print_line(stderr_console(common), f"! {sentence}")
-    known = of_rationalizer(subject, way) if isinstance(way, str | None) else reading(way.rows)
-    if known:
-        print_line(stderr_console(common), printable(known))
-        notes = [*notes, known]
-    parse_settings()
+    adapter = as_adapter(model, device=common.device)
+    method = _resolve(explainer, adapter)
+    notes = [] if isinstance(method, str | None) else method.warnings
+    adapter = adapter if isinstance(method, str | None) else method.adapter  # it knows whether it was fitted to pairs
+    for note in notes:
+        print_line(stderr_console(common), f"! {note}")
+    leakage = reader_note(adapter, method) if isinstance(method, str | None) else read_sentence(method.rows)
+    if leakage:
+        print_line(stderr_console(common), printable(leakage))
+        notes = [*notes, leakage]
+    freeze_collector()
 
-    def ask(*given: Any) -> "Iterator[Explanation]":
-        refuse_single(subject, given[0])
-        chunks = streaming.read(bool(subject.pair), *given)
-        return streaming.explain(subject, chunks, way, batch_size=common.batch_size, seed=common.seed, **asked)
+    def explain_chunks(*sources: Any) -> "Iterator[Explanation]":
+        check_pairs(adapter, sources[0])
+        chunks = streaming.read(bool(adapter.pair), *sources)
+        return streaming.explain(adapter, chunks, method, batch_size=common.batch_size, seed=common.seed, **options)
 
-    return ask, notes
+    return explain_chunks, notes
 
 
-def of_rationalizer(subject: "ModelAdapter", explainer: str | None) -> str:
-    """One line about the independent reader of a model that selects; '' where it has none, or is not what is shown."""
-    from steadygaze.explainers.rationale import RationaleExplainer as Selection
-    from steadygaze.explainers.resolve import default_explainer as own
+def reader_note(adapter: "ModelAdapter", explainer: str | None) -> str:
+    """One line about the independent reader of a rationalizer; empty if it has none or another explainer is used."""
+    from steadygaze.explainers.rationale import RationaleExplainer
+    from steadygaze.explainers.resolve import default_explainer
 
-    if (explainer or own(subject.model)) != "rationale":
+    if (explainer or default_explainer(adapter.model)) != "rationale":
         return ""
-    if (accuracy := Selection().reader_accuracy(subject.model)) is None:
+    if (accuracy := RationaleExplainer().reader_accuracy(adapter.model)) is None:
         return ""
     return (
         f"An independent reader recovers the label from the selected words in {accuracy:.0%} of the validation texts."
     )
 
 
-def refuse_single(subject: "ModelAdapter", given: "Sequence[str]") -> None:
-    """Texts in quotes are single texts; a model whose labels name relations between two texts needs pairs."""
+def check_pairs(adapter: "ModelAdapter", texts: "Sequence[str]") -> None:
+    """Refuse single texts for a model whose labels name a relation between two texts."""
     from steadygaze.core.errors import UserError
 
-    named = [str(label) for label in subject.classes if any(word in str(label).lower() for word in RELATIONS)]
-    if subject.pair is None and given and named:
+    relations = [str(label) for label in adapter.classes if any(word in str(label).lower() for word in RELATIONS)]
+    if adapter.pair is None and texts and relations:
         raise UserError(
-            f'{subject.name} predicts {named[0]!r}, a relation between two texts: give --pair "TEXT" "QUESTION", or '
+            f"{adapter.name} predicts {relations[0]!r}, a relation between two texts: give --pair TEXT QUESTION, or "
             "--file FILE --text COLUMN --text COLUMN"
         )
 
 
-def _way(explainer: str | None, subject: "ModelAdapter") -> "str | TextExplainer | None":
-    """A name, or an explainer that was fitted to this model.  A name wins over a folder of that name (./lime)."""
+def _resolve(explainer: str | None, adapter: "ModelAdapter") -> "str | TextExplainer | None":
+    """Return a name, or an explainer fitted to this model.  A name takes precedence over a folder (./lime)."""
     from steadygaze.adapters.text_explainer import load_explainer
     from steadygaze.core.errors import UserError
     from steadygaze.explainers import EXPLAINERS
@@ -207,7 +243,7 @@ def _way(explainer: str | None, subject: "ModelAdapter") -> "str | TextExplainer
     if explainer is None:
         return None
     if explainer not in EXPLAINERS and Path(explainer).exists():
-        return load_explainer(explainer, subject)
+        return load_explainer(explainer, adapter)
     if explainer in METHODS:
         raise UserError(
             f"{explainer} must be fitted to the model first: "
@@ -216,35 +252,41 @@ def _way(explainer: str | None, subject: "ModelAdapter") -> "str | TextExplainer
     return explainer
 
 
-@app.command(epilog="Example: steadygaze certify model/ --data reviews.csv --radius 0.01 --norm linf --k 7")
+@app.command(
+    **command_help(
+        "certify model/ --data reviews.csv --radius 0.01",
+        "certify model/ --data sst2 --radius 0.05 --norm l2 --k 5 --simplex",
+        "certify model/ --data reviews.csv --radius 0.01 --reference vanilla/ --json",
+    )
+)
 @common_options
 def certify(
     model: Model,
-    data: Annotated[str, typer.Option("--data", metavar="DATA", help=DATA)],
-    radius: Annotated[float, typer.Option(help="How far the attention weights may change.")],
-    norm: Annotated[Literal["l2", "linf"], typer.Option(help="How a change is measured.")] = "linf",
-    k: Annotated[int, typer.Option("--k", help="How many of the heaviest words must stay.")] = 7,
-    split: Annotated[str | None, typer.Option(help="Default: test, or the only one there is.")] = None,
-    reference: Annotated[Path | None, typer.Option(metavar="MODEL", help="A model to compare attention with.")] = None,
-    simplex: Annotated[bool, typer.Option("--simplex", help="Only changes that keep the sum of the weights.")] = False,
-    lower_bound: Annotated[bool, typer.Option("--lower-bound", help="Search where nothing can be certified.")] = False,
+    data: DataOption,
+    radius: Radius,
+    split: Split = None,
     text: TextColumn = None,
     label: LabelIfAny = None,
     drop_empty: DropEmpty = False,
+    reference: Reference = None,
+    norm: Norm = "linf",
+    k: TopK = 7,
+    simplex: Simplex = False,
+    lower_bound: LowerBound = False,
     *,
     common: Common,
 ) -> None:
-    """Certify what no change of the attention weights can do.  With --json: summary and one row per text."""
+    """Certify attention against every change of its weights within a radius."""
     from steadygaze.cli import streaming
     from steadygaze.data.corpora import load_corpus
 
-    clf = load_models(model, common)
-    other = None if reference is None else load_models(reference, common)
+    clf = load_model(model, common)
+    other = None if reference is None else load_model(reference, common)
     columns = tuple(text or ("text",))
     corpus = load_corpus(data, text=columns, label=label, data_dir=common.data_dir, drop_empty=drop_empty)
-    asked = {"radius": radius, "norm": norm, "k": k, "simplex": simplex, "lower_bound": lower_bound}
-    found = streaming.certify(clf, corpus, split, other, common.batch_size, **asked)
+    settings = {"radius": radius, "norm": norm, "k": k, "simplex": simplex, "lower_bound": lower_bound}
+    certificates = streaming.certify(clf, corpus, split, other, common.batch_size, **settings)
     if common.json:
-        as_json(found.to_dict())
+        print_json(certificates.to_dict())
     else:
-        stdout_console().print(found)
+        stdout_console().print(certificates)

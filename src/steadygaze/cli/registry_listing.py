@@ -1,4 +1,4 @@
-"""What is registered: names, what they are, and their settings."""
+"""Registered names, their descriptions and their settings."""
 
 from collections.abc import Mapping
 from dataclasses import is_dataclass
@@ -19,7 +19,7 @@ from steadygaze.training.optimizers import Training
 
 
 def list_registry(kind: str) -> list[dict[str, Any]]:
-    """What is registered: name, what it is, and its settings."""
+    """Return the name, description and settings of each registered item."""
     kinds: Mapping[str, Mapping[str, Any]] = {
         "corpora": {name: corpus.about for name, corpus in CORPORA.items()},
         "encoders": {
@@ -28,7 +28,7 @@ def list_registry(kind: str) -> list[dict[str, Any]]:
         },
         "techniques": {name: technique.__doc__ for name, technique in TECHNIQUES.items()},
         "explainers": {name: explainer.__doc__ for name, explainer in EXPLAINERS.items()},
-        "measures": {name: _told(name) for name in NAMES},
+        "measures": {name: _describe_measure(name) for name in NAMES},
     }
     if kind not in kinds:
         raise unknown("kind of thing to list", kind, kinds)
@@ -37,8 +37,13 @@ def list_registry(kind: str) -> list[dict[str, Any]]:
     rows = [_row(name, about, settings.get(name, [])) for name, about in kinds[kind].items()]
     if kind == "techniques":
         shared = [field for cls in (Architecture, Training, TextConfig) for field in _fields(cls)]
-        rows.append(_row("all of them", "take these as well", shared))
+        rows.append(_row("all of them", "also take these", shared))
     return rows + (_fitted() if kind == "explainers" else [])
+
+
+def short_measures() -> list[dict[str, Any]]:
+    """Return one row per measure, without its perturbations."""
+    return [_row(name, measure.sentence, []) for name, measure in MEASURES.items()]
 
 
 def _row(name: str, about: str | None, settings: list[dict[str, Any]]) -> dict[str, Any]:
@@ -46,31 +51,31 @@ def _row(name: str, about: str | None, settings: list[dict[str, Any]]) -> dict[s
 
 
 def _fitted() -> list[dict[str, Any]]:
-    """Explainers that learn; of those that select, what they share is said once."""
-    usual = _fields(SelectorConfig)
+    """Fitted explainers; the settings that selectors share are one row."""
+    shared = _fields(SelectorConfig)
     rows, selecting = [], []
     for name, method in METHODS.items():
         own = _fields(method)
         if issubclass(method, SelectorConfig):
-            own = [field for field in own if field not in usual]
+            own = [field for field in own if field not in shared]
             selecting.append(name)
         rows.append(_row(name, f"{_first(method)} (fitted by fit-explainer)", own))
-    said = "take these as well, where they have no default of their own"
-    return [*rows, _row(", ".join(selecting), said, usual)]
+    about = "also take these, unless they have their own default"
+    return [*rows, _row(", ".join(selecting), about, shared)]
 
 
 def _first(cls: Any) -> str:
     return str(cls.__doc__).split("\n")[0].removesuffix(".")
 
 
-def _told(name: str) -> str:
-    """What a number of an audit is, and what was done to the texts for it."""
+def _describe_measure(name: str) -> str:
+    """Describe a measure and its perturbation."""
     probe, about = name.partition("/")[2], measure_of(name).sentence
     return about if name in MEASURES or not probe else f"{about}  {PROBES[probe]}"
 
 
 def _fields(cls: Any) -> list[dict[str, Any]]:
-    """What there is to set: not what training fills in."""
+    """Settings that a user can choose, without those that training fills in."""
     described, filled = cls.__pydantic_fields__, getattr(cls, "filled", ())
     return [
         {"name": n, "default": field.default, "about": field.description}

@@ -1,9 +1,6 @@
-"""Chunks worked on side by side: one thread each, in order, a bounded number at a time.
+"""Read, predict and explain texts in chunks, so that memory does not grow with the file.
 
-A small network leaves cores idle when each of its operations is split over all of them.  So each lane takes a whole
-chunk, tokenising, network and all, with one core for its tensor operations; Python's lock is free while these run.
-
-What a model makes of texts: a thousand at a time, so that memory does not grow with a file.
+Each thread processes a whole chunk on one core.  A small network would leave cores idle if each operation used all.
 """
 
 import os
@@ -47,21 +44,20 @@ B = TypeVar("B")
 
 TOKENS = "TOKENIZERS_PARALLELISM"
 MOST = 8
-"""Each lane holds a chunk, and Python has one lock for all of them."""
+"""Threads share the global interpreter lock, and each keeps a chunk in memory."""
 
 PATIENCE = 1e-4
-"""Seconds a lane may hold Python's lock while another waits for it; the usual 5e-3 are longer than a small network's
-operations, and the network of one lane would stand still whenever the other makes objects."""
+"""Switch interval of the interpreter, in seconds.  The default, 5e-3, exceeds an operation of a small network."""
 
 
 def lane_count(device: torch.device) -> int:
-    """As many as torch would use cores, MOST at most; on a GPU two, so that it need not wait for ids."""
+    """Number of threads: the cores of torch, at most MOST; two on a GPU, so that it does not wait for tokens."""
     return min(torch.get_num_threads(), MOST) if device.type == "cpu" else 2
 
 
 @contextmanager
-def _one_core_for_tokens() -> Iterator[None]:
-    """The `tokenizers` library, too, would split each chunk over all cores; it looks at this variable on every call."""
+def _single_core_tokenizers() -> Iterator[None]:
+    """Keep the `tokenizers` library from using all cores; it reads this variable on every call."""
     before = os.environ.get(TOKENS)
     os.environ[TOKENS] = "false"
     try:
@@ -74,55 +70,55 @@ def _one_core_for_tokens() -> Iterator[None]:
 
 
 def map_in_lanes(work: Callable[[A], B], chunks: Iterable[A], lanes: int) -> Iterator[B]:
-    """map(work, chunks), in order; at most lanes + 1 chunks are held at any time."""
+    """map(work, chunks), in order, with at most lanes + 1 chunks in memory."""
     if lanes < 2:
         yield from map(work, chunks)
         return
-    threads, patience = torch.get_num_threads(), sys.getswitchinterval()
+    threads, interval = torch.get_num_threads(), sys.getswitchinterval()
     sys.setswitchinterval(PATIENCE)
-    with _one_core_for_tokens(), ThreadPoolExecutor(lanes, initializer=torch.set_num_threads, initargs=(1,)) as pool:
-        waiting: deque[Future[B]] = deque()
+    with _single_core_tokenizers(), ThreadPoolExecutor(lanes, initializer=torch.set_num_threads, initargs=(1,)) as pool:
+        pending: deque[Future[B]] = deque()
         try:
             for chunk in chunks:
-                waiting.append(pool.submit(work, chunk))
-                if len(waiting) > lanes:
-                    yield waiting.popleft().result()
-            while waiting:
-                yield waiting.popleft().result()
+                pending.append(pool.submit(work, chunk))
+                if len(pending) > lanes:
+                    yield pending.popleft().result()
+            while pending:
+                yield pending.popleft().result()
         finally:
-            for future in waiting:
+            for future in pending:
                 future.cancel()
-            torch.set_num_threads(threads)  # threads started later take the last number set
-            sys.setswitchinterval(patience)
+            torch.set_num_threads(threads)  # threads that start later use the last value
+            sys.setswitchinterval(interval)
 
 
 CHUNK = 1024
-"""Texts read, explained and written at a time."""
+"""Texts per chunk."""
 DRAWN = 1000
-"""Texts that a page shows at most; a browser would choke on more."""
+"""Largest number of texts on a page."""
 
 
 def read(
     pair: bool,
-    given: Sequence[str],
+    quoted: Sequence[str],
     file: Path | None,
     text: Sequence[str],
     drop_empty: bool,
     both: tuple[str, str] | None = None,
 ) -> Iterator[list[Any]]:
-    """Texts of the command line, or `both` texts of a pair, then those of a file, a chunk at a time."""
-    if not given and file is None and both is None:
+    """Yield chunks: texts of the command line, or the pair `both`, then the texts of a file."""
+    if not quoted and file is None and both is None:
         raise UserError('nothing to read: give a text in quotes, as in: predict MODEL "A fine film." or --file FILE')
     if both is not None:
-        if given or file is not None:
+        if quoted or file is not None:
             raise UserError("--pair is one pair of texts: leave out other texts and --file")
         yield [both]
-    elif given and pair:
-        if len(given) != 2:
-            raise UserError(f"this model reads a text and a question about it: give both, found {len(given)} texts")
-        yield [(given[0], given[1])]
-    elif given:
-        yield list(given)
+    elif quoted and pair:
+        if len(quoted) != 2:
+            raise UserError(f"this model reads a text and a question about it: give both, found {len(quoted)}")
+        yield [(quoted[0], quoted[1])]
+    elif quoted:
+        yield list(quoted)
     if file is not None:
         for examples in stream(file, text=text, drop_empty=drop_empty, chunk=CHUNK):
             yield texts(examples)
@@ -134,18 +130,18 @@ def predict(
     batch_size: int | None = None,
     warn: Callable[[str], None] = warnings.warn,
 ) -> Iterator[dict[str, Any]]:
-    """One record per text, in order.  After the last, `warn` gets what is wrong with how the texts were read."""
+    """Yield one record per text, in order; then `warn` receives the warnings about tokenization."""
     classes = [str(label) for label in clf.classes_]
-    asked = partial(predict_labels, clf, batch_size=batch_size or inference.BATCH)
-    read = Coverage()
-    for chunk, (rows, part) in _side_by_side(clf.stored_.model, asked, chunks):
-        read += part
-        for item, chances in zip(chunk, rows.tolist(), strict=True):
-            best = max(range(len(chances)), key=chances.__getitem__)
+    work = partial(predict_labels, clf, batch_size=batch_size or inference.BATCH)
+    coverage = Coverage()
+    for chunk, (rows, part) in _in_parallel(clf.stored_.model, work, chunks):
+        coverage += part
+        for item, probabilities in zip(chunk, rows.tolist(), strict=True):
+            best = max(range(len(probabilities)), key=probabilities.__getitem__)
             record = {"text": item} if isinstance(item, str) else {"text": item[0], "question": item[1]}
             label = clf.classes_[best].item()
-            yield {**record, "label": label, "probabilities": dict(zip(classes, chances, strict=True))}
-    for sentence in read.warnings():
+            yield {**record, "label": label, "probabilities": dict(zip(classes, probabilities, strict=True))}
+    for sentence in coverage.warnings():
         warn(sentence)
 
 
@@ -159,75 +155,75 @@ def explain(
     settings: Mapping[str, Any] | None = None,
     seed: int = 0,
 ) -> Iterator[Explanation]:
-    """One Explanation per text, in order, of whoever's model it is; by what it shows itself, or by this explainer.
+    """Yield one Explanation per text, in order, with this explainer or the default of the model.
 
-    `settings` are those of the explainer (samples, steps …), `seed` what it draws from.
+    `settings` configure the explainer (samples, steps …); `seed` is its random seed.
     """
-    subject = as_adapter(model)
-    name, way = _explainer(subject, explainer, settings or {}, seed)
-    request = _request(subject, name, way, target, granularity)
+    adapter = as_adapter(model)
+    name, method = _explainer(adapter, explainer, settings or {}, seed)
+    request = _request(adapter, name, method, target, granularity)
 
-    def asked(chunk: list[Any]) -> list[Explanation]:
+    def work(chunk: list[Any]) -> list[Explanation]:
         read, questions = read_texts(chunk)
-        able = subject.for_pairs(questions is not None)
+        reader = adapter.for_pairs(questions is not None)
         size = batch_size or inference.BATCH
-        return explain_texts(able.model, able.tokens, able.classes, read, questions, request, size)
+        return explain_texts(reader.model, reader.tokens, reader.classes, read, questions, request, size)
 
-    for _, explained in _side_by_side(subject.model, asked, chunks):
-        yield from explained
+    for _, explanations in _in_parallel(adapter.model, work, chunks):
+        yield from explanations
 
 
 def _explainer(
-    subject: ModelAdapter, explainer: str | TextExplainer | None, settings: Mapping[str, Any], seed: int
+    adapter: ModelAdapter, explainer: str | TextExplainer | None, settings: Mapping[str, Any], seed: int
 ) -> tuple[str, Explainer]:
-    """By name with these settings, or as it was fitted."""
-    given = default_explainer(subject.model) if explainer is None else explainer
-    if isinstance(given, str):
-        return given, configure_explainer(given, settings, seed)
-    given.check_subject(subject)
+    """Configure an explainer by name, or use a fitted one."""
+    method = default_explainer(adapter.model) if explainer is None else explainer
+    if isinstance(method, str):
+        return method, configure_explainer(method, settings, seed)
+    method.check_subject(adapter)
     if settings:
-        raise UserError(f"the settings of {given.name} were fixed when it was fitted: leave out --set")
-    return given.name, given.explainer
+        raise UserError(f"the settings of {method.name} were fixed when it was fitted: leave out --set")
+    return method.name, method.explainer
 
 
 def _request(
-    subject: ModelAdapter, name: str, way: Explainer, target: str | None, granularity: Granularity
+    adapter: ModelAdapter, name: str, method: Explainer, target: str | None, granularity: Granularity
 ) -> ExplainRequest:
-    """What is asked of each text, if it can be asked of this model."""
-    aim = None if target is None else _known_label(subject, target)
-    require_capabilities(name, way, subject.model, subject.name)
-    if aim is not None and not way.class_specific:
-        raise UserError(f"{name} is the same whatever class is asked about: leave out the target {aim!r}")
-    return ExplainRequest(way, name, aim, granularity)
+    """Build the request; refuse an explainer or a target that this model does not support."""
+    label = None if target is None else _known_label(adapter, target)
+    require_capabilities(name, method, adapter.model, adapter.name)
+    if label is not None and not method.class_specific:
+        raise UserError(f"{name} does not depend on the class: leave out the target {label!r}")
+    return ExplainRequest(method, name, label, granularity)
 
 
-def _known_label(subject: ModelAdapter, written: str) -> Label:
-    """The label that a word of the command line stands for."""
-    labels = {str(label): label for label in subject.classes}
-    if written not in labels:
-        raise unknown("label", written, labels)
-    return labels[written]
+def _known_label(adapter: ModelAdapter, name: str) -> Label:
+    """The label with this name."""
+    labels = {str(label): label for label in adapter.classes}
+    if name not in labels:
+        raise unknown("label", name, labels)
+    return labels[name]
 
 
-def _side_by_side(
+def _in_parallel(
     model: Model, work: Callable[[list[Any]], Any], chunks: Iterator[list[Any]]
 ) -> Iterator[tuple[list[Any], Any]]:
-    """Every chunk and what became of it.  Of others' networks nobody knows whether threads may share them."""
+    """Yield every chunk with its result.  Networks of other libraries may not be thread-safe: they get one thread."""
     lanes = lane_count(model.device) if isinstance(model, Classifier | Rationalizer) else 1
 
-    def counted(item: tuple[int, list[Any]]) -> tuple[list[Any], Any]:
+    def work_numbered(item: tuple[int, list[Any]]) -> tuple[list[Any], Any]:
         before, chunk = item
         try:
             return chunk, work(chunk)
-        except NonFiniteOutput as error:  # which knows the position in the chunk
+        except NonFiniteOutput as error:  # its row is relative to the chunk
             raise NonFiniteOutput(before + error.row) from None
 
     with inference.evaluation(model):
-        yield from map_in_lanes(counted, _numbered(chunks), lanes)
+        yield from map_in_lanes(work_numbered, _numbered(chunks), lanes)
 
 
 def _numbered(chunks: Iterator[list[Any]]) -> Iterator[tuple[int, list[Any]]]:
-    """Every chunk with the number of texts before it."""
+    """Yield every chunk with the number of texts before it."""
     before = 0
     for chunk in chunks:
         yield before, chunk
@@ -240,23 +236,23 @@ def certify(
     split: str | None = None,
     reference: TextClassifier | None = None,
     batch_size: int | None = None,
-    **asked: Any,
+    **settings: Any,
 ) -> certificate.Certificates:
-    """One Certificate per text of a split, the same that an audit would read."""
-    found = texts(corpus.splits[corpus.choose(split)])
-    return certificate.certify(clf, found, reference=reference, batch_size=batch_size or inference.BATCH, **asked)
+    """One Certificate per text of a split, the same as in an audit."""
+    inputs = texts(corpus.splits[corpus.choose(split)])
+    return certificate.certify(clf, inputs, reference=reference, batch_size=batch_size or inference.BATCH, **settings)
 
 
 def write_explanations(
-    path: Path, found: Iterator[Explanation], model: Path, notes: Sequence[str] = (), replace: bool = False
+    path: Path, explanations: Iterator[Explanation], model: Path, notes: Sequence[str] = (), replace: bool = False
 ) -> dict[str, int]:
-    """A page of the first DRAWN texts; the others are counted."""
-    drawn = list(islice(found, DRAWN))
-    total = len(drawn) + sum(1 for _ in found)
-    others = {one.explainer for one in drawn if one.explainer != "attention"}
-    shown = f"what {others.pop()} says of each word" if others else "how much its decoder was given of each word"
-    shown = "what it selected to read" if drawn and drawn[0].rationale is not None else shown
-    lead = "  ".join([f"What the model {model.name} predicts, and {shown}.", *notes])
-    left = [f"{total - len(drawn):,} more texts were explained and are not drawn here."] if total > len(drawn) else []
-    write(path, render("Explanations", lead=lead, explanations=drawn, notes=left), replace)
+    """Write a page of the first DRAWN texts; return the numbers of explained and drawn texts."""
+    drawn = list(islice(explanations, DRAWN))
+    total = len(drawn) + sum(1 for _ in explanations)
+    others = {explanation.explainer for explanation in drawn if explanation.explainer != "attention"}
+    weights = f"the {others.pop()} score of each word" if others else "the attention weight of each word"
+    weights = "the selected words" if drawn and drawn[0].rationale is not None else weights
+    lead = "  ".join([f"Predictions of the model {model.name}, and {weights}.", *notes])
+    omitted = [f"{total - len(drawn):,} more texts were explained and are not shown."] if total > len(drawn) else []
+    write(path, render("Explanations", lead=lead, explanations=drawn, notes=omitted), replace)
     return {"explained": total, "drawn": len(drawn)}

@@ -1,61 +1,85 @@
-"""steadygaze train."""
+"""The command `train`."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 from steadygaze.cli.application import (
     Common,
     Data,
     DropEmpty,
+    Encoder,
+    Epochs,
     LabelColumn,
     Out,
     RationalesColumn,
     TextColumn,
+    Vectors,
     app,
-    as_json,
+    command_help,
     common_options,
+    model_option,
+    output_option,
+    print_json,
     print_line,
     show,
     stderr_console,
+    training_option,
 )
 
-Epochs = Annotated[int | None, typer.Option(min=1, help="Times the texts are read.  Default: 8; few texts oftener.")]
-Start = Annotated[
+Technique = Annotated[str, training_option("--technique", help="Technique; see: list techniques.")]
+Settings = Annotated[list[str] | None, training_option("--set", metavar="KEY=VALUE", help="Other setting; repeatable.")]
+MaxLength = Annotated[
+    int | None,
+    model_option(
+        "--max-length",
+        min=1,
+        help="Tokens per text; the rest is truncated.",
+        show_default="512, or the limit of a transformer",
+    ),
+]
+Balanced = Annotated[bool, training_option("--balanced", help="Weight all classes equally.")]
+References = Annotated[
     list[Path] | None,
-    typer.Option("--from", metavar="MODEL", help="A trained reference; once for each teacher of a consensus."),
+    training_option("--from", metavar="MODEL", help="Trained reference or teacher; repeatable."),
 ]
 TeacherCacheFolder = Annotated[
     Path | None,
-    typer.Option(
-        help="Where references and teachers are kept for the next run.  Default: .teacher_cache, beside --out."
+    training_option(
+        "--teacher-cache", metavar="DIR", help="Teacher cache.", show_default=".teacher_cache, beside --out"
     ),
 ]
+Resume = Annotated[bool, output_option("--resume", help="Continue an interrupted run.")]
+ReplaceModel = Annotated[bool, output_option("--replace", help="Replace the model in --out.")]
 
 
-@app.command(epilog="Example: steadygaze train reviews.csv --text review --label stars --out model/")
+@app.command(
+    **command_help(
+        "train reviews.csv --text review --label stars --out model/",
+        "train sst2 --encoder bilstm --vectors glove-50d --epochs 10 --out model/",
+        "train reviews.csv --technique consensus --set synonyms=table.jsonl --out model/",
+    )
+)
 @common_options
 def train(
     data: Data,
     out: Out,
-    encoder: Annotated[str, typer.Option(help="See: list encoders.")] = "bilstm",
-    technique: Annotated[str, typer.Option(help="See: list techniques.")] = "vanilla",
-    settings: Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Any other setting.")] = None,
-    vectors: Annotated[str | None, typer.Option(help="Word vectors: a GloVe file (.txt, .gz), or glove-50d.")] = None,
-    epochs: Epochs = None,
-    max_length: Annotated[int | None, typer.Option(min=1, help="Tokens read of a text.")] = None,
-    balanced: Annotated[bool, typer.Option("--balanced", help="Weigh every class alike.")] = False,
-    start: Start = None,
-    teacher_cache: TeacherCacheFolder = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Take up an interrupted run.")] = False,
-    replace: Annotated[bool, typer.Option("--replace", help="Put the new model in the place of one in --out.")] = False,
     text: TextColumn = None,
     label: LabelColumn = "label",
     rationales: RationalesColumn = None,
     drop_empty: DropEmpty = False,
+    encoder: Encoder = "bilstm",
+    vectors: Vectors = None,
+    max_length: MaxLength = None,
+    technique: Technique = "vanilla",
+    settings: Settings = None,
+    epochs: Epochs = None,
+    balanced: Balanced = False,
+    start: References = None,
+    teacher_cache: TeacherCacheFolder = None,
+    resume: Resume = False,
+    replace: ReplaceModel = False,
     *,
     common: Common,
 ) -> None:
@@ -63,8 +87,8 @@ def train(
     from steadygaze.core.settings import parse
     from steadygaze.data.corpora import load_corpus
     from steadygaze.estimator import resumable_training
-    from steadygaze.estimator.loading import load_classifier as load
-    from steadygaze.estimator.model_folder import check_free_folder as refuse_occupied
+    from steadygaze.estimator.loading import load_classifier
+    from steadygaze.estimator.model_folder import check_free_folder
     from steadygaze.estimator.text_classifier import TextClassifier
 
     clf = TextClassifier(
@@ -82,29 +106,28 @@ def train(
     )
     resumable_training.check_train(clf, out, resume, teacher_cache, replace)
     if not (resume or replace):
-        refuse_occupied(out)
-    reference = [load(folder, common.device) for folder in start or []]
+        check_free_folder(out)
+    reference = [load_classifier(folder, common.device) for folder in start or []]
     columns: dict[str, Any] = {"text": text or ["text"], "label": label, "rationales": rationales}
     corpus = load_corpus(data, **columns, data_dir=common.data_dir, drop_empty=drop_empty)
     print_line(stderr_console(common), resumable_training.describe(corpus))
     with _resumable(out, common):
         clf = resumable_training.train(clf, corpus, out, resume, reference, teacher_cache, replace)
-    always = clf.stored_.description.constant_label
-    _show({**resumable_training.summary(clf, corpus, out), "constant_label": always}, out, common)
+    constant = clf.stored_.description.constant_label
+    _show({**resumable_training.summary(clf, corpus, out), "constant_label": constant}, out, common)
 
 
 @contextmanager
 def _resumable(out: Path, common: Common) -> Iterator[None]:
-    """An interrupted training names the folder that keeps it, and how to go on."""
+    """On an interruption, print the folder of the run and how to continue."""
     from steadygaze.estimator import resumable_training
 
     try:
         yield
     except KeyboardInterrupt:
-        kept = resumable_training.unfinished_folder(out)
-        print_line(
-            stderr_console(common), f"interrupted; {kept} keeps what is done: the same command with --resume goes on"
-        )
+        folder = resumable_training.unfinished_folder(out)
+        message = f"interrupted; {folder} keeps the finished epochs: add --resume to the command to continue"
+        print_line(stderr_console(common), message)
         raise
 
 
@@ -112,12 +135,12 @@ def _show(result: dict[str, Any], out: Path, common: Common) -> None:
     from steadygaze.data.word_vectors import FEW
 
     if common.json:
-        as_json(result)
+        print_json(result)
         return
     show(f"saved in {out}: validation macro-F1 {result['macro-f1']:.3f} (epoch {result['best_epoch']})")
     if (covered := result["token_coverage"]) is not None:
-        few = ": few; the others started from random vectors" if covered < FEW else ""
+        few = ": low; the other tokens start from random vectors" if covered < FEW else ""
         show(f"{covered:.1%} of the tokens in the training texts have a vector{few}")
     if result["constant_label"] is not None:
-        show(f"this model gives every text the same label: {result['constant_label']}.  It has learnt nothing")
+        show(f"this model predicts the same label for every text: {result['constant_label']}.  It has learned nothing")
     print_line(stderr_console(common), f'next:  steadygaze explain {out} "a text of your own"')

@@ -160,7 +160,7 @@ def _fields(line: bytes, size: int, where: str) -> tuple[str, list[bytes]]:
 def _numbers(values: Iterable[bytes], where: str) -> NDArray[np.float32]:
     for value in values:
         if not _is_number(value):
-            raise UserError(f"{where}: found {_shown(value)} where a number should be.")
+            raise UserError(f"{where}: found {_shown(value)} instead of a number.")
     return np.array([float(value) for value in values], np.float32)
 
 

@@ -1,13 +1,4 @@
-"""The page of an audit: one HTML file that asks nobody for anything and runs nothing, from a Report alone.
-
-In the order of its parts: the answers, what was audited, the numbers that decide them, texts before and after,
-pictures, all numbers, what could not be asked, notes, and how it was made.  The templates are audit.html.jinja and what
-it includes.
-
-What the answer to each question means, in one sentence for somebody who has never seen an audit.
-
-Two texts side by side: which words differ, and only the parts of long texts that matter.
-"""
+"""The audit page: one HTML file without scripts or external files, rendered from a Report by audit.html.jinja."""
 
 import math
 import shlex
@@ -31,54 +22,62 @@ from steadygaze.results.row import Row
 from steadygaze.results.verdict import Answer, Shift, Verdict
 
 COLLAPSED = "collapsed"
-SILENT = "The {noun} says the same whatever the text: that holds still, and explains nothing."
+SILENT = "The {noun} does not depend on the text: it is stable, but explains nothing."
+TITLES = {
+    "stability": "Stability",
+    "faithfulness": "Faithfulness",
+    "seed-consistency": "Seed consistency",
+    "shortcut-leakage": "Shortcut leakage",
+    "plausibility": "Plausibility",
+}
+"""Key of a verdict -> its title; the question is the subtitle."""
 MEANS: Mapping[str, Mapping[Answer, str]] = {
     "stability": {
-        "yes": "Changes too small to matter leave the highlighted words as they were.",
-        "partly": "Some changes too small to matter may move the {noun} to other words.",
-        "no": "A change too small to matter moves the {noun} to other words: do not build on single words.",
+        "yes": "Small perturbations leave the highlighted words unchanged.",
+        "partly": "Some small perturbations may shift the {noun} to other words.",
+        "no": "A small perturbation shifts the {noun} to other words: do not rely on single words.",
     },
     "faithfulness": {
-        "yes": "The model uses what is highlighted: without it the prediction changes.",
-        "partly": "How much the model uses what is highlighted is not clear from these numbers.",
-        "no": "Do not take the highlighted words for the reason: in at least one test they made little difference.",
+        "yes": "The model uses the highlighted words: without them the prediction changes.",
+        "partly": "These scores do not show how much the model uses the highlighted words.",
+        "no": "The highlighted words may not be the reason: in at least one test they made little difference.",
     },
     "seed-consistency": {
-        "yes": "A model trained again in the same way highlights the same words.",
-        "partly": "A model trained again in the same way may highlight other words.",
-        "no": "A model trained again in the same way highlights other words: chance has a large part in them.",
+        "yes": "A model retrained with another seed highlights the same words.",
+        "partly": "A model retrained with another seed may highlight other words.",
+        "no": "A model retrained with another seed highlights other words: they depend on chance.",
     },
     "shortcut-leakage": {
-        "yes": "Where the {noun} lies does not give the label away, and little of it lies where nothing is to be read.",
-        "partly": "Whether the place of the {noun} gives the label away is not clear from these numbers.",
-        "no": "Where the {noun} lies gives the label away, or much of it lies on nothing or on an idle first sentence.",
+        "yes": "The positions of the {noun} do not reveal the label, and little of it lies on uninformative tokens.",
+        "partly": "These scores do not show whether the positions of the {noun} reveal the label.",
+        "no": "The positions of the {noun} reveal the label, or much of it lies on uninformative tokens or sentences.",
     },
     "plausibility": {
-        "yes": "It ranks the words that people marked as the reason above the others.",
-        "partly": "How far it agrees with the words that people marked is not clear from these numbers.",
-        "no": "It ranks the words that people marked as the reason hardly better than chance would.",
+        "yes": "It ranks the words of human rationales above the others.",
+        "partly": "These scores do not show how far it agrees with human rationales.",
+        "no": "It ranks the words of human rationales hardly better than chance.",
     },
 }
-"""By the key of the question, with a {noun}; one that is not ours, or was not asked, has no sentence."""
+"""Key of a verdict -> answer -> sentence, with a {noun}."""
 
 
 def meaning(verdict: Verdict, collapsed: bool, noun: str) -> str:
-    """Collapsed: whether the explanation says the same of every text, which counts against any question that asks."""
+    """Explain an answer.  `collapsed`: the explanation does not depend on the text."""
     if collapsed and COLLAPSED in verdict.thresholds:
         return SILENT.format(noun=noun)
     return MEANS.get(verdict.key, {}).get(verdict.answer, "").format(noun=noun)
 
 
 LONG = 80
-"""Words from which on a text is shown in parts: nobody reads it twice to find three words."""
+"""Texts with more words are shown as excerpts."""
 AROUND = 9
-"""Words shown on either side of one that matters."""
+"""Words shown on either side of a changed or top-weighted word."""
 GAP = " […] "
 
 
 @dataclass(frozen=True, slots=True)
 class TextPair:
-    """A text before and after, as a page shows it: `rationales` is what was exchanged."""
+    """A text before and after a perturbation; `rationales` are the substituted words."""
 
     before: Explanation
     after: Explanation
@@ -89,7 +88,7 @@ class TextPair:
 def text_pair(shift: Shift) -> TextPair:
     old, new = changed_words(shift.before.tokens, shift.after.tokens)
     around = [_around(shift.before, old), _around(shift.after, new)]
-    if len(shift.before) == len(shift.after):  # the same places in both, so that the eye can compare
+    if len(shift.before) == len(shift.after):  # the same positions in both, for comparison
         around = [sorted({*around[0], *around[1]})] * 2
     before, after = _excerpt(shift.before, around[0], old), _excerpt(shift.after, around[1], new)
     shortened = len(before) < len(shift.before) or len(after) < len(shift.after)
@@ -97,7 +96,7 @@ def text_pair(shift: Shift) -> TextPair:
 
 
 def changed_words(before: Sequence[str], after: Sequence[str]) -> tuple[list[int], list[int]]:
-    """Which words of each are not in the other at that place.
+    """Positions of the words that differ.
 
     >>> changed_words(["a", "fine", "film"], ["a", "good", "film"])
     ([1], [1])
@@ -105,23 +104,23 @@ def changed_words(before: Sequence[str], after: Sequence[str]) -> tuple[list[int
     ([1], [1, 2])
     """
     if len(before) == len(after):
-        places = [i for i, (one, other) in enumerate(zip(before, after, strict=True)) if one != other]
-        return places, places
+        positions = [i for i, (one, other) in enumerate(zip(before, after, strict=True)) if one != other]
+        return positions, positions
     steps = SequenceMatcher(None, before, after, autojunk=False).get_opcodes()
-    moved = [(range(i, j), range(k, m)) for kind, i, j, k, m in steps if kind != "equal"]
-    return [i for old, _ in moved for i in old], [i for _, new in moved for i in new]
+    changes = [(range(i, j), range(k, m)) for kind, i, j, k, m in steps if kind != "equal"]
+    return [i for old, _ in changes for i in old], [i for _, new in changes for i in new]
 
 
 def _around(e: Explanation, exchanged: Sequence[int]) -> list[int]:
-    """The words to show: all of a short text; of a long one the heaviest, the exchanged and their neighbours."""
+    """The words to show: all of a short text, else the top-weighted and substituted words and their neighbors."""
     if len(e) <= LONG:
         return list(range(len(e)))
-    centres = [*e.top_indices(), *exchanged]
-    return sorted({i for c in centres for i in range(max(0, c - AROUND), min(len(e), c + AROUND + 1))})
+    centers = [*e.top_indices(), *exchanged]
+    return sorted({i for c in centers for i in range(max(0, c - AROUND), min(len(e), c + AROUND + 1))})
 
 
 def _excerpt(e: Explanation, kept: Sequence[int], exchanged: Sequence[int]) -> Explanation:
-    """The text of these words alone, with a sign where something was left out."""
+    """The text of these words, with GAP for omitted words."""
     whole = len(kept) == len(e)
     text, spans = (e.text, list(e.spans)) if whole else _joined(e, kept)
     marks = tuple(span for i, span in zip(kept, spans, strict=True) if i in set(exchanged))
@@ -133,17 +132,17 @@ def _excerpt(e: Explanation, kept: Sequence[int], exchanged: Sequence[int]) -> E
         weights=tuple(e.weights[i] for i in kept),
         rationales=marks or None,
         read_to=e.read_to if whole else None,
-        rationale=e.rationale if whole else _moved(e, kept, spans),
+        rationale=e.rationale if whole else _selected_spans(e, kept, spans),
     )
 
 
-def _moved(e: Explanation, kept: Sequence[int], spans: Sequence[Span]) -> tuple[Picked, ...] | None:
-    """What was selected, where it stands among these words: all of it is among them."""
+def _selected_spans(e: Explanation, kept: Sequence[int], spans: Sequence[Span]) -> tuple[Picked, ...] | None:
+    """The rationale in the excerpt, which contains all of it."""
     if e.rationale is None:
         return None
     starts = {e.spans[i][0]: start for i, (start, _) in zip(kept, spans, strict=True)}
     ends = {e.spans[i][1]: end for i, (_, end) in zip(kept, spans, strict=True)}
-    return tuple((starts[start], ends[end], chance) for start, end, chance in e.rationale)
+    return tuple((starts[start], ends[end], probability) for start, end, probability in e.rationale)
 
 
 def _joined(e: Explanation, kept: Sequence[int]) -> tuple[str, list[Span]]:
@@ -160,13 +159,13 @@ def _joined(e: Explanation, kept: Sequence[int]) -> tuple[str, list[Span]]:
 
 OTHER = "Other numbers"
 OPEN = 2
-"""Texts shown of each probe; the others are folded away."""
+"""Texts shown per perturbation; the others are collapsed."""
 
 
 def render(report: Report) -> str:
-    shown = [(shift, text_pair(shift)) for shift in report.shifts]
-    named = measure_noun(report.facts.get("explanation", ""))
-    drawn, collapsed = pictures(report), _collapsed(report, named)
+    pairs = [(shift, text_pair(shift)) for shift in report.shifts]
+    noun = measure_noun(report.facts.get("explanation", ""))
+    drawn, collapsed = pictures(report), _collapsed(report, noun)
     html = (
         templates()
         .get_template("audit.html.jinja")
@@ -175,13 +174,14 @@ def render(report: Report) -> str:
             icons=ICONS,
             lead=_lead(report),
             summary=_summary(report),
-            cards=[(one, meaning(one, bool(collapsed), named), _drawn(report, one)) for one in report.verdicts],
-            noun=named,
+            cards=[(v, meaning(v, bool(collapsed), noun), _axes(report, v)) for v in report.verdicts],
+            titles=TITLES,
+            noun=noun,
             collapsed=collapsed,
             aloud=axis_sentence,
-            probes=_probes(shown),
+            probes=_probes(pairs),
             open=OPEN,
-            legend=_legend([one for _, one in shown]),
+            legend=_legend([pair for _, pair in pairs]),
             pictures=drawn,
             missing=MISSING if any(picture.svg is None for picture in drawn) else "",
             groups=_groups(report),
@@ -190,11 +190,11 @@ def render(report: Report) -> str:
             told=partial(deciding_sentence, report),
         )
     )
-    return html.encode(errors="replace").decode()  # a lone surrogate in a text must not stop whoever writes the page
+    return html.encode(errors="replace").decode()  # a lone surrogate cannot be written
 
 
 def _lead(report: Report) -> str:
-    """What was audited, in a line; empty where too little is known."""
+    """One line about the audit; empty if too little is known."""
     facts = report.facts
     if not {"explanation", "model", "texts"} <= facts.keys():
         return ""
@@ -203,83 +203,86 @@ def _lead(report: Report) -> str:
 
 
 def _summary(report: Report) -> dict[str, str]:
-    """What to read first: date, gate, how often the label is right, and how much of the texts the model reads."""
-    found = {"Date": report.date.replace("T", " ").replace("Z", " UTC")} if report.date else {}
+    """Date, gate, accuracy, truncation and unknown tokens."""
+    summary = {"Date": report.date.replace("T", " ").replace("Z", " UTC")} if report.date else {}
     if report.gate is not None:
-        found["Gate"] = report.gate.summary
-        found["Policy"] = "; ".join(report.gate.requirements)
+        summary["Gate"] = report.gate.summary
+        summary["Policy"] = "; ".join(report.gate.requirements)
     row = report.find("accuracy")
     if row is not None and row.n:
-        found["Accuracy"] = number(row.value) + ("" if row.interval is None else f" ({interval(row)})")
+        summary["Accuracy"] = number(row.value) + ("" if row.interval is None else f" ({interval(row)})")
     shares = ("truncated texts", "unknown tokens")
-    return found | {name.capitalize(): report.facts[name] for name in shares if name in report.facts}
+    return summary | {name.capitalize(): report.facts[name] for name in shares if name in report.facts}
 
 
-def _drawn(report: Report, verdict: Verdict) -> list[tuple[DecidingRow, Axis | None]]:
-    """The numbers that decide a verdict, each with its axis."""
-    found = deciding_rows(report, verdict)
+def _axes(report: Report, verdict: Verdict) -> list[tuple[DecidingRow, Axis | None]]:
+    """The rows that decide a verdict, each with its axis."""
+    deciding = deciding_rows(report, verdict)
     return [
-        (one, axis(one.row, report.meaning(one.row.measure), verdict.thresholds.get(one.row.measure))) for one in found
+        (item, axis(item.row, report.meaning(item.row.measure), verdict.thresholds.get(item.row.measure)))
+        for item in deciding
     ]
 
 
-def _collapsed(report: Report, named: str) -> str:
-    """An explanation that says the same of every text holds still, and explains nothing."""
+def _collapsed(report: Report, noun: str) -> str:
+    """The warning about weights that do not depend on the text; empty if there is none."""
     row = report.find(COLLAPSED)
     if row is None or not row.value > 0:
         return ""
-    return row.note or f"The {named} says the same whatever the text."
+    return row.note or f"The {noun} does not depend on the text."
 
 
-def _probes(shown: Sequence[tuple[Shift, TextPair]]) -> list[tuple[str, list[tuple[Shift, TextPair]]]]:
-    """By probe; the worst text first, and first the probe that has it."""
-    worst = {shift.probe: max(s.distance for s, _ in shown if s.probe == shift.probe) for shift, _ in shown}
-    ordered = sorted(shown, key=lambda one: (-worst[one[0].probe], one[0].probe, -one[0].distance))
-    return [(name, list(found)) for name, found in groupby(ordered, key=lambda one: one[0].probe)]
+def _probes(pairs: Sequence[tuple[Shift, TextPair]]) -> list[tuple[str, list[tuple[Shift, TextPair]]]]:
+    """Group by perturbation; largest shifts first."""
+    worst = {shift.probe: max(s.distance for s, _ in pairs if s.probe == shift.probe) for shift, _ in pairs}
+    ordered = sorted(pairs, key=lambda pair: (-worst[pair[0].probe], pair[0].probe, -pair[0].distance))
+    return [(name, list(group)) for name, group in groupby(ordered, key=lambda pair: pair[0].probe)]
 
 
 def _legend(pairs: Sequence[TextPair]) -> Markup:
-    texts = [text for one in pairs for text in (one.before, one.after)]
-    said = legend(texts).replace(": the known reason", ": the words that were exchanged")
-    return Markup(said + (" &ensp; […]: words left out" if any(one.shortened for one in pairs) else ""))  # all ours
+    texts = [text for pair in pairs for text in (pair.before, pair.after)]
+    keys = legend(texts).replace(": the known rationale", ": the substituted words")
+    return Markup(
+        keys + (" &ensp; […]: omitted words" if any(pair.shortened for pair in pairs) else "")
+    )  # no user text
 
 
 def _groups(report: Report) -> list[tuple[str, list[tuple[str, list[Row]]]]]:
-    """Question -> whose number -> rows, in the order in which they were measured; the audited explanation first."""
-    filed = {**_decided(report), **report.questions}
-    found: dict[str, dict[str, list[Row]]] = {}
+    """Question -> explainer -> rows, in the order of measurement; the audited explainer first."""
+    headings = {**_decided(report), **report.questions}
+    groups: dict[str, dict[str, list[Row]]] = {}
     for row in (row for row in report.rows if not math.isnan(row.value)):
-        found.setdefault(_question(row.measure, filed), {}).setdefault(explainer_name(row), []).append(row)
-    main, last = report.facts.get("explanation"), found.pop(OTHER, None)
+        groups.setdefault(_question(row.measure, headings), {}).setdefault(explainer_name(row), []).append(row)
+    main, last = report.facts.get("explanation"), groups.pop(OTHER, None)
     if last is not None:
-        found[OTHER] = last
-    return [(question, sorted(rows.items(), key=lambda item: item[0] != main)) for question, rows in found.items()]
+        groups[OTHER] = last
+    return [(question, sorted(rows.items(), key=lambda item: item[0] != main)) for question, rows in groups.items()]
 
 
 def _decided(report: Report) -> dict[str, str]:
     measures = {row.signature: row.measure for row in report.rows}
-    return {measures[one]: v.question for v in report.verdicts for one in v.rows if one in measures}
+    return {measures[name]: v.question for v in report.verdicts for name in v.rows if name in measures}
 
 
-def _question(measure: str, filed: Mapping[str, str]) -> str:
-    """Where a measure is filed, else where all measures of its probe are, else all of its family."""
-    if measure in filed:
-        return filed[measure]
+def _question(measure: str, headings: Mapping[str, str]) -> str:
+    """The heading of a measure, else of its perturbation, else of its family, if that is unique."""
+    if measure in headings:
+        return headings[measure]
     family, _, probe = measure.partition("/")
-    alike = {filed[name] for name in filed if probe and name.partition("/")[2] == probe}
-    kin = {filed[name] for name in filed if name.partition("/")[0] == family}
-    return next((min(found) for found in (alike, kin) if len(found) == 1), OTHER)
+    same_probe = {headings[name] for name in headings if probe and name.partition("/")[2] == probe}
+    same_family = {headings[name] for name in headings if name.partition("/")[0] == family}
+    return next((min(group) for group in (same_probe, same_family) if len(group) == 1), OTHER)
 
 
 def _absent(report: Report) -> list[tuple[str, list[str]]]:
-    """Why -> which measures, where a question could not be asked."""
-    found: dict[str, dict[str, None]] = {}
+    """Reason -> measures that do not apply."""
+    reasons: dict[str, dict[str, None]] = {}
     for row in report.rows:
         if math.isnan(row.value):
-            found.setdefault(_capital(row.note or "no reason is known"), {})[
+            reasons.setdefault(_capital(row.note or "no reason is known"), {})[
                 f"{row.measure} ({explainer_name(row)})"
             ] = None
-    return [(why, list(measures)) for why, measures in found.items()]
+    return [(why, list(measures)) for why, measures in reasons.items()]
 
 
 def _capital(text: str) -> str:

@@ -1,7 +1,4 @@
-"""The model card: README.md of a saved model, in the form that model hubs read; and what an audit writes into it.
-
-What an audit found, written into the card of the model it is about.  No torch: README.md is all that is touched.
-"""
+"""Add the results of an audit to the model card (README.md).  Does not import torch."""
 
 import re
 from datetime import UTC, date, datetime
@@ -18,7 +15,7 @@ from steadygaze.results.row import Row
 from steadygaze.results.verdict import Gate
 
 AUDIT = """{begin}
-## How far its explanations may be believed
+## Audit of the explanations
 
 Audited on {day} with steadygaze {v}: {explanation}, on {n} of {data}; weights `{model}`.
 
@@ -31,20 +28,20 @@ Audited on {day} with steadygaze {v}: {explanation}, on {n} of {data}; weights `
 
 
 def add_audit_to_card(page: str, report: Report, day: date) -> str:
-    """The card with what an audit found, in place of what the last one found; everything else in it is kept."""
+    """Replace the audit section of a card; keep everything else."""
     rows = main_rows(report)
-    known = rows[0].settings if rows else {}
+    settings = rows[0].settings if rows else {}
     part = AUDIT.format(
         begin=BEGIN,
         end=END,
         day=day.isoformat(),
-        v=known.get("v", "of an unknown version"),
+        v=settings.get("v", "of an unknown version"),
         explanation=code(report.facts.get("explanation", "the explanation")),
         n=f"{report.facts.get('texts', 'some')} text{'s' * (report.facts.get('texts') != '1')}",
         gate="" if report.gate is None else _gate(report.gate),
         notes="".join(f"> {_line(note)}\n\n" for note in report.notes),
         data=" ".join(code(report.facts[name]) for name in ("corpus", "split", "data") if name in report.facts),
-        model=known.get("model", "not known"),
+        model=settings.get("model", "not known"),
         verdicts="\n".join(f"- **{_line(v.question)}** {v.answer}. {_line(v.why)}" for v in report.verdicts),
         rows="\n".join(f"| {' | '.join(_cells(row))} |" for row in rows),
     )
@@ -64,16 +61,16 @@ def _cells(row: Row) -> tuple[str, ...]:
     return code(row.measure), of, number(row.value), "" if row.interval is None else interval(row), f"{row.n:,}"
 
 
-def _line(said: str) -> str:
-    """One line of Markdown that is neither a tag nor the end of this part."""
-    return " ".join(said.split()).replace("<", "&lt;")
+def _line(text: str) -> str:
+    """One line of Markdown without HTML tags."""
+    return " ".join(text.split()).replace("<", "&lt;")
 
 
 CARD = "README.md"
 
 
 def write_card(folder: Path, report: Report) -> str:
-    """Says what was done: a folder that cannot be written to is no reason to lose an audit."""
+    """Write the card; return what was done.  An error does not stop the audit."""
     file = folder / CARD
     if file.is_symlink() or (file.exists() and not file.is_file()):
         return f"the model card {file} is unchanged: it is not a regular file"
@@ -86,5 +83,5 @@ def write_card(folder: Path, report: Report) -> str:
             ),
         )
     except (OSError, UserError) as error:
-        return f"the model card {file} is as it was, without this audit: {error}"
+        return f"the model card {file} is unchanged: {error}"
     return f"written: {file}, the part about the audit"

@@ -1,10 +1,7 @@
-"""The pictures themselves: Altair charts, made into SVG by vl-convert.  Needs `steadygaze[report]`.
+"""Altair charts, converted to SVG by vl-convert.  Needs `steadygaze[report]`.
 
-Colours are names here (SHADES): report/charts.py turns them into classes, so that a page's style sheet has the last
-word
-in light and dark alike.  The same points give the same SVG, byte for byte.
-
-What vl-convert draws -> what a page holds: SVG without colours, fonts, roles or names of its own.
+Colors become CSS classes (SHADES), so that the style sheet of a page sets them for light and dark.  The same points
+give the same SVG.
 """
 
 import re
@@ -28,19 +25,19 @@ SHADES = {
     "series-5": "#150101",
     "series-6": "#160101",
 }
-"""Class -> a colour that stands for it while the picture is being made."""
+"""CSS class -> its placeholder color in the chart."""
 KEPT = {"d", "x", "y", "x1", "x2", "y1", "y2", "dx", "dy", "width", "height", "transform", "text-anchor", "opacity"}
 KEPT |= {"fill-opacity", "stroke-opacity", "stroke-width", "stroke-dasharray", "font-weight", "fill", "stroke"}
 DRAWN = {"svg", "g", "path", "line", "rect", "text", "tspan"}
-"""Anything else (links, images, scripts, styles) has no business in a picture."""
+"""Other elements (links, images, scripts, styles) are removed."""
 LARGEST = 1.15
-"""Times its own size: a narrow picture does not become a poster."""
+"""Largest magnification of a narrow chart."""
 _CLASSES = {shade: name for name, shade in SHADES.items()}
 _LONG = re.compile(r"-?\d+\.\d{3,}")
 
 
 def clean_svg(svg: str, name: str) -> str:
-    """Responsive, without what a page decides: colours become classes, numbers have two decimals."""
+    """Make an SVG responsive, replace colors by classes and round numbers to two decimals."""
     root = Tree.fromstring(svg)
     width, height = root.attrib["width"], root.attrib["height"]
     body = "".join(_written(child) for child in root)
@@ -153,7 +150,7 @@ def _seeds(points: Points, of: str) -> Any:
         y="median(distance):Q", x=alt.X(datum=0)
     )
     header = alt.Header(
-        title="share of the heaviest word",
+        title="share of the top-weighted word",
         titleOrient="bottom",
         labelOrient="bottom",
         labelExpr="split(datum.label, '|')",
@@ -172,7 +169,7 @@ def _aopc(points: Points, of: str) -> Any:
     dashes = [[1, 0] if i < len(SERIES) else [2, 2] for i in range(len(named))] + [[6, 4]] * (len(order) - len(named))
     legend = alt.Legend(orient="bottom", columns=2, title=None, labelLimit=150, symbolStrokeWidth=2, symbolSize=60)
     base = alt.Chart(alt.InlineData(values=points), width=WIDTH, height=120).encode(
-        x=alt.X("share:Q", title="share of the words, the heaviest first", axis=alt.Axis(format="%", tickCount=5)),
+        x=alt.X("share:Q", title="share of the words, top-weighted first", axis=alt.Axis(format="%", tickCount=5)),
         color=alt.Color("explainer:N", scale=alt.Scale(domain=order, range=shades), legend=legend),
         strokeDash=alt.StrokeDash("explainer:N", scale=alt.Scale(domain=order, range=dashes), legend=legend),
         shape=alt.Shape("explainer:N", scale=alt.Scale(domain=order), legend=legend),

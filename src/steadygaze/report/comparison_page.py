@@ -1,8 +1,4 @@
-"""The page of a comparison: one HTML file without links or scripts, from a Comparison alone.
-
-In the order of its parts: a verdict for each technique, what was compared, the table, what the audit answers, what the
-numbers mean, settings, and how it was made.  The template is comparison.html.jinja.
-"""
+"""The comparison page: one HTML file without scripts or external files, rendered from a Comparison."""
 
 import math
 import shlex
@@ -24,12 +20,12 @@ MARKS: dict[Mark, str] = {
     "": "",
 }
 KEY: dict[Mark, str] = {
-    "better": "The difference lies on the good side, and it is beyond doubt.",
-    "worse": "The difference lies on the bad side, and it is beyond doubt.",
-    "differs": "There is a difference beyond doubt, of a number that has no good side.",
-    "bought": "It is better beyond doubt, but by weights that say the same whatever the text: no merit.",
+    "better": "Significantly better than the baseline.",
+    "worse": "Significantly worse than the baseline.",
+    "differs": "Significantly different; the measure has no better direction.",
+    "bought": "Significantly better, but only because the weights do not depend on the text.",
 }
-"""What a mark means, to somebody who has never seen a p."""
+"""Meaning of each mark."""
 
 
 def render(comparison: Comparison) -> str:
@@ -50,39 +46,39 @@ def render(comparison: Comparison) -> str:
             isnan=math.isnan,
         )
     )
-    return html.encode(errors="replace").decode()  # a lone surrogate must not stop whoever writes the page
+    return html.encode(errors="replace").decode()  # a lone surrogate cannot be written
 
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """What is to be thought of one technique."""
+    """The summary of one technique."""
 
     tone: str
-    """A class of the style sheet, as verdicts have them: yes, partly, no, not-asked."""
+    """CSS class: yes, partly, no, not-asked."""
     answer: str
     said: tuple[str, ...]
 
 
 def card(comparison: Comparison, standing: TechniqueResult) -> Card:
-    """Nobody wins by collapsing: that is said first, whatever else got better."""
+    """Summarize a technique; a collapse comes first."""
     better, worse, bought = (_titles(comparison, standing, mark) for mark in ("better", "worse", "bought"))
     said = []
     if standing.silent:
         seeds = f"{standing.silent} of {len(standing.collapsed)} seed{'s' * (len(standing.collapsed) > 1)}"
-        said.append(f"In {seeds} its weights say the same whatever the text: stability bought by collapse.")
+        said.append(f"In {seeds} its weights do not depend on the text: collapsed.")
     if standing is comparison.baseline:
-        said.append("What the others are held against.")
+        said.append("The baseline.")
     elif not (better or worse or bought):
-        said.append(f"No clear difference from {comparison.baseline.technique}.")
-    unsure = ", ".join(comparison.column(m).title for m, entry in standing.entries.items() if _of_these_texts(entry))
-    leads = ("Better", "Worse", "Better by collapse, which is no merit", "Sure of the texts, but not of other seeds")
+        said.append(f"No significant difference from {comparison.baseline.technique}.")
+    unsure = ", ".join(comparison.column(m).title for m, entry in standing.entries.items() if _texts_only(entry))
+    leads = ("Better", "Worse", "Better only by collapse", "Significant over texts, but not over seeds")
     for lead, titles in zip(leads, (better, worse, bought, unsure), strict=True):
         said += [f"{lead}: {titles}."] if titles else []
     return Card(*_answer(comparison, standing, bool(better), bool(worse)), tuple(said))
 
 
 def difference_text(entry: ComparisonCell) -> tuple[str, ...]:
-    """How far from the baseline; how sure, and in how many seeds."""
+    """The difference from the baseline, its p-value and the number of seeds."""
     gap = entry.against
     if gap is None:
         return ()
@@ -92,8 +88,8 @@ def difference_text(entry: ComparisonCell) -> tuple[str, ...]:
     return f"{_signed(gap.value)}{reach}", f"{sure}{seeds}"
 
 
-def _of_these_texts(entry: ComparisonCell) -> bool:
-    """Whether p says that it differs, and the interval, over seeds too, does not."""
+def _texts_only(entry: ComparisonCell) -> bool:
+    """Significant over texts, but the interval over seeds and texts contains 0."""
     gap = entry.against
     return gap is not None and gap.holm is not None and gap.holm < SIGNIFICANT and not entry.mark
 
@@ -109,7 +105,7 @@ def _answer(comparison: Comparison, standing: TechniqueResult, better: bool, wor
         return "not-asked", "baseline"
     if better and worse:
         return "partly", "better and worse"
-    return ("yes", "better") if better else ("no", "worse") if worse else ("not-asked", "no clear difference")
+    return ("yes", "better") if better else ("no", "worse") if worse else ("not-asked", "no significant difference")
 
 
 def _signed(value: float) -> str:
@@ -122,19 +118,19 @@ def _p(value: float) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """What the bars of one measure are drawn on, the same for all techniques."""
+    """The axis of one measure, the same for all techniques."""
 
     low: float
     high: float
     baseline: float | None
-    """Where the baseline's dot is, in per cent.  None: it has no number."""
+    """Position of the baseline in percent; None: it has no value."""
 
     def place(self, value: float) -> float:
-        """In per cent of the width."""
+        """Position in percent of the width."""
         return round(100 * (value - self.low) / (self.high - self.low), 1)
 
     def bar(self, row: Row) -> tuple[float, float, float]:
-        """Number and interval."""
+        """Positions of the value and the interval."""
         low, high = row.interval or (row.value, row.value)
         return self.place(row.value), self.place(low), self.place(high)
 
@@ -144,26 +140,27 @@ class Scale:
 
 
 def scale(comparison: Comparison, measure: str) -> Scale | None:
-    """None where nobody has a number."""
-    rows = [one.entries[measure].row for one in comparison.standings]
-    known = [(row.value, *(row.interval or ())) for row in rows if math.isfinite(row.value)]
-    if not known:
+    """Return the axis of a measure; None if no technique has a value."""
+    rows = [standing.entries[measure].row for standing in comparison.standings]
+    values = [(row.value, *(row.interval or ())) for row in rows if math.isfinite(row.value)]
+    if not values:
         return None
-    edges = ticks(min(map(min, known)), max(map(max, known)), 8)
-    found = Scale(edges[0], edges[-1], None)
-    return replace(found, baseline=found.place(rows[0].value)) if math.isfinite(rows[0].value) else found
+    edges = ticks(min(map(min, values)), max(map(max, values)), 8)
+    bare = Scale(edges[0], edges[-1], None)
+    return replace(bare, baseline=bare.place(rows[0].value)) if math.isfinite(rows[0].value) else bare
 
 
 def _questions(comparison: Comparison) -> list[tuple[str, list[str]]]:
-    """Question -> what the audit answers, of each technique: 2 × yes, 1 × partly.  None that no model was asked."""
-    answers = [(question, one.answers[question]) for one in comparison.standings for question in one.answers]
-    asked = dict.fromkeys(question for question, found in answers if set(found) - {"not asked"})
-    return [(question, [_counted(one.answers.get(question, ())) for one in comparison.standings]) for question in asked]
+    """Question -> counts of the answers per technique: 2 × yes, 1 × partly.  Skips questions without answers."""
+    results = comparison.standings
+    answers = [(question, result.answers[question]) for result in results for question in result.answers]
+    answered = dict.fromkeys(question for question, given in answers if set(given) - {"not asked"})
+    return [(question, [_count(result.answers.get(question, ())) for result in results]) for question in answered]
 
 
-def _counted(answers: tuple[Answer, ...]) -> str:
+def _count(answers: tuple[Answer, ...]) -> str:
     order: tuple[Answer, ...] = ("yes", "partly", "no", "not asked")
-    often = Counter(answers)
+    counts = Counter(answers)
     if len(answers) == 1:
         return answers[0]
-    return ", ".join(f"{often[answer]} × {answer}" for answer in order if often[answer])
+    return ", ".join(f"{counts[answer]} × {answer}" for answer in order if counts[answer])

@@ -1,7 +1,6 @@
-"""One self-contained HTML page: what was done, the numbers, the training curve and highlighted texts.
+"""One self-contained HTML page: facts, scores, the training curve and highlighted texts.
 
-It asks no server for anything and runs no script (a Content-Security-Policy forbids both), so that it can be filed with
-the bundle and opened in ten years.  All text goes through Jinja2 with autoescape; the templates lie beside this file.
+A Content-Security-Policy forbids scripts and external files.  Jinja2 escapes all text.
 """
 
 import math
@@ -40,10 +39,10 @@ def render(
     notes: Sequence[str] = (),
     facts: Mapping[str, str] | None = None,
 ) -> str:
-    """The page.  A part that has nothing to show is left out.
+    """Render the page without empty parts.
 
-    `meaning` says in plain words what a measure (by its name) means; `curve` has one mapping per epoch, of which
-    `chosen` was kept; `truth` has the right label of each explanation, where it is known.
+    `meaning` describes measures by name.  `curve` has one mapping per epoch, and `chosen` is the selected epoch.
+    `truth` has the true label of each explanation, if known.
     """
     if truth and len(truth) != len(explanations):
         raise ValueError(
@@ -59,21 +58,21 @@ def render(
         panels=_panels(curve, chosen),
         chosen=chosen,
         examples=list(zip(explanations, truth or [None] * len(explanations), strict=True)),
-        legend=Markup(legend(explanations)),  # its words are ours
+        legend=Markup(legend(explanations)),  # no user text
         notes=notes,
         facts=facts or {},
     )
-    return html.encode(errors="replace").decode()  # a lone surrogate in a text must not stop whoever writes the page
+    return html.encode(errors="replace").decode()  # a lone surrogate cannot be written
 
 
 def write(path: str | Path, html: str, replace: bool = False) -> None:
-    """The page as a file, whole or not at all."""
+    """Write the page atomically."""
     write_output(path, html, replace)
 
 
 @cache
 def templates() -> Environment:
-    """Of every page of this house; they lie beside this file."""
+    """The templates of all pages, in this folder."""
     environment = Environment(
         loader=PackageLoader("steadygaze", "report"),
         autoescape=True,
@@ -86,8 +85,8 @@ def templates() -> Environment:
         "interval": interval,
         "broken": _broken,
         "marked": lambda e: Markup(highlight_html(e)),
-        "drawn": Markup,  # a picture that report/charts.py wrote
-        "heaviest": _heaviest,
+        "drawn": Markup,  # an SVG of report/charts.py
+        "heaviest": _top_words,
     }
     environment.tests |= {"cut_off": is_truncated}
     environment.globals |= {
@@ -102,18 +101,18 @@ def templates() -> Environment:
 
 
 def _broken(name: str) -> Markup:
-    """A long name that a narrow page may break after its strokes."""
+    """Allow line breaks after | and / in a long name."""
     return Markup("").join(escape(part) + Markup("<wbr>") * (part in "|/") for part in re.split(r"([|/])", name))
 
 
-def _heaviest(e: Explanation) -> list[tuple[str, float, bool]]:
-    """The heaviest words and their weights, or what was selected; and whether each touches the known reason."""
+def _top_words(e: Explanation) -> list[tuple[str, float, bool]]:
+    """Top-weighted words or selected spans, their weights, and whether each overlaps the known rationale."""
 
     def known(begin: int, end: int) -> bool:
         return any(begin < stop and start < end for start, stop in e.rationales or ())
 
     if e.rationale is not None:
-        return [(e.text[begin:end], chance, known(begin, end)) for begin, end, chance in e.rationale]
+        return [(e.text[begin:end], probability, known(begin, end)) for begin, end, probability in e.rationale]
     return [(e.tokens[i], e.weights[i], known(*e.spans[i])) for i in e.top_indices() if e.weights[i]]
 
 
@@ -133,7 +132,7 @@ class _Panel:
 
 
 def _panels(curve: Sequence[Mapping[str, float]], chosen: float | None) -> list[_Panel]:
-    """A panel per series, each on its own scale: a loss and a score have none in common."""
+    """A panel per series, each on its own scale."""
     names = dict.fromkeys(name for epoch in curve for name in epoch if name != "epoch")
     series = {name: [(e["epoch"], e[name]) for e in curve if math.isfinite(e.get(name, math.nan))] for name in names}
     return [_panel(name, pairs, chosen) for name, pairs in series.items() if pairs]

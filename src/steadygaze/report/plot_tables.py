@@ -1,4 +1,4 @@
-"""The numbers of a picture as a table, for those who cannot see it and those who want to quote it."""
+"""The data of each plot as a table."""
 
 from collections.abc import Callable
 from typing import Any
@@ -8,7 +8,7 @@ import numpy as np
 from steadygaze.results.formatting import number
 
 BINS = ("under 0.25", "under 0.5", "under 0.75", "up to 1")
-"""Of the heaviest word's share, as Jain & Wallace and SEAT (Fig. 2) have them."""
+"""Bins of the largest weight, as in Jain & Wallace 2019 and SEAT (Fig. 2)."""
 
 Points = list[dict[str, Any]]
 Table = tuple[tuple[str, ...], list[tuple[str, ...]]]
@@ -23,7 +23,7 @@ def bin_of(share: float) -> str:
 
 
 def _groups(points: Points, by: str, first: str) -> Table:
-    """A line per group: how many, quartiles and the largest."""
+    """Per group: count, quartiles and maximum."""
     names = list(dict.fromkeys(point[by] for point in points))
     lines = []
     for name in names:
@@ -35,7 +35,7 @@ def _groups(points: Points, by: str, first: str) -> Table:
 
 def _seeds(points: Points) -> Table:
     ordered = sorted(points, key=lambda point: BINS.index(bin_of(point["max"])))
-    return _groups([{**p, "bin": bin_of(p["max"])} for p in ordered], "bin", "share of the heaviest word")
+    return _groups([{**p, "bin": bin_of(p["max"])} for p in ordered], "bin", "share of the top-weighted word")
 
 
 def _aopc(points: Points) -> Table:
@@ -47,16 +47,16 @@ def _aopc(points: Points) -> Table:
 
 def _gradient(points: Points) -> Table:
     pairs = np.array([(p["attention"], p["gradient"]) for p in points], dtype=np.float64)
-    apart, spread = pairs - pairs.mean(0), pairs.std(0)
-    alike = float(apart.prod(1).mean() / spread.prod()) if spread.all() else np.nan
+    centered, spread = pairs - pairs.mean(0), pairs.std(0)
+    correlation = float(centered.prod(1).mean() / spread.prod()) if spread.all() else np.nan
     heavy = pairs[np.argsort(-pairs[:, 0], kind="stable")[: max(1, len(pairs) // 10)]].mean(0)
     head = (
         "words",
         "correlation over all of them",
-        "mean share of the heaviest tenth",
+        "mean share of the top tenth",
         "its mean share of the gradient",
     )
-    return head, [(f"{len(pairs):,}", number(alike), *map(number, heavy.tolist()))]
+    return head, [(f"{len(pairs):,}", number(correlation), *map(number, heavy.tolist()))]
 
 
 TABLES: dict[str, Callable[[Points], Table]] = {

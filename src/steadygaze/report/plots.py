@@ -1,19 +1,18 @@
-"""The pictures of a report: the points they are drawn from, what to look for in them, and their numbers as a table.
+"""The plots of a report: points, captions and tables.  Altair draws them (report/charts.py); without it only the tables
+are shown.
 
-Report.plots has the points of each, by name.  A share lies between 0 and 1, a distance is Jensen-Shannon in nats.
+Report.plots has the points by name.  Shares lie between 0 and 1; distances are Jensen-Shannon divergences in nats.
 
-    moves      one point per text and probe          probe       its name
-                                                     distance    how far the saliency of the text moved
-    seeds      one per text and pair of models       max         the heaviest word's share of the saliency
-                                                     distance    how far the two saliencies are apart
-    aopc       one per explainer and size            explainer   its name; `random` is the yardstick
-                                                     share       which part of the words, the heaviest first
-                                                     erased      what the predicted class loses without them, mean
-                                                     kept        what it loses when they alone are left, mean
-    gradient   one per word                          attention   its share of the saliency under audit
-                                                     gradient    its share of the gradient, by size
-
-They are drawn by Altair (report/charts.py).  Where that is not installed a picture is its table.
+    moves      one point per text and perturbation   probe       name of the perturbation
+                                                     distance    shift of the weights
+    seeds      one per text and pair of models       max         largest weight
+                                                     distance    divergence of the two models
+    aopc       one per explainer and size            explainer   its name; `random` is the baseline
+                                                     share       share of the words, by decreasing weight
+                                                     erased      mean probability lost without them
+                                                     kept        mean probability lost with only them
+    gradient   one per word                          attention   share of the audited weights
+                                                     gradient    share of the gradient norm
 """
 
 import math
@@ -34,8 +33,8 @@ FIELDS: dict[str, tuple[str, ...]] = {
 }
 WORDS = ("probe", "explainer")
 MOST = 2_000
-"""Points drawn of one picture: a page of all four stays well under 2 MB."""
-MISSING = "The pictures need two more packages: pip install 'steadygaze[report]'.  Until then they are tables."
+"""Largest number of points in a plot, so that a page stays below 2 MB."""
+MISSING = "Plots need two more packages: pip install 'steadygaze[report]'.  Without them, tables are shown."
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,75 +43,75 @@ class Picture:
     title: str
     caption: str
     label: str
-    """The same for those who cannot see it."""
+    """Text alternative."""
     head: tuple[str, ...]
     body: list[tuple[str, ...]]
     svg: str | None
-    """None: the packages that draw are not installed."""
+    """None: the plotting packages are not installed."""
 
 
 def pictures(report: Report) -> list[Picture]:
-    """Those that there are points of, in the order of FIELDS."""
+    """The plots that have points, in the order of FIELDS."""
     for name in report.plots:
         if name not in FIELDS:
             raise unknown("picture", name, FIELDS)
     points = {name: _points(name, report.plots[name]) for name in FIELDS if name in report.plots}
     of = measure_noun(report.facts.get("explanation", ""))
-    return [_picture(name, found, of) for name, found in points.items() if found]
+    return [_picture(name, data, of) for name, data in points.items() if data]
 
 
 def _picture(name: str, points: Points, of: str) -> Picture:
     title, caption = TEXTS[name]
     title, caption = title.format(of=of), caption.format(of=of)
     head, body = TABLES[name](points)
-    told = "; ".join(", ".join(f"{key} {cell}" for key, cell in zip(head, row, strict=True)) for row in body[:12])
+    summary = "; ".join(", ".join(f"{key} {cell}" for key, cell in zip(head, row, strict=True)) for row in body[:12])
     drawn = points[:: math.ceil(len(points) / MOST)]
     if len(drawn) < len(points):
-        caption += f" {len(drawn):,} of {len(points):,} points are drawn, evenly chosen."
-    return Picture(name, title, caption, f"{title}. {told}.", head, body, _draw(name, drawn, of))
+        caption += f" {len(drawn):,} of {len(points):,} points are drawn."
+    return Picture(name, title, caption, f"{title}. {summary}.", head, body, _draw(name, drawn, of))
 
 
 TEXTS = {
     "moves": (
-        "How far the {of} moves when a text is changed a little",
-        "The box holds the middle half of the texts, the line in it is the median, and dots are single texts far from "
-        "the rest. Look for boxes that reach away from 0, and for single texts far to the right.",
+        "Shift of the {of} under small perturbations",
+        "The box is the middle half of the texts, the line the median, and dots are outliers. Look for boxes far "
+        "from 0 and for outliers on the right.",
     ),
     "seeds": (
-        "How far two models trained alike are apart",
-        "A shape is wide where many texts lie; the line is their median. Look at the right-hand shapes: where one word "
-        "has most of the weight, models that differ by their seed alone should agree on it, and the shape lie low.",
+        "Divergence between two seeds",
+        "A shape is wide where there are many texts; the line is the median. Look at the right-hand shapes: where one "
+        "word has most of the weight, models that differ only in their seed should agree on it.",
     ),
     "aopc": (
-        "What the prediction loses when words are erased, or left alone",
-        "An explanation that matters lies above the dashed line (random words) when its words are erased, and below it "
-        "when they alone are kept.",
+        "Probability lost when words are erased or kept",
+        "A faithful explanation lies above the dashed line (random words) when its words are erased, and below it "
+        "when only they are kept.",
     ),
     "gradient": (
-        "Does the {of} point where the gradient points?",
-        "One dot is one word; both axes are stretched towards 0. Dots along the diagonal: both give it the same share. "
-        "Look for words at the lower right: much of the {of}, and yet the prediction hardly depends on them.",
+        "Agreement of the {of} with the gradient",
+        "One dot is one word; both axes are stretched towards 0. On the diagonal both give it the same share. "
+        "Look for words at the lower right: large {of}, but little influence on the prediction.",
     ),
 }
-"""Title and caption: what to look for."""
+"""Title and caption."""
 
 
-def _points(name: str, given: Sequence[Mapping[str, Any]]) -> Points:
-    """Checked; a point that has no place is left out."""
-    for point in given:
-        if lacking := [field for field in FIELDS[name] if field not in point]:
-            raise UserError(f"a point of the picture {name!r} has no {lacking[0]!r}, found {dict(point)!r:.80}")
-    placed = [point for point in given if all(map(_placed, point.items()))]
-    return [{field: _clean(point[field]) for field in FIELDS[name]} for point in placed]
+def _points(name: str, records: Sequence[Mapping[str, Any]]) -> Points:
+    """Check the points; drop those without finite coordinates."""
+    for point in records:
+        if missing := [field for field in FIELDS[name] if field not in point]:
+            raise UserError(f"a point of the picture {name!r} has no {missing[0]!r}, found {dict(point)!r:.80}")
+    finite = [point for point in records if all(map(_is_finite, point.items()))]
+    return [{field: _clean(point[field]) for field in FIELDS[name]} for point in finite]
 
 
-def _placed(item: tuple[str, Any]) -> bool:
+def _is_finite(item: tuple[str, Any]) -> bool:
     name, value = item
     return name in WORDS or (isinstance(value, int | float) and math.isfinite(value))
 
 
 def _clean(value: Any) -> Any:
-    """A lone surrogate in a name must not stop whoever draws it."""
+    """Replace lone surrogates, which cannot be drawn."""
     return value.encode(errors="replace").decode() if isinstance(value, str) else value
 
 

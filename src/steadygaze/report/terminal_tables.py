@@ -1,9 +1,4 @@
-"""A report in a terminal, a notebook and plain text: what to know first, the verdicts, then numbers in a table.
-
-A comparison in a terminal: one row for each technique; in a narrow one, a row for each measure.
-
-The scores of a fitted explainer in a terminal: numbers, what each means, and warnings.
-"""
+"""Reports, comparisons and scores of fitted explainers in a terminal, a notebook and plain text."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -51,18 +46,18 @@ if TYPE_CHECKING:
 
 COLORS: dict[Answer, str] = {"yes": "green", "partly": "yellow", "no": "red", "not asked": "dim"}
 HUES: dict[Answer, str] = {"yes": "#1a7f50", "partly": "#a86400", "no": "#c0392b", "not asked": "#777777"}
-"""Of a notebook, which may be light or dark: legible on both."""
+"""Colors in a notebook, legible on light and dark backgrounds."""
 COLUMNS = ("measure", "explains", "value", "95 % interval", "n", "better")
 
 
 def terminal(report: Report, full: bool = False) -> "Group":
-    """`full`: every number, and not only those that the verdicts rest on."""
+    """`full`: all scores, not only those of the verdicts."""
     from rich.console import Group
     from rich.table import Table
     from rich.text import Text
 
-    said = [Text(printable(report.title), style="bold")]
-    said += map(_noted, report.notes)
+    lines = [Text(printable(report.title), style="bold")]
+    lines += map(_note, report.notes)
     measured = _measured(report)
     rows = measured if full else main_rows(report)
     more, left = len(measured) - len(rows), len(report.rows) - len(measured)
@@ -72,18 +67,18 @@ def terminal(report: Report, full: bool = False) -> "Group":
     ]
     end = "; ".join(filter(None, ends))
     table: list[Text | Table] = [Text(), _table(report, rows)] if rows else []
-    return Group(*said, _answers(report), *table, *([Text(f"{end}.", style="dim")] if end else []))
+    return Group(*lines, _answers(report), *table, *([Text(f"{end}.", style="dim")] if end else []))
 
 
-def _noted(note: str) -> "Text":
-    """A warning, or the colour of the answer it gives."""
+def _note(note: str) -> "Text":
+    """A note in the color of its answer, or of a warning."""
     from rich.text import Text
 
     return Text(one_line(flag_text(note)), style=f"bold {COLORS[answer_text(note) or 'partly']}")
 
 
 def _answers(report: Report) -> "Table":
-    """Each answer beside its question and the reason."""
+    """Each answer with its question and reason."""
     from rich.table import Table
     from rich.text import Text
 
@@ -96,21 +91,21 @@ def _answers(report: Report) -> "Table":
 
 
 def text(report: Report) -> str:
-    """For print: every number there is, and of the others how many there are."""
+    """Plain text: all scores, and the number of those that do not apply."""
     measured = _measured(report)
-    said = [
+    lines = [
         report.title,
         *map(flag_text, report.notes),
         *(f"{v.question} {v.answer}. {v.why}" for v in report.verdicts),
     ]
     left = len(report.rows) - len(measured)
-    why = "could not be measured: the note of each in report.rows says why, and so does the page (report.to_html)."
+    why = "could not be measured: the notes in report.rows and the page (report.to_html) give the reasons."
     end = [f"{count_text(left, 'number')} {why}"] if left else []
-    return "\n".join([*said, *map(str, measured), *end])
+    return "\n".join([*lines, *map(str, measured), *end])
 
 
 def notebook(report: Report) -> str:
-    """Small, and inline styles only: notebooks strip style sheets."""
+    """HTML with inline styles, because notebooks remove style sheets."""
     answers = "".join(f"<li><strong>{escape(flag_text(note))}</strong></li>" for note in report.notes)
     answers += "".join(
         f'<li><strong style="color:{HUES[v.answer]}">{ICONS[v.answer]} {escape(v.answer)}</strong> '
@@ -134,7 +129,7 @@ def _table(report: Report, rows: Sequence[Row]) -> "Table":
 
     table = Table(box=None, pad_edge=False, header_style="bold")
     for name in COLUMNS:
-        whole = name == "measure"  # to be copied as it is
+        whole = name == "measure"  # so that it can be copied
         table.add_column(name, justify="right" if name in ("value", "n") else "left", overflow="fold", no_wrap=whole)
     for cells in _cells(report, rows):
         table.add_row(*(Text(printable(cell)) for cell in cells))
@@ -180,7 +175,7 @@ def legend(comparison: Comparison) -> str:
     return (
         f"Mean over seeds and texts; 95 % interval.  Against {comparison.baseline.technique}: ✓ better, ✗ worse, "
         f"≠ differs, ⚠ better by collapse (p < {SIGNIFICANT:g}, corrected for {comparison.tested} comparisons, and "
-        "the interval of the difference leaves out 0)"
+        "the interval of the difference excludes 0)"
     )
 
 
@@ -191,45 +186,45 @@ def _techniques(comparison: Comparison) -> Table:
     for column in columns:
         table.add_column(f"{column.title} {ARROWS[column.direction]}".rstrip(), justify="right")
     table.add_column("collapsed", justify="right")
-    for one in comparison.standings:
-        cells = [_cell(one.entries[column.measure]) for column in columns]
-        table.add_row(Text(one.technique, style="bold"), *cells, _silent(one))
+    for result in comparison.standings:
+        cells = [_cell(result.entries[column.measure]) for column in columns]
+        table.add_row(Text(result.technique, style="bold"), *cells, _silent(result))
     return table
 
 
 def _measures(comparison: Comparison) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("", no_wrap=True)
-    for one in comparison.standings:
-        table.add_column(one.technique, justify="right")
+    for result in comparison.standings:
+        table.add_column(result.technique, justify="right")
     for column in (column for column in comparison.columns if column.brief):
         title = f"{column.title} {ARROWS[column.direction]}".rstrip()
-        table.add_row(title, *(_cell(one.entries[column.measure]) for one in comparison.standings))
-    table.add_row("collapsed", *(_silent(one) for one in comparison.standings))
+        table.add_row(title, *(_cell(result.entries[column.measure]) for result in comparison.standings))
+    table.add_row("collapsed", *(_silent(result) for result in comparison.standings))
     return table
 
 
 def _cell(entry: ComparisonCell) -> Text:
     if math.isnan(entry.row.value):
         return Text("–", style="dim")
-    said = Text(number(entry.row.value) + SIGNS[entry.mark], style=MARK_COLORS[entry.mark])
+    cell = Text(number(entry.row.value) + SIGNS[entry.mark], style=MARK_COLORS[entry.mark])
     if entry.row.interval is not None:
         low, high = map(number, entry.row.interval)
-        said.append(f"\n{low}–{high}", style="dim not bold default")
-    return said
+        cell.append(f"\n{low}–{high}", style="dim not bold default")
+    return cell
 
 
-def _silent(one: TechniqueResult) -> Text:
-    if None in one.collapsed:
+def _silent(result: TechniqueResult) -> Text:
+    if None in result.collapsed:
         return Text("not known", style="dim")
-    style = "bold yellow" if one.silent else ""
-    return Text(f"{'yes' if one.silent else 'no'}, {one.silent} of {len(one.collapsed)}", style=style)
+    style = "bold yellow" if result.silent else ""
+    return Text(f"{'yes' if result.silent else 'no'}, {result.silent} of {len(result.collapsed)}", style=style)
 
 
-def _collapsed(one: TechniqueResult) -> str:
+def _collapsed(result: TechniqueResult) -> str:
     return (
-        f"⚠ {one.technique}: stability bought by collapse.  In {one.silent} of {len(one.collapsed)} seeds its weights "
-        "say the same whatever the text: they hold still, and explain nothing."
+        f"⚠ {result.technique}: collapsed.  In {result.silent} of {len(result.collapsed)} seeds its weights "
+        "do not depend on the text: they are stable, but explain nothing."
     )
 
 
@@ -241,22 +236,22 @@ MEANING = {
     RANDOM_WORDS: "… from as many random words",
     NO_WORDS: "… from nothing",
     FIDELITY: "how often the explainer's own approximator predicts it from the selected words",
-    GAP: "fidelity minus the independent reader's accuracy, each predicted class counting alike; near 0 if the words "
+    GAP: "fidelity minus the independent reader's accuracy, with equal class weights; near 0 if the words "
     "carry the label.  A warning needs both gaps above 0.05",
-    BLACK_BOX_GAP: "fidelity minus post-hoc accuracy, each predicted class counting alike",
-    MASK: "loss of a classifier that sees only the selected positions, in nats; near 0: positions tell the label",
+    BLACK_BOX_GAP: "fidelity minus post-hoc accuracy, with equal class weights",
+    MASK: "loss of a classifier that sees only the selected positions, in nats; near 0: positions reveal the label",
 }
 
 
 def meaning(row: Row) -> str:
-    """What a number means, in a few words."""
+    """Describe a score."""
     if row.measure == BY_CLASS:
         return f"… for the predicted class {printable(str(row.settings.get('class')))}"
     return MEANING.get(row.measure, "")
 
 
 def explainer_scores(rows: Sequence[Row]) -> "Group":
-    """For a terminal: numbers with their meaning, then what must not be overlooked."""
+    """For a terminal: scores with their meaning, then warnings."""
     from rich.console import Group
     from rich.table import Table
     from rich.text import Text
@@ -268,6 +263,6 @@ def explainer_scores(rows: Sequence[Row]) -> "Group":
     table.add_column("what it means")
     for row in rows:
         table.add_row(row.measure, number(row.value), interval(row), meaning(row))
-    loud = [Text(f"! {sentence}", style="bold yellow") for sentence in leakage_warnings(rows)]
+    warnings = [Text(f"! {sentence}", style="bold yellow") for sentence in leakage_warnings(rows)]
     many = count_text(rows[0].n, "text") if rows else "no texts"
-    return Group(Text(f"On {many} that it was not fitted to:"), table, *loud)
+    return Group(Text(f"On {many} held out from fitting:"), table, *warnings)

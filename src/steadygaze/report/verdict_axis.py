@@ -1,7 +1,4 @@
-"""A number that decides a verdict, on an axis drawn to scale: its interval, where yes ends and where no begins.
-
-The numbers that decide a verdict: what each is, and where yes ends and no begins.
-"""
+"""The scores that decide a verdict: descriptions, and axes with intervals and thresholds."""
 
 import math
 from collections.abc import Sequence
@@ -13,22 +10,22 @@ from steadygaze.results.row import Row
 from steadygaze.results.verdict import Fact, Verdict
 
 AROUND = 0.25
-"""Of what must be seen, left free on either side of it."""
+"""Margin on either side of the axis, as a share of the range."""
 
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """Places are in per cent of the width."""
+    """Positions are in percent of the width."""
 
     ends: tuple[str, str]
-    """The numbers it runs between; with … where the measure's own range goes on."""
+    """The ends of the axis; with … if the range of the measure is larger."""
     value: float
     low: float
     high: float
     yes: float
     no: float
     bounds: tuple[str, str]
-    """Where yes ends and where no begins, in words."""
+    """The thresholds of yes and no, in words."""
 
     @property
     def upwards(self) -> bool:
@@ -36,17 +33,17 @@ class Axis:
 
 
 def axis(row: Row, fact: Fact | None, limits: tuple[float, float] | None) -> Axis | None:
-    """None where a drawing would say nothing: no bounds, no number, or a yes at one end alone."""
+    """Return None without thresholds, without a value, or if a threshold is an end of the range."""
     if fact is None or limits is None or not math.isfinite(row.value):
         return None
     if not fact.low < min(limits) < max(limits) < fact.high:
         return None
-    seen = (row.value, *(row.interval or (row.value, row.value)), *limits)
-    least, most = min(*seen, 0.0), max(*seen, 0.0)  # nothing at all is what a number is held against
-    free = AROUND * (most - least)
-    edges = ticks(least - free, most + free, 8)
+    values = (row.value, *(row.interval or (row.value, row.value)), *limits)
+    least, most = min(*values, 0.0), max(*values, 0.0)  # the axis includes 0
+    margin = AROUND * (most - least)
+    edges = ticks(least - margin, most + margin, 8)
     low, high = max(fact.low, edges[0]), min(fact.high, edges[-1])
-    value, left, right, yes, no = (round(100 * min(1.0, max(0.0, (one - low) / (high - low))), 1) for one in seen)
+    value, left, right, yes, no = (round(100 * min(1.0, max(0.0, (x - low) / (high - low))), 1) for x in values)
     ends = ("… " * (low > fact.low) + short_number(low), short_number(high) + " …" * (high < fact.high))
     return Axis(ends, value, left, right, yes, no, axis_words(limits))
 
@@ -62,7 +59,7 @@ def axis_words(limits: Sequence[float]) -> tuple[str, str]:
 
 
 def axis_sentence(row: Row, drawn: Axis) -> str:
-    """The same for those who cannot see it."""
+    """Text alternative of an axis."""
     where = f"on an axis from {drawn.ends[0].strip('… ')} to {drawn.ends[1].strip('… ')}"
     return f"{number(row.value)} ({interval(row)}) {where}: {', '.join(drawn.bounds)}."
 
@@ -82,28 +79,28 @@ def ticks(low: float, high: float, most: int, least: float = 0.0) -> list[float]
 
 @dataclass(frozen=True, slots=True)
 class DecidingRow:
-    """A number that decides a verdict."""
+    """A score that decides a verdict."""
 
     row: Row
     sentence: str
     limits: str
-    """Where yes ends and no begins, in words."""
+    """The thresholds of yes and no, in words."""
 
 
 LABELS = ("accuracy", "macro-f1")
-"""What is said of the labels, beside what decides the verdicts."""
+"""Measures of correctness, shown with those of the verdicts."""
 
 
 def main_rows(report: Report) -> list[Row]:
-    """The few numbers that a short account needs: how often the label is right, and what the verdicts rest on."""
-    named = {signature for verdict in report.verdicts for signature in verdict.rows}
-    return [row for row in report.rows if row.n and (row.measure in LABELS or row.signature in named)]
+    """Rows of a short report: correctness and the rows of the verdicts."""
+    signatures = {signature for verdict in report.verdicts for signature in verdict.rows}
+    return [row for row in report.rows if row.n and (row.measure in LABELS or row.signature in signatures)]
 
 
 def deciding_rows(report: Report, verdict: Verdict) -> list[DecidingRow]:
     rows = {row.signature: row for row in report.rows}
-    found = [rows[signature] for signature in verdict.rows if signature in rows]
-    return [_decided(report, verdict, row) for row in found]
+    deciding = [rows[signature] for signature in verdict.rows if signature in rows]
+    return [_decided(report, verdict, row) for row in deciding]
 
 
 def _decided(report: Report, verdict: Verdict, row: Row) -> DecidingRow:
@@ -112,7 +109,7 @@ def _decided(report: Report, verdict: Verdict, row: Row) -> DecidingRow:
 
 
 def deciding_sentence(report: Report, row: Row) -> str:
-    """What a measure is, between which numbers it lies, and which end is the good one."""
+    """Describe a measure, its range and its better direction."""
     fact, better = report.meaning(row.measure), report.better(row.measure)
     if fact is None:
         return ""

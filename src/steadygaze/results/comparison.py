@@ -1,6 +1,6 @@
-"""Comparison: techniques side by side, ready for a page, a file or a terminal.  No torch.
+"""Comparison: scores of techniques, for a page, a file or a terminal.  Does not import torch.
 
-Every number is a Row with its signature; what differs from the baseline has an interval and a corrected p beside it.
+Every score is a Row; its difference from the baseline has an interval and a corrected p-value.
 """
 
 import json
@@ -15,26 +15,26 @@ from steadygaze.results.row import Row, plain
 from steadygaze.results.verdict import Answer, Better
 
 Mark = Literal["better", "worse", "differs", "bought", ""]
-"""Against the baseline, beyond doubt.  `differs`: of a number that has no good end.  `bought`: better, but by weights
-that say the same whatever the text, and so no merit.  Empty: no clear difference, or nothing was tested."""
+"""A significant difference from the baseline.  `differs`: the measure has no better direction.  `bought`: better, but
+only because the weights do not depend on the text.  Empty: no significant difference, or no test."""
 SIGNIFICANT = 0.05
 SCHEMA = 1
-"""Raised when a file written today could not be read by yesterday's package."""
-TITLE = "Which technique holds up?"
+"""Incremented when older versions cannot read a new file."""
+TITLE = "Comparison of techniques"
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """What techniques are compared by."""
+    """A measure that techniques are compared by."""
 
     measure: str
     title: str
     sentence: str
     direction: Better
     brief: bool = True
-    """Whether a terminal shows it."""
+    """Shown in a terminal."""
     stability: bool = False
-    """Whether a constant attention would be best at it."""
+    """A constant attention would have the best value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,44 +44,44 @@ class Difference:
     value: float
     interval: tuple[float, float] | None
     agree: int
-    """In how many seeds it has this sign."""
+    """Number of seeds with this sign."""
     p: float | None = None
-    """None: a number for a whole set, of which there is no test over texts."""
+    """None: one number for the whole split, without a test over texts."""
     holm: float | None = None
-    """The same corrected for all comparisons of the table."""
+    """p with the Holm correction for all comparisons of the table."""
 
 
 @dataclass(frozen=True, slots=True)
 class ComparisonCell:
-    """One number of one technique."""
+    """One score of one technique."""
 
     row: Row
-    """Its value is NaN where there is none, and its note says why."""
+    """The value is NaN if there is none; the note gives the reason."""
     seeds: tuple[float, ...] = ()
     """The value of each seed."""
     against: Difference | None = None
-    """None: it is the baseline's, or one of the two has no number."""
+    """None: the technique is the baseline, or one of the two has no value."""
     mark: Mark = ""
 
 
 @dataclass(frozen=True, slots=True)
 class TechniqueResult:
-    """One technique."""
+    """The scores of one technique."""
 
     technique: str
     entries: Mapping[str, ComparisonCell]
     """By measure."""
     collapsed: tuple[bool | None, ...]
-    """Of each seed, whether its weights say the same whatever the text; None: nobody knows."""
+    """Per seed: the weights do not depend on the text; None: not known."""
     answers: Mapping[str, tuple[Answer, ...]] = field(default_factory=dict)
-    """Question of the audit -> the answer of each seed."""
+    """Audit question -> answer per seed."""
     settings: Mapping[str, Any] = field(default_factory=dict)
-    """Of the technique itself."""
+    """Settings of the technique itself."""
 
     @property
     def silent(self) -> int:
-        """In how many seeds its weights collapsed."""
-        return sum(one is True for one in self.collapsed)
+        """Number of seeds with collapsed weights."""
+        return sum(collapsed is True for collapsed in self.collapsed)
 
     def marked(self, mark: Mark) -> list[str]:
         return [measure for measure, entry in self.entries.items() if entry.mark == mark]
@@ -95,10 +95,10 @@ class Comparison:
     seeds: tuple[int, ...]
     facts: Mapping[str, str] = field(default_factory=dict)
     settings: Mapping[str, Any] = field(default_factory=dict)
-    """What all techniques were trained with."""
+    """Training settings of all techniques."""
     notes: tuple[str, ...] = ()
     command: tuple[str, ...] = ()
-    """What made it, word for word; empty where it was made in Python."""
+    """The command line; empty if made in Python."""
     versions: Mapping[str, str] = field(default_factory=dict)
     title: str = TITLE
 
@@ -108,7 +108,7 @@ class Comparison:
 
     @property
     def tested(self) -> int:
-        """How many comparisons the correction is for."""
+        """Number of comparisons that are corrected for."""
         entries = [entry for standing in self.standings for entry in standing.entries.values()]
         return sum(entry.against is not None and entry.against.p is not None for entry in entries)
 
@@ -136,39 +136,39 @@ class Comparison:
         }
 
     def to_json(self, path: str | Path | None = None, *, replace: bool = False) -> str:
-        """The whole comparison; written to `path` if there is one."""
+        """Return the comparison as JSON; write it to `path` if given."""
         text = json.dumps(self.to_dict(), ensure_ascii=False, indent=1, allow_nan=False) + "\n"
         if path is not None:
             write_output(path, text, replace)
         return text
 
     def to_html(self, path: str | Path | None = None, *, replace: bool = False) -> str:
-        """One page that loads nothing and runs nothing; written to `path` if there is one."""
+        """Return one HTML page without scripts or external files; write it to `path` if given."""
         html: str = entry_point("steadygaze.report.comparison_page:render")(self)
         if path is not None:
             write_output(path, html, replace)
         return html
 
 
-def _standing(one: TechniqueResult) -> dict[str, Any]:
+def _standing(result: TechniqueResult) -> dict[str, Any]:
     return {
-        "technique": one.technique,
-        "collapsed": list(one.collapsed),
-        "numbers": {measure: _entry(entry) for measure, entry in one.entries.items()},
-        "answers": {question: list(answers) for question, answers in one.answers.items()},
-        "settings": _plain(one.settings),
+        "technique": result.technique,
+        "collapsed": list(result.collapsed),
+        "numbers": {measure: _entry(entry) for measure, entry in result.entries.items()},
+        "answers": {question: list(answers) for question, answers in result.answers.items()},
+        "settings": _plain(result.settings),
     }
 
 
-def _entry(one: ComparisonCell) -> dict[str, Any]:
-    against = None if one.against is None else _plain(asdict(one.against))
-    return {**one.row.to_dict(), "seeds": _plain(one.seeds), "against": against, "mark": one.mark}
+def _entry(cell: ComparisonCell) -> dict[str, Any]:
+    against = None if cell.against is None else _plain(asdict(cell.against))
+    return {**cell.row.to_dict(), "seeds": _plain(cell.seeds), "against": against, "mark": cell.mark}
 
 
 def _plain(value: Any) -> Any:
-    """Lists, dictionaries, words and finite numbers."""
+    """Convert to JSON values."""
     if isinstance(value, Mapping):
-        return {str(key): _plain(one) for key, one in value.items()}
+        return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, Sequence) and not isinstance(value, str):
-        return [_plain(one) for one in value]
+        return [_plain(item) for item in value]
     return plain(value) if isinstance(value, str | int | float | None) else str(value)

@@ -1,14 +1,14 @@
-"""Explanations as ERASER's predictions, one a line, which its own scorer reads.
+"""Explanations as ERASER predictions, one JSON object per line, for the ERASER scorer.
 
     annotation_id, classification, classification_scores
     rationales     for each document of the text:
         docid
-        soft_rationale_predictions    a weight for each of its tokens: what lies between white space
-        hard_rationale_predictions    [{"start_token", "end_token"}, …]: the heaviest tokens, neighbours in one span
+        soft_rationale_predictions    a weight for each whitespace-separated token
+        hard_rationale_predictions    [{"start_token", "end_token"}, …]: the top-weighted tokens
 
-A word of ours belongs to the token in which it begins: "film." has the weight of "film" and of "." together.  The hard
-rationale is the heaviest `share` of all tokens of the text, at least one, and none that speaks against the label; of a
-model that selects what it reads, what it selected.
+A word belongs to the token in which it begins: "film." has the weights of "film" and "." together.  The hard rationale
+is the top-weighted `share` of the tokens, at least one, without negative weights.  For a rationalizer it is the
+selected rationale.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -30,35 +30,37 @@ from steadygaze.results.explanation import Explanation
 
 SHARE = 0.2
 Named = tuple[str, Mapping[str, Span]]
-"""An annotation's name, and which characters of its text each document is; none: the text is one, of the same name."""
+"""Name of an annotation, and the characters of each document; empty: the text is one document of the same name."""
 
 
-def write_predictions(path: Path, found: Iterable[Explanation], named: Iterable[Named], share: float = SHARE) -> int:
-    """How many were written."""
+def write_predictions(
+    path: Path, explanations: Iterable[Explanation], named: Iterable[Named], share: float = SHARE
+) -> int:
+    """Write the predictions; return their number."""
     import orjson
 
     if not 0 < share <= 1:
         raise UserError(f"the share of tokens in a hard rationale must be above 0 and at most 1, found {share}")
     written = 0
     with new_file(path) as new, new.open("wb") as file:
-        for explanation, (name, parts) in zip(found, named, strict=False):  # numbers never end
+        for explanation, (name, parts) in zip(explanations, named, strict=False):  # the names may be endless
             file.write(orjson.dumps(prediction(explanation, name, parts, share)) + b"\n")
             written += 1
     return written
 
 
 def names(file: Path, text: Sequence[str] = ("text",), drop_empty: bool = False) -> Iterator[Named]:
-    """Of the texts that `stream` reads from a file: its annotations' own, those of a column, or numbers from 1."""
+    """Names of the texts in a file: ERASER annotations, the column annotation_id, or numbers from 1."""
     if tuple(text) == ("text",) and is_eraser(file):
-        yield from ((one.name, one.parts) for one in annotations(file, drop_empty))
+        yield from ((annotation.name, annotation.parts) for annotation in annotations(file, drop_empty))
         return
     try:
         if file.suffix.lower() == ".txt":
             raise NoColumn("annotation_id", "one text a line has no names")
         for part in stream(file, text=text, label="annotation_id", drop_empty=drop_empty):
             yield from ((str(example.label), {}) for example in part)
-    except NoColumn as lacking:
-        if lacking.column != "annotation_id":
+    except NoColumn as error:
+        if error.column != "annotation_id":
             raise
         yield from ((str(number), {}) for number in count(1))
 
@@ -66,7 +68,7 @@ def names(file: Path, text: Sequence[str] = ("text",), drop_empty: bool = False)
 def prediction(
     e: Explanation, name: str, parts: Mapping[str, Span] | None = None, share: float = SHARE
 ) -> dict[str, Any]:
-    """One line."""
+    """One prediction, as a dictionary."""
     parts = parts or {name: (0, len(e.text))}
     tokens = [
         (docid, (begin + a, begin + b)) for docid, (begin, end) in parts.items() for a, b in words(e.text[begin:end])
@@ -80,7 +82,7 @@ def prediction(
         rationales.append(
             {"docid": docid, "hard_rationale_predictions": spans, "soft_rationale_predictions": soft[here].tolist()}
         )
-    scores = {str(label): chance for label, chance in e.probabilities.items()}
+    scores = {str(label): probability for label, probability in e.probabilities.items()}
     return {
         "annotation_id": name,
         "rationales": rationales,
@@ -93,13 +95,13 @@ def _soft(e: Explanation, tokens: Sequence[Span]) -> NDArray[np.float64]:
     """The weight of each token.  (T,)"""
     weights = np.zeros(len(tokens))
     if tokens and len(e):
-        place = np.searchsorted([start for start, _ in tokens], [start for start, _ in e.spans], side="right") - 1
-        np.add.at(weights, place, e.weights)
+        position = np.searchsorted([start for start, _ in tokens], [start for start, _ in e.spans], side="right") - 1
+        np.add.at(weights, position, e.weights)
     return weights
 
 
 def _hard(soft: NDArray[np.float64], share: float) -> NDArray[np.bool_]:
-    """The heaviest share; of equals the earlier.  (T,)"""
+    """The top-weighted share; ties go to the earlier token.  (T,)"""
     most = max(1, round(share * len(soft)))
     chosen = np.zeros(len(soft), np.bool_)
     chosen[np.argsort(-soft, kind="stable")[:most]] = True
@@ -107,7 +109,7 @@ def _hard(soft: NDArray[np.float64], share: float) -> NDArray[np.bool_]:
 
 
 def _runs(chosen: NDArray[np.bool_]) -> list[Span]:
-    """Where it is True, from … to.
+    """Runs of True, as (start, end).
 
     >>> _runs(np.array([True, True, False, True]))
     [(0, 2), (3, 4)]

@@ -1,6 +1,6 @@
-"""Explanation: one text, what was predicted of it and how much each word weighed, for a notebook, a page or a terminal.
+"""Explanation: a text, its prediction and the weights of its words, for a notebook, a page or a terminal.
 
-How it is drawn is said in steadygaze/results/highlight.py.  No torch here.
+Drawn by steadygaze/results/highlight.py.  Does not import torch.
 """
 
 import heapq
@@ -24,18 +24,18 @@ if TYPE_CHECKING:
 
 
 LABEL = 80
-"""Characters shown of a label in a terminal."""
+"""Longest label in a terminal, in characters."""
 FEW = 5
-"""Words that are listed, where no more are selected."""
+"""Words that are listed."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Explanation:
-    """What was predicted of a text, and what an explainer says of each of its words."""
+    """The prediction of a text and the weights of its words."""
 
     text: str
     tokens: tuple[str, ...]
-    """Words of the user's own text, in its own spelling."""
+    """Words of the text, in their original spelling."""
     spans: tuple[Span, ...]
     weights: tuple[float, ...]
     """One per token.  Attention sums to 1; other explainers may be signed."""
@@ -47,22 +47,22 @@ class Explanation:
     explainer: str = "attention"
     granularity: str = "word"
     read_to: int | None = None
-    """Everything from this character on was cut off and got no weight.  None: the whole text was read."""
+    """The text is truncated at this character.  None: not truncated."""
     rationales: tuple[Span, ...] | None = None
-    """A known or human rationale, drawn beside the weights."""
+    """A known or human rationale, underlined in the text."""
     bounds: tuple[tuple[float, float], ...] | None = None
-    """Between which the weight of each token is, by an explainer that says how sure it is."""
+    """Lower and upper bound of each weight, if the explainer estimates its uncertainty."""
     selected: bool = False
-    """Whether the words that have any weight are a selection: all of it is drawn and listed, however little one has."""
+    """The words with a weight are a selection: all of them are drawn and listed."""
     rationale: tuple[Picked, ...] | None = None
-    """What a model selected of the text, piece by piece: from, to, and how probable its words were to be selected."""
+    """The selected spans of a rationalizer: start, end and selection probability."""
     question_tokens: tuple[str, ...] | None = None
-    """Words of the question, where the explainer weighs them; attention lies on the text alone."""
+    """Words of the question, if the explainer weights them; attention covers only the text."""
     question_spans: tuple[Span, ...] | None = None
     question_weights: tuple[float, ...] | None = None
     reader_accuracy: float | None = None
-    """How often an independent reader recovers the class from the selected words, over held-out texts of the explainer
-    or the rationalizer, not of this text.  Low values mean that the selection leaks the label.  None: not known."""
+    """Accuracy of an independent reader that predicts the class from the selected words, over held-out texts.
+    Low values mean that the selection leaks the label.  None: not known."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.text, str):
@@ -78,11 +78,11 @@ class Explanation:
             raise UserError(f"Explanation: {sizes}; there must be as many of each")
         if self.bounds is not None and len(self.bounds) != len(self.tokens):
             raise UserError(f"Explanation: {len(self.tokens)} tokens and {len(self.bounds)} bounds")
-        asked = self.question_tokens or (), self.question_spans or (), self.question_weights or ()
-        if len(set(map(len, asked))) > 1 or (asked[0] and self.question is None):
+        parts = self.question_tokens or (), self.question_spans or (), self.question_weights or ()
+        if len(set(map(len, parts))) > 1 or (parts[0] and self.question is None):
             raise UserError("Explanation: question_tokens, question_spans and question_weights must be equally many")
         try:
-            finite = math.isfinite(sum(self.weights) + sum(asked[2]))
+            finite = math.isfinite(sum(self.weights) + sum(parts[2]))
         except (TypeError, OverflowError):
             finite = False
         if not finite:
@@ -93,7 +93,7 @@ class Explanation:
 
     @property
     def question_explanation(self) -> "Explanation | None":
-        """The question as a text of its own, with its weights; None: it has none."""
+        """The question as an Explanation; None: it has no weights."""
         if self.question is None or self.question_weights is None:
             return None
         return replace(
@@ -114,21 +114,21 @@ class Explanation:
 
     @validated(k=optional(integer(0)))
     def top(self, k: int | None = None) -> list[tuple[str, float]]:
-        """The k heaviest tokens, whatever their sign; of equals the earlier first.  None: all selected ones, or 5."""
+        """The top-k tokens by absolute weight; ties keep the order of the text.  None: all selected tokens, or 5."""
         return [(self.tokens[i], self.weights[i]) for i in self.top_indices(k)]
 
     def top_indices(self, k: int | None = None) -> list[int]:
-        """Where those tokens stand, heaviest first."""
-        usual = sum(map(bool, self.weights)) if self.selected else FEW
-        return heapq.nlargest(usual if k is None else k, range(len(self)), key=lambda i: abs(self.weights[i]))
+        """Positions of these tokens, by decreasing absolute weight."""
+        default = sum(map(bool, self.weights)) if self.selected else FEW
+        return heapq.nlargest(default if k is None else k, range(len(self)), key=lambda i: abs(self.weights[i]))
 
     @property
     def caption(self) -> str:
-        """What the weights are.  Attention is no claim about reasons: it is what the decoder was given of each word."""
+        """What the weights are.  Attention weights are not claims about reasons."""
         if self.rationale is not None:
             return "selected, with probability"
-        own = f"selected by {self.explainer}" if self.selected else self.explainer
-        return "share of the attention" if self.explainer == "attention" else own
+        name = f"selected by {self.explainer}" if self.selected else self.explainer
+        return "share of the attention" if self.explainer == "attention" else name
 
     def to_dict(self) -> dict[str, Any]:
         """Ready for JSON: lists, strings and numbers."""
@@ -155,7 +155,7 @@ class Explanation:
         }
 
     def to_json(self) -> bytes:
-        """The same as one line of JSON, in a tenth of the time that `json` takes."""
+        """The same as one line of JSON, ten times as fast as `json`."""
         import orjson
 
         return orjson.dumps(self, option=orjson.OPT_NON_STR_KEYS)
@@ -167,13 +167,13 @@ class Explanation:
         except ImportError:
             raise UserError("to_pandas() needs pandas, which is not installed: pip install pandas.") from None
         starts, ends = [start for start, _ in self.spans], [end for _, end in self.spans]
-        found = pandas.DataFrame({"token": self.tokens, "start": starts, "end": ends, "weight": self.weights})
+        table = pandas.DataFrame({"token": self.tokens, "start": starts, "end": ends, "weight": self.weights})
         if self.bounds is None:
-            return found
-        return found.assign(low=[low for low, _ in self.bounds], high=[high for _, high in self.bounds])
+            return table
+        return table.assign(low=[low for low, _ in self.bounds], high=[high for _, high in self.bounds])
 
     def to_html(self, path: str | Path | None = None, *, replace: bool = False) -> str:
-        """A whole page that loads nothing and runs nothing; written to `path` if there is one."""
+        """Return one HTML page without scripts or external files; write it to `path` if given."""
         title = shorten(f"{self.label}: {self.text}", 60, placeholder="…")
         html = page(title, self._repr_html_())
         if path is not None:
@@ -182,12 +182,12 @@ class Explanation:
 
     def _repr_html_(self) -> str:
         small = '<div style="font-size:0.85em;opacity:0.8">{}</div>'.format
-        asked = "" if self.question is None else small(f"Question: {escape(self.question)}")
+        question = "" if self.question is None else small(f"Question: {escape(self.question)}")
         if (own := self.question_explanation) is not None:
-            asked = small("Question:") + highlight_html(own, beside=self)
-        verdict = f"<div><strong>{escape(str(self.label))}</strong> {escape(self._sureness())}</div>"
+            question = small("Question:") + highlight_html(own, beside=self)
+        prediction = f"<div><strong>{escape(str(self.label))}</strong> {escape(self._confidence())}</div>"
         lines = "".join(small(escape(line)) for line in self._lines())
-        body = f"{verdict}{asked}{highlight_html(self, beside=own)}{lines}{small(legend([self]))}"
+        body = f"{prediction}{question}{highlight_html(self, beside=own)}{lines}{small(legend([self]))}"
         html = f"<figure style='margin:0 0 1.5em'>{body}</figure>"
         return html.encode(errors="replace").decode()  # a lone surrogate would stop the notebook's own encoder
 
@@ -203,7 +203,7 @@ class Explanation:
             )
             drawn.append("\n")
         drawn.append_text(highlight_rich(self, beside=self.question_explanation))
-        drawn.append(f"\n→ {one_line(self.label, LABEL)}", style="bold").append(f" {printable(self._sureness())}")
+        drawn.append(f"\n→ {one_line(self.label, LABEL)}", style="bold").append(f" {printable(self._confidence())}")
         for line in self._lines():
             drawn.append(f"\n{printable(line)}")
         return drawn
@@ -215,39 +215,41 @@ class Explanation:
         top = ", ".join(f"{one_line(token, LABEL)} {weight:.3f}" for token, weight in self.top(3))
         top = top if self.rationale is None else shorten(" · ".join(self._pieces()), 60, placeholder="…")
         text = shorten(self.text, 40, placeholder="…")
-        return f"<Explanation {text!r}: {one_line(self.label, LABEL)} {self._sureness()}; {self.explainer}: {top}>"
+        return f"<Explanation {text!r}: {one_line(self.label, LABEL)} {self._confidence()}; {self.explainer}: {top}>"
 
-    def _sureness(self) -> str:
-        sure = f"{self.probabilities[self.label]:.1%}" if self.label in self.probabilities else ""
+    def _confidence(self) -> str:
+        probability = f"{self.probabilities[self.label]:.1%}" if self.label in self.probabilities else ""
         other = f"(explained: {one_line(self.target, LABEL)})" if self.target not in (None, self.label) else ""
-        return f"{sure} {other}".strip()
+        return f"{probability} {other}".strip()
 
-    def _said(self, i: int) -> str:
-        """A word and its number; a selector's are no more than how sure it was, and the words are in that order."""
+    def _token_text(self, i: int) -> str:
+        """A word and its weight; selected words have no weight, only an order."""
         if self.bounds is not None:
             return f"{self.tokens[i]} {self.weights[i]:.3f} [{self.bounds[i][0]:.3f}, {self.bounds[i][1]:.3f}]"
         return self.tokens[i] if self.selected else f"{self.tokens[i]} {self.weights[i]:.3f}"
 
     def _pieces(self) -> list[str]:
-        """What was selected, as it stands in the text, each with its number."""
-        return [f"“{' '.join(self.text[a:b].split())}” {chance:.3f}" for a, b, chance in self.rationale or ()]
+        """The selected spans with their probabilities."""
+        return [f"“{' '.join(self.text[a:b].split())}” {probability:.3f}" for a, b, probability in self.rationale or ()]
 
     @property
     def _nothing(self) -> str:
-        return "no word has any weight" if self.rationale is None else "nothing"
+        return "no word has a weight" if self.rationale is None else "nothing"
 
     def _lines(self) -> list[str]:
-        """What the colours say, in words: it must be there without them too."""
+        """The meaning of the colors, in words."""
         top = (
-            [self._said(i) for i in self.top_indices() if self.weights[i]] if self.rationale is None else self._pieces()
+            [self._token_text(i) for i in self.top_indices() if self.weights[i]]
+            if self.rationale is None
+            else self._pieces()
         )
         lines = [f"{self.caption}: {' · '.join(top) or self._nothing}"]
         if (own := self.question_explanation) is not None:
-            asked = [own._said(i) for i in own.top_indices() if own.weights[i]]
-            lines.append(f"of the question: {' · '.join(asked) or own._nothing}")
+            words = [own._token_text(i) for i in own.top_indices() if own.weights[i]]
+            lines.append(f"question: {' · '.join(words) or own._nothing}")
         if self.rationales is not None:
             reason = [" ".join(self.text[start:end].split()) for start, end in self.rationales]
-            lines.append(f"known reason: {' · '.join(reason) or 'none'}")
+            lines.append(f"known rationale: {' · '.join(reason) or 'none'}")
         if is_truncated(self):
             lines.append(f"{UNREAD} (from character {self.read_to} of {len(self.text)})")
         return lines

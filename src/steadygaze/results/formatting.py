@@ -1,4 +1,4 @@
-"""How numbers and answers are said to people, on a page, in a terminal and in a notebook alike."""
+"""Format numbers and answers for pages, terminals and notebooks."""
 
 import math
 
@@ -6,14 +6,14 @@ from steadygaze.results.row import Row
 from steadygaze.results.verdict import Answer, Better, Fact
 
 ICONS: dict[Answer, str] = {"yes": "✓", "partly": "~", "no": "✗", "not asked": "–"}
-"""Beside the word: an answer must be seen without colour too."""
+"""Shown beside the answer, so that it is visible without color."""
 ARROWS: dict[Better, str] = {"higher": "↑", "lower": "↓", "neither": ""}
 PREDICTION = "the prediction itself"
-"""Whose number it is, where it is no explainer's."""
+"""Shown for scores that do not depend on an explainer."""
 
 
 def number(value: float) -> str:
-    """Three decimals; two figures where those would hide the number, none where they would drown it.
+    """Three decimals; two significant digits for small numbers, no decimals for large ones.
 
     >>> number(0.98765), number(-0.00001234), number(12345.6), number(float("nan"))
     ('0.988', '−1.2e-05', '12,346', 'not defined')
@@ -25,7 +25,7 @@ def number(value: float) -> str:
 
 
 def short_number(value: float) -> str:
-    """A limit or a bound, with no more figures than it has.
+    """A limit or a bound, with at most three significant digits.
 
     >>> short_number(0.05), short_number(1.0), short_number(0.6931471805599453), short_number(-1)
     ('0.05', '1', '0.693', '−1')
@@ -33,16 +33,16 @@ def short_number(value: float) -> str:
     return format(value, ".3g").replace("-", "−") if math.isfinite(value) else number(value)
 
 
-def count_text(number: int, what: str) -> str:
+def count_text(number: int, noun: str) -> str:
     """
     >>> count_text(1, "text"), count_text(2000, "text")
     ('1 text', '2,000 texts')
     """
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def answer_text(note: str) -> Answer | None:
-    """The answer whose sign a note begins with.
+    """The answer whose icon a note starts with.
 
     >>> answer_text("✓ It would not lock."), answer_text("Four texts are long.")
     ('yes', None)
@@ -51,7 +51,7 @@ def answer_text(note: str) -> Answer | None:
 
 
 def flag_text(note: str) -> str:
-    """With a sign before it: a warning's, where it has none of its own.
+    """Add the sign of a warning, unless the note starts with an icon.
 
     >>> flag_text("✓ It would not lock."), flag_text("Four texts are long.")
     ('✓ It would not lock.', '! Four texts are long.')
@@ -60,7 +60,7 @@ def flag_text(note: str) -> str:
 
 
 def measure_noun(explainer: str) -> str:
-    """What an explanation puts on words, named for what the model shows.
+    """The noun for the weights of an explainer.
 
     >>> measure_noun("attention"), measure_noun("rationale"), measure_noun("gradient")
     ('attention', 'selection', 'weight')
@@ -77,7 +77,7 @@ def explainer_name(row: Row) -> str:
 
 
 def span(fact: Fact) -> str:
-    """Between which numbers a measure lies.
+    """The range of a measure.
 
     >>> span(Fact("How much.", 0, float("inf")))
     '0 or more'
@@ -98,10 +98,10 @@ def span(fact: Fact) -> str:
 def direction(better: Better) -> str:
     r"""
     >>> direction("lower"), direction("neither")
-    ('↓\xa0lower is better', 'neither end is better by itself')
+    ('↓\xa0lower is better', 'neither direction is better')
     """
     return (
-        "neither end is better by itself"
+        "neither direction is better"
         if better == "neither"
         else f"{ARROWS[better]}\N{NO-BREAK SPACE}{better} is better"
     )

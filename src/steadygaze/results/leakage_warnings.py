@@ -1,10 +1,8 @@
-"""What a user must know before a selection is trusted: whether the label leaks through it, or nothing was explained.
+"""Warnings about selections: label leakage, or a black box that always predicts the same label.
 
 Three networks read the same selection: the one that was trained on such selections (an explainer's approximator, a
 rationalizer's predictor), the independent reader, and the black box itself.  If only the first recovers the predicted
-class, the choice of words carries the label and the words do not.
-
-Rows of a fitted explainer: one number per text becomes a mean with its interval; some also by predicted class.
+class, the selection leaks the label.
 """
 
 import math
@@ -18,8 +16,8 @@ READER, GAP = "independent-reader-accuracy", "leakage-gap"
 RANDOM_WORDS, NO_WORDS, BY_CLASS = (f"{READER}/{probe}" for probe in ("random-words", "no-words", "by-class"))
 BLACK_BOX_GAP = f"{GAP}/black-box"
 MARGIN = 0.05
-"""Leakage gap that is tolerated: a warning needs the whole 95 % interval above it, paired over texts and with each
-predicted class counting alike."""
+"""Tolerated leakage gap: a warning needs the whole 95 % interval above it.  The gap is paired over texts, and the
+predicted classes have equal weight."""
 FAR = 0.1
 """The same for the black box alone."""
 MITIGATION = "random-pretraining"
@@ -30,21 +28,21 @@ UNLIKE = "The black box does not predict the same from the selected words"
 UNTESTED = "No independent reader was trained with this explainer"
 UNREAD = "Label leakage was not tested: training was too short for an independent reader.  Train for more epochs."
 """Of a rationalizer."""
-ONE_LABEL = "The black box gives the same label to all that this was measured on: the numbers say nothing"
-"""Also the note of the rows of which it is so."""
+ONE_LABEL = "The black box predicts the same label for all evaluation texts: the scores are not informative"
+"""Also the note of the affected rows."""
 
 
 def leakage_warnings(rows: Sequence[Row]) -> list[str]:
-    """Warnings about a fitted explainer, by its rows."""
+    """Warnings about a fitted explainer, from its rows."""
     if any(row.note == ONE_LABEL for row in rows):
-        return [f"{ONE_LABEL}; any other selection would do as well."]
-    found = by_measure(rows)
-    if FIDELITY in found and READER not in found:
+        return [f"{ONE_LABEL}; any selection scores the same."]
+    by_name = by_measure(rows)
+    if FIDELITY in by_name and READER not in by_name:
         return [f"{UNTESTED}: fit it again to test for label leakage."]
-    if has_leakage(found):
-        return [leakage_sentence(found, "the explainer's own approximator", _advice(found[READER]))]
-    if POST_HOC in found and FIDELITY in found and _low(found, BLACK_BOX_GAP) > FAR:
-        return [_unlike(found)]
+    if has_leakage(by_name):
+        return [leakage_sentence(by_name, "the explainer's own approximator", _advice(by_name[READER]))]
+    if POST_HOC in by_name and FIDELITY in by_name and _low(by_name, BLACK_BOX_GAP) > FAR:
+        return [_black_box_warning(by_name)]
     return []
 
 
@@ -53,60 +51,60 @@ def by_measure(rows: Sequence[Row]) -> dict[str, Row]:
     return {row.measure: row for row in rows if row.measure != BY_CLASS}
 
 
-def has_leakage(found: Mapping[str, Row]) -> bool:
-    """Whether only the network trained on the selections recovers the predicted class from them.
+def has_leakage(by_name: Mapping[str, Row]) -> bool:
+    """Return whether only the network trained on the selections recovers the predicted class from them.
 
-    Both gaps must exceed MARGIN with their whole intervals: to the independent reader and, where it was asked, to the
-    black box.  The black box counts because a reader trained on few texts may not know rare words.
+    The gaps to the independent reader and, if measured, to the black box must exceed MARGIN with their whole
+    intervals.  The black box counts because a reader trained on few texts may not know rare words.
     """
-    gaps = [name for name in (GAP, BLACK_BOX_GAP) if name in found]
-    return READER in found and GAP in gaps and all(_low(found, name) > MARGIN for name in gaps)
+    gaps = [name for name in (GAP, BLACK_BOX_GAP) if name in by_name]
+    return READER in by_name and GAP in gaps and all(_low(by_name, name) > MARGIN for name in gaps)
 
 
 def leakage_sentence(
-    found: Mapping[str, Row], partner: str, advice: str = "", target: str = "the predicted class"
+    by_name: Mapping[str, Row], partner: str, advice: str = "", target: str = "the predicted class"
 ) -> str:
     """The warning.  `partner`: the network that was trained on the selections; `target`: what both predict."""
-    random = f", {found[RANDOM_WORDS].value:.0%} from random words" if RANDOM_WORDS in found else ""
-    box = f" and {found[BLACK_BOX_GAP].value:.0%} more often than the black box" if BLACK_BOX_GAP in found else ""
+    random = f", {by_name[RANDOM_WORDS].value:.0%} from random words" if RANDOM_WORDS in by_name else ""
+    box = f" and {by_name[BLACK_BOX_GAP].value:.0%} more often than the black box" if BLACK_BOX_GAP in by_name else ""
     return (
-        f"{LEAKAGE}: from the selected words {partner} recovers {target} {found[GAP].value:.0%} more often "
-        f"than an independent reader{box}, each class counting alike (accuracy of the reader: "
-        f"{found[READER].value:.0%}{random}).  The choice of words carries the label, not their meaning: do not read "
+        f"{LEAKAGE}: from the selected words {partner} recovers {target} {by_name[GAP].value:.0%} more often "
+        f"than an independent reader{box}, with equal class weights (accuracy of the reader: "
+        f"{by_name[READER].value:.0%}{random}).  The choice of words carries the label, not their meaning: do not read "
         f"them as reasons.{advice}"
     )
 
 
 def read_sentence(rows: Sequence[Row]) -> str:
-    """One line about the independent reader; '' where there was none."""
-    found = by_measure(rows)
-    if READER not in found:
+    """One line about the independent reader; empty if there was none."""
+    by_name = by_measure(rows)
+    if READER not in by_name:
         return ""
     each = [f"{row.settings.get('class')} {row.value:.0%}" for row in rows if row.measure == BY_CLASS]
     others = {RANDOM_WORDS: "random words", NO_WORDS: "no words"}
-    base = [f"{name} {found[key].value:.0%}" for key, name in others.items() if key in found]
+    base = [f"{name} {by_name[key].value:.0%}" for key, name in others.items() if key in by_name]
     return (
-        f"An independent reader recovers the predicted class from the selected words in {found[READER].value:.0%} of "
-        f"{found[READER].n:,} held-out texts ({'; '.join([', '.join(each), ', '.join(base)])})."
+        f"An independent reader recovers the predicted class from the selected words in {by_name[READER].value:.0%} of "
+        f"{by_name[READER].n:,} held-out texts ({'; '.join([', '.join(each), ', '.join(base)])})."
     )
 
 
 def _advice(row: Row) -> str:
-    """What to do about it, where something is left to do."""
+    """The mitigation, unless it was used already."""
     if row.settings.get("technique") == MITIGATION or row.settings.get("explainer") == "ail":
         return ""
     return f"  Fit again with --technique {MITIGATION}."
 
 
-def _unlike(found: Mapping[str, Row]) -> str:
+def _black_box_warning(by_name: Mapping[str, Row]) -> str:
     return (
-        f"{UNLIKE}: it gives the predicted class in {found[POST_HOC].value:.0%} of the texts, the explainer's "
-        f"approximator in {found[FIDELITY].value:.0%}.  The words persuade the approximator, not the black box."
+        f"{UNLIKE}: it predicts the same class in {by_name[POST_HOC].value:.0%} of the texts, the explainer's "
+        f"approximator in {by_name[FIDELITY].value:.0%}.  The words suffice for the approximator, not the black box."
     )
 
 
-def _low(found: Mapping[str, Row], name: str) -> float:
-    row = found.get(name)
+def _low(by_name: Mapping[str, Row], name: str) -> float:
+    row = by_name.get(name)
     return float("-inf") if row is None else row.interval[0] if row.interval else row.value
 
 
@@ -116,7 +114,7 @@ def selection_rows(
     classes: Sequence[Label],
     settings: Mapping[str, str | int | float],
 ) -> list[Row]:
-    """A row for each measure, NaN left out; for the independent reader also one for each predicted class.
+    """One row per measure, without NaN; for the independent reader also one per predicted class.
 
     `predicted`: the class of each text, as its position in `classes`.
     """

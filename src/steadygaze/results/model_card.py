@@ -1,13 +1,13 @@
-"""The model card: README.md of a saved model, in the form that model hubs read."""
+"""The model card: README.md of a saved model, in the format of model hubs."""
 
 import re
 from collections.abc import Mapping
 from typing import Any
 
 SHOWS = {
-    "attention": "The highlighted words are attention weights: what the decoder was given of each word.",
-    "rationale": "The highlighted words are those it selected: its predictor read no others.  The choice of the words "
-    "can carry the label all the same: an audit tests for that.",
+    "attention": "The highlighted words have the largest attention weights.",
+    "rationale": "The highlighted words are the selected rationale, the only input of its predictor.  The choice of "
+    "words can still leak the label: an audit tests for that.",
 }
 BEGIN, END = "<!-- audit: the next one replaces this part -->", "<!-- end of the audit -->"
 PAGE = """---
@@ -15,7 +15,7 @@ library_name: steadygaze
 pipeline_tag: text-classification
 tags: [steadygaze, explainability, {shows}]
 ---
-# A {classes}-way text classifier that shows its {shows}
+# A {classes}-way text classifier with {shows}
 
 Trained with steadygaze {steadygaze}: encoder {encoder}, technique {technique}, seed {seed}.
 
@@ -36,23 +36,23 @@ clf.explain({example})
 {words}
 
 {begin}
-Whether they may be read as reasons has not been audited yet.
+Faithfulness has not been audited yet.
 {end}
 """
 
 
 def card(config: Mapping[str, Any]) -> str:
     """Markdown, from the values of config.json."""
-    kept = config.get("best_epoch") or {}
-    shows = "rationale" if "granularity" in config.get("technique_settings", {}) else "attention"  # selects units
+    best = config.get("best_epoch") or {}
+    shows = "rationale" if "granularity" in config.get("technique_settings", {}) else "attention"  # it selects units
     return PAGE.format(
         **{name: config[name] for name in ("steadygaze", "seed", "max_length", "corpus")},
         **{name: code(config[name]) for name in ("encoder", "technique")},
         classes=len(config["classes"]),
         labels=", ".join(map(code, config["classes"])),
         reads="a text and a question about it" if config["pair"] else "one text",
-        score=f"{kept['macro-f1']:.3f}" if kept else "not measured",
-        epoch=kept.get("epoch", "unknown"),
+        score=f"{best['macro-f1']:.3f}" if best else "not measured",
+        epoch=best.get("epoch", "unknown"),
         example='("A text.", "A question?")' if config["pair"] else '"A text."',
         vectors=_vectors(config),
         shows=shows,
@@ -63,19 +63,19 @@ def card(config: Mapping[str, Any]) -> str:
 
 
 def _vectors(config: Mapping[str, Any]) -> str:
-    """A row of the table, where the share is known."""
+    """A row of the table, if the share is known."""
     if (share := config.get("token_coverage")) is None:
         return ""
     return f"\n| training tokens with a vector in {code(config['vectors'])} | {share:.1%} |"
 
 
 def code(value: object) -> str:
-    """A word as Markdown shows it literally, in a table too: whatever is in it, it ends neither the code nor the cell.
+    """Quote a value as Markdown code that is also valid in a table cell.
 
     >>> print(code("5 stars"), code("a|b"), code("`"))
     `5 stars` `a\\|b` `` ` ``
     """
     text = " ".join(str(value).split()).replace("|", "\\|")
     fence = "`" * (1 + max(map(len, re.findall("`+", text)), default=0))
-    edge = " " if len(fence) > 1 else ""  # else the first of its own backticks would join the fence
+    edge = " " if len(fence) > 1 else ""  # keep the backticks of the text apart from the fence
     return f"{fence}{edge}{text}{edge}{fence}"

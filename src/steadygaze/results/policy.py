@@ -1,13 +1,9 @@
-"""Policy: what a report must hold for a gate to open, from the command line or a file.
-
-results/policy.py reads and writes the file, results/report.py checks a report.
-
-A policy as a TOML file.
+"""Policy: requirements for a report, from the command line or from a TOML file.  results/report.py checks them.
 
 [[require]]
 measure = "jensen-shannon/3-synonyms"
 at_most = 0.05            # or at_least, below, above, equals
-explainer = "attention"   # optional: the audited one where nothing is said
+explainer = "attention"   # optional; default: the audited explainer
 interval = true           # optional: the whole 95 % interval must be within
 why = "…"                 # optional: shown when it fails
 
@@ -43,9 +39,9 @@ class Requirement:
     op: Op
     limit: float
     explainer: str | None = None
-    """None: the explanation under audit."""
+    """None: the audited explainer."""
     interval: bool = False
-    """Whether the whole interval must hold, and not the number alone."""
+    """The whole interval must meet the limit, not only the value."""
     why: str = ""
 
     def __str__(self) -> str:
@@ -54,7 +50,7 @@ class Requirement:
 
 @dataclass(frozen=True, slots=True)
 class VerdictRequirement:
-    """The answers that a question may have."""
+    """The allowed answers to a question."""
 
     question: str
     answers: tuple[Answer, ...]
@@ -67,17 +63,17 @@ class Policy:
     verdicts: tuple[VerdictRequirement, ...] = ()
 
 
-def as_policy(given: Policy | str | Path | Sequence[str]) -> Policy:
-    """A policy itself, the path of a TOML file, or requirements as the command line takes them.
+def as_policy(source: Policy | str | Path | Sequence[str]) -> Policy:
+    """Convert a policy, the path of a TOML file, or requirements of the command line.
 
     >>> as_policy(["accuracy >= 0.9"]).requirements[0].limit
     0.9
     """
-    if isinstance(given, Policy):
-        return given
-    if isinstance(given, Path) or (isinstance(given, str) and not FORM.fullmatch(given)):
-        return read_policy(arguments.path("policy", given))
-    rules = [given] if isinstance(given, str) else arguments.sequence_of("policy", given)
+    if isinstance(source, Policy):
+        return source
+    if isinstance(source, Path) or (isinstance(source, str) and not FORM.fullmatch(source)):
+        return read_policy(arguments.path("policy", source))
+    rules = [source] if isinstance(source, str) else arguments.sequence_of("policy", source)
     return Policy(tuple(parse_requirement(arguments.text("policy", rule)) for rule in rules))
 
 
@@ -86,24 +82,24 @@ def parse_requirement(text: str) -> Requirement:
     >>> str(parse_requirement("comprehensiveness[attention] >= 0.10"))
     'comprehensiveness[attention]>=0.1'
     """
-    found = FORM.fullmatch(text)
-    if found is None:
+    match = FORM.fullmatch(text)
+    if match is None:
         raise UserError(
             f"a requirement is a measure, one of <= >= < > == and a number, found {text!r}: {EXAMPLE}.  "
             "A --policy file can require verdicts, under [[verdict]]"
         )
-    measure, explainer, op, limit = found.groups()
+    measure, explainer, op, limit = match.groups()
     try:
         number = float(limit)
     except ValueError:
         number = math.nan
     if not math.isfinite(number):
-        raise UserError(f"{text!r}: {limit!r} is no number: {EXAMPLE}")
+        raise UserError(f"{text!r}: {limit!r} is not a number: {EXAMPLE}")
     return Requirement(measure, cast(Op, op), number, explainer)
 
 
 LARGEST = 1 << 20
-"""Bytes of a policy."""
+"""Largest size of a policy file, in bytes."""
 REQUIRE = ("measure", *LIMITS, "explainer", "interval", "why")
 VERDICT = ("question", "answer", "why")
 
@@ -113,29 +109,33 @@ def read_policy(path: Path) -> Policy:
 
 
 def parse_policy(text: str, name: str = "policy.toml") -> Policy:
-    """A policy from the text of a TOML file; `name` is what errors call it."""
+    """Parse the text of a TOML file; `name` is the file in errors."""
     try:
         values = tomllib.loads(text)
-    except (ValueError, RecursionError) as error:  # ValueError: also a number of more digits than Python reads
-        raise UserError(f"{name} is no TOML: {error}") from None
+    except (ValueError, RecursionError) as error:  # ValueError: also a number with too many digits for Python
+        raise UserError(f"{name} is not valid TOML: {error}") from None
     for key in values:
         if key not in ("require", "verdict"):
             raise UserError(f"{name}: {unknown('table', key, ('require', 'verdict'))}")
-    required = [one for place, part in _tables(values, "require", text, name) for one in _requirements(part, place)]
-    verdicts = [_wanted(part, place) for place, part in _tables(values, "verdict", text, name)]
+    required = [
+        requirement
+        for place, part in _tables(values, "require", text, name)
+        for requirement in _requirements(part, place)
+    ]
+    verdicts = [_verdict_requirement(part, place) for place, part in _tables(values, "verdict", text, name)]
     if not required and not verdicts:
         raise UserError(f"{name} requires nothing: it needs a [[require]] or a [[verdict]]")
     return Policy(tuple(required), tuple(verdicts))
 
 
 def _tables(values: Mapping[str, Any], kind: str, text: str, name: str) -> Iterable[tuple[str, Mapping[str, Any]]]:
-    """Each [[kind]] with where it stands, for the errors."""
-    found = values.get(kind, [])
-    if not isinstance(found, list) or not all(isinstance(part, dict) for part in found):
+    """Yield each [[kind]] with its location for errors."""
+    tables = values.get(kind, [])
+    if not isinstance(tables, list) or not all(isinstance(part, dict) for part in tables):
         raise UserError(f"{name}: {kind} must be written [[{kind}]], with two brackets on either side")
     lines = [i for i, line in enumerate(text.splitlines(), 1) if re.match(rf"\s*\[\[\s*{kind}\s*\]\]", line)]
-    for i, part in enumerate(found):
-        where = f"line {lines[i]}" if len(lines) == len(found) else f"number {i + 1}"
+    for i, part in enumerate(tables):
+        where = f"line {lines[i]}" if len(lines) == len(tables) else f"number {i + 1}"
         yield f"{name}, {where}, [[{kind}]]", part
 
 
@@ -152,7 +152,7 @@ def _requirements(part: Mapping[str, Any], place: str) -> Iterable[Requirement]:
         )
 
 
-def _wanted(part: Mapping[str, Any], place: str) -> VerdictRequirement:
+def _verdict_requirement(part: Mapping[str, Any], place: str) -> VerdictRequirement:
     _check(part, place, VERDICT, {"question": str, "answer": (str, list), "why": str})
     if "question" not in part or not part.get("answer"):
         raise UserError(f"{place}: it needs a question and an answer")
@@ -168,12 +168,12 @@ def _check(part: Mapping[str, Any], place: str, known: Sequence[str], kinds: Map
         if key not in known:
             raise UserError(f"{place}: {unknown('key', key, known)}")
         if key in kinds and not isinstance(value, kinds[key]):
-            said = {str: "a text", bool: "true or false"}.get(kinds[key], "a text or a list of texts")
-            raise UserError(f"{place}: {key} must be {said}, found {value!r:.80}")
+            kind = {str: "a text", bool: "true or false"}.get(kinds[key], "a text or a list of texts")
+            raise UserError(f"{place}: {key} must be {kind}, found {value!r:.80}")
 
 
 def to_toml(policy: Policy) -> str:
-    """A file that `parse_policy` reads as the same policy, wherever it came from.
+    """Return the text of a TOML file that `parse_policy` reads as the same policy.
 
     >>> print(to_toml(Policy((Requirement("accuracy", ">=", 0.9),))), end="")
     [[require]]
@@ -182,11 +182,12 @@ def to_toml(policy: Policy) -> str:
     """
     names = {op: name for name, op in LIMITS.items()}
     tables = []
-    for one in policy.requirements:
-        values = {"measure": one.measure, names[one.op]: one.limit, "explainer": one.explainer, "why": one.why}
-        tables.append(("require", {**values, "interval": one.interval or None}))
-    for want in policy.verdicts:
-        tables.append(("verdict", {"question": want.question, "answer": list(want.answers), "why": want.why}))
+    for rule in policy.requirements:
+        values = {"measure": rule.measure, names[rule.op]: rule.limit, "explainer": rule.explainer, "why": rule.why}
+        tables.append(("require", {**values, "interval": rule.interval or None}))
+    for verdict in policy.verdicts:
+        answers = list(verdict.answers)
+        tables.append(("verdict", {"question": verdict.question, "answer": answers, "why": verdict.why}))
     lines = [
         [f"[[{kind}]]", *(f"{k} = {_toml(v)}" for k, v in values.items() if v not in (None, ""))]
         for kind, values in tables
@@ -195,5 +196,5 @@ def to_toml(policy: Policy) -> str:
 
 
 def _toml(value: Any) -> str:
-    """JSON, which TOML reads too, but for one character."""
+    """JSON is valid TOML, except for one character."""
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -1,10 +1,7 @@
-"""Report: everything an audit found, ready for a page, a file, a terminal or a gate.  No torch.
+"""Report: the results of an audit, for a page, a file, a terminal or a gate.  Does not import torch.
 
-What is in `to_dict` is all there is: `Report.from_json` gives the same report again, and with it the same page.
-
-The gate: what of a policy a report does not hold, in plain sentences.
-
-What is not there does not pass: a number that is absent or not applicable fails, and says why.
+`Report.from_json` restores the whole report.  The gate compares a report with a policy: a score that is absent or not
+applicable fails.
 """
 
 import json
@@ -39,64 +36,64 @@ class Report:
     rows: tuple[Row, ...]
     verdicts: tuple[Verdict, ...] = ()
     shifts: tuple[Shift, ...] = ()
-    """The worst of each probe first."""
+    """The largest shift of each perturbation first."""
     plots: Mapping[str, Sequence[Mapping[str, str | int | float | None]]] = field(default_factory=dict)
-    """Name of a picture -> the points in it: see report/plots.py."""
+    """Name of a plot -> its points; see report/plots.py."""
     facts: Mapping[str, str] = field(default_factory=dict)
-    """What was audited.  "explanation" is the explainer that the verdicts are about."""
+    """Facts about the audit.  "explanation" is the explainer that the verdicts rate."""
     notes: tuple[str, ...] = ()
-    """What to know first.  One that answers a question begins with the answer's sign; any other is a warning."""
+    """Answers, which start with the icon of the answer, and warnings."""
     measures: Mapping[str, Fact] = field(default_factory=dict)
-    """What each measure is.  jensen-shannon/noise is looked up under its whole name, then under jensen-shannon."""
+    """Measure -> its description, by full name (jensen-shannon/noise) or by the part before the slash."""
     probes: Mapping[str, str] = field(default_factory=dict)
-    """What comes after the slash of a measure, in a plain sentence: what was done, or compared with."""
+    """Perturbation or comparison, after the slash of a measure -> its description."""
     questions: Mapping[str, str] = field(default_factory=dict)
-    """Measure -> the question, or any heading, that its numbers are filed under."""
+    """Measure -> the question or heading of its scores."""
     command: tuple[str, ...] = ()
-    """What made it, word for word; empty where it was made in Python."""
+    """The command line; empty if made in Python."""
     versions: Mapping[str, str] = field(default_factory=dict)
-    """What ran it: steadygaze, torch, numpy, python."""
+    """Versions of steadygaze, torch, numpy and Python."""
     date: str = ""
-    """When it was made, in UTC: 2026-11-16T10:12:23Z."""
+    """Time in UTC: 2026-11-16T10:12:23Z."""
     gate: Gate | None = None
-    """The policy that was applied; None: nothing was required."""
+    """The result of the policy; None: no policy."""
 
     def __iter__(self) -> Iterator[Row]:
         return iter(self.rows)
 
     @arguments.validated(measure=arguments.text, explainer=arguments.optional(arguments.text))
     def find(self, measure: str, explainer: str | None = None) -> Row | None:
-        """The row of that name; of the explanation under audit, or of another that is named."""
+        """The row of a measure, for the audited explainer or another one."""
         return next(iter(self.find_all(measure, explainer)), None)
 
     @arguments.validated(measure=arguments.text, explainer=arguments.optional(arguments.text))
     def find_all(self, measure: str, explainer: str | None = None) -> list[Row]:
-        """The same where several rows differ by some other setting.  A number of no explanation is everybody's."""
-        wanted = explainer or self.facts.get("explanation")
-        named = [row for row in self.rows if row.measure == measure]
-        if wanted is None:
-            return named
-        mine = [row for row in named if row.settings.get("explain") == wanted]
-        return mine or [row for row in named if "explain" not in row.settings]
+        """All rows of a measure.  Rows without an explainer apply to every explainer."""
+        name = explainer or self.facts.get("explanation")
+        rows = [row for row in self.rows if row.measure == measure]
+        if name is None:
+            return rows
+        own = [row for row in rows if row.settings.get("explain") == name]
+        return own or [row for row in rows if "explain" not in row.settings]
 
     def meaning(self, measure: str) -> Fact | None:
         return self.measures.get(measure) or self.measures.get(measure.partition("/")[0])
 
     def better(self, measure: str) -> Better:
-        """In which direction lies the good: as a verdict has it, else as the measure has it."""
+        """The better direction, from the thresholds of a verdict or else from the measure."""
         for good, bad in (v.thresholds[measure] for v in self.verdicts if measure in v.thresholds):
             return "lower" if good <= bad else "higher"
         fact = self.meaning(measure)
         return "neither" if fact is None else fact.direction
 
     def failing(self, policy: "Policy | str | Path | Sequence[str]") -> "list[Failure]":
-        """What of a policy does not hold: a Policy, a TOML file, or requirements such as "accuracy>=0.9"."""
+        """Unmet requirements of a Policy, a TOML file, or a list such as ["accuracy>=0.9"]."""
         return check(self, as_policy(policy))
 
     def with_gate(self, policy: "Policy") -> "Report":
-        """The same report with the outcome of a policy."""
-        required = [str(one) for one in policy.requirements]
-        required += [f"{one.question}: {' or '.join(one.answers)}" for one in policy.verdicts]
+        """Return the report with the result of a policy."""
+        required = [str(rule) for rule in policy.requirements]
+        required += [f"{rule.question}: {' or '.join(rule.answers)}" for rule in policy.verdicts]
         failures = self.failing(policy)
         unmet = len({failure.required for failure in failures})
         return replace(self, gate=Gate(tuple(required), unmet, tuple(map(str, failures))))
@@ -130,11 +127,11 @@ class Report:
 
     @classmethod
     def from_dict(cls, values: Any) -> "Report":
-        """What `to_dict` gave; anything else is refused in one sentence.  Nothing in it is run."""
+        """Restore a report from the result of `to_dict`.  No code in it is run."""
         return read_report(cls, values)
 
     def to_json(self, path: str | Path | None = None, *, replace: bool = False) -> str:
-        """The whole report; written to `path` if there is one."""
+        """Return the report as JSON; write it to `path` if given."""
         text = json.dumps(self.to_dict(), ensure_ascii=False, indent=1, allow_nan=False) + "\n"
         if path is not None:
             write_output(path, text, replace)
@@ -142,23 +139,23 @@ class Report:
 
     @classmethod
     def from_json(cls, path: str | Path) -> "Report":
-        """What `to_json` wrote."""
+        """Read a file of `to_json`."""
         return read_report_file(cls, Path(path))
 
     def to_html(self, path: str | Path | None = None, *, replace: bool = False) -> str:
-        """The whole report as one page that loads nothing and runs nothing; written to `path` if there is one."""
-        place = None if path is None else arguments.path("path", path)
+        """Return one HTML page without scripts or external files; write it to `path` if given."""
+        file = None if path is None else arguments.path("path", path)
         html: str = entry_point("steadygaze.report.audit_page:render")(self)
-        if place is not None:
-            write_output(place, html, replace)
+        if file is not None:
+            write_output(file, html, replace)
         return html
 
     def __str__(self) -> str:
         return str(entry_point("steadygaze.report.terminal_tables:text")(self))
 
     def __repr__(self) -> str:
-        said = ", ".join(f"{v.question} {v.answer}" for v in self.verdicts)
-        return f"<Report: {len(self.rows)} numbers{'; ' if said else ''}{said}>"
+        answers = ", ".join(f"{v.question} {v.answer}" for v in self.verdicts)
+        return f"<Report: {len(self.rows)} numbers{'; ' if answers else ''}{answers}>"
 
     def __rich__(self) -> "Group":
         drawn: Group = entry_point("steadygaze.report.terminal_tables:terminal")(self)
@@ -174,7 +171,7 @@ def now() -> str:
 
 
 def is_time(text: str) -> bool:
-    """Whether a text is written as `now` writes it.
+    """Return whether a text has the format of `now`.
 
     >>> is_time("2026-01-31T12:00:00Z"), is_time("2026-02-31T12:00:00Z"), is_time("2026-1-31T12:00:00Z")
     (True, False, False)
@@ -186,11 +183,11 @@ def is_time(text: str) -> bool:
 
 
 def _plain(value: Any) -> Any:
-    """Lists, dictionaries, words and finite numbers."""
+    """Convert to JSON values."""
     if isinstance(value, Mapping):
-        return {key: _plain(one) for key, one in value.items()}
+        return {key: _plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(one) for one in value]
+        return [_plain(item) for item in value]
     return plain(value)
 
 
@@ -201,27 +198,27 @@ HOLDS: dict[Op, Callable[[float, float], bool]] = {
     ">": operator.gt,
     "==": operator.eq,
 }
-SAID: dict[Op, str] = {"<=": "at most", ">=": "at least", "<": "less than", ">": "more than", "==": "exactly"}
+OP_NAMES: dict[Op, str] = {"<=": "at most", ">=": "at least", "<": "less than", ">": "more than", "==": "exactly"}
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """One thing that was required and does not hold."""
+    """One unmet requirement."""
 
     required: str
-    """As the policy has it: jensen-shannon/noise<=0.02, or a question."""
+    """The requirement: jensen-shannon/noise<=0.02, or a question."""
     sentence: str
     signature: str = ""
-    """Of the number that fails, where there is one."""
+    """Signature of the row that fails, if there is one."""
 
     def __str__(self) -> str:
         return self.sentence
 
 
 def check(report: Report, policy: Policy) -> list[Failure]:
-    """Everything that does not hold.  A measure or a question that nobody knows is the user's mistake: UserError."""
-    failed = [failure for one in policy.requirements for failure in _measured(report, one)]
-    return failed + [failure for one in policy.verdicts for failure in _answered(report, one)]
+    """Return all unmet requirements.  Raises UserError for an unknown measure or question."""
+    failures = [failure for rule in policy.requirements for failure in _measured(report, rule)]
+    return failures + [failure for rule in policy.verdicts for failure in _answered(report, rule)]
 
 
 def _measured(report: Report, required: Requirement) -> Iterator[Failure]:
@@ -230,13 +227,13 @@ def _measured(report: Report, required: Requirement) -> Iterator[Failure]:
         raise unknown("measure", required.measure, named | report.measures.keys())
     rows = report.find_all(required.measure, required.explainer)
     if not rows:
-        yield Failure(str(required), _because(_nowhere(report, required), required.why))
+        yield Failure(str(required), _because(_missing(report, required), required.why))
     for row in rows:
         if (fault := _fault(row, required)) is not None:
             yield Failure(str(required), _because(fault, required.why), row.signature)
 
 
-def _nowhere(report: Report, required: Requirement) -> str:
+def _missing(report: Report, required: Requirement) -> str:
     of = required.explainer or report.facts.get("explanation", "this explanation")
     others = [explainer_name(row) for row in report.rows if row.measure == required.measure]
     if others:
@@ -248,28 +245,29 @@ def _nowhere(report: Report, required: Requirement) -> str:
 
 
 def _fault(row: Row, required: Requirement) -> str | None:
-    """What is wrong with a number, or None."""
+    """Describe why a row fails; None if it passes."""
     of = f" of {row.settings['explain']}" if "explain" in row.settings else ""
-    asked = f"{SAID[required.op]} {short_number(required.limit)} was required"
+    limit = f"{OP_NAMES[required.op]} {short_number(required.limit)} was required"
     if math.isnan(row.value):
-        return f"{row.measure}{of}: {asked}, and it is {row.note or 'not defined'}"
-    holds, found = HOLDS[required.op], f"{row.measure}{of} is {_exact(row.value, required.limit)}"
+        return f"{row.measure}{of}: {limit}, and it is {row.note or 'not defined'}"
+    holds, value = HOLDS[required.op], f"{row.measure}{of} is {_exact(row.value, required.limit)}"
     if not required.interval:
-        return None if holds(row.value, required.limit) else f"{found}; {asked}"
+        return None if holds(row.value, required.limit) else f"{value}; {limit}"
     if row.interval is None:
-        return f"{found} and has no interval; {asked} of the whole interval"
+        return f"{value} and has no interval; {limit} of the whole interval"
     if all(holds(end, required.limit) for end in (row.value, *row.interval)):
         return None
     ends = " to ".join(_exact(end, required.limit) for end in row.interval)
-    return f"{found}, its 95 % interval {ends}; {asked} of the whole interval"
+    return f"{value}, its 95 % interval {ends}; {limit} of the whole interval"
 
 
-def _answered(report: Report, wanted: VerdictRequirement) -> Iterator[Failure]:
-    verdict = _verdict(report, wanted.question)
-    if verdict.answer not in wanted.answers:
-        asked = " or ".join(repr(answer) for answer in wanted.answers)
-        said = f"{verdict.question} The answer is {verdict.answer!r}; {asked} was required ({verdict.why.rstrip('.')})"
-        yield Failure(verdict.question, _because(said, wanted.why))
+def _answered(report: Report, required: VerdictRequirement) -> Iterator[Failure]:
+    verdict = _verdict(report, required.question)
+    if verdict.answer not in required.answers:
+        answers = " or ".join(repr(answer) for answer in required.answers)
+        reason = verdict.why.rstrip(".")
+        sentence = f"{verdict.question} The answer is {verdict.answer!r}; {answers} was required ({reason})"
+        yield Failure(verdict.question, _because(sentence, required.why))
 
 
 def _verdict(report: Report, question: str) -> Verdict:
@@ -286,10 +284,10 @@ def _because(sentence: str, why: str) -> str:
 
 
 def _exact(value: float, limit: float) -> str:
-    """With as many figures as it takes to see on which side of the limit it lies.
+    """Use enough digits to show on which side of the limit a value is.
 
     >>> _exact(0.0500004, 0.05), _exact(0.061234, 0.05)
     ('0.0500004', '0.0612')
     """
-    said = (format(value, f".{figures}g") for figures in range(3, 18))
-    return next((one for one in said if float(one) != limit or value == limit), repr(value)).replace("-", "−")
+    texts = (format(value, f".{digits}g") for digits in range(3, 18))
+    return next((text for text in texts if float(text) != limit or value == limit), repr(value)).replace("-", "−")

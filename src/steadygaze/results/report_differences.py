@@ -1,4 +1,4 @@
-"""What differs between a report and the same audit run again, in plain sentences."""
+"""Differences between a report and a rerun of the same audit, as sentences."""
 
 import math
 from collections import defaultdict
@@ -10,12 +10,12 @@ from steadygaze.results.report import Report
 from steadygaze.results.row import Row
 
 ONCE = {"v": "the version of steadygaze", "model": "the model", "data": "the data"}
-"""Settings in which all rows of an audit agree: a difference is told once, and the rows are compared all the same."""
+"""Settings that all rows of an audit share: a difference is listed once, and the rows are still compared."""
 Key = tuple[str, tuple[tuple[str, Any], ...]]
 
 
 def differences(old: Report, new: Report, tolerance: float = 1e-6) -> list[str]:
-    """Nothing: the two agree, every number within `tolerance` (of itself, where it is above 1)."""
+    """Return the differences beyond an absolute or relative `tolerance`."""
     return [
         *(f"version of {name}: was {was}, is {now}" for name, was, now in _changed(old.versions, new.versions)),
         *_once(old.rows, new.rows),
@@ -64,18 +64,18 @@ def _row(old: Row, new: Row, tolerance: float) -> Iterator[str]:
         yield f"{_name(old)}: was {old.value:.9g}, is {new.value:.9g} ({old.signature})"
     ends, others = old.interval or (), new.interval or ()
     if len(ends) != len(others) or not all(_alike(a, b, tolerance) for a, b in zip(ends, others, strict=True)):
-        yield f"{_name(old)}: its interval was {_said(ends)}, is {_said(others)} ({old.signature})"
+        yield f"{_name(old)}: its interval was {_interval_text(ends)}, is {_interval_text(others)} ({old.signature})"
 
 
 def _by_key(rows: Iterable[Row]) -> dict[Key, list[Row]]:
-    """Rows that should be the same number: alike in everything but n and what is told once."""
-    found: dict[Key, list[Row]] = defaultdict(list)
+    """Group rows that should be equal: same measure and settings, except n and ONCE."""
+    groups: dict[Key, list[Row]] = defaultdict(list)
     for row in rows:
-        known = tuple(
+        settings = tuple(
             sorted((name, str(value)) for name, value in row.settings.items() if name not in (*ONCE, "corpus"))
         )
-        found[row.measure, known].append(row)
-    return found
+        groups[row.measure, settings].append(row)
+    return groups
 
 
 def _alike(one: float, other: float, tolerance: float) -> bool:
@@ -86,5 +86,5 @@ def _name(row: Row) -> str:
     return f"{row.measure} of {explainer_name(row)}"
 
 
-def _said(ends: Iterable[float]) -> str:
+def _interval_text(ends: Iterable[float]) -> str:
     return " to ".join(f"{end:.9g}" for end in ends) or "none"

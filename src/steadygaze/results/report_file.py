@@ -1,4 +1,4 @@
-"""Report.from_json: a report from a file that somebody else may have written.  Checked, never run."""
+"""Read a report from an untrusted JSON file."""
 
 from collections.abc import Mapping
 from dataclasses import fields, replace
@@ -16,7 +16,7 @@ from steadygaze.results.row import Row
 from steadygaze.results.verdict import SCHEMA, Shift
 
 R = TypeVar("R")
-"""Report, which calls this."""
+"""Report, which imports this module."""
 
 
 def read_file(kind: type[R], path: Path) -> R:
@@ -24,7 +24,7 @@ def read_file(kind: type[R], path: Path) -> R:
 
 
 def parse(kind: type[R], content: bytes, name: object) -> R:
-    """The report that a JSON file holds; `name` is the file that an error names."""
+    """Parse a JSON file; `name` is the file in errors."""
     values = parse_json(decode(content, name), name, finite=True)
     try:
         return read(kind, values)
@@ -33,18 +33,18 @@ def parse(kind: type[R], content: bytes, name: object) -> R:
 
 
 def read(kind: type[R], values: Any) -> R:
-    """The report that `Report.to_dict` made these values of."""
+    """Restore a report from the values of `Report.to_dict`."""
     if isinstance(values, Mapping):
         values = {key: value for key, value in values.items() if (key, value) not in GENERATOR.items()}
     _check_outline(kind, values)
-    given: dict[str, Any] = {**values, "rows": tuple(map(Row.from_dict, values["rows"]))}
-    given.pop("schema")
+    content: dict[str, Any] = {**values, "rows": tuple(map(Row.from_dict, values["rows"]))}
+    content.pop("schema")
     try:
-        report: Any = _adapter(cast(Any, kind)).validate_python(given)
+        report: Any = _adapter(cast(Any, kind)).validate_python(content)
     except ValidationError as error:
         raise UserError(_sentence(error)) from None
     report = replace(report, shifts=tuple(map(_with_labels, report.shifts)))
-    # What was coerced or left out on the way was not written by us: it shows when the report is written again.
+    # A value that was coerced or dropped was not written by steadygaze: writing the report again shows it.
     if (place := _difference(report.to_dict(), {**GENERATOR, **values})) is not None:
         raise UserError(f"{place} is not as steadygaze writes it")
     return cast(R, report)
@@ -58,11 +58,11 @@ def _adapter(kind: Any) -> TypeAdapter[Any]:
 def _check_outline(kind: Any, values: Any) -> None:
     schema = values.get("schema") if isinstance(values, Mapping) else None
     if not isinstance(schema, int) or isinstance(schema, bool):
-        raise UserError("this is no steadygaze report: it has no schema number")
+        raise UserError("this is not a steadygaze report: it has no schema number")
     if schema != SCHEMA:
         raise UserError(f"the report has schema {schema}; this version of steadygaze reads schema {SCHEMA}")
-    if wrong := {"schema", *(one.name for one in fields(kind))} ^ values.keys():
-        raise UserError(f"the key {min(wrong)!r} is {'strange' if min(wrong) in values else 'missing'}")
+    if wrong := {"schema", *(field.name for field in fields(kind))} ^ values.keys():
+        raise UserError(f"the key {min(wrong)!r} is {'unknown' if min(wrong) in values else 'missing'}")
     if not isinstance(values["rows"], list):
         raise UserError(f"rows: found {values['rows']!r:.80}; it must be a list")
 
@@ -72,7 +72,7 @@ def _with_labels(shift: Shift) -> Shift:
 
 
 def _with_label(e: Explanation) -> Explanation:
-    """JSON has words for keys: where the label is a number, so are the classes that have a probability."""
+    """JSON keys are strings: if the label is a number, convert the classes to numbers."""
     if isinstance(e.label, str) or not all(str(name).lstrip("-").isdecimal() for name in e.probabilities):
         return e
     return replace(e, probabilities={int(name): p for name, p in e.probabilities.items()})
@@ -83,17 +83,17 @@ def _sentence(error: ValidationError) -> str:
     place = ".".join(str(part) for part in first["loc"])
     if first["type"] == "missing":
         return f"{place} is missing"
-    wanted = str(first["msg"]).removeprefix("Value error, ").removeprefix("Input ").rstrip(".")
-    return f"{place}: found {first['input']!r:.80}; {wanted}"
+    message = str(first["msg"]).removeprefix("Value error, ").removeprefix("Input ").rstrip(".")
+    return f"{place}: found {first['input']!r:.80}; {message}"
 
 
 def _difference(ours: Any, theirs: Any, place: str = "") -> str | None:
-    """Where two values differ first, as a path: rows.3.value."""
+    """The path of the first difference, such as rows.3.value."""
     if isinstance(ours, dict) and isinstance(theirs, dict) and ours.keys() == theirs.keys():
         parts = [(key, ours[key], theirs[key]) for key in ours]
     elif isinstance(ours, list) and isinstance(theirs, list) and len(ours) == len(theirs):
         parts = [(str(i), one, other) for i, (one, other) in enumerate(zip(ours, theirs, strict=True))]
     else:
         return None if ours == theirs and isinstance(ours, bool) == isinstance(theirs, bool) else place or "it"
-    found = (_difference(one, other, f"{place}.{key}".lstrip(".")) for key, one, other in parts)
-    return next((where for where in found if where is not None), None)
+    paths = (_difference(one, other, f"{place}.{key}".lstrip(".")) for key, one, other in parts)
+    return next((path for path in paths if path is not None), None)

@@ -1,12 +1,9 @@
-"""Row: one measured number, with everything needed to measure it again.  Standard library only.
-
-How far a number may be trusted: the percentile bootstrap over examples (Efron 1979), and the Row that carries it.
+"""Row: one score with the settings needed to reproduce it, and percentile bootstrap intervals (Efron 1979).
 
     m* = mean of n values drawn from the n with replacement;   interval = the (1 ± level)/2 quantiles of many m*
 
-A number that is no mean over examples, such as macro-F1, is computed anew from every draw: `bootstrap_rows`.
-
-Values that are all alike give an interval of no width: it describes these examples, not the ones nobody has seen.
+`bootstrap_rows` computes scores that are not means, such as macro-F1, from every resample.  Constant values give an
+interval of width 0: it describes these examples, not unseen ones.
 """
 
 import json
@@ -23,21 +20,21 @@ from steadygaze.core.errors import UserError
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One number that leaves the house."""
+    """One score."""
 
     measure: str
     value: float
     n: int
-    """How many examples it is a mean over."""
+    """Number of examples."""
     interval: tuple[float, float] | None = None
     """95 % bootstrap interval of the mean; None for a number that is not a mean."""
     settings: Mapping[str, str | int | float] = field(default_factory=dict)
-    """What it depends on: corpus, split, seed, version …"""
+    """Settings of the score: corpus, split, seed, version …"""
     note: str = ""
 
     @property
     def signature(self) -> str:
-        """`measure|key:value|…|n:N`: two numbers may be compared when these agree.
+        """`measure|key:value|…|n:N`: scores with equal signatures are comparable.
 
         >>> Row("accuracy", 0.5, 10, settings={"split": "test", "corpus": "sst2"}).signature
         'accuracy|corpus:sst2|split:test|n:10'
@@ -57,12 +54,12 @@ class Row:
 
     @classmethod
     def from_dict(cls, values: Any) -> "Row":
-        """What `to_dict` gave.  A row whose signature does not fit the rest of it is refused."""
+        """Restore a row from the result of `to_dict`; refuse a wrong signature."""
         if not isinstance(values, Mapping) or not isinstance(values.get("measure"), str):
             raise UserError(f"a row has a measure, a value and n; found {values!r:.80}")
         name = f"row {values['measure']!r:.80}"
         if wrong := {*cls.__slots__, "signature"} ^ values.keys():
-            raise UserError(f"{name}: the key {min(wrong)!r} is {'strange' if min(wrong) in values else 'missing'}")
+            raise UserError(f"{name}: the key {min(wrong)!r} is {'unknown' if min(wrong) in values else 'missing'}")
         if not (isinstance(values["n"], int) and isinstance(values["note"], str)):
             raise UserError(f"{name}: n must be a whole number and note a text")
         if not _settings(values["settings"]):
@@ -81,14 +78,14 @@ class Row:
 
 
 def plain(value: Any) -> Any:
-    """JSON has neither NaN, which becomes null, nor infinity, which becomes a word."""
+    """Convert NaN to null and infinity to a string, for JSON."""
     if not isinstance(value, float) or math.isfinite(value):
         return value
     return None if math.isnan(value) else str(value)
 
 
 def _word(value: Any) -> Any:
-    """A setting that is not finite is a word ever after: the signature stays the same."""
+    """Convert a setting that is not finite to a string; the signature stays the same."""
     return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
@@ -96,7 +93,7 @@ def _number(value: Any, name: str) -> float:
     if value in (None, "inf", "-inf"):
         return math.nan if value is None else float(value)
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise UserError(f"{name}: found {value!r:.80} where a number should be")
+        raise UserError(f"{name}: found {value!r:.80} instead of a number")
     return value
 
 
@@ -110,7 +107,7 @@ def _interval(value: Any, name: str) -> tuple[float, float] | None:
 
 def _settings(value: Any) -> bool:
     return isinstance(value, Mapping) and all(
-        isinstance(key, str) and isinstance(known, str | int | float) for key, known in value.items()
+        isinstance(key, str) and isinstance(setting, str | int | float) for key, setting in value.items()
     )
 
 
@@ -118,13 +115,13 @@ def to_jsonl(rows: Iterable[Row]) -> str:
     return "".join(json.dumps(row.to_dict(), ensure_ascii=False) + "\n" for row in rows)
 
 
-_DRAWS = 1_000_000  # drawn at a time: 16 MB whatever n is
+_DRAWS = 1_000_000  # per chunk: 16 MB for every n
 
 
 def bootstrap(
     values: Sequence[float], *, seed: int = 0, level: float = 0.95, resamples: int = 2_000
 ) -> tuple[float, float]:
-    """The interval in which the mean lies with confidence `level`; the same seed gives the same interval."""
+    """The confidence interval of the mean; the same seed gives the same interval."""
     sample = _finite(values)
     random, step = np.random.default_rng(seed), max(1, _DRAWS // len(sample))
     means = [
@@ -142,7 +139,7 @@ def bootstrap_rows(
     level: float = 0.95,
     resamples: int = 1_000,
 ) -> tuple[float, float]:
-    """The interval of any number computed from n examples: `statistic` is given which of them were drawn, (n,)."""
+    """The interval of a score of n examples: `statistic` takes the indices of a resample, (n,)."""
     if n < 1:
         raise ValueError(f"n is {n}; there is nothing to draw from")
     random = np.random.default_rng(seed)
@@ -157,14 +154,14 @@ def mean_row(
     note: str = "",
     seed: int = 0,
 ) -> Row:
-    """The mean of one number per example, with its interval.  A single example has none: it says nothing of spread."""
+    """The mean over examples with its interval; a single example has no interval."""
     sample = _finite(values)
     interval = bootstrap(values, seed=seed) if len(sample) > 1 else None
     return Row(measure, float(sample.mean()), len(sample), interval, settings or {}, note)
 
 
 def _middle(draws: NDArray[np.float64], level: float) -> tuple[float, float]:
-    """Between which two numbers the middle `level` of the draws lies."""
+    """The interval of the middle `level` of the draws."""
     if not 0 < level < 1:
         raise ValueError(f"level is {level}; a confidence lies strictly between 0 and 1")
     low, high = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2])
@@ -174,7 +171,7 @@ def _middle(draws: NDArray[np.float64], level: float) -> tuple[float, float]:
 def _finite(values: Sequence[float]) -> NDArray[np.float64]:
     sample = np.asarray(values, dtype=np.float64).reshape(-1)
     if not len(sample):
-        raise ValueError("there is no mean of no values")
+        raise ValueError("there are no values to average")
     if wrong := int((~np.isfinite(sample)).sum()):
-        raise ValueError(f"{wrong} of {len(sample)} values are not finite: leave them out, and say so in the note")
+        raise ValueError(f"{wrong} of {len(sample)} values are not finite: leave them out and mention it in the note")
     return sample

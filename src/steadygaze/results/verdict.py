@@ -1,67 +1,64 @@
-"""Verdict, Shift and Gate: what a report is made of."""
+"""Verdict, Shift and Gate: the parts of a report."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from steadygaze.results.explanation import Explanation
-
-if TYPE_CHECKING:
-    pass
 
 Answer = Literal["yes", "partly", "no", "not asked"]
 Better = Literal["higher", "lower", "neither"]
 SCHEMA = 1
-"""Raised when a file written today could not be read by yesterday's package."""
+"""Incremented when older versions cannot read a new file."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """What a measure is, in plain words, and between which numbers it lies."""
+    """The description and the range of a measure."""
 
     sentence: str
     low: float
     high: float
     direction: Better = "neither"
-    """Neither: good under one change and bad under another, or no merit at all."""
+    """Neither: the better direction depends on the perturbation, or there is none."""
     citation: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """One question, answered in plain words from rows that are named."""
+    """The answer to one question, with its reason and rows."""
 
     question: str
     answer: Answer
     why: str
     rows: tuple[str, ...] = ()
-    """Signatures of the numbers it rests on."""
+    """Signatures of the rows that it uses."""
     key: str = ""
-    """A short name, as a policy may call it: stability."""
+    """Short name for policies: stability."""
     thresholds: Mapping[str, tuple[float, float]] = field(default_factory=dict)
-    """Measure -> where yes ends and where no begins.  The first is the lower one where less is better."""
+    """Measure -> thresholds of yes and of no.  The first is smaller if lower values are better."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shift:
-    """One text before and after a probe."""
+    """One text before and after a perturbation."""
 
     probe: str
     distance: float
-    """How far the saliency moved: Jensen-Shannon, in nats."""
+    """Jensen-Shannon divergence of the weights, in nats."""
     before: Explanation
     after: Explanation
 
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """A policy that was applied to a report, and the outcome."""
+    """The result of a policy on a report."""
 
     requirements: tuple[str, ...]
     unmet: int = 0
-    """How many of them are not met."""
+    """Number of unmet requirements."""
     failures: tuple[str, ...] = ()
-    """A sentence for each number that fails; one requirement may fail for several."""
+    """One sentence per failing row; a requirement can fail for several rows."""
 
     @property
     def summary(self) -> str:

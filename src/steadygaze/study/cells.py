@@ -1,12 +1,7 @@
-"""Models that a technique holds its own against, where they are cells of the comparison already.
+"""Cells of a comparison: train and audit one technique with one seed, and measure the divergence between seeds.
 
-A vanilla model trained as somebody's first stage and a vanilla cell of that seed are the same, bit for bit: it need not
-be trained twice.  Where some of the models wanted are no cells, all come from the teacher cache, which trains
-each once.
-
-What is asked of several models at once: how far those of one technique are apart.
-
-Cell: one technique with one seed, trained and audited; and how it becomes one.
+A vanilla cell can serve as the reference of another technique with the same seed and settings.  Otherwise all
+references come from the teacher cache.
 """
 
 from collections.abc import Callable, Iterable
@@ -46,11 +41,11 @@ VANILLA = "vanilla"
 def references(
     order: CompareConfig, folder: StudyFolder, technique: str, seed: int, device: str
 ) -> list[TextClassifier]:
-    """In the order in which the technique asks for them; none where it asks for none, or for others."""
+    """The vanilla cells that the technique can use as references, in its order; empty if it needs others or none."""
     stages = {
         stage.model: stage for stage in order.training(technique, seed).technique.stages(seed) if stage.model != RESULT
     }
-    if not stages or not _alike(order, technique):
+    if not stages or not _same_settings(order, technique):
         return []
     seeds = [seed if stage.seed is None else stage.seed for stage in stages.values()]
     if not all(map(_plain, stages.values())) or not set(seeds) <= set(order.numbers):
@@ -58,8 +53,8 @@ def references(
     return [load_classifier(folder.cell(VANILLA, number) / "model", device) for number in seeds]
 
 
-def _alike(order: CompareConfig, technique: str) -> bool:
-    """Whether vanilla is trained before it, and with the same settings."""
+def _same_settings(order: CompareConfig, technique: str) -> bool:
+    """Return whether vanilla is trained first and with the same settings."""
     before = order.techniques[: order.techniques.index(technique)]
     if VANILLA not in before:
         return False
@@ -68,36 +63,36 @@ def _alike(order: CompareConfig, technique: str) -> bool:
 
 
 def _plain(stage: Stage) -> bool:
-    """Whether a run of its own would end in just this."""
+    """Return whether the stage is plain vanilla training."""
     return stage == replace(Stage(stage.name, Vanilla()), model=stage.model, seed=stage.seed)
 
 
 def pairwise_divergence(order: CompareConfig, given: StudyData, models: Iterable[TextClassifier]) -> Arrays:
-    """`measure|explainer|place+place` -> (N,): how far every two of them are apart on each text, as an audit has it.
+    """`measure|explainer|i+j` -> (N,): the divergence between every two models on each text.
 
-    Of a model no more is kept than what it says, so that they may be loaded one after the other.
+    Models are loaded one after the other; only their saliency is kept.
     """
     each = iter(models)
     first = next(each)
     name = order.explains(str(first.technique))
 
-    def case_of(one: TextClassifier) -> AuditCase:
-        return prepare(as_adapter(one), given.examples, {name: EXPLAINERS[name]()}, plan(order)).case
+    def case_of(clf: TextClassifier) -> AuditCase:
+        return prepare(as_adapter(clf), given.examples, {name: EXPLAINERS[name]()}, plan(order)).case
 
-    def alike(one: TextClassifier) -> Tensor:
-        return case_of(one).explain_class(name, label)
+    def saliency_of(clf: TextClassifier) -> Tensor:
+        return case_of(clf).explain_class(name, label)
 
     case = case_of(first)
-    label = case.probs.argmax(-1)  # reasons for one class: those for different ones differ
-    said = [case.saliency(name), *map(alike, each)]  # no loop, which would hold a model while the next is loaded
+    label = case.probs.argmax(-1)  # all models explain the same class
+    saliency = [case.saliency(name), *map(saliency_of, each)]  # a loop would keep a model while the next is loaded
 
     def work(rows: Rows, batch: Batch) -> dict[str, Tensor]:
-        here, few = [case.gather_rows(one, rows, batch) for one in said], batch.mask.sum(-1) < 2
+        here, few = [case.gather_rows(weights, rows, batch) for weights in saliency], batch.mask.sum(-1) < 2
         pairs = combinations(enumerate(here), 2)
         return {f"{i}+{j}": distance(p, q, batch.mask).masked_fill(few, torch.nan) for (i, p), (j, q) in pairs}
 
-    found = case.gather(f"{name} of all models", work, case.rows(name))
-    return {f"{BETWEEN}|{name}|{pair}": values.numpy() for pair, values in found.items()}
+    divergence = case.gather(f"{name} of all models", work, case.rows(name))
+    return {f"{BETWEEN}|{name}|{pair}": values.numpy() for pair, values in divergence.items()}
 
 
 MODEL, VALUES, REPORT = "model", "values.safetensors", "report.json"
@@ -109,7 +104,7 @@ class StudyCell:
     technique: str
     seed: int
     values: Arrays
-    """`measure|explainer`, or the measure alone where it is about the prediction -> (N,)"""
+    """`measure|explainer`, or the measure alone if it is about the prediction -> (N,)"""
     report: Report
 
     @property
@@ -117,14 +112,14 @@ class StudyCell:
         return f"{self.technique}, seed {self.seed}"
 
     def found(self, measure: str) -> NDArray[np.float64] | str:
-        """(N,) of a number for each text, (1,) of one for the whole set; else why there is none."""
+        """(N,) for a value per text, (1,) for one of the whole split; else the reason why there is none."""
         row = self.report.find(measure)
         if row is None:
-            return "not applicable, because it was not asked"
+            return "not applicable, because it was not measured"
         if not np.isfinite(row.value):
             return row.note
-        named = [key for key in (f"{measure}|{self.report.facts['explanation']}", measure) if key in self.values]
-        return self.values[named[0]] if named else np.array([row.value])
+        keys = [key for key in (f"{measure}|{self.report.facts['explanation']}", measure) if key in self.values]
+        return self.values[keys[0]] if keys else np.array([row.value])
 
 
 def is_finished(folder: Path) -> bool:
@@ -132,7 +127,7 @@ def is_finished(folder: Path) -> bool:
 
 
 def read(folder: Path, technique: str, seed: int, texts: int) -> StudyCell:
-    """`texts`: how many were audited, so many numbers each measure must have."""
+    """`texts`: number of audited texts, the length of each measure."""
     values, report = read_arrays(folder / VALUES, texts), Report.from_json(folder / REPORT)
     if "explanation" not in report.facts:
         raise UserError(f"{folder / REPORT} is damaged: its facts lack the explanation; delete {folder}")
@@ -142,7 +137,7 @@ def read(folder: Path, technique: str, seed: int, texts: int) -> StudyCell:
 def train(
     order: CompareConfig, given: StudyData, folder: StudyFolder, technique: str, seed: int, device: str
 ) -> TextClassifier:
-    """Trained now, or where an interruption left it, or loaded where it was finished."""
+    """Train a model, resume its training, or load the finished model."""
     clf = order.classifier(technique, seed, device)
     ready = references(order, folder, technique, seed, device)
     return resumable_training.train(
@@ -151,18 +146,20 @@ def train(
 
 
 def audit(order: CompareConfig, given: StudyData, clf: TextClassifier, synonyms: Any, watch: Watch) -> AuditFindings:
-    known = {**given.known, "encoder": clf.stored_.description.encoder, "technique": str(clf.technique)}
-    asked = AuditRequest((order.explains(str(clf.technique)),), plan(order), known, synonyms, watch=watch)
-    subject = replace(as_adapter(clf), name=f"{clf.technique}-{clf.seed}")
-    return run_protocols(subject, given.examples, asked)
+    settings = {**given.known, "encoder": clf.stored_.description.encoder, "technique": str(clf.technique)}
+    request = AuditRequest((order.explains(str(clf.technique)),), plan(order), settings, synonyms, watch=watch)
+    adapter = replace(as_adapter(clf), name=f"{clf.technique}-{clf.seed}")
+    return run_protocols(adapter, given.examples, request)
 
 
 def write(folder: Path, examined: AuditFindings) -> None:
-    """The report last: with it the cell is done."""
+    """Write the report last: it marks the cell as finished."""
     per_text = {
-        f"{one.measure}|{one.explainer}" if one.explainer else one.measure: one.values.double().cpu().numpy()
-        for one in examined.findings
-        if one.values is not None
+        f"{finding.measure}|{finding.explainer}" if finding.explainer else finding.measure: finding.values.double()
+        .cpu()
+        .numpy()
+        for finding in examined.findings
+        if finding.values is not None
     }
     write_arrays(folder / VALUES, per_text)
     examined.report().to_json(folder / REPORT)

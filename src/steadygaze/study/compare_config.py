@@ -1,7 +1,4 @@
-"""COLUMNS: what techniques are compared by, in the order of the table, and which end of each is the good one.
-
-What a comparison was asked to do, checked before anything is read or written.
-"""
+"""The settings of a comparison and the columns of its table."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any
@@ -21,60 +18,58 @@ from steadygaze.techniques import TECHNIQUES
 from steadygaze.training.optimizers import Training
 
 BETWEEN = "jensen-shannon/seeds"
-"""The one number that no model has alone."""
+"""The only measure between models."""
 COLLAPSED = "collapsed"
 
 COLUMNS = (
-    Column("macro-f1", "macro-F1", "F1 of each class, every class counting alike", "higher"),
+    Column("macro-f1", "macro-F1", "mean F1 over classes", "higher"),
     Column("accuracy", "accuracy", "how often the predicted label is right", "higher", brief=False),
     Column(
         "expected-calibration-error",
         "calibration error",
-        "how far the stated confidence is from the share of right answers",
+        "mean difference between confidence and accuracy",
         "lower",
         brief=False,
     ),
-    Column(
-        "jensen-shannon/noise", "JSD noise", "how far the weights move under a little noise", "lower", stability=True
-    ),
+    Column("jensen-shannon/noise", "JSD noise", "shift of the weights under small noise", "lower", stability=True),
     Column(
         "jensen-shannon/fgm-label",
         "JSD worst",
-        "how far they move under the worst little change of the vectors",
+        "shift under FGM on the label",
         "lower",
         stability=True,
     ),
     Column(
         "jensen-shannon/1-synonym",
         "JSD 1 synonym",
-        "how far they move when one word is exchanged for a synonym",
+        "shift when one word is replaced by a synonym",
         "lower",
         stability=True,
     ),
     Column(
         "jensen-shannon/3-synonyms",
         "JSD 3 synonyms",
-        "how far they move when three words are exchanged",
+        "shift when three words are replaced by synonyms",
         "lower",
         stability=True,
     ),
-    Column("label-flip/3-synonyms", "flips", "how often the label changes when three words are exchanged", "lower"),
+    Column("label-flip/3-synonyms", "flips", "share of labels that change when three words are replaced", "lower"),
     Column(
         "comprehensiveness/above-random",
         "compreh. above random",
-        "what the label loses without the heaviest words, beyond what it loses without random ones",
+        "probability lost without the top-weighted words, minus random words",
         "higher",
     ),
     Column(
         "normalized-entropy",
         "normalized-entropy",
-        "1: all words weigh alike; 0: one word has all the weight",
+        "1: uniform weights; 0: one word has all the weight",
         "neither",
     ),
     Column(
         BETWEEN,
         "JSD seeds",
-        "how far two models that differ by their seed alone are apart",
+        "divergence between models that differ only in their seed",
         "lower",
         stability=True,
     ),
@@ -83,32 +78,32 @@ COLUMNS = (
 
 @settings
 class CompareConfig:
-    """What the numbers depend on, besides versions and hardware."""
+    """The settings that determine the scores, besides versions and hardware."""
 
     data: str
     techniques: tuple[str, ...]
-    """The first is the baseline that the others are held against."""
+    """The first is the baseline."""
     seeds: Annotated[int, Field(ge=1, le=1000)] = 3
-    """How many models each technique trains."""
+    """Models per technique."""
     seed: Annotated[int, Field(ge=0, le=LARGEST_SEED - 1000)] = 0
-    """The first of them, the others following; whatever an audit draws is drawn from it too."""
+    """The first seed; also the seed of the audits."""
     encoder: str = "bilstm"
     vectors: str | None = None
     epochs: int | None = None
     batch_size: int | None = None
-    """Texts in a step of training."""
+    """Texts per training batch."""
     settings: dict[str, Any] = Field(default_factory=dict)
-    """Of all techniques."""
+    """Settings of all techniques."""
     settings_for: dict[str, dict[str, Any]] = Field(default_factory=dict)
-    """Technique -> what is set for it alone."""
+    """Technique -> its own settings."""
     explainer: str | None = None
-    """None: what each model shows of itself, attention or a rationale."""
+    """None: the default of each model, attention or a rationale."""
     synonyms: str | dict[str, list[str]] | None = None
     """For the audit: a file or a mapping.  None: no word is substituted."""
     split: str | None = None
-    """What is audited.  None: test; where there is none, a part of the training texts is kept out of training."""
+    """The audited split.  None: test, or else held-out training texts."""
     limit: Annotated[int, Field(ge=1)] | None = None
-    """Texts audited, drawn by the seed; None: all."""
+    """Audited texts, sampled with the seed; None: all."""
     text: tuple[str, ...] = ("text",)
     label: str = "label"
     rationales: str | None = None
@@ -124,11 +119,11 @@ class CompareConfig:
         return self.techniques[0]
 
     def explains(self, technique: str) -> str:
-        """The explainer that its models are asked for."""
+        """The explainer of the models of a technique."""
         return default_explainer(TECHNIQUES[technique].kind) if self.explainer is None else self.explainer
 
     def classifier(self, technique: str, seed: int, device: str = "auto") -> TextClassifier:
-        """One that has not been trained yet."""
+        """An untrained classifier."""
         return TextClassifier(
             self.encoder,
             technique,
@@ -142,13 +137,13 @@ class CompareConfig:
         )
 
     def training(self, technique: str, seed: int | None = None) -> ModelOrder:
-        """Every setting of it, the defaults too."""
+        """All settings of a technique, including defaults."""
         number = self.seed if seed is None else seed
         return ordered(self.classifier(technique, number).get_params(deep=False))
 
 
 def check(order: CompareConfig) -> None:
-    """All that can be refused before the data are read."""
+    """Check the settings before the data are read."""
     for name in order.techniques:
         if name not in TECHNIQUES:
             raise unknown("technique", name, TECHNIQUES)
@@ -170,25 +165,25 @@ def check(order: CompareConfig) -> None:
 
 
 def _explainers(order: CompareConfig) -> None:
-    """What cannot explain every model is refused before the first is trained."""
+    """Refuse an explainer that does not support every technique."""
     for name in order.techniques:
-        asked = order.explains(name)
-        if asked not in EXPLAINERS:
-            raise unknown("explainer", asked, EXPLAINERS)
-        if why := missing_capability(EXPLAINERS[asked](), TECHNIQUES[name].kind):
+        explainer = order.explains(name)
+        if explainer not in EXPLAINERS:
+            raise unknown("explainer", explainer, EXPLAINERS)
+        if why := missing_capability(EXPLAINERS[explainer](), TECHNIQUES[name].kind):
             raise UserError(
-                f"{asked} cannot explain models of {name}: {why}; without --explainer each is asked for what it shows"
+                f"{explainer} cannot explain models of {name}: {why}; without --explainer each has its default"
             )
 
 
-def _settings_of_all(techniques: tuple[str, ...], given: Mapping[str, Any]) -> None:
-    """What only some of the techniques know is set for them, by name: it may mean another thing in each."""
+def _settings_of_all(techniques: tuple[str, ...], values: Mapping[str, Any]) -> None:
+    """Refuse a setting of all techniques that only some of them have."""
     shared = {name for cls in (Architecture, Training, TextConfig) for name in field_names(cls)}
-    for key in given.keys() - shared:
+    for key in values.keys() - shared:
         owners = [name for name in techniques if key in field_names(TECHNIQUES[name])]
         others = [name for name in techniques if name not in owners]
         if owners and others:
             raise UserError(
                 f"{others[0]} has no setting {key!r}, and --set is for all techniques: "
-                f"--set-for {owners[0]}:{key}={given[key]}"
+                f"--set-for {owners[0]}:{key}={values[key]}"
             )

@@ -1,9 +1,7 @@
-"""What a comparison says of itself, in plain words: what was done, and what the numbers can and cannot tell.
+"""The table of a comparison: means, intervals and differences from the baseline, with notes about their meaning.
 
-Cells -> the table: of every technique and column the mean, its interval, and how it stands against the baseline.
-
-A difference counts when its p, corrected for all comparisons of the table, is under 0.05 and its interval over texts
-and seeds leaves out 0: what `statistics.py` says of the two is why it takes both.  Better by collapse is no merit.
+A difference is significant if its p-value, corrected for all comparisons of the table, is under 0.05 and its interval
+over texts and seeds excludes 0; `seed_statistics.py` explains why both are needed.
 """
 
 import dataclasses
@@ -47,58 +45,58 @@ def facts(order: CompareConfig, given: StudyData) -> dict[str, str]:
         "seeds": ", ".join(map(str, order.numbers)),
         "encoder": encoder(order),
         "explanation": explainers(order),
-        "synonyms": synonyms(order) or "none: --synonyms FILE (synonyms=) gives a table of them",
+        "synonyms": synonyms(order) or "none; --synonyms FILE (synonyms=) adds a table",
     }
 
 
-def notes(order: CompareConfig, given: StudyData, made: Sequence[TechniqueResult]) -> tuple[str, ...]:
-    said = [_intervals(order), *_test(order), *_texts(order, given)]
-    baseline = made[0]
+def notes(order: CompareConfig, given: StudyData, results: Sequence[TechniqueResult]) -> tuple[str, ...]:
+    sentences = [_intervals(order), *_test(order), *_texts(order, given)]
+    baseline = results[0]
     if baseline.silent:
-        said.append(
-            f"The baseline itself collapsed in {baseline.silent} of {len(order.numbers)} seeds: weights that say the "
-            "same whatever the text hold still, so that whatever says something looks worse than it."
+        sentences.append(
+            f"The baseline itself collapsed in {baseline.silent} of {len(order.numbers)} seeds: its weights do not "
+            "depend on the text.  They are stable, so that informative weights look worse."
         )
-    return tuple(said)
+    return tuple(sentences)
 
 
 def _intervals(order: CompareConfig) -> str:
     if order.seeds == 1:
         return (
-            f"Intervals are 95 % bootstrap intervals over texts alone ({DRAWS:,} draws).  One seed was trained: "
-            "nothing here says what another seed would change.  Numbers for a whole set (macro-F1, calibration error) "
-            "have none."
+            f"Intervals are 95 % bootstrap intervals over texts ({DRAWS:,} draws).  Only one seed was trained: "
+            "the variance between seeds is unknown.  Scores of a whole split (macro-F1, calibration error) have no "
+            "interval."
         )
     times = f"{seed_stretch(order.seeds):.1f}"
     return (
-        f"Intervals are 95 % bootstrap intervals: seeds and texts are drawn anew, {DRAWS:,} times, the same for all "
-        "techniques.  Numbers for a whole set (macro-F1, calibration error) are drawn over seeds alone.  What lies "
-        "between seeds belongs to pairs of them: what each seed adds is found by leaving it out, and two seeds are too "
-        f"few to mark it.  {order.seeds} seeds say little of others: in the interval of a difference "
-        f"what they differ by counts {times} times, as in Student's t."
+        f"Intervals are 95 % bootstrap intervals: {DRAWS:,} resamples of seeds and texts, the same for all "
+        "techniques.  Scores of a whole split (macro-F1, calibration error) resample only seeds.  The divergence "
+        "between seeds belongs to pairs of seeds: the jackknife gives the part of each seed, and two seeds are too "
+        f"few to test it.  For {order.seeds} seeds, the interval of a difference "
+        f"multiplies the variation between seeds by {times}, as in Student's t."
     )
 
 
 def _test(order: CompareConfig) -> list[str]:
     return [
-        f"A technique is held against {order.baseline} text by text, each text's difference being the mean over seeds."
-        f"  p: how often differences whose signs are thrown by a coin lie as far from 0 ({RESAMPLES:,} throws, or "
-        "every pattern where there are few).  Holm's method corrects it for all comparisons of this table.",
-        "The p is about texts: whether these very models would differ on other texts of the same kind.  It is not "
-        "about training again.  That is for the interval of the difference, and for how many seeds have its sign.",
-        f"A difference is marked where the corrected p is under {SIGNIFICANT} and its interval leaves out 0.  Better "
-        "stability of weights that say the same whatever the text is bought, not earned, and is marked so.",
+        f"A technique is compared with {order.baseline} text by text; the difference of a text is the mean over seeds."
+        f"  p is from a sign-flip test ({RESAMPLES:,} resamples, or "
+        "every pattern for few texts).  Holm's method corrects it for all comparisons of this table.",
+        "p tests whether these models would differ on other texts of the same kind, not whether retrained models "
+        "would.  For that, see the interval of the difference and the number of seeds with its sign.",
+        f"A difference is marked if the corrected p is under {SIGNIFICANT} and its interval excludes 0.  Better "
+        "stability of weights that do not depend on the text is marked as collapse.",
     ]
 
 
 def _texts(order: CompareConfig, given: StudyData) -> list[str]:
     if given.split == HELD_OUT:
         return [
-            f"The data have no test split: of every class one text in {KEPT_OUT} was kept out of training, by a seed "
-            "that is always the same."
+            f"The data have no test split: one text in {KEPT_OUT} of every class was held out from training, with a "
+            "fixed seed."
         ]
     if given.split == "validation":
-        return ["The audited texts also chose the epoch of every model: what is said of the labels is too good."]
+        return ["The audited texts also selected the epoch of every model: the classification scores are optimistic."]
     return []
 
 
@@ -106,9 +104,9 @@ Place = tuple[str, str]
 """A technique and a measure."""
 Interval = tuple[float, float]
 ENOUGH = 3
-"""Seeds from which on what lies between them can be told from chance: two have but one distance."""
+"""Seeds needed to test the divergence between seeds: two seeds have only one distance."""
 ONE_MODEL = ("model", "seed")
-"""Settings of a number that are about one model."""
+"""Settings that differ between models."""
 
 
 def technique_results(
@@ -122,7 +120,7 @@ def technique_results(
     }
     numbers = {place: value for place, value in found.items() if not isinstance(value, str)}
     bounds, gaps = _bounds(numbers), _gaps(_differences(found, next(iter(cells))))
-    made = []
+    results = []
     for technique, several in cells.items():
         collapsed = tuple(map(_collapsed, several))
         entries = {}
@@ -133,8 +131,8 @@ def technique_results(
             seeds = tuple(seed_means(numbers[place]).tolist()) if own else ()
             gap = None if column.measure == BETWEEN and len(several) < ENOUGH else gaps.get(place)
             entries[column.measure] = ComparisonCell(row, seeds, gaps.get(place), mark(column, gap, any(collapsed)))
-        made.append(TechniqueResult(technique, entries, collapsed, _answers(several)))
-    return tuple(made)
+        results.append(TechniqueResult(technique, entries, collapsed, _answers(several)))
+    return tuple(results)
 
 
 def mark(column: Column, gap: Difference | None, collapsed: bool) -> Mark:
@@ -151,26 +149,26 @@ def mark(column: Column, gap: Difference | None, collapsed: bool) -> Mark:
 
 
 def _matrix(measure: str, cells: Sequence[StudyCell], between: Arrays) -> Values | str:
-    """(S,N) of a number for each text, (S,1) of one for the whole set; else why there is none."""
+    """(S,N) for a value per text, (S,1) for one of the whole split; else the reason why there is none."""
     if measure == BETWEEN:
         return by_model(_pairs(between), len(cells)) if between else f"not applicable, because {ALONE}"
     several = [cell.found(measure) for cell in cells]
-    for cell, one in zip(cells, several, strict=True):
-        if isinstance(one, str):
-            return f"{cell.name}: {one}"
-    return np.stack([one for one in several if not isinstance(one, str)])
+    for cell, values in zip(cells, several, strict=True):
+        if isinstance(values, str):
+            return f"{cell.name}: {values}"
+    return np.stack([values for values in several if not isinstance(values, str)])
 
 
 def _pairs(between: Arrays) -> dict[tuple[int, int], Values]:
-    found = {}
+    pairs = {}
     for name, values in between.items():
-        one, _, other = name.rpartition("|")[2].partition("+")
-        found[int(one), int(other)] = values
-    return found
+        first, _, second = name.rpartition("|")[2].partition("+")
+        pairs[int(first), int(second)] = values
+    return pairs
 
 
 def _differences(found: Mapping[Place, Values | str], baseline: str) -> dict[Place, Values]:
-    """Technique minus baseline, wherever both have a number of the same text."""
+    """Technique minus baseline, if both have values of the same texts."""
     gaps = {}
     for (technique, measure), ours in found.items():
         theirs = found[baseline, measure]
@@ -180,12 +178,12 @@ def _differences(found: Mapping[Place, Values | str], baseline: str) -> dict[Pla
 
 
 def _bounds(numbers: Mapping[Place, Values], stretch: bool = False) -> dict[Place, Interval | None]:
-    """All that have the same seeds and texts by the same draws."""
-    alike: dict[tuple[int, ...], list[Place]] = defaultdict(list)
+    """Intervals; arrays of the same shape use the same draws."""
+    shapes: dict[tuple[int, ...], list[Place]] = defaultdict(list)
     for place, values in numbers.items():
-        alike[values.shape].append(place)
+        shapes[values.shape].append(place)
     found: dict[Place, Interval | None] = {}
-    for places in alike.values():
+    for places in shapes.values():
         together = np.stack([numbers[place] for place in places])
         found |= zip(places, intervals(together, stretch=stretch), strict=True)
     return found
@@ -202,7 +200,7 @@ def _gaps(against: Mapping[Place, Values]) -> dict[Place, Difference]:
 
 
 def _tested(against: Mapping[Place, Values]) -> dict[Place, tuple[float, float]]:
-    """p and its correction, of the numbers that every text has one of."""
+    """p and corrected p, for measures with a value per text."""
     places = [place for place, gap in against.items() if gap.shape[1] > 1]
     if not places:
         return {}
@@ -211,7 +209,7 @@ def _tested(against: Mapping[Place, Values]) -> dict[Place, tuple[float, float]]
 
 
 def _row(measure: str, cells: Sequence[StudyCell], found: Values | str, bounds: Interval | None) -> Row:
-    """Signed by what all its models have in common."""
+    """A row with the settings that all models share."""
     like = cells[0].report.find(measure)
     settings = {} if like is None else {k: v for k, v in like.settings.items() if k not in ONE_MODEL}
     settings["seeds"] = "+".join(str(cell.seed) for cell in cells)
@@ -228,7 +226,7 @@ def _collapsed(cell: StudyCell) -> bool | None:
 
 
 def _answers(cells: Sequence[StudyCell]) -> dict[str, tuple[Answer, ...]]:
-    """Of every question that an audit answers, what it says of each seed."""
+    """Question -> answer per seed."""
     questions = dict.fromkeys(verdict.question for cell in cells for verdict in cell.report.verdicts)
     return {
         question: tuple(
@@ -239,6 +237,6 @@ def _answers(cells: Sequence[StudyCell]) -> dict[str, tuple[Answer, ...]]:
 
 
 def with_settings(
-    made: Sequence[TechniqueResult], settings: Mapping[str, Mapping[str, object]]
+    results: Sequence[TechniqueResult], settings: Mapping[str, Mapping[str, object]]
 ) -> tuple[TechniqueResult, ...]:
-    return tuple(dataclasses.replace(one, settings=settings[one.technique]) for one in made)
+    return tuple(dataclasses.replace(result, settings=settings[result.technique]) for result in results)

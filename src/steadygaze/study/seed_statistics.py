@@ -1,6 +1,6 @@
-"""What many texts and a few seeds say together: means, intervals, differences, and what chance alone would do.
+"""Statistics over texts and seeds: means, bootstrap intervals, differences and sign-flip tests.
 
-    v[s,i]       one number for the model of seed s and for text i; NaN where the question makes no sense of the text
+    v[s,i]       one number for the model of seed s and for text i; NaN if it does not apply
     mean         1/S Σ_s mean_i v[s,i]
     interval     two-level bootstrap: S seeds are drawn with replacement, and N texts, the same ones for every seed; the
                  middle 95 % of the means of such draws.  With one seed texts alone are drawn, with one text seeds alone
@@ -13,14 +13,14 @@
 
 The p is about texts: whether these models would differ on other texts of the same kind.  That holds at any number of
 seeds, where a test over seeds would need six of them to reach 0.05 at all (2 / 2^6).  It is not about training again:
-the interval of the difference is about both.  A difference counts (`table.py`) when p, corrected, says it is no
-accident of the texts *and* the interval leaves out 0.  Simulated with techniques that do not differ, 300 texts, seeds
+the interval of the difference is about both.  A difference counts (`comparison_table.py`) if the corrected p is
+significant *and* the interval excludes 0.  Simulated with techniques that do not differ, 300 texts, seeds
 that move the mean by a tenth of what texts differ by, at 5 %: p alone calls 45 % of 3-seed comparisons different, a
 plain bootstrap interval 16 %, the stretched one 2 %; over 2 to 10 seeds and larger effects of the seed it stays under
-6 %.  With one seed nothing can be said of others, and the difference is that of two models.
+6 %.  With one seed the difference is between two models only.
 
 Owen 2007, "The pigeonhole bootstrap" (arXiv:0712.1111), for two ways of drawing at once; Fisher 1935 for sign flips;
-Holm 1979.  Departs from Owen: the stretching, which is ours.  Pinned by tests/compare/test_statistics.py.
+Holm 1979.  Departs from Owen: the stretching, which is ours.  Tested by tests/study/test_statistics.py.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -31,18 +31,18 @@ from scipy import stats
 
 Values = NDArray[np.float64]
 DRAWS = 2_000
-"""Of a bootstrap."""
+"""Resamples of a bootstrap."""
 RESAMPLES = 9_999
-"""Of a test by sign flips: the smallest p it can find is 1 / 10,000."""
+"""Resamples of a sign-flip test: the smallest p is 1 / 10,000."""
 EXACT = 13
-"""Texts up to which every pattern of signs is tried: 2^13 is less than RESAMPLES."""
+"""Texts for which all patterns of signs are tried: 2^13 is less than RESAMPLES."""
 LEVEL = 0.95
-_AT_ONCE = 2_000_000  # numbers drawn at a time: 16 MB whatever N is
+_AT_ONCE = 2_000_000  # numbers per chunk: 16 MB for every N
 _ROUNDING = 1e-12  # of Σ|d|: sums that are equal on paper count as equal
 
 
 def seed_means(values: Values) -> Values:
-    """The mean of every seed over its texts; NaN where it has none.  (S,N) -> (S,)"""
+    """The mean of every seed over its texts; NaN if it has none.  (S,N) -> (S,)"""
     known = np.isfinite(values)
     count = known.sum(-1)
     total = np.where(known, values, 0.0).sum(-1)
@@ -57,7 +57,7 @@ def mean(values: Values) -> float:
 def intervals(
     values: Values, *, stretch: bool = False, seed: int = 0, level: float = LEVEL, draws: int = DRAWS
 ) -> list[tuple[float, float] | None]:
-    """Where each mean lies with confidence `level`, all by the same draws; None: nothing to draw from.  (M,S,N)"""
+    """Confidence intervals of the means, with the same draws; None: nothing to resample.  (M,S,N)"""
     random = np.random.default_rng(seed)
     times = seed_stretch(values.shape[1], level) if stretch else 1.0
     means = np.concatenate([_drawn(values, random, some, times) for some in _portions(draws, values.shape[2])])
@@ -94,7 +94,7 @@ def across_seeds(differences: Values) -> Values:
 
 
 def sign_flips(differences: Values, *, seed: int = 0, resamples: int = RESAMPLES) -> Values:
-    """p of each row: that its mean is as far from 0 by chance alone; NaN where it has no number.  (M,N) -> (M,)"""
+    """The sign-flip p of each row; NaN if it has no values.  (M,N) -> (M,)"""
     known = np.where(np.isfinite(differences), differences, 0.0)
     observed = np.abs(known.sum(-1)) - _ROUNDING * np.abs(known).sum(-1)  # (M,)
     texts = differences.shape[1]
@@ -112,7 +112,7 @@ def sign_flips(differences: Values, *, seed: int = 0, resamples: int = RESAMPLES
 
 
 def holm(p: Sequence[float]) -> list[float]:
-    """Each p as if the others had not been looked at; NaN was no comparison, and is not counted.
+    """Holm-corrected p-values; NaN values are not counted.
 
     >>> holm([0.01, 0.04, 0.03, 0.005])
     [0.03, 0.06, 0.06, 0.02]
@@ -121,19 +121,19 @@ def holm(p: Sequence[float]) -> list[float]:
     order = np.argsort(corrected, kind="stable")[: int(np.isfinite(corrected).sum())]  # NaN comes last
     stretched = corrected[order] * np.arange(len(order), 0, -1)
     corrected[order] = np.minimum(np.maximum.accumulate(stretched), 1.0)
-    return [float(one) for one in corrected]
+    return [float(value) for value in corrected]
 
 
 def _middle(means: Values, level: float) -> tuple[float, float] | None:
-    found = means[np.isfinite(means)]  # few texts, most of them NaN: a draw may hold no number
-    if not len(found):
+    finite = means[np.isfinite(means)]  # a draw of few texts may contain only NaN
+    if not len(finite):
         return None
-    low, high = np.quantile(found, [(1 - level) / 2, (1 + level) / 2])
+    low, high = np.quantile(finite, [(1 - level) / 2, (1 + level) / 2])
     return float(low), float(high)
 
 
 def _drawn(values: Values, random: np.random.Generator, some: int, times: float) -> Values:
-    """The means of so many draws, what the draw of seeds adds taken so many times.  (M,S,N) -> (some,M)"""
+    """Means of `some` draws, with the effect of the seeds multiplied by `times`.  (M,S,N) -> (some,M)"""
     many, seeds, texts = values.shape
     flat = values.reshape(many * seeds, texts)
     known = np.isfinite(flat)

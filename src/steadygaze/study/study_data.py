@@ -1,7 +1,4 @@
-"""The texts of a comparison: what every model is trained on, and what every model is audited with.
-
-Everything a comparison's numbers depend on, as one record.  Of files what is in them, not where they lie.
-"""
+"""The training and audit texts of a comparison, and the record of everything that its scores depend on."""
 
 import dataclasses
 import hashlib
@@ -27,25 +24,25 @@ from steadygaze.study.compare_config import CompareConfig
 from steadygaze.training.device import best_device
 
 KEPT_OUT = 5
-"""Of every class one text in so many is kept out of training, where no split is for the audit."""
+"""One text in so many of every class is held out if there is no split to audit."""
 HELD_OUT = "held-out"
-"""What those are called."""
+"""Name of the held-out texts."""
 
 
 @dataclass(frozen=True)
 class StudyData:
     corpus: Corpus
-    """What is trained on; nothing of what is audited is in it, unless it chooses the epoch."""
+    """Training and validation texts; the audited texts are not among the training texts."""
     split: str
-    """The name of what is audited."""
+    """Name of the audited split."""
     examples: list[Example]
-    """What is audited."""
+    """Audited texts."""
     data: str
-    """SHA-256 of everything that was read."""
+    """SHA-256 of all data."""
 
     @property
     def known(self) -> dict[str, str]:
-        """What every number depends on."""
+        """Settings of every score."""
         return {"corpus": self.corpus.name, "split": self.split, "data": fingerprint(self.examples)[:12]}
 
 
@@ -73,7 +70,7 @@ def load_study_data(order: CompareConfig, data_dir: Path | None = None) -> Study
 
 
 def hold_out_test(examples: Sequence[Example]) -> tuple[list[Example], list[Example]]:
-    """(what is trained on, what is not): by a seed that is always the same, each class in its share."""
+    """Split into training and held-out texts, stratified, with a fixed seed."""
     seen: dict[Label | None, int] = defaultdict(int)
     out = set()
     for row in np.random.default_rng(0).permutation(len(examples)).tolist():
@@ -83,7 +80,7 @@ def hold_out_test(examples: Sequence[Example]) -> tuple[list[Example], list[Exam
             out.add(row)
     if not out:
         raise UserError(
-            f"there is no split to audit with, and {len(examples)} texts are too few to keep any out of training: "
+            f"there is no split to audit with, and {len(examples)} texts are too few to hold any out: "
             "give a folder with a test file"
         )
     return [x for i, x in enumerate(examples) if i not in out], [x for i, x in enumerate(examples) if i in out]
@@ -119,12 +116,12 @@ def identity(order: CompareConfig, material: StudyData, device: str) -> dict[str
 
 
 def plan(order: CompareConfig) -> ProbeConfig:
-    """Of every audit."""
+    """Settings of every audit."""
     return ProbeConfig(seed=order.seed)
 
 
 def shared(order: CompareConfig) -> dict[str, Any]:
-    """Settings of training that are the same for all techniques."""
+    """Training settings that all techniques share."""
     parts = [_parts(order, name) for name in order.techniques]
     return {key: value for key, value in parts[0].items() if all(part[key] == value for part in parts)}
 
@@ -137,21 +134,21 @@ def own(order: CompareConfig, technique: str) -> dict[str, Any]:
 
 
 def encoder(order: CompareConfig) -> str:
-    """Without the path of this machine."""
+    """The encoder without a local path."""
     kind, colon, place = order.encoder.partition(":")
     return f"{kind}:{Path(place).name}" if colon and Path(place).is_dir() else order.encoder
 
 
 def explainers(order: CompareConfig) -> str:
-    """One for all, or whose is which."""
+    """One explainer, or the explainer of each technique."""
     each = {name: order.explains(name) for name in order.techniques}
     if len(set(each.values())) == 1:
         return order.explains(order.baseline)
-    return ", ".join(f"{asked} of {name}" for name, asked in each.items())
+    return ", ".join(f"{explainer} of {name}" for name, explainer in each.items())
 
 
 def synonyms(order: CompareConfig) -> str | None:
-    """As a number's signature can hold it."""
+    """The synonym table, for signatures."""
     if isinstance(order.synonyms, dict):
         digest = hashlib.sha256(json.dumps(order.synonyms, sort_keys=True).encode()).hexdigest()
         return f"given in Python, {digest[:12]}"
@@ -159,14 +156,14 @@ def synonyms(order: CompareConfig) -> str | None:
 
 
 def _parts(order: CompareConfig, technique: str) -> dict[str, Any]:
-    said = order.training(technique)
-    reading = {**dataclasses.asdict(said.reading), "synonyms": _file(said.reading.synonyms)}
-    return {**dataclasses.asdict(said.architecture), **dataclasses.asdict(said.training), **reading}
+    config = order.training(technique)
+    reading = {**dataclasses.asdict(config.reading), "synonyms": _file(config.reading.synonyms)}
+    return {**dataclasses.asdict(config.architecture), **dataclasses.asdict(config.training), **reading}
 
 
-def _file(given: str | None) -> str | None:
-    """Its name and, where it is a file, a digest of what is in it."""
-    if given is None or not Path(given).is_file():
-        return given
-    with open_file(given) as opened:
-        return f"{Path(given).name}, {hashlib.file_digest(opened, 'sha256').hexdigest()[:12]}"
+def _file(path: str | None) -> str | None:
+    """The name and digest of a file; other values are unchanged."""
+    if path is None or not Path(path).is_file():
+        return path
+    with open_file(path) as opened:
+        return f"{Path(path).name}, {hashlib.file_digest(opened, 'sha256').hexdigest()[:12]}"

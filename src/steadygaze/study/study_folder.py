@@ -1,11 +1,11 @@
-"""Where a comparison is kept, so that it can be interrupted and go on.
+"""The folder of a comparison, from which it can be resumed.
 
-order.json                             everything the numbers depend on: what goes on must be what was begun
-cells/<technique>-<seed>/model/        a trained model; model.unfinished/ while it is being trained
-cells/<technique>-<seed>/values.safetensors, report.json     its audit; with report.json, written last, it is done
-seeds/<technique>.safetensors          how far the models of a technique are apart
-.teacher_cache/                                references and teachers, each trained once for all that need them
-comparison.json, comparison.html       what came of it
+order.json                             everything that the scores depend on
+cells/<technique>-<seed>/model/        a trained model; model.unfinished/ during training
+cells/<technique>-<seed>/values.safetensors, report.json     its audit; report.json is written last
+seeds/<technique>.safetensors          divergence between the seeds of a technique
+.teacher-cache/                        references and teachers, each trained once
+comparison.json, comparison.html       the result
 """
 
 import json
@@ -46,16 +46,16 @@ class StudyFolder:
         return self.path / "seeds" / f"{technique}.safetensors"
 
     def refuse_foreign(self) -> None:
-        """It may be new, empty, or a comparison."""
+        """Refuse a folder that is neither new, empty nor a comparison."""
         if self.path.is_file():
             raise UserError(f"{self.path} is a file; --out takes a folder")
         if self.path.is_dir() and not self._order.is_file() and unknown_entries(self.path, [self._order.name]):
-            raise UserError(f"{self.path} exists and is no comparison: it is left alone; name another folder")
+            raise UserError(f"{self.path} exists and is not a comparison: name another folder")
         for result in (self.path / "comparison.json", self.path / "comparison.html"):
             check_file(result, replace=True)
 
     def begin(self, order: Mapping[str, Any]) -> None:
-        """Writes down what is compared; where something was begun here before, it must have been the same."""
+        """Write the settings, or check that they match those of the folder."""
         remove_leftovers(self._order)
         for folder in (self.path / "seeds", *(self.path / "cells").glob("*")):
             remove_named_leftovers(folder, WRITTEN)
@@ -75,27 +75,27 @@ class StudyFolder:
             raise UserError(f"{error}; name another folder") from None
         if other := difference(before, now):
             raise UserError(
-                f"{self.path} holds a comparison with another {other[0]}: {other[1]}.  "
-                "Ask for the same again to go on with it, or name another folder"
+                f"{self.path} contains a comparison with another {other[0]}: {other[1]}.  "
+                "Use the same settings to continue it, or name another folder"
             )
 
 
 def write_arrays(path: Path, arrays: Mapping[str, NDArray[np.float64]]) -> None:
-    """Whole or not at all."""
+    """Write arrays atomically."""
     with new_file(path) as file:
-        file.write_bytes(save({name: np.ascontiguousarray(one, np.float64) for name, one in arrays.items()}))
+        file.write_bytes(save({name: np.ascontiguousarray(values, np.float64) for name, values in arrays.items()}))
 
 
 def read_arrays(path: Path, texts: int | None = None) -> Arrays:
-    """One number for each of so many texts; NaN marks a text of which nothing is known."""
+    """Read one value per text; NaN means not known."""
     try:
-        found = read_tensors(path, finite=False)
+        tensors = read_tensors(path, finite=False)
     except UserError as error:
-        raise UserError(f"{error}: delete {path.parent} to have it made again") from None
-    for name, value in found.items():
+        raise UserError(f"{error}: delete {path.parent} and run the command again") from None
+    for name, value in tensors.items():
         if value.dtype != torch.float64 or value.ndim != 1 or texts not in (None, len(value)):
             raise UserError(
                 f"{path} is damaged: {name!r:.60} does not have one number in double precision for each text: "
-                f"delete {path.parent} to have it made again"
+                f"delete {path.parent} and run the command again"
             )
-    return {name: value.numpy() for name, value in found.items()}
+    return {name: value.numpy() for name, value in tensors.items()}

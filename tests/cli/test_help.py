@@ -1,0 +1,50 @@
+"""The help of every command: panels, three examples, exit codes and visible defaults."""
+
+import shlex
+
+import pytest
+
+from commands import run
+from steadygaze.cli.application import app
+from steadygaze.cli.registry_listing import list_registry
+
+PANELS = {
+    "train": {"Data", "Model", "Training", "Output", "Runtime"},
+    "predict": {"Data", "Output", "Runtime"},
+    "explain": {"Data", "Model", "Output", "Runtime"},
+    "fit-explainer": {"Data", "Model", "Training", "Output", "Runtime"},
+    "audit": {"Data", "Model", "Training", "Audit", "Output", "Runtime"},
+    "certify": {"Data", "Model", "Certificate", "Output", "Runtime"},
+    "compare": {"Data", "Model", "Training", "Output", "Runtime"},
+    "list": {"Data", "Output", "Runtime"},
+    "demo": {"Data", "Output", "Runtime"},
+}
+
+
+def test_every_command_has_its_panels() -> None:
+    assert {command.name or command.callback.__name__ for command in app.registered_commands} == set(PANELS)
+
+
+@pytest.mark.parametrize("command", PANELS)
+def test_help_has_panels_examples_and_exit_codes(
+    command: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "160")
+    lines = [line.strip() for line in run(capsys, command, "--help").out.splitlines()]
+    panels = {line.strip("╭╮─ ") for line in lines if line.startswith("╭")} - {"Arguments"}
+    assert panels == PANELS[command]
+    examples = [line for line in lines if line.startswith(f"steadygaze {command}")]
+    assert len(examples) == 3
+    options = {word for line in lines if line.startswith("│") for word in line.split() if word.startswith("-")}
+    for example in examples:
+        assert {word for word in shlex.split(example) if word.startswith("-")} <= options
+    met = "; 1 a requirement is not met" if command == "audit" else ""
+    assert f"Exit codes: 0 done{met}; 2 wrong input; 70 internal error; 130 interrupted" in lines
+    assert any("Random seed. [default: 0]" in line for line in lines)
+
+
+def test_list_measures_is_short_unless_verbose(capsys: pytest.CaptureFixture[str]) -> None:
+    short, full = (run(capsys, "list", "measures", *more).out for more in ([], ["--verbose"]))
+    assert len(short.splitlines()) < len(full.splitlines()) / 2
+    assert "jensen-shannon/noise" not in short
+    assert all(row["name"] in full for row in list_registry("measures"))

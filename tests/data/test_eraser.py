@@ -118,14 +118,14 @@ WRONG = {
     "no end": (changed(end_token=None), "tokens 3 to None do not lie"),
     "other words": (
         changed(start_token=2, end_token=4),
-        "tokens 2 to 4 are 'of rare', but the rationales says 'rare charm'",
+        "tokens 2 to 4 are 'of rare', but the rationale is 'rare charm'",
     ),
     "words not there": (changed(start_token=-1, text="rare harm"), "the phrase 'rare harm' is not in the text"),
     "no such document": (changed(docid="worse.txt"), "there is no document 'worse.txt'"),
     "a document elsewhere": (changed(docid="../train.jsonl"), "there is no document '../train.jsonl'"),
     "not among its documents": (
         {**changed(docid="good.txt"), "docids": ["bad.txt"]},
-        "there is rationales in 'good.txt', which is none of its docids",
+        "there is a rationale in 'good.txt', which is not one of its docids",
     ),
     "not a mark": ({"evidences": [["rare charm"]]}, "'rare charm' is not {\"start_token\""),
     "not a list": ({"evidences": "rare charm"}, "'rare charm' is not a list of rationales"),

@@ -40,18 +40,18 @@ def test_blank_lines_and_foreign_line_ends_do_no_harm(tmp_path):
 @pytest.mark.parametrize(
     ("content", "what"),
     [
-        ("", "holds no synonyms"),
-        ("not json\n", "is no table of synonyms"),
-        ('{"word": "good"}\n', "is no table of synonyms .*synonyms"),
-        ('{"synonyms": ["good"]}\n', "is no table of synonyms .*word"),
-        ('["good", ["fine"]]\n', "is no table of synonyms"),
-        ('{"word": "good", "synonyms": "fine"}\n', "is no table of synonyms .*must be a list"),
-        ('{"word": "good", "synonyms": null}\n', "is no table of synonyms .*must be a list"),
-        ('{"word": "good", "synonyms": {"fine": 1}}\n', "is no table of synonyms .*must be a list"),
-        ('{"word": 3, "synonyms": ["fine"]}\n', "some word is no string"),
-        ('{"word": "good", "synonyms": ["fine", null]}\n', "some word is no string"),
-        ('{"word": ["good"], "synonyms": ["fine"]}\n', "is no table of synonyms"),
-        (b"\xff\xfe\x00", "is no table of synonyms"),
+        ("", "contains no synonyms"),
+        ("not json\n", "is not a synonym table"),
+        ('{"word": "good"}\n', "is not a synonym table .*synonyms"),
+        ('{"synonyms": ["good"]}\n', "is not a synonym table .*word"),
+        ('["good", ["fine"]]\n', "is not a synonym table"),
+        ('{"word": "good", "synonyms": "fine"}\n', "is not a synonym table .*must be a list"),
+        ('{"word": "good", "synonyms": null}\n', "is not a synonym table .*must be a list"),
+        ('{"word": "good", "synonyms": {"fine": 1}}\n', "is not a synonym table .*must be a list"),
+        ('{"word": 3, "synonyms": ["fine"]}\n', "some word is not a string"),
+        ('{"word": "good", "synonyms": ["fine", null]}\n', "some word is not a string"),
+        ('{"word": ["good"], "synonyms": ["fine"]}\n', "is not a synonym table"),
+        (b"\xff\xfe\x00", "is not a synonym table"),
     ],
 )
 def test_a_broken_file_is_refused_in_a_sentence_that_shows_a_right_one(tmp_path, content, what):
@@ -76,15 +76,15 @@ def test_no_file_and_a_folder_are_no_file_of_synonyms(tmp_path, suffix):
 def test_a_broken_parquet_file_is_refused(tmp_path):
     torn = tmp_path / "torn.parquet"
     torn.write_bytes(b"PAR1 and no more")
-    with pytest.raises(UserError, match=r"torn.parquet is no table of synonyms"):
+    with pytest.raises(UserError, match=r"torn.parquet is not a synonym table"):
         read_synonyms(torn)
     other = tmp_path / "other.parquet"
     pq.write_table(pa.table({"word": ["good"], "others": [["fine"]]}), other)
-    with pytest.raises(UserError, match=r"other.parquet is no table of synonyms"):
+    with pytest.raises(UserError, match=r"other.parquet is not a synonym table"):
         read_synonyms(other)
     flat = tmp_path / "flat.parquet"
     pq.write_table(pa.table({"word": ["good"], "synonyms": ["fine"]}), flat)
-    with pytest.raises(UserError, match=r"flat.parquet is no table of synonyms .*must be a list"):
+    with pytest.raises(UserError, match=r"flat.parquet is not a synonym table .*must be a list"):
         read_synonyms(flat)
 
 

@@ -26,7 +26,7 @@ def test_a_table_for_people_and_json_for_programs(command, tmp_path: Path):
     assert ended.code == 0
     assert [line.split()[0] for line in ended.out.splitlines() if line.startswith(("vanilla", "word-at"))]
     assert "macro-F1" in ended.out
-    assert "stability bought by collapse" in ended.out
+    assert "collapsed.  In" in ended.out
     assert "2 of 2 done" in ended.err
     assert "vanilla, seed 0: collapsed attention" in ended.err
     assert "comparison.html" in ended.err

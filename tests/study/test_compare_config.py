@@ -18,7 +18,7 @@ BAD = {
     "unknown explainer": ({"explainer": "attenton"}, "did you mean 'attention'"),
     "no rationale": (
         {"techniques": ("a2r", "vanilla"), "explainer": "rationale"},
-        "rationale cannot explain models of vanilla: .* does not select .*; without --explainer each is asked for",
+        "rationale cannot explain models of vanilla: .* does not select .*; without --explainer each has its default",
     ),
     "no attention": (
         {"techniques": ("vanilla", "a2r"), "explainer": "attention"},

@@ -93,7 +93,7 @@ def test_a_number_that_a_cell_lacks_is_a_reason():
     assert entry.row.note == "other, seed 1: not applicable, because it rained"
     assert entry.against is None
     missing = compared(several("vanilla"), several("other"))["other"].entries[FLIPS]
-    assert "not asked" in missing.row.note
+    assert "not measured" in missing.row.note
 
 
 def test_texts_that_have_no_number_are_counted_out():

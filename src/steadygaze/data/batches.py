@@ -1,4 +1,4 @@
-"""Ids -> Batch: padded to the longest text of its own batch, texts of like length together.
+"""Token ids -> Batch: padded to the longest text of the batch; texts of similar length are batched together.
 
 Data        a split as ragged ids, with labels and weights
 shuffled    the batches of one training epoch, from a seed alone
@@ -18,19 +18,19 @@ from steadygaze.core.ragged import TokenArray, TokenizedTexts
 from steadygaze.core.types import Batch
 
 NOISE = 0.1
-"""Lengths are blurred by this share before sorting, so that the same texts do not meet in every epoch."""
+"""Relative noise of the lengths before sorting, so that batches differ between epochs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Data:
-    """One split, encoded once."""
+    """One encoded split."""
 
     text: TokenArray
     question: TokenArray | None = None
     label: NDArray[np.int64] | None = None
     weight: NDArray[np.float32] | None = None
     word_starts: NDArray[np.bool_] | None = None
-    """Per token of all texts: whether a unit (a word of several pieces) begins there.  None: every token is a unit."""
+    """Per token of all texts: a unit (a word of several subwords) begins there.  None: every token is a unit."""
     question_word_starts: NDArray[np.bool_] | None = None
 
     def __len__(self) -> int:
@@ -38,14 +38,14 @@ class Data:
 
 
 def placed_data(text: TokenizedTexts, question: TokenizedTexts | None = None, *, whole_words: bool) -> Data:
-    """Unlabeled texts; `whole_words`: all pieces of a word are one unit."""
-    pieces = [None if one is None or not whole_words else one.word_starts for one in (text, question)]
-    asked = None if question is None else question.ragged
-    return Data(text.ragged, asked, word_starts=pieces[0], question_word_starts=pieces[1])
+    """Unlabeled texts; `whole_words`: all subwords of a word are one unit."""
+    starts = [None if part is None or not whole_words else part.word_starts for part in (text, question)]
+    question_ids = None if question is None else question.ragged
+    return Data(text.ragged, question_ids, word_starts=starts[0], question_word_starts=starts[1])
 
 
 def shuffled(data: Data, batch_size: int, seed: tuple[int, ...]) -> list[NDArray[np.int64]]:
-    """Rows of each batch of one epoch: sorted by blurred length, cut, the cuts shuffled.  Every row exactly once."""
+    """Rows of each batch of one epoch: sorted by noisy length, split into batches, batches shuffled."""
     random = np.random.default_rng(seed)
     lengths = data.text.lengths * random.uniform(1 - NOISE, 1 + NOISE, len(data))
     order = np.argsort(lengths, kind="stable")
@@ -54,7 +54,7 @@ def shuffled(data: Data, batch_size: int, seed: tuple[int, ...]) -> list[NDArray
 
 
 def by_length(data: Data, batch_size: int, max_tokens: int = 1 << 16) -> Iterator[NDArray[np.int64]]:
-    """Rows of each batch, by rising length; fewer rows where they would be over `max_tokens`, padding included."""
+    """Rows of each batch, by increasing length, with at most `max_tokens` including padding."""
     if batch_size < 1:
         raise UserError(f"batch_size must be a whole number from 1 up, found {batch_size}")
     parts = [ragged.lengths for ragged in (data.text, data.question) if ragged is not None]
@@ -90,17 +90,17 @@ def collate(data: Data, rows: NDArray[np.int64]) -> Batch:
 
 
 def _pad_flags(ragged: TokenArray, flags: NDArray[np.bool_] | None, rows: NDArray[np.int64]) -> torch.Tensor | None:
-    """(B,T) bool, False where there is no token."""
+    """(B,T) bool, False at padding."""
     if flags is None:
         return None
     where, present = _where(ragged, rows)
-    found = np.zeros(present.shape, np.bool_)
-    found[present] = flags[where]
-    return torch.from_numpy(found)
+    padded = np.zeros(present.shape, np.bool_)
+    padded[present] = flags[where]
+    return torch.from_numpy(padded)
 
 
 def _where(ragged: TokenArray, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Where the tokens of these rows are among all, and which places of a padded batch they take."""
+    """Positions of the tokens of these rows among all tokens, and in the padded batch."""
     starts, lengths = ragged.starts[rows], ragged.lengths[rows]
     columns = np.arange(lengths.max(initial=1))
     present = columns < lengths[:, None]  # (B,T)
@@ -108,7 +108,7 @@ def _where(ragged: TokenArray, rows: NDArray[np.int64]) -> tuple[NDArray[np.int6
 
 
 def _pad(ragged: TokenArray, rows: NDArray[np.int64]) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """(B,T) ids with 0 where there is no token, present, mask."""
+    """(B,T) ids with 0 at padding, present, mask."""
     where, present = _where(ragged, rows)
     ids, mask = np.zeros(present.shape, np.int64), np.zeros(present.shape, np.bool_)
     ids[present], mask[present] = ragged.ids[where], ragged.words[where]

@@ -1,21 +1,21 @@
-"""Disk, hub or generator -> Example.  CORPORA holds what has a name; a user's own files need none.
+"""Load corpora by name (CORPORA), from files, or with a planted shortcut.
 
-Any corpus with a shortcut put in front: one token that agrees with the label as often as it is told to.
+The shortcut is one token before every text that agrees with the label with a given probability:
 
     biased=0.8:planted-reviews:aspect=palate          , The pour was black. … The mouthfeel is silky.
 
-Yu et al. 2021 (A2R), §5.3, Beer-Biased: whoever reads the token alone is right in a share α of the texts, so a model
-that selects sentences may lock on to the first one.  Every class has a token of its own, in the order of the labels:
+Yu et al. 2021 (A2R), §5.3, Beer-Biased: the token alone predicts the label of a share α of the texts, so a model
+that selects sentences may interlock on the first one.  Every class has its own token, in the order of the labels:
 
-    token   with chance α that of the text's own class, else that of another class, all others alike
+    token   with probability α that of the text's class, else that of another class, uniformly
 
-so α = 1 / classes says nothing, α = 1 says all, and α = 0 of two classes says all, the other way round.  All splits are
-treated alike.  The token is followed by a space, is part of the first sentence and never rationales.
+so α = 1 / classes is uninformative, and α = 1 determines the label.  All splits are treated alike.  The token is
+followed by a space.  It is part of the first sentence and never part of a rationale.
 
-A coin belongs to its text: the same text (and question) draws the same in whatever split or file it stands.
+The draw depends only on the text, the question and the seed.
 
-Departs from the paper: it has "," and ".".  A "." ends a sentence wherever sentences are read off the tokens, and would
-be the whole first sentence of its text: ours are marks that end none.
+Departs from the paper, which uses "," and ".": a "." would be a sentence of its own, so only marks that do not end a
+sentence are used.
 """
 
 import json
@@ -41,49 +41,49 @@ from steadygaze.data.user_files import ColumnNames, load_files
 from steadygaze.data.user_files import stream as stream
 
 TOKENS = (",", ";", ":", "-", "/", "*", "+", "=", "&", "%")
-"""One for each class; more classes need tokens of the user's own."""
+"""One for each class; more classes need other tokens."""
 MARK = "biased="
 WRITTEN = re.compile(MARK + r'(?:"(?:\\.|[^"\\])*"|[^:])*')
-"""Up to the first colon that is no token in quotes."""
+"""Up to the first colon outside quotes."""
 
 
 @settings
 class Bias:
     agreement: Annotated[float, Field(ge=0, le=1)] = 0.8
-    """The chance that the token is that of the text's own class."""
+    """The probability that the token is that of the text's class."""
     seed: int = 0
     tokens: tuple[str, ...] = TOKENS
     """One for each class, in the order of the labels."""
 
 
 def add_shortcut(corpus: Corpus, agreement: float = 0.8, seed: int = 0, tokens: Sequence[str] = TOKENS) -> Corpus:
-    """The same corpus with a token before every text that agrees with its label with a chance of `agreement`."""
+    """Add a token before every text that agrees with its label with probability `agreement`."""
     return prefix_token(corpus, build(Bias, {"agreement": agreement, "seed": seed, "tokens": tokens}))
 
 
 def read_bias(options: Mapping[str, Any]) -> Bias:
-    """What is written before a corpus: `biased` is the agreement; `seed` and `tokens` may follow."""
+    """Parse the prefix of a corpus: `biased` is the agreement; `seed` and `tokens` may follow."""
     return build(Bias, {"agreement" if key == "biased" else key: value for key, value in options.items()})
 
 
 def divided(data: str) -> tuple[str, str]:
-    """What is written before a corpus, and the corpus.
+    """Split into the prefix and the corpus.
 
     >>> divided("biased=0.8:sst2"), divided("sst2")
     (('biased=0.8', 'sst2'), ('', 'sst2'))
     """
-    found = WRITTEN.match(data)
-    return ("", data) if found is None else (found[0], data[found.end() + 1 :])
+    match = WRITTEN.match(data)
+    return ("", data) if match is None else (match[0], data[match.end() + 1 :])
 
 
 def prefix_token(corpus: Corpus, bias: Bias) -> Corpus:
-    """Every text of the corpus with its token before it."""
+    """Add its token before every text."""
     own = _own(corpus, bias.tokens)
     splits = {
-        name: [_led(example, _drawn(example, own, bias)) for example in examples]
+        name: [_with_token(example, _draw_token(example, own, bias)) for example in examples]
         for name, examples in corpus.splits.items()
     }
-    return replace(corpus, name=f"{_written(bias)}:{corpus.name}", splits=splits)
+    return replace(corpus, name=f"{_prefix(bias)}:{corpus.name}", splits=splits)
 
 
 def _own(corpus: Corpus, tokens: Sequence[str]) -> dict[Label, str]:
@@ -103,8 +103,8 @@ def _own(corpus: Corpus, tokens: Sequence[str]) -> dict[Label, str]:
     return dict(zip(classes, tokens, strict=False))
 
 
-def _drawn(example: Example, own: dict[Label, str], bias: Bias) -> str:
-    """Which token stands before this text."""
+def _draw_token(example: Example, own: dict[Label, str], bias: Bias) -> str:
+    """Draw the token of a text."""
     agrees, other = _uniform(example, bias.seed)
     right = own[example.label]  # type: ignore[index]  # every text has a label: see _own
     if agrees < bias.agreement:
@@ -114,35 +114,35 @@ def _drawn(example: Example, own: dict[Label, str], bias: Bias) -> str:
 
 
 def _uniform(example: Example, seed: int) -> tuple[float, float]:
-    """Two numbers in [0, 1) that are this text's own."""
+    """Two numbers in [0, 1), determined by the text and the seed."""
     digest = blake2b(json.dumps([seed, example.text, example.question]).encode(), digest_size=16).digest()
     return tuple((int.from_bytes(half) >> 11) * 2.0**-53 for half in (digest[:8], digest[8:]))  # type: ignore[return-value]
 
 
-def _led(example: Example, token: str) -> Example:
-    """The text with the token before it; what was marked moves along, the first sentence begins with the token."""
+def _with_token(example: Example, token: str) -> Example:
+    """Add the token; shift the rationales, and start the first sentence with the token."""
     text = f"{token} {example.text}"
-    rationales, sentences = (_moved(spans, len(token) + 1) for spans in (example.rationales, example.sentences))
+    rationales, sentences = (_shift_spans(spans, len(token) + 1) for spans in (example.rationales, example.sentences))
     if sentences:
         sentences = ((0, sentences[0][1]), *sentences[1:])
     return replace(example, text=text, rationales=rationales, sentences=sentences)
 
 
-def _moved(spans: tuple[Span, ...] | None, by: int) -> tuple[Span, ...] | None:
+def _shift_spans(spans: tuple[Span, ...] | None, by: int) -> tuple[Span, ...] | None:
     return None if spans is None else tuple((start + by, end + by) for start, end in spans)
 
 
-def _written(bias: Bias) -> str:
-    """As it stands before the corpus' name: what is not as usual, so that another draw has another name."""
+def _prefix(bias: Bias) -> str:
+    """The prefix of the name, with settings that differ from the defaults."""
     more = non_default(Bias, {"seed": bias.seed, "tokens": bias.tokens})
-    said = "".join(f",{key}={json.dumps(value, ensure_ascii=False)}" for key, value in more.items())
-    return f"{MARK}{bias.agreement}{said}"
+    options = "".join(f",{key}={json.dumps(value, ensure_ascii=False)}" for key, value in more.items())
+    return f"{MARK}{bias.agreement}{options}"
 
 
 CORPORA: dict[str, GeneratedCorpus | PublishedCorpus] = {
     "planted-reviews": GeneratedCorpus("made-up beer reviews; the label is one aspect's sentiment", planted_reviews),
     "planted-pairs": GeneratedCorpus("made-up beer reviews with a question about one aspect", planted_pairs),
-    "planted-code": GeneratedCorpus("made-up words; a selection can say the label in code", planted_code),
+    "planted-code": GeneratedCorpus("made-up words; a selection can leak the label", planted_code),
     **NAMED,
 }
 
@@ -166,19 +166,18 @@ def load_corpus(
     seed: int = 0,
     drop_empty: bool = False,
 ) -> Corpus:
-    """A corpus by name (`sst2`, `planted-reviews:aspect=palate`), or from a file or folder of the user's own.
+    """Load a corpus by name (`sst2`, `planted-reviews:aspect=palate`), or from a file or folder.
 
-    The columns are for files, the seed is for generated corpora.  A name wins over a folder of that name (./sst2).
-    With label=None a file may do without labels: the column `label` is read where there is one.
-    Before any of these `biased=0.8:` puts a token before every text (see `biased`), drawn by the seed too.
+    The columns are for files, the seed is for generated corpora.  A name takes precedence over a folder (./sst2).
+    With label=None the column `label` is optional.  The prefix `biased=0.8:` adds a shortcut token to every text.
     """
     before, rest = divided(data) if isinstance(data, str) else ("", data)
     if before:
         if not rest:
             raise UserError(f"{data!r} does not say what is biased; for example {before}:planted-reviews.")
-        bias = read_bias({"seed": seed, **_options(before)})  # first, so that a wrong one is known before much is read
-        how: dict[str, Any] = {"text": text, "label": label, "rationales": rationales, "drop_empty": drop_empty}
-        return prefix_token(load_corpus(rest, **how, data_dir=data_dir, seed=seed), bias)
+        bias = read_bias({"seed": seed, **_options(before)})  # check it before reading the data
+        arguments: dict[str, Any] = {"text": text, "label": label, "rationales": rationales, "drop_empty": drop_empty}
+        return prefix_token(load_corpus(rest, **arguments, data_dir=data_dir, seed=seed), bias)
     name, _, options = str(data).partition(":")
     columns = ColumnNames(tuple(text), label or "label", rationales)
     if isinstance(data, Path) or name not in CORPORA:
@@ -186,8 +185,8 @@ def load_corpus(
             raise unknown("corpus", name, CORPORA)
         try:
             return load_files(Path(data), columns, drop_empty)
-        except NoColumn as lacking:
-            if label is not None or lacking.column != columns.label:
+        except NoColumn as error:
+            if label is not None or error.column != columns.label:
                 raise
             return load_files(Path(data), replace(columns, label=None), drop_empty)
     if columns != ColumnNames(("text",), "label"):
@@ -196,7 +195,7 @@ def load_corpus(
 
 
 def _is_path(data: str | Path) -> bool:
-    """Something with a folder or an extension was meant as a path, whether it exists or not."""
+    """A name with a folder or an extension is a path, even if it does not exist."""
     path = Path(data)
     return isinstance(data, Path) or path.exists() or bool(path.suffix) or path.name != str(data)
 

@@ -1,15 +1,8 @@
-"""Corpus: named splits of examples, what was left out of them, and a fingerprint of what is in them.
+"""Corpus: named splits of examples with a fingerprint; generated, or published on disk or on the Hugging Face hub.
 
-Generated: a corpus that a function makes from a seed and options, as in `planted-reviews:aspect=palate`.
-
-Where a data set lives on the Hugging Face hub, and how its tables get here.  The only place that imports `datasets`.
-
-Code from the hub is never run: sets that are scripts there are read from the parquet export that the hub makes of them.
-
-Named: a published set, read from the data folder or else from the hub.
-
-On disk a set is `<name>/<split>.parquet` in the folder --data-dir or $STEADYGAZE_DATA.  Rows keep their order (the
-trainer shuffles).  Rows without text or label are left out and counted.
+On disk a corpus is `<name>/<split>.parquet` in the folder --data-dir or $STEADYGAZE_DATA.  Rows keep their order.  Rows
+without text or label are dropped and counted.  Code from the hub is never run: script datasets are read from the
+parquet export of the hub.
 """
 
 import hashlib
@@ -36,22 +29,19 @@ from steadygaze.data.tables import require
 
 @dataclass(frozen=True)
 class Corpus:
-    """What a model is trained on or examined with."""
+    """Texts for training or evaluation."""
 
     name: str
     splits: dict[str, list[Example]]
-    """"train", "validation", "test", where they exist; a file of the user's own is all "train"."""
+    """"train", "validation", "test", if they exist; a file is all "train"."""
     dropped: dict[str, int] = field(default_factory=dict)
-    """Why something was left out -> how often, over all splits."""
+    """Reason -> number of dropped items, over all splits."""
     source: str = "file"
-    """Where it came from: "generated", "disk", "hub" or "file"."""
+    """Source: "generated", "disk", "hub" or "file"."""
 
     @cached_property
     def fingerprint(self) -> str:
-        """SHA-256 of what a model can see: split names and, in order, every text, question, label and rationales.
-
-        Equal content has an equal fingerprint wherever it came from; a hub copy that differs from a disk copy shows it.
-        """
+        """SHA-256 of the content: split names and, in order, every text, question, label and rationale."""
         digest = hashlib.sha256()
         for name in sorted(self.splits):
             digest.update(json.dumps([name, len(self.splits[name])]).encode())
@@ -72,7 +62,7 @@ class Corpus:
         return {name: len(examples) for name, examples in self.splits.items()}
 
     def choose(self, split: str | None = None) -> str:
-        """The split that a model is examined with: the one named, else test, else the only one there is."""
+        """The split to evaluate on: the named one, else test, else the only one."""
         name = split or ("test" if "test" in self.splits or len(self.splits) > 1 else next(iter(self.splits)))
         if name not in self.splits:
             raise UserError(f"{self.name} has no split {name!r}, only {', '.join(self.splits)}: name one with --split")
@@ -81,13 +71,13 @@ class Corpus:
 
 @dataclass(frozen=True)
 class GeneratedCorpus:
-    """The function's keyword arguments are the options; `seed=` among them fixes the texts whatever the run's seed."""
+    """The options are keyword arguments of the function; the option `seed=` overrides the seed of the run."""
 
     about: str
     generate: Callable[..., dict[str, list[Example]]]
 
     def load(self, name: str, options: Mapping[str, Any], data_dir: Path | None, seed: int) -> Corpus:
-        """Made anew, the same for the same seed and options; nothing is read."""
+        """Generate the corpus from the seed and the options."""
         known = inspect.signature(self.generate).parameters
         for option in options:
             if option not in known:
@@ -112,9 +102,9 @@ class HubSource:
     id: str
     configuration: str | None = None
     splits: Mapping[str, str] = field(default_factory=lambda: SAME)
-    """Our split -> the hub's."""
+    """Split -> its name on the hub."""
     exported: bool = False
-    """Whether to read the hub's export, since the set itself is a script."""
+    """Read the parquet export of the hub, because the dataset is a script."""
 
 
 def fetch(hub: HubSource, name: str) -> dict[str, dict[str, list[Any]]]:
@@ -148,20 +138,20 @@ def fetch(hub: HubSource, name: str) -> dict[str, dict[str, list[Any]]]:
 
 @dataclass(frozen=True)
 class PublishedCorpus:
-    """One published set."""
+    """One published corpus."""
 
     about: str
     disk: Layout
     hub: HubSource
     hub_layout: Layout | None = None
-    """Where it is not the layout on disk."""
+    """None: the layout on disk."""
     files: Mapping[str, str] = field(default_factory=lambda: SAME)
-    """Our split -> the name of its file."""
+    """Split -> name of its file."""
     validation_from: Callable[[Sequence[Example]], int] | None = None
-    """Where in train a validation split begins, for a set that has none and whose rows are not independent."""
+    """Start of a validation split in train, for corpora without one whose rows are not independent."""
 
     def load(self, name: str, options: Mapping[str, Any], data_dir: Path | None, seed: int) -> Corpus:
-        """From the data folder if it is there, else from the hub; a published set has no options and no seed."""
+        """Load from the data folder, else from the hub; published corpora have no options and no seed."""
         if options:
             raise UserError(f"{name} takes no options; found {', '.join(options)}.")
         folder = _folder(name, data_dir)
@@ -196,7 +186,7 @@ class PublishedCorpus:
 
 
 def _folder(name: str, data_dir: Path | None) -> Path | None:
-    """The set's folder in the data folder, if there is one."""
+    """The folder of the corpus in the data folder, if there is one."""
     base = data_dir if data_dir is not None else os.environ.get("STEADYGAZE_DATA")
     if not base:
         return None

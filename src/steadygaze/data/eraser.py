@@ -6,13 +6,11 @@ train.jsonl, val.jsonl, test.jsonl     annotations, one a line:
 annotation_id    its name
 classification   the label
 evidences        [[{"docid", "start_token", "end_token", "text"}, …], …]: the tokens [start, end) of a document.
-                 All groups together are the rationales; null says that nobody was asked
-query            a question, where the queries differ; one and the same for all says nothing
-docids           the documents that were read.  Else: those of the rationales; else the one named as the annotation
+                 All groups together are the rationale; null: not annotated
+query            a question, if the queries differ
+docids           its documents; default: those of the rationales, else the one named as the annotation
 
-One annotation of ERASER's, with the documents it is about -> an Example.  A ValueError says what does not fit.
-
-Several documents are read one after the other, as one text.  `rationales` says how tokens become characters.
+Several documents of an annotation are joined to one text.
 """
 
 from collections import Counter
@@ -33,7 +31,7 @@ from steadygaze.data.tables import json_rows
 from steadygaze.data.text_checks import check_labels, is_empty
 
 BETWEEN = "\n"
-"""What stands between two documents."""
+"""Separator of two documents."""
 
 
 @dataclass(frozen=True)
@@ -41,9 +39,9 @@ class Annotation:
     name: str
     example: Example
     parts: dict[str, Span]
-    """Which characters of the text each document is."""
+    """Document -> its characters in the text."""
     empty: int = 0
-    """Spans of rationales without any token, which are left out."""
+    """Number of dropped rationale spans without a token."""
 
 
 @dataclass(frozen=True)
@@ -93,7 +91,7 @@ def annotation(row: dict[str, Any], documents: Documents, asked: bool) -> Annota
 
 
 def _docids(row: dict[str, Any], name: str, marks: list[Any]) -> list[str]:
-    """Those it names; else those of its rationales; else the one with its own name."""
+    """The named documents; else those of its rationales; else the one with its name."""
     named = row.get("docids") or [mark["docid"] for mark in marks if isinstance(mark, dict) and mark.get("docid")]
     if not isinstance(named, list):
         raise ValueError(f"docids is {named!r:.60}; it must be a list of names")
@@ -112,13 +110,13 @@ def _joined(names: list[str], documents: Documents) -> tuple[dict[str, Span], st
 
 
 def _spans(marks: list[Any], text: str, parts: dict[str, Span]) -> tuple[rationale_spans.Spans, int]:
-    """Of the whole text, sorted; and how many held no token."""
+    """Sorted rationale spans in the whole text, and the number of spans without a token."""
     words = {name: rationale_spans.words(text[start:end]) for name, (start, end) in parts.items()}
     found: list[Span] = []
     for mark in marks:
         docid = str((mark.get("docid") if isinstance(mark, dict) else None) or next(iter(parts)))
         if docid not in parts:
-            raise ValueError(f"there is rationales in {docid!r:.60}, which is none of its docids")
+            raise ValueError(f"there is a rationale in {docid!r:.60}, which is not one of its docids")
         begin, end = parts[docid]
         span = rationale_spans.from_mark(mark, text[begin:end], words[docid])
         found += [] if span is None else [(begin + span[0], begin + span[1])]
@@ -126,13 +124,13 @@ def _spans(marks: list[Any], text: str, parts: dict[str, Span]) -> tuple[rationa
 
 
 SPLITS = {"train": "train", "val": "validation", "test": "test"}
-"""Their name for a split -> ours."""
+"""ERASER split -> split."""
 KEYS = {"annotation_id", "evidences"}
-"""What tells such a line from others."""
+"""Keys that identify an annotation."""
 
 
 def is_eraser(path: Path) -> bool:
-    """Whether a folder, or a file with its documents beside it, is laid out so."""
+    """Return whether a folder, or a file with documents beside it, has this format."""
     files = [path / f"{name}.jsonl" for name in SPLITS] if path.is_dir() else [path]
     found = [file for file in files if file.suffix.lower() == ".jsonl" and file.is_file()]
     if not found or not Documents(found[0].parent).exists:
@@ -154,7 +152,7 @@ def load_eraser(path: Path, drop_empty: bool = False) -> Corpus:
 
 
 def annotations(file: Path, drop_empty: bool = False) -> Iterator[Annotation]:
-    """Those with a text, one after the other."""
+    """Yield the annotations with a text."""
     return (one for one in _read(file, _asked([file]), drop_empty) if not is_empty(one.example.text))
 
 
@@ -182,7 +180,7 @@ def _labelled(file: Path, asked: bool, drop_empty: bool, dropped: Counter[str]) 
 
 
 def _asked(files: Sequence[Path]) -> bool:
-    """Whether queries are questions about the texts: they differ."""
+    """Return whether the queries differ and are therefore questions."""
     seen: set[str] = set()
     for file in files:
         for _, row in json_rows(file):

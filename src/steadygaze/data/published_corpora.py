@@ -3,11 +3,11 @@ r"""Published texts as they are stored -> as people wrote them.  Each function t
     imdb        `<br />` for line breaks
     yelp        `\n`, `\""` and `\u00e9` spelled out; some copies still wear the quotes of a csv cell
     ag_news     entities, most without their ampersand (`#39;`), and a backslash where a line was broken
-    newsgroups  headers and the names of the groups, both of which give the label away
+    newsgroups  headers and the names of the groups, which reveal the label
 
 HTML tags that were typed or unescaped stay: they are part of the published text.
 
-The published sets by name: what each is, where it lives on the hub, how its columns are read.
+Published corpora by name: description, hub address and columns.
 
 The copies on disk and on the hub differ for some sets, and the corpus' fingerprint shows it:
 
@@ -95,10 +95,10 @@ def _babi(task: int) -> PublishedCorpus:
 
 
 def _last_stories(train: Sequence[Example]) -> int:
-    """Where the last tenth of the stories begins.
+    """The start of the last tenth of the stories.
 
-    A story is asked about several times, as it grows: each passage begins with the one before.  Its questions stay
-    together, since a passage in validation that goes on from one in train would be known in part.
+    A story has several questions, and each passage continues the one before.  The questions of a story stay in one
+    split, so that validation passages do not overlap with training passages.
     """
     starts = [i for i in range(len(train)) if i == 0 or not train[i].text.startswith(train[i - 1].text)]
     aside = len(starts) // 10

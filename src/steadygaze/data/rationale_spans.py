@@ -1,12 +1,12 @@
-"""Rationales as characters of the text: from word offsets, from phrases, from what a user wrote in a column.
+"""Rationales as character spans: from word offsets, from phrases or from a column.
 
 A span is [start, end) in Python characters (code points).  A user's rationales cell is one of
 
-    nothing (null, or an empty cell)        nobody was asked                          None
+    nothing (null, or an empty cell)        not annotated                             None
     [[0, 4], [10, 15]]                      characters                                as written, sorted
     ["superb acting", "never dull"]         phrases, each found in the text           their characters
     [[{"start_token": 3, "end_token": 5}]]  words, as ERASER counts them              their characters
-    []                                      asked, and nothing was marked             ()
+    []                                      annotated, empty                          ()
 
 as JSON in a string cell, or as a list where the format has lists (jsonl, parquet).  A phrase is looked for after the
 one before it, then from the beginning; white space in a phrase matches any white space.
@@ -24,7 +24,7 @@ Spans = tuple[Span, ...]
 
 
 def from_cell(cell: Any, text: str) -> Spans | None:
-    """What a user wrote, as spans of the text; a ValueError says why it cannot be."""
+    """Parse a cell to spans of the text; raise ValueError if it is not valid."""
     if cell is None or (isinstance(cell, str) and not cell.strip()):
         return None
     marks = _parsed(cell) if isinstance(cell, str) else cell
@@ -54,7 +54,7 @@ def from_mark(mark: Any, text: str, words: Sequence[Span]) -> Span | None:
     if not isinstance(mark, dict):
         raise ValueError(f'{mark!r:.60} is not {{"start_token": …, "end_token": …}}')
     start, end, said = mark.get("start_token"), mark.get("end_token"), mark.get("text")
-    if isinstance(said, str) and said.strip() and (start is None or start == -1):  # known by its words alone
+    if isinstance(said, str) and said.strip() and (start is None or start == -1):  # given only by its words
         return from_phrases([said], text)[0]
     if type(start) is not int or type(end) is not int or not 0 <= start <= end <= len(words):
         raise ValueError(f"tokens {start} to {end} do not lie in a text of {len(words)} tokens")
@@ -63,12 +63,12 @@ def from_mark(mark: Any, text: str, words: Sequence[Span]) -> Span | None:
     span = words[start][0], words[end - 1][1]
     found = text[slice(*span)]
     if isinstance(said, str) and "".join(said.split()).lower() != "".join(found.split()).lower():
-        raise ValueError(f"tokens {start} to {end} are {found!r:.60}, but the rationales says {said!r:.60}")
+        raise ValueError(f"tokens {start} to {end} are {found!r:.60}, but the rationale is {said!r:.60}")
     return span
 
 
 def from_phrases(phrases: Iterable[str], text: str) -> Spans:
-    """Where the phrases stand in the text, sorted."""
+    """The spans of the phrases, sorted."""
     spans, end = [], 0
     for phrase in phrases:
         pattern = re.compile(r"\s+".join(re.escape(word) for word in phrase.split()))
@@ -93,12 +93,12 @@ def from_tokens(tokens: Sequence[str], text: str) -> list[Span] | None:
 
 
 def words(text: str) -> list[Span]:
-    """The span of each word, words being what white space separates."""
+    """The span of each whitespace-separated word."""
     return [match.span() for match in re.finditer(r"\S+", text)]
 
 
 def lines(text: str) -> Spans:
-    """The span of each line that holds something."""
+    """The span of each nonempty line."""
     return tuple(match.span() for match in re.finditer(r"[^\n]*\S[^\n]*", text))
 
 

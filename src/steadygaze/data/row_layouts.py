@@ -35,10 +35,10 @@ class Layout:
     examples: Callable[..., Made]
     """Called with the cells of a row, in the order of `columns`."""
     labels: Mapping[Any, str] | None = None
-    """What the last column says -> the label's name; other rows are left out.  None: it says the name."""
+    """Value of the last column -> label; other rows are dropped.  None: the value is the label."""
 
     def read(self, table: Mapping[str, list[Any]], dropped: Counter[str]) -> list[Example]:
-        """Every example of the table; what is left out is counted in `dropped`."""
+        """The examples of the table; dropped items are counted in `dropped`."""
         kept = []
         for cells in zip(*(table[name] for name in self.columns), strict=True):
             for item in self._row(cells):
@@ -75,7 +75,7 @@ def cleaned(clean: Callable[[str], str]) -> Callable[[str, str], Made]:
 
 
 def marked_words(text: str, tokens: Sequence[str], sentiment: Sequence[int], label: str) -> Made:
-    """SST-2.  Evidence: the words that people rated on the label's side of neutral, each rated alone, 0 to 4."""
+    """SST-2.  Rationales: the words rated on the label's side of neutral, each rated alone, 0 to 4."""
     spans = rationale_spans.from_tokens(tokens, text)
     if spans is None or len(spans) != len(sentiment):
         yield Example(text, label)

@@ -1,13 +1,13 @@
-"""Known: stretches of text between white space that have been split once, and are not split again.
+"""Cache of split stretches: whitespace-separated parts of texts with their tokens.
 
-The words of a language are few and their repetitions many, so that most of a text is looked up and only what is new is
-given to the library.  It holds because no token has white space in it and none looks beyond the white space around it.
+Most stretches repeat, so that only new ones are split by the library.  No token contains white space or depends on
+text beyond it.
 
     text      "It's a film, isn't it?"     stretches   It's  a  film,  isn't  it?
     "film,"   -> ids of film and ","       at (0, 4) and (4, 5) of the stretch
 
-Only plain ASCII is kept, where a character is a character to everybody; and only texts with single spaces are put
-together here.  All others are None in the answer, to be split whole.
+Only ASCII stretches are cached, and only texts with single spaces use the cache.  All other texts give None and are
+split whole.
 """
 
 from collections.abc import Callable, Sequence
@@ -97,5 +97,5 @@ class SplitCache:
                 np.concatenate([old.start, spans[:, 0]]),
                 np.concatenate([old.end, spans[:, 1]]),
             )
-            # Rows last: whoever finds one finds its tokens too.  Another thread may have learnt the same meanwhile.
+            # Rows last, so that a row always has its tokens.  Another thread may have added the same stretch.
             self._row.update(zip(new, range(len(old.first) - 1, len(old.first) - 1 + len(new)), strict=True))

@@ -1,8 +1,8 @@
 """Subwords: the fast tokenizer of a Hugging Face model, from its folder.
 
 A text is [CLS] text [SEP] or whatever the tokenizer's template says; a question is `question [SEP]`, so that the two in
-a row are one joint sequence.  White space is nobody's: it is trimmed off the spans, and a token of nothing but white
-space stands, with an empty span, in the word that follows it (at the end of a text: that it follows).
+a row are one joint sequence.  White space is trimmed off the spans.  A token of white space has an empty span
+and belongs to the next word, or to the last one at the end of a text.
 """
 
 from pathlib import Path
@@ -18,7 +18,7 @@ from steadygaze.data.text_tokenizer import Kind, TextTokenizer, align_spans, rea
 
 
 def load_subword_tokenizer(folder: Path, *, max_length: int) -> "PieceTokenizer":
-    """The tokenizer of the model in this folder.  What its file says of padding and truncation is overridden."""
+    """The tokenizer of the model in this folder.  Padding and truncation of its file are overridden."""
     file = Path(folder) / "tokenizer.json"
     if not file.is_file():
         raise UserError(f"no tokenizer.json in {str(folder)!r}; a Hugging Face model with a fast tokenizer has one.")

@@ -1,13 +1,9 @@
-"""Which words of a vocabulary may stand for each other, from a file that says so.
+"""Synonym tables: read, filter and map them to a vocabulary.
 
 A file (.parquet or .jsonl) has a row for each word: `word`, a string, and `synonyms`, a list, the closest first.
-Of a transformer's vocabulary only whole words count: a piece that continues a word is neither exchanged nor put in.
+In the vocabulary of a transformer only whole words are substituted, not subwords.
 
-English function words and negations: words that no synonym substitution may touch, on either side of a pair.
-
-Which pairs of a synonym table may be substituted for each other.
-
-A table is filtered once, when it is read.  A pair is dropped where
+A pair of the table is dropped if
 
     closed class   either word is a function word or a negation (data/synonyms.py)
     spelling       either word holds a digit, or is a single letter
@@ -18,7 +14,7 @@ A table is filtered once, when it is read.  A pair is dropped where
     adverb         one carries -ly, and the other is a base that takes -s, -ed or -ing: blankly → stare
 
 Suffixes are recognized by the table's own words: "loved" carries -ed because "love" is in the table, "adore" takes -ed
-because "adored" is.  So a small table loses nothing for lack of evidence.
+because "adored" is.  So a small table loses few pairs.
 
 Not covered: words of different classes without such evidence (film, shoot), irregular forms (went, children), other
 languages than English, and names, which a vocabulary in lower case does not show.
@@ -69,7 +65,7 @@ VOWELS = "aeiou"
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """What a table's words show of one of them."""
+    """Suffixes of a word, according to the table."""
 
     carried: frozenset[str]
     """Suffixes with which another word of the table makes this one."""
@@ -103,7 +99,7 @@ def substitutable_pairs(table: Mapping[str, Sequence[str]], *, classes: bool = T
 
 
 def _clash(one: Form, other: Form) -> bool:
-    """Whether `one` is known to be of another class, or another inflection, than `other`."""
+    """Return whether two words have different classes or inflections."""
     only = one.carried - other.carried
     inflected = one.carried & INFLECTIONS, other.carried & INFLECTIONS
     return bool(
@@ -119,7 +115,7 @@ def _is_content(word: str) -> bool:
 
 
 def _negates(one: str, other: str) -> bool:
-    """Whether `one` is `other` with a negative affix."""
+    """Return whether `one` is `other` with a negative affix."""
     if any(one == prefix + other for prefix in NEGATIVE):
         return True
     return one.endswith("less") and one.removesuffix("less") in (other, other.removesuffix("ful"))
@@ -155,7 +151,7 @@ def _forms(word: str, suffix: str) -> Iterator[str]:
 
 
 def _bases(stem: str, suffix: str) -> Iterator[str]:
-    """What a word without its suffix may have been; at least two letters."""
+    """Possible bases of a word without its suffix."""
     candidates = [stem, stem + "e"]
     if stem.endswith("i"):
         candidates.append(stem[:-1] + "y")
@@ -171,20 +167,20 @@ def _bases(stem: str, suffix: str) -> Iterator[str]:
 
 
 STARTS = ("Ġ", "▁")
-"""What byte-level and sentence-piece vocabularies write before the first piece of a word."""
+"""Marks of the first subword of a word, in byte-level and SentencePiece vocabularies."""
 SPECIAL = re.compile(r"<.+>|\[.+\]", re.DOTALL)
-"""How vocabularies write special tokens.  No word of a word vocabulary looks so: < and [ are words of their own."""
-GOES_ON = "##"
-"""What WordPiece writes before every other."""
+"""Special tokens.  In a word vocabulary, < and [ are separate words."""
+CONTINUES = "##"
+"""Mark of the other subwords, in WordPiece vocabularies."""
 FORM = 'rows of {"word": "good", "synonyms": ["fine", "nice"]}'
 
 
 @dataclass(frozen=True, slots=True)
 class Lexicon:
-    """What is known of the ids of a vocabulary."""
+    """Properties of the ids of a vocabulary."""
 
     names: list[str]
-    """The word each id is, without the mark of a first piece."""
+    """The word of each id, without the mark of a first subword."""
     continues: NDArray[np.bool_]  # (V,)
     words: NDArray[np.bool_]  # (V,) written with letters only
     special: NDArray[np.bool_]  # (V,) <unk>, <s>, [CLS], [unused1] …
@@ -194,20 +190,20 @@ class Lexicon:
         ids = {name: i for i, name in enumerate(self.names) if not self.continues[i]}
         table, count = np.zeros((len(self.names), most), np.int64), np.zeros(len(self.names), np.int64)
         for name, i in ids.items():
-            found = [ids[other] for other in synonyms.get(name, ()) if other in ids and other != name][:most]
-            table[i, : len(found)], count[i] = found, len(found)
+            rows = [ids[other] for other in synonyms.get(name, ()) if other in ids and other != name][:most]
+            table[i, : len(rows)], count[i] = rows, len(rows)
         return table, count
 
 
 def vocabulary_lexicon(vocabulary: Sequence[str], kind: Literal["words", "pieces"]) -> Lexicon:
-    """How a vocabulary of pieces marks them is read off the vocabulary itself: a mark is on a tenth of it at least."""
-    tenth = len(vocabulary) / 10 if kind == "pieces" else math.inf  # words are whole, whatever they look like
+    """The marks of a subword vocabulary are those on at least a tenth of its tokens."""
+    tenth = len(vocabulary) / 10 if kind == "pieces" else math.inf  # words have no marks
     start = next((mark for mark in STARTS if sum(token.startswith(mark) for token in vocabulary) > tenth), "")
-    goes_on = sum(token.startswith(GOES_ON) for token in vocabulary) > tenth
+    marked = sum(token.startswith(CONTINUES) for token in vocabulary) > tenth
     if start:
         continues = [not token.startswith(start) for token in vocabulary]
     else:
-        continues = [goes_on and token.startswith(GOES_ON) for token in vocabulary]
+        continues = [marked and token.startswith(CONTINUES) for token in vocabulary]
     names = [token.removeprefix(start) for token in vocabulary]
     words = np.array([name.isalpha() for name in names], np.bool_)
     special = np.array([SPECIAL.fullmatch(token) is not None for token in vocabulary], np.bool_)
@@ -219,21 +215,21 @@ def read_synonyms(path: str | Path, *, folded: bool = False) -> dict[str, list[s
     file = Path(path)
     try:
         rows = _parquet(file) if file.suffix == ".parquet" else _lines(file)
-        found = {word: _several(others) for word, others in rows}
+        table = {word: _several(others) for word, others in rows}
     except MissingFile:
         raise UserError(f"there is no file of synonyms {file}") from None
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise UserError(f"{file} is no table of synonyms ({reason(error)}): .parquet or .jsonl with {FORM}") from None
-    if not all(isinstance(name, str) for word, others in found.items() for name in (word, *others)):
-        raise UserError(f"{file} is no table of synonyms: some word is no string; it needs {FORM}")
-    if not found:
-        raise UserError(f"{file} holds no synonyms; it needs {FORM}")
-    return {word.lower(): [other.lower() for other in others] for word, others in found.items()} if folded else found
+        raise UserError(f"{file} is not a synonym table ({reason(error)}): .parquet or .jsonl with {FORM}") from None
+    if not all(isinstance(name, str) for word, others in table.items() for name in (word, *others)):
+        raise UserError(f"{file} is not a synonym table: some word is not a string; it needs {FORM}")
+    if not table:
+        raise UserError(f"{file} contains no synonyms; it needs {FORM}")
+    return {word.lower(): [other.lower() for other in others] for word, others in table.items()} if folded else table
 
 
 def _several(others: object) -> list[str]:
     if not isinstance(others, list):
-        raise TypeError("synonyms must be a list")  # of a string, list() would make its letters
+        raise TypeError("synonyms must be a list")  # list() would split a string into letters
     return others
 
 

@@ -132,10 +132,9 @@ def _open(path: Path, delimiter: str, types: dict[str, Any] | None = None, ask: 
 
 
 def _malformed(path: Path, delimiter: str) -> list[Any]:
-    """The first row that does not fit the header, where there is one.
+    """The first row that does not fit the header, if there is one.
 
-    Asked only once reading has failed: a thread of Arrow's that still holds a Python function when the interpreter ends
-    takes the whole process down with it.
+    Called only after reading has failed: an Arrow thread with a Python function crashes the process at exit.
     """
     found: list[Any] = []
 
@@ -202,7 +201,7 @@ Reader = Callable[[Path, Sequence[str], int], Iterator[Table]]
 
 
 def read_columns(path: Path, names: Sequence[str], chunk: int) -> Iterator[Table]:
-    """Tables of at most `chunk` rows.  What is wrong with the path itself is said at once, the rest while reading."""
+    """Yield tables of at most `chunk` rows.  Errors of the path are raised at once, others while reading."""
     arrow_path(path)
     if path.suffix.lower() not in READERS:
         raise UserError(f"{path.name} has an unknown format {path.suffix!r}; known: {', '.join(READERS)}.")

@@ -1,12 +1,10 @@
-"""Texts and labels as they come from a user, checked: what comes out is `list[str]` and `list[str | int]`.
+"""Check texts and labels of any iterable; return `list[str]` and `list[str | int]`.
 
-Shared by `files` and by the scikit-learn estimator, so input may be a list, a NumPy array, a pandas Series or anything
-else that iterates.  `where` says how a complaint names the i-th value: `texts[3]`, or the file and the row.
+`where` names the i-th value in errors: `texts[3]`, or the file and the row.
 
-What labels become: strings stay; whole numbers become `int`, whole floats too (2.0 -> 2); booleans become 0 and 1,
-as a `BooleanLabel`, so that they can still be matched with classes that are called true and false.
-Refused: a missing label, several labels for one text, fractions (regression), strings and numbers mixed, whole numbers
-that need more than 64 bits.
+String labels are kept.  Whole numbers become `int`, also whole floats (2.0 -> 2).  Booleans become 0 and 1, as a
+`BooleanLabel`, so that they match classes named true and false.  Errors: a missing label, several labels for one text,
+fractions (regression), mixed strings and numbers, and whole numbers of more than 64 bits.
 """
 
 import math

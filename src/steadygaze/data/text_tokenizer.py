@@ -25,7 +25,7 @@ from steadygaze.data.split_cache import Spot
 
 Kind = Literal["words", "pieces"]
 CHUNK = 1 << 20
-"""Characters handed to the library at once: an encoding takes some fifty times the room of its ids."""
+"""Characters per call of the library: an encoding needs about fifty times the memory of its ids."""
 
 MOST_IDS = 1 << 24
 """Tokens of a vocabulary: a damaged file may have any id."""
@@ -51,7 +51,7 @@ class Tokens(Protocol):
 
 
 class TextTokenizer(ABC):
-    """What a word vocabulary and a subword vocabulary have in common."""
+    """Base class of word and subword tokenizers."""
 
     kind: ClassVar[Kind]
 
@@ -73,7 +73,7 @@ class TextTokenizer(ABC):
 
     @property
     def unknown_id(self) -> int | None:
-        """The id of every token that is not in the vocabulary; None: there is no such token."""
+        """The id of unknown tokens; None: every token is known."""
         name = getattr(self._engine.model, "unk_token", None)
         return None if name is None else self._engine.token_to_id(name)
 
@@ -179,8 +179,7 @@ def clean(text: str) -> str:
 def align_spans(text: str, spans: list[Span]) -> list[Span]:
     """Spans that reach the end of their last character.
 
-    Where the library composes letter and accent, or drops the accent, it leaves the accent out of the span; whatever
-    stands between a token and the next token or space is the token's.
+    The library leaves combining accents out of a span; characters up to the next token or space belong to the token.
     """
     if text.isascii() or not spans:
         return spans

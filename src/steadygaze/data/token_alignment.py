@@ -1,15 +1,11 @@
-"""Tokens against the characters of their text: which of them a rationale covers, and which make up one word.
+"""Align tokens with characters: rationales, words, coverage of the vocabulary and ends of sentences.
 
-Coverage: how much of the given texts a model reads, and how much of that is in its vocabulary.
+A sentence ends with a full stop, an exclamation or question mark, an ellipsis, or a run of these, also after the mark
+of a subword: ".", "...", "?!", "Ġ!", "##.".  The signs of other scripts and their byte-level spelling count too:
+"âĢ¦" is "…".
 
-Which tokens of a vocabulary end a sentence.
-
-A full stop, an exclamation or question mark, an ellipsis, or a run of these, whatever mark a vocabulary of pieces puts
-before it: ".", "...", "?!", "Ġ!", "##.".  The same signs of scripts that write them otherwise count too, and as a
-vocabulary of bytes spells them: "âĢ¦" is "…".
-
-A full stop that belongs to a word is part of its token (u.s., 3.5) in our own vocabularies.  Where one stands alone it
-ends a sentence, after "Mr" as well; a quotation mark after it begins the next.
+A full stop that belongs to a word is part of its token (u.s., 3.5) in our own vocabularies.  A separate full stop
+ends a sentence, also after "Mr"; a quotation mark after it begins the next.
 """
 
 import re
@@ -23,11 +19,11 @@ from tokenizers.pre_tokenizers import ByteLevel
 
 from steadygaze.core.ragged import TokenArray
 from steadygaze.core.types import Span
-from steadygaze.data.synonyms import GOES_ON, STARTS
+from steadygaze.data.synonyms import CONTINUES, STARTS
 
 
 def mark_tokens(spans: Sequence[Span], rationales: Sequence[Span]) -> NDArray[np.bool_]:
-    """Which tokens share a character with any rationales span.  (T,)
+    """Tokens that overlap a rationale.  (T,)
 
     >>> mark_tokens([(0, 2), (3, 7), (8, 9)], [(4, 5)]).tolist()
     [False, True, False]
@@ -37,8 +33,8 @@ def mark_tokens(spans: Sequence[Span], rationales: Sequence[Span]) -> NDArray[np
         return np.zeros(len(spans), np.bool_)
     start, end = np.asarray(spans, np.int64).T
     first, last = np.asarray(marked, np.int64).T
-    before = np.searchsorted(first, end)  # rationales that begins before the token ends
-    reach = np.concatenate([[-1], np.maximum.accumulate(last)])[before]  # and how far any of it goes
+    before = np.searchsorted(first, end)  # rationales that begin before the token ends
+    reach = np.concatenate([[-1], np.maximum.accumulate(last)])[before]  # and where they end
     return np.asarray((reach > start) & (start < end), np.bool_)
 
 
@@ -76,7 +72,7 @@ def mean_of_words(groups: Sequence[int], values: ArrayLike) -> list[float]:
 
 
 MOSTLY = 0.5
-"""Share of unknown tokens from which on a model is warned about: it reads more unknown tokens than known ones."""
+"""Share of unknown tokens that causes a warning."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +121,7 @@ class Coverage:
 
 
 def coverage(tokens: Any, read: TokenArray) -> Coverage:
-    """Of texts that `tokens` has split."""
+    """The coverage of tokenized texts."""
     unknown = getattr(tokens, "unknown_id", None)
     words = read.ids[read.words]
     return Coverage(
@@ -140,7 +136,7 @@ def coverage(tokens: Any, read: TokenArray) -> Coverage:
 SIGNS = ".!?…‥。．！？｡؟۔।॥"
 BYTES = ByteLevel(add_prefix_space=False, use_regex=False)
 SPELT = [*SIGNS, *(BYTES.pre_tokenize_str(sign)[0][0] for sign in SIGNS)]
-ENDS = re.compile(f"(?:{'|'.join([*STARTS, GOES_ON])})*(?:{'|'.join(map(re.escape, SPELT))})+")
+ENDS = re.compile(f"(?:{'|'.join([*STARTS, CONTINUES])})*(?:{'|'.join(map(re.escape, SPELT))})+")
 
 
 def sentence_ends(vocabulary: Sequence[str]) -> NDArray[np.bool_]:

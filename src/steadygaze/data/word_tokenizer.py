@@ -1,6 +1,6 @@
 """A word vocabulary: lower-case words by falling document frequency, `<s> … </s>` around every text.
 
-How a text is split (the golden examples are in tests/tokens/test_words.py):
+How a text is split (the golden examples are in tests/data/test_word_tokenizer.py):
 
     words            letters, marks, digits and "_", with inner apostrophes (o'clock) and inner format characters
                      (zero-width joiners, soft hyphens); scripts that write no spaces are not segmented;
@@ -41,9 +41,8 @@ _DIGIT = re.compile(r"\d")
 def _pattern() -> str:
     """One token, in Oniguruma's syntax, on lower-case text in NFC.
 
-    No part looks past the end of its token except to see that nothing continues it: that is why a token on its own is
-    split as it was in its text.  Nothing is tried twice over a stretch of unbounded length, so that time is linear and
-    Oniguruma, which panics after ten million steps back in one match, never comes near that.
+    A token on its own is split as in its text, because no part depends on what follows, except that nothing continues
+    it.  There is no unbounded backtracking: time is linear, and Oniguruma stays below its limit of ten million steps.
     """
     space = r"\s\x1c-\x1f"  # what str.isspace says
     letter = r"[\p{L}\p{M}\p{N}_]"
@@ -91,7 +90,7 @@ def document_frequency(texts: Sequence[str]) -> dict[str, int]:
 
 
 class WordTokenizer(TextTokenizer):
-    """Splits as the head of this file says."""
+    """Splits texts as described above."""
 
     kind: ClassVar[Kind] = "words"
 

@@ -4,8 +4,8 @@
 
 Blank lines, and a first line "count size", are passed over.  The file is streamed.  Every line must have the right
 number of fields and a word in UTF-8; numbers are parsed for wanted words only.  The first vector of a word counts.
-A word without one is drawn from N(0, σ²), σ the standard deviation of all entries found; up to that scale the draw
-depends on the seed and the word alone.
+A missing vector is drawn from N(0, σ²), where σ is the standard deviation of all entries.  Except for this scale, the
+draw depends only on the seed and the word.
 """
 
 import gzip
@@ -76,7 +76,7 @@ def read_vectors(source: str | Path, words: Sequence[str], *, seed: int) -> Vect
 
 
 def _draw(word: str, seed: int, size: int) -> NDArray[np.float64]:
-    """N(0, 1) from a generator of the word's own."""
+    """N(0, 1) from a generator seeded by the word."""
     digest = blake2b(f"{seed} {word}".encode("utf-8", "surrogatepass"), digest_size=16).digest()
     return np.random.Generator(np.random.Philox(key=int.from_bytes(digest, "little"))).standard_normal(size)
 

@@ -69,7 +69,7 @@ def test_no_file_and_a_folder_are_no_file_of_synonyms(tmp_path, suffix):
         read_synonyms(tmp_path / f"absent{suffix}")
     folder = tmp_path / f"folder{suffix}"
     folder.mkdir()
-    with pytest.raises(UserError, match=f"synonyms.*folder{suffix}|folder{suffix} is no table"):
+    with pytest.raises(UserError, match=f"synonyms.*folder{suffix}|folder{suffix} is not a synonym table"):
         read_synonyms(folder)
 
 

@@ -93,7 +93,7 @@ def test_the_gaps_of_a_sentence_are_marked_as_its_words_are():
     shown = fitted("a2r").explain("the film was good")
     html = shown._repr_html_()
     assert html.count("background-color") == 4 + 3 + 1, "words, gaps, and the sample of the legend"
-    assert "all that the predictor read" in html
+    assert "the input of the predictor" in html
 
 
 def test_of_other_models_there_is_none_and_the_usual_is_their_attention():

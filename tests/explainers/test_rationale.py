@@ -123,7 +123,7 @@ def test_the_command_shows_it_and_writes_it(capsys, tmp_path):
     assert run("explain", folder, TEXTS[0], "--html", tmp_path / "why.html").code == 0
     page = (tmp_path / "why.html").read_text()
     assert f"<b>{TEXTS[0][start:end]}</b>" in page
-    assert "and what it selected to read." in page
+    assert "and the selected words." in page
 
 
 def test_the_rationale_of_eraser_is_what_was_selected(capsys, tmp_path):

@@ -226,7 +226,9 @@ def test_the_epoch_that_was_kept_is_known_of_every_stage() -> None:
 
 def test_a_black_box_that_always_says_the_same_is_warned_of(tmp_path: Path) -> None:
     """All its numbers are perfect."""
-    with pytest.warns(UserWarning, match="gives the same label to all that this was measured on: the numbers say"):
+    with pytest.warns(
+        UserWarning, match="predicts the same label for all evaluation texts: the scores are not informative"
+    ):
         fitted = fit_explainer(lambda given: [[0.9, 0.1]] * len(given), texts(60), k=2, classes=CLASSES, settings=QUICK)
     fitted.save(tmp_path / "l2x")
     with pytest.warns(UserWarning, match="the same label"):

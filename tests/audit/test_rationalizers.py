@@ -234,7 +234,7 @@ def test_the_page_lists_sentences_and_is_made_again_from_its_json(tmp_path):
 
 def test_its_page_speaks_of_the_selection_and_of_attention_only_where_it_has_none():
     page = plain_text(sg.audit(fitted("a2r"), TEXTS, LABELS, plan=ProbeConfig(radius=5.0, sample=24)).to_html())
-    assert "how far the selection moved is given in nats" in page
+    assert "The shift of the selection is a Jensen-Shannon divergence in nats" in page
     assert "Shift of the selection under small perturbations" in page
     assert "Agreement of the selection with the gradient" not in page, "it is 0 where nothing is read"
     for known in (MISSING_CAPABILITY["extension_points"], NO_ATTENTION):
@@ -250,7 +250,7 @@ def test_the_command_audits_one_and_writes_its_card(capsys, tmp_path):
     fitted("a2r").save(tmp_path / "model")
     card = (tmp_path / "model" / "README.md").read_text()
     assert "classifier with rationale" in card
-    assert "those it selected" in card
+    assert "are the selected rationale" in card
     ended = run("audit", tmp_path / "model", "--data", file, "--rationales", "why", "--sample", 2, "-v")
     assert ended.code == 0, ended.err
     assert "token-f1/selected" in ended.out

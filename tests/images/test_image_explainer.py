@@ -193,11 +193,11 @@ def test_a_damaged_folder_gets_a_sentence(
 
 
 def test_a_black_box_that_always_says_the_same_is_warned_of() -> None:
-    with pytest.warns(UserWarning, match="gives the same label to all that this was measured on"):
+    with pytest.warns(UserWarning, match="predicts the same label for all evaluation texts"):
         found = fit_explainer(
             lambda given: np.tile([0.9, 0.1], (len(given), 1)), IMAGES[:40], k=1, classes=CLASSES, settings=ONCE
         )
-    assert any("gives the same label to all" in sentence for sentence in found.warnings)
+    assert any("predicts the same label for all" in sentence for sentence in found.warnings)
 
 
 def test_the_wrong_kind_of_thing_gets_a_sentence(fitted: ImageExplainer, tmp_path: Path) -> None:

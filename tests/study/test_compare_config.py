@@ -22,7 +22,7 @@ BAD = {
     ),
     "no attention": (
         {"techniques": ("vanilla", "a2r"), "explainer": "attention"},
-        "attention cannot explain models of a2r: .* shows a rationale, not attention; without --explainer",
+        "attention cannot explain models of a2r: .* has a rationale, not attention; without --explainer",
     ),
     "unknown encoder": ({"encoder": "bilsm"}, "did you mean 'bilstm'"),
     "unknown setting": ({"settings": {"hiden": 3}}, "did you mean 'hidden'"),

@@ -76,33 +76,21 @@ def audit(
 
     Parameters
     ----------
-    model
-        A TextClassifier, a folder or hub id, a (model, tokenizer) pair, a transformers pipeline, an object with
-        predict_proba, or a function texts -> probabilities.
-    texts
-        Texts, or pairs (text, question).
-    labels
-        The labels of the texts.
-    explainers
-        Names or explainer objects.  The verdicts are about the first.
-    rationales
-        Human rationales of each text: (start, end) character spans.
-    seeds
-        Models with the same settings and other seeds.
-    synonyms
-        A file or a mapping of words to synonyms.
-    classes
-        The class names, in the order of the probabilities.
-    train
-        The training texts and labels.  The audit then retrains a TextClassifier three times: with uniform attention,
-        with adversarial attention (Wiegreffe & Pinter 2019), and with default tokens (Bai et al. 2021).  It retrains
-        a rationalizer of sentences twice, to test for interlocking (Yu et al. 2021).
-    plan
-        Settings of the probes.
-    device
-        The device for models that this call loads.
-    attention
-        How to aggregate the heads and layers of a Hugging Face model: "last" or "rollout".
+    model : TextClassifier, folder, hub id, (model, tokenizer), pipeline, object with predict_proba, or function
+    texts : texts, or pairs (text, question)
+    labels : labels of the texts
+    explainers : names or explainer objects; the verdicts are about the first
+    rationales : human rationales of each text, as (start, end) character spans
+    seeds : models with the same settings and other seeds
+    synonyms : a file or a mapping of words to synonyms
+    classes : class names, in the order of the probabilities
+    train : training texts and labels
+        The audit then retrains a TextClassifier three times: with uniform attention, with adversarial attention
+        (Wiegreffe & Pinter 2019), and with default tokens (Bai et al. 2021).  It retrains a rationalizer of sentences
+        twice, to test for interlocking (Yu et al. 2021).
+    plan : settings of the probes
+    device : the device for models that this call loads
+    attention : how to aggregate the heads and layers of a Hugging Face model, "last" or "rollout"
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Train classifiers whose highlighted words you can believe, and measure how far you may believe anybody else's.
+"""Train text classifiers with stable, faithful explanations, and audit the explanations of any model.
 
 Nothing heavy is imported until it is used: `import steadygaze` loads no torch.
 """

@@ -39,7 +39,7 @@ def main() -> None:
     if given.table:
         return table(given.out)
     if given.out is None:
-        return cut(given.cut, given.data_dir, given.vectors, given.most)
+        return cut(given.cut, given.data_dir, given.vectors, given.limit)
     jobs = given.jobs or [f"{e}.{t}.s{s}" for s in range(given.seeds) for t in TECHNIQUES for e in ENCODERS]
     left = [job for job in jobs if job not in {record["job"] for record in records(given.out)}]
     if given.workers == 0:

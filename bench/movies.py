@@ -118,7 +118,7 @@ def done(given: argparse.Namespace, job: Job) -> dict[str, Any]:
     from movie_jobs import one
 
     torch.set_num_threads(1)
-    return one(job, given.cut, given.most, given.epochs, given.device)
+    return one(job, given.cut, given.limit, given.epochs, given.device)
 
 
 def main() -> None:

@@ -197,7 +197,7 @@ def done(given: argparse.Namespace, job: Job) -> dict[str, Any]:
     torch.set_num_threads(1)
     run = RUN | RUNS.get(job.regime, {}) | ({"epochs": given.epochs} if given.epochs else {})
     bias = job.setting if job.setting in BIASED else None
-    reviews = read(given.cut / f"{job.regime}.{job.seed}.npz", job.aspect, bias, given.most or run["most"])
+    reviews = read(given.cut / f"{job.regime}.{job.seed}.npz", job.aspect, bias, given.limit or run["most"])
     return one(reviews, settings(job.row, job.setting), run, job.seed, given.device)
 
 

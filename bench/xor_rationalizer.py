@@ -3,8 +3,9 @@
     python bench/xor_rationalizer.py --out DIR [--workers 15] [--only REGEX] [--seeds 10] [--first-seed 10]
     python bench/xor_rationalizer.py --table DIR/records
 
-    xor.*        the label is the exclusive or of two sentences and one is selected (bench/xor_reviews.py): all that a
-                 model is right above chance is leakage
+    xor.*        the label is the exclusive or of two sentences and one is selected (bench/xor_reviews.py): accuracy
+                 above chance is leakage.  A fit that learns nothing, by its accuracy on validation texts, is
+                 repeated with other initial weights, at most ATTEMPTS times
     planted.*    planted reviews, where one sentence tells the label; negated: 15 of 100 opinions are negated
     one-sided.*  comments of which 30, 50 or 70 % have one toxic sentence; the others have none (bench/xor_reviews.py)
 
@@ -27,7 +28,9 @@ from typing import Any
 import job_queue
 
 LEARNED = 0.65
-"""Accuracy from which on a model of the XOR reviews has learnt to leak."""
+"""Accuracy from which on a model of the XOR reviews has learned to leak."""
+ATTEMPTS = 5
+"""Fits with other initial weights at most, until a model of the XOR reviews leaks on validation texts."""
 SENTENCES: dict[str, Any] = {"hidden": 32, "dimension": 100, "generator_learning_rate": 1e-3, "learning_rate": 3e-3}
 XOR: dict[str, Any] = {**SENTENCES, "generator_learning_rate": 3e-3, "patience": 60}
 ROWS: dict[str, tuple[str, str, int, int, dict[str, Any]]] = {
@@ -87,17 +90,27 @@ def done(given: argparse.Namespace, job: Job) -> dict[str, Any]:
 
     torch.set_num_threads(1)
     texts, technique, many, epochs, settings = ROWS[job.row]
-    many, epochs = min(many, given.most or many), given.epochs or epochs
+    many, epochs = min(many, given.limit or many), given.epochs or epochs
     train, validation, test = splits(texts, many, job.seed)
-    spent = _clock()
-    with warnings.catch_warnings(record=True) as said:
-        warnings.simplefilter("always")
-        clf = sg.TextClassifier(
-            "bigru", technique, seed=job.seed, epochs=epochs, settings=settings, device=given.device
-        ).fit(*train, validation=validation)
+    for attempt in range(ATTEMPTS if texts == "xor" else 1):
+        spent = _clock()
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            clf = sg.TextClassifier(
+                "bigru",
+                technique,
+                seed=job.seed + 1000 * attempt,
+                epochs=epochs,
+                settings=settings,
+                device=given.device,
+            ).fit(*train, validation=validation)
+        seconds = spent()
+        if clf.score(*validation) >= LEARNED:
+            break
     report = sg.audit(clf, *test)
     found = {row.measure: row for row in report.rows}
     return {
+        "attempts": attempt + 1,
         "accuracy": clf.score(*test),
         "reader": found[READER].value,
         "random": found[RANDOM_WORDS].value,
@@ -108,7 +121,7 @@ def done(given: argparse.Namespace, job: Job) -> dict[str, Any]:
         "faithfulness": next(one.answer for one in report.verdicts if one.key == "faithfulness"),
         "selected": [" ".join(word for word, _ in sorted(clf.explain(text).top())) for text in test[0][:3]],
         **({"neutral as toxic": int((clf.predict(NEUTRAL) == "toxic").sum())} if texts.startswith("one-sided") else {}),
-        **spent(),
+        **seconds,
     }
 
 

@@ -52,7 +52,7 @@ class Kept(TrainingRun):
 
 
 class Warnless(SilentWatcher):
-    def warn(self, message: str) -> None:
+    def warn(self, message: str | Warning) -> None:
         """That a selection lies on few words is meant."""
 
 

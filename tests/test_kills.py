@@ -15,6 +15,7 @@ from estimator.tiny import fitted, write_csv
 from kills import Recorder, State, record, restore, snapshot
 from steadygaze import cli
 from steadygaze.cli import audit_output
+from steadygaze.core.errors import RecoveryWarning
 from study.tiny import order, quicken
 from study.tiny import run as run_comparison
 
@@ -59,7 +60,7 @@ def quick(name: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr("steadygaze.models.probe_classifier.STEPS", 2)
     monkeypatch.setattr(audit_output, "now", lambda: "2026-01-01T00:00:00Z")
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "(?s)a process was killed while it replaced")
+        warnings.simplefilter("ignore", RecoveryWarning)
         yield
 
 

@@ -138,7 +138,7 @@ SMALL_EXPLAINERS = {
 }
 
 
-@pytest.mark.filterwarnings("ignore:The black box predicts the same label")  # it learns for one epoch here
+@pytest.mark.filterwarnings("ignore::steadygaze.core.errors.LeakageWarning")  # it learns for one epoch here
 def test_the_python_about_explainers_runs(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     examples = blocks((ROOT / "docs" / "explainers.md").read_text(encoding="utf-8"), "python")
     assert len(examples) == 2

@@ -13,6 +13,7 @@ from rich.console import Console
 from opinions import CLASSES, QUICK
 from steadygaze.adapters.fit_explainer import fit_explainer
 from steadygaze.cli.fit_explainer_command import FitProgress, _progress
+from steadygaze.core.errors import LeakageWarning
 from steadygaze.results.leakage_warnings import ONE_LABEL, leakage_warnings
 from steadygaze.results.row import Row
 
@@ -88,7 +89,7 @@ def test_a_warning_is_a_line_unless_it_is_said_beside_the_numbers() -> None:
             [row("fidelity", 1, 1, 1)],
             [replace(row("fidelity", 1, 1, 1), note=ONE_LABEL)],
         ):
-            warnings.warn(*leakage_warnings(known), stacklevel=1)
+            warnings.warn(*leakage_warnings(known), LeakageWarning, stacklevel=1)
     assert log.file.getvalue().splitlines() == ["12 of 40 texts are short"]
 
 

@@ -167,7 +167,6 @@ def test_what_it_declares_hangs_together(name: str) -> None:
         assert 0 <= player.offset < player.every
 
 
-@pytest.mark.filterwarnings("ignore:an uninformative selection")  # so early the gates of hardkuma are open
 def test_thirty_steps_a_stage_lower_what_is_minimised_and_teach_the_labels(name: str) -> None:
     technique = TECHNIQUES[name](**QUICK.get(name, {}))
     run = make_run(technique, partial(model_for, technique), epochs=5)

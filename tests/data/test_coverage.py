@@ -16,7 +16,7 @@ def test_truncated_texts_and_unknown_tokens_are_counted() -> None:
     assert read == Coverage(texts=4, truncated=1, tokens=9, unknown=2, max_length=4)
     assert read + read == Coverage(8, 2, 18, 4, 4)
     assert read.facts == {"truncated texts": "1 of 4", "unknown tokens": "22.2% of 9"}
-    assert [sentence[:12] for sentence in read.warnings()] == ["1 of 4 texts"]
+    assert [str(warning)[:12] for warning in read.warnings()] == ["1 of 4 texts"]
 
 
 def test_no_text_is_no_warning() -> None:

@@ -291,7 +291,6 @@ def test_it_learns_the_labels_and_what_to_leave_out():
     assert selected[read.mask].double().mean() < 0.5
 
 
-@pytest.mark.filterwarnings("ignore:an uninformative selection")
 @pytest.mark.parametrize(
     ("multipliers", "least", "most"),
     [({}, 0.15, 0.6), pytest.param({"sparsity": 1e-5}, 0.99, 1.0, marks=pytest.mark.slow)],

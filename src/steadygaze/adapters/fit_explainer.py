@@ -16,7 +16,7 @@ from steadygaze.adapters.model_adapter import ModelAdapter
 from steadygaze.adapters.text_explainer import TextExplainer, check_removal
 from steadygaze.core import entry_point
 from steadygaze.core.arguments import choice, function, instance, optional, path, sequence_of, validated
-from steadygaze.core.errors import UserError
+from steadygaze.core.errors import LeakageWarning, UserError
 from steadygaze.core.types import Label
 from steadygaze.data.batches import Data
 from steadygaze.data.synonyms import vocabulary_lexicon
@@ -196,7 +196,7 @@ def require_enough(found: int, what: str) -> None:
 
 def _warn(fitted: FittedExplainer) -> None:
     for sentence in fitted.warnings:
-        warnings.warn(sentence, stacklevel=4)
+        warnings.warn(sentence, LeakageWarning, stacklevel=4)
 
 
 def noted(rows: list[Row], probs: Tensor) -> tuple[Row, ...]:

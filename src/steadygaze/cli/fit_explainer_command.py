@@ -31,7 +31,7 @@ from steadygaze.cli.application import (
     stdout_console,
     training_option,
 )
-from steadygaze.core.errors import one_line
+from steadygaze.core.errors import LeakageWarning, one_line
 
 if TYPE_CHECKING:
     from steadygaze.adapters.text_explainer import TextExplainer
@@ -138,7 +138,7 @@ class FitProgress:
     def skip(self, epochs: int) -> None:
         self.done += epochs * self.steps
 
-    def say(self, message: str) -> None:
+    def say(self, message: str | Warning) -> None:
         _line(self.console, message)
 
     warn = say
@@ -150,7 +150,7 @@ class FitProgress:
         return f"{stage}, " if self.several else ""
 
 
-def _line(console: "Console", message: str) -> None:
+def _line(console: "Console", message: str | Warning) -> None:
     """Print a line; only a terminal wraps it."""
     console.print(one_line(message), soft_wrap=not console.is_terminal)
 
@@ -158,12 +158,10 @@ def _line(console: "Console", message: str) -> None:
 @contextmanager
 def _progress(console: "Console") -> Iterator[Watch]:
     """Show one progress bar; print each warning as a line, except the warnings that the scores repeat."""
-    from steadygaze.results.leakage_warnings import LEAKAGE, ONE_LABEL, UNLIKE, UNTESTED
-
     with progress_bar(console) as watch, warnings.catch_warnings():
         warnings.simplefilter("always", UserWarning)
-        warnings.filterwarnings("ignore", f"{LEAKAGE}|{UNLIKE}|{UNTESTED}|{ONE_LABEL}")
-        warnings.showwarning = lambda message, *_, **__: _line(console, str(message))
+        warnings.simplefilter("ignore", LeakageWarning)
+        warnings.showwarning = lambda message, *_, **__: _line(console, message)
         yield watch
 
 

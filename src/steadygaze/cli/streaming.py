@@ -128,7 +128,7 @@ def predict(
     clf: TextClassifier,
     chunks: Iterator[list[Any]],
     batch_size: int | None = None,
-    warn: Callable[[str], None] = warnings.warn,
+    warn: Callable[[Warning], None] = warnings.warn,
 ) -> Iterator[dict[str, Any]]:
     """Yield one record per text, in order; then `warn` receives the warnings about tokenization."""
     classes = [str(label) for label in clf.classes_]
@@ -141,8 +141,8 @@ def predict(
             record = {"text": item} if isinstance(item, str) else {"text": item[0], "question": item[1]}
             label = clf.classes_[best].item()
             yield {**record, "label": label, "probabilities": dict(zip(classes, probabilities, strict=True))}
-    for sentence in coverage.warnings():
-        warn(sentence)
+    for warning in coverage.warnings():
+        warn(warning)
 
 
 def explain(

@@ -19,7 +19,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Literal
 
-from steadygaze.core.errors import UserError
+from steadygaze.core.errors import RecoveryWarning, UserError
 
 try:
     import fcntl
@@ -124,7 +124,7 @@ def recover_folder(path: Path) -> None:
             if free and not os.path.lexists(path):
                 os.replace(new, path)
                 shutil.rmtree(olds[new.stem], ignore_errors=True)
-                warnings.warn(RECOVERED.format(path), stacklevel=3)
+                warnings.warn(RECOVERED.format(path), RecoveryWarning, stacklevel=3)
 
 
 def remove_leftovers(path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Errors of the user's input, and safe printing of untrusted text.
+"""Errors of the user's input, warnings, and safe printing of untrusted text.
 
 A header, a label or a file name can contain escape sequences, line breaks, characters that reverse the reading
 direction, or a million characters.  Three forms are safe:
@@ -84,6 +84,26 @@ class RequirementNotMet(Exception):
 
     def __init__(self, *messages: object) -> None:
         super().__init__(*(one_line(message, LONGEST - PREFIX) for message in messages))
+
+
+class CollapseWarning(UserWarning):
+    """Attention or a selection that hardly depends on the text."""
+
+
+class ConstantLabelWarning(UserWarning):
+    """A trained model that predicts the same label for every text."""
+
+
+class CoverageWarning(UserWarning):
+    """Texts that a model reads in part: truncated texts, unknown tokens, tokens without a vector."""
+
+
+class LeakageWarning(UserWarning):
+    """Selections that leak the label, or for which leakage cannot be tested."""
+
+
+class RecoveryWarning(UserWarning):
+    """A folder whose replacement was interrupted and is now complete."""
 
 
 MOST_NAMES = 30

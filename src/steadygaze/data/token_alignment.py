@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from tokenizers.pre_tokenizers import ByteLevel
 
+from steadygaze.core.errors import CoverageWarning
 from steadygaze.core.ragged import TokenArray
 from steadygaze.core.types import Span
 from steadygaze.data.synonyms import CONTINUES, STARTS
@@ -106,15 +107,15 @@ class Coverage:
             "unknown tokens": f"{self.unknown_share:.1%} of {self.tokens:,}",
         }
 
-    def warnings(self) -> Iterator[str]:
+    def warnings(self) -> Iterator[CoverageWarning]:
         if self.truncated:
             most = self.max_length
-            yield (
+            yield CoverageWarning(
                 f"{self.truncated:,} of {self.texts:,} texts are longer than {most} tokens: "
                 f"the model reads only their first {most} tokens"
             )
         if self.unknown_share > MOSTLY:
-            yield (
+            yield CoverageWarning(
                 f"{self.unknown_share:.0%} of the tokens are not in the model's vocabulary: "
                 "its predictions for these texts are not reliable. Check the language and the text column"
             )

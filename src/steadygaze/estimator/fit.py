@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from steadygaze.core.errors import UserError
+from steadygaze.core.errors import ConstantLabelWarning, CoverageWarning, LeakageWarning, UserError
 from steadygaze.core.random_key import derive_seed, forked_generators
 from steadygaze.core.settings import difference
 from steadygaze.data.batches import Data
@@ -52,7 +52,7 @@ def add_reader(model: Rationalizer, job: TrainingJob, epochs: int, seed: int) ->
     model.reader = reader
     rows = {name: mean_row(name, values) for name, values in scores(model, job.validation).items()}
     if len(job.validation) >= FEWEST and has_leakage(rows):
-        job.watcher.warn(leakage_sentence(rows, PREDICTOR, target="the label"))
+        job.watcher.warn(LeakageWarning(leakage_sentence(rows, PREDICTOR, target="the label")))
     model.cpu()
     return {name: {"value": row.value, "interval": row.interval, "n": row.n} for name, row in rows.items()}
 
@@ -91,8 +91,8 @@ def fit(
         check_lstm(order.device, order.training.precision)
     plan, train, validation = prepare(order, train, validation, watcher, given)
     data = plan.encode(train, train.weighted(order.class_weight))
-    for sentence in coverage(plan.tokenizer, data.text).warnings():
-        watcher.warn(sentence)
+    for warning in coverage(plan.tokenizer, data.text).warnings():
+        watcher.warn(warning)
     covered = plan.token_coverage(data)
     if covered is not None and covered < FEW:
         watcher.warn(_few_vectors(covered, plan.description.vectors))
@@ -121,9 +121,8 @@ def fit(
     if isinstance(model, Rationalizer) and model.reader is not None:
         model.reader.accuracy = description.reader_accuracy
     if description.constant_label is not None:
-        watcher.warn(
-            f"the model predicts the same label for every text: {description.constant_label}.  It has learned nothing"
-        )
+        sentence = "the model predicts the same label for every text"
+        watcher.warn(ConstantLabelWarning(f"{sentence}: {description.constant_label}.  It has learned nothing"))
     return SavedModel(description, model, plan.tokenizer)
 
 
@@ -162,8 +161,8 @@ def check_same_run(
         )
 
 
-def _few_vectors(share: float, name: str | None) -> str:
-    return (
+def _few_vectors(share: float, name: str | None) -> CoverageWarning:
+    return CoverageWarning(
         f"only {share:.0%} of the tokens in the training texts have a vector in {name}: the others start from random "
         "vectors.  Check that the file has the texts' language and is in lower case, or use a larger one"
     )

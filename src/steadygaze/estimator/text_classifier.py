@@ -152,8 +152,8 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def predict_proba(self, X: Any, *, batch_size: int = inference.BATCH) -> NDArray[np.float64]:
         """(N,C), columns in the order of `classes_`."""
         probabilities, read = predict_labels(self, X, batch_size)
-        for sentence in read.warnings():
-            warnings.warn(sentence, stacklevel=3)
+        for warning in read.warnings():
+            warnings.warn(warning, stacklevel=3)
         return probabilities
 
     def predict(self, X: Any) -> NDArray[Any]:

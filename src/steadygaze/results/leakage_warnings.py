@@ -21,11 +21,8 @@ predicted classes have equal weight."""
 FAR = 0.1
 """The same for the black box alone."""
 MITIGATION = "random-pretraining"
-LEAKAGE = "Label leakage"
 PREDICTOR = "the model's own predictor"
 """Of a rationalizer."""
-UNLIKE = "The black box does not predict the same from the selected words"
-UNTESTED = "No independent reader was trained with this explainer"
 UNREAD = "Label leakage was not tested: training was too short for an independent reader.  Train for more epochs."
 """Of a rationalizer."""
 ONE_LABEL = "The black box predicts the same label for all evaluation texts: the scores are not informative"
@@ -38,7 +35,7 @@ def leakage_warnings(rows: Sequence[Row]) -> list[str]:
         return [f"{ONE_LABEL}; any selection scores the same."]
     by_name = by_measure(rows)
     if FIDELITY in by_name and READER not in by_name:
-        return [f"{UNTESTED}: fit it again to test for label leakage."]
+        return ["No independent reader was trained with this explainer: fit it again to test for label leakage."]
     if has_leakage(by_name):
         return [leakage_sentence(by_name, "the explainer's own approximator", _advice(by_name[READER]))]
     if POST_HOC in by_name and FIDELITY in by_name and _low(by_name, BLACK_BOX_GAP) > FAR:
@@ -68,7 +65,7 @@ def leakage_sentence(
     random = f", {by_name[RANDOM_WORDS].value:.0%} from random words" if RANDOM_WORDS in by_name else ""
     box = f" and {by_name[BLACK_BOX_GAP].value:.0%} more often than the black box" if BLACK_BOX_GAP in by_name else ""
     return (
-        f"{LEAKAGE}: from the selected words {partner} recovers {target} {by_name[GAP].value:.0%} more often "
+        f"Label leakage: from the selected words {partner} recovers {target} {by_name[GAP].value:.0%} more often "
         f"than an independent reader{box}, with equal class weights (accuracy of the reader: "
         f"{by_name[READER].value:.0%}{random}).  The choice of words carries the label, not their meaning: do not read "
         f"them as reasons.{advice}"
@@ -98,8 +95,9 @@ def _advice(row: Row) -> str:
 
 def _black_box_warning(by_name: Mapping[str, Row]) -> str:
     return (
-        f"{UNLIKE}: it predicts the same class in {by_name[POST_HOC].value:.0%} of the texts, the explainer's "
-        f"approximator in {by_name[FIDELITY].value:.0%}.  The words suffice for the approximator, not the black box."
+        "The black box does not predict the same from the selected words: it predicts the same class in "
+        f"{by_name[POST_HOC].value:.0%} of the texts, the explainer's approximator in "
+        f"{by_name[FIDELITY].value:.0%}.  The words suffice for the approximator, not the black box."
     )
 
 

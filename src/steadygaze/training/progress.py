@@ -34,8 +34,8 @@ class Watcher(Protocol):
     def say(self, message: str) -> None:
         """Show a message."""
 
-    def warn(self, message: str) -> None:
-        """Show a warning."""
+    def warn(self, message: str | Warning) -> None:
+        """Show a warning; its class is UserWarning if `message` is a string."""
 
     def stop(self) -> None: ...
 
@@ -49,7 +49,7 @@ class SilentWatcher:
     def skip(self, epochs: int) -> None: ...
     def say(self, message: str) -> None: ...
     def stop(self) -> None: ...
-    def warn(self, message: str) -> None:
+    def warn(self, message: str | Warning) -> None:
         warnings.warn(message, stacklevel=4)
 
 
@@ -99,7 +99,7 @@ class ProgressBar:
     def skip(self, epochs: int) -> None:
         self.bar.advance(self.task, epochs * self.steps)
 
-    def say(self, message: str) -> None:
+    def say(self, message: str | Warning) -> None:
         self.console.print(one_line(message), highlight=False, markup=False)
 
     warn = say

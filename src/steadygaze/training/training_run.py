@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from steadygaze.core.errors import UserError
+from steadygaze.core.errors import CollapseWarning, UserError
 from steadygaze.core.random_key import RandomKey, derive_seed, forked_generators
 from steadygaze.core.tensor_files import layout, layout_difference
 from steadygaze.models.model_protocol import Model
@@ -213,7 +213,8 @@ class TrainingRun:
             selects = "selection" in self.models[RESULT].capabilities
             problem = "an uninformative selection" if selects else "collapsed attention"
             interlocked = attention.get("unit") == "sentence" and attention["constant"]
-            self.job.watcher.warn(f"{'an interlocked selection' if interlocked else problem}: {attention['reason']}")
+            problem = "an interlocked selection" if interlocked else problem
+            self.job.watcher.warn(CollapseWarning(f"{problem}: {attention['reason']}"))
         elif attention.get("unit") == "sentence" and attention["distance_to_uniform"] is None:
             self.job.watcher.warn(UNDIVIDED)
 

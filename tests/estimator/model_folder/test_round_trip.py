@@ -25,7 +25,9 @@ from steadygaze.models.encoders import ENCODERS
 
 NUMBERS = [int(label == "pos") for label in LABELS]
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*texts are longer than")  # some are cut short on purpose
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::steadygaze.core.errors.CoverageWarning"
+)  # some are cut short on purpose
 
 
 @pytest.mark.parametrize("encoder", ENCODERS)
@@ -107,7 +109,6 @@ def test_the_fingerprint_is_of_what_was_given_whatever_the_seed_set_aside():
     assert len(chosen.split(":")) == 2
 
 
-@pytest.mark.filterwarnings("ignore:only .* of the tokens in the training texts have a vector")
 def test_a_model_folder_names_no_path_of_this_machine(network, tmp_path):
     vectors = tmp_path / "my-vectors.txt"
     vectors.write_text("".join(f"{word} 0.1 0.{i} 0.3\n" for i, word in enumerate(["good", "bad", "film"])))
@@ -146,7 +147,6 @@ def test_loading_leaves_the_callers_chance_alone(folder):
     assert torch.equal(torch.get_rng_state(), before)
 
 
-@pytest.mark.filterwarnings("ignore:only .* of the tokens in the training texts have a vector")
 def test_a_loaded_estimator_trains_its_like(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("vectors.txt").write_text("".join(f"{word} 0.1 0.{i} 0.3\n" for i, word in enumerate(["good", "bad", "film"])))

@@ -106,7 +106,7 @@ def fit(inputs: Inputs, method: type[SelectorConfig] = L2X, **settings: Any) -> 
     return SelectorFit(how, made, inputs, inputs, SilentWatcher(), torch.device("cpu"))
 
 
-@pytest.mark.filterwarnings("ignore:the mask alone tells the label")
+@pytest.mark.filterwarnings("ignore::steadygaze.core.errors.LeakageWarning")
 def test_the_judge_that_a_fit_returns_reads_masks_as_explanations_have_them(inputs: Inputs) -> None:
     """The one who learnt beside the selector had two steps, on soft masks, and knows nothing."""
     run = fit(inputs)
@@ -117,7 +117,7 @@ def test_the_judge_that_a_fit_returns_reads_masks_as_explanations_have_them(inpu
 
 
 @pytest.mark.usefixtures("short_probe_training")
-@pytest.mark.filterwarnings("ignore:the mask alone tells the label")
+@pytest.mark.filterwarnings("ignore::steadygaze.core.errors.LeakageWarning")
 def test_what_is_kept_of_a_fit_is_the_average_of_its_weights(inputs: Inputs, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two steps: the average begins with the weights after the first; (1 + 1)/(10 + 1) of it stays at the second."""
     seen: list[Tensor] = []
@@ -147,7 +147,7 @@ class Watched(NoMitigation):
 
 
 @pytest.mark.usefixtures("short_probe_training")
-@pytest.mark.filterwarnings("ignore:the mask alone tells the label")
+@pytest.mark.filterwarnings("ignore::steadygaze.core.errors.LeakageWarning")
 @pytest.mark.parametrize(("method", "shares"), [(L2X, [0.6, 0.4]), (Vibi, [2 / 3, 1 / 3])])
 def test_the_shares_of_what_is_guessed_are_known_and_every_step_draws_anew(
     inputs: Inputs, monkeypatch: pytest.MonkeyPatch, method: type[SelectorConfig], shares: list[float]

@@ -78,7 +78,7 @@ SETTINGS: dict[str, str | int | float] = {"defaults": " ".join(DEFAULTS), "words
 class QuietWatcher(SilentWatcher):
     """Suppresses warnings about the attention, which the protocol measures."""
 
-    def warn(self, message: str) -> None: ...
+    def warn(self, message: str | Warning) -> None: ...
 
 
 def default_tokens(clf: TextClassifier, train: tuple[Any, Any]) -> Iterator[Finding]:

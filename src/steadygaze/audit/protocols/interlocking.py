@@ -29,7 +29,7 @@ from steadygaze.audit.audit_case import silent
 from steadygaze.audit.finding import NO_LABELS, Finding, missing_findings
 from steadygaze.audit.measures.plausibility_measures import first_sentence
 from steadygaze.audit.verdict_rules import FEWEST, Bound
-from steadygaze.core.errors import UserError
+from steadygaze.core.errors import CollapseWarning, UserError
 from steadygaze.core.types import Example
 from steadygaze.data.corpora import add_shortcut
 from steadygaze.data.corpus import Corpus
@@ -64,7 +64,7 @@ class EpochWatcher(SilentWatcher):
         self.done += epochs
         self.watch(self.task, self.done, self.total)
 
-    def warn(self, message: str) -> None:
+    def warn(self, message: str | Warning) -> None:
         """Ignored: the finding describes the model."""
 
 
@@ -183,7 +183,7 @@ def _retrain(clf: TextClassifier, examples: Sequence[Example], watcher: Watcher,
         params["settings"] = {**(clf.settings or {}), "skewed": skewed}
     split = read_split([example.text for example in examples], np.array([example.label for example in examples]))
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "(collapsed attention|an interlocked selection)")  # expected here
+        warnings.simplefilter("ignore", CollapseWarning)  # expected here
         stored = fit.fit(train_config(params), split, None, watcher, fit.CheckpointConfig())
     stored.model.to(clf.stored_.model.device)
     return stored

@@ -24,7 +24,7 @@ from torch import Tensor
 from steadygaze.audit.finding import NO_LABELS, Finding, missing_findings
 from steadygaze.audit.measure_names import probe_names
 from steadygaze.audit.measures import stability_measures
-from steadygaze.core.errors import UserError
+from steadygaze.core.errors import CollapseWarning, UserError
 from steadygaze.core.settings import field_names
 from steadygaze.estimator.inputs import read_texts
 from steadygaze.estimator.text_classifier import TextClassifier
@@ -47,7 +47,7 @@ def attention_necessity(
 ) -> Iterator[Finding]:
     """`train` and `validation`: the data `clf` was trained on; `test`: texts and class indices, or None."""
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "collapsed attention")  # expected here
+        warnings.simplefilter("ignore", CollapseWarning)  # expected here
         uniform = same_labels(clf, "vanilla", attention="uniform").fit(*train, validation=validation)
         adversary = same_labels(clf, "adversary", difference=difference).fit(
             *train, validation=validation, reference=clf

@@ -22,7 +22,7 @@ from steadygaze.explainers.kernel_shap import values
 
 WORDS = range(11, 17)
 SAMPLES = (256, 1024, 2048)
-SEEDS = 10
+SEEDS = 20
 Numbers = NDArray[np.float64]
 
 
@@ -43,7 +43,7 @@ def shapley(game: Numbers, n: int) -> Numbers:
 
 
 def ours(game: Numbers, n: int, samples: int, seed: int) -> Numbers:
-    kept, share = kernel_shap._of_text(n, samples, RandomKey(seed).child(2), torch.tensor(0))
+    kept, share = kernel_shap._text_coalitions(n, samples, RandomKey(seed).child(2), torch.tensor(0))
     gained = torch.from_numpy(game[kept @ (1 << np.arange(n))] - game[0])
     whole, every = torch.tensor([game[-1] - game[0]]), torch.ones(1, n, dtype=torch.bool)
     solved = values(torch.from_numpy(kept[None]).double(), gained[None], torch.from_numpy(share[None]), whole, every)

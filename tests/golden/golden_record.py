@@ -16,6 +16,9 @@ fit_explainer, --evidence or --rationales, and so on).
 JSON as a tree, after it renames keys and values of one word.  It ignores sentences (strings with a space), except the
 texts of the data.  It also ignores dates, versions, commands, paths, and fingerprints that depend on a config.json.
 
+before.json.gz is the record of the code before it was moved to 14 packages.  One entry is newer: explain/kernel-shap,
+because KernelSHAP now draws stratified coalitions.
+
 The script reads and writes a file with gzip if the name of the file ends in .gz.
 """
 

@@ -19,14 +19,15 @@ Coalitions: the subsets z for which the model is run.  With S forward passes:
 
     2ⁿ − 2 ≤ S    every subset once: the values are exact
     else          k = 1, n−1, then 2, n−2 …: every subset of a size, while the size's share of the passes suffices;
-                  the remaining passes are allocated to the sizes between, in proportion to their weight,
-                  and drawn without replacement, each subset together with its complement
+                  the remaining passes are allocated to the sizes between, in proportion to their weight;
+                  each subset is drawn together with its complement, and none twice
 
 The `shap` package also starts with complete sizes and uses pairs (Covert & Lee 2021, arXiv:2012.01536, on pairs).  Ours
-differs in the rest: the number of subsets per size is not random, and no subset is drawn twice.
+differs in the rest: the number of subsets per size is not random, no subset is drawn twice, and draws are stratified.
 
 The sizes k and n−k are one stratum of P pairs, P = C(n,k), or half of it in the middle.  A pair has a rank 0 … P − 1 in
-lexicographic order, so distinct pairs are distinct ranks.  The ranks are drawn from a random key of the text.
+lexicographic order.  To draw m pairs, the ranks are divided into m intervals; one is drawn from each by a random key
+of the text.  Pairs of an interval share their first words, so every combination of these gets its share of the draws.
 """
 
 from dataclasses import dataclass
@@ -157,14 +158,13 @@ def _allocate(n: int, plan: CoalitionStrata, start: float) -> tuple[dict[int, in
 
 
 def _ranks(total: int, many: int, chance: RandomKey, key: Tensor) -> NDArray[np.float64]:
-    """Distinct ranks below `total`.  -> (many,)"""
+    """Distinct ranks below `total`, one from each of `many` equal intervals.  -> (many,)"""
     if total > RANKED:
         return np.zeros(many)
-    if total < 4 * many:
-        return chance.uniform(key.view(1), total, dtype=torch.float64)[0].argsort()[:many].double().cpu().numpy()
-    drawn = (chance.uniform(key.view(1), 2 * many + 32, dtype=torch.float64)[0] * total).floor().cpu().numpy()
-    _, first = np.unique(drawn, return_index=True)
-    ranks: NDArray[np.float64] = drawn[np.sort(first)[:many]]
+    offset, *draws = chance.uniform(key.view(1), 1 + many, dtype=torch.float64)[0].tolist()
+    edges = np.floor((np.arange(many + 1) + offset) * (total / many))  # the offset gives all ranks the same probability
+    edges[-1] = edges[0] + total  # exact despite rounding
+    ranks: NDArray[np.float64] = np.floor(edges[:-1] + np.array(draws) * np.diff(edges)) % total
     return ranks
 
 

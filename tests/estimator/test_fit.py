@@ -11,7 +11,7 @@ from steadygaze.core.errors import UserError
 from steadygaze.data import word_vectors
 from steadygaze.data.word_tokenizer import SPECIALS
 from steadygaze.estimator.fit import CheckpointConfig, fit
-from steadygaze.estimator.inputs import hold_out, read_split
+from steadygaze.estimator.inputs import hold_out_validation, read_split
 from steadygaze.estimator.train_config import train_config
 from steadygaze.techniques.word_iat import WordIAT
 from steadygaze.training.progress import SilentWatcher
@@ -24,7 +24,7 @@ class Listener(SilentWatcher):
         self.said = []
 
     def say(self, text):
-        self.said.append(text)
+        self.said.append(str(text))
 
     warn = say
 
@@ -73,7 +73,7 @@ def test_vectors_set_the_dimension_and_their_coverage_is_said(vectors):
 
 def test_the_share_of_running_tokens_with_a_vector_is_kept_and_a_low_one_is_warned_about(vectors, tmp_path):
     stored, said = heard(tiny(vectors=vectors, settings={"hidden": 4}))
-    train = hold_out(read_split(TEXTS, LABELS))[0]
+    train = hold_out_validation(read_split(TEXTS, LABELS))[0]
     words = [word for text in train.texts for word in re.findall(r"\w+|[^\w\s]", text.lower())]
     share = sum(word in ("good", "bad", "film") for word in words) / len(words)
     assert 0 < share < word_vectors.FEW

@@ -99,7 +99,7 @@ class Listener(SilentWatcher):
         self.said.append(message)
 
     def warn(self, message):
-        self.warned.append(message)
+        self.warned.append(str(message))
 
 
 def listened(settings, technique="anchored"):

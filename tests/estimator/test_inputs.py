@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from steadygaze.audit.audit_run import sample_examples
 from steadygaze.core.errors import UserError
 from steadygaze.core.types import Example
+from steadygaze.data.splits import HELD_OUT
 from steadygaze.estimator.inputs import (
     FEW,
-    HELD_OUT,
     Split,
-    hold_out,
+    hold_out_validation,
     is_single_text,
     read_split,
     read_texts,
@@ -29,7 +29,7 @@ def split(labels, weights=None):
 @given(st.lists(st.sampled_from("abcdef"), min_size=FEW, max_size=120), st.integers(0, 2**32 - 1))
 def test_a_tenth_is_set_aside_and_no_class_is_lost(labels, seed):
     whole = split(labels)
-    train, validation = hold_out(whole, seed)
+    train, validation = hold_out_validation(whole, seed)
     assert sorted(train.texts + validation.texts) == sorted(whole.texts)
     assert set(train.labels) == set(labels)
     spare = len(labels) - len(set(labels))
@@ -39,14 +39,14 @@ def test_a_tenth_is_set_aside_and_no_class_is_lost(labels, seed):
 @given(st.integers(2, 12), st.integers(20, 60), st.integers(0, 99))
 def test_each_class_gives_its_share(few, many, seed):
     labels = ["rare"] * (10 * few) + ["common"] * (10 * many)
-    given_up = Counter(hold_out(split(labels), seed)[1].labels)
+    given_up = Counter(hold_out_validation(split(labels), seed)[1].labels)
     assert abs(given_up["rare"] - few) <= 1
     assert abs(given_up["common"] - many) <= 1
 
 
 def test_what_is_set_aside_is_drawn_from_the_seed():
     whole = split(["a", "b"] * 50)
-    first, again, other = (hold_out(whole, seed)[1].texts for seed in (1, 1, 2))
+    first, again, other = (hold_out_validation(whole, seed)[1].texts for seed in (1, 1, 2))
     assert first == again != other
     assert len(set(first) & set(other)) < len(first)
 
@@ -55,7 +55,7 @@ def test_what_is_set_aside_is_drawn_from_the_seed():
 def test_where_none_can_be_spared_all_are_used_with_a_warning(labels):
     whole = split(labels)
     with pytest.warns(UserWarning, match=f"{len(labels)} texts are too few to hold any out"):
-        assert hold_out(whole, 0) == (whole, whole)
+        assert hold_out_validation(whole, 0) == (whole, whole)
 
 
 def test_weights_have_mean_one_and_multiply():
@@ -128,5 +128,5 @@ def test_a_column_of_numbers_is_not_taken_for_labels():
 def test_a_sample_for_the_audit_is_not_what_training_held_out():
     """Both draw with seed 0: of 300 texts a tenth is held out, and a sample has about a tenth of these."""
     examples = [Example(f"text {i}", str(i % 2)) for i in range(300)]
-    held_out = hold_out(read_split([one.text for one in examples], [one.label for one in examples]))[1].texts
+    held_out = hold_out_validation(read_split([one.text for one in examples], [one.label for one in examples]))[1].texts
     assert sum(one.text in held_out for one in sample_examples(examples, 30, 0)) < 10

@@ -171,7 +171,7 @@ class Listener(Recorder):
         self.warned = []
 
     def warn(self, message):
-        self.warned.append(message)
+        self.warned.append(str(message))
 
 
 class Settled(MaskNeutral):

@@ -19,10 +19,11 @@ from steadygaze.core.arguments import choice, function, instance, optional, path
 from steadygaze.core.errors import LeakageWarning, UserError
 from steadygaze.core.types import Label
 from steadygaze.data.batches import Data
+from steadygaze.data.splits import hold_out
 from steadygaze.data.synonyms import vocabulary_lexicon
 from steadygaze.data.text_tokenizer import Tokens
 from steadygaze.estimator import explainer_folder
-from steadygaze.estimator.inputs import HELD_OUT, read_texts
+from steadygaze.estimator.inputs import read_texts
 from steadygaze.estimator.train_config import check_seed
 from steadygaze.explainers.learned.answer_cache import AnswerCache, digest
 from steadygaze.explainers.learned.black_box_queries import Watch, query, silent
@@ -173,13 +174,11 @@ def text_splits(inputs: Any, validation: Any) -> tuple[Texts, Texts]:
         if (held_out[1] is None) != (questions is None):
             raise UserError("texts and validation texts must both be single texts, or both pairs")
         return (texts, questions), held_out
-    order = np.random.default_rng(0).permutation(len(texts)).tolist()
-    few = max(1, round(len(texts) * HELD_OUT))
-
-    def subset(rows: list[int]) -> Texts:
-        return [texts[i] for i in rows], None if questions is None else [questions[i] for i in rows]
-
-    return subset(sorted(order[few:])), subset(sorted(order[:few]))
+    train, held_out = (
+        ([texts[i] for i in sorted(rows)], None if questions is None else [questions[i] for i in sorted(rows)])
+        for rows in hold_out(len(texts))
+    )
+    return train, held_out
 
 
 def read_held_out(read: Callable[[Any], Read], validation: Any, what: str) -> Read:

@@ -22,6 +22,7 @@ from steadygaze.core.maths.ranking import top_k_overlap
 from steadygaze.core.random_key import RandomKey
 from steadygaze.core.types import Batch, Label
 from steadygaze.data.batches import Data, by_length, collate
+from steadygaze.data.splits import sample_rows
 from steadygaze.explainers.explainer import Explainer, finite_weights
 from steadygaze.models.model_protocol import Model
 from steadygaze.techniques.perturbations.word_removal import text_key, units_of
@@ -61,8 +62,7 @@ class AuditCase:
     @cached_property
     def sample(self) -> Rows:
         """The texts for expensive explainers and probes, drawn with the plan's seed."""
-        drawn = np.random.default_rng(self.plan.seed).permutation(len(self))[: self.plan.sample]
-        return np.sort(drawn)
+        return sample_rows(len(self), self.plan.sample, self.plan.seed)
 
     @cached_property
     def probes(self) -> dict[str, Probe]:

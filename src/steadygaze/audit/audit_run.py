@@ -7,8 +7,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import numpy as np
-
 from steadygaze.adapters.as_adapter import as_adapter
 from steadygaze.adapters.model_adapter import ModelAdapter
 from steadygaze.audit.audit import check_train, retrain_protocols, run_protocols
@@ -23,6 +21,7 @@ from steadygaze.core.settings import Field, settings
 from steadygaze.core.types import Example, Label
 from steadygaze.data.corpora import load_corpus
 from steadygaze.data.corpus import Corpus
+from steadygaze.data.splits import sample_rows
 from steadygaze.estimator.inputs import Split, read_split
 from steadygaze.estimator.loading import load_classifier as load_model
 from steadygaze.estimator.text_classifier import TextClassifier
@@ -200,5 +199,4 @@ def sample_examples(examples: Sequence[Example], most: int | None, seed: int) ->
     """At most `most` random examples, in their order."""
     if most is None or most >= len(examples):
         return list(examples)
-    rows = np.random.default_rng((seed, STREAM)).permutation(len(examples))[:most]
-    return [examples[row] for row in np.sort(rows)]
+    return [examples[row] for row in sample_rows(len(examples), most, (seed, STREAM))]

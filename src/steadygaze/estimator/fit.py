@@ -16,7 +16,7 @@ from steadygaze.data.batches import Data
 from steadygaze.data.token_alignment import coverage
 from steadygaze.data.word_vectors import FEW
 from steadygaze.estimator.fit_plan import FitPlan, check_reference, make_plan, named_references, stage_identity
-from steadygaze.estimator.inputs import Split, hold_out
+from steadygaze.estimator.inputs import Split, hold_out_validation
 from steadygaze.estimator.model_folder import SavedModel, fingerprint
 from steadygaze.estimator.train_config import TrainConfig
 from steadygaze.explainers.explainer import PREDICTED, class_balanced
@@ -132,7 +132,7 @@ def prepare(
     """The plan of the fit and the splits, before the first step."""
     corpus = ":".join(split.fingerprint() for split in (train, validation) if split is not None)
     if validation is None:
-        train, validation = hold_out(train)
+        train, validation = hold_out_validation(train)
     if (train.questions is None) != (validation.questions is None):
         raise UserError("training and validation texts must both be single texts, or both pairs")
     plan = make_plan(order, train, corpus, watcher)

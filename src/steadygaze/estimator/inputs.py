@@ -7,9 +7,7 @@ A Hugging Face `Dataset` is read by its column `text`.
 
 import hashlib
 import json
-import math
 import warnings
-from collections import Counter
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
@@ -20,10 +18,9 @@ from sklearn.utils.class_weight import compute_sample_weight
 
 from steadygaze.core.errors import UserError
 from steadygaze.core.types import Label
+from steadygaze.data.splits import hold_out
 from steadygaze.data.text_checks import check_labels, check_texts
 
-HELD_OUT = 0.1
-"""Share of the texts held out to choose the epoch if there is no validation set."""
 FEW = 20
 """Fewest texts for a held-out set."""
 
@@ -112,27 +109,16 @@ def read_validation(given: Any) -> Split:
     return Split(texts, questions, read_labels(given[1], minimum_classes=1))
 
 
-def hold_out(split: Split, seed: int = 0) -> tuple[Split, Split]:
-    """(train, validation): a stratified tenth of the texts is held out.
-
-    The seed is not that of the run: models that differ only in the seed must have the same training texts.  At least
-    one text of each class stays in the training split.
-    """
-    total, seen = Counter(split.labels), Counter[Label]()
-    share: dict[int, float] = {}  # share of the class's texts that were drawn before this one
-    for row in np.random.default_rng(seed).permutation(len(split.labels)).tolist():
-        label = split.labels[row]
-        if seen[label]:
-            share[row] = seen[label] / total[label]
-        seen[label] += 1
-    if len(split.texts) < FEW or not share:
+def hold_out_validation(split: Split, seed: int = 0) -> tuple[Split, Split]:
+    """(train, validation): a stratified tenth of the texts is held out."""
+    train, held_out = hold_out(len(split.texts), split.labels, seed=seed)
+    if len(split.texts) < FEW or not held_out:
         warnings.warn(
             f"{len(split.texts)} texts are too few to hold any out: the epoch is chosen on the training texts",
             stacklevel=4,
         )
         return split, split
-    held_out = set(sorted(share, key=share.__getitem__)[: math.ceil(len(split.texts) * HELD_OUT)])
-    return split.rows([i for i in range(len(split.texts)) if i not in held_out]), split.rows(sorted(held_out))
+    return split.rows(sorted(train)), split.rows(sorted(held_out))
 
 
 def read_texts(given: Any) -> tuple[list[str], list[str] | None]:

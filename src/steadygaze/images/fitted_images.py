@@ -8,14 +8,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
 from steadygaze.core.errors import UserError
 from steadygaze.core.maths import masked
 from steadygaze.core.types import Label
-from steadygaze.estimator.inputs import HELD_OUT
+from steadygaze.data.splits import hold_out
 from steadygaze.explainers.explainer import GAP, PREDICTED, class_balanced
 from steadygaze.explainers.learned.black_box_queries import Watch, silent
 from steadygaze.explainers.learned.fit_config import method_name
@@ -165,6 +164,5 @@ def post_hoc(box: ImageBox, images: Images, probs: Tensor, kept: Tensor, fill: T
 
 def hold_out_images(images: Images) -> tuple[Images, Images]:
     """Split off a tenth; the split does not depend on the seed of a run."""
-    order = torch.from_numpy(np.random.default_rng(0).permutation(len(images)))
-    many = max(1, round(len(images) * HELD_OUT))
-    return images.of(images.pixels[order[many:]]), images.of(images.pixels[order[:many]])
+    train, held_out = hold_out(len(images))
+    return images.of(images.pixels[train]), images.of(images.pixels[held_out])

@@ -3,23 +3,22 @@
 import dataclasses
 import hashlib
 import json
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 
 from steadygaze.audit.audit_config import ProbeConfig, fingerprint
 from steadygaze.audit.audit_run import sample_examples
 from steadygaze.core import __version__
 from steadygaze.core.errors import UserError
-from steadygaze.core.types import Example, Label
+from steadygaze.core.types import Example
 from steadygaze.core.untrusted_files import open_file
 from steadygaze.data.corpora import load_corpus
 from steadygaze.data.corpus import Corpus
+from steadygaze.data.splits import hold_out
 from steadygaze.study.compare_config import CompareConfig
 from steadygaze.training.device import best_device
 
@@ -71,19 +70,13 @@ def load_study_data(order: CompareConfig, data_dir: Path | None = None) -> Study
 
 def hold_out_test(examples: Sequence[Example]) -> tuple[list[Example], list[Example]]:
     """Split into training and held-out texts, stratified, with a fixed seed."""
-    seen: dict[Label | None, int] = defaultdict(int)
-    out = set()
-    for row in np.random.default_rng(0).permutation(len(examples)).tolist():
-        label = examples[row].label
-        seen[label] += 1
-        if seen[label] % KEPT_OUT == 0:
-            out.add(row)
-    if not out:
+    train, held_out = hold_out(len(examples), [example.label for example in examples], every=KEPT_OUT)
+    if not held_out:
         raise UserError(
             f"there is no split to audit with, and {len(examples)} texts are too few to hold any out: "
             "give a folder with a test file"
         )
-    return [x for i, x in enumerate(examples) if i not in out], [x for i, x in enumerate(examples) if i in out]
+    return [examples[row] for row in sorted(train)], [examples[row] for row in sorted(held_out)]
 
 
 def _named(corpus: Corpus, split: str) -> list[Example]:

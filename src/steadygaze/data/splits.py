@@ -1,0 +1,46 @@
+"""Hold out rows, and draw samples of rows.
+
+The seed is not that of a training run: models that differ only in their seed have the same training texts.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from steadygaze.core.types import Label
+
+HELD_OUT = 0.1
+"""Share of the rows that `hold_out` holds out."""
+
+
+def hold_out(
+    n: int, labels: Sequence[Label | None] | None = None, *, every: int | None = None, seed: int = 0
+) -> tuple[list[int], list[int]]:
+    """Return training rows and held-out rows, both in random order.
+
+    Without labels, the function holds out a rounded tenth of the rows, at least one.  With labels, it holds out the
+    same share of each class, in all a tenth rounded up; the first row of each class is for training.  `every`: it holds
+    out every row of a class whose rank is a multiple of `every`.
+    """
+    order: list[int] = np.random.default_rng(seed).permutation(n).tolist()
+    if labels is None:
+        few = max(1, round(n * HELD_OUT))
+        return order[few:], order[:few]
+    total, seen = Counter(labels), Counter[Label | None]()
+    share: dict[int, float] = {}  # share of the class's rows before this one; only of rows that may be held out
+    for row in order:
+        label = labels[row]
+        if seen[label] and (every is None or (seen[label] + 1) % every == 0):
+            share[row] = seen[label] / total[label]
+        seen[label] += 1
+    size = math.ceil(n * HELD_OUT) if every is None else None
+    held_out = dict.fromkeys(sorted(share, key=share.__getitem__)[:size])
+    return [row for row in order if row not in held_out], list(held_out)
+
+
+def sample_rows(n: int, size: int, seed: int | tuple[int, ...]) -> NDArray[np.int64]:
+    """Return at most `size` random rows, sorted."""
+    return np.sort(np.random.default_rng(seed).permutation(n)[:size])

@@ -18,7 +18,7 @@ from steadygaze.core.errors import UserError
 from steadygaze.data.batches import collate
 from steadygaze.explainers.attention import Attention
 from steadygaze.explainers.learned.black_box_queries import check_probabilities
-from steadygaze.techniques.perturbations.word_removal import delete_words, take_rows
+from steadygaze.techniques.perturbations.word_removal import remove_words, take_rows
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +65,7 @@ def test_without_a_word_it_is_asked_about_the_text_without_it(sklearn):
     batch = batch_of(subject, ["the film was good and fine", "a bad, dull plot"])
     gone = torch.zeros_like(batch.mask)
     gone[0, 3] = gone[1, 1] = True
-    seen = observe(subject.model, delete_words(batch, gone))
+    seen = observe(subject.model, remove_words(batch, gone))
     expected = sklearn.predict_proba(["the film was and fine", "a , dull plot"])
     np.testing.assert_allclose(seen.probs.numpy(), expected, rtol=1e-12)
 
@@ -79,7 +79,7 @@ def test_equal_texts_are_asked_about_once_in_a_call_and_once_in_all():
     torch.testing.assert_close(seen.probs[:, 1], torch.tensor([0.5, 0.0, 0.5], dtype=torch.float64))
     gone = torch.zeros_like(batch.mask)
     gone[:, 1] = True
-    observe(subject.model, delete_words(batch, gone))
+    observe(subject.model, remove_words(batch, gone))
     observe(subject.model, batch)
     assert model.texts == ["a good film", "a bad film", "a film"]
 

@@ -20,7 +20,7 @@ from steadygaze.core.random_key import RandomKey
 from steadygaze.data.batches import collate
 from steadygaze.explainers.attention import Attention
 from steadygaze.models.inference import with_gradients
-from steadygaze.techniques.perturbations.word_removal import delete_words
+from steadygaze.techniques.perturbations.word_removal import remove_words
 
 CLOSE = {"rtol": 0, "atol": 1e-5}  # single precision, eager attention against the library's fused one
 KIND = pytest.mark.parametrize("kind", KINDS)
@@ -183,7 +183,7 @@ def test_padding_that_all_texts_share_is_not_read(kind, folder, monkeypatch):
         lambda **given: widths.append(given["inputs_embeds"].shape[1]) or right(**given),
     )
     gone = batch.mask & (batch.mask.cumsum(1) > 1)
-    observe(subject.model, delete_words(batch, gone))
+    observe(subject.model, remove_words(batch, gone))
     assert widths == [int((batch.present & ~gone).sum(1).max())]
 
 
@@ -191,7 +191,7 @@ def test_padding_that_all_texts_share_is_not_read(kind, folder, monkeypatch):
 def test_a_text_that_lost_every_word_is_still_read_and_alike_in_every_batch(kind, folder):
     """GPT-2 has no special tokens: nothing at all is left, and one token of padding stands for it."""
     subject, batch = batch_of(examined(folder(kind)))
-    nothing = delete_words(batch, batch.mask)
+    nothing = remove_words(batch, batch.mask)
     seen = observe(subject.model, nothing)
     assert seen.probs.isfinite().all()
     assert not seen.weights.any()
@@ -212,7 +212,7 @@ def test_probes_and_explainers_leave_it_as_it_was(kind, pair, folder):
     before = state(model)
     text_perturbations.pgd_on_attention(model, batch, 0.3, RandomKey(0), steps=2)
     text_perturbations.fgm_on_label(model, batch, 0.3)
-    observe(model, delete_words(batch, batch.mask))
+    observe(model, remove_words(batch, batch.mask))
     Attention().explain(model, batch)
     assert state(model) == before
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from steadygaze.adapters.black_box import TextWords
 from steadygaze.data.batches import Data, collate
-from steadygaze.techniques.perturbations.word_removal import delete_words
+from steadygaze.techniques.perturbations.word_removal import remove_words
 
 ANY = st.lists(st.text() | st.text(" \t\nab'’.-é\u00ad😀\ud800", max_size=12), min_size=1, max_size=4)
 """Any strings at all, and short ones of what is hard: white space, clitics, accents, joiners, half a surrogate pair."""
@@ -33,7 +33,7 @@ def test_erased_words_are_taken_out_with_the_space_behind_them_and_nothing_else_
     """Character by character: a word goes, and so do the characters up to the next word."""
     placed, batch = SEEN.place(texts), batch_of(SEEN, texts)
     gone = batch.mask & torch.from_numpy(np.random.default_rng(seed).random(batch.mask.shape) < 0.5)
-    found = SEEN.join(*(getattr(delete_words(batch, gone), name) for name in ("ids", "present")))
+    found = SEEN.join(*(getattr(remove_words(batch, gone), name) for name in ("ids", "present")))
     for row, (text, spans) in enumerate(zip(texts, placed.spans, strict=True)):
         starts = [start for start, _ in spans] + [len(text)]
         lost = {
@@ -67,7 +67,7 @@ def test_by_hand():
     assert batch.ids[1, :2].tolist() == [5, 4]
     gone = torch.zeros_like(batch.mask)
     gone[0, 2] = gone[1, 1] = True
-    left = delete_words(batch, gone)
+    left = remove_words(batch, gone)
     assert words.join(left.ids, left.present) == ["  A film.", "good "]
 
 

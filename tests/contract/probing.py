@@ -26,6 +26,7 @@ from steadygaze.audit.probes.text_perturbations import substitute_synonyms
 from steadygaze.core.random_key import RandomKey
 from steadygaze.core.types import Batch
 from steadygaze.models.classifier import Classifier
+from steadygaze.techniques.perturbations.word_removal import Removal
 from steadygaze.techniques.perturbations.word_substitution import Synonyms
 
 Probe = Callable[[Classifier, Batch], tuple[Tensor, ...]]
@@ -59,7 +60,7 @@ def erased(
     model: Classifier,
     batch: Batch,
     half: int = 0,
-    removal: erasure.Removal = "delete",
+    removal: Removal = "delete",
     shares: tuple[float, ...] = SHARES,
 ) -> tuple[Tensor, ...]:
     """Half 0: without the heaviest words; 1: with these alone."""

@@ -3,11 +3,10 @@
 import pytest
 import torch
 
-from contract.tiny import batch, split
 from steadygaze.core.errors import UserError
 from steadygaze.core.settings import build
 from steadygaze.explainers import EXPLAINERS
-from steadygaze.explainers.class_probability import NEAR, forward_passes, length_batches
+from steadygaze.explainers.class_probability import NEAR, forward_passes, length_groups
 
 
 @pytest.mark.parametrize(("most", "ends"), [(1000, [3, 5, 6, 8]), (24, [2, 4, 5, 6, 8]), (1, [*range(1, 9)])])
@@ -23,17 +22,15 @@ def test_no_pass_has_more_texts_than_are_read_at_once():
     assert list(forward_passes([1] * 7, 100)) == [(0, 7)]
 
 
-@pytest.mark.parametrize("pair", [False, True])
-def test_every_text_is_named_once_beside_none_much_longer_and_questions_count(pair):
-    lengths, given = torch.randint(0, 40, (200,)), batch(split(["ww", "w"], pair))
-    asked = given.question_ids.shape[1] if pair else 0
-    named = list(length_batches(lengths, given, 100))
+def test_every_text_is_in_one_pass_with_texts_of_similar_length():
+    lengths = torch.randint(0, 40, (200,))
+    named = list(length_groups(lengths, 100))
     assert torch.cat([some for some, _ in named]).sort().values.equal(torch.arange(200))
     for some, width in named:
         assert lengths[some].clamp_min(1).max() == width
-        assert lengths[some].clamp_min(1).min() + asked >= NEAR * (width + asked)
-        assert len(some) == 1 or len(some) * (width + asked) <= 100
-    assert list(length_batches(lengths[:0], given, 100)) == []
+        assert lengths[some].clamp_min(1).min() >= NEAR * width
+        assert len(some) == 1 or len(some) * width <= 100
+    assert list(length_groups(lengths[:0], 100)) == []
 
 
 @pytest.mark.parametrize(

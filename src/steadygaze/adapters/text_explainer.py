@@ -9,7 +9,6 @@ from typing import Any, get_args
 from torch import Tensor
 
 from steadygaze.adapters.as_adapter import as_adapter
-from steadygaze.adapters.black_box import BlackBoxModel
 from steadygaze.adapters.model_adapter import ModelAdapter
 from steadygaze.core import __version__, arguments
 from steadygaze.core.arguments import validated
@@ -27,11 +26,11 @@ from steadygaze.explainers.learned.fitted_explainer import (
     measure_selection,
     untrained_networks,
 )
-from steadygaze.explainers.learned.removal_effects import Removal
 from steadygaze.explainers.learned.text_inputs import Vocabulary
 from steadygaze.results.explanation import Explanation
 from steadygaze.results.leakage_warnings import READER, by_measure, leakage_warnings, selection_rows
 from steadygaze.results.row import Row
+from steadygaze.techniques.perturbations.word_removal import Removal
 
 
 @dataclass(frozen=True)
@@ -139,7 +138,7 @@ def check_removal(subject: ModelAdapter, removal: Any) -> None:
     """Raise an error if words cannot be removed this way."""
     if not isinstance(removal, str) or removal not in get_args(Removal):
         raise unknown("removal", removal, get_args(Removal))
-    if removal == "pad" and isinstance(subject.model, BlackBoxModel):
+    if removal != "delete" and "embeddings" not in subject.model.capabilities:
         raise UserError(f"{subject.name} reads text, which has no padding: removal must be 'delete'")
 
 

@@ -4,15 +4,14 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, get_args
+from typing import get_args
 
 import torch
 
 from steadygaze.core import arguments
 from steadygaze.core.types import Example
+from steadygaze.techniques.perturbations.word_removal import Removal
 from steadygaze.techniques.perturbations.word_substitution import Synonyms
-
-Removal = Literal["delete", "pad", "zero"]
 
 
 @dataclass(frozen=True)

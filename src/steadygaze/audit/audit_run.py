@@ -11,7 +11,7 @@ from steadygaze.adapters.as_adapter import as_adapter
 from steadygaze.adapters.model_adapter import ModelAdapter
 from steadygaze.audit.audit import check_train, retrain_protocols, run_protocols
 from steadygaze.audit.audit_case import silent
-from steadygaze.audit.audit_config import ProbeConfig, Removal
+from steadygaze.audit.audit_config import ProbeConfig
 from steadygaze.audit.audit_config import fingerprint as fingerprint
 from steadygaze.audit.audit_report import AuditRequest
 from steadygaze.audit.manifest import Manifest
@@ -28,6 +28,7 @@ from steadygaze.estimator.text_classifier import TextClassifier
 from steadygaze.models.classifier import Classifier
 from steadygaze.models.rationalizer import Rationalizer
 from steadygaze.results.report import Report
+from steadygaze.techniques.perturbations.word_removal import Removal
 
 SEEN = "These are training texts: the scores are optimistic."
 CALLED = "These texts are a training split: if the model was trained on them, the scores are optimistic."

@@ -17,28 +17,16 @@ from torch import Tensor
 from steadygaze.core.types import Batch
 from steadygaze.models.inference import inference
 from steadygaze.models.model_protocol import Model
-from steadygaze.techniques.perturbations.word_removal import delete_words, take_rows, trim_padding
+from steadygaze.techniques.perturbations.word_removal import Removal, remove_words, take_rows, trim_padding
 
 NEAR = 0.75
 """Smallest length of a text relative to the longest text of its forward pass; limits padding."""
 
 
-def length_batches(
-    lengths: Tensor, batch: Batch, max_tokens: int, max_texts: int | None = None
-) -> Iterator[tuple[Tensor, int]]:
-    """Indices of the texts of each forward pass, and the length of the longest.  (K,) -> (k,), number
-
-    The questions of `batch`, if any, count toward the tokens.
-    """
-    question_length = 0 if batch.question_ids is None else batch.question_ids.shape[1]
-    for group, width in length_groups(lengths.clamp_min(1) + question_length, max_tokens, max_texts):
-        yield group, width - question_length
-
-
 def length_groups(
     lengths: Tensor, max_tokens: int, max_texts: int | None = None, near: float = NEAR
 ) -> Iterator[tuple[Tensor, int]]:
-    """Like `length_batches`, for total lengths that include the questions.  (K,) -> (k,), number"""
+    """Rows of the texts of each forward pass, and the length of the longest; questions count.  (K,) -> (k,), number"""
     lengths, order = lengths.clamp_min(1).sort(descending=True, stable=True)
     widths = lengths.tolist()
     for start, end in forward_passes(widths, max_tokens, max_texts, near):
@@ -83,22 +71,59 @@ def clean_prediction(
     return CleanPrediction(logits, aim, _probability(logits, aim))
 
 
-def predict_without(model: Model, batch: Batch, rows: Tensor, gone: Tensor, aim: Tensor) -> Tensor:
-    """p of each of K texts, given by row, without the words in `gone`; for a pair, of text and question.
+def predict_rest(
+    model: Model,
+    batch: Batch,
+    removed: Tensor,
+    removal: Removal = "delete",
+    widths: tuple[int, int | None] | None = None,
+) -> Tensor:
+    """Logits of the texts without these words, in one forward pass.  (B,T) or (B,T+Q) -> (B,C)
+
+    `widths`: longest remaining text and question.
+    """
+    rest = remove_words(batch, removed, removal, model.padding)
+    rest = rest if widths is None else trim_padding(rest, *widths)
+    with inference(model):
+        if removal != "zero":
+            return model.logits(rest)
+        zeroed = removed[:, : rest.ids.shape[1]].unsqueeze(-1)
+        return model.logits(rest, model.embed(rest).masked_fill(zeroed, 0.0))
+
+
+def logits_without(
+    model: Model,
+    batch: Batch,
+    rows: Tensor,
+    removed: Tensor,
+    removal: Removal = "delete",
+    most_tokens: int | None = None,
+    most_texts: int | None = None,
+) -> Iterator[tuple[Tensor, Tensor]]:
+    """Logits of K texts, given by row, without these words; `most_…`: limits of a forward pass.
+
+    (K,), (K,T) or (K,T+Q) -> (k,) indices, (k,C)
+    """
+    width, deleted = batch.ids.shape[1], removed & (removal == "delete")
+    text = batch.present.sum(-1)[rows] - deleted[:, :width].sum(-1)
+    question = torch.zeros_like(text)
+    if batch.question_present is not None and deleted.shape[1] > width:
+        question = batch.question_present.sum(-1)[rows] - deleted[:, width:].sum(-1)
+    elif batch.question_ids is not None:
+        question = question + batch.question_ids.shape[1]
+    for group, _ in length_groups(text + question, most_tokens or max_tokens(batch.ids), most_texts):
+        widths = max(1, int(text[group].max())), max(1, int(question[group].max()))
+        yield group, predict_rest(model, take_rows(batch, rows[group]), removed[group], removal, widths)
+
+
+def predict_without(model: Model, batch: Batch, rows: Tensor, removed: Tensor, aim: Tensor) -> Tensor:
+    """p of each of K texts, given by row, without these words; for a pair, of text and question.
 
     (K,), (K,T) or (K,T+Q), (B,) -> (K,)
     """
-    width = batch.ids.shape[1]
-    text = batch.present.sum(-1)[rows] - gone[:, :width].sum(-1)
-    question = torch.zeros_like(text)
-    if batch.question_present is not None:
-        question = batch.question_present.sum(-1)[rows] - gone[:, width:].sum(-1)
     probabilities = torch.empty(len(rows), dtype=torch.float64, device=batch.ids.device)
-    with inference(model):
-        for group, _ in length_groups(text + question, max_tokens(batch.ids)):
-            widths = (max(1, int(lengths[group].max())) for lengths in (text, question))
-            part = trim_padding(delete_words(take_rows(batch, rows[group]), gone[group]), *widths)
-            probabilities[group] = _probability(model.logits(part), aim[rows[group]])
+    for group, logits in logits_without(model, batch, rows, removed):
+        probabilities[group] = _probability(logits, aim[rows[group]])
     return probabilities
 
 

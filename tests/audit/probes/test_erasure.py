@@ -25,7 +25,7 @@ from steadygaze.data.batches import Data
 from steadygaze.explainers.class_probability import NEAR
 from steadygaze.models.classifier import Classifier
 from steadygaze.models.model_protocol import Model
-from steadygaze.techniques.perturbations.word_removal import delete_words, take_rows
+from steadygaze.techniques.perturbations.word_removal import remove_words, take_rows
 
 PATTERNS = ["s" + "w" * n + "s" for n in (5, 0, 1, 12, 7, 2)]
 OTHERS = (0.0, 0.07, 0.3, 0.55, 1.0)
@@ -234,7 +234,7 @@ def test_deleted_is_the_batch_of_the_shortened_texts(encoder, pair):
     out = texts.mask & (heavy(texts) > 0)
     lost = [set(row.nonzero().flatten().tolist()) for row in out]
     assert sum(map(len, lost)) > 8
-    found, expected = delete_words(texts, out), batch(shortened(data, lost))
+    found, expected = remove_words(texts, out), batch(shortened(data, lost))
     expected = widened(expected, texts.ids.shape[1] - expected.ids.shape[1])
     for name in ("ids", "present", "mask", "index", "label"):
         assert getattr(found, name).equal(getattr(expected, name)), name
@@ -248,10 +248,10 @@ def test_deleted_is_the_batch_of_the_shortened_texts(encoder, pair):
 def test_nothing_gone_is_the_same_batch_and_the_batch_given_is_left_alone():
     texts = widened(batch(split(PATTERNS)), 2)
     ids = texts.ids.clone()
-    found = delete_words(texts, torch.zeros_like(texts.mask))
+    found = remove_words(texts, torch.zeros_like(texts.mask))
     for name in ("ids", "present", "mask"):
         assert getattr(found, name).equal(getattr(texts, name))
-    delete_words(texts, texts.mask)
+    remove_words(texts, texts.mask)
     assert texts.ids.equal(ids)
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contract.tiny import batch, littered, rows, split, widened
-from steadygaze.techniques.perturbations.word_removal import delete_words, row_chunks, take_rows, text_key, trim_padding
+from steadygaze.techniques.perturbations.word_removal import remove_words, row_chunks, take_rows, text_key, trim_padding
 
 
 def test_rows_are_taken_as_often_as_they_are_named_with_all_that_is_known_of_them():
@@ -24,7 +24,7 @@ def test_rows_are_taken_as_often_as_they_are_named_with_all_that_is_known_of_the
 def test_a_text_closes_up_over_its_deleted_words_and_keeps_the_rest_in_order(patterns, random):
     whole = batch(split(patterns))
     gone = whole.mask & torch.tensor([[random.random() < 0.5 for _ in row] for row in whole.ids])
-    cut = delete_words(whole, gone)
+    cut = remove_words(whole, gone)
     for i in range(len(whole)):
         left = [t for t in range(whole.ids.shape[1]) if whole.present[i, t] and not gone[i, t]]
         many = len(left)

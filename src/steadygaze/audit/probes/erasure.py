@@ -18,23 +18,21 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from steadygaze.audit.audit_config import Removal as Removal
-from steadygaze.audit.probes.observation import Observation, observe
 from steadygaze.core.maths.ranking import top_k
 from steadygaze.core.random_key import RandomKey
 from steadygaze.core.types import Batch
-from steadygaze.explainers.class_probability import length_batches
-from steadygaze.models.inference import BATCH, inference
+from steadygaze.explainers.class_probability import logits_without
+from steadygaze.models.inference import BATCH
 from steadygaze.models.model_protocol import Model
-from steadygaze.techniques.perturbations.word_removal import delete_words, take_rows, text_key, trim_padding, units_of
+from steadygaze.techniques.perturbations.word_removal import Removal, remove_words, take_rows, text_key, units_of
 
 SHARES = (0.01, 0.05, 0.1, 0.2, 0.5)
 """Shares of the words: ERASER's."""
 ROUNDING = 1e-9
 """Tolerance of ⌈q·n⌉: 0.07 · 100 is 7.000000000000001 in double precision."""
 TIE_BREAK = RandomKey(0).child(5)
-ZEROED = -1
-"""Id of a token whose embedding becomes 0."""
+REMOVED = -1
+"""Id of a removed token: it differs from a padding token of the text."""
 
 
 @dataclass(frozen=True)
@@ -69,9 +67,13 @@ def erase_words(
     probs = clean.to(gone.device, torch.float64).unsqueeze(1).repeat(1, gone.shape[1], 1)
     rows, number = gone.any(-1).nonzero(as_tuple=True)  # (V,)
     if len(rows):
-        rest = remaining_texts(take_rows(batch, rows), gone[rows, number], how.removal, model.padding)
-        first, kind = distinct_texts(rest)
-        probs[rows, number] = _predict(model, take_rows(rest, first), how)[kind]
+        removed = gone[rows, number]
+        first, kind = distinct_texts(remove_words(take_rows(batch, rows), removed, how.removal, padding=REMOVED))
+        distinct = probs.new_empty(len(first), probs.shape[-1])
+        limits = how.removal, how.max_tokens, BATCH
+        for group, logits in logits_without(model, batch, rows[first], removed[first], *limits):
+            distinct[group] = logits.double().softmax(-1)
+        probs[rows, number] = distinct[kind]
     without, alone = probs.chunk(2, 1)
     return without, alone
 
@@ -100,13 +102,6 @@ def rationale_sizes(words: Tensor, shares: tuple[float, ...]) -> Tensor:
     return (words.unsqueeze(-1) * sizes - ROUNDING).ceil().long()
 
 
-def remaining_texts(batch: Batch, gone: Tensor, removal: Removal, padding: int) -> Batch:
-    """The texts without these words.  (V,T)"""
-    if removal == "delete":
-        return delete_words(batch, gone)
-    return replace(batch, ids=batch.ids.masked_fill(gone, ZEROED if removal == "zero" else padding))
-
-
 def distinct_texts(rest: Batch) -> tuple[Tensor, Tensor]:
     """The first row of each distinct text, and the index of each row's text.  V -> (D,), (V,)"""
     key = text_key(replace(rest, ids=rest.ids * 2 + rest.mask))  # tells a special token from a word with the same id
@@ -117,21 +112,3 @@ def distinct_texts(rest: Batch) -> tuple[Tensor, Tensor]:
     kinds, kind = torch.unique(key, return_inverse=True)
     rows = torch.arange(len(key), device=key.device)
     return torch.full_like(kinds, len(key)).scatter_reduce(0, kind, rows, "amin"), kind
-
-
-def _predict(model: Model, rest: Batch, how: Erasure) -> Tensor:
-    """Probabilities of D texts, in batches of similar length.  (D,C)"""
-    predict = _observe_zeroed if how.removal == "zero" else observe
-    order, parts = [], []
-    for rows, width in length_batches(rest.present.sum(-1), rest, how.max_tokens, BATCH):
-        order.append(rows)
-        parts.append(predict(model, trim_padding(take_rows(rest, rows), width)).probs)
-    return torch.cat(parts)[torch.cat(order).argsort()]
-
-
-def _observe_zeroed(model: Model, batch: Batch) -> Observation:
-    zeroed = batch.ids == ZEROED
-    batch = replace(batch, ids=batch.ids.masked_fill(zeroed, model.padding))
-    with inference(model):
-        embedded = model.embed(batch).masked_fill(zeroed.unsqueeze(-1), 0.0)
-    return observe(model, batch, embedded)

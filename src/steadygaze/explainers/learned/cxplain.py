@@ -32,7 +32,6 @@ from steadygaze.explainers.learned.answer_cache import AnswerCache
 from steadygaze.explainers.learned.black_box_queries import Watch, silent
 from steadygaze.explainers.learned.removal_effects import (
     TOGETHER,
-    Removal,
     RemovalEffects,
     per_word,
     removal_effects,
@@ -44,7 +43,7 @@ from steadygaze.explainers.learned.text_networks import Selector, as_keras
 from steadygaze.models import k_subset
 from steadygaze.models.inference import inference
 from steadygaze.models.model_protocol import Model
-from steadygaze.techniques.perturbations.word_removal import MOST_UNITS
+from steadygaze.techniques.perturbations.word_removal import MOST_UNITS, Removal
 from steadygaze.training.progress import Watcher
 
 
@@ -61,7 +60,7 @@ class CXPlain:
     interval_level: Annotated[float, Field(gt=0, lt=1)] = 0.9
     """Share of the members between the low and the high quantile."""
     removal: Removal = "delete"
-    """How a word is removed: deleted, or replaced by padding."""
+    """How a word is removed: deleted, replaced by padding, or by a zero vector."""
     max_units: Annotated[int, Field(ge=1)] = MOST_UNITS
     """Words that are removed one by one; in a text of more, segments of consecutive words."""
     epsilon: Annotated[float, Field(gt=0, le=1)] = 1e-6

@@ -27,7 +27,7 @@ from steadygaze.explainers.learned.cxplain import (
 )
 from steadygaze.explainers.learned.fit_config import method_name
 from steadygaze.explainers.learned.independent_reader import read, uniform_subsets
-from steadygaze.explainers.learned.removal_effects import Removal, predict_selected, remainder_agreement
+from steadygaze.explainers.learned.removal_effects import predict_selected, remainder_agreement
 from steadygaze.explainers.learned.selector import InputBatch, SelectorConfig
 from steadygaze.explainers.learned.selector_training import SelectorFit
 from steadygaze.explainers.learned.text_inputs import (
@@ -42,6 +42,7 @@ from steadygaze.explainers.learned.text_inputs import (
 from steadygaze.models import k_subset
 from steadygaze.models.inference import inference
 from steadygaze.models.model_protocol import Model
+from steadygaze.techniques.perturbations.word_removal import Removal
 from steadygaze.training.progress import Watcher
 
 

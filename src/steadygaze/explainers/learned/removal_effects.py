@@ -17,7 +17,6 @@ The cache has the raw differences; ε and the normalization are applied afterwar
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Literal
 
 import numpy as np
 import torch
@@ -28,7 +27,7 @@ from steadygaze.core.maths import masked
 from steadygaze.core.ragged import row_starts
 from steadygaze.core.types import Batch
 from steadygaze.data.batches import Data, collate
-from steadygaze.explainers.class_probability import max_tokens
+from steadygaze.explainers.class_probability import max_tokens, predict_rest
 from steadygaze.explainers.learned.answer_cache import AnswerCache, Lines
 from steadygaze.explainers.learned.black_box_queries import (
     BlackBoxQuery,
@@ -40,23 +39,13 @@ from steadygaze.explainers.learned.black_box_queries import (
 )
 from steadygaze.explainers.learned.selector import Rows
 from steadygaze.explainers.learned.text_inputs import Table
-from steadygaze.models.inference import inference
 from steadygaze.models.model_protocol import Model
-from steadygaze.techniques.perturbations.word_removal import MOST_UNITS, delete_words, take_rows
-
-Removal = Literal["delete", "pad"]
+from steadygaze.techniques.perturbations.word_removal import MOST_UNITS, Removal, take_rows
 
 
 def predict_selected(model: Model, batch: Batch, kept: Tensor, removal: Removal = "delete") -> Tensor:
     """Logits of the texts reduced to these words.  (B,T) -> (B,C)"""
-    removed = batch.mask & ~kept
-    if removal == "delete":
-        rest = delete_words(batch, removed)
-    else:
-        rest = replace(batch, ids=batch.ids.masked_fill(removed, model.padding))
-    with inference(model):
-        logits: Tensor = model(rest).logits
-    return logits
+    return predict_rest(model, batch, batch.mask & ~kept, removal)
 
 
 def remainder_agreement(

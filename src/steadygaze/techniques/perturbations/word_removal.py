@@ -16,7 +16,7 @@ unit is a segment of ⌈n / most⌉ consecutive words, which share its weight ev
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -33,18 +33,24 @@ def text_key(batch: Batch) -> Tensor:
     return mixed.sum(-1)  # overflow is intended
 
 
-def delete_words(batch: Batch, gone: Tensor) -> Batch:
-    """Delete words; return a batch of the same width, padded at the end.
+Removal = Literal["delete", "pad", "zero"]
+"""delete: the text becomes shorter.  pad: the ids become padding.  zero: also their embeddings become 0."""
 
-    gone: (B,T), or (B,T+Q) to delete words of the question too
+
+def remove_words(batch: Batch, removed: Tensor, removal: Removal = "delete", padding: int = 0) -> Batch:
+    """Return a batch of the same width; deleted words leave padding at the end.
+
+    removed: (B,T), or (B,T+Q) to delete words of the question too
     """
+    if removal != "delete":
+        return replace(batch, ids=batch.ids.masked_fill(removed, padding))
     width = batch.ids.shape[1]
-    text = _remove(batch.present & ~gone[:, :width], batch.ids, batch.mask, batch.word_starts)
+    text = _remove(batch.present & ~removed[:, :width], batch.ids, batch.mask, batch.word_starts)
     shortened = replace(batch, ids=text[1], present=text[0], mask=text[2], word_starts=text[3])
-    if gone.shape[1] == width or batch.question_ids is None or batch.question_present is None:
+    if removed.shape[1] == width or batch.question_ids is None or batch.question_present is None:
         return shortened
     flags = batch.question_mask, batch.question_word_starts
-    question = _remove(batch.question_present & ~gone[:, width:], batch.question_ids, *flags)
+    question = _remove(batch.question_present & ~removed[:, width:], batch.question_ids, *flags)
     present, ids, mask, begins = question
     return replace(
         shortened, question_ids=ids, question_present=present, question_mask=mask, question_word_starts=begins

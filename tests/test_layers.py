@@ -37,7 +37,7 @@ BANNED = {  # allowed by the order, forbidden all the same
 }
 ONLY = {  # of ours, these and nothing else
     "report": {f"{PACKAGE}.{package}" for package in ("core", "results", "report")},
-    "audit.measures": {f"{PACKAGE}.core", f"{PACKAGE}.audit.measures"},
+    "audit.measures": {f"{PACKAGE}.{package}" for package in ("core", "results", "audit.measures")},
 }
 
 

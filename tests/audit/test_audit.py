@@ -19,8 +19,7 @@ from steadygaze.adapters.as_adapter import as_adapter
 from steadygaze.audit.audit import audit, run_protocols
 from steadygaze.audit.audit_config import ProbeConfig, fingerprint
 from steadygaze.audit.audit_report import AuditRequest
-from steadygaze.audit.measure_names import NAMES, probe_names
-from steadygaze.audit.measures.registry import MEASURES
+from steadygaze.audit.measures.registry import MEASURES, NAMES, probe_names
 from steadygaze.audit.protocols.stability import NO_SYNONYMS, TABLE
 from steadygaze.audit.protocols.wiegreffe_pinter import TRAINED
 from steadygaze.core.errors import UserError

@@ -17,7 +17,7 @@ from steadygaze.adapters.as_adapter import as_adapter
 from steadygaze.audit.audit_case import AuditCase, silent
 from steadygaze.audit.audit_config import ProbeConfig
 from steadygaze.audit.finding import Finding
-from steadygaze.audit.measure_names import NAMES, measure_names, probe_names
+from steadygaze.audit.measures.registry import NAMES, measure_names, probe_names
 from steadygaze.audit.prepare_case import prepare
 from steadygaze.audit.probes.observation import gradient
 from steadygaze.audit.probes.text_perturbations import embedding_noise, fgm_on_label, pgd_on_attention

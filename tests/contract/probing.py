@@ -86,7 +86,7 @@ PROBES: dict[str, Probe] = {
     "zeroed": partial(erased, removal="zero"),
     "permuted": lambda m, b: (permuted_predictions(m, b, CHANCE.child(1), 3),),
     "adversary": attacked,
-    "randomised": lambda m, b: shown(observe(randomized_copy(m, CHANCE), b)),
+    "randomized": lambda m, b: shown(observe(randomized_copy(m, CHANCE), b)),
     "gradient": lambda m, b: (gradient(m, b),),
     "gradient-through-attention": lambda m, b: (gradient(m, b, detach_attention=False),),
 }

@@ -6,21 +6,22 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from steadygaze.results.row import bootstrap, bootstrap_rows, mean_row
+from steadygaze.results.bootstrap import bootstrap_mean, bootstrap_statistic
+from steadygaze.results.row import mean_row
 
 CHANCE = 0.1  # of a standard error: 2,000 resamples place a 2.5 % quantile to about 0.06
 
 
 def test_two_values_give_the_interval_worked_by_hand():
     """Of 0 and 1 the resampled mean is 0, ½ or 1 with chances ¼, ½, ¼: the 2.5 % quantile is 0, the 30 % one ½."""
-    assert bootstrap([0, 1]) == (0, 1)
-    assert bootstrap([0, 1], level=0.4) == (0.5, 0.5)
+    assert bootstrap_mean([0, 1]) == (0, 1)
+    assert bootstrap_mean([0, 1], level=0.4) == (0.5, 0.5)
 
 
 def test_of_many_values_it_is_the_mean_and_two_standard_errors():
     values = np.random.default_rng(1).normal(3, 2, 1000)
     error = values.std() / math.sqrt(1000)
-    low, high = bootstrap(values.tolist())
+    low, high = bootstrap_mean(values.tolist())
     assert low == pytest.approx(values.mean() - 1.96 * error, abs=2 * CHANCE * error)
     assert high == pytest.approx(values.mean() + 1.96 * error, abs=2 * CHANCE * error)
 
@@ -28,25 +29,27 @@ def test_of_many_values_it_is_the_mean_and_two_standard_errors():
 def test_it_agrees_with_scipy_on_skewed_values():
     values = np.random.default_rng(2).exponential(size=60)
     theirs = stats.bootstrap((values,), np.mean, method="percentile", n_resamples=20_000, rng=np.random.default_rng(3))
-    ours = bootstrap(values.tolist(), resamples=20_000, level=0.95)
+    ours = bootstrap_mean(values.tolist(), resamples=20_000, level=0.95)
     error = values.std() / math.sqrt(60)
     assert ours == pytest.approx(tuple(theirs.confidence_interval), abs=CHANCE * error)
 
 
 def test_one_seed_gives_one_interval_and_another_seed_another():
     values = [0.1, 0.5, 0.7, 0.2, 0.9, 0.35]
-    assert bootstrap(values, seed=4) == bootstrap(values, seed=4) != bootstrap(values, seed=5, resamples=50)
+    assert (
+        bootstrap_mean(values, seed=4) == bootstrap_mean(values, seed=4) != bootstrap_mean(values, seed=5, resamples=50)
+    )
 
 
 def test_many_batches_of_draws_are_all_used(monkeypatch):
-    monkeypatch.setattr("steadygaze.results.row._DRAWS", 7)  # three resamples of two values at a time
-    assert bootstrap([0, 1]) == (0, 1)
-    assert bootstrap([0, 1], level=0.4) == (0.5, 0.5)
+    monkeypatch.setattr("steadygaze.results.bootstrap._CHUNK", 7)  # three resamples of two values at a time
+    assert bootstrap_mean([0, 1]) == (0, 1)
+    assert bootstrap_mean([0, 1], level=0.4) == (0.5, 0.5)
 
 
 @pytest.mark.parametrize("values", [[0.3], [0.3] * 7])
 def test_values_that_do_not_vary_give_an_interval_of_no_width(values):
-    assert bootstrap(values) == pytest.approx((0.3, 0.3), abs=1e-12)
+    assert bootstrap_mean(values) == pytest.approx((0.3, 0.3), abs=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -59,20 +62,20 @@ def test_values_that_do_not_vary_give_an_interval_of_no_width(values):
 )
 def test_what_has_no_interval_is_refused(values, level, said):
     with pytest.raises(ValueError, match=said):
-        bootstrap(values, level=level)
+        bootstrap_mean(values, level=level)
 
 
 def test_of_a_mean_the_rows_give_what_the_values_give():
     """One generator and one order of draws: with as many resamples the two are the same interval."""
     values = np.random.default_rng(5).exponential(size=80)
-    ours = bootstrap_rows(lambda rows: values[rows].mean(), 80, seed=6, resamples=2_000)
-    assert ours == pytest.approx(bootstrap(values.tolist(), seed=6), abs=1e-12)
+    ours = bootstrap_statistic(lambda rows: values[rows].mean(), 80, seed=6, resamples=2_000)
+    assert ours == pytest.approx(bootstrap_mean(values.tolist(), seed=6), abs=1e-12)
 
 
 def test_the_largest_of_two_rows_has_the_interval_worked_by_hand():
     """Of rows 0 and 1 the larger drawn is 0 with chance ¼, else 1: the 12.5 % quantile is 0, the 30 % one is 1."""
-    assert bootstrap_rows(lambda rows: float(rows.max()), 2, level=0.75) == (0, 1)
-    assert bootstrap_rows(lambda rows: float(rows.max()), 2, level=0.4) == (1, 1)
+    assert bootstrap_statistic(lambda rows: float(rows.max()), 2, level=0.75) == (0, 1)
+    assert bootstrap_statistic(lambda rows: float(rows.max()), 2, level=0.4) == (1, 1)
 
 
 def test_the_interval_of_macro_f1_agrees_with_scipy():
@@ -90,7 +93,7 @@ def test_the_interval_of_macro_f1_agrees_with_scipy():
     theirs = stats.bootstrap(
         (truth, predicted), macro_f1, paired=True, vectorized=False, method="percentile", n_resamples=4_000, rng=random
     )
-    ours = bootstrap_rows(lambda rows: macro_f1(truth[rows], predicted[rows]), 120, resamples=4_000)
+    ours = bootstrap_statistic(lambda rows: macro_f1(truth[rows], predicted[rows]), 120, resamples=4_000)
     assert ours == pytest.approx(tuple(theirs.confidence_interval), abs=2 * CHANCE * theirs.standard_error)
 
 
@@ -104,14 +107,14 @@ def test_the_interval_of_macro_f1_agrees_with_scipy():
 )
 def test_rows_that_have_no_interval_are_refused(statistic, n, level, said):
     with pytest.raises(ValueError, match=said):
-        bootstrap_rows(statistic, n, level=level)
+        bootstrap_statistic(statistic, n, level=level)
 
 
 def test_a_row_carries_the_mean_its_interval_and_its_settings():
     values = [0.0, 1.0, 1.0, 1.0]
     row = mean_row("accuracy", values, {"split": "test"}, note="few", seed=3)
     assert (row.value, row.n, row.note) == (0.75, 4, "few")
-    assert row.interval == bootstrap(values, seed=3)
+    assert row.interval == bootstrap_mean(values, seed=3)
     assert row.signature == "accuracy|split:test|n:4"
 
 

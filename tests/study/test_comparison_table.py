@@ -5,8 +5,10 @@ import math
 import numpy as np
 import pytest
 
+from steadygaze.audit.measures.registry import COLUMNS, MEASURES, NAMES
 from steadygaze.results.comparison import Column, Difference
-from steadygaze.study.compare_config import COLUMNS
+from steadygaze.results.row import ValueKey
+from steadygaze.study.compare_config import BETWEEN
 from steadygaze.study.comparison_table import mark, technique_results
 from study.tiny import cell
 
@@ -105,16 +107,13 @@ def test_texts_that_have_no_number_are_counted_out():
 
 
 def test_what_lies_between_seeds_is_compared_text_by_text():
-    seeds, places = "jensen-shannon/seeds", ("0+1", "0+2", "1+2")
-    between = {
-        name: {f"{seeds}|attention|{place}": TEXTS - shift for place in places}
-        for name, shift in (("vanilla", 0.0), ("steady", 0.1))
-    }
+    seeds, pairs = "jensen-shannon/seeds", [ValueKey(BETWEEN, "attention", pair) for pair in ((0, 1), (0, 2), (1, 2))]
+    between = {name: dict.fromkeys(pairs, TEXTS - shift) for name, shift in (("vanilla", 0.0), ("steady", 0.1))}
     found = compared(several("vanilla", seeds=3), several("steady", seeds=3), between=between)["steady"].entries[seeds]
     assert (found.mark, found.seeds) == ("better", ())
     assert found.row.value == pytest.approx(TEXTS.mean() - 0.1)
     assert found.against.value == pytest.approx(-0.1)
-    pair = {name: {f"{seeds}|attention|0+1": one[f"{seeds}|attention|0+1"]} for name, one in between.items()}
+    pair = {name: {pairs[0]: one[pairs[0]]} for name, one in between.items()}
     two = compared(several("vanilla"), several("steady"), between=pair)["steady"].entries[seeds]
     assert two.against.holm < 0.05
     assert two.mark == "", "one distance says nothing of other seeds"
@@ -134,7 +133,9 @@ def test_a_mark_takes_both_the_test_and_the_interval(interval, holm, marked):
     assert mark(LOWER, Difference(-0.1, interval, 1, holm / 2, holm), False) == marked
 
 
-def test_every_column_is_a_measure_of_the_catalogue():
-    from steadygaze.audit.measures.registry import measure_of
-
-    assert all(measure_of(column.measure) for column in COLUMNS)
+def test_every_column_is_a_row_of_an_audit_and_has_a_position_of_its_own():
+    positions = [position for measure in MEASURES.values() for position in measure.columns]
+    assert sorted(positions) == list(range(len(COLUMNS)))
+    assert all(column.measure in NAMES for column in COLUMNS)
+    for measure in MEASURES.values():
+        assert {column.key.measure for column in measure.columns.values()} <= {measure.name}

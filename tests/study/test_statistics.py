@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from steadygaze.results.bootstrap import bootstrap_means
 from steadygaze.study.seed_statistics import (
     across_seeds,
     by_model,
     holm,
-    intervals,
     mean,
     seed_means,
     seed_stretch,
@@ -38,12 +38,11 @@ def test_a_seed_without_any_number_has_no_mean():
 
 def test_two_seeds_of_one_number_each():
     """Drawn twice out of {0, 1}: both 0 in a quarter of all draws, both 1 in a quarter; so 0 to 1."""
-    assert intervals(np.array([[[0.0], [1.0]]])) == [(0.0, 1.0)]
+    assert bootstrap_means(np.array([[[0.0], [1.0]]])) == [(0.0, 1.0)]
 
 
-def test_one_number_alone_has_no_interval():
-    assert intervals(np.array([[[1.0]]])) == [None]
-    assert intervals(np.full((1, 2, 4), NAN)) == [None]
+def test_without_numbers_there_is_no_interval():
+    assert bootstrap_means(np.full((1, 2, 4), NAN)) == [None]
 
 
 def test_with_one_seed_it_is_the_usual_bootstrap():
@@ -51,7 +50,7 @@ def test_with_one_seed_it_is_the_usual_bootstrap():
     theirs = stats.bootstrap(
         (values,), np.mean, n_resamples=40_000, method="percentile", rng=np.random.default_rng(1)
     ).confidence_interval
-    (ours,) = intervals(values[None, None], draws=40_000)
+    (ours,) = bootstrap_means(values[None, None], resamples=40_000)
     assert ours is not None
     assert np.allclose(ours, tuple(theirs), atol=0.02 * (theirs.high - theirs.low))
 
@@ -61,36 +60,36 @@ def test_two_levels_are_drawn_as_an_enumeration_draws_them():
     values = drawn(2, 3)
     draws = product(product(range(2), repeat=2), product(range(3), repeat=3))
     every = [values[np.ix_(seeds, texts)].mean() for seeds, texts in draws]
-    ((low, high),) = intervals(values[None], draws=50_000)
+    ((low, high),) = bootstrap_means(values[None], resamples=50_000)
     assert np.quantile(every, 0.015) <= low <= np.quantile(every, 0.035)
     assert np.quantile(every, 0.965) <= high <= np.quantile(every, 0.985)
 
 
 def test_seeds_that_are_all_alike_add_nothing():
     values = drawn(1, 50)
-    assert np.allclose(intervals(np.repeat(values, 4, axis=0)[None]), intervals(values[None]), rtol=1e-12)
+    assert np.allclose(bootstrap_means(np.repeat(values, 4, axis=0)[None]), bootstrap_means(values[None]), rtol=1e-12)
 
 
 def test_seeds_that_differ_make_it_wider():
     texts, seeds = drawn(1, 200), np.array([[-1.0], [0.0], [1.0]])
-    narrow, wide = intervals(np.stack([texts + 0 * seeds, texts + seeds]))
+    narrow, wide = bootstrap_means(np.stack([texts + 0 * seeds, texts + seeds]))
     assert wide[1] - wide[0] > 4 * (narrow[1] - narrow[0])
 
 
 def test_all_numbers_are_drawn_alike():
     """The same texts and seeds for all: what differs by a constant does so in every draw."""
     values = drawn(3, 40)
-    one, other, gap = intervals(np.stack([values, values + 2, (values + 2) - values]))
+    one, other, gap = bootstrap_means(np.stack([values, values + 2, (values + 2) - values]))
     assert np.allclose(np.subtract(other, one), 2)
     assert np.allclose(gap, 2)
-    assert intervals(values[None]) == [one]
+    assert bootstrap_means(values[None]) == [one]
 
 
 def test_texts_without_a_number_are_left_out():
     values = drawn(2, 80)
     holed = values.copy()
     holed[:, ::2] = NAN
-    (low, high), (low_, high_) = intervals(values[None, :, 1::2])[0], intervals(holed[None])[0]
+    (low, high), (low_, high_) = bootstrap_means(values[None, :, 1::2])[0], bootstrap_means(holed[None])[0]
     assert np.allclose([low, high], [low_, high_], atol=0.15 * (high - low))
 
 
@@ -99,10 +98,10 @@ def test_few_seeds_are_stretched_as_students_t_is():
     assert seed_stretch(2) == pytest.approx(9.168, abs=1e-3)
     assert seed_stretch(3) == pytest.approx(4.3027 / 1.95996 * 1.5**0.5, abs=1e-3)
     assert 1 < seed_stretch(1000) < 1.01
-    ((low, high),) = intervals(np.array([[[0.0], [1.0]]]), stretch=True)
+    ((low, high),) = bootstrap_means(np.array([[[0.0], [1.0]]]), stretch=seed_stretch(2))
     assert (low, high) == (pytest.approx(0.5 - 4.584, abs=1e-3), pytest.approx(0.5 + 4.584, abs=1e-3))
     values = drawn(1, 1, 30)
-    assert intervals(values, stretch=True) == intervals(values)
+    assert bootstrap_means(values, stretch=seed_stretch(1)) == bootstrap_means(values)
 
 
 @pytest.mark.parametrize("seeds", [3, 6])
@@ -111,12 +110,12 @@ def test_techniques_that_do_not_differ_are_seldom_called_different_whatever_the_
     chance = np.random.default_rng(4)
     parts = [0.2 * chance.normal(size=(500, seeds, 1)), 0.5 * chance.normal(size=(500, 1, 60))]
     gaps = sum(parts) + 0.5 * chance.normal(size=(500, seeds, 60))
-    wrong = {
-        stretch: np.mean([not low <= 0 <= high for low, high in intervals(gaps, stretch=stretch, draws=500)])
-        for stretch in (False, True)
-    }
-    assert wrong[True] <= 0.07
-    assert wrong[False] > wrong[True]
+    plain, stretched = (
+        np.mean([not low <= 0 <= high for low, high in bootstrap_means(gaps, stretch=stretch, resamples=500)])
+        for stretch in (1.0, seed_stretch(seeds))
+    )
+    assert stretched <= 0.07
+    assert plain > stretched
 
 
 def test_what_each_model_adds_to_the_distance_between_models():
@@ -136,7 +135,7 @@ def test_groups_of_models_alike_are_seldom_called_different_by_the_distances_wit
             by_model({(i, j): own[k, i] + own[k, j] + 0.3 * texts[k, n] for n, (i, j) in enumerate(places)}, 5)
             for k in range(2)
         )
-        ((low, high),) = intervals((one - other)[None], stretch=True, draws=400)
+        ((low, high),) = bootstrap_means((one - other)[None], stretch=seed_stretch(5), resamples=400)
         wrong += not low <= 0 <= high
     assert wrong <= 0.08 * 400
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from steadygaze.core.errors import UserError
+from steadygaze.results.row import ValueKey
 from steadygaze.study.study_folder import StudyFolder, read_arrays, write_arrays
 
 ORDER = {"seeds": [0, 1], "own": {"word-at": {"epsilon": 0.2}}, "vectors": None}
@@ -54,7 +55,13 @@ def test_a_damaged_order_is_said_in_a_sentence(tmp_path: Path, content):
 
 
 def test_arrays_come_back_as_they_were(tmp_path: Path):
-    values = {"normalized-entropy|attention": np.array([0.5, np.nan]), "accuracy": np.arange(6.0)[::2]}
+    arrays = {
+        "normalized-entropy|attention": np.array([0.5, np.nan]),
+        "accuracy": np.arange(6.0)[::2],
+        "jensen-shannon/seeds|attention|0+12": np.ones(2),
+    }
+    values = {ValueKey.parse(name): array for name, array in arrays.items()}
+    assert {str(key) for key in values} == arrays.keys()
     write_arrays(tmp_path / "deep" / "values.safetensors", values)
     found = read_arrays(tmp_path / "deep" / "values.safetensors")
     assert {name: one.dtype for name, one in found.items()} == dict.fromkeys(values, np.dtype(np.float64))

@@ -14,7 +14,7 @@ from steadygaze.audit.protocols.stability import stability
 from steadygaze.data.planted.lexicon import SYNONYMS as PLANTED
 from steadygaze.results.comparison import Comparison
 from steadygaze.results.report import Report
-from steadygaze.results.row import Row
+from steadygaze.results.row import MeasureKey, Row, ValueKey
 from steadygaze.results.verdict import Verdict
 from steadygaze.study.cells import StudyCell
 from steadygaze.study.compare import StudyRuntime, compare
@@ -52,13 +52,17 @@ def quicken(patch: pytest.MonkeyPatch) -> None:
     patch.setattr("steadygaze.audit.audit_report.plot_points", lambda *_: {})
     patch.setattr("steadygaze.audit.audit_report.largest_shifts", lambda *_: ())
     whole_set = sys.modules[correctness.__module__]  # the room has a function of that name
-    patch.setattr(whole_set, "bootstrap_rows", lambda *_, **__: (0.0, 1.0))
+    patch.setattr(whole_set, "bootstrap_statistic", lambda *_, **__: (0.0, 1.0))
 
 
 def cell(technique: str, seed: int, values: dict[str, object], absent: dict[str, str] | None = None) -> StudyCell:
     """As an audit leaves it: arrays are numbers of texts, others are numbers of the whole set."""
     known = {"corpus": "tiny", "model": f"{technique}{seed}", "seed": 0, "explain": "attention"}
-    arrays = {f"{name}|attention": one for name, one in values.items() if isinstance(one, np.ndarray)}
+    arrays = {
+        ValueKey(MeasureKey.parse(name), "attention"): one
+        for name, one in values.items()
+        if isinstance(one, np.ndarray)
+    }
     rows = [
         Row(name, float(np.nanmean(one)), one.size if isinstance(one, np.ndarray) else 9, None, known)  # type: ignore[arg-type]
         for name, one in values.items()

@@ -15,7 +15,7 @@ from steadygaze.audit.audit_config import ProbeConfig, fingerprint
 from steadygaze.audit.audit_report import AuditFindings as AuditFindings
 from steadygaze.audit.audit_report import AuditRequest as AuditRequest
 from steadygaze.audit.finding import Finding, drop_texts, missing_findings, texts_without_selection
-from steadygaze.audit.measure_names import probe_names
+from steadygaze.audit.measures.registry import probe_names
 from steadygaze.audit.prepare_case import check_comparable, choose_explainers, prepare, training_difference
 from steadygaze.audit.protocols import COUNTING, MATTERS, PROTOCOLS, RETRAINED, SHORTCUT, STILL, THOROUGH, Protocol
 from steadygaze.audit.protocols.default_tokens import DEFAULT_TOKEN_MEASURES, NO_TRAINING_TEXTS, default_tokens

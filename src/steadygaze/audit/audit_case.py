@@ -3,9 +3,10 @@
 Token values of all texts are concatenated without padding, M tokens in all, like the ids of the split.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import TypeVar
 
 import numpy as np
 import torch
@@ -30,6 +31,8 @@ from steadygaze.techniques.perturbations.word_removal import text_key, units_of
 EXPENSIVE = 30
 """Forward passes per text from which an explainer runs on a sample of the texts."""
 Rows = NDArray[np.int64]
+Key = TypeVar("Key", bound=Hashable)
+"""The key of an array of values."""
 
 
 def silent(what: str, done: int, total: int) -> None:
@@ -83,23 +86,23 @@ class AuditCase:
             yield chosen[indices], collate(self.data, chosen[indices]).to(self.model.device)
 
     def gather(
-        self, what: str, work: Callable[[Rows, Batch], dict[str, Tensor]], rows: Rows | None = None
-    ) -> dict[str, Tensor]:
-        """The results of `work` for each batch, (B,…) by name, in the order of the split: (N,…), CPU, float64.
+        self, what: str, work: Callable[[Rows, Batch], dict[Key, Tensor]], rows: Rows | None = None
+    ) -> dict[Key, Tensor]:
+        """The results of `work` for each batch, (B,…) by key, in the order of the split: (N,…), CPU, float64.
 
         NaN for texts outside `rows`.
         """
         row_parts: list[Rows] = []
-        parts: list[dict[str, Tensor]] = []
+        parts: list[dict[Key, Tensor]] = []
         for batch_rows, batch in self._with_progress(what, self.all_rows if rows is None else rows):
-            parts.append({name: value.double().cpu() for name, value in work(batch_rows, batch).items()})
+            parts.append({key: value.double().cpu() for key, value in work(batch_rows, batch).items()})
             row_parts.append(batch_rows)
         columns = {}
-        for name in parts[0] if parts else ():
-            values = torch.cat([part[name] for part in parts])
+        for key in parts[0] if parts else ():
+            values = torch.cat([part[key] for part in parts])
             column = values.new_full((len(self), *values.shape[1:]), torch.nan)
             column[torch.from_numpy(np.concatenate(row_parts))] = values
-            columns[name] = column
+            columns[key] = column
         return columns
 
     def _with_progress(self, what: str, rows: Rows) -> Iterator[tuple[Rows, Batch]]:

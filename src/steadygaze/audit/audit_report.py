@@ -15,7 +15,7 @@ from steadygaze.audit.audit_case import AuditCase, Rows, saliency_divergence, si
 from steadygaze.audit.audit_config import ProbeConfig
 from steadygaze.audit.finding import Finding, texts_without_selection
 from steadygaze.audit.largest_shifts import largest_shifts
-from steadygaze.audit.measure_names import PROBES
+from steadygaze.audit.measures.measure import PROBES
 from steadygaze.audit.measures.registry import MEASURES
 from steadygaze.audit.prepare_case import PreparedCase
 from steadygaze.audit.probes.observation import gradient
@@ -27,7 +27,7 @@ from steadygaze.data.token_alignment import coverage
 from steadygaze.results.formatting import count_text
 from steadygaze.results.leakage_warnings import PREDICTOR, READER, UNREAD, by_measure, has_leakage, leakage_sentence
 from steadygaze.results.report import Report
-from steadygaze.results.row import Row, mean_row
+from steadygaze.results.row import MeasureKey, Row, mean_row
 from steadygaze.results.verdict import Fact
 
 MOST = 1000
@@ -51,17 +51,17 @@ def _moves(case: AuditCase, explainer: str, found: Sequence[Finding]) -> Points:
     """How far each text's saliency moved under each probe."""
     points, known = [], case.probes
     for finding in found:
-        name, _, probe = finding.measure.partition("/")
-        mine = name == "jensen-shannon" and probe in known and finding.explainer == explainer
+        key = finding.key
+        mine = key.measure == "jensen-shannon" and key.probe in known and finding.explainer == explainer
         if mine and finding.values is not None:
             values = finding.values[finding.values.isfinite()][: MOST // 5].tolist()
-            points += [{"probe": probe, "distance": round(value, 5)} for value in values]
+            points += [{"probe": key.probe, "distance": round(value, 5)} for value in values]
     return points
 
 
 def _seeds(case: AuditCase, explainer: str, found: Sequence[Finding]) -> Points:
     """How far two models trained alike differ on a text, and how heavy its heaviest word is in the first of them."""
-    if not any(one.measure == f"jensen-shannon{SEEDS}" and one.values is not None for one in found):
+    if not any(one.key == MeasureKey("jensen-shannon", SEEDS) and one.values is not None for one in found):
         return []
     points, asked = [], _told(case, explainer, case.rows(explainer))
     for rows, batch in case.batches(asked[:: max(1, len(asked) // MOST)]):
@@ -86,7 +86,7 @@ def _aopc(found: Sequence[Finding]) -> Points:
     """What is lost at each size, by each explanation."""
     lost: dict[tuple[str, str], dict[str, float]] = {}
     for finding in found:
-        name, _, size = finding.measure.partition("/")
+        name, size = finding.key.measure, finding.key.probe
         if name in CURVES and size.endswith("%") and finding.values is not None and finding.explainer:
             values = finding.values[finding.values.isfinite()]
             lost.setdefault((finding.explainer, size), {})[CURVES[name]] = round(float(values.mean()), 5)

@@ -14,6 +14,7 @@ from torch.nn.functional import pad
 from steadygaze.audit.audit_case import AuditCase
 from steadygaze.audit.probes.text_perturbations import OWN
 from steadygaze.models.model_protocol import MISSING_CAPABILITY
+from steadygaze.results.row import MeasureKey
 from steadygaze.results.verdict import Answer
 
 
@@ -37,6 +38,10 @@ class Finding:
     interval: tuple[float, float] | None = None
     n: int = 0
     """The number of texts behind `value`."""
+
+    @property
+    def key(self) -> MeasureKey:
+        return MeasureKey.parse(self.measure)
 
     def __post_init__(self) -> None:
         if [self.values is not None, self.value is not None, bool(self.absent)].count(True) != 1:

@@ -11,7 +11,7 @@ What an audit may be required to find: refused before anything is read where no 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from steadygaze.audit.measure_names import check_name
+from steadygaze.audit.measures.registry import check_name
 from steadygaze.core.errors import unknown
 from steadygaze.results.formatting import explainer_name, measure_noun, number
 from steadygaze.results.leakage_warnings import MARGIN
@@ -91,7 +91,7 @@ QUESTIONS = (
                 0.05, 0.02, "erasing the highlighted words costs the label {size} {more} than erasing random ones"
             ),
             "prediction-change/permuted": Bound(0.02, 0.01, "shuffling the weights moves the prediction by {value}"),
-            "kendall/randomised": Bound(0.3, 0.5, "a model with random weights orders the words alike by {value} (τ)"),
+            "kendall/randomized": Bound(0.3, 0.5, "a model with random weights orders the words alike by {value} (τ)"),
             "leakage-gap": LEAKAGE,
         },
         ("comprehensiveness/above-random",),

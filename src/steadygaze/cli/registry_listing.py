@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import is_dataclass
 from typing import Any
 
-from steadygaze.audit.measure_names import NAMES, PROBES
-from steadygaze.audit.measures.registry import MEASURES, measure_of
+from steadygaze.audit.measures.measure import PROBES
+from steadygaze.audit.measures.registry import MEASURES, NAMES, measure_of
 from steadygaze.core.errors import unknown
 from steadygaze.data.corpora import CORPORA
 from steadygaze.estimator.train_config import TextConfig
@@ -14,6 +14,7 @@ from steadygaze.explainers.learned import METHODS
 from steadygaze.explainers.learned.selector import SelectorConfig
 from steadygaze.models.classifier import Architecture
 from steadygaze.models.encoders import ENCODERS, TRANSFORMER
+from steadygaze.results.row import MeasureKey
 from steadygaze.techniques import TECHNIQUES
 from steadygaze.training.optimizers import Training
 
@@ -70,7 +71,7 @@ def _first(cls: Any) -> str:
 
 def _describe_measure(name: str) -> str:
     """Describe a measure and its perturbation."""
-    probe, about = name.partition("/")[2], measure_of(name).sentence
+    probe, about = MeasureKey.parse(name).probe, measure_of(name).sentence
     return about if name in MEASURES or not probe else f"{about}  {PROBES[probe]}"
 
 

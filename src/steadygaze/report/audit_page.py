@@ -18,7 +18,7 @@ from steadygaze.results.explanation import Explanation
 from steadygaze.results.formatting import ICONS, explainer_name, interval, measure_noun, number
 from steadygaze.results.highlight import legend
 from steadygaze.results.report import Report
-from steadygaze.results.row import Row
+from steadygaze.results.row import MeasureKey, Row
 from steadygaze.results.verdict import Answer, Shift, Verdict
 
 COLLAPSED = "collapsed"
@@ -268,10 +268,10 @@ def _question(measure: str, headings: Mapping[str, str]) -> str:
     """The heading of a measure, else of its perturbation, else of its family, if that is unique."""
     if measure in headings:
         return headings[measure]
-    family, _, probe = measure.partition("/")
-    same_probe = {headings[name] for name in headings if probe and name.partition("/")[2] == probe}
-    same_family = {headings[name] for name in headings if name.partition("/")[0] == family}
-    return next((min(group) for group in (same_probe, same_family) if len(group) == 1), OTHER)
+    key, keys = MeasureKey.parse(measure), {name: MeasureKey.parse(name) for name in headings}
+    same_probe = {headings[name] for name in keys if key.probe and keys[name].probe == key.probe}
+    same_measure = {headings[name] for name in keys if keys[name].measure == key.measure}
+    return next((min(group) for group in (same_probe, same_measure) if len(group) == 1), OTHER)
 
 
 def _absent(report: Report) -> list[tuple[str, list[str]]]:

@@ -114,5 +114,5 @@ def deciding_sentence(report: Report, row: Row) -> str:
     if fact is None:
         return ""
     cite = f" ({fact.citation})" if fact.citation.strip("—") else ""
-    probe = report.probes.get(row.measure.partition("/")[2], "")
+    probe = report.probes.get(row.key.probe, "")
     return f"{fact.sentence.rstrip('.')}{cite}. {probe} Range {span(fact)}; {direction(better)}.".replace("  ", " ")

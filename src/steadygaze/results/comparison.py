@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from steadygaze.core import entry_point
 from steadygaze.core.output_paths import GENERATOR, write_output
-from steadygaze.results.row import Row, plain
+from steadygaze.results.row import MeasureKey, Row, plain
 from steadygaze.results.verdict import Answer, Better
 
 Mark = Literal["better", "worse", "differs", "bought", ""]
@@ -35,6 +35,10 @@ class Column:
     """Shown in a terminal."""
     stability: bool = False
     """A constant attention would have the best value."""
+
+    @property
+    def key(self) -> MeasureKey:
+        return MeasureKey.parse(self.measure)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,12 +9,14 @@ import math
 from collections.abc import Mapping, Sequence
 
 from steadygaze.core.types import Label
-from steadygaze.results.row import Row, mean_row
+from steadygaze.results.row import MeasureKey, Row, mean_row
 
 POST_HOC, FIDELITY = "post-hoc-accuracy", "fidelity"
 READER, GAP = "independent-reader-accuracy", "leakage-gap"
-RANDOM_WORDS, NO_WORDS, BY_CLASS = (f"{READER}/{probe}" for probe in ("random-words", "no-words", "by-class"))
-BLACK_BOX_GAP = f"{GAP}/black-box"
+RANDOM_WORDS, NO_WORDS, BY_CLASS = (
+    str(MeasureKey(READER, probe)) for probe in ("random-words", "no-words", "by-class")
+)
+BLACK_BOX_GAP = str(MeasureKey(GAP, "black-box"))
 MARGIN = 0.05
 """Tolerated leakage gap: a warning needs the whole 95 % interval above it.  The gap is paired over texts, and the
 predicted classes have equal weight."""

@@ -25,6 +25,7 @@ from typing import Any, Literal, cast, get_args
 from steadygaze.core import arguments
 from steadygaze.core.errors import UserError, unknown
 from steadygaze.core.untrusted_files import read_text
+from steadygaze.results.row import MeasureKey
 from steadygaze.results.verdict import Answer
 
 Op = Literal["<=", ">=", "<", ">", "=="]
@@ -43,6 +44,10 @@ class Requirement:
     interval: bool = False
     """The whole interval must meet the limit, not only the value."""
     why: str = ""
+
+    @property
+    def key(self) -> MeasureKey:
+        return MeasureKey.parse(self.measure)
 
     def __str__(self) -> str:
         return f"{self.measure}{f'[{self.explainer}]' if self.explainer else ''}{self.op}{self.limit:g}"

@@ -20,7 +20,7 @@ from steadygaze.results.formatting import explainer_name, short_number
 from steadygaze.results.policy import Op, Policy, Requirement, VerdictRequirement, as_policy
 from steadygaze.results.report_file import read as read_report
 from steadygaze.results.report_file import read_file as read_report_file
-from steadygaze.results.row import Row, plain
+from steadygaze.results.row import MeasureKey, Row, plain
 from steadygaze.results.verdict import SCHEMA, Better, Fact, Gate, Shift, Verdict
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ class Report:
         return own or [row for row in rows if "explain" not in row.settings]
 
     def meaning(self, measure: str) -> Fact | None:
-        return self.measures.get(measure) or self.measures.get(measure.partition("/")[0])
+        return self.measures.get(measure) or self.measures.get(MeasureKey.parse(measure).measure)
 
     def better(self, measure: str) -> Better:
         """The better direction, from the thresholds of a verdict or else from the measure."""
@@ -223,7 +223,7 @@ def check(report: Report, policy: Policy) -> list[Failure]:
 
 def _measured(report: Report, required: Requirement) -> Iterator[Failure]:
     named = {row.measure for row in report.rows}
-    if required.measure not in named and required.measure.partition("/")[0] not in report.measures:
+    if required.measure not in named and required.key.measure not in report.measures:
         raise unknown("measure", required.measure, named | report.measures.keys())
     rows = report.find_all(required.measure, required.explainer)
     if not rows:
@@ -238,8 +238,7 @@ def _missing(report: Report, required: Requirement) -> str:
     others = [explainer_name(row) for row in report.rows if row.measure == required.measure]
     if others:
         return f"{required.measure} was not measured of {of}, only of {', '.join(dict.fromkeys(others))}"
-    family = required.measure.partition("/")[0]
-    alike = dict.fromkeys(row.measure for row in report.rows if row.measure.partition("/")[0] == family)
+    alike = dict.fromkeys(row.measure for row in report.rows if row.key.measure == required.key.measure)
     hint = f"; there are {', '.join(alike)}" if alike else ""
     return f"{required.measure} was required and was not measured{hint}"
 

@@ -1,21 +1,63 @@
-"""Row: one score with the settings needed to reproduce it, and percentile bootstrap intervals (Efron 1979).
-
-    m* = mean of n values drawn from the n with replacement;   interval = the (1 ± level)/2 quantiles of many m*
-
-`bootstrap_rows` computes scores that are not means, such as macro-F1, from every resample.  Constant values give an
-interval of width 0: it describes these examples, not unseen ones.
-"""
+"""Row: one score with the settings needed to reproduce it; and the keys of measures and of their values."""
 
 import json
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from steadygaze.core.errors import UserError
+from steadygaze.results.bootstrap import bootstrap_mean, finite_values
+
+
+@dataclass(frozen=True, slots=True)
+class MeasureKey:
+    """A measure and its probe or comparison, if there is one.
+
+    >>> MeasureKey.parse("jensen-shannon/noise")
+    MeasureKey(measure='jensen-shannon', probe='noise')
+    >>> str(MeasureKey("jensen-shannon", "noise")), str(MeasureKey("accuracy"))
+    ('jensen-shannon/noise', 'accuracy')
+    """
+
+    measure: str
+    probe: str = ""
+
+    @classmethod
+    def parse(cls, name: str) -> "MeasureKey":
+        measure, _, probe = name.partition("/")
+        return cls(measure, probe)
+
+    def __str__(self) -> str:
+        return f"{self.measure}/{self.probe}" if self.probe else self.measure
+
+
+@dataclass(frozen=True, slots=True)
+class ValueKey:
+    """The key of an array with one value per text.
+
+    >>> str(ValueKey(MeasureKey("jensen-shannon", "seeds"), "attention", (0, 2)))
+    'jensen-shannon/seeds|attention|0+2'
+    >>> ValueKey.parse("accuracy")
+    ValueKey(measure=MeasureKey(measure='accuracy', probe=''), explainer=None, models=None)
+    """
+
+    measure: MeasureKey
+    explainer: str | None = None
+    """None: the values describe the prediction."""
+    models: tuple[int, int] | None = None
+    """The two compared models, by their position."""
+
+    @classmethod
+    def parse(cls, name: str) -> "ValueKey":
+        measure, explainer, models = (*name.split("|"), "", "")[:3]
+        first, _, second = models.partition("+")
+        pair = (int(first), int(second)) if first.isdecimal() and second.isdecimal() else None
+        return cls(MeasureKey.parse(measure), explainer or None, pair)
+
+    def __str__(self) -> str:
+        models = "" if self.models is None else "{}+{}".format(*self.models)
+        return "|".join(filter(None, (str(self.measure), self.explainer, models)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +73,10 @@ class Row:
     settings: Mapping[str, str | int | float] = field(default_factory=dict)
     """Settings of the score: corpus, split, seed, version …"""
     note: str = ""
+
+    @property
+    def key(self) -> MeasureKey:
+        return MeasureKey.parse(self.measure)
 
     @property
     def signature(self) -> str:
@@ -115,37 +161,6 @@ def to_jsonl(rows: Iterable[Row]) -> str:
     return "".join(json.dumps(row.to_dict(), ensure_ascii=False) + "\n" for row in rows)
 
 
-_DRAWS = 1_000_000  # per chunk: 16 MB for every n
-
-
-def bootstrap(
-    values: Sequence[float], *, seed: int = 0, level: float = 0.95, resamples: int = 2_000
-) -> tuple[float, float]:
-    """The confidence interval of the mean; the same seed gives the same interval."""
-    sample = _finite(values)
-    random, step = np.random.default_rng(seed), max(1, _DRAWS // len(sample))
-    means = [
-        sample[random.integers(len(sample), size=(min(step, resamples - done), len(sample)))].mean(axis=1)
-        for done in range(0, resamples, step)
-    ]
-    return _middle(np.concatenate(means), level)
-
-
-def bootstrap_rows(
-    statistic: Callable[[NDArray[np.int64]], float],
-    n: int,
-    *,
-    seed: int = 0,
-    level: float = 0.95,
-    resamples: int = 1_000,
-) -> tuple[float, float]:
-    """The interval of a score of n examples: `statistic` takes the indices of a resample, (n,)."""
-    if n < 1:
-        raise ValueError(f"n is {n}; there is nothing to draw from")
-    random = np.random.default_rng(seed)
-    return _middle(_finite([statistic(random.integers(n, size=n)) for _ in range(resamples)]), level)
-
-
 def mean_row(
     measure: str,
     values: Sequence[float],
@@ -155,23 +170,6 @@ def mean_row(
     seed: int = 0,
 ) -> Row:
     """The mean over examples with its interval; a single example has no interval."""
-    sample = _finite(values)
-    interval = bootstrap(values, seed=seed) if len(sample) > 1 else None
+    sample = finite_values(values)
+    interval = bootstrap_mean(values, seed=seed) if len(sample) > 1 else None
     return Row(measure, float(sample.mean()), len(sample), interval, settings or {}, note)
-
-
-def _middle(draws: NDArray[np.float64], level: float) -> tuple[float, float]:
-    """The interval of the middle `level` of the draws."""
-    if not 0 < level < 1:
-        raise ValueError(f"level is {level}; a confidence lies strictly between 0 and 1")
-    low, high = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2])
-    return float(low), float(high)
-
-
-def _finite(values: Sequence[float]) -> NDArray[np.float64]:
-    sample = np.asarray(values, dtype=np.float64).reshape(-1)
-    if not len(sample):
-        raise ValueError("there are no values to average")
-    if wrong := int((~np.isfinite(sample)).sum()):
-        raise ValueError(f"{wrong} of {len(sample)} values are not finite: leave them out and mention it in the note")
-    return sample

@@ -28,6 +28,7 @@ from steadygaze.estimator.loading import load_classifier
 from steadygaze.estimator.text_classifier import TextClassifier
 from steadygaze.explainers import EXPLAINERS
 from steadygaze.results.report import Report
+from steadygaze.results.row import ValueKey
 from steadygaze.study.compare_config import BETWEEN, CompareConfig
 from steadygaze.study.study_data import StudyData, plan
 from steadygaze.study.study_folder import Arrays, StudyFolder, read_arrays, write_arrays
@@ -68,7 +69,7 @@ def _plain(stage: Stage) -> bool:
 
 
 def pairwise_divergence(order: CompareConfig, given: StudyData, models: Iterable[TextClassifier]) -> Arrays:
-    """`measure|explainer|i+j` -> (N,): the divergence between every two models on each text.
+    """The divergence between every two models on each text, (N,).
 
     Models are loaded one after the other; only their saliency is kept.
     """
@@ -86,13 +87,15 @@ def pairwise_divergence(order: CompareConfig, given: StudyData, models: Iterable
     label = case.probs.argmax(-1)  # all models explain the same class
     saliency = [case.saliency(name), *map(saliency_of, each)]  # a loop would keep a model while the next is loaded
 
-    def work(rows: Rows, batch: Batch) -> dict[str, Tensor]:
+    def work(rows: Rows, batch: Batch) -> dict[ValueKey, Tensor]:
         here, few = [case.gather_rows(weights, rows, batch) for weights in saliency], batch.mask.sum(-1) < 2
-        pairs = combinations(enumerate(here), 2)
-        return {f"{i}+{j}": distance(p, q, batch.mask).masked_fill(few, torch.nan) for (i, p), (j, q) in pairs}
+        return {
+            ValueKey(BETWEEN, name, (i, j)): distance(p, q, batch.mask).masked_fill(few, torch.nan)
+            for (i, p), (j, q) in combinations(enumerate(here), 2)
+        }
 
     divergence = case.gather(f"{name} of all models", work, case.rows(name))
-    return {f"{BETWEEN}|{name}|{pair}": values.numpy() for pair, values in divergence.items()}
+    return {key: values.numpy() for key, values in divergence.items()}
 
 
 MODEL, VALUES, REPORT = "model", "values.safetensors", "report.json"
@@ -104,22 +107,24 @@ class StudyCell:
     technique: str
     seed: int
     values: Arrays
-    """`measure|explainer`, or the measure alone if it is about the prediction -> (N,)"""
+    """Values of each text, (N,)."""
     report: Report
 
     @property
     def name(self) -> str:
         return f"{self.technique}, seed {self.seed}"
 
-    def found(self, measure: str) -> NDArray[np.float64] | str:
+    def values_of(self, measure: str) -> NDArray[np.float64] | str:
         """(N,) for a value per text, (1,) for one of the whole split; else the reason why there is none."""
         row = self.report.find(measure)
         if row is None:
             return "not applicable, because it was not measured"
         if not np.isfinite(row.value):
             return row.note
-        keys = [key for key in (f"{measure}|{self.report.facts['explanation']}", measure) if key in self.values]
-        return self.values[keys[0]] if keys else np.array([row.value])
+        for explainer in (self.report.facts["explanation"], None):
+            if (key := ValueKey(row.key, explainer)) in self.values:
+                return self.values[key]
+        return np.array([row.value])
 
 
 def is_finished(folder: Path) -> bool:
@@ -155,9 +160,7 @@ def audit(order: CompareConfig, given: StudyData, clf: TextClassifier, synonyms:
 def write(folder: Path, examined: AuditFindings) -> None:
     """Write the report last: it marks the cell as finished."""
     per_text = {
-        f"{finding.measure}|{finding.explainer}" if finding.explainer else finding.measure: finding.values.double()
-        .cpu()
-        .numpy()
+        ValueKey(finding.key, finding.explainer): finding.values.double().cpu().numpy()
         for finding in examined.findings
         if finding.values is not None
     }

@@ -10,14 +10,16 @@ import torch
 
 import steadygaze
 from steadygaze.audit.audit_case import silent
+from steadygaze.audit.measures.registry import COLUMNS
 from steadygaze.core.atomic_files import exclusive
 from steadygaze.core.errors import UserError
 from steadygaze.estimator.loading import load_classifier
 from steadygaze.estimator.text_classifier import TextClassifier
 from steadygaze.results.comparison import Comparison
+from steadygaze.results.row import ValueKey
 from steadygaze.study import cells as cell
 from steadygaze.study.cells import MODEL, StudyCell, pairwise_divergence
-from steadygaze.study.compare_config import BETWEEN, COLUMNS, CompareConfig, check
+from steadygaze.study.compare_config import BETWEEN, CompareConfig, check
 from steadygaze.study.comparison_table import facts, notes, technique_results, with_settings
 from steadygaze.study.study_data import StudyData, identity, load_study_data, own, shared
 from steadygaze.study.study_folder import Arrays, StudyFolder, read_arrays, write_arrays
@@ -111,8 +113,8 @@ class _Run:
             models = (self._model(technique, seed) for seed in self.order.numbers)  # loaded lazily
             write_arrays(file, pairwise_divergence(self.order, self.given, models))
         arrays = read_arrays(file, len(self.given.examples))
-        name = f"{BETWEEN}|{self.order.explains(technique)}"
-        if arrays.keys() != {f"{name}|{i}+{j}" for i, j in combinations(range(self.order.seeds), 2)}:
+        explainer, pairs = self.order.explains(technique), combinations(range(self.order.seeds), 2)
+        if arrays.keys() != {ValueKey(BETWEEN, explainer, pair) for pair in pairs}:
             raise UserError(f"{file} is damaged: it does not compare these seeds; delete it and run the command again")
         return arrays
 

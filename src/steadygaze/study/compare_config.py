@@ -1,4 +1,4 @@
-"""The settings of a comparison and the columns of its table."""
+"""The settings of a comparison."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any
@@ -13,67 +13,13 @@ from steadygaze.estimator.train_config import train_config as ordered
 from steadygaze.explainers import EXPLAINERS
 from steadygaze.explainers.resolve import default_explainer, missing_capability
 from steadygaze.models.classifier import Architecture
-from steadygaze.results.comparison import Column
+from steadygaze.results.row import MeasureKey
 from steadygaze.techniques import TECHNIQUES
 from steadygaze.training.optimizers import Training
 
-BETWEEN = "jensen-shannon/seeds"
+BETWEEN = MeasureKey("jensen-shannon", "seeds")
 """The only measure between models."""
 COLLAPSED = "collapsed"
-
-COLUMNS = (
-    Column("macro-f1", "macro-F1", "mean F1 over classes", "higher"),
-    Column("accuracy", "accuracy", "how often the predicted label is right", "higher", brief=False),
-    Column(
-        "expected-calibration-error",
-        "calibration error",
-        "mean difference between confidence and accuracy",
-        "lower",
-        brief=False,
-    ),
-    Column("jensen-shannon/noise", "JSD noise", "shift of the weights under small noise", "lower", stability=True),
-    Column(
-        "jensen-shannon/fgm-label",
-        "JSD worst",
-        "shift under FGM on the label",
-        "lower",
-        stability=True,
-    ),
-    Column(
-        "jensen-shannon/1-synonym",
-        "JSD 1 synonym",
-        "shift when one word is replaced by a synonym",
-        "lower",
-        stability=True,
-    ),
-    Column(
-        "jensen-shannon/3-synonyms",
-        "JSD 3 synonyms",
-        "shift when three words are replaced by synonyms",
-        "lower",
-        stability=True,
-    ),
-    Column("label-flip/3-synonyms", "flips", "share of labels that change when three words are replaced", "lower"),
-    Column(
-        "comprehensiveness/above-random",
-        "compreh. above random",
-        "probability lost without the top-weighted words, minus random words",
-        "higher",
-    ),
-    Column(
-        "normalized-entropy",
-        "normalized-entropy",
-        "1: uniform weights; 0: one word has all the weight",
-        "neither",
-    ),
-    Column(
-        BETWEEN,
-        "JSD seeds",
-        "divergence between models that differ only in their seed",
-        "lower",
-        stability=True,
-    ),
-)
 
 
 @settings

@@ -11,21 +11,20 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from steadygaze.audit.measures.registry import COLUMNS
 from steadygaze.audit.protocols.seed_consistency import ALONE
+from steadygaze.results.bootstrap import RESAMPLES, Interval, Values, bootstrap_means
 from steadygaze.results.comparison import SIGNIFICANT, Column, ComparisonCell, Difference, Mark, TechniqueResult
 from steadygaze.results.formatting import count_text
 from steadygaze.results.row import Row
 from steadygaze.results.verdict import Answer
 from steadygaze.study.cells import StudyCell
-from steadygaze.study.compare_config import BETWEEN, COLLAPSED, COLUMNS, CompareConfig
+from steadygaze.study.compare_config import BETWEEN, COLLAPSED, CompareConfig
 from steadygaze.study.seed_statistics import (
-    DRAWS,
-    RESAMPLES,
-    Values,
+    SIGN_FLIPS,
     across_seeds,
     by_model,
     holm,
-    intervals,
     mean,
     seed_means,
     seed_stretch,
@@ -63,13 +62,13 @@ def notes(order: CompareConfig, given: StudyData, results: Sequence[TechniqueRes
 def _intervals(order: CompareConfig) -> str:
     if order.seeds == 1:
         return (
-            f"Intervals are 95 % bootstrap intervals over texts ({DRAWS:,} draws).  Only one seed was trained: "
+            f"Intervals are 95 % bootstrap intervals over texts ({RESAMPLES:,} resamples).  Only one seed was trained: "
             "the variance between seeds is unknown.  Scores of a whole split (macro-F1, calibration error) have no "
             "interval."
         )
     times = f"{seed_stretch(order.seeds):.1f}"
     return (
-        f"Intervals are 95 % bootstrap intervals: {DRAWS:,} resamples of seeds and texts, the same for all "
+        f"Intervals are 95 % bootstrap intervals: {RESAMPLES:,} resamples of seeds and texts, the same for all "
         "techniques.  Scores of a whole split (macro-F1, calibration error) resample only seeds.  The divergence "
         "between seeds belongs to pairs of seeds: the jackknife gives the part of each seed, and two seeds are too "
         f"few to test it.  For {order.seeds} seeds, the interval of a difference "
@@ -80,7 +79,7 @@ def _intervals(order: CompareConfig) -> str:
 def _test(order: CompareConfig) -> list[str]:
     return [
         f"A technique is compared with {order.baseline} text by text; the difference of a text is the mean over seeds."
-        f"  p is from a sign-flip test ({RESAMPLES:,} resamples, or "
+        f"  p is from a sign-flip test ({SIGN_FLIPS:,} resamples, or "
         "every pattern for few texts).  Holm's method corrects it for all comparisons of this table.",
         "p tests whether these models would differ on other texts of the same kind, not whether retrained models "
         "would.  For that, see the interval of the difference and the number of seeds with its sign.",
@@ -102,7 +101,6 @@ def _texts(order: CompareConfig, given: StudyData) -> list[str]:
 
 Place = tuple[str, str]
 """A technique and a measure."""
-Interval = tuple[float, float]
 ENOUGH = 3
 """Seeds needed to test the divergence between seeds: two seeds have only one distance."""
 ONE_MODEL = ("model", "seed")
@@ -113,116 +111,112 @@ def technique_results(
     cells: Mapping[str, Sequence[StudyCell]], between: Mapping[str, Arrays]
 ) -> tuple[TechniqueResult, ...]:
     """The first technique is the baseline."""
-    found = {
-        (technique, column.measure): _matrix(column.measure, several, between[technique])
-        for technique, several in cells.items()
+    scores = {
+        (technique, column.measure): _matrix(column, of_seeds, between[technique])
+        for technique, of_seeds in cells.items()
         for column in COLUMNS
     }
-    numbers = {place: value for place, value in found.items() if not isinstance(value, str)}
-    bounds, gaps = _bounds(numbers), _gaps(_differences(found, next(iter(cells))))
+    values = {place: score for place, score in scores.items() if not isinstance(score, str)}
+    intervals, differences = _intervals_of(values), _tested_differences(_differences(values, next(iter(cells))))
     results = []
-    for technique, several in cells.items():
-        collapsed = tuple(map(_collapsed, several))
+    for technique, of_seeds in cells.items():
+        collapsed = tuple(map(_collapsed, of_seeds))
         entries = {}
         for column in COLUMNS:
-            place = technique, column.measure
-            row = _row(column.measure, several, found[place], bounds.get(place))
-            own = place in numbers and column.measure != BETWEEN
-            seeds = tuple(seed_means(numbers[place]).tolist()) if own else ()
-            gap = None if column.measure == BETWEEN and len(several) < ENOUGH else gaps.get(place)
-            entries[column.measure] = ComparisonCell(row, seeds, gaps.get(place), mark(column, gap, any(collapsed)))
-        results.append(TechniqueResult(technique, entries, collapsed, _answers(several)))
+            place, of_pairs = (technique, column.measure), column.key == BETWEEN
+            row = _row(column.measure, of_seeds, scores[place], intervals.get(place))
+            per_seed = tuple(seed_means(values[place]).tolist()) if place in values and not of_pairs else ()
+            difference = differences.get(place)
+            testable = None if of_pairs and len(of_seeds) < ENOUGH else difference
+            entries[column.measure] = ComparisonCell(row, per_seed, difference, mark(column, testable, any(collapsed)))
+        results.append(TechniqueResult(technique, entries, collapsed, _answers(of_seeds)))
     return tuple(results)
 
 
-def mark(column: Column, gap: Difference | None, collapsed: bool) -> Mark:
-    if gap is None or gap.holm is None or gap.interval is None or gap.holm >= SIGNIFICANT:
+def mark(column: Column, difference: Difference | None, collapsed: bool) -> Mark:
+    if difference is None or difference.interval is None:
         return ""
-    low, high = gap.interval
-    if low <= 0 <= high:
+    low, high = difference.interval
+    if difference.holm is None or difference.holm >= SIGNIFICANT or low <= 0 <= high:
         return ""
     if column.direction == "neither":
         return "differs"
-    if (gap.value < 0) != (column.direction == "lower"):
+    if (difference.value < 0) != (column.direction == "lower"):
         return "worse"
     return "bought" if column.stability and collapsed else "better"
 
 
-def _matrix(measure: str, cells: Sequence[StudyCell], between: Arrays) -> Values | str:
+def _matrix(column: Column, cells: Sequence[StudyCell], between: Arrays) -> Values | str:
     """(S,N) for a value per text, (S,1) for one of the whole split; else the reason why there is none."""
-    if measure == BETWEEN:
-        return by_model(_pairs(between), len(cells)) if between else f"not applicable, because {ALONE}"
-    several = [cell.found(measure) for cell in cells]
-    for cell, values in zip(cells, several, strict=True):
-        if isinstance(values, str):
+    if column.key == BETWEEN:
+        pairs = {key.models: values for key, values in between.items() if key.models is not None}
+        return by_model(pairs, len(cells)) if pairs else f"not applicable, because {ALONE}"
+    rows = []
+    for cell in cells:
+        if isinstance(values := cell.values_of(column.measure), str):
             return f"{cell.name}: {values}"
-    return np.stack([values for values in several if not isinstance(values, str)])
+        rows.append(values)
+    return np.stack(rows)
 
 
-def _pairs(between: Arrays) -> dict[tuple[int, int], Values]:
-    pairs = {}
-    for name, values in between.items():
-        first, _, second = name.rpartition("|")[2].partition("+")
-        pairs[int(first), int(second)] = values
-    return pairs
-
-
-def _differences(found: Mapping[Place, Values | str], baseline: str) -> dict[Place, Values]:
+def _differences(values: Mapping[Place, Values], baseline: str) -> dict[Place, Values]:
     """Technique minus baseline, if both have values of the same texts."""
-    gaps = {}
-    for (technique, measure), ours in found.items():
-        theirs = found[baseline, measure]
-        if technique != baseline and not isinstance(ours, str) and not isinstance(theirs, str):
-            gaps[technique, measure] = ours - theirs
-    return {place: gap for place, gap in gaps.items() if np.isfinite(gap).any(-1).all()}
+    differences = {
+        (technique, measure): own - values[baseline, measure]
+        for (technique, measure), own in values.items()
+        if technique != baseline and (baseline, measure) in values
+    }
+    return {place: values for place, values in differences.items() if np.isfinite(values).any(-1).all()}
 
 
-def _bounds(numbers: Mapping[Place, Values], stretch: bool = False) -> dict[Place, Interval | None]:
-    """Intervals; arrays of the same shape use the same draws."""
+def _intervals_of(values: Mapping[Place, Values], stretched: bool = False) -> dict[Place, Interval | None]:
+    """Intervals; arrays of the same shape use the same resamples.  None for a single number."""
     shapes: dict[tuple[int, ...], list[Place]] = defaultdict(list)
-    for place, values in numbers.items():
-        shapes[values.shape].append(place)
-    found: dict[Place, Interval | None] = {}
-    for places in shapes.values():
-        together = np.stack([numbers[place] for place in places])
-        found |= zip(places, intervals(together, stretch=stretch), strict=True)
-    return found
+    for place, array in values.items():
+        shapes[array.shape].append(place)
+    intervals: dict[Place, Interval | None] = {}
+    for (seeds, texts), places in shapes.items():
+        stretch = seed_stretch(seeds) if stretched else 1.0
+        arrays = np.stack([values[place] for place in places])
+        same_shape = bootstrap_means(arrays, stretch=stretch) if seeds * texts > 1 else [None] * len(places)
+        intervals |= zip(places, same_shape, strict=True)
+    return intervals
 
 
-def _gaps(against: Mapping[Place, Values]) -> dict[Place, Difference]:
-    bounds, tested = _bounds(against, stretch=True), _tested(against)
-    found = {}
-    for place, gap in against.items():
-        value = mean(gap)
-        agree = int((np.sign(seed_means(gap)) == np.sign(value)).sum())
-        found[place] = Difference(value, bounds[place], agree, *tested.get(place, (None, None)))
-    return found
+def _tested_differences(differences: Mapping[Place, Values]) -> dict[Place, Difference]:
+    intervals, p_values = _intervals_of(differences, stretched=True), _p_values(differences)
+    tested = {}
+    for place, values in differences.items():
+        value = mean(values)
+        agree = int((np.sign(seed_means(values)) == np.sign(value)).sum())
+        tested[place] = Difference(value, intervals[place], agree, *p_values.get(place, (None, None)))
+    return tested
 
 
-def _tested(against: Mapping[Place, Values]) -> dict[Place, tuple[float, float]]:
+def _p_values(differences: Mapping[Place, Values]) -> dict[Place, tuple[float, float]]:
     """p and corrected p, for measures with a value per text."""
-    places = [place for place, gap in against.items() if gap.shape[1] > 1]
+    places = [place for place, values in differences.items() if values.shape[1] > 1]
     if not places:
         return {}
-    p = sign_flips(np.stack([across_seeds(against[place]) for place in places])).tolist()
+    p = sign_flips(np.stack([across_seeds(differences[place]) for place in places])).tolist()
     return dict(zip(places, zip(p, holm(p), strict=True), strict=True))
 
 
-def _row(measure: str, cells: Sequence[StudyCell], found: Values | str, bounds: Interval | None) -> Row:
+def _row(measure: str, cells: Sequence[StudyCell], values: Values | str, interval: Interval | None) -> Row:
     """A row with the settings that all models share."""
-    like = cells[0].report.find(measure)
-    settings = {} if like is None else {k: v for k, v in like.settings.items() if k not in ONE_MODEL}
+    first = cells[0].report.find(measure)
+    settings = {} if first is None else {k: v for k, v in first.settings.items() if k not in ONE_MODEL}
     settings["seeds"] = "+".join(str(cell.seed) for cell in cells)
-    if isinstance(found, str):
-        return Row(measure, math.nan, 0, None, settings, found)
-    texts = int(np.isfinite(found).any(0).sum()) if found.shape[1] > 1 or like is None else like.n
-    left = found.shape[1] - texts if found.shape[1] > 1 else 0
-    return Row(measure, mean(found), texts, bounds, settings, f"left out: {left:,} texts" if left else "")
+    if isinstance(values, str):
+        return Row(measure, math.nan, 0, None, settings, values)
+    texts = int(np.isfinite(values).any(0).sum()) if values.shape[1] > 1 or first is None else first.n
+    missing = values.shape[1] - texts if values.shape[1] > 1 else 0
+    return Row(measure, mean(values), texts, interval, settings, f"left out: {missing:,} texts" if missing else "")
 
 
 def _collapsed(cell: StudyCell) -> bool | None:
-    found = cell.found(COLLAPSED)
-    return None if isinstance(found, str) else bool(found[0] > 0)
+    values = cell.values_of(COLLAPSED)
+    return None if isinstance(values, str) else bool(values[0] > 0)
 
 
 def _answers(cells: Sequence[StudyCell]) -> dict[str, tuple[Answer, ...]]:

@@ -25,10 +25,11 @@ from steadygaze.core.output_paths import check_file
 from steadygaze.core.settings import difference
 from steadygaze.core.tensor_files import read_tensors
 from steadygaze.core.untrusted_files import read_object
+from steadygaze.results.row import ValueKey
 
 WRITTEN = r"[^/]+\.(safetensors|json)"
 """Files of cells and seeds."""
-Arrays = dict[str, NDArray[np.float64]]
+Arrays = dict[ValueKey, NDArray[np.float64]]
 
 
 @dataclass(frozen=True)
@@ -80,10 +81,10 @@ class StudyFolder:
             )
 
 
-def write_arrays(path: Path, arrays: Mapping[str, NDArray[np.float64]]) -> None:
+def write_arrays(path: Path, arrays: Mapping[ValueKey, NDArray[np.float64]]) -> None:
     """Write arrays atomically."""
     with new_file(path) as file:
-        file.write_bytes(save({name: np.ascontiguousarray(values, np.float64) for name, values in arrays.items()}))
+        file.write_bytes(save({str(key): np.ascontiguousarray(values, np.float64) for key, values in arrays.items()}))
 
 
 def read_arrays(path: Path, texts: int | None = None) -> Arrays:
@@ -98,4 +99,4 @@ def read_arrays(path: Path, texts: int | None = None) -> Arrays:
                 f"{path} is damaged: {name!r:.60} does not have one number in double precision for each text: "
                 f"delete {path.parent} and run the command again"
             )
-    return {name: value.numpy() for name, value in tensors.items()}
+    return {ValueKey.parse(name): value.numpy() for name, value in tensors.items()}

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from steadygaze.audit.measures import faithfulness_measures
+from steadygaze.core.maths.ranking import kendall, pearson
 
 ALL = torch.ones(1, 4, dtype=torch.bool)
 
@@ -14,17 +14,17 @@ def test_order_and_share_are_different_questions():
     Centred: (−1.5, −0.5, 0.5, 1.5) and (−25.5, −24.5, −23.5, 73.5): r = 149 / √(5 · 7205) = 0.7850.
     """
     x, y = torch.tensor([[1.0, 2, 3, 4]]), torch.tensor([[1.0, 2, 3, 100]])
-    assert faithfulness_measures.kendall(x, y, ALL).item() == 1
-    assert faithfulness_measures.pearson(x, y, ALL).item() == pytest.approx(149 / (5 * 7205) ** 0.5, rel=1e-6)
+    assert kendall(x, y, ALL).item() == 1
+    assert pearson(x, y, ALL).item() == pytest.approx(149 / (5 * 7205) ** 0.5, rel=1e-6)
 
 
-@pytest.mark.parametrize("measure", [faithfulness_measures.pearson, faithfulness_measures.kendall])
+@pytest.mark.parametrize("measure", [pearson, kendall])
 def test_opposite_saliencies_disagree_wholly(measure):
     x = torch.tensor([[0.1, 0.2, 0.3, 0.4]], dtype=torch.float64)
     assert measure(x, -x, ALL).item() == pytest.approx(-1)
 
 
-@pytest.mark.parametrize("measure", [faithfulness_measures.pearson, faithfulness_measures.kendall])
+@pytest.mark.parametrize("measure", [pearson, kendall])
 def test_what_says_nothing_is_no_number_and_can_be_counted(measure):
     """Uniform attention; a text of two words; a text of none; and one that does say something."""
     x = torch.tensor([[0.25] * 4, [0.5, 0.5, 0, 0], [0.0] * 4, [0.4, 0.3, 0.2, 0.1]])

@@ -37,7 +37,7 @@ from steadygaze.explainers.attention import Attention
 
 PLAN = ProbeConfig(seed=4)
 REWEIGHED = ("prediction-change/permuted", "jensen-shannon/adversarial")
-RANDOMISED = ("kendall/randomised", "jensen-shannon/randomised")
+RANDOMIZED = ("kendall/randomized", "jensen-shannon/randomized")
 VARIED = ["s" + "w" * n + "s" for n in (3, 9, 1, 0, 5, 5, 2, 8, 4, 7, 6, 3)]
 
 
@@ -57,7 +57,7 @@ def hasty(monkeypatch):
 def test_one_number_per_text_and_question_in_the_order_of_the_split_as_if_asked_text_by_text(encoder, pair):
     model, data = cached_classifier(encoder, pair), split(pair=pair)
     found = found_by(attention_interventions, case_of(model, data, PLAN))
-    assert list(found) == [*REWEIGHED, *RANDOMISED]
+    assert list(found) == [*REWEIGHED, *RANDOMIZED]
     for name, values in found.items():
         assert values.shape == (len(TEXTS),), name
         assert values.dtype == torch.float64
@@ -98,8 +98,8 @@ def test_a_number_is_what_its_probe_and_its_measure_say():
     copies = [observe(randomized_copy(model, RandomKey(4).child(10, draw)), texts).weights for draw in range(3)]
     orders = torch.stack([kendall(clean.weights, one, texts.mask) for one in copies]).mean(0)
     apart = torch.stack([jensen_shannon(clean.weights, one, texts.mask) for one in copies]).mean(0)
-    assert_close(found["kendall/randomised"][several], orders[several])
-    assert_close(found["jensen-shannon/randomised"][several], apart[several])
+    assert_close(found["kendall/randomized"][several], orders[several])
+    assert_close(found["jensen-shannon/randomized"][several], apart[several])
 
 
 @pytest.mark.usefixtures("hasty")
@@ -140,8 +140,8 @@ def test_an_explanation_of_many_passes_is_asked_of_the_sample_and_random_not_at_
     asked[torch.from_numpy(case.sample)] = True
     long = batch(case.data).mask.sum(-1) >= FEWEST
     values = {one.measure: one.values for one in findings}
-    assert values["kendall/randomised"].isfinite().equal(asked & long)
-    assert values["kendall/randomised"][asked & long].tolist() == [1.0] * int((asked & long).sum())
+    assert values["kendall/randomized"].isfinite().equal(asked & long)
+    assert values["kendall/randomized"][asked & long].tolist() == [1.0] * int((asked & long).sum())
 
 
 @pytest.mark.usefixtures("hasty")
@@ -157,14 +157,14 @@ def test_a_copy_that_says_the_opposite_is_as_far_as_can_be():
     found = found_by(
         attention_interventions, case_of(original, split(["wwwww", "w" * 8]), PLAN, opposite=Opposite()), "opposite"
     )
-    assert found["jensen-shannon/randomised"].tolist() == pytest.approx([math.log(2)] * 2, abs=1e-12)
-    assert found["kendall/randomised"].tolist() == [-1.0] * 2
+    assert found["jensen-shannon/randomized"].tolist() == pytest.approx([math.log(2)] * 2, abs=1e-12)
+    assert found["kendall/randomized"].tolist() == [-1.0] * 2
 
 
 def test_without_seams_weights_cannot_be_exchanged_but_parameters_can():
     data = split(VARIED)
     case = case_of(Shut(cached_classifier()), data, PLAN)
-    assert list(found_by(attention_interventions, case)) == list(RANDOMISED)
+    assert list(found_by(attention_interventions, case)) == list(RANDOMIZED)
     why = "the model does not accept other attention weights"
     assert absences(attention_interventions, case) == {(name, None): why for name in REWEIGHED}
 
@@ -173,15 +173,15 @@ def test_of_a_black_box_nothing_can_be_exchanged():
     case = case_of(BlackBox(), split(), PLAN, signed=Signed())
     said = absences(attention_interventions, case)
     assert not found_by(attention_interventions, case, "signed")
-    assert set(said) == {(name, None) for name in (*REWEIGHED, *RANDOMISED)}
-    assert said["kendall/randomised", None] == "the model is a black box: its parameters cannot be randomized"
+    assert set(said) == {(name, None) for name in (*REWEIGHED, *RANDOMIZED)}
+    assert said["kendall/randomized", None] == "the model is a black box: its parameters cannot be randomized"
     assert said["prediction-change/permuted", None] == "the model has no attention weights"
 
 
 def test_random_words_alone_are_no_explanation_to_be_held_against_anything():
     said = absences(attention_interventions, case_of(cached_classifier(), split(), PLAN, random=EXPLAINERS["random"]()))
     assert {said[name, None] for name in REWEIGHED} == {"the attention is not among the audited explainers"}
-    assert {said[name, None] for name in RANDOMISED} == {ONLY_RANDOM}
+    assert {said[name, None] for name in RANDOMIZED} == {ONLY_RANDOM}
 
 
 # --- models of which everything is known
@@ -220,11 +220,11 @@ def test_an_attention_by_place_survives_random_parameters_and_one_that_was_learn
     learnt, by_place = classifier("bilstm"), classifier("bilstm")
     by_place.attention = ByPlace()
     found = found_by(attention_interventions, case_of(by_place, data, PLAN))
-    assert found["kendall/randomised"].tolist() == [1.0] * 9
-    assert found["jensen-shannon/randomised"].max() < 1e-15
+    assert found["kendall/randomized"].tolist() == [1.0] * 9
+    assert found["jensen-shannon/randomized"].max() < 1e-15
     found = found_by(attention_interventions, case_of(learnt, data, PLAN))
-    assert abs(float(found["kendall/randomised"].mean())) < 0.3
-    assert found["jensen-shannon/randomised"].min() > 0
+    assert abs(float(found["kendall/randomized"].mean())) < 0.3
+    assert found["jensen-shannon/randomized"].min() > 0
 
 
 @pytest.mark.usefixtures("hasty")
@@ -233,4 +233,4 @@ def test_even_weights_do_not_notice_a_shuffle_and_have_no_order():
     model.scorer.weigh.weight.data.zero_()
     found = found_by(attention_interventions, case_of(model, split(["www", "wwwww"]), PLAN, attention=Attention()))
     assert found["prediction-change/permuted"].max() < 1e-15
-    assert found["kendall/randomised"].isnan().all()
+    assert found["kendall/randomized"].isnan().all()

@@ -8,7 +8,7 @@ from estimator.test_rationalizers import LABELS, TEXTS, fitted
 from estimator.tiny import SMALL, tiny
 from steadygaze.audit.audit_config import ProbeConfig
 from steadygaze.audit.finding import NO_LABELS
-from steadygaze.audit.measure_names import NAMES
+from steadygaze.audit.measures.registry import NAMES
 from steadygaze.audit.protocols.interlocking import (
     ANSWERS,
     BIASED,

@@ -198,7 +198,7 @@ def test_where_nothing_is_selected_of_some_texts_the_numbers_are_those_of_the_ot
     whole, rest = own(asked(Sparing, list(range(24)))), own(asked(Sparing, left))
     assert whole.keys() == rest.keys()
     compared = [measure for measure in whole if not of_selection(measure) and rest[measure].n]
-    assert {"normalized-entropy", "first-sentence-share", "auprc", "flip-radius", "jensen-shannon/randomised"} <= {
+    assert {"normalized-entropy", "first-sentence-share", "auprc", "flip-radius", "jensen-shannon/randomized"} <= {
         *compared
     }
     for measure in compared:

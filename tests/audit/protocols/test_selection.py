@@ -13,7 +13,8 @@ from models.test_rationalizer import by_hand
 from steadygaze.audit.audit_case import AuditCase
 from steadygaze.audit.audit_config import ProbeConfig
 from steadygaze.audit.finding import Finding
-from steadygaze.audit.measure_names import NAMES, PROBES
+from steadygaze.audit.measures.measure import PROBES
+from steadygaze.audit.measures.registry import NAMES
 from steadygaze.audit.protocols.plausibility import NO_RATIONALES
 from steadygaze.audit.protocols.selection import (
     AGREEMENT,

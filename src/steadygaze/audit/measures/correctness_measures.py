@@ -13,6 +13,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from steadygaze.audit.measures.measure import UNIT, Measure
+from steadygaze.results.comparison import Column
+
 
 def accuracy(probs: Tensor, label: Tensor) -> Tensor:
     """1.0 where the predicted class is the label, else 0.0.  (B,C), (B,) -> (B,)"""
@@ -53,3 +56,43 @@ def calibration_gaps(probs: Tensor, label: Tensor) -> tuple[Tensor, Tensor]:
     confidence, predicted = probs.to(torch.float64).max(-1)
     edges = torch.linspace(0, 1, BINS + 1, dtype=torch.float64, device=probs.device)[1:-1]
     return torch.bucketize(confidence, edges), (predicted == label).to(torch.float64) - confidence
+
+
+MEASURES = (
+    Measure(
+        "accuracy",
+        accuracy,
+        UNIT,
+        "higher",
+        "How often the predicted class is the label.",
+        probes=("", "uniform", "above-uniform"),
+        columns={1: Column("accuracy", "accuracy", "how often the predicted label is right", "higher", brief=False)},
+    ),
+    Measure(
+        "macro-f1",
+        macro_f1,
+        UNIT,
+        "higher",
+        "F1 averaged over classes, with equal weight for each class.",
+        per_example=False,
+        columns={0: Column("macro-f1", "macro-F1", "mean F1 over classes", "higher")},
+    ),
+    Measure(
+        "expected-calibration-error",
+        expected_calibration_error,
+        UNIT,
+        "lower",
+        "Mean difference between the confidence and the accuracy, over bins of confidence.",
+        "Guo et al. 2017",
+        per_example=False,
+        columns={
+            2: Column(
+                "expected-calibration-error",
+                "calibration error",
+                "mean difference between confidence and accuracy",
+                "lower",
+                brief=False,
+            )
+        },
+    ),
+)

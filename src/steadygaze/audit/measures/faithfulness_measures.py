@@ -1,12 +1,4 @@
-"""Faithfulness measures: saliency correlation, erasure, infidelity, max-sensitivity and flip radius.
-
-Correlation of two saliencies of one text (Jain & Wallace 2019; Kitada & Iyatomi 2021), over its words:
-
-    pearson    cov(x, y) / (σ_x σ_y)           agreement of the values
-    kendall    τ_b = (C − D) / √(n_x n_y)      agreement of the order
-
-(B,T), (B,T), (B,T) -> (B,); NaN for fewer than three words or constant values.  Departs from Jain & Wallace, who also
-report the share of texts with p < 0.05.
+"""Faithfulness measures: erasure, infidelity, max-sensitivity and flip radius.
 
 Erasure: DeYoung et al., ERASER, ACL 2020 (arXiv:1911.03429), §4.  m(x)_j is the probability of the class j predicted on
 the full text x; r is the rationale.
@@ -49,12 +41,14 @@ Departs from the paper: Yin et al. released no code, so the sizes are ours; the 
 makes it a radius.  SEAT sums over a batch of 32; here each text has its own value.
 """
 
+import math
+from functools import partial
+
 import torch
 from torch import Tensor
 
-from steadygaze.core.maths.ranking import kendall, pearson
-
-__all__ = ["kendall", "pearson"]
+from steadygaze.audit.measures.measure import ERASER, SEAT, SIGNED, SIZES, UNIT, Measure
+from steadygaze.results.comparison import Column
 
 
 def comprehensiveness(full: Tensor, erased: Tensor) -> Tensor:
@@ -119,3 +113,80 @@ def seat_sensitivity(probs: Tensor, label: Tensor, radii: tuple[float, ...] = RA
     """The error under an adversarial perturbation of all words, weighted by its radius.  (B,R,C), (B,) -> (B,)"""
     correct = probs.gather(-1, label.reshape(-1, 1, 1).expand(-1, len(radii), 1)).squeeze(-1)  # (B,R)
     return ((1 - correct) * torch.tensor(radii, dtype=probs.dtype, device=probs.device) / 4).mean(-1)
+
+
+_YIN, _YEH = "Yin et al. 2022", "Yeh et al. 2019"
+_erasure = partial(Measure, bounds=SIGNED, direction="higher", citation=ERASER, identical=0)
+MEASURES = (
+    _erasure(
+        "comprehensiveness",
+        comprehensiveness,
+        sentence="Drop of the predicted probability when the top-weighted words are erased.",
+        probes=("", "above-random", *SIZES),
+        columns={
+            8: Column(
+                "comprehensiveness/above-random",
+                "compreh. above random",
+                "probability lost without the top-weighted words, minus random words",
+                "higher",
+            )
+        },
+    ),
+    _erasure(
+        "sufficiency",
+        sufficiency,
+        direction="lower",
+        sentence="Drop of the predicted probability when only the top-weighted words are left.",
+        probes=("", *SIZES),
+    ),
+    _erasure(
+        "post-hoc-accuracy",
+        post_hoc_accuracy,
+        bounds=UNIT,
+        sentence="How often the label stays the same when only the top-weighted words are left.",
+        citation="Chen et al. 2018",
+        identical=1,
+    ),
+    Measure(
+        "flip-radius",
+        flip_radius,
+        (0, LARGEST),
+        "lower",
+        "Smallest change of the top-weighted words' embeddings that flips the label, in mean embedding norms.",
+        _YIN,
+    ),
+    Measure(
+        "flip-radius/above-random",
+        flip_radius_above_random,
+        (-LARGEST, LARGEST),
+        "lower",
+        "Flip radius of the top-weighted words minus that of random words; below 0: better than random.",
+        _YIN,
+        0,
+    ),
+    Measure(
+        "infidelity",
+        infidelity,
+        UNIT,
+        "lower",
+        "Mean squared error between the summed weights of removed words and the drop of the prediction.",
+        _YEH,
+        0,
+    ),
+    Measure(
+        "max-sensitivity",
+        max_sensitivity,
+        (0, math.inf),
+        "lower",
+        "Largest relative change of the explanation under small changes of the embeddings.",
+        _YEH,
+    ),
+    Measure(
+        "seat-sensitivity",
+        seat_sensitivity,
+        (0, sum(RADII) / len(RADII) / 4),
+        "lower",
+        "Error of the prediction under the worst small change of all words; it ignores the explanation.",
+        SEAT,
+    ),
+)

@@ -35,9 +35,14 @@ It is NaN for a text of one sentence and 0 for an empty selection.
 Departs from the paper, which counts the share of the selected words in sentence 1; for one sentence both are equal.
 """
 
+import math
+from functools import partial
+
 import torch
 from torch import Tensor
 from torch.nn.functional import pad
+
+from steadygaze.audit.measures.measure import ERASER, SIGNED, UNIT, YU, Measure
 
 
 def mass(weights: Tensor, where: Tensor, mask: Tensor) -> Tensor:
@@ -195,3 +200,56 @@ def first_sentence(chosen: Tensor, first: Tensor, mask: Tensor) -> Tensor:
     """0 or 1; NaN if sentence 1 is unknown or is the whole text.  (B,T) -> (B,)"""
     known, others = (first & mask).any(-1), (~first & mask).any(-1)
     return (chosen & first & mask).any(-1).double().masked_fill(~(known & others), torch.nan)
+
+
+_agreement = partial(Measure, bounds=UNIT, direction="higher", citation=ERASER, identical=1)
+_token = partial(_agreement, probes=("", "selected"))
+_micro = partial(_token, per_example=False)
+MEASURES = (
+    Measure(
+        "first-sentence",
+        first_sentence,
+        UNIT,
+        "neither",
+        "How often a word of the first sentence is selected (X₁), in texts with several sentences.",
+        YU,
+        1,
+        probes=("", "rationales", "biased", "skewed"),
+    ),
+    Measure("selected-share", share, UNIT, "neither", "Share of the words that are selected.", YU),
+    Measure("selected-spans", spans, (0, math.inf), "neither", "Number of separate selected spans.", YU),
+    _token("token-precision", token_precision, sentence="Share of the chosen words that are in the human rationale."),
+    _token("token-recall", token_recall, sentence="Share of the human rationale that is chosen."),
+    _token("token-f1", token_f1, sentence="F1 of the chosen words against the human rationale."),
+    _micro(
+        "token-precision-micro",
+        token_precision_micro,
+        sentence="Share of the chosen words that are in the human rationale, pooled over all texts.",
+    ),
+    _micro(
+        "token-recall-micro",
+        token_recall_micro,
+        sentence="Share of the human rationales that is chosen, pooled over all texts.",
+    ),
+    _micro("token-f1-micro", token_f1_micro, sentence="F1 of the chosen words, pooled over all texts."),
+    _agreement("iou-f1", iou_f1, sentence="F1 of spans that overlap by half or more."),
+    _agreement("rationale-mass", rationale_mass, sentence="Share of the weight on the human rationale.", citation="—"),
+    _agreement(
+        "average-precision",
+        average_precision,
+        sentence="How well the weights rank the human rationale first: mean precision at its words.",
+        citation="—",
+    ),
+    _agreement(
+        "average-precision/above-random",
+        average_precision_above_random,
+        bounds=SIGNED,
+        sentence="Average precision minus that of a random order of the words.",
+        identical=None,
+    ),
+    _agreement(
+        "auprc",
+        auprc,
+        sentence="How well the weights rank the human rationale first: area under the precision–recall curve.",
+    ),
+)

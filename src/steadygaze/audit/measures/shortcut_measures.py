@@ -40,6 +40,7 @@ Departs from the paper: Bai et al. add four default tokens to every text; here D
 Yu et al. 2021 evaluate models that select whole sentences; here the sentence of the top-weighted word counts.
 """
 
+from functools import partial
 from itertools import combinations
 
 import numpy as np
@@ -51,10 +52,9 @@ from sklearn.preprocessing import StandardScaler
 from torch import Tensor
 from torch.nn.functional import pad
 
+from steadygaze.audit.measures.measure import BAI, SIGNED, UNIT, YU, Measure
 from steadygaze.audit.measures.plausibility_measures import mass, mass_share
 from steadygaze.core.maths.label_leakage import independent_reader_accuracy, leakage_gap
-
-__all__ = ["independent_reader_accuracy", "leakage_gap"]
 
 
 def class_gap(weights: Tensor, label: Tensor, mask: Tensor) -> float:
@@ -180,3 +180,78 @@ def first_sentence_pick(weights: Tensor, first: Tensor, mask: Tensor) -> Tensor:
     size = weights.to(torch.promote_types(weights.dtype, torch.float32)).abs().masked_fill(~mask, -1.0)
     top = (size == size.amax(-1, keepdim=True)) & mask
     return mass_share((top & first).sum(-1).to(size.dtype), top.sum(-1))
+
+
+_position = partial(Measure, bounds=UNIT, direction="neither", citation=YU, identical=1)
+MEASURES = (
+    Measure(
+        "position-leak",
+        position_leak,
+        SIGNED,
+        "lower",
+        "How much better the label can be predicted from the positions of the weight than from the text length.",
+        BAI,
+        per_example=False,
+        probes=("", "shuffled"),
+    ),
+    _position(
+        "default-mass",
+        default_mass,
+        direction="lower",
+        sentence="Share of the weight on tokens without content.",
+        citation=BAI,
+        probes=("", "default-tokens"),
+    ),
+    Measure(
+        "default-mass/above-share",
+        default_mass_above_share,
+        SIGNED,
+        "lower",
+        "Share of the weight on tokens without content, minus the share under uniform weights.",
+        BAI,
+    ),
+    Measure(
+        "class-gap",
+        class_gap,
+        UNIT,
+        "lower",
+        "Distance between the mean attentions of the classes, over positions that every text has.",
+        BAI,
+        per_example=False,
+        probes=("default-tokens",),
+    ),
+    Measure(
+        "independent-reader-accuracy",
+        independent_reader_accuracy,
+        UNIT,
+        "higher",
+        "How often a classifier trained on random words predicts the same class from the selected words.",
+        BAI,
+        1,
+        probes=("", "random-words", "no-words", "by-class"),
+    ),
+    Measure(
+        "leakage-gap",
+        leakage_gap,
+        SIGNED,
+        "lower",
+        "How much more often a classifier trained on the selections predicts the same class.",
+        BAI,
+        0,
+        probes=("", "black-box"),
+    ),
+    _position("first-sentence-share", first_sentence_share, sentence="Share of the weight in the first sentence."),
+    Measure(
+        "first-sentence-share/above-rationale",
+        first_sentence_above_rationale,
+        SIGNED,
+        "lower",
+        "Share of the weight in the first sentence, minus the share of the human rationale there.",
+        YU,
+    ),
+    _position(
+        "first-sentence-pick",
+        first_sentence_pick,
+        sentence="How often the top-weighted word is in the first sentence.",
+    ),
+)

@@ -9,29 +9,39 @@
     prediction_change    ½ Σ_c |p_c − q_c|                         of two predictions; with two classes, |Δp|
     label_flip           1 if argmax_c p_c ≠ argmax_c q_c
     words_substituted    Σ_t [ x_t ≠ x'_t ]
+    kendall              τ_b = (C − D) / √(n_x n_y)                of two attentions: agreement of the order
+    pearson              cov(x, y) / (σ_x σ_y)                     of two attentions: agreement of the values
 
-Departs from the paper: published code sums ½|Δp| of one class over the batch (Wiegreffe & Pinter 2019; Hu et al. 2022).
-That is half of this value for two classes and grows with the batch.
+Both correlations are NaN for fewer than three words or constant values (Jain & Wallace 2019; Kitada & Iyatomi 2021).
+
+Departs from the papers: Jain & Wallace also report the share of texts with p < 0.05.  Published code sums ½|Δp| of one
+class over the batch (Wiegreffe & Pinter 2019; Hu et al. 2022), which is half of this value for two classes and grows
+with the batch.
 """
+
+import math
+from functools import partial
 
 import torch
 from torch import Tensor
 
+from steadygaze.audit.measures.measure import (
+    ADEBAYO,
+    GRADIENTS,
+    JAIN,
+    LABEL_KEPT,
+    OTHER_MODELS,
+    PERTURBATIONS,
+    SEAT,
+    SIGNED,
+    SUBSTITUTIONS,
+    UNIT,
+    Measure,
+)
 from steadygaze.core.maths.collapse import detect_collapse, distance_to_uniform, normalized_entropy
 from steadygaze.core.maths.divergence import jensen_shannon, total_variation
-from steadygaze.core.maths.ranking import top_k_overlap
-
-__all__ = [
-    "attention_collapse",
-    "distance_to_uniform",
-    "jensen_shannon",
-    "label_flip",
-    "normalized_entropy",
-    "prediction_change",
-    "top_k_overlap",
-    "total_variation",
-    "words_substituted",
-]
+from steadygaze.core.maths.ranking import kendall, pearson, top_k_overlap
+from steadygaze.results.comparison import Column
 
 
 def attention_collapse(weights: Tensor, mask: Tensor, ids: Tensor) -> float:
@@ -54,3 +64,146 @@ def label_flip(p: Tensor, q: Tensor) -> Tensor:
 def words_substituted(before: Tensor, after: Tensor, mask: Tensor) -> Tensor:
     """The number of words whose id differs.  (B,T) -> (B,)"""
     return ((before != after) & mask).sum(-1).double()
+
+
+_LN2 = math.log(2)
+_shift = partial(Measure, bounds=UNIT, direction="neither", identical=0, symmetric=True)
+_correlation = partial(Measure, bounds=SIGNED, direction="higher", identical=1, symmetric=True)
+_stability_column = partial(Column, direction="lower", stability=True)
+MEASURES = (
+    _shift(
+        "jensen-shannon",
+        jensen_shannon,
+        bounds=(0, _LN2),
+        sentence="Shift of the explanation: Jensen–Shannon divergence in nats.",
+        citation="Lin 1991",
+        probes=(*PERTURBATIONS, *OTHER_MODELS, "trained-adversary"),
+        columns={
+            3: _stability_column("jensen-shannon/noise", "JSD noise", "shift of the weights under small noise"),
+            4: _stability_column("jensen-shannon/fgm-label", "JSD worst", "shift under FGM on the label"),
+            5: _stability_column(
+                "jensen-shannon/1-synonym", "JSD 1 synonym", "shift when one word is replaced by a synonym"
+            ),
+            6: _stability_column(
+                "jensen-shannon/3-synonyms", "JSD 3 synonyms", "shift when three words are replaced by synonyms"
+            ),
+            10: _stability_column(
+                "jensen-shannon/seeds", "JSD seeds", "divergence between models that differ only in their seed"
+            ),
+        },
+    ),
+    _shift(
+        "jensen-shannon/adversarial",
+        jensen_shannon,
+        bounds=(0, _LN2),
+        direction="lower",
+        sentence="Largest divergence in nats of an attention that leaves the prediction unchanged.",
+        citation=JAIN,
+    ),
+    _shift(
+        "jensen-shannon/randomized",
+        jensen_shannon,
+        bounds=(0, _LN2),
+        direction="higher",
+        sentence="Divergence in nats from the explanation of a model with random parameters.",
+        citation=ADEBAYO,
+    ),
+    _shift(
+        "total-variation",
+        total_variation,
+        sentence="Share of the weight that shifted to other words.",
+        probes=(),
+    ),
+    _shift(
+        "top-k-overlap",
+        top_k_overlap,
+        sentence="Share of the top-k words that stay in the top k.",
+        citation=SEAT,
+        identical=1,
+        probes=(*PERTURBATIONS, *LABEL_KEPT, *OTHER_MODELS),
+    ),
+    _correlation(
+        "kendall",
+        kendall,
+        sentence="Kendall rank correlation of two explanations over the words.",
+        citation=JAIN,
+        probes=(*PERTURBATIONS, *LABEL_KEPT, *GRADIENTS),
+    ),
+    _correlation(
+        "kendall/randomized",
+        kendall,
+        direction="lower",
+        sentence="Rank correlation with the explanation of a model with random parameters.",
+        citation=ADEBAYO,
+    ),
+    _correlation(
+        "pearson",
+        pearson,
+        sentence="Pearson correlation of two explanations over the words.",
+        citation="Kitada & Iyatomi 2021",
+        probes=GRADIENTS,
+    ),
+    _shift(
+        "prediction-change",
+        prediction_change,
+        sentence="Change of the predicted probabilities: total variation.",
+        citation=JAIN,
+        probes=(*PERTURBATIONS, *OTHER_MODELS, "trained-adversary"),
+    ),
+    _shift(
+        "prediction-change/permuted",
+        prediction_change,
+        direction="higher",
+        sentence="Change of the prediction when the weights are permuted; 0 if the model does not use them.",
+        citation=JAIN,
+    ),
+    _shift(
+        "label-flip",
+        label_flip,
+        sentence="Share of texts whose predicted class changes.",
+        probes=(*PERTURBATIONS, *OTHER_MODELS),
+        columns={
+            7: Column(
+                "label-flip/3-synonyms", "flips", "share of labels that change when three words are replaced", "lower"
+            )
+        },
+    ),
+    _shift(
+        "words-substituted",
+        words_substituted,
+        bounds=(0, math.inf),
+        sentence="Number of substituted words.",
+        probes=SUBSTITUTIONS,
+    ),
+    Measure(
+        "normalized-entropy",
+        normalized_entropy,
+        UNIT,
+        "neither",
+        "1: all words have the same weight; 0: one word has all the weight.",
+        columns={
+            9: Column(
+                "normalized-entropy",
+                "normalized-entropy",
+                "1: uniform weights; 0: one word has all the weight",
+                "neither",
+            )
+        },
+    ),
+    Measure(
+        "distance-to-uniform",
+        distance_to_uniform,
+        (0, _LN2),
+        "neither",
+        "Divergence of the weights from uniform weights, in nats.",
+        "Lin 1991",
+    ),
+    Measure(
+        "collapsed",
+        attention_collapse,
+        UNIT,
+        "lower",
+        "1: the weights do not depend on the text, so they are stable but explain nothing.",
+        per_example=False,
+    ),
+)

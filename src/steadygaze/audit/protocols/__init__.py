@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 
 from steadygaze.audit.audit_case import AuditCase
 from steadygaze.audit.finding import Finding
-from steadygaze.audit.measure_names import measure_names
+from steadygaze.audit.measures.registry import measure_names
 from steadygaze.audit.protocols.attention_interventions import attention_interventions
 from steadygaze.audit.protocols.correctness import correctness
 from steadygaze.audit.protocols.faithfulness import faithfulness, infidelity, max_sensitivity

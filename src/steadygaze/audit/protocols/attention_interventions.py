@@ -4,9 +4,9 @@
                                   permutations.  Near 0: the prediction does not depend on the weights
     jensen-shannon/adversarial    the largest divergence of an attention that changes the prediction by at most 0.05.
                                   Near ln 2: other words would explain the prediction as well
-    kendall/randomised            rank correlation with the explanation of a copy with permuted parameters: the mean of
+    kendall/randomized            rank correlation with the explanation of a copy with permuted parameters: the mean of
                                   three copies.  Near 1: the explanation does not depend on what the model learned
-    jensen-shannon/randomised     divergence from the explanation of the copy
+    jensen-shannon/randomized     divergence from the explanation of the copy
 
 NaN for a text of fewer than two words; a correlation needs three.
 """
@@ -18,8 +18,8 @@ from torch import Tensor
 
 from steadygaze.audit.audit_case import AuditCase, Rows, other_explainers, saliency_divergence
 from steadygaze.audit.finding import ONLY_RANDOM, Finding, missing_capability_reason, missing_findings
-from steadygaze.audit.measure_names import probe_names
-from steadygaze.audit.measures import faithfulness_measures, stability_measures
+from steadygaze.audit.measures import stability_measures
+from steadygaze.audit.measures.registry import probe_names
 from steadygaze.audit.probes.counterfactual_attention import (
     ALLOWED,
     NUMBER,
@@ -27,13 +27,16 @@ from steadygaze.audit.probes.counterfactual_attention import (
     permuted_predictions,
     randomized_copy,
 )
+from steadygaze.core.maths.ranking import kendall
 from steadygaze.core.random_key import RandomKey
 from steadygaze.core.types import Batch
 from steadygaze.explainers.explainer import finite_weights
 from steadygaze.models.attention_layers import Linear
 from steadygaze.models.classifier import Classifier
 from steadygaze.models.model_protocol import MISSING_CAPABILITY, Model
+from steadygaze.results.row import MeasureKey, ValueKey
 
+RANDOMIZED = "randomized"
 DRAWS = 3
 """Copies with random parameters."""
 NO_PARAMETERS = "the model is a black box: its parameters cannot be randomized"
@@ -50,7 +53,7 @@ def attention_interventions(case: AuditCase) -> Iterator[Finding]:
     explainers = other_explainers(case)
     black_box = next(case.model.parameters(), None) is None
     if black_box or not explainers:
-        yield from missing_findings(probe_names("randomised"), NO_PARAMETERS if black_box else ONLY_RANDOM)
+        yield from missing_findings(probe_names(RANDOMIZED), NO_PARAMETERS if black_box else ONLY_RANDOM)
     else:
         yield from _randomized(case, explainers)
 
@@ -81,28 +84,27 @@ def _nan_below_two_words(values: Tensor, batch: Batch) -> Tensor:
 
 
 def _randomized(case: AuditCase, names: list[str]) -> Iterator[Finding]:
-    draws: list[dict[str, Tensor]] = []
+    draws: list[dict[ValueKey, Tensor]] = []
     for draw in range(DRAWS):
         other = randomized_copy(case.model, RandomKey(case.plan.seed).child(10, draw))
         draws.append({key: value for name in names for key, value in _compare(case, name, other, draw).items()})
         del other  # one copy at a time
     for key in draws[0]:
-        measure, _, name = key.partition("|")
-        values = torch.stack([numbers[key] for numbers in draws]).nanmean(0)
-        yield Finding(f"{measure}/randomised", values, name, {"draws": DRAWS})
+        values = torch.stack([scores[key] for scores in draws]).nanmean(0)
+        yield Finding(str(key.measure), values, key.explainer, {"draws": DRAWS})
 
 
-def _compare(case: AuditCase, name: str, other: Model, draw: int) -> dict[str, Tensor]:
+def _compare(case: AuditCase, name: str, other: Model, draw: int) -> dict[ValueKey, Tensor]:
     explainer, own = case.explainers[name], case.saliency(name)
 
-    def work(rows: Rows, batch: Batch) -> dict[str, Tensor]:
+    def work(rows: Rows, batch: Batch) -> dict[ValueKey, Tensor]:
         label = case.probs[torch.from_numpy(rows)].argmax(-1).to(batch.ids.device) if explainer.class_specific else None
         after = finite_weights(explainer.explain(other, batch, label), batch)
         before = case.gather_rows(own, rows, batch)
         divergence = _nan_below_two_words(saliency_divergence(before, after, batch.mask), batch)
         return {
-            f"kendall|{name}": faithfulness_measures.kendall(before, after, batch.mask),
-            f"jensen-shannon|{name}": divergence,
+            ValueKey(MeasureKey("kendall", RANDOMIZED), name): kendall(before, after, batch.mask),
+            ValueKey(MeasureKey("jensen-shannon", RANDOMIZED), name): divergence,
         }
 
     return case.gather(f"{name} of a randomized model, {draw + 1} of {DRAWS}", work, case.rows(name))

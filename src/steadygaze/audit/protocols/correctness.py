@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from steadygaze.audit.audit_case import AuditCase
 from steadygaze.audit.finding import NO_LABELS, Finding, missing_findings
 from steadygaze.audit.measures import correctness_measures
-from steadygaze.results.row import bootstrap_rows
+from steadygaze.results.bootstrap import bootstrap_statistic
 
 Statistic = Callable[[NDArray[np.int64]], float]
 
@@ -23,7 +23,7 @@ def correctness(case: AuditCase) -> Iterator[Finding]:
     for name, statistic in _set_statistics(case, label).items():
         # The calibration error has no interval: bootstrap draws overestimate it.
         bootstrappable = len(case) > 1 and name == "macro-f1"
-        interval = bootstrap_rows(statistic, len(case), seed=case.plan.seed) if bootstrappable else None
+        interval = bootstrap_statistic(statistic, len(case), seed=case.plan.seed) if bootstrappable else None
         yield Finding(name, value=statistic(case.all_rows), interval=interval, n=len(case))
 
 

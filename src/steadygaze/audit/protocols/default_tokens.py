@@ -25,7 +25,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from steadygaze.audit.finding import Finding
-from steadygaze.audit.measure_names import probe_names
+from steadygaze.audit.measures.registry import probe_names
 from steadygaze.audit.measures.shortcut_measures import class_gap, default_mass
 from steadygaze.core.ragged import TokenArray
 from steadygaze.data.batches import Data
@@ -35,7 +35,7 @@ from steadygaze.estimator.text_classifier import TextClassifier
 from steadygaze.estimator.train_config import train_config
 from steadygaze.models import inference
 from steadygaze.models.model_protocol import Model
-from steadygaze.results.row import bootstrap_rows
+from steadygaze.results.bootstrap import bootstrap_statistic
 from steadygaze.training.device import accelerator
 from steadygaze.training.progress import SilentWatcher
 from steadygaze.training.training_loop import TrainingJob
@@ -87,8 +87,10 @@ def default_tokens(clf: TextClassifier, train: tuple[Any, Any]) -> Iterator[Find
     weights, mask = default_token_attention(model, data)
     blank = torch.arange(PLACES).expand_as(mask) < len(DEFAULTS)
     mass, label = default_mass(weights, blank, mask), torch.from_numpy(np.asarray(data.label))
-    yield _finding("default-mass", lambda rows: float(mass[rows].mean()), clf, len(data))
-    yield _finding("class-gap", lambda rows: class_gap(weights[rows], label[rows], mask[rows]), clf, len(data))
+    yield _finding("default-mass/default-tokens", lambda rows: float(mass[rows].mean()), clf, len(data))
+    yield _finding(
+        "class-gap/default-tokens", lambda rows: class_gap(weights[rows], label[rows], mask[rows]), clf, len(data)
+    )
 
 
 def retrain_with_default_tokens(clf: TextClassifier, train: Split) -> tuple[Model, Data]:
@@ -111,9 +113,9 @@ def default_token_attention(model: Model, data: Data) -> tuple[Tensor, Tensor]:
 
 
 def _finding(name: str, of: Callable[[NDArray[np.int64]], float], clf: TextClassifier, many: int) -> Finding:
-    value, interval = of(np.arange(many)), bootstrap_rows(of, many, seed=clf.seed)
+    value, interval = of(np.arange(many)), bootstrap_statistic(of, many, seed=clf.seed)
     note = "" if clf.encoder == CONTEXT_FREE else CONTEXTUAL
-    return Finding(f"{name}/default-tokens", None, "attention", SETTINGS, note, value=value, interval=interval, n=many)
+    return Finding(name, None, "attention", SETTINGS, note, value=value, interval=interval, n=many)
 
 
 def _restricted(data: Data) -> Data:

@@ -34,16 +34,17 @@ from steadygaze.audit.finding import (
     missing_capability_reason,
     missing_findings,
 )
-from steadygaze.audit.measure_names import measure_names, probe_names
 from steadygaze.audit.measures import faithfulness_measures
-from steadygaze.audit.measures import faithfulness_measures as infidelity_measures
+from steadygaze.audit.measures.registry import measure_names, probe_names
 from steadygaze.audit.probes.erasure import SHARES, Erasure, erase_words, rationale_sizes
 from steadygaze.audit.probes.observation import gradient
 from steadygaze.audit.probes.text_perturbations import embedding_noise, perturbation_radius
+from steadygaze.core.maths.ranking import kendall, pearson
 from steadygaze.core.random_key import RandomKey
 from steadygaze.core.types import Batch
 from steadygaze.explainers.class_probability import predict_without
 from steadygaze.models.model_protocol import MISSING_CAPABILITY, Capability
+from steadygaze.results.row import MeasureKey
 from steadygaze.techniques.perturbations.word_removal import Units, text_key, units_of
 
 GRADIENTS: dict[str, frozenset[Capability]] = {
@@ -85,7 +86,7 @@ def _above_random(case: AuditCase, name: str, scores: dict[str, Tensor], baselin
     Sizes of one word do not count for an explainer that computes its weights by deleting single words.
     """
     words = case.words
-    sizes = [name for name in scores if name.startswith("comprehensiveness/")]
+    sizes = [name for name in measure_names("comprehensiveness") if name.endswith("%")]
     above = torch.stack([scores[size] - baseline[size] for size in sizes], -1)  # (N,K)
     if case.explainers[name].deletes_words:
         above = above.masked_fill(rationale_sizes(words, SHARES) <= 1, torch.nan)
@@ -103,7 +104,7 @@ def _erased(case: AuditCase, name: str, rows: Rows, batch: Batch) -> dict[str, T
     }
     for measure, probs in (("comprehensiveness", without), ("sufficiency", alone)):
         for share, drop in zip(SHARES, faithfulness_measures.probability_drops(full, probs).unbind(-1), strict=True):
-            scores[f"{measure}/{share:.0%}"] = drop
+            scores[str(MeasureKey(measure, f"{share:.0%}"))] = drop
     empty = ~batch.mask.any(-1)
     return {name: values.masked_fill(empty, torch.nan) for name, values in scores.items()}
 
@@ -117,15 +118,15 @@ def _gradients(case: AuditCase) -> Iterator[Finding]:
             continue
         detach = "extension_points" in needs
         for measure, values in case.gather(kind, lambda r, b, d=detach: _agreement(case, r, b, d)).items():  # type: ignore[misc]
-            yield Finding(f"{measure}/{kind}", values, explainer_or_none(case))
+            yield Finding(str(MeasureKey(measure, kind)), values, explainer_or_none(case))
 
 
 def _agreement(case: AuditCase, rows: Rows, batch: Batch, detach: bool) -> dict[str, Tensor]:
     weights = case.gather_rows(case.saliency(explainer_or_none(case)), rows, batch)
     gradients = gradient(case.model, batch, detach_attention=detach)
     return {
-        "pearson": faithfulness_measures.pearson(weights, gradients, batch.mask),
-        "kendall": faithfulness_measures.kendall(weights, gradients, batch.mask),
+        "pearson": pearson(weights, gradients, batch.mask),
+        "kendall": kendall(weights, gradients, batch.mask),
     }
 
 
@@ -152,7 +153,7 @@ def infidelity(case: AuditCase) -> Iterator[Finding]:
         for name in case.explainers:
             weights = units.total(case.gather_rows(case.saliency(name), rows, batch))
             attributed = (deleted * weights.unsqueeze(1)).sum(-1)
-            values = infidelity_measures.infidelity(attributed, drops)
+            values = faithfulness_measures.infidelity(attributed, drops)
             scores[name] = values.masked_fill(~units.mask.any(-1), torch.nan)
         return scores
 
@@ -196,4 +197,4 @@ def _sensitivity(case: AuditCase, name: str, radius: Tensor, rows: Rows, batch: 
         perturbed = embedding_noise(case.model, batch, radius, chance.child(draw)).embedded
         after = units.total(explainer.explain(case.model, batch, label, perturbed).weights.double())
         distances.append((after - before).norm(dim=-1))
-    return {"sensitivity": infidelity_measures.max_sensitivity(torch.stack(distances, -1), before.norm(dim=-1))}
+    return {"sensitivity": faithfulness_measures.max_sensitivity(torch.stack(distances, -1), before.norm(dim=-1))}

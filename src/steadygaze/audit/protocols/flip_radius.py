@@ -25,9 +25,9 @@ from torch.nn.functional import nll_loss
 
 from steadygaze.audit.audit_case import RANDOM, AuditCase, Rows, other_explainers, random_weights
 from steadygaze.audit.finding import NO_LABELS, ONLY_RANDOM, Finding, missing_findings, texts_without_selection
-from steadygaze.audit.measure_names import measure_names
 from steadygaze.audit.measures import faithfulness_measures as measure
 from steadygaze.audit.measures.faithfulness_measures import LARGEST, RADII, SHARES
+from steadygaze.audit.measures.registry import measure_names
 from steadygaze.audit.probes.erasure import rationale_sizes
 from steadygaze.audit.probes.observation import observe
 from steadygaze.core.maths.ranking import top_k

@@ -41,7 +41,8 @@ from steadygaze.estimator.train_config import train_config
 from steadygaze.models import inference
 from steadygaze.models.model_protocol import Model
 from steadygaze.models.rationalizer import Rationalizer
-from steadygaze.results.row import bootstrap, mean_row
+from steadygaze.results.bootstrap import bootstrap_mean
+from steadygaze.results.row import mean_row
 from steadygaze.results.verdict import Answer
 from steadygaze.techniques.technique import Technique
 from steadygaze.training.progress import SilentWatcher, Watcher
@@ -69,7 +70,7 @@ class EpochWatcher(SilentWatcher):
 
 
 FIRST = "first-sentence"
-BIASED, SKEWED = LOCKS = (f"{FIRST}/biased", f"{FIRST}/skewed")
+BIASED, SKEWED = LOCKS = ("first-sentence/biased", "first-sentence/skewed")
 HOW = {
     BIASED: "trained with a token in front that often matches the label",
     SKEWED: "trained with a predictor that was first trained on first sentences alone",
@@ -145,7 +146,7 @@ def interlocking_sentence(first: Tensor, right: Tensor, guessed: float, away: Aw
     accuracy = f"its accuracy is {_percentage(right)}, the share of the most frequent label {guessed:.0%}"
     if len(selections) < FEWEST:
         return "partly", f"{ANSWERS['partly']}: {len(selections)} of {FEWEST} required {texts}; {accuracy}"
-    learned = bootstrap(right.tolist())[0] > guessed
+    learned = bootstrap_mean(right.tolist())[0] > guessed
     decision = FREE.decide(mean_row(FIRST, selections.tolist()))
     answer: Answer = decision if learned or decision == "no" else "partly"
     share = FREE.sentence.format(value=f"{_percentage(selections)} of the {len(selections):,} {texts}")
@@ -190,5 +191,5 @@ def _retrain(clf: TextClassifier, examples: Sequence[Example], watcher: Watcher,
 
 
 def _percentage(values: Tensor) -> str:
-    low, high = bootstrap(values.tolist())
+    low, high = bootstrap_mean(values.tolist())
     return f"{values.mean():.0%} ({low:.0%} to {high:.0%})"

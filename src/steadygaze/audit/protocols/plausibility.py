@@ -25,7 +25,7 @@ from steadygaze.audit.finding import Finding, missing_findings, texts_without_se
 from steadygaze.audit.measures import plausibility_measures
 from steadygaze.core.maths.ranking import top_k
 from steadygaze.core.types import Batch
-from steadygaze.results.row import bootstrap_rows
+from steadygaze.results.bootstrap import bootstrap_statistic
 
 NO_RATIONALES = "these texts have no human rationales"
 CHOOSE = {"choose": "as many as marked"}
@@ -93,5 +93,5 @@ def pooled_agreement(
     n = len(tally)
     for index, measure in enumerate(names):
         value, statistic = rate(np.arange(n), index), partial(rate, index=index)
-        interval = bootstrap_rows(statistic, n, seed=case.plan.seed) if n > 1 else None
+        interval = bootstrap_statistic(statistic, n, seed=case.plan.seed) if n > 1 else None
         yield Finding(measure, value=value, interval=interval, explainer=name, settings=how, n=n)

@@ -21,26 +21,28 @@ from steadygaze.audit.finding import Finding, missing_findings
 from steadygaze.audit.measures import stability_measures
 from steadygaze.core.types import Batch
 from steadygaze.explainers.explainer import finite_weights
+from steadygaze.results.row import MeasureKey
 
 ALONE = "only one model was passed: pass models trained with other seeds"
 OF_TEXT = {"prediction-change": stability_measures.prediction_change, "label-flip": stability_measures.label_flip}
 OF_WORDS = ("jensen-shannon", "top-k-overlap")
-SEEDS, OTHERS = "/seeds", "/others"
+SEEDS, OTHERS = "seeds", "others"
 
 
 def seed_consistency(case: AuditCase) -> Iterator[Finding]:
     if not case.others:
-        yield from missing_findings((f"{measure}{SEEDS}" for measure in (*OF_TEXT, *OF_WORDS)), ALONE)
+        yield from missing_findings((str(MeasureKey(measure, SEEDS)) for measure in (*OF_TEXT, *OF_WORDS)), ALONE)
         return
     models = (case, *case.others)
     count = {"models": len(models)}
     for measure, function in OF_TEXT.items():
-        yield Finding(f"{measure}{SEEDS}", _pair_mean([model.probs for model in models], function), settings=count)
+        values = _pair_mean([model.probs for model in models], function)
+        yield Finding(str(MeasureKey(measure, SEEDS)), values, settings=count)
     for name in case.explainers:
         scores = case.gather(f"{name} of all models", lambda r, b, n=name: _scores(case, n, r, b), case.rows(name))  # type: ignore[misc]
         for measure, values in scores.items():
             settings = count | ({"k": case.plan.k} if measure == "top-k-overlap" else {})
-            yield Finding(f"{measure}{SEEDS}", values, name, settings)
+            yield Finding(str(MeasureKey(measure, SEEDS)), values, name, settings)
 
 
 def seed_saliencies(case: AuditCase, name: str, rows: Rows, batch: Batch) -> list[Tensor]:
@@ -56,10 +58,11 @@ def seed_saliencies(case: AuditCase, name: str, rows: Rows, batch: Batch) -> lis
     return [case.gather_rows(case.saliency(name), rows, batch), *map(saliency, case.others)]
 
 
-def not_comparable(found: Iterable[Finding], why: str) -> Iterator[Finding]:
+def not_comparable(comparisons: Iterable[Finding], why: str) -> Iterator[Finding]:
     """For models with different settings: the findings under another name, and the reason for the missing ones."""
-    findings = list(found)
-    yield from (replace(finding, measure=finding.measure.replace(SEEDS, OTHERS), note=why) for finding in findings)
+    findings = list(comparisons)
+    for finding in findings:
+        yield replace(finding, measure=str(MeasureKey(finding.key.measure, OTHERS)), note=why)
     yield from missing_findings(dict.fromkeys(finding.measure for finding in findings), why)
 
 

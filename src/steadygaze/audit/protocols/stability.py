@@ -22,18 +22,22 @@ from torch import Tensor
 from steadygaze.audit.audit_case import AuditCase, Rows, saliency_divergence, shared_top_k
 from steadygaze.audit.audit_config import origin
 from steadygaze.audit.finding import Finding, missing_capability_reason, missing_findings
-from steadygaze.audit.measure_names import probe_names
-from steadygaze.audit.measures import faithfulness_measures, stability_measures
+from steadygaze.audit.measures import stability_measures
+from steadygaze.audit.measures.registry import probe_names
 from steadygaze.audit.probes.observation import PerturbedBatch, observe
 from steadygaze.audit.probes.text_perturbations import OWN, Probe
+from steadygaze.core.maths.collapse import distance_to_uniform, normalized_entropy
 from steadygaze.core.maths.masked import normalize
+from steadygaze.core.maths.ranking import kendall
 from steadygaze.core.types import Batch
 from steadygaze.explainers.explainer import finite_weights
 from steadygaze.models.model_protocol import MISSING_CAPABILITY
 from steadygaze.models.rationalizer import Rationalizer
+from steadygaze.results.row import MeasureKey, ValueKey
 
 OF_WORDS = ("jensen-shannon", "top-k-overlap", "kendall")
 YIN = ("top-k-overlap", "kendall")
+Scores = dict[ValueKey, Tensor]
 TABLE = "pass a synonym table as synonyms= (--synonyms)"
 NO_SYNONYMS = f"there is no synonym table: {TABLE}"
 UNCHANGED = (f"which have fewer than two words, or too few with a synonym: {TABLE}", "which have fewer than two words")
@@ -56,10 +60,7 @@ def _concentration(case: AuditCase, name: str) -> Iterator[Finding]:
     def work(rows: Rows, batch: Batch) -> dict[str, Tensor]:
         share = normalize(case.gather_rows(case.saliency(name), rows, batch), batch.mask)
         too_short = batch.mask.sum(-1) < 2
-        functions = {
-            "normalized-entropy": stability_measures.normalized_entropy,
-            "distance-to-uniform": stability_measures.distance_to_uniform,
-        }
+        functions = {"normalized-entropy": normalized_entropy, "distance-to-uniform": distance_to_uniform}
         return {
             measure: function(share, batch.mask).masked_fill(too_short, torch.nan)
             for measure, function in functions.items()
@@ -73,24 +74,23 @@ def _probe_findings(case: AuditCase, name: str, probe: Probe) -> Iterator[Findin
     explainers = [explainer for explainer in case.explainers if not probe.of or explainer in probe.of]
     reasons = {explainer: why for explainer in explainers if (why := _inapplicable(case, name, probe, explainer))}
     applicable = [explainer for explainer in explainers if explainer not in reasons]
-    for measure in [f"{measure}/{name}" for measure in OF_WORDS]:
+    for measure in [str(MeasureKey(measure, name)) for measure in OF_WORDS]:
         yield from missing_findings([] if explainers else [measure], missing_capability_reason(case))
         yield from (Finding(measure, explainer=explainer, absent=why) for explainer, why in reasons.items())
     settings: dict[str, str | int | float] = {"radius": case.plan.radius}
     if not probe.vectors:
         settings = {"synonyms": origin(case.plan.synonyms[name][0]), "words": probe.words}
     for rows, group in [(case.sample, ["", *applicable])] if probe.expensive else _groups(case, applicable):
-        scores = case.gather(name, lambda r, b, g=group: _scores(case, probe, g, r, b), rows)  # type: ignore[misc]
+        scores = case.gather(name, lambda r, b, g=group: _scores(case, name, g, r, b), rows)  # type: ignore[misc]
         missing = {key: int(values[torch.from_numpy(rows)].isnan().sum()) for key, values in scores.items()}
         for key, values in scores.items():
-            measure, explainer, suffix = (*key.split("|"), "", "")[:3]
-            if measure == "words-substituted" and probe.vectors:
+            if key.measure.measure == "words-substituted" and probe.vectors:
                 continue
             # The first measure is defined for every text that the probe changed: an equal count is the unchanged texts.
             left = missing[key] if missing[key] == next(iter(missing.values())) else 0
             note = f"left out: {left:,} of {len(rows):,} texts, {UNCHANGED[probe.vectors]}" if left else ""
-            row_settings = settings | ({"k": case.plan.k} if measure == "top-k-overlap" else {})
-            yield Finding(f"{measure}/{name}{suffix and '-kept'}", values, explainer or None, row_settings, note)
+            row_settings = settings | ({"k": case.plan.k} if key.measure.measure == "top-k-overlap" else {})
+            yield Finding(str(key.measure), values, key.explainer, row_settings, note)
 
 
 def _inapplicable(case: AuditCase, name: str, probe: Probe, explainer: str) -> str:
@@ -109,27 +109,38 @@ def _groups(case: AuditCase, names: Sequence[str]) -> Iterator[tuple[Rows, list[
         yield case.sample, expensive
 
 
-def _scores(case: AuditCase, probe: Probe, names: Sequence[str], rows: Rows, batch: Batch) -> dict[str, Tensor]:
+def _scores(case: AuditCase, probe_name: str, names: Sequence[str], rows: Rows, batch: Batch) -> Scores:
+    """`names`: the explainers; '' for the predictions."""
+    probe = case.probes[probe_name]
     perturbed = probe.move(case.model, batch)
     unchanged = (perturbed.touched < probe.words) | (batch.mask.sum(-1) < 2)  # a single word always has all the weight
-    scores: dict[str, Tensor] = {}
+    scores: Scores = {}
     for name in filter(None, names):
-        scores |= _word_scores(case, name, rows, batch, perturbed)
+        for measure, values in _word_scores(case, name, rows, batch, perturbed).items():
+            scores[ValueKey(MeasureKey(measure, probe_name), name)] = values
     if "" in names or not probe.vectors:
         before = case.probs[torch.from_numpy(rows)].to(batch.ids.device)
         after = observe(case.model, perturbed.batch, perturbed.embedded).probs
         label_kept = {} if probe.vectors else _label_kept(scores, stability_measures.label_flip(before, after) > 0)
-        scores = (_text_scores(before, after, perturbed) if "" in names else {}) | scores | label_kept
+        of_texts = _text_scores(before, after, perturbed) if "" in names else {}
+        scores = (
+            {ValueKey(MeasureKey(name, probe_name)): value for name, value in of_texts.items()} | scores | label_kept
+        )
     return {
-        key: value if key == "words-substituted" else value.masked_fill(unchanged, torch.nan)
+        key: value if key.measure.measure == "words-substituted" else value.masked_fill(unchanged, torch.nan)
         for key, value in scores.items()
     }
 
 
-def _label_kept(scores: dict[str, Tensor], flipped: Tensor) -> dict[str, Tensor]:
+def _label_kept(scores: Scores, flipped: Tensor) -> Scores:
     """The scores of texts that keep their label: the stability of Yin et al. 2022."""
-    own = {key: value for key, value in scores.items() if key.startswith(YIN)}
-    return {f"{key}|kept": value.masked_fill(flipped, torch.nan) for key, value in own.items()}
+    return {
+        ValueKey(MeasureKey(key.measure.measure, f"{key.measure.probe}-kept"), key.explainer): value.masked_fill(
+            flipped, torch.nan
+        )
+        for key, value in scores.items()
+        if key.measure.measure in YIN
+    }
 
 
 def _text_scores(before: Tensor, after: Tensor, perturbed: PerturbedBatch) -> dict[str, Tensor]:
@@ -145,7 +156,7 @@ def _word_scores(case: AuditCase, name: str, rows: Rows, batch: Batch, perturbed
     label = case.probs[torch.from_numpy(rows)].argmax(-1).to(batch.ids.device) if explainer.class_specific else None
     after = finite_weights(explainer.explain(case.model, perturbed.batch, label, perturbed.embedded), perturbed.batch)
     return {
-        f"jensen-shannon|{name}": saliency_divergence(before, after, batch.mask),
-        f"top-k-overlap|{name}": shared_top_k(before, after, batch.mask, case.plan.k),
-        f"kendall|{name}": faithfulness_measures.kendall(before, after, batch.mask),
+        "jensen-shannon": saliency_divergence(before, after, batch.mask),
+        "top-k-overlap": shared_top_k(before, after, batch.mask, case.plan.k),
+        "kendall": kendall(before, after, batch.mask),
     }

@@ -22,9 +22,10 @@ from sklearn.base import clone
 from torch import Tensor
 
 from steadygaze.audit.finding import NO_LABELS, Finding, missing_findings
-from steadygaze.audit.measure_names import probe_names
 from steadygaze.audit.measures import stability_measures
+from steadygaze.audit.measures.registry import probe_names
 from steadygaze.core.errors import CollapseWarning, UserError
+from steadygaze.core.maths.divergence import jensen_shannon
 from steadygaze.core.settings import field_names
 from steadygaze.estimator.inputs import read_texts
 from steadygaze.estimator.text_classifier import TextClassifier
@@ -85,7 +86,7 @@ def _adversary(
 ) -> Iterator[Finding]:
     data = clf.stored_.data(*read_texts(texts))
     own, adversarial = (inference.split_outputs(model.stored_.model, data) for model in (clf, adversary))
-    divergence = stability_measures.jensen_shannon(own.weights.double(), adversarial.weights.double(), own.mask)
+    divergence = jensen_shannon(own.weights.double(), adversarial.weights.double(), own.mask)
     divergence = divergence.masked_fill(own.mask.sum(-1) < 2, torch.nan)
     change = stability_measures.prediction_change(_probs(own), _probs(adversarial))
     yield Finding("jensen-shannon/trained-adversary", divergence, "attention", settings)

@@ -1,0 +1,108 @@
+"""Percentile bootstrap intervals (Efron 1979) of means over texts and seeds, and of other statistics.
+
+    v[s,i]     one number for the model of seed s and text i; NaN if it does not apply
+    mean       1/S Σ_s mean_i v[s,i]
+    resample   N texts drawn with replacement, the same for every seed, and S seeds drawn with replacement
+    interval   the (1 ± level)/2 quantiles of the means of many resamples
+
+`stretch` multiplies the difference between the mean of the drawn seeds and the mean of all seeds.
+
+Owen 2007, "The pigeonhole bootstrap" (arXiv:0712.1111).  Departs from Owen: the stretch, which is ours.
+
+Constant values give an interval of width 0: it describes these texts, not unseen ones.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+Values = NDArray[np.float64]
+Interval = tuple[float, float]
+LEVEL = 0.95
+RESAMPLES = 2_000
+_CHUNK = 2_000_000  # numbers per chunk: 16 MB for every N
+
+
+def bootstrap_mean(
+    values: Sequence[float], *, seed: int = 0, level: float = LEVEL, resamples: int = RESAMPLES
+) -> Interval:
+    """The interval of the mean over texts; the same seed gives the same interval."""
+    sample = finite_values(values)
+    interval = bootstrap_means(sample[None, None], seed=seed, level=level, resamples=resamples)[0]
+    assert interval is not None  # the values are finite
+    return interval
+
+
+def bootstrap_means(
+    values: Values, *, stretch: float = 1.0, seed: int = 0, level: float = LEVEL, resamples: int = RESAMPLES
+) -> list[Interval | None]:
+    """The intervals of M means over seeds and texts, with the same resamples; None: all values are NaN.  (M,S,N)"""
+    many, seeds, texts = values.shape
+    random, parts = np.random.default_rng(seed), []
+    for size in chunks(resamples, texts):
+        drawn = random.integers(texts, size=(size, texts))
+        means = _resampled_means(values.reshape(many * seeds, texts), drawn).reshape(size, many, seeds)
+        chosen = random.integers(seeds, size=(size, 1, seeds))
+        all_seeds, drawn_seeds = means.mean(-1), np.take_along_axis(means, chosen, axis=2).mean(-1)
+        parts.append(all_seeds + stretch * (drawn_seeds - all_seeds))
+    draws = np.concatenate(parts)
+    return [_percentile_interval(draws[:, i], level) for i in range(many)]
+
+
+def bootstrap_statistic(
+    statistic: Callable[[NDArray[np.int64]], float],
+    n: int,
+    *,
+    seed: int = 0,
+    level: float = LEVEL,
+    resamples: int = 1_000,
+) -> Interval:
+    """The interval of a score of n examples, such as macro-F1: `statistic` takes the indices of a resample, (n,)."""
+    if n < 1:
+        raise ValueError(f"n is {n}; there is nothing to draw from")
+    random = np.random.default_rng(seed)
+    draws = finite_values([statistic(random.integers(n, size=n)) for _ in range(resamples)])
+    interval = _percentile_interval(draws, level)
+    assert interval is not None  # the draws are finite
+    return interval
+
+
+def finite_values(values: Sequence[float]) -> Values:
+    """The values as an array; an error if there are none, or if one is not finite."""
+    sample = np.asarray(values, dtype=np.float64).reshape(-1)
+    if not len(sample):
+        raise ValueError("there are no values to average")
+    if wrong := int((~np.isfinite(sample)).sum()):
+        raise ValueError(f"{wrong} of {len(sample)} values are not finite: leave them out and mention it in the note")
+    return sample
+
+
+def chunks(total: int, width: int) -> Iterator[int]:
+    """Sizes of chunks of `total` rows of `width` numbers, so that memory stays constant."""
+    step = max(1, _CHUNK // max(width, 1))
+    for done in range(0, total, step):
+        yield min(step, total - done)
+
+
+def _resampled_means(values: Values, drawn: NDArray[np.int64]) -> Values:
+    """The mean of each row of values over each draw of texts; NaN if it has none.  (R,N), (D,N) -> (D,R)"""
+    known = np.isfinite(values)
+    if len(values) == 1 and known.all():
+        return np.asarray(values[0][drawn].mean(axis=1, keepdims=True))
+    size, texts = drawn.shape
+    places = drawn + texts * np.arange(size)[:, None]
+    counts = np.bincount(places.ravel(), minlength=size * texts).reshape(size, texts).astype(np.float64)
+    total, number = counts @ np.where(known, values, 0.0).T, counts @ known.T.astype(np.float64)
+    return np.where(number > 0, total / np.maximum(number, 1.0), np.nan)
+
+
+def _percentile_interval(draws: Values, level: float) -> Interval | None:
+    """The middle `level` of the draws; None without a finite draw."""
+    if not 0 < level < 1:
+        raise ValueError(f"level is {level}; a confidence lies strictly between 0 and 1")
+    finite = draws[np.isfinite(draws)]  # a draw of few texts may contain only NaN
+    if not len(finite):
+        return None
+    low, high = np.quantile(finite, [(1 - level) / 2, (1 + level) / 2])
+    return float(low), float(high)

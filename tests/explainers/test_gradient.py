@@ -64,7 +64,7 @@ def test_no_more_tokens_are_read_at_once_than_may_be(most, monkeypatch):
     model, words = Line(), texts([1, 2, 4], [3], [5, 6, 1, 2], [1], [2, 2])
     whole = Gradient().explain(model, words).weights
     model.read.clear()
-    monkeypatch.setattr(gradient, "SLOPED", most)
+    monkeypatch.setitem(gradient.GRADIENT_TOKENS, "cpu", most)
     assert_close(Gradient().explain(model, words).weights, whole)
     assert all(len(read) == 1 or read.ids.numel() <= most for read in model.read[1:])  # the first is the prediction
     assert sum(map(len, model.read[1:])) == len(words)

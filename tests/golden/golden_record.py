@@ -16,8 +16,8 @@ fit_explainer, --evidence or --rationales, and so on).
 JSON as a tree, after it renames keys and values of one word.  It ignores sentences (strings with a space), except the
 texts of the data.  It also ignores dates, versions, commands, paths, and fingerprints that depend on a config.json.
 
-before.json.gz is the record of the code before it was moved to 14 packages.  One entry is newer: explain/kernel-shap,
-because KernelSHAP now draws stratified coalitions.
+before.json.gz is the record of the code before it was moved to 14 packages.  Newer entries: explain/kernel-shap, which
+now draws stratified coalitions; explain/integrated-gradients and explain/target, with nodes in double precision.
 
 The script reads and writes a file with gzip if the name of the file ends in .gz.
 """

@@ -25,7 +25,7 @@ from steadygaze.core.errors import UserError
 from steadygaze.core.types import Batch
 from steadygaze.explainers.class_probability import clean_prediction, max_tokens
 from steadygaze.explainers.explainer import Explainer, Saliency
-from steadygaze.explainers.gradient import ExplainedBatch, asked_of, at_once, shortest
+from steadygaze.explainers.gradient import ExplainedBatch, explained_batch, gradient_tokens, shortest
 from steadygaze.models.inference import with_gradients
 from steadygaze.models.model_protocol import Capability, Model
 from steadygaze.techniques.perturbations.word_removal import take_rows, text_key, words_of
@@ -85,9 +85,9 @@ class Captum(Explainer):
                 width, words = part.ids.shape[1], words_of(part)
                 with _seeded(keys[row], device):
                     own = None if embedded is None else embedded[index, :width].detach()
-                    scores = self._attribute(asked_of(model, part, clean.target_class[index], own), words).masked_fill(
-                        ~words[0], 0.0
-                    )
+                    scores = self._attribute(
+                        explained_batch(model, part, clean.target_class[index], own), words
+                    ).masked_fill(~words[0], 0.0)
                 weights[row, :width] = scores[:width]
                 if question is not None:
                     question[row, : len(scores) - width] = scores[width:]
@@ -178,7 +178,7 @@ def _arguments(explained: ExplainedBatch, mask: Tensor) -> dict[str, Any]:
         "feature_mask": word.unsqueeze(-1).expand(-1, -1, size).contiguous(),
         "sliding_window_shapes": (1, size),
         "perturbations_per_eval": max(1, max_tokens(explained.vectors) // width),
-        "internal_batch_size": at_once(explained.vectors),
+        "internal_batch_size": max(1, gradient_tokens(explained.vectors) // width),
     }
 
 

@@ -48,8 +48,8 @@ def forward_passes(
 
 TOKENS = {"cpu": 1 << 12, "cuda": 1 << 16}
 """Tokens per forward pass without gradients.  On a CPU four times as many were slower; a GPU was not tried."""
-SLOPED = 1 << 11
-"""Tokens per forward pass with gradients: activations take about 4 GB in a BERT-base."""
+GRADIENT_TOKENS = {"cpu": 1 << 10, "cuda": 1 << 11}
+"""Tokens per forward pass with gradients: activations of 2,048 tokens take about 4 GB in a BERT-base."""
 
 
 @dataclass(frozen=True, slots=True)

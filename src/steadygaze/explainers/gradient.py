@@ -1,4 +1,4 @@
-"""Gradient explainers of word vectors: Gradient, InputXGradient and IntegratedGradients, computed by Captum.
+"""Gradient explainers of word vectors: Gradient, InputXGradient and IntegratedGradients.
 
     f(x) = p_c(x)         probability of the explained class, x (T,E) the word vectors
 
@@ -28,18 +28,20 @@ The integral uses the Gauss–Legendre rule with `steps` points; completeness me
 0; ours is the padding vector.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from steadygaze.core.settings import Field, settings
 from steadygaze.core.types import Batch
 from steadygaze.explainers.class_probability import (
+    GRADIENT_TOKENS,
     NEAR,
-    SLOPED,
     clean_prediction,
     length_groups,
     probability_of_embeddings,
@@ -52,7 +54,7 @@ from steadygaze.techniques.perturbations.word_removal import take_rows, trim_pad
 
 @dataclass(frozen=True, slots=True)
 class ExplainedBatch:
-    """Texts as inputs of a Captum method."""
+    """Texts as inputs of a gradient method or of a method of Captum."""
 
     f: Callable[[Tensor, Tensor], Tensor]  # (K,W,E), (K,) rows -> (K,)
     vectors: Tensor  # (B,W,E)
@@ -60,27 +62,28 @@ class ExplainedBatch:
     rows: Tensor  # (B,) row of each text; Captum repeats it with the vectors
 
 
-def slopes_by(
+def gradient_saliency(
     method: Callable[[ExplainedBatch], Tensor],
     model: Model,
     batch: Batch,
     target: Tensor | None,
     embedded: Tensor | None,
-    near: float = NEAR,
+    forward_passes: int = 1,
 ) -> Saliency:
     """Weights by a deterministic method, (B,W,E) -> (B,W); 0 outside the mask.
 
-    `near`: smallest length relative to the longest text of a forward pass; 1 if one text fills a pass.
+    A method with several forward passes per text gets texts of equal length, since one text almost fills a pass.
     """
     clean = clean_prediction(model, batch, target, embedded)
     weights = torch.zeros(batch.ids.shape, dtype=torch.float64, device=batch.ids.device)
     question = None if batch.question_mask is None else weights.new_zeros(batch.question_mask.shape)
     with with_gradients(model):
-        for rows, _ in length_groups(lengths(batch), SLOPED, near=near):
+        most = gradient_tokens(batch.ids) // forward_passes
+        for rows, _ in length_groups(lengths(batch), most, near=NEAR if forward_passes == 1 else 1.0):
             part = shortest(take_rows(batch, rows))
             width = part.ids.shape[1]
             own = None if embedded is None else embedded[rows, :width].detach()
-            scores = method(asked_of(model, part, clean.target_class[rows], own)).detach().double()
+            scores = method(explained_batch(model, part, clean.target_class[rows], own)).detach().double()
             weights[rows, :width] = scores[:, :width]
             if question is not None:
                 question[rows, : scores.shape[1] - width] = scores[:, width:]
@@ -101,7 +104,7 @@ def shortest(batch: Batch) -> Batch:
     return trim_padding(batch, max(1, int(batch.present.sum(-1).max())), question_width)
 
 
-def asked_of(model: Model, batch: Batch, aim: Tensor, embedded: Tensor | None = None) -> ExplainedBatch:
+def explained_batch(model: Model, batch: Batch, aim: Tensor, embedded: Tensor | None = None) -> ExplainedBatch:
     """`embedded` (B,T,E) replaces the vectors of the texts."""
     vectors, nothing = own_vectors(model, batch, embedded), own_vectors(model, _blank(batch, model.padding))
     baseline = torch.where(words_of(batch).unsqueeze(-1), nothing, vectors)
@@ -121,9 +124,9 @@ def own_vectors(model: Model, batch: Batch, embedded: Tensor | None = None) -> T
         return vectors if question is None else torch.cat([vectors, question], 1)
 
 
-def at_once(vectors: Tensor) -> int:
-    """Texts per forward pass with gradients.  (B,W,E) -> number"""
-    return max(1, SLOPED // vectors.shape[1])
+def gradient_tokens(like: Tensor) -> int:
+    """Tokens per forward pass with gradients on this tensor's device."""
+    return GRADIENT_TOKENS.get(like.device.type, GRADIENT_TOKENS["cpu"])
 
 
 def _blank(batch: Batch, padding: int) -> Batch:
@@ -143,17 +146,19 @@ class Gradient(Explainer):
     def explain(
         self, model: Model, batch: Batch, target: Tensor | None = None, embedded: Tensor | None = None
     ) -> Saliency:
-        return slopes_by(_gradient_norm, model, batch, target, embedded)
+        return gradient_saliency(_gradient_norm, model, batch, target, embedded)
 
 
 def _gradient_norm(explained: ExplainedBatch) -> Tensor:
-    from captum.attr import Saliency
+    norms: Tensor = _gradients(explained.f, explained.vectors, explained.rows).double().norm(dim=-1)
+    return norms
 
-    gradient: Tensor = Saliency(explained.f).attribute(
-        explained.vectors, abs=False, additional_forward_args=(explained.rows,)
-    )
-    length: Tensor = gradient.double().norm(dim=-1)
-    return length
+
+def _gradients(f: Callable[[Tensor, Tensor], Tensor], vectors: Tensor, rows: Tensor) -> Tensor:
+    """Gradient of each text's f with respect to its vectors.  (K,W,E), (K,) -> (K,W,E)"""
+    vectors = vectors.detach().requires_grad_()
+    gradients: Tensor = torch.autograd.grad(f(vectors, rows).sum(), vectors)[0]
+    return gradients
 
 
 class InputXGradient(Explainer):
@@ -165,16 +170,11 @@ class InputXGradient(Explainer):
     def explain(
         self, model: Model, batch: Batch, target: Tensor | None = None, embedded: Tensor | None = None
     ) -> Saliency:
-        return slopes_by(_product, model, batch, target, embedded)
+        return gradient_saliency(_product, model, batch, target, embedded)
 
 
 def _product(explained: ExplainedBatch) -> Tensor:
-    from captum.attr import InputXGradient
-
-    product: Tensor = InputXGradient(explained.f).attribute(
-        explained.vectors, additional_forward_args=(explained.rows,)
-    )
-    return product.double().sum(-1)
+    return (_gradients(explained.f, explained.vectors, explained.rows) * explained.vectors.detach()).double().sum(-1)
 
 
 @settings
@@ -190,16 +190,21 @@ class IntegratedGradients(Explainer):
     def explain(
         self, model: Model, batch: Batch, target: Tensor | None = None, embedded: Tensor | None = None
     ) -> Saliency:
-        return slopes_by(self._integral, model, batch, target, embedded, near=1.0)
+        return gradient_saliency(self._integral, model, batch, target, embedded, forward_passes=self.steps)
 
     def _integral(self, explained: ExplainedBatch) -> Tensor:
-        from captum.attr import IntegratedGradients
-
-        integral: Tensor = IntegratedGradients(explained.f).attribute(
-            explained.vectors,
-            baselines=explained.baseline,
-            additional_forward_args=(explained.rows,),
-            n_steps=self.steps,
-            internal_batch_size=at_once(explained.vectors),
+        nodes, node_weights = np.polynomial.legendre.leggauss(self.steps)
+        alphas, alpha_weights = (
+            torch.from_numpy(values / 2).to(explained.vectors).view(-1, 1, 1, 1) for values in (nodes + 1, node_weights)
         )
-        return integral.double().sum(-1)
+        change = (explained.vectors - explained.baseline).detach()
+        texts, width, size = change.shape
+        passes = math.ceil(self.steps * texts * width / gradient_tokens(change))
+        per_pass = math.ceil(self.steps / passes)
+        integral = torch.zeros_like(change)
+        for first in range(0, self.steps, per_pass):
+            alpha, weight = alphas[first : first + per_pass], alpha_weights[first : first + per_pass]
+            vectors = (explained.baseline + alpha * change).flatten(0, 1)
+            gradients = _gradients(explained.f, vectors, explained.rows.repeat(len(alpha)))
+            integral += (weight * gradients.view(-1, texts, width, size)).sum(0)
+        return (integral * change).double().sum(-1)

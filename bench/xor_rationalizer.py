@@ -154,11 +154,9 @@ def table(places: list[str]) -> None:
     print("| row | n | accuracy | reader | random | warned | audit | matters: yes | cost |")
     print("|---|---|---|---|---|---|---|---|---|")
     for row, those in rows.items():
-        told = [one for one in those if not row.startswith("xor") or one["accuracy"] >= LEARNED]
-        row += "" if len(told) == len(those) else f" ({len(those) - len(told)} of {len(those)} learned nothing)"
         marks = [f"{mean(one[name] for one in those):.3f}" for name in ("accuracy", "reader", "random")]
-        many = [f"{sum(one[name] for one in told)} of {len(told)}" for name in ("warned", "audit warned")]
-        yes = sum(one["faithfulness"] == "yes" for one in told)
+        many = [f"{sum(one[name] for one in those)} of {len(those)}" for name in ("warned", "audit warned")]
+        yes = sum(one["faithfulness"] == "yes" for one in those)
         cost = mean(one["reader seconds"] / one["fit seconds"] for one in those)
         print(f"| {row} | {len(those)} | {' | '.join(marks)} | {' | '.join(many)} | {yes} | {cost:.0%} |")
 

@@ -11,7 +11,7 @@ from torch import nn
 
 from steadygaze.adapters.black_box import black_box
 from steadygaze.adapters.huggingface import from_folder, from_live, from_pipeline
-from steadygaze.adapters.model_adapter import ModelAdapter
+from steadygaze.adapters.model_adapter import OURS, ModelAdapter
 from steadygaze.core import arguments
 from steadygaze.core.atomic_files import recover_folder
 from steadygaze.core.errors import UserError
@@ -51,7 +51,7 @@ def from_classifier(clf: TextClassifier, name: str = "model") -> ModelAdapter:
     }
     return ModelAdapter(
         name=name,
-        kind="a steadygaze classifier",
+        kind=OURS,
         model=clf.stored_.model,
         tokens=clf.stored_.tokenizer,
         classes=config.classes,

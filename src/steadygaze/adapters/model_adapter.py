@@ -66,6 +66,8 @@ def _names_value(name: Label, labels: Sequence[Label]) -> bool:
     return name.removeprefix("-").isdecimal() or (boolean and name.casefold() in ("true", "false"))
 
 
+OURS = "a steadygaze classifier"
+"""Kind of a TextClassifier."""
 KINDS = ("single texts", "pairs (text, question)")
 
 

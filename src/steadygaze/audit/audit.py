@@ -31,8 +31,8 @@ from steadygaze.data.rationale_spans import from_cell
 from steadygaze.data.text_checks import check_labels
 from steadygaze.estimator.inputs import read_split, read_texts
 from steadygaze.estimator.text_classifier import TextClassifier
-from steadygaze.models.classifier import Classifier
-from steadygaze.models.rationalizer import Rationalizer
+from steadygaze.models.classifier import has_extension_points
+from steadygaze.models.rationalizer import selects
 from steadygaze.results.formatting import ICONS
 from steadygaze.results.report import Report, now
 from steadygaze.training.device import DEVICES
@@ -121,7 +121,7 @@ def check_train(model: TextClassifier, train: tuple[Any, Any]) -> None:
 
 def retrain_protocols(found: AuditFindings, model: TextClassifier, train: tuple[Any, Any]) -> AuditFindings:
     """Add the findings of protocols that retrain the model."""
-    if isinstance(model.stored_.model, Rationalizer):
+    if selects(model.stored_.model):
         return _add_interlocking(found, model, train)
     examples = found.prepared.examples
     texts = [e.text if e.question is None else (e.text, e.question) for e in examples]
@@ -180,10 +180,10 @@ def run_protocols(
         found[RETRAINED] = list(not_comparable(found[RETRAINED], why))
     lacking = [name for name in SYNONYM_PROBES if name not in plan.synonyms]
     found[STILL] += missing_findings(probe_names(*lacking, *(f"{name}-kept" for name in lacking)), NO_SYNONYMS)
-    ours, selects = isinstance(subject.model, Classifier), isinstance(subject.model, Rationalizer)
-    found[MATTERS] += missing_findings(TRAINED, SELECTS if selects else UNTRAINED if ours else NOT_OURS)
+    ours, selected = has_extension_points(subject.model), selects(subject.model)
+    found[MATTERS] += missing_findings(TRAINED, SELECTS if selected else UNTRAINED if ours else NOT_OURS)
     found[SHORTCUT] += missing_findings(
-        DEFAULT_TOKEN_MEASURES, SELECTS if selects else NO_TRAINING_TEXTS if ours else NOT_OURS
+        DEFAULT_TOKEN_MEASURES, SELECTS if selected else NO_TRAINING_TEXTS if ours else NOT_OURS
     )
     found[SHORTCUT] += missing_findings(LOCKS, interlocking_not_applicable(subject.model) or UNLOCKED)
     found[MATTERS] += [Finding("comprehensiveness", explainer=name, absent=why) for name, why in unsupported.items()]

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from steadygaze.adapters.as_adapter import as_adapter
-from steadygaze.adapters.model_adapter import ModelAdapter
+from steadygaze.adapters.model_adapter import OURS, ModelAdapter
 from steadygaze.audit.audit import check_train, retrain_protocols, run_protocols
 from steadygaze.audit.audit_case import silent
 from steadygaze.audit.audit_config import ProbeConfig
@@ -25,8 +25,6 @@ from steadygaze.data.splits import sample_rows
 from steadygaze.estimator.inputs import Split, read_split
 from steadygaze.estimator.loading import load_classifier as load_model
 from steadygaze.estimator.text_classifier import TextClassifier
-from steadygaze.models.classifier import Classifier
-from steadygaze.models.rationalizer import Rationalizer
 from steadygaze.results.report import Report
 from steadygaze.techniques.perturbations.word_removal import Removal
 
@@ -118,11 +116,7 @@ class LoadedAudit:
     @property
     def folder(self) -> Path | None:
         """The folder of a steadygaze model, which has a model card; else None."""
-        return (
-            Path(os.path.expanduser(self.order.model))
-            if isinstance(self.adapter.model, Classifier | Rationalizer)
-            else None
-        )
+        return Path(os.path.expanduser(self.order.model)) if self.adapter.kind == OURS else None
 
     @property
     def notes(self) -> tuple[str, ...]:

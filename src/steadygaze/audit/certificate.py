@@ -32,7 +32,7 @@ from steadygaze.estimator.inputs import is_single_text
 from steadygaze.estimator.model_folder import SavedModel
 from steadygaze.estimator.text_classifier import TextClassifier
 from steadygaze.models import inference
-from steadygaze.models.classifier import Classifier
+from steadygaze.models.classifier import has_extension_points
 
 if TYPE_CHECKING:
     from rich.console import Group
@@ -234,7 +234,7 @@ def certify(
     """
     read, questions = clf._read([texts] if is_single_text(texts) else texts)
     data, model = clf.stored_.data(read, questions), clf.stored_.model
-    if not isinstance(model, Classifier):
+    if not has_extension_points(model):
         raise UserError("this model selects what it reads: it has no attention weights to certify changes of")
     other = None if reference is None else _same(clf, reference).data(read, questions)
     device, found = next(model.parameters()).device, dict[int, Certificate]()

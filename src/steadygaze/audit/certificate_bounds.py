@@ -39,7 +39,6 @@ from steadygaze.core.errors import UserError
 from steadygaze.core.maths.divergence import kl_logits, total_variation
 from steadygaze.core.maths.ranking import Norm, top_k_overlap
 from steadygaze.core.types import Batch, Forward
-from steadygaze.models.attention_layers import Linear
 from steadygaze.models.classifier import Classifier
 from steadygaze.models.inference import evaluation, inference
 from steadygaze.techniques.perturbations.closed_form import best_pair, spread, worst_binary
@@ -128,17 +127,17 @@ def certify_batch(
     reference    what another model made of the same texts, token by token
     lower_bound  a decoder that is not linear is searched instead of refused
     """
-    decoder = model.decoder if isinstance(model.decoder, Linear) else None
-    if decoder is None:
+    if not model.has_linear_decoder:
         _refuse(lower_bound, simplex)
     with inference(model):
         forward: Forward = model(batch)
-    if decoder is None:
+        reach = model.reach(forward.encoded)
+    if reach is None:
         low = search(model, forward, batch.mask, radius, norm)
         said: dict[str, Any] = {**dict.fromkeys(("radius", "alpha", "tvd")), "alpha_low": low}
         said["certified"] = torch.zeros_like(batch.mask[:, 0])
     else:
-        said = _closed(decoder, forward, batch.mask, radius, norm, simplex)
+        said = _closed(reach.double(), forward, batch.mask, radius, norm, simplex)
     close = {} if reference is None else _closeness(forward, reference, batch.mask, k)
     holds = top_k_holds(forward.weights.double(), batch.mask, radius, norm, k)
     return Bounds(predicted=forward.logits.argmax(-1), top_k_holds=holds, **said, **close)
@@ -162,11 +161,11 @@ def _refuse(lower_bound: bool, simplex: bool) -> None:
 
 
 def _closed(
-    decoder: Linear, forward: Forward, mask: Tensor, radius: float, norm: Norm, simplex: bool
+    reach: Tensor, forward: Forward, mask: Tensor, radius: float, norm: Norm, simplex: bool
 ) -> dict[str, Tensor]:
     """certified, radius, α and its lower end, tvd."""
     with torch.no_grad():
-        reach, logits = decoder.reach(forward.encoded).double(), forward.logits.double()
+        logits = forward.logits.double()
         clean = logits.softmax(-1)
         n = spread(reach, mask, norm, simplex)  # (B,C,C)
         certified, certified_radius = _prediction(logits, n, radius, torch.finfo(forward.logits.dtype).eps)

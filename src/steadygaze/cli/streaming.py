@@ -33,9 +33,7 @@ from steadygaze.estimator.text_classifier import Granularity, TextClassifier, pr
 from steadygaze.explainers.explainer import Explainer
 from steadygaze.explainers.resolve import configure_explainer, default_explainer, require_capabilities
 from steadygaze.models import inference
-from steadygaze.models.classifier import Classifier
 from steadygaze.models.model_protocol import Model, NonFiniteOutput
-from steadygaze.models.rationalizer import Rationalizer
 from steadygaze.report.page import render, write
 from steadygaze.results.explanation import Explanation
 
@@ -209,7 +207,7 @@ def _in_parallel(
     model: Model, work: Callable[[list[Any]], Any], chunks: Iterator[list[Any]]
 ) -> Iterator[tuple[list[Any], Any]]:
     """Yield every chunk with its result.  Networks of other libraries may not be thread-safe: they get one thread."""
-    lanes = lane_count(model.device) if isinstance(model, Classifier | Rationalizer) else 1
+    lanes = lane_count(model.device) if "threads" in model.capabilities else 1
 
     def work_numbered(item: tuple[int, list[Any]]) -> tuple[list[Any], Any]:
         before, chunk = item

@@ -23,7 +23,7 @@ from steadygaze.explainers.explainer import PREDICTED, class_balanced
 from steadygaze.explainers.learned.independent_reader import STREAM
 from steadygaze.explainers.rationale import fit_reader, rationale_readings
 from steadygaze.models import inference
-from steadygaze.models.rationalizer import Rationalizer
+from steadygaze.models.rationalizer import Rationalizer, selects
 from steadygaze.results.leakage_warnings import PREDICTOR, has_leakage, leakage_sentence
 from steadygaze.results.row import mean_row
 from steadygaze.training.checkpoint import Checkpoint
@@ -113,12 +113,12 @@ def fit(
             run.teacher_cache = TeacherCache(keeping.teacher_cache, stage_identity(plan.identity(accelerate.device)))
         model = run.execute()
         reader = {}
-        if isinstance(model, Rationalizer):
+        if selects(model):
             reader = add_reader(model, job, len(run.history), order.seed)
     description = dataclasses.replace(
         plan.description, history=run.history, best_epoch=run.kept, token_coverage=covered, independent_reader=reader
     )
-    if isinstance(model, Rationalizer) and model.reader is not None:
+    if selects(model) and model.reader is not None:
         model.reader.accuracy = description.reader_accuracy
     if description.constant_label is not None:
         sentence = "the model predicts the same label for every text"

@@ -32,7 +32,7 @@ from steadygaze.data.word_tokenizer import WordTokenizer
 from steadygaze.estimator.model_config import SCHEMA, ModelConfig, build_model, contradiction
 from steadygaze.models.encoders.size_limits import check_counts, sketch
 from steadygaze.models.model_protocol import Model
-from steadygaze.models.rationalizer import Rationalizer
+from steadygaze.models.rationalizer import selects
 from steadygaze.results.model_card import card
 from steadygaze.techniques import TECHNIQUES
 
@@ -144,7 +144,7 @@ def load(folder: Path) -> SavedModel:
     _check_layout(expected, stored_layout, file)
     model = _empty(description, tokenizer, folder)
     model.load_state_dict(read_tensors(file))
-    if isinstance(model, Rationalizer) and (folder / READER).exists():
+    if selects(model) and (folder / READER).exists():
         file, reader = folder / READER, model.add_reader()
         _check_layout(reader, read_layout(file), file)
         reader.load_state_dict(read_tensors(file))

@@ -56,7 +56,7 @@ from steadygaze.models import inference as infer
 from steadygaze.models.encoders.transformer import Transformer
 from steadygaze.models.inference import inference
 from steadygaze.models.model_protocol import Capability, Model
-from steadygaze.models.rationalizer import IndependentReader, Rationalizer
+from steadygaze.models.rationalizer import IndependentReader, Rationalizer, selects
 
 READINGS = 6
 """Random selections in the reader's training, per text and epoch of the fit."""
@@ -230,9 +230,9 @@ class RationaleExplainer(Explainer):
         return Saliency(output.weights, output.logits, chances=output.probability)
 
     def readings(self, model: Model, batch: Batch, saliency: Saliency) -> SelectionPredictions | None:
-        if not isinstance(model, Rationalizer):
+        if not selects(model):
             return None
         return rationale_readings(model, batch, saliency.weights > 0, saliency.logits)
 
     def reader_accuracy(self, model: Model) -> float | None:
-        return model.reader.accuracy if isinstance(model, Rationalizer) and model.reader is not None else None
+        return model.reader.accuracy if selects(model) and model.reader is not None else None

@@ -8,7 +8,7 @@ weights = attend(scores, mask)       (B,T)
 logits  = decode(hidden, weights)    (B,C)
 """
 
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, TypeGuard
 
 import torch
 from torch import Tensor
@@ -16,7 +16,7 @@ from torch import Tensor
 from steadygaze.core.errors import UserError
 from steadygaze.core.settings import Field, settings
 from steadygaze.core.types import Batch, Encoded, Forward
-from steadygaze.models.attention_layers import ATTENTIONS, DECODERS, SCORES
+from steadygaze.models.attention_layers import ATTENTIONS, DECODERS, SCORES, Linear
 from steadygaze.models.encoders import ENCODERS
 from steadygaze.models.encoders.encoder import Encoder, WordEncoder, embedding
 from steadygaze.models.model_protocol import Capability, Model
@@ -46,7 +46,9 @@ class Architecture:
 
 
 class Classifier(Model):
-    capabilities: ClassVar[frozenset[Capability]] = frozenset({"attention", "embeddings", "extension_points"})
+    capabilities: ClassVar[frozenset[Capability]] = frozenset(
+        {"attention", "embeddings", "extension_points", "threads"}
+    )
 
     def __init__(self, encoder: Encoder, architecture: Architecture, classes: int, pair: bool) -> None:
         super().__init__()
@@ -96,6 +98,18 @@ class Classifier(Model):
         """(B,C)"""
         logits: Tensor = self.decoder(encoded, weights)
         return logits
+
+    @property
+    def has_linear_decoder(self) -> bool:
+        return isinstance(self.decoder, Linear)
+
+    def reach(self, encoded: Encoded) -> Tensor | None:
+        """Change of each logit per unit of attention on each token; None if the decoder is not linear.  (B,T,C)"""
+        return self.decoder.reach(encoded) if isinstance(self.decoder, Linear) else None
+
+
+def has_extension_points(model: Model) -> TypeGuard[Classifier]:
+    return "extension_points" in model.capabilities
 
 
 def word_encoder(

@@ -1,6 +1,6 @@
 """Model: the protocol of everything that maps token ids to class probabilities.
 
-Explainers and audits use a model through this protocol alone.  Four capabilities describe what it supports beyond
+Explainers and audits use a model through this protocol alone.  Capabilities declare what it supports beyond
 prediction.
 """
 
@@ -12,15 +12,16 @@ from torch import Tensor, nn
 from steadygaze.core.errors import UserError
 from steadygaze.core.types import Batch
 
-Capability = Literal["attention", "embeddings", "extension_points", "selection"]
+Capability = Literal["attention", "embeddings", "extension_points", "selection", "threads"]
 """attention: it returns attention weights.  embeddings: it accepts token embeddings and has gradients by them.
-extension_points: its hidden states can be decoded with other weights.  selection: it selects a rationale; its output
-also has `selected` (B,T) and `probability` (B,T)."""
+extension_points: its hidden states can be decoded with other weights, as in `Classifier`.  selection: it selects a
+rationale, as `Rationalizer` does.  threads: several threads can share it."""
 MISSING_CAPABILITY: dict[Capability, str] = {
     "attention": "the model has no attention weights",
     "embeddings": "the model is a black box: its word vectors cannot be perturbed",
     "extension_points": "the model does not accept other attention weights",
     "selection": "the model does not select a rationale",
+    "threads": "the model is not known to be thread-safe",
 }
 """Message for a missing capability, for reports."""
 

@@ -25,7 +25,7 @@ Generator and predictor have separate word vectors; `vectors` and `embed` concat
 import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, TypeGuard
 
 import torch
 from torch import Tensor, nn
@@ -132,7 +132,7 @@ class IndependentReader(nn.Module):
 
 
 class Rationalizer(Model):
-    capabilities: ClassVar[frozenset[Capability]] = frozenset({"attention", "embeddings", "selection"})
+    capabilities: ClassVar[frozenset[Capability]] = frozenset({"attention", "embeddings", "selection", "threads"})
     ends: Tensor
 
     def __init__(
@@ -244,6 +244,10 @@ class Rationalizer(Model):
         """Encode the whole text.  (B,T,H)"""
         hidden: Tensor = encoder(encoder.embed(batch.ids) if embedded is None else embedded, batch.present).hidden
         return hidden
+
+
+def selects(model: Model) -> TypeGuard[Rationalizer]:
+    return "selection" in model.capabilities
 
 
 def _states(hidden: Tensor, numbers: Tensor | None, sentences: int) -> Tensor:

@@ -60,7 +60,6 @@ from steadygaze.core.maths.ranking import Norm
 from steadygaze.core.random_key import RandomKey
 from steadygaze.core.settings import Field, settings
 from steadygaze.core.types import Batch, Encoded, Forward, Terms
-from steadygaze.models.attention_layers import Linear
 from steadygaze.models.classifier import Architecture, Classifier
 from steadygaze.techniques.perturbations.closed_form import Divergence, worst_own, worst_pairs
 from steadygaze.techniques.perturbations.gradient_ascent import ascend
@@ -144,9 +143,10 @@ def worst_change(
 
 def _reach(model: Classifier, encoded: Encoded) -> Tensor:
     """Return the logit change per unit of attention.  (B,T,C)"""
-    if not isinstance(model.decoder, Linear):
+    reach = model.reach(encoded)
+    if reach is None:
         raise UserError("solver=exact and solver=pairs need a decoder that is linear in the weights: use solver=pgd")
-    return model.decoder.reach(encoded)
+    return reach
 
 
 @settings

@@ -21,7 +21,7 @@ from steadygaze.core.types import Batch, Terms
 from steadygaze.data.batches import Data, collate, shuffled
 from steadygaze.models import inference
 from steadygaze.models.model_protocol import Model
-from steadygaze.models.rationalizer import Rationalizer
+from steadygaze.models.rationalizer import selects
 from steadygaze.techniques.perturbations.word_substitution import Synonyms
 from steadygaze.techniques.technique import LossContext, Player, Stage, Technique
 from steadygaze.training import optimizers
@@ -136,9 +136,9 @@ def validate(job: TrainingJob, state: TrainingState, reference: Tensor | None) -
 def collapse_of(model: Model, read: inference.SplitOutputs, reference: Tensor | None) -> Collapse:
     """Detect collapsed weights; by sentence for a model that selects sentences."""
     weights, mask, ids = (tensor[:MOST] for tensor in (read.weights, read.mask, read.ids))
-    if not isinstance(model, Rationalizer) or model.selection_config.granularity == "token":
+    if not selects(model) or model.selection_config.granularity == "token":
         collapse = detect_collapse(weights, mask, reference, ids=ids)
-        free = isinstance(model, Rationalizer) and model.selection_config.share is None
+        free = selects(model) and model.selection_config.share is None
         return replace(collapse, selected=selected_share(weights, mask)) if free else collapse
     nonempty = mask.any(-1)
     numbers = segments.segment_ids(ids, mask, model.ends.cpu())

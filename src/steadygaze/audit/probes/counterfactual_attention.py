@@ -48,7 +48,6 @@ from steadygaze.core.maths.divergence import jensen_shannon
 from steadygaze.core.maths.masked import softmax
 from steadygaze.core.random_key import RandomKey
 from steadygaze.core.types import Batch, Encoded, Forward
-from steadygaze.models.attention_layers import Linear
 from steadygaze.models.classifier import Classifier
 from steadygaze.models.inference import inference, with_gradients
 from steadygaze.techniques.perturbations.word_removal import text_key
@@ -75,8 +74,9 @@ class HiddenStates:
 def hidden_states(model: Classifier, batch: Batch) -> HiddenStates:
     with inference(model):
         forward: Forward = model(batch)
-        reach = model.decoder.reach(forward.encoded).double() if isinstance(model.decoder, Linear) else None
-    return HiddenStates(model, forward.encoded, forward.weights.double(), forward.logits.double(), reach)
+        reach = model.reach(forward.encoded)
+    weights, logits = forward.weights.double(), forward.logits.double()
+    return HiddenStates(model, forward.encoded, weights, logits, None if reach is None else reach.double())
 
 
 MAX_PAIRS = 1 << 22

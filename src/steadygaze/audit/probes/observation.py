@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from steadygaze.core.types import Batch
-from steadygaze.models.classifier import Classifier
+from steadygaze.models.classifier import has_extension_points
 from steadygaze.models.inference import inference, with_gradients
 from steadygaze.models.model_protocol import Model
 
@@ -64,7 +64,7 @@ def gradient(model: Model, batch: Batch, *, detach_attention: bool = True) -> Te
 
 def _constant_attention_logits(model: Model, batch: Batch, embedded: Tensor) -> Tensor:
     """(B,C)"""
-    if not isinstance(model, Classifier):
+    if not has_extension_points(model):
         raise ValueError("detach_attention=True needs a model with extension points; pass detach_attention=False")
     encoded = model.encode(batch, embedded)
     return model.decode(encoded, model.attend(model.score(encoded), batch.mask).detach())

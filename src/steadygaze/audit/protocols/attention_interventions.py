@@ -31,8 +31,7 @@ from steadygaze.core.maths.ranking import kendall
 from steadygaze.core.random_key import RandomKey
 from steadygaze.core.types import Batch
 from steadygaze.explainers.explainer import finite_weights
-from steadygaze.models.attention_layers import Linear
-from steadygaze.models.classifier import Classifier
+from steadygaze.models.classifier import Classifier, has_extension_points
 from steadygaze.models.model_protocol import MISSING_CAPABILITY, Model
 from steadygaze.results.row import MeasureKey, ValueKey
 
@@ -44,7 +43,7 @@ NO_PARAMETERS = "the model is a black box: its parameters cannot be randomized"
 
 def attention_interventions(case: AuditCase) -> Iterator[Finding]:
     why = missing_capability_reason(case)
-    if isinstance(case.model, Classifier) and not why:
+    if has_extension_points(case.model) and not why:
         yield from _counterfactual(case, case.model)
     else:
         yield from missing_findings(
@@ -72,7 +71,7 @@ def _counterfactual(case: AuditCase, model: Classifier) -> Iterator[Finding]:
 
     values = case.gather("permuted attention", permuted)["permuted"]
     yield Finding("prediction-change/permuted", values, "attention", {"permutations": NUMBER})
-    exact = isinstance(model.decoder, Linear) and case.probs.shape[1] == 2
+    exact = model.has_linear_decoder and case.probs.shape[1] == 2
     rows = case.all_rows if exact else case.sample  # a search takes hundreds of steps
     values = case.gather("adversarial attention", adversarial, rows)["adversarial"]
     settings = {"within": ALLOWED, "solver": "exact" if exact else "search"}

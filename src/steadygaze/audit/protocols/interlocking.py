@@ -40,7 +40,7 @@ from steadygaze.estimator.text_classifier import TextClassifier
 from steadygaze.estimator.train_config import train_config
 from steadygaze.models import inference
 from steadygaze.models.model_protocol import Model
-from steadygaze.models.rationalizer import Rationalizer
+from steadygaze.models.rationalizer import selects
 from steadygaze.results.bootstrap import bootstrap_mean
 from steadygaze.results.row import mean_row
 from steadygaze.results.verdict import Answer
@@ -92,7 +92,7 @@ SELECTS = "the model selects words and has no attention"
 
 def interlocking_not_applicable(model: Model) -> str:
     """Why the protocol does not apply; '' if it does."""
-    if not isinstance(model, Rationalizer):
+    if not selects(model):
         return "the model is not a rationalizer"
     return "" if model.selection_config.granularity == "sentence" else "the model selects words, not sentences"
 
@@ -129,7 +129,7 @@ def read(stored: SavedModel, examples: Sequence[Example]) -> tuple[Tensor, Tenso
     """Whether the first sentence is selected, NaN if it is the only one; and whether the label is right.  (N,), (N,)"""
     model, data = stored.model, stored.data([example.text for example in examples], None)
     names = stored.description.classes
-    assert isinstance(model, Rationalizer)
+    assert selects(model)
     first, right = torch.full((2, len(data)), torch.nan, dtype=torch.float64)
     for rows, batch, forward in inference.forwards(model, data):
         first[rows] = first_sentence(forward.selected, model.sentences(batch) == 0, batch.mask).double().cpu()

@@ -36,7 +36,7 @@ from steadygaze.audit.protocols.plausibility import NO_RATIONALES, pooled_agreem
 from steadygaze.core.types import Batch
 from steadygaze.explainers.explainer import PREDICTED, Saliency, class_balanced
 from steadygaze.explainers.learned.removal_effects import predict_selected
-from steadygaze.models.rationalizer import Rationalizer
+from steadygaze.models.rationalizer import selects
 from steadygaze.results.leakage_warnings import BY_CLASS, READER
 
 SIZE = ("selected-share", "selected-spans")
@@ -76,7 +76,7 @@ def rationale_agreement(case: AuditCase) -> Iterator[Finding]:
 def sentences(case: AuditCase) -> Tensor | None:
     """(M,) the sentence of each token for a model that selects sentences, else None."""
     model = case.model
-    if not isinstance(model, Rationalizer) or model.selection_config.granularity == "token":
+    if not selects(model) or model.selection_config.granularity == "token":
         return None
     numbers = torch.full((len(case.data.text.ids),), -1)
     for rows, batch in case.batches():
@@ -118,13 +118,13 @@ def _agreement(case: AuditCase, name: str, rationales: Tensor) -> Iterator[Findi
 
 
 def knows_sentences(case: AuditCase) -> bool:
-    return case.first is not None or (isinstance(case.model, Rationalizer) and bool(case.model.ends.any()))
+    return case.first is not None or (selects(case.model) and bool(case.model.ends.any()))
 
 
 def first_sentence(case: AuditCase, rows: Rows, batch: Batch) -> Tensor | None:
     """(B,T) bool; None if the sentences are unknown."""
     model = case.model
-    if isinstance(model, Rationalizer) and bool(model.ends.any()):
+    if selects(model) and bool(model.ends.any()):
         return model.sentences(batch) == 0
     return None if case.first is None else case.gather_rows(case.first, rows, batch)
 
@@ -154,7 +154,7 @@ def _readings(case: AuditCase, name: str, rows: Rows, batch: Batch) -> dict[str,
     readings = case.explainers[name].readings(case.model, batch, Saliency(weights, logits))
     if readings is None:
         return {}
-    alone = None if isinstance(case.model, Rationalizer) else predict_selected(case.model, batch, weights > 0)
+    alone = None if selects(case.model) else predict_selected(case.model, batch, weights > 0)
     return readings.measures(logits, alone)
 
 

@@ -32,7 +32,7 @@ from steadygaze.core.maths.ranking import kendall
 from steadygaze.core.types import Batch
 from steadygaze.explainers.explainer import finite_weights
 from steadygaze.models.model_protocol import MISSING_CAPABILITY
-from steadygaze.models.rationalizer import Rationalizer
+from steadygaze.models.rationalizer import selects
 from steadygaze.results.row import MeasureKey, ValueKey
 
 OF_WORDS = ("jensen-shannon", "top-k-overlap", "kendall")
@@ -97,7 +97,7 @@ def _inapplicable(case: AuditCase, name: str, probe: Probe, explainer: str) -> s
     """Why a probe cannot change an explanation; '' if it can."""
     if probe.vectors and not case.explainers[explainer].requires:
         return f"{explainer} {READS_WORDS}"
-    separate = isinstance(case.model, Rationalizer) and case.model.selection_config.separate_encoders
+    separate = selects(case.model) and case.model.selection_config.separate_encoders
     return NO_GRADIENT if separate and explainer in OWN and name == "fgm-label" else ""
 
 

@@ -98,7 +98,7 @@ def locate(tree: Path, mutant: Mutant) -> tuple[Path, str, list[str]]:
 
 
 def run_tests(tree: Path, arguments: list[str], limit: float) -> Record:
-    """Run tests in a tree; return the exit code, seconds, failed tests and end of the output."""
+    """Run tests in a tree; return the exit code, seconds, failed tests and last line."""
     path = os.pathsep.join([str(tree / "src"), os.environ.get("PYTHONPATH", "")])
     environment = {**os.environ, "PYTHONPATH": path, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "COLUMNS": "500"}
     command, start = [sys.executable, "-m", "pytest", *OPTIONS, *arguments], time.perf_counter()
@@ -107,7 +107,7 @@ def run_tests(tree: Path, arguments: list[str], limit: float) -> Record:
         run = subprocess.run(command, cwd=tree, env=environment, capture_output=True, text=True, timeout=limit)
     except subprocess.TimeoutExpired:
         return {"code": None, "seconds": limit, "failed": ["time limit"], "last": ""}
-    last, seconds = (run.stderr + run.stdout).strip()[-300:], round(time.perf_counter() - start, 1)
+    last, seconds = (run.stderr + run.stdout).strip().rpartition("\n")[2], round(time.perf_counter() - start, 1)
     return {"code": run.returncode, "seconds": seconds, "failed": FAILED.findall(run.stdout), "last": last}
 
 

@@ -1,7 +1,5 @@
 """Convert any supported model to a ModelAdapter."""
 
-import hashlib
-import json
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,6 +12,7 @@ from steadygaze.adapters.huggingface import from_folder, from_live, from_pipelin
 from steadygaze.adapters.model_adapter import OURS, ModelAdapter
 from steadygaze.core import arguments
 from steadygaze.core.atomic_files import recover_folder
+from steadygaze.core.digests import digest_json
 from steadygaze.core.errors import UserError
 from steadygaze.core.types import Label
 from steadygaze.core.untrusted_files import read_json, resolve
@@ -29,8 +28,7 @@ __all__ = ["ModelAdapter", "as_adapter"]
 
 def _fingerprint(stored: SavedModel) -> str:
     """SHA-256 of the weights, the vocabulary and the labels."""
-    parts = [fingerprint(stored.model), stored.tokenizer.to_json(), list(stored.description.classes)]
-    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+    return digest_json([[fingerprint(stored.model), stored.tokenizer.to_json(), list(stored.description.classes)]])
 
 
 def from_classifier(clf: TextClassifier, name: str = "model") -> ModelAdapter:

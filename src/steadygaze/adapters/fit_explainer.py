@@ -16,6 +16,7 @@ from steadygaze.adapters.model_adapter import ModelAdapter
 from steadygaze.adapters.text_explainer import TextExplainer, check_removal
 from steadygaze.core import entry_point
 from steadygaze.core.arguments import choice, function, instance, optional, path, sequence_of, validated
+from steadygaze.core.digests import digest_values
 from steadygaze.core.errors import LeakageWarning, UserError
 from steadygaze.core.types import Label
 from steadygaze.data.batches import Data
@@ -25,7 +26,7 @@ from steadygaze.data.text_tokenizer import Tokens
 from steadygaze.estimator import explainer_folder
 from steadygaze.estimator.inputs import read_texts
 from steadygaze.estimator.train_config import check_seed
-from steadygaze.explainers.learned.answer_cache import AnswerCache, digest
+from steadygaze.explainers.learned.answer_cache import AnswerCache
 from steadygaze.explainers.learned.black_box_queries import Watch, query, silent
 from steadygaze.explainers.learned.cxplain import CXPlain
 from steadygaze.explainers.learned.fit_config import Method, method_name
@@ -152,15 +153,15 @@ class FitRun:
         learned = context.learn(how, subject.model, train, held_out)
         fitted = TextExplainer(method_name(how), subject, learned, facts=self.facts(*parts[0]))
         measures = measure_selection(subject.model, fitted.explainer, held_out.data)
-        rows = fitted.to_rows(measures, "delete", digest(*parts[1]))
+        rows = fitted.to_rows(measures, "delete", digest_values(*parts[1]))
         return replace(fitted, rows=noted(rows, held_out.probs))
 
     def facts(self, *inputs: object) -> dict[str, Any]:
-        return {"seed": self.seed, "fitted-to": digest(*inputs)[:12]}
+        return {"seed": self.seed, "fitted-to": digest_values(*inputs)[:12]}
 
     def _query(self, subject: ModelAdapter, name: str, part: Texts, data: Data) -> QueriedTexts:
         """Query the black box for these texts."""
-        identity = {"texts": digest(*part), "model": subject.fingerprint or subject.name}
+        identity = {"texts": digest_values(*part), "model": subject.fingerprint or subject.name}
         cache = AnswerCache() if self.keep is None else AnswerCache(self.keep / name, identity)
         return QueriedTexts(data, query(subject.model, data, cache, self.watch, BATCH), cache)
 

@@ -5,7 +5,6 @@ weights, so that its configuration, mode and hooks do not change.
 """
 
 import copy
-import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ from typing import Any
 
 import torch
 from tokenizers import Tokenizer
-from torch import Tensor, nn
+from torch import Tensor
 
 from steadygaze.adapters import transformer_checks
 from steadygaze.adapters.model_adapter import ModelAdapter
@@ -26,7 +25,7 @@ from steadygaze.core.types import Label
 from steadygaze.core.untrusted_files import read_object_or_empty
 from steadygaze.data.subword_tokenizer import load_subword_tokenizer
 from steadygaze.data.text_tokenizer import read_engine
-from steadygaze.estimator.model_folder import matches_layout
+from steadygaze.estimator.model_folder import fingerprint, matches_layout
 from steadygaze.models.encoders.pretrained import load_network, read_config
 from steadygaze.models.encoders.transformer import limit
 from steadygaze.training.device import best_device
@@ -71,15 +70,6 @@ def assemble(network: Any, files: TokenizerFiles, name: str, attention: str) -> 
         facts={"architecture": type(network).__name__, "attention": aggregation},
         pairs=pairs,
     )
-
-
-def fingerprint(network: nn.Module) -> str:
-    """SHA-256 of the weights, in any precision."""
-    digest = hashlib.sha256()
-    for name, value in sorted(network.state_dict().items()):
-        flat = value.detach().cpu().contiguous().reshape(-1)
-        digest.update(name.encode() + flat.view(torch.uint8).numpy().tobytes())
-    return digest.hexdigest()
 
 
 def longest(config: Any) -> int:

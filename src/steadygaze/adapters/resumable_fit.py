@@ -11,11 +11,12 @@ from steadygaze.adapters.fit_explainer import fit_explainer as teach
 from steadygaze.adapters.fit_explainer import text_splits
 from steadygaze.adapters.text_explainer import TextExplainer, load_explainer
 from steadygaze.core.atomic_files import exclusive, remove_folder, remove_leftovers, unknown_entries
+from steadygaze.core.digests import digest_values
 from steadygaze.core.errors import UserError
 from steadygaze.data.corpus import Corpus
 from steadygaze.estimator import explainer_folder
 from steadygaze.estimator.resumable_training import texts, unfinished_folder
-from steadygaze.explainers.learned.answer_cache import UnusableCache, digest
+from steadygaze.explainers.learned.answer_cache import UnusableCache
 from steadygaze.explainers.learned.fit_config import fit_config, method_name
 
 SPLITS = ("train", "held-out")
@@ -51,7 +52,7 @@ def fit_explainer_resumable(
         _check_same_fit(
             out,
             explainer_folder.load(out).config,
-            {"texts": digest(*parts[0])[:12], "held-out texts": digest(*parts[1])[:12]},
+            {"texts": digest_values(*parts[0])[:12], "held-out texts": digest_values(*parts[1])[:12]},
         )
         fitted = load_explainer(out, black_box, device=asked.get("device", "auto"))
         remove_folder(cache)

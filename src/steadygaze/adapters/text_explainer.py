@@ -12,12 +12,12 @@ from steadygaze.adapters.as_adapter import as_adapter
 from steadygaze.adapters.model_adapter import ModelAdapter
 from steadygaze.core import __version__, arguments
 from steadygaze.core.arguments import validated
+from steadygaze.core.digests import digest_values
 from steadygaze.core.errors import UserError, unknown
 from steadygaze.estimator import explainer_folder
 from steadygaze.estimator.explain_texts import ExplainRequest, explain_texts
 from steadygaze.estimator.inputs import is_single_text, read_texts
 from steadygaze.explainers.explainer import PREDICTED
-from steadygaze.explainers.learned.answer_cache import digest
 from steadygaze.explainers.learned.cxplain import FittedCXPlain
 from steadygaze.explainers.learned.fit_config import method_name, row_settings
 from steadygaze.explainers.learned.fitted_explainer import (
@@ -103,7 +103,7 @@ class TextExplainer:
         measures = measure_selection(
             subject.model, self.explainer, subject.data(subject.tokens.place(inputs), questions), removal
         )
-        return self.to_rows(measures, removal, digest(inputs, questions))
+        return self.to_rows(measures, removal, digest_values(inputs, questions))
 
     def to_rows(self, found: dict[str, Tensor], removal: Removal, data: str) -> list[Row]:
         """Rows from one number per text, by measure; `data`: a digest of the texts."""

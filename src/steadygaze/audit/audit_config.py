@@ -1,7 +1,6 @@
 """ProbeConfig: the settings of an audit's probes, and the SHA-256 digests that identify its inputs."""
 
 import hashlib
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import get_args
@@ -9,6 +8,7 @@ from typing import get_args
 import torch
 
 from steadygaze.core import arguments
+from steadygaze.core.digests import digest_json
 from steadygaze.core.types import Example
 from steadygaze.techniques.perturbations.word_removal import Removal
 from steadygaze.techniques.perturbations.word_substitution import Synonyms
@@ -63,10 +63,7 @@ CHECKS: dict[str, arguments.Check] = {
 
 def fingerprint(examples: Sequence[Example]) -> str:
     """The digest of all fields of the examples, in order."""
-    digest = hashlib.sha256()
-    for item in examples:
-        digest.update(json.dumps([item.text, item.question, item.label, item.rationales, item.sentences]).encode())
-    return digest.hexdigest()
+    return digest_json([item.text, item.question, item.label, item.rationales, item.sentences] for item in examples)
 
 
 def origin(synonyms: Synonyms) -> str:

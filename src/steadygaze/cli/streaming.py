@@ -21,17 +21,14 @@ from steadygaze.adapters.as_adapter import as_adapter
 from steadygaze.adapters.model_adapter import ModelAdapter
 from steadygaze.adapters.text_explainer import TextExplainer
 from steadygaze.audit import certificate
-from steadygaze.core.errors import UserError, unknown
-from steadygaze.core.types import Label
+from steadygaze.core.errors import UserError
 from steadygaze.data.corpus import Corpus
 from steadygaze.data.token_alignment import Coverage
 from steadygaze.data.user_files import stream
-from steadygaze.estimator.explain_texts import ExplainRequest, explain_texts
+from steadygaze.estimator.explain_texts import explain_request, explain_texts
 from steadygaze.estimator.inputs import read_texts
 from steadygaze.estimator.resumable_training import texts
 from steadygaze.estimator.text_classifier import Granularity, TextClassifier, predict_labels
-from steadygaze.explainers.explainer import Explainer
-from steadygaze.explainers.resolve import configure_explainer, default_explainer, require_capabilities
 from steadygaze.models import inference
 from steadygaze.models.model_protocol import Model, NonFiniteOutput
 from steadygaze.report.page import render, write
@@ -158,8 +155,17 @@ def explain(
     `settings` configure the explainer (samples, steps …); `seed` is its random seed.
     """
     adapter = as_adapter(model)
-    name, method = _explainer(adapter, explainer, settings or {}, seed)
-    request = _request(adapter, name, method, target, granularity)
+    label = {str(label): label for label in adapter.classes}.get(target or "", target)  # 1 for "1"
+    request = explain_request(
+        adapter.model,
+        adapter.classes,
+        explainer,
+        label,
+        granularity,
+        model_name=adapter.name,
+        settings=settings,
+        seed=seed,
+    )
 
     def work(chunk: list[Any]) -> list[Explanation]:
         read, questions = read_texts(chunk)
@@ -169,38 +175,6 @@ def explain(
 
     for _, explanations in _in_parallel(adapter.model, work, chunks):
         yield from explanations
-
-
-def _explainer(
-    adapter: ModelAdapter, explainer: str | TextExplainer | None, settings: Mapping[str, Any], seed: int
-) -> tuple[str, Explainer]:
-    """Configure an explainer by name, or use a fitted one."""
-    method = default_explainer(adapter.model) if explainer is None else explainer
-    if isinstance(method, str):
-        return method, configure_explainer(method, settings, seed)
-    method.check_subject(adapter)
-    if settings:
-        raise UserError(f"the settings of {method.name} were fixed when it was fitted: leave out --set")
-    return method.name, method.explainer
-
-
-def _request(
-    adapter: ModelAdapter, name: str, method: Explainer, target: str | None, granularity: Granularity
-) -> ExplainRequest:
-    """Build the request; refuse an explainer or a target that this model does not support."""
-    label = None if target is None else _known_label(adapter, target)
-    require_capabilities(name, method, adapter.model, adapter.name)
-    if label is not None and not method.class_specific:
-        raise UserError(f"{name} does not depend on the class: leave out the target {label!r}")
-    return ExplainRequest(method, name, label, granularity)
-
-
-def _known_label(adapter: ModelAdapter, name: str) -> Label:
-    """The label with this name."""
-    labels = {str(label): label for label in adapter.classes}
-    if name not in labels:
-        raise unknown("label", name, labels)
-    return labels[name]
 
 
 def _in_parallel(

@@ -5,9 +5,7 @@ without text or label are dropped and counted.  Code from the hub is never run: 
 parquet export of the hub.
 """
 
-import hashlib
 import inspect
-import json
 import os
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -19,6 +17,7 @@ from typing import Any
 from pyarrow import parquet
 from pydantic import ValidationError, validate_call
 
+from steadygaze.core.digests import digest_json
 from steadygaze.core.errors import UserError, unknown
 from steadygaze.core.settings import sentence
 from steadygaze.core.types import Example, Label
@@ -42,13 +41,11 @@ class Corpus:
     @cached_property
     def fingerprint(self) -> str:
         """SHA-256 of the content: split names and, in order, every text, question, label and rationale."""
-        digest = hashlib.sha256()
-        for name in sorted(self.splits):
-            digest.update(json.dumps([name, len(self.splits[name])]).encode())
-            for example in self.splits[name]:
-                content = (example.text, example.question, example.label, example.rationales)
-                digest.update(json.dumps(content).encode())
-        return digest.hexdigest()
+        content: list[Any] = []
+        for name, examples in sorted(self.splits.items()):
+            content.append([name, len(examples)])
+            content += ((example.text, example.question, example.label, example.rationales) for example in examples)
+        return digest_json(content)
 
     @property
     def label_names(self) -> list[Label]:

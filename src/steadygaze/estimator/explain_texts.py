@@ -3,7 +3,7 @@
 With `granularity` "word", explainers that perturb the text remove all subwords of a word together.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any
@@ -11,12 +11,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from steadygaze.core.errors import UserError
 from steadygaze.core.ragged import TokenizedTexts
 from steadygaze.core.types import Batch, Label, Picked, Span
 from steadygaze.data.batches import by_length, collate, placed_data
 from steadygaze.data.text_tokenizer import Tokens
 from steadygaze.data.token_alignment import mean_of_words, merge_words
+from steadygaze.estimator.inputs import known_label
 from steadygaze.explainers.explainer import Explainer, Saliency, finite_weights
+from steadygaze.explainers.resolve import default_explainer, missing_capability, resolve_explainer
 from steadygaze.models import inference
 from steadygaze.models.model_protocol import Model
 from steadygaze.results.explanation import Explanation
@@ -30,6 +33,32 @@ class ExplainRequest:
     name: str
     target: Label | None = None
     granularity: str = "word"
+
+
+def explain_request(
+    model: Model,
+    classes: Sequence[Label],
+    explainer: Any = None,
+    target: Any = None,
+    granularity: str = "word",
+    *,
+    model_name: str = "this model",
+    settings: Mapping[str, Any] | None = None,
+    seed: int = 0,
+) -> ExplainRequest:
+    """Resolve explainer and target; raise an error if the model or the explainer does not support them.
+
+    `explainer`: None for the default of the model, or as in `resolve_explainer`, with `settings` and `seed`.
+    """
+    name, method = resolve_explainer(
+        default_explainer(model) if explainer is None else explainer, model, settings, seed
+    )
+    label = None if target is None else known_label(target, classes)
+    if why := missing_capability(method, model):
+        raise UserError(f"{name} cannot explain {model_name}: {why}; choose another explainer")
+    if label is not None and not method.class_specific:
+        raise UserError(f"{name} is the same for every class: remove the target {label!r}")
+    return ExplainRequest(method, name, label, granularity)
 
 
 def explain_texts(

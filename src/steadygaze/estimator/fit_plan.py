@@ -15,9 +15,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from steadygaze.core.digests import digest_file
 from steadygaze.core.errors import UserError, unknown
 from steadygaze.core.types import Label
-from steadygaze.core.untrusted_files import open_file, resolve
+from steadygaze.core.untrusted_files import resolve
 from steadygaze.data.batches import Data
 from steadygaze.data.subword_tokenizer import load_subword_tokenizer
 from steadygaze.data.synonyms import read_synonyms, substitutable_pairs, vocabulary_lexicon
@@ -83,7 +84,7 @@ def identity(
         "device": device.type,
         "torch": torch.__version__,
         "vectors": None if vectors is None else hashlib.sha256(vectors.numpy().tobytes()).hexdigest(),
-        "files": [_digest(file) for file in files],
+        "files": [digest_file(file) for file in files],
     }
 
 
@@ -92,11 +93,6 @@ def stage_identity(whole: dict[str, Any]) -> dict[str, Any]:
     own = ("technique", "technique_settings", "seed", "references", "history", "best_epoch")
     reading = {key: value for key, value in whole["reading"].items() if key != "synonyms"}
     return {key: value for key, value in whole.items() if key not in own} | {"reading": reading}
-
-
-def _digest(file: Path) -> str:
-    with open_file(file) as opened:
-        return hashlib.file_digest(opened, "sha256").hexdigest()
 
 
 MAX_LENGTH = 512

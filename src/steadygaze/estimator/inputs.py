@@ -5,8 +5,6 @@ Pairs: a list of (text, question), an array or DataFrame of two columns.
 A Hugging Face `Dataset` is read by its column `text`.
 """
 
-import hashlib
-import json
 import warnings
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
@@ -16,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.class_weight import compute_sample_weight
 
-from steadygaze.core.errors import UserError
+from steadygaze.core.digests import digest_json
+from steadygaze.core.errors import UserError, unknown
 from steadygaze.core.types import Label
 from steadygaze.data.splits import hold_out
 from steadygaze.data.text_checks import check_labels, check_texts
@@ -49,7 +48,7 @@ class Split:
     def fingerprint(self) -> str:
         """SHA-256 of texts, questions, labels and weights."""
         weights = None if self.weights is None else self.weights.tolist()
-        return hashlib.sha256(json.dumps([self.texts, self.questions, self.labels, weights]).encode()).hexdigest()
+        return digest_json([[self.texts, self.questions, self.labels, weights]])
 
     def rows(self, indices: Sequence[int]) -> "Split":
         return Split(
@@ -91,6 +90,14 @@ def read_split(X: Any, y: Any, sample_weight: Any = None) -> Split:
     if len({split.labels[i] for i in rows}) < 2:
         raise UserError("sample weights above 0 are needed in at least two classes")
     return split.rows(rows)
+
+
+def known_label(label: Any, classes: Sequence[Label]) -> Label:
+    """The label, if it is one of the classes."""
+    label = label.item() if isinstance(label, np.generic) else label  # JSON has no NumPy types
+    if not isinstance(label, str | int) or label not in classes:
+        raise unknown("label", label, classes)
+    return label
 
 
 def read_weights(given: Any) -> NDArray[np.float64] | None:

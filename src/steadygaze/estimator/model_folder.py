@@ -77,11 +77,12 @@ class SavedModel:
         return Data(self.tokenizer.encode(texts), encoded_questions)
 
 
-def fingerprint(model: Model) -> str:
-    """SHA-256 of the weights."""
+def fingerprint(model: nn.Module) -> str:
+    """SHA-256 of the weights, in any precision."""
     digest = hashlib.sha256()
     for name, value in sorted(model.state_dict().items()):
-        digest.update(name.encode() + value.detach().cpu().contiguous().numpy().tobytes())
+        flat = value.detach().cpu().contiguous().reshape(-1)
+        digest.update(name.encode() + flat.view(torch.uint8).numpy().tobytes())
     return digest.hexdigest()
 
 

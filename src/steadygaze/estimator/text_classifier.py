@@ -12,14 +12,15 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from steadygaze.core.arguments import choice, flag, integer, optional, path, validated
-from steadygaze.core.errors import UserError, unknown
+from steadygaze.core.errors import UserError
 from steadygaze.core.types import Label
 from steadygaze.data.token_alignment import Coverage, coverage
 from steadygaze.estimator import fit, model_folder
-from steadygaze.estimator.explain_texts import ExplainRequest, explain_texts
+from steadygaze.estimator.explain_texts import explain_request, explain_texts
 from steadygaze.estimator.inputs import (
     Split,
     is_single_text,
+    known_label,
     read_labels,
     read_split,
     read_texts,
@@ -27,7 +28,6 @@ from steadygaze.estimator.inputs import (
     read_weights,
 )
 from steadygaze.estimator.train_config import train_config
-from steadygaze.explainers.resolve import default_explainer, require_capabilities, resolve_explainer
 from steadygaze.models import inference
 from steadygaze.techniques.technique import Technique
 from steadygaze.training.device import best_device
@@ -165,7 +165,8 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Accuracy.  A label that is unknown from training is an error."""
         check_is_fitted(self, "stored_")
-        labels = [self._known(label) for label in read_labels(y, minimum_classes=1)]
+        classes = self.stored_.description.classes
+        labels = [known_label(label, classes) for label in read_labels(y, minimum_classes=1)]
         split = Split(*self._read(X), labels, read_weights(sample_weight))
         return float(super().score(X, np.asarray(labels), split.weights))
 
@@ -194,18 +195,9 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         single = is_single_text(X)
         texts, questions = self._read([X] if single else X)
-        name, method = resolve_explainer(
-            default_explainer(self.stored_.model) if explainer is None else explainer, self.stored_.model
-        )
-        require_capabilities(name, method, self.stored_.model, "this model")
-        target_class = None if target is None else self._known(target)
-        if target_class is not None and not method.class_specific:
-            raise UserError(f"{name} is the same for every class: remove the target {target_class!r}")
-        request = ExplainRequest(method, name, target_class, granularity)
-        classes = self.stored_.description.classes
-        explanations = explain_texts(
-            self.stored_.model, self.stored_.tokenizer, classes, texts, questions, request, batch_size
-        )
+        model, classes = self.stored_.model, self.stored_.description.classes
+        request = explain_request(model, classes, explainer, target, granularity)
+        explanations = explain_texts(model, self.stored_.tokenizer, classes, texts, questions, request, batch_size)
         return explanations[0] if single else explanations
 
     @validated(folder=path)
@@ -229,13 +221,6 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         tags.input_tags.one_d_array = tags.input_tags.string = True
         tags.input_tags.two_d_array = False  # a pair is two columns of text, never a matrix of numbers
         return tags
-
-    def _known(self, label: Any) -> Label:
-        classes = self.stored_.description.classes
-        label = label.item() if isinstance(label, np.generic) else label  # JSON has no NumPy types
-        if not isinstance(label, str | int) or label not in classes:
-            raise unknown("label", label, classes)
-        return label
 
     def _take(self, stored: model_folder.SavedModel) -> Self:
         self.stored_ = stored

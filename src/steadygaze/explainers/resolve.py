@@ -10,16 +10,18 @@ from steadygaze.explainers import EXPLAINERS
 from steadygaze.explainers.attention import Attention
 from steadygaze.explainers.captum import Captum, is_captum
 from steadygaze.explainers.explainer import Explainer
-from steadygaze.models.model_protocol import MISSING_CAPABILITY
-from steadygaze.models.model_protocol import Model as Reader
+from steadygaze.models.model_protocol import MISSING_CAPABILITY, Model
 
-Model = Reader | type[Reader]
-"""A model or its class."""
 SELECTS = "the model selects words and has a rationale, not attention"
 
 
-def resolve_explainer(given: Any, model: Reader | None = None) -> tuple[str, Explainer]:
-    """The name and the explainer.  A fitted explainer explains only the model it was fitted to."""
+def resolve_explainer(
+    given: Any, model: Model | None = None, settings: Mapping[str, Any] | None = None, seed: int = 0
+) -> tuple[str, Explainer]:
+    """The name and the explainer.  A fitted explainer explains only the model it was fitted to.
+
+    `settings` and `seed` are for an explainer that is given by name.
+    """
     if isinstance(fitted := getattr(given, "explainer", None), Explainer):
         if model is not None and given.adapter.model is not model:
             raise UserError(f"{given.name} was fitted to another model; call its own `explain` method")
@@ -28,15 +30,16 @@ def resolve_explainer(given: Any, model: Reader | None = None) -> tuple[str, Exp
         given = Captum(given)
     if isinstance(given, Explainer):
         own = next((name for name, kind in EXPLAINERS.items() if type(given) is kind), type(given).__name__)
-        return getattr(given, "name", own), given
-    if not isinstance(given, str) or given not in EXPLAINERS:
-        raise unknown("explainer", given, EXPLAINERS)
-    return given, EXPLAINERS[given]()
+        name = getattr(given, "name", own)
+        if settings:
+            raise UserError(f"the settings of {name} were fixed when it was fitted: leave out --set")
+        return name, given
+    return given, configure_explainer(given, settings or {}, seed)
 
 
-def configure_explainer(name: str, settings: Mapping[str, Any], seed: int = 0) -> Explainer:
+def configure_explainer(name: Any, settings: Mapping[str, Any], seed: int = 0) -> Explainer:
     """The explainer of this name with these settings; `seed` is for explainers with random draws."""
-    if name not in EXPLAINERS:
+    if not isinstance(name, str) or name not in EXPLAINERS:
         raise unknown("explainer", name, EXPLAINERS)
     kind = EXPLAINERS[name]
     fields = _settings(kind)
@@ -50,20 +53,14 @@ def _settings(kind: Any) -> tuple[str, ...]:
     return field_names(cast(type[Any], kind)) if is_dataclass(kind) else ()
 
 
-def default_explainer(model: Model) -> str:
+def default_explainer(model: Model | type[Model]) -> str:
     """The model's own explanation: its rationale if it selects words, else its attention."""
     return "rationale" if "selection" in model.capabilities else "attention"
 
 
-def missing_capability(explainer: Explainer, model: Model) -> str:
+def missing_capability(explainer: Explainer, model: Model | type[Model]) -> str:
     """The reason why the explainer cannot explain the model; '': it can."""
     if isinstance(explainer, Attention) and "selection" in model.capabilities:
         return SELECTS
     lacking = explainer.requires - model.capabilities
     return MISSING_CAPABILITY[max(lacking)] if lacking else ""
-
-
-def require_capabilities(name: str, explainer: Explainer, model: Reader, called: str) -> None:
-    """Raise an error if the model lacks a capability that the explainer needs."""
-    if why := missing_capability(explainer, model):
-        raise UserError(f"{name} cannot explain {called}: {why}; choose another explainer")

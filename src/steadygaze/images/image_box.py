@@ -11,11 +11,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from steadygaze.adapters.huggingface import fingerprint
 from steadygaze.adapters.model_adapter import check_label_order
+from steadygaze.core.digests import digest_values
 from steadygaze.core.errors import UserError
 from steadygaze.core.types import Label
-from steadygaze.explainers.learned.answer_cache import AnswerCache, digest
+from steadygaze.estimator.model_folder import fingerprint
+from steadygaze.explainers.learned.answer_cache import AnswerCache
 from steadygaze.explainers.learned.black_box_queries import (
     BlackBoxAnswers,
     Watch,
@@ -69,7 +70,7 @@ class ImageBox:
 
     def answers(self, images: Images, keep: Path | None = None, watch: Watch = silent) -> Tensor:
         """Cached predictions; a nondeterministic black box raises an error.  (N,C)"""
-        identity = {"images": digest(images.as_given()), "model": self.identity, "classes": list(self.classes)}
+        identity = {"images": digest_values(images.as_given()), "model": self.identity, "classes": list(self.classes)}
         cache = AnswerCache(keep, identity)
 
         def say(rows: Rows) -> Tensor:

@@ -13,9 +13,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from steadygaze.core.digests import digest_values
 from steadygaze.core.types import Label
 from steadygaze.explainers.explainer import PREDICTED
-from steadygaze.explainers.learned.answer_cache import AnswerCache, digest
+from steadygaze.explainers.learned.answer_cache import AnswerCache
 from steadygaze.explainers.learned.black_box_queries import Watch, silent
 from steadygaze.explainers.learned.cxplain import CXPlain, Ensemble, member_bounds
 from steadygaze.explainers.learned.cxplain import EffectTargets as Worth
@@ -110,7 +111,7 @@ class ImageCXPlainFit:
         return box.answers(images, None if keep is None else keep / name, self.watch)
 
     def _effects(self, request: PatchRequest, keep: Path | None, name: str) -> Worth:
-        identity = {"images": digest(request.images.as_given(), request.fill.numpy()), "patch": request.patch}
+        identity = {"images": digest_values(request.images.as_given(), request.fill.numpy()), "patch": request.patch}
         cache = AnswerCache(
             None if keep is None else keep / f"{name}-effects", {**identity, "model": request.black_box.identity}
         )

@@ -11,12 +11,12 @@ from torch import Tensor, nn
 
 from steadygaze.adapters.fit_explainer import FitRun, noted, read_held_out, require_enough
 from steadygaze.core import __version__
+from steadygaze.core.digests import digest_values
 from steadygaze.core.errors import UserError, unknown
 from steadygaze.core.settings import build, field_names
 from steadygaze.core.types import Label
 from steadygaze.estimator import explainer_folder
 from steadygaze.explainers.explainer import PREDICTED
-from steadygaze.explainers.learned.answer_cache import digest
 from steadygaze.explainers.learned.cxplain import CXPlain, members
 from steadygaze.explainers.learned.fit_config import (
     OF_TEXTS,
@@ -88,7 +88,7 @@ class ImageExplainer(FittedImageExplainer):
     def measure(self, images: Any) -> list[Row]:
         """Measures of the selections of these images."""
         inputs = read_images(images)
-        return self.to_rows(self.learned.measured(self.black_box, inputs), digest(inputs.as_given()))
+        return self.to_rows(self.learned.measured(self.black_box, inputs), digest_values(inputs.as_given()))
 
     def to_rows(self, found: dict[str, Tensor], data: str) -> list[Row]:
         """Rows from one number per image, by measure; `data`: a digest of the images."""
@@ -220,5 +220,5 @@ def fit_images(
     )
     facts = run.facts(parts[0].as_given())
     fitted = ImageExplainer(method_name(how), box, fit.fit(box, *parts, run.keep), facts=facts)
-    rows = fitted.to_rows(fitted.learned.measured(box, parts[1]), digest(parts[1].as_given()))
+    rows = fitted.to_rows(fitted.learned.measured(box, parts[1]), digest_values(parts[1].as_given()))
     return replace(fitted, rows=noted(rows, box.predict_proba(parts[1])))

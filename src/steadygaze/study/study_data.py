@@ -1,8 +1,6 @@
 """The training and audit texts of a comparison, and the record of everything that its scores depend on."""
 
 import dataclasses
-import hashlib
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,9 +11,9 @@ import torch
 from steadygaze.audit.audit_config import ProbeConfig, fingerprint
 from steadygaze.audit.audit_run import sample_examples
 from steadygaze.core import __version__
+from steadygaze.core.digests import digest_file, digest_json
 from steadygaze.core.errors import UserError
 from steadygaze.core.types import Example
-from steadygaze.core.untrusted_files import open_file
 from steadygaze.data.corpora import load_corpus
 from steadygaze.data.corpus import Corpus
 from steadygaze.data.splits import hold_out
@@ -143,8 +141,7 @@ def explainers(order: CompareConfig) -> str:
 def synonyms(order: CompareConfig) -> str | None:
     """The synonym table, for signatures."""
     if isinstance(order.synonyms, dict):
-        digest = hashlib.sha256(json.dumps(order.synonyms, sort_keys=True).encode()).hexdigest()
-        return f"given in Python, {digest[:12]}"
+        return f"given in Python, {digest_json([order.synonyms], sort_keys=True)[:12]}"
     return _file(order.synonyms)
 
 
@@ -158,5 +155,4 @@ def _file(path: str | None) -> str | None:
     """The name and digest of a file; other values are unchanged."""
     if path is None or not Path(path).is_file():
         return path
-    with open_file(path) as opened:
-        return f"{Path(path).name}, {hashlib.file_digest(opened, 'sha256').hexdigest()[:12]}"
+    return f"{Path(path).name}, {digest_file(path)[:12]}"

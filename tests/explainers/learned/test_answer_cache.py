@@ -5,9 +5,10 @@ import json
 import numpy as np
 import pytest
 
+from steadygaze.core.digests import digest_values
 from steadygaze.core.errors import UserError
 from steadygaze.explainers.learned import answer_cache as room
-from steadygaze.explainers.learned.answer_cache import AnswerCache, digest
+from steadygaze.explainers.learned.answer_cache import AnswerCache
 
 IDENTITY = {"texts": "abc", "model": "def", "settings": {"k": 3}}
 
@@ -149,5 +150,5 @@ def test_a_digest_tells_apart_what_differs():
     """Also the same characters cut elsewhere, the same bytes in another shape, and texts UTF-8 cannot hold."""
     image = np.arange(4, dtype=np.float32)
     parts = [("a", "b"), ("ab",), ("a", "b", ""), (["a", "b"],), (image,), (image.reshape(2, 2),), ("\ud800",)]
-    assert len({digest(*part) for part in parts}) == len(parts)
-    assert digest(["a"], image) == digest(["a"], image.copy())
+    assert len({digest_values(*part) for part in parts}) == len(parts)
+    assert digest_values(["a"], image) == digest_values(["a"], image.copy())

@@ -6,7 +6,6 @@
 Without a folder the cache is in memory.
 """
 
-import hashlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -129,18 +128,6 @@ class AnswerCache:
                     f"{folder} has answers {OTHERS.get(key, default)}.  "
                     "Resume with the same data, black box and settings, or choose another folder."
                 )
-
-
-def digest(*parts: object) -> str:
-    """SHA-256 of texts, numbers and arrays, in this order."""
-    sha = hashlib.sha256()
-    for part in parts:
-        if isinstance(part, np.ndarray):
-            sha.update(f"{part.dtype.str}{part.shape}".encode())
-            sha.update(np.ascontiguousarray(part).tobytes())
-        else:
-            sha.update(f"{part!r};".encode())
-    return sha.hexdigest()
 
 
 def _is_foreign(entry: Path) -> bool:

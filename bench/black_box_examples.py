@@ -21,7 +21,7 @@ from steadygaze.data.batches import collate
 from steadygaze.explainers.learned import METHODS
 from steadygaze.explainers.learned.fitted_explainer import FitContext, QueriedTexts
 from steadygaze.explainers.learned.removal_effects import predict_selected
-from steadygaze.images.fitted_images import ImageSelectorFit, hold_out_images
+from steadygaze.images.fitted_images import ImageFit, hold_out_images
 from steadygaze.images.image_explanation import overlay, png, side_by_side_images
 from steadygaze.images.image_inputs import read_images
 from steadygaze.images.patch_networks import PatchConfig, image_settings
@@ -67,7 +67,7 @@ def of_images(sets: Any, box: Any, corpus: str, given: argparse.Namespace) -> No
         kind, settings = ROWS[name]
         job = Job(corpus, name, 0, "mean")
         how = image_settings(METHODS[kind], {"k": K[corpus], **settings, **epochs(job)})
-        learned = ImageSelectorFit(how, canvas, 0, torch.device(given.device)).fit(box, train, held_out)
+        learned = ImageFit(how, canvas, 0, torch.device(given.device)).fit(box, train, held_out)
         found = learned.explain(box, some)
         units = [one.image.astype(np.float64) / (255 if one.image.dtype == np.uint8 else 1) for one in found]
         masks = [one.mask for one in found]

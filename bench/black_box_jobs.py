@@ -17,10 +17,9 @@ from steadygaze.explainers.learned import METHODS
 from steadygaze.explainers.learned.cxplain import CXPlain
 from steadygaze.explainers.learned.fitted_explainer import FitContext, QueriedTexts, measure_selection
 from steadygaze.explainers.learned.removal_effects import predict_selected, remainder_agreement
-from steadygaze.images.fitted_images import ImageSelectorFit, hold_out_images, post_hoc
+from steadygaze.images.fitted_images import ImageFit, hold_out_images, post_hoc
 from steadygaze.images.image_box import ImageBox, as_image_box
 from steadygaze.images.image_classifier import ImageClassifier
-from steadygaze.images.image_cxplain import ImageCXPlainFit
 from steadygaze.images.image_inputs import ImageSets, load_images, read_images
 from steadygaze.images.patch_explainers import IMAGE_EXPLAINERS, PatchRequest
 from steadygaze.images.patch_networks import PatchConfig, image_settings
@@ -119,10 +118,10 @@ def _of_images(job: Job, sets: ImageSets, box: ImageBox, device: torch.device) -
         return _means(post_hoc(box, some, probs, kept, fill, canvas.patch), [])
     name, settings = ROWS[job.row]
     if name == "cxplain":
-        worth = ImageCXPlainFit(CXPlain(k=k, **settings), canvas, job.seed, device).fit(box, train, held_out)
+        worth = ImageFit(CXPlain(k=k, **settings), canvas, job.seed, device).fit(box, train, held_out)
         return _means(worth.measured(box, test), worth.history)
     how = image_settings(METHODS[name], {"k": k, **settings, **epochs(job)})
-    learned = ImageSelectorFit(how, canvas, job.seed, device).fit(box, train, held_out)
+    learned = ImageFit(how, canvas, job.seed, device).fit(box, train, held_out)
     return _means(learned.measured(box, test), learned.history)
 
 

@@ -23,7 +23,7 @@ from torch import Tensor
 from steadygaze.data.batches import Data, shuffled
 from steadygaze.models.classifier import Architecture, Classifier, word_encoder
 from steadygaze.techniques.vanilla import Vanilla
-from steadygaze.training import training_loop
+from steadygaze.training import technique_loop
 from steadygaze.training.device import accelerator
 from steadygaze.training.optimizers import Training
 from steadygaze.training.progress import SilentWatcher
@@ -89,10 +89,10 @@ def main() -> int:
         return Classifier(word_encoder("bilstm", shape, size, pair=False), shape, classes=2, pair=False)
 
     watcher = InTurn(chosen.block)
-    training_loop.shuffled = watcher.batches
+    technique_loop.shuffled = watcher.batches
     training = Training(epochs=chosen.epochs, patience=chosen.epochs)
     with accelerator("cpu", "no") as accelerate:
-        TrainingRun(Vanilla(), make, training_loop.TrainingJob(data, few, training, accelerate, watcher)).execute()
+        TrainingRun(Vanilla(), make, technique_loop.TrainingJob(data, few, training, accelerate, watcher)).execute()
 
     for kind in ("bucketed", "random"):
         print(

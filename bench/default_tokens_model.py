@@ -35,7 +35,7 @@ from steadygaze.techniques import TECHNIQUES
 from steadygaze.training.device import accelerator
 from steadygaze.training.optimizers import Training
 from steadygaze.training.progress import SilentWatcher
-from steadygaze.training.training_loop import TrainingJob as Work
+from steadygaze.training.technique_loop import TrainingJob as Work
 from steadygaze.training.training_run import TrainingRun
 
 HIDDEN = 100

@@ -31,7 +31,7 @@ from steadygaze.techniques import TECHNIQUES
 from steadygaze.techniques.technique import Technique
 from steadygaze.training.device import accelerator
 from steadygaze.training.optimizers import Training
-from steadygaze.training.training_loop import TrainingJob as Work
+from steadygaze.training.technique_loop import TrainingJob as Work
 
 HOW = ("epochs", "batch_size", "schedule")
 Selecting = Callable[[Page], tuple[Tensor, Tensor | None]]

@@ -22,7 +22,7 @@ from steadygaze.techniques.technique import Stage
 from steadygaze.training.device import accelerator
 from steadygaze.training.optimizers import Training
 from steadygaze.training.progress import SilentWatcher
-from steadygaze.training.training_loop import TrainingJob
+from steadygaze.training.technique_loop import TrainingJob
 from steadygaze.training.training_run import RESULT, TrainingRun
 from steadygaze.training.training_state import TrainingState
 

@@ -29,9 +29,9 @@ from steadygaze.training.device import accelerator
 from steadygaze.training.optimizers import Training
 from steadygaze.training.progress import SilentWatcher
 from steadygaze.training.teacher_cache import cache_targets
-from steadygaze.training.training_loop import TrainingJob, train_batch, training_mode
+from steadygaze.training.technique_loop import TechniqueLoop, TrainingJob
 from steadygaze.training.training_run import TrainingRun
-from technique_step import Runner
+from technique_step import timed_steps
 
 TOKEN: dict[str, Any] = {"granularity": "token"}
 ROWS: dict[str, RationalizingTechnique] = {
@@ -82,7 +82,7 @@ def reviews(file: Path | None) -> tuple[Data, torch.Tensor]:
     return Data(texts, None, label), torch.from_numpy(sentence_ends(words.vocabulary))
 
 
-def ready(technique: RationalizingTechnique, job: TrainingJob, ends: torch.Tensor) -> Runner:
+def ready(technique: RationalizingTechnique, job: TrainingJob, ends: torch.Tensor) -> TechniqueLoop:
     def make() -> Any:
         return technique.build(
             lambda: word_encoder("bigru", SHAPE, len(ends), pair=False), SHAPE, classes=2, pair=False, ends=ends
@@ -90,8 +90,10 @@ def ready(technique: RationalizingTechnique, job: TrainingJob, ends: torch.Tenso
 
     run = TrainingRun(technique, make, job)
     state = run._begin(technique.stages(0)[-1], (0, 0))
-    training_mode(state)
-    return Runner(job, state, LossContext(), cache_targets(technique, {}, job.train, job.accelerator.device))
+    targets = cache_targets(technique, {}, job.train, job.accelerator.device)
+    loop = TechniqueLoop(job, technique.stages(0)[-1], state, LossContext(), targets)
+    loop.start_epoch()
+    return loop
 
 
 def measure(given: argparse.Namespace) -> tuple[dict[str, float], dict[str, Largest], int]:
@@ -104,7 +106,7 @@ def measure(given: argparse.Namespace) -> tuple[dict[str, float], dict[str, Larg
         batches = (rows for epoch in epochs for rows in epoch if len(rows) == given.batch_size)
         for i in range(given.rounds + SKIP):
             part = [next(batches) for _ in range(given.block)]
-            times = {name: runner.steps(part) for name, runner in runners.items()}
+            times = {name: timed_steps(loop, part) for name, loop in runners.items()}
             for name, seconds in times.items():
                 found[name].append(seconds / times["rnp, tokens" if "tokens" in name else "rnp"])
             if i == SKIP:
@@ -114,12 +116,12 @@ def measure(given: argparse.Namespace) -> tuple[dict[str, float], dict[str, Larg
         return {name: statistics.median(ratios[SKIP:]) for name, ratios in found.items()}, *_sizes(runners, rows, ends)
 
 
-def _sizes(runners: dict[str, Runner], rows: Any, ends: torch.Tensor) -> tuple[dict[str, Largest], int]:
+def _sizes(runners: dict[str, TechniqueLoop], rows: Any, ends: torch.Tensor) -> tuple[dict[str, Largest], int]:
     """The largest tensor of a step of each, and batch × tokens × hidden × sentences."""
     largest = {}
-    for name, runner in runners.items():
+    for name, loop in runners.items():
         with Largest() as largest[name]:
-            train_batch(runner.job, runner.state, runner.given, runner.memory, rows)
+            loop.train_batch(rows)
     batch = collate(next(iter(runners.values())).job.train, rows)
     sentences = int(segments.count(segments.segment_ids(batch.ids, batch.mask, ends)).max())
     return largest, batch.ids.numel() * 2 * SHAPE.hidden * sentences

@@ -11,7 +11,6 @@ import argparse
 import statistics
 import sys
 import time
-from dataclasses import dataclass
 
 import torch
 
@@ -23,10 +22,9 @@ from steadygaze.techniques.technique import LossContext, Technique
 from steadygaze.training.device import accelerator
 from steadygaze.training.optimizers import Training
 from steadygaze.training.progress import SilentWatcher
-from steadygaze.training.teacher_cache import TargetCache, cache_targets
-from steadygaze.training.training_loop import TrainingJob, train_batch, training_mode
+from steadygaze.training.teacher_cache import cache_targets
+from steadygaze.training.technique_loop import TechniqueLoop, TrainingJob
 from steadygaze.training.training_run import RESULT, TrainingRun, freeze
-from steadygaze.training.training_state import TrainingState
 from train_step import corpus
 
 BARS = {  # highest ratio on a CPU, on a GPU
@@ -50,25 +48,18 @@ SETTINGS: dict[str, Technique] = {
 SKIP = 2  # rounds in which caches and memory pools fill
 
 
-@dataclass
-class Runner:
+def timed_steps(loop: TechniqueLoop, batches: list) -> float:
+    """Seconds of these steps."""
+    start = time.perf_counter()
+    for rows in batches:
+        loop.train_batch(rows)
+    if torch.cuda.is_available():
+        torch.cuda.synchronize()
+    return time.perf_counter() - start
+
+
+def ready(technique: Technique, job: TrainingJob, size: int) -> TechniqueLoop:
     """A technique in its last stage, ready to step."""
-
-    job: TrainingJob
-    state: TrainingState
-    given: LossContext
-    memory: TargetCache
-
-    def steps(self, batches: list) -> float:
-        start = time.perf_counter()
-        for rows in batches:
-            train_batch(self.job, self.state, self.given, self.memory, rows)
-        if torch.cuda.is_available():
-            torch.cuda.synchronize()
-        return time.perf_counter() - start
-
-
-def ready(technique: Technique, job: TrainingJob, size: int) -> Runner:
     shape = Architecture(hidden=128, dimension=100)
 
     def make() -> Classifier:
@@ -78,10 +69,11 @@ def ready(technique: Technique, job: TrainingJob, size: int) -> Runner:
     names = {stage.model for stage in technique.stages(0)} - {RESULT}
     run.models = {name: freeze(make().to(job.accelerator.device)) for name in sorted(names)}
     state = run._begin(technique.stages(0)[-1], (0, 0))
-    training_mode(state)
-    tables = technique.on_epoch_start(state.model, job.synonyms)
-    given = LossContext(run.models, dict(state.modules.items()), epoch_tables=tables, synonyms=job.synonyms)
-    return Runner(job, state, given, cache_targets(technique, run.models, job.train, job.accelerator.device))
+    context = LossContext(run.models, dict(state.modules.items()), synonyms=job.synonyms)
+    targets = cache_targets(technique, run.models, job.train, job.accelerator.device)
+    loop = TechniqueLoop(job, technique.stages(0)[-1], state, context, targets)
+    loop.start_epoch()
+    return loop
 
 
 def synonyms(size: int) -> Synonyms:
@@ -100,7 +92,7 @@ def measure(data: Data, size: int, device: str, rounds: int, block: int) -> dict
         batches = [rows for epoch in range(10) for rows in shuffled(data, 32, (0, epoch)) if len(rows) == 32]
         for i in range(rounds + SKIP):
             part = batches[i * block : (i + 1) * block]
-            times = {name: runner.steps(part) for name, runner in runners.items()}
+            times = {name: timed_steps(loop, part) for name, loop in runners.items()}
             for name, seconds in times.items():
                 found[name].append(seconds / times["vanilla"])
             if i == SKIP:

@@ -31,7 +31,7 @@ from steadygaze.techniques.vanilla import Vanilla
 from steadygaze.training.device import accelerator
 from steadygaze.training.optimizers import Training
 from steadygaze.training.progress import SilentWatcher
-from steadygaze.training.training_loop import TrainingJob
+from steadygaze.training.technique_loop import TrainingJob
 from steadygaze.training.training_run import TrainingRun
 
 MOST = 1.10

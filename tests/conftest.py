@@ -43,7 +43,7 @@ def what_is_there_is_no_garbage() -> None:
 def hasty_judge() -> Iterator[None]:
     """For tests of fits that are not about what the mask tells: judging takes most of a small fit's time."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("steadygaze.models.probe_classifier.STEPS", 25)
+        patch.setattr("steadygaze.explainers.learned.selector_training.STEPS", 25)
         yield
 
 
@@ -53,7 +53,7 @@ def short_probe_training(monkeypatch: pytest.MonkeyPatch) -> None:
 
     Fixtures of a wider scope are made before this one, so fits that a module shares are trained in full.
     """
-    monkeypatch.setattr("steadygaze.models.probe_classifier.STEPS", 25)
+    monkeypatch.setattr("steadygaze.explainers.learned.selector_training.STEPS", 25)
     monkeypatch.setattr("steadygaze.explainers.learned.independent_reader.EPOCHS", 2)
 
 

@@ -102,6 +102,18 @@ def test_nothing_is_unpickled_or_evaluated() -> None:
                 assert "trust_remote_code=True" not in ast.unparse(node), path
 
 
+def test_all_networks_train_with_the_loop_of_training() -> None:
+    """One more optimizer is allowed: it searches attention scores, which are no weights of a network."""
+    allowed = {"training", "audit/probes/counterfactual_attention.py"}
+    for path in SOURCE.rglob("*.py"):
+        name = path.relative_to(SOURCE)
+        if not allowed & {name.as_posix(), name.parts[0]}:
+            optimizes = re.search(
+                r"torch\.autograd\.backward|\.backward\(|(optimi[sz]er|adam|sgd)\w*\.step\(", path.read_text()
+            )
+            assert optimizes is None, f"{path} trains a network: derive from training.training_loop.StageLoop"
+
+
 @pytest.mark.parametrize("arguments", [["-c", "import steadygaze"], ["-m", "steadygaze", "--help"]])
 def test_torch_is_not_imported_before_it_is_used(arguments: list[str]) -> None:
     run = subprocess.run(

@@ -57,7 +57,7 @@ def quick(name: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Fewer protocols in the audits of `compare`, short trainings of probes, and one date; `audit` measures all."""
     if name == "compare":
         quicken(monkeypatch)
-    monkeypatch.setattr("steadygaze.models.probe_classifier.STEPS", 2)
+    monkeypatch.setattr("steadygaze.explainers.learned.selector_training.STEPS", 2)
     monkeypatch.setattr(audit_output, "now", lambda: "2026-01-01T00:00:00Z")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RecoveryWarning)

@@ -271,7 +271,7 @@ def test_too_little_memory_is_an_error_and_leaves_no_run(
 
     command = ["train", csv, "--out", tmp_path / "m", *QUICK, "--device", "cpu"]
     with monkeypatch.context() as patch:
-        patch.setattr("steadygaze.training.training_run.train_epoch", broken)
+        patch.setattr("steadygaze.training.technique_loop.TechniqueLoop.train_epoch", broken)
         ended = run(*command)
     assert (ended.code, "not enough memory" in ended.err) == (2, True), ended.err
     assert list(tmp_path.iterdir()) == []
@@ -326,7 +326,7 @@ def test_retraining_interrupted_in_its_first_epoch_does_not_hand_back_the_old_mo
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("steadygaze.training.training_run.train_epoch", interrupted)
+        patch.setattr("steadygaze.training.technique_loop.TechniqueLoop.train_epoch", interrupted)
         assert run("train", csv, "--out", tmp_path / "m", *QUICK, "--seed", "7", "--replace").code == 130
     assert (tmp_path / "m" / "model.safetensors").read_bytes() == before, "the old model stands until the new is whole"
     assert run("train", csv, "--out", tmp_path / "m", *QUICK, "--seed", "7", "--resume").code == 0

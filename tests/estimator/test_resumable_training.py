@@ -174,7 +174,9 @@ def test_a_demonstration_that_is_finished_trains_nothing_again(tmp_path: Path, m
     say = Console(quiet=True, file=io.StringIO())
     demo.train(corpus, tmp_path, "cpu", 0, say)
     before = contents(tmp_path / "consensus")
-    monkeypatch.setattr("steadygaze.training.training_run.train_epoch", lambda *_, **__: pytest.fail("trained again"))
+    monkeypatch.setattr(
+        "steadygaze.training.technique_loop.TechniqueLoop.train_epoch", lambda *_, **__: pytest.fail("trained again")
+    )
     demo.check(tmp_path, corpus, 0, False)
     demo.train(corpus, tmp_path, "cpu", 0, say)
     assert contents(tmp_path / "consensus") == before

@@ -11,7 +11,7 @@ from images.toys import PLACE, Watched, knows, planted
 from steadygaze.core.errors import UserError
 from steadygaze.explainers.learned.ail import Ail
 from steadygaze.explainers.learned.selector import L2X
-from steadygaze.images.fitted_images import ImageSelectorFit, hold_out_images, post_hoc
+from steadygaze.images.fitted_images import ImageFit, hold_out_images, post_hoc
 from steadygaze.images.image_box import as_image_box
 from steadygaze.images.image_explainer import ImageExplainer, load_explainer
 from steadygaze.images.image_inputs import read_images
@@ -28,7 +28,7 @@ def box():
 
 def fit(kind=L2X, canvas=None, images=IMAGES, **changes):
     how = image_settings(kind, {**QUICK, **changes})
-    return ImageSelectorFit(how, canvas or PatchConfig(patch=2)).fit(box(), *hold_out_images(images))
+    return ImageFit(how, canvas or PatchConfig(patch=2)).fit(box(), *hold_out_images(images))
 
 
 @pytest.fixture(scope="module")
@@ -127,12 +127,12 @@ def test_what_does_not_fit_is_said(learned):
     with pytest.raises(UserError, match="cannot be divided into patches of 3 × 3"):
         fit(canvas=PatchConfig(patch=3))
     with pytest.raises(UserError, match="the training set has images of 8 × 8"):
-        ImageSelectorFit(L2X(k=1), PatchConfig()).fit(box(), IMAGES, read_images(np.zeros((2, 9, 9), np.uint8)))
+        ImageFit(L2X(k=1), PatchConfig()).fit(box(), IMAGES, read_images(np.zeros((2, 9, 9), np.uint8)))
     sentence = (
         "the training set has pixels in whole numbers from 0 to 255, found floats from 0 to 1: use one format for both"
     )
     with pytest.raises(UserError, match=sentence):
-        ImageSelectorFit(L2X(k=1), PatchConfig()).fit(box(), IMAGES, read_images(TEST.as_given() / 255))
+        ImageFit(L2X(k=1), PatchConfig()).fit(box(), IMAGES, read_images(TEST.as_given() / 255))
 
 
 @pytest.mark.parametrize("side", [True, 1.0, "1"])
@@ -166,9 +166,9 @@ def test_what_a_black_box_said_before_it_failed_is_kept(tmp_path):
     given = read_images(planted(600)[0]), TEST
     how = image_settings(L2X, {**QUICK, "epochs": 1})
     with pytest.raises(UserError, match=r"out of order.*512 of 600 inputs are done and cached"):
-        ImageSelectorFit(how, PatchConfig(patch=2)).fit(as_image_box(Failing(1), [0, 1]), *given, tmp_path)
+        ImageFit(how, PatchConfig(patch=2)).fit(as_image_box(Failing(1), [0, 1]), *given, tmp_path)
     again = Failing(4)  # the 88 that are left, the other split, and some of both to see that it says the same twice
-    ImageSelectorFit(how, PatchConfig(patch=2)).fit(as_image_box(again, [0, 1]), *given, tmp_path)
+    ImageFit(how, PatchConfig(patch=2)).fit(as_image_box(again, [0, 1]), *given, tmp_path)
     assert again.left == 0
 
 
@@ -180,4 +180,4 @@ def test_a_black_box_that_changes_the_order_of_its_classes_is_found_out():
         return knows(images)[:, :: 1 if len(many) == 1 else -1]
 
     with pytest.raises(UserError, match="changed the order of its classes"):
-        ImageSelectorFit(L2X(k=1), PatchConfig(patch=2)).fit(as_image_box(fickle, [0, 1]), IMAGES, TEST)
+        ImageFit(L2X(k=1), PatchConfig(patch=2)).fit(as_image_box(fickle, [0, 1]), IMAGES, TEST)

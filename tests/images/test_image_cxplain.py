@@ -8,9 +8,8 @@ from torch.testing import assert_close
 from images.toys import PLACE, knows, planted
 from steadygaze.core.errors import UserError
 from steadygaze.explainers.learned.cxplain import CXPlain
-from steadygaze.explainers.learned.removal_effects import removal_effects
+from steadygaze.images.fitted_images import ImageFit, image_effects
 from steadygaze.images.image_box import as_image_box
-from steadygaze.images.image_cxplain import ImageCXPlainFit, image_removal
 from steadygaze.images.image_inputs import read_images
 from steadygaze.images.patch_explainers import PatchRequest
 from steadygaze.images.patch_networks import PatchConfig
@@ -25,14 +24,14 @@ def box():
 
 @pytest.fixture(scope="module")
 def learned():
-    return ImageCXPlainFit(HOW, PatchConfig(patch=2, fill="grey")).fit(box(), IMAGES, TEST)
+    return ImageFit(HOW, PatchConfig(patch=2, fill="grey")).fit(box(), IMAGES, TEST)
 
 
 def test_what_a_patch_is_worth_is_what_the_prediction_loses():
     """Only one patch matters: Δ = ln p(whole) − ln p(without), of the others 0."""
     probs = box().predict_proba(TEST)
     asked = PatchRequest(box(), TEST, probs, torch.zeros(1, 8, 8), 2, 16)
-    found = torch.from_numpy(removal_effects(image_removal(asked), probs, asked.aim).values).view(20, 16)
+    found = torch.from_numpy(image_effects(asked, None).values).view(20, 16)
     black = TEST.as_given()
     black[:, 2:4, 4:6] = 0
     without = torch.from_numpy(knows(black)).gather(-1, asked.aim.unsqueeze(-1)).squeeze(-1)
@@ -44,7 +43,7 @@ def test_the_patch_that_decides_is_found_and_the_members_agree(learned):
     found = learned.explain(box(), TEST)
     assert np.mean([one.top()[0][0] == PLACE for one in found]) > 0.95
     assert found[0].explainer == "cxplain"
-    low, middle, high = learned.worth(TEST)
+    low, middle, high = learned.bounds(TEST)
     assert ((low <= middle) & (middle <= high)).all()
     measured = {name: float(values.double().mean()) for name, values in learned.measured(box(), TEST).items()}
     assert measured["post-hoc-accuracy"] > 0.95
@@ -53,7 +52,7 @@ def test_the_patch_that_decides_is_found_and_the_members_agree(learned):
 
 
 def test_an_explanation_says_between_what_the_members_are(learned):
-    low, middle, high = (one.view(20, 4, 4).numpy() for one in learned.worth(TEST))
+    low, middle, high = (one.view(20, 4, 4).numpy() for one in learned.bounds(TEST))
     for number, one in enumerate(learned.explain(box(), TEST)):
         np.testing.assert_array_equal(one.bounds, np.stack([low[number], high[number]], -1))
         np.testing.assert_array_equal(one.weights, middle[number])
@@ -65,16 +64,16 @@ def test_an_explanation_says_between_what_the_members_are(learned):
 def test_what_was_asked_is_kept(tmp_path):
     quick = CXPlain(k=1, members=1, epochs=1, batch_size=16, hidden=4)
     for _ in range(2):
-        ImageCXPlainFit(quick, PatchConfig(patch=4)).fit(box(), TEST, TEST, tmp_path)
+        ImageFit(quick, PatchConfig(patch=4)).fit(box(), TEST, TEST, tmp_path)
     assert {path.name for path in tmp_path.iterdir()} == {"train", "train-effects", "held-out", "held-out-effects"}
 
 
 def test_more_patches_than_there_are(learned):
     with pytest.raises(UserError, match="k is 5, but an image of 8 × 8 pixels has 4 patches"):
-        ImageCXPlainFit(CXPlain(k=5), PatchConfig(patch=4)).fit(box(), TEST, TEST)
+        ImageFit(CXPlain(k=5), PatchConfig(patch=4)).fit(box(), TEST, TEST)
     with pytest.raises(UserError, match="k is 4, but an image of 8 × 8 pixels has 4 patches: k must be less"):
-        ImageCXPlainFit(CXPlain(k=4), PatchConfig(patch=4)).fit(box(), TEST, TEST)
+        ImageFit(CXPlain(k=4), PatchConfig(patch=4)).fit(box(), TEST, TEST)
     with pytest.raises(UserError, match="the training set has pixels in whole numbers"):
-        ImageCXPlainFit(HOW, PatchConfig(patch=2)).fit(box(), TEST, read_images(TEST.as_given() / 255))
+        ImageFit(HOW, PatchConfig(patch=2)).fit(box(), TEST, read_images(TEST.as_given() / 255))
     with pytest.raises(UserError, match="this explainer has images of 8 × 8"):
-        learned.worth(read_images(np.zeros((2, 6, 8), np.uint8)))
+        learned.bounds(read_images(np.zeros((2, 6, 8), np.uint8)))

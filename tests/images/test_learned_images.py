@@ -74,7 +74,7 @@ def test_exactly_k_patches_are_selected(how):
     mask = k_subset.top_k_subset(scores, seen.able, how.k)
     assert set(mask.flatten().tolist()) == {0.0, 1.0}
     assert (mask.sum(-1) == 3).all()
-    assert nets["judge"](mask).shape == (10, 2)
+    assert nets["probe"](mask).shape == (10, 2)
     assert ("opponent" in nets) == how.opposes
 
 

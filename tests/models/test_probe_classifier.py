@@ -7,7 +7,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import nll_loss
 
-from steadygaze.models.probe_classifier import ProbeClassifier, fit_probe
+from steadygaze.explainers.learned.selector_training import fit_probe
+from steadygaze.models.probe_classifier import ProbeClassifier
 
 MANY, PLACES = 3000, 12
 

@@ -30,7 +30,7 @@ WAYS = {
     "sentence": SelectionConfig("sentence", selection_heads=("hard", "soft")),
     "windows": SelectionConfig("token", share=0.5, spans=2, selection_heads=("hard", "soft")),
     "tokens": SelectionConfig("token", share=0.4, selection_heads=("hard", "soft")),
-    "coins": SelectionConfig("token", predictor_alone=True, selection_heads=("hard", "soft")),
+    "coins": SelectionConfig("token", independent_units=True, selection_heads=("hard", "soft")),
     "attention": SelectionConfig("token", share=0.5, selection_heads=("hard", "soft"), separate_encoders=False),
 }
 ENCODER = pytest.mark.parametrize("name", ENCODER_NAMES)

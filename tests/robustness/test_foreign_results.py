@@ -33,7 +33,7 @@ def results(template: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     shutil.copytree(template, place)
     with pytest.MonkeyPatch.context() as patch:
         quicken(patch)
-        patch.setattr("steadygaze.models.probe_classifier.STEPS", 25)
+        patch.setattr("steadygaze.explainers.learned.selector_training.STEPS", 25)
         audit = ["audit", "{}/model", "--data", "{}/films.csv", "--limit", "6", "--sample", "2", "--no-card"]
         assert_clean(run(place, *audit, "--policy", "{}/policy.toml", "--bundle", "{}/bundle"), {0}, None)
         fit = ["fit-explainer", "{}/model", "--data", "{}/films.csv", "--k", "2", "--out", "{}/explainer", "--quiet"]
@@ -262,8 +262,8 @@ CHECKPOINTS: dict[str, Damage] = {
     "moment-whole-numbers": first_moment(lambda value: value.long()),
     "moment-gone": without("/exp_avg"),
     "moments-gone": without("/step"),
-    "moment-more": tensors(lambda found: found.update({"optimiser/99/exp_avg": torch.zeros(1)})),
-    "moment-word": tensors(lambda found: found.update({"optimiser/x/exp_avg": torch.zeros(1)})),
+    "moment-more": tensors(lambda found: found.update({"optimizer/99/exp_avg": torch.zeros(1)})),
+    "moment-word": tensors(lambda found: found.update({"optimizer/x/exp_avg": torch.zeros(1)})),
     "best-cut": tensors(lambda found: found.update({"best/model.decoder.output.bias": torch.zeros(1)})),
     "best-gone": without("best/"),
     "now-cut": tensors(lambda found: found.update({"now/model.decoder.output.bias": torch.zeros(1)})),

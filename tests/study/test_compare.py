@@ -5,6 +5,7 @@ import json
 import weakref
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from itertools import combinations
 from pathlib import Path
 
@@ -26,7 +27,7 @@ from steadygaze.study import cells as cell
 from steadygaze.study.cells import pairwise_divergence, references
 from steadygaze.study.study_data import load_study_data, plan
 from steadygaze.study.study_folder import StudyFolder, read_arrays
-from steadygaze.training.training_loop import train_epoch
+from steadygaze.training.technique_loop import TechniqueLoop
 from study.tiny import NO_SWAPS, SYNONYMS, TWO, order, run
 
 NOISE = ValueKey.parse("jensen-shannon/noise|attention")
@@ -49,13 +50,17 @@ class Stopping:
             raise KeyboardInterrupt
         return self.right(*given, **more)
 
+    def __get__(self, loop, kind):
+        """As a method."""
+        return partial(self, loop)
+
 
 @pytest.mark.usefixtures("quick")
 @pytest.mark.parametrize(
     ("where", "at", "left", "epochs"),
     [
         (
-            "steadygaze.training.training_run.train_epoch",
+            "steadygaze.training.technique_loop.TechniqueLoop.train_epoch",
             4,
             "model.unfinished",
             1,
@@ -67,7 +72,7 @@ def test_an_interrupted_comparison_goes_on_and_ends_in_the_same(
     whole: Path, tmp_path: Path, monkeypatch, where, at, left, epochs
 ):
     asked, out = order(epochs=2), tmp_path / "out"
-    right = {"train_epoch": train_epoch, "run_protocols": cell.run_protocols}[where.rpartition(".")[2]]
+    right = {"train_epoch": TechniqueLoop.train_epoch, "run_protocols": cell.run_protocols}[where.rpartition(".")[2]]
     with monkeypatch.context() as patch:
         patch.setattr(where, Stopping(right, at))
         with pytest.raises(KeyboardInterrupt):
@@ -77,7 +82,10 @@ def test_an_interrupted_comparison_goes_on_and_ends_in_the_same(
     assert [path.name for path in second.iterdir()] == [left]
     before = stamps(first)
     with monkeypatch.context() as patch:
-        patch.setattr("steadygaze.training.training_run.train_epoch", counted := Stopping(train_epoch))
+        patch.setattr(
+            "steadygaze.training.technique_loop.TechniqueLoop.train_epoch",
+            counted := Stopping(TechniqueLoop.train_epoch),
+        )
         found = run(out, asked)
     assert counted.calls == epochs
     assert stamps(first) == before

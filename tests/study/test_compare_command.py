@@ -51,7 +51,7 @@ def test_ctrl_c_leaves_what_is_done_and_says_how_to_go_on(command, tmp_path: Pat
     def stopped(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("steadygaze.training.training_run.train_epoch", stopped)
+    monkeypatch.setattr("steadygaze.training.technique_loop.TechniqueLoop.train_epoch", stopped)
     ended = command(*ASKED, "--out", tmp_path / "c")
     assert ended.code == 130
     assert "run the same command again to continue" in " ".join(ended.err.split())

@@ -21,7 +21,7 @@ from steadygaze.models.classifier import Architecture
 from steadygaze.techniques.hardkuma import EDGE, HardKuma, HardKumaRationalizer
 from steadygaze.techniques.technique import LossContext
 from steadygaze.training.teacher_cache import cache_targets
-from steadygaze.training.training_loop import train_epoch, validate
+from steadygaze.training.technique_loop import TechniqueLoop
 from techniques.byhand import texts
 from training.toys import Recorder, corpus, make_run, model_for
 
@@ -181,17 +181,18 @@ def test_multipliers_move_once_a_step_of_training_and_never_in_evaluation():
     watcher = Recorder()
     run = make_run(technique, lambda: model_for(technique), watcher=watcher)
     state = run._begin(technique.stages(0)[0], (0, 0))
-    validate(run.job, state, None)
-    assert state.technique == technique
     memory = cache_targets(technique, {}, run.job.train, run.job.accelerator.device)
-    train_epoch(run.job, "train", state, LossContext(), memory)
+    loop = TechniqueLoop(run.job, technique.stages(0)[0], state, LossContext(), memory)
+    loop.validate()
+    assert state.technique == technique
+    loop.train_epoch()
     expected = technique
     for terms in watcher.steps:
         expected = expected.after_step(terms)
     assert len(watcher.steps) == 6
     assert state.technique == expected != technique
     before = dataclasses.asdict(state.technique)
-    validate(run.job, state, None)
+    loop.validate()
     inference.logits(state.model, run.job.validation)
     assert dataclasses.asdict(state.technique) == before
 

@@ -12,7 +12,7 @@ from steadygaze.core.maths import label_leakage
 from steadygaze.core.random_key import RandomKey
 from steadygaze.techniques.mask_neutral import MaskNeutral
 from steadygaze.techniques.technique import LossContext, Technique
-from steadygaze.training.training_loop import total
+from steadygaze.training.training_loop import StageLoop
 from techniques.byhand import by_hand, texts
 from training.toys import Recorder, corpus, make_model, make_run
 
@@ -95,7 +95,7 @@ def test_where_the_mask_decides_the_label_of_balanced_classes_every_weight_is_on
 
 
 def given(judge, *prior):
-    return LossContext(modules={"judge": judge}, key=RandomKey(0), prior=torch.tensor(prior, dtype=torch.float64))
+    return LossContext(modules={"probe": judge}, key=RandomKey(0), prior=torch.tensor(prior, dtype=torch.float64))
 
 
 def test_the_loss_by_hand():
@@ -133,7 +133,7 @@ def test_nobody_hears_the_judge_and_the_judge_moves_nobody():
 
 def test_it_must_be_told_the_prior():
     with pytest.raises(ValueError, match="needs the class frequencies"):
-        MaskNeutral().loss(by_hand([(0, 0)]), texts([1]), LossContext(modules={"judge": Known(0.5, 0.5)}))
+        MaskNeutral().loss(by_hand([(0, 0)]), texts([1]), LossContext(modules={"probe": Known(0.5, 0.5)}))
 
 
 @pytest.mark.parametrize("weigh", ["joint", "downstream"])
@@ -141,14 +141,14 @@ def test_each_player_minimises_its_own_terms_and_every_parameter_has_one_player(
     technique = MaskNeutral(weigh=weigh)
     model = make_model()
     names = [f"model.{name}" for name, _ in model.named_parameters()]
-    names += [f"modules.judge.{name}" for name, _ in technique.modules(model)["judge"].named_parameters()]
+    names += [f"modules.probe.{name}" for name, _ in technique.modules(model)["probe"].named_parameters()]
     owners = {name: [p.name for p in technique.players() if name.startswith(p.trains)] for name in names}
     assert all(len(owner) == 1 for owner in owners.values())
     heard = {player.name: player.terms for player in technique.players()}
     scorer = owners["model.scorer.weigh.weight"][0]
     assert heard[scorer] == (("task",) if weigh == "joint" else ("unweighted",))
     assert heard[owners["model.decoder.output.weight"][0]] == ("task",)
-    assert heard["judge"] == ("mask",)
+    assert heard["probe"] == ("mask",)
 
 
 def test_downstream_leaves_the_scorer_the_gradient_of_vanilla():
@@ -159,9 +159,9 @@ def test_downstream_leaves_the_scorer_the_gradient_of_vanilla():
     downstream, scorer, _ = technique.players()
     key, theta = model.scorer.key, model.decoder.output.weight
     plain = torch.nn.functional.cross_entropy(model(batch).logits, batch.gold)
-    (own,) = torch.autograd.grad(total(terms, batch, scorer), key, retain_graph=True)
+    (own,) = torch.autograd.grad(StageLoop.total(terms, scorer, batch.weight), key, retain_graph=True)
     assert_close(own, torch.autograd.grad(plain, key, retain_graph=True)[0])
-    (weighted,) = torch.autograd.grad(total(terms, batch, downstream), theta, retain_graph=True)
+    (weighted,) = torch.autograd.grad(StageLoop.total(terms, downstream, batch.weight), theta, retain_graph=True)
     assert not torch.allclose(weighted, torch.autograd.grad(plain, theta)[0])
 
 

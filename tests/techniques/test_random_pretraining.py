@@ -58,7 +58,7 @@ def test_the_first_stage_decodes_random_weights_and_never_asks_the_scorer():
 def test_the_second_stage_is_the_plain_loss_and_a_judge_that_nobody_hears():
     model, technique = by_hand([(1.0, 2.0), (0.0, -1.0)]), RandomPretraining()
     tiny = texts([1, 2], [2, 2, 1], label=(1, 0))
-    modules = {"judge": technique.modules(model)["judge"].double()}
+    modules = {"probe": technique.modules(model)["probe"].double()}
     terms = technique.loss(model, tiny, LossContext(modules=modules))
     assert_close(terms["task"], torch.nn.functional.cross_entropy(model(tiny).logits, tiny.gold, reduction="none"))
     pulls = torch.autograd.grad(terms["mask"].sum(), list(model.parameters()), allow_unused=True)
@@ -87,7 +87,7 @@ def test_each_stage_moves_its_own_part_and_leaves_the_other_bit_for_bit():
     assert moved(between, after) == {"scorer"}
     assert [record["stage"] for record in watched.epochs] == ["random weights"] * 2 + ["attention"] * 2
     assert [sorted(record["terms"]) for record in watched.epochs] == [["task"]] * 2 + [["mask", "task"]] * 2
-    assert run.modules.keys() == {"judge"}
+    assert run.modules.keys() == {"probe"}
 
 
 def test_the_first_stage_may_have_epochs_of_its_own():

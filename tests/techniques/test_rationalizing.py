@@ -65,7 +65,7 @@ def test_units_are_drawn_as_often_as_their_chances_and_exploration_say_and_empty
     expected = [(1 - exploration) * p + exploration / 3 for p in (0.7, 0.2, 0.1)]
     assert torch.equal(drawn.units.sum(-1), torch.ones(MANY, dtype=torch.long))
     assert_frequent(drawn.units, [*expected, 0.0, 0.0])
-    assert_close(drawn.key, torch.tensor(expected, dtype=torch.float64).log()[drawn.units.int().argmax(-1)])
+    assert_close(drawn.log_prob, torch.tensor(expected, dtype=torch.float64).log()[drawn.units.int().argmax(-1)])
 
 
 def test_of_a_text_without_units_none_is_drawn_and_nothing_is_said_of_its_chance():
@@ -75,7 +75,7 @@ def test_of_a_text_without_units_none_is_drawn_and_nothing_is_said_of_its_chance
         sample_bernoulli(given, batch, RandomKey(1), 0.2, 0.5),
     ):
         assert not drawn.units.any()
-        assert not drawn.key.any()
+        assert not drawn.log_prob.any()
         assert drawn.noisy.isfinite().all()
 
 
@@ -86,7 +86,7 @@ def test_coins_fall_as_often_as_they_say(share):
     expected = [0.8 * p + 0.2 * (share or 0.5) for p in (0.9, 0.3)]
     assert_frequent(drawn.units, [*expected, 0.0])
     p = torch.tensor(expected, dtype=torch.float64)
-    assert_close(drawn.key, torch.where(drawn.units[:, :2], p, 1 - p).log().sum(-1))
+    assert_close(drawn.log_prob, torch.where(drawn.units[:, :2], p, 1 - p).log().sum(-1))
     assert torch.equal((drawn.noisy > 0) & given.real, drawn.units)
 
 

@@ -36,8 +36,8 @@ def test_a_checkpoint_is_tensors_and_json_and_no_pickle(tmp_path: Path) -> None:
     assert 0 < state["technique"]["size"] < 1
     assert [record["epoch"] for record in state["history"]] == [1]
     kinds = {name.split("/")[0] for name in header}
-    assert kinds == {"now", "best", "random", "optimiser"}
-    moments = {name.split("/")[2] for name in header if name.startswith("optimiser/")}
+    assert kinds == {"now", "best", "random", "optimizer"}
+    moments = {name.split("/")[2] for name in header if name.startswith("optimizer/")}
     assert moments == {"step", "exp_avg", "exp_avg_sq", "max_exp_avg_sq"}
 
 

@@ -11,7 +11,7 @@ from sklearn.metrics import f1_score
 from commands import run
 from steadygaze.estimator.text_classifier import TextClassifier
 from steadygaze.training.optimizers import EPOCHS, STEPS, Training
-from steadygaze.training.training_loop import constant_label
+from steadygaze.training.technique_loop import constant_label
 from training.toys import TOYS, Recorder, make_run
 
 FILLING = ["the", "a", "was", "and", "it", "that", "of", "we", "saw", "very", "film", "plot", "cast", "music", "story"]

@@ -17,8 +17,8 @@ from steadygaze.data.batches import collate, shuffled
 from steadygaze.models.classifier import Classifier
 from steadygaze.techniques.technique import LossContext, Player, Stage
 from steadygaze.techniques.vanilla import Vanilla
-from steadygaze.training import training_run as running
-from steadygaze.training.training_loop import total, validate
+from steadygaze.training.technique_loop import TechniqueLoop, validation_scores
+from steadygaze.training.training_loop import StageLoop
 from training.toys import TEXTS, Anneal, Duel, Recorder, corpus, make_model, make_run, weights
 
 ROUNDING = 1e-12  # float64: a few hundred operations of relative error 1e-16 each
@@ -179,12 +179,6 @@ def test_a_player_whose_parameters_a_stage_freezes_sits_it_out() -> None:
     assert after["guess"] != pytest.approx(before["guess"], rel=1e-6)
 
 
-def batch_of(weight: list[float] | None) -> Batch:
-    ids = torch.ones(2, 1, dtype=torch.long)
-    given = None if weight is None else torch.tensor(weight)
-    return Batch(ids, ids.bool(), ids.bool(), torch.arange(2), weight=given)
-
-
 @pytest.mark.parametrize(
     ("terms", "weight", "expected"),
     [
@@ -198,12 +192,13 @@ def test_a_player_minimises_the_weighted_mean_of_its_terms(
     terms: tuple[str, ...] | None, weight: list[float] | None, expected: float
 ) -> None:
     values = {"a": torch.tensor([1.0, 2.0]), "b": torch.tensor([4.0, 10.0])}
-    assert total(values, batch_of(weight), Player(terms=terms)).item() == expected
+    weights = None if weight is None else torch.tensor(weight)
+    assert StageLoop.total(values, Player(terms=terms), weights).item() == expected
 
 
 def test_a_term_that_the_loss_does_not_give_is_an_error() -> None:
     with pytest.raises(KeyError, match="tusk"):
-        total({"task": torch.ones(2)}, batch_of(None), Player(terms=("task", "tusk")))
+        StageLoop.total({"task": torch.ones(2)}, Player(terms=("task", "tusk")), None)
 
 
 def test_the_mean_of_each_term_counts_every_text_once() -> None:
@@ -218,19 +213,21 @@ def test_the_mean_of_each_term_counts_every_text_once() -> None:
 def test_validation_leaves_everything_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
     checked = []
 
-    def watched(job: running.TrainingJob, state: running.TrainingState, reference: Tensor | None) -> dict[str, Any]:
+    def watched(loop: TechniqueLoop) -> dict[str, Any]:
+        state = loop.state
+
         def look() -> list[object]:
-            modes = [module.training for module in state.objective.modules()]
-            grads = [None if p.grad is None else p.grad.numpy().tobytes() for p in state.objective.parameters()]
+            modes = [module.training for module in state.networks.modules()]
+            grads = [None if p.grad is None else p.grad.numpy().tobytes() for p in state.networks.parameters()]
             chance = torch.get_rng_state().numpy().tobytes()
-            return [weights(state.objective), modes, grads, chance, state.technique, state.step]
+            return [weights(state.networks), modes, grads, chance, state.technique, state.step]
 
         before = look()
-        scores = validate(job, state, reference)
+        scores = validation_scores(loop.job, state.model, loop.reference)
         checked.append(look() == before)
         return scores
 
-    monkeypatch.setattr(running, "validate", watched)
+    monkeypatch.setattr(TechniqueLoop, "validate", watched)
     make_run(Anneal()).execute()
     assert checked == [True, True]
 

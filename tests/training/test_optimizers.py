@@ -111,7 +111,7 @@ def test_frozen_vectors_are_in_no_group() -> None:
 def test_a_stage_freezes_what_it_does_not_train_and_what_nobody_moves() -> None:
     model = make_model(train_vectors=False)
     named = optimizers.named_parameters(model, {"critic": nn.Linear(2, 2)})
-    optimizers.freeze_parameters(named, Stage("s", trains=("model.encoder", "modules.")), [Player(trains=("model.",))])
+    optimizers.player_parameters(named, Stage("s", trains=("model.encoder", "modules.")), [Player(trains=("model.",))])
     moving = {name for name, parameter in named.items() if parameter.requires_grad}
     assert moving == {name for name in named if name.startswith("model.encoder.text.")}
 

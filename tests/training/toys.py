@@ -25,7 +25,7 @@ from steadygaze.training.checkpoint import Checkpoint
 from steadygaze.training.optimizers import Training
 from steadygaze.training.progress import SilentWatcher
 from steadygaze.training.teacher_cache import TeacherCache
-from steadygaze.training.training_loop import TrainingJob
+from steadygaze.training.technique_loop import TrainingJob
 from steadygaze.training.training_run import TrainingRun
 
 WORDS = 20

@@ -30,7 +30,7 @@ from steadygaze.training.checkpoint import Checkpoint
 from steadygaze.training.device import accelerator, check_lstm
 from steadygaze.training.progress import SilentWatcher, Watcher
 from steadygaze.training.teacher_cache import TeacherCache
-from steadygaze.training.training_loop import TrainingJob
+from steadygaze.training.technique_loop import TrainingJob
 from steadygaze.training.training_run import TrainingRun, freeze
 
 FEWEST = 30

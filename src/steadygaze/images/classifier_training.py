@@ -5,7 +5,6 @@ import json
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import numpy as np
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import save_file
@@ -18,11 +17,14 @@ from steadygaze.core.errors import UserError
 from steadygaze.core.random_key import derive_seed, forked_generators
 from steadygaze.core.settings import Field, build, field_names, settings
 from steadygaze.core.tensor_files import layout, layout_difference, read_layout, read_tensors
-from steadygaze.core.types import Label
+from steadygaze.core.types import Label, Terms
 from steadygaze.core.untrusted_files import read_json
 from steadygaze.estimator.model_folder import check_model_folder
 from steadygaze.images.image_inputs import MOST_COLOURS, Images
-from steadygaze.images.patch_networks import SMALLEST, PatchConfig, Shape, bai_image_network
+from steadygaze.images.patch_networks import SMALLEST, PatchConfig, Shape, bai_image_network, shuffled_rows
+from steadygaze.techniques.technique import Player, Stage
+from steadygaze.training.progress import SilentWatcher
+from steadygaze.training.training_loop import Rows, StageLoop, StageState
 
 DROPOUTS = (0.25, 0.5)
 """Dropout rates before the dense layers."""
@@ -49,42 +51,39 @@ def network_for(shape: Shape, classes: int) -> nn.Sequential:
     return network
 
 
+class ImageClassifierLoop(StageLoop):
+    def __init__(self, how: ImageTrainConfig, network: nn.Module, pixels: Tensor, labels: Tensor) -> None:
+        self.how, self.pixels, self.labels = how, pixels, labels
+        parameters = list(network.parameters())
+        state = StageState(
+            networks=network,
+            parameters_by_player={"all": parameters},
+            optimizer=torch.optim.Adadelta(parameters, how.learning_rate, DECAY, EPSILON),
+        )
+        stage = Stage("train", epochs=how.epochs, select="last")
+        super().__init__(stage, state, SilentWatcher(), len(labels), (Player(terms=("loss",)),))
+
+    def batches(self) -> list[Rows]:
+        return shuffled_rows(len(self.labels), self.how.batch_size, (self.how.seed, self.state.epoch))
+
+    def losses(self, rows: Rows) -> tuple[Terms, None]:
+        index = torch.from_numpy(rows).to(self.labels.device)
+        logits, labels = self.state.networks(self.pixels[index]), self.labels[index]
+        accuracy = (logits.argmax(-1) == labels).float()
+        return {"loss": cross_entropy(logits, labels, reduction="none"), "accuracy": accuracy}, None
+
+
 def train(
     how: ImageTrainConfig, images: Images, labels: Tensor, device: torch.device
 ) -> tuple[nn.Module, list[dict[str, Any]]]:
     """The network in evaluation mode, and one record per epoch."""
-    history = []
     with forked_generators():
         torch.manual_seed(derive_seed(how.seed))
         network = network_for(images.shape, int(labels.max()) + 1).to(device)
         network.get_buffer("mean").copy_(PatchConfig(fill="mean").blank(images.pixels, images.whole))
-        pixels, labels = images.pixels.to(device), labels.to(device)
-        optimizer = torch.optim.Adadelta(network.parameters(), how.learning_rate, DECAY, EPSILON)
-        for epoch in range(how.epochs):
-            loss, accuracy = _epoch(network, optimizer, (pixels, labels), how, epoch)
-            if loss != loss:
-                raise UserError("training diverged: the loss is NaN; use a smaller learning_rate")
-            history.append({"epoch": epoch + 1, "loss": loss, "accuracy": accuracy})
-    return network.eval(), history
-
-
-def _epoch(
-    network: nn.Module, optimizer: torch.optim.Optimizer, data: tuple[Tensor, Tensor], how: ImageTrainConfig, epoch: int
-) -> tuple[float, float]:
-    """Mean loss and accuracy."""
-    pixels, labels = data
-    order = torch.from_numpy(np.random.default_rng((how.seed, epoch)).permutation(len(labels))).to(labels.device)
-    total, hits = torch.zeros(2, device=labels.device)
-    network.train()
-    for rows in torch.split(order, how.batch_size):
-        logits = network(pixels[rows])
-        loss = cross_entropy(logits, labels[rows])
-        optimizer.zero_grad(set_to_none=True)
-        torch.autograd.backward(loss)
-        optimizer.step()
-        total += loss.detach() * len(rows)
-        hits += (logits.argmax(-1) == labels[rows]).sum()
-    return float(total) / len(labels), float(hits) / len(labels)
+        loop = ImageClassifierLoop(how, network, images.pixels.to(device), labels.to(device))
+        loop.execute()
+    return network.eval(), [{"epoch": record["epoch"], **record["terms"]} for record in loop.state.history]
 
 
 SCHEMA = 1

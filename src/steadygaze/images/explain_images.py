@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -15,7 +14,7 @@ from steadygaze.images.image_box import ImageBox, as_image_box
 from steadygaze.images.image_explanation import ImageExplanation
 from steadygaze.images.image_inputs import Images, read_images
 from steadygaze.images.patch_explainers import IMAGE_EXPLAINERS, PatchExplainer, PatchRequest
-from steadygaze.images.patch_networks import PatchConfig, Shape
+from steadygaze.images.patch_networks import PatchConfig, check_k
 
 SELECTED = 25
 """Default number of selected patches."""
@@ -93,15 +92,6 @@ def resolve_image_explainer(given: Any) -> tuple[str, PatchExplainer]:
     if not isinstance(given, str) or given not in IMAGE_EXPLAINERS:
         raise unknown("explainer of images", given, IMAGE_EXPLAINERS)
     return given, IMAGE_EXPLAINERS[given]()
-
-
-def check_k(k: Any, units: int, shape: Shape) -> int:
-    """Check the number of selected patches."""
-    if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
-        raise UserError(f"k is {k!r:.80}; it must be a whole number, 1 or more")
-    if k >= units:
-        raise UserError(f"k is {k}, but an image of {shape[1]} × {shape[2]} pixels has {units} patches: k must be less")
-    return int(k)
 
 
 def _fill(canvas: PatchConfig, box: ImageBox, images: Images) -> Tensor:

@@ -6,8 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from steadygaze.adapters.fit_explainer import FitRun, noted, read_held_out, require_enough
 from steadygaze.core import __version__
@@ -17,7 +16,7 @@ from steadygaze.core.settings import build, field_names
 from steadygaze.core.types import Label
 from steadygaze.estimator import explainer_folder
 from steadygaze.explainers.explainer import PREDICTED
-from steadygaze.explainers.learned.cxplain import CXPlain, members
+from steadygaze.explainers.learned.cxplain import CXPlain
 from steadygaze.explainers.learned.fit_config import (
     OF_TEXTS,
     Method,
@@ -29,20 +28,24 @@ from steadygaze.explainers.learned.fit_config import (
 from steadygaze.explainers.learned.selector import SelectorConfig
 from steadygaze.images.classifier_training import LARGEST
 from steadygaze.images.explain_images import FittedImageExplainer
-from steadygaze.images.fitted_images import FittedImageSelector, ImageSelectorFit, hold_out_images
+from steadygaze.images.fitted_images import (
+    FittedImageCXPlain,
+    FittedImageMethod,
+    FittedImageSelector,
+    ImageFit,
+    hold_out_images,
+    untrained_image_networks,
+)
 from steadygaze.images.image_box import ImageBox, as_image_box
 from steadygaze.images.image_classifier import ImageClassifier
-from steadygaze.images.image_cxplain import FittedImageCXPlain, ImageCXPlainFit
 from steadygaze.images.image_explanation import ImageExplanation
 from steadygaze.images.image_inputs import MOST_COLOURS, Images, read_images
 from steadygaze.images.patch_networks import (
     USUAL,
     PatchConfig,
-    Selector,
     Shape,
-    image_nets,
+    check_k,
     image_settings,
-    refuse_many,
 )
 from steadygaze.results.leakage_warnings import leakage_warnings, selection_rows
 from steadygaze.results.row import Row
@@ -61,7 +64,7 @@ class ImageExplainer(FittedImageExplainer):
     name: str
     """Method: l2x, vibi, ail or cxplain."""
     black_box: ImageBox
-    learned: FittedImageSelector | FittedImageCXPlain
+    learned: FittedImageMethod
     rows: tuple[Row, ...] = ()
     """Measures on held-out images."""
     facts: dict[str, Any] = field(default_factory=dict)
@@ -136,18 +139,15 @@ def load_explainer(
     canvas_values = explainer_folder.config_value(written, "canvas", dict, where)
     try:
         shape, canvas = _shape(written.config.get("shape")), build(PatchConfig, canvas_values)
-        refuse_many(how.k, canvas.units(shape), shape)
+        check_k(how.k, canvas.units(shape), shape)
     except UserError as error:
         raise UserError(f"{where / explainer_folder.CONFIG} is damaged: {error}") from None
     nets = explainer_folder.load_networks(
-        partial(_untrained, how, shape, len(box.classes), canvas.patch), written, where
+        partial(untrained_image_networks, how, shape, len(box.classes), canvas.patch), written, where
     ).to(best_device(device))
     history = explainer_folder.config_value(written, "history", list, where)
-    learned: FittedImageSelector | FittedImageCXPlain
-    if isinstance(how, CXPlain):
-        learned = FittedImageCXPlain(how, canvas, shape, box.classes, nets, history)
-    else:
-        learned = FittedImageSelector(how, canvas, shape, box.classes, nets, history)
+    fitted_as = FittedImageCXPlain if isinstance(how, CXPlain) else FittedImageSelector
+    learned = fitted_as(how, canvas, shape, box.classes, nets, history)
     rows = tuple(map(Row.from_dict, explainer_folder.config_value(written, "rows", list, where)))
     explainer_folder.check_consistent_rows(written, rows, where)
     return ImageExplainer(
@@ -158,15 +158,6 @@ def load_explainer(
 def image_box(given: Any, classes: Sequence[Label] | None, device: str) -> ImageBox:
     """An ImageBox; a path is the folder of an ImageClassifier."""
     return as_image_box(ImageClassifier.load(given, device) if isinstance(given, str | Path) else given, classes)
-
-
-def _untrained(how: Method, shape: Shape, classes: int, patch: int) -> nn.ModuleDict:
-    """Untrained networks."""
-    if not isinstance(how, CXPlain):
-        return image_nets(how, shape, classes, patch)
-    nets = members(how, partial(Selector, shape, patch, 0, how.hidden, how.dropout))
-    nets.register_buffer("fill", torch.zeros(shape))
-    return nets
 
 
 def _shape(shape: Any) -> Shape:
@@ -215,10 +206,9 @@ def fit_images(
     how, canvas = image_fit_config(*order)
     box, parts = image_box(black_box, classes, device), image_splits(*data)
     options = run.seed, run.device, run.watcher, run.watch
-    fit = (
-        ImageCXPlainFit(how, canvas, *options) if isinstance(how, CXPlain) else ImageSelectorFit(how, canvas, *options)
-    )
     facts = run.facts(parts[0].as_given())
-    fitted = ImageExplainer(method_name(how), box, fit.fit(box, *parts, run.keep), facts=facts)
+    fitted = ImageExplainer(
+        method_name(how), box, ImageFit(how, canvas, *options).fit(box, *parts, run.keep), facts=facts
+    )
     rows = fitted.to_rows(fitted.learned.measured(box, parts[1]), digest_values(parts[1].as_given()))
     return replace(fitted, rows=noted(rows, box.predict_proba(parts[1])))

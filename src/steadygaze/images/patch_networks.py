@@ -185,7 +185,7 @@ class ImageInputs:
         return len(self.pixels)
 
     def shuffled(self, size: int, seed: tuple[int, ...]) -> list[NDArray[np.int64]]:
-        return _cut(np.random.default_rng(seed).permutation(len(self)), size)
+        return shuffled_rows(len(self), size, seed)
 
     def once(self, size: int) -> list[NDArray[np.int64]]:
         return _cut(np.arange(len(self)), size)
@@ -208,7 +208,7 @@ def image_nets(
 ) -> nn.ModuleDict:
     """Untrained networks for images; approximators save the fill."""
     units = PatchConfig(patch=patch).units(shape)
-    refuse_many(how.k, units, shape)
+    check_k(how.k, units, shape)
     if min(shape[1:]) < SMALLEST:
         raise UserError(f"images of {shape[1]} × {shape[2]} pixels are too small: each side needs {SMALLEST} or more")
     blank = torch.zeros(shape) if fill is None else fill
@@ -219,7 +219,7 @@ def image_nets(
     nets = {
         "selector": Selector(shape, patch, classes if how.query else 0, how.hidden, how.dropout),
         "approximator": approximator(),
-        "judge": ProbeClassifier(units, classes),
+        "probe": ProbeClassifier(units, classes),
     }
     if how.opposes:
         nets["opponent"] = approximator()
@@ -227,9 +227,18 @@ def image_nets(
     return nn.ModuleDict(nets)
 
 
-def refuse_many(k: int, units: int, shape: Shape) -> None:
+def check_k(k: Any, units: int, shape: Shape) -> int:
+    """Check the number of selected patches."""
+    if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
+        raise UserError(f"k is {k!r:.80}; it must be a whole number, 1 or more")
     if k >= units:
         raise UserError(f"k is {k}, but an image of {shape[1]} × {shape[2]} pixels has {units} patches: k must be less")
+    return int(k)
+
+
+def shuffled_rows(count: int, size: int, seed: tuple[int, ...]) -> list[NDArray[np.int64]]:
+    """The batches of an epoch."""
+    return _cut(np.random.default_rng(seed).permutation(count), size)
 
 
 def _cut(order: NDArray[np.int64], size: int) -> list[NDArray[np.int64]]:

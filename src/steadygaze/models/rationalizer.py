@@ -5,7 +5,7 @@ Lei et al. 2016 (arXiv:1606.04155), §3; Yu et al. 2021 (arXiv:2110.13880), §3.
     U units: the tokens of a text, or its sentences
 
     scores       = scorer(states of the units)                                  (B,U)   the generator's own encoder
-    probability  = softmax(scores), or sigmoid(scores) if `predictor_alone`     (B,U)
+    probability  = softmax(scores), or sigmoid(scores) if `independent_units`   (B,U)
     selected     = the sentence with the highest probability; or the top tokens (B,T)
     logits       = head(max over selected tokens of the hidden states)          (B,C)   the predictor's encoder
 
@@ -49,7 +49,7 @@ class SelectionConfig:
     """Unit and size of the selection, and the heads of the predictor."""
 
     granularity: Granularity = "sentence"
-    predictor_alone: bool = False
+    independent_units: bool = False
     """Independent probabilities of the units (sigmoid); otherwise a softmax over the text."""
     share: float | None = None
     """Share of tokens to select; None: those with probability above one half."""
@@ -178,7 +178,7 @@ class Rationalizer(Model):
         scores = _single_precision(self.generator.scorer(Encoded(_states(hidden, numbers, sentences))))
         probabilities = (
             scores.sigmoid().masked_fill(~real, 0.0)
-            if self.selection_config.predictor_alone
+            if self.selection_config.independent_units
             else masked.softmax(scores, real)
         )
         return GeneratorOutput(hidden, numbers, real, scores, probabilities)
@@ -193,7 +193,7 @@ class Rationalizer(Model):
 
     def ranks(self, output: GeneratorOutput) -> Tensor:
         """Return probabilities that stay distinct close to 1.  (B,U)"""
-        return exact_windows(output.scores).sigmoid() if self.selection_config.predictor_alone else output.probability
+        return exact_windows(output.scores).sigmoid() if self.selection_config.independent_units else output.probability
 
     def read(self, batch: Batch, selection: Tensor, head: str = "hard", embedded: Tensor | None = None) -> Tensor:
         """Return the logits of a selection (B,T): bool, or values from 0 to 1 with a gradient."""

@@ -37,7 +37,7 @@ from steadygaze.core.settings import Field, settings
 from steadygaze.core.types import Batch, Terms
 from steadygaze.models.classifier import Architecture
 from steadygaze.models.rationalizer import GeneratorOutput, Rationalizer, SelectionConfig
-from steadygaze.techniques.rationalizing import IdleModules, RationalizingTechnique, sample_selection, task_loss
+from steadygaze.techniques.rationalizing import RationalizingTechnique, UnusedSettings, sample_selection, task_loss
 from steadygaze.techniques.technique import LossContext, Player
 
 
@@ -79,10 +79,10 @@ class A2R(RationalizingTechnique):
             return "a2r selects the tokens with the highest attention: set share, for example share=0.2"
         return super().validate(architecture, classes)
 
-    def idle_modules(self) -> list[IdleModules]:
+    def unused_settings(self) -> list[UnusedSettings]:
         tokens = "a2r and granularity=token"
         return [
-            *super().idle_modules(),
+            *super().unused_settings(),
             (self.granularity == "token", tokens, ("exploration", "sparsity", "continuity")),
             (self._without_generator, f"{tokens}, variant=released", ("generator_learning_rate",)),
         ]

@@ -58,7 +58,7 @@ from steadygaze.models.attention_layers import SCORES
 from steadygaze.models.classifier import Architecture
 from steadygaze.models.encoders.encoder import Encoder
 from steadygaze.models.rationalizer import GeneratorOutput, Granularity, Rationalizer, SelectionConfig
-from steadygaze.techniques.rationalizing import IdleModules, RationalizingTechnique, task_loss
+from steadygaze.techniques.rationalizing import RationalizingTechnique, UnusedSettings, task_loss
 from steadygaze.techniques.technique import LossContext, Player
 
 LEAST, MOST = 1e-12, 5.0
@@ -198,7 +198,7 @@ class HardKuma(RationalizingTechnique):
             return "hardkuma selects tokens only: use rnp, three-player or a2r for granularity=sentence"
         return super().validate(architecture, classes)
 
-    def idle_modules(self) -> list[IdleModules]:
+    def unused_settings(self) -> list[UnusedSettings]:
         return [
             (True, "hardkuma, which samples the gates from their own distribution", ("exploration",)),
             (self.sparsity == 0 and self.spans is None, "sparsity=0 and spans=None", ("share",)),

@@ -34,7 +34,7 @@ from steadygaze.techniques.technique import LossContext, Player, Technique
 
 PLACES = 512
 """Tokens of a text whose weights the probe receives."""
-PROBE_PLAYER = Player("judge", trains=("modules.judge",), terms=("mask",))
+PROBE_PLAYER = Player("probe", trains=("modules.probe",), terms=("mask",))
 
 
 @settings
@@ -53,7 +53,7 @@ class MaskNeutral(Technique):
         return terms if self.weigh == "joint" else {**terms, "unweighted": task}
 
     def modules(self, model: Classifier) -> dict[str, nn.Module]:
-        return {"judge": mask_probe(model)}
+        return {"probe": mask_probe(model)}
 
     def players(self) -> tuple[Player, ...]:
         if self.weigh == "joint":
@@ -72,7 +72,7 @@ def mask_probe(model: Classifier) -> ProbeClassifier:
 
 def probe_log_probabilities(context: LossContext, weights: Tensor, mask: Tensor) -> Tensor:
     """Return log P(y|m), detached from the model.  (B,T) -> (B,C)"""
-    log_probs: Tensor = context.modules["judge"](weights.detach() * mask.sum(-1, keepdim=True))
+    log_probs: Tensor = context.modules["probe"](weights.detach() * mask.sum(-1, keepdim=True))
     return log_probs
 
 

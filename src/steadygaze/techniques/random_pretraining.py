@@ -63,7 +63,7 @@ class RandomPretraining(Technique):
         return first, Stage("attention", trains=("model.scorer", "modules."))
 
     def modules(self, model: Classifier) -> dict[str, nn.Module]:
-        return {"judge": mask_probe(model)}
+        return {"probe": mask_probe(model)}
 
     def players(self) -> tuple[Player, ...]:
         return Player("model", trains=("model.",), terms=("task",)), PROBE_PLAYER

@@ -44,7 +44,7 @@ from steadygaze.techniques.technique import FILLED, LossContext, Player, Stage, 
 @dataclass(frozen=True, slots=True)
 class SampledSelection:
     units: Tensor  # (B,U) bool
-    key: Tensor  # (B,) log-probability of the sample, exploration included; with a gradient
+    log_prob: Tensor  # (B,) of the sample, exploration included; with a gradient
     noisy: Tensor  # (B,U) ln q, or its log-odds, plus noise
 
 
@@ -104,7 +104,7 @@ GENERATOR, PREDICTOR = ("model.generator",), ("model.predictor",)
 BASELINE_BATCHES = 200
 """Number of batches whose mean cost is the baseline."""
 BY_TOKENS = "share", "spans", "sparsity", "continuity"
-IdleModules = tuple[bool, str, tuple[str, ...]]
+UnusedSettings = tuple[bool, str, tuple[str, ...]]
 """Whether the combination applies; its description; the settings without effect in it."""
 
 
@@ -180,15 +180,15 @@ class RationalizingTechnique(Technique):
         for name, usual in (("attention", "softmax"), ("decoder", "linear")):
             if (value := getattr(architecture, name)) != usual:
                 return f"a rationalizer does not support {name}={value}: leave it out"
-        idle = {name: beside for applies, beside, names in self.idle_modules() if applies for name in names}
+        unused = {name: beside for applies, beside, names in self.unused_settings() if applies for name in names}
         for name, setting in non_default(type(self), dataclasses.asdict(self)).items():
             if name in self.filled:
                 return FILLED.format(name)
-            if name in idle:
-                return f"{name}={setting} has no effect with {idle[name]}: leave it out"
+            if name in unused:
+                return f"{name}={setting} has no effect with {unused[name]}: leave it out"
         return None
 
-    def idle_modules(self) -> list[IdleModules]:
+    def unused_settings(self) -> list[UnusedSettings]:
         """Return the settings that have no effect in combination with others."""
         return [
             (self.granularity == "sentence", "granularity=sentence (it applies to granularity=token)", BY_TOKENS),

@@ -38,9 +38,9 @@ from steadygaze.core.settings import Field, settings
 from steadygaze.core.types import Batch, Terms
 from steadygaze.models.rationalizer import GeneratorOutput, Rationalizer, SelectionConfig
 from steadygaze.techniques.rationalizing import (
-    IdleModules,
     RewardBaselineTechnique,
     SampledSelection,
+    UnusedSettings,
     straight_through,
     task_loss,
 )
@@ -66,7 +66,7 @@ class Rnp(RewardBaselineTechnique):
         selection = output.spread(sample.units).to(output.scores.dtype)
         task, penalties = task_loss(model.read(batch, selection), batch), self.penalties(selection, batch.mask)
         cost = (task.tanh() + sum(penalties.values())).detach()
-        return {"task": task, **penalties, "cost": cost, "policy": (cost - self.baseline) * sample.key}
+        return {"task": task, **penalties, "cost": cost, "policy": (cost - self.baseline) * sample.log_prob}
 
     def selection_config(self) -> SelectionConfig:
         return SelectionConfig(self.granularity, self.granularity == "token", self.share, self.spans)
@@ -76,11 +76,11 @@ class Rnp(RewardBaselineTechnique):
             return self.two_players(("task",), ("policy",))
         return self.two_players(("task",), ("task", "sparsity", "continuity") if self.has_free_size else ("task",))
 
-    def idle_modules(self) -> list[IdleModules]:
+    def unused_settings(self) -> list[UnusedSettings]:
         by_windows = self.granularity == "token" and not self.has_free_size and self.estimator != "reinforce"
         beside = f"granularity=token, share={self.share} and estimator={self.estimator}"
         return [
-            *super().idle_modules(),
+            *super().unused_settings(),
             (self.estimator != "gumbel", f"estimator={self.estimator}", ("temperature",)),
             (by_windows, beside, ("sparsity", "continuity")),
             (by_windows and self.estimator == "straight-through", beside, ("exploration",)),

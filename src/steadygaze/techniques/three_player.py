@@ -53,7 +53,7 @@ class ThreePlayer(RewardBaselineTechnique):
         penalties = self.penalties(selection.to(output.scores.dtype), batch.mask)
         correct, rest_correct = _correct(logits, batch), _correct(rest, batch)
         cost = sum(penalties.values(), -self.right * correct - self.lead * (correct - rest_correct))
-        policy = (cost - self.baseline) * sample.key
+        policy = (cost - self.baseline) * sample.log_prob
         return {
             "task": task_loss(logits, batch),
             "rest": task_loss(rest, batch),

@@ -94,20 +94,12 @@ def matching_parameters(named: Mapping[str, nn.Parameter], prefixes: Iterable[st
     return {name: value for name, value in named.items() if name.startswith(prefixes) and value.requires_grad}
 
 
-def freeze_parameters(named: Mapping[str, nn.Parameter], stage: Stage, players: Iterable[Player]) -> None:
-    """Freeze all parameters except those that the stage and a player train."""
-    trained = matching_parameters(
-        matching_parameters(named, stage.trains), [prefix for player in players for prefix in player.trains]
-    )
-    for name, parameter in named.items():
-        parameter.requires_grad_(name in trained)
-
-
-def parameter_groups(
-    named: Mapping[str, nn.Parameter], players: Sequence[Player]
-) -> dict[str, dict[str, nn.Parameter]]:
-    """Return the parameters of each player; empty if the stage freezes all of them."""
-    groups = {player.name: matching_parameters(named, player.trains) for player in players}
+def player_parameters(
+    named: Mapping[str, nn.Parameter], stage: Stage, players: Sequence[Player]
+) -> dict[str, list[nn.Parameter]]:
+    """Return the parameters of each player, none if the stage freezes them; freeze all other parameters."""
+    in_stage = matching_parameters(named, stage.trains)
+    groups = {player.name: matching_parameters(in_stage, player.trains) for player in players}
     owner: dict[str, str] = {}
     for player in players:
         if not any(name.startswith(player.trains) for name in named):
@@ -117,7 +109,9 @@ def parameter_groups(
                 raise ValueError(
                     f"players {owner[name]!r} and {player.name!r} both train {name}: remove it from one of them"
                 )
-    return groups
+    for name, parameter in named.items():
+        parameter.requires_grad_(name in owner)
+    return {name: list(group.values()) for name, group in groups.items()}
 
 
 def make_optimizer(

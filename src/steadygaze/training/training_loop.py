@@ -1,212 +1,225 @@
-"""The training loop: epochs, steps, validation and early stopping."""
+"""The training loop: epochs of steps, validation, early stopping and the weights of the best epoch.
+
+A subclass of `StageLoop` defines the batches, the loss terms of a batch, and the validation scores:
+
+    technique_loop.py                          text classifiers and rationalizers
+    explainers/learned/selector_training.py    selectors (L2X, VIBI, AIL)
+    explainers/learned/cxplain.py              members of CXPlain
+    images/classifier_training.py              image classifiers
+
+`fit_small_network` trains the mask probe and the independent reader.  They count steps, not epochs: they draw random
+inputs or masks in every step, and a validation every few steps is their only sign of progress.
+"""
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import torch
-from accelerate import Accelerator
 from numpy.typing import NDArray
-from sklearn.metrics import accuracy_score, f1_score
 from torch import Tensor, nn
-from torch.nn.functional import cross_entropy
 
 from steadygaze.core.errors import UserError
-from steadygaze.core.maths import segments
-from steadygaze.core.maths.collapse import Collapse, detect_collapse, detect_sentence_collapse, selected_share
-from steadygaze.core.maths.segments import RaggedWeights
-from steadygaze.core.types import Batch, Terms
-from steadygaze.data.batches import Data, collate, shuffled
-from steadygaze.models import inference
-from steadygaze.models.model_protocol import Model
-from steadygaze.models.rationalizer import selects
-from steadygaze.techniques.perturbations.word_substitution import Synonyms
-from steadygaze.techniques.technique import LossContext, Player, Stage, Technique
-from steadygaze.training import optimizers
-from steadygaze.training.optimizers import EPOCHS, Training
+from steadygaze.core.random_key import forked_generators
+from steadygaze.core.types import Terms
+from steadygaze.techniques.technique import Player, Stage
 from steadygaze.training.progress import Watcher
-from steadygaze.training.teacher_cache import TargetCache
-from steadygaze.training.training_state import TrainingState
 
-MOST, WIDEST = 2048, 1024
-"""Number of validation texts, and of tokens of each, for the detection of collapsed attention."""
+Rows = NDArray[np.int64]
 
 
-@dataclass(frozen=True)
-class TrainingJob:
-    """Data and settings that all stages of a run share."""
+@dataclass(kw_only=True)
+class StageState:
+    """Networks, optimizer and progress of a stage."""
 
-    train: Data
-    validation: Data
-    training: Training
-    accelerator: Accelerator
-    watcher: Watcher
-    synonyms: Synonyms | None = None
+    networks: nn.Module  # validated and kept
+    parameters_by_player: Mapping[str, list[nn.Parameter]]
+    optimizer: Any
+    epoch: int = 0  # finished epochs
+    step: int = 0  # finished steps
+    best_score: float = -math.inf
+    best_loss: float = 0.0
+    best_epoch: int = 0
+    best: dict[str, Tensor] = field(default_factory=dict)  # `weights` at the best epoch, on the CPU
+    history: list[dict[str, Any]] = field(default_factory=list)
 
+    def weights(self) -> dict[str, Tensor]:
+        return self.networks.state_dict()
 
-class Objective(nn.Module):
-    """A technique's loss as a module, which mixed precision and several devices can wrap."""
+    def load(self, weights: dict[str, Tensor]) -> None:
+        self.networks.load_state_dict(weights)
 
-    def __init__(self, model: nn.Module, modules: nn.Module) -> None:
-        super().__init__()
-        self.model, self.auxiliary = model, modules
-
-    def forward(self, technique: Technique, batch: Batch, context: LossContext) -> Terms:
-        return technique.loss(self.model, batch, context)
-
-
-def train_epoch(
-    job: TrainingJob, stage: str, state: TrainingState, context: LossContext, targets: TargetCache
-) -> dict[str, float]:
-    """Train one epoch; return the unweighted mean of each term."""
-    sums: dict[str, Tensor] = {}
-    training_mode(state)
-    context = replace(context, epoch_tables=state.technique.on_epoch_start(state.model, context.synonyms))
-    for rows in shuffled(job.train, job.training.batch_size, (*state.stream, state.epoch)):
-        terms = train_batch(job, state, context, targets, rows)
-        for name, values in terms.items():
-            sums[name] = sums.get(name, 0.0) + values.detach().sum()
-        job.watcher.step(stage, state.epoch, terms)
-    return _means(sums, len(job.train), state.epoch)
+    def keep_if_best(self, score: float, loss: float) -> None:
+        """Keep the weights if the score is the best so far; ties: the lower loss."""
+        if (score, -loss) > (self.best_score, -self.best_loss):
+            self.best_score, self.best_loss, self.best_epoch = score, loss, self.epoch
+            self.best = {name: value.to("cpu", copy=True) for name, value in self.weights().items()}
 
 
-def train_batch(
-    job: TrainingJob, state: TrainingState, context: LossContext, targets: TargetCache, rows: NDArray[np.int64]
-) -> Terms:
-    """Train one step on these texts."""
-    batch = collate(job.train, rows).to(job.accelerator.device)
-    key = state.key.child(state.step)
-    step_context = replace(context, progress=state.progress, key=key, cached_targets=targets.get(batch))
-    terms: Terms = state.objective(state.technique, batch, step_context)
-    step(job, state, state.technique.players(), terms, batch)
-    state.technique = state.technique.after_step(terms)
-    state.step += 1
-    return terms
+class StageLoop(ABC):
+    """Trains one stage."""
 
+    def __init__(
+        self,
+        stage: Stage,
+        state: StageState,
+        watcher: Watcher,
+        inputs: int,
+        players: tuple[Player, ...] = (Player(),),
+        patience: int | None = None,
+    ) -> None:
+        """`inputs`: training inputs of an epoch; `patience`: epochs without improvement, None for no limit."""
+        self.stage, self.state, self.watcher, self.inputs = stage, state, watcher, inputs
+        self.players, self.patience = players, patience
+        self.save: Callable[[], None] | None = None  # saves a checkpoint, after every epoch
 
-def step(job: TrainingJob, state: TrainingState, players: Sequence[Player], terms: Terms, batch: Batch) -> None:
-    """Compute the gradients of all active players at the same parameters, then update them together."""
-    active = [
-        player
-        for player in players
-        if state.parameters_by_player[player.name] and state.step % player.every == player.offset
-    ]
-    if not active:
-        return
-    adam = state.optimizer.optimizer  # the wrapper looks up a package on disk in every call: 0.2 ms
-    adam.zero_grad()
-    for player in active:
-        # A player's terms give a gradient to its own parameters only.  A single player has all parameters.
-        only = {"inputs": state.parameters_by_player[player.name], "retain_graph": player is not active[-1]}
-        job.accelerator.backward(total(terms, batch, player), **(only if len(players) > 1 else {}))
-    job.accelerator.unscale_gradients(state.optimizer)
-    for player in active:
-        nn.utils.clip_grad_norm_(state.parameters_by_player[player.name], job.training.clip)
-    optimizers.set_rates(state.optimizer, state.schedule, state.progress)
-    (adam if state.optimizer.scaler is None else state.optimizer).step()
+    @abstractmethod
+    def batches(self) -> Iterable[Rows]:
+        """Return the batches of the current epoch."""
 
+    @abstractmethod
+    def losses(self, rows: Rows) -> tuple[Terms, Tensor | None]:
+        """Return the loss terms of these inputs, and the weights of the inputs.  (B,) each"""
 
-def total(terms: Terms, batch: Batch, player: Player) -> Tensor:
-    """Return a player's objective: the weighted mean over the batch of the sum of its terms."""
-    names = terms if player.terms is None else player.terms
-    values = torch.stack([terms[name] for name in names]).sum(0)
-    return (values if batch.weight is None else values * batch.weight).mean()
+    def validate(self) -> dict[str, Any]:
+        """Return the validation scores of the epoch."""
+        return {}
 
+    def score(self, record: Mapping[str, Any]) -> tuple[float, float]:
+        """Return the score that selects the epoch, and a loss that decides ties."""
+        return 0.0, 0.0
 
-def validate(job: TrainingJob, state: TrainingState, reference: Tensor | None) -> dict[str, Any]:
-    """Return the validation scores, a constant predicted label, and the collapse of attention."""
-    label = job.validation.label
-    read = inference.split_outputs(state.model, job.validation, widest=WIDEST)
-    predicted = read.logits.argmax(-1).numpy()
-    macro = f1_score(label, predicted, average="macro", zero_division=0.0)
-    anchor = None if reference is None else reference[:MOST]
-    collapse = collapse_of(state.model, read, anchor)
-    attention = {**asdict(collapse), "collapsed": collapse.collapsed, "reason": collapse.reason}
-    return {
-        "macro-f1": float(macro),
-        "accuracy": float(accuracy_score(label, predicted)),
-        "loss": float(cross_entropy(read.logits.double(), torch.from_numpy(label))),
-        "constant_label": constant_label(predicted, label),
-        "attention": {name: None if value != value else value for name, value in attention.items()},  # JSON has no NaN
-    }
+    def start_epoch(self) -> None:
+        self.state.networks.train()
 
+    @property
+    def longest(self) -> int:
+        """Maximum number of epochs."""
+        return self.stage.epochs or 1
 
-def collapse_of(model: Model, read: inference.SplitOutputs, reference: Tensor | None) -> Collapse:
-    """Detect collapsed weights; by sentence for a model that selects sentences."""
-    weights, mask, ids = (tensor[:MOST] for tensor in (read.weights, read.mask, read.ids))
-    if not selects(model) or model.selection_config.granularity == "token":
-        collapse = detect_collapse(weights, mask, reference, ids=ids)
-        free = selects(model) and model.selection_config.share is None
-        return replace(collapse, selected=selected_share(weights, mask)) if free else collapse
-    nonempty = mask.any(-1)
-    numbers = segments.segment_ids(ids, mask, model.ends.cpu())
-    return detect_sentence_collapse(
-        RaggedWeights(weights[mask].double(), mask.sum(-1)[nonempty]), numbers[mask], ids[mask]
-    )
+    def is_over(self) -> bool:
+        """Return True after the last epoch, or without improvement."""
+        impatient = self.patience is not None and self.state.epoch - self.state.best_epoch >= self.patience
+        return impatient or self.state.epoch >= self.longest
 
+    def execute(self) -> dict[str, Any]:
+        """Train until the stage is over; load the weights of the selected epoch and return its record."""
+        state = self.state
+        while not self.is_over():
+            terms = self.train_epoch()
+            record = {"stage": self.stage.name, "epoch": state.epoch, "terms": terms, **self.validate()}
+            state.history.append(record)
+            state.keep_if_best(*self.score(record))
+            if self.save is not None:
+                self.save()
+            self.watcher.epoch(record)
+        self.watcher.skip(self.longest - state.epoch)
+        if self.stage.select == "last":
+            return state.history[-1]
+        state.load(state.best)
+        return state.history[state.best_epoch - state.epoch - 1]  # the last record is the stage's last epoch
 
-def constant_label(predicted: NDArray[np.int64], label: NDArray[np.int64] | None) -> int | None:
-    """Return the class that every text is assigned although there are several classes; else None."""
-    distinguished = np.ptp(predicted) > 0 or label is None or np.ptp(label) == 0
-    return None if distinguished else int(predicted[0])
+    def train_epoch(self) -> dict[str, float]:
+        """Train one epoch; return the unweighted mean of each term."""
+        sums: dict[str, Tensor] = {}
+        self.start_epoch()
+        for rows in self.batches():
+            terms = self.train_batch(rows)
+            for name, values in terms.items():
+                sums[name] = sums.get(name, 0.0) + values.detach().sum()
+            self.watcher.step(self.stage.name, self.state.epoch, terms)
+        self.state.epoch += 1
+        return {name: self.finite(name, float(value) / self.inputs) for name, value in sums.items()}
 
+    def train_batch(self, rows: Rows) -> Terms:
+        """Train one step on these inputs."""
+        terms, weight = self.losses(rows)
+        self.update(terms, weight)
+        self.state.step += 1
+        return terms
 
-def attention_of(models: Mapping[str, Model], data: Data) -> Tensor | None:
-    """Return the mean attention of the reference models; None without any.  (N,T)"""
-    total: Tensor | None = None
-    for model in models.values():
-        weights = inference.split_outputs(model, data, widest=WIDEST).weights
-        total = weights if total is None else total + weights
-    return None if total is None else total / len(models)
+    def update(self, terms: Terms, weight: Tensor | None) -> None:
+        """Compute the gradients of all active players at the same parameters, then update them together."""
+        groups, step = self.state.parameters_by_player, self.state.step
+        active = [player for player in self.players if groups[player.name] and step % player.every == player.offset]
+        if not active:
+            return
+        self.state.optimizer.zero_grad()
+        for player in active:
+            # A player's terms give a gradient to its own parameters only.  A single player has all parameters.
+            only = {"inputs": groups[player.name], "retain_graph": player is not active[-1]}
+            self.backward(self.total(terms, player, weight), **(only if len(self.players) > 1 else {}))
+        self.apply_gradients(active)
 
+    def backward(self, loss: Tensor, **only: Any) -> None:
+        torch.autograd.backward(loss, **only)
 
-def training_mode(state: TrainingState) -> None:
-    """Set trained parts to training mode and frozen parts to evaluation mode, without dropout."""
-    state.objective.train()
-    for part in (*state.model.children(), *state.modules.children()):
-        trained = [parameter.requires_grad for parameter in part.parameters()]
-        part.train(any(trained) or not trained)  # parts without parameters: training mode
+    def apply_gradients(self, active: list[Player]) -> None:
+        self.state.optimizer.step()
 
+    @staticmethod
+    def total(terms: Terms, player: Player, weight: Tensor | None) -> Tensor:
+        """Return a player's objective: the weighted mean over the batch of the sum of its terms."""
+        names = terms if player.terms is None else player.terms
+        values = torch.stack([terms[name] for name in names]).sum(0)
+        return (values if weight is None else values * weight).mean()
 
-def _means(sums: dict[str, Tensor], count: int, epoch: int) -> dict[str, float]:
-    means = {name: float(value) / count for name, value in sums.items()}
-    for name, value in means.items():
+    def finite(self, name: str, value: float) -> float:
+        """Return the value; raise if it is NaN or infinite."""
         if not math.isfinite(value):
             raise UserError(
-                f"training diverged: the {name} loss is {value} in epoch {epoch + 1}.  "
-                "Try a lower learning rate: --set learning_rate=1e-4"
+                f"training diverged: the {name} loss is {value} in epoch {self.state.epoch}.  "
+                "Try a lower learning_rate."
             )
-    return means
+        return value
 
 
-def steps(job: TrainingJob) -> int:
-    """Return the number of steps of one epoch."""
-    return -(-len(job.train) // job.training.batch_size)
+@contextmanager
+def training_session(watcher: Watcher, stages: int, epochs: int, steps: int) -> Iterator[None]:
+    """Show progress, and restore torch's generators after the block."""
+    watcher.start(stages, epochs, steps)
+    try:
+        with forked_generators():
+            yield
+    finally:
+        watcher.stop()
 
 
-def longest(job: TrainingJob, stage: Stage) -> int:
-    """Return the maximum number of epochs."""
-    return job.training.longest(steps(job)) if stage.epochs is None else stage.epochs
+def fit_small_network(
+    network: nn.Module,
+    loss: Callable[[int], Tensor],
+    validate: Callable[[], float],
+    *,
+    steps: int,
+    interval: int,
+    patience: int,
+    learning_rate: float,
+    decay: bool = False,
+) -> None:
+    """Train with Adam, and load the weights with the lowest validation loss; the initial weights count too.
 
-
-def stage_is_over(job: TrainingJob, stage: Stage, state: TrainingState) -> bool:
-    """Return True after the last epoch, or without improvement; epochs at guessing level do not count."""
-    if state.epoch >= longest(job, stage):
-        return True
-    patience = job.training.patient(steps(job)) if stage.epochs is None else job.training.patience
-    guessing = 1 / len(np.unique(job.train.label))  # type: ignore[arg-type]  # a split to train on has labels
-    records = state.history[len(state.history) - state.epoch :]
-    scores = [record["macro-f1"] for record in records]
-    first = scores.index(max(scores)) + 1 if scores else 0  # a lower loss alone is not an improvement
-    epochs_without_improvement = sum(score > guessing for score in scores[first:])
-    return stage.select != "last" and epochs_without_improvement >= patience
-
-
-def report_longer_training(job: TrainingJob) -> None:
-    """Report a larger number of epochs on a small dataset."""
-    each, most = steps(job), job.training.longest(steps(job))
-    if job.training.epochs is None and most > EPOCHS:
-        size = f"{len(job.train):,} texts are {each} step{'s' * (each > 1)} per epoch"
-        job.watcher.say(f"{size}: training runs up to {most} epochs instead of {EPOCHS} (set --epochs to change this)")
+    `loss`: of a step; `interval`: steps between validations; `patience`: validations without a lower loss; `decay`:
+    the learning rate decays linearly to 0.
+    """
+    adam = torch.optim.Adam(network.parameters(), learning_rate, foreach=True)
+    lowest, best_step, best = math.inf, 0, network.state_dict()
+    for step in range(steps + 1):
+        if step % interval == 0 or step == steps:
+            value = validate()
+            if value < lowest:
+                lowest, best_step = value, step
+                best = {name: weight.detach().clone() for name, weight in network.state_dict().items()}
+            elif step - best_step >= patience * interval:
+                break
+        if step < steps:
+            for group in adam.param_groups:
+                group["lr"] = learning_rate * (1 - step / steps if decay else 1)
+            network.train()
+            adam.zero_grad()
+            torch.autograd.backward(loss(step))
+            adam.step()
+    network.load_state_dict(best)

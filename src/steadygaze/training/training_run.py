@@ -9,6 +9,7 @@ A stage selects one epoch, for the model's weights and those of the auxiliary ne
 import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,24 +17,23 @@ import torch
 from torch import Tensor, nn
 
 from steadygaze.core.errors import CollapseWarning, UserError
-from steadygaze.core.random_key import RandomKey, derive_seed, forked_generators
+from steadygaze.core.random_key import RandomKey, derive_seed
 from steadygaze.core.tensor_files import layout, layout_difference
 from steadygaze.models.model_protocol import Model
 from steadygaze.techniques.technique import LossContext, Stage, Technique
 from steadygaze.training import optimizers
 from steadygaze.training.checkpoint import Checkpoint, SavedStage
 from steadygaze.training.teacher_cache import TeacherCache, cache_targets
-from steadygaze.training.training_loop import (
+from steadygaze.training.technique_loop import (
     Objective,
+    TechniqueLoop,
     TrainingJob,
     attention_of,
     longest,
     report_longer_training,
-    stage_is_over,
     steps,
-    train_epoch,
-    validate,
 )
+from steadygaze.training.training_loop import training_session
 from steadygaze.training.training_state import TrainingState, under
 
 RESULT = "model"
@@ -64,15 +64,12 @@ class TrainingRun:
         """Run the stages; skip a stage whose model the caller provides."""
         stages = self.technique.stages(self.seed)
         report_longer_training(self.job)
-        self.job.watcher.start(len(stages), sum(longest(self.job, stage) for stage in stages), steps(self.job))
-        try:
-            with forked_generators():
-                self._run_stages(stages)
-                self._warn_if_collapsed()
-                self._warn_of_technique()
-                return self._copy(RESULT).eval()
-        finally:
-            self.job.watcher.stop()
+        epochs = sum(longest(self.job, stage) for stage in stages)
+        with training_session(self.job.watcher, len(stages), epochs, steps(self.job)):
+            self._run_stages(stages)
+            self._warn_if_collapsed()
+            self._warn_of_technique()
+            return self._copy(RESULT).eval()
 
     def _run_stages(self, stages: tuple[Stage, ...]) -> None:
         saved, ready = self.checkpoint.load() if self.checkpoint else None, set(self.models)
@@ -97,8 +94,7 @@ class TrainingRun:
             self.checkpoint.restore(state, saved)
             self.history = state.history
             self.job.watcher.skip(state.epoch)
-        self._run_epochs(number, stage, state)
-        self._finish(stage, state)
+        self._finish(stage, state, self._loop(number, stage, state).execute())
         if teacher_cache:
             failure = teacher_cache.put(self._key(stage), state.weights(), self.history[-state.epoch :])
             if failure is not None:
@@ -106,24 +102,17 @@ class TrainingRun:
         if number + 1 < len(stages):
             self._save_finished(number, state)
 
-    def _run_epochs(self, number: int, stage: Stage, state: TrainingState) -> None:
-        """Run the epochs of one stage, with a checkpoint after each."""
+    def _loop(self, number: int, stage: Stage, state: TrainingState) -> TechniqueLoop:
+        """Return the loop of one stage, with a checkpoint after each epoch."""
         # Sorted: the last bit of a mean depends on the order.
         others = {} if stage.technique else {n: model for n, model in sorted(self.models.items()) if n != stage.model}
         context = LossContext(others, dict(state.modules.items()), synonyms=self.job.synonyms, prior=self._prior)
         targets = cache_targets(state.technique, others, self.job.train, self.job.accelerator.device)
         reference = attention_of(others, self.job.validation)
-        while not stage_is_over(self.job, stage, state):
-            terms = train_epoch(self.job, stage.name, state, context, targets)
-            state.epoch += 1
-            scores = validate(self.job, state, reference)
-            record = {"stage": stage.name, "epoch": state.epoch, "terms": terms, **scores}
-            self.history.append(record)
-            state.keep_if_best(scores["macro-f1"], scores["loss"])
-            if self.checkpoint:
-                self.checkpoint.save(number, state)
-            self.job.watcher.epoch(record)
-        self.job.watcher.skip(longest(self.job, stage) - state.epoch)
+        loop = TechniqueLoop(self.job, stage, state, context, targets, reference)
+        if self.checkpoint:
+            loop.save = partial(self.checkpoint.save, number, state)
+        return loop
 
     def _from_teacher_cache(self, teacher_cache: TeacherCache, number: int, stage: Stage) -> bool:
         """Load the stage's model from the cache; return True on success."""
@@ -175,18 +164,18 @@ class TrainingRun:
         for name in modules.keys() & self.modules.keys():
             _check_layout(name, self.modules[name], modules[name])
             modules[name].load_state_dict(self.modules[name])
-        objective = accelerator.prepare(Objective(model, modules))
-        named, players = optimizers.named_parameters(model, dict(modules.items())), technique.players()
-        optimizers.freeze_parameters(named, stage, players)
+        networks, players = accelerator.prepare(Objective(model, modules)), technique.players()
+        named = optimizers.named_parameters(model, dict(modules.items()))
+        parameters = optimizers.player_parameters(named, stage, players)
+        optimizer = accelerator.prepare(optimizers.make_optimizer(model, dict(modules.items()), players, training))
         return TrainingState(
             technique=technique,
             model=model,
             modules=modules,
-            objective=objective,
-            parameters_by_player={
-                name: list(part.values()) for name, part in optimizers.parameter_groups(named, players).items()
-            },
-            optimizer=accelerator.prepare(optimizers.make_optimizer(model, dict(modules.items()), players, training)),
+            networks=networks,
+            parameters_by_player=parameters,
+            optimizer=optimizer.optimizer,
+            accelerated=optimizer,
             stream=stream,
             key=RandomKey(derive_seed(*stream, 1)),
             schedule=self._schedule(stage),
@@ -194,16 +183,11 @@ class TrainingRun:
             history=self.history,
         )
 
-    def _finish(self, stage: Stage, state: TrainingState) -> None:
-        """Select the epoch, and provide its weights to later stages."""
-        epoch = state.epoch
-        if stage.select == "best":
-            epoch = state.best_epoch
-            state.load(state.best)
+    def _finish(self, stage: Stage, state: TrainingState, record: dict[str, Any]) -> None:
+        """Provide the weights of the selected epoch to later stages; `record`: of that epoch."""
         self.models[stage.model] = freeze(state.model)
         self.modules |= {name: module.state_dict() for name, module in state.modules.items()}
         if stage.model == RESULT:
-            record = self.history[epoch - state.epoch - 1]  # the last record is the stage's last epoch
             self.kept = {key: record.get(key) for key in ("stage", "epoch", "macro-f1", "constant_label", "attention")}
 
     def _warn_if_collapsed(self) -> None:

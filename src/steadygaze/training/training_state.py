@@ -5,7 +5,7 @@
 
 import dataclasses
 from collections.abc import Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -17,6 +17,7 @@ from steadygaze.core.settings import build
 from steadygaze.core.tensor_files import layout, layout_difference
 from steadygaze.models.model_protocol import Model
 from steadygaze.techniques.technique import Technique
+from steadygaze.training.training_loop import StageState
 
 PLAIN = ("epoch", "step", "best_score", "best_loss", "best_epoch", "history")
 """Fields stored as JSON."""
@@ -24,25 +25,18 @@ RECORDED = frozenset({"stage", "epoch", "terms"})
 """Required keys of an epoch's record."""
 
 
-@dataclass
-class TrainingState:
+@dataclass(kw_only=True)
+class TrainingState(StageState):
+    """State of a stage of a technique; `networks` are model and modules, wrapped for the device."""
+
     technique: Technique
     model: Model
     modules: nn.ModuleDict
-    objective: nn.Module  # model and modules, wrapped for the device
-    parameters_by_player: dict[str, list[nn.Parameter]]
-    optimizer: AcceleratedOptimizer
+    accelerated: AcceleratedOptimizer  # wraps `optimizer` for the device and the precision
     stream: tuple[int, ...]  # seed of the order of the batches, with the epoch
     key: RandomKey  # its child with the step's number is the key of that step
     schedule: str
     steps: int  # maximum over all epochs of the stage
-    epoch: int = 0  # finished epochs
-    step: int = 0  # finished steps
-    best_score: float = -1.0
-    best_loss: float = 0.0
-    best_epoch: int = 0
-    best: dict[str, Tensor] = field(default_factory=dict)  # `weights` at the best epoch, on the CPU
-    history: list[dict[str, Any]] = field(default_factory=list)
 
     @property
     def progress(self) -> float:
@@ -60,21 +54,15 @@ class TrainingState:
         self.model.load_state_dict(under("model.", weights))
         self.modules.load_state_dict(under("modules.", weights))
 
-    def keep_if_best(self, score: float, loss: float) -> None:
-        """Keep the weights if the score is the best so far; ties: the lower loss."""
-        if (score, -loss) > (self.best_score, -self.best_loss):
-            self.best_score, self.best_loss, self.best_epoch = score, loss, self.epoch
-            self.best = {name: value.to("cpu", copy=True) for name, value in self.weights().items()}
-
     def pack(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
         """Return the tensors by name, and the rest as JSON values."""
-        optimizer, scaler = self.optimizer.state_dict(), self.optimizer.scaler
+        optimizer, scaler = self.optimizer.state_dict(), self.accelerated.scaler
         tensors = {
             **_prefixed("now/", self.weights()),
             **_prefixed("best/", self.best),
             **_prefixed("random/", generator_states()),
             **_prefixed(
-                "optimiser/", {f"{i}/{name}": v for i, e in optimizer["state"].items() for name, v in e.items()}
+                "optimizer/", {f"{i}/{name}": v for i, e in optimizer["state"].items() for name, v in e.items()}
             ),
         }
         plain = {
@@ -93,7 +81,7 @@ class TrainingState:
         for part, right in ((now, expected), (best, expected), (under("random/", tensors), layout(generator_states()))):
             if (difference := layout_difference(layout(part), right)) is not None:
                 return difference
-        moments = under("optimiser/", tensors)
+        moments = under("optimizer/", tensors)
         if len(moments) != plain["moments"]:
             return f"expected {plain['moments']} tensors of the optimizer, found {len(moments)}"
         return self._moments_fault(moments) or self._plain_fault(plain)
@@ -135,12 +123,12 @@ class TrainingState:
         self.best = under("best/", tensors)
         set_generator_states(under("random/", tensors))
         entries: dict[int, dict[str, Tensor]] = {}
-        for name, value in under("optimiser/", tensors).items():
+        for name, value in under("optimizer/", tensors).items():
             index, _, entry = name.partition("/")
             entries.setdefault(int(index), {})[entry] = value
         self.optimizer.load_state_dict({"state": entries, "param_groups": plain["groups"]})
-        if self.optimizer.scaler is not None:
-            self.optimizer.scaler.load_state_dict(plain["scaler"])
+        if self.accelerated.scaler is not None:
+            self.accelerated.scaler.load_state_dict(plain["scaler"])
         for name in PLAIN:
             setattr(self, name, plain[name])
 

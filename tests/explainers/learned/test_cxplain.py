@@ -19,6 +19,7 @@ from steadygaze.explainers.learned.cxplain import (
     EffectTargets,
     Ensemble,
     FittedCXPlain,
+    MemberLoop,
     mean_divergence,
     member_bounds,
     members,
@@ -94,8 +95,8 @@ def test_the_members_differ_and_the_same_seed_gives_the_same(fitted):
     fit, nets = fitted
     first, second, _ = (net.score.weight for net in nets.values())
     assert not torch.equal(first, second)
-    assert len({tuple(fit._bootstrap_counts(number)) for number in range(3)}) == 3
-    assert all(fit._bootstrap_counts(number).sum() == 160 and 0 in fit._bootstrap_counts(number) for number in range(3))
+    assert len({tuple(fit.bootstrap_counts(number)) for number in range(3)}) == 3
+    assert all(fit.bootstrap_counts(number).sum() == 160 and 0 in fit.bootstrap_counts(number) for number in range(3))
     short = build(CXPlain, {"members": 2, "epochs": 1, "dimension": 4, "hidden": 4})
     make = partial(text_member, short, WORDS + 1)
     runs = [Ensemble(short, make, fit.train, fit.validation, SilentWatcher(), CPU, seed=1).execute() for _ in range(2)]
@@ -109,8 +110,9 @@ def test_an_input_that_is_drawn_twice_counts_twice():
     torch.manual_seed(0)
     net, other = (text_member(HOW, WORDS + 1).double() for _ in range(2))
     other.load_state_dict(net.state_dict())
-    fit = Ensemble(HOW, nn.Identity, these, these, SilentWatcher(), CPU)
-    learnt = fit._epoch(net, torch.optim.SGD(net.parameters(), 1.0), np.array([2, 0, 1]), (0, 0))
+    loop = MemberLoop(Ensemble(HOW, nn.Identity, these, these, SilentWatcher(), CPU), net, 0)
+    loop.counts, loop.state.optimizer = np.array([2, 0, 1]), torch.optim.SGD(net.parameters(), 1.0)
+    learnt = loop.train_epoch()["divergence"]
     lost = these.loss(HOW, other, np.array([0, 0, 2])).mean()
     lost.backward()
     torch.optim.SGD(other.parameters(), 1.0).step()
@@ -121,7 +123,7 @@ def test_an_input_that_is_drawn_twice_counts_twice():
 
 def test_one_member_alone_reads_every_input_once():
     alone = Ensemble(CXPlain(members=1), nn.Identity, weighed(5, 0), weighed(5, 0), SilentWatcher(), CPU)
-    assert alone._bootstrap_counts(0).tolist() == [1] * 5
+    assert alone.bootstrap_counts(0).tolist() == [1] * 5
 
 
 def test_what_a_member_minimises_is_the_divergence_between_the_two():
@@ -147,7 +149,7 @@ def test_a_loss_that_is_no_number_is_a_sentence():
         def forward(self, views, query=None):
             return (views.x * torch.nan) * self.scale
 
-    with pytest.raises(UserError, match="smaller learning_rate"):
+    with pytest.raises(UserError, match="lower learning_rate"):
         Ensemble(wild, Endless, weighed(5, 0), weighed(5, 0), SilentWatcher(), CPU).execute()
 
 

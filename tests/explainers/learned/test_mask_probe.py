@@ -12,9 +12,10 @@ from torch.nn.functional import nll_loss
 from steadygaze.core.types import Terms
 from steadygaze.explainers.learned.mitigations import MITIGATIONS, NoMitigation
 from steadygaze.explainers.learned.selector import L2X, InputBatch, SelectorConfig, SelectorStep, selector_steps
-from steadygaze.explainers.learned.selector_training import SelectorFit, _averaged, _step, fit_mask_probe
+from steadygaze.explainers.learned.selector_training import SelectorFit, SelectorLoop, averaged_weights, fit_mask_probe
 from steadygaze.explainers.learned.vibi import Vibi
 from steadygaze.models.probe_classifier import ProbeClassifier
+from steadygaze.techniques.technique import Player
 from steadygaze.training.progress import SilentWatcher
 
 MANY, UNITS = 600, 8
@@ -24,7 +25,7 @@ def given_away(how: SelectorConfig, nets: nn.ModuleDict, inputs: Any) -> float:
     """What the judge loses on average when it is shown which units are selected, in nats."""
     with torch.no_grad():
         (one,) = selector_steps(how, nets, inputs, [np.arange(MANY)])
-        return float(nll_loss(nets["judge"](one.chosen()), one.views.probs.argmax(-1)))
+        return float(nll_loss(nets["probe"](one.chosen()), one.views.probs.argmax(-1)))
 
 
 class Coded(nn.Module):
@@ -69,9 +70,9 @@ def inputs() -> Inputs:
 @pytest.mark.parametrize(("told", "least", "most"), [(True, 0.0, 0.02), (False, 0.66, 0.75)])
 def test_a_code_is_read_and_where_there_is_none_nothing_is(inputs, told, least, most) -> None:
     how = L2X(k=1, query=True)
-    nets = nn.ModuleDict({"selector": Coded(told), "judge": ProbeClassifier(UNITS + 4, 2)})
-    nets["judge"] = fit_mask_probe(how, nets, inputs, seed=0)
-    assert nets["judge"].places == UNITS + 4, "a longer text must still be judged"
+    nets = nn.ModuleDict({"selector": Coded(told), "probe": ProbeClassifier(UNITS + 4, 2)})
+    nets["probe"] = fit_mask_probe(how, nets, inputs, seed=0)
+    assert nets["probe"].places == UNITS + 4, "a longer text must still be judged"
     assert least <= given_away(how, nets, inputs) <= most
 
 
@@ -98,7 +99,7 @@ class Moving(Coded):
 
 
 def made() -> nn.ModuleDict:
-    return nn.ModuleDict({"selector": Moving(), "approximator": Guess(), "judge": ProbeClassifier(UNITS, 2)})
+    return nn.ModuleDict({"selector": Moving(), "approximator": Guess(), "probe": ProbeClassifier(UNITS, 2)})
 
 
 def fit(inputs: Inputs, method: type[SelectorConfig] = L2X, **settings: Any) -> SelectorFit:
@@ -112,7 +113,7 @@ def test_the_judge_that_a_fit_returns_reads_masks_as_explanations_have_them(inpu
     run = fit(inputs)
     nets = run.execute()
     assert given_away(run.config, nets, inputs) < 0.02
-    nets["judge"] = made()["judge"]
+    nets["probe"] = made()["probe"]
     assert given_away(run.config, nets, inputs) > 0.5
 
 
@@ -122,11 +123,13 @@ def test_what_is_kept_of_a_fit_is_the_average_of_its_weights(inputs: Inputs, mon
     """Two steps: the average begins with the weights after the first; (1 + 1)/(10 + 1) of it stays at the second."""
     seen: list[Tensor] = []
 
-    def stepped(optimiser: Any, moving: Any, *more: Any) -> None:
-        _step(optimiser, moving, *more)
-        seen.append(moving["selector"][-1].detach().clone())  # the approximator's bias
+    apply = SelectorLoop.apply_gradients
 
-    monkeypatch.setattr("steadygaze.explainers.learned.selector_training._step", stepped)
+    def applied(loop: SelectorLoop, active: list[Player]) -> None:
+        apply(loop, active)
+        seen.append(loop.state.parameters_by_player["selector"][-1].detach().clone())  # the approximator's bias
+
+    monkeypatch.setattr(SelectorLoop, "apply_gradients", applied)
     for average, old in ((0.0, 0.0), (0.9, 2 / 11)):
         seen.clear()
         kept = fit(inputs, weight_averaging=average).execute()["approximator"].last.bias
@@ -166,7 +169,7 @@ def test_an_average_forgets_where_it_began() -> None:
     """After 1,000 steps a plain running average, of which .999 is old, is 37 % of what it began with."""
     nets = nn.ModuleDict({"one": nn.Linear(1, 1, bias=False)})
     nn.init.constant_(nets["one"].weight, 100.0)
-    mean = _averaged(nets, 0.999)
+    mean = averaged_weights(nets, 0.999)
     assert mean is not None
     mean.update_parameters(nets)
     by_hand = 100.0

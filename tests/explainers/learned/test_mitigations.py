@@ -12,9 +12,11 @@ from steadygaze.core.types import Terms
 from steadygaze.explainers.learned import METHODS
 from steadygaze.explainers.learned.mitigations import MITIGATIONS, RANDOM, _shuffled_query
 from steadygaze.explainers.learned.selector import L2X, InputBatch, SelectorConfig, SelectorStep
-from steadygaze.explainers.learned.selector_training import _step, _trained_parameters
 from steadygaze.explainers.learned.text_inputs import text_nets
 from steadygaze.explainers.learned.vibi import Vibi
+from steadygaze.training.optimizers import player_parameters
+from steadygaze.training.progress import SilentWatcher
+from steadygaze.training.training_loop import Rows, StageLoop, StageState
 
 SMALL = {"k": 2, "dimension": 6, "hidden": 8, "query": True}
 SELECTING: dict[str, type[SelectorConfig]] = {
@@ -34,14 +36,26 @@ def round_of(how: SelectorConfig, step: int = 0) -> SelectorStep:
     return SelectorStep(how, text_nets(how, 10, 2), views(), RandomKey(1).child(step), torch.tensor([0.5, 0.5]))
 
 
+class OneStep(StageLoop):
+    """A loop of which only `update` is called."""
+
+    def batches(self) -> list[Rows]:
+        return []
+
+    def losses(self, rows: Rows) -> tuple[Terms, None]:
+        raise NotImplementedError
+
+
 def moved(how: SelectorConfig, stage: int = -1) -> set[str]:
     """Which networks a step of a stage changes."""
     round_, remedy = round_of(how), MITIGATIONS[how.technique]
     where = remedy.stages(how)[stage]
-    moving = _trained_parameters(round_.networks, where, remedy.players(how))
+    players = remedy.players(how, where.name)
+    moving = player_parameters(dict(round_.networks.named_parameters()), where, players)
     before = {name: value.clone() for name, value in round_.networks.state_dict().items()}
     steps = torch.optim.SGD([p for part in moving.values() for p in part], 0.5)
-    _step(steps, moving, remedy.players(how), remedy.terms(round_, where.name))
+    state = StageState(networks=round_.networks, parameters_by_player=moving, optimizer=steps)
+    OneStep(where, state, SilentWatcher(), 3, players).update(remedy.terms(round_, where.name), None)
     after = round_.networks.state_dict()
     return {name.split(".")[0] for name, value in before.items() if not torch.equal(value, after[name])}
 
@@ -61,14 +75,14 @@ def test_slopes_reach_the_selector(method: str, technique: str) -> None:
 
 @pytest.mark.parametrize("technique", ["plain", "mask-neutral"])
 def test_all_learn_together(technique: str) -> None:
-    assert moved(L2X(technique=technique, **SMALL)) == {"selector", "approximator", "judge"}
+    assert moved(L2X(technique=technique, **SMALL)) == {"selector", "approximator", "probe"}
 
 
 @pytest.mark.parametrize("method", ["l2x", "vibi"])
 def test_the_approximator_learns_from_random_masks_first_and_is_frozen_then(method: str) -> None:
     how = SELECTING[method](technique="random-pretraining", **SMALL)
     assert moved(how, 0) == {"approximator"}
-    assert moved(how, 1) == {"selector", "judge"}
+    assert moved(how, 1) == {"selector", "probe"}
 
 
 def test_random_masks_know_nothing_of_the_input() -> None:
@@ -103,13 +117,13 @@ def test_weights_have_no_slope() -> None:
     """Through the weights the judge would learn from the prediction."""
     round_ = round_of(L2X(technique="mask-neutral", **SMALL))
     terms = MITIGATIONS["mask-neutral"].terms(round_, "selecting")
-    assert all(slope is None for slope in slopes(terms, "prediction", round_.networks["judge"]))
+    assert all(slope is None for slope in slopes(terms, "prediction", round_.networks["probe"]))
 
 
 def test_with_random_query_all_learn_from_others_labels_and_then_the_selector_from_the_true_ones() -> None:
     how = L2X(technique="random-query", **SMALL)
-    assert moved(how, 0) == {"selector", "approximator", "judge"}
-    assert moved(how, 1) == {"selector", "judge"}
+    assert moved(how, 0) == {"selector", "approximator", "probe"}
+    assert moved(how, 1) == {"selector", "probe"}
 
 
 def test_labels_are_dealt_out_anew_in_the_first_stage_alone() -> None:
@@ -156,7 +170,7 @@ def test_mask_neutral_weights_worked_by_hand() -> None:
         {
             "selector": Told([0.5, 0.25, 0.25], [0.25, 0.5, 0.25]),
             "approximator": Told([0.25, 0.75], [0.5, 0.5]),
-            "judge": Told([0.5, 0.5], [0.5, 0.5]),
+            "probe": Told([0.5, 0.5], [0.5, 0.5]),
         }
     )
     round_ = SelectorStep(L2X(k=1), nets, given, RandomKey(0), torch.tensor([0.25, 0.75], dtype=torch.float64))

@@ -38,7 +38,7 @@ from steadygaze.models.model_protocol import Model
 from steadygaze.results.bootstrap import bootstrap_statistic
 from steadygaze.training.device import accelerator
 from steadygaze.training.progress import SilentWatcher
-from steadygaze.training.training_loop import TrainingJob
+from steadygaze.training.technique_loop import TrainingJob
 from steadygaze.training.training_run import TrainingRun
 
 DEFAULTS = ("a", "b", "c", "d")

@@ -13,7 +13,7 @@ selector.  A word is deleted, or replaced by padding.
 """
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -22,11 +22,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from steadygaze.core.errors import UserError
 from steadygaze.core.maths import divergence, masked
-from steadygaze.core.random_key import derive_seed, forked_generators
+from steadygaze.core.random_key import derive_seed
 from steadygaze.core.settings import Field, settings
-from steadygaze.core.types import Batch
+from steadygaze.core.types import Batch, Terms
 from steadygaze.explainers.explainer import Explainer, Saliency
 from steadygaze.explainers.learned.answer_cache import AnswerCache
 from steadygaze.explainers.learned.black_box_queries import Watch, silent
@@ -44,7 +43,9 @@ from steadygaze.models import k_subset
 from steadygaze.models.inference import inference
 from steadygaze.models.model_protocol import Model
 from steadygaze.techniques.perturbations.word_removal import MOST_UNITS, Removal
+from steadygaze.techniques.technique import Player, Stage
 from steadygaze.training.progress import Watcher
+from steadygaze.training.training_loop import StageLoop, StageState, training_session
 
 
 @settings
@@ -177,6 +178,44 @@ class EffectTargets:
         return divergence.kl_logits(effects, scores.masked_fill(~views.able, lowest))
 
 
+class MemberLoop(StageLoop):
+    """Trains a member of the ensemble on its bootstrap sample."""
+
+    def __init__(self, fit: "Ensemble", net: nn.Module, number: int) -> None:
+        self.fit, self.number, self.counts = fit, number, fit.bootstrap_counts(number)
+        parameters, config = list(net.parameters()), fit.config
+        state = StageState(
+            networks=net,
+            parameters_by_player={"all": parameters},
+            optimizer=torch.optim.Adam(parameters, config.learning_rate, foreach=True),
+            history=fit.history,
+        )
+        stage = Stage(f"member {number + 1}", epochs=config.epochs)
+        super().__init__(stage, state, fit.watcher, len(fit.train.inputs), patience=config.patience)
+
+    def batches(self) -> Iterator[Rows]:
+        seed = self.fit.seed, self.number, self.state.epoch
+        for rows in self.fit.train.inputs.shuffled(self.fit.config.batch_size, seed):
+            if len(sampled := rows[self.counts[rows] > 0]):
+                yield sampled
+
+    def losses(self, rows: Rows) -> tuple[Terms, Tensor]:
+        times = torch.from_numpy(self.counts[rows]).to(self.fit.device)
+        return {"divergence": self.fit.train.loss(self.fit.config, self.state.networks, rows) * times}, times
+
+    @staticmethod
+    def total(terms: Terms, player: Player, weight: Tensor | None) -> Tensor:
+        assert weight is not None
+        return terms["divergence"].sum() / weight.sum()
+
+    def validate(self) -> dict[str, Any]:
+        divergence = mean_divergence(self.fit.config, self.state.networks, self.fit.validation)
+        return {"divergence": self.finite("validation", divergence)}
+
+    def score(self, record: Mapping[str, Any]) -> tuple[float, float]:
+        return -record["divergence"], 0.0
+
+
 @dataclass
 class Ensemble:
     config: CXPlain
@@ -191,76 +230,26 @@ class Ensemble:
 
     def execute(self) -> nn.ModuleDict:
         """The members, in evaluation mode."""
-        self.watcher.start(self.config.members, self.config.members * self.config.epochs, self._steps)
-        try:
-            with forked_generators():
-                torch.manual_seed(derive_seed(self.seed))
-                nets = members(self.config, self.make).to(self.device)
-                for number, net in enumerate(nets.values()):
-                    torch.manual_seed(derive_seed(self.seed, number))
-                    self._member(number, net)
-            return nets.eval().requires_grad_(False)
-        finally:
-            self.watcher.stop()
+        config, steps = self.config, -(-len(self.train.inputs) // self.config.batch_size)
+        with training_session(self.watcher, config.members, config.members * config.epochs, steps):
+            torch.manual_seed(derive_seed(self.seed))
+            nets = members(config, self.make).to(self.device)
+            for number, net in enumerate(nets.values()):
+                torch.manual_seed(derive_seed(self.seed, number))
+                MemberLoop(self, net, number).execute()
+        return nets.eval().requires_grad_(False)
 
-    def _member(self, number: int, net: nn.Module) -> None:
-        optimizer = torch.optim.Adam(net.parameters(), self.config.learning_rate, foreach=True)
-        counts, name = self._bootstrap_counts(number), f"member {number + 1}"
-        best, best_epoch, weights = float("inf"), 0, net.state_dict()
-        for epoch in range(self.config.epochs):
-            training = self._epoch(net, optimizer, counts, (number, epoch))
-            validation = mean_divergence(self.config, net, self.validation)
-            record = {"stage": name, "epoch": epoch + 1, "terms": {"divergence": training}, "divergence": validation}
-            self.history.append(record)
-            self.watcher.epoch(record)
-            if validation < best:
-                best, best_epoch = validation, epoch
-                weights = {key: value.detach().clone() for key, value in net.state_dict().items()}
-            if epoch - best_epoch >= self.config.patience:
-                self.watcher.skip(self.config.epochs - epoch - 1)
-                break
-        net.load_state_dict(weights)
-
-    def _epoch(
-        self, net: nn.Module, optimizer: torch.optim.Optimizer, counts: NDArray[np.int64], when: tuple[int, int]
-    ) -> float:
-        """The mean divergence during the epoch."""
-        net.train()
-        total = torch.zeros((), device=self.device)
-        for rows in self.train.inputs.shuffled(self.config.batch_size, (self.seed, *when)):
-            rows = rows[counts[rows] > 0]
-            if not len(rows):
-                continue
-            times = torch.from_numpy(counts[rows]).to(self.device)
-            loss = self.train.loss(self.config, net, rows)
-            optimizer.zero_grad(set_to_none=True)
-            torch.autograd.backward((loss * times).sum() / times.sum())
-            optimizer.step()
-            total += (loss.detach() * times).sum()
-            self.watcher.step(f"member {when[0] + 1}", when[1], {"divergence": loss.detach()})
-        return _finite(float(total) / max(1, int(counts.sum())))
-
-    def _bootstrap_counts(self, number: int) -> NDArray[np.int64]:
+    def bootstrap_counts(self, number: int) -> NDArray[np.int64]:
         """How often each input is in the member's bootstrap sample.  (N,)"""
-        many = len(self.train.inputs)
+        size = len(self.train.inputs)
         if self.config.members == 1:
-            return np.ones(many, np.int64)
-        chance = np.random.default_rng((self.seed, number))
-        return np.bincount(chance.integers(many, size=many), minlength=many)
-
-    @property
-    def _steps(self) -> int:
-        return -(-len(self.train.inputs) // self.config.batch_size)
+            return np.ones(size, np.int64)
+        generator = np.random.default_rng((self.seed, number))
+        return np.bincount(generator.integers(size, size=size), minlength=size)
 
 
 def mean_divergence(how: CXPlain, net: nn.Module, targets: EffectTargets) -> float:
     """The mean of KL(Ω ‖ A) over a split, in nats."""
     with inference(net):
         parts = [targets.loss(how, net, rows).double().sum() for rows in targets.inputs.once(how.batch_size * 8)]
-    return _finite(float(torch.stack(parts).sum()) / len(targets.inputs))
-
-
-def _finite(value: float) -> float:
-    if not np.isfinite(value):
-        raise UserError("training diverged: the loss is NaN or infinite; use a smaller learning_rate")
-    return value
+    return float(torch.stack(parts).sum()) / len(targets.inputs)

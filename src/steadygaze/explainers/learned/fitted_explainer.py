@@ -89,7 +89,7 @@ class FittedSelector(Explainer):
     def prediction_input(self, batch: Batch, saliency: Saliency) -> Tensor:
         """log P(y|m): log-probabilities of the mask probe.  (B,C)"""
         with inference(self.nets):
-            log_probs: Tensor = self.nets["judge"](self._selected(batch, saliency)[1])
+            log_probs: Tensor = self.nets["probe"](self._selected(batch, saliency)[1])
         return log_probs
 
     def _selected(self, batch: Batch, saliency: Saliency) -> tuple[InputBatch, Tensor]:

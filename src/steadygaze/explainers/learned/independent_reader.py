@@ -14,6 +14,7 @@ Cost: at most STEPS steps of BATCH inputs, or EPOCHS epochs.  The black box is n
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from itertools import count
 
 import torch
@@ -24,6 +25,7 @@ from steadygaze.explainers.explainer import SelectionPredictions
 from steadygaze.explainers.learned.selector import InputBatch, InputSplit
 from steadygaze.models import k_subset
 from steadygaze.models.inference import inference
+from steadygaze.training.training_loop import fit_small_network
 
 STREAM = 0x5EAD
 """Separates the reader's random draws from the explainer's with the same seed."""
@@ -71,23 +73,23 @@ class ReaderFit:
         with forked_generators():
             torch.manual_seed(own)
             net = self.make().to(self.device)
-        adam = torch.optim.Adam(net.parameters(), self.learning_rate, foreach=True)
-        best: tuple[float, int, dict[str, Tensor]] = (float("inf"), 0, {})
-        chance = RandomKey(own)
+        key = RandomKey(own)
         batches = (rows for epoch in count() for rows in self.train.shuffled(BATCH, (own, epoch)))
-        last = min(self.steps, EPOCHS * -(-len(self.train) // BATCH))
-        for step in range(last + 1):
-            if step % EVALUATE == 0 or step == last:
-                loss = self.loss(net)
-                if loss < best[0]:
-                    best = loss, step, {name: value.detach().clone() for name, value in net.state_dict().items()}
-                elif step - best[1] >= PATIENCE * EVALUATE:
-                    break
-            if step < last:
-                for group in adam.param_groups:
-                    group["lr"] = self.learning_rate * (1 - step / last if self.decay else 1)
-                self._step(net, adam, self.train.views(next(batches)), chance.child(step))
-        net.load_state_dict(best[2])
+
+        def step_loss(step: int) -> Tensor:
+            views = self.train.views(next(batches))
+            return _cross_entropy(net(views, self.draw(views, key.child(step))), views.probs).mean()
+
+        fit_small_network(
+            net,
+            step_loss,
+            partial(self.loss, net),
+            steps=min(self.steps, EPOCHS * -(-len(self.train) // BATCH)),
+            interval=EVALUATE,
+            patience=PATIENCE,
+            learning_rate=self.learning_rate,
+            decay=self.decay,
+        )
         return net.eval().requires_grad_(False)
 
     def loss(self, net: nn.Module) -> float:
@@ -99,13 +101,6 @@ class ReaderFit:
                 for logits in _random_logits(net, views, self.draw, chance):
                     total += float(_cross_entropy(logits, views.probs).sum())
         return total / (DRAWS * max(1, len(self.validation)))
-
-    def _step(self, net: nn.Module, optimizer: torch.optim.Optimizer, views: InputBatch, chance: RandomKey) -> None:
-        net.train()
-        loss = _cross_entropy(net(views, self.draw(views, chance)), views.probs).mean()
-        optimizer.zero_grad(set_to_none=True)
-        torch.autograd.backward(loss)
-        optimizer.step()
 
 
 def read(

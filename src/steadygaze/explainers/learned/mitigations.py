@@ -41,39 +41,33 @@ from steadygaze.explainers.learned.selector import SelectorConfig, SelectorStep
 from steadygaze.models import k_subset
 from steadygaze.techniques.technique import Player, Stage
 
-PROBE_PLAYER = Player("judge", trains=("judge.",), terms=("mask",))
+PROBE_PLAYER = Player("probe", trains=("probe.",), terms=("mask",))
 """Always trained, so that label leakage through the mask is measured; it affects no other network."""
 
 
 class Mitigation(ABC):
     def stages(self, how: SelectorConfig) -> tuple[Stage, ...]:
-        return (Stage("selecting", trains=("selector.", "approximator.", "opponent.", "judge."), epochs=how.epochs),)
+        return (Stage("selecting", trains=("selector.", "approximator.", "opponent.", "probe."), epochs=how.epochs),)
 
-    @abstractmethod
-    def players(self, how: SelectorConfig) -> tuple[Player, ...]: ...
+    def players(self, how: SelectorConfig, stage: str) -> tuple[Player, ...]:
+        """Selector and approximator share the prediction loss; an opponent has its own loss."""
+        if not isinstance(how, Ail):
+            penalized = type(how).selection_cost is not SelectorConfig.selection_cost
+            terms = ("prediction", "brevity") if penalized else ("prediction",)
+            return Player("selector", trains=("selector.", "approximator."), terms=terms), PROBE_PLAYER
+        return (
+            Player("selector", trains=("selector.",), terms=("prediction", "infidelity")),
+            Player("approximator", trains=("approximator.",), terms=("prediction",)),
+            Player("opponent", trains=("opponent.",), terms=("opponent",)),
+            PROBE_PLAYER,
+        )
 
     @abstractmethod
     def terms(self, round_: SelectorStep, stage: str) -> Terms:
         """Per-input terms (B,), by name."""
 
 
-def both(how: SelectorConfig) -> tuple[Player, ...]:
-    """Selector and approximator share the prediction loss; an opponent has its own loss."""
-    own = ("prediction",) if type(how).selection_cost is SelectorConfig.selection_cost else ("prediction", "brevity")
-    if not isinstance(how, Ail):
-        return Player("selector", trains=("selector.", "approximator."), terms=own), PROBE_PLAYER
-    return (
-        Player("selector", trains=("selector.",), terms=("prediction", "infidelity")),
-        Player("approximator", trains=("approximator.",), terms=("prediction",)),
-        Player("opponent", trains=("opponent.",), terms=("opponent",)),
-        PROBE_PLAYER,
-    )
-
-
 class NoMitigation(Mitigation):
-    def players(self, how: SelectorConfig) -> tuple[Player, ...]:
-        return both(how)
-
     def terms(self, round_: SelectorStep, stage: str) -> Terms:
         scores = round_.scores()
         mask = round_.mask(scores)
@@ -86,14 +80,11 @@ class MaskNeutral(Mitigation):
         # The epoch with the best fidelity would be the one with the most leakage, before the weights have an effect.
         return tuple(replace(stage, select="last") for stage in super().stages(how))
 
-    def players(self, how: SelectorConfig) -> tuple[Player, ...]:
-        return both(how)
-
     def terms(self, round_: SelectorStep, stage: str) -> Terms:
         scores = round_.scores()
         mask = round_.mask(scores)
         target, clip = round_.config.target(round_.views.probs), round_.config.clip
-        weight = label_leakage.mask_neutral_weights(round_.prior, round_.probe_loss(mask), target, 1 / clip, clip)
+        weight = label_leakage.mask_neutral_weights(round_.prior, round_.probe_log_probs(mask), target, 1 / clip, clip)
         return round_.loss(mask, scores, weight)
 
 
@@ -103,12 +94,13 @@ RANDOM = "random masks"
 class RandomPretraining(Mitigation):
     def stages(self, how: SelectorConfig) -> tuple[Stage, ...]:
         return (
-            Stage(RANDOM, trains=("approximator.",), epochs=how.pretraining_epochs),
-            Stage("selecting", trains=("selector.", "judge."), epochs=how.epochs),
+            Stage(RANDOM, trains=("approximator.",), epochs=how.pretraining_epochs, select="last"),
+            Stage("selecting", trains=("selector.", "probe."), epochs=how.epochs),
         )
 
-    def players(self, how: SelectorConfig) -> tuple[Player, ...]:
-        return both(how)
+    def players(self, how: SelectorConfig, stage: str) -> tuple[Player, ...]:
+        alone = Player("approximator", trains=("approximator.",), terms=("prediction",))
+        return (alone,) if stage == RANDOM else super().players(how, stage)
 
     def terms(self, round_: SelectorStep, stage: str) -> Terms:
         if stage == RANDOM:
@@ -125,12 +117,11 @@ SHUFFLED = "shuffled labels"
 class RandomQuery(Mitigation):
     def stages(self, how: SelectorConfig) -> tuple[Stage, ...]:
         return (
-            Stage(SHUFFLED, trains=("selector.", "approximator.", "judge."), epochs=how.pretraining_epochs),
-            Stage("selecting", trains=("selector.", "judge."), epochs=how.epochs),
+            Stage(
+                SHUFFLED, trains=("selector.", "approximator.", "probe."), epochs=how.pretraining_epochs, select="last"
+            ),
+            Stage("selecting", trains=("selector.", "probe."), epochs=how.epochs),
         )
-
-    def players(self, how: SelectorConfig) -> tuple[Player, ...]:
-        return both(how)
 
     def terms(self, round_: SelectorStep, stage: str) -> Terms:
         scores = round_.scores(_shuffled_query(round_) if stage == SHUFFLED else None)

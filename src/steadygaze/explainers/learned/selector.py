@@ -167,9 +167,9 @@ class SelectorStep:
         logits: Tensor = self.networks[net](self.views, mask)
         return logits
 
-    def probe_loss(self, mask: Tensor) -> Tensor:
+    def probe_log_probs(self, mask: Tensor) -> Tensor:
         """log P(y|m).  (B,D) -> (B,C)"""
-        log_probs: Tensor = self.networks["judge"](mask)
+        log_probs: Tensor = self.networks["probe"](mask)
         return log_probs
 
     def loss(self, mask: Tensor, scores: Tensor, weight: Tensor | float = 1.0) -> Terms:
@@ -178,7 +178,7 @@ class SelectorStep:
         terms = {"prediction": self.config.fidelity(self.approximate(mask), target, weight)}
         if (brevity := self.config.selection_cost(scores, self.views)) is not None:
             terms["brevity"] = brevity
-        return {**terms, "mask": -(target * self.probe_loss(mask)).sum(-1)}
+        return {**terms, "mask": -(target * self.probe_log_probs(mask)).sum(-1)}
 
 
 def selector_steps(

@@ -165,7 +165,7 @@ def text_nets(how: SelectorConfig, words: int, classes: int) -> nn.ModuleDict:
     nets = {
         "selector": Selector(words, classes if how.query else 0, how.dimension, how.hidden, how.dropout),
         "approximator": approximator(words, classes, how.dimension),
-        "judge": ProbeClassifier(PLACES, classes),
+        "probe": ProbeClassifier(PLACES, classes),
     }
     if how.opposes:
         nets["opponent"] = approximator(words, classes, how.dimension)

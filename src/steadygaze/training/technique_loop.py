@@ -1,0 +1,208 @@
+"""The training loop of techniques: their losses and players, validation and early stopping."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+from accelerate import Accelerator
+from numpy.typing import NDArray
+from sklearn.metrics import accuracy_score, f1_score
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
+
+from steadygaze.core.maths import segments
+from steadygaze.core.maths.collapse import Collapse, detect_collapse, detect_sentence_collapse, selected_share
+from steadygaze.core.maths.segments import RaggedWeights
+from steadygaze.core.types import Batch, Terms
+from steadygaze.data.batches import Data, collate, shuffled
+from steadygaze.models import inference
+from steadygaze.models.model_protocol import Model
+from steadygaze.models.rationalizer import selects
+from steadygaze.techniques.perturbations.word_substitution import Synonyms
+from steadygaze.techniques.technique import LossContext, Player, Stage, Technique
+from steadygaze.training import optimizers
+from steadygaze.training.optimizers import EPOCHS, Training
+from steadygaze.training.progress import Watcher
+from steadygaze.training.teacher_cache import TargetCache
+from steadygaze.training.training_loop import Rows, StageLoop
+from steadygaze.training.training_state import TrainingState
+
+MOST, WIDEST = 2048, 1024
+"""Number of validation texts, and of tokens of each, for the detection of collapsed attention."""
+
+
+@dataclass(frozen=True)
+class TrainingJob:
+    """Data and settings that all stages of a run share."""
+
+    train: Data
+    validation: Data
+    training: Training
+    accelerator: Accelerator
+    watcher: Watcher
+    synonyms: Synonyms | None = None
+
+
+class Objective(nn.Module):
+    """A technique's loss as a module, which mixed precision and several devices can wrap."""
+
+    def __init__(self, model: nn.Module, modules: nn.Module) -> None:
+        super().__init__()
+        self.model, self.auxiliary = model, modules
+
+    def forward(self, technique: Technique, batch: Batch, context: LossContext) -> Terms:
+        return technique.loss(self.model, batch, context)
+
+
+class TechniqueLoop(StageLoop):
+    """Trains a model with a technique."""
+
+    state: TrainingState
+
+    def __init__(
+        self,
+        job: TrainingJob,
+        stage: Stage,
+        state: TrainingState,
+        context: LossContext,
+        targets: TargetCache,
+        reference: Tensor | None = None,
+    ) -> None:
+        """`reference`: mean attention of the reference models (N,T)."""
+        super().__init__(stage, state, job.watcher, len(job.train), state.technique.players())
+        self.job, self.context, self.targets, self.reference = job, context, targets, reference
+
+    @property
+    def longest(self) -> int:
+        return longest(self.job, self.stage)
+
+    def start_epoch(self) -> None:
+        training_mode(self.state)
+        tables = self.state.technique.on_epoch_start(self.state.model, self.context.synonyms)
+        self.context = replace(self.context, epoch_tables=tables)
+
+    def batches(self) -> list[Rows]:
+        return shuffled(self.job.train, self.job.training.batch_size, (*self.state.stream, self.state.epoch))
+
+    def losses(self, rows: Rows) -> tuple[Terms, Tensor | None]:
+        state = self.state
+        batch = collate(self.job.train, rows).to(self.job.accelerator.device)
+        context = replace(
+            self.context,
+            progress=state.progress,
+            key=state.key.child(state.step),
+            cached_targets=self.targets.get(batch),
+        )
+        terms: Terms = state.networks(state.technique, batch, context)
+        return terms, batch.weight
+
+    def backward(self, loss: Tensor, **only: Any) -> None:
+        self.job.accelerator.backward(loss, **only)
+
+    def apply_gradients(self, active: list[Player]) -> None:
+        state = self.state
+        self.job.accelerator.unscale_gradients(state.accelerated)
+        for player in active:
+            nn.utils.clip_grad_norm_(state.parameters_by_player[player.name], self.job.training.clip)
+        optimizers.set_rates(state.optimizer, state.schedule, state.progress)
+        # The wrapper looks up a package on disk in every call: 0.2 ms.
+        (state.optimizer if state.accelerated.scaler is None else state.accelerated).step()
+
+    def train_batch(self, rows: Rows) -> Terms:
+        terms = super().train_batch(rows)
+        self.state.technique = self.state.technique.after_step(terms)
+        return terms
+
+    def validate(self) -> dict[str, Any]:
+        return validation_scores(self.job, self.state.model, self.reference)
+
+    def score(self, record: Mapping[str, Any]) -> tuple[float, float]:
+        return record["macro-f1"], record["loss"]
+
+    def is_over(self) -> bool:
+        """Return True after the last epoch, or without improvement; epochs at guessing level do not count."""
+        job, stage, state = self.job, self.stage, self.state
+        if state.epoch >= self.longest:
+            return True
+        patience = job.training.patient(steps(job)) if stage.epochs is None else job.training.patience
+        guessing = 1 / len(np.unique(job.train.label))  # type: ignore[arg-type]  # a split to train on has labels
+        records = state.history[len(state.history) - state.epoch :]
+        scores = [record["macro-f1"] for record in records]
+        first = scores.index(max(scores)) + 1 if scores else 0  # a lower loss alone is not an improvement
+        epochs_without_improvement = sum(score > guessing for score in scores[first:])
+        return stage.select != "last" and epochs_without_improvement >= patience
+
+
+def validation_scores(job: TrainingJob, model: Model, reference: Tensor | None) -> dict[str, Any]:
+    """Return the validation scores, a constant predicted label, and the collapse of attention."""
+    label = job.validation.label
+    read = inference.split_outputs(model, job.validation, widest=WIDEST)
+    predicted = read.logits.argmax(-1).numpy()
+    macro = f1_score(label, predicted, average="macro", zero_division=0.0)
+    anchor = None if reference is None else reference[:MOST]
+    collapse = collapse_of(model, read, anchor)
+    attention = {**asdict(collapse), "collapsed": collapse.collapsed, "reason": collapse.reason}
+    return {
+        "macro-f1": float(macro),
+        "accuracy": float(accuracy_score(label, predicted)),
+        "loss": float(cross_entropy(read.logits.double(), torch.from_numpy(label))),
+        "constant_label": constant_label(predicted, label),
+        "attention": {name: None if value != value else value for name, value in attention.items()},  # JSON has no NaN
+    }
+
+
+def collapse_of(model: Model, read: inference.SplitOutputs, reference: Tensor | None) -> Collapse:
+    """Detect collapsed weights; by sentence for a model that selects sentences."""
+    weights, mask, ids = (tensor[:MOST] for tensor in (read.weights, read.mask, read.ids))
+    if not selects(model) or model.selection_config.granularity == "token":
+        collapse = detect_collapse(weights, mask, reference, ids=ids)
+        free = selects(model) and model.selection_config.share is None
+        return replace(collapse, selected=selected_share(weights, mask)) if free else collapse
+    nonempty = mask.any(-1)
+    numbers = segments.segment_ids(ids, mask, model.ends.cpu())
+    return detect_sentence_collapse(
+        RaggedWeights(weights[mask].double(), mask.sum(-1)[nonempty]), numbers[mask], ids[mask]
+    )
+
+
+def constant_label(predicted: NDArray[np.int64], label: NDArray[np.int64] | None) -> int | None:
+    """Return the class that every text is assigned although there are several classes; else None."""
+    distinguished = np.ptp(predicted) > 0 or label is None or np.ptp(label) == 0
+    return None if distinguished else int(predicted[0])
+
+
+def attention_of(models: Mapping[str, Model], data: Data) -> Tensor | None:
+    """Return the mean attention of the reference models; None without any.  (N,T)"""
+    total: Tensor | None = None
+    for model in models.values():
+        weights = inference.split_outputs(model, data, widest=WIDEST).weights
+        total = weights if total is None else total + weights
+    return None if total is None else total / len(models)
+
+
+def training_mode(state: TrainingState) -> None:
+    """Set trained parts to training mode and frozen parts to evaluation mode, without dropout."""
+    state.networks.train()
+    for part in (*state.model.children(), *state.modules.children()):
+        trained = [parameter.requires_grad for parameter in part.parameters()]
+        part.train(any(trained) or not trained)  # parts without parameters: training mode
+
+
+def steps(job: TrainingJob) -> int:
+    """Return the number of steps of one epoch."""
+    return -(-len(job.train) // job.training.batch_size)
+
+
+def longest(job: TrainingJob, stage: Stage) -> int:
+    """Return the maximum number of epochs."""
+    return job.training.longest(steps(job)) if stage.epochs is None else stage.epochs
+
+
+def report_longer_training(job: TrainingJob) -> None:
+    """Report a larger number of epochs on a small dataset."""
+    each, most = steps(job), job.training.longest(steps(job))
+    if job.training.epochs is None and most > EPOCHS:
+        size = f"{len(job.train):,} texts are {each} step{'s' * (each > 1)} per epoch"
+        job.watcher.say(f"{size}: training runs up to {most} epochs instead of {EPOCHS} (set --epochs to change this)")

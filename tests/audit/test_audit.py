@@ -54,7 +54,7 @@ def report(here, examples, name: str = "honest", **plan) -> Report:
 
 
 def numbers(found: Report) -> dict[str, tuple[float, int]]:
-    return {f"{row.measure}|{row.settings.get('explain')}": (row.value, row.n) for row in found.rows}
+    return {f"{row.measure}|{row.settings.get('explainer')}": (row.value, row.n) for row in found.rows}
 
 
 def assert_same(one: Report, other: Report, *, rounding: float = ROUNDING) -> None:
@@ -93,7 +93,7 @@ def test_every_number_there_is_has_a_row_a_value_or_the_reason_why_not(here, mod
     examined = subject(model, here, 0) if isinstance(model, str) else as_adapter(model, classes=CLASSES)
     asked = AuditRequest(explainers, replace(FEW, **plan))
     rows = run_protocols(examined, here.examples[:12], asked).report().rows
-    named = [(row.measure, row.settings.get("explain")) for row in rows]
+    named = [(row.measure, row.settings.get("explainer")) for row in rows]
     assert len(set(named)) == len(named)
     assert {measure for measure, _ in named} == set(NAMES) - set(probe_names("others"))
     assert all(row.n or row.note.startswith("not applicable, because ") for row in rows)

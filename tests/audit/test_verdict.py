@@ -22,7 +22,7 @@ STILL, SHORTCUT = "stability", "shortcut-leakage"
 def row(name: str, value: float, n: int = 100, near: float | None = 0.0, note: str = "") -> Row:
     """A mean with an interval of so much to either side, or none."""
     interval = None if near is None else (value - near, value + near)
-    return Row(name, value, n, interval, {"explain": "attention"}, note)
+    return Row(name, value, n, interval, {"explainer": "attention"}, note)
 
 
 def collapsed(value: float, note: str = "") -> Row:
@@ -90,7 +90,7 @@ def test_what_stands_against_it_is_said_first():
 )
 def test_what_moves_is_named_for_what_the_model_shows(explainer, noun):
     found = [
-        replace(one, settings={"explain": explainer})
+        replace(one, settings={"explainer": explainer})
         for key in (STILL, SHORTCUT)
         for one in good(question_of(key)).values()
     ]
@@ -101,7 +101,7 @@ def test_what_moves_is_named_for_what_the_model_shows(explainer, noun):
 
 
 def test_numbers_of_another_explanation_do_not_count():
-    rows = [replace(one, settings={"explain": "gradient"}) for one in good(question_of(STILL)).values()]
+    rows = [replace(one, settings={"explainer": "gradient"}) for one in good(question_of(STILL)).values()]
     assert {verdict.answer for verdict in verdicts(rows, "attention")} == {"not asked"}
     assert next(iter(verdicts(rows, "gradient"))).answer == "yes"
 

@@ -146,7 +146,7 @@ def test_an_interrupted_run_ends_as_if_it_had_not_been(tmp_path):
     [
         ({"seed": 1}, "seed"),
         ({"settings": {**SMALL, "hidden": 5}}, "architecture"),
-        ({"settings": {**SMALL, "min_df": 1}}, "reading"),
+        ({"settings": {**SMALL, "min_df": 1}}, "text"),
         ({"settings": {**SMALL, "learning_rate": 0.1}}, "training"),
         ({"class_weight": {"pos": 2.0, "neg": 1.0}}, "class_weight"),
         ({"class_weight": "balanced"}, "class_weight"),

@@ -118,7 +118,7 @@ def test_a_table_of_synonyms_is_read_named_without_its_path_and_changes_the_mode
     settings = {"synonyms": table(tmp_path, good=["fine"], film=["story", "unheard"]), "share": 1}
     stored, listener = listened(settings)
     assert any(line.startswith("synonyms: 2 of ") for line in listener.said)
-    assert stored.description.reading["synonyms"] == "synonyms.jsonl"
+    assert stored.description.text["synonyms"] == "synonyms.jsonl"
     assert weights(stored.model) != weights(listened({"share": 1})[0].model)
 
 

@@ -37,8 +37,8 @@ def test_a_network_with_vectors_to_spare_substitutes_words(tmp_path):
 
 def test_a_teachers_identity_leaves_out_who_asks_for_it_and_nothing_else():
     whole = {"technique": "x", "technique_settings": {}, "seed": 1, "references": [], "history": [], "best_epoch": {}}
-    shared = {"reading": {"min_df": 2}, "classes": [0, 1], "files": ["f"], "vectors": "v", "corpus": "c"}
-    assert stage_identity({**whole, **shared, "reading": {"min_df": 2, "synonyms": "s"}}) == shared
+    shared = {"text": {"min_df": 2}, "classes": [0, 1], "files": ["f"], "vectors": "v", "corpus": "c"}
+    assert stage_identity({**whole, **shared, "text": {"min_df": 2, "synonyms": "s"}}) == shared
 
 
 def test_a_table_of_synonyms_may_be_named_by_a_path(tmp_path):

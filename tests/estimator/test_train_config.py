@@ -29,7 +29,7 @@ class Homemade(Vanilla):
 def test_defaults_are_those_of_the_settings_classes():
     plain = ordered()
     assert (plain.encoder, plain.technique_name, plain.seed) == ("bilstm", "vanilla", 0)
-    assert (plain.architecture, plain.training, plain.reading) == (Architecture(), Training(), TextConfig())
+    assert (plain.architecture, plain.training, plain.text) == (Architecture(), Training(), TextConfig())
     assert plain.technique == Vanilla()
     assert (plain.vectors, plain.max_length, plain.class_weight, plain.device) == (None, None, None, "auto")
 
@@ -38,7 +38,7 @@ def test_settings_are_dealt_out_to_their_owners():
     found = ordered(epochs=2, batch_size=5, settings={"hidden": 7, "learning_rate": 0.1, "min_df": 3})
     assert found.architecture == Architecture(hidden=7)
     assert found.training == Training(epochs=2, batch_size=5, learning_rate=0.1)
-    assert found.reading == TextConfig(min_df=3)
+    assert found.text == TextConfig(min_df=3)
 
 
 def test_a_parameter_and_a_setting_of_one_name_must_agree():
@@ -78,7 +78,7 @@ def test_restored_settings_order_the_same_again():
     values = settings_of_model(
         first.architecture,
         dataclasses.asdict(first.training),
-        dataclasses.asdict(first.reading),
+        dataclasses.asdict(first.text),
         first.technique_name,
         dataclasses.asdict(first.technique),
     )

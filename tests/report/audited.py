@@ -48,7 +48,7 @@ MEANINGS = {
 def row(measure: str, value: float, spread: float | None = None, explain: str | None = "attention", **more) -> Row:
     """One number of 400 texts; NaN: not applicable."""
     note, n = more.pop("note", ""), 0 if math.isnan(value) else 400
-    settings = {**KNOWN, **more, "v": "0.1.0", **({"explain": explain} if explain else {})}
+    settings = {**KNOWN, **more, "v": "0.1.0", **({"explainer": explain} if explain else {})}
     return Row(measure, value, n, None if spread is None else (value - spread, value + spread), settings, note)
 
 

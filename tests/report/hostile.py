@@ -18,9 +18,9 @@ def hostile(bad: str) -> Report:
     e = dataclasses.replace(e, question=f"q{bad}", explainer=f"x{bad}")
     worse = dataclasses.replace(e, text=f"very bad. {bad}", label=f"n{bad}", tokens=("bad.", *e.tokens[1:]))
     rows = (
-        Row(f"m{bad}", 0.5, 10, (0.4, 0.6), {"explain": f"x{bad}", f"k{bad}": f"v{bad}"}, f"note {bad}"),
+        Row(f"m{bad}", 0.5, 10, (0.4, 0.6), {"explainer": f"x{bad}", f"k{bad}": f"v{bad}"}, f"note {bad}"),
         Row(f"absent{bad}", math.nan, 0, None, {}, f"not applicable, because {bad}"),
-        Row("collapsed", 1.0, 10, None, {"explain": f"x{bad}"}, f"all alike {bad}"),
+        Row("collapsed", 1.0, 10, None, {"explainer": f"x{bad}"}, f"all alike {bad}"),
     )
     return Report(
         f"Title {bad}",

@@ -176,7 +176,7 @@ def test_every_number_has_its_interval_n_range_direction_and_signature(text):
     assert (
         "sufficiency 0.040 0.020 to 0.060 400 What the predicted class loses when only the heaviest words are left "
         "(DeYoung et al. 2020). Range −1 to 1; ↓ lower is better. sufficiency|corpus:planted-reviews|data:3f6c1a9be0d2|"
-        "erase:delete|explain:attention|model:a41c77e05b19|seed:0|sizes:1,5,10,20,50%|split:test|v:0.1.0|n:400"
+        "erase:delete|explainer:attention|model:a41c77e05b19|seed:0|sizes:1,5,10,20,50%|split:test|v:0.1.0|n:400"
     ) in text
     assert all(one.signature in text for one in ROWS if not math.isnan(one.value))
 

@@ -36,7 +36,7 @@ def from_classifier(clf: TextClassifier, name: str = "model") -> ModelAdapter:
         raise UserError("this TextClassifier has not been trained yet: call fit first")
     config = clf.stored_.description
     settings = settings_of_model(
-        config.architecture, config.training, config.reading, config.technique, config.technique_settings
+        config.architecture, config.training, config.text, config.technique, config.technique_settings
     )
     facts = {
         "encoder": config.encoder,

@@ -18,7 +18,12 @@ from torch import Tensor
 from steadygaze.adapters import transformer_checks
 from steadygaze.adapters.model_adapter import ModelAdapter
 from steadygaze.adapters.transformer_checks import check_network, supports_fused_attention, try_network
-from steadygaze.adapters.transformer_network import LOOKS, AttentionTransformerModel, ForwardOptions, TransformerModel
+from steadygaze.adapters.transformer_network import (
+    AGGREGATIONS,
+    AttentionTransformerModel,
+    ForwardOptions,
+    TransformerModel,
+)
 from steadygaze.core.errors import UserError, unknown
 from steadygaze.core.tensor_files import refuse_non_finite
 from steadygaze.core.types import Label
@@ -210,8 +215,8 @@ def _single_label(config: Any, name: str) -> None:
 
 
 def _check_attention(attention: str) -> None:
-    if attention not in LOOKS:
-        raise unknown("attention", attention, LOOKS)
+    if attention not in AGGREGATIONS:
+        raise unknown("attention", attention, AGGREGATIONS)
 
 
 def _name(network: Any) -> str:

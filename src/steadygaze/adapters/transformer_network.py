@@ -40,7 +40,7 @@ def attention_rollout(attentions: Sequence[Tensor], read: Tensor) -> Tensor:
     return read
 
 
-LOOKS: dict[str, Callable[[Sequence[Tensor], Tensor], Tensor]] = {
+AGGREGATIONS: dict[str, Callable[[Sequence[Tensor], Tensor], Tensor]] = {
     "last": last_layer_attention,
     "rollout": attention_rollout,
 }
@@ -72,7 +72,7 @@ class ForwardOptions:
 
     padding: int
     attention: str = "last"
-    """Aggregation of heads and layers to one weight per token: one of LOOKS."""
+    """Aggregation of heads and layers to one weight per token: one of AGGREGATIONS."""
     question_type: int = 0
     """The token type of a question; a text's is 0."""
 
@@ -193,7 +193,7 @@ class TransformerModel(Model):
             inputs_embeds=row.vectors, attention_mask=row.real.long(), output_attentions=with_attention, **inputs
         )
         read = self._reads(row)
-        return output.logits, LOOKS[self.attention](output.attentions, read) if with_attention else read
+        return output.logits, AGGREGATIONS[self.attention](output.attentions, read) if with_attention else read
 
     def _reads(self, row: "_Row") -> Tensor:
         """Distribution over the tokens that the classifier reads; at least single precision.  (B,T)"""

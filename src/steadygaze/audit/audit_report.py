@@ -228,7 +228,7 @@ def _below_baseline(here: PreparedCase) -> tuple[str, ...]:
 def _leakage(rows: Sequence[Row], explainers: Iterable[str]) -> Iterator[str]:
     """A warning for each explanation whose selection leaks the label, or was not tested for it."""
     for name in explainers:
-        found = by_measure([row for row in rows if row.n and row.settings.get("explain") == name])
+        found = by_measure([row for row in rows if row.n and row.settings.get("explainer") == name])
         if has_leakage(found):
             own = name == "rationale"
             partner, target = (PREDICTOR, "the label") if own else (f"{name}'s own approximator", "the predicted class")
@@ -238,7 +238,7 @@ def _leakage(rows: Sequence[Row], explainers: Iterable[str]) -> Iterator[str]:
 
 
 def _row(finding: Finding, known: Settings) -> Row:
-    settings = {**known, **finding.settings, **({"explain": finding.explainer} if finding.explainer else {})}
+    settings = {**known, **finding.settings, **({"explainer": finding.explainer} if finding.explainer else {})}
     if finding.absent:
         return Row(finding.measure, float("nan"), 0, None, settings, f"not applicable, because {finding.absent}")
     if finding.value is not None:

@@ -140,7 +140,7 @@ QUESTIONS = (
 
 
 def verdicts(rows: Sequence[Row], explainer: str) -> tuple[Verdict, ...]:
-    mine = {row.measure: row for row in rows if row.settings.get("explain", explainer) == explainer}
+    mine = {row.measure: row for row in rows if row.settings.get("explainer", explainer) == explainer}
     return tuple(_verdict(question, mine) for question in QUESTIONS)
 
 

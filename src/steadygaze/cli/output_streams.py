@@ -74,8 +74,8 @@ def _closable(stream: TextIO | None) -> Iterator[TextIO]:
     if not isinstance(raw, io.FileIO):  # in memory
         yield stream
         return
-    at_once = stream.line_buffering or stream.write_through
-    closable = io.TextIOWrapper(io.BufferedWriter(Pipe(raw)), stream.encoding, "replace", line_buffering=at_once)
+    line_buffering = stream.line_buffering or stream.write_through
+    closable = io.TextIOWrapper(io.BufferedWriter(Pipe(raw)), stream.encoding, "replace", line_buffering=line_buffering)
     try:
         yield closable
     finally:

@@ -91,8 +91,8 @@ def identity(
 def stage_identity(whole: dict[str, Any]) -> dict[str, Any]:
     """The identity of a stage with its own technique: without the outer technique and its seed."""
     own = ("technique", "technique_settings", "seed", "references", "history", "best_epoch")
-    reading = {key: value for key, value in whole["reading"].items() if key != "synonyms"}
-    return {key: value for key, value in whole.items() if key not in own} | {"reading": reading}
+    text = {key: value for key, value in whole["text"].items() if key != "synonyms"}
+    return {key: value for key, value in whole.items() if key not in own} | {"text": text}
 
 
 MAX_LENGTH = 512
@@ -191,7 +191,7 @@ def make_plan(order: TrainConfig, train: Split, corpus: str, watcher: Watcher) -
         technique=order.technique_name,
         technique_settings=_settings(order.technique),
         training=dataclasses.asdict(order.training),
-        reading=dataclasses.asdict(order.reading) | {"synonyms": _name(order.reading.synonyms)},
+        text=dataclasses.asdict(order.text) | {"synonyms": _name(order.text.synonyms)},
         class_weight=_class_weight(order.class_weight),
         vectors=_name(order.vectors),
         seed=order.seed,
@@ -211,9 +211,9 @@ def _settings(technique: Technique) -> dict[str, Any]:
 def _word_plan(order: TrainConfig, description: ModelConfig, train: Split, watcher: Watcher) -> FitPlan:
     """Vocabulary of the training texts, with pre-trained vectors if requested."""
     texts = [*train.texts, *(train.questions or [])]
-    tokenizer = build_word_tokenizer(texts, min_df=order.reading.min_df, max_length=description.max_length)
+    tokenizer = build_word_tokenizer(texts, min_df=order.text.min_df, max_length=description.max_length)
     if tokenizer.size == len(SPECIALS):
-        raise UserError(f"no word occurs in {order.reading.min_df} training texts: use a smaller min_df")
+        raise UserError(f"no word occurs in {order.text.min_df} training texts: use a smaller min_df")
     vectors = pretrained = None
     if order.vectors is not None:
         pretrained = read_vectors(order.vectors, tokenizer.vocabulary, seed=order.seed)
@@ -224,7 +224,7 @@ def _word_plan(order: TrainConfig, description: ModelConfig, train: Split, watch
         description = dataclasses.replace(description, architecture=architecture, coverage=coverage)
     encoder = partial(make_encoder, description, tokenizer.size, vectors)
     make = partial(build_model, description, tokenizer, order.technique, encoder)
-    return FitPlan(description, tokenizer, make, vectors, pretrained, table=order.reading.synonyms)
+    return FitPlan(description, tokenizer, make, vectors, pretrained, table=order.text.synonyms)
 
 
 def _transformer_plan(order: TrainConfig, description: ModelConfig) -> FitPlan:
@@ -246,7 +246,7 @@ def _transformer_plan(order: TrainConfig, description: ModelConfig) -> FitPlan:
         tokenizer,
         partial(build_model, description, tokenizer, order.technique, partial(from_folder, folder)),
         files=(*weight_files(folder), folder / "tokenizer.json"),
-        table=order.reading.synonyms,
+        table=order.text.synonyms,
     )
 
 

@@ -43,7 +43,7 @@ def load_classifier(folder: str | Path, device: str = "auto") -> TextClassifier:
     stored = model_folder.load(Path(folder))
     config = stored.description
     values = settings_of_model(
-        config.architecture, config.training, config.reading, config.technique, config.technique_settings
+        config.architecture, config.training, config.text, config.technique, config.technique_settings
     )
     loaded = TextClassifier(
         config.encoder,

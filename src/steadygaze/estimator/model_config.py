@@ -23,7 +23,7 @@ from steadygaze.techniques import TECHNIQUES
 from steadygaze.techniques.technique import Technique
 from steadygaze.techniques.vanilla import Vanilla
 
-SCHEMA = 1
+SCHEMA = 2
 """Increased when older versions of the package cannot read a folder."""
 
 
@@ -44,7 +44,7 @@ class ModelConfig:
     technique: str
     technique_settings: dict[str, Any]
     training: dict[str, Any]
-    reading: dict[str, Any] = dataclasses.field(default_factory=dict)
+    text: dict[str, Any] = dataclasses.field(default_factory=dict)
     class_weight: Literal["balanced"] | list[tuple[Label, float]] | None = None
     vectors: str | None = None
     coverage: float | None = None

@@ -42,7 +42,7 @@ class TrainConfig:
     technique: Technique
     architecture: Architecture
     training: Training
-    reading: TextConfig
+    text: TextConfig
     seed: int
     vectors: str | Path | None
     max_length: int | None
@@ -57,7 +57,7 @@ def train_config(parameters: Mapping[str, Any]) -> TrainConfig:
     if not own:
         _refuse_filled(TECHNIQUES[name], values)
     kinds: list[type[Any]] = [Architecture, Training, TextConfig, *([] if own else [TECHNIQUES[name]])]
-    architecture, training, reading, *built = distribute_settings(values, *kinds)
+    architecture, training, text, *built = distribute_settings(values, *kinds)
     check_device(parameters["device"])
     return TrainConfig(
         encoder=_encoder(parameters["encoder"]),
@@ -65,7 +65,7 @@ def train_config(parameters: Mapping[str, Any]) -> TrainConfig:
         technique=own or built[0],
         architecture=architecture,
         training=training,
-        reading=_readable(reading),
+        text=_readable(text),
         seed=check_seed(parameters["seed"], parameters["random_state"]),
         vectors=_vectors(parameters["vectors"]),
         max_length=_max_length(parameters["max_length"]),
@@ -77,12 +77,12 @@ def train_config(parameters: Mapping[str, Any]) -> TrainConfig:
 def settings_of_model(
     architecture: Architecture,
     training: Mapping[str, Any],
-    reading: Mapping[str, Any],
+    text: Mapping[str, Any],
     technique: str,
     technique_settings: Mapping[str, Any],
 ) -> dict[str, Any]:
     """The settings that differ from the defaults."""
-    kinds = {Architecture: dataclasses.asdict(architecture), Training: training, TextConfig: reading}
+    kinds = {Architecture: dataclasses.asdict(architecture), Training: training, TextConfig: text}
     values = {key: value for kind, part in kinds.items() for key, value in non_default(kind, part).items()}
     own = TECHNIQUES.get(technique)  # None: a user's own technique, whose defaults are unknown
     if own is None:
@@ -134,10 +134,10 @@ def check_seed(seed: Any, random_state: Any = None) -> int:
     return _whole(name, value, 0, LARGEST_SEED)
 
 
-def _readable(reading: TextConfig) -> TextConfig:
-    if reading.synonyms is not None and not Path(reading.synonyms).is_file():
-        raise UserError(f"there is no file of synonyms {reading.synonyms}")
-    return reading
+def _readable(text: TextConfig) -> TextConfig:
+    if text.synonyms is not None and not Path(text.synonyms).is_file():
+        raise UserError(f"there is no file of synonyms {text.synonyms}")
+    return text
 
 
 def _max_length(value: Any) -> int | None:

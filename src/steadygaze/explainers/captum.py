@@ -25,7 +25,7 @@ from steadygaze.core.errors import UserError
 from steadygaze.core.types import Batch
 from steadygaze.explainers.class_probability import clean_prediction, max_tokens
 from steadygaze.explainers.explainer import Explainer, Saliency
-from steadygaze.explainers.gradient import ExplainedBatch, explained_batch, gradient_tokens, shortest
+from steadygaze.explainers.gradient import ExplainedBatch, explained_batch, gradient_tokens, trim_to_longest
 from steadygaze.models.inference import with_gradients
 from steadygaze.models.model_protocol import Capability, Model
 from steadygaze.techniques.perturbations.word_removal import take_rows, text_key, words_of
@@ -81,7 +81,7 @@ class Captum(Explainer):
         with with_gradients(model):
             for row in words_of(batch).any(-1).nonzero().flatten().tolist():
                 index = torch.tensor([row], device=device)
-                part = shortest(take_rows(batch, index))
+                part = trim_to_longest(take_rows(batch, index))
                 width, words = part.ids.shape[1], words_of(part)
                 with _seeded(keys[row], device):
                     own = None if embedded is None else embedded[index, :width].detach()

@@ -80,7 +80,7 @@ def gradient_saliency(
     with with_gradients(model):
         most = gradient_tokens(batch.ids) // forward_passes
         for rows, _ in length_groups(lengths(batch), most, near=NEAR if forward_passes == 1 else 1.0):
-            part = shortest(take_rows(batch, rows))
+            part = trim_to_longest(take_rows(batch, rows))
             width = part.ids.shape[1]
             own = None if embedded is None else embedded[rows, :width].detach()
             scores = method(explained_batch(model, part, clean.target_class[rows], own)).detach().double()
@@ -98,7 +98,7 @@ def lengths(batch: Batch) -> Tensor:
     return own if batch.question_present is None else own + batch.question_present.sum(-1)
 
 
-def shortest(batch: Batch) -> Batch:
+def trim_to_longest(batch: Batch) -> Batch:
     """Trim padding to the longest text and the longest question."""
     question_width = None if batch.question_present is None else max(1, int(batch.question_present.sum(-1).max()))
     return trim_padding(batch, max(1, int(batch.present.sum(-1).max())), question_width)

@@ -57,7 +57,7 @@ def _gate(gate: Gate) -> str:
 
 
 def _cells(row: Row) -> tuple[str, ...]:
-    of = code(row.settings["explain"]) if "explain" in row.settings else "the prediction"
+    of = code(row.settings["explainer"]) if "explainer" in row.settings else "the prediction"
     return code(row.measure), of, number(row.value), "" if row.interval is None else interval(row), f"{row.n:,}"
 
 

@@ -73,7 +73,7 @@ def interval(row: Row) -> str:
 
 
 def explainer_name(row: Row) -> str:
-    return str(row.settings.get("explain", PREDICTION))
+    return str(row.settings.get("explainer", PREDICTION))
 
 
 def span(fact: Fact) -> str:

@@ -73,8 +73,8 @@ class Report:
         rows = [row for row in self.rows if row.measure == measure]
         if name is None:
             return rows
-        own = [row for row in rows if row.settings.get("explain") == name]
-        return own or [row for row in rows if "explain" not in row.settings]
+        own = [row for row in rows if row.settings.get("explainer") == name]
+        return own or [row for row in rows if "explainer" not in row.settings]
 
     def meaning(self, measure: str) -> Fact | None:
         return self.measures.get(measure) or self.measures.get(MeasureKey.parse(measure).measure)
@@ -245,7 +245,7 @@ def _missing(report: Report, required: Requirement) -> str:
 
 def _fault(row: Row, required: Requirement) -> str | None:
     """Describe why a row fails; None if it passes."""
-    of = f" of {row.settings['explain']}" if "explain" in row.settings else ""
+    of = f" of {row.settings['explainer']}" if "explainer" in row.settings else ""
     limit = f"{OP_NAMES[required.op]} {short_number(required.limit)} was required"
     if math.isnan(row.value):
         return f"{row.measure}{of}: {limit}, and it is {row.note or 'not defined'}"

@@ -60,7 +60,7 @@ def _same_settings(order: CompareConfig, technique: str) -> bool:
     if VANILLA not in before:
         return False
     ours, theirs = order.training(technique), order.training(VANILLA)
-    return all(getattr(ours, part) == getattr(theirs, part) for part in ("architecture", "training", "reading"))
+    return all(getattr(ours, part) == getattr(theirs, part) for part in ("architecture", "training", "text"))
 
 
 def _plain(stage: Stage) -> bool:

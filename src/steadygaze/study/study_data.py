@@ -147,8 +147,8 @@ def synonyms(order: CompareConfig) -> str | None:
 
 def _parts(order: CompareConfig, technique: str) -> dict[str, Any]:
     config = order.training(technique)
-    reading = {**dataclasses.asdict(config.reading), "synonyms": _file(config.reading.synonyms)}
-    return {**dataclasses.asdict(config.architecture), **dataclasses.asdict(config.training), **reading}
+    text = {**dataclasses.asdict(config.text), "synonyms": _file(config.text.synonyms)}
+    return {**dataclasses.asdict(config.architecture), **dataclasses.asdict(config.training), **text}
 
 
 def _file(path: str | None) -> str | None:

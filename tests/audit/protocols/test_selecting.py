@@ -161,7 +161,7 @@ def asked(kind: type[Rationalizer], which: list[int]) -> Report:
 
 
 def own(report: Report) -> dict[str, Row]:
-    return {row.measure: row for row in report.rows if row.settings.get("explain") == "rationale"}
+    return {row.measure: row for row in report.rows if row.settings.get("explainer") == "rationale"}
 
 
 def of_selection(measure: str) -> bool:

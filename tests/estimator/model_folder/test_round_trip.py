@@ -82,7 +82,7 @@ def test_config_says_what_the_model_is(folder):
     assert config["technique"] == "vanilla"
     assert config["technique_settings"] == {}
     assert config["training"]["learning_rate"] == 0.05
-    assert config["reading"] == {"min_df": 2, "synonyms": None}
+    assert config["text"] == {"min_df": 2, "synonyms": None}
     assert config["architecture"]["hidden"] == 4
     assert re.fullmatch(r"[0-9a-f]{64}", config["corpus"])
     assert len(config["history"]) == len(fitted().history_)

@@ -5,14 +5,14 @@ from random import Random
 import numpy as np
 import pytest
 
-from steadygaze.data.planted import frames
 from steadygaze.data.planted.grammar import SPLITS, draw_question, draw_review, split_of
 from steadygaze.data.planted.lexicon import ASPECTS, OWN_ADJECTIVES
+from steadygaze.data.planted.lexicon import CLOSERS as LEXICON_CLOSERS
 from steadygaze.data.planted.reviews import planted_reviews
 
 OWN = {aspect: {word for words in OWN_ADJECTIVES[aspect].values() for word in words} for aspect in ASPECTS}
-SHARED = set.intersection(*map(set, frames.CLOSERS.values()))
-CLOSERS = {aspect: tuple(set(frames.CLOSERS[aspect]) - SHARED) for aspect in ASPECTS}
+SHARED = set.intersection(*map(set, LEXICON_CLOSERS.values()))
+CLOSERS = {aspect: tuple(set(LEXICON_CLOSERS[aspect]) - SHARED) for aspect in ASPECTS}
 """Aspect -> the closers that speak of it alone."""
 
 

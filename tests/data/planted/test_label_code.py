@@ -10,7 +10,7 @@ from data.planted.look import words
 from steadygaze.core.errors import UserError
 from steadygaze.core.types import Example
 from steadygaze.data.corpora import load_corpus
-from steadygaze.data.planted.reviews import CODE_LABELS, MANY, NEUTRAL, OPINIONS, SAME, planted_code
+from steadygaze.data.planted.reviews import CODE_LABELS, NEUTRAL, OPINIONS, OPINIONS_PER_TEXT, SAME, planted_code
 
 
 @cache
@@ -47,7 +47,7 @@ def test_all_opinions_of_the_splits_are_known_from_their_rationales() -> None:
 def test_the_label_is_what_most_of_five_opinions_say() -> None:
     for example in (*full()["test"], *mixed()["test"]):
         count = opinions(example)
-        assert count.total() == MANY
+        assert count.total() == OPINIONS_PER_TEXT
         assert count.most_common(1)[0][0] == example.label
     assert all(len(opinions(example)) == 1 for example in full()["test"]), "unless asked to differ, all are alike"
     assert {len(opinions(example)) for example in mixed()["test"]} == {1, 2}
@@ -57,7 +57,7 @@ def test_the_evidence_is_the_opinions_on_the_side_of_the_label_each_a_word_of_it
     for example in (*full()["test"], *mixed()["test"]):
         mine = [word for word in example.text.split() if sides().get(word) == example.label]
         assert words(example) == mine
-    assert {len(words(example)) for example in full()["test"]} == {MANY}
+    assert {len(words(example)) for example in full()["test"]} == {OPINIONS_PER_TEXT}
     assert {len(words(example)) for example in mixed()["test"]} == {3, 4, 5}
 
 
@@ -81,7 +81,9 @@ def test_labels_come_equally_often_and_opinions_stand_anywhere() -> None:
 def test_as_many_opinions_agree_as_was_asked_for() -> None:
     """How many of five agree with the side that was drawn is binomial, 0.85 each.  All five are alike in 0.85⁵ + 0.15⁵
     = 0.4438 of texts; 5 √(0.4438 · 0.5562 / 4000) = 0.039."""
-    alike = sum(len(example.rationales or ()) == MANY for example in mixed()["train"]) / len(mixed()["train"])
+    alike = sum(len(example.rationales or ()) == OPINIONS_PER_TEXT for example in mixed()["train"]) / len(
+        mixed()["train"]
+    )
     assert abs(alike - (0.85**5 + 0.15**5)) < 0.039
 
 
@@ -126,5 +128,5 @@ def test_options_that_make_no_sense_are_refused(options: dict[str, Any], sentenc
 
 
 def test_as_many_words_as_opinions_is_the_shortest() -> None:
-    (example,) = planted_code(length=MANY, sizes=(1, 0, 0))["train"]
-    assert opinions(example).total() == MANY
+    (example,) = planted_code(length=OPINIONS_PER_TEXT, sizes=(1, 0, 0))["train"]
+    assert opinions(example).total() == OPINIONS_PER_TEXT

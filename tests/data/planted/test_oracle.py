@@ -37,10 +37,10 @@ def test_the_oracle_knows_what_is_asked(question, aspect):
     ("call", "sentence"),
     [
         (lambda: read_planted_review("The nose is superb.", "smell"), "unknown aspect 'smell'"),
-        (lambda: read_planted_review("The nose is superb.", "palate"), "says one thing about its palate; found 0"),
+        (lambda: read_planted_review("The nose is superb.", "palate"), "has one opinion on its palate; found 0"),
         (
             lambda: read_planted_review("The nose is superb. Its smell is dull.", "aroma"),
-            "says one thing about its aroma; found 2",
+            "has one opinion on its aroma; found 2",
         ),
         (lambda: question_aspect("Did they like it?"), "names one aspect of appearance, aroma, palate"),
     ],

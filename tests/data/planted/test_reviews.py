@@ -228,7 +228,7 @@ def test_words_of_one_aspect_alone_are_as_likely_as_asked():
         (lambda: planted_reviews(noise=-0.1), "noise is a share from 0 to 1; found -0.1"),
         (lambda: planted_reviews(agreement=2), "agreement is a share from 0 to 1; found 2"),
         (lambda: planted_reviews(negation=1.1), "negation is a share from 0 to 1; found 1.1"),
-        (lambda: planted_reviews(own=-1), "own is how many times as likely a word is, 0 or more; found -1"),
+        (lambda: planted_reviews(own=-1), "own must be at least 0; found -1"),
         (lambda: planted_reviews(sizes=(10, 10)), r"sizes are three numbers.*found \(10, 10\)"),
         (lambda: planted_pairs(sizes=(10, -1, 10)), r"sizes are three numbers.*found \(10, -1, 10\)"),
     ],

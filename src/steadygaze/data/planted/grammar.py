@@ -1,8 +1,8 @@
-"""How a planted review is drawn and written out: templates, sentences, reviews.
+"""Generation of planted reviews: templates, sentences, reviews.
 
-A template (opener, core and closer joined, their slots empty; the first and the last may be missing) belongs to exactly
-one split, by a hash of its text: splits share cores and words, but no combination of opener, core and closer.  Draws
-use `Random.random` alone, the one method whose sequence Python promises to keep.
+A template is an opener, a core and a closer with empty slots; opener and closer are optional.  A hash of its text
+assigns it to exactly one split: splits share cores and words, but no combination of opener, core and closer.  Draws use
+only `Random.random`, the one method whose sequence Python guarantees.
 """
 
 import hashlib
@@ -14,34 +14,42 @@ from random import Random
 from typing import TypeVar
 
 from steadygaze.core.types import Span
-from steadygaze.data.planted import frames
-from steadygaze.data.planted.lexicon import ASPECTS, NEGATORS, NEUTRAL, NOUNS, OPINIONS, OWN_ADJECTIVES
+from steadygaze.data.planted.lexicon import (
+    ASPECTS,
+    CLOSERS,
+    NEGATORS,
+    NEUTRAL,
+    NOUNS,
+    OPINIONS,
+    OWN_ADJECTIVES,
+    TEMPLATES,
+)
 
 SPLITS = ("train", "validation", "test")
 MOST_EXAMPLES = 10_000_000
 """Examples of a generated split."""
 NEGATION = 0.15
-"""How often an opinion is said by denying its opposite."""
+"""Probability that an opinion is expressed by negating its opposite."""
 APPEARANCE_FIRST = 0.95
-"""How often the first sentence is the one about the appearance."""
+"""Probability that the first sentence is about the appearance."""
 BARE = 0.8
-"""How often a sentence has no opener, and how often no closer: most sentences of real reviews are plain."""
+"""Probability that a sentence has no opener, and that it has no closer."""
 
-_TRAIN, _VALIDATION = 0.6, 0.75  # of all templates: train up to the first, validation up to the second, test the rest
-_TRUTH = {"noun", *OPINIONS, *NEGATORS}
+_TRAIN, _VALIDATION = 0.6, 0.75  # cumulative shares of the templates
+_LABEL_SLOTS = {"noun", *OPINIONS, *NEGATORS}
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class ReviewHabits:
-    """How reviewers write."""
+    """Probabilities of the generator."""
 
     negation: float = NEGATION
-    """How often an opinion is said by denying its opposite."""
+    """Probability that an opinion is expressed by negating its opposite."""
     agreement: float = 0.5
-    """The chance that an aspect fares as the beer does, praised or blamed as a whole; one half: each by itself."""
+    """Probability that an aspect has the sentiment of the whole beer; one half: aspects are independent."""
     own: int = 2
-    """How many times as likely an adjective that is said of one aspect alone is as one that is said of all."""
+    """Probability of an adjective of one aspect, relative to that of a shared adjective."""
 
 
 HABITS = ReviewHabits()
@@ -49,7 +57,7 @@ HABITS = ReviewHabits()
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """A template, its core, and the words that fill its slots, in order; `aspect` is None in a neutral sentence."""
+    """A template, its core, and the words in its slots, in order; `aspect` is None in a neutral sentence."""
 
     template: str
     core: str
@@ -58,19 +66,19 @@ class Sentence:
     positive: bool = False
 
     def written(self, ending: str = ".") -> tuple[str, tuple[Span, ...]]:
-        """Its text, and the characters of each word that carries the truth."""
+        """Text, and the character spans of the words that determine the label."""
         literals, slots = _parsed(self.template)
         text = literals[0]
         rationales: list[Span] = []
         for slot, word, literal in zip(slots, self.words, literals[1:], strict=True):
-            if slot in _TRUTH:
+            if slot in _LABEL_SLOTS:
                 rationales += [(len(text) + a, len(text) + b) for a, b in _each_word(word)]
             text += word + literal
         return text[0].upper() + text[1:] + ending, tuple(rationales)
 
 
 def join(parts: Iterable[tuple[str, tuple[Span, ...]]]) -> tuple[str, tuple[Span, ...], tuple[Span, ...]]:
-    """Sentences and the rationales in each -> the text, its rationales, its sentences."""
+    """Join sentences with their rationales -> text, rationales, sentences."""
     texts: list[str] = []
     rationales: list[Span] = []
     sentences: list[Span] = []
@@ -85,7 +93,7 @@ def join(parts: Iterable[tuple[str, tuple[Span, ...]]]) -> tuple[str, tuple[Span
 
 @cache
 def split_of(template: str) -> str:
-    """The one split whose texts may use this template."""
+    """The split that uses this template."""
     share = int.from_bytes(hashlib.sha256(template.encode()).digest()[:4]) / 2**32
     return "train" if share < _TRAIN else "validation" if share < _VALIDATION else "test"
 
@@ -93,7 +101,7 @@ def split_of(template: str) -> str:
 def draw_review(
     rng: Random, split: str, appearance_first: float, habits: ReviewHabits = HABITS
 ) -> tuple[Sentence, ...]:
-    """One sentence on each aspect and two to four neutral ones, in their order; no two share a core."""
+    """Draw one sentence on each aspect and two to four neutral ones, in order; no two share a core."""
     drawn: dict[str, Sentence] = {}
     praise = 0.5
     if habits.agreement != praise:
@@ -113,36 +121,33 @@ def draw_review(
 def draw_sentence(
     rng: Random, split: str, aspect: str | None, praise: float = 0.5, habits: ReviewHabits = HABITS
 ) -> Sentence:
-    """A sentence that praises an aspect with a chance of `praise`, and else blames it; or one that says nothing."""
+    """Draw a sentence that praises an aspect with probability `praise` and else blames it, or a neutral sentence."""
     if aspect is None:
-        template, core = _draw_template(rng, split, (frames.FILLER_OPENERS, frames.FILLERS, frames.FILLER_CLOSERS))
+        template, core = _draw_template(rng, split, ("filler_openers", "fillers", "filler_closers"))
         return Sentence(template, core, _fill(rng, template, {}))
     positive, negated = rng.random() < praise, rng.random() < habits.negation
-    cores = frames.NEGATED if negated else frames.AFFIRMED
-    template, core = _draw_template(rng, split, (frames.OPENERS, cores, frames.CLOSERS[aspect]))
+    template, core = _draw_template(rng, split, ("openers", "negated" if negated else "affirmed", aspect))
     choices = _choices(aspect, positive != negated, habits.own)
     return Sentence(template, core, _fill(rng, template, choices), aspect, positive)
 
 
 def draw_question(rng: Random, split: str, aspect: str) -> Sentence:
-    """A question about an aspect; it uses the general names of the aspect, not those of its details."""
-    template, core = _draw_template(rng, split, (frames.QUESTION_OPENERS, frames.QUESTIONS, frames.QUESTION_CLOSERS))
+    """Draw a question about an aspect, by its general nouns."""
+    template, core = _draw_template(rng, split, ("question_openers", "questions", "question_closers"))
     return Sentence(template, core, _fill(rng, template, {"noun": NOUNS[aspect][0]}), aspect)
 
 
 @cache
 def _choices(aspect: str, praise: bool, own: int) -> dict[str, tuple[str, ...]]:
-    """Slot -> words, to praise or blame an aspect; an adjective of its own is `own` times as likely as a shared one."""
+    """Slot -> words that praise or blame an aspect; its own adjectives are `own` times as likely as shared ones."""
     opinions = {slot: words[praise] for slot, words in OPINIONS.items()}
     opinions["adjective"] += own * OWN_ADJECTIVES[aspect][praise]
     return {"noun": sum(NOUNS[aspect], ()), **opinions}
 
 
-def _draw_template(
-    rng: Random, split: str, parts: tuple[Sequence[str], Sequence[str], Sequence[str]]
-) -> tuple[str, str]:
-    """A template of the split, and its core."""
-    openers, cores, closers = parts
+def _draw_template(rng: Random, split: str, parts: tuple[str, str, str]) -> tuple[str, str]:
+    """Draw a template of the split from the named parts; return it and its core."""
+    openers, cores, closers = (TEMPLATES.get(part) or CLOSERS[part] for part in parts)
     while True:
         opener = "" if rng.random() < BARE else _pick(rng, openers)
         closer = "" if rng.random() < BARE else _pick(rng, closers)
@@ -156,15 +161,15 @@ def _shuffled(rng: Random, items: Iterable[T]) -> list[T]:
     return sorted(items, key=lambda _: rng.random())
 
 
-def _fill(rng: Random, template: str, truth: dict[str, tuple[str, ...]]) -> tuple[str, ...]:
-    """A word for each slot, from the last to the first because "a" or "an" depends on what follows."""
+def _fill(rng: Random, template: str, opinions: dict[str, tuple[str, ...]]) -> tuple[str, ...]:
+    """Draw a word for each slot, last slot first because "a" or "an" depends on the next word."""
     words: list[str] = []
     following = ""
     for slot in reversed(_parsed(template)[1]):
         if slot == "a":
             following = "an" if following[0] in "aeiouAEIOU" else "a"
         else:
-            choices = truth.get(slot) or NEGATORS.get(slot) or NEUTRAL[slot]
+            choices = opinions.get(slot) or NEGATORS.get(slot) or NEUTRAL[slot]
             following = _pick(rng, choices)
             while following in words:
                 following = _pick(rng, choices)
@@ -178,11 +183,11 @@ def _pick(rng: Random, choices: Sequence[T]) -> T:
 
 @cache
 def _parsed(template: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """What is fixed in a template (one more than there are slots), and its slots."""
+    """Fixed parts of a template (one more than slots), and its slots."""
     pieces = re.split(r"{(.+?)}", template)
     return tuple(pieces[::2]), tuple(pieces[1::2])
 
 
 @cache
 def _each_word(phrase: str) -> tuple[Span, ...]:
-    return tuple(found.span() for found in re.finditer(r"\S+", phrase))
+    return tuple(match.span() for match in re.finditer(r"\S+", phrase))

@@ -1,23 +1,17 @@
-"""The two generators: reviews labelled by one aspect, and pairs of a review and a question.
+"""Generators of texts whose rationales are known: reviews, pairs of a review and a question, and codes.
 
-Reads a planted review by its public lexicon and grammar alone: the text itself determines every label.
+Reviews: a sentence with a noun of the aspect has one opinion word; a negator in the same clause reverses it.  Clauses
+end at a comma or a full stop; negators in other clauses reverse nothing.  `read_planted_review` reads the label by
+these rules, from lexicon and grammar alone.
 
-The sentence that holds a noun of the aspect holds one opinion word; its praise or blame is turned round by a negator in
-the same clause.  Clauses end at a comma or a full stop; negators in other clauses turn nothing round.
-
-Changes to a planted example: of its truth alone, or of everything else.
-
-Texts in which a label can be said in code: a test of explainers that select words.
+Codes: texts in which a selection of words can encode the label, a test of explainers that select words.
 
     heads heads heads heads heads tails tails tails tails tails   dapo fime … rusa
 
-Every text begins with the same ten words, which say nothing.  Of the `length` words after them five are opinions, out
-of 600 that praise or 600 that blame; the label is what all of them do (or most, where `agreement` is below 1).  The
-others are neutral.  All of these are made-up words, so that only texts can teach what a word says.
-
-Whoever selects words and knows the label can say it by taking heads for praise and tails for blame.  A guess from what
-is selected is then always right, and explains nothing: what was guessed from says nothing to the model that is
-explained.  The opinions on the label's side are the rationales.
+Every text begins with the same ten words, which carry no information.  Of the `length` words after them, five are
+opinions, out of 600 that praise or 600 that blame; the label is their majority.  The others are neutral.  All are
+invented words, so their meaning can be learned only from the texts.  An explainer that knows the label can encode it by
+selecting heads for praise and tails for blame.  The opinions on the label's side are the rationales.
 """
 
 import re
@@ -50,23 +44,23 @@ _NEGATOR = re.compile(rf"\b({'|'.join(sorted({phrase for slot in NEGATORS.values
 
 
 def read_planted_review(text: str, aspect: str) -> str:
-    """The label that a planted text has for an aspect."""
+    """The label of a planted text for an aspect."""
     if aspect not in ASPECTS:
         raise unknown("aspect", aspect, ASPECTS)
     about = [sentence for sentence in re.split(r"(?<=[.?!]) ", text.lower()) if _aspects(sentence) == {aspect}]
     clauses = [clause for sentence in about for clause in sentence.split(",") if _opinions(clause)]
     if len(clauses) != 1 or len(_opinions(clauses[0])) != 1:
-        raise UserError(f"a planted text says one thing about its {aspect}; found {len(clauses)} in {text[:60]!r}.")
-    turned = len(_NEGATOR.findall(clauses[0])) % 2 == 1
-    return LABELS[_opinions(clauses[0])[0] != turned]
+        raise UserError(f"a planted text has one opinion on its {aspect}; found {len(clauses)} in {text[:60]!r}.")
+    reversed_opinion = len(_NEGATOR.findall(clauses[0])) % 2 == 1
+    return LABELS[_opinions(clauses[0])[0] != reversed_opinion]
 
 
 def question_aspect(question: str) -> str:
-    """The aspect that a planted question asks about."""
-    found = _aspects(question.lower())
-    if len(found) != 1:
+    """The aspect of a planted question."""
+    aspects = _aspects(question.lower())
+    if len(aspects) != 1:
         raise UserError(f"a planted question names one aspect of {', '.join(ASPECTS)}; found {question!r}.")
-    return found.pop()
+    return aspects.pop()
 
 
 def _aspects(text: str) -> set[str]:
@@ -78,29 +72,26 @@ def _opinions(clause: str) -> list[bool]:
 
 
 def flip_label(example: Example) -> Example:
-    """The truth changed by one word: the opinion becomes its antonym, and the label the other one."""
-    span, word = _spot(example, ANTONYMS)
+    """Replace the opinion by its antonym, which flips the label."""
+    span, word = _find_word(example, ANTONYMS)
     return replace(swap_words(example, span, ANTONYMS[word]), label=LABELS[example.label == LABELS[0]])
 
 
 def redraw_review(example: Example, seed: int = 0, *, split: str = "test") -> Example:
-    """The sentence that holds the rationales, among newly drawn ones.
-
-    That sentence keeps its neutral words too: an example is text, which does not say what template it was drawn from.
-    """
+    """Keep the sentence with the rationales, and draw all other sentences again."""
     if split not in SPLITS:
         raise unknown("split", split, SPLITS)
-    (at, _), noun = _spot(example, ASPECT_OF)
+    (at, _), noun = _find_word(example, ASPECT_OF)
     start, end = next(span for span in example.sentences or ((0, len(example.text)),) if span[0] <= at < span[1])
     kept = example.text[start:end], tuple((a - start, b - start) for a, b in example.rationales or ())
     review = draw_review(Random(f"{seed}/{example.text}"), split, APPEARANCE_FIRST)
-    parts = (kept if one.aspect == ASPECT_OF[noun] else (one.written()[0], ()) for one in review)
+    parts = (kept if sentence.aspect == ASPECT_OF[noun] else (sentence.written()[0], ()) for sentence in review)
     text, rationales, sentences = join(parts)
     return replace(example, text=text, rationales=rationales, sentences=sentences)
 
 
 def swap_words(example: Example, span: Span, word: str) -> Example:
-    """The example with another word at `span`, capitalised as the old one was; all spans stay on their words."""
+    """Replace the word at `span`, with the same capitalization; all spans stay on their words."""
     start, end = span
     if example.text[start].isupper():
         word = word[0].upper() + word[1:]
@@ -113,8 +104,8 @@ def swap_words(example: Example, span: Span, word: str) -> Example:
     return replace(example, text=text, rationales=moved(example.rationales), sentences=moved(example.sentences))
 
 
-def _spot(example: Example, lexicon: Mapping[str, str]) -> tuple[Span, str]:
-    """Where the rationales holds a word of the lexicon, and which."""
+def _find_word(example: Example, lexicon: Mapping[str, str]) -> tuple[Span, str]:
+    """Find the word of the rationales that is in the lexicon: its span, and the word."""
     for start, end in example.rationales or ():
         if (word := example.text[start:end].lower()) in lexicon:
             return (start, end), word
@@ -123,7 +114,11 @@ def _spot(example: Example, lexicon: Mapping[str, str]) -> tuple[Span, str]:
 
 SIZES = (10_000, 1_000, 2_000)
 
-_ASKED = {"aroma": 0.55, "appearance": 0.85, "palate": 1.0}  # cumulative; why they differ: the package's docstring
+_QUESTION_SHARES = {
+    "aroma": 0.55,
+    "appearance": 0.85,
+    "palate": 1.0,
+}  # cumulative; the package's docstring explains them
 
 
 def planted_reviews(
@@ -137,14 +132,13 @@ def planted_reviews(
     noise: float = 0.0,
     sizes: Sequence[int] = SIZES,
 ) -> dict[str, list[Example]]:
-    """Splits of reviews labelled "negative" or "positive" by what they say about one aspect.
+    """Splits of reviews labeled "negative" or "positive" by their opinion on one aspect.
 
-    `appearance_first` is how often the first sentence is the one about the appearance; `sizes` are those of train,
-    validation and test.  A smaller split is the beginning of a larger one.
-
-    `agreement` is the chance that an aspect fares as the beer as a whole does, one half that each fares by itself;
-    `negation` how often an opinion is said by denying its opposite; `own` how many times as likely an adjective of one
-    aspect alone is as one that is said of all; `noise` how often the label is not what the review says, in every split.
+    `sizes` are those of train, validation and test.  A smaller split is the beginning of a larger one.  Probabilities:
+    `appearance_first`, that the first sentence is about the appearance; `agreement`, that an aspect has the sentiment
+    of the whole beer (one half: aspects are independent); `negation`, that an opinion is expressed by negating its
+    opposite; `noise`, that the label is wrong, in every split.  `own` is the probability of an adjective of one aspect,
+    relative to that of a shared adjective.
     """
     if aspect not in ASPECTS:
         raise unknown("aspect", aspect, ASPECTS)
@@ -153,12 +147,12 @@ def planted_reviews(
         if not 0 <= share <= 1:
             raise UserError(f"{name} is a share from 0 to 1; found {share}.")
     if own < 0:
-        raise UserError(f"own is how many times as likely a word is, 0 or more; found {own}.")
+        raise UserError(f"own must be at least 0; found {own}.")
     habits = ReviewHabits(negation, agreement, own)
 
     def draw(rng: Random, split: str) -> Example:
         example = _example(draw_review(rng, split, appearance_first, habits), aspect)
-        # A coin of the text's own: with noise and without, the texts are the same.
+        # A separate generator: noise does not change the texts.
         wrong = noise and Random(f"{seed}/{aspect}/{example.text}").random() < noise
         return replace(example, label=LABELS[example.label == LABELS[0]]) if wrong else example
 
@@ -166,11 +160,11 @@ def planted_reviews(
 
 
 def planted_pairs(seed: int = 0, *, sizes: Sequence[int] = SIZES) -> dict[str, list[Example]]:
-    """Splits of reviews with a question about one aspect, labelled by what the review says about it."""
+    """Splits of reviews with a question about one aspect, labeled by the opinion on it."""
 
     def draw(rng: Random, split: str) -> Example:
         share = rng.random()
-        aspect = next(aspect for aspect, up_to in _ASKED.items() if share < up_to)
+        aspect = next(aspect for aspect, up_to in _QUESTION_SHARES.items() if share < up_to)
         question, _ = draw_question(rng, split, aspect).written("?")
         return replace(_example(draw_review(rng, split, APPEARANCE_FIRST), aspect), question=question)
 
@@ -178,7 +172,7 @@ def planted_pairs(seed: int = 0, *, sizes: Sequence[int] = SIZES) -> dict[str, l
 
 
 def _splits(draw: Callable[[Random, str], Example], seed: int, sizes: Sequence[int]) -> dict[str, list[Example]]:
-    """Each split from a stream of its own, without repeated texts."""
+    """Draw each split from its own generator, without repeated texts."""
     if len(sizes) != len(SPLITS) or min(sizes) < 0 or max(sizes) > MOST_EXAMPLES:
         wanted = f"three numbers from 0 to {MOST_EXAMPLES:,}, for {', '.join(SPLITS)}"
         raise UserError(f"sizes are {wanted}; found {sizes!r:.80}.")
@@ -192,7 +186,7 @@ def _splits(draw: Callable[[Random, str], Example], seed: int, sizes: Sequence[i
 
 
 def _example(review: Sequence[Sentence], aspect: str) -> Example:
-    """A review written out, labelled by what it says about one aspect."""
+    """A review as text, labeled by its opinion on one aspect."""
     label = next(LABELS[sentence.positive] for sentence in review if sentence.aspect == aspect)
     written = ((sentence.aspect, *sentence.written()) for sentence in review)
     text, rationales, sentences = join((text, spans if about == aspect else ()) for about, text, spans in written)
@@ -202,8 +196,8 @@ def _example(review: Sequence[Sentence], aspect: str) -> Example:
 CODE_SIZES = (8_000, 1_000, 2_000)
 SAME = ("heads",) * 5 + ("tails",) * 5
 OPINIONS, NEUTRAL = 600, 2000
-"""Words that praise, and as many that blame; words that do neither."""
-MANY = 5
+"""Number of words that praise and of words that blame; number of neutral words."""
+OPINIONS_PER_TEXT = 5
 """Opinions in a text."""
 CODE_LABELS = ("blame", "praise")
 
@@ -211,20 +205,22 @@ CODE_LABELS = ("blame", "praise")
 def planted_code(
     seed: int = 0, *, length: int = 30, agreement: float = 1.0, sizes: Sequence[int] = CODE_SIZES
 ) -> dict[str, list[Example]]:
-    """Splits of texts labelled "blame" or "praise"; `length` is how many words follow the ten that say nothing.
+    """Splits of texts labeled "blame" or "praise"; `length` is the number of words after the ten constant ones.
 
-    `agreement` is the chance that an opinion is drawn from the side that was drawn for the text.  A smaller split is
-    the beginning of a larger one.
+    `agreement` is the probability that an opinion has the sentiment of its text.  A smaller split is the beginning of a
+    larger one.
     """
     if not 0.5 <= agreement <= 1:
-        raise UserError(f"agreement is a chance from 0.5 to 1; found {agreement}.")
-    if length < MANY:
-        raise UserError(f"length is at least {MANY}, which is how many opinions a text has; found {length}.")
+        raise UserError(f"agreement is a probability from 0.5 to 1; found {agreement}.")
+    if length < OPINIONS_PER_TEXT:
+        raise UserError(
+            f"length must be at least {OPINIONS_PER_TEXT}, the number of opinions in a text; found {length}."
+        )
     if len(sizes) != len(SPLITS) or min(sizes) < 0 or max(sizes) > MOST_EXAMPLES:
         raise UserError(
             f"sizes are three numbers from 0 to {MOST_EXAMPLES:,} for {', '.join(SPLITS)}; found {sizes!r}."
         )
-    words = np.random.default_rng((seed, 0)).permutation(_made_up()).tolist()
+    words = np.random.default_rng((seed, 0)).permutation(_invented_words()).tolist()
     return {
         split: [_text(np.random.default_rng((seed, number, row)), words, length, agreement) for row in range(many)]
         for number, (split, many) in enumerate(zip(SPLITS, sizes, strict=True), start=1)
@@ -233,11 +229,11 @@ def planted_code(
 
 def _text(random: np.random.Generator, words: list[str], length: int, agreement: float) -> Example:
     praised = random.random() < 0.5
-    sides = np.where(random.random(MANY) < agreement, praised, not praised)
-    label = int(sides.sum() * 2 > MANY)
+    sides = np.where(random.random(OPINIONS_PER_TEXT) < agreement, praised, not praised)
+    label = int(sides.sum() * 2 > OPINIONS_PER_TEXT)
     drawn = 2 * OPINIONS + random.integers(NEUTRAL, size=length)
-    places = random.permutation(length)[:MANY]
-    drawn[places] = random.integers(OPINIONS, size=MANY) + OPINIONS * sides
+    places = random.permutation(length)[:OPINIONS_PER_TEXT]
+    drawn[places] = random.integers(OPINIONS, size=OPINIONS_PER_TEXT) + OPINIONS * sides
     chosen = [*SAME, *(words[i] for i in drawn)]
     ends = np.cumsum([len(word) + 1 for word in chosen])
     reason = sorted(int(place) + len(SAME) for place in places[sides == label])
@@ -245,7 +241,7 @@ def _text(random: np.random.Generator, words: list[str], length: int, agreement:
     return Example(" ".join(chosen), CODE_LABELS[label], rationales=rationales)
 
 
-def _made_up() -> list[str]:
-    """Different words of two syllables, none of them SAME's."""
+def _invented_words() -> list[str]:
+    """Distinct words of two syllables, without those of SAME."""
     syllables = ["".join(pair) for pair in product("bdfgklmnprstvz", "aeiou")]
     return ["".join(parts) for parts in product(syllables, repeat=2)][: 2 * OPINIONS + NEUTRAL]

@@ -24,7 +24,7 @@ from steadygaze.models.rationalizer import Rationalizer
 from steadygaze.techniques.rnp import Rnp
 from steadygaze.techniques.technique import LossContext, Stage, Technique
 from steadygaze.techniques.vanilla import Vanilla
-from steadygaze.training.technique_loop import TechniqueLoop
+from steadygaze.training import technique_loop
 from steadygaze.training.training_run import TrainingRun
 from training.toys import TOYS, Committee, Distil, Pretrain, Recorder, corpus, make_model, make_run, model_for
 
@@ -298,7 +298,7 @@ def scripted(monkeypatch: pytest.MonkeyPatch, collapsed: list[bool]) -> None:
         seen = {"collapsed": found, "reason": "Why." if found else ""}
         return {"macro-f1": 0.5, "loss": 1.0, "accuracy": 0.5, "attention": seen}
 
-    monkeypatch.setattr(TechniqueLoop, "validate", validate)
+    monkeypatch.setattr(technique_loop, "validation_scores", validate)
 
 
 @pytest.mark.parametrize(

@@ -116,10 +116,9 @@ class TechniqueLoop(StageLoop):
         return terms
 
     def validate(self) -> dict[str, Any]:
-        return validation_scores(self.job, self.state.model, self.reference)
-
-    def score(self, record: Mapping[str, Any]) -> tuple[float, float]:
-        return record["macro-f1"], record["loss"]
+        scores = validation_scores(self.job, self.state.model, self.reference)
+        self.state.keep_if_best(scores["macro-f1"], scores["loss"])
+        return scores
 
     def is_over(self) -> bool:
         """Return True after the last epoch, or without improvement; epochs at guessing level do not count."""

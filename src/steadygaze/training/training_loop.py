@@ -53,29 +53,24 @@ class StageState:
     def load(self, weights: dict[str, Tensor]) -> None:
         self.networks.load_state_dict(weights)
 
-    def keep_if_best(self, score: float, loss: float) -> None:
+    def keep_if_best(self, score: float, loss: float = 0.0) -> None:
         """Keep the weights if the score is the best so far; ties: the lower loss."""
         if (score, -loss) > (self.best_score, -self.best_loss):
             self.best_score, self.best_loss, self.best_epoch = score, loss, self.epoch
             self.best = {name: value.to("cpu", copy=True) for name, value in self.weights().items()}
 
 
+@dataclass
 class StageLoop(ABC):
     """Trains one stage."""
 
-    def __init__(
-        self,
-        stage: Stage,
-        state: StageState,
-        watcher: Watcher,
-        inputs: int,
-        players: tuple[Player, ...] = (Player(),),
-        patience: int | None = None,
-    ) -> None:
-        """`inputs`: training inputs of an epoch; `patience`: epochs without improvement, None for no limit."""
-        self.stage, self.state, self.watcher, self.inputs = stage, state, watcher, inputs
-        self.players, self.patience = players, patience
-        self.save: Callable[[], None] | None = None  # saves a checkpoint, after every epoch
+    stage: Stage
+    state: StageState
+    watcher: Watcher
+    inputs: int  # of an epoch of training
+    players: tuple[Player, ...] = (Player(),)
+    patience: int | None = None  # epochs without improvement; None: no limit
+    save: Callable[[], None] | None = None  # saves a checkpoint, after every epoch
 
     @abstractmethod
     def batches(self) -> Iterable[Rows]:
@@ -86,12 +81,8 @@ class StageLoop(ABC):
         """Return the loss terms of these inputs, and the weights of the inputs.  (B,) each"""
 
     def validate(self) -> dict[str, Any]:
-        """Return the validation scores of the epoch."""
+        """Keep the weights if they are the best so far, and return the validation scores."""
         return {}
-
-    def score(self, record: Mapping[str, Any]) -> tuple[float, float]:
-        """Return the score that selects the epoch, and a loss that decides ties."""
-        return 0.0, 0.0
 
     def start_epoch(self) -> None:
         self.state.networks.train()
@@ -102,7 +93,6 @@ class StageLoop(ABC):
         return self.stage.epochs or 1
 
     def is_over(self) -> bool:
-        """Return True after the last epoch, or without improvement."""
         impatient = self.patience is not None and self.state.epoch - self.state.best_epoch >= self.patience
         return impatient or self.state.epoch >= self.longest
 
@@ -113,7 +103,6 @@ class StageLoop(ABC):
             terms = self.train_epoch()
             record = {"stage": self.stage.name, "epoch": state.epoch, "terms": terms, **self.validate()}
             state.history.append(record)
-            state.keep_if_best(*self.score(record))
             if self.save is not None:
                 self.save()
             self.watcher.epoch(record)

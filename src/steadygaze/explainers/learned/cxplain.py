@@ -13,7 +13,7 @@ selector.  A word is deleted, or replaced by padding.
 """
 
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -209,11 +209,9 @@ class MemberLoop(StageLoop):
         return terms["divergence"].sum() / weight.sum()
 
     def validate(self) -> dict[str, Any]:
-        divergence = mean_divergence(self.fit.config, self.state.networks, self.fit.validation)
-        return {"divergence": self.finite("validation", divergence)}
-
-    def score(self, record: Mapping[str, Any]) -> tuple[float, float]:
-        return -record["divergence"], 0.0
+        value = self.finite("validation", mean_divergence(self.fit.config, self.state.networks, self.fit.validation))
+        self.state.keep_if_best(-value)
+        return {"divergence": value}
 
 
 @dataclass

@@ -4,7 +4,7 @@ Afterwards a new mask probe is trained on final masks of exactly k units.  The p
 relaxed masks of earlier selectors.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -92,20 +92,13 @@ class SelectorLoop(StageLoop):
     def __init__(self, fit: "SelectorFit", nets: nn.ModuleDict, number: int, stage: Stage) -> None:
         self.fit, self.nets, self.number = fit, nets, number
         players = fit.mitigation.players(fit.config, stage.name)
-        parameters = player_parameters(dict(nets.requires_grad_(True).named_parameters()), stage, players)
-        self.average = averaged_weights(nets, fit.config.weight_averaging)
-        state = StageState(
-            networks=nets if self.average is None else self.average.module,
-            parameters_by_player=parameters,
-            optimizer=_optimizer(fit.config, [parameter for group in parameters.values() for parameter in group]),
-            history=fit.history,
-        )
+        parameters = player_parameters(dict(nets.train().requires_grad_(True).named_parameters()), stage, players)
+        optimizer = _optimizer(fit.config, [parameter for group in parameters.values() for parameter in group])
+        kept = averaged_weights(nets, fit.config.weight_averaging, optimizer)
+        state = StageState(networks=kept, parameters_by_player=parameters, optimizer=optimizer, history=fit.history)
         super().__init__(stage, state, fit.watcher, len(fit.train), players)
         self.key = RandomKey(derive_seed(fit.seed, number))
         self.prior = fit.config.target(fit.train.probs).float().mean(0).clamp_min(1e-6).to(fit.device)
-
-    def start_epoch(self) -> None:
-        self.nets.train()
 
     def batches(self) -> Sequence[Rows]:
         seed = self.fit.seed, self.number, self.state.epoch
@@ -116,18 +109,12 @@ class SelectorLoop(StageLoop):
         step = SelectorStep(self.fit.config, self.nets, views, key, self.prior)
         return self.fit.mitigation.terms(step, self.stage.name), None
 
-    def update(self, terms: Terms, weight: Tensor | None) -> None:
-        super().update(terms, weight)
-        if self.average is not None:
-            self.average.update_parameters(self.nets)
-
     def validate(self) -> dict[str, Any]:
         nets: Any = self.state.networks
         selects = self.number + 1 == len(self.fit.stages)
-        return {"fidelity": agreement(self.fit.config, nets, self.fit.validation, selects)}
-
-    def score(self, record: Mapping[str, Any]) -> tuple[float, float]:
-        return record["fidelity"], 0.0
+        fidelity = agreement(self.fit.config, nets, self.fit.validation, selects)
+        self.state.keep_if_best(fidelity)
+        return {"fidelity": fidelity}
 
 
 @dataclass
@@ -193,14 +180,18 @@ def _optimizer(how: SelectorConfig, parameters: list[nn.Parameter]) -> torch.opt
     return torch.optim.Adam(parameters, how.learning_rate, betas=how.betas, foreach=True)
 
 
-def averaged_weights(nets: nn.ModuleDict, decay: float) -> AveragedModel | None:
-    """Exponential moving average of the weights; None: no averaging.
+def averaged_weights(nets: nn.ModuleDict, decay: float, optimizer: torch.optim.Optimizer) -> nn.Module:
+    """Exponential moving average of the weights, updated after each step of the optimizer; the networks if decay is 0.
 
     The decay is at most (1 + n) / (10 + n) after n steps, so that the initial weights are forgotten soon.
     """
+    if not decay:
+        return nets
 
     def update(averages: Any, weights: Any, steps: Tensor | int) -> None:
         current_decay = min(decay, (1 + float(steps)) / (10 + float(steps)))
         torch._foreach_lerp_(averages, weights, 1 - current_decay)
 
-    return AveragedModel(nets, multi_avg_fn=update) if decay else None
+    average = AveragedModel(nets, multi_avg_fn=update)
+    optimizer.register_step_post_hook(lambda *_: average.update_parameters(nets))
+    return average.module

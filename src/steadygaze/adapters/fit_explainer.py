@@ -208,7 +208,7 @@ def noted(rows: list[Row], probs: Tensor) -> tuple[Row, ...]:
 def words_of(data: Data, tokens: Tokens) -> NDArray[np.int64]:
     """Number of words of each text.  (N,)"""
     begins = data.text.words & ~vocabulary_lexicon(tokens.vocabulary, tokens.kind).continues[data.text.ids]
-    return np.diff(np.concatenate([[0], begins.cumsum()])[data.text.starts])
+    return data.text.counts(begins)
 
 
 def _warn_short(words: NDArray[np.int64], k: int) -> None:

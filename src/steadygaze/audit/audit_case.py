@@ -12,7 +12,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
-from torch.nn.functional import pad
 
 from steadygaze.audit.audit_config import ProbeConfig as ProbeConfig
 from steadygaze.audit.probes.observation import observe
@@ -135,14 +134,12 @@ class AuditCase:
     def words(self) -> Tensor:
         """(N,) the number of words; the subword tokens of a word count as one."""
         starts = self.data.text.words if self.data.word_starts is None else self.data.word_starts
-        before = pad(torch.from_numpy(starts).cumsum(0), (1, 0))
-        return before[torch.from_numpy(self.data.text.starts)].diff()
+        return torch.from_numpy(self.data.text.counts(starts))
 
     @cached_property
     def token_counts(self) -> Tensor:
         """(N,) the number of tokens without special tokens."""
-        before = pad(torch.from_numpy(self.data.text.words).cumsum(0), (1, 0))
-        return before[torch.from_numpy(self.data.text.starts)].diff()
+        return torch.from_numpy(self.data.text.counts(self.data.text.words))
 
     @cached_property
     def _saliency(self) -> dict[str, Tensor]:
@@ -166,18 +163,13 @@ class AuditCase:
 
     def scatter_rows(self, whole: Tensor, rows: Rows, batch: Batch, values: Tensor) -> None:
         """Write the values of a batch's tokens (B,T) to their positions in `whole` (M,)."""
-        whole[self._tokens(rows, batch)] = values[batch.present].cpu()
+        whole[self.data.text.indices(rows)] = values[batch.present].cpu()
 
     def gather_rows(self, whole: Tensor, rows: Rows, batch: Batch) -> Tensor:
         """The values of a batch's tokens from `whole` (M,), on its device; 0 for padding.  (B,T)"""
         values = whole.new_zeros(batch.ids.shape)
-        values[batch.present.cpu()] = whole[self._tokens(rows, batch)]
+        values[batch.present.cpu()] = whole[self.data.text.indices(rows)]
         return values.to(batch.ids.device)
-
-    def _tokens(self, rows: Rows, batch: Batch) -> Tensor:
-        """The indices of these texts' tokens among all M."""
-        starts = torch.from_numpy(self.data.text.starts[rows]).unsqueeze(-1)
-        return (starts + torch.arange(batch.ids.shape[1]))[batch.present.cpu()]
 
 
 def saliency_divergence(one: Tensor, other: Tensor, mask: Tensor) -> Tensor:

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Tensor
-from torch.nn.functional import pad
 
 from steadygaze.audit.audit_case import AuditCase
 from steadygaze.audit.probes.text_perturbations import OWN
@@ -84,9 +83,9 @@ def texts_without_selection(case: AuditCase, name: str) -> Tensor:
     """(N,) bool: texts with words and an empty selection; all False for explainers that do not select words."""
     if name not in selecting_explainers(case):
         return torch.zeros(len(case), dtype=torch.bool)
-    chosen = (case.saliency(name) != 0) & torch.from_numpy(case.data.text.words)  # NaN outside the sample counts
-    counts = pad(chosen.cumsum(0), (1, 0))[torch.from_numpy(case.data.text.starts)].diff()
-    return (counts == 0) & (case.words > 0)
+    text = case.data.text
+    selected = (case.saliency(name) != 0).numpy() & text.words  # NaN outside the sample counts
+    return torch.from_numpy(text.counts(selected) == 0) & (case.words > 0)
 
 
 def drop_texts(case: AuditCase, found: Finding, gone: Tensor) -> Finding:

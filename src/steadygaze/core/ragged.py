@@ -1,17 +1,50 @@
-"""Token sequences in one array without padding, and their character spans."""
+"""Sequences of different lengths in one array without padding.
+
+Ragged           the layout: where each sequence starts
+TokenArray       token ids, for numpy
+RaggedTensor     a number for each token, for torch
+TokenizedTexts   token ids with their character spans
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
+from steadygaze.core.maths.divergence import kl
 from steadygaze.core.types import Span
 
 
+class Ragged:
+    """n sequences, concatenated to M entries; sequence i has the entries starts[i]:starts[i+1]."""
+
+    __slots__ = ()
+    starts: NDArray[np.int64]  # (n+1,)
+
+    @property
+    def lengths(self) -> NDArray[np.int64]:
+        """(n,) number of entries of each sequence."""
+        return np.diff(self.starts)
+
+    def indices(self, rows: NDArray[np.integer[Any]]) -> NDArray[np.int64]:
+        """Return the entries of these sequences, in this order, as indices of the M entries."""
+        starts = row_starts(self.lengths[rows])
+        source: NDArray[np.int64] = np.arange(starts[-1]) + np.repeat(self.starts[rows] - starts[:-1], np.diff(starts))
+        return source
+
+    def counts(self, flags: NDArray[np.bool_]) -> NDArray[np.int64]:
+        """Return the number of True entries of each sequence.  (M,) -> (n,)"""
+        counts: NDArray[np.int64] = np.diff(row_starts(flags)[self.starts])
+        return counts
+
+
 @dataclass(frozen=True, slots=True)
-class TokenArray:
+class TokenArray(Ragged):
     """Concatenated token sequences."""
 
     ids: NDArray[np.int32]  # (N,)
@@ -27,17 +60,58 @@ class TokenArray:
     def __len__(self) -> int:
         return len(self.cut)
 
-    @property
-    def lengths(self) -> NDArray[np.int64]:
-        """(n,) number of tokens of each sequence, with special tokens."""
-        return np.diff(self.starts)
-
     def select(self, rows: NDArray[np.integer[Any]] | Sequence[int]) -> "TokenArray":
         """Return these sequences, in this order."""
         rows = np.asarray(rows, dtype=np.int64)
-        starts = row_starts(self.lengths[rows])
-        source = np.arange(starts[-1]) + np.repeat(self.starts[rows] - starts[:-1], np.diff(starts))
-        return TokenArray(self.ids[source], self.words[source], starts, self.cut[rows])
+        source = self.indices(rows)
+        return TokenArray(self.ids[source], self.words[source], row_starts(self.lengths[rows]), self.cut[rows])
+
+
+@dataclass(frozen=True)
+class RaggedTensor:
+    """One number for each word of n texts, concatenated."""
+
+    values: Tensor  # (M,)
+    lengths: Tensor  # (n,) words of each text, at least 1; they sum to M
+
+    @cached_property
+    def text(self) -> Tensor:
+        """(M,) the text of each word."""
+        return torch.arange(len(self.lengths), device=self.lengths.device).repeat_interleave(self.lengths)
+
+    @cached_property
+    def position(self) -> Tensor:
+        """(M,) position in the text, from 0."""
+        starts = self.lengths.cumsum(0) - self.lengths
+        return torch.arange(len(self.values), device=self.lengths.device) - starts[self.text]
+
+    @property
+    def text_length(self) -> Tensor:
+        """(M,) number of words of the text."""
+        return self.lengths[self.text]
+
+    def sums(self, values: Tensor) -> Tensor:
+        """Return the sums over the words of each text.  (M,) -> (n,)"""
+        return values.new_zeros(len(self.lengths)).index_add(0, self.text, values)
+
+    def normalize(self, values: Tensor) -> Tensor:
+        """Normalize nonnegative values to sum 1 in each text; uniform if all are 0.  (M,) -> (M,)"""
+        total = self.sums(values)[self.text]
+        return torch.where(total > 0, values / total.clamp_min(torch.finfo(values.dtype).tiny), 1 / self.text_length)
+
+    def jensen_shannon(self, other: Tensor) -> Tensor:
+        """Return the JSD between the values and `other` in nats; both sum to 1 in each text.  (M,) -> (n,)"""
+        p, q = self.values.unsqueeze(-1), other.unsqueeze(-1)
+        m, each = (p + q) / 2, torch.ones_like(p, dtype=torch.bool)
+        return (self.sums(kl(p, m, each) + kl(q, m, each)) / 2).clamp_min(0.0)
+
+    def equal_texts(self, row: int, tolerance: float, *others: Tensor) -> Tensor:
+        """Return True on texts equal to this row in values and `others`, within the tolerance.  -> (n,) bool"""
+        same = self.lengths == self.lengths[row]
+        columns = [column[same[self.text]].view(int(same.sum()), -1) for column in (self.values, *others)]
+        first = int(same[:row].sum())
+        near = torch.stack([(column - column[first]).abs().amax(-1) <= tolerance for column in columns]).all(0)
+        return same.masked_scatter(same, near)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +139,7 @@ class TokenizedTexts:
         return begins
 
 
-def row_starts(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
+def row_starts(lengths: NDArray[np.int64] | NDArray[np.bool_]) -> NDArray[np.int64]:
     """Return the starts of concatenated sequences of these lengths, and the end of the last.  (n,) -> (n+1,)
 
     >>> row_starts(np.array([2, 0, 3])).tolist()

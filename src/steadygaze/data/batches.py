@@ -101,10 +101,9 @@ def _pad_flags(ragged: TokenArray, flags: NDArray[np.bool_] | None, rows: NDArra
 
 def _where(ragged: TokenArray, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     """Positions of the tokens of these rows among all tokens, and in the padded batch."""
-    starts, lengths = ragged.starts[rows], ragged.lengths[rows]
-    columns = np.arange(lengths.max(initial=1))
-    present = columns < lengths[:, None]  # (B,T)
-    return (starts[:, None] + columns)[present], present
+    lengths = ragged.lengths[rows]
+    present = np.arange(lengths.max(initial=1)) < lengths[:, None]  # (B,T)
+    return ragged.indices(rows), present
 
 
 def _pad(ragged: TokenArray, rows: NDArray[np.int64]) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:

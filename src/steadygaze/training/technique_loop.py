@@ -14,7 +14,7 @@ from torch.nn.functional import cross_entropy
 
 from steadygaze.core.maths import segments
 from steadygaze.core.maths.collapse import Collapse, detect_collapse, detect_sentence_collapse, selected_share
-from steadygaze.core.maths.segments import RaggedWeights
+from steadygaze.core.ragged import RaggedTensor
 from steadygaze.core.types import Batch, Terms
 from steadygaze.data.batches import Data, collate, shuffled
 from steadygaze.models import inference
@@ -162,7 +162,7 @@ def collapse_of(model: Model, read: inference.SplitOutputs, reference: Tensor | 
     nonempty = mask.any(-1)
     numbers = segments.segment_ids(ids, mask, model.ends.cpu())
     return detect_sentence_collapse(
-        RaggedWeights(weights[mask].double(), mask.sum(-1)[nonempty]), numbers[mask], ids[mask]
+        RaggedTensor(weights[mask].double(), mask.sum(-1)[nonempty]), numbers[mask], ids[mask]
     )
 
 

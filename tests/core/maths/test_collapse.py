@@ -21,7 +21,7 @@ from steadygaze.core.maths.collapse import (
     normalized_entropy,
     selected_share,
 )
-from steadygaze.core.maths.segments import RaggedWeights
+from steadygaze.core.ragged import RaggedTensor
 
 TEXTS, WIDTH = 200, 30
 
@@ -269,8 +269,8 @@ def test_one_long_text_costs_what_it_is_long():
             return found
 
     with Watching():
-        laid = RaggedWeights(values, words)
-        detect_ragged_collapse(RaggedWeights(laid.shares(values), words), torch.arange(len(values)))
+        laid = RaggedTensor(values, words)
+        detect_ragged_collapse(RaggedTensor(laid.normalize(values), words), torch.arange(len(values)))
     assert max(sizes) == len(values)
 
 
@@ -279,24 +279,24 @@ def near(one: Collapse, other: Collapse) -> bool:
     return all(getattr(one, name) == pytest.approx(getattr(other, name), abs=1e-12) for name in numbers)
 
 
-def sentences(texts: int = TEXTS, low: int = 2) -> tuple[RaggedWeights, torch.Tensor, torch.Tensor]:
+def sentences(texts: int = TEXTS, low: int = 2) -> tuple[RaggedTensor, torch.Tensor, torch.Tensor]:
     """Texts of `low` to 9 sentences of 2 to 12 words, of no weight yet; the sentence of each word; and the words."""
     many = torch.randint(low, 10, (texts,))
     long = torch.randint(2, 13, (int(many.sum()),))
     number = torch.cat([torch.arange(int(n)) for n in many])
     words = torch.zeros(texts, dtype=torch.long).index_add(0, torch.arange(texts).repeat_interleave(many), long)
     numbers = number.repeat_interleave(long)
-    return RaggedWeights(torch.zeros(len(numbers)).double(), words), numbers, torch.randint(5, 999, numbers.shape)
+    return RaggedTensor(torch.zeros(len(numbers)).double(), words), numbers, torch.randint(5, 999, numbers.shape)
 
 
-def selected(laid: RaggedWeights, numbers: torch.Tensor, which: torch.Tensor) -> RaggedWeights:
+def selected(laid: RaggedTensor, numbers: torch.Tensor, which: torch.Tensor) -> RaggedTensor:
     """All weight on one sentence of each text, its words alike."""
     chosen = (numbers == which[laid.text]).double()
-    return RaggedWeights(laid.shares(chosen), laid.words)
+    return RaggedTensor(laid.normalize(chosen), laid.lengths)
 
 
-def last_of(laid: RaggedWeights, numbers: torch.Tensor) -> torch.Tensor:
-    return torch.zeros(len(laid.words), dtype=torch.long).scatter_reduce(0, laid.text, numbers, "amax")
+def last_of(laid: RaggedTensor, numbers: torch.Tensor) -> torch.Tensor:
+    return torch.zeros(len(laid.lengths), dtype=torch.long).scatter_reduce(0, laid.text, numbers, "amax")
 
 
 def test_one_sentence_whose_words_weigh_alike_is_no_collapse():
@@ -336,7 +336,7 @@ def test_texts_of_one_sentence_have_no_choice_and_are_not_judged():
     laid, numbers, ids = sentences(low=1)
     first_of_all = torch.zeros(TEXTS, dtype=torch.long)
     assert detect_sentence_collapse(selected(laid, numbers, first_of_all), numbers, ids).constant
-    one = RaggedWeights(torch.full((8,), 0.25).double(), torch.tensor([4, 4]))
+    one = RaggedTensor(torch.full((8,), 0.25).double(), torch.tensor([4, 4]))
     found = detect_sentence_collapse(one, torch.zeros(8, dtype=torch.long), torch.arange(8))
     assert not found.collapsed
     assert found.distance_to_uniform != found.distance_to_uniform
@@ -347,7 +347,7 @@ def test_texts_that_are_all_alike_have_no_habit():
     for texts, constant in ((7, False), (8, True)):
         words = torch.full((texts,), 4)
         numbers, ids = torch.tensor([0, 0, 1, 1]).repeat(texts), torch.arange(4 * texts)
-        weighed = RaggedWeights(torch.tensor([0.5, 0.5, 0, 0]).double().repeat(texts), words)
+        weighed = RaggedTensor(torch.tensor([0.5, 0.5, 0, 0]).double().repeat(texts), words)
         assert detect_sentence_collapse(weighed, numbers, ids).constant is constant
 
 

@@ -28,7 +28,7 @@ from steadygaze.audit.protocols.plausibility import NO_RATIONALES
 from steadygaze.audit.protocols.selection import first_sentence, knows_sentences, sentences
 from steadygaze.core.maths.collapse import detect_ragged_collapse, detect_sentence_collapse
 from steadygaze.core.maths.masked import normalize
-from steadygaze.core.maths.segments import RaggedWeights
+from steadygaze.core.ragged import RaggedTensor
 from steadygaze.core.random_key import RandomKey
 from steadygaze.core.types import Batch
 from steadygaze.techniques.perturbations.word_removal import text_key
@@ -142,10 +142,10 @@ def _collapse(case: AuditCase, name: str) -> Finding:
         return Finding("collapsed", explainer=name, absent=ONE_WORD)
     tokens = included.repeat_interleave(torch.from_numpy(text.lengths)) & torch.from_numpy(text.words)
     sizes, ids = (
-        RaggedWeights(case.saliency(name)[tokens].abs(), case.token_counts[included]),
+        RaggedTensor(case.saliency(name)[tokens].abs(), case.token_counts[included]),
         torch.from_numpy(text.ids)[tokens],
     )
-    shares = replace(sizes, values=sizes.shares(sizes.values))
+    shares = replace(sizes, values=sizes.normalize(sizes.values))
     numbers = sentences(case) if name in selecting_explainers(case) else None
     if numbers is None:
         collapse = detect_ragged_collapse(shares, ids)

@@ -30,7 +30,7 @@ from torch import Tensor
 
 from steadygaze.core.maths.divergence import entropy, jensen_shannon
 from steadygaze.core.maths.ranking import top_k_overlap
-from steadygaze.core.maths.segments import RaggedWeights
+from steadygaze.core.ragged import RaggedTensor
 
 UNEVEN = 0.005
 """Distance in nats below which weights are uniform.  Vanilla attention on real reviews has 0.1 to 0.3."""
@@ -108,7 +108,7 @@ def distance_to_positional_mean(w: Tensor, mask: Tensor) -> Tensor:
     telling = mask.sum(-1) > 1
     mask = mask & telling.unsqueeze(-1)
     found = w.new_full(telling.shape, torch.nan)
-    found[telling] = _distance_to_positional_mean(RaggedWeights(w[mask], mask.sum(-1)[telling]))
+    found[telling] = _distance_to_positional_mean(RaggedTensor(w[mask], mask.sum(-1)[telling]))
     return found
 
 
@@ -119,7 +119,7 @@ def detect_collapse(
     telling = mask.sum(-1) > 1
     weights, mask = weights[telling], mask[telling]
     others = [column[telling][mask] for column in (reference, ids) if column is not None]
-    found = detect_ragged_collapse(RaggedWeights(weights[mask].double(), mask.sum(-1)), *others)
+    found = detect_ragged_collapse(RaggedTensor(weights[mask].double(), mask.sum(-1)), *others)
     if reference is None:
         return found
     usual = float(distance_to_uniform(reference[telling], mask).mean())
@@ -130,35 +130,38 @@ def detect_collapse(
     )
 
 
-def detect_ragged_collapse(laid: RaggedWeights, *others: Tensor) -> Collapse:
+def detect_ragged_collapse(ragged: RaggedTensor, *others: Tensor) -> Collapse:
     """Detect collapse of concatenated weights of texts of two words or more; `others` (M,) identify the texts."""
-    w = laid.values
-    spread, from_positional_mean = laid.apart(1 / laid.many).mean(), _distance_to_positional_mean(laid).mean()
-    left, profile, even = from_positional_mean / spread, _profile(laid, w), _profile(laid, 1 / laid.many)
+    w = ragged.values
+    spread, from_positional_mean = (
+        ragged.jensen_shannon(1 / ragged.text_length).mean(),
+        _distance_to_positional_mean(ragged).mean(),
+    )
+    left, profile, even = from_positional_mean / spread, _profile(ragged, w), _profile(ragged, 1 / ragged.text_length)
     inside = torch.ones_like(profile, dtype=torch.bool)
     held = jensen_shannon(profile, even, inside).mean()
     if held > MOST * spread:
         habit = profile.mean(0, keepdim=True).expand_as(profile)
         left = torch.minimum(left, jensen_shannon(profile, habit, inside).mean() / held)
     return Collapse(
-        normalized_entropy=float((laid.sums(-torch.xlogy(w, w)) / laid.words.log()).clamp(0.0, 1.0).mean()),
+        normalized_entropy=float((ragged.sums(-torch.xlogy(w, w)) / ragged.lengths.log()).clamp(0.0, 1.0).mean()),
         distance_to_uniform=float(spread),
         distance_to_positional_mean=float(from_positional_mean),
         overlap=None,
         unexplained=float(left),
         uniform=bool(spread < UNEVEN),
-        constant=bool(left < SHARE) and _differ(laid, *others),
+        constant=bool(left < SHARE) and _differ(ragged, *others),
     )
 
 
-def detect_sentence_collapse(laid: RaggedWeights, numbers: Tensor, ids: Tensor) -> Collapse:
+def detect_sentence_collapse(ragged: RaggedTensor, numbers: Tensor, ids: Tensor) -> Collapse:
     """Detect collapse of sentence weights in texts of two sentences or more; numbers (M,): sentence of each word."""
-    begins = (laid.place == 0) | (numbers != numbers.roll(1))
-    unit, many = begins.cumsum(0) - 1, laid.sums(begins.long())
-    columns = [one.new_zeros(int(begins.sum())).index_add(0, unit, one) for one in (laid.values, ids.double())]
+    begins = (ragged.position == 0) | (numbers != numbers.roll(1))
+    unit, many = begins.cumsum(0) - 1, ragged.sums(begins.long())
+    columns = [one.new_zeros(int(begins.sum())).index_add(0, unit, one) for one in (ragged.values, ids.double())]
     telling = many > 1
     weight, told = (column[telling.repeat_interleave(many)] for column in columns)
-    return replace(detect_ragged_collapse(RaggedWeights(weight, many[telling]), told), unit="sentence")
+    return replace(detect_ragged_collapse(RaggedTensor(weight, many[telling]), told), unit="sentence")
 
 
 def selected_share(weights: Tensor, mask: Tensor) -> float | None:
@@ -167,40 +170,42 @@ def selected_share(weights: Tensor, mask: Tensor) -> float | None:
     return float((weights[inside] > 0).double().mean()) if inside.any() else None
 
 
-def _distance_to_positional_mean(laid: RaggedWeights) -> Tensor:
+def _distance_to_positional_mean(ragged: RaggedTensor) -> Tensor:
     """Return the smallest distance over the four position counts.  -> (N,)"""
-    return torch.stack([laid.apart(_positional_mean(laid, place)) for place in _position_counts(laid)]).amin(0)
+    return torch.stack(
+        [ragged.jensen_shannon(_positional_mean(ragged, place)) for place in _position_counts(ragged)]
+    ).amin(0)
 
 
-def _position_counts(laid: RaggedWeights) -> Iterator[Tensor]:
+def _position_counts(ragged: RaggedTensor) -> Iterator[Tensor]:
     """Iterate over positions from the start, the end and either middle word.  (M,) each"""
-    yield laid.place
-    yield laid.many - 1 - laid.place
-    for middle in (laid.many // 2, (laid.many - 1) // 2):
-        yield laid.place - middle
+    yield ragged.position
+    yield ragged.text_length - 1 - ragged.position
+    for middle in (ragged.text_length // 2, (ragged.text_length - 1) // 2):
+        yield ragged.position - middle
 
 
-def _positional_mean(laid: RaggedWeights, place: Tensor) -> Tensor:
+def _positional_mean(ragged: RaggedTensor, place: Tensor) -> Tensor:
     """Return the mean weight of each position, normalized per text.  (M,) -> (M,)"""
     _, at, reach = place.unique(return_inverse=True, return_counts=True)  # type: ignore[no-untyped-call]
-    total = laid.values.new_zeros(len(reach)).index_add(0, at, laid.values)
-    return laid.shares((total / reach)[at])
+    total = ragged.values.new_zeros(len(reach)).index_add(0, at, ragged.values)
+    return ragged.normalize((total / reach)[at])
 
 
-def _profile(laid: RaggedWeights, weights: Tensor) -> Tensor:
+def _profile(ragged: RaggedTensor, weights: Tensor) -> Tensor:
     """Return the weights by relative position, interpolated between two knots.  (M,) -> (N,KNOTS)"""
-    way = (laid.place + 0.5) / laid.many * (KNOTS - 1)
+    way = (ragged.position + 0.5) / ragged.text_length * (KNOTS - 1)
     before = way.long()
-    cell, after = laid.text * KNOTS + before, (way - before).to(weights.dtype)
-    found = weights.new_zeros(len(laid.words) * KNOTS)
+    cell, after = ragged.text * KNOTS + before, (way - before).to(weights.dtype)
+    found = weights.new_zeros(len(ragged.lengths) * KNOTS)
     return found.index_add(0, cell, weights * (1 - after)).index_add(0, cell + 1, weights * after).view(-1, KNOTS)
 
 
-def _differ(laid: RaggedWeights, *others: Tensor) -> bool:
+def _differ(ragged: RaggedTensor, *others: Tensor) -> bool:
     """Return True if at least DISTINCT texts differ: each round removes one and all texts like it."""
-    left = torch.ones_like(laid.words, dtype=torch.bool)
+    left = torch.ones_like(ragged.lengths, dtype=torch.bool)
     for _ in range(DISTINCT):
         if not left.any():
             return False
-        left &= ~laid.alike(int(left.to(torch.uint8).argmax()), SAME, *others)
+        left &= ~ragged.equal_texts(int(left.to(torch.uint8).argmax()), SAME, *others)
     return True

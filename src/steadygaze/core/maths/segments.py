@@ -1,4 +1,4 @@
-"""Reductions over the sentences of texts, and weights of concatenated texts.
+"""Reductions over the sentences of texts.
 
 The sentence of each token is a number, (B,T): 0 for the first sentence of a text, −1 for a token without a sentence.
 
@@ -7,62 +7,10 @@ The sentence of each token is a number, (B,T): 0 for the first sentence of a tex
     number     0     0    0   0    1    1      −1
 
 No tensor of batch × tokens × hidden × sentences is allocated.
-
-`RaggedWeights` stores a number for every word of many texts without padding.
 """
-
-from dataclasses import dataclass
-from functools import cached_property
 
 import torch
 from torch import Tensor
-
-from steadygaze.core.maths.divergence import kl
-
-
-@dataclass(frozen=True)
-class RaggedWeights:
-    values: Tensor  # (M,)
-    words: Tensor  # (N,) words of each text, at least 1; they sum to M
-
-    @cached_property
-    def text(self) -> Tensor:
-        """(M,) the text of each word."""
-        return torch.arange(len(self.words), device=self.words.device).repeat_interleave(self.words)
-
-    @cached_property
-    def place(self) -> Tensor:
-        """(M,) position in the text, from 0."""
-        starts = self.words.cumsum(0) - self.words
-        return torch.arange(len(self.values), device=self.words.device) - starts[self.text]
-
-    @property
-    def many(self) -> Tensor:
-        """(M,) number of words of the text."""
-        return self.words[self.text]
-
-    def sums(self, values: Tensor) -> Tensor:
-        """Return the sums over the words of each text.  (M,) -> (N,)"""
-        return values.new_zeros(len(self.words)).index_add(0, self.text, values)
-
-    def shares(self, values: Tensor) -> Tensor:
-        """Normalize nonnegative values to sum 1 in each text; uniform if all are 0.  (M,) -> (M,)"""
-        total = self.sums(values)[self.text]
-        return torch.where(total > 0, values / total.clamp_min(torch.finfo(values.dtype).tiny), 1 / self.many)
-
-    def apart(self, other: Tensor) -> Tensor:
-        """Return the JSD between the values and `other` in nats; both sum to 1 in each text.  (M,) -> (N,)"""
-        p, q = self.values.unsqueeze(-1), other.unsqueeze(-1)
-        m, each = (p + q) / 2, torch.ones_like(p, dtype=torch.bool)
-        return (self.sums(kl(p, m, each) + kl(q, m, each)) / 2).clamp_min(0.0)
-
-    def alike(self, row: int, within: float, *others: Tensor) -> Tensor:
-        """Return True on texts equal to this row in values and `others`, within a tolerance.  (M,) each -> (N,) bool"""
-        same = self.words == self.words[row]
-        columns = [column[same[self.text]].view(int(same.sum()), -1) for column in (self.values, *others)]
-        first = int(same[:row].sum())
-        near = torch.stack([(column - column[first]).abs().amax(-1) <= within for column in columns]).all(0)
-        return same.masked_scatter(same, near)
 
 
 def segment_ids(ids: Tensor, mask: Tensor, ends: Tensor) -> Tensor:

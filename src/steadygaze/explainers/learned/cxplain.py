@@ -91,7 +91,7 @@ def text_effects(
     """
     removing = text_removal(model, inputs.data, inputs.table, how.removal, how.max_units)
     effects = removal_effects(removing, inputs.probs, inputs.probs.argmax(-1), kept, watch)
-    if np.diff(inputs.data.text.starts).max(initial=0) <= how.max_units:
+    if inputs.data.text.lengths.max(initial=0) <= how.max_units:
         return effects
     words = np.zeros(len(inputs), np.int64)
     for rows in inputs.once(TOGETHER):

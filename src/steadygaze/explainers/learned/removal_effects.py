@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from steadygaze.core.maths import masked
-from steadygaze.core.ragged import row_starts
+from steadygaze.core.ragged import Ragged, row_starts
 from steadygaze.core.types import Batch
 from steadygaze.data.batches import Data, collate
 from steadygaze.explainers.class_probability import max_tokens, predict_rest
@@ -71,7 +71,7 @@ class RemovalQuery:
 
 
 @dataclass(frozen=True)
-class RemovalEffects:
+class RemovalEffects(Ragged):
     """Effect of removing each unit of each input of a split."""
 
     values: NDArray[np.float64]  # all units, concatenated: loss without the unit minus the loss of the whole
@@ -79,10 +79,7 @@ class RemovalEffects:
 
     def shares(self, rows: Rows, able: Tensor, epsilon: float) -> Tensor:
         """Ω of these inputs; `able`: units that can be selected.  (B,D) -> (B,D)"""
-        lengths = np.diff(self.starts)[rows]
-        starts = row_starts(lengths)
-        source = np.arange(starts[-1]) + np.repeat(self.starts[rows] - starts[:-1], lengths)
-        floored = torch.from_numpy(np.maximum(self.values[source], epsilon)).to(able.device)
+        floored = torch.from_numpy(np.maximum(self.values[self.indices(rows)], epsilon)).to(able.device)
         effects = torch.zeros(able.shape, dtype=torch.float64, device=able.device)
         return masked.normalize(effects.masked_scatter(able, floored), able)
 
@@ -132,7 +129,7 @@ def text_removal(
 
 def per_word(effects: RemovalEffects, words: NDArray[np.int64], max_units: int) -> RemovalEffects:
     """Divide the effect of each segment equally among its words; `words`: number per text (N,)."""
-    segments, size = np.diff(effects.starts), _size(words, max_units)
+    segments, size = effects.lengths, _size(words, max_units)
     widths = np.repeat(size, segments)
     last = effects.starts[1:][segments > 0] - 1
     widths[last] -= (segments * size - words)[segments > 0]

@@ -83,7 +83,7 @@ def epochs(job: Job) -> dict[str, int]:
     if name != "l2x":
         return {}
     first, own = FIRST[job.corpus], 12 if job.corpus in IMAGES else 5
-    staged = settings.get("technique") in STAGED
+    staged = settings.get("mitigation") in STAGED
     return {"pretraining_epochs": first, "epochs": own} if staged else {"epochs": first + own}
 
 

@@ -30,14 +30,14 @@ WORTH = {"members": 1, "epochs": 15, "patience": 3, "learning_rate": 1e-3}
 """CXPlain in minutes: one network, and steps ten times as long as its authors'."""
 MADE: dict[str, dict[str, Any]] = {
     "plain": {},
-    "random-pretraining": {"technique": "random-pretraining"},
-    "mask-neutral": {"technique": "mask-neutral"},
-    "mask-neutral-wide": {"technique": "mask-neutral", "clip": 1e6},
-    "random-query": {"technique": "random-query"},
+    "random-pretraining": {"mitigation": "random-pretraining"},
+    "mask-neutral": {"mitigation": "mask-neutral"},
+    "mask-neutral-wide": {"mitigation": "mask-neutral", "clip": 1e6},
+    "random-query": {"mitigation": "random-query"},
 }
 """Ways to fit L2X that is told ŷ."""
 YHAT = {
-    f"l2x-y-{name}-{approximator}": {"query": True, "approximator": approximator, **settings}
+    f"l2x-y-{name}-{approximator}": {"conditioned": True, "approximator": approximator, **settings}
     for name, settings in MADE.items()
     for approximator in ("simple", "cnn")
 }

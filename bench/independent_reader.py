@@ -34,12 +34,12 @@ import job_queue
 
 K = {"planted": 5, "imdb": 10, "yelp": 5, "reviews600": 3}
 ROWS: dict[str, dict[str, Any]] = {
-    "l2x-y": {"query": True},
-    "pretrained-y": {"query": True, "technique": "random-pretraining"},
+    "l2x-y": {"conditioned": True},
+    "pretrained-y": {"conditioned": True, "mitigation": "random-pretraining"},
     "l2x": {},
-    "padded-y": {"query": True, "variant": "released"},
-    "padded-neutral-y": {"query": True, "variant": "released", "technique": "mask-neutral"},
-    "neutral-y": {"query": True, "technique": "mask-neutral"},
+    "padded-y": {"conditioned": True, "variant": "released"},
+    "padded-neutral-y": {"conditioned": True, "variant": "released", "mitigation": "mask-neutral"},
+    "neutral-y": {"conditioned": True, "mitigation": "mask-neutral"},
 }
 FITTED = ("l2x-y", "pretrained-y", "l2x")
 PADDED = ("padded-y", "padded-neutral-y", "neutral-y")

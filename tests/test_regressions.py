@@ -46,7 +46,7 @@ def praise(given: list[str]) -> Any:
 
 def test_a_selector_that_leaks_a_rare_label_in_words_that_the_model_cannot_see_is_reported() -> None:
     """Accuracy over all texts hides it: a black box that sees no word is right in seven of eight."""
-    how = {"k": 2, "query": True, "technique": "plain", "classes": CLASSES}
+    how = {"k": 2, "conditioned": True, "mitigation": "none", "classes": CLASSES}
     settings = {**QUICK, "epochs": 6, "learning_rate": 1e-2}
     with warnings.catch_warnings(record=True):
         warnings.simplefilter("always")

@@ -102,13 +102,15 @@ def test_cxplain_can_be_fitted() -> None:
     assert one.bounds[1][0] > max(high for i, (_, high) in enumerate(one.bounds) if i != 1)  # they agree on superb
 
 
-SLOW_TECHNIQUES = [pytest.param(name, marks=pytest.mark.slow) for name in ("random-pretraining", "random-query")]
+SLOW_MITIGATIONS = [pytest.param(name, marks=pytest.mark.slow) for name in ("random-pretraining", "random-query")]
 
 
-@pytest.mark.parametrize("technique", ["mask-neutral", *SLOW_TECHNIQUES])
-def test_every_technique_can_be_applied(technique: str) -> None:
-    fitted = fit_explainer(lexicon, texts(), k=2, technique=technique, query=True, classes=CLASSES, settings=QUICK)
-    assert fitted.rows[0].settings["technique"] == technique
+@pytest.mark.parametrize("mitigation", ["mask-neutral", *SLOW_MITIGATIONS])
+def test_every_mitigation_can_be_applied(mitigation: str) -> None:
+    fitted = fit_explainer(
+        lexicon, texts(), k=2, mitigation=mitigation, conditioned=True, classes=CLASSES, settings=QUICK
+    )
+    assert fitted.rows[0].settings["mitigation"] == mitigation
 
 
 def test_a_scikit_learn_pipeline_is_a_black_box() -> None:
@@ -199,7 +201,7 @@ def test_a_fitted_explainer_can_be_audited(fitted: TextExplainer) -> None:
     given = texts(30, seed=5)
     labels = [CLASSES[i] for i in lexicon(given).argmax(1)]
     report = sg.audit(fitted.adapter, given, labels, explainers=[fitted.explainer, "leave-one-out"])
-    names = {row.settings.get("explain") for row in report.rows}
+    names = {row.settings.get("explainer") for row in report.rows}
     assert {"l2x", "leave-one-out"} <= names
     assert report.find("accuracy").value == 1.0
 
@@ -217,7 +219,7 @@ def test_what_is_warned_of_is_known_to_who_reads_the_folder(tmp_path: Path, fitt
 def test_the_epoch_that_was_kept_is_known_of_every_stage() -> None:
     """Of the last the first that guessed best; of those before it the last, on which the next one builds."""
     quick = {**QUICK, "epochs": 3, "pretraining_epochs": 2}
-    fitted = fit_explainer(lexicon, texts(60), k=2, technique="random-pretraining", classes=CLASSES, settings=quick)
+    fitted = fit_explainer(lexicon, texts(60), k=2, mitigation="random-pretraining", classes=CLASSES, settings=quick)
     before, last = fitted.learned.history[:2], fitted.learned.history[2:]
     assert [record.get("kept", False) for record in before] == [False, True]
     scores = [record["fidelity"] for record in last]
@@ -266,9 +268,9 @@ def test_what_a_black_box_said_before_it_failed_is_kept(tmp_path: Path) -> None:
         ({"explainer": "l3x"}, "unknown explainer 'l3x'"),
         ({"k": 0}, "setting 'k'"),
         ({"k": 50}, "no text has more than k = 50 words"),
-        ({"technique": "random-query"}, "random-query needs a selector that is conditioned on the prediction"),
-        ({"explainer": "ail", "technique": "mask-neutral"}, "ail does not support technique"),
-        ({"explainer": "cxplain", "query": True}, "cxplain does not select units in training"),
+        ({"mitigation": "random-query"}, "random-query needs a selector that is conditioned on the prediction"),
+        ({"explainer": "ail", "mitigation": "mask-neutral"}, "ail does not support mitigation"),
+        ({"explainer": "cxplain", "conditioned": True}, "cxplain does not select units in training"),
         ({"settings": {"hiden": 3}}, "did you mean 'hidden'"),
         ({"inputs": texts(5)}, "at least 20"),
         ({"inputs": texts(1), "validation": texts(40)}, "found 1 texts; an explainer needs at least 20"),
@@ -284,7 +286,7 @@ def test_what_a_black_box_said_before_it_failed_is_kept(tmp_path: Path) -> None:
             "'pretraining_epochs' is for random-pretraining and random-query; it has no effect for",
         ),
         (
-            {"settings": {"clip": 3}, "technique": "random-pretraining"},
+            {"settings": {"clip": 3}, "mitigation": "random-pretraining"},
             "'clip' is for mask-neutral; it has no effect for random-pre",
         ),
         ({"settings": {"labels": "true"}, "explainer": "cxplain"}, "unknown setting 'labels'"),

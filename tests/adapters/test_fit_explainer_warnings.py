@@ -19,7 +19,7 @@ from steadygaze.results.row import Row
 
 
 def row(measure: str, value: float, low: float, high: float, **settings: Any) -> Row:
-    return Row(measure, value, 200, (low, high), {"explainer": "l2x", "technique": "plain", **settings})
+    return Row(measure, value, 200, (low, high), {"explainer": "l2x", "mitigation": "none", **settings})
 
 
 def rows(gap: Any, black_box: Any, **settings: Any) -> list[Row]:
@@ -59,7 +59,7 @@ def test_the_warning_names_all_readers_and_the_mitigation() -> None:
     (said,) = leakage_warnings(rows(LARGE, (0.25, 0.15, 0.35)))
     assert "recovers the predicted class 30% more often than an independent reader and 25% more often than" in said
     assert "(accuracy of the reader: 70%, 50% from random words)" in said
-    assert said.endswith("do not read them as reasons.  Fit again with --technique random-pretraining.")
+    assert said.endswith("do not read them as reasons.  Fit again with --mitigation random-pretraining.")
 
 
 def test_where_there_was_nothing_to_explain_that_is_said_and_nothing_else() -> None:
@@ -68,9 +68,9 @@ def test_where_there_was_nothing_to_explain_that_is_said_and_nothing_else() -> N
 
 
 def test_what_does_not_apply_is_not_advised() -> None:
-    for settings in ({"technique": "random-pretraining"}, {"explainer": "ail"}):
+    for settings in ({"mitigation": "random-pretraining"}, {"explainer": "ail"}):
         (said,) = leakage_warnings(rows(LARGE, LARGE, **settings))
-        assert "technique" not in said
+        assert "mitigation" not in said
     assert leakage_warnings([row("post-hoc-accuracy", 0.1, 0.1, 0.1)]) == [], "cxplain has no approximator"
 
 
@@ -134,14 +134,14 @@ def opinions(given: list[str]) -> Any:
     return np.stack([1 - yes, yes], 1)
 
 
-SMUGGLING = {"k": 2, "query": True, "classes": CLASSES, "settings": {**QUICK, "epochs": 6, "learning_rate": 1e-2}}
+SMUGGLING = {"k": 2, "conditioned": True, "classes": CLASSES, "settings": {**QUICK, "epochs": 6, "learning_rate": 1e-2}}
 
 
 @pytest.mark.slow
 def test_a_label_that_leaks_through_the_mask_is_reported() -> None:
     """The approximator is always right; the black box and the independent reader, shown the selection, guess."""
     with pytest.warns(UserWarning, match="Label leakage: ") as told:
-        fitted = fit_explainer(opinions, coded(300), technique="plain", seed=2, **SMUGGLING)
+        fitted = fit_explainer(opinions, coded(300), mitigation="none", seed=2, **SMUGGLING)
     assert told[0].filename == __file__
     assert fitted.warnings == [str(told[0].message)]
     found = {row.measure: row for row in fitted.rows}
@@ -154,4 +154,4 @@ def test_a_label_that_leaks_through_the_mask_is_reported() -> None:
 def test_random_pretraining_is_the_default_for_a_selector_conditioned_on_the_prediction() -> None:
     """Nothing is reported: warnings are errors here, too."""
     fitted = fit_explainer(opinions, coded(300), **SMUGGLING)
-    assert (fitted.learned.config.technique, fitted.warnings) == ("random-pretraining", [])
+    assert (fitted.learned.config.mitigation, fitted.warnings) == ("random-pretraining", [])

@@ -134,7 +134,7 @@ def test_an_audit_and_a_classifier_take_what_was_fitted(tmp_path: Path) -> None:
     own = fit_explainer(clf, tiny.TEXTS, k=2, settings={**QUICK, "epochs": 1})
     assert clf.explain(tiny.TEXTS[:3], explainer=own) == own.explain(tiny.TEXTS[:3])
     report = sg.audit(clf, tiny.TEXTS, tiny.LABELS, explainers=[own])
-    assert "l2x" in {row.settings.get("explain") for row in report.rows}
+    assert "l2x" in {row.settings.get("explainer") for row in report.rows}
     for ask in (
         lambda: other.explain(tiny.TEXTS, explainer=own),
         lambda: sg.audit(other, tiny.TEXTS, explainers=[own]),

@@ -133,10 +133,10 @@ def test_label_leakage_is_reported_whenever_the_explainer_is_used(made: Path, ru
     [
         (["--k", "50"], "no text has more than k = 50 words"),
         (["--explainer", "l3x"], "did you mean 'l2x'"),
-        (["--explainer", "ail", "--technique", "mask-neutral"], "ail does not support technique 'mask-neutral'"),
-        (["--explainer", "cxplain", "--technique", "plain"], "cxplain does not select units in training"),
-        (["--technique", "random-query"], "--query"),
-        (["--technique", "randm"], "'technique'"),
+        (["--explainer", "ail", "--mitigation", "mask-neutral"], "ail does not support mitigation 'mask-neutral'"),
+        (["--explainer", "cxplain", "--mitigation", "none"], "cxplain does not select units in training"),
+        (["--mitigation", "random-query"], "--conditioned"),
+        (["--mitigation", "randm"], "'mitigation'"),
         (["--set", "hiden=3"], "did you mean 'hidden'"),
         (["--set", "k=3"], "set twice"),
         (["--data", "nowhere.csv"], "nowhere.csv"),
@@ -221,7 +221,7 @@ def test_an_explainer_of_another_model_is_refused(made: Path, run: Run, tmp_path
         (["--explainer", "l2x"], "l2x must be fitted to the model first"),
         (["--explainer", "."], "is not a fitted explainer"),
         (["--explainer", "nowhere"], "unknown explainer 'nowhere'"),
-        (["--explainer", "EX", "--target", "pos"], "leave out the target"),
+        (["--explainer", "EX", "--target", "pos"], "remove the target"),
     ],
 )
 def test_bad_requests_get_a_sentence(

@@ -26,6 +26,7 @@ import argparse
 import contextlib
 import gzip
 import hashlib
+import inspect
 import io
 import json
 import os
@@ -69,6 +70,7 @@ EXPLAINER_VARIANTS: dict[str, list[dict[str, Any]]] = {
     "cxplain": [{}],
 }
 """Name of an explainer that needs a fit -> the arguments of each fit."""
+NEW_OPTIONS = {"query": "conditioned", "technique": "mitigation"}
 
 VOLATILE_KEYS = {
     "command",
@@ -432,6 +434,8 @@ def find_fit_function() -> FitFunction:
 
 def fit_explainer(fit: FitFunction, folder: Path, black_box: Any, inputs: Any, name: str, **options: Any) -> Json:
     """Fit an explainer; return its weights, its rows, and its explanations of three texts."""
+    if "query" not in inspect.signature(fit).parameters:  # after the renames
+        options = {NEW_OPTIONS.get(key, key): "none" if value == "plain" else value for key, value in options.items()}
     explainer = fit(black_box, inputs, name, seed=0, device="cpu", **options)
     explainer.save(folder)
     tensors = hash_tensors(folder)
@@ -601,8 +605,9 @@ def compare_records(old_path: Path, new_path: Path, renames_path: Path | None, t
     if old["machine"] != new["machine"]:
         print(f"other machine: {old['machine']} {new['machine']}: bits may differ")
     texts = {text for name in ("train", "test") for text in read_split(name).texts}
-    old_results = simplify(old["found"], read_renames(renames_path), texts)
-    new_results = simplify(new["found"], Renames({}, {}), texts)
+    renames = read_renames(renames_path)
+    old_results = simplify(old["found"], renames, texts)
+    new_results = simplify(new["found"], Renames({}, renames.both, {}), texts)
     lines = list(differences(old_results, new_results, tolerance))
     print(*lines[:MOST_LINES], f"{len(lines)} differences in {len(old_results)} records", sep="\n")
     return bool(lines)
@@ -610,20 +615,25 @@ def compare_records(old_path: Path, new_path: Path, renames_path: Path | None, t
 
 @dataclass(frozen=True)
 class Renames:
-    """Old name -> new name: of dictionary keys alone, and of keys and one-word values."""
+    """Old name -> new name: of dictionary keys alone, and of keys and one-word values.
+
+    `both`: names that are renamed in both records, because the old name remains in use for something else.
+    """
 
     keys: dict[str, str]
     names: dict[str, str]
+    both: dict[str, str]
 
 
 def read_renames(path: Path | None) -> Renames:
-    """Read a table with the columns kind (`key` or `name`), old name, new name."""
-    renames = Renames({}, {})
+    """Read a table with the columns kind (`key`, `name` or `both`), old name, new name."""
+    renames = Renames({}, {}, {})
     if path is None:
         return renames
     for line in path.read_text(encoding="utf-8").splitlines():
         kind, old, new = line.split("\t")
-        (renames.keys if kind == "key" else renames.names)[old] = new
+        {"key": renames.keys, "name": renames.names, "both": renames.both}[kind][old] = new
+    renames.names.update(renames.both)
     return renames
 
 

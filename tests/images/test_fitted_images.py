@@ -100,10 +100,12 @@ def test_the_same_seed_gives_the_same_selector():
 
 
 @pytest.mark.usefixtures("short_probe_training")
-@pytest.mark.parametrize("technique", ["random-pretraining", "mask-neutral", "random-query"])
-def test_every_technique_runs_on_images(technique):
+@pytest.mark.parametrize("mitigation", ["random-pretraining", "mask-neutral", "random-query"])
+def test_every_mitigation_runs_on_images(mitigation):
     few = IMAGES.of(IMAGES.pixels[:64])
-    learned = fit(images=few, epochs=1, pretraining_epochs=1, query=True, technique=technique, approximator="cnn")
+    learned = fit(
+        images=few, epochs=1, pretraining_epochs=1, conditioned=True, mitigation=mitigation, approximator="cnn"
+    )
     assert learned.history[-1]["stage"] == "selecting"
     assert all(len(values) == 60 for values in learned.measured(box(), TEST).values())
 

@@ -57,7 +57,7 @@ def test_how_well_it_does_is_measured_on_images_it_was_not_fitted_to(
     assert {"fidelity", "probe-loss", "independent-reader-accuracy", "leakage-gap"} < set(rows)
     assert rows["post-hoc-accuracy"].n == 40
     assert rows["post-hoc-accuracy"].value > 0.95 > 0.75 > rows["post-hoc-accuracy/unselected"].value
-    known = {"explainer": "l2x", "black-box": "knows", "k": 1, "query": 0, "technique": "plain", "patch": 2}
+    known = {"explainer": "l2x", "black-box": "knows", "k": 1, "conditioned": 0, "mitigation": "none", "patch": 2}
     assert known.items() <= rows["fidelity"].settings.items()
     assert rows["fidelity"].settings["fill"] == "mean"
     assert {row.measure for row in worth.rows} == {"post-hoc-accuracy", "post-hoc-accuracy/unselected"}
@@ -111,7 +111,15 @@ def test_an_explainer_read_from_its_folder_says_the_same(kind: str, tmp_path: Pa
     own = {"members": 2, "epochs": 1, "patch": 4} if kind == "cxplain" else {**ONCE, "patch": 4, "fill": "zero"}
     query = True if kind == "told" else None
     fitted = fit_explainer(
-        knows, IMAGES[:40], method, k=1, query=query, classes=CLASSES, settings=own, seed=3, keep=tmp_path / "kept"
+        knows,
+        IMAGES[:40],
+        method,
+        k=1,
+        conditioned=query,
+        classes=CLASSES,
+        settings=own,
+        seed=3,
+        keep=tmp_path / "kept",
     )
     fitted.save(tmp_path / "here")
     assert sorted(path.name for path in (tmp_path / "here").iterdir()) == ["config.json", "model.safetensors"]
@@ -226,8 +234,8 @@ def test_the_wrong_kind_of_thing_gets_a_sentence(fitted: ImageExplainer, tmp_pat
         ({"settings": {"removal": "pad"}, "explainer": "cxplain"}, "setting 'removal' is for texts"),
         ({"k": 65}, "k is 65, but an image of 8 × 8 pixels has 64 patches"),
         ({"k": 0}, "setting 'k'"),
-        ({"technique": "random-query"}, "random-query needs a selector that is conditioned on the prediction"),
-        ({"explainer": "cxplain", "query": True}, "cxplain does not select units in training"),
+        ({"mitigation": "random-query"}, "random-query needs a selector that is conditioned on the prediction"),
+        ({"explainer": "cxplain", "conditioned": True}, "cxplain does not select units in training"),
         ({"black_box": "nowhere"}, "nowhere is not an image classifier"),
         ({"black_box": 3}, "cannot explain 3"),
         ({"classes": None}, "pass their names as classes="),

@@ -67,10 +67,10 @@ def test_views_are_of_the_rows_that_are_named():
     assert torch.allclose(seen.probs.double(), given.probs[[7, 2]])
 
 
-@pytest.mark.parametrize("how", [L2X(k=3), L2X(k=3, query=True, approximator="cnn"), Ail(k=3)])
+@pytest.mark.parametrize("how", [L2X(k=3), L2X(k=3, conditioned=True, approximator="cnn"), Ail(k=3)])
 def test_exactly_k_patches_are_selected(how):
     nets, seen = image_nets(how, SHAPE, 2, 2), inputs().views(np.arange(10))
-    scores = nets["selector"](seen, seen.probs if how.query else None)
+    scores = nets["selector"](seen, seen.probs if how.conditioned else None)
     mask = k_subset.top_k_subset(scores, seen.able, how.k)
     assert set(mask.flatten().tolist()) == {0.0, 1.0}
     assert (mask.sum(-1) == 3).all()

@@ -192,7 +192,7 @@ def test_answers_are_coloured():
 def test_what_moves_a_cursor_does_not_reach_the_terminal():
     bad = "\x1b[2J[red]"
     report = full_report(
-        title=bad, notes=(bad,), verdicts=(Verdict(bad, "no", bad),), rows=(Row(bad, 0.5, 1, None, {"explain": bad}),)
+        title=bad, notes=(bad,), verdicts=(Verdict(bad, "no", bad),), rows=(Row(bad, 0.5, 1, None, {"explainer": bad}),)
     )
     text = "\n".join(printed(report, full=True))
     assert "\x1b" not in text

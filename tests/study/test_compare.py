@@ -222,7 +222,7 @@ def test_a_model_that_selects_is_held_by_its_rationale_against_the_attention_of_
     for standing, name in zip(found.standings, ("attention", "rationale"), strict=True):
         values = read_arrays(tmp_path / "out" / "cells" / f"{standing.technique}-0" / "values.safetensors")
         entry = standing.entries["jensen-shannon/noise"]
-        assert entry.row.settings["explain"] == name
+        assert entry.row.settings["explainer"] == name
         assert entry.seeds[0] == pytest.approx(np.nanmean(values[ValueKey(NOISE.measure, name)]))
         between = read_arrays(tmp_path / "out" / "seeds" / f"{standing.technique}.safetensors")
         assert list(map(str, between)) == [f"jensen-shannon/seeds|{name}|0+1"]

@@ -46,7 +46,7 @@ def test_a_lower_distance_is_better_and_a_higher_one_worse():
 
 def test_the_numbers_are_signed_by_all_their_seeds():
     row = compared(several("vanilla"), several("steady"))["vanilla"].entries[NOISE].row
-    assert row.signature == f"{NOISE}|corpus:tiny|explain:attention|seeds:0+1|n:50"
+    assert row.signature == f"{NOISE}|corpus:tiny|explainer:attention|seeds:0+1|n:50"
     assert row.value == pytest.approx(TEXTS.mean())
     assert row.interval[0] < row.value < row.interval[1]
 

@@ -57,7 +57,7 @@ def quicken(patch: pytest.MonkeyPatch) -> None:
 
 def cell(technique: str, seed: int, values: dict[str, object], absent: dict[str, str] | None = None) -> StudyCell:
     """As an audit leaves it: arrays are numbers of texts, others are numbers of the whole set."""
-    known = {"corpus": "tiny", "model": f"{technique}{seed}", "seed": 0, "explain": "attention"}
+    known = {"corpus": "tiny", "model": f"{technique}{seed}", "seed": 0, "explainer": "attention"}
     arrays = {
         ValueKey(MeasureKey.parse(name), "attention"): one
         for name, one in values.items()

@@ -15,7 +15,7 @@ from steadygaze.adapters.as_adapter import as_adapter
 from steadygaze.adapters.model_adapter import ModelAdapter
 from steadygaze.adapters.text_explainer import TextExplainer, check_removal
 from steadygaze.core import entry_point
-from steadygaze.core.arguments import choice, function, instance, optional, path, sequence_of, validated
+from steadygaze.core.arguments import choice, function, instance, integer, optional, path, sequence_of, validated
 from steadygaze.core.digests import digest_values
 from steadygaze.core.errors import LeakageWarning, UserError
 from steadygaze.core.types import Label
@@ -63,6 +63,7 @@ class FittedExplainer(Protocol):
 @validated(
     classes=optional(sequence_of),
     device=choice(*DEVICES),
+    batch_size=integer(1),
     keep=optional(path),
     watcher=optional(instance(Watcher, "a Watcher")),
     watch=function,
@@ -73,13 +74,14 @@ def fit_explainer(
     explainer: str = "l2x",
     *,
     k: int | None = None,
-    technique: str | None = None,
-    query: bool | None = None,
+    mitigation: str | None = None,
+    conditioned: bool | None = None,
     validation: Any = None,
     classes: Sequence[Label] | None = None,
     settings: Mapping[str, Any] | None = None,
     seed: int = 0,
     device: str = "auto",
+    batch_size: int = BATCH,
     keep: str | Path | None = None,
     watcher: Watcher | None = None,
     watch: Watch = silent,
@@ -96,18 +98,17 @@ def fit_explainer(
     ['post-hoc-accuracy', 'fidelity', 'probe-loss', 'independent-reader-accuracy', 'leakage-gap']
 
     `inputs`: texts, pairs (text, question), or images: an array of (N,H,W) or (N,H,W,C), or a list of arrays.
-    `k`: number of selected words or patches; None: 10 words, 25 patches.  `query`: whether the selector is conditioned
-    on the prediction; `technique`: mitigation of label leakage through the mask, by default random-pretraining with
-    `query`.  `settings`: other settings of the method, and for images `patch` (side of a patch in pixels) and `fill`
-    (zero, mean or grey).
+    `k`: number of selected words or patches; None: 10 words, 25 patches.  `conditioned`: whether the selector is
+    conditioned on the prediction; `mitigation`: against label leakage through the mask, by default random-pretraining
+    with `conditioned`.  `settings`: other settings of the method, and for images `patch` (side of a patch in pixels)
+    and `fill` (zero, mean or grey).  `batch_size`: texts per query of the black box.
     `validation`: inputs that choose the epoch and measure the fit; None: a tenth of the inputs is held out.  `keep`: a
     folder that caches the black box's answers, so that a failed run can be resumed.
     A warning, also in `warnings`, reports an explainer whose selections leak the label.
     """
-    order = explainer, k, technique, query, settings
-    run = FitRun(
-        check_seed(seed), best_device(device), None if keep is None else Path(keep), watcher or SilentWatcher(), watch
-    )
+    order = explainer, k, mitigation, conditioned, settings
+    cache = None if keep is None else Path(keep)
+    run = FitRun(check_seed(seed), best_device(device), cache, watcher or SilentWatcher(), watch, batch_size)
     fitted: FittedExplainer
     if are_images(inputs):
         fit = entry_point("steadygaze.images.image_explainer:fit_images")
@@ -140,6 +141,8 @@ class FitRun:
     keep: Path | None
     watcher: Watcher
     watch: Watch
+    batch_size: int = BATCH
+    """Texts per query."""
 
     def texts(self, subject: ModelAdapter, how: Method, parts: tuple[Texts, Texts]) -> TextExplainer:
         subject = subject.for_pairs(parts[0][1] is not None)
@@ -163,7 +166,7 @@ class FitRun:
         """Query the black box for these texts."""
         identity = {"texts": digest_values(*part), "model": subject.fingerprint or subject.name}
         cache = AnswerCache() if self.keep is None else AnswerCache(self.keep / name, identity)
-        return QueriedTexts(data, query(subject.model, data, cache, self.watch, BATCH), cache)
+        return QueriedTexts(data, query(subject.model, data, cache, self.watch, self.batch_size), cache)
 
 
 def text_splits(inputs: Any, validation: Any) -> tuple[Texts, Texts]:

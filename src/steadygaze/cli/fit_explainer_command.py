@@ -40,13 +40,15 @@ if TYPE_CHECKING:
 Replace = Annotated[bool, output_option("--replace", help="Replace the explainer in --out.")]
 Explainer = Annotated[str, model_option("--explainer", help="l2x, vibi, ail or cxplain.")]
 TopK = Annotated[int | None, model_option("--k", min=1, metavar="N", help="Words to select.", show_default="10")]
-Query = Annotated[bool | None, model_option("--query/--no-query", help="Condition the selector on the prediction.")]
-Technique = Annotated[
+Conditioned = Annotated[
+    bool | None, model_option("--conditioned/--unconditioned", help="Condition the selector on the prediction.")
+]
+Mitigation = Annotated[
     str | None,
     training_option(
-        "--technique",
-        help="Against label leakage: plain, random-pretraining, mask-neutral or random-query.",
-        show_default="plain; random-pretraining with --query",
+        "--mitigation",
+        help="Against label leakage: none, random-pretraining, mask-neutral or random-query.",
+        show_default="none; random-pretraining with --conditioned",
     ),
 ]
 Settings = Annotated[
@@ -60,7 +62,7 @@ Settings = Annotated[
     **command_help(
         "fit-explainer model/ --data reviews.csv --out l2x/",
         "fit-explainer model/ --data sst2 --explainer vibi --k 5 --out vibi/",
-        "fit-explainer model/ --data reviews.csv --k 10 --query --technique mask-neutral --out l2x-query/",
+        "fit-explainer model/ --data reviews.csv --k 10 --conditioned --mitigation mask-neutral --out l2x-conditioned/",
     ),
 )
 @common_options
@@ -73,8 +75,8 @@ def fit_explainer(
     drop_empty: DropEmpty = False,
     explainer: Explainer = "l2x",
     k: TopK = None,
-    query: Query = None,
-    technique: Technique = None,
+    conditioned: Conditioned = None,
+    mitigation: Mitigation = None,
     settings: Settings = None,
     replace: Replace = False,
     *,
@@ -89,8 +91,8 @@ def fit_explainer(
     options: dict[str, Any] = {
         "explainer": explainer,
         "k": k,
-        "technique": technique,
-        "query": query,
+        "mitigation": mitigation,
+        "conditioned": conditioned,
         "settings": parse(settings or []),
     }
     resumable_fit.check_fit_explainer(out, replace, options, common.seed)
@@ -102,6 +104,7 @@ def fit_explainer(
         run: dict[str, Any] = {
             "seed": common.seed,
             "device": common.device,
+            **({} if common.batch_size is None else {"batch_size": common.batch_size}),
             "watch": watch,
             "watcher": FitProgress(console, watch),
         }

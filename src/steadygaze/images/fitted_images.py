@@ -1,7 +1,7 @@
 """Explainers fitted to a black box's predictions for images, and measures of their selections.
 
 A selector (L2X, VIBI, AIL) selects k patches.  CXPlain learns the effect of filling each patch; its members are
-selectors without `query`.  CXPlain's released code has a U-Net here, and the paper fills with zero.
+selectors without `conditioned`.  CXPlain's released code has a U-Net here, and the paper fills with zero.
 
 The fill is saved with the networks: approximator and black box get the same pixels.
 """
@@ -119,7 +119,7 @@ class FittedImageSelector(FittedImageMethod):
         with inference(self.networks):
             for rows in inputs.once(READ):
                 views = inputs.views(rows)
-                parts.append(self.networks["selector"](views, views.probs if self.config.query else None).cpu())
+                parts.append(self.networks["selector"](views, views.probs if self.config.conditioned else None).cpu())
         return torch.cat(parts)
 
     def measured(self, box: ImageBox, images: Images) -> dict[str, Tensor]:

@@ -168,10 +168,10 @@ def _shape(shape: Any) -> Shape:
 
 
 def image_fit_config(
-    explainer: str, k: int | None, technique: str | None, query: bool | None, settings: Mapping[str, Any] | None
+    explainer: str, k: int | None, mitigation: str | None, conditioned: bool | None, settings: Mapping[str, Any] | None
 ) -> tuple[Method, PatchConfig]:
     """The method for images; None keeps the papers' defaults for images."""
-    kind, values = requested_method(explainer, {"k": k, "technique": technique, "query": query}, settings)
+    kind, values = requested_method(explainer, {"k": k, "mitigation": mitigation, "conditioned": conditioned}, settings)
     if wrong := sorted(values.keys() & set(OF_TEXTS)):
         raise UserError(f"setting {wrong[0]!r} is for texts; it has no effect for images")
     own = [name for name in field_names(kind) if name not in OF_TEXTS]

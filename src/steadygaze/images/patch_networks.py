@@ -217,7 +217,7 @@ def image_nets(
         return Approximator(APPROXIMATORS[how.approximator](shape, classes), patch, blank)
 
     nets = {
-        "selector": Selector(shape, patch, classes if how.query else 0, how.hidden, how.dropout),
+        "selector": Selector(shape, patch, classes if how.conditioned else 0, how.hidden, how.dropout),
         "approximator": approximator(),
         "probe": ProbeClassifier(units, classes),
     }

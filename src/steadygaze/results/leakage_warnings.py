@@ -90,9 +90,9 @@ def read_sentence(rows: Sequence[Row]) -> str:
 
 def _advice(row: Row) -> str:
     """The mitigation, unless it was used already."""
-    if row.settings.get("technique") == MITIGATION or row.settings.get("explainer") == "ail":
+    if row.settings.get("mitigation") == MITIGATION or row.settings.get("explainer") == "ail":
         return ""
-    return f"  Fit again with --technique {MITIGATION}."
+    return f"  Fit again with --mitigation {MITIGATION}."
 
 
 def _black_box_warning(by_name: Mapping[str, Row]) -> str:

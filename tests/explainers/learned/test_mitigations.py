@@ -18,11 +18,11 @@ from steadygaze.training.optimizers import player_parameters
 from steadygaze.training.progress import SilentWatcher
 from steadygaze.training.training_loop import Rows, StageLoop, StageState
 
-SMALL = {"k": 2, "dimension": 6, "hidden": 8, "query": True}
+SMALL = {"k": 2, "dimension": 6, "hidden": 8, "conditioned": True}
 SELECTING: dict[str, type[SelectorConfig]] = {
     n: kind for n, kind in METHODS.items() if issubclass(kind, SelectorConfig)
 }
-CASES = [(name, technique) for name, kind in SELECTING.items() for technique in kind.techniques]
+CASES = [(name, mitigation) for name, kind in SELECTING.items() for mitigation in kind.mitigations]
 
 
 def views() -> InputBatch:
@@ -48,7 +48,7 @@ class OneStep(StageLoop):
 
 def moved(how: SelectorConfig, stage: int = -1) -> set[str]:
     """Which networks a step of a stage changes."""
-    round_, remedy = round_of(how), MITIGATIONS[how.technique]
+    round_, remedy = round_of(how), MITIGATIONS[how.mitigation]
     where = remedy.stages(how)[stage]
     players = remedy.players(how, where.name)
     moving = player_parameters(dict(round_.networks.named_parameters()), where, players)
@@ -60,34 +60,34 @@ def moved(how: SelectorConfig, stage: int = -1) -> set[str]:
     return {name.split(".")[0] for name, value in before.items() if not torch.equal(value, after[name])}
 
 
-@pytest.mark.parametrize(("method", "technique"), CASES)
-def test_terms_are_one_finite_number_per_input(method: str, technique: str) -> None:
-    how = SELECTING[method](technique=technique, **SMALL)
-    for stage in MITIGATIONS[technique].stages(how):
-        terms = MITIGATIONS[technique].terms(round_of(how), stage.name)
+@pytest.mark.parametrize(("method", "mitigation"), CASES)
+def test_terms_are_one_finite_number_per_input(method: str, mitigation: str) -> None:
+    how = SELECTING[method](mitigation=mitigation, **SMALL)
+    for stage in MITIGATIONS[mitigation].stages(how):
+        terms = MITIGATIONS[mitigation].terms(round_of(how), stage.name)
         assert all(value.shape == (3,) and value.isfinite().all() for value in terms.values())
 
 
-@pytest.mark.parametrize(("method", "technique"), CASES)
-def test_slopes_reach_the_selector(method: str, technique: str) -> None:
-    assert "selector" in moved(SELECTING[method](technique=technique, **SMALL))
+@pytest.mark.parametrize(("method", "mitigation"), CASES)
+def test_slopes_reach_the_selector(method: str, mitigation: str) -> None:
+    assert "selector" in moved(SELECTING[method](mitigation=mitigation, **SMALL))
 
 
-@pytest.mark.parametrize("technique", ["plain", "mask-neutral"])
-def test_all_learn_together(technique: str) -> None:
-    assert moved(L2X(technique=technique, **SMALL)) == {"selector", "approximator", "probe"}
+@pytest.mark.parametrize("mitigation", ["none", "mask-neutral"])
+def test_all_learn_together(mitigation: str) -> None:
+    assert moved(L2X(mitigation=mitigation, **SMALL)) == {"selector", "approximator", "probe"}
 
 
 @pytest.mark.parametrize("method", ["l2x", "vibi"])
 def test_the_approximator_learns_from_random_masks_first_and_is_frozen_then(method: str) -> None:
-    how = SELECTING[method](technique="random-pretraining", **SMALL)
+    how = SELECTING[method](mitigation="random-pretraining", **SMALL)
     assert moved(how, 0) == {"approximator"}
     assert moved(how, 1) == {"selector", "probe"}
 
 
 def test_random_masks_know_nothing_of_the_input() -> None:
     """Another ŷ and another selector draw the same masks, so the approximator is asked the same."""
-    how = L2X(technique="random-pretraining", **SMALL)
+    how = L2X(mitigation="random-pretraining", **SMALL)
     one, other = round_of(how), round_of(how)
     nn.init.normal_(other.networks["selector"].score.weight, std=5)
     remedy = MITIGATIONS["random-pretraining"]
@@ -98,48 +98,48 @@ def slopes(terms: Terms, name: str, net: nn.Module) -> list[torch.Tensor | None]
     return list(torch.autograd.grad(terms[name].sum(), list(net.parameters()), allow_unused=True, retain_graph=True))
 
 
-@pytest.mark.parametrize("technique", ["plain", "random-pretraining", "mask-neutral", "random-query"])
-def test_nobody_hears_the_judge(technique: str) -> None:
+@pytest.mark.parametrize("mitigation", ["none", "random-pretraining", "mask-neutral", "random-query"])
+def test_nobody_hears_the_judge(mitigation: str) -> None:
     """The label is not kept out of the mask by a penalty: the judge only watches."""
-    how = L2X(technique=technique, **SMALL)
+    how = L2X(mitigation=mitigation, **SMALL)
     round_ = round_of(how)
-    terms = MITIGATIONS[technique].terms(round_, "selecting")
+    terms = MITIGATIONS[mitigation].terms(round_, "selecting")
     assert all(slope is None for slope in slopes(terms, "mask", round_.networks["selector"]))
 
 
 def test_with_weights_the_last_epoch_is_kept() -> None:
     """The epoch of the best guesses would be the one with the best code."""
     kept = {name: MITIGATIONS[name].stages(L2X(**SMALL))[-1].select for name in MITIGATIONS}
-    assert kept == {"plain": "best", "random-pretraining": "best", "mask-neutral": "last", "random-query": "best"}
+    assert kept == {"none": "best", "random-pretraining": "best", "mask-neutral": "last", "random-query": "best"}
 
 
 def test_weights_have_no_slope() -> None:
     """Through the weights the judge would learn from the prediction."""
-    round_ = round_of(L2X(technique="mask-neutral", **SMALL))
+    round_ = round_of(L2X(mitigation="mask-neutral", **SMALL))
     terms = MITIGATIONS["mask-neutral"].terms(round_, "selecting")
     assert all(slope is None for slope in slopes(terms, "prediction", round_.networks["probe"]))
 
 
 def test_with_random_query_all_learn_from_others_labels_and_then_the_selector_from_the_true_ones() -> None:
-    how = L2X(technique="random-query", **SMALL)
+    how = L2X(mitigation="random-query", **SMALL)
     assert moved(how, 0) == {"selector", "approximator", "probe"}
     assert moved(how, 1) == {"selector", "probe"}
 
 
 def test_labels_are_dealt_out_anew_in_the_first_stage_alone() -> None:
     """The selector is told what the black box says of another input of the batch, and never the input's own."""
-    round_ = round_of(L2X(technique="random-query", **SMALL))
+    round_ = round_of(L2X(mitigation="random-query", **SMALL))
     rings = [_shuffled_query(round_of(round_.config, step)) for step in range(20)]
     for dealt in rings:
         assert sorted(dealt.tolist()) == sorted(round_.views.probs.tolist())
         assert not (dealt == round_.views.probs).any()
     assert len({str(dealt) for dealt in rings}) > 1
     own = MITIGATIONS["random-query"].terms(round_, "selecting")["prediction"]
-    assert torch.equal(own, MITIGATIONS["plain"].terms(round_, "selecting")["prediction"])
+    assert torch.equal(own, MITIGATIONS["none"].terms(round_, "selecting")["prediction"])
 
 
 def test_an_input_that_is_alone_in_its_batch_is_told_the_shares_of_the_classes() -> None:
-    round_ = round_of(L2X(technique="random-query", **SMALL))
+    round_ = round_of(L2X(mitigation="random-query", **SMALL))
     x, able, probs, rows = (
         part[:1] for part in (round_.views.x, round_.views.able, round_.views.probs, round_.views.rows)
     )
@@ -191,7 +191,7 @@ def test_a_price_on_choosing_unevenly_worked_by_hand() -> None:
 
 def test_the_selector_is_told_what_is_predicted_only_where_it_is_to_be() -> None:
     for query in (True, False):
-        how = L2X(**{**SMALL, "query": query})
+        how = L2X(**{**SMALL, "conditioned": query})
         round_ = round_of(how)
         told = replace(round_.views, probs=round_.views.probs.flip(-1))
         other = replace(round_, views=told)

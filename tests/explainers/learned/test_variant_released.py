@@ -37,7 +37,7 @@ def test_usually_only_words_can_be_selected() -> None:
 @pytest.mark.usefixtures("short_probe_training")
 def test_it_can_be_fitted_saved_and_asked() -> None:
     settings = {**QUICK, "epochs": 1, "variant": "released", "length": 30}
-    fitted = fit_explainer(lexicon, texts(40), k=2, technique="mask-neutral", classes=CLASSES, settings=settings)
+    fitted = fit_explainer(lexicon, texts(40), k=2, mitigation="mask-neutral", classes=CLASSES, settings=settings)
     assert fitted.learned.networks["selector"].vectors.num_embeddings == len(fitted.learned.vocabulary.words) + 1
     assert sum(weight > 0 for weight in fitted.explain(texts(1)[0]).weights) <= 2
 

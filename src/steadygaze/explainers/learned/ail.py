@@ -19,19 +19,19 @@ from torch import Tensor
 
 from steadygaze.core.settings import Field, settings
 from steadygaze.core.types import Terms
-from steadygaze.explainers.learned.selector import SelectorConfig, SelectorStep, Technique
+from steadygaze.explainers.learned.selector import MitigationName, SelectorConfig, SelectorStep
 
 
 @settings
 class Ail(SelectorConfig):
     """Adversarial infidelity: the unselected units must not determine the prediction."""
 
-    techniques: ClassVar[tuple[Technique, ...]] = ("plain",)
+    mitigations: ClassVar[tuple[MitigationName, ...]] = ("none",)
     opposes: ClassVar[bool] = True
 
     opponent: Annotated[float, Field(ge=0, le=1000)] = 1.0
     """c: weight of the opponent's loss."""
-    query: bool = True
+    conditioned: bool = True
     approximator: Literal["simple", "cnn"] = "cnn"
     epochs: Annotated[int, Field(ge=1, le=10_000)] = 20
     batch_size: Annotated[int, Field(ge=2, le=65_536)] = 32

@@ -5,7 +5,7 @@ Schwab & Karlen 2019 (arXiv:1910.12336), §3; Ω as in removal_effects.py, A the
     each member minimizes    KL(Ω ‖ A(x))    on a bootstrap sample of the inputs
     explained by             the median of the members, with their quantiles
 
-Nothing is selected during training, so no label can leak through a mask: no technique applies.  Each member keeps the
+Nothing is selected during training, so no label can leak through a mask: no mitigation applies.  Each member keeps the
 epoch with the lowest divergence on validation inputs.
 
 Differences from the released code: the loss is that of the predicted label, not the true one.  The network is L2X's

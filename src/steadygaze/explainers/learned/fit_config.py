@@ -8,24 +8,24 @@ from steadygaze.core.errors import UserError, unknown
 from steadygaze.core.settings import build, non_default
 from steadygaze.explainers.learned import METHODS
 from steadygaze.explainers.learned.cxplain import CXPlain
-from steadygaze.explainers.learned.selector import SelectorConfig, Technique
+from steadygaze.explainers.learned.selector import MitigationName, SelectorConfig
 
 Method = SelectorConfig | CXPlain
 OF_TEXTS = ("dimension", "removal", "top_words", "variant", "length")
 """Settings that apply to texts only."""
-OF_TECHNIQUES = {"pretraining_epochs": ("random-pretraining", "random-query"), "clip": ("mask-neutral",)}
-"""Settings that apply to these techniques only."""
-MITIGATION: Technique = "random-pretraining"
-"""Default technique of selectors that are conditioned on the prediction."""
+OF_MITIGATIONS = {"pretraining_epochs": ("random-pretraining", "random-query"), "clip": ("mask-neutral",)}
+"""Settings that apply to these mitigations only."""
+MITIGATION: MitigationName = "random-pretraining"
+"""Default mitigation of selectors that are conditioned on the prediction."""
 OF_LOOKS = ("top_words", "interval_level")
 """Settings that change no measured value."""
 
 
 def fit_config(
-    explainer: str, k: int | None, technique: str | None, query: bool | None, settings: Mapping[str, Any] | None
+    explainer: str, k: int | None, mitigation: str | None, conditioned: bool | None, settings: Mapping[str, Any] | None
 ) -> Method:
     """The method for texts; None keeps the method's default."""
-    kind, values = requested_method(explainer, {"k": k, "technique": technique, "query": query}, settings)
+    kind, values = requested_method(explainer, {"k": k, "mitigation": mitigation, "conditioned": conditioned}, settings)
     return check_method(build(kind, values), values)
 
 
@@ -38,8 +38,8 @@ def row_settings(how: Method, facts: Mapping[str, Any]) -> dict[str, str | int]:
     """Settings and facts of the fit that determine a measured value."""
     own: dict[str, str | int] = {"explainer": method_name(how), "k": how.k, "epochs": how.epochs}
     if not isinstance(how, CXPlain):
-        own |= {"query": int(how.query), "technique": how.technique, "approximator": how.approximator}
-    idle = [*OF_LOOKS, *(key for key, users in OF_TECHNIQUES.items() if own.get("technique") not in users)]
+        own |= {"conditioned": int(how.conditioned), "mitigation": how.mitigation, "approximator": how.approximator}
+    idle = [*OF_LOOKS, *(key for key, users in OF_MITIGATIONS.items() if own.get("mitigation") not in users)]
     more = {key: value for key, value in non_default(type(how), asdict(how)).items() if key not in {*own, *idle}}
     own |= {"settings": ",".join(f"{key}={more[key]}" for key in sorted(more))} if more else {}
     return {**own, **{key: facts[key] for key in ("seed", "fitted-to") if key in facts}}
@@ -67,25 +67,32 @@ def requested_method(
 
 
 def _mitigated(kind: type[SelectorConfig] | type[CXPlain], values: dict[str, Any]) -> dict[str, Any]:
-    """A selector conditioned on the prediction can leak it: random-pretraining unless another technique is named."""
-    if issubclass(kind, SelectorConfig) and "technique" not in values and values.get("query", kind().query) is True:
-        return {**values, "technique": MITIGATION} if MITIGATION in kind.techniques else values
+    """A selector conditioned on the prediction can leak it: random-pretraining unless another mitigation is named."""
+    if (
+        issubclass(kind, SelectorConfig)
+        and "mitigation" not in values
+        and values.get("conditioned", kind().conditioned) is True
+    ):
+        return {**values, "mitigation": MITIGATION} if MITIGATION in kind.mitigations else values
     return values
 
 
 def check_method(how: Method, given: Mapping[str, Any]) -> Method:
-    """Raise an error if the method lacks the technique, or the technique the setting."""
+    """Raise an error if the method lacks the mitigation, or the mitigation the setting."""
     if not isinstance(how, SelectorConfig):
         return how
-    if how.technique not in how.techniques:
+    if how.mitigation not in how.mitigations:
         raise UserError(
-            f"{method_name(how)} does not support technique {how.technique!r}; choose from {', '.join(how.techniques)}"
+            f"{method_name(how)} does not support mitigation {how.mitigation!r}; "
+            f"choose from {', '.join(how.mitigations)}"
         )
-    if how.technique == "random-query" and not how.query:
-        raise UserError("random-query needs a selector that is conditioned on the prediction: set query=True (--query)")
+    if how.mitigation == "random-query" and not how.conditioned:
+        raise UserError(
+            "random-query needs a selector that is conditioned on the prediction: set conditioned=True (--conditioned)"
+        )
     if "length" in given and how.variant != "released":
         raise UserError("setting 'length' is for variant=released; it has no effect for variant=paper")
-    for key, users in OF_TECHNIQUES.items():
-        if key in given and how.technique not in users:
-            raise UserError(f"setting {key!r} is for {' and '.join(users)}; it has no effect for {how.technique}")
+    for key, users in OF_MITIGATIONS.items():
+        if key in given and how.mitigation not in users:
+            raise UserError(f"setting {key!r} is for {' and '.join(users)}; it has no effect for {how.mitigation}")
     return how

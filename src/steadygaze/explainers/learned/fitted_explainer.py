@@ -101,7 +101,7 @@ class FittedSelector(Explainer):
         """Inputs of the networks, and the selector's scores.  (B,D)"""
         views = self.views(batch, logits)
         with inference(self.nets):
-            scores: Tensor = self.nets["selector"](views, views.probs if self.how.query else None)
+            scores: Tensor = self.nets["selector"](views, views.probs if self.how.conditioned else None)
         return views, scores
 
     def views(self, batch: Batch, logits: Tensor) -> InputBatch:

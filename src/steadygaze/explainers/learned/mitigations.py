@@ -138,7 +138,7 @@ def _shuffled_query(round_: SelectorStep) -> Tensor:
 
 
 MITIGATIONS: dict[str, Mitigation] = {
-    "plain": NoMitigation(),
+    "none": NoMitigation(),
     "random-pretraining": RandomPretraining(),
     "mask-neutral": MaskNeutral(),
     "random-query": RandomQuery(),

@@ -1,11 +1,11 @@
 """Inputs, settings and losses of selectors (L2X, VIBI, AIL).
 
 A selector chooses k units, and an approximator predicts the black box's output from them.  The method defines the
-losses; the technique (mitigations.py) defines which network learns from which masks.
+losses; the mitigation (mitigations.py) defines which network learns from which masks.
 
 L2X: Chen et al. 2018 (arXiv:1802.07814), §3:   max over selector and approximator of   E Σ_c p_c log q_c(x ⊙ m)
 
-With `query` the selector is conditioned on p (Bai et al. 2021, §5.2; Liang et al. 2020).  The label can then leak
+With `conditioned` the selector is conditioned on p (Bai et al. 2021, §5.2; Liang et al. 2020).  The label can then leak
 through the choice of units.
 
 Differences from the paper: see models/k_subset.py and text_networks.py.  Padding is not selected.  The released code
@@ -74,15 +74,15 @@ class InputSplit(Protocol):
     def views(self, rows: Rows) -> InputBatch: ...
 
 
-Technique = Literal["plain", "random-pretraining", "mask-neutral", "random-query"]
+MitigationName = Literal["none", "random-pretraining", "mask-neutral", "random-query"]
 
 
 @settings
 class SelectorConfig:
     """Settings of a selector."""
 
-    techniques: ClassVar[tuple[Technique, ...]] = ("plain", "random-pretraining", "mask-neutral", "random-query")
-    """Supported techniques."""
+    mitigations: ClassVar[tuple[MitigationName, ...]] = ("none", "random-pretraining", "mask-neutral", "random-query")
+    """Supported mitigations."""
     opposes: ClassVar[bool] = False
     """Whether an opponent predicts from the unselected units."""
     betas: ClassVar[tuple[float, float]] = (0.9, 0.999)
@@ -94,9 +94,9 @@ class SelectorConfig:
     """For texts: `released` can also select the padding in front of a text, as the released code does."""
     length: Annotated[int, Field(ge=1, le=512)] = 400
     """Tokens to which every text is padded or truncated at its front, for variant released."""
-    query: bool = False
+    conditioned: bool = False
     """Whether the selector is conditioned on the prediction ŷ."""
-    technique: Technique = "plain"
+    mitigation: MitigationName = "none"
     """Mitigation of label leakage through the mask."""
     approximator: Literal["simple", "cnn"] = "simple"
     """Network that predicts from the selected units."""
@@ -148,7 +148,7 @@ class SelectorStep:
 
     def scores(self, query: Tensor | None = None) -> Tensor:
         """Scores of the selector, conditioned on `query` or the prediction.  (B,D)"""
-        condition = (self.views.probs if query is None else query) if self.config.query else None
+        condition = (self.views.probs if query is None else query) if self.config.conditioned else None
         scores: Tensor = self.networks["selector"](self.views, condition)
         return scores
 

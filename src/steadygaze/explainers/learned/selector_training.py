@@ -132,7 +132,7 @@ class SelectorFit:
 
     @property
     def mitigation(self) -> Mitigation:
-        return MITIGATIONS[self.config.technique]
+        return MITIGATIONS[self.config.mitigation]
 
     @property
     def stages(self) -> tuple[Stage, ...]:

@@ -163,7 +163,7 @@ def text_nets(how: SelectorConfig, words: int, classes: int) -> nn.ModuleDict:
     approximator = APPROXIMATORS[how.approximator]
     words += how.variant == "released"  # padding has a vector too
     nets = {
-        "selector": Selector(words, classes if how.query else 0, how.dimension, how.hidden, how.dropout),
+        "selector": Selector(words, classes if how.conditioned else 0, how.dimension, how.hidden, how.dropout),
         "approximator": approximator(words, classes, how.dimension),
         "probe": ProbeClassifier(PLACES, classes),
     }

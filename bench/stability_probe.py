@@ -94,7 +94,7 @@ def measured(study: "Study", job: "Job", clf: TextClassifier, model: Model) -> d
         "n": len(label),
     }
     table = tables(study, clf, [p for p in WORD_PROBES if not selecting or p in SELECTION_PROBES])
-    case = AuditCase(model, data, {"attention": Attention()}, ProbeConfig(synonyms=table, sample=len(data)))
+    case = AuditCase(model, data, {"attention": Attention()}, ProbeConfig(sample=len(data)), substitutions=table)
     asked = answers(case, (stability,) if selecting else (stability, faithfulness))
     found |= {name: float(np.nanmean(values.numpy())) for name, values in asked.items()}
     if selecting:

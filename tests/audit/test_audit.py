@@ -16,10 +16,10 @@ import steadygaze as sg
 from adapters.folders import TEXTS, save
 from audit.oracles import CLASSES, subject, world
 from steadygaze.adapters.as_adapter import as_adapter
-from steadygaze.audit.audit import audit, run_protocols
-from steadygaze.audit.audit_config import ProbeConfig, fingerprint
-from steadygaze.audit.audit_report import AuditRequest
+from steadygaze.audit.audit import audit, run_audit
+from steadygaze.audit.audit_config import ProbeConfig, Runtime
 from steadygaze.audit.measures.registry import MEASURES, NAMES, probe_names
+from steadygaze.audit.prepare_case import AuditRequest, fingerprint
 from steadygaze.audit.protocols.stability import NO_SYNONYMS, TABLE
 from steadygaze.audit.protocols.wiegreffe_pinter import TRAINED
 from steadygaze.core.errors import UserError
@@ -28,7 +28,8 @@ from steadygaze.results.report import Report
 from study.tiny import quicken
 
 ROUNDING = 1e-9
-FEW = ProbeConfig(sample=4)
+FEW = {"sample": 4}
+CONFIG = ProbeConfig(sample=4)
 
 
 @pytest.fixture(scope="module")
@@ -48,9 +49,10 @@ def counted(texts):
     return np.stack([1 - p, p], 1)
 
 
-def report(here, examples, name: str = "honest", **plan) -> Report:
-    asked = AuditRequest(("attention", "leave-one-out"), replace(FEW, **plan), {"corpus": "toy"}, here.synonyms)
-    return run_protocols(subject(name, here, 0), examples, asked).report()
+def report(here, examples, name: str = "honest", batch_size: int = 256, **plan) -> Report:
+    config, runtime = ProbeConfig(**{**FEW, **plan}), Runtime(batch_size=batch_size)
+    asked = AuditRequest(subject(name, here, 0), examples, config, ("attention", "leave-one-out"))
+    return run_audit(replace(asked, synonyms=here.synonyms, facts={"corpus": "toy"}, runtime=runtime)).report()
 
 
 def numbers(found: Report) -> dict[str, tuple[float, int]]:
@@ -91,8 +93,8 @@ def test_every_text_is_counted_or_said_to_be_left_out(found, here):
 def test_every_number_there_is_has_a_row_a_value_or_the_reason_why_not(here, model, explainers, plan):
     """Each once, whatever was asked of whom; of models that were not trained alike only where there are some."""
     examined = subject(model, here, 0) if isinstance(model, str) else as_adapter(model, classes=CLASSES)
-    asked = AuditRequest(explainers, replace(FEW, **plan))
-    rows = run_protocols(examined, here.examples[:12], asked).report().rows
+    asked = AuditRequest(examined, here.examples[:12], ProbeConfig(**{**FEW, **plan}), explainers)
+    rows = run_audit(asked).report().rows
     named = [(row.measure, row.settings.get("explainer")) for row in rows]
     assert len(set(named)) == len(named)
     assert {measure for measure, _ in named} == set(NAMES) - set(probe_names("others"))
@@ -100,21 +102,19 @@ def test_every_number_there_is_has_a_row_a_value_or_the_reason_why_not(here, mod
 
 
 def test_what_was_not_asked_is_said_once_and_why(here):
-    found = run_protocols(
-        subject("honest", here, 0), here.examples, AuditRequest(plan=FEW, synonyms=here.synonyms)
-    ).report()
+    found = run_audit(AuditRequest(subject("honest", here, 0), here.examples, CONFIG, synonyms=here.synonyms)).report()
     silent = {row.measure: row.note.removeprefix("not applicable, because ") for row in found.rows if not row.n}
     for name in ("flip-radius", "flip-radius/above-random", "seat-sensitivity"):
         assert silent[name] == "it runs only in a thorough audit: it needs hundreds of forward passes per text"
     for name in TRAINED:
-        assert silent[name] == "it trains two models: in Python, pass the training texts and labels as train="
-    outside = run_protocols(as_adapter(counted, classes=CLASSES), here.examples, AuditRequest(plan=FEW)).report()
+        assert silent[name] == "only a TextClassifier can be retrained"
+    outside = run_audit(AuditRequest(as_adapter(counted, classes=CLASSES), here.examples, CONFIG)).report()
     assert outside.find("accuracy/uniform").note.endswith("because only a TextClassifier can be retrained")
     assert outside.verdicts[0].answer == "not asked"
     assert outside.verdicts[0].why == (
         "Not applicable, because there is no synonym table: pass a synonym table as synonyms= (--synonyms)."
     ), "which can be given, where vectors cannot"
-    own = run_protocols(subject("honest", here, 0), here.examples, AuditRequest(plan=FEW)).report()
+    own = run_audit(AuditRequest(subject("honest", here, 0), here.examples, CONFIG)).report()
     for report in (outside, own):
         without = [row.measure for row in report.rows if NO_SYNONYMS in row.note]
         assert sorted(without) == sorted(probe_names("1-synonym", "3-synonyms", "1-synonym-kept", "3-synonyms-kept"))
@@ -122,8 +122,8 @@ def test_what_was_not_asked_is_said_once_and_why(here):
 
 
 def test_an_explainer_that_the_model_cannot_have_is_said_to_be_left_out(here):
-    asked = AuditRequest(("gradient", "leave-one-out"), FEW)
-    found = run_protocols(as_adapter(counted, classes=CLASSES), here.examples, asked).report()
+    model = as_adapter(counted, classes=CLASSES)
+    found = run_audit(AuditRequest(model, here.examples, CONFIG, ("gradient", "leave-one-out"))).report()
     why = "the model is a black box: its word vectors cannot be perturbed"
     assert found.notes == (f"The explainer gradient was not audited: {why}.",)
     assert found.find("comprehensiveness", "gradient").note == f"not applicable, because {why}"
@@ -138,7 +138,7 @@ def test_the_model_is_left_bit_for_bit_as_it_was(here):
     hooks = [len(part._forward_hooks) + len(part._backward_hooks) for part in model.modules()]
     drawn = torch.get_rng_state(), np.random.get_state()[1].tolist()
     explainers = ("attention", "gradient", "integrated-gradients", "leave-one-out", "lime", "kernel-shap", "random")
-    run_protocols(asked, here.examples[:3], AuditRequest(explainers, FEW, synonyms=here.synonyms)).report()
+    run_audit(AuditRequest(asked, here.examples[:3], CONFIG, explainers, synonyms=here.synonyms)).report()
     assert all(part.training for part in model.modules())
     assert all(value.equal(before[name]) for name, value in model.state_dict().items())
     assert model.decoder.output.weight.grad.eq(1).all()
@@ -166,10 +166,8 @@ def test_the_order_of_the_texts_changes_no_mean(here):
 
 def test_a_long_text_beside_the_others_changes_none_of_their_numbers(here):
     long = Example(" ".join(["thinga"] * 120), "good")
-    one = run_protocols(subject("honest", here, 0), here.examples, AuditRequest(plan=FEW, synonyms=here.synonyms))
-    two = run_protocols(
-        subject("honest", here, 0), [*here.examples, long], AuditRequest(plan=FEW, synonyms=here.synonyms)
-    )
+    one = run_audit(AuditRequest(subject("honest", here, 0), here.examples, CONFIG, synonyms=here.synonyms))
+    two = run_audit(AuditRequest(subject("honest", here, 0), [*here.examples, long], CONFIG, synonyms=here.synonyms))
     other = {(f.measure, f.explainer): f.values for f in two.findings if f.values is not None}
     for finding in one.findings:
         whole = finding.values is not None and len(finding.values) == len(here.examples)
@@ -203,15 +201,15 @@ def test_one_model_alone_has_no_seeds_to_compare_and_says_so(found):
 
 def test_models_of_other_seeds_are_compared(here):
     others = [subject("honest", here, 1), subject("first", here, 2)]
-    asked = AuditRequest(plan=FEW, synonyms=here.synonyms)
-    row = run_protocols(subject("honest", here, 0), here.examples, asked, others).report().find("jensen-shannon/seeds")
+    asked = AuditRequest(subject("honest", here, 0), here.examples, CONFIG, others=others, synonyms=here.synonyms)
+    row = run_audit(asked).report().find("jensen-shannon/seeds")
     assert row.settings["models"] == 3
     assert 0.1 < row.value < math.log(2)  # two alike, one that looks elsewhere: 2/3 of the pairs are far apart
 
 
 def test_a_black_box_is_asked_what_can_be_asked_and_the_rest_is_said(here):
     texts, labels = [e.text for e in here.examples], [e.label for e in here.examples]
-    found = audit(counted, texts, labels, classes=CLASSES, synonyms=here.synonyms, plan=FEW)
+    found = audit(counted, texts, labels, classes=CLASSES, synonyms=here.synonyms, **FEW)
     assert found.find("accuracy").value == 1
     assert found.facts["explanation"] == "leave-one-out"
     assert found.find("comprehensiveness/above-random").interval[0] > 0.1
@@ -221,11 +219,11 @@ def test_a_black_box_is_asked_what_can_be_asked_and_the_rest_is_said(here):
 
 def test_where_no_text_has_a_number_the_reason_that_was_found_is_kept(here):
     texts = [e.text for e in here.examples]
-    report = audit(subject("honest", here, 0), texts, synonyms={"unheard": ["unseen"]}, plan=FEW)
+    report = audit(subject("honest", here, 0), texts, synonyms={"unheard": ["unseen"]}, **FEW)
     row = report.find("jensen-shannon/1-synonym")
     assert (row.n, row.note) == (
         0,
-        "not applicable, because it makes sense of no text "
+        "not applicable, because it is not defined for any text "
         f"(left out: 24 of 24 texts, which have fewer than two words, or too few with a synonym: {TABLE})",
     )
     still = report.verdicts[0]
@@ -254,7 +252,7 @@ def test_what_is_wrong_is_said_in_a_sentence(here, change, message):
 
 def test_the_room_and_the_function_have_one_name(here):
     texts = [e.text for e in here.examples]
-    assert sg.audit(subject("honest", here, 0), texts, plan=FEW).find("normalized-entropy").n == len(texts)
+    assert sg.audit(subject("honest", here, 0), texts, **FEW).find("normalized-entropy").n == len(texts)
     assert sg.audit.audit.audit is audit
 
 
@@ -275,7 +273,7 @@ def test_the_room_itself_imports_nothing_heavy():
 def test_a_hugging_face_model_is_loaded_where_and_looked_at_as_asked(tmp_path):
     """Two ways to look at one model are two signatures; what is not about attention has one."""
     folder = save("bert", tmp_path / "bert")
-    last, rolled = (audit(folder, TEXTS, plan=FEW, device="cpu", attention=how) for how in ("last", "rollout"))
+    last, rolled = (audit(folder, TEXTS, **FEW, device="cpu", attention=how) for how in ("last", "rollout"))
     for name in ("normalized-entropy", "default-mass", "comprehensiveness"):
         assert (last.find(name).settings["attention"], rolled.find(name).settings["attention"]) == ("last", "rollout")
     assert "attention" not in last.find("comprehensiveness", "random").settings
@@ -291,7 +289,7 @@ def test_the_signature_says_which_texts_labels_and_synonyms(here, monkeypatch):
     asked = [e.text for e in here.examples], [e.label for e in here.examples]
 
     def said(texts, labels, measure, **more):
-        return audit(subject("honest", here, 0), texts, labels, plan=FEW, **more).find(measure)
+        return audit(subject("honest", here, 0), texts, labels, **FEW, **more).find(measure)
 
     one = said(*asked, "accuracy")
     assert one.settings["data"] == fingerprint([replace(e, rationales=None) for e in here.examples])[:12]

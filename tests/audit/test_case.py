@@ -1,7 +1,7 @@
 """A case: what is kept of every token, and what one long text among short ones costs."""
 
 from dataclasses import replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ from audit.protocols.written import Told, Written
 from contract.tiny import ragged
 from steadygaze.adapters.black_box import black_box
 from steadygaze.audit.audit_case import AuditCase
-from steadygaze.audit.audit_config import ProbeConfig
+from steadygaze.audit.audit_config import ProbeConfig, Runtime
 from steadygaze.audit.prepare_case import prepare
 from steadygaze.audit.protocols.seed_consistency import seed_consistency
 from steadygaze.audit.protocols.shortcut_leakage import shortcut_leakage
@@ -24,7 +24,7 @@ from steadygaze.data.batches import Data, collate
 LONG, SHORT = 5_000, 300
 
 
-def case_of(lengths: list[int], plan: ProbeConfig | None = None, **known: Tensor) -> AuditCase:
+def case_of(lengths: list[int], plan: ProbeConfig | None = None, **known: Any) -> AuditCase:
     """Weights that are drawn for every place; two classes."""
     data = Data(ragged(["s" + "w" * n for n in lengths]))
     weights = torch.rand(1, max(lengths) + 1, dtype=torch.float64).expand(len(lengths), -1)
@@ -36,7 +36,7 @@ def case_of(lengths: list[int], plan: ProbeConfig | None = None, **known: Tensor
 @pytest.mark.parametrize("size", [1, 3, 256])
 def test_what_is_kept_of_every_token_is_handed_out_as_wide_as_a_batch(size):
     """Also of a text without a token, of a sample in any order, and on the special token in front."""
-    case = case_of([3, 0, 7, 1, 12], ProbeConfig(batch_size=size))
+    case = case_of([3, 0, 7, 1, 12], runtime=Runtime(batch_size=size))
     whole = collate(case.data, case.all_rows)
     kept, number = case.saliency("written"), torch.arange(len(case.data.text.ids))
     written = case.explainers["written"].weights.masked_fill(~whole.mask, 0.0)
@@ -52,7 +52,7 @@ def test_what_is_kept_of_every_token_is_handed_out_as_wide_as_a_batch(size):
 
 def test_texts_that_were_not_asked_about_have_no_number():
     case = case_of([3, 5, 2, 8], ProbeConfig(sample=2))
-    case = AuditCase(case.model, case.data, {"signed": Signed()}, case.plan)
+    case = AuditCase(case.model, case.data, {"signed": Signed()}, case.config)
     asked = torch.isin(torch.arange(4), torch.from_numpy(case.sample)).repeat_interleave(
         torch.from_numpy(case.data.text.lengths)
     )
@@ -62,7 +62,7 @@ def test_texts_that_were_not_asked_about_have_no_number():
 def test_another_class_may_be_asked_about():
     case = case_of([3, 5, 2])
     asked = Target()
-    case = AuditCase(case.model, case.data, {"target": asked}, ProbeConfig(batch_size=1))
+    case = AuditCase(case.model, case.data, {"target": asked}, runtime=Runtime(batch_size=1))
     case.saliency("target")
     assert asked.asked == [None] * 3
     case.explain_class("target", torch.tensor([2, 1, 0]))

@@ -7,7 +7,6 @@ import pytest
 import torch
 
 import steadygaze as sg
-from steadygaze.audit.audit_config import ProbeConfig
 from steadygaze.data.planted.reviews import planted_reviews
 from steadygaze.results.report import Report
 
@@ -36,7 +35,7 @@ def test_an_audit_says_the_same_on_a_gpu(technique: str, explainers: tuple[str, 
                 labels,
                 rationales=marked,
                 explainers=explainers,
-                plan=ProbeConfig(sample=8),
+                sample=8,
             )
         )
         for device in ("cpu", "cuda")

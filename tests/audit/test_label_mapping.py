@@ -10,12 +10,11 @@ import steadygaze as sg
 from adapters.folders import WORDS, save
 from commands import run
 from steadygaze.adapters.as_adapter import as_adapter
-from steadygaze.audit.audit_config import ProbeConfig
 from steadygaze.models import inference
 from steadygaze.results.report import Report
 
-FEW = ProbeConfig(sample=2)
-WRONG = "labels may be mapped wrongly; check --classes"
+FEW = {"sample": 2}
+WRONG = "the labels may be mapped to wrong classes; check --classes"
 
 
 def mentions_hate(texts: list[str]) -> np.ndarray:
@@ -37,21 +36,21 @@ def accuracy(report: Report) -> float:
 @pytest.mark.parametrize("labels", [HATE_IS_1, list(map(str, HATE_IS_1)), np.array(HATE_IS_1, float)], ids=repr)
 @pytest.mark.parametrize("classes", [[1, 0], ["1", "0"]], ids=repr)
 def test_whole_number_labels_follow_the_declared_classes(labels, classes):
-    report = sg.audit(mentions_hate, TEXTS, labels, classes=classes, plan=FEW)
+    report = sg.audit(mentions_hate, TEXTS, labels, classes=classes, **FEW)
     assert accuracy(report) == 1.0
     assert not any(WRONG in note for note in report.notes)
 
 
 def test_accuracy_below_the_commonest_label_is_reported_with_the_mapping():
-    report = sg.audit(mentions_hate, TEXTS, HATE_IS_1, classes=["hate", "normal"], plan=FEW)
+    report = sg.audit(mentions_hate, TEXTS, HATE_IS_1, classes=["hate", "normal"], **FEW)
     assert accuracy(report) == 0.0
     (note,) = [note for note in report.notes if WRONG in note]
-    assert note.startswith("Accuracy 0.000 is below 0.600, the share of the commonest label")
+    assert note.startswith("Accuracy 0.000 is below 0.600, the share of the most frequent label")
     assert "label 0 is class 'hate', label 1 is class 'normal'" in note
 
 
 def test_accuracy_equal_to_the_share_of_the_commonest_label_is_not_reported():
-    always = sg.audit(lambda texts: [[0.2, 0.8]] * len(texts), TEXTS, HATE_IS_1, classes=[0, 1], plan=FEW)
+    always = sg.audit(lambda texts: [[0.2, 0.8]] * len(texts), TEXTS, HATE_IS_1, classes=[0, 1], **FEW)
     assert accuracy(always) == 0.6
     assert not any(WRONG in note for note in always.notes)
 

@@ -8,9 +8,9 @@ from functools import cache
 import pytest
 
 from audit.oracles import subject, world
-from steadygaze.audit.audit import run_protocols
+from steadygaze.audit.audit import run_audit
 from steadygaze.audit.audit_config import ProbeConfig
-from steadygaze.audit.audit_report import AuditRequest
+from steadygaze.audit.prepare_case import AuditRequest
 from steadygaze.audit.verdict_rules import QUESTIONS
 from steadygaze.results.report import Report
 
@@ -38,8 +38,8 @@ GUILTY = {  # model -> the number that must speak against it
 @cache
 def report(name: str, seed: int) -> Report:
     here = world(seed)
-    asked = AuditRequest(synonyms=here.synonyms, plan=ProbeConfig(sample=30, seed=seed))
-    return run_protocols(subject(name, here, seed), here.examples, asked).report()
+    config = ProbeConfig(sample=30, seed=seed)
+    return run_audit(AuditRequest(subject(name, here, seed), here.examples, config, synonyms=here.synonyms)).report()
 
 
 def answers(name: str, seed: int) -> dict[str, str]:

@@ -6,10 +6,9 @@ import pytest
 
 from audit.oracles import subject, world
 from estimator.tiny import LABELS, SMALL, TEXTS, fitted, tiny
-from steadygaze.audit.audit import audit, run_protocols
+from steadygaze.audit.audit import audit, run_audit
 from steadygaze.audit.audit_config import ProbeConfig
-from steadygaze.audit.audit_report import AuditRequest
-from steadygaze.audit.prepare_case import check_comparable, training_difference
+from steadygaze.audit.prepare_case import AuditRequest, check_comparable, training_difference
 from steadygaze.core.errors import UserError
 
 FACTS = {"encoder": "lstm", "technique": "vanilla", "seed": "0"}
@@ -33,7 +32,7 @@ def made(here, name="honest", seed=0, **facts):
         ({"technique": "seat"}, " (technique: seat, here vanilla)"),
         ({"encoder": "cnn"}, " (encoder: cnn, here lstm)"),
         ({"vectors": "glove-50d"}, " (vectors: glove-50d, here not known)"),
-        ({"seed": "0"}, ": its seed is 0 too, but not its weights"),
+        ({"seed": "0"}, ": its seed is 0 too, but its weights differ"),
     ],
 )
 def test_what_differs_besides_the_seed_is_named(here, facts, why):
@@ -59,9 +58,12 @@ def test_the_model_itself_and_one_with_other_labels_are_refused(here):
 
 def test_no_verdict_is_drawn_from_models_that_were_not_trained_alike(here):
     """The same two models: by their facts the numbers answer the question, or stand under another name."""
-    asked = AuditRequest(plan=FEW, synonyms=here.synonyms)
     alike, unlike = (
-        run_protocols(made(here), here.examples, asked, [made(here, "first", 1, **facts)]).report()
+        run_audit(
+            AuditRequest(
+                made(here), here.examples, FEW, others=[made(here, "first", 1, **facts)], synonyms=here.synonyms
+            )
+        ).report()
         for facts in ({}, {"technique": "seat"})
     )
     verdict = {one.question: one for one in alike.verdicts}[RETRAINED]
@@ -84,6 +86,6 @@ def test_trained_models_say_themselves_how_they_were_made():
         tiny(epochs=6, batch_size=4, settings=shape, seed=seed, technique=how).fit(TEXTS, LABELS)
         for seed, how in ((1, "vanilla"), (2, "word-at"))
     )
-    alike, unlike = (audit(fitted(), TEXTS, LABELS, seeds=[other], plan=FEW) for other in (two, three))
+    alike, unlike = (audit(fitted(), TEXTS, LABELS, other_seeds=[other], sample=4) for other in (two, three))
     assert alike.find("jensen-shannon/seeds").n > 0
     assert "(technique: word-at, here vanilla)" in unlike.find("jensen-shannon/seeds").note

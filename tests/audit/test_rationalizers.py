@@ -14,8 +14,8 @@ import steadygaze as sg
 from estimator.test_rationalizers import LABELS, TEXTS, fitted
 from report.browser import plain_text
 from steadygaze.adapters.as_adapter import as_adapter
-from steadygaze.audit.audit_case import AuditCase, silent
-from steadygaze.audit.audit_config import ProbeConfig
+from steadygaze.audit.audit_case import AuditCase
+from steadygaze.audit.audit_config import ProbeConfig, Runtime
 from steadygaze.audit.finding import Finding
 from steadygaze.audit.measures.registry import NAMES, measure_names, probe_names
 from steadygaze.audit.prepare_case import prepare
@@ -61,7 +61,7 @@ ORDERS = ["a2r", "rnp tokens", "a2r attention"]
 
 @cache
 def audited(order: str) -> Report:
-    return sg.audit(fitted(order), TEXTS, LABELS, rationales=RATIONALES, plan=ProbeConfig(sample=4))
+    return sg.audit(fitted(order), TEXTS, LABELS, rationales=RATIONALES, sample=4)
 
 
 @pytest.mark.parametrize("order", ORDERS)
@@ -81,7 +81,7 @@ def test_what_needs_seams_a_training_more_texts_or_a_slope_is_missing_and_nothin
 def test_the_rationale_is_what_is_audited_and_the_model_is_left_as_it_was(order):
     model = fitted(order).stored_.model
     before = {name: value.clone() for name, value in model.state_dict().items()}
-    report = sg.audit(fitted(order), TEXTS[:3], LABELS[:3], plan=ProbeConfig(sample=1))
+    report = sg.audit(fitted(order), TEXTS[:3], LABELS[:3], sample=1)
     assert report.facts["explanation"] == "rationale"
     assert all(value.equal(before[name]) for name, value in model.state_dict().items())
     assert not model.training
@@ -107,7 +107,7 @@ def test_its_numbers_are_those_of_what_explain_shows():
 def test_one_that_selects_has_no_attention_to_audit():
     with pytest.raises(UserError, match=r"attention of .* cannot be audited: the model selects words and"):
         sg.audit(fitted("a2r"), TEXTS, LABELS, explainers=["attention"])
-    report = sg.audit(fitted("a2r"), TEXTS, LABELS, explainers=["attention", "rationale"], plan=ProbeConfig(sample=1))
+    report = sg.audit(fitted("a2r"), TEXTS, LABELS, explainers=["attention", "rationale"], sample=1)
     assert report.facts["explanation"] == "rationale"
     assert f"The explainer attention was not audited: {SELECTS}." in report.notes
 
@@ -121,7 +121,7 @@ def test_whether_it_would_lock_is_told_with_the_sign_of_the_answer(monkeypatch, 
         "steadygaze.audit.audit.interlocking",
         lambda *_: [Finding(name, first, "rationale", {}, f"{HOW[name]}, {said}", answer) for name in LOCKS],
     )
-    report = sg.audit(fitted("a2r"), TEXTS, LABELS, train=(TEXTS, LABELS), plan=ProbeConfig(sample=1))
+    report = sg.audit(fitted("a2r"), TEXTS, LABELS, train=(TEXTS, LABELS), sample=1)
     assert list(report.notes[-2:]) == [f"{sign} T{HOW[name][1:]}, {said}." for name in LOCKS]
     assert all(note in str(report).splitlines() for note in report.notes[-2:])
 
@@ -157,7 +157,7 @@ def test_a_step_against_the_label_leaves_the_vectors_of_a_generator_of_its_own_w
 
 
 def test_another_explanation_of_one_that_selects_is_moved_by_a_step_against_the_label():
-    report = sg.audit(fitted("a2r"), TEXTS, LABELS, explainers=["rationale", "gradient"], plan=ProbeConfig(sample=4))
+    report = sg.audit(fitted("a2r"), TEXTS, LABELS, explainers=["rationale", "gradient"], sample=4)
     assert all(report.find(name, "gradient").n for name in SLOPELESS)
     assert not any(report.find(name, "rationale").n for name in SLOPELESS)
 
@@ -206,22 +206,18 @@ class Opening(Rationalizer):
 def test_words_of_a_first_sentence_that_is_no_reason_are_no_more_than_a_place():
     clf = copy.deepcopy(fitted("rnp tokens"))
     clf.stored_.model.__class__ = Opening
-    marked, unmarked = (
-        sg.audit(clf, TEXTS, rationales=rationales, plan=ProbeConfig(sample=2)) for rationales in (RATIONALES, None)
-    )
+    marked, unmarked = (sg.audit(clf, TEXTS, rationales=rationales, sample=2) for rationales in (RATIONALES, None))
     assert marked.find("collapsed").value == 0
     verdict = next(one for one in marked.verdicts if one.key == "shortcut-leakage")
     assert verdict.answer == "no"
     assert verdict.why.startswith("The first sentence gets 0.7")
-    first = sg.audit(clf, TEXTS, rationales=[[(0, 2)]] * 24, plan=ProbeConfig(sample=2)).find(
-        "first-sentence-share/above-rationale"
-    )
+    first = sg.audit(clf, TEXTS, rationales=[[(0, 2)]] * 24, sample=2).find("first-sentence-share/above-rationale")
     assert (first.value, first.n) == (0, 24), "what people marked is there as well"
     assert unmarked.find("first-sentence-share/above-rationale").note == f"not applicable, because {NO_RATIONALES}"
 
 
 def test_the_page_lists_sentences_and_is_made_again_from_its_json(tmp_path):
-    report = sg.audit(fitted("a2r"), TEXTS, LABELS, plan=ProbeConfig(radius=5.0, sample=24))
+    report = sg.audit(fitted("a2r"), TEXTS, LABELS, radius=5.0, sample=24)
     assert report.shifts
     assert all(shift.before.rationale and shift.after.rationale for shift in report.shifts)
     page = report.to_html()
@@ -233,7 +229,7 @@ def test_the_page_lists_sentences_and_is_made_again_from_its_json(tmp_path):
 
 
 def test_its_page_speaks_of_the_selection_and_of_attention_only_where_it_has_none():
-    page = plain_text(sg.audit(fitted("a2r"), TEXTS, LABELS, plan=ProbeConfig(radius=5.0, sample=24)).to_html())
+    page = plain_text(sg.audit(fitted("a2r"), TEXTS, LABELS, radius=5.0, sample=24).to_html())
     assert "The shift of the selection is a Jensen-Shannon divergence in nats" in page
     assert "Shift of the selection under small perturbations" in page
     assert "Agreement of the selection with the gradient" not in page, "it is 0 where nothing is read"
@@ -277,11 +273,9 @@ def test_evidence_that_does_not_align_says_which_row_and_why(capsys, tmp_path):
 
 
 def test_texts_of_one_sentence_are_audited_and_their_first_sentence_says_nothing():
-    report = sg.audit(
-        fitted("a2r"), ["the film was good", "a bad plot ."] * 4, ["pos", "neg"] * 4, plan=ProbeConfig(sample=2)
-    )
+    report = sg.audit(fitted("a2r"), ["the film was good", "a bad plot ."] * 4, ["pos", "neg"] * 4, sample=2)
     row = report.find("first-sentence")
-    assert (row.n, row.note) == (0, "not applicable, because it makes sense of no text")
+    assert (row.n, row.note) == (0, "not applicable, because it is not defined for any text")
     assert report.find("selected-share").value == 1
     assert not torch.tensor(report.find("accuracy").value).isnan()
 
@@ -293,13 +287,13 @@ def test_the_vectors_of_a_whole_vocabulary_are_looked_at_once_and_not_with_every
     found = {}
     for size in (4, 2):
         asked.clear()
-        case = prepared(ProbeConfig(batch_size=size, sample=4, thorough=True))
+        case = prepared(ProbeConfig(sample=4, thorough=True), Runtime(batch_size=size))
         assert [one for protocol in (stability, flip_radius) for one in protocol(case) if one.values is not None]
         found[size] = len(asked)
     assert found == {4: 2, 2: 2}, "the spread of their entries, and their mean length"
 
 
-def prepared(plan: ProbeConfig) -> AuditCase:
+def prepared(config: ProbeConfig, runtime: Runtime) -> AuditCase:
     """Two texts of either label."""
     examples = [Example(TEXTS[row], LABELS[row]) for row in (0, 1, 12, 13)]
-    return prepare(as_adapter(fitted("a2r")), examples, {"rationale": RationaleExplainer()}, plan, silent).case
+    return prepare(as_adapter(fitted("a2r")), examples, {"rationale": RationaleExplainer()}, config, {}, runtime).case

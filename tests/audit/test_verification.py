@@ -16,7 +16,7 @@ from estimator.tiny import LABELS, TEXTS, fitted
 from report.audited import full_report
 from steadygaze import cli
 from steadygaze.audit import bundle
-from steadygaze.audit.audit_run import AuditOrder
+from steadygaze.audit.audit_config import AuditConfig
 from steadygaze.audit.bundle import AuditBundle, gate, read, render
 from steadygaze.audit.manifest import MANIFEST, SIGNATURE, Manifest
 from steadygaze.audit.reproduction import discrepancies
@@ -47,7 +47,7 @@ def genuine(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "--quiet",
     ]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(audit_output, "run", lambda *_: full_report(plots={}))
+        patch.setattr(audit_output.LoadedAudit, "run", lambda *_: full_report(plots={}))
         with pytest.raises(SystemExit) as ended:
             cli.main(["audit", str(here / "model"), *asked, "--device", "cpu"])
     assert ended.value.code == 1
@@ -61,7 +61,7 @@ def here(genuine: Path, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def verify(here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Command:
-    monkeypatch.setattr(audit_output, "run", lambda *_: full_report(plots={}))
+    monkeypatch.setattr(audit_output.LoadedAudit, "run", lambda *_: full_report(plots={}))
     return lambda *more: run(capsys, "audit", "--verify", here / "bundle", "--device", "cpu", *more)
 
 
@@ -184,7 +184,7 @@ def test_a_file_that_was_rewritten_with_its_hash_is_told(what: str, here: Path, 
     manifest["files"][name] = hashlib.sha256(content).hexdigest()
     (here / "bundle" / MANIFEST).write_text(json.dumps(manifest, ensure_ascii=False, indent=1) + "\n")
     ended = verify()
-    assert (ended.code, f"{name} is not what the report makes" in ended.out) == (1, True), ended.out + ended.err
+    assert (ended.code, f"{name} does not match the report" in ended.out) == (1, True), ended.out + ended.err
 
 
 def test_a_file_beside_those_of_a_bundle_and_another_layout_of_the_manifest_are_told(
@@ -195,7 +195,7 @@ def test_a_file_beside_those_of_a_bundle_and_another_layout_of_the_manifest_are_
     (here / "bundle" / "approval.pdf").unlink()
     manifest = json.loads((here / "bundle" / MANIFEST).read_text())
     (here / "bundle" / MANIFEST).write_text(json.dumps(manifest))
-    assert "manifest.json is not what the report makes" in verify().out
+    assert "manifest.json does not match the report" in verify().out
 
 
 def test_points_of_a_picture_are_compared_and_rounding_is_no_difference() -> None:
@@ -224,7 +224,7 @@ def _nudged(value: Any, by: float) -> Any:
 def test_the_command_repeats_the_audit(here: Path) -> None:
     old = read(here / "bundle").manifest
     assert old.command == ("steadygaze", "audit", "./model", "--data", "./held.csv", "--require", STRICT)
-    usual = {one.name: getattr(AuditOrder(model="m", data="d"), one.name) for one in dataclasses.fields(AuditOrder)}
+    usual = {one.name: getattr(AuditConfig(model="m", data="d"), one.name) for one in dataclasses.fields(AuditConfig)}
     every = {
         **usual,
         "classes": ["a", "b"],
@@ -233,7 +233,7 @@ def test_the_command_repeats_the_audit(here: Path) -> None:
         "drop_empty": True,
         "radius": 0.5,
     }
-    words = "--classes a,b --explainer lime --explainer random --limit 9 --radius 0.5 --drop-empty"
+    words = "--limit 9 --drop-empty --radius 0.5 --classes a,b --explainer lime --explainer random"
     assert repeating(every) == ("steadygaze", "audit", "m", "--data", "d", *words.split())
     assert repeating(usual, as_policy(["accuracy>=0.123456789"]))[-2:] == ("--require", "accuracy>=0.123456789")
 
@@ -253,7 +253,7 @@ def keys(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def sign(here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Command:
-    monkeypatch.setattr(audit_output, "run", lambda *_: full_report(plots={}))
+    monkeypatch.setattr(audit_output.LoadedAudit, "run", lambda *_: full_report(plots={}))
     words = [
         "audit",
         here / "model",

@@ -57,8 +57,8 @@ def audit(command, here):
 @pytest.fixture
 def canned(monkeypatch) -> None:
     """What is found was typed in: nothing is measured."""
-    monkeypatch.setattr(audit_output, "run", lambda given, machine: full_report(plots={}))
-    monkeypatch.setattr(audit_output, "run", lambda given, machine: full_report(plots={}))
+    monkeypatch.setattr(audit_output.LoadedAudit, "run", lambda _: full_report(plots={}))
+    monkeypatch.setattr(audit_output.LoadedAudit, "run", lambda _: full_report(plots={}))
 
 
 def test_evidence_is_written_and_holds_when_run_again_wherever_it_lies(audit, command, here, tmp_path):
@@ -262,17 +262,17 @@ def test_a_model_or_data_that_moved_is_said_with_where_it_was_looked_for(audit, 
     ended = command("audit", "--verify", str(moved))
     assert ended.code == 2
     assert str(tmp_path / here.name / "model") in ended.err
-    assert "say where it lies now, with MODEL beside --verify" in ended.err
+    assert "name its new path with MODEL beside --verify" in ended.err
     ended = command("audit", here / "model", "--verify", str(moved))
     assert "with --data DATA beside --verify" in ended.err
     assert command("audit", here / "model", "--data", here / "held.csv", "--verify", str(moved)).code == 0
 
 
 def test_an_interrupted_audit_says_that_nothing_was_written(audit, monkeypatch, here, tmp_path):
-    def stopped(given, machine):
+    def stopped(_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(audit_output, "run", stopped)
+    monkeypatch.setattr(audit_output.LoadedAudit, "run", stopped)
     card = (here / "model" / "README.md").read_bytes()
     ended = audit("--bundle", str(tmp_path / "bundle"), "--html", str(tmp_path / "page.html"))
     assert ended.code == 130
@@ -296,4 +296,4 @@ def test_a_model_that_gives_every_text_the_same_label_is_said_first(command, her
     constant.stored_.model.decoder.output.bias.data[0] += 100
     constant.save(tmp_path / "constant")
     ended = command("audit", tmp_path / "constant", "--data", here / "held.csv", "--sample", "2", "--limit", "8")
-    assert ended.out.splitlines()[1].startswith("! The model gives every text the same label")
+    assert ended.out.splitlines()[1].startswith("! The model predicts")

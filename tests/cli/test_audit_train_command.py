@@ -1,6 +1,7 @@
 """steadygaze audit --train: a model trained again, from the command line."""
 
 import json
+import math
 import os
 import re
 from functools import partial
@@ -13,16 +14,21 @@ import steadygaze as sg
 from adapters.folders import save
 from estimator.test_rationalizers import LABELS, TEXTS, fitted
 from estimator.tiny import tiny
+from steadygaze.audit import audit as audit_function
 from steadygaze.audit import audit_run
-from steadygaze.audit.audit_config import ProbeConfig
+from steadygaze.audit.audit_config import AuditConfig, ProbeConfig, Runtime
 from steadygaze.audit.manifest import Manifest, changes
-from steadygaze.audit.protocols.interlocking import interlocking
+from steadygaze.audit.protocols.default_tokens import DEFAULT_TOKEN_MEASURES
+from steadygaze.audit.protocols.interlocking import LOCKS, interlocking
+from steadygaze.audit.protocols.wiegreffe_pinter import NOT_OURS, TRAINED
+from steadygaze.core.errors import UserError
 from steadygaze.core.types import Example
 from steadygaze.results.report import Report
 
 QUICK = ("--sample", "2", "--device", "cpu", "--no-card")
 EXAMPLES = [Example(text, label) for text, label in zip(TEXTS, LABELS, strict=True)]
 UNREAD = "no/such/file.csv"
+CPU = Runtime(device="cpu")
 
 
 def table(file: Path, labels=LABELS) -> Path:
@@ -31,11 +37,9 @@ def table(file: Path, labels=LABELS) -> Path:
     return file
 
 
-def loaded(folder: Path, data: Path, train: Path | None = None) -> audit_run.LoadedAudit:
+def loaded(folder: Path, data: Path, train: Path | None = None, runtime: Runtime = CPU) -> audit_run.LoadedAudit:
     asked = {"text": ("review",), "label": "verdict", "train": None if train is None else str(train), "sample": 2}
-    return audit_run.load(
-        audit_run.AuditOrder(model=str(folder / "model"), data=str(data), **asked), audit_run.Runtime(device="cpu")
-    )
+    return audit_run.load(AuditConfig(model=str(folder / "model"), data=str(data), **asked), runtime)
 
 
 @pytest.fixture
@@ -88,7 +92,7 @@ def test_whoever_watches_is_told_of_every_epoch(tmp_path):
     """One of the model with a token in front, ten and one of the skewed one; and that all are done."""
     fitted("a2r").save(tmp_path / "model")
     data, heard = table(tmp_path / "train.csv"), []
-    audit_run.run(loaded(tmp_path, data, data), audit_run.Runtime(watch=lambda *told: heard.append(told)))
+    loaded(tmp_path, data, data, Runtime(device="cpu", watch=lambda *told: heard.append(told))).run()
     for what, epochs in (("biased training, epochs", 1), ("skewed training, epochs", 11)):
         told = [(done, total) for name, done, total in heard if name == what]
         assert list(dict.fromkeys(told)) == [(done, epochs) for done in range(epochs + 1)]
@@ -96,7 +100,7 @@ def test_whoever_watches_is_told_of_every_epoch(tmp_path):
 
 def test_what_it_was_trained_on_is_found_from_the_evidence_wherever_we_work(audit, capsys, tmp_path, monkeypatch):
     """And has no folder of this machine in it; where it lies elsewhere, it is asked for by its option."""
-    monkeypatch.setattr(audit_run, "retrain_protocols", lambda found, *_: found)
+    monkeypatch.setattr(audit_function, "_retrain", lambda found, *_: found)
     fitted("a2r").save(tmp_path / "model")
     (tmp_path / "texts").mkdir()
     (tmp_path / "runs").mkdir()
@@ -110,32 +114,44 @@ def test_what_it_was_trained_on_is_found_from_the_evidence_wherever_we_work(audi
     moved = train.rename(tmp_path / "moved.csv")
     ended = commands.run(capsys, *verify, "--device", "cpu")
     assert ended.code == 2
-    assert "say where it lies now, with --train DATA beside --verify" in " ".join(ended.err.split())
+    assert "name its new path with --train DATA beside --verify" in " ".join(ended.err.split())
     assert commands.run(capsys, *verify, "--train", moved, "--device", "cpu").code == 0
 
 
 def test_unasked_it_is_not_trained(audit, tmp_path, monkeypatch):
-    monkeypatch.setattr(audit_run, "retrain_protocols", lambda *_: pytest.fail("it was trained"))
+    monkeypatch.setattr(audit_function, "_retrain", lambda *_: pytest.fail("it was trained"))
     fitted("a2r").save(tmp_path / "model")
     assert audit("--limit", 2).code == 0
 
 
-def test_what_cannot_lock_is_refused_before_the_data_are_read(capsys, tmp_path):
-    fitted("rnp tokens").save(tmp_path / "model")
-    tiny().fit(TEXTS, LABELS).save(tmp_path / "plain")
-    asked = ("--data", UNREAD, "--train", UNREAD, *QUICK)
-    for model, why in (
-        (tmp_path / "model", "the model selects words, not sentences"),
-        (tmp_path / "plain", "the model is not a rationalizer"),
-        (save("bert", tmp_path / "theirs"), "the model is not a rationalizer"),
-    ):
-        ended = commands.run(capsys, "audit", model, *asked)
-        assert ended.code == 2
-        assert ended.err.endswith(f"error: --train needs a rationalizer that selects sentences: {why}\n")
+def test_the_option_accepts_what_the_argument_accepts(capsys, tmp_path):
+    """A classifier with attention and a rationalizer of words: the same rows from --train and from train=."""
+    held, train = table(tmp_path / "held.csv"), table(tmp_path / "train.csv")
+    columns = ("--data", held, "--text", "review", "--label", "verdict", "--train", train, "--json", *QUICK)
+    for name, classifier in (("plain", tiny().fit(TEXTS, LABELS)), ("words", fitted("rnp tokens"))):
+        classifier.save(tmp_path / name)
+        ended = commands.run(capsys, "audit", tmp_path / name, *columns)
+        assert ended.code == 0, ended.err
+        rows = {row["measure"]: row["value"] for row in json.loads(ended.out)["rows"]}
+        report = sg.audit(sg.load(tmp_path / name, device="cpu"), TEXTS, LABELS, train=(TEXTS, LABELS), sample=2)
+        for measure in (*TRAINED, *DEFAULT_TOKEN_MEASURES, *LOCKS):
+            value = report.find(measure).value
+            assert rows[measure] == (None if math.isnan(value) else value), measure
+            assert math.isnan(value) == (name == "words" or measure in LOCKS), measure
+
+
+def test_only_a_text_classifier_can_be_retrained(capsys, tmp_path):
+    """The command refuses other models before it reads the data, the function before the audit."""
+    model = save("bert", tmp_path / "theirs")
+    ended = commands.run(capsys, "audit", model, "--data", UNREAD, "--train", UNREAD, *QUICK)
+    assert ended.code == 2
+    assert f"error: {NOT_OURS}, and theirs is" in ended.err
+    with pytest.raises(UserError, match=NOT_OURS):
+        sg.audit(model, TEXTS, LABELS, train=(TEXTS, LABELS), device="cpu")
 
 
 def test_data_to_train_on_need_labels_and_those_of_the_model(audit, tmp_path, monkeypatch):
-    monkeypatch.setattr(audit_run, "run_protocols", lambda *_: pytest.fail("it was too late"))
+    monkeypatch.setattr(audit_run, "run_audit", lambda *_: pytest.fail("it was too late"))
     fitted("a2r").save(tmp_path / "model")
     (tmp_path / "bare.csv").write_text("review\n" + "\n".join(TEXTS), encoding="utf-8")
     ended = audit("--train", tmp_path / "bare.csv")

@@ -5,7 +5,7 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
-from steadygaze.cli import application
+from steadygaze.cli import output_streams
 
 
 @pytest.fixture
@@ -14,7 +14,7 @@ def log() -> Console:
 
 
 def told(log: Console, each: bool) -> list[str]:
-    with application.progress_bar(log, each) as watch:
+    with output_streams.progress_bar(log, each) as watch:
         for done, what in ((0, "a, seed 0: training"), (0, "a, seed 0: noise"), (1, "b"), (1000, "b")):
             watch(what, done, 2000)
     return log.file.getvalue().splitlines()
@@ -31,7 +31,7 @@ def test_a_log_has_a_line_for_each_thing_done(log):
 def test_or_none_before_half_a_minute_has_passed(log, monkeypatch):
     assert told(log, each=False) == []
     now = iter(range(0, 200, 20))
-    monkeypatch.setattr(application, "monotonic", lambda: next(now))
+    monkeypatch.setattr(output_streams, "monotonic", lambda: next(now))
     assert len(told(log, each=False)) == 2
 
 

@@ -10,9 +10,9 @@ import steadygaze as sg
 from robustness.harness import assert_clean, run_case
 from robustness.small import LABELS, TEXTS, Small, small
 from steadygaze.adapters.as_adapter import as_adapter
-from steadygaze.audit.audit import run_protocols
+from steadygaze.audit.audit import run_audit
 from steadygaze.audit.audit_config import ProbeConfig
-from steadygaze.audit.audit_report import AuditRequest
+from steadygaze.audit.prepare_case import AuditRequest
 from steadygaze.core.arguments import (
     choice,
     flag,
@@ -26,6 +26,7 @@ from steadygaze.core.arguments import (
     validated,
 )
 from steadygaze.core.errors import UserError
+from steadygaze.core.settings import build
 from steadygaze.core.types import Example
 
 
@@ -96,19 +97,19 @@ def test_a_checked_function_keeps_its_name_and_python_reports_a_wrong_call():
 
 
 def test_a_removal_that_is_not_known_is_refused():
-    with pytest.raises(UserError, match=r"unknown removal 'foo'.  Known: delete, pad, zero."):
-        ProbeConfig(removal="foo")
+    with pytest.raises(UserError, match="'removal': found 'foo'; it should be 'delete', 'pad' or 'zero'"):
+        build(ProbeConfig, {"removal": "foo"})
 
 
 def test_some_missing_labels_are_refused_by_position():
     labels = [*LABELS[:2], None, *LABELS[3:]]
-    box = {"classes": ["bad", "good"], "plan": ProbeConfig(sample=1)}
+    box = {"classes": ["bad", "good"], "sample": 1}
     with pytest.raises(UserError, match=r"labels\[2\] is missing"):
         sg.audit(lambda texts: [[0.5, 0.5]] * len(texts), TEXTS, labels, **box)
     examples = [Example(one, label) for one, label in zip(TEXTS, labels, strict=True)]
     subject = as_adapter(lambda texts: [[0.5, 0.5]] * len(texts), classes=["bad", "good"])
     with pytest.raises(UserError, match=r"labels\[2\] is missing, but other texts have a label"):
-        run_protocols(subject, examples, AuditRequest(plan=ProbeConfig(sample=1)))
+        run_audit(AuditRequest(subject, examples, ProbeConfig(sample=1)))
 
 
 @pytest.fixture(scope="module")

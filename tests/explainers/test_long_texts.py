@@ -6,7 +6,6 @@ import torch
 
 import steadygaze as sg
 from steadygaze.adapters.as_adapter import as_adapter
-from steadygaze.audit.audit_config import ProbeConfig
 from steadygaze.core.errors import UserError
 from steadygaze.data.batches import Data, by_length, collate
 from steadygaze.explainers import class_probability, leave_one_out, lime
@@ -106,7 +105,7 @@ def test_masks_are_made_in_parts_that_fit_in_memory(explainer, monkeypatch):
 def test_an_audit_of_a_long_text_reads_it_once_for_each_segment():
     box = Counted()
     with pytest.warns(UserWarning, match=f"at most {MOST_UNITS:,} {SEGMENTS}"):
-        sg.audit(box, [text(1200), "a good film", "a bad film"], ["bad", "bad", "bad"], plan=ProbeConfig(sample=3))
+        sg.audit(box, [text(1200), "a good film", "a bad film"], ["bad", "bad", "bad"], sample=3)
     assert box.read < 1500, "600 segments of two words, left out for two classes, and the other protocols"
 
 

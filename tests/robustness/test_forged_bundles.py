@@ -16,7 +16,7 @@ from estimator.tiny import LABELS, TEXTS, fitted
 from robustness.harness import Result, run_case
 from steadygaze.audit import audit_run, reproduction
 from steadygaze.audit import bundle as bundle
-from steadygaze.audit.audit_run import AuditOrder, Runtime
+from steadygaze.audit.audit_config import AuditConfig, Runtime
 from steadygaze.audit.bundle import AuditBundle
 from steadygaze.audit.manifest import MANIFEST, Manifest
 from steadygaze.audit.reproduction import discrepancies
@@ -190,9 +190,9 @@ def test_a_manifest_with_one_forged_value_does_not_hold(
     """All but the date, which a rerun cannot show."""
     given, small = cache(audit_run.load), short(rerun.report)
     genuine = bundle.read(forged).manifest.settings
-    order = build(AuditOrder, reproduction.restored_settings(genuine, forged))
+    order = build(AuditConfig, reproduction.restored_settings(genuine, forged))
     monkeypatch.setattr(audit_output, "load", lambda *_: given(order, Runtime(device="cpu")))
-    monkeypatch.setattr(audit_output, "run", lambda *_: small)
+    monkeypatch.setattr(audit_output.LoadedAudit, "run", lambda *_: small)
     report, manifest = json.loads(small.to_json()), json.loads((forged / MANIFEST).read_bytes())
     write(forged, report, manifest)
     result = verify(forged)
@@ -226,7 +226,7 @@ def test_a_model_path_is_recorded_as_an_audit_records_it(
     path: str, rerun: Rerun, forged: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Settings and commands agree, and the path leads to the model."""
-    monkeypatch.setattr(audit_output, "run", lambda *_: rerun.report)
+    monkeypatch.setattr(audit_output.LoadedAudit, "run", lambda *_: rerun.report)
     (forged.parent / "approved").mkdir()
     monkeypatch.chdir(forged.parent)
     path = path.replace("{}", str(forged.parent))

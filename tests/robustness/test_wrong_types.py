@@ -15,7 +15,6 @@ from sklearn.exceptions import NotFittedError
 import steadygaze as sg
 from robustness.harness import time_limit
 from robustness.small import LABELS, TEXTS, classifier, small
-from steadygaze.audit.audit_config import ProbeConfig
 from steadygaze.core.errors import UserError
 
 WRONG: dict[str, Callable[[], Any]] = {
@@ -77,7 +76,7 @@ def explained_image() -> sg.ImageExplanation:
 
 @cache
 def report() -> Any:
-    return sg.audit(predict, TEXTS[:4], LABELS[:4], classes=CLASSES, plan=ProbeConfig(sample=1))
+    return sg.audit(predict, TEXTS[:4], LABELS[:4], classes=CLASSES, sample=1)
 
 
 @cache
@@ -114,7 +113,7 @@ CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any], list[str]]] = {
     "certify": (sg.certify, {"clf": fitted, "texts": TEXTS[:2]}, arguments(sg.certify)),
     "audit": (
         sg.audit,
-        {"model": predict, "texts": TEXTS[:4], "labels": LABELS[:4], "classes": CLASSES, "plan": ProbeConfig(sample=1)},
+        {"model": predict, "texts": TEXTS[:4], "labels": LABELS[:4], "classes": CLASSES, "sample": 1},
         arguments(sg.audit),
     ),
     "fit_explainer": (
@@ -127,7 +126,6 @@ CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any], list[str]]] = {
         {"path": "EXPLAINER", "black_box": predict, "classes": CLASSES},
         arguments(sg.load_explainer),
     ),
-    "Plan": (ProbeConfig, {}, arguments(ProbeConfig)),
     "Explanation": (
         sg.Explanation,
         {"text": "a", "tokens": ("a",), "spans": ((0, 1),), "weights": (1.0,), "label": "x", "probabilities": {}},

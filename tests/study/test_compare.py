@@ -25,7 +25,7 @@ from steadygaze.results.report import Report
 from steadygaze.results.row import ValueKey
 from steadygaze.study import cells as cell
 from steadygaze.study.cells import pairwise_divergence, references
-from steadygaze.study.study_data import load_study_data, plan
+from steadygaze.study.study_data import load_study_data
 from steadygaze.study.study_folder import StudyFolder, read_arrays
 from steadygaze.training.technique_loop import TechniqueLoop
 from study.tiny import NO_SWAPS, SYNONYMS, TWO, order, run
@@ -65,14 +65,14 @@ class Stopping:
             "model.unfinished",
             1,
         ),  # in the second epoch of the second model
-        ("steadygaze.study.cells.run_protocols", 2, "model", 0),  # trained, not audited
+        ("steadygaze.study.cells.run_audit", 2, "model", 0),  # trained, not audited
     ],
 )
 def test_an_interrupted_comparison_goes_on_and_ends_in_the_same(
     whole: Path, tmp_path: Path, monkeypatch, where, at, left, epochs
 ):
     asked, out = order(epochs=2), tmp_path / "out"
-    right = {"train_epoch": TechniqueLoop.train_epoch, "run_protocols": cell.run_protocols}[where.rpartition(".")[2]]
+    right = {"train_epoch": TechniqueLoop.train_epoch, "run_audit": cell.run_audit}[where.rpartition(".")[2]]
     with monkeypatch.context() as patch:
         patch.setattr(where, Stopping(right, at))
         with pytest.raises(KeyboardInterrupt):
@@ -261,9 +261,7 @@ def test_models_are_as_far_apart_as_an_audit_says(done: Path):
     asked = order(techniques=TWO, seeds=2)
     models = [load_classifier(done / "cells" / f"anchored-{seed}" / "model", "cpu") for seed in (0, 1)]
     first, second = (
-        prepare(
-            as_adapter(one), load_study_data(asked).examples, {"attention": EXPLAINERS["attention"]()}, plan(asked)
-        ).case
+        prepare(as_adapter(one), load_study_data(asked).examples, {"attention": EXPLAINERS["attention"]()}, asked).case
         for one in models
     )
     (said,) = [

@@ -56,6 +56,7 @@ def from_classifier(clf: TextClassifier, name: str = "model") -> ModelAdapter:
         pair=config.pair,
         fingerprint=_fingerprint(clf.stored_),
         facts=facts,
+        classifier=clf,
     )
 
 

@@ -15,6 +15,7 @@ from steadygaze.core.types import Label
 from steadygaze.data.batches import Data, placed_data
 from steadygaze.data.text_checks import BooleanLabel, check_labels
 from steadygaze.data.text_tokenizer import Tokens as Tokens
+from steadygaze.estimator.text_classifier import TextClassifier
 from steadygaze.models.model_protocol import Model
 
 
@@ -88,6 +89,8 @@ class ModelAdapter:
     """Further facts for the report."""
     pairs: Tokens | None = None
     """Tokenizer of pairs, if it differs from that of single texts."""
+    classifier: TextClassifier | None = None
+    """The classifier, which can be retrained; None for other models."""
 
     def for_pairs(self, pair: bool) -> "ModelAdapter":
         """This adapter, for single texts or for pairs."""

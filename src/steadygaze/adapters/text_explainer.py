@@ -14,6 +14,7 @@ from steadygaze.core import __version__, arguments
 from steadygaze.core.arguments import validated
 from steadygaze.core.digests import digest_values
 from steadygaze.core.errors import UserError, unknown
+from steadygaze.core.types import Removal
 from steadygaze.estimator import explainer_folder
 from steadygaze.estimator.explain_texts import ExplainRequest, explain_texts
 from steadygaze.estimator.inputs import is_single_text, read_texts
@@ -30,7 +31,6 @@ from steadygaze.explainers.learned.text_inputs import Vocabulary
 from steadygaze.results.explanation import Explanation
 from steadygaze.results.leakage_warnings import READER, by_measure, leakage_warnings, selection_rows
 from steadygaze.results.row import Row
-from steadygaze.techniques.perturbations.word_removal import Removal
 
 
 @dataclass(frozen=True)

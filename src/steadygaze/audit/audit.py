@@ -1,22 +1,26 @@
 """sg.audit: run every protocol on a model and its texts, and build the report.  The model does not change."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+import inspect
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import fields, replace
 from functools import cache, partial
-from typing import Any
-
-import numpy as np
+from typing import Any, TypeVar, get_type_hints
 
 from steadygaze.adapters.as_adapter import as_adapter
 from steadygaze.adapters.model_adapter import ModelAdapter
-from steadygaze.adapters.synonym_table import synonym_table
 from steadygaze.audit.audit_case import AuditCase
-from steadygaze.audit.audit_config import ProbeConfig, fingerprint
-from steadygaze.audit.audit_report import AuditFindings as AuditFindings
-from steadygaze.audit.audit_report import AuditRequest as AuditRequest
+from steadygaze.audit.audit_config import AuditConfig, ProbeConfig, Runtime
+from steadygaze.audit.audit_report import AuditFindings
 from steadygaze.audit.finding import Finding, drop_texts, missing_findings, texts_without_selection
 from steadygaze.audit.measures.registry import probe_names
-from steadygaze.audit.prepare_case import check_comparable, choose_explainers, prepare, training_difference
+from steadygaze.audit.prepare_case import (
+    SYNONYM_PROBES,
+    AuditRequest,
+    choose_explainers,
+    fingerprint,
+    prepare_all,
+    training_difference,
+)
 from steadygaze.audit.protocols import COUNTING, MATTERS, PROTOCOLS, RETRAINED, SHORTCUT, STILL, THOROUGH, Protocol
 from steadygaze.audit.protocols.default_tokens import DEFAULT_TOKEN_MEASURES, NO_TRAINING_TEXTS, default_tokens
 from steadygaze.audit.protocols.interlocking import LOCKS, SELECTS, UNLOCKED, interlocking, interlocking_not_applicable
@@ -24,32 +28,47 @@ from steadygaze.audit.protocols.seed_consistency import not_comparable
 from steadygaze.audit.protocols.selection import FIRST_RATIONALE
 from steadygaze.audit.protocols.stability import NO_SYNONYMS
 from steadygaze.audit.protocols.wiegreffe_pinter import NOT_OURS, TRAINED, UNTRAINED, attention_necessity
-from steadygaze.core.arguments import choice, instance, optional, sequence_of, validated
+from steadygaze.core.arguments import choice, integer, optional, sequence_of, validated
 from steadygaze.core.errors import UserError
+from steadygaze.core.settings import build
 from steadygaze.core.types import Example, Label, Span
 from steadygaze.data.rationale_spans import from_cell
 from steadygaze.data.text_checks import check_labels
 from steadygaze.estimator.inputs import read_split, read_texts
+from steadygaze.estimator.resumable_training import texts as texts_of
 from steadygaze.estimator.text_classifier import TextClassifier
-from steadygaze.models.classifier import has_extension_points
 from steadygaze.models.rationalizer import selects
 from steadygaze.results.formatting import ICONS
 from steadygaze.results.report import Report, now
 from steadygaze.training.device import DEVICES
 
-SYNONYM_PROBES = {"1-synonym": 1, "3-synonyms": 3}
 NOT_THOROUGH = "it runs only in a thorough audit: it needs hundreds of forward passes per text"
+F = TypeVar("F", bound=Callable[..., Any])
 
 
+def _with_probe_settings(function: F) -> F:
+    """Show the fields of ProbeConfig in the signature."""
+    signature, kind = inspect.signature(function), inspect.Parameter.KEYWORD_ONLY
+    own = [parameter for name, parameter in signature.parameters.items() if name != "settings"]
+    hints = get_type_hints(ProbeConfig)
+    more = [
+        inspect.Parameter(item.name, kind, default=item.default, annotation=hints[item.name])
+        for item in fields(ProbeConfig)
+    ]
+    function.__signature__ = signature.replace(parameters=[*own, *more])  # type: ignore[attr-defined]
+    return function
+
+
+@_with_probe_settings
 @validated(
     labels=optional(sequence_of),
     explainers=sequence_of,
     rationales=optional(sequence_of),
-    seeds=sequence_of,
+    other_seeds=sequence_of,
     classes=optional(sequence_of),
-    plan=optional(instance(ProbeConfig, "a ProbeConfig")),
     device=choice(*DEVICES),
     attention=choice("last", "rollout"),
+    batch_size=integer(1),
 )
 def audit(
     model: Any,
@@ -58,13 +77,14 @@ def audit(
     *,
     explainers: Sequence[Any] = (),
     rationales: Sequence[Sequence[Span] | None] | None = None,
-    seeds: Sequence[Any] = (),
+    other_seeds: Sequence[Any] = (),
     synonyms: Any = None,
     classes: Sequence[Label] | None = None,
     train: tuple[Any, Any] | None = None,
-    plan: ProbeConfig | None = None,
-    device: str = "auto",
-    attention: str = "last",
+    attention: str = AuditConfig.attention,
+    device: str = Runtime.device,
+    batch_size: int = Runtime.batch_size,
+    **settings: Any,
 ) -> Report:
     """Audit a model's explanations on these texts.
 
@@ -81,16 +101,17 @@ def audit(
     labels : labels of the texts
     explainers : names or explainer objects; the verdicts are about the first
     rationales : human rationales of each text, as (start, end) character spans
-    seeds : models with the same settings and other seeds
+    other_seeds : models with the same settings and other seeds
     synonyms : a file or a mapping of words to synonyms
     classes : class names, in the order of the probabilities
     train : training texts and labels
         The audit then retrains a TextClassifier three times: with uniform attention, with adversarial attention
         (Wiegreffe & Pinter 2019), and with default tokens (Bai et al. 2021).  It retrains a rationalizer of sentences
         twice, to test for interlocking (Yu et al. 2021).
-    plan : settings of the probes
-    device : the device for models that this call loads
     attention : how to aggregate the heads and layers of a Hugging Face model, "last" or "rollout"
+    device : the device for models that this call loads
+    batch_size : texts per batch
+    radius, removal, k, sample, thorough, skewed_epochs, seed : settings of the probes, see ProbeConfig
 
     Returns
     -------
@@ -98,115 +119,115 @@ def audit(
         `verdicts` answers five questions, `rows` has every number, `to_html(path)` writes the page, and
         `failing(["accuracy>=0.9"])` lists the failed requirements.
     """
-    examples = _examples(texts, labels, rationales)
-    if train is not None and not isinstance(model, TextClassifier):
-        raise UserError(f"{NOT_OURS}, found {model!r:.80}: load it with steadygaze.load")
-    subject, *others = (
-        as_adapter(source, classes=classes, device=device, attention=attention) for source in (model, *seeds)
+    examples, config = _examples(texts, labels, rationales), build(ProbeConfig, settings)
+    adapter, *others = (
+        as_adapter(source, classes=classes, device=device, attention=attention) for source in (model, *other_seeds)
     )
-    if train is not None:
-        check_train(model, train)
-    findings = run_protocols(
-        subject, examples, AuditRequest(tuple(explainers), plan or ProbeConfig(), synonyms=synonyms), others
-    )
-    return replace((findings if train is None else retrain_protocols(findings, model, train)).report(), date=now())
+    runtime = Runtime(device=device, batch_size=batch_size)
+    request = AuditRequest(adapter, examples, config, explainers, others, synonyms, train, runtime=runtime)
+    return replace(run_audit(request).report(), date=now())
 
 
-def check_train(model: TextClassifier, train: tuple[Any, Any]) -> None:
-    """Raise an error if the training labels are not the model's."""
-    labels, own = set(read_split(*train).labels), list(model.stored_.description.classes)
+def run_audit(request: AuditRequest) -> AuditFindings:
+    """Run all protocols.  `sg.audit` and all commands call this function."""
+    if request.train is not None:
+        check_train(trainable(request.adapter), request.train)
+    if "data" not in request.facts:
+        request = replace(request, facts={**request.facts, "data": fingerprint(request.examples)[:12]})
+    explainers, unsupported = choose_explainers(request.adapter, request.explainers)
+    prepared = prepare_all(request, explainers)
+    findings = {heading: list(_run(prepared.case, protocols)) for heading, protocols in PROTOCOLS.items()}
+    if why := training_difference(request.adapter, request.others):
+        findings[RETRAINED] = list(not_comparable(findings[RETRAINED], why))
+    for heading, missing in _missing(prepared.case, request.adapter).items():
+        findings[heading] += missing
+    findings[MATTERS] += [Finding("comprehensiveness", explainer=name, absent=why) for name, why in unsupported.items()]
+    notes = tuple(f"The explainer {name} was not audited: {why}." for name, why in unsupported.items())
+    audited = AuditFindings(prepared, findings, request, notes)
+    return audited if request.train is None else _retrain(audited, request.train)
+
+
+def trainable(adapter: ModelAdapter) -> TextClassifier:
+    """The classifier that can be retrained; raise an error if there is none."""
+    if adapter.classifier is None:
+        raise UserError(f"{NOT_OURS}, and {adapter.name} is {adapter.kind}: leave out the training texts")
+    return adapter.classifier
+
+
+def check_train(classifier: TextClassifier, train: Any) -> None:
+    """Raise an error if these are not texts with the labels of the model."""
+    if not isinstance(train, Sequence) or len(train) != 2:
+        raise UserError(f"train must be (texts, labels), found {train!r:.80}")
+    labels, own = set(read_split(*train).labels), list(classifier.stored_.description.classes)
     if labels != set(own):
         raise UserError(f"the training texts have the labels {sorted(labels, key=str)}, the model has {own}")
 
 
-def retrain_protocols(found: AuditFindings, model: TextClassifier, train: tuple[Any, Any]) -> AuditFindings:
-    """Add the findings of protocols that retrain the model."""
-    if selects(model.stored_.model):
-        return _add_interlocking(found, model, train)
-    examples = found.prepared.examples
-    texts = [e.text if e.question is None else (e.text, e.question) for e in examples]
-    more = {
-        MATTERS: list(attention_necessity(model, train, None, (texts, found.prepared.case.data.label))),
-        SHORTCUT: list(default_tokens(model, train)),
-    }
-    replaced = {*TRAINED, *DEFAULT_TOKEN_MEASURES}
-    updated = {
-        name: [*(old for old in found.findings_by_heading[name] if old.measure not in replaced), *findings]
-        for name, findings in more.items()
-    }
-    return replace(found, findings_by_heading={**found.findings_by_heading, **updated})
-
-
-def _add_interlocking(found: AuditFindings, model: TextClassifier, train: tuple[Any, Any]) -> AuditFindings:
-    prepared = found.prepared
-    others = [finding for finding in found.findings_by_heading[SHORTCUT] if finding.measure not in LOCKS]
-    if interlocking_not_applicable(prepared.case.model):
-        return found
-    codes, names = prepared.case.data.label, model.stored_.description.classes
-    labels = [None] * len(prepared.examples) if codes is None else [names[code] for code in codes]
-    examples = [Example(example.text, label) for example, label in zip(prepared.examples, labels, strict=True)]
-    reason = next((finding.values for finding in others if finding.measure == FIRST_RATIONALE), None)
-    case = prepared.case
-    findings = list(interlocking(model, train, examples, case.plan.skewed_epochs, reason, case.watch))
-    notes = [
-        f"{ICONS[finding.answer]} {finding.note[:1].upper()}{finding.note[1:]}."
-        for finding in findings
-        if finding.answer
-    ]
-    return replace(
-        found,
-        findings_by_heading={**found.findings_by_heading, SHORTCUT: [*others, *findings]},
-        notes=(*found.notes, *notes),
-    )
-
-
-def run_protocols(
-    subject: ModelAdapter, examples: Sequence[Example], request: AuditRequest, others: Sequence[ModelAdapter] = ()
-) -> AuditFindings:
-    """Run all protocols on the examples of a corpus."""
-    if "data" not in request.settings:
-        request = replace(request, settings={**request.settings, "data": fingerprint(examples)[:12]})
-    supported, unsupported = choose_explainers(subject, request.explainers)
-    plan = _plan_with_synonyms(subject, examples, request)
-    prepared = prepare(subject, examples, supported, plan, request.watch)
-    other_cases = tuple(
-        prepare(check_comparable(subject, other), examples, supported, plan, request.watch).case for other in others
-    )
-    if any(not np.array_equal(other.data.text.ids, prepared.case.data.text.ids) for other in other_cases):
-        raise UserError("a model passed as another seed tokenizes the texts differently: pass a model of the same kind")
-    prepared = replace(prepared, case=replace(prepared.case, others=other_cases))
-    found = {heading: list(_run_protocols(prepared.case, protocols)) for heading, protocols in PROTOCOLS.items()}
-    if why := training_difference(subject, others):
-        found[RETRAINED] = list(not_comparable(found[RETRAINED], why))
-    lacking = [name for name in SYNONYM_PROBES if name not in plan.synonyms]
-    found[STILL] += missing_findings(probe_names(*lacking, *(f"{name}-kept" for name in lacking)), NO_SYNONYMS)
-    ours, selected = has_extension_points(subject.model), selects(subject.model)
-    found[MATTERS] += missing_findings(TRAINED, SELECTS if selected else UNTRAINED if ours else NOT_OURS)
-    found[SHORTCUT] += missing_findings(
-        DEFAULT_TOKEN_MEASURES, SELECTS if selected else NO_TRAINING_TEXTS if ours else NOT_OURS
-    )
-    found[SHORTCUT] += missing_findings(LOCKS, interlocking_not_applicable(subject.model) or UNLOCKED)
-    found[MATTERS] += [Finding("comprehensiveness", explainer=name, absent=why) for name, why in unsupported.items()]
-    notes = tuple(f"The explainer {name} was not audited: {why}." for name, why in unsupported.items())
-    return AuditFindings(prepared, found, request, notes)
-
-
-def _plan_with_synonyms(subject: ModelAdapter, examples: Sequence[Example], request: AuditRequest) -> ProbeConfig:
-    table = synonym_table(subject, request.synonyms, [example.text for example in examples])
-    tables = {} if table is None else {name: (table, number) for name, number in SYNONYM_PROBES.items()}
-    return replace(request.plan, synonyms={**tables, **request.plan.synonyms})
-
-
-def _run_protocols(case: AuditCase, protocols: Sequence[Protocol]) -> Iterator[Finding]:
+def _run(case: AuditCase, protocols: Sequence[Protocol]) -> Iterator[Finding]:
     unselected = cache(partial(texts_without_selection, case))
     for protocol in protocols:
-        if protocol in THOROUGH and not case.plan.thorough:
+        if protocol in THOROUGH and not case.config.thorough:
             yield from missing_findings(THOROUGH[protocol], NOT_THOROUGH)
         elif protocol in COUNTING:
             yield from protocol(case)
         else:
             for finding in protocol(case):
                 yield drop_texts(case, finding, unselected(finding.explainer or ""))
+
+
+def _missing(case: AuditCase, adapter: ModelAdapter) -> dict[str, list[Finding]]:
+    """Measures that need synonyms or training texts, with the reason why they are missing."""
+    probes = [name for name in SYNONYM_PROBES if name not in case.substitutions]
+
+    def reason(without: str) -> str:
+        return SELECTS if selects(case.model) else NOT_OURS if adapter.classifier is None else without
+
+    return {
+        STILL: [*missing_findings(probe_names(*probes, *(f"{name}-kept" for name in probes)), NO_SYNONYMS)],
+        MATTERS: [*missing_findings(TRAINED, reason(UNTRAINED))],
+        SHORTCUT: [
+            *missing_findings(DEFAULT_TOKEN_MEASURES, reason(NO_TRAINING_TEXTS)),
+            *missing_findings(LOCKS, interlocking_not_applicable(case.model) or UNLOCKED),
+        ],
+    }
+
+
+def _retrain(audited: AuditFindings, train: tuple[Any, Any]) -> AuditFindings:
+    """Replace the missing findings of the protocols that retrain the model."""
+    prepared = audited.prepared
+    classifier, case = trainable(prepared.adapter), prepared.case
+    notes: list[str] = []
+    if not selects(case.model):
+        test = texts_of(prepared.examples), case.data.label
+        new = {
+            MATTERS: list(attention_necessity(classifier, train, None, test)),
+            SHORTCUT: list(default_tokens(classifier, train)),
+        }
+    elif interlocking_not_applicable(case.model):
+        return audited
+    else:
+        new = {SHORTCUT: list(_interlocking(audited, classifier, train))}
+        notes = [f"{ICONS[x.answer]} {x.note[:1].upper()}{x.note[1:]}." for x in new[SHORTCUT] if x.answer]
+    replaced = {finding.measure for findings in new.values() for finding in findings}
+    updated = {
+        heading: [*(old for old in audited.findings_by_heading[heading] if old.measure not in replaced), *findings]
+        for heading, findings in new.items()
+    }
+    return replace(
+        audited,
+        findings_by_heading={**audited.findings_by_heading, **updated},
+        notes=(*audited.notes, *notes),
+    )
+
+
+def _interlocking(audited: AuditFindings, classifier: TextClassifier, train: tuple[Any, Any]) -> Iterator[Finding]:
+    case, texts = audited.prepared.case, [example.text for example in audited.prepared.examples]
+    codes, names = case.data.label, classifier.stored_.description.classes
+    labels = [None] * len(texts) if codes is None else [names[code] for code in codes]
+    examples = [Example(text, label) for text, label in zip(texts, labels, strict=True)]
+    shortcut = audited.findings_by_heading[SHORTCUT]
+    first = next((finding.values for finding in shortcut if finding.measure == FIRST_RATIONALE), None)
+    return interlocking(classifier, train, examples, case.config.skewed_epochs, first, case.runtime.watch)
 
 
 def _examples(texts: Any, labels: Any, rationales: Any) -> list[Example]:
@@ -234,6 +255,6 @@ def _rationale(spans: Any, text: str, row: int) -> tuple[Span, ...] | None:
         raise UserError(f"rationales[{row}]: {why}") from None
 
 
-def _plain(label: Any) -> Label | None:
-    plain: Label | None = label.item() if isinstance(label, np.generic) else label
-    return plain
+def _plain(number: Any) -> Any:
+    """A NumPy number as a Python number."""
+    return number.item() if hasattr(number, "item") else number

@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from steadygaze.audit.audit_config import ProbeConfig as ProbeConfig
+from steadygaze.audit.audit_config import ProbeConfig, Runtime
 from steadygaze.audit.probes.observation import observe
 from steadygaze.audit.probes.text_perturbations import Probe, probes
 from steadygaze.core.maths.divergence import jensen_shannon
@@ -26,6 +26,7 @@ from steadygaze.data.splits import sample_rows
 from steadygaze.explainers.explainer import Explainer, finite_weights
 from steadygaze.models.model_protocol import Model
 from steadygaze.techniques.perturbations.word_removal import text_key, units_of
+from steadygaze.techniques.perturbations.word_substitution import Synonyms
 
 EXPENSIVE = 30
 """Forward passes per text from which an explainer runs on a sample of the texts."""
@@ -34,25 +35,22 @@ Key = TypeVar("Key", bound=Hashable)
 """The key of an array of values."""
 
 
-def silent(what: str, done: int, total: int) -> None:
-    """Report no progress."""
-
-
 @dataclass(frozen=True)
 class AuditCase:
     model: Model
     data: Data
     explainers: Mapping[str, Explainer]
-    plan: ProbeConfig = field(default_factory=ProbeConfig)
+    config: ProbeConfig = field(default_factory=ProbeConfig)
     rationales: Tensor | None = None  # (M,) bool: the human rationales; False in texts without one
     first: Tensor | None = None  # (M,) bool: the first sentence
     blank: Tensor | None = None  # (M,) bool: tokens without a letter or a digit
     others: tuple["AuditCase", ...] = ()
     """The same texts with models trained with other seeds."""
-    watch: Callable[[str, int, int], None] = silent
-    """Progress callback: the task, the number of finished texts and the total."""
     classes: tuple[Label, ...] = ()
     """Class names, in the order of the probabilities; empty: class indices."""
+    substitutions: Mapping[str, tuple[Synonyms, int]] = field(default_factory=dict)
+    """Name of a probe -> a synonym table and the number of substituted words."""
+    runtime: Runtime = field(default_factory=Runtime)
 
     def __len__(self) -> int:
         return len(self.data)
@@ -63,13 +61,13 @@ class AuditCase:
 
     @cached_property
     def sample(self) -> Rows:
-        """The texts for expensive explainers and probes, drawn with the plan's seed."""
-        return sample_rows(len(self), self.plan.sample, self.plan.seed)
+        """The texts for expensive explainers and probes, drawn with the seed."""
+        return sample_rows(len(self), self.config.sample, self.config.seed)
 
     @cached_property
     def probes(self) -> dict[str, Probe]:
         """The probes, by name."""
-        return probes(self.plan)
+        return probes(self.config, self.substitutions)
 
     def rows(self, name: str) -> Rows:
         """The texts that this explainer runs on."""
@@ -81,7 +79,7 @@ class AuditCase:
         part = Data(
             self.data.text.select(chosen), None if self.data.question is None else self.data.question.select(chosen)
         )
-        for indices in by_length(part, self.plan.batch_size):
+        for indices in by_length(part, self.runtime.batch_size):
             yield chosen[indices], collate(self.data, chosen[indices]).to(self.model.device)
 
     def gather(
@@ -109,7 +107,7 @@ class AuditCase:
         for batch_rows, batch in self.batches(rows):
             yield batch_rows, batch
             done += len(batch_rows)
-            self.watch(what, done, len(rows))
+            self.runtime.watch(what, done, len(rows))
 
     @cached_property
     def _observations(self) -> dict[str, Tensor]:
@@ -210,5 +208,5 @@ def random_weights(case: AuditCase, name: str, rows: Rows, batch: Batch) -> Tens
     if name in case.explainers:
         return case.gather_rows(case.saliency(name), rows, batch)
     units = units_of(batch, question=False)
-    weights = RandomKey(case.plan.seed).child(7).uniform(text_key(batch), units.mask.shape[1], dtype=torch.float64)
+    weights = RandomKey(case.config.seed).child(7).uniform(text_key(batch), units.mask.shape[1], dtype=torch.float64)
     return units.on_first(weights)

@@ -1,82 +1,71 @@
-"""ProbeConfig: the settings of an audit's probes, and the SHA-256 digests that identify its inputs."""
+"""AuditConfig: the settings that the numbers of an audit depend on; Runtime: those that they do not depend on."""
 
-import hashlib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import get_args
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
 
-import torch
+from annotated_types import Ge, Interval
 
-from steadygaze.core import arguments
-from steadygaze.core.digests import digest_json
-from steadygaze.core.types import Example
-from steadygaze.techniques.perturbations.word_removal import Removal
-from steadygaze.techniques.perturbations.word_substitution import Synonyms
+from steadygaze.core.arguments import Option
+from steadygaze.core.types import Removal
+from steadygaze.data.data_config import COUNT, DataConfig
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProbeConfig:
+    """Settings of the probes and protocols: keyword arguments of `sg.audit`, and options of the command."""
+
+    radius: Annotated[
+        float, Interval(ge=0, le=10), Option("Audit", "Perturbation of word vectors, in standard deviations.")
+    ] = 0.1
+    removal: Annotated[Removal, Option("Audit", "How words are erased.")] = "delete"
+    k: Annotated[int, COUNT, Option("Audit", "Top-k words for the overlap.", "N")] = 7
+    sample: Annotated[int, COUNT, Option("Audit", "Texts for expensive measures.", "N")] = 100
+    thorough: Annotated[bool, Option("Audit", "Run slow checks as well.")] = False
+    skewed_epochs: Annotated[int, COUNT, Option("Training", "With --train: epochs on first sentences alone.", "N")] = 10
+    seed: Annotated[int, Ge(0)] = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class AuditConfig(ProbeConfig, DataConfig):
+    """The settings of the command, which a bundle stores; models and data by name."""
+
+    model: str
+    synonyms: Annotated[str | None, Option("Data", "Synonym table (.parquet, .jsonl).", "FILE")] = None
+    attention: Annotated[Literal["last", "rollout"], Option("Model", "Attention of a Hugging Face model.")] = "last"
+    classes: Annotated[
+        tuple[str, ...],
+        Option("Model", "Labels in the order of the outputs.", "A,B,…", "names in the model", comma=True),
+    ] = ()
+    other_seeds: Annotated[
+        tuple[str, ...],
+        Option("Model", "Same model, trained with another seed; repeatable.", "MODEL", name="--other-seed"),
+    ] = ()
+    train: Annotated[
+        str | None, Option("Training", "Training data: retrain the model to test attention or interlocking.", "DATA")
+    ] = None
+    explainers: Annotated[
+        tuple[str, ...],
+        Option(
+            "Audit",
+            "Explainer; the verdicts rate the first; see: list explainers.",
+            default="the model's",
+            name="--explainer",
+        ),
+    ] = ()
+
+
+def silent(what: str, done: int, total: int) -> None:
+    """Report no progress."""
 
 
 @dataclass(frozen=True)
-class ProbeConfig:
-    radius: float = 0.1
-    """Radius of embedding perturbations, in standard deviations of the embedding entries."""
-    synonyms: Mapping[str, tuple[Synonyms, int]] = field(default_factory=dict)
-    """Name of a probe -> a synonym table and the number of substituted words."""
-    removal: Removal = "delete"
-    """How to erase words."""
-    k: int = 7
-    """Number of top-weighted words to compare."""
-    sample: int = 100
-    """Number of texts for expensive explainers and probes."""
-    skewed_epochs: int = 10
-    """Epochs on the first sentence alone, for the predictor of a retrained rationalizer."""
-    thorough: bool = False
-    """Whether to run protocols that need hundreds of forward passes per text."""
-    seed: int = 0
+class Runtime:
+    data_dir: Path | None = None
+    device: str = "auto"
     batch_size: int = 256
     max_tokens: int = 1 << 13
     """Tokens in one forward pass with erased words; bounds the memory."""
-
-    def __post_init__(self) -> None:
-        for name, check in CHECKS.items():
-            object.__setattr__(self, name, check(name, getattr(self, name)))
-
-
-def _tables(name: str, value: object) -> object:
-    pairs = list(value.values()) if isinstance(value, Mapping) else [None]
-    if not all(isinstance(pair, tuple) and len(pair) == 2 and isinstance(pair[0], Synonyms) for pair in pairs):
-        raise arguments.argument_error(name, "a mapping of names to (Synonyms, number of words)", value)
-    return value
-
-
-CHECKS: dict[str, arguments.Check] = {
-    "radius": arguments.number(least=0),
-    "synonyms": _tables,
-    "removal": arguments.choice(*get_args(Removal)),
-    "k": arguments.integer(1),
-    "sample": arguments.integer(1),
-    "skewed_epochs": arguments.integer(1),
-    "thorough": arguments.flag,
-    "seed": arguments.integer(0),
-    "batch_size": arguments.integer(1),
-    "max_tokens": arguments.integer(1),
-}
-
-
-def fingerprint(examples: Sequence[Example]) -> str:
-    """The digest of all fields of the examples, in order."""
-    return digest_json([item.text, item.question, item.label, item.rationales, item.sentences] for item in examples)
-
-
-def origin(synonyms: Synonyms) -> str:
-    """The origin of a synonym table, or the digest of its content.
-
-    >>> table, count = torch.tensor([[0, 0], [2, 0], [1, 0]]), torch.tensor([0, 1, 1])
-    >>> origin(Synonyms(table, count, torch.zeros(3, dtype=torch.bool)))[:6]
-    'table-'
-    >>> origin(Synonyms(table, count, torch.zeros(3, dtype=torch.bool), origin="none"))
-    'none'
-    """
-    if synonyms.origin != "table":
-        return synonyms.origin
-    table, count = synonyms.table.cpu(), synonyms.count.cpu()
-    content = table.masked_fill(torch.arange(table.shape[1]) >= count.unsqueeze(-1), -1)
-    return f"table-{hashlib.sha256(content.contiguous().numpy().tobytes()).hexdigest()[:12]}"
+    watch: Callable[[str, int, int], None] = silent
+    """Progress callback: the task, the number of finished texts and the total."""

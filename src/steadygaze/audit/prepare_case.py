@@ -1,14 +1,9 @@
-"""Models given beside the audited one: may they be compared with it, and do they differ by their seed alone?
-
-Which explanations of a model are audited, and which cannot be.
-
-A subject and examples -> a Case: tokens placed, labels and marks turned into numbers, everything checked.
-"""
+"""AuditRequest and PreparedCase: choose the explainers, check the models and texts, and build the AuditCase."""
 
 import copy
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -16,78 +11,107 @@ import torch
 from torch import Tensor
 
 from steadygaze.adapters.model_adapter import ModelAdapter
+from steadygaze.adapters.synonym_table import synonym_table
 from steadygaze.adapters.text_explainer import TextExplainer
-from steadygaze.audit.audit_case import AuditCase, silent
-from steadygaze.audit.audit_config import ProbeConfig
+from steadygaze.audit.audit_case import AuditCase
+from steadygaze.audit.audit_config import ProbeConfig, Runtime
+from steadygaze.core.digests import digest_json
 from steadygaze.core.errors import UserError
 from steadygaze.core.ragged import TokenizedTexts
 from steadygaze.core.types import Example, Span
 from steadygaze.data.token_alignment import mark_tokens
 from steadygaze.explainers import EXPLAINERS
 from steadygaze.explainers.explainer import Explainer
-from steadygaze.explainers.resolve import missing_capability as lacking
-from steadygaze.explainers.resolve import resolve_explainer as named
+from steadygaze.explainers.resolve import missing_capability, resolve_explainer
+from steadygaze.techniques.perturbations.word_substitution import Synonyms
 
 SEED = "seed"
+DEFAULT_EXPLAINERS = ("rationale", "attention", "gradient", "leave-one-out")
+"""The default is the first of these that the model supports."""
+SYNONYM_PROBES = {"1-synonym": 1, "3-synonyms": 3}
+"""Name of a probe -> number of substituted words."""
+CONTENT = re.compile(r"[^\W_]")
+"""A letter or a digit; tokens without one are blank."""
+Settings = Mapping[str, str | int | float]
+Substitutions = Mapping[str, tuple[Synonyms, int]]
 
 
-def check_comparable(subject: ModelAdapter, other: ModelAdapter) -> ModelAdapter:
-    """The other one, which reads the same tokens and knows the same labels; refused where it does not."""
-    if subject.fingerprint and subject.fingerprint == other.fingerprint:
+@dataclass(frozen=True)
+class AuditRequest:
+    """The models, texts and settings of one audit."""
+
+    adapter: ModelAdapter
+    examples: Sequence[Example]
+    config: ProbeConfig = field(default_factory=ProbeConfig)
+    explainers: Sequence[Any] = ()
+    """Names or explainer objects; the verdicts rate the first.  Empty: the model's default."""
+    others: Sequence[ModelAdapter] = ()
+    """Models trained with other seeds."""
+    synonyms: Any = None
+    """A synonym table: a file or a mapping.  None: no word is substituted."""
+    train: tuple[Any, Any] | None = None
+    """Training texts and labels, as `fit` takes them.  None: no model is retrained."""
+    facts: Settings = field(default_factory=dict)
+    """Facts that every number depends on: corpus, split, data."""
+    notes: tuple[str, ...] = ()
+    runtime: Runtime = field(default_factory=Runtime)
+
+
+def fingerprint(examples: Sequence[Example]) -> str:
+    """The SHA-256 digest of all fields of the examples, in order."""
+    return digest_json([item.text, item.question, item.label, item.rationales, item.sentences] for item in examples)
+
+
+def check_comparable(adapter: ModelAdapter, other: ModelAdapter) -> ModelAdapter:
+    """Return the other model if it has the same classes and vocabulary; raise an error if not."""
+    if adapter.fingerprint and adapter.fingerprint == other.fingerprint:
         raise UserError(f"{other.name} is the audited model itself: another seed is another training")
-    if not subject.is_comparable(other):
+    if not adapter.is_comparable(other):
         raise UserError(
-            f"{other.name} was not trained alike: its labels or its vocabulary differ from {subject.name}'s"
+            f"{other.name} was not trained alike: its labels or its vocabulary differ from {adapter.name}'s"
         )
     return other
 
 
-def training_difference(subject: ModelAdapter, others: Sequence[ModelAdapter]) -> str:
-    """In what else than its seed the training of another model differs, as far as the facts tell; '': in nothing."""
-    here = {"kind": subject.kind, **subject.facts}
+def training_difference(adapter: ModelAdapter, others: Sequence[ModelAdapter]) -> str:
+    """The first difference in training besides the seed, as far as it is known; '' if there is none."""
+    own = {"kind": adapter.kind, **adapter.facts}
     for other in others:
-        there = {"kind": other.kind, **other.facts}
-        for name in [*here, *(there.keys() - here.keys())]:
-            ours, theirs = here.get(name, "not known"), there.get(name, "not known")
+        facts = {"kind": other.kind, **other.facts}
+        for name in [*own, *(facts.keys() - own.keys())]:
+            ours, theirs = own.get(name, "not known"), facts.get(name, "not known")
             if name != SEED and ours != theirs:
                 return f"{other.name} was not trained alike ({name}: {theirs}, here {ours})"
-        if SEED in here and here[SEED] == there.get(SEED):
-            return f"{other.name} was not trained alike: its seed is {here[SEED]} too, but not its weights"
+        if SEED in own and own[SEED] == facts.get(SEED):
+            return f"{other.name} was not trained alike: its seed is {own[SEED]} too, but its weights differ"
     return ""
 
 
-ORDER = ("rationale", "attention", "gradient", "leave-one-out")
-"""What is audited where nobody says: the first of these that the model has."""
-
-
-def choose_explainers(subject: ModelAdapter, asked: Sequence[Any]) -> tuple[dict[str, Explainer], dict[str, str]]:
-    """Those that the model can be asked for; and of the others, why it cannot."""
-    pairs = [named(one.for_adapter(subject) if isinstance(one, TextExplainer) else one) for one in asked]
-    chosen = dict(pairs) or _default(subject)
+def choose_explainers(adapter: ModelAdapter, requested: Sequence[Any]) -> tuple[dict[str, Explainer], dict[str, str]]:
+    """The explainers that the model supports, and the reason for each that it does not support."""
+    pairs = [
+        resolve_explainer(item.for_adapter(adapter) if isinstance(item, TextExplainer) else item) for item in requested
+    ]
+    chosen = dict(pairs) or _default(adapter)
     if len(pairs) > len(chosen):
-        raise UserError(
-            f"two explainers are called alike, among {', '.join(name for name, _ in pairs)}: audit one at a time"
-        )
-    unable = {name: why for name, explainer in chosen.items() if (why := lacking(explainer, subject.model))}
-    able = {name: explainer for name, explainer in chosen.items() if name not in unable}
-    if not able:
-        name, why = next(iter(unable.items()))
-        raise UserError(f"{name} of {subject.name} cannot be audited: {why}; ask for another explainer")
-    return able, unable
+        names = ", ".join(name for name, _ in pairs)
+        raise UserError(f"two explainers have the same name, among {names}: audit one at a time")
+    reasons = {name: why for name, explainer in chosen.items() if (why := missing_capability(explainer, adapter.model))}
+    supported = {name: explainer for name, explainer in chosen.items() if name not in reasons}
+    if not supported:
+        name, why = next(iter(reasons.items()))
+        raise UserError(f"{name} of {adapter.name} cannot be audited: {why}; choose another explainer")
+    return supported, reasons
 
 
-def _default(subject: ModelAdapter) -> dict[str, Explainer]:
-    name = next(name for name in ORDER if not lacking(EXPLAINERS[name](), subject.model))
+def _default(adapter: ModelAdapter) -> dict[str, Explainer]:
+    name = next(name for name in DEFAULT_EXPLAINERS if not missing_capability(EXPLAINERS[name](), adapter.model))
     return {name: EXPLAINERS[name]()}
-
-
-SAYS = re.compile(r"[^\W_]")
-"""A letter or a digit: what a token must hold to say anything."""
 
 
 @dataclass(frozen=True)
 class PreparedCase:
-    """A case, and what is needed to show its texts to a person."""
+    """An AuditCase, with the texts and tokens that the report shows."""
 
     adapter: ModelAdapter
     examples: Sequence[Example]
@@ -95,60 +119,83 @@ class PreparedCase:
     case: AuditCase
 
 
+def prepare_all(request: AuditRequest, explainers: Mapping[str, Explainer]) -> PreparedCase:
+    """Prepare the case of the model, and the same texts with the models of other seeds."""
+    adapter, examples = request.adapter, request.examples
+    table = synonym_table(adapter, request.synonyms, [example.text for example in examples])
+    substitutions = {} if table is None else {name: (table, number) for name, number in SYNONYM_PROBES.items()}
+    prepared, *others = (
+        prepare(model, examples, explainers, request.config, substitutions, request.runtime)
+        for model in (adapter, *(check_comparable(adapter, other) for other in request.others))
+    )
+    ids = prepared.case.data.text.ids
+    if any(not np.array_equal(other.case.data.text.ids, ids) for other in others):
+        raise UserError("a model passed as another seed tokenizes the texts differently: pass a model of the same kind")
+    return replace(prepared, case=replace(prepared.case, others=tuple(other.case for other in others)))
+
+
 def prepare(
-    subject: ModelAdapter,
+    adapter: ModelAdapter,
     examples: Sequence[Example],
     explainers: Mapping[str, Explainer],
-    plan: ProbeConfig,
-    watch: Callable[[str, int, int], None] = silent,
+    config: ProbeConfig,
+    substitutions: Substitutions | None = None,
+    runtime: Runtime | None = None,
 ) -> PreparedCase:
+    """Tokenize the texts; convert labels and rationales to class indices and token masks."""
     if not examples:
         raise UserError("there are no texts to audit with")
-    subject = _in_doubles(subject.for_pairs(_paired(examples)))
-    placed = subject.tokens.place([example.text for example in examples])
-    read = subject.data(placed, [example.question or "" for example in examples] if subject.pair else None)
+    adapter = _in_doubles(adapter.for_pairs(_paired(examples)))
+    placed = adapter.tokens.place([example.text for example in examples])
+    data = adapter.data(placed, [example.question or "" for example in examples] if adapter.pair else None)
+    content = _mark(placed, [[match.span() for match in CONTENT.finditer(example.text)] for example in examples])
+    case = AuditCase(
+        adapter.model,
+        replace(data, label=_label_codes(adapter, examples)),
+        explainers,
+        config,
+        rationales=_mark(placed, [example.rationales for example in examples]),
+        first=_mark(placed, [example.sentences and example.sentences[:1] for example in examples]),
+        blank=None if content is None else ~content,
+        classes=tuple(adapter.classes),
+        substitutions=substitutions or {},
+        runtime=runtime or Runtime(),
+    )
+    return PreparedCase(adapter, examples, placed, case)
+
+
+def _label_codes(adapter: ModelAdapter, examples: Sequence[Example]) -> np.ndarray[Any, Any] | None:
+    """The class index of each text; None without labels."""
     labels = [example.label for example in examples]
     known = [label for label in labels if label is not None]
     if known and None in labels:
         row = labels.index(None)
-        raise UserError(f"labels[{row}] is missing, but other texts have a label; give every text a label, or none")
-    codes = np.array(subject.label_codes(known), np.int64) if known else None
-    said = _tokens(placed, [[found.span() for found in SAYS.finditer(example.text)] for example in examples])
-    case = AuditCase(
-        subject.model,
-        replace(read, label=codes),
-        explainers,
-        plan,
-        rationales=_tokens(placed, [example.rationales for example in examples]),
-        first=_tokens(placed, [example.sentences and example.sentences[:1] for example in examples]),
-        blank=None if said is None else ~said,
-        watch=watch,
-        classes=tuple(subject.classes),
-    )
-    return PreparedCase(subject, examples, placed, case)
+        raise UserError(f"labels[{row}] is missing, but other texts have a label; label every text, or none")
+    return np.array(adapter.label_codes(known), np.int64) if known else None
 
 
-def _in_doubles(subject: ModelAdapter) -> ModelAdapter:
-    """An Apple GPU has no double precision: a copy of the model is read on the CPU."""
-    if subject.model.device.type != "mps":
-        return subject
-    return replace(subject, model=copy.deepcopy(subject.model).cpu())
+def _in_doubles(adapter: ModelAdapter) -> ModelAdapter:
+    """Copy a model on an Apple GPU to the CPU: the GPU has no double precision."""
+    if adapter.model.device.type != "mps":
+        return adapter
+    return replace(adapter, model=copy.deepcopy(adapter.model).cpu())
 
 
 def _paired(examples: Sequence[Example]) -> bool:
-    found = {example.question is not None for example in examples}
-    if len(found) > 1:
-        raise UserError("some texts have a question and some have none: an audit reads one kind at a time")
-    return found.pop()
+    """Whether the examples are pairs (text, question)."""
+    kinds = {example.question is not None for example in examples}
+    if len(kinds) > 1:
+        raise UserError("some texts have a question and some do not: an audit reads one kind at a time")
+    return kinds.pop()
 
 
-def _tokens(placed: TokenizedTexts, spans: Sequence[Sequence[Span] | None]) -> Tensor | None:
-    """Characters -> the tokens that share one, (M,) end to end; None where they are known of no text."""
+def _mark(placed: TokenizedTexts, spans: Sequence[Sequence[Span] | None]) -> Tensor | None:
+    """(M,) bool: the tokens that overlap a character span; None if no text has spans."""
     if all(marked is None for marked in spans):
         return None
-    read = placed.ragged
-    found = np.zeros(len(read.ids), np.bool_)
-    found[read.words] = np.concatenate(
-        [mark_tokens(at, marked or ()) for at, marked in zip(placed.spans, spans, strict=True)]
+    ragged = placed.ragged
+    mask = np.zeros(len(ragged.ids), np.bool_)
+    mask[ragged.words] = np.concatenate(
+        [mark_tokens(tokens, marked or ()) for tokens, marked in zip(placed.spans, spans, strict=True)]
     )
-    return torch.from_numpy(found)
+    return torch.from_numpy(mask)

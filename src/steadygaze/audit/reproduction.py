@@ -1,18 +1,17 @@
-"""Where models and data lie, as bundle writes it down: seen from its own place, without the folders of a machine.
+"""Repeat an audit from its bundle: portable paths, the command, and the differences between bundle and rerun.
 
-A path that is kept begins with a dot, ./model or ../data/test.csv, which no hub id and no name of a corpus does.
+A bundle stores paths relative to the folder that contains it.  A stored path starts with a dot: ./model or
+../data/test.csv.  Hub ids and names of corpora do not start with a dot.
 
-The command that repeats an audit, made from its settings and its policy alone: the same audit has the same command.
+A manifest and a page show the command that repeats the audit.  It depends only on the settings and the policy; options
+that do not change the numbers (--bundle, --html, --device) are left out.
 
-It is what a manifest and a page show.  What does not change the numbers (--bundle, --html, --device) is not part of it.
+A verification compares every field of the manifest and every byte of every file.  Numbers may differ by a relative
+1e-6, because processors round differently.  The page, the rows and the policy are rendered again from the compared
+content and must be the same bytes.
 
-What of a bundle differs from the same audit run again: every field of the manifest and every byte of every file.
-
-Numbers may differ by a relative 1e-6: another processor rounds otherwise.  Everything else is compared exactly.  The
-page, the rows and the policy are then made again from what was compared, and must be the same bytes.
-
-A rerun cannot show when an audit was made (`UNVERIFIED`), nor that no other policy was used at first.  For these a
-third party needs the seal written down elsewhere, or a signature (`audit.signature`).
+A rerun cannot verify the date of an audit (`UNVERIFIED`), nor that its first policy was the same.  For these, a third
+party needs the seal from another source, or a signature (`bundle.sign`).
 """
 
 import json
@@ -20,14 +19,15 @@ import math
 import os
 import posixpath
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import MISSING, fields
+from dataclasses import fields
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from steadygaze.audit.audit_run import AuditOrder
+from steadygaze.audit.audit_config import AuditConfig
 from steadygaze.audit.bundle import AuditBundle, render_files, render_manifest
 from steadygaze.audit.manifest import MANIFEST, POLICY, REPORT, Manifest, changes
+from steadygaze.core.arguments import option_name, options
 from steadygaze.core.errors import UserError
 from steadygaze.core.untrusted_files import resolve
 from steadygaze.data.corpora import CORPORA, divided
@@ -35,209 +35,203 @@ from steadygaze.results.policy import Policy, Requirement
 from steadygaze.results.report import Report
 from steadygaze.results.report_differences import differences
 
-PASS = {
-    "model": "MODEL",
-    "data": "--data DATA",
-    "train": "--train DATA",
-    "synonyms": "--synonyms FILE",
-    "other_seeds": "--other-seed MODEL",
-}
-"""Setting that may be a path, or several -> how the command line takes it."""
+PATHS = ("model", "data", "train", "synonyms", "other_seeds")
+"""Settings that may be a path, or several."""
 DATA = ("data", "train")
-"""Of these a name that a corpus has is that corpus, and no file."""
+"""Of these, the name of a corpus takes precedence over a file."""
+TOLERANCE = 1e-6
+"""Relative, and absolute below 1."""
+UNVERIFIED = ("date",)
+"""Fields of the manifest that a rerun cannot verify."""
+COMPARED = ("rows", "versions")
+"""Parts of a report that `differences` compares."""
+MOST = 20
+"""Differences listed for each part."""
 
 
-def portable_path(word: str, base: Path) -> str:
-    """From `base` if it is there, or if both are in the folder that we work in; its name alone otherwise."""
-    path, base, here = (resolve(os.path.expanduser(one)) for one in (word, base, Path.cwd()))
+def portable_path(name: str, base: Path) -> str:
+    """The path relative to `base`, if it is below `base` or both are below the working folder; else its name alone."""
+    path, base, here = (resolve(os.path.expanduser(item)) for item in (name, base, Path.cwd()))
     if not path.is_relative_to(base) and not (path.is_relative_to(here) and base.is_relative_to(here)):
         return f"./{path.name}"
     return _dotted(Path(os.path.relpath(path, base)).as_posix())
 
 
-def portable_settings(asked: Mapping[str, Any], base: Path) -> dict[str, Any]:
-    """What an audit was asked, its paths kept."""
-    paths = [name for name in PASS if asked.get(name)]
-    return {**asked, **{name: _each(asked[name], partial(_keep, name, base)) for name in paths}}
+def portable_settings(settings: Mapping[str, Any], base: Path) -> dict[str, Any]:
+    """The settings of an audit with portable paths."""
+    return {**settings, **_with_paths(settings, partial(_portable, base))}
 
 
-def _keep(name: str, base: Path, word: str) -> str:
-    before, path = _parted(word)
-    corpus = name in DATA and path.partition(":")[0] in CORPORA
-    return before + portable_path(path, base) if not corpus and Path(os.path.expanduser(path)).exists() else word
-
-
-def _parted(word: str) -> tuple[str, str]:
-    """What is to be done to a corpus, with its colon, and where that lies."""
-    before, path = divided(word)
-    return (f"{before}:" if before else ""), path
-
-
-def restored_settings(asked: Mapping[str, Any], bundle: Path) -> dict[str, Any]:
-    """The same settings, their paths where the files lie now: seen from the bundle, or from where we work."""
-    paths = [name for name in PASS if asked.get(name)]
-    return {**asked, **{name: _each(asked[name], partial(_look, name, bundle)) for name in paths}}
+def restored_settings(settings: Mapping[str, Any], bundle: Path) -> dict[str, Any]:
+    """The settings with paths of existing files, next to the bundle or in the working folder."""
+    return {**settings, **_with_paths(settings, partial(_restored, bundle))}
 
 
 def canonical(recorded: Mapping[str, Any], bundle: Path) -> dict[str, Any]:
-    """The paths among recorded settings as an audit writes them: a bundle that has them otherwise was changed."""
-    paths = [name for name in PASS if recorded.get(name)]
-    return {name: _each(recorded[name], partial(_write, name, bundle)) for name in paths}
+    """The recorded paths as an audit writes them; a bundle with other paths was changed."""
+    return _with_paths(recorded, partial(_canonical, bundle))
 
 
-def _write(name: str, bundle: Path, word: str) -> str:
-    before, path = _parted(word)
+def _with_paths(settings: Mapping[str, Any], change: Callable[[str, str], str]) -> dict[str, Any]:
+    changed: dict[str, Any] = {}
+    for name in PATHS:
+        if value := settings.get(name):
+            many = not isinstance(value, str)
+            changed[name] = tuple(change(name, item) for item in value) if many else change(name, value)
+    return changed
+
+
+def _portable(base: Path, name: str, value: str) -> str:
+    prefix, path = _divided(value)
+    corpus = name in DATA and path.partition(":")[0] in CORPORA
+    exists = not corpus and Path(os.path.expanduser(path)).exists()
+    return prefix + portable_path(path, base) if exists else value
+
+
+def _restored(bundle: Path, name: str, value: str) -> str:
+    prefix, path = _divided(value)
     if not path.startswith("."):
-        return _keep(name, bundle.absolute().parent, word)
-    return before + _dotted(posixpath.normpath(path))
+        return value
+    candidates = [os.path.normpath(base / path) for base in (bundle.absolute().parent, Path.cwd())]
+    for candidate in candidates:
+        if os.path.exists(candidate):
+            return prefix + candidate
+    tried = " nor ".join(dict.fromkeys(candidates))
+    raise UserError(
+        f"{bundle}, {name}: nothing exists at {tried}; name its new path with {_usage(name)} beside --verify"
+    )
+
+
+def _canonical(bundle: Path, name: str, value: str) -> str:
+    prefix, path = _divided(value)
+    if not path.startswith("."):
+        return _portable(bundle.absolute().parent, name, value)
+    return prefix + _dotted(posixpath.normpath(path))
+
+
+def _divided(value: str) -> tuple[str, str]:
+    """The prefix of a corpus, with its colon, and the path: biased=0.8:reviews.csv."""
+    prefix, path = divided(value)
+    return (f"{prefix}:" if prefix else ""), path
 
 
 def _dotted(path: str) -> str:
     return path if path.startswith("..") else f"./{path}"
 
 
-def _look(name: str, bundle: Path, word: str) -> str:
-    before, path = _parted(word)
-    if not path.startswith("."):
-        return word  # a hub id, or the name of a corpus
-    places = [os.path.normpath(base / path) for base in (bundle.absolute().parent, Path.cwd())]
-    for place in places:
-        if os.path.exists(place):
-            return before + place
-    tried = " nor ".join(dict.fromkeys(places))
-    raise UserError(
-        f"{bundle}, {name}: there is nothing at {tried}; say where it lies now, with {PASS[name]} beside --verify"
-    )
-
-
-def _each(value: Any, change: Callable[[str], str]) -> Any:
-    return change(value) if isinstance(value, str) else tuple(map(change, value))
-
-
-FLAGS = {"explainers": "--explainer", "other_seeds": "--other-seed"}
-"""Options whose names are not those of the settings."""
+def _usage(name: str) -> str:
+    """
+    >>> _usage("model"), _usage("data"), _usage("other_seeds")
+    ('MODEL', '--data DATA', '--other-seed MODEL')
+    """
+    listed = options(AuditConfig)
+    metavar = str(listed[name][1].metavar) if name in listed else name.upper()
+    return metavar if name == "model" else f"{option_name(AuditConfig, name)} {metavar}"
 
 
 def rerun_command(settings: Mapping[str, Any], policy: Policy | None = None) -> tuple[str, ...]:
-    """Words of the command line.
+    """The arguments of the command line.
 
     >>> rerun_command({"model": "./m", "data": "sst2", "k": 5, "seed": 0, "thorough": True})
     ('steadygaze', 'audit', './m', '--data', 'sst2', '--k', '5', '--thorough')
     """
     words = ["steadygaze", "audit", str(settings["model"]), "--data", str(settings["data"])]
-    for one in fields(AuditOrder):
-        value = settings.get(one.name)
-        usual = None if one.default is MISSING else one.default
-        if one.name not in ("model", "data") and _plain(value) not in (_plain(usual), None):
-            words += _option(one.name, value)
-    return (*words, *_required(policy))
+    for field in fields(AuditConfig):
+        value, default = (
+            list(item) if isinstance(item, tuple) else item for item in (settings.get(field.name), field.default)
+        )
+        if field.name not in ("model", "data") and value not in (default, None):
+            words += _arguments(field.name, value)
+    return (*words, *_requirements(policy))
 
 
-def _option(name: str, value: Any) -> list[str]:
-    flag = FLAGS.get(name, f"--{name.replace('_', '-')}")
+def _arguments(name: str, value: Any) -> list[str]:
+    flag, listed = option_name(AuditConfig, name), options(AuditConfig)
     if value is True:
         return [flag]
-    if name == "classes":
+    if name in listed and listed[name][1].comma:
         return [flag, ",".join(map(str, value))]
-    return [word for one in (value if isinstance(value, list | tuple) else [value]) for word in (flag, str(one))]
+    return [word for item in (value if isinstance(value, list) else [value]) for word in (flag, str(item))]
 
 
-def _plain(value: Any) -> Any:
-    return list(value) if isinstance(value, tuple) else value
-
-
-def _required(policy: Policy | None) -> list[str]:
-    """Requirements one by one; a policy that says more is in its file."""
+def _requirements(policy: Policy | None) -> list[str]:
+    """One option for each requirement; --policy if an option cannot express them."""
     if policy is None:
         return []
-    if policy.verdicts or any(one.interval or one.why for one in policy.requirements):
+    if policy.verdicts or any(item.interval or item.why for item in policy.requirements):
         return ["--policy", POLICY]
-    return [word for one in policy.requirements for word in ("--require", _written(one))]
+    return [word for item in policy.requirements for word in ("--require", _rule(item))]
 
 
-def _written(one: Requirement) -> str:
-    """With every digit of its limit."""
-    return f"{one.measure}{f'[{one.explainer}]' if one.explainer else ''}{one.op}{one.limit!r}"
+def _rule(item: Requirement) -> str:
+    """The rule, with every digit of its limit."""
+    return f"{item.measure}{f'[{item.explainer}]' if item.explainer else ''}{item.op}{item.limit!r}"
 
 
-TOLERANCE = 1e-6
-"""Relative, and absolute below 1."""
-UNVERIFIED = ("date",)
-"""Fields of the manifest that a rerun cannot make again."""
-SEPARATELY = ("rows", "versions")
-"""Parts of a report that `differences` compares in sentences of their own."""
-MOST = 20
-"""Differences of one part that are listed."""
-
-
-def discrepancies(old: AuditBundle, report: Report, made: Manifest) -> list[str]:
-    """In plain sentences.  `report` and `made`: the same audit run again, with the recorded time and policy."""
-    found = changes(old.manifest, made)
-    found += [one for one in differences(old.report, report, TOLERANCE) if one not in found]
-    found += _report(old.contents[REPORT], report, whole=not found)
-    found += _fields(old.manifest, made)
-    return found + _files(old, old.manifest if found else made)
+def discrepancies(old: AuditBundle, report: Report, manifest: Manifest) -> list[str]:
+    """The differences between a bundle and its rerun, which has the date and the policy of the bundle."""
+    sentences = changes(old.manifest, manifest)
+    sentences += [item for item in differences(old.report, report, TOLERANCE) if item not in sentences]
+    sentences += _report(old.contents[REPORT], report, whole=not sentences)
+    before, after = old.manifest.to_dict(), manifest.to_dict()
+    sentences += [x for name in ("gate", "command") for x in _deep(before[name], after[name], f"manifest, {name}")]
+    return sentences + _files(old, old.manifest if sentences else manifest)
 
 
 def _report(old: bytes, new: Report, whole: bool) -> list[str]:
-    """Parts that `differences` does not compare in full; where it finds nothing, every part.
+    """Differences in parts that `differences` does not compare in full; in every part if it has none.
 
-    Nothing is left out by what a sentence says: a sentence quotes the bundle, which may hold any text.
+    Sentences are not filtered by their text: they quote the bundle, which may contain any text.
     """
-    was, now = (json.loads(one) for one in (old, new.to_json().encode(errors="replace")))
-    found = []
-    for name in (name for name in dict.fromkeys([*was, *now]) if whole or name not in SEPARATELY):
-        some = list(_deep(was.get(name), now.get(name), f"report, {name}"))
-        found += some[:MOST] + ([f"report, {name}: {len(some) - MOST} more differences"] if len(some) > MOST else [])
-    return found
-
-
-def _fields(old: Manifest, new: Manifest) -> list[str]:
-    """Fields of the manifest of which `changes` says nothing, or not everything."""
-    was, now = old.to_dict(), new.to_dict()
-    return [one for name in ("gate", "command") for one in _deep(was[name], now[name], f"manifest, {name}")]
+    before, after = (json.loads(content) for content in (old, new.to_json().encode(errors="replace")))
+    sentences = []
+    for name in (name for name in dict.fromkeys([*before, *after]) if whole or name not in COMPARED):
+        part = list(_deep(before.get(name), after.get(name), f"report, {name}"))
+        more = [f"report, {name}: {len(part) - MOST} more differences"] if len(part) > MOST else []
+        sentences += part[:MOST] + more
+    return sentences
 
 
 def _files(old: AuditBundle, manifest: Manifest) -> list[str]:
-    """Files that differ from what their own content makes: whatever is compared above is all that they hold.
+    """Files that differ from what the compared content renders to.
 
-    The manifest must be, byte for byte, the one of the rerun, unless differences in it are listed already.
+    The manifest must be, byte for byte, that of the rerun, unless its differences are listed already.
     """
-    right = render_files(old.report, old.policy)
-    right[REPORT] = _layout(old.contents[REPORT])  # its values are compared, numbers up to rounding
-    right[MANIFEST] = render_manifest(manifest, right)
-    changed = [name for name in right if right[name] != old.contents.get(name)]
+    expected = render_files(old.report, old.policy)
+    expected[REPORT] = _layout(old.contents[REPORT])  # its values are compared, numbers up to rounding
+    expected[MANIFEST] = render_manifest(manifest, expected)
+    changed = [name for name in expected if expected[name] != old.contents.get(name)]
     return [
-        *(f"{name} is not what the report makes: it was changed, or made with other packages" for name in changed),
-        *(f"{name} is not part of an audit bundle" for name in old.contents if name not in right),
+        *(f"{name} does not match the report: it was changed, or made with other packages" for name in changed),
+        *(f"{name} is not part of an audit bundle" for name in old.contents if name not in expected),
     ]
 
 
 def _layout(content: bytes) -> bytes:
-    """JSON as a report is written, without a second value of any key."""
+    """The JSON of a report as it is written, without duplicate keys."""
     return (json.dumps(json.loads(content), ensure_ascii=False, indent=1) + "\n").encode(errors="replace")
 
 
-def _deep(was: Any, now: Any, place: str) -> Iterator[str]:
-    """Where two values of JSON differ, each with its path."""
-    if isinstance(was, Mapping) and isinstance(now, Mapping):
-        if was.keys() == now.keys() and list(was) != list(now):
-            yield f"{place}: the order of its parts was changed"
-        for key in dict.fromkeys([*was, *now]):
-            yield from _deep(was.get(key), now.get(key), f"{place}.{key}")
-    elif _listed(was) and _listed(now) and len(was) == len(now):
-        for i, (one, other) in enumerate(zip(was, now, strict=True)):
-            yield from _deep(one, other, f"{place}.{i}")
-    elif not _same(was, now):
-        yield f"{place}: was {was!r:.200}, is {now!r:.200}"
+def _deep(before: Any, after: Any, path: str) -> Iterator[str]:
+    """The differences between two JSON values, with their paths."""
+    if isinstance(before, Mapping) and isinstance(after, Mapping):
+        if before.keys() == after.keys() and list(before) != list(after):
+            yield f"{path}: the order of its parts was changed"
+        for key in dict.fromkeys([*before, *after]):
+            yield from _deep(before.get(key), after.get(key), f"{path}.{key}")
+    elif _is_list(before) and _is_list(after) and len(before) == len(after):
+        for i, (first, second) in enumerate(zip(before, after, strict=True)):
+            yield from _deep(first, second, f"{path}.{i}")
+    elif not _same(before, after):
+        yield f"{path}: was {before!r:.200}, is {after!r:.200}"
 
 
-def _listed(value: Any) -> bool:
+def _is_list(value: Any) -> bool:
     return isinstance(value, Sequence) and not isinstance(value, str)
 
 
-def _same(was: Any, now: Any) -> bool:
-    numbers = all(isinstance(one, int | float) and not isinstance(one, bool) for one in (was, now))
-    if numbers and (isinstance(was, float) or isinstance(now, float)):
-        return math.isclose(was, now, rel_tol=TOLERANCE, abs_tol=TOLERANCE)
-    return type(was) is type(now) and bool(was == now)
+def _same(before: Any, after: Any) -> bool:
+    numbers = all(isinstance(value, int | float) and not isinstance(value, bool) for value in (before, after))
+    if numbers and (isinstance(before, float) or isinstance(after, float)):
+        return math.isclose(before, after, rel_tol=TOLERANCE, abs_tol=TOLERANCE)
+    return type(before) is type(after) and bool(before == after)

@@ -1,17 +1,13 @@
-"""The typer application, the options that commands share, progress bars and printing."""
+"""The typer application and the options that commands share."""
 
 import gc
 import inspect
-import json
 import os
 import re
-import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
 from functools import partial
 from pathlib import Path
-from time import monotonic
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_type_hints
 
 import typer
@@ -19,9 +15,9 @@ from rich.markup import escape
 from typer.core import TyperCommand
 
 import steadygaze
-from steadygaze.cli.output_streams import output_closed
-from steadygaze.core.errors import one_line, safe_json
+from steadygaze.core.arguments import option_name, options
 from steadygaze.core.output_paths import check_file, check_folder, check_separate
+from steadygaze.data.data_config import DataConfig
 
 if TYPE_CHECKING:
     from steadygaze.core.console import Console
@@ -42,6 +38,20 @@ training_option = partial(typer.Option, rich_help_panel=TRAINING_PANEL)
 output_option = partial(typer.Option, rich_help_panel=OUTPUT_PANEL)
 runtime_option = partial(typer.Option, rich_help_panel=RUNTIME_PANEL)
 
+
+def config_option(config: type[Any], field: str, default: str | None = None) -> Any:
+    """The option of a field of a configuration; `default` describes the default."""
+    _, option, least = options(config)[field]
+    return typer.Option(
+        option_name(config, field),
+        metavar=option.metavar,
+        help=option.help,
+        show_default=default or option.default or True,
+        min=least,
+        rich_help_panel=option.panel,
+    )
+
+
 DATA = "Corpus name, .csv, .tsv, .jsonl or .parquet file, or folder of train, validation and test files."
 CLASSIFIER = "Model folder of train, or Hugging Face sequence classifier (folder or hub id)."
 
@@ -56,22 +66,15 @@ Pair = Annotated[
 ]
 Out = Annotated[Path, output_option("--out", "-o", help="Output folder, written atomically.")]
 File = Annotated[Path | None, data_option("--file", "-f", help="Texts: .csv, .tsv, .jsonl, .parquet or .txt file.")]
-TextColumn = Annotated[
-    list[str] | None,
-    data_option("--text", metavar="COL", help="Text column; repeat for pairs.", show_default="text"),
-]
+TextColumn = Annotated[list[str] | None, config_option(DataConfig, "text")]
 LabelColumn = Annotated[str, data_option("--label", metavar="COL", help="Label column.")]
-LabelIfAny = Annotated[
-    str | None,
-    data_option("--label", metavar="COL", help="Label column.", show_default="label, if there is one"),
-]
+LabelIfAny = Annotated[str | None, config_option(DataConfig, "label")]
 Replace = Annotated[
     bool, output_option("--replace", help="Overwrite an existing output, but never an input or a model.")
 ]
-RationalesColumn = Annotated[str | None, data_option("--rationales", metavar="COL", help="Column of human rationales.")]
-DropEmpty = Annotated[bool, data_option("--drop-empty", help="Skip rows without text instead of stopping.")]
-Split = Annotated[str | None, data_option("--split", help="Split to read.", show_default="test, or the only one")]
-Synonyms = Annotated[Path | None, data_option("--synonyms", metavar="FILE", help="Synonym table (.parquet, .jsonl).")]
+RationalesColumn = Annotated[str | None, config_option(DataConfig, "rationales")]
+DropEmpty = Annotated[bool, config_option(DataConfig, "drop_empty")]
+Split = Annotated[str | None, config_option(DataConfig, "split")]
 Encoder = Annotated[str, model_option("--encoder", help="Encoder; see: list encoders.")]
 Vectors = Annotated[
     str | None,
@@ -172,57 +175,67 @@ def _paths(value: Any, data_dir: Path | None) -> list[Path]:
 def common_options(command: F) -> F:
     """Add the fields of `Common` to the options of a command, which receives them as the argument `common`."""
     hints = get_type_hints(Common, include_extras=True)
-    kind = inspect.Parameter.KEYWORD_ONLY
-    shared = [inspect.Parameter(n, kind, default=getattr(Common, n), annotation=hint) for n, hint in hints.items()]
-    own = [parameter for name, parameter in inspect.signature(command).parameters.items() if name != "common"]
 
-    def wrapper(*args: Any, **values: Any) -> None:
-        common = Common(**{name: values.pop(name) for name in hints})
-        check_outputs(values, common.data_dir)
-        command(*args, **values, common=common)
+    def collect(own: dict[str, Any], others: dict[str, Any]) -> Common:
+        common = Common(**own)
+        check_outputs(others, common.data_dir)
+        return common
+
+    return _with_options(
+        command, "common", {name: (hint, getattr(Common, name)) for name, hint in hints.items()}, collect
+    )
+
+
+def config_options(config: type[Any], **descriptions: str) -> Callable[[F], F]:
+    """Add the options of a settings class to a command, which receives their values as the argument `settings`.
+
+    `descriptions`: field -> description of its default, if the command has another.
+    """
+    defaults = {field.name: field.default for field in fields(config)}
+    added = {}
+    for name, (kind, option, _) in options(config).items():
+        many = isinstance(defaults[name], tuple)
+        hint = (str | None if option.comma else list[str] | None) if many else kind
+        annotation = Annotated[hint, config_option(config, name, descriptions.get(name))]  # type: ignore[valid-type]
+        added[name] = annotation, None if many else defaults[name]
+
+    def collect(own: dict[str, Any], _: dict[str, Any]) -> dict[str, Any]:
+        return {name: _config_value(value, defaults[name]) for name, value in own.items()}
+
+    return lambda command: _with_options(command, "settings", added, collect)
+
+
+def _config_value(value: Any, default: Any) -> Any:
+    """The value of a field: an option without a value has the default, several values are a tuple."""
+    if not isinstance(default, tuple):
+        return value
+    items = [item.strip() for item in value.split(",")] if isinstance(value, str) else value
+    return tuple(items) if items else default
+
+
+def _with_options(
+    command: F,
+    argument: str,
+    added: Mapping[str, tuple[Any, Any]],
+    collect: Callable[[dict[str, Any], dict[str, Any]], Any],
+) -> F:
+    """Replace an argument of a command by options, name -> (annotation, default)."""
+    kind = inspect.Parameter.KEYWORD_ONLY
+    new = [inspect.Parameter(n, kind, default=d, annotation=a) for n, (a, d) in added.items()]
+    own = [p.replace(kind=kind) for p in inspect.signature(command).parameters.values()]
+    position = next(i for i, parameter in enumerate(own) if parameter.name == argument)
+    parameters = [*own[:position], *new, *own[position + 1 :]]
+
+    def wrapper(**values: Any) -> None:
+        collected = {name: values.pop(name) for name in added}
+        command(**values, **{argument: collect(collected, values)})
 
     wrapper.__name__, wrapper.__doc__ = command.__name__, command.__doc__
-    wrapper.__signature__ = inspect.Signature([*own, *shared])  # type: ignore[attr-defined]  # typer reads it
-    wrapper.__annotations__ = {parameter.name: parameter.annotation for parameter in (*own, *shared)}
+    wrapper.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # typer reads it
+    wrapper.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return wrapper  # type: ignore[return-value]
 
 
-Watch = Callable[[str, int, int], None]
-PAUSE = 30.0
-"""Seconds between two progress lines in a log."""
-
-
-@contextmanager
-def progress_bar(console: "Console", each: bool = False) -> Iterator[Watch]:
-    """Show a progress bar, or print progress lines in a log.  `each`: one line per finished item."""
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
-    bars = (
-        SpinnerColumn(),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TextColumn("{task.description}", markup=False),
-    )
-    with Progress(*bars, console=console, transient=True, disable=not console.is_terminal or console.quiet) as bar:
-        task, last = bar.add_task("reading", total=None), {"done": -1.0, "at": monotonic()}
-
-        def watch(activity: str, done: int, total: int) -> None:
-            bar.update(task, description=activity, completed=done, total=total)
-            due = done != last["done"] if each else monotonic() - last["at"] > PAUSE
-            if bar.disable and due:
-                print_line(console, f"{done:,} of {total:,} done; {activity}")
-                last.update(done=done, at=monotonic())
-
-        yield watch
-
-
-def print_line(console: "Console", message: str) -> None:
-    """Print one line without wrapping."""
-    console.print(one_line(message), highlight=False, markup=False, soft_wrap=True)
-
-
-T = TypeVar("T")
 app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
@@ -275,28 +288,3 @@ def stdout_console() -> "Console":
     from steadygaze.core.console import Console
 
     return Console()
-
-
-def show(message: object) -> None:
-    """Print one line of a result."""
-    print(one_line(message))
-
-
-def print_json(value: Any) -> None:
-    print_json_lines([json.dumps(value, ensure_ascii=False, indent=1).encode(errors="replace")])
-
-
-def print_json_lines(lines: Iterable[bytes]) -> None:
-    """Print JSON in UTF-8, independent of the encoding of standard output."""
-    sys.stdout.flush()  # keep the order of earlier output
-    for line in until_closed(lines):
-        sys.stdout.buffer.write(safe_json(line) + b"\n")
-    sys.stdout.flush()
-
-
-def until_closed(items: Iterable[T]) -> Iterator[T]:
-    """Yield items until the reader of standard output closes the pipe."""
-    for item in items:
-        if output_closed():
-            return
-        yield item

@@ -2,30 +2,24 @@
 
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from steadygaze.audit.audit_config import AuditConfig
 from steadygaze.cli.application import (
     AUDIT_EXIT_CODES,
     CLASSIFIER,
     DATA,
     Common,
-    DropEmpty,
-    LabelIfAny,
-    RationalesColumn,
     Replace,
-    Split,
-    Synonyms,
-    TextColumn,
     app,
     command_help,
     common_options,
+    config_options,
     data_option,
-    model_option,
     output_file,
     output_option,
-    training_option,
 )
 
 if TYPE_CHECKING:
@@ -51,38 +45,7 @@ PolicyFile = Annotated[Path | None, audit_option("--policy", metavar="FILE", hel
 Verify = Annotated[
     Path | None, audit_option("--verify", metavar="BUNDLE", help="Rerun the audit of a bundle and compare everything.")
 ]
-Explainers = Annotated[
-    list[str] | None,
-    audit_option(
-        "--explainer", help="Explainer; the verdicts rate the first; see: list explainers.", show_default="the model's"
-    ),
-]
-OtherSeeds = Annotated[
-    list[str] | None,
-    model_option("--other-seed", metavar="MODEL", help="Same model, trained with another seed; repeatable."),
-]
-TrainData = Annotated[
-    str | None,
-    training_option("--train", metavar="DATA", help="Training data of a rationalizer: retrain it to test interlock."),
-]
-Classes = Annotated[
-    str | None,
-    model_option(
-        "--classes", metavar="A,B,…", help="Labels in the order of the outputs.", show_default="names in the model"
-    ),
-]
 Card = Annotated[bool, output_option("--card/--no-card", help="Add the scores to the card of a model of train.")]
-Attention = Annotated[
-    Literal["last", "rollout"], model_option("--attention", help="Attention of a Hugging Face model.")
-]
-Limit = Annotated[
-    int | None, data_option("--limit", min=1, metavar="N", help="Texts, sampled at random.", show_default="all")
-]
-Sample = Annotated[int, audit_option("--sample", min=1, metavar="N", help="Texts for expensive measures.")]
-Thorough = Annotated[bool, audit_option("--thorough", help="Run slow checks as well.")]
-Radius = Annotated[float, audit_option("--radius", help="Perturbation of word vectors, in standard deviations.")]
-Removal = Annotated[Literal["delete", "pad", "zero"], audit_option("--removal", help="How words are erased.")]
-TopK = Annotated[int, audit_option("--k", min=1, metavar="N", help="Top-k words for the overlap.")]
 Sign = Annotated[Path | None, output_option("--sign", metavar="KEY", help="Sign the bundle with this SSH key.")]
 Signers = Annotated[
     Path | None, audit_option("--signers", metavar="FILE", help="With --verify: allowed signers (SSH keys).")
@@ -99,28 +62,14 @@ Signer = Annotated[str | None, audit_option("--signer", metavar="NAME", help="Wi
     )
 )
 @common_options
+@config_options(AuditConfig)
 def audit(
     model: AuditedModel = None,
     data: AuditData = None,
-    split: Split = None,
-    limit: Limit = None,
-    text: TextColumn = None,
-    label: LabelIfAny = None,
-    rationales: RationalesColumn = None,
-    drop_empty: DropEmpty = False,
-    synonyms: Synonyms = None,
-    attention: Attention = "last",
-    classes: Classes = None,
-    other_seed: OtherSeeds = None,
-    train: TrainData = None,
-    explainer: Explainers = None,
+    *,
+    settings: dict[str, Any],
     require: Require = None,
     policy: PolicyFile = None,
-    thorough: Thorough = False,
-    sample: Sample = 100,
-    radius: Radius = 0.1,
-    removal: Removal = "delete",
-    k: TopK = 7,
     verify: Verify = None,
     signers: Signers = None,
     signer: Signer = None,
@@ -129,27 +78,12 @@ def audit(
     card: Card = True,
     replace: Replace = False,
     sign: Sign = None,
-    *,
     common: Common,
 ) -> None:
     """Measure how far the explanations of a model can be trusted."""
     from steadygaze.cli.audit_output import AuditOutputs
 
-    texts = {"data": data, "split": split, "label": label, "rationales": rationales, "drop_empty": drop_empty}
-    plan = {"limit": limit, "radius": radius, "removal": removal, "k": k, "sample": sample, "thorough": thorough}
-    settings = {
-        "model": model,
-        **texts,
-        "text": tuple(text or ("text",)),
-        "classes": () if classes is None else tuple(name.strip() for name in classes.split(",")),
-        "explainers": tuple(explainer or ()),
-        "other_seeds": tuple(other_seed or ()),
-        "train": train,
-        "synonyms": None if synonyms is None else str(synonyms),
-        "attention": attention,
-        **plan,
-        "seed": common.seed,
-    }
+    settings = {"model": model, "data": data, **settings, "seed": common.seed}
     outputs = AuditOutputs(tuple(require or ()), policy, bundle, html, card, replace, sign)
     if verify is None:
         _audit(settings, outputs, (signers, signer), common)
@@ -178,7 +112,7 @@ def _verify(
     signature: tuple[Path | None, str | None],
     common: Common,
 ) -> None:
-    from steadygaze.audit.reproduction import PASS
+    from steadygaze.audit.reproduction import PATHS
     from steadygaze.cli.audit_output import ExpectedBundle, run_verify_command
     from steadygaze.core.errors import UserError
 
@@ -186,5 +120,5 @@ def _verify(
         raise UserError(
             "--verify runs the audit of the bundle again and writes nothing: it takes no --bundle, --html, --sign"
         )
-    instead = {name: settings[name] for name in PASS if settings[name]}
+    instead = {name: settings[name] for name in PATHS if settings[name]}
     run_verify_command(ExpectedBundle(bundle, instead, outputs.required, *signature), common)

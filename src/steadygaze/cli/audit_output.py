@@ -1,7 +1,7 @@
 """Run `steadygaze audit`: write and show the report, check the requirements, or verify a bundle."""
 
-import dataclasses
 import json
+import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
@@ -10,20 +10,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from steadygaze.audit import bundle, reproduction
-from steadygaze.audit.audit_run import AuditOrder, LoadedAudit, Runtime, load, manifest, run
+from steadygaze.audit.audit_config import AuditConfig, Runtime
+from steadygaze.audit.audit_run import LoadedAudit, load
 from steadygaze.audit.bundle import AuditBundle, sign
 from steadygaze.audit.manifest import MANIFEST, Manifest, ManifestChange
 from steadygaze.audit.reproduction import UNVERIFIED, discrepancies, rerun_command
 from steadygaze.audit.verdict_rules import check_policy
-from steadygaze.cli.application import (
-    Common,
-    print_json,
-    print_line,
-    progress_bar,
-    show,
-    stderr_console,
-    stdout_console,
-)
+from steadygaze.cli.application import Common, stderr_console, stdout_console
+from steadygaze.cli.output_streams import print_json, print_line, progress_bar, show
 from steadygaze.core.errors import RequirementNotMet, UserError
 from steadygaze.core.output_paths import check_file
 from steadygaze.core.settings import build
@@ -70,19 +64,19 @@ class AuditOutputs:
 
 
 def run_audit_command(options: dict[str, Any], outputs: AuditOutputs, common: Common) -> None:
-    order, console = build(AuditOrder, options), stderr_console(common)
+    config, console = build(AuditConfig, options), stderr_console(common)
     policy, replaced = outputs.required, _check(outputs)
-    settings = reproduction.portable_settings(asdict(order), outputs.base)
+    settings = reproduction.portable_settings(asdict(config), outputs.base)
     with audit_runtime(common, console) as runtime:
-        loaded = load(order, runtime)
-        if not loaded.labelled:
+        loaded = load(config, runtime)
+        if not loaded.labeled:
             print_line(console, NO_LABELS)
         if outputs.out is not None:
             bundle.check_same(outputs.out, loaded.model, loaded.data, outputs.replace)
-        report = with_provenance(run(loaded, runtime), settings, policy, now())
-    lines = _write(outputs, report, manifest(loaded, report, settings), policy)
-    if outputs.card and loaded.folder is not None:
-        lines.append(write_card(loaded.folder, report))
+        report = with_provenance(loaded.run(), settings, policy, now())
+    lines = _write(outputs, report, loaded.manifest(report, settings), policy)
+    if outputs.card and loaded.request.adapter.classifier is not None:
+        lines.append(write_card(Path(os.path.expanduser(config.model)), report))
     _show(report, common)
     for line in lines:
         print_line(console, line if line not in replaced else line.replace("written", "replaced", 1))
@@ -95,7 +89,8 @@ def audit_runtime(common: Common, console: "Console") -> Iterator[Runtime]:
     """Yield the runtime with a progress bar; on an interruption, print that nothing was written."""
     try:
         with progress_bar(console) as watch:
-            yield Runtime(common.data_dir, common.device, common.batch_size, watch)
+            size = Runtime.batch_size if common.batch_size is None else common.batch_size
+            yield Runtime(common.data_dir, common.device, size, watch=watch)
     except KeyboardInterrupt:
         print_line(console, INTERRUPTED)
         raise
@@ -166,13 +161,13 @@ def run_verify_command(expected: ExpectedBundle, common: Common) -> None:
     differences = []
     if expected.policy is not None and expected.policy != old.policy:
         differences.append("the policy of the bundle is not the one that --require and --policy name")
-    recorded = asdict(build(AuditOrder, dict(old.manifest.settings)))
-    order = build(AuditOrder, reproduction.restored_settings({**recorded, **expected.instead}, expected.folder))
-    settings = json.loads(json.dumps({**asdict(order), **reproduction.canonical(recorded, expected.folder)}))
+    recorded = asdict(build(AuditConfig, dict(old.manifest.settings)))
+    config = build(AuditConfig, reproduction.restored_settings({**recorded, **expected.instead}, expected.folder))
+    settings = json.loads(json.dumps({**asdict(config), **reproduction.canonical(recorded, expected.folder)}))
     with audit_runtime(common, stderr_console(common)) as runtime:
-        loaded, renames = _with_bundle_names(load(order, runtime), old, expected.instead)
-        report = with_provenance(run(loaded, runtime), settings, old.policy, old.manifest.date)
-    rerun = bundle.complete(manifest(loaded, report, settings), report, old.policy)
+        loaded, renames = _with_bundle_names(load(config, runtime), old, expected.instead)
+        report = with_provenance(loaded.run(), settings, old.policy, old.manifest.date)
+    rerun = bundle.complete(loaded.manifest(report, settings), report, old.policy)
     differences += discrepancies(old, report, rerun)
     remarks += [*renames, _describe_gate(old)]
     remarks += [f"not verified by a rerun: {name} ({getattr(old.manifest, name) or 'unknown'})" for name in UNVERIFIED]
@@ -200,17 +195,17 @@ def _with_bundle_names(
 ) -> tuple[LoadedAudit, list[str]]:
     """Use the names in the bundle for models and data that have moved; return the changed names."""
     recorded, names = old.manifest, []
-    adapter, corpus = loaded.adapter, loaded.corpus
+    adapter, corpus = loaded.request.adapter, loaded.corpus
     if "model" in instead and loaded.model["fingerprint"] == recorded.model.get("fingerprint"):
-        adapter = dataclasses.replace(adapter, name=str(recorded.model.get("name")))
-        names.append(("model", loaded.adapter.name, adapter.name))
+        adapter = replace(adapter, name=str(recorded.model.get("name")))
+        names.append(("model", loaded.request.adapter.name, adapter.name))
     if "data" in instead and loaded.data["fingerprint"] == recorded.data.get("fingerprint"):
-        corpus = dataclasses.replace(corpus, name=str(recorded.data.get("corpus")))
+        corpus = replace(corpus, name=str(recorded.data.get("corpus")))
         names.append(("data", loaded.corpus.name, corpus.name))
     remarks = [
         f"{kind}: {here!r:.80} here, {there!r:.80} in the bundle" for kind, here, there in names if here != there
     ]
-    return dataclasses.replace(loaded, adapter=adapter, corpus=corpus), remarks
+    return replace(loaded, request=replace(loaded.request, adapter=adapter), corpus=corpus), remarks
 
 
 def _show_differences(folder: Path, differences: list[str], remarks: list[str], seal: str, common: Common) -> None:

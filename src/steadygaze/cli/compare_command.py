@@ -10,27 +10,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 from steadygaze.cli.application import (
     Common,
     Data,
-    DropEmpty,
     Encoder,
     Epochs,
-    LabelColumn,
-    RationalesColumn,
-    Synonyms,
-    TextColumn,
     Vectors,
-    Watch,
     app,
     command_help,
     common_options,
+    config_options,
     data_option,
     model_option,
     output_option,
-    print_json,
-    print_line,
-    progress_bar,
     stderr_console,
     training_option,
 )
+from steadygaze.cli.output_streams import Watch, print_json, print_line, progress_bar
+from steadygaze.data.data_config import DataConfig
 
 if TYPE_CHECKING:
     from steadygaze.core.console import Console
@@ -56,12 +50,7 @@ SettingsFor = Annotated[
 Explainer = Annotated[
     str | None, model_option("--explainer", help="Explainer; see: list explainers.", show_default="the model's")
 ]
-Split = Annotated[
-    str | None, data_option("--split", help="Split to audit.", show_default="test, or a held-out fifth of the texts")
-]
-Limit = Annotated[
-    int | None, data_option("--limit", min=1, metavar="N", help="Audited texts, sampled at random.", show_default="all")
-]
+Synonyms = Annotated[Path | None, data_option("--synonyms", metavar="FILE", help="Synonym table (.parquet, .jsonl).")]
 WIDTH = 240
 """Columns of a table that is written to a file or a pipe."""
 
@@ -74,31 +63,28 @@ WIDTH = 240
     )
 )
 @common_options
+@config_options(DataConfig, split="test, or a held-out fifth of the texts", label="label")
 def compare(
     data: Data,
     techniques: Techniques,
     out: Out,
-    split: Split = None,
-    limit: Limit = None,
-    text: TextColumn = None,
-    label: LabelColumn = "label",
-    rationales: RationalesColumn = None,
-    drop_empty: DropEmpty = False,
+    *,
+    settings: dict[str, Any],
     synonyms: Synonyms = None,
     encoder: Encoder = "bilstm",
     vectors: Vectors = None,
     explainer: Explainer = None,
     seeds: Seeds = 3,
     epochs: Epochs = None,
-    settings: Settings = None,
+    settings_of_all: Settings = None,
     settings_for: SettingsFor = None,
-    *,
     common: Common,
 ) -> None:
     """Train techniques with several seeds, audit every model and test the differences."""
     from steadygaze.core.settings import parse
 
     config = {
+        **settings,
         "data": data,
         "techniques": tuple(name.strip() for name in techniques.split(",") if name.strip()),
         "seeds": seeds,
@@ -107,16 +93,10 @@ def compare(
         "vectors": vectors,
         "epochs": epochs,
         "batch_size": common.batch_size,
-        "settings": parse(settings or []),
+        "settings": parse(settings_of_all or []),
         "settings_for": _parse_settings_for(settings_for or []),
         "explainer": explainer,
         "synonyms": None if synonyms is None else str(synonyms),
-        "split": split,
-        "limit": limit,
-        "text": tuple(text or ("text",)),
-        "label": label,
-        "rationales": rationales,
-        "drop_empty": drop_empty,
     }
     _show(_run(config, out, common), out, common)
 

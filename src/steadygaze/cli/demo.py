@@ -14,8 +14,8 @@ from rich.markup import escape
 from rich.table import Table
 
 from steadygaze.adapters.as_adapter import from_classifier
-from steadygaze.audit.audit import run_protocols
-from steadygaze.audit.audit_report import AuditRequest
+from steadygaze.audit.audit import run_audit
+from steadygaze.audit.prepare_case import AuditRequest
 from steadygaze.core.atomic_files import write_text
 from steadygaze.core.console import Console
 from steadygaze.core.errors import UserError, one_line
@@ -153,9 +153,9 @@ def _table() -> str:
 
 
 def audit_model(clf: TextClassifier, corpus: Corpus, name: str, seed: int) -> Report:
-    settings = {"corpus": corpus.name, "split": "test", "data": corpus.fingerprint[:12]}
-    request = AuditRequest(settings=settings, synonyms=SYNONYMS)
-    report = run_protocols(from_classifier(clf, name), corpus.splits["test"][:TEXTS], request).report()
+    facts = {"corpus": corpus.name, "split": "test", "data": corpus.fingerprint[:12]}
+    texts = corpus.splits["test"][:TEXTS]
+    report = run_audit(AuditRequest(from_classifier(clf, name), texts, synonyms=SYNONYMS, facts=facts)).report()
     return replace_fields(report, date=now()).with_gate(POLICY)
 
 

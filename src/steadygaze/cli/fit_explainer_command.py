@@ -17,20 +17,16 @@ from steadygaze.cli.application import (
     LabelIfAny,
     Out,
     TextColumn,
-    Watch,
     app,
     command_help,
     common_options,
     model_option,
     output_option,
-    print_json,
-    print_line,
-    progress_bar,
-    show,
     stderr_console,
     stdout_console,
     training_option,
 )
+from steadygaze.cli.output_streams import Watch, print_json, print_line, progress_bar, show
 from steadygaze.core.errors import LeakageWarning, one_line
 
 if TYPE_CHECKING:

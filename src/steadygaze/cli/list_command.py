@@ -12,10 +12,10 @@ from steadygaze.cli.application import (
     app,
     command_help,
     common_options,
-    print_json,
     stderr_console,
     stdout_console,
 )
+from steadygaze.cli.output_streams import print_json
 
 Kind = Annotated[str, typer.Argument(metavar="KIND", help="corpora, encoders, techniques, explainers or measures.")]
 

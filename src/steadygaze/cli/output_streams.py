@@ -1,18 +1,25 @@
-"""Standard output and standard error of a command.  Writes to a closed stream are dropped.
+"""Standard output and standard error of a command: printing, progress bars, closed streams.
 
-A reader may close the pipe, as `| head` does, or the caller may close the stream, as `>&-` does.  The exit
-code stays the same: an unmet requirement still exits with 1.
+Writes to a closed stream are dropped.  A reader may close the pipe, as `| head` does, or the caller may close the
+stream, as `>&-` does.  The exit code stays the same: an unmet requirement still exits with 1.
 """
 
 import io
+import json
 import os
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout, suppress
-from typing import Any, TextIO
+from time import monotonic
+from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
-from steadygaze.core.errors import one_line
+from steadygaze.core.errors import one_line, safe_json
+
+if TYPE_CHECKING:
+    from steadygaze.core.console import Console
+
+T = TypeVar("T")
 
 
 class Pipe(io.RawIOBase):
@@ -81,3 +88,63 @@ def _closable(stream: TextIO | None) -> Iterator[TextIO]:
     finally:
         with suppress(OSError):  # the command has already reported an earlier error
             closable.flush()
+
+
+Watch = Callable[[str, int, int], None]
+PAUSE = 30.0
+"""Seconds between two progress lines in a log."""
+
+
+@contextmanager
+def progress_bar(console: "Console", each: bool = False) -> Iterator[Watch]:
+    """Show a progress bar, or print progress lines in a log.  `each`: one line per finished item."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    bars = (
+        SpinnerColumn(),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("{task.description}", markup=False),
+    )
+    with Progress(*bars, console=console, transient=True, disable=not console.is_terminal or console.quiet) as bar:
+        task, last = bar.add_task("reading", total=None), {"done": -1.0, "at": monotonic()}
+
+        def watch(activity: str, done: int, total: int) -> None:
+            bar.update(task, description=activity, completed=done, total=total)
+            due = done != last["done"] if each else monotonic() - last["at"] > PAUSE
+            if bar.disable and due:
+                print_line(console, f"{done:,} of {total:,} done; {activity}")
+                last.update(done=done, at=monotonic())
+
+        yield watch
+
+
+def print_line(console: "Console", message: str) -> None:
+    """Print one line without wrapping."""
+    console.print(one_line(message), highlight=False, markup=False, soft_wrap=True)
+
+
+def show(message: object) -> None:
+    """Print one line of a result."""
+    print(one_line(message))
+
+
+def print_json(value: Any) -> None:
+    print_json_lines([json.dumps(value, ensure_ascii=False, indent=1).encode(errors="replace")])
+
+
+def print_json_lines(lines: Iterable[bytes]) -> None:
+    """Print JSON in UTF-8, independent of the encoding of standard output."""
+    sys.stdout.flush()  # keep the order of earlier output
+    for line in until_closed(lines):
+        sys.stdout.buffer.write(safe_json(line) + b"\n")
+    sys.stdout.flush()
+
+
+def until_closed(items: Iterable[T]) -> Iterator[T]:
+    """Yield items until the reader of standard output closes the pipe."""
+    for item in items:
+        if output_closed():
+            return
+        yield item

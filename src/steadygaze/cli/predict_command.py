@@ -29,14 +29,10 @@ from steadygaze.cli.application import (
     model_option,
     output_file,
     output_option,
-    print_json,
-    print_json_lines,
-    print_line,
-    show,
     stderr_console,
     stdout_console,
-    until_closed,
 )
+from steadygaze.cli.output_streams import print_json, print_json_lines, print_line, show, until_closed
 from steadygaze.core.errors import one_line, printable
 
 if TYPE_CHECKING:

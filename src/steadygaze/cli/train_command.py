@@ -21,12 +21,10 @@ from steadygaze.cli.application import (
     common_options,
     model_option,
     output_option,
-    print_json,
-    print_line,
-    show,
     stderr_console,
     training_option,
 )
+from steadygaze.cli.output_streams import print_json, print_line, show
 
 Technique = Annotated[str, training_option("--technique", help="Technique; see: list techniques.")]
 Settings = Annotated[list[str] | None, training_option("--set", metavar="KEY=VALUE", help="Other setting; repeatable.")]

@@ -1,4 +1,4 @@
-"""Checks for the arguments of public functions.
+"""Checks for the arguments of public functions, and options of commands.
 
 @validated(radius=number(above=0), norm=choice("l2", "linf"), k=integer(1))
 def certify(clf, texts, radius=0.01, norm="linf", k=7): ...
@@ -10,10 +10,11 @@ import inspect
 import math
 import os
 from collections.abc import Callable, Iterable, Mapping, Set
+from dataclasses import dataclass
 from functools import wraps
 from numbers import Integral, Real
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar, get_args, get_type_hints
 
 import numpy as np
 
@@ -176,3 +177,38 @@ def _shorten(value: Any) -> str:
         return f"{value!r:.80}"
     except Exception:
         return f"a value of type {type(value).__name__}"
+
+
+@dataclass(frozen=True)
+class Option:
+    """Metadata of a field of a configuration: its option on the command line.  Importing it does not load pydantic."""
+
+    panel: str
+    help: str
+    metavar: str | None = None
+    default: str | None = None
+    """Description of a default that is None or empty."""
+    name: str = ""
+    """The name of the option, if it is not that of the field."""
+    comma: bool = False
+    """Whether one value lists all items, separated by commas; otherwise the option is repeated."""
+
+
+def options(config: type[Any]) -> dict[str, tuple[Any, Option, float | None]]:
+    """Field -> its type, its option and its minimum; only fields with an option."""
+    hints = {name: get_args(hint) for name, hint in get_type_hints(config, include_extras=True).items()}
+    found = {}
+    for name, (kind, *metadata) in ((name, parts) for name, parts in hints.items() if parts):
+        if option := next((item for item in metadata if isinstance(item, Option)), None):
+            found[name] = kind, option, next((item.ge for item in metadata if hasattr(item, "ge")), None)
+    return found
+
+
+def option_name(config: type[Any], field: str) -> str:
+    """
+    >>> Example = type("Example", (), {"__annotations__": {"drop_empty": bool}})
+    >>> option_name(Example, "drop_empty")
+    '--drop-empty'
+    """
+    listed = options(config)
+    return listed[field][1].name if field in listed and listed[field][1].name else f"--{field.replace('_', '-')}"

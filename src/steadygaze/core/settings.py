@@ -9,9 +9,9 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Annotated, Any, TypeVar, dataclass_transform, get_args, get_origin
 
-from pydantic import ConfigDict, ValidationError
+from pydantic import ConfigDict, TypeAdapter, ValidationError
 from pydantic import Field as Field
-from pydantic.dataclasses import dataclass
+from pydantic.dataclasses import dataclass, is_pydantic_dataclass
 
 from steadygaze.core.errors import UserError, unknown
 
@@ -36,12 +36,13 @@ def settings(cls: type[S]) -> type[S]:
 
 
 def build(cls: type[S], values: Mapping[str, Any]) -> S:
-    """Return cls(**values); raise a UserError instead of a ValidationError."""
+    """Return cls(**values), validated; raise a UserError instead of a ValidationError."""
     for key in values:
         if key not in field_names(cls):
             raise unknown("setting", key, field_names(cls))
+    plain = dataclasses.is_dataclass(cls) and not bool(is_pydantic_dataclass(cls))  # does not validate its fields
     try:
-        return cls(**values)
+        return TypeAdapter(cls).validate_python(dict(values)) if plain else cls(**values)
     except ValidationError as error:
         raise UserError(sentence(error)) from None
 

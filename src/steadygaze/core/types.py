@@ -8,7 +8,7 @@ on the words that attention may weight; it excludes special tokens.
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:  # Example must not import torch
     from torch import Tensor
@@ -19,6 +19,8 @@ Picked = tuple[int, int, float]
 """A selected span and its probability."""
 
 Label = str | int
+Removal = Literal["delete", "pad", "zero"]
+"""Word removal.  delete: the text is shorter.  pad: the ids become padding.  zero: also their embeddings become 0."""
 Terms = dict[str, "Tensor"]
 """Loss terms of a technique: one number per example (B,), by name.  The training loop averages them."""
 

@@ -14,10 +14,10 @@ from operator import neg
 import torch
 from torch import Tensor
 
-from steadygaze.core.types import Batch
+from steadygaze.core.types import Batch, Removal
 from steadygaze.models.inference import inference
 from steadygaze.models.model_protocol import Model
-from steadygaze.techniques.perturbations.word_removal import Removal, remove_words, take_rows, trim_padding
+from steadygaze.techniques.perturbations.word_removal import remove_words, take_rows, trim_padding
 
 NEAR = 0.75
 """Smallest length of a text relative to the longest text of its forward pass; limits padding."""

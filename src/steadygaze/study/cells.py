@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -16,11 +15,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from steadygaze.adapters.as_adapter import as_adapter
-from steadygaze.audit.audit import run_protocols
+from steadygaze.audit.audit import run_audit
 from steadygaze.audit.audit_case import AuditCase, Rows
 from steadygaze.audit.audit_case import saliency_divergence as distance
-from steadygaze.audit.audit_report import AuditFindings, AuditRequest
-from steadygaze.audit.prepare_case import prepare
+from steadygaze.audit.audit_config import Runtime
+from steadygaze.audit.audit_report import AuditFindings
+from steadygaze.audit.prepare_case import AuditRequest, prepare
 from steadygaze.core.errors import UserError
 from steadygaze.core.types import Batch
 from steadygaze.estimator import resumable_training
@@ -30,7 +30,7 @@ from steadygaze.explainers import EXPLAINERS
 from steadygaze.results.report import Report
 from steadygaze.results.row import ValueKey
 from steadygaze.study.compare_config import BETWEEN, CompareConfig
-from steadygaze.study.study_data import StudyData, plan
+from steadygaze.study.study_data import StudyData
 from steadygaze.study.study_folder import Arrays, StudyFolder, read_arrays, write_arrays
 from steadygaze.techniques.technique import Stage
 from steadygaze.techniques.vanilla import Vanilla
@@ -40,26 +40,26 @@ VANILLA = "vanilla"
 
 
 def references(
-    order: CompareConfig, folder: StudyFolder, technique: str, seed: int, device: str
+    config: CompareConfig, folder: StudyFolder, technique: str, seed: int, device: str
 ) -> list[TextClassifier]:
     """The vanilla cells that the technique can use as references, in its order; empty if it needs others or none."""
     stages = {
-        stage.model: stage for stage in order.training(technique, seed).technique.stages(seed) if stage.model != RESULT
+        stage.model: stage for stage in config.training(technique, seed).technique.stages(seed) if stage.model != RESULT
     }
-    if not stages or not _same_settings(order, technique):
+    if not stages or not _same_settings(config, technique):
         return []
     seeds = [seed if stage.seed is None else stage.seed for stage in stages.values()]
-    if not all(map(_plain, stages.values())) or not set(seeds) <= set(order.numbers):
+    if not all(map(_plain, stages.values())) or not set(seeds) <= set(config.numbers):
         return []
     return [load_classifier(folder.cell(VANILLA, number) / "model", device) for number in seeds]
 
 
-def _same_settings(order: CompareConfig, technique: str) -> bool:
+def _same_settings(config: CompareConfig, technique: str) -> bool:
     """Return whether vanilla is trained first and with the same settings."""
-    before = order.techniques[: order.techniques.index(technique)]
+    before = config.techniques[: config.techniques.index(technique)]
     if VANILLA not in before:
         return False
-    ours, theirs = order.training(technique), order.training(VANILLA)
+    ours, theirs = config.training(technique), config.training(VANILLA)
     return all(getattr(ours, part) == getattr(theirs, part) for part in ("architecture", "training", "text"))
 
 
@@ -68,17 +68,17 @@ def _plain(stage: Stage) -> bool:
     return stage == replace(Stage(stage.name, Vanilla()), model=stage.model, seed=stage.seed)
 
 
-def pairwise_divergence(order: CompareConfig, given: StudyData, models: Iterable[TextClassifier]) -> Arrays:
+def pairwise_divergence(config: CompareConfig, data: StudyData, models: Iterable[TextClassifier]) -> Arrays:
     """The divergence between every two models on each text, (N,).
 
     Models are loaded one after the other; only their saliency is kept.
     """
     each = iter(models)
     first = next(each)
-    name = order.explains(str(first.technique))
+    name = config.explains(str(first.technique))
 
     def case_of(clf: TextClassifier) -> AuditCase:
-        return prepare(as_adapter(clf), given.examples, {name: EXPLAINERS[name]()}, plan(order)).case
+        return prepare(as_adapter(clf), data.examples, {name: EXPLAINERS[name]()}, config).case
 
     def saliency_of(clf: TextClassifier) -> Tensor:
         return case_of(clf).explain_class(name, label)
@@ -140,21 +140,27 @@ def read(folder: Path, technique: str, seed: int, texts: int) -> StudyCell:
 
 
 def train(
-    order: CompareConfig, given: StudyData, folder: StudyFolder, technique: str, seed: int, device: str
+    config: CompareConfig, data: StudyData, folder: StudyFolder, technique: str, seed: int, device: str
 ) -> TextClassifier:
     """Train a model, resume its training, or load the finished model."""
-    clf = order.classifier(technique, seed, device)
-    ready = references(order, folder, technique, seed, device)
+    clf = config.classifier(technique, seed, device)
+    ready = references(config, folder, technique, seed, device)
     return resumable_training.train(
-        clf, given.corpus, folder.cell(technique, seed) / MODEL, True, ready, folder.teacher_cache
+        clf, data.corpus, folder.cell(technique, seed) / MODEL, True, ready, folder.teacher_cache
     )
 
 
-def audit(order: CompareConfig, given: StudyData, clf: TextClassifier, synonyms: Any, watch: Watch) -> AuditFindings:
-    settings = {**given.known, "encoder": clf.stored_.description.encoder, "technique": str(clf.technique)}
-    request = AuditRequest((order.explains(str(clf.technique)),), plan(order), settings, synonyms, watch=watch)
-    adapter = replace(as_adapter(clf), name=f"{clf.technique}-{clf.seed}")
-    return run_protocols(adapter, given.examples, request)
+def audit(config: CompareConfig, data: StudyData, clf: TextClassifier, watch: Watch) -> AuditFindings:
+    request = AuditRequest(
+        replace(as_adapter(clf), name=f"{clf.technique}-{clf.seed}"),
+        data.examples,
+        config,
+        [config.explains(str(clf.technique))],
+        synonyms=config.synonyms,
+        facts={**data.known, "encoder": clf.stored_.description.encoder, "technique": str(clf.technique)},
+        runtime=Runtime(watch=watch),
+    )
+    return run_audit(request)
 
 
 def write(folder: Path, examined: AuditFindings) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 import steadygaze
-from steadygaze.audit.audit_case import silent
+from steadygaze.audit.audit_config import silent
 from steadygaze.audit.measures.registry import COLUMNS
 from steadygaze.core.atomic_files import exclusive
 from steadygaze.core.errors import UserError
@@ -38,85 +38,85 @@ class StudyRuntime:
     """The command line, for the page."""
 
 
-def compare(order: CompareConfig, machine: StudyRuntime) -> Comparison:
-    """Train, audit and compare; write comparison.json and comparison.html to `machine.out`."""
-    check(order)
-    folder = StudyFolder(machine.out)
+def compare(config: CompareConfig, runtime: StudyRuntime) -> Comparison:
+    """Train, audit and compare; write comparison.json and comparison.html to `runtime.out`."""
+    check(config)
+    folder = StudyFolder(runtime.out)
     folder.refuse_foreign()
-    given = load_study_data(order, machine.data_dir)
-    _validate(order, given)
-    machine.out.mkdir(parents=True, exist_ok=True)
-    with exclusive(machine.out, "comparing"):
-        folder.begin(identity(order, given, machine.device))
-        comparison = _Run(order, machine, given, folder).compare()
-        comparison.to_json(machine.out / "comparison.json", replace=True)
-        comparison.to_html(machine.out / "comparison.html", replace=True)
+    data = load_study_data(config, runtime.data_dir)
+    _validate(config, data)
+    runtime.out.mkdir(parents=True, exist_ok=True)
+    with exclusive(runtime.out, "comparing"):
+        folder.begin(identity(config, data, runtime.device))
+        comparison = _Run(config, runtime, data, folder).compare()
+        comparison.to_json(runtime.out / "comparison.json", replace=True)
+        comparison.to_html(runtime.out / "comparison.html", replace=True)
     return comparison
 
 
-def _validate(order: CompareConfig, given: StudyData) -> None:
+def _validate(config: CompareConfig, data: StudyData) -> None:
     """Refuse techniques that cannot train on these data, before any training."""
-    train = given.corpus.splits["train"]
+    train = data.corpus.splits["train"]
     classes, pairs = {example.label for example in train}, any(example.question is not None for example in train)
-    for name in order.techniques:
-        config = order.training(name)
-        if why := config.technique.validate(config.architecture, len(classes)):
+    for name in config.techniques:
+        training = config.training(name)
+        if why := training.technique.validate(training.architecture, len(classes)):
             raise UserError(f"{name}: {why}")
-        if pairs and not config.technique.reads_pairs:
+        if pairs and not training.technique.reads_pairs:
             raise UserError(f"{name} selects from single texts: it cannot be trained on pairs")
 
 
 @dataclass(frozen=True)
 class _Run:
-    order: CompareConfig
-    machine: StudyRuntime
-    given: StudyData
+    config: CompareConfig
+    runtime: StudyRuntime
+    data: StudyData
     folder: StudyFolder
 
     def compare(self) -> Comparison:
-        order = self.order
-        cells = {name: [self._cell(name, seed) for seed in order.numbers] for name in order.techniques}
-        between = {name: self._between(name) for name in order.techniques}
+        config = self.config
+        cells = {name: [self._cell(name, seed) for seed in config.numbers] for name in config.techniques}
+        between = {name: self._between(name) for name in config.techniques}
         results = technique_results(cells, between)
         return Comparison(
             COLUMNS,
-            with_settings(results, {name: own(order, name) for name in order.techniques}),
-            order.numbers,
-            facts(order, self.given),
-            shared(order),
-            notes(order, self.given, results),
-            self.machine.command,
+            with_settings(results, {name: own(config, name) for name in config.techniques}),
+            config.numbers,
+            facts(config, self.data),
+            shared(config),
+            notes(config, self.data, results),
+            self.runtime.command,
             {"steadygaze": steadygaze.__version__, "torch": torch.__version__, "numpy": np.__version__},
         )
 
     def _cell(self, technique: str, seed: int) -> StudyCell:
-        order, path = self.order, self.folder.cell(technique, seed)
-        done = order.techniques.index(technique) * order.seeds + order.numbers.index(seed)
-        total, name = len(order.techniques) * order.seeds, f"{technique}, seed {seed}"
+        config, path = self.config, self.folder.cell(technique, seed)
+        done = config.techniques.index(technique) * config.seeds + config.numbers.index(seed)
+        total, name = len(config.techniques) * config.seeds, f"{technique}, seed {seed}"
         if not cell.is_finished(path):
-            self.machine.watch(f"{name}: training", done, total)
-            clf = cell.train(order, self.given, self.folder, technique, seed, self.machine.device)
+            self.runtime.watch(f"{name}: training", done, total)
+            clf = cell.train(config, self.data, self.folder, technique, seed, self.runtime.device)
 
             def watch(activity: str, read: int, of: int) -> None:
-                self.machine.watch(f"{name}: {activity}, {read:,} of {of:,} texts", done, total)
+                self.runtime.watch(f"{name}: {activity}, {read:,} of {of:,} texts", done, total)
 
-            cell.write(path, cell.audit(order, self.given, clf, order.synonyms, watch))
-        self.machine.watch(f"{name}: done", done + 1, total)
-        return cell.read(path, technique, seed, len(self.given.examples))
+            cell.write(path, cell.audit(config, self.data, clf, watch))
+        self.runtime.watch(f"{name}: done", done + 1, total)
+        return cell.read(path, technique, seed, len(self.data.examples))
 
     def _between(self, technique: str) -> Arrays:
         """Divergence between seeds; empty with one seed."""
         file = self.folder.seeds(technique)
-        if self.order.seeds == 1:
+        if self.config.seeds == 1:
             return {}
         if not file.is_file():
-            models = (self._model(technique, seed) for seed in self.order.numbers)  # loaded lazily
-            write_arrays(file, pairwise_divergence(self.order, self.given, models))
-        arrays = read_arrays(file, len(self.given.examples))
-        explainer, pairs = self.order.explains(technique), combinations(range(self.order.seeds), 2)
+            models = (self._model(technique, seed) for seed in self.config.numbers)  # loaded lazily
+            write_arrays(file, pairwise_divergence(self.config, self.data, models))
+        arrays = read_arrays(file, len(self.data.examples))
+        explainer, pairs = self.config.explains(technique), combinations(range(self.config.seeds), 2)
         if arrays.keys() != {ValueKey(BETWEEN, explainer, pair) for pair in pairs}:
             raise UserError(f"{file} is damaged: it does not compare these seeds; delete it and run the command again")
         return arrays
 
     def _model(self, technique: str, seed: int) -> TextClassifier:
-        return load_classifier(self.folder.cell(technique, seed) / MODEL, self.machine.device)
+        return load_classifier(self.folder.cell(technique, seed) / MODEL, self.runtime.device)

@@ -3,13 +3,13 @@
 from collections.abc import Mapping
 from typing import Annotated, Any
 
+from steadygaze.audit.audit_config import ProbeConfig
 from steadygaze.core.errors import UserError, unknown
 from steadygaze.core.settings import Field, field_names, settings
+from steadygaze.data.data_config import DataConfig
 from steadygaze.data.synonyms import read_synonyms
 from steadygaze.estimator.text_classifier import TextClassifier
-from steadygaze.estimator.train_config import LARGEST_SEED, TextConfig
-from steadygaze.estimator.train_config import TrainConfig as ModelOrder
-from steadygaze.estimator.train_config import train_config as ordered
+from steadygaze.estimator.train_config import LARGEST_SEED, TextConfig, TrainConfig, train_config
 from steadygaze.explainers import EXPLAINERS
 from steadygaze.explainers.resolve import default_explainer, missing_capability
 from steadygaze.models.classifier import Architecture
@@ -23,10 +23,12 @@ COLLAPSED = "collapsed"
 
 
 @settings
-class CompareConfig:
-    """The settings that determine the scores, besides versions and hardware."""
+class CompareConfig(ProbeConfig, DataConfig):
+    """The settings that determine the scores, besides versions and hardware.
 
-    data: str
+    The audits use the fields of ProbeConfig, on the split of DataConfig: by default test, or else held-out texts.
+    """
+
     techniques: tuple[str, ...]
     """The first is the baseline."""
     seeds: Annotated[int, Field(ge=1, le=1000)] = 3
@@ -46,14 +48,6 @@ class CompareConfig:
     """None: the default of each model, attention or a rationale."""
     synonyms: str | dict[str, list[str]] | None = None
     """For the audit: a file or a mapping.  None: no word is substituted."""
-    split: str | None = None
-    """The audited split.  None: test, or else held-out training texts."""
-    limit: Annotated[int, Field(ge=1)] | None = None
-    """Audited texts, sampled with the seed; None: all."""
-    text: tuple[str, ...] = ("text",)
-    label: str = "label"
-    rationales: str | None = None
-    drop_empty: bool = False
 
     @property
     def numbers(self) -> tuple[int, ...]:
@@ -82,38 +76,38 @@ class CompareConfig:
             verbose=False,
         )
 
-    def training(self, technique: str, seed: int | None = None) -> ModelOrder:
+    def training(self, technique: str, seed: int | None = None) -> TrainConfig:
         """All settings of a technique, including defaults."""
         number = self.seed if seed is None else seed
-        return ordered(self.classifier(technique, number).get_params(deep=False))
+        return train_config(self.classifier(technique, number).get_params(deep=False))
 
 
-def check(order: CompareConfig) -> None:
+def check(config: CompareConfig) -> None:
     """Check the settings before the data are read."""
-    for name in order.techniques:
+    for name in config.techniques:
         if name not in TECHNIQUES:
             raise unknown("technique", name, TECHNIQUES)
-    if len(set(order.techniques)) < len(order.techniques):
-        twice = next(name for name in order.techniques if order.techniques.count(name) > 1)
+    if len(set(config.techniques)) < len(config.techniques):
+        twice = next(name for name in config.techniques if config.techniques.count(name) > 1)
         raise UserError(f"{twice} is named twice among the techniques")
-    if len(order.techniques) < 2:
-        found = ", ".join(order.techniques) or "none"
-        raise UserError(f"a comparison needs two techniques or more, found {found}: --techniques vanilla,consensus")
-    for name in order.settings_for:
-        if name not in order.techniques:
-            raise unknown("technique of this comparison", name, order.techniques)
-    _explainers(order)
-    _settings_of_all(order.techniques, order.settings)
-    for name in order.techniques:
-        order.training(name)
-    if isinstance(order.synonyms, str):
-        read_synonyms(order.synonyms)
+    if len(config.techniques) < 2:
+        names = ", ".join(config.techniques) or "none"
+        raise UserError(f"a comparison needs two techniques or more, found {names}: --techniques vanilla,consensus")
+    for name in config.settings_for:
+        if name not in config.techniques:
+            raise unknown("technique of this comparison", name, config.techniques)
+    _explainers(config)
+    _settings_of_all(config.techniques, config.settings)
+    for name in config.techniques:
+        config.training(name)
+    if isinstance(config.synonyms, str):
+        read_synonyms(config.synonyms)
 
 
-def _explainers(order: CompareConfig) -> None:
+def _explainers(config: CompareConfig) -> None:
     """Refuse an explainer that does not support every technique."""
-    for name in order.techniques:
-        explainer = order.explains(name)
+    for name in config.techniques:
+        explainer = config.explains(name)
         if explainer not in EXPLAINERS:
             raise unknown("explainer", explainer, EXPLAINERS)
         if why := missing_capability(EXPLAINERS[explainer](), TECHNIQUES[name].kind):

@@ -8,11 +8,13 @@ from typing import Any
 
 import torch
 
-from steadygaze.audit.audit_config import ProbeConfig, fingerprint
+from steadygaze.audit.audit_config import ProbeConfig
 from steadygaze.audit.audit_run import sample_examples
+from steadygaze.audit.prepare_case import fingerprint
 from steadygaze.core import __version__
 from steadygaze.core.digests import digest_file, digest_json
 from steadygaze.core.errors import UserError
+from steadygaze.core.settings import field_names
 from steadygaze.core.types import Example
 from steadygaze.data.corpora import load_corpus
 from steadygaze.data.corpus import Corpus
@@ -43,27 +45,20 @@ class StudyData:
         return {"corpus": self.corpus.name, "split": self.split, "data": fingerprint(self.examples)[:12]}
 
 
-def load_study_data(order: CompareConfig, data_dir: Path | None = None) -> StudyData:
-    corpus = load_corpus(
-        order.data,
-        text=order.text,
-        label=order.label,
-        rationales=order.rationales,
-        data_dir=data_dir,
-        drop_empty=order.drop_empty,
-    )
+def load_study_data(config: CompareConfig, data_dir: Path | None = None) -> StudyData:
+    corpus = load_corpus(config.data, **config.labeled_columns, data_dir=data_dir)
     if "train" not in corpus.splits:
         raise UserError(f"{corpus.name} has no split to train on, only {', '.join(corpus.splits)}")
     splits: dict[str, list[Example]] = {
         name: corpus.splits[name] for name in ("train", "validation") if name in corpus.splits
     }
-    split = order.split or ("test" if "test" in corpus.splits else HELD_OUT)
+    split = config.split or ("test" if "test" in corpus.splits else HELD_OUT)
     if split == HELD_OUT and split not in corpus.splits:
         splits["train"], audited = hold_out_test(splits["train"])
     else:
         audited = _named(corpus, split)
     trained = Corpus(corpus.name, splits, corpus.dropped, corpus.source)
-    return StudyData(trained, split, sample_examples(audited, order.limit, order.seed), corpus.fingerprint)
+    return StudyData(trained, split, sample_examples(audited, config.limit, config.seed), corpus.fingerprint)
 
 
 def hold_out_test(examples: Sequence[Example]) -> tuple[list[Example], list[Example]]:
@@ -86,69 +81,64 @@ def _named(corpus: Corpus, split: str) -> list[Example]:
     return corpus.splits[split]
 
 
-def identity(order: CompareConfig, material: StudyData, device: str) -> dict[str, Any]:
+def identity(config: CompareConfig, material: StudyData, device: str) -> dict[str, Any]:
     return {
         "steadygaze": __version__,
         "torch": torch.__version__,
         "device": best_device(device).type,
         "data": {**material.known, "read": material.data, "texts": len(material.examples)},
-        "techniques": list(order.techniques),
-        "seeds": list(order.numbers),
-        "encoder": encoder(order),
-        "vectors": _file(order.vectors),
-        "shared": shared(order),
-        "own": {name: own(order, name) for name in order.techniques},
+        "techniques": list(config.techniques),
+        "seeds": list(config.numbers),
+        "encoder": encoder(config),
+        "vectors": _file(config.vectors),
+        "shared": shared(config),
+        "own": {name: own(config, name) for name in config.techniques},
         "audit": {
-            "explainer": explainers(order),
-            "synonyms": synonyms(order),
-            **{key: value for key, value in dataclasses.asdict(plan(order)).items() if key != "synonyms"},
+            "explainer": explainers(config),
+            "synonyms": synonyms(config),
+            **{name: getattr(config, name) for name in field_names(ProbeConfig)},
         },
     }
 
 
-def plan(order: CompareConfig) -> ProbeConfig:
-    """Settings of every audit."""
-    return ProbeConfig(seed=order.seed)
-
-
-def shared(order: CompareConfig) -> dict[str, Any]:
+def shared(config: CompareConfig) -> dict[str, Any]:
     """Training settings that all techniques share."""
-    parts = [_parts(order, name) for name in order.techniques]
+    parts = [_parts(config, name) for name in config.techniques]
     return {key: value for key, value in parts[0].items() if all(part[key] == value for part in parts)}
 
 
-def own(order: CompareConfig, technique: str) -> dict[str, Any]:
+def own(config: CompareConfig, technique: str) -> dict[str, Any]:
     """Settings of a technique alone."""
-    same = shared(order)
-    other = {key: value for key, value in _parts(order, technique).items() if key not in same}
-    return {**dataclasses.asdict(order.training(technique).technique), **other}
+    same = shared(config)
+    other = {key: value for key, value in _parts(config, technique).items() if key not in same}
+    return {**dataclasses.asdict(config.training(technique).technique), **other}
 
 
-def encoder(order: CompareConfig) -> str:
+def encoder(config: CompareConfig) -> str:
     """The encoder without a local path."""
-    kind, colon, place = order.encoder.partition(":")
-    return f"{kind}:{Path(place).name}" if colon and Path(place).is_dir() else order.encoder
+    kind, colon, place = config.encoder.partition(":")
+    return f"{kind}:{Path(place).name}" if colon and Path(place).is_dir() else config.encoder
 
 
-def explainers(order: CompareConfig) -> str:
+def explainers(config: CompareConfig) -> str:
     """One explainer, or the explainer of each technique."""
-    each = {name: order.explains(name) for name in order.techniques}
+    each = {name: config.explains(name) for name in config.techniques}
     if len(set(each.values())) == 1:
-        return order.explains(order.baseline)
+        return config.explains(config.baseline)
     return ", ".join(f"{explainer} of {name}" for name, explainer in each.items())
 
 
-def synonyms(order: CompareConfig) -> str | None:
+def synonyms(config: CompareConfig) -> str | None:
     """The synonym table, for signatures."""
-    if isinstance(order.synonyms, dict):
-        return f"given in Python, {digest_json([order.synonyms], sort_keys=True)[:12]}"
-    return _file(order.synonyms)
+    if isinstance(config.synonyms, dict):
+        return f"given in Python, {digest_json([config.synonyms], sort_keys=True)[:12]}"
+    return _file(config.synonyms)
 
 
-def _parts(order: CompareConfig, technique: str) -> dict[str, Any]:
-    config = order.training(technique)
-    text = {**dataclasses.asdict(config.text), "synonyms": _file(config.text.synonyms)}
-    return {**dataclasses.asdict(config.architecture), **dataclasses.asdict(config.training), **text}
+def _parts(config: CompareConfig, technique: str) -> dict[str, Any]:
+    training = config.training(technique)
+    text = {**dataclasses.asdict(training.text), "synonyms": _file(training.text.synonyms)}
+    return {**dataclasses.asdict(training.architecture), **dataclasses.asdict(training.training), **text}
 
 
 def _file(path: str | None) -> str | None:

@@ -22,10 +22,12 @@ def case() -> AuditCase:
     data = split(["s" + "w" * n + "s" for n in (3, 5, 2, 8, 4, 6, 0, 1, 7, 5, 3, 4, 6, 2, 5, 9)])
     torch.manual_seed(0)
     some = torch.rand(len(data.text.ids)) < 0.4
-    plan = ProbeConfig(synonyms={"1-synonym": (synonyms(), 1)}, sample=5)
-    other = AuditCase(cached_classifier("average", score="dot"), data, {"attention": Attention()}, plan)
+    config, substitutions = ProbeConfig(sample=5), {"1-synonym": (synonyms(), 1)}
+    other = AuditCase(cached_classifier("average", score="dot"), data, {"attention": Attention()}, config)
     model = cached_classifier("average")
-    return AuditCase(model, data, {"attention": Attention()}, plan, some, ~some, some, (other,))
+    return AuditCase(
+        model, data, {"attention": Attention()}, config, some, ~some, some, (other,), substitutions=substitutions
+    )
 
 
 @pytest.mark.parametrize("heading", PROTOCOLS)

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from steadygaze.audit.audit_case import AuditCase
-from steadygaze.audit.audit_config import ProbeConfig
+from steadygaze.audit.audit_config import ProbeConfig, Runtime
 from steadygaze.audit.finding import Finding
 from steadygaze.core.ragged import TokenArray, row_starts
 from steadygaze.core.types import Batch, Encoded
@@ -26,9 +26,20 @@ from steadygaze.techniques.perturbations.word_substitution import Synonyms
 Protocol = Callable[[AuditCase], Iterator[Finding]]
 
 
-def case_of(model: Model, data: Data, plan: ProbeConfig | None = None, **explainers: Explainer) -> AuditCase:
-    """Attention is asked about unless others are named."""
-    return AuditCase(model, data, explainers or {"attention": Attention()}, plan or ProbeConfig())
+Substitutions = dict[str, tuple[Synonyms, int]]
+
+
+def case_of(
+    model: Model,
+    data: Data,
+    config: ProbeConfig | None = None,
+    substitutions: Substitutions | None = None,
+    batch_size: int = 256,
+    **explainers: Explainer,
+) -> AuditCase:
+    """The explainer is attention unless others are named."""
+    runtime, chosen = Runtime(batch_size=batch_size), explainers or {"attention": Attention()}
+    return AuditCase(model, data, chosen, config or ProbeConfig(), substitutions=substitutions or {}, runtime=runtime)
 
 
 def found_by(protocol: Protocol, case: AuditCase, explainer: str = "attention") -> dict[str, Tensor]:

@@ -69,9 +69,7 @@ def test_one_number_per_text_and_question_in_the_order_of_the_split_as_if_asked_
 @pytest.mark.usefixtures("hasty")
 def test_the_size_of_a_batch_does_not_matter_and_short_texts_are_left_out():
     model, data = cached_classifier(), split(VARIED)
-    found, other = (
-        found_by(attention_interventions, case_of(model, data, replace(PLAN, batch_size=size))) for size in (256, 5)
-    )
+    found, other = (found_by(attention_interventions, case_of(model, data, PLAN, batch_size=size)) for size in (256, 5))
     torch.testing.assert_close(other, found, rtol=0, atol=1e-11, equal_nan=True)
     words = batch(data).mask.sum(-1)
     for name, values in found.items():

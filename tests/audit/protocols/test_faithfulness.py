@@ -60,7 +60,7 @@ def test_one_number_per_text_and_question_in_the_order_of_the_split_as_if_asked_
 def test_the_size_of_a_batch_does_not_matter(size):
     model, data = cached_classifier(), split(["s" + "w" * n + "s" for n in (3, 9, 1, 0, 5, 5, 2, 8, 4, 7, 6, 3)])
     found = found_by(faithfulness, case_of(model, data, PLAN))
-    other = found_by(faithfulness, case_of(model, data, replace(PLAN, batch_size=size)))
+    other = found_by(faithfulness, case_of(model, data, PLAN, batch_size=size))
     torch.testing.assert_close(other, found, rtol=0, atol=1e-12, equal_nan=True)
 
 
@@ -124,7 +124,7 @@ def test_the_yardstick_is_random_and_the_same_for_every_explanation():
         found = found_by(faithfulness, case, name)
         above = found["comprehensiveness"] - found["comprehensiveness/above-random"]
         torch.testing.assert_close(above, chance["comprehensiveness"], rtol=0, atol=1e-15)
-    other = found_by(faithfulness, replace(case, plan=replace(PLAN, seed=5)), "random")
+    other = found_by(faithfulness, replace(case, config=replace(PLAN, seed=5)), "random")
     assert not torch.allclose(chance["comprehensiveness"], other["comprehensiveness"])
 
 
@@ -229,7 +229,7 @@ def test_a_black_box_loses_words_but_has_no_vectors_to_be_zeroed():
     assert list(found_by(faithfulness, case, "signed")) == list(ALL)
     unseen = {(name, None): "the model has no attention weights" for name in GRADIENTS}
     assert absences(faithfulness, case) == unseen
-    said = absences(faithfulness, replace(case, plan=replace(PLAN, removal="zero")))
+    said = absences(faithfulness, replace(case, config=replace(PLAN, removal="zero")))
     assert set(said) == {(name, None) for name in ALL} | unseen.keys()
 
 

@@ -13,7 +13,7 @@ from audit.protocols.written import Written
 from contract.probing import PlantedError, failing, in_use, state
 from contract.tiny import TEXTS, batch, cached_classifier, ragged, split, widened
 from steadygaze.audit.audit_case import AuditCase
-from steadygaze.audit.audit_config import ProbeConfig
+from steadygaze.audit.audit_config import ProbeConfig, Runtime
 from steadygaze.audit.finding import Finding
 from steadygaze.audit.measures.faithfulness_measures import LARGEST, RADII, SHARES
 from steadygaze.audit.protocols.flip_radius import GROWTH, ROUNDS, SMALLEST, flip_radius, worst
@@ -155,9 +155,12 @@ def test_all_words_of_a_sum_are_moved_to_the_worst_corner():
 # --- the protocol
 
 
-def case_of(model: Model, lengths: list[int], plan: ProbeConfig | None = None, **weights: Tensor) -> AuditCase:
+def case_of(
+    model: Model, lengths: list[int], plan: ProbeConfig | None = None, size: int = 256, **weights: Tensor
+) -> AuditCase:
     data = Data(ragged(["w" * n for n in lengths]), None, np.arange(len(lengths)) % 2)
-    return AuditCase(model, data, {name: Written(w) for name, w in weights.items()}, plan or ProbeConfig())
+    explainers = {name: Written(w) for name, w in weights.items()}
+    return AuditCase(model, data, explainers, plan or ProbeConfig(), runtime=Runtime(batch_size=size))
 
 
 def found_in(case: AuditCase) -> dict[tuple[str, str | None], Finding]:
@@ -188,7 +191,7 @@ def test_it_is_asked_of_a_sample_whatever_the_batch_and_the_order():
     weights = torch.rand(12, 12, dtype=torch.float64)
     lengths = [3, 8, 1, 5, 9, 7, 2, 12, 4, 6, 5, 3]
     found = found_in(case_of(Sums(), lengths, ProbeConfig(sample=7), one=weights))
-    other = found_in(case_of(Sums(), lengths, ProbeConfig(sample=7, batch_size=2), one=weights))
+    other = found_in(case_of(Sums(), lengths, ProbeConfig(sample=7), 2, one=weights))
     for key, finding in found.items():
         assert (~finding.values.isnan()).sum() == 7
         torch.testing.assert_close(other[key].values, finding.values, rtol=1e-9, atol=1e-12, equal_nan=True)

@@ -6,7 +6,6 @@ import torch
 import steadygaze as sg
 from estimator.test_rationalizers import LABELS, TEXTS, fitted
 from estimator.tiny import SMALL, tiny
-from steadygaze.audit.audit_config import ProbeConfig
 from steadygaze.audit.finding import NO_LABELS
 from steadygaze.audit.measures.registry import NAMES
 from steadygaze.audit.protocols.interlocking import (
@@ -37,9 +36,7 @@ SPLIT = TEXTS, LABELS
 
 @pytest.fixture(scope="module")
 def report():
-    return sg.audit(
-        fitted("a2r"), TEXTS, LABELS, rationales=RATIONALES, train=SPLIT, plan=ProbeConfig(skewed_epochs=2, sample=4)
-    )
+    return sg.audit(fitted("a2r"), TEXTS, LABELS, rationales=RATIONALES, train=SPLIT, skewed_epochs=2, sample=4)
 
 
 def test_both_are_numbers_beside_that_of_the_model_as_it_is(report):
@@ -108,7 +105,7 @@ def test_without_labels_nothing_is_trained_and_too_many_classes_have_no_tokens(m
 
 
 def test_texts_to_train_on_have_the_labels_of_the_model(monkeypatch):
-    monkeypatch.setattr("steadygaze.audit.audit.run_protocols", lambda *_: pytest.fail("it was too late"))
+    monkeypatch.setattr("steadygaze.audit.audit.prepare_all", lambda *_: pytest.fail("it was too late"))
     for labels, found in ((WORDS, r"\['bad', 'good'\]"), (["pos", "neg", "so-so"] * 8, r"\['neg', 'pos', 'so-so'\]")):
         with pytest.raises(UserError, match=rf"training texts have the labels {found}, the model has \['neg', 'pos'\]"):
             sg.audit(fitted("a2r"), TEXTS, LABELS, train=(TEXTS, labels))
@@ -121,7 +118,8 @@ def test_classes_that_were_named_otherwise_are_those_of_the_model():
         [1] * 12 + [0] * 12,
         classes=["no", "yes"],
         train=SPLIT,
-        plan=ProbeConfig(skewed_epochs=1, sample=2),
+        skewed_epochs=1,
+        sample=2,
     )
     assert all(report.find(name).n == 24 for name in LOCKS)
 
@@ -132,7 +130,7 @@ def test_what_cannot_lock_is_said():
     assert interlocking_not_applicable(fitted("rnp tokens").stored_.model) == "the model selects words, not sentences"
     plain = tiny().fit(TEXTS, LABELS)
     assert "not a rationalizer" in interlocking_not_applicable(plain.stored_.model)
-    few = {"plan": ProbeConfig(sample=2)}
+    few = {"sample": 2}
     for model, why in (
         (fitted("a2r"), UNLOCKED),
         (fitted("rnp tokens"), "words, not sentences"),
@@ -147,8 +145,8 @@ def test_what_cannot_lock_is_said():
 
 
 def test_epochs_are_checked():
-    with pytest.raises(UserError, match="skewed_epochs must be a whole number from 1 up, found 0"):
-        ProbeConfig(skewed_epochs=0)
+    with pytest.raises(UserError, match="'skewed_epochs': found 0; it should be greater than or equal to 1"):
+        sg.audit(fitted("a2r"), TEXTS, LABELS, skewed_epochs=0)
 
 
 def ones(share: float, n: int = 40) -> torch.Tensor:

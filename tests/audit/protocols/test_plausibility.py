@@ -10,7 +10,7 @@ from torch import Tensor
 from audit.protocols.written import Costly, Told, Written, laid, tokens
 from contract.tiny import ragged
 from steadygaze.audit.audit_case import AuditCase
-from steadygaze.audit.audit_config import ProbeConfig
+from steadygaze.audit.audit_config import ProbeConfig, Runtime
 from steadygaze.audit.finding import Finding
 from steadygaze.audit.measures import plausibility_measures
 from steadygaze.audit.protocols.plausibility import MICRO, OF_CHOSEN, OF_WEIGHTS, plausibility
@@ -20,11 +20,12 @@ EVERY = [*OF_CHOSEN, *OF_WEIGHTS, *MICRO]
 
 
 def case_of(
-    weights: Tensor, rationales: Tensor | None, lengths: list[int], plan: ProbeConfig | None = None
+    weights: Tensor, rationales: Tensor | None, lengths: list[int], plan: ProbeConfig | None = None, size: int = 256
 ) -> AuditCase:
     data = Data(ragged(["w" * n for n in lengths]))
     label = torch.zeros(len(lengths), dtype=torch.long)
-    return AuditCase(Told(label), data, {"written": Written(weights)}, plan or ProbeConfig(), laid(rationales, data))
+    explainers, marks = {"written": Written(weights)}, laid(rationales, data)
+    return AuditCase(Told(label), data, explainers, plan or ProbeConfig(), marks, runtime=Runtime(batch_size=size))
 
 
 def found_in(case: AuditCase) -> dict[str, Finding]:
@@ -101,7 +102,7 @@ def test_neither_the_order_of_the_texts_nor_how_many_are_compared_at_once_matter
     weights, rationales = torch.rand(7, 8, dtype=torch.float64), torch.rand(7, 8) < 0.4
     case = case_of(weights, rationales, lengths)
     found, order = found_in(case), torch.randperm(7)
-    turned = case_of(weights[order], rationales[order], [lengths[i] for i in order], ProbeConfig(batch_size=2))
+    turned = case_of(weights[order], rationales[order], [lengths[i] for i in order], size=2)
     monkeypatch.setitem(plausibility.__globals__, "PAIRS", 100)
     for measure, finding in found_in(turned).items():
         if finding.values is None:

@@ -89,9 +89,7 @@ def test_how_many_texts_are_read_at_once_and_their_order_change_nothing():
     models = [cached_classifier("average"), cached_classifier("average", score="dot")]
 
     def found(data, size):
-        cases = [
-            case_of(model, data, ProbeConfig(batch_size=size), gradient=EXPLAINERS["gradient"]()) for model in models
-        ]
+        cases = [case_of(model, data, batch_size=size, gradient=EXPLAINERS["gradient"]()) for model in models]
         return found_by(seed_consistency, replace(cases[0], others=(cases[1],)), "gradient")
 
     whole, order = found(data, 256), [4, 2, 0, 1, 3]

@@ -18,7 +18,7 @@ from contract.tiny import ragged
 from estimator.test_rationalizers import LABELS, TEXTS
 from estimator.tiny import SMALL, tiny
 from steadygaze.audit.audit_case import AuditCase, saliency_divergence, shared_top_k
-from steadygaze.audit.audit_config import ProbeConfig
+from steadygaze.audit.audit_config import Runtime
 from steadygaze.audit.finding import NONE, Finding, drop_texts, texts_without_selection
 from steadygaze.audit.protocols.flip_radius import flip_radius
 from steadygaze.audit.protocols.plausibility import plausibility
@@ -43,7 +43,9 @@ def written(weights: Tensor, selects: bool = True, **known: Tensor) -> AuditCase
     data = Data(ragged(["w" * 4, "s", "w" * 3 + "s", "w" * 4]))
     marks = {name: laid(rows, data) for name, rows in known.items()}
     how = Chosen(weights) if selects else Written(weights)
-    return AuditCase(Told(torch.zeros(4, dtype=torch.long)), data, {"chosen": how}, ProbeConfig(batch_size=2), **marks)
+    return AuditCase(
+        Told(torch.zeros(4, dtype=torch.long)), data, {"chosen": how}, runtime=Runtime(batch_size=2), **marks
+    )
 
 
 WEIGHTS = torch.tensor([[0, 0.5, 0.5, 0], [9, 0, 0, 0], [0, 0, 0, 9], [1, 0, 0, 0]], dtype=torch.float64)
@@ -153,10 +155,16 @@ def selecting_by(kind: type[Rationalizer], seed: int = 0) -> sg.TextClassifier:
 
 def asked(kind: type[Rationalizer], which: list[int]) -> Report:
     texts, labels, rationales = ([column[i] for i in which] for column in (TEXTS, LABELS, RATIONALES))
-    plan = ProbeConfig(sample=24, thorough=True)
+    plan = {"sample": 24, "thorough": True}
     other = selecting_by(Rationalizer, seed=1)
     return sg.audit(
-        selecting_by(kind), texts, labels, rationales=rationales, seeds=[other], synonyms={"film": ["plot"]}, plan=plan
+        selecting_by(kind),
+        texts,
+        labels,
+        rationales=rationales,
+        other_seeds=[other],
+        synonyms={"film": ["plot"]},
+        **plan,
     )
 
 

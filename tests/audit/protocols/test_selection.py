@@ -11,7 +11,7 @@ from audit.protocols.written import Told, Written, laid, tokens
 from contract.tiny import cached_classifier, ragged, split
 from models.test_rationalizer import by_hand
 from steadygaze.audit.audit_case import AuditCase
-from steadygaze.audit.audit_config import ProbeConfig
+from steadygaze.audit.audit_config import ProbeConfig, Runtime
 from steadygaze.audit.finding import Finding
 from steadygaze.audit.measures.measure import PROBES
 from steadygaze.audit.measures.registry import NAMES
@@ -112,7 +112,7 @@ def rational(rows: list[list[int]]) -> AuditCase:
     flat = torch.tensor([i for row in rows for i in row], dtype=torch.int32).numpy()
     starts = torch.tensor([0, *[len(row) for row in rows]]).cumsum(0).numpy()
     text = TokenArray(flat, flat > 0, starts, torch.zeros(len(rows), dtype=torch.bool).numpy())
-    return AuditCase(by_hand(), Data(text), {"rationale": RationaleExplainer()}, ProbeConfig(batch_size=2))
+    return AuditCase(by_hand(), Data(text), {"rationale": RationaleExplainer()}, runtime=Runtime(batch_size=2))
 
 
 def test_a_model_that_selects_sentences_has_sentences_of_its_own():

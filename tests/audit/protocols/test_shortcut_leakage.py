@@ -10,7 +10,7 @@ from torch import Tensor
 from audit.protocols.written import Costly, Told, Written, laid, tokens
 from contract.tiny import classifier, ragged
 from steadygaze.audit.audit_case import AuditCase
-from steadygaze.audit.audit_config import ProbeConfig
+from steadygaze.audit.audit_config import ProbeConfig, Runtime
 from steadygaze.audit.finding import Finding
 from steadygaze.audit.measures.shortcut_measures import position_leak
 from steadygaze.audit.protocols.shortcut_leakage import shortcut_leakage
@@ -118,7 +118,7 @@ def test_attention_to_special_tokens_lies_on_nothing_too(size):
         case,
         model=Straying(case.model.label),
         explainers={"attention": written, "written": written},
-        plan=ProbeConfig(batch_size=size),
+        runtime=Runtime(batch_size=size),
     )
     found = {(finding.explainer, finding.measure): finding.values for finding in shortcut_leakage(case)}
     expected = {
@@ -245,7 +245,7 @@ def test_neither_the_order_of_the_texts_nor_the_size_of_a_batch_matters():
         Told(case.model.label[at]),
         Data(case.data.text.select(order)),
         {"written": Written(written[at])},
-        ProbeConfig(batch_size=7),
+        runtime=Runtime(batch_size=7),
     )
     for measure in ("position-leak", "position-leak/shuffled"):
         torch.testing.assert_close(

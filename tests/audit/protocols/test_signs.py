@@ -24,7 +24,7 @@ def test_a_signed_saliency_is_compared_by_what_speaks_for_and_against_and_ranked
     """SciPy's distance is the root of the divergence.  By size, its three heaviest words are others."""
     data = split(["w" * 9])
     case = case_of(
-        cached_classifier(), data, ProbeConfig(synonyms={"3-synonyms": (synonyms(), 3)}, k=3, seed=4), signed=Signed()
+        cached_classifier(), data, ProbeConfig(k=3, seed=4), {"3-synonyms": (synonyms(), 3)}, signed=Signed()
     )
     found, texts = found_by(stability, case, "signed"), batch(data)
     moved = substitute_synonyms(texts, synonyms(), 3, RandomKey(4).child(3)).batch
@@ -76,7 +76,7 @@ def test_the_moved_text_is_explained_for_the_class_predicted_of_the_clean_one():
 
     data, _ = toy()
     for explainer in (Target(), Classless()):
-        case = case_of(reader(20.0), data, ProbeConfig(synonyms={"turned": (opposites(), 1)}), told=explainer)
+        case = case_of(reader(20.0), data, None, {"turned": (opposites(), 1)}, told=explainer)
         assert found_by(stability, case, "told")["label-flip/turned"].tolist() == [1.0] * 20
         clean, moved = explainer.asked
         assert clean is None
@@ -89,6 +89,6 @@ def test_the_moved_text_is_explained_for_the_class_predicted_of_the_clean_one():
 def test_a_reason_that_turns_against_the_label_is_as_far_as_can_be():
     """Good is exchanged for bad.  Without it the class loses ½ before and gains ½ after: w becomes −w, no other word
     has any.  Asked about its new label instead, the model would seem to give the same reason as before."""
-    case = case_of(reader(20.0), toy()[0], ProbeConfig(synonyms={"turned": (opposites(), 1)}), out=LeaveOneOut())
+    case = case_of(reader(20.0), toy()[0], None, {"turned": (opposites(), 1)}, out=LeaveOneOut())
     found = found_by(stability, case, "out")
     assert found["jensen-shannon/turned"].tolist() == pytest.approx([math.log(2)] * 20, abs=1e-3)

@@ -32,7 +32,8 @@ from steadygaze.explainers import EXPLAINERS
 from steadygaze.explainers.attention import Attention
 from steadygaze.models.inference import split_outputs
 
-PLAN = ProbeConfig(synonyms={"1-synonym": (synonyms(), 1), "3-synonyms": (synonyms(), 3)}, seed=4)
+PLAN = ProbeConfig(seed=4)
+SUBSTITUTIONS = {"1-synonym": (synonyms(), 1), "3-synonyms": (synonyms(), 3)}
 VECTORS = ("noise", "fgm-label", "pgd-attention")
 WORDS = {"1-synonym": 1, "3-synonyms": 3}
 PROBES = (*VECTORS, *WORDS)
@@ -52,7 +53,7 @@ PAIR = pytest.mark.parametrize("pair", [False, True], ids=["single", "pair"])
 @MODEL
 def test_one_number_per_text_and_question_in_the_order_of_the_split_as_if_asked_text_by_text(encoder, pair):
     model, data = cached_classifier(encoder, pair), split(pair=pair)
-    found = found_by(stability, case_of(model, data, PLAN))
+    found = found_by(stability, case_of(model, data, PLAN, SUBSTITUTIONS))
     asked = [
         f"{question}/{probe}"
         for probe in PROBES
@@ -65,7 +66,7 @@ def test_one_number_per_text_and_question_in_the_order_of_the_split_as_if_asked_
         assert values.shape == (len(TEXTS),), name
         assert values.dtype == torch.float64
     for row in range(len(data)):
-        for name, value in found_by(stability, case_of(model, row_of(data, row), PLAN)).items():
+        for name, value in found_by(stability, case_of(model, row_of(data, row), PLAN, SUBSTITUTIONS)).items():
             torch.testing.assert_close(value, found[name][[row]], rtol=0, atol=1e-12, equal_nan=True, msg=name)
 
 
@@ -73,8 +74,8 @@ def test_one_number_per_text_and_question_in_the_order_of_the_split_as_if_asked_
 def test_the_size_of_a_batch_does_not_matter(size):
     """12 texts: none is lost where they do not divide evenly."""
     model, data = cached_classifier(), split(["s" + "w" * n + "s" for n in (3, 9, 1, 0, 5, 5, 2, 8, 4, 7, 6, 3)])
-    found = found_by(stability, case_of(model, data, PLAN))
-    other = found_by(stability, case_of(model, data, replace(PLAN, batch_size=size)))
+    found = found_by(stability, case_of(model, data, PLAN, SUBSTITUTIONS))
+    other = found_by(stability, case_of(model, data, PLAN, SUBSTITUTIONS, size))
     torch.testing.assert_close(other, found, rtol=0, atol=1e-12, equal_nan=True)
     assert {len(values) for values in found.values()} == {12}
 
@@ -83,13 +84,13 @@ def test_the_size_of_a_batch_does_not_matter(size):
 def test_the_whole_audit_leaves_the_model_as_it_was(encoder):
     model = in_use(encoder)
     before = state(model)
-    assert list(stability(case_of(model, split(), PLAN)))
+    assert list(stability(case_of(model, split(), PLAN, SUBSTITUTIONS)))
     assert state(model) == before
 
 
 def test_a_number_is_what_its_probe_and_its_measure_say():
     model, data = cached_classifier(), split([*TEXTS, "w" * 7, "s" + "w" * 9])
-    texts, found = batch(data), found_by(stability, case_of(model, data, PLAN))
+    texts, found = batch(data), found_by(stability, case_of(model, data, PLAN, SUBSTITUTIONS))
     clean = observe(model, texts)
     for name, moved in (
         ("noise", text_perturbations.embedding_noise(model, texts, PLAN.radius, RandomKey(4).child(1))),
@@ -111,7 +112,9 @@ def test_a_number_is_what_its_probe_and_its_measure_say():
 
 def test_only_what_is_drawn_depends_on_the_seed():
     model, data = cached_classifier(), split(["w" * 9] * 3)
-    found, other = (found_by(stability, case_of(model, data, replace(PLAN, seed=seed))) for seed in (0, 1))
+    found, other = (
+        found_by(stability, case_of(model, data, replace(PLAN, seed=seed), SUBSTITUTIONS)) for seed in (0, 1)
+    )
     for name, values in found.items():
         drawn = name.endswith(("/noise", "-synonym", "/pgd-attention", "-synonyms", "-kept"))
         if name.startswith(("jensen-shannon", "prediction-change")):
@@ -122,14 +125,14 @@ def test_only_what_is_drawn_depends_on_the_seed():
 
 def test_a_table_of_synonyms_cannot_take_the_name_of_another_probe():
     with pytest.raises(ValueError, match="a probe named noise already exists"):
-        probes(ProbeConfig(synonyms={"noise": (synonyms(), 1)}))
+        probes(ProbeConfig(), {"noise": (synonyms(), 1)})
 
 
 @PAIR
 def test_nothing_but_a_text_of_too_few_words_and_a_move_of_too_few_is_undefined(pair):
     """TEXTS has texts of none and of one word, which have all their weight on it whatever is done to them."""
     data = split([*TEXTS, "ww", "www", "w" * 9], pair)
-    found = found_by(stability, case_of(cached_classifier("bilstm", pair), data, PLAN))
+    found = found_by(stability, case_of(cached_classifier("bilstm", pair), data, PLAN, SUBSTITUTIONS))
     words = batch(data).mask.sum(-1)
     for name, values in found.items():
         probe = name.rpartition("/")[2].removesuffix("-kept")
@@ -147,7 +150,7 @@ def test_what_is_left_out_is_counted_and_the_reason_given():
     """Two texts have no word, one has one; of the first and the third, ids that 3 divides stand for nothing else."""
     data = split(["swws", "s", "www", "ss", "w"])
     data.text.ids[data.text.words] = [4, 3, 3, 6, 9, 12]
-    notes = {one.measure: one.note for one in stability(case_of(cached_classifier(), data, PLAN))}
+    notes = {one.measure: one.note for one in stability(case_of(cached_classifier(), data, PLAN, SUBSTITUTIONS))}
     for measure in ("jensen-shannon", "prediction-change", "label-flip", "top-k-overlap"):
         for name, many in (("1-synonym", 4), ("3-synonyms", 5)):
             why = f"which have fewer than two words, or too few with a synonym: {TABLE}"
@@ -160,8 +163,8 @@ def test_what_is_left_out_is_counted_and_the_reason_given():
 
 
 def test_a_move_of_words_says_which_table_it_is_of_and_how_many_words_it_asks_for():
-    plan = replace(PLAN, synonyms={"2-synonyms": (replace(synonyms(), origin="vectors"), 2)})
-    settings = {one.measure: one.settings for one in stability(case_of(cached_classifier(), split(), plan))}
+    table = {"2-synonyms": (replace(synonyms(), origin="vectors"), 2)}
+    settings = {one.measure: one.settings for one in stability(case_of(cached_classifier(), split(), PLAN, table))}
     for measure in ("jensen-shannon", "kendall", "label-flip"):
         assert settings[f"{measure}/2-synonyms"] == {"synonyms": "vectors", "words": 2}
         assert settings[f"{measure}/noise"] == {"radius": PLAN.radius}
@@ -172,8 +175,7 @@ def test_a_move_by_two_synonyms_counts_only_where_two_words_were_exchanged():
     """Ids that 3 divides stand for nothing else: none, one, two and three words of three can be exchanged."""
     data = split(["www"] * 4)
     data.text.ids[:] = [3, 6, 9, 3, 6, 10, 3, 7, 10, 4, 7, 10]
-    plan = replace(PLAN, synonyms={"2-synonyms": (synonyms(), 2)})
-    found = found_by(stability, case_of(cached_classifier(), data, plan))
+    found = found_by(stability, case_of(cached_classifier(), data, PLAN, {"2-synonyms": (synonyms(), 2)}))
     assert found["words-substituted/2-synonyms"].tolist() == [0, 1, 2, 2]
     for measure in MOVED:
         assert found[f"{measure}/2-synonyms"].isnan().tolist() == [True, True, False, False], measure
@@ -186,8 +188,11 @@ def test_an_explanation_of_many_passes_is_asked_of_the_sample_alone():
     """One that reads words is not given vectors, which is said, and attention is asked of every text all the same."""
     data = split(["s" + "w" * n + "s" for n in (3, 9, 1, 0, 5, 5, 2, 8, 4, 7, 6, 3)])
     plan = replace(PLAN, sample=5)
-    case = case_of(cached_classifier(), data, plan, signed=Signed(), attention=Attention())
-    found, alone = found_by(stability, case, "signed"), found_by(stability, case_of(case.model, data, plan))
+    case = case_of(cached_classifier(), data, plan, SUBSTITUTIONS, signed=Signed(), attention=Attention())
+    found, alone = (
+        found_by(stability, case, "signed"),
+        found_by(stability, case_of(case.model, data, plan, SUBSTITUTIONS)),
+    )
     asked = torch.zeros(12, dtype=torch.bool)
     asked[torch.from_numpy(case.sample)] = True
     for name in ("normalized-entropy", "distance-to-uniform"):
@@ -205,7 +210,7 @@ def test_an_explanation_of_many_passes_is_asked_of_the_sample_alone():
 
 
 def test_a_black_box_is_asked_what_words_can_be_asked_and_the_rest_is_said_to_be_absent():
-    case = case_of(BlackBox(), split(), PLAN, signed=Signed())
+    case = case_of(BlackBox(), split(), PLAN, SUBSTITUTIONS, signed=Signed())
     found = found_by(stability, case, "signed")
     assert {name for name in found if "/" in name and "-kept" not in name} == {
         f"{measure}/{probe}" for measure in (*MOVED, "words-substituted") for probe in ("1-synonym", "3-synonyms")
@@ -217,7 +222,7 @@ def test_a_black_box_is_asked_what_words_can_be_asked_and_the_rest_is_said_to_be
 
 def test_what_was_made_to_move_the_attention_says_so_where_nobody_asked_about_it():
     """The prediction may move all the same."""
-    case = case_of(cached_classifier(), split(), PLAN, gradient=EXPLAINERS["gradient"]())
+    case = case_of(cached_classifier(), split(), PLAN, SUBSTITUTIONS, gradient=EXPLAINERS["gradient"]())
     found = found_by(stability, case, "gradient")
     assert {name for name in found if name.endswith("pgd-attention")} == {f"{m}/pgd-attention" for m in OF_TEXT}
     said = absences(stability, case)
@@ -236,7 +241,7 @@ def test_constant_attention_does_not_move_and_is_said_to_have_collapsed(kind):
     else:
         model.attention = ByPlace()
     data = split(["s" + "w" * n + "s" for n in range(2, 14)])
-    found = found_by(stability, case_of(model, data, PLAN))
+    found = found_by(stability, case_of(model, data, PLAN, SUBSTITUTIONS))
     for name in PROBES:
         assert found[f"jensen-shannon/{name}"].nan_to_num().abs().max() < 1e-15
         assert (
@@ -260,7 +265,7 @@ def test_an_attention_at_one_word_is_uneven_and_a_little_noise_flips_no_label():
 
 def test_an_exchange_of_the_reason_flips_the_label_and_leaves_the_attention_where_it_was():
     """Both draw the same score."""
-    found = found_by(stability, case_of(reader(20.0), toy()[0], ProbeConfig(synonyms={"turned": (opposites(), 1)})))
+    found = found_by(stability, case_of(reader(20.0), toy()[0], None, {"turned": (opposites(), 1)}))
     assert found["label-flip/turned"].tolist() == [1.0] * 20
     assert found["prediction-change/turned"].min() > 0.99
     assert found["jensen-shannon/turned"].max() < 1e-12
@@ -282,7 +287,7 @@ def test_the_worst_for_attention_moves_it_further_than_noise_and_noise_further_t
 
 def test_stability_after_yin_is_of_texts_that_keep_their_label():
     model, data = cached_classifier(), split(["s" + "w" * n + "s" for n in range(3, 15)])
-    found = found_by(stability, case_of(model, data, PLAN))
+    found = found_by(stability, case_of(model, data, PLAN, SUBSTITUTIONS))
     turned = found["label-flip/3-synonyms"] == 1
     for measure in ("kendall", "top-k-overlap"):
         every, kept = found[f"{measure}/3-synonyms"], found[f"{measure}/3-synonyms-kept"]

@@ -10,7 +10,8 @@ A hard selection has no gradient: for a rationalizer, w is the normalized select
 words of the text are perturbed, not padding, special tokens or the question.
 """
 
-from collections.abc import Callable
+import hashlib
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 
@@ -132,14 +133,14 @@ class Probe:
     words: int = 1
     """Number of words that must change for the text to count."""
     origin: str = ""
-    """Source of the synonyms."""
+    """Source of the synonyms, or the digest of their table."""
     expensive: bool = False
     """Whether the probe runs on a sample of the texts only."""
 
 
-def probes(plan: ProbeConfig) -> dict[str, Probe]:
-    chance = RandomKey(plan.seed)
-    radius_of = cache(lambda model: perturbation_radius(model, plan.radius))  # once, not for every batch
+def probes(config: ProbeConfig, substitutions: Mapping[str, tuple[Synonyms, int]]) -> dict[str, Probe]:
+    chance = RandomKey(config.seed)
+    radius_of = cache(lambda model: perturbation_radius(model, config.radius))  # once, not for every batch
     named_probes = {
         "noise": Probe(lambda m, b: embedding_noise(m, b, radius_of(m), chance.child(1)), frozenset({"embeddings"})),
         "fgm-label": Probe(_in_chunks(lambda m, b: fgm_on_label(m, b, radius_of(m))), frozenset({"embeddings"})),
@@ -150,12 +151,28 @@ def probes(plan: ProbeConfig) -> dict[str, Probe]:
             expensive=True,
         ),
     }
-    if duplicates := named_probes.keys() & plan.synonyms.keys():
+    if duplicates := named_probes.keys() & substitutions.keys():
         raise ValueError(f"a probe named {min(duplicates)} already exists: rename the synonym table")
-    for name, (table, number) in plan.synonyms.items():
+    for name, (table, number) in substitutions.items():
         substitution = _substitution(table, number, chance.child(3))
-        named_probes[name] = Probe(substitution, vectors=False, words=number, origin=table.origin)
+        named_probes[name] = Probe(substitution, vectors=False, words=number, origin=table_origin(table))
     return named_probes
+
+
+def table_origin(synonyms: Synonyms) -> str:
+    """The origin of a synonym table, or the digest of its content.
+
+    >>> table, count = torch.tensor([[0, 0], [2, 0], [1, 0]]), torch.tensor([0, 1, 1])
+    >>> table_origin(Synonyms(table, count, torch.zeros(3, dtype=torch.bool)))[:6]
+    'table-'
+    >>> table_origin(Synonyms(table, count, torch.zeros(3, dtype=torch.bool), origin="none"))
+    'none'
+    """
+    if synonyms.origin != "table":
+        return synonyms.origin
+    table, count = synonyms.table.cpu(), synonyms.count.cpu()
+    content = table.masked_fill(torch.arange(table.shape[1]) >= count.unsqueeze(-1), -1)
+    return f"table-{hashlib.sha256(content.contiguous().numpy().tobytes()).hexdigest()[:12]}"
 
 
 def _in_chunks(move: Callable[[Model, Batch], PerturbedBatch]) -> Callable[[Model, Batch], PerturbedBatch]:

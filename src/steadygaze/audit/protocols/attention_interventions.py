@@ -58,7 +58,7 @@ def attention_interventions(case: AuditCase) -> Iterator[Finding]:
 
 
 def _counterfactual(case: AuditCase, model: Classifier) -> Iterator[Finding]:
-    chance = RandomKey(case.plan.seed)
+    chance = RandomKey(case.config.seed)
 
     def permuted(rows: Rows, batch: Batch) -> dict[str, Tensor]:
         before = case.probs[torch.from_numpy(rows)].to(batch.ids.device).unsqueeze(1)
@@ -85,7 +85,7 @@ def _nan_below_two_words(values: Tensor, batch: Batch) -> Tensor:
 def _randomized(case: AuditCase, names: list[str]) -> Iterator[Finding]:
     draws: list[dict[ValueKey, Tensor]] = []
     for draw in range(DRAWS):
-        other = randomized_copy(case.model, RandomKey(case.plan.seed).child(10, draw))
+        other = randomized_copy(case.model, RandomKey(case.config.seed).child(10, draw))
         draws.append({key: value for name in names for key, value in _compare(case, name, other, draw).items()})
         del other  # one copy at a time
     for key in draws[0]:

@@ -23,7 +23,7 @@ def correctness(case: AuditCase) -> Iterator[Finding]:
     for name, statistic in _set_statistics(case, label).items():
         # The calibration error has no interval: bootstrap draws overestimate it.
         bootstrappable = len(case) > 1 and name == "macro-f1"
-        interval = bootstrap_statistic(statistic, len(case), seed=case.plan.seed) if bootstrappable else None
+        interval = bootstrap_statistic(statistic, len(case), seed=case.config.seed) if bootstrappable else None
         yield Finding(name, value=statistic(case.all_rows), interval=interval, n=len(case))
 
 

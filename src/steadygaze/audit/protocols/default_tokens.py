@@ -68,7 +68,7 @@ def default_token_positions(weights: Tensor, mask: Tensor, places: int = PLACES)
 
 
 DEFAULT_TOKEN_MEASURES = probe_names("default-tokens")
-NO_TRAINING_TEXTS = "it retrains the model: in Python, pass the training texts and labels as train="
+NO_TRAINING_TEXTS = "it retrains the model: pass the training texts and labels as train= (--train)"
 CONTEXT_FREE = "average"
 """The encoder whose hidden states do not depend on other words."""
 CONTEXTUAL = "the hidden state of a default token depends on the text: mass on it is not a shortcut in itself"

@@ -56,7 +56,7 @@ UNREAD = "the model reads only the selected words: the gradient of the others is
 
 
 def faithfulness(case: AuditCase) -> Iterator[Finding]:
-    if case.plan.removal == "zero" and "embeddings" not in case.model.capabilities:
+    if case.config.removal == "zero" and "embeddings" not in case.model.capabilities:
         yield from missing_findings(
             measure_names("comprehensiveness", "sufficiency", "post-hoc-accuracy"), MISSING_CAPABILITY["embeddings"]
         )
@@ -67,7 +67,7 @@ def faithfulness(case: AuditCase) -> Iterator[Finding]:
 
 def _erasure(case: AuditCase) -> Iterator[Finding]:
     sizes = ",".join(f"{100 * share:g}" for share in SHARES)
-    settings = {"erase": case.plan.removal, "sizes": f"{sizes}%"}
+    settings = {"erase": case.config.removal, "sizes": f"{sizes}%"}
     baseline = case.gather(f"{RANDOM} words erased", lambda rows, batch: _erased(case, RANDOM, rows, batch))
     for measure, values in baseline.items():
         yield Finding(measure, values, RANDOM, settings)
@@ -95,7 +95,7 @@ def _above_random(case: AuditCase, name: str, scores: dict[str, Tensor], baselin
 
 def _erased(case: AuditCase, name: str, rows: Rows, batch: Batch) -> dict[str, Tensor]:
     full = case.probs[torch.from_numpy(rows)].to(batch.ids.device)
-    erasure = Erasure(removal=case.plan.removal, max_tokens=case.plan.max_tokens)
+    erasure = Erasure(removal=case.config.removal, max_tokens=case.runtime.max_tokens)
     without, alone = erase_words(case.model, batch, full, random_weights(case, name, rows, batch), erasure)
     scores = {
         "comprehensiveness": faithfulness_measures.comprehensiveness(full, without),
@@ -138,7 +138,7 @@ NO_VECTORS = "the explainer reads words, not embeddings: perturbed embeddings do
 
 
 def infidelity(case: AuditCase) -> Iterator[Finding]:
-    chance = RandomKey(case.plan.seed).child(13)
+    chance = RandomKey(case.config.seed).child(13)
 
     def work(rows: Rows, batch: Batch) -> dict[str, Tensor]:
         units = units_of(batch, question=False)
@@ -178,21 +178,21 @@ def max_sensitivity(case: AuditCase) -> Iterator[Finding]:
     if "embeddings" not in case.model.capabilities:
         yield from missing_findings(["max-sensitivity"], MISSING_CAPABILITY["embeddings"])
         return
-    radius = perturbation_radius(case.model, case.plan.radius)
+    radius = perturbation_radius(case.model, case.config.radius)
     for name, explainer in case.explainers.items():
         if not explainer.requires:
             yield Finding("max-sensitivity", explainer=name, absent=NO_VECTORS)
             continue
         work = partial(_sensitivity, case, name, radius)
         values = case.gather(f"{name} under noise", work, case.sample)["sensitivity"]
-        yield Finding("max-sensitivity", values, name, {"draws": DRAWS, "radius": case.plan.radius})
+        yield Finding("max-sensitivity", values, name, {"draws": DRAWS, "radius": case.config.radius})
 
 
 def _sensitivity(case: AuditCase, name: str, radius: Tensor, rows: Rows, batch: Batch) -> dict[str, Tensor]:
     units, explainer = units_of(batch, question=False), case.explainers[name]
     before = units.total(case.gather_rows(case.saliency(name), rows, batch))
     label = case.probs[torch.from_numpy(rows)].argmax(-1).to(batch.ids.device) if explainer.class_specific else None
-    chance, distances = RandomKey(case.plan.seed).child(14), []
+    chance, distances = RandomKey(case.config.seed).child(14), []
     for draw in range(DRAWS):
         perturbed = embedding_noise(case.model, batch, radius, chance.child(draw)).embedded
         after = units.total(explainer.explain(case.model, batch, label, perturbed).weights.double())

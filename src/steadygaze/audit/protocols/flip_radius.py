@@ -140,7 +140,7 @@ def _search_radius(
 def _seat(case: AuditCase) -> Finding:
     if case.data.label is None:
         return Finding("seat-sensitivity", absent=NO_LABELS)
-    chance = RandomKey(case.plan.seed).child(11)
+    chance = RandomKey(case.config.seed).child(11)
 
     def work(_: Rows, batch: Batch) -> dict[str, Tensor]:
         probs = _in_chunks(batch, lambda chunk: worst(case.model, take_rows(batch, chunk), chance))

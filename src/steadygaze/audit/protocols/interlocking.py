@@ -5,7 +5,7 @@ Yu et al. 2021 (arXiv:2110.13880), §3.2 and §5.3.
     first-sentence/biased    how often a model with the same settings selects the first sentence, if a token in front
                              of every text agrees with the label in 80 % of the training and test texts
     first-sentence/skewed    the same, if the predictor is first trained on the first sentence alone for some epochs
-                             (Plan.skewed)
+                             (`skewed_epochs`)
 
 With interlocking, the generator selects what the predictor has learned, and the predictor learns nothing else.  The
 protocol counts texts whose human rationale is outside the first sentence; without rationales, those for which the
@@ -25,7 +25,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from steadygaze.audit.audit_case import silent
+from steadygaze.audit.audit_config import silent
 from steadygaze.audit.finding import NO_LABELS, Finding, missing_findings
 from steadygaze.audit.measures.plausibility_measures import first_sentence
 from steadygaze.audit.verdict_rules import FEWEST, Bound

@@ -93,5 +93,5 @@ def pooled_agreement(
     n = len(tally)
     for index, measure in enumerate(names):
         value, statistic = rate(np.arange(n), index), partial(rate, index=index)
-        interval = bootstrap_statistic(statistic, n, seed=case.plan.seed) if n > 1 else None
+        interval = bootstrap_statistic(statistic, n, seed=case.config.seed) if n > 1 else None
         yield Finding(measure, value=value, interval=interval, explainer=name, settings=how, n=n)

@@ -41,7 +41,7 @@ def seed_consistency(case: AuditCase) -> Iterator[Finding]:
     for name in case.explainers:
         scores = case.gather(f"{name} of all models", lambda r, b, n=name: _scores(case, n, r, b), case.rows(name))  # type: ignore[misc]
         for measure, values in scores.items():
-            settings = count | ({"k": case.plan.k} if measure == "top-k-overlap" else {})
+            settings = count | ({"k": case.config.k} if measure == "top-k-overlap" else {})
             yield Finding(str(MeasureKey(measure, SEEDS)), values, name, settings)
 
 
@@ -69,7 +69,7 @@ def not_comparable(comparisons: Iterable[Finding], why: str) -> Iterator[Finding
 def _scores(case: AuditCase, name: str, rows: Rows, batch: Batch) -> dict[str, Tensor]:
     saliencies, too_short = seed_saliencies(case, name, rows, batch), batch.mask.sum(-1) < 2
     divergence = _pair_mean(saliencies, lambda p, q: saliency_divergence(p, q, batch.mask))
-    shared = _pair_mean(saliencies, lambda p, q: shared_top_k(p, q, batch.mask, case.plan.k))
+    shared = _pair_mean(saliencies, lambda p, q: shared_top_k(p, q, batch.mask, case.config.k))
     scores = zip(OF_WORDS, (divergence, shared), strict=True)
     return {measure: values.masked_fill(too_short, torch.nan) for measure, values in scores}
 

@@ -104,7 +104,9 @@ def _leak(name: str, explainer: str, features: Tensor, probs: Tensor, key: Tenso
 
 def _shuffled_leak(case: AuditCase, name: str, key: Tensor) -> Finding:
     def work(_: Rows, batch: Batch) -> dict[str, Tensor]:
-        saliency = case.explainers[name].explain(case.model, shuffle_words(batch, RandomKey(case.plan.seed).child(11)))
+        saliency = case.explainers[name].explain(
+            case.model, shuffle_words(batch, RandomKey(case.config.seed).child(11))
+        )
         share = normalize(saliency.weights.double(), batch.mask)
         positions, empty = (
             shortcut_measures.position_features(share, batch.mask),

@@ -20,7 +20,6 @@ import torch
 from torch import Tensor
 
 from steadygaze.audit.audit_case import AuditCase, Rows, saliency_divergence, shared_top_k
-from steadygaze.audit.audit_config import origin
 from steadygaze.audit.finding import Finding, missing_capability_reason, missing_findings
 from steadygaze.audit.measures import stability_measures
 from steadygaze.audit.measures.registry import probe_names
@@ -77,9 +76,9 @@ def _probe_findings(case: AuditCase, name: str, probe: Probe) -> Iterator[Findin
     for measure in [str(MeasureKey(measure, name)) for measure in OF_WORDS]:
         yield from missing_findings([] if explainers else [measure], missing_capability_reason(case))
         yield from (Finding(measure, explainer=explainer, absent=why) for explainer, why in reasons.items())
-    settings: dict[str, str | int | float] = {"radius": case.plan.radius}
+    settings: dict[str, str | int | float] = {"radius": case.config.radius}
     if not probe.vectors:
-        settings = {"synonyms": origin(case.plan.synonyms[name][0]), "words": probe.words}
+        settings = {"synonyms": probe.origin, "words": probe.words}
     for rows, group in [(case.sample, ["", *applicable])] if probe.expensive else _groups(case, applicable):
         scores = case.gather(name, lambda r, b, g=group: _scores(case, name, g, r, b), rows)  # type: ignore[misc]
         missing = {key: int(values[torch.from_numpy(rows)].isnan().sum()) for key, values in scores.items()}
@@ -89,7 +88,7 @@ def _probe_findings(case: AuditCase, name: str, probe: Probe) -> Iterator[Findin
             # The first measure is defined for every text that the probe changed: an equal count is the unchanged texts.
             left = missing[key] if missing[key] == next(iter(missing.values())) else 0
             note = f"left out: {left:,} of {len(rows):,} texts, {UNCHANGED[probe.vectors]}" if left else ""
-            row_settings = settings | ({"k": case.plan.k} if key.measure.measure == "top-k-overlap" else {})
+            row_settings = settings | ({"k": case.config.k} if key.measure.measure == "top-k-overlap" else {})
             yield Finding(str(key.measure), values, key.explainer, row_settings, note)
 
 
@@ -157,6 +156,6 @@ def _word_scores(case: AuditCase, name: str, rows: Rows, batch: Batch, perturbed
     after = finite_weights(explainer.explain(case.model, perturbed.batch, label, perturbed.embedded), perturbed.batch)
     return {
         "jensen-shannon": saliency_divergence(before, after, batch.mask),
-        "top-k-overlap": shared_top_k(before, after, batch.mask, case.plan.k),
+        "top-k-overlap": shared_top_k(before, after, batch.mask, case.config.k),
         "kendall": kendall(before, after, batch.mask),
     }

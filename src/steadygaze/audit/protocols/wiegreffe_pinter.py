@@ -37,7 +37,7 @@ from steadygaze.training.optimizers import Training
 DIFFERENCE = 1e-3
 """λ."""
 TRAINED = probe_names("uniform", "above-uniform", "trained-adversary")
-UNTRAINED = "it trains two models: in Python, pass the training texts and labels as train="
+UNTRAINED = "it trains two models: pass the training texts and labels as train= (--train)"
 NOT_OURS = "only a TextClassifier can be retrained"
 Split = tuple[Any, Any]
 """Texts and labels, as `fit` takes them."""

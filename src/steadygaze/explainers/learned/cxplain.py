@@ -25,7 +25,7 @@ from torch import Tensor, nn
 from steadygaze.core.maths import divergence, masked
 from steadygaze.core.random_key import derive_seed
 from steadygaze.core.settings import Field, settings
-from steadygaze.core.types import Batch, Terms
+from steadygaze.core.types import Batch, Removal, Terms
 from steadygaze.explainers.explainer import Explainer, Saliency
 from steadygaze.explainers.learned.answer_cache import AnswerCache
 from steadygaze.explainers.learned.black_box_queries import Watch, silent
@@ -42,7 +42,7 @@ from steadygaze.explainers.learned.text_networks import Selector, as_keras
 from steadygaze.models import k_subset
 from steadygaze.models.inference import inference
 from steadygaze.models.model_protocol import Model
-from steadygaze.techniques.perturbations.word_removal import MOST_UNITS, Removal
+from steadygaze.techniques.perturbations.word_removal import MOST_UNITS
 from steadygaze.techniques.technique import Player, Stage
 from steadygaze.training.progress import Watcher
 from steadygaze.training.training_loop import StageLoop, StageState, training_session

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from steadygaze.core.maths import masked
-from steadygaze.core.types import Batch
+from steadygaze.core.types import Batch, Removal
 from steadygaze.data.batches import Data, by_length, collate
 from steadygaze.data.text_tokenizer import Kind
 from steadygaze.explainers.explainer import PREDICTED, Explainer, Saliency, SelectionPredictions, class_balanced
@@ -42,7 +42,6 @@ from steadygaze.explainers.learned.text_inputs import (
 from steadygaze.models import k_subset
 from steadygaze.models.inference import inference
 from steadygaze.models.model_protocol import Model
-from steadygaze.techniques.perturbations.word_removal import Removal
 from steadygaze.training.progress import Watcher
 
 

@@ -25,7 +25,7 @@ from torch import Tensor
 
 from steadygaze.core.maths import masked
 from steadygaze.core.ragged import Ragged, row_starts
-from steadygaze.core.types import Batch
+from steadygaze.core.types import Batch, Removal
 from steadygaze.data.batches import Data, collate
 from steadygaze.explainers.class_probability import max_tokens, predict_rest
 from steadygaze.explainers.learned.answer_cache import AnswerCache, Lines
@@ -40,7 +40,7 @@ from steadygaze.explainers.learned.black_box_queries import (
 from steadygaze.explainers.learned.selector import Rows
 from steadygaze.explainers.learned.text_inputs import Table
 from steadygaze.models.model_protocol import Model
-from steadygaze.techniques.perturbations.word_removal import MOST_UNITS, Removal, take_rows
+from steadygaze.techniques.perturbations.word_removal import MOST_UNITS, take_rows
 
 
 def predict_selected(model: Model, batch: Batch, kept: Tensor, removal: Removal = "delete") -> Tensor:

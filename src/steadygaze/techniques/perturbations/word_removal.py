@@ -16,14 +16,14 @@ unit is a segment of ⌈n / most⌉ consecutive words, which share its weight ev
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from steadygaze.core.maths import segments
 from steadygaze.core.random_key import RandomKey
-from steadygaze.core.types import Batch
+from steadygaze.core.types import Batch, Removal
 
 
 def text_key(batch: Batch) -> Tensor:
@@ -31,10 +31,6 @@ def text_key(batch: Batch) -> Tensor:
     places = torch.arange(1, batch.ids.shape[1] + 1, device=batch.ids.device)
     mixed = RandomKey(1).scramble(batch.ids * 1_000_003 + places).masked_fill(~batch.present, 0)
     return mixed.sum(-1)  # overflow is intended
-
-
-Removal = Literal["delete", "pad", "zero"]
-"""delete: the text becomes shorter.  pad: the ids become padding.  zero: also their embeddings become 0."""
 
 
 def remove_words(batch: Batch, removed: Tensor, removal: Removal = "delete", padding: int = 0) -> Batch:

@@ -50,8 +50,8 @@ class Corpus:
     @property
     def label_names(self) -> list[Label]:
         """Every label that occurs, sorted."""
-        found = {example.label for split in self.splits.values() for example in split if example.label is not None}
-        return sorted(found, key=lambda label: (isinstance(label, str), label))
+        labels = {example.label for split in self.splits.values() for example in split if example.label is not None}
+        return sorted(labels, key=lambda label: (isinstance(label, str), label))
 
     @property
     def sizes(self) -> dict[str, int]:
@@ -119,7 +119,7 @@ def fetch(hub: HubSource, name: str) -> dict[str, dict[str, list[Any]]]:
         else {"name": hub.configuration}
     )
     try:
-        found = datasets.load_dataset(hub.id, **place)
+        dataset = datasets.load_dataset(hub.id, **place)
     except (OSError, ValueError, RuntimeError) as error:
         reason = str(error).splitlines()[0].rstrip(".") if str(error) else type(error).__name__
         raise UserError(
@@ -127,9 +127,9 @@ def fetch(hub: HubSource, name: str) -> dict[str, dict[str, list[Any]]]:
             f"put {name}/<split>.parquet into --data-dir or $STEADYGAZE_DATA."
         ) from None
     return {
-        ours: found[theirs].with_format("arrow")[:].to_pydict()
+        ours: dataset[theirs].with_format("arrow")[:].to_pydict()
         for ours, theirs in hub.splits.items()
-        if theirs in found
+        if theirs in dataset
     }
 
 
@@ -174,9 +174,9 @@ class PublishedCorpus:
 
     def _read(self, folder: Path) -> dict[str, dict[str, list[Any]]]:
         files = {split: folder / f"{stem}.parquet" for split, stem in self.files.items()}
-        there = {split: arrow_path(file) for split, file in files.items() if file.exists()}
+        existing = {split: arrow_path(file) for split, file in files.items() if file.exists()}
         with foreign_error(f"{folder} cannot be read as parquet"):
-            tables = {split: parquet.read_table(file).to_pydict() for split, file in there.items()}
+            tables = {split: parquet.read_table(file).to_pydict() for split, file in existing.items()}
         if not tables:
             raise UserError(f"{folder} holds none of {', '.join(file.name for file in files.values())}.")
         return tables

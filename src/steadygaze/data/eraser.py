@@ -71,11 +71,11 @@ class Documents:
             raise ValueError(f"the document {name!r:.60} is not UTF-8 (offset {error.start})") from None
 
 
-def annotation(row: dict[str, Any], documents: Documents, asked: bool) -> Annotation:
-    """`asked`: the query is a question about the text."""
+def annotation(row: dict[str, Any], documents: Documents, has_question: bool) -> Annotation:
+    """`has_question`: the query is a question about the text."""
     if not isinstance(row.get("annotation_id"), str | int):
         raise ValueError("there is no annotation_id")
-    if asked and is_empty(row.get("query")):
+    if has_question and is_empty(row.get("query")):
         raise ValueError("there is no query, though other annotations have one")
     name, marks = str(row["annotation_id"]), rationale_spans.flat(row.get("evidences"))
     parts, text = _joined(_docids(row, name, marks), documents)
@@ -83,7 +83,7 @@ def annotation(row: dict[str, Any], documents: Documents, asked: bool) -> Annota
     example = Example(
         text,
         row.get("classification"),
-        str(row["query"]) if asked else None,
+        str(row["query"]) if has_question else None,
         None if row.get("evidences") is None else spans,
         rationale_spans.lines(text) or None,
     )
@@ -112,15 +112,15 @@ def _joined(names: list[str], documents: Documents) -> tuple[dict[str, Span], st
 def _spans(marks: list[Any], text: str, parts: dict[str, Span]) -> tuple[rationale_spans.Spans, int]:
     """Sorted rationale spans in the whole text, and the number of spans without a token."""
     words = {name: rationale_spans.words(text[start:end]) for name, (start, end) in parts.items()}
-    found: list[Span] = []
+    rationales: list[Span] = []
     for mark in marks:
         docid = str((mark.get("docid") if isinstance(mark, dict) else None) or next(iter(parts)))
         if docid not in parts:
             raise ValueError(f"there is a rationale in {docid!r:.60}, which is not one of its docids")
         begin, end = parts[docid]
         span = rationale_spans.from_mark(mark, text[begin:end], words[docid])
-        found += [] if span is None else [(begin + span[0], begin + span[1])]
-    return tuple(sorted(found)), len(marks) - len(found)
+        rationales += [] if span is None else [(begin + span[0], begin + span[1])]
+    return tuple(sorted(rationales)), len(marks) - len(rationales)
 
 
 SPLITS = {"train": "train", "val": "validation", "test": "test"}
@@ -132,11 +132,11 @@ KEYS = {"annotation_id", "evidences"}
 def is_eraser(path: Path) -> bool:
     """Return whether a folder, or a file with documents beside it, has this format."""
     files = [path / f"{name}.jsonl" for name in SPLITS] if path.is_dir() else [path]
-    found = [file for file in files if file.suffix.lower() == ".jsonl" and file.is_file()]
-    if not found or not Documents(found[0].parent).exists:
+    existing = [file for file in files if file.suffix.lower() == ".jsonl" and file.is_file()]
+    if not existing or not Documents(existing[0].parent).exists:
         return False
     try:
-        row = next((row for _, row in json_rows(found[0])), None)
+        row = next((row for _, row in json_rows(existing[0])), None)
     except UserError:
         return False
     return isinstance(row, dict) and row.keys() >= KEYS
@@ -146,58 +146,58 @@ def load_eraser(path: Path, drop_empty: bool = False) -> Corpus:
     """A folder as the splits it holds, or a file as one split "train"."""
     files = {ours: path / f"{theirs}.jsonl" for theirs, ours in SPLITS.items()} if path.is_dir() else {"train": path}
     files = {split: file for split, file in files.items() if file.is_file()}
-    asked, dropped = _asked(list(files.values())), Counter[str]()
-    splits = {split: _labelled(file, asked, drop_empty, dropped) for split, file in files.items()}
+    has_question, dropped = _has_questions(list(files.values())), Counter[str]()
+    splits = {split: _labeled(file, has_question, drop_empty, dropped) for split, file in files.items()}
     return Corpus(path.name, splits, dict(dropped), "file")
 
 
 def annotations(file: Path, drop_empty: bool = False) -> Iterator[Annotation]:
     """Yield the annotations with a text."""
-    return (one for one in _read(file, _asked([file]), drop_empty) if not is_empty(one.example.text))
+    return (item for item in _read(file, _has_questions([file]), drop_empty) if not is_empty(item.example.text))
 
 
 def stream_eraser(file: Path, drop_empty: bool, chunk: int) -> Iterator[list[Example]]:
     """At most `chunk` examples at a time."""
-    examples = (one.example for one in annotations(file, drop_empty))
+    examples = (item.example for item in annotations(file, drop_empty))
     while part := list(islice(examples, chunk)):
         yield part
 
 
-def _labelled(file: Path, asked: bool, drop_empty: bool, dropped: Counter[str]) -> list[Example]:
-    found = list(_read(file, asked, drop_empty))
-    kept = [one for one in found if not is_empty(one.example.text)]
-    if not kept:
+def _labeled(file: Path, has_question: bool, drop_empty: bool, dropped: Counter[str]) -> list[Example]:
+    items = list(_read(file, has_question, drop_empty))
+    nonempty = [item for item in items if not is_empty(item.example.text)]
+    if not nonempty:
         raise UserError(f"{file.name} has no rows with a text.")
     labels = check_labels(
-        [one.example.label for one in kept],
+        [item.example.label for item in nonempty],
         minimum_classes=1,
-        where=lambda i: f"{file.name}, annotation {kept[i].name!r}: classification",
+        where=lambda i: f"{file.name}, annotation {nonempty[i].name!r}: classification",
     )
-    for why, count in ((EMPTY, len(found) - len(kept)), (EMPTY_SPAN, sum(one.empty for one in found))):
+    for why, count in ((EMPTY, len(items) - len(nonempty)), (EMPTY_SPAN, sum(item.empty for item in items))):
         if count:
             dropped[why] += count
-    return [replace(one.example, label=label) for one, label in zip(kept, labels, strict=True)]
+    return [replace(item.example, label=label) for item, label in zip(nonempty, labels, strict=True)]
 
 
-def _asked(files: Sequence[Path]) -> bool:
+def _has_questions(files: Sequence[Path]) -> bool:
     """Return whether the queries differ and are therefore questions."""
-    seen: set[str] = set()
+    queries: set[str] = set()
     for file in files:
         for _, row in json_rows(file):
-            seen.add(str(row.get("query") or ""))
-            if len(seen) > 1:
+            queries.add(str(row.get("query") or ""))
+            if len(queries) > 1:
                 return True
     return False
 
 
-def _read(file: Path, asked: bool, drop_empty: bool) -> Iterator[Annotation]:
+def _read(file: Path, has_question: bool, drop_empty: bool) -> Iterator[Annotation]:
     documents = Documents(file.parent)
     for number, row in json_rows(file):
         try:
-            one = annotation(row, documents, asked)
+            item = annotation(row, documents, has_question)
         except ValueError as error:
             raise UserError(f"{file.name}, line {number}: {error}.") from None
-        if is_empty(one.example.text) and not drop_empty:
+        if is_empty(item.example.text) and not drop_empty:
             why = "the document is empty; fill it in, or leave such rows out with --drop-empty (drop_empty=True)"
             raise UserError(f"{file.name}, line {number}: {why}.")
-        yield one
+        yield item

@@ -33,8 +33,8 @@ def from_cell(cell: Any, text: str) -> Spans | None:
     if all(isinstance(mark, str) for mark in marks):
         return from_phrases(marks, text)
     if any(isinstance(mark, dict) for mark in flat(marks)):
-        found = [from_mark(mark, text, words(text)) for mark in flat(marks)]
-        return tuple(sorted(span for span in found if span is not None))
+        parsed = [from_mark(mark, text, words(text)) for mark in flat(marks)]
+        return tuple(sorted(span for span in parsed if span is not None))
     return tuple(sorted(_span(mark, text) for mark in marks))
 
 
@@ -53,17 +53,17 @@ def from_mark(mark: Any, text: str, words: Sequence[Span]) -> Span | None:
     """
     if not isinstance(mark, dict):
         raise ValueError(f'{mark!r:.60} is not {{"start_token": …, "end_token": …}}')
-    start, end, said = mark.get("start_token"), mark.get("end_token"), mark.get("text")
-    if isinstance(said, str) and said.strip() and (start is None or start == -1):  # given only by its words
-        return from_phrases([said], text)[0]
+    start, end, phrase = mark.get("start_token"), mark.get("end_token"), mark.get("text")
+    if isinstance(phrase, str) and phrase.strip() and (start is None or start == -1):  # given only by its words
+        return from_phrases([phrase], text)[0]
     if type(start) is not int or type(end) is not int or not 0 <= start <= end <= len(words):
         raise ValueError(f"tokens {start} to {end} do not lie in a text of {len(words)} tokens")
     if start == end:
         return None
     span = words[start][0], words[end - 1][1]
-    found = text[slice(*span)]
-    if isinstance(said, str) and "".join(said.split()).lower() != "".join(found.split()).lower():
-        raise ValueError(f"tokens {start} to {end} are {found!r:.60}, but the rationale is {said!r:.60}")
+    tokens = text[slice(*span)]
+    if isinstance(phrase, str) and "".join(phrase.split()).lower() != "".join(tokens.split()).lower():
+        raise ValueError(f"tokens {start} to {end} are {tokens!r:.60}, but the rationale is {phrase!r:.60}")
     return span
 
 
@@ -72,11 +72,11 @@ def from_phrases(phrases: Iterable[str], text: str) -> Spans:
     spans, end = [], 0
     for phrase in phrases:
         pattern = re.compile(r"\s+".join(re.escape(word) for word in phrase.split()))
-        found = pattern.search(text, end) or pattern.search(text)
-        if not phrase.strip() or found is None:
+        match = pattern.search(text, end) or pattern.search(text)
+        if not phrase.strip() or match is None:
             raise ValueError(f"the phrase {phrase!r:.60} is not in the text")
-        end = found.end()
-        spans.append(found.span())
+        end = match.end()
+        spans.append(match.span())
     return tuple(sorted(spans))
 
 

@@ -39,7 +39,7 @@ class Layout:
 
     def read(self, table: Mapping[str, list[Any]], dropped: Counter[str]) -> list[Example]:
         """The examples of the table; dropped items are counted in `dropped`."""
-        kept = []
+        examples = []
         for cells in zip(*(table[name] for name in self.columns), strict=True):
             for item in self._row(cells):
                 if isinstance(item, str):
@@ -47,8 +47,8 @@ class Layout:
                 elif is_empty(item.text) or (item.question is not None and is_empty(item.question)):
                     dropped[EMPTY] += 1
                 else:
-                    kept.append(item)
-        return kept
+                    examples.append(item)
+        return examples
 
     def _row(self, cells: tuple[Any, ...]) -> Made:
         *content, label = cells
@@ -109,17 +109,17 @@ def nested_story(lines: Any) -> Made:
 def review(text: str, starts: Sequence[int], ends: Sequence[int], label: str) -> Made:
     """Movie rationales.  Offsets count words, [start, end); a line is a sentence."""
     words = rationale_spans.words(text)
-    whole = [(start, end) for start, end in zip(starts, ends, strict=True) if start < end]
-    yield from [EMPTY_SPAN] * (len(starts) - len(whole))
-    yield _review(text, sorted((words[start][0], words[end - 1][1]) for start, end in whole), label)
+    nonempty = [(start, end) for start, end in zip(starts, ends, strict=True) if start < end]
+    yield from [EMPTY_SPAN] * (len(starts) - len(nonempty))
+    yield _review(text, sorted((words[start][0], words[end - 1][1]) for start, end in nonempty), label)
 
 
 def phrased_review(text: str, phrases: Sequence[str], label: str) -> Made:
     """Movie rationales on the hub: rationales as phrases of the text."""
-    whole = [phrase for phrase in phrases if phrase.strip()]
-    yield from [EMPTY_SPAN] * (len(phrases) - len(whole))
+    nonempty = [phrase for phrase in phrases if phrase.strip()]
+    yield from [EMPTY_SPAN] * (len(phrases) - len(nonempty))
     try:
-        yield _review(text, rationale_spans.from_phrases(whole, text), label)
+        yield _review(text, rationale_spans.from_phrases(nonempty, text), label)
     except ValueError:
         yield LOST_RATIONALE
 

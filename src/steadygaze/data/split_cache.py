@@ -77,10 +77,10 @@ class SplitCache:
 
     def _look_up(self, flat: list[str]) -> NDArray[np.int64]:
         """The row of each stretch, 0 where it is not kept."""
-        found = np.fromiter(map(self._row.get, flat, repeat(0)), np.int64, len(flat))
-        new = {flat[i] for i in np.flatnonzero(found == 0).tolist() if len(flat[i]) <= LONGEST}
+        cached = np.fromiter(map(self._row.get, flat, repeat(0)), np.int64, len(flat))
+        new = {flat[i] for i in np.flatnonzero(cached == 0).tolist() if len(flat[i]) <= LONGEST}
         if not new or len(self._row) >= MOST:
-            return found
+            return cached
         self._learn(sorted(new))
         return np.fromiter(map(self._row.get, flat, repeat(0)), np.int64, len(flat))
 

@@ -29,13 +29,13 @@ def hold_out(
     if labels is None:
         few = max(1, round(n * HELD_OUT))
         return order[few:], order[:few]
-    total, seen = Counter(labels), Counter[Label | None]()
+    total, ranks = Counter(labels), Counter[Label | None]()
     share: dict[int, float] = {}  # share of the class's rows before this one; only of rows that may be held out
     for row in order:
         label = labels[row]
-        if seen[label] and (every is None or (seen[label] + 1) % every == 0):
-            share[row] = seen[label] / total[label]
-        seen[label] += 1
+        if ranks[label] and (every is None or (ranks[label] + 1) % every == 0):
+            share[row] = ranks[label] / total[label]
+        ranks[label] += 1
     size = math.ceil(n * HELD_OUT) if every is None else None
     held_out = dict.fromkeys(sorted(share, key=share.__getitem__)[:size])
     return [row for row in order if row not in held_out], list(held_out)

@@ -94,8 +94,8 @@ def substitutable_pairs(table: Mapping[str, Sequence[str]], *, classes: bool = T
             return False
         return not (_clash(forms[one], forms[other]) or _clash(forms[other], forms[one]))
 
-    found = {word: [o for o in others if allowed(word.lower(), o.lower())] for word, others in table.items()}
-    return {word: others for word, others in found.items() if others}
+    allowed_pairs = {word: [o for o in others if allowed(word.lower(), o.lower())] for word, others in table.items()}
+    return {word: others for word, others in allowed_pairs.items() if others}
 
 
 def _clash(one: Form, other: Form) -> bool:

@@ -54,10 +54,10 @@ class Table:
         """How a complaint names the i-th cell of a column."""
         return lambda i: f"{self.file}, {self.unit} {self.rows[i]}, column {column!r}"
 
-    def take(self, kept: Sequence[int]) -> "Table":
+    def take(self, indices: Sequence[int]) -> "Table":
         """Only these rows."""
-        columns = {name: [cells[i] for i in kept] for name, cells in self.columns.items()}
-        return Table(self.file, columns, [self.rows[i] for i in kept], self.unit)
+        columns = {name: [cells[i] for i in indices] for name, cells in self.columns.items()}
+        return Table(self.file, columns, [self.rows[i] for i in indices], self.unit)
 
 
 def concatenate(tables: Iterable[Table]) -> Table:
@@ -72,13 +72,13 @@ def concatenate(tables: Iterable[Table]) -> Table:
     return Table(first.file, columns, rows, first.unit)
 
 
-def require(names: Iterable[str], found: Sequence[str], file: str) -> None:
+def require(names: Iterable[str], columns: Sequence[str], file: str) -> None:
     """Refuse a file that lacks one of the columns, or has it twice."""
     for name in names:
-        if name not in found:
-            raise NoColumn(name, f"{file}: {unknown('column', name, found)}")
-        if found.count(name) > 1:
-            raise UserError(f"{file} has {found.count(name)} columns called {name!r}; rename all but one.")
+        if name not in columns:
+            raise NoColumn(name, f"{file}: {unknown('column', name, columns)}")
+        if columns.count(name) > 1:
+            raise UserError(f"{file} has {columns.count(name)} columns called {name!r}; rename all but one.")
 
 
 def read_lines(path: Path) -> Iterator[tuple[int, str]]:
@@ -136,16 +136,16 @@ def _malformed(path: Path, delimiter: str) -> list[Any]:
 
     Called only after reading has failed: an Arrow thread with a Python function crashes the process at exit.
     """
-    found: list[Any] = []
+    rows: list[Any] = []
 
     def remember(row: Any) -> Literal["error"]:
-        found.append(row)
+        rows.append(row)
         return "error"
 
     with suppress(pa.ArrowInvalid, UnicodeDecodeError):
         for _ in _open(path, delimiter, ask=remember):
             pass
-    return found
+    return rows
 
 
 def _table(file: str, part: Any, names: Sequence[str], first: int) -> Table:
@@ -243,12 +243,12 @@ def json_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
 
 def read_jsonl(path: Path, names: Sequence[str], chunk: int) -> Iterator[Table]:
     numbered = json_rows(path)
-    seen: set[str] = set()
+    keys: set[str] = set()
     while part := list(islice(numbered, chunk)):
         objects = [row for _, row in part]
-        if not seen:  # a key may be absent from some rows, but not from all of the first chunk
-            seen = set().union(*objects)
-            require(names, sorted(seen), path.name)
+        if not keys:  # a key may be absent from some rows, but not from all of the first chunk
+            keys = set().union(*objects)
+            require(names, sorted(keys), path.name)
         columns = {name: [row.get(name) for row in objects] for name in names}
         yield Table(path.name, columns, [number for number, _ in part], unit="line")
 

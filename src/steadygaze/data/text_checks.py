@@ -75,8 +75,8 @@ def _listed(values: Iterable[object], name: str) -> list[object]:
 
 def _text(value: object, i: int, where: Where) -> str:
     if not isinstance(value, str):
-        found = "missing" if is_missing(value) else f"{value!r:.40} ({type(value).__name__})"
-        raise UserError(f"{where(i)} is {found}; every text must be a string.")
+        description = "missing" if is_missing(value) else f"{value!r:.40} ({type(value).__name__})"
+        raise UserError(f"{where(i)} is {description}; every text must be a string.")
     return _characters(value, i, where)
 
 

@@ -67,7 +67,7 @@ def mean_of_words(groups: Sequence[int], values: ArrayLike) -> list[float]:
     first = np.flatnonzero(np.diff(groups, prepend=-1))
     if not len(first):
         return []
-    total, many = (np.add.reduceat(one, first) for one in (np.asarray(values), np.ones(len(groups))))
+    total, many = (np.add.reduceat(column, first) for column in (np.asarray(values), np.ones(len(groups))))
     means: list[float] = (total / many).tolist()
     return means
 

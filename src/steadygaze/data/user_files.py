@@ -1,9 +1,9 @@
 """A user's own files: .csv, .tsv, .jsonl or .parquet, or a folder of train, validation and test in these formats.
 
 One text column, or two: the text that is explained, then the question about it.  Labels are strings or whole numbers
-(see `check`); csv has only strings, so a label column is numbers if every cell is one, and names otherwise.
-Rationales is optional (see `rationales`).  ERASER's files have columns of their own (see `eraser`).  Offsets and row
-numbers in messages are the user's own.
+(see `text_checks`).  A csv file has only strings: its labels become numbers if every cell is a number.  Rationales are
+optional (see `rationale_spans`).  ERASER's files have other columns (see `eraser`).  Messages name rows and offsets of
+the user's file.
 """
 
 from collections.abc import Iterator, Sequence
@@ -25,7 +25,7 @@ CHUNK = 1024  # rows held at a time while streaming
 
 @dataclass(frozen=True)
 class ColumnNames:
-    """Which column is what."""
+    """The columns of text, question, label and rationales."""
 
     text: Sequence[str] = ("text",)
     label: str | None = None
@@ -43,15 +43,15 @@ class ColumnNames:
 
 
 def load_files(path: Path, columns: ColumnNames, drop_empty: bool = False) -> Corpus:
-    """A file as one split "train", or a folder as the splits it holds."""
+    """Load a file as the split "train", or a folder as its splits."""
     if columns == ColumnNames(("text",), "label") and is_eraser(path):
         return load_eraser(path, drop_empty)
     paths = _split_files(path) if path.is_dir() else {"train": path}
     if columns.label is not None and ".txt" in {file.suffix.lower() for file in paths.values()}:
-        said = f"{path.name} has no labels: a corpus is a {_formats()} file with a text and a label column."
-        raise NoColumn(columns.label, said)
-    whole = {name: concatenate(read_columns(file, columns.names, CHUNK)) for name, file in paths.items()}
-    tables = {name: _readable(table, columns, drop_empty) for name, table in whole.items()}
+        message = f"{path.name} has no labels: a corpus is a {_formats()} file with a text and a label column."
+        raise NoColumn(columns.label, message)
+    complete = {name: concatenate(read_columns(file, columns.names, CHUNK)) for name, file in paths.items()}
+    tables = {name: _readable(table, columns, drop_empty) for name, table in complete.items()}
     for table in tables.values():
         if not len(table):
             raise UserError(f"{table.file} has no rows with a text.")
@@ -60,7 +60,7 @@ def load_files(path: Path, columns: ColumnNames, drop_empty: bool = False) -> Co
             tables, columns.label, [name for name, file in paths.items() if file.suffix.lower() in UNTYPED]
         )
     splits = {name: _examples(table, columns) for name, table in tables.items()}
-    empty = sum(len(whole[name]) - len(tables[name]) for name in whole)
+    empty = sum(len(complete[name]) - len(tables[name]) for name in complete)
     return Corpus(path.name, splits, {"empty text": empty} if empty else {}, "file")
 
 
@@ -73,9 +73,9 @@ def stream(
     drop_empty: bool = False,
     chunk: int = CHUNK,
 ) -> Iterator[list[Example]]:
-    """At most `chunk` examples at a time; also a .txt file, one text a line.
+    """Yield at most `chunk` examples at a time; also from a .txt file with one text per line.
 
-    Labels are read only if their column is named; those of a csv stay strings, since a part of a file cannot tell.
+    Labels are read only if their column is named.  Labels of a csv stay strings: a later row may not be a number.
     """
     columns = ColumnNames(text, label, rationales)
     if tuple(text) == ("text",) and is_eraser(Path(path)):
@@ -84,14 +84,14 @@ def stream(
 
 
 def _streamed(tables: Iterator[Table], columns: ColumnNames, drop_empty: bool) -> Iterator[list[Example]]:
-    for whole in tables:
-        table = _readable(whole, columns, drop_empty)
+    for complete in tables:
+        table = _readable(complete, columns, drop_empty)
         if len(table):
             yield _examples(table, columns)
 
 
 def _readable(table: Table, columns: ColumnNames, drop_empty: bool) -> Table:
-    """The rows in which every text column says something; without `drop_empty`, all of them must."""
+    """The rows without an empty text; without `drop_empty`, an empty text is an error."""
     empty = {i for name in columns.text for i, cell in enumerate(table.columns[name]) if is_empty(cell)}
     if not empty:
         return table
@@ -114,13 +114,13 @@ def _examples(table: Table, columns: ColumnNames) -> list[Example]:
 
 
 def _rationales(table: Table, column: str | None, texts: Sequence[str]) -> Sequence[spans.Spans | None]:
-    found: list[spans.Spans | None] = []
+    rationales: list[spans.Spans | None] = []
     for i, text in enumerate(texts):
         try:
-            found.append(spans.from_cell(table.columns[column][i], text) if column else None)
+            rationales.append(spans.from_cell(table.columns[column][i], text) if column else None)
         except ValueError as error:
             raise UserError(f"{table.where(column or '')(i)}: {error}.") from None
-    return found
+    return rationales
 
 
 def _labels(table: Table, column: str | None) -> Sequence[Label | None]:
@@ -130,7 +130,7 @@ def _labels(table: Table, column: str | None) -> Sequence[Label | None]:
 
 
 def _typed(tables: dict[str, Table], label: str, untyped: Sequence[str]) -> dict[str, Table]:
-    """The splits in a format without types, their labels as numbers if they are numbers in all of these splits."""
+    """Convert the labels of formats without types to numbers, if all of them are numbers."""
     cells = typed({name: tables[name].columns[label] for name in untyped})
     return {name: replace(tables[name], columns=tables[name].columns | {label: cells[name]}) for name in untyped}
 
@@ -138,13 +138,13 @@ def _typed(tables: dict[str, Table], label: str, untyped: Sequence[str]) -> dict
 def _split_files(folder: Path) -> dict[str, Path]:
     files: dict[str, Path] = {}
     for name in SPLITS:
-        found = [folder / f"{name}{suffix}" for suffix in READERS if (folder / f"{name}{suffix}").is_file()]
-        if len(found) > 1:
+        candidates = [folder / f"{name}{suffix}" for suffix in READERS if (folder / f"{name}{suffix}").is_file()]
+        if len(candidates) > 1:
             raise UserError(
-                f"{folder} holds {' and '.join(file.name for file in found)}: which one is the {name} split?"
+                f"{folder} holds {' and '.join(file.name for file in candidates)}: which one is the {name} split?"
             )
-        if found:
-            files[name] = found[0]
+        if candidates:
+            files[name] = candidates[0]
     if not files:
         raise UserError(f"{folder} holds none of train, validation and test as {_formats()} files.")
     return files

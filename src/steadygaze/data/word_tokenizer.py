@@ -141,11 +141,11 @@ class WordTokenizer(TextTokenizer):
     def _encodings(self, texts: list[str]) -> list[Encoding]:
         """Each text by the engine that is right for it, in the order given."""
         plain = [text.isascii() for text in texts]
-        found: dict[bool, Iterator[Encoding]] = {}
+        encodings: dict[bool, Iterator[Encoding]] = {}
         for is_plain, engine in ((True, self._plain), (False, self._engine)):
             mine = [text for text, flag in zip(texts, plain, strict=True) if flag is is_plain]
-            found[is_plain] = iter(engine.encode_batch(mine, add_special_tokens=False))
-        return [next(found[flag]) for flag in plain]
+            encodings[is_plain] = iter(engine.encode_batch(mine, add_special_tokens=False))
+        return [next(encodings[flag]) for flag in plain]
 
 
 def _engine(vocabulary: dict[str, int]) -> Tokenizer:

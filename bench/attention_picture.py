@@ -14,7 +14,7 @@ import steadygaze as sg
 from steadygaze.cli.demo import CORPUS
 from steadygaze.results.explanation import Explanation
 
-SUBSTITUTION = ("truly unpleasant", "truly unappealing")
+SUBSTITUTION = ("utterly magnificent", "utterly superb")
 WIDTH, PANEL, MARGIN, LINE, CHARACTER = 1120, 540, 16, 24, 7.9
 
 
@@ -46,11 +46,11 @@ def picture(models: dict[str, sg.TextClassifier], text: str) -> str:
         x = MARGIN + column * (PANEL + MARGIN)
         before, after = model.explain(text), model.explain(text.replace(*SUBSTITUTION))
         shift = jensenshannon(np.array(before.weights), np.array(after.weights)) ** 2
-        parts += [panel(before, f"{name}, original", x, 28), panel(after, f"{name}, one synonym", x, 270)]
-        parts.append(f'<text x="{x}" y="500" class="title">shift of attention: {shift:.3f} nats (JSD)</text>')
+        parts += [panel(before, f"{name}, original", x, 28), panel(after, f"{name}, one synonym", x, 215)]
+        parts.append(f'<text x="{x}" y="400" class="title">shift of attention: {shift:.3f} nats (JSD)</text>')
     style = "text{font:13px monospace;fill:#1a2027}.title{font:bold 14px sans-serif}rect{fill:#f0a030}"
-    head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} 520" role="img">'
-    ground = f'<path d="M0 0H{WIDTH}V520H0Z" fill="#fff"/>'
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} 420" role="img">'
+    ground = f'<path d="M0 0H{WIDTH}V420H0Z" fill="#fff"/>'
     return "\n".join([head, f"<style>{style}</style>", ground, *parts, "</svg>", ""])
 
 
@@ -60,7 +60,7 @@ def main() -> None:
     parser.add_argument("out", type=Path, help="SVG file to write")
     options = parser.parse_args()
     texts = [example.text for example in sg.load_corpus(CORPUS).splits["test"]]
-    text = next(text for text in texts if SUBSTITUTION[0] in text and "bricklayer" in text)
+    text = next(text for text in texts if SUBSTITUTION[0] in text and "zookeeper" in text)
     models = {name: sg.load(str(options.demo / name)) for name in ("vanilla", "consensus")}
     options.out.write_text(picture(models, text), encoding="utf-8")
 

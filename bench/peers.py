@@ -33,7 +33,7 @@ from steadygaze.audit.probes.observation import observe
 from steadygaze.cli import streaming
 from steadygaze.data.batches import collate
 
-TOGETHER = 20
+TOGETHER = 5
 """Texts explained in one call of ours."""
 SAMPLES = 1000
 """Of LIME and KernelSHAP; --samples."""

@@ -31,14 +31,14 @@ from steadygaze.results.formatting import number
 from steadygaze.results.policy import Policy, Requirement, VerdictRequirement
 from steadygaze.results.report import Report, now
 
-CORPUS = "planted-reviews:sizes=[3000,300,500]"
+CORPUS = "planted-reviews:sizes=[2000,300,500]"
 MODELS = {"vanilla": ("vanilla", 0), "teacher": ("vanilla", 1), "consensus": ("consensus", 0)}
 """Folder -> technique and offset of the seed."""
-EPOCHS = {"vanilla": 5, "consensus": 2}
+EPOCHS = {"vanilla": 7, "consensus": 3}
 SETTINGS = {"hidden": 64, "dimension": 50, "learning_rate": 3e-3}
 PAGES = {"vanilla": "vanilla.html", "consensus": "report.html"}
 TABLE = "synonyms.jsonl"
-TEXTS = 200
+TEXTS = 150
 """Texts of the test split that are audited."""
 WORST = "3-synonyms"
 NUMBERS = {

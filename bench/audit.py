@@ -38,7 +38,7 @@ from torch import Tensor
 from steadygaze.adapters.as_adapter import as_adapter
 from steadygaze.audit.measures.faithfulness_measures import comprehensiveness, sufficiency
 from steadygaze.audit.probes.erasure import SHARES, erase_words
-from steadygaze.audit.probes.observation import observe
+from steadygaze.audit.probes.text_perturbations import observe
 from steadygaze.core.types import Batch
 from steadygaze.data.batches import Data, by_length, collate
 from steadygaze.data.corpora import load_corpus

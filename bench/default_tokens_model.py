@@ -28,8 +28,7 @@ from steadygaze.data.batches import Data
 from steadygaze.models import inference
 from steadygaze.models.attention_layers import Softmax, context
 from steadygaze.models.classifier import Classifier
-from steadygaze.models.encoders.encoder import WordEncoder, embedding
-from steadygaze.models.encoders.word_encoders import Convolutional
+from steadygaze.models.encoders.word_encoders import Convolutional, WordEncoder, embedding
 from steadygaze.models.model_protocol import Model
 from steadygaze.techniques import TECHNIQUES
 from steadygaze.training.device import accelerator

@@ -16,8 +16,8 @@ from steadygaze.core.ragged import TokenArray, row_starts
 from steadygaze.core.types import Batch
 from steadygaze.data.batches import Data, collate
 from steadygaze.models.classifier import Architecture, word_encoder
-from steadygaze.models.encoders.encoder import Encoder
 from steadygaze.models.encoders.transformer import from_folder
+from steadygaze.models.encoders.word_encoders import Encoder
 
 SPLITS = ("train", "validation", "test")
 HIDDEN = 50

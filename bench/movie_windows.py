@@ -15,8 +15,8 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from steadygaze.core.types import Encoded
-from steadygaze.models.encoders.encoder import Encoder
 from steadygaze.models.encoders.transformer import Transformer
+from steadygaze.models.encoders.word_encoders import Encoder
 
 WIDTH = 256
 

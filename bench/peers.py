@@ -29,7 +29,7 @@ from steadygaze.adapters.as_adapter import as_adapter
 from steadygaze.adapters.model_adapter import ModelAdapter
 from steadygaze.audit.measures import faithfulness_measures, plausibility_measures
 from steadygaze.audit.probes.erasure import SHARES, erase_words
-from steadygaze.audit.probes.observation import observe
+from steadygaze.audit.probes.text_perturbations import observe
 from steadygaze.cli import streaming
 from steadygaze.data.batches import collate
 

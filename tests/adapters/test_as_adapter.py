@@ -15,7 +15,7 @@ from estimator.tiny import fitted, fitted_pair, tiny
 from steadygaze.adapters.as_adapter import as_adapter
 from steadygaze.adapters.transformer_checks import check_network, try_network
 from steadygaze.adapters.transformer_network import AttentionTransformerModel, ForwardOptions, TransformerModel
-from steadygaze.audit.probes.observation import observe
+from steadygaze.audit.probes.text_perturbations import observe
 from steadygaze.core.errors import UserError
 from steadygaze.data.batches import collate
 from steadygaze.estimator.text_classifier import TextClassifier

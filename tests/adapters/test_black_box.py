@@ -13,7 +13,7 @@ from contract.tiny import littered, widened
 from estimator.tiny import LABELS, TEXTS
 from steadygaze.adapters import black_box
 from steadygaze.adapters.as_adapter import as_adapter
-from steadygaze.audit.probes.observation import observe
+from steadygaze.audit.probes.text_perturbations import observe
 from steadygaze.core.errors import UserError
 from steadygaze.data.batches import collate
 from steadygaze.explainers.attention import Attention

@@ -15,7 +15,7 @@ from contract.tiny import littered, widened
 from steadygaze.adapters import transformer_network as networks
 from steadygaze.adapters.as_adapter import as_adapter
 from steadygaze.audit.probes import text_perturbations
-from steadygaze.audit.probes.observation import observe
+from steadygaze.audit.probes.text_perturbations import observe
 from steadygaze.core.random_key import RandomKey
 from steadygaze.data.batches import collate
 from steadygaze.explainers.attention import Attention

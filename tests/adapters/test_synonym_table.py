@@ -4,16 +4,14 @@ import json
 
 import numpy as np
 import pytest
-import torch
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
-from estimator.tiny import LABELS, TEXTS, fitted, tiny
+from estimator.tiny import LABELS, TEXTS, fitted
 from steadygaze.adapters.as_adapter import as_adapter
 from steadygaze.adapters.synonym_table import match_case, synonym_table
-from steadygaze.audit.probes.observation import observe
-from steadygaze.audit.probes.text_perturbations import substitute_synonyms
+from steadygaze.audit.probes.text_perturbations import observe, substitute_synonyms
 from steadygaze.core.errors import UserError
 from steadygaze.core.random_key import RandomKey
 from steadygaze.data.batches import collate
@@ -69,16 +67,6 @@ def test_what_goes_on_with_a_word_keeps_it(box):
     batch = collate(box.for_pairs(False).data(box.tokens.place(texts), None), np.arange(2))
     moved = substitute_synonyms(batch, table, 10, RandomKey(0))
     assert box.tokens.join(moved.batch.ids, moved.batch.present) == ["they daren't, I risk", "I daren’t"]
-
-
-def test_without_a_table_no_word_has_a_synonym(box, folder):
-    """Not even where two words have one vector: neighbors are not synonyms."""
-    assert synonym_table(box, None, TEXTS) is None
-    ours = as_adapter(tiny().fit(TEXTS, LABELS))
-    with torch.no_grad():
-        ours.model.vectors[:] = 1.0
-    assert synonym_table(ours, None, TEXTS) is None
-    assert synonym_table(as_adapter(folder("bert"), device="cpu")) is None
 
 
 def test_function_words_negations_and_other_word_classes_are_never_substituted(box):

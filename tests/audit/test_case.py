@@ -16,8 +16,8 @@ from steadygaze.adapters.black_box import black_box
 from steadygaze.audit.audit_case import AuditCase
 from steadygaze.audit.audit_config import ProbeConfig, Runtime
 from steadygaze.audit.prepare_case import prepare
-from steadygaze.audit.protocols.seed_consistency import seed_consistency
 from steadygaze.audit.protocols.shortcut_leakage import shortcut_leakage
+from steadygaze.audit.protocols.stability import seed_consistency
 from steadygaze.core.types import Example
 from steadygaze.data.batches import Data, collate
 

@@ -19,8 +19,7 @@ from steadygaze.audit.audit_config import ProbeConfig, Runtime
 from steadygaze.audit.finding import Finding
 from steadygaze.audit.measures.registry import NAMES, measure_names, probe_names
 from steadygaze.audit.prepare_case import prepare
-from steadygaze.audit.probes.observation import gradient
-from steadygaze.audit.probes.text_perturbations import embedding_noise, fgm_on_label, pgd_on_attention
+from steadygaze.audit.probes.text_perturbations import embedding_noise, fgm_on_label, gradient, pgd_on_attention
 from steadygaze.audit.protocols import MATTERS
 from steadygaze.audit.protocols.faithfulness import UNREAD
 from steadygaze.audit.protocols.flip_radius import flip_radius
@@ -36,8 +35,8 @@ from steadygaze.core.maths.ranking import top_k
 from steadygaze.core.random_key import RandomKey
 from steadygaze.core.types import Batch, Example
 from steadygaze.data.batches import collate
+from steadygaze.explainers.explainer import SELECTS
 from steadygaze.explainers.rationale import RationaleExplainer
-from steadygaze.explainers.resolve import SELECTS
 from steadygaze.models.model_protocol import MISSING_CAPABILITY
 from steadygaze.models.rationalizer import GeneratorOutput, Rationalizer
 from steadygaze.results.report import Report

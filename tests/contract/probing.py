@@ -21,8 +21,13 @@ from steadygaze.audit.probes.counterfactual_attention import (
     randomized_copy,
     search_attention,
 )
-from steadygaze.audit.probes.observation import Observation, PerturbedBatch, gradient, observe
-from steadygaze.audit.probes.text_perturbations import substitute_synonyms
+from steadygaze.audit.probes.text_perturbations import (
+    Observation,
+    PerturbedBatch,
+    gradient,
+    observe,
+    substitute_synonyms,
+)
 from steadygaze.core.random_key import RandomKey
 from steadygaze.core.types import Batch
 from steadygaze.models.classifier import Classifier

@@ -10,7 +10,7 @@ from torch.backends import cudnn
 
 from contract.probing import IDLE, PROBES, PlantedError, failing, in_use, spied, state
 from contract.tiny import QUESTIONS, TEXTS, assert_close, batch, cached_classifier, classifier, littered, split, widened
-from steadygaze.audit.probes.observation import gradient, observe
+from steadygaze.audit.probes.text_perturbations import gradient, observe
 from steadygaze.models.attention_layers import ATTENTIONS
 
 SEAMS = ("embed", "encode", "score", "attend", "decode")

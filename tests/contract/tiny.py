@@ -19,8 +19,8 @@ from steadygaze.core.types import Batch, Forward
 from steadygaze.data.batches import Data, collate
 from steadygaze.models.classifier import Architecture, Classifier, word_encoder
 from steadygaze.models.encoders import ENCODERS
-from steadygaze.models.encoders.encoder import Encoder
 from steadygaze.models.encoders.transformer import Transformer, from_config
+from steadygaze.models.encoders.word_encoders import Encoder
 
 VOCABULARY = 23
 CLASSES = 3

@@ -7,8 +7,9 @@ import pytest
 
 from steadygaze.core.errors import UserError
 from steadygaze.core.settings import settings
+from steadygaze.estimator.model_config import settings_of_model
 from steadygaze.estimator.text_classifier import TextClassifier
-from steadygaze.estimator.train_config import TextConfig, settings_of_model, train_config
+from steadygaze.estimator.train_config import TextConfig, train_config
 from steadygaze.models.classifier import Architecture
 from steadygaze.techniques import TECHNIQUES
 from steadygaze.techniques.vanilla import Vanilla

@@ -15,8 +15,8 @@ from estimator.test_rationalizers import TEXTS, fitted
 from models.test_rationalizer import BOTH, by_hand, made
 from steadygaze.core.errors import UserError
 from steadygaze.estimator.explain_texts import rationale_spans
+from steadygaze.explainers.explainer import SELECTS
 from steadygaze.explainers.rationale import RationaleExplainer
-from steadygaze.explainers.resolve import SELECTS
 from steadygaze.report.audit_page import text_pair
 from steadygaze.results.explanation import Explanation
 from steadygaze.results.verdict import Shift

@@ -15,11 +15,10 @@ import torch
 
 from steadygaze.adapters.as_adapter import as_adapter
 from steadygaze.audit.prepare_case import prepare
-from steadygaze.audit.protocols.seed_consistency import seed_consistency
+from steadygaze.audit.protocols.stability import seed_consistency
 from steadygaze.core.errors import UserError
-from steadygaze.estimator.loading import load_classifier
 from steadygaze.estimator.model_folder import fingerprint
-from steadygaze.estimator.text_classifier import TextClassifier
+from steadygaze.estimator.text_classifier import TextClassifier, load_classifier
 from steadygaze.explainers import EXPLAINERS
 from steadygaze.results.report import Report
 from steadygaze.results.row import ValueKey

@@ -15,7 +15,7 @@ from contract.tiny import assert_close, batch, classifier, split
 from steadygaze.core.random_key import RandomKey
 from steadygaze.core.types import Batch, Encoded, Terms
 from steadygaze.models.classifier import Architecture, Classifier
-from steadygaze.models.encoders.encoder import Encoder
+from steadygaze.models.encoders.word_encoders import Encoder
 from steadygaze.techniques.perturbations.word_substitution import Synonyms
 from steadygaze.techniques.technique import LossContext, Technique
 

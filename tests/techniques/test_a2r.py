@@ -12,7 +12,7 @@ from torch import Tensor
 from contract.tiny import assert_close
 from steadygaze.core.random_key import RandomKey, derive_seed
 from steadygaze.models.classifier import Architecture
-from steadygaze.models.encoders.encoder import Encoder
+from steadygaze.models.encoders.word_encoders import Encoder
 from steadygaze.models.rationalizer import Rationalizer
 from steadygaze.techniques.a2r import A2R, apart, both_ways
 from steadygaze.techniques.rationalizing import task_loss

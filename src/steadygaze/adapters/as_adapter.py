@@ -16,10 +16,9 @@ from steadygaze.core.digests import digest_json
 from steadygaze.core.errors import UserError
 from steadygaze.core.types import Label
 from steadygaze.core.untrusted_files import read_json, resolve
-from steadygaze.estimator.loading import load_classifier
+from steadygaze.estimator.model_config import settings_of_model
 from steadygaze.estimator.model_folder import MODEL_KINDS, SavedModel, fingerprint
-from steadygaze.estimator.text_classifier import TextClassifier
-from steadygaze.estimator.train_config import settings_of_model
+from steadygaze.estimator.text_classifier import TextClassifier, load_classifier
 from steadygaze.models.encoders.transformer import from_hub
 from steadygaze.training.device import best_device
 

@@ -25,15 +25,11 @@ NEGATION = ("n't", "n’t")
 """Continues the word before it: "do" in "don't" is not substituted."""
 
 
-def synonym_table(
-    subject: ModelAdapter, given: str | Path | Table | None = None, texts: Sequence[str] = ()
-) -> Synonyms | None:
-    """Synonyms from a file or a mapping; None without one.
+def synonym_table(subject: ModelAdapter, given: str | Path | Table, texts: Sequence[str] = ()) -> Synonyms:
+    """Synonyms from a file or a mapping.
 
     `texts`: the texts in which words will be substituted, for a black box.
     """
-    if given is None:
-        return None
     if isinstance(subject.tokens, TextWords):
         return _text_synonyms(subject.tokens, substitutable_pairs(_table(given, folded=False)), texts)
     lexicon = vocabulary_lexicon(subject.tokens.vocabulary, subject.tokens.kind)

@@ -11,7 +11,13 @@ from steadygaze.adapters.model_adapter import ModelAdapter
 from steadygaze.audit.audit_case import AuditCase
 from steadygaze.audit.audit_config import AuditConfig, ProbeConfig, Runtime
 from steadygaze.audit.audit_report import AuditFindings
-from steadygaze.audit.finding import Finding, drop_texts, missing_findings, texts_without_selection
+from steadygaze.audit.finding import (
+    Finding,
+    drop_texts,
+    interlocking_not_applicable,
+    missing_findings,
+    texts_without_selection,
+)
 from steadygaze.audit.measures.registry import probe_names
 from steadygaze.audit.prepare_case import (
     SYNONYM_PROBES,
@@ -23,10 +29,9 @@ from steadygaze.audit.prepare_case import (
 )
 from steadygaze.audit.protocols import COUNTING, MATTERS, PROTOCOLS, RETRAINED, SHORTCUT, STILL, THOROUGH, Protocol
 from steadygaze.audit.protocols.default_tokens import DEFAULT_TOKEN_MEASURES, NO_TRAINING_TEXTS, default_tokens
-from steadygaze.audit.protocols.interlocking import LOCKS, SELECTS, UNLOCKED, interlocking, interlocking_not_applicable
-from steadygaze.audit.protocols.seed_consistency import not_comparable
+from steadygaze.audit.protocols.interlocking import LOCKS, SELECTS, UNLOCKED, interlocking
 from steadygaze.audit.protocols.selection import FIRST_RATIONALE
-from steadygaze.audit.protocols.stability import NO_SYNONYMS
+from steadygaze.audit.protocols.stability import NO_SYNONYMS, not_comparable
 from steadygaze.audit.protocols.wiegreffe_pinter import NOT_OURS, TRAINED, UNTRAINED, attention_necessity
 from steadygaze.core.arguments import choice, integer, optional, sequence_of, validated
 from steadygaze.core.errors import UserError

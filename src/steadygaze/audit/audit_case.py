@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from steadygaze.audit.audit_config import ProbeConfig, Runtime
-from steadygaze.audit.probes.observation import observe
-from steadygaze.audit.probes.text_perturbations import Probe, probes
+from steadygaze.audit.probes.text_perturbations import Probe, observe, probes
 from steadygaze.core.maths.divergence import jensen_shannon
 from steadygaze.core.maths.masked import normalize
 from steadygaze.core.maths.ranking import top_k_overlap

@@ -9,13 +9,13 @@ import numpy as np
 import torch
 
 from steadygaze.audit.audit_case import AuditCase, Rows, saliency_divergence
-from steadygaze.audit.finding import Finding, texts_without_selection
+from steadygaze.audit.finding import Finding, selecting_explainers, texts_without_selection
 from steadygaze.audit.largest_shifts import largest_shifts
 from steadygaze.audit.measures.measure import PROBES
 from steadygaze.audit.measures.registry import MEASURES
 from steadygaze.audit.prepare_case import AuditRequest, PreparedCase, Settings
-from steadygaze.audit.probes.observation import gradient
-from steadygaze.audit.protocols.seed_consistency import SEEDS, seed_saliencies
+from steadygaze.audit.probes.text_perturbations import gradient
+from steadygaze.audit.protocols.stability import SEEDS, seed_saliencies
 from steadygaze.audit.verdict_rules import verdicts
 from steadygaze.core import __version__
 from steadygaze.core.maths.masked import normalize
@@ -81,7 +81,7 @@ def build_report(audited: AuditFindings) -> Report:
     notes = (
         *_constant_label(prepared),
         *_below_baseline(prepared),
-        *_leakage(rows, prepared.case.explainers),
+        *_leakage(rows, selecting_explainers(prepared.case)),
         *(f"{sentence}." for sentence in tokens.warnings()),
         *audited.notes,
         *audited.request.notes,

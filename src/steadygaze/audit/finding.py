@@ -12,7 +12,8 @@ from torch import Tensor
 
 from steadygaze.audit.audit_case import AuditCase
 from steadygaze.audit.probes.text_perturbations import OWN
-from steadygaze.models.model_protocol import MISSING_CAPABILITY
+from steadygaze.models.model_protocol import MISSING_CAPABILITY, Model
+from steadygaze.models.rationalizer import selects
 from steadygaze.results.row import MeasureKey
 from steadygaze.results.verdict import Answer
 
@@ -101,3 +102,10 @@ def drop_texts(case: AuditCase, found: Finding, gone: Tensor) -> Finding:
     note = f"left out: {count:,} of {len(words):,} texts with an empty selection"
     values = None if found.values is None else found.values.masked_fill(gone, torch.nan)
     return replace(found, values=values, note=f"{found.note}; {note}" if found.note else note)
+
+
+def interlocking_not_applicable(model: Model) -> str:
+    """Why the protocol does not apply; '' if it does."""
+    if not selects(model):
+        return "the model is not a rationalizer"
+    return "" if model.selection_config.granularity == "sentence" else "the model selects words, not sentences"

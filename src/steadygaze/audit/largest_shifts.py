@@ -9,7 +9,7 @@ from torch import Tensor
 
 from steadygaze.audit.finding import Finding
 from steadygaze.audit.prepare_case import PreparedCase
-from steadygaze.audit.probes.observation import PerturbedBatch
+from steadygaze.audit.probes.text_perturbations import PerturbedBatch
 from steadygaze.core.types import Span
 from steadygaze.data.batches import collate
 from steadygaze.data.synonyms import vocabulary_lexicon

@@ -21,8 +21,8 @@ from steadygaze.core.ragged import TokenizedTexts
 from steadygaze.core.types import Example, Span
 from steadygaze.data.token_alignment import mark_tokens
 from steadygaze.explainers import EXPLAINERS
-from steadygaze.explainers.explainer import Explainer
-from steadygaze.explainers.resolve import missing_capability, resolve_explainer
+from steadygaze.explainers.explainer import Explainer, missing_capability
+from steadygaze.explainers.resolve import resolve_explainer
 from steadygaze.techniques.perturbations.word_substitution import Synonyms
 
 SEED = "seed"
@@ -122,8 +122,10 @@ class PreparedCase:
 def prepare_all(request: AuditRequest, explainers: Mapping[str, Explainer]) -> PreparedCase:
     """Prepare the case of the model, and the same texts with the models of other seeds."""
     adapter, examples = request.adapter, request.examples
-    table = synonym_table(adapter, request.synonyms, [example.text for example in examples])
-    substitutions = {} if table is None else {name: (table, number) for name, number in SYNONYM_PROBES.items()}
+    substitutions: Substitutions = {}
+    if request.synonyms is not None:
+        table = synonym_table(adapter, request.synonyms, [example.text for example in examples])
+        substitutions = {name: (table, number) for name, number in SYNONYM_PROBES.items()}
     prepared, *others = (
         prepare(model, examples, explainers, request.config, substitutions, request.runtime)
         for model in (adapter, *(check_comparable(adapter, other) for other in request.others))

@@ -262,7 +262,7 @@ def _top(
 
 
 def load_model(model: Path, common: Common) -> "TextClassifier":
-    from steadygaze.estimator.loading import load_classifier as load
+    from steadygaze.estimator.text_classifier import load_classifier as load
 
     clf = load(model, common.device)
     freeze_collector()

@@ -56,7 +56,9 @@ class AuditOutputs:
     @property
     def required(self) -> Policy | None:
         """Requirements from the command line and from a file."""
-        return check_policy(as_policy(list(self.rules)), *([as_policy(self.policy)] if self.policy is not None else []))
+        rules = [self.rules and list(self.rules), self.policy]
+        policies = [as_policy(item) for item in rules if item]
+        return check_policy(*policies) if policies else None
 
     @property
     def signing(self) -> Callable[[bytes], bytes] | None:

@@ -25,8 +25,7 @@ from steadygaze.data.corpus import Corpus
 from steadygaze.data.planted.lexicon import SYNONYMS
 from steadygaze.estimator import resumable_training
 from steadygaze.estimator.inputs import read_split
-from steadygaze.estimator.loading import load_classifier
-from steadygaze.estimator.text_classifier import TextClassifier
+from steadygaze.estimator.text_classifier import TextClassifier, load_classifier
 from steadygaze.results.formatting import number
 from steadygaze.results.policy import Policy, Requirement, VerdictRequirement
 from steadygaze.results.report import Report, now

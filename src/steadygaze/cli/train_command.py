@@ -85,9 +85,8 @@ def train(
     from steadygaze.core.settings import parse
     from steadygaze.data.corpora import load_corpus
     from steadygaze.estimator import resumable_training
-    from steadygaze.estimator.loading import load_classifier
     from steadygaze.estimator.model_folder import check_free_folder
-    from steadygaze.estimator.text_classifier import TextClassifier
+    from steadygaze.estimator.text_classifier import TextClassifier, load_classifier
 
     clf = TextClassifier(
         encoder,

@@ -18,8 +18,8 @@ from steadygaze.data.batches import by_length, collate, placed_data
 from steadygaze.data.text_tokenizer import Tokens
 from steadygaze.data.token_alignment import mean_of_words, merge_words
 from steadygaze.estimator.inputs import known_label
-from steadygaze.explainers.explainer import Explainer, Saliency, finite_weights
-from steadygaze.explainers.resolve import default_explainer, missing_capability, resolve_explainer
+from steadygaze.explainers.explainer import Explainer, Saliency, finite_weights, missing_capability
+from steadygaze.explainers.resolve import default_explainer, resolve_explainer
 from steadygaze.models import inference
 from steadygaze.models.model_protocol import Model
 from steadygaze.results.explanation import Explanation

@@ -1,7 +1,7 @@
 """ModelConfig, the contents of config.json, and building an untrained model from it."""
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Annotated, Any, Literal
 
@@ -10,18 +10,20 @@ from torch import Tensor
 
 from steadygaze.core import __version__
 from steadygaze.core.errors import UserError, unknown
-from steadygaze.core.settings import Field, build, settings
+from steadygaze.core.settings import Field, build, non_default, settings
 from steadygaze.core.types import Label
 from steadygaze.data.text_tokenizer import TextTokenizer
 from steadygaze.data.token_alignment import sentence_ends
+from steadygaze.estimator.train_config import TextConfig
 from steadygaze.models.classifier import Architecture, word_encoder
 from steadygaze.models.encoders import ENCODERS, TRANSFORMER
-from steadygaze.models.encoders.encoder import Encoder
 from steadygaze.models.encoders.transformer import from_config
+from steadygaze.models.encoders.word_encoders import Encoder
 from steadygaze.models.model_protocol import Model
 from steadygaze.techniques import TECHNIQUES
 from steadygaze.techniques.technique import Technique
 from steadygaze.techniques.vanilla import Vanilla
+from steadygaze.training.optimizers import Training
 
 SCHEMA = 2
 """Increased when older versions of the package cannot read a folder."""
@@ -134,3 +136,19 @@ def _technique(description: ModelConfig) -> Technique:
     """The technique that determines the network; Vanilla if its settings do not."""
     kind = TECHNIQUES.get(description.technique, Vanilla)
     return Vanilla() if kind.build is Technique.build else build(kind, description.technique_settings)
+
+
+def settings_of_model(
+    architecture: Architecture,
+    training: Mapping[str, Any],
+    text: Mapping[str, Any],
+    technique: str,
+    technique_settings: Mapping[str, Any],
+) -> dict[str, Any]:
+    """The settings that differ from the defaults."""
+    kinds = {Architecture: dataclasses.asdict(architecture), Training: training, TextConfig: text}
+    values = {key: value for kind, part in kinds.items() for key, value in non_default(kind, part).items()}
+    own = TECHNIQUES.get(technique)  # None: a user's own technique, whose defaults are unknown
+    if own is None:
+        return {**values, **technique_settings}
+    return {**values, **non_default(own, {k: v for k, v in technique_settings.items() if k not in own.filled})}

@@ -12,9 +12,8 @@ from steadygaze.core.types import Example, Label
 from steadygaze.data.corpus import Corpus
 from steadygaze.estimator.fit import check_same_run
 from steadygaze.estimator.inputs import read_split, read_validation
-from steadygaze.estimator.loading import load_classifier
 from steadygaze.estimator.model_folder import check_model_folder
-from steadygaze.estimator.text_classifier import TextClassifier, references
+from steadygaze.estimator.text_classifier import TextClassifier, load_classifier, references
 from steadygaze.estimator.train_config import train_config
 from steadygaze.training.checkpoint import has_run
 from steadygaze.training.teacher_cache import check_teacher_cache

@@ -27,10 +27,11 @@ from steadygaze.estimator.inputs import (
     read_validation,
     read_weights,
 )
+from steadygaze.estimator.model_config import settings_of_model
 from steadygaze.estimator.train_config import train_config
 from steadygaze.models import inference
 from steadygaze.techniques.technique import Technique
-from steadygaze.training.device import best_device
+from steadygaze.training.device import best_device, check_device
 from steadygaze.training.progress import ProgressBar, SilentWatcher
 
 Granularity = Literal["word", "piece"]
@@ -249,3 +250,30 @@ def references(given: "TextClassifier | Sequence[TextClassifier] | None") -> lis
 
 def _path(given: str | Path | None) -> Path | None:
     return None if given is None else Path(given)
+
+
+def load_classifier(folder: str | Path, device: str = "auto") -> TextClassifier:
+    """A saved model, ready to predict and explain.
+
+    Its parameters are those of its training, so that `clone(load(folder)).fit(texts, labels)` repeats it.  Word
+    vectors, synonyms and a transformer's folder have a name only: a model folder contains no local paths.
+    """
+    check_device(device)
+    stored = model_folder.load(Path(folder))
+    config = stored.description
+    values = settings_of_model(
+        config.architecture, config.training, config.text, config.technique, config.technique_settings
+    )
+    loaded = TextClassifier(
+        config.encoder,
+        config.technique,
+        seed=config.seed,
+        epochs=values.pop("epochs", None),
+        vectors=config.vectors,
+        batch_size=values.pop("batch_size", None),
+        settings=values or None,
+        max_length=config.max_length,
+        class_weight=config.class_weight if isinstance(config.class_weight, str | None) else dict(config.class_weight),
+        device=device,
+    )
+    return loaded._take(stored)

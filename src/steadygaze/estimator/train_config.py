@@ -1,6 +1,5 @@
 """Settings of a training run, checked before any data is read or written."""
 
-import dataclasses
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,7 +9,7 @@ from typing import Annotated, Any
 import numpy as np
 
 from steadygaze.core.errors import UserError, unknown
-from steadygaze.core.settings import Field, distribute_settings, non_default, settings
+from steadygaze.core.settings import Field, distribute_settings, settings
 from steadygaze.core.types import Label
 from steadygaze.models.classifier import Architecture
 from steadygaze.models.encoders import ENCODERS, TRANSFORMER
@@ -72,22 +71,6 @@ def train_config(parameters: Mapping[str, Any]) -> TrainConfig:
         class_weight=_class_weight(parameters["class_weight"]),
         device=parameters["device"],
     )
-
-
-def settings_of_model(
-    architecture: Architecture,
-    training: Mapping[str, Any],
-    text: Mapping[str, Any],
-    technique: str,
-    technique_settings: Mapping[str, Any],
-) -> dict[str, Any]:
-    """The settings that differ from the defaults."""
-    kinds = {Architecture: dataclasses.asdict(architecture), Training: training, TextConfig: text}
-    values = {key: value for kind, part in kinds.items() for key, value in non_default(kind, part).items()}
-    own = TECHNIQUES.get(technique)  # None: a user's own technique, whose defaults are unknown
-    if own is None:
-        return {**values, **technique_settings}
-    return {**values, **non_default(own, {k: v for k, v in technique_settings.items() if k not in own.filled})}
 
 
 def _technique(given: Any) -> tuple[str, Technique | None]:

@@ -15,6 +15,7 @@ class Attention(Explainer):
 
     class_specific: ClassVar[bool] = False
     requires: ClassVar[frozenset[Capability]] = frozenset({"attention"})
+    excludes: ClassVar[frozenset[Capability]] = frozenset({"selection"})
 
     def explain(
         self, model: Model, batch: Batch, target: Tensor | None = None, embedded: Tensor | None = None

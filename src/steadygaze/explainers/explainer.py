@@ -9,7 +9,7 @@ from torch.nn.functional import one_hot
 
 from steadygaze.core.maths.label_leakage import class_balanced_accuracy, independent_reader_accuracy, leakage_gap
 from steadygaze.core.types import Batch
-from steadygaze.models.model_protocol import Capability, Model, refuse_non_finite
+from steadygaze.models.model_protocol import MISSING_CAPABILITY, Capability, Model, refuse_non_finite
 
 ACCURACY, GAP = "independent-reader-accuracy", "leakage-gap"
 PREDICTED = "predicted"
@@ -82,6 +82,8 @@ class Explainer(ABC):
     """Whether the weights depend on the explained class."""
     requires: ClassVar[frozenset[Capability]] = frozenset()
     """Capabilities that the model must have."""
+    excludes: ClassVar[frozenset[Capability]] = frozenset()
+    """Capabilities that the model must not have."""
     deletes_words: ClassVar[bool] = False
     """Whether it weighs a word by deleting it, as audits do: such agreement is not counted in its favor."""
     forward_passes: ClassVar[int] = 1
@@ -105,3 +107,14 @@ class Explainer(ABC):
     def reader_accuracy(self, model: Model) -> float | None:
         """Accuracy of the independent reader on held-out selections; None: not known."""
         return None
+
+
+SELECTS = "the model selects words and has a rationale, not attention"
+
+
+def missing_capability(explainer: Explainer, model: Model | type[Model]) -> str:
+    """The reason why the explainer cannot explain the model; '': it can."""
+    if explainer.excludes & model.capabilities:
+        return SELECTS
+    lacking = explainer.requires - model.capabilities
+    return MISSING_CAPABILITY[max(lacking)] if lacking else ""

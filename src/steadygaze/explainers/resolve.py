@@ -7,12 +7,9 @@ from typing import Any, cast
 from steadygaze.core.errors import UserError, unknown
 from steadygaze.core.settings import build, field_names
 from steadygaze.explainers import EXPLAINERS
-from steadygaze.explainers.attention import Attention
 from steadygaze.explainers.captum import Captum, is_captum
 from steadygaze.explainers.explainer import Explainer
-from steadygaze.models.model_protocol import MISSING_CAPABILITY, Model
-
-SELECTS = "the model selects words and has a rationale, not attention"
+from steadygaze.models.model_protocol import Model
 
 
 def resolve_explainer(
@@ -56,11 +53,3 @@ def _settings(kind: Any) -> tuple[str, ...]:
 def default_explainer(model: Model | type[Model]) -> str:
     """The model's own explanation: its rationale if it selects words, else its attention."""
     return "rationale" if "selection" in model.capabilities else "attention"
-
-
-def missing_capability(explainer: Explainer, model: Model | type[Model]) -> str:
-    """The reason why the explainer cannot explain the model; '': it can."""
-    if isinstance(explainer, Attention) and "selection" in model.capabilities:
-        return SELECTS
-    lacking = explainer.requires - model.capabilities
-    return MISSING_CAPABILITY[max(lacking)] if lacking else ""

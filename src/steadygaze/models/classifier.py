@@ -18,7 +18,7 @@ from steadygaze.core.settings import Field, settings
 from steadygaze.core.types import Batch, Encoded, Forward
 from steadygaze.models.attention_layers import ATTENTIONS, DECODERS, SCORES, Linear
 from steadygaze.models.encoders import ENCODERS
-from steadygaze.models.encoders.encoder import Encoder, WordEncoder, embedding
+from steadygaze.models.encoders.word_encoders import Encoder, WordEncoder, embedding
 from steadygaze.models.model_protocol import Capability, Model
 
 MOST_PARAMETERS = 1 << 31

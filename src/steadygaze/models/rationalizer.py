@@ -36,7 +36,7 @@ from steadygaze.core.maths.windows import best_windows, exact_windows
 from steadygaze.core.types import Batch, Encoded
 from steadygaze.models.attention_layers import SCORES
 from steadygaze.models.classifier import Architecture
-from steadygaze.models.encoders.encoder import Encoder
+from steadygaze.models.encoders.word_encoders import Encoder
 from steadygaze.models.model_protocol import Capability, Model
 
 Granularity = Literal["token", "sentence"]

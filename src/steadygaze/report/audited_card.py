@@ -8,8 +8,8 @@ from steadygaze.core.atomic_files import write_text
 from steadygaze.core.errors import UserError
 from steadygaze.core.untrusted_files import read_text
 from steadygaze.report.verdict_axis import main_rows
-from steadygaze.results.formatting import interval, number
-from steadygaze.results.model_card import BEGIN, END, code
+from steadygaze.results.formatting import code, interval, number
+from steadygaze.results.model_card import BEGIN, END
 from steadygaze.results.report import Report
 from steadygaze.results.row import Row
 from steadygaze.results.verdict import Gate

@@ -1,6 +1,7 @@
 """Format numbers and answers for pages, terminals and notebooks."""
 
 import math
+import re
 
 from steadygaze.results.row import Row
 from steadygaze.results.verdict import Answer, Better, Fact
@@ -105,3 +106,15 @@ def direction(better: Better) -> str:
         if better == "neither"
         else f"{ARROWS[better]}\N{NO-BREAK SPACE}{better} is better"
     )
+
+
+def code(value: object) -> str:
+    """Quote a value as Markdown code that is also valid in a table cell.
+
+    >>> print(code("5 stars"), code("a|b"), code("`"))
+    `5 stars` `a\\|b` `` ` ``
+    """
+    text = " ".join(str(value).split()).replace("|", "\\|")
+    fence = "`" * (1 + max(map(len, re.findall("`+", text)), default=0))
+    edge = " " if len(fence) > 1 else ""  # keep the backticks of the text apart from the fence
+    return f"{fence}{edge}{text}{edge}{fence}"

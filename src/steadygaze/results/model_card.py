@@ -1,8 +1,9 @@
 """The model card: README.md of a saved model, in the format of model hubs."""
 
-import re
 from collections.abc import Mapping
 from typing import Any
+
+from steadygaze.results.formatting import code
 
 SHOWS = {
     "attention": "The highlighted words have the largest attention weights.",
@@ -67,15 +68,3 @@ def _vectors(config: Mapping[str, Any]) -> str:
     if (share := config.get("token_coverage")) is None:
         return ""
     return f"\n| training tokens with a vector in {code(config['vectors'])} | {share:.1%} |"
-
-
-def code(value: object) -> str:
-    """Quote a value as Markdown code that is also valid in a table cell.
-
-    >>> print(code("5 stars"), code("a|b"), code("`"))
-    `5 stars` `a\\|b` `` ` ``
-    """
-    text = " ".join(str(value).split()).replace("|", "\\|")
-    fence = "`" * (1 + max(map(len, re.findall("`+", text)), default=0))
-    edge = " " if len(fence) > 1 else ""  # keep the backticks of the text apart from the fence
-    return f"{fence}{edge}{text}{edge}{fence}"

@@ -24,8 +24,7 @@ from steadygaze.audit.prepare_case import AuditRequest, prepare
 from steadygaze.core.errors import UserError
 from steadygaze.core.types import Batch
 from steadygaze.estimator import resumable_training
-from steadygaze.estimator.loading import load_classifier
-from steadygaze.estimator.text_classifier import TextClassifier
+from steadygaze.estimator.text_classifier import TextClassifier, load_classifier
 from steadygaze.explainers import EXPLAINERS
 from steadygaze.results.report import Report
 from steadygaze.results.row import ValueKey

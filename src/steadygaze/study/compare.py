@@ -13,8 +13,7 @@ from steadygaze.audit.audit_config import silent
 from steadygaze.audit.measures.registry import COLUMNS
 from steadygaze.core.atomic_files import exclusive
 from steadygaze.core.errors import UserError
-from steadygaze.estimator.loading import load_classifier
-from steadygaze.estimator.text_classifier import TextClassifier
+from steadygaze.estimator.text_classifier import TextClassifier, load_classifier
 from steadygaze.results.comparison import Comparison
 from steadygaze.results.row import ValueKey
 from steadygaze.study import cells as cell

@@ -56,7 +56,7 @@ from steadygaze.core.settings import Field, settings
 from steadygaze.core.types import Batch, Encoded, Terms
 from steadygaze.models.attention_layers import SCORES
 from steadygaze.models.classifier import Architecture
-from steadygaze.models.encoders.encoder import Encoder
+from steadygaze.models.encoders.word_encoders import Encoder
 from steadygaze.models.rationalizer import GeneratorOutput, Granularity, Rationalizer, SelectionConfig
 from steadygaze.techniques.rationalizing import RationalizingTechnique, UnusedSettings, task_loss
 from steadygaze.techniques.technique import LossContext, Player

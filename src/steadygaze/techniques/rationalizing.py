@@ -36,7 +36,7 @@ from steadygaze.core.random_key import RandomKey
 from steadygaze.core.settings import Field, non_default, settings
 from steadygaze.core.types import Batch, Terms
 from steadygaze.models.classifier import Architecture
-from steadygaze.models.encoders.encoder import Encoder
+from steadygaze.models.encoders.word_encoders import Encoder
 from steadygaze.models.rationalizer import GeneratorOutput, Granularity, Rationalizer, SelectionConfig
 from steadygaze.techniques.technique import FILLED, LossContext, Player, Stage, Technique
 

@@ -22,7 +22,7 @@ from steadygaze.core.random_key import RandomKey
 from steadygaze.core.settings import settings
 from steadygaze.core.types import Batch, Terms
 from steadygaze.models.classifier import Architecture, Classifier
-from steadygaze.models.encoders.encoder import Encoder
+from steadygaze.models.encoders.word_encoders import Encoder
 from steadygaze.models.model_protocol import Model
 from steadygaze.techniques.perturbations.word_substitution import Synonyms
 

@@ -31,8 +31,8 @@ from torch import nn
 
 from steadygaze.core.settings import Field, settings
 from steadygaze.models.attention_layers import SCORES
-from steadygaze.models.encoders.encoder import Encoder
 from steadygaze.models.encoders.transformer import Transformer
+from steadygaze.models.encoders.word_encoders import Encoder
 from steadygaze.techniques.technique import Player, Stage
 
 EPOCHS = 8

@@ -12,8 +12,14 @@ from torch import Tensor
 from contract.probing import after
 from contract.tiny import batch, classifier, split
 from steadygaze.audit.measures.stability_measures import prediction_change
-from steadygaze.audit.probes.observation import Observation, PerturbedBatch, observe
-from steadygaze.audit.probes.text_perturbations import embedding_noise, fgm_on_label, pgd_on_attention
+from steadygaze.audit.probes.text_perturbations import (
+    Observation,
+    PerturbedBatch,
+    embedding_noise,
+    fgm_on_label,
+    observe,
+    pgd_on_attention,
+)
 from steadygaze.core.maths.divergence import jensen_shannon
 from steadygaze.core.random_key import RandomKey
 from steadygaze.core.types import Batch

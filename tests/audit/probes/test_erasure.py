@@ -18,7 +18,7 @@ from contract.probing import spied
 from contract.tiny import CLASSES, QUESTIONS, assert_close, batch, cached_classifier, classifier, split, widened
 from steadygaze.adapters.transformer_network import TransformerOutput
 from steadygaze.audit.probes.erasure import SHARES, Erasure, distinct_texts, erase_words, rationale_masks
-from steadygaze.audit.probes.observation import observe
+from steadygaze.audit.probes.text_perturbations import observe
 from steadygaze.core.ragged import TokenArray, row_starts
 from steadygaze.core.types import Batch
 from steadygaze.data.batches import Data

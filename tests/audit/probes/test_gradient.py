@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from contract.tiny import batch, cached_classifier, classifier, split
-from steadygaze.audit.probes.observation import gradient
+from steadygaze.audit.probes.text_perturbations import gradient
 from steadygaze.core.types import Batch
 from steadygaze.models.classifier import Architecture, Classifier, word_encoder
 

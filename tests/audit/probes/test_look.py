@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.backends import cudnn
 
 from contract.tiny import TEXTS, assert_close, batch, cached_classifier, classifier, littered, rows, split, widened
-from steadygaze.audit.probes.observation import observe
+from steadygaze.audit.probes.text_perturbations import observe
 from steadygaze.core.types import Batch
 from steadygaze.data.batches import Data
 from steadygaze.models.inference import with_gradients

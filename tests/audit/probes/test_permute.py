@@ -9,7 +9,7 @@ from scipy import stats
 
 from contract.tiny import batch, cached_classifier, classifier, littered, split, widened
 from steadygaze.audit.probes.counterfactual_attention import CHUNK, permuted_predictions
-from steadygaze.audit.probes.observation import observe
+from steadygaze.audit.probes.text_perturbations import observe
 from steadygaze.core.random_key import RandomKey
 from steadygaze.models.inference import inference
 from techniques.byhand import by_hand, texts

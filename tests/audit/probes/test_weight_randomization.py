@@ -8,7 +8,7 @@ from torch import nn
 from contract.probing import in_use, state
 from contract.tiny import batch, cached_classifier, classifier, split
 from steadygaze.audit.probes.counterfactual_attention import randomized_copy
-from steadygaze.audit.probes.observation import observe
+from steadygaze.audit.probes.text_perturbations import observe
 from steadygaze.core.random_key import RandomKey
 
 ENCODER = pytest.mark.parametrize("encoder", ["bilstm", "cnn", "average", "transformer"])

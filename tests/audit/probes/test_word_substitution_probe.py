@@ -6,8 +6,7 @@ import pytest
 import torch
 
 from contract.tiny import VOCABULARY, batch, cached_classifier, littered, split, widened
-from steadygaze.audit.probes.observation import observe
-from steadygaze.audit.probes.text_perturbations import shuffle_words, substitute_synonyms
+from steadygaze.audit.probes.text_perturbations import observe, shuffle_words, substitute_synonyms
 from steadygaze.core.random_key import RandomKey
 from steadygaze.techniques.perturbations.word_removal import text_key
 from steadygaze.techniques.perturbations.word_substitution import Synonyms, without_synonyms

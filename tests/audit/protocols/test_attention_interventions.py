@@ -27,7 +27,7 @@ from steadygaze.audit.audit_config import ProbeConfig
 from steadygaze.audit.finding import ONLY_RANDOM
 from steadygaze.audit.probes import counterfactual_attention as search
 from steadygaze.audit.probes.counterfactual_attention import permuted_predictions, randomized_copy
-from steadygaze.audit.probes.observation import observe
+from steadygaze.audit.probes.text_perturbations import observe
 from steadygaze.audit.protocols.attention_interventions import attention_interventions
 from steadygaze.core.maths.divergence import jensen_shannon
 from steadygaze.core.maths.ranking import FEWEST, kendall

@@ -24,7 +24,7 @@ from contract.tiny import TEXTS, assert_close, batch, cached_classifier, classif
 from steadygaze.audit.audit_config import ProbeConfig
 from steadygaze.audit.measures import faithfulness_measures
 from steadygaze.audit.probes.erasure import Erasure, erase_words
-from steadygaze.audit.probes.observation import gradient, observe
+from steadygaze.audit.probes.text_perturbations import gradient, observe
 from steadygaze.audit.protocols.faithfulness import faithfulness
 from steadygaze.core.maths.ranking import FEWEST, kendall, pearson
 from steadygaze.explainers import EXPLAINERS

@@ -6,7 +6,7 @@ import torch
 import steadygaze as sg
 from estimator.test_rationalizers import LABELS, TEXTS, fitted
 from estimator.tiny import SMALL, tiny
-from steadygaze.audit.finding import NO_LABELS
+from steadygaze.audit.finding import NO_LABELS, interlocking_not_applicable
 from steadygaze.audit.measures.registry import NAMES
 from steadygaze.audit.protocols.interlocking import (
     ANSWERS,
@@ -18,7 +18,6 @@ from steadygaze.audit.protocols.interlocking import (
     UNLOCKED,
     USUAL,
     interlocking,
-    interlocking_not_applicable,
     interlocking_sentence,
     read,
 )

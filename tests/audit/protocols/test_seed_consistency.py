@@ -10,7 +10,7 @@ from audit.protocols.cases import absences, case_of, found_by, reader, toy
 from audit.protocols.written import Written
 from contract.tiny import cached_classifier, split
 from steadygaze.audit.audit_config import ProbeConfig
-from steadygaze.audit.protocols.seed_consistency import not_comparable, seed_consistency
+from steadygaze.audit.protocols.stability import not_comparable, seed_consistency
 from steadygaze.data.batches import Data
 from steadygaze.explainers import EXPLAINERS
 from steadygaze.explainers.explainer import Explainer, Saliency

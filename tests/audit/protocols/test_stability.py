@@ -21,8 +21,7 @@ from contract.probing import after, in_use, state, synonyms
 from contract.tiny import TEXTS, assert_close, batch, cached_classifier, classifier, split
 from steadygaze.audit.audit_config import ProbeConfig
 from steadygaze.audit.probes import text_perturbations
-from steadygaze.audit.probes.observation import observe
-from steadygaze.audit.probes.text_perturbations import probes, substitute_synonyms
+from steadygaze.audit.probes.text_perturbations import observe, probes, substitute_synonyms
 from steadygaze.audit.protocols.stability import TABLE, stability
 from steadygaze.core.maths.collapse import detect_collapse
 from steadygaze.core.maths.divergence import jensen_shannon

@@ -5,7 +5,7 @@ import torch
 
 from contract.tiny import VOCABULARY, batch, split
 from steadygaze.models.classifier import Architecture, word_encoder
-from steadygaze.models.encoders.encoder import embedding
+from steadygaze.models.encoders.word_encoders import embedding
 
 
 def test_vectors_that_are_given_are_taken_and_padding_stays_zero():

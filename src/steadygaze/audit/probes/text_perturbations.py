@@ -1,4 +1,4 @@
-"""Probes that perturb the embeddings or substitute the words of a text.
+"""Probes that perturb the embeddings or substitute the words of a text, and the observation of a model.
 
 noise          x + r,  r uniform in ‖r‖∞ ≤ ρ
 fgm-label      x + r,  r one sign step of length ρ that lowers the probability of the predicted class        (FGM)
@@ -8,6 +8,13 @@ A hard selection has no gradient: for a rationalizer, w is the normalized select
 
 ρ = `radius` × σ, the standard deviation of all entries of the embedding table.  A tensor `radius` is ρ itself.  Only
 words of the text are perturbed, not padding, special tokens or the question.
+
+`observe` returns attention and prediction in evaluation mode, `gradient` the input × gradient saliency:
+
+    g_t = | Σ_d ∂p_c/∂x_td · x_td |           c: the predicted class
+
+`detach_attention` excludes the gradient through the attention weights, as in Jain & Wallace 2019 (arXiv:1902.10186).
+It needs a model with extension points.
 """
 
 import hashlib
@@ -20,17 +27,70 @@ from torch import Tensor
 from torch.nn.functional import nll_loss
 
 from steadygaze.audit.audit_config import ProbeConfig
-from steadygaze.audit.probes.observation import PerturbedBatch, observe
 from steadygaze.core.maths.divergence import jensen_shannon
 from steadygaze.core.maths.masked import normalize
 from steadygaze.core.random_key import RandomKey
 from steadygaze.core.types import Batch
+from steadygaze.models.classifier import has_extension_points
 from steadygaze.models.inference import inference, with_gradients
 from steadygaze.models.model_protocol import MISSING_CAPABILITY as MISSING_CAPABILITY
 from steadygaze.models.model_protocol import Capability, Model
 from steadygaze.techniques.perturbations.gradient_ascent import ascend, embedding_std
 from steadygaze.techniques.perturbations.word_removal import row_chunks, take_rows, text_key
 from steadygaze.techniques.perturbations.word_substitution import Synonyms, substitute_some_words
+
+
+@dataclass(frozen=True, slots=True)
+class PerturbedBatch:
+    """An input after a probe."""
+
+    batch: Batch
+    embedded: Tensor | None  # (B,T,E) replaces the batch's embeddings
+    touched: Tensor  # (B,) number of changed words
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """The outputs for one batch, in double precision: some differences are below single precision."""
+
+    probs: Tensor  # (B,C)
+    shown: Tensor | None  # (B,T), 0 outside the mask; None: the model has no attention
+    special_token_share: Tensor | None = None  # (B,) share of the attention on special tokens, if known
+
+    @property
+    def weights(self) -> Tensor:
+        if self.shown is None:
+            raise ValueError("this model shows no attention")
+        return self.shown
+
+
+def observe(model: Model, batch: Batch, embedded: Tensor | None = None) -> Observation:
+    """Run the model on a batch, or on these embeddings (B,T,E) of it."""
+    with inference(model):
+        forward = model(batch, embedded)
+    weights = None if forward.weights is None else forward.weights.double()
+    return Observation(forward.logits.double().softmax(-1), weights, getattr(forward, "special_token_share", None))
+
+
+def gradient(model: Model, batch: Batch, *, detach_attention: bool = True) -> Tensor:
+    """(B,T), 0 outside the mask"""
+    with with_gradients(model):
+        embedded = model.embed(batch).detach().requires_grad_()
+        logits: Tensor = (
+            _constant_attention_logits(model, batch, embedded) if detach_attention else model(batch, embedded).logits
+        )
+        # Single precision rounds a confident prediction to 1, with gradient 0.  `amax` averages the gradients of ties.
+        best = logits.double().softmax(-1).gather(-1, logits.argmax(-1, keepdim=True))
+        (slope,) = torch.autograd.grad(best.sum(), embedded)
+    return (slope * embedded.detach()).sum(-1).abs().masked_fill(~batch.mask, 0.0).double()
+
+
+def _constant_attention_logits(model: Model, batch: Batch, embedded: Tensor) -> Tensor:
+    """(B,C)"""
+    if not has_extension_points(model):
+        raise ValueError("detach_attention=True needs a model with extension points; pass detach_attention=False")
+    encoded = model.encode(batch, embedded)
+    return model.decode(encoded, model.attend(model.score(encoded), batch.mask).detach())
 
 
 def perturbation_radius(model: Model, radius: float | Tensor) -> Tensor:

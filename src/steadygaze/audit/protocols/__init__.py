@@ -10,10 +10,9 @@ from steadygaze.audit.protocols.correctness import correctness
 from steadygaze.audit.protocols.faithfulness import faithfulness, infidelity, max_sensitivity
 from steadygaze.audit.protocols.flip_radius import flip_radius
 from steadygaze.audit.protocols.plausibility import plausibility
-from steadygaze.audit.protocols.seed_consistency import seed_consistency
 from steadygaze.audit.protocols.selection import label_leakage, rationale_agreement, selection
 from steadygaze.audit.protocols.shortcut_leakage import shortcut_leakage
-from steadygaze.audit.protocols.stability import stability
+from steadygaze.audit.protocols.stability import seed_consistency, stability
 
 STILL, MATTERS = "Does it hold still?", "Does it matter to the prediction?"
 RETRAINED = "Is it the same after retraining?"

@@ -37,8 +37,7 @@ from steadygaze.audit.finding import (
 from steadygaze.audit.measures import faithfulness_measures
 from steadygaze.audit.measures.registry import measure_names, probe_names
 from steadygaze.audit.probes.erasure import SHARES, Erasure, erase_words, rationale_sizes
-from steadygaze.audit.probes.observation import gradient
-from steadygaze.audit.probes.text_perturbations import embedding_noise, perturbation_radius
+from steadygaze.audit.probes.text_perturbations import embedding_noise, gradient, perturbation_radius
 from steadygaze.core.maths.ranking import kendall, pearson
 from steadygaze.core.random_key import RandomKey
 from steadygaze.core.types import Batch

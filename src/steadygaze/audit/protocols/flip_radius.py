@@ -29,7 +29,7 @@ from steadygaze.audit.measures import faithfulness_measures as measure
 from steadygaze.audit.measures.faithfulness_measures import LARGEST, RADII, SHARES
 from steadygaze.audit.measures.registry import measure_names
 from steadygaze.audit.probes.erasure import rationale_sizes
-from steadygaze.audit.probes.observation import observe
+from steadygaze.audit.probes.text_perturbations import observe
 from steadygaze.core.maths.ranking import top_k
 from steadygaze.core.random_key import RandomKey
 from steadygaze.core.types import Batch

@@ -39,7 +39,6 @@ from steadygaze.estimator.model_folder import SavedModel
 from steadygaze.estimator.text_classifier import TextClassifier
 from steadygaze.estimator.train_config import train_config
 from steadygaze.models import inference
-from steadygaze.models.model_protocol import Model
 from steadygaze.models.rationalizer import selects
 from steadygaze.results.bootstrap import bootstrap_mean
 from steadygaze.results.row import mean_row
@@ -88,13 +87,6 @@ Away = tuple[Tensor, str]
 """The texts for which it should select another sentence (N,), and their description."""
 UNLOCKED = "it trains two models: pass the training texts and labels as train= (--train)"
 SELECTS = "the model selects words and has no attention"
-
-
-def interlocking_not_applicable(model: Model) -> str:
-    """Why the protocol does not apply; '' if it does."""
-    if not selects(model):
-        return "the model is not a rationalizer"
-    return "" if model.selection_config.granularity == "sentence" else "the model selects words, not sentences"
 
 
 def interlocking(

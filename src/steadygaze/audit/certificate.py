@@ -1,11 +1,9 @@
-"""certify: per text, what no change of the attention weights of size R can do.  The equations are in `audit.bounds`.
+"""certify: per text, bounds on the effect of any change of the attention weights of size R.
 
 certificates = certify(clf, texts, radius=0.01)
 certificates[0].certified, certificates[0].radius, certificates.share_certified
 
-Certificate and Certificates: what was certified of each text, for a program, a file or a terminal.
-
-The equations are in `audit.bounds`; `audit.certificate` makes them.
+The equations are in `certificate_bounds`.
 """
 
 import dataclasses
@@ -42,39 +40,39 @@ ABOUT = "changes of the attention weights themselves, not of words, embeddings o
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """What holds of one text for every change δ of its attention weights with ‖δ‖ ≤ R."""
+    """Bounds for one text and every change δ of its attention weights with ‖δ‖ ≤ R."""
 
     text: str
     label: Label
-    """What is predicted of it."""
+    """The predicted label."""
     certified: bool
-    """No such change can change the label."""
+    """Whether no such change can change the label."""
     radius: float | None
-    """The label holds for every smaller change; infinite where none can change it.  None: the decoder is not linear."""
+    """The label is the same for every smaller change; infinite if none changes it.  None: the decoder is not linear."""
     alpha: float | None
     """KL(prediction ‖ changed prediction) is never above this: exact for two classes, else an upper bound."""
     alpha_low: float
     """Some change reaches this."""
     tvd: float | None
-    """Nor is their total variation above this."""
+    """Their total variation is never above this."""
     top_k_holds: bool
-    """No such change can change which k tokens weigh most."""
+    """Whether no such change can change the set of top-k tokens."""
     R: float
     k: int
     norm: Norm
     simplex: bool
-    """Only changes that keep the sum of the weights."""
+    """Whether only changes count that keep the sum of the weights."""
     exact: bool
-    """alpha and tvd are reached."""
+    """Whether some change reaches alpha and tvd."""
     beta: float | None = None
-    """Share of the k heaviest tokens that the reference has too."""
+    """Overlap of the top-k tokens with those of the reference."""
     gamma: float | None = None
     """KL(the reference's prediction ‖ this one)."""
     gamma_tvd: float | None = None
     question: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Ready for JSON, which has no infinity: an infinite radius is "inf"."""
+        """Values for JSON; an infinite radius is "inf"."""
         return {name: _plain(getattr(self, name)) for name in self.__slots__}
 
     def __str__(self) -> str:
@@ -85,7 +83,7 @@ class Certificate:
 
 @dataclass(frozen=True, repr=False)
 class Certificates(Sequence[Certificate]):
-    """One Certificate per text, in their order."""
+    """One Certificate per text, in the order of the texts."""
 
     rows: tuple[Certificate, ...]
 
@@ -100,17 +98,17 @@ class Certificates(Sequence[Certificate]):
 
     @property
     def share_certified(self) -> float:
-        """Of the texts, how many keep their label whatever is done to their weights."""
+        """Share of the texts whose label no change of the weights can change."""
         return fmean(row.certified for row in self.rows)
 
     @property
     def only_label(self) -> Label | None:
-        """The label that all texts get, where there are several texts and no second label."""
+        """The predicted label, if it is the same for all of several texts; else None."""
         labels = {row.label for row in self.rows}
         return labels.pop() if len(labels) == 1 and len(self) > 1 else None
 
     def summary(self) -> dict[str, Any]:
-        """Over all texts; None: nothing to be said."""
+        """Counts, shares and means over all texts; None: not defined."""
         return {
             "texts": len(self),
             "only_label": self.only_label,
@@ -127,7 +125,7 @@ class Certificates(Sequence[Certificate]):
         }
 
     def to_dict(self) -> dict[str, Any]:
-        """What it is about, the summary and every row, ready for JSON."""
+        """The scope, the summary and every row, for JSON."""
         summary = {name: _plain(value) for name, value in self.summary().items()}
         return {**GENERATOR, "sentence": ABOUT, "summary": summary, "rows": [row.to_dict() for row in self.rows]}
 
@@ -137,7 +135,7 @@ class Certificates(Sequence[Certificate]):
         write_output(path, text + "\n", replace)
 
     def lines(self) -> list[tuple[str, str]]:
-        """The summary for people: what, and how much."""
+        """The summary for people: description and value."""
         found = self.summary()
         if not self.rows:
             return [("texts", "0")]
@@ -163,7 +161,7 @@ class Certificates(Sequence[Certificate]):
         return [("texts whose label cannot change " + ball, sure), *shown]
 
     def warnings(self) -> list[str]:
-        """What must be known before the numbers."""
+        """Warnings that limit the meaning of the numbers."""
         if self.only_label is None:
             return []
         label = repr(self.only_label)[:80]
@@ -225,12 +223,12 @@ def certify(
     lower_bound: bool = False,
     batch_size: int = inference.BATCH,
 ) -> Certificates:
-    """Per text: whether any change of its attention weights of at most `radius` could change label or top words.
+    """Certify, per text, that no change of its attention weights up to `radius` changes the label or the top words.
 
-    norm        "linf": no weight changes by more; "l2": the changes' root of summed squares is no more
-    simplex     only changes that keep the sum of the weights: fewer, so that more is certified
+    norm        "linf": largest change of a weight; "l2": root of the summed squared changes
+    simplex     only changes that keep the sum of the weights; certifies more
     reference   another fitted classifier of the same labels that splits texts into the same tokens, for β and γ
-    lower_bound for a decoder that is not linear: what gradient ascent finds; nothing is certified then
+    lower_bound for a nonlinear decoder: a lower bound by gradient ascent, without certificate
     """
     read, questions = clf._read([texts] if is_single_text(texts) else texts)
     data, model = clf.stored_.data(read, questions), clf.stored_.model
@@ -261,7 +259,7 @@ def _rows(bounds: Bounds, clf: TextClassifier) -> Iterator[dict[str, Any]]:
 
 
 def _same(clf: TextClassifier, reference: TextClassifier) -> SavedModel:
-    """Weights and predictions can be compared only where both models read the same tokens and know the same labels."""
+    """The saved reference; raise an error if its tokens or its labels differ."""
     if not hasattr(reference, "stored_"):
         raise UserError("the reference is not a fitted TextClassifier: fit or load it first")
     ours, theirs = clf.stored_, reference.stored_
@@ -277,7 +275,7 @@ def _same(clf: TextClassifier, reference: TextClassifier) -> SavedModel:
 
 
 def _forward(reference: TextClassifier, batch: Batch, mask: Tensor) -> Forward:
-    """What the reference makes of the same texts."""
+    """The output of the reference for the same texts."""
     if not torch.equal(batch.mask, mask.cpu()):
         raise UserError(OTHER_TOKENS)
     model = reference.stored_.model

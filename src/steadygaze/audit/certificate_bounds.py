@@ -1,30 +1,30 @@
-"""Lower ends of α, the largest divergence within a ball of attention weights, by gradient ascent.
+"""The certificate on tensors: bounds on the effect of any change of the attention weights within a ball.
 
-    α ≥ KL(p ‖ p(w + δ)) for every δ that is found,   p the clean prediction
-
-climb     a linear decoder and more than two classes: from the best class-pair corner
-search    any decoder: from the points where each likely class is, to first order, most and least likely
-
-Neither starts at random: the same text gets the same number, whatever batch it is in.
-
-What no change of the attention weights within a ball can do to a prediction: the certificate, on tensors.
-
-    z(w + δ) = z + Aᵀδ,  ‖δ‖ ≤ R;   i the predicted class;   n_ij how far ‖δ‖ = 1 can move z_i − z_j (`closed_form`)
+    z(w + δ) = z + Aᵀδ,  ‖δ‖ ≤ R;   i the predicted class;  n_ij largest change of z_i − z_j for ‖δ‖ = 1 (`closed_form`)
 
     certified    z_i − z_j > R·n_ij for all j ≠ i       exact, for any number of classes
-    radius       min_j (z_i − z_j) / n_ij               infinite where no n_ij is above 0
+    radius       min_j (z_i − z_j) / n_ij               infinite if no n_ij is above 0
     α            max KL(p ‖ p(w + δ))                   two classes: exact.  More: Σ p_i ln(p_i / p_i⁻), an upper bound
     tvd          max ½ Σ |p − p(w + δ)|                 two classes: exact.  More: min(1, Σ(p_i⁺ − p_i), Σ(p_i − p_i⁻))
                  p_i^∓ = 1 / (1 + Σ_{j≠i} exp(z_j − z_i ± R·n_ij))
-    top-k        w_(k) − w_(k+1) > 2R (ℓ∞), √2·R (ℓ2)   exact; a tie counts as change; nothing to change if k ≥ words
+    top-k        w_(k) − w_(k+1) > 2R (ℓ∞), √2·R (ℓ2)   exact; a tie counts as change; holds if k ≥ words
     β, γ         top-k overlap with a reference's attention; KL(its prediction ‖ ours) and their total variation
 
-A decoder that is not linear has no A: gradient ascent then gives a lower end of α, and nothing is certified.
-A tie of the two highest logits is never certified, and has radius 0: its prediction hangs on the order of the classes.
+A nonlinear decoder has no A: gradient ascent then gives a lower bound of α, without certificate.
+A tie of the two highest logits has radius 0 and is never certified: the order of the classes decides it.
 
 Departs from the paper (SEAT, Hu et al., AAAI 2023, Definition 2): D2 is KL, not cross-entropy, so that equal
-predictions score 0; α is certified, not searched for.  Pinned by tests/audit/test_certificate.py and
+predictions score 0; α is certified, not searched for.  Tested by tests/audit/test_certificate.py and
 bench/certificate_soundness.py.
+
+Lower bounds of α, the largest divergence within the ball, by gradient ascent.
+
+    α ≥ KL(p ‖ p(w + δ)) for every δ that is found,   p the clean prediction
+
+ascend_divergence   linear decoder, more than two classes: starts at the best class-pair corner
+search              any decoder: starts where each likely class is, to first order, most and least likely
+
+Both are deterministic: the result for a text does not depend on its batch.
 """
 
 import math
@@ -53,7 +53,7 @@ LIKELY = 5
 def ascend_divergence(
     reach: Tensor, logits: Tensor, clean: Tensor, mask: Tensor, radius: float, norm: Norm, simplex: bool
 ) -> Tensor:
-    """On the simplex, where ascent does not stay, the best corner is all there is.  (B,T,C), (B,C), … -> (B,)"""
+    """Ascent from the best corner; on the simplex the best corner alone.  (B,T,C), (B,C), … -> (B,)"""
     delta = best_pair(reach, logits, clean, mask, radius, norm, simplex)
 
     def divergence(delta: Tensor) -> Tensor:
@@ -98,7 +98,7 @@ is no margin: at a radius of exactly (z_i − z_j) / n_ij rounding would decide.
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """All (B,), in float64 where they are numbers; None: cannot be said of this decoder, or there is no reference."""
+    """All (B,), numbers in float64; None: not defined for this decoder, or there is no reference."""
 
     predicted: Tensor
     certified: Tensor
@@ -124,8 +124,8 @@ def certify_batch(
 ) -> Bounds:
     """The certificate of each text.
 
-    reference    what another model made of the same texts, token by token
-    lower_bound  a decoder that is not linear is searched instead of refused
+    reference    the output of another model for the same tokens
+    lower_bound  search for a lower bound if the decoder is not linear, instead of an error
     """
     if not model.has_linear_decoder:
         _refuse(lower_bound, simplex)
@@ -144,7 +144,7 @@ def certify_batch(
 
 
 def top_k_holds(weights: Tensor, mask: Tensor, radius: float, norm: Norm, k: int) -> Tensor:
-    """Whether no ‖δ‖ ≤ R changes which k tokens weigh most.  (B,T) -> (B,) bool"""
+    """Whether no ‖δ‖ ≤ R changes the set of top-k tokens.  (B,T) -> (B,) bool"""
     if k >= weights.shape[-1]:
         return torch.ones_like(mask[..., 0])
     ordered = weights.masked_fill(~mask, -torch.inf).sort(dim=-1, descending=True).values
@@ -163,7 +163,7 @@ def _refuse(lower_bound: bool, simplex: bool) -> None:
 def _closed(
     reach: Tensor, forward: Forward, mask: Tensor, radius: float, norm: Norm, simplex: bool
 ) -> dict[str, Tensor]:
-    """certified, radius, α and its lower end, tvd."""
+    """certified, radius, α and its lower bound, tvd."""
     with torch.no_grad():
         logits = forward.logits.double()
         clean = logits.softmax(-1)
@@ -185,7 +185,7 @@ def _closed(
 
 
 def _prediction(logits: Tensor, n: Tensor, radius: float, precision: float) -> tuple[Tensor, Tensor]:
-    """Whether the prediction holds at R, and up to which radius it does.  (B,C), (B,C,C) -> (B,), (B,)"""
+    """Whether the prediction is certified at R, and its certified radius.  (B,C), (B,C,C) -> (B,), (B,)"""
     predicted = logits.argmax(-1, keepdim=True)
     gap = logits.gather(-1, predicted) - logits  # (B,C)
     size = n.gather(1, predicted.unsqueeze(-1).expand(-1, -1, n.shape[-1])).squeeze(1)

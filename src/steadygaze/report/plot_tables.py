@@ -50,12 +50,7 @@ def _gradient(points: Points) -> Table:
     centered, spread = pairs - pairs.mean(0), pairs.std(0)
     correlation = float(centered.prod(1).mean() / spread.prod()) if spread.all() else np.nan
     heavy = pairs[np.argsort(-pairs[:, 0], kind="stable")[: max(1, len(pairs) // 10)]].mean(0)
-    head = (
-        "words",
-        "correlation over all of them",
-        "mean share of the top tenth",
-        "its mean share of the gradient",
-    )
+    head = ("words", "correlation over all of them", "mean share of the top tenth", "its mean share of the gradient")
     return head, [(f"{len(pairs):,}", number(correlation), *map(number, heavy.tolist()))]
 
 

@@ -18,12 +18,15 @@ from steadygaze.results.comparison import Column
 
 
 def accuracy(probs: Tensor, label: Tensor) -> Tensor:
-    """1.0 where the predicted class is the label, else 0.0.  (B,C), (B,) -> (B,)"""
+    """How often the predicted class is the label.  1 or 0 for a text.  (B,C), (B,) -> (B,)"""
     return (probs.argmax(-1) == label).to(torch.promote_types(probs.dtype, torch.float32))
 
 
 def macro_f1(probs: Tensor, label: Tensor) -> float:
-    """In [0, 1], over the classes that occur or are predicted.  Pass the whole set.  (N,C), (N,) -> one number"""
+    """F1 averaged over classes, with equal weight for each class.  Pass the whole set.  (N,C), (N,) -> one number
+
+    Classes that neither occur nor are predicted do not count.
+    """
     if not len(probs):
         raise ValueError("macro-F1 needs at least one example")
     classes = probs.shape[-1]
@@ -43,7 +46,7 @@ BINS = 15
 
 
 def expected_calibration_error(probs: Tensor, label: Tensor) -> float:
-    """In [0, 1].  Pass the whole set.  (N,C), (N,) -> one number"""
+    """Mean difference between the confidence and the accuracy, over bins of confidence.  (N,C), (N,) -> one number"""
     if not len(probs):
         raise ValueError("expected calibration error needs at least one example")
     bins, gaps = calibration_gaps(probs, label)
@@ -58,13 +61,13 @@ def calibration_gaps(probs: Tensor, label: Tensor) -> tuple[Tensor, Tensor]:
     return torch.bucketize(confidence, edges), (predicted == label).to(torch.float64) - confidence
 
 
+_CALIBRATION = "mean difference between confidence and accuracy"
 MEASURES = (
     Measure(
         "accuracy",
         accuracy,
         UNIT,
         "higher",
-        "How often the predicted class is the label.",
         probes=("", "uniform", "above-uniform"),
         columns={1: Column("accuracy", "accuracy", "how often the predicted label is right", "higher", brief=False)},
     ),
@@ -73,7 +76,6 @@ MEASURES = (
         macro_f1,
         UNIT,
         "higher",
-        "F1 averaged over classes, with equal weight for each class.",
         per_example=False,
         columns={0: Column("macro-f1", "macro-F1", "mean F1 over classes", "higher")},
     ),
@@ -82,17 +84,8 @@ MEASURES = (
         expected_calibration_error,
         UNIT,
         "lower",
-        "Mean difference between the confidence and the accuracy, over bins of confidence.",
         "Guo et al. 2017",
         per_example=False,
-        columns={
-            2: Column(
-                "expected-calibration-error",
-                "calibration error",
-                "mean difference between confidence and accuracy",
-                "lower",
-                brief=False,
-            )
-        },
+        columns={2: Column("expected-calibration-error", "calibration error", _CALIBRATION, "lower", brief=False)},
     ),
 )

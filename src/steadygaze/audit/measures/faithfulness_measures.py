@@ -42,7 +42,6 @@ makes it a radius.  SEAT sums over a batch of 32; here each text has its own val
 """
 
 import math
-from functools import partial
 
 import torch
 from torch import Tensor
@@ -52,17 +51,17 @@ from steadygaze.results.comparison import Column
 
 
 def comprehensiveness(full: Tensor, erased: Tensor) -> Tensor:
-    """The mean probability drop without the rationale, in [−1, 1].  (B,C), (B,K,C) -> (B,)"""
+    """Drop of the predicted probability when the top-weighted words are erased.  (B,C), (B,K,C) -> (B,)"""
     return aopc(probability_drops(full, erased))
 
 
 def sufficiency(full: Tensor, kept: Tensor) -> Tensor:
-    """The mean probability drop with the rationale alone, in [−1, 1].  (B,C), (B,K,C) -> (B,)"""
+    """Drop of the predicted probability when only the top-weighted words are left.  (B,C), (B,K,C) -> (B,)"""
     return aopc(probability_drops(full, kept))
 
 
 def post_hoc_accuracy(full: Tensor, kept: Tensor) -> Tensor:
-    """The share of sizes at which the rationale alone gives the same label, in [0, 1].  (B,C), (B,K,C) -> (B,)"""
+    """How often the label stays the same when only the top-weighted words are left.  (B,C), (B,K,C) -> (B,)"""
     return (kept.argmax(-1) == full.argmax(-1, keepdim=True)).to(full.dtype).mean(-1)
 
 
@@ -79,7 +78,7 @@ def aopc(drops: Tensor) -> Tensor:
 
 
 def infidelity(attributed: Tensor, lost: Tensor) -> Tensor:
-    """The mean squared error of the rescaled weights against the drops, in [0, 1].  (B,S), (B,S) -> (B,)"""
+    """Mean squared error between the summed weights of removed words and the drop of the prediction.  (B,S) -> (B,)"""
     square = (attributed * attributed).mean(-1, keepdim=True)
     # All weights 0: β is 0.
     scale = (attributed * lost).mean(-1, keepdim=True) / torch.where(square > 0, square, 1.0)
@@ -87,7 +86,7 @@ def infidelity(attributed: Tensor, lost: Tensor) -> Tensor:
 
 
 def max_sensitivity(distances: Tensor, norm: Tensor) -> Tensor:
-    """The largest relative change of the explanation; NaN if its norm is 0.  (B,S), (B,) -> (B,)"""
+    """Largest relative change of the explanation under small changes of the embeddings.  (B,S), (B,) -> (B,)"""
     return distances.amax(-1) / norm.masked_fill(norm == 0, torch.nan)
 
 
@@ -99,94 +98,40 @@ RADII = (0.1, 0.05, 0.025, 0.0125, 0.00625, 0.003125)
 
 
 def flip_radius(radii: Tensor, sizes: tuple[float, ...] = SHARES) -> Tensor:
-    """The area under the radius curve, divided by its width.  (B,K) -> (B,)"""
+    """Smallest change of the top-weighted words' embeddings that flips the label, in mean embedding norms.  -> (B,)"""
     at = torch.tensor(sizes, dtype=radii.dtype, device=radii.device)
     return torch.trapezoid(radii, at) / (at[-1] - at[0])
 
 
 def flip_radius_above_random(radii: Tensor, drawn: Tensor, sizes: tuple[float, ...] = SHARES) -> Tensor:
-    """`flip_radius` minus that of as many random words: below 0 is better than chance.  (B,K), (B,K) -> (B,)"""
+    """Flip radius of the top-weighted words minus that of random words; below 0: better than random.  -> (B,)"""
     return flip_radius(radii, sizes) - flip_radius(drawn, sizes)
 
 
 def seat_sensitivity(probs: Tensor, label: Tensor, radii: tuple[float, ...] = RADII) -> Tensor:
-    """The error under an adversarial perturbation of all words, weighted by its radius.  (B,R,C), (B,) -> (B,)"""
+    """Error of the prediction under the worst small change of all words; it ignores the explanation.  -> (B,)"""
     correct = probs.gather(-1, label.reshape(-1, 1, 1).expand(-1, len(radii), 1)).squeeze(-1)  # (B,R)
     return ((1 - correct) * torch.tensor(radii, dtype=probs.dtype, device=probs.device) / 4).mean(-1)
 
 
+_ABOVE = "probability lost without the top-weighted words, minus random words"
 _YIN, _YEH = "Yin et al. 2022", "Yeh et al. 2019"
-_erasure = partial(Measure, bounds=SIGNED, direction="higher", citation=ERASER, identical=0)
 MEASURES = (
-    _erasure(
+    Measure(
         "comprehensiveness",
         comprehensiveness,
-        sentence="Drop of the predicted probability when the top-weighted words are erased.",
+        SIGNED,
+        "higher",
+        ERASER,
+        identical=0,
         probes=("", "above-random", *SIZES),
-        columns={
-            8: Column(
-                "comprehensiveness/above-random",
-                "compreh. above random",
-                "probability lost without the top-weighted words, minus random words",
-                "higher",
-            )
-        },
+        columns={8: Column("comprehensiveness/above-random", "compreh. above random", _ABOVE, "higher")},
     ),
-    _erasure(
-        "sufficiency",
-        sufficiency,
-        direction="lower",
-        sentence="Drop of the predicted probability when only the top-weighted words are left.",
-        probes=("", *SIZES),
-    ),
-    _erasure(
-        "post-hoc-accuracy",
-        post_hoc_accuracy,
-        bounds=UNIT,
-        sentence="How often the label stays the same when only the top-weighted words are left.",
-        citation="Chen et al. 2018",
-        identical=1,
-    ),
-    Measure(
-        "flip-radius",
-        flip_radius,
-        (0, LARGEST),
-        "lower",
-        "Smallest change of the top-weighted words' embeddings that flips the label, in mean embedding norms.",
-        _YIN,
-    ),
-    Measure(
-        "flip-radius/above-random",
-        flip_radius_above_random,
-        (-LARGEST, LARGEST),
-        "lower",
-        "Flip radius of the top-weighted words minus that of random words; below 0: better than random.",
-        _YIN,
-        0,
-    ),
-    Measure(
-        "infidelity",
-        infidelity,
-        UNIT,
-        "lower",
-        "Mean squared error between the summed weights of removed words and the drop of the prediction.",
-        _YEH,
-        0,
-    ),
-    Measure(
-        "max-sensitivity",
-        max_sensitivity,
-        (0, math.inf),
-        "lower",
-        "Largest relative change of the explanation under small changes of the embeddings.",
-        _YEH,
-    ),
-    Measure(
-        "seat-sensitivity",
-        seat_sensitivity,
-        (0, sum(RADII) / len(RADII) / 4),
-        "lower",
-        "Error of the prediction under the worst small change of all words; it ignores the explanation.",
-        SEAT,
-    ),
+    Measure("sufficiency", sufficiency, SIGNED, "lower", ERASER, identical=0, probes=("", *SIZES)),
+    Measure("post-hoc-accuracy", post_hoc_accuracy, UNIT, "higher", "Chen et al. 2018", identical=1),
+    Measure("flip-radius", flip_radius, (0, LARGEST), "lower", _YIN),
+    Measure("flip-radius/above-random", flip_radius_above_random, (-LARGEST, LARGEST), "lower", _YIN, identical=0),
+    Measure("infidelity", infidelity, UNIT, "lower", _YEH, identical=0),
+    Measure("max-sensitivity", max_sensitivity, (0, math.inf), "lower", _YEH),
+    Measure("seat-sensitivity", seat_sensitivity, (0, sum(RADII) / len(RADII) / 4), "lower", SEAT),
 )

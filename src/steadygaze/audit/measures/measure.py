@@ -1,5 +1,6 @@
 """Measure: a function of explanations or predictions, with its description, its probes and its comparison columns."""
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -64,8 +65,9 @@ class Measure:
     """Of the reported number: a mean over texts, or one number for a whole set."""
     direction: Better
     """`neither`: the sign depends on the probe, or the measure is descriptive."""
-    sentence: str
     citation: str = "—"
+    description: str = ""
+    """Empty: the first sentence of the function's docstring."""
     identical: float | None = None
     """The value for identical first two arguments; None if they cannot be identical."""
     symmetric: bool = False
@@ -76,6 +78,10 @@ class Measure:
     """Its rows in an audit: a probe or comparison each; '' is the measure itself."""
     columns: Mapping[int, Column] = field(default_factory=dict)
     """Position in the table of a comparison -> column."""
+
+    @property
+    def sentence(self) -> str:
+        return self.description or re.split(r"  |\n", str(self.function.__doc__))[0]
 
     @property
     def keys(self) -> list[MeasureKey]:

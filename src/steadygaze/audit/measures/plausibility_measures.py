@@ -57,27 +57,27 @@ def mass_share(some: Tensor, whole: Tensor) -> Tensor:
 
 
 def token_precision(chosen: Tensor, rationales: Tensor, mask: Tensor) -> Tensor:
-    """The share of the chosen tokens that are in the rationale, in [0, 1].  (B,T) -> (B,)"""
+    """Share of the chosen words that are in the human rationale.  (B,T) -> (B,)"""
     return _nan_without_rationale(
         mass_share((chosen & rationales & mask).sum(-1), (chosen & mask).sum(-1)), rationales, mask
     )
 
 
 def token_recall(chosen: Tensor, rationales: Tensor, mask: Tensor) -> Tensor:
-    """The share of the rationale tokens that are chosen, in [0, 1].  (B,T) -> (B,)"""
+    """Share of the human rationale that is chosen.  (B,T) -> (B,)"""
     return _nan_without_rationale(
         mass_share((chosen & rationales & mask).sum(-1), (rationales & mask).sum(-1)), rationales, mask
     )
 
 
 def token_f1(chosen: Tensor, rationales: Tensor, mask: Tensor) -> Tensor:
-    """The harmonic mean of precision and recall, in [0, 1].  (B,T) -> (B,)"""
+    """F1 of the chosen words against the human rationale.  (B,T) -> (B,)"""
     total = (chosen & mask).sum(-1) + (rationales & mask).sum(-1)
     return _nan_without_rationale(mass_share(2 * (chosen & rationales & mask).sum(-1), total), rationales, mask)
 
 
 def iou_f1(chosen: Tensor, rationales: Tensor, mask: Tensor) -> Tensor:
-    """F1 of runs that overlap by half or more, in [0, 1].  (B,T) -> (B,)"""
+    """F1 of spans that overlap by half or more.  (B,T) -> (B,)"""
     order = mask.to(torch.uint8).sort(dim=-1, descending=True, stable=True).indices  # runs skip tokens outside the mask
     chosen, rationales = ((tokens & mask).gather(-1, order) for tokens in (chosen, rationales))
     (chosen_run, chosen_start), (rationale_run, rationale_start) = _runs(chosen), _runs(rationales)
@@ -90,12 +90,12 @@ def iou_f1(chosen: Tensor, rationales: Tensor, mask: Tensor) -> Tensor:
 
 
 def rationale_mass(weights: Tensor, rationales: Tensor, mask: Tensor) -> Tensor:
-    """The share of the weight on the rationale, in [0, 1].  (B,T) -> (B,)"""
+    """Share of the weight on the human rationale.  (B,T) -> (B,)"""
     return _nan_without_rationale(mass(weights, rationales, mask), rationales, mask)
 
 
 def average_precision(weights: Tensor, rationales: Tensor, mask: Tensor) -> Tensor:
-    """The mean precision at the rationale words, in (0, 1].  (B,T) -> (B,)"""
+    """How well the weights rank the human rationale first: mean precision at its words.  (B,T) -> (B,)"""
     rationales = rationales & mask
     precision, _ = _curve(weights, rationales, mask)
     return _nan_without_rationale(
@@ -104,7 +104,7 @@ def average_precision(weights: Tensor, rationales: Tensor, mask: Tensor) -> Tens
 
 
 def auprc(weights: Tensor, rationales: Tensor, mask: Tensor) -> Tensor:
-    """The area under the curve of precision by recall, by trapezoids, in (0, 1].  (B,T) -> (B,)"""
+    """How well the weights rank the human rationale first: area under the precision–recall curve.  (B,T) -> (B,)"""
     rationales = rationales & mask
     order = weights.masked_fill(~mask, -torch.inf).argsort(dim=-1, descending=True, stable=True)
     precision, recall = (values.gather(-1, order) for values in _curve(weights, rationales, mask))
@@ -123,7 +123,7 @@ def _curve(weights: Tensor, rationales: Tensor, mask: Tensor) -> tuple[Tensor, T
 
 
 def average_precision_above_random(weights: Tensor, rationales: Tensor, mask: Tensor) -> Tensor:
-    """Average precision minus that of a random order, in (−1, 1); below 0 for equal weights.  (B,T) -> (B,)"""
+    """Average precision minus that of a random order of the words.  Below 0 for equal weights.  (B,T) -> (B,)"""
     return average_precision(weights, rationales, mask) - random_average_precision(rationales, mask).to(weights.dtype)
 
 
@@ -138,17 +138,17 @@ def random_average_precision(rationales: Tensor, mask: Tensor) -> Tensor:
 
 
 def token_precision_micro(chosen: Tensor, rationales: Tensor, mask: Tensor) -> float:
-    """Precision pooled over all texts, in [0, 1].  (N,T) -> one number"""
+    """Share of the chosen words that are in the human rationale, pooled over all texts.  (N,T) -> one number"""
     return micro(tally(chosen, rationales, mask))[0]
 
 
 def token_recall_micro(chosen: Tensor, rationales: Tensor, mask: Tensor) -> float:
-    """Recall pooled over all texts, in [0, 1].  (N,T) -> one number"""
+    """Share of the human rationales that is chosen, pooled over all texts.  (N,T) -> one number"""
     return micro(tally(chosen, rationales, mask))[1]
 
 
 def token_f1_micro(chosen: Tensor, rationales: Tensor, mask: Tensor) -> float:
-    """F1 pooled over all texts, in [0, 1].  (N,T) -> one number"""
+    """F1 of the chosen words, pooled over all texts.  (N,T) -> one number"""
     return micro(tally(chosen, rationales, mask))[2]
 
 
@@ -183,13 +183,13 @@ def _runs(tokens: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def share(chosen: Tensor, mask: Tensor) -> Tensor:
-    """The share of selected words, in [0, 1]; NaN for a text without words.  (B,T) -> (B,)"""
+    """Share of the words that are selected.  NaN for a text without words.  (B,T) -> (B,)"""
     words = mask.sum(-1)
     return mass_share((chosen & mask).sum(-1).double(), words).masked_fill(words == 0, torch.nan)
 
 
 def spans(chosen: Tensor, mask: Tensor) -> Tensor:
-    """The number of runs of selected words; NaN for a text without words.  (B,T) -> (B,)"""
+    """Number of separate selected spans.  NaN for a text without words.  (B,T) -> (B,)"""
     order = mask.to(torch.uint8).sort(dim=-1, descending=True, stable=True).indices  # runs skip tokens outside the mask
     selected = (chosen & mask).gather(-1, order)
     starts = selected & ~pad(selected, (1, 0))[..., :-1]
@@ -197,7 +197,7 @@ def spans(chosen: Tensor, mask: Tensor) -> Tensor:
 
 
 def first_sentence(chosen: Tensor, first: Tensor, mask: Tensor) -> Tensor:
-    """0 or 1; NaN if sentence 1 is unknown or is the whole text.  (B,T) -> (B,)"""
+    """How often a word of the first sentence is selected (X₁), in texts with several sentences.  (B,T) -> (B,)"""
     known, others = (first & mask).any(-1), (~first & mask).any(-1)
     return (chosen & first & mask).any(-1).double().masked_fill(~(known & others), torch.nan)
 
@@ -211,45 +211,21 @@ MEASURES = (
         first_sentence,
         UNIT,
         "neither",
-        "How often a word of the first sentence is selected (X₁), in texts with several sentences.",
         YU,
-        1,
+        identical=1,
         probes=("", "rationales", "biased", "skewed"),
     ),
-    Measure("selected-share", share, UNIT, "neither", "Share of the words that are selected.", YU),
-    Measure("selected-spans", spans, (0, math.inf), "neither", "Number of separate selected spans.", YU),
-    _token("token-precision", token_precision, sentence="Share of the chosen words that are in the human rationale."),
-    _token("token-recall", token_recall, sentence="Share of the human rationale that is chosen."),
-    _token("token-f1", token_f1, sentence="F1 of the chosen words against the human rationale."),
-    _micro(
-        "token-precision-micro",
-        token_precision_micro,
-        sentence="Share of the chosen words that are in the human rationale, pooled over all texts.",
-    ),
-    _micro(
-        "token-recall-micro",
-        token_recall_micro,
-        sentence="Share of the human rationales that is chosen, pooled over all texts.",
-    ),
-    _micro("token-f1-micro", token_f1_micro, sentence="F1 of the chosen words, pooled over all texts."),
-    _agreement("iou-f1", iou_f1, sentence="F1 of spans that overlap by half or more."),
-    _agreement("rationale-mass", rationale_mass, sentence="Share of the weight on the human rationale.", citation="—"),
-    _agreement(
-        "average-precision",
-        average_precision,
-        sentence="How well the weights rank the human rationale first: mean precision at its words.",
-        citation="—",
-    ),
-    _agreement(
-        "average-precision/above-random",
-        average_precision_above_random,
-        bounds=SIGNED,
-        sentence="Average precision minus that of a random order of the words.",
-        identical=None,
-    ),
-    _agreement(
-        "auprc",
-        auprc,
-        sentence="How well the weights rank the human rationale first: area under the precision–recall curve.",
-    ),
+    Measure("selected-share", share, UNIT, "neither", YU),
+    Measure("selected-spans", spans, (0, math.inf), "neither", YU),
+    _token("token-precision", token_precision),
+    _token("token-recall", token_recall),
+    _token("token-f1", token_f1),
+    _micro("token-precision-micro", token_precision_micro),
+    _micro("token-recall-micro", token_recall_micro),
+    _micro("token-f1-micro", token_f1_micro),
+    _agreement("iou-f1", iou_f1),
+    _agreement("rationale-mass", rationale_mass, citation="—"),
+    _agreement("average-precision", average_precision, citation="—"),
+    _agreement("average-precision/above-random", average_precision_above_random, bounds=SIGNED, identical=None),
+    _agreement("auprc", auprc),
 )

@@ -40,7 +40,6 @@ Departs from the paper: Bai et al. add four default tokens to every text; here D
 Yu et al. 2021 evaluate models that select whole sentences; here the sentence of the top-weighted word counts.
 """
 
-from functools import partial
 from itertools import combinations
 
 import numpy as np
@@ -58,7 +57,10 @@ from steadygaze.core.maths.label_leakage import independent_reader_accuracy, lea
 
 
 def class_gap(weights: Tensor, label: Tensor, mask: Tensor) -> float:
-    """In [0, 1]; 0 for one class.  Texts without words are ignored.  (N,T), (N,), (N,T) -> one number"""
+    """Distance between the mean attentions of the classes, over positions that every text has.  -> one number
+
+    0 for one class.  Texts without words are ignored.  (N,T), (N,), (N,T)
+    """
     nonempty = mask.any(-1)
     size = weights.masked_fill(~mask, 0.0).double().abs()
     means = [size[nonempty & (label == value)].mean(0) for value in label[nonempty].unique()]  # type: ignore[no-untyped-call]
@@ -79,7 +81,10 @@ FEWEST = 20
 
 
 def position_leak(weights: Tensor, predicted: Tensor, mask: Tensor, key: Tensor) -> float:
-    """The mean leak, in [−1, 1].  Pass the whole set.  (N,T), (N,), (N,T), (N,) -> one number"""
+    """How much better the label can be predicted from the positions of the weight than from the text length.
+
+    Pass the whole set.  (N,T), (N,), (N,T), (N,) -> one number
+    """
     leaks = position_leaks(position_features(weights, mask), predicted, key)
     if leaks.isnan().all():
         raise ValueError(f"position leak needs two classes with at least {FEWEST} distinct texts each")
@@ -154,80 +159,50 @@ def _class_probability(
 
 
 def default_mass(weights: Tensor, blank: Tensor, mask: Tensor) -> Tensor:
-    """The share of the weight on tokens without content, in [0, 1].  (B,T) -> (B,)"""
+    """Share of the weight on tokens without content.  (B,T) -> (B,)"""
     return mass(weights, blank, mask)
 
 
 def default_mass_above_share(weights: Tensor, blank: Tensor, mask: Tensor) -> Tensor:
-    """`default_mass` minus the share of such tokens among the words, in [−1, 1].  (B,T) -> (B,)"""
+    """Share of the weight on tokens without content, minus the share under uniform weights.  (B,T) -> (B,)"""
     return mass(weights, blank, mask) - mass_share((blank & mask).sum(-1).double(), mask.sum(-1))
 
 
 def first_sentence_share(weights: Tensor, first: Tensor, mask: Tensor) -> Tensor:
-    """The share of the weight in the first sentence, in [0, 1]; `weights` may be chosen tokens.  (B,T) -> (B,)"""
+    """Share of the weight in the first sentence.  `weights` may be chosen tokens.  (B,T) -> (B,)"""
     return mass(weights, first, mask)
 
 
 def first_sentence_above_rationale(weights: Tensor, rationales: Tensor, first: Tensor, mask: Tensor) -> Tensor:
-    """In [−1, 1]; NaN without a rationale, or if sentence 1 is unknown or is the whole text.  (B,T) -> (B,)"""
+    """Share of the weight in the first sentence, minus the share of the human rationale there.  (B,T) -> (B,)
+
+    NaN without a rationale, or if sentence 1 is unknown or is the whole text.
+    """
     expected = torch.maximum(mass(rationales.double(), first, mask), mass(mask.double(), first, mask))
     defined = (rationales & mask).any(-1) & (first & mask).any(-1) & (~first & mask).any(-1)
     return (mass(weights, first, mask) - expected).masked_fill(~defined, torch.nan)
 
 
 def first_sentence_pick(weights: Tensor, first: Tensor, mask: Tensor) -> Tensor:
-    """Whether the top-weighted word is in the first sentence, in [0, 1].  (B,T) -> (B,)"""
+    """How often the top-weighted word is in the first sentence.  (B,T) -> (B,)"""
     size = weights.to(torch.promote_types(weights.dtype, torch.float32)).abs().masked_fill(~mask, -1.0)
     top = (size == size.amax(-1, keepdim=True)) & mask
     return mass_share((top & first).sum(-1).to(size.dtype), top.sum(-1))
 
 
-_position = partial(Measure, bounds=UNIT, direction="neither", citation=YU, identical=1)
 MEASURES = (
-    Measure(
-        "position-leak",
-        position_leak,
-        SIGNED,
-        "lower",
-        "How much better the label can be predicted from the positions of the weight than from the text length.",
-        BAI,
-        per_example=False,
-        probes=("", "shuffled"),
-    ),
-    _position(
-        "default-mass",
-        default_mass,
-        direction="lower",
-        sentence="Share of the weight on tokens without content.",
-        citation=BAI,
-        probes=("", "default-tokens"),
-    ),
-    Measure(
-        "default-mass/above-share",
-        default_mass_above_share,
-        SIGNED,
-        "lower",
-        "Share of the weight on tokens without content, minus the share under uniform weights.",
-        BAI,
-    ),
-    Measure(
-        "class-gap",
-        class_gap,
-        UNIT,
-        "lower",
-        "Distance between the mean attentions of the classes, over positions that every text has.",
-        BAI,
-        per_example=False,
-        probes=("default-tokens",),
-    ),
+    Measure("position-leak", position_leak, SIGNED, "lower", BAI, per_example=False, probes=("", "shuffled")),
+    Measure("default-mass", default_mass, UNIT, "lower", BAI, identical=1, probes=("", "default-tokens")),
+    Measure("default-mass/above-share", default_mass_above_share, SIGNED, "lower", BAI),
+    Measure("class-gap", class_gap, UNIT, "lower", BAI, per_example=False, probes=("default-tokens",)),
     Measure(
         "independent-reader-accuracy",
         independent_reader_accuracy,
         UNIT,
         "higher",
-        "How often a classifier trained on random words predicts the same class from the selected words.",
         BAI,
-        1,
+        "How often a classifier trained on random words predicts the same class from the selected words.",
+        identical=1,
         probes=("", "random-words", "no-words", "by-class"),
     ),
     Measure(
@@ -235,23 +210,12 @@ MEASURES = (
         leakage_gap,
         SIGNED,
         "lower",
-        "How much more often a classifier trained on the selections predicts the same class.",
         BAI,
-        0,
+        "How much more often a classifier trained on the selections predicts the same class.",
+        identical=0,
         probes=("", "black-box"),
     ),
-    _position("first-sentence-share", first_sentence_share, sentence="Share of the weight in the first sentence."),
-    Measure(
-        "first-sentence-share/above-rationale",
-        first_sentence_above_rationale,
-        SIGNED,
-        "lower",
-        "Share of the weight in the first sentence, minus the share of the human rationale there.",
-        YU,
-    ),
-    _position(
-        "first-sentence-pick",
-        first_sentence_pick,
-        sentence="How often the top-weighted word is in the first sentence.",
-    ),
+    Measure("first-sentence-share", first_sentence_share, UNIT, "neither", YU, identical=1),
+    Measure("first-sentence-share/above-rationale", first_sentence_above_rationale, SIGNED, "lower", YU),
+    Measure("first-sentence-pick", first_sentence_pick, UNIT, "neither", YU, identical=1),
 )

@@ -45,165 +45,147 @@ from steadygaze.results.comparison import Column
 
 
 def attention_collapse(weights: Tensor, mask: Tensor, ids: Tensor) -> float:
-    """1.0 if the weights do not depend on the text, else 0.0.  (N,T) -> one number"""
+    """1: the weights do not depend on the text, so they are stable but explain nothing.  (N,T) -> 0 or 1"""
     if not (mask.sum(-1) > 1).any():
         raise ValueError("attention collapse needs a text with at least two words")
     return float(detect_collapse(weights, mask, ids=ids).collapsed)
 
 
 def prediction_change(p: Tensor, q: Tensor) -> Tensor:
-    """The total variation of class probabilities, in [0, 1].  (B,C), (B,C) -> (B,)"""
+    """Change of the predicted probabilities: total variation.  (B,C), (B,C) -> (B,)"""
     return total_variation(p, q, torch.ones_like(p, dtype=torch.bool))
 
 
 def label_flip(p: Tensor, q: Tensor) -> Tensor:
-    """1.0 where the predicted class differs, else 0.0.  (B,C), (B,C) -> (B,)"""
+    """Share of texts whose predicted class changes.  1 or 0 for a text.  (B,C), (B,C) -> (B,)"""
     return (p.argmax(-1) != q.argmax(-1)).to(p.dtype)
 
 
 def words_substituted(before: Tensor, after: Tensor, mask: Tensor) -> Tensor:
-    """The number of words whose id differs.  (B,T) -> (B,)"""
+    """Number of substituted words.  (B,T) -> (B,)"""
     return ((before != after) & mask).sum(-1).double()
 
 
-_LN2 = math.log(2)
-_shift = partial(Measure, bounds=UNIT, direction="neither", identical=0, symmetric=True)
-_correlation = partial(Measure, bounds=SIGNED, direction="higher", identical=1, symmetric=True)
-_stability_column = partial(Column, direction="lower", stability=True)
+_NATS = (0.0, math.log(2))
+_shift = partial(Measure, identical=0, symmetric=True)
+_correlation = partial(_shift, bounds=SIGNED, identical=1)
+_jsd = partial(Column, direction="lower", stability=True)
+_FLIPS = "share of labels that change when three words are replaced"
+_ENTROPY = "1: uniform weights; 0: one word has all the weight"
 MEASURES = (
     _shift(
         "jensen-shannon",
         jensen_shannon,
-        bounds=(0, _LN2),
-        sentence="Shift of the explanation: Jensen–Shannon divergence in nats.",
-        citation="Lin 1991",
+        _NATS,
+        "neither",
+        "Lin 1991",
+        "Shift of the explanation: Jensen–Shannon divergence in nats.",
         probes=(*PERTURBATIONS, *OTHER_MODELS, "trained-adversary"),
         columns={
-            3: _stability_column("jensen-shannon/noise", "JSD noise", "shift of the weights under small noise"),
-            4: _stability_column("jensen-shannon/fgm-label", "JSD worst", "shift under FGM on the label"),
-            5: _stability_column(
-                "jensen-shannon/1-synonym", "JSD 1 synonym", "shift when one word is replaced by a synonym"
-            ),
-            6: _stability_column(
-                "jensen-shannon/3-synonyms", "JSD 3 synonyms", "shift when three words are replaced by synonyms"
-            ),
-            10: _stability_column(
-                "jensen-shannon/seeds", "JSD seeds", "divergence between models that differ only in their seed"
-            ),
+            3: _jsd("jensen-shannon/noise", "JSD noise", "shift of the weights under small noise"),
+            4: _jsd("jensen-shannon/fgm-label", "JSD worst", "shift under FGM on the label"),
+            5: _jsd("jensen-shannon/1-synonym", "JSD 1 synonym", "shift when one word is replaced by a synonym"),
+            6: _jsd("jensen-shannon/3-synonyms", "JSD 3 synonyms", "shift when three words are replaced by synonyms"),
+            10: _jsd("jensen-shannon/seeds", "JSD seeds", "divergence between models that differ only in their seed"),
         },
     ),
     _shift(
         "jensen-shannon/adversarial",
         jensen_shannon,
-        bounds=(0, _LN2),
-        direction="lower",
-        sentence="Largest divergence in nats of an attention that leaves the prediction unchanged.",
-        citation=JAIN,
+        _NATS,
+        "lower",
+        JAIN,
+        "Largest divergence in nats of an attention that leaves the prediction unchanged.",
     ),
     _shift(
         "jensen-shannon/randomized",
         jensen_shannon,
-        bounds=(0, _LN2),
-        direction="higher",
-        sentence="Divergence in nats from the explanation of a model with random parameters.",
-        citation=ADEBAYO,
+        _NATS,
+        "higher",
+        ADEBAYO,
+        "Divergence in nats from the explanation of a model with random parameters.",
     ),
     _shift(
         "total-variation",
         total_variation,
-        sentence="Share of the weight that shifted to other words.",
+        UNIT,
+        "neither",
+        description="Share of the weight that shifted to other words.",
         probes=(),
     ),
     _shift(
         "top-k-overlap",
         top_k_overlap,
-        sentence="Share of the top-k words that stay in the top k.",
-        citation=SEAT,
+        UNIT,
+        "neither",
+        SEAT,
+        "Share of the top-k words that stay in the top k.",
         identical=1,
         probes=(*PERTURBATIONS, *LABEL_KEPT, *OTHER_MODELS),
     ),
     _correlation(
         "kendall",
         kendall,
-        sentence="Kendall rank correlation of two explanations over the words.",
+        direction="higher",
         citation=JAIN,
+        description="Kendall rank correlation of two explanations over the words.",
         probes=(*PERTURBATIONS, *LABEL_KEPT, *GRADIENTS),
     ),
     _correlation(
         "kendall/randomized",
         kendall,
         direction="lower",
-        sentence="Rank correlation with the explanation of a model with random parameters.",
         citation=ADEBAYO,
+        description="Rank correlation with the explanation of a model with random parameters.",
     ),
     _correlation(
         "pearson",
         pearson,
-        sentence="Pearson correlation of two explanations over the words.",
+        direction="higher",
         citation="Kitada & Iyatomi 2021",
+        description="Pearson correlation of two explanations over the words.",
         probes=GRADIENTS,
     ),
     _shift(
         "prediction-change",
         prediction_change,
-        sentence="Change of the predicted probabilities: total variation.",
-        citation=JAIN,
+        UNIT,
+        "neither",
+        JAIN,
         probes=(*PERTURBATIONS, *OTHER_MODELS, "trained-adversary"),
     ),
     _shift(
         "prediction-change/permuted",
         prediction_change,
-        direction="higher",
-        sentence="Change of the prediction when the weights are permuted; 0 if the model does not use them.",
-        citation=JAIN,
+        UNIT,
+        "higher",
+        JAIN,
+        "Change of the prediction when the weights are permuted; 0 if the model does not use them.",
     ),
     _shift(
         "label-flip",
         label_flip,
-        sentence="Share of texts whose predicted class changes.",
+        UNIT,
+        "neither",
         probes=(*PERTURBATIONS, *OTHER_MODELS),
-        columns={
-            7: Column(
-                "label-flip/3-synonyms", "flips", "share of labels that change when three words are replaced", "lower"
-            )
-        },
+        columns={7: Column("label-flip/3-synonyms", "flips", _FLIPS, "lower")},
     ),
-    _shift(
-        "words-substituted",
-        words_substituted,
-        bounds=(0, math.inf),
-        sentence="Number of substituted words.",
-        probes=SUBSTITUTIONS,
-    ),
+    _shift("words-substituted", words_substituted, (0, math.inf), "neither", probes=SUBSTITUTIONS),
     Measure(
         "normalized-entropy",
         normalized_entropy,
         UNIT,
         "neither",
-        "1: all words have the same weight; 0: one word has all the weight.",
-        columns={
-            9: Column(
-                "normalized-entropy",
-                "normalized-entropy",
-                "1: uniform weights; 0: one word has all the weight",
-                "neither",
-            )
-        },
+        description="1: all words have the same weight; 0: one word has all the weight.",
+        columns={9: Column("normalized-entropy", "normalized-entropy", _ENTROPY, "neither")},
     ),
     Measure(
         "distance-to-uniform",
         distance_to_uniform,
-        (0, _LN2),
+        _NATS,
         "neither",
-        "Divergence of the weights from uniform weights, in nats.",
         "Lin 1991",
+        "Divergence of the weights from uniform weights, in nats.",
     ),
-    Measure(
-        "collapsed",
-        attention_collapse,
-        UNIT,
-        "lower",
-        "1: the weights do not depend on the text, so they are stable but explain nothing.",
-        per_example=False,
-    ),
+    Measure("collapsed", attention_collapse, UNIT, "lower", per_example=False),
 )

@@ -110,7 +110,7 @@ def test_what_was_not_asked_is_said_once_and_why(here):
         assert silent[name] == "only a TextClassifier can be retrained"
     outside = run_audit(AuditRequest(as_adapter(counted, classes=CLASSES), here.examples, CONFIG)).report()
     assert outside.find("accuracy/uniform").note.endswith("because only a TextClassifier can be retrained")
-    assert outside.verdicts[0].answer == "not asked"
+    assert outside.verdicts[0].answer == "not measured"
     assert outside.verdicts[0].why == (
         "Not applicable, because there is no synonym table: pass a synonym table as synonyms= (--synonyms)."
     ), "which can be given, where vectors cannot"
@@ -228,7 +228,7 @@ def test_where_no_text_has_a_number_the_reason_that_was_found_is_kept(here):
     )
     still = report.verdicts[0]
     assert still.answer == "partly"
-    assert still.why.endswith(f"; a yes needs jensen-shannon/1-synonym too, which is {row.note}.")
+    assert still.why.endswith(f"; a yes also needs jensen-shannon/1-synonym, which is {row.note}.")
 
 
 @pytest.mark.parametrize(

@@ -11,11 +11,11 @@ from audit.oracles import subject, world
 from steadygaze.audit.audit import run_audit
 from steadygaze.audit.audit_config import ProbeConfig
 from steadygaze.audit.prepare_case import AuditRequest
-from steadygaze.audit.verdict_rules import QUESTIONS
+from steadygaze.audit.verdict_rules import VERDICT_RULES
 from steadygaze.results.report import Report
 
-STILL, MATTERS = "Does it hold still?", "Does it matter to the prediction?"
-POSITION, PEOPLE = "Is it more than position or a shortcut?", "Do people agree?"
+STILL, MATTERS = "Stability", "Faithfulness"
+POSITION, PEOPLE = "Shortcut leakage", "Plausibility"
 SEEDS, RIGHT = 20, 19
 EXPECTED = {  # model -> what must be said of it
     "honest": {STILL: "yes", MATTERS: "yes", POSITION: "yes", PEOPLE: "yes"},
@@ -43,7 +43,7 @@ def report(name: str, seed: int) -> Report:
 
 
 def answers(name: str, seed: int) -> dict[str, str]:
-    found = {verdict.question: verdict.answer for verdict in report(name, seed).verdicts}
+    found = {verdict.title: verdict.answer for verdict in report(name, seed).verdicts}
     return {question: found[question] for question in EXPECTED[name]}
 
 
@@ -55,7 +55,7 @@ def test_a_model_built_to_be_so_is_found_to_be_so(name):
 @pytest.mark.parametrize("name", GUILTY)
 def test_it_is_caught_by_what_should_catch_it(name):
     row = report(name, 0).find(GUILTY[name])
-    bounds = [question.bounds[row.measure] for question in QUESTIONS if row.measure in question.bounds]
+    bounds = [rule.thresholds[row.measure] for rule in VERDICT_RULES if row.measure in rule.thresholds]
     assert bounds
     assert all(bound.decide(row) == "no" for bound in bounds)
 

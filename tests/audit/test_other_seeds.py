@@ -12,7 +12,7 @@ from steadygaze.audit.prepare_case import AuditRequest, check_comparable, traini
 from steadygaze.core.errors import UserError
 
 FACTS = {"encoder": "lstm", "technique": "vanilla", "seed": "0"}
-RETRAINED = "Is it the same after retraining?"
+RETRAINED = "Seed consistency"
 FEW = ProbeConfig(sample=4)
 
 
@@ -66,16 +66,16 @@ def test_no_verdict_is_drawn_from_models_that_were_not_trained_alike(here):
         ).report()
         for facts in ({}, {"technique": "seat"})
     )
-    verdict = {one.question: one for one in alike.verdicts}[RETRAINED]
+    verdict = {one.title: one for one in alike.verdicts}[RETRAINED]
     assert verdict.answer == "no"
     assert "seeds" in alike.plots
     assert alike.find("jensen-shannon/others") is None
-    verdict = {one.question: one for one in unlike.verdicts}[RETRAINED]
+    verdict = {one.title: one for one in unlike.verdicts}[RETRAINED]
     why = "ot applicable, because model-1 was not trained alike (technique: seat, here vanilla)"
-    assert (verdict.answer, verdict.why) == ("not asked", f"N{why}.")
+    assert (verdict.answer, verdict.why) == ("not measured", f"N{why}.")
     assert unlike.find("jensen-shannon/seeds").note == f"n{why}"
     assert unlike.find("jensen-shannon/others").value == alike.find("jensen-shannon/seeds").value > 0.1
-    assert unlike.questions["jensen-shannon/others"] == RETRAINED
+    assert unlike.sections["jensen-shannon/others"] == RETRAINED
     assert "seeds" not in unlike.plots
     assert unlike.failing("jensen-shannon/seeds<=1")
 

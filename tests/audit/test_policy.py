@@ -33,7 +33,7 @@ at_least = 0.8
 below = 1
 
 [[verdict]]
-question = "stability"
+name = "stability"
 answer = ["yes", "partly"]
 """
 
@@ -87,7 +87,7 @@ requirements = st.builds(
     st.booleans(),
     st.just("") | words,
 )
-wanted = st.builds(VerdictRequirement, words, st.sampled_from([("yes",), ("yes", "not asked")]), st.just("") | words)
+wanted = st.builds(VerdictRequirement, words, st.sampled_from([("yes",), ("yes", "not measured")]), st.just("") | words)
 
 
 @settings(max_examples=50, deadline=None)
@@ -120,10 +120,10 @@ def test_a_policy_comes_back_from_its_file_whatever_its_words_are(required, verd
         ("[[require]]\nmeasure='a'\nat_most=1" + "0" * 400, "at_most must be a number"),
         ("[[require]]\nmeasure=1\nat_most=1", "measure must be a text, found 1"),
         ("[[require]]\nmeasure='a'\nat_most=1\ninterval='yes'", "interval must be true or false"),
-        ("[[verdict]]\nquestion='q'", r"line 1, \[\[verdict\]\]: it needs a question and an answer"),
-        ("[[verdict]]\nquestion='q'\nanswer=[]", "it needs a question and an answer"),
-        ("[[verdict]]\nquestion='q'\nanswer='maybe'", "unknown answer 'maybe'"),
-        ("[[verdict]]\nquestion='q'\nanswer=[['yes']]", "unknown answer"),
+        ("[[verdict]]\nname='q'", r"line 1, \[\[verdict\]\]: it needs a name and an answer"),
+        ("[[verdict]]\nname='q'\nanswer=[]", "it needs a name and an answer"),
+        ("[[verdict]]\nname='q'\nanswer='maybe'", "unknown answer 'maybe'"),
+        ("[[verdict]]\nname='q'\nanswer=[['yes']]", "unknown answer"),
         ("require=[{measure='a'}]", r"house\.toml, number 1, \[\[require\]\]"),
     ],
 )
@@ -235,17 +235,17 @@ def test_a_value_is_told_with_the_figures_that_set_it_apart_from_the_limit():
 def test_an_answer_that_is_not_wanted_fails_by_question_or_by_its_short_name():
     for name in (STILL, "stability"):
         (failure,) = check(full_report(), Policy(verdicts=(VerdictRequirement(name, ("yes",), "It must."),)))
-        assert failure.sentence.startswith(f"{STILL} The answer is 'partly'; 'yes' was required (When three words")
+        assert failure.sentence.startswith(f"{STILL}: the answer is 'partly'; 'yes' was required (When three words")
         assert failure.sentence.endswith("): It must.")
         assert check(full_report(), Policy(verdicts=(VerdictRequirement(name, ("yes", "partly")),))) == []
 
 
 def test_a_question_that_was_not_asked_fails_unless_that_is_wanted():
     (failure,) = check(full_report(), Policy(verdicts=(VerdictRequirement(PEOPLE, ("yes", "partly", "no")),)))
-    assert "'not asked'; 'yes' or 'partly' or 'no' was required (Nobody marked words" in failure.sentence
-    assert check(full_report(), Policy(verdicts=(VerdictRequirement(PEOPLE, ("not asked",)),))) == []
+    assert "'not measured'; 'yes' or 'partly' or 'no' was required (Nobody marked words" in failure.sentence
+    assert check(full_report(), Policy(verdicts=(VerdictRequirement(PEOPLE, ("not measured",)),))) == []
 
 
 def test_a_question_that_nobody_knows_is_the_users_mistake():
-    with pytest.raises(UserError, match="unknown question 'stabilty': did you mean 'stability'"):
+    with pytest.raises(UserError, match="unknown verdict 'stabilty': did you mean 'stability'"):
         check(full_report(), Policy(verdicts=(VerdictRequirement("stabilty", ("yes",)),)))

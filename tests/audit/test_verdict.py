@@ -5,17 +5,17 @@ from dataclasses import replace
 import pytest
 
 from steadygaze.audit.measures.registry import MEASURES
-from steadygaze.audit.verdict_rules import COLLAPSED, FEWEST, QUESTIONS, Bound, Question, verdicts
+from steadygaze.audit.verdict_rules import COLLAPSED, FEWEST, VERDICT_RULES, Threshold, VerdictRule, verdicts
 from steadygaze.results.row import Row
 from steadygaze.results.verdict import Verdict
 
 NUMBERS = [
-    pytest.param(question, name, id=f"{question.key}: {name}")
-    for question in QUESTIONS
-    for name in question.bounds
+    pytest.param(rule, name, id=f"{rule.key}: {name}")
+    for rule in VERDICT_RULES
+    for name in rule.thresholds
     if name != COLLAPSED
 ]
-KEYS = [question.key for question in QUESTIONS]
+KEYS = [rule.key for rule in VERDICT_RULES]
 STILL, SHORTCUT = "stability", "shortcut-leakage"
 
 
@@ -29,41 +29,41 @@ def collapsed(value: float, note: str = "") -> Row:
     return row(COLLAPSED, value, 100, None, note)
 
 
-def question_of(key: str) -> Question:
-    return next(question for question in QUESTIONS if question.key == key)
+def rule_of(key: str) -> VerdictRule:
+    return next(rule for rule in VERDICT_RULES if rule.key == key)
 
 
 def of(key: str, *rows: Row) -> Verdict:
     return next(verdict for verdict in verdicts(rows, "attention") if verdict.key == key)
 
 
-def good(question: Question) -> dict[str, Row]:
+def good(rule: VerdictRule) -> dict[str, Row]:
     """Every number as good as it need be."""
-    return {name: row(name, b.good, near=None if name == COLLAPSED else 0.0) for name, b in question.bounds.items()}
+    return {name: row(name, b.good, near=None if name == COLLAPSED else 0.0) for name, b in rule.thresholds.items()}
 
 
 # --- yes, no and in between
 
 
-@pytest.mark.parametrize("question", QUESTIONS, ids=KEYS)
-def test_where_every_number_is_good_the_answer_is_yes(question):
-    rows = good(question)
-    verdict = of(question.key, *rows.values())
+@pytest.mark.parametrize("rule", VERDICT_RULES, ids=KEYS)
+def test_where_every_number_is_good_the_answer_is_yes(rule):
+    rows = good(rule)
+    verdict = of(rule.key, *rows.values())
     assert verdict.answer == "yes"
     assert set(verdict.rows) == {one.signature for one in rows.values()}
-    assert verdict.thresholds == {name: (bound.good, bound.bad) for name, bound in question.bounds.items()}
-    assert verdict.question == question.question
+    assert verdict.thresholds == {name: (bound.good, bound.bad) for name, bound in rule.thresholds.items()}
+    assert verdict.title == rule.title
 
 
-@pytest.mark.parametrize(("question", "name"), NUMBERS)
-def test_one_number_that_is_bad_beyond_doubt_makes_a_no_and_one_in_doubt_no_yes(question, name):
+@pytest.mark.parametrize(("rule", "name"), NUMBERS)
+def test_one_number_that_is_bad_beyond_doubt_makes_a_no_and_one_in_doubt_no_yes(rule, name):
     """Beyond doubt: the whole interval is.  One that reaches over an edge by a hair is in between."""
-    bound = question.bounds[name]
+    bound = rule.thresholds[name]
     middle, hair = (bound.good + bound.bad) / 2, abs(bound.good - bound.bad) / 100
     worse = hair if bound.bad > bound.good else -hair
 
     def answer(one: Row) -> str:
-        return of(question.key, *(good(question) | {name: one}).values()).answer
+        return of(rule.key, *(good(rule) | {name: one}).values()).answer
 
     assert answer(row(name, bound.bad)) == "no"
     assert answer(row(name, bound.bad + 2 * worse, near=hair)) == "no"
@@ -75,13 +75,13 @@ def test_one_number_that_is_bad_beyond_doubt_makes_a_no_and_one_in_doubt_no_yes(
 
 
 def test_what_stands_against_it_is_said_first():
-    rows = good(question_of(STILL)) | {
+    rows = good(rule_of(STILL)) | {
         "jensen-shannon/1-synonym": row("jensen-shannon/1-synonym", 0.4),
         "jensen-shannon/noise": row("jensen-shannon/noise", 0.01),
     }
     first, second, *rest = of(STILL, *rows.values()).why.split("; ")
-    assert first == "When one word is exchanged for a synonym the attention moves by 0.400 nats"
-    assert second == "under a little noise the attention moves by 0.010 nats"
+    assert first == "Substituting one word by a synonym shifts the attention by 0.400 nats"
+    assert second == "small noise shifts the attention by 0.010 nats"
     assert len(rest) == 3
 
 
@@ -92,55 +92,55 @@ def test_what_moves_is_named_for_what_the_model_shows(explainer, noun):
     found = [
         replace(one, settings={"explainer": explainer})
         for key in (STILL, SHORTCUT)
-        for one in good(question_of(key)).values()
+        for one in good(rule_of(key)).values()
     ]
     still, _, _, shortcut, _ = (verdict.why for verdict in verdicts(found, explainer))
-    assert still.startswith(f"Under a little noise the {noun} moves by 0.005 nats; ")
-    assert f"the place of the {noun} tells" in shortcut
-    assert f"more of the {noun} than an even share" in shortcut
+    assert still.startswith(f"Small noise shifts the {noun} by 0.005 nats; ")
+    assert f"the positions of the {noun} predict" in shortcut
+    assert f"more of the {noun} than under uniform weights" in shortcut
 
 
 def test_numbers_of_another_explanation_do_not_count():
-    rows = [replace(one, settings={"explainer": "gradient"}) for one in good(question_of(STILL)).values()]
-    assert {verdict.answer for verdict in verdicts(rows, "attention")} == {"not asked"}
+    rows = [replace(one, settings={"explainer": "gradient"}) for one in good(rule_of(STILL)).values()]
+    assert {verdict.answer for verdict in verdicts(rows, "attention")} == {"not measured"}
     assert next(iter(verdicts(rows, "gradient"))).answer == "yes"
 
 
 # --- too little for a yes, or for a no
 
 
-@pytest.mark.parametrize(("question", "name"), NUMBERS)
+@pytest.mark.parametrize(("rule", "name"), NUMBERS)
 @pytest.mark.parametrize("n", [1, FEWEST - 1])
-def test_a_few_texts_are_beyond_no_doubt(question, name, n):
+def test_a_few_texts_are_beyond_no_doubt(rule, name, n):
     """However good or bad: one text never is."""
-    for value in (question.bounds[name].good, question.bounds[name].bad):
-        assert of(question.key, row(name, value, n)).answer == "partly"
-        rows = good(question) | {name: row(name, value, n)}
-        assert of(question.key, *rows.values()).answer == "partly"
-    assert of(question.key, row(name, question.bounds[name].bad, FEWEST)).answer == "no"
+    for value in (rule.thresholds[name].good, rule.thresholds[name].bad):
+        assert of(rule.key, row(name, value, n)).answer == "partly"
+        rows = good(rule) | {name: row(name, value, n)}
+        assert of(rule.key, *rows.values()).answer == "partly"
+    assert of(rule.key, row(name, rule.thresholds[name].bad, FEWEST)).answer == "no"
 
 
-@pytest.mark.parametrize("question", QUESTIONS, ids=KEYS)
-def test_one_text_is_never_beyond_doubt(question):
+@pytest.mark.parametrize("rule", VERDICT_RULES, ids=KEYS)
+def test_one_text_is_never_beyond_doubt(rule):
     for which in ("good", "bad"):
-        rows = [row(name, getattr(bound, which), 1) for name, bound in question.bounds.items() if name != COLLAPSED]
-        assert of(question.key, *rows).answer == "partly"
+        rows = [row(name, getattr(bound, which), 1) for name, bound in rule.thresholds.items() if name != COLLAPSED]
+        assert of(rule.key, *rows).answer == "partly"
 
 
-@pytest.mark.parametrize(("question", "name"), NUMBERS)
-def test_a_number_without_an_interval_is_beyond_no_doubt(question, name):
-    for value in (question.bounds[name].good, question.bounds[name].bad):
-        assert of(question.key, *(good(question) | {name: row(name, value, near=None)}).values()).answer == "partly"
+@pytest.mark.parametrize(("rule", "name"), NUMBERS)
+def test_a_number_without_an_interval_is_beyond_no_doubt(rule, name):
+    for value in (rule.thresholds[name].good, rule.thresholds[name].bad):
+        assert of(rule.key, *(good(rule) | {name: row(name, value, near=None)}).values()).answer == "partly"
 
 
-@pytest.mark.parametrize("question", QUESTIONS, ids=KEYS)
-def test_without_what_a_question_needs_there_is_no_yes_but_there_may_be_a_no(question):
-    left = {name: one for name, one in good(question).items() if name not in question.needs}
+@pytest.mark.parametrize("rule", VERDICT_RULES, ids=KEYS)
+def test_without_what_a_question_needs_there_is_no_yes_but_there_may_be_a_no(rule):
+    left = {name: one for name, one in good(rule).items() if name not in rule.required}
     telling = [name for name in left if name != COLLAPSED]
-    assert of(question.key, *left.values()).answer == ("partly" if telling else "not asked")
+    assert of(rule.key, *left.values()).answer == ("partly" if telling else "not measured")
     for name in telling:
-        bad = row(name, question.bounds[name].bad)
-        assert of(question.key, *(left | {name: bad}).values()).answer == "no"
+        bad = row(name, rule.thresholds[name].bad)
+        assert of(rule.key, *(left | {name: bad}).values()).answer == "no"
 
 
 def test_what_a_yes_lacks_is_said_and_why():
@@ -149,22 +149,22 @@ def test_what_a_yes_lacks_is_said_and_why():
     missing = row("jensen-shannon/1-synonym", float("nan"), 0, None, why)
     good, doubtful, bad = (row("jensen-shannon/noise", value) for value in (0.0, 0.01, 0.02))
     for noise in (good, doubtful):
-        assert of(STILL, noise, missing).why.endswith(f"; a yes needs jensen-shannon/1-synonym too, which is {why}.")
-        assert of(STILL, noise).why.endswith("; a yes needs jensen-shannon/1-synonym too, which is not there.")
-    assert "a yes needs" not in of(STILL, bad, missing).why
-    assert "a yes needs" not in of(STILL, doubtful, row("jensen-shannon/3-synonyms", 0.0), missing).why
+        assert of(STILL, noise, missing).why.endswith(f"; a yes also needs jensen-shannon/1-synonym, which is {why}.")
+        assert of(STILL, noise).why.endswith("; a yes also needs jensen-shannon/1-synonym, which is missing.")
+    assert "a yes also needs" not in of(STILL, bad, missing).why
+    assert "a yes also needs" not in of(STILL, doubtful, row("jensen-shannon/3-synonyms", 0.0), missing).why
 
 
 def test_where_nothing_could_be_asked_the_reason_is_of_what_a_yes_needs():
-    rows = [row(name, float("nan"), 0, None, f"no {name}") for name in question_of(STILL).bounds]
+    rows = [row(name, float("nan"), 0, None, f"no {name}") for name in rule_of(STILL).thresholds]
     assert of(STILL, *rows).why == "No jensen-shannon/1-synonym."
 
 
-@pytest.mark.parametrize("question", QUESTIONS, ids=KEYS)
-def test_one_of_what_a_question_needs_is_enough_for_a_yes(question):
-    assert question.needs
-    for name in question.needs:
-        assert of(question.key, good(question)[name]).answer == "yes"
+@pytest.mark.parametrize("rule", VERDICT_RULES, ids=KEYS)
+def test_one_of_what_a_question_needs_is_enough_for_a_yes(rule):
+    assert rule.required
+    for name in rule.required:
+        assert of(rule.key, good(rule)[name]).answer == "yes"
 
 
 def test_what_was_needed_and_could_not_be_measured_is_not_there():
@@ -176,12 +176,12 @@ def test_what_was_needed_and_could_not_be_measured_is_not_there():
 
 def test_a_black_box_without_synonyms_never_holds_still_for_sure():
     """It shows neither weights nor vectors: whatever else is asked of it, no word was exchanged."""
-    numbers = [name for name in question_of(STILL).bounds if not name.endswith(("synonym", "synonyms", COLLAPSED))]
-    absent = [row(name, float("nan"), 0, None, "no synonyms are known") for name in question_of(STILL).needs]
+    numbers = [name for name in rule_of(STILL).thresholds if not name.endswith(("synonym", "synonyms", COLLAPSED))]
+    absent = [row(name, float("nan"), 0, None, "no synonyms are known") for name in rule_of(STILL).required]
     for some in ([], numbers[:1], numbers):
         rows = [collapsed(0), *(row(name, 0.0) for name in some)]
         for several in (rows, [*rows, *absent]):
-            assert of(STILL, *several).answer == ("partly" if some else "not asked")
+            assert of(STILL, *several).answer == ("partly" if some else "not measured")
 
 
 # --- guards speak against, never for
@@ -189,32 +189,32 @@ def test_a_black_box_without_synonyms_never_holds_still_for_sure():
 
 @pytest.mark.parametrize("key", [STILL, SHORTCUT])
 def test_that_nothing_has_collapsed_answers_nothing_and_is_not_said(key):
-    assert of(key, collapsed(0)).answer == "not asked"
-    name = question_of(key).needs[0]
-    alone, beside = of(key, good(question_of(key))[name]), of(key, good(question_of(key))[name], collapsed(0))
+    assert of(key, collapsed(0)).answer == "not measured"
+    name = rule_of(key).required[0]
+    alone, beside = of(key, good(rule_of(key))[name]), of(key, good(rule_of(key))[name], collapsed(0))
     assert (alone.answer, alone.why) == (beside.answer, beside.why)
 
 
 @pytest.mark.parametrize("key", [STILL, SHORTCUT])
 def test_a_collapse_is_a_no_whatever_else_is_good_and_though_it_has_no_interval(key):
-    rows = good(question_of(key)) | {COLLAPSED: collapsed(1, "the weights are even")}
+    rows = good(rule_of(key)) | {COLLAPSED: collapsed(1, "the weights are even")}
     verdict = of(key, *rows.values())
     assert verdict.answer == "no"
-    assert verdict.why.lower().startswith(question_of(key).bounds[COLLAPSED].sentence.format(noun="attention"))
+    assert verdict.why.lower().startswith(rule_of(key).thresholds[COLLAPSED].sentence.format(noun="attention"))
     assert of(key, collapsed(1)).answer == "no"
     assert of(key, replace(collapsed(1), n=2)).answer == "no"
 
 
 @pytest.mark.parametrize("key", [key for key in KEYS if key not in (STILL, SHORTCUT)])
 def test_a_collapse_says_nothing_to_other_questions(key):
-    assert of(key, collapsed(1)).answer == "not asked"
+    assert of(key, collapsed(1)).answer == "not measured"
 
 
 # --- the sentence
 
 
-@pytest.mark.parametrize("question", QUESTIONS, ids=KEYS)
-def test_why_is_always_a_sentence(question):
+@pytest.mark.parametrize("rule", VERDICT_RULES, ids=KEYS)
+def test_why_is_always_a_sentence(rule):
     """Whatever is there: nothing, one number, all of them; good, bad, not defined or not measured."""
     ways = [
         lambda name, bound: row(name, bound.good),
@@ -223,7 +223,7 @@ def test_why_is_always_a_sentence(question):
         lambda name, bound: row(name, float("nan"), 0, None),
         lambda name, bound: row(name, float("nan"), 0, None, "the model has no attention weights"),
     ]
-    bounds = question.bounds.items()
+    bounds = rule.thresholds.items()
     sets = [[], *([way(*one)] for way in ways for one in bounds), *([way(*one) for one in bounds] for way in ways)]
     for rows in sets:
         for verdict in verdicts(rows, "attention"):
@@ -232,38 +232,38 @@ def test_why_is_always_a_sentence(question):
             assert not verdict.why.endswith("..")
             assert verdict.why[0].isupper()
             assert "{" not in verdict.why
-            assert (verdict.answer == "not asked") == (not verdict.rows)
+            assert (verdict.answer == "not measured") == (not verdict.rows)
 
 
 def test_where_nothing_was_measured_it_is_said_why():
-    rows = [row(name, float("nan"), 0, None, "nobody marked a word") for name in question_of("plausibility").bounds]
+    rows = [row(name, float("nan"), 0, None, "nobody marked a word") for name in rule_of("plausibility").thresholds]
     assert of("plausibility", *rows) == replace(of("plausibility"), why="Nobody marked a word.")
-    assert of("plausibility").why == "Nobody asked."
+    assert of("plausibility").why == "No deciding measure is available."
 
 
 # --- the bounds themselves
 
 
-@pytest.mark.parametrize("question", QUESTIONS, ids=KEYS)
-def test_every_number_is_in_the_catalogue_and_points_the_way_it_points_there(question):
-    for name, bound in question.bounds.items():
+@pytest.mark.parametrize("rule", VERDICT_RULES, ids=KEYS)
+def test_every_number_is_in_the_catalogue_and_points_the_way_it_points_there(rule):
+    for name, bound in rule.thresholds.items():
         measure = MEASURES.get(name) or MEASURES[name.partition("/")[0]]
         assert measure.direction in ("neither", "higher" if bound.good > bound.bad else "lower"), name
         low, high = measure.bounds
         assert low <= min(bound.good, bound.bad) < max(bound.good, bound.bad) <= high, name
-    assert set(question.needs) <= set(question.bounds) - {COLLAPSED}
+    assert set(rule.required) <= set(rule.thresholds) - {COLLAPSED}
 
 
 def test_the_worst_case_the_shuffled_leak_and_the_collapse_are_asked_where_they_belong():
-    assert "jensen-shannon/pgd-attention" in question_of(STILL).bounds
-    assert question_of(SHORTCUT).needs == ("position-leak/shuffled",)
-    assert {question.key for question in QUESTIONS if COLLAPSED in question.bounds} == {STILL, SHORTCUT}
-    assert len(set(KEYS)) == len({question.question for question in QUESTIONS}) == len(QUESTIONS)
+    assert "jensen-shannon/pgd-attention" in rule_of(STILL).thresholds
+    assert rule_of(SHORTCUT).required == ("position-leak/shuffled",)
+    assert {rule.key for rule in VERDICT_RULES if COLLAPSED in rule.thresholds} == {STILL, SHORTCUT}
+    assert len(set(KEYS)) == len({rule.title for rule in VERDICT_RULES}) == len(VERDICT_RULES)
 
 
 def test_one_bound_by_hand():
     """Less is better: yes up to .1, no from .3 on.  More is better: yes from .3 on, no up to .1."""
-    less, more = Bound(0.1, 0.3, "{value}"), Bound(0.3, 0.1, "{value}")
+    less, more = Threshold(0.1, 0.3, "{value}"), Threshold(0.3, 0.1, "{value}")
     for low, high, one, other in [
         (0.0, 0.1, "yes", "no"),
         (0.0, 0.2, "partly", "partly"),

@@ -86,14 +86,14 @@ REPORT: dict[str, Callable[[dict[str, Any]], object]] = {
     "notes": lambda one: one["notes"].append("✓ Nothing is wrong."),
     "facts": lambda one: one["facts"].update(texts="9000"),
     "verdicts": lambda one: one["verdicts"][0].update(why="Every number is good."),
-    "The answer was 'yes'": lambda one: one["verdicts"][0].update(answer="yes"),
+    "Stability: the answer was 'yes'": lambda one: one["verdicts"][0].update(answer="yes"),
     "accuracy": lambda one: one["rows"][0].update(value=0.999),
     "rows.0.note": lambda one: one["rows"][0].update(note="measured twice"),
     "shifts.0.distance": lambda one: one["shifts"][0].update(distance=0.0),
     "shifts.0.after": lambda one: one["shifts"][0]["after"].update(weights=one["shifts"][0]["before"]["weights"]),
     "measures": lambda one: one["measures"]["accuracy"].update(sentence="Whether the model is safe."),
     "probes": lambda one: one["probes"].update({min(one["probes"]): "nothing was done"}),
-    "questions": lambda one: one["questions"].update(accuracy="Is it good?"),
+    "sections": lambda one: one["sections"].update(accuracy="Quality"),
     "command": lambda one: one.update(command=["steadygaze", "audit", "a-better-model"]),
     "report, date": lambda one: one.update(date="2020-01-01T00:00:00Z"),
     "report, gate": lambda one: one["gate"].update(unmet=0, failures=[]),
@@ -129,7 +129,7 @@ ASKED: dict[str, Callable[[AuditBundle], tuple[Manifest, Policy | None]]] = {
     "manifest, command": lambda old: (dataclasses.replace(old.manifest, command=("steadygaze", "audit")), old.policy),
     "the gate: was passed": lambda old: (changed(old.manifest, "gate", passed=True, failures=[]), old.policy),
     "manifest, gate.failures": lambda old: (changed(old.manifest, "gate", failures=["accuracy is 0.99."]), old.policy),
-    "the gate: was not asked": lambda old: (dataclasses.replace(old.manifest, gate=None), old.policy),
+    "the gate: was not set": lambda old: (dataclasses.replace(old.manifest, gate=None), old.policy),
 }
 
 

@@ -122,7 +122,7 @@ def test_a_gate_opens_and_shuts(audit, canned, tmp_path):
     assert "accuracy is" in shut.err
     assert "jensen-shannon/seeds" in shut.err  # what was not asked does not pass
     policy = tmp_path / "policy.toml"
-    policy.write_text('[[verdict]]\nquestion = "seed-consistency"\nanswer = ["yes"]\n')
+    policy.write_text('[[verdict]]\nname = "seed-consistency"\nanswer = ["yes"]\n')
     assert audit("--policy", str(policy)).code == 1
 
 
@@ -159,7 +159,7 @@ def test_the_card_of_a_model_of_ours_gets_the_numbers_and_the_model_stays_the_sa
     assert card.read_text() == before
     assert "the part about the audit" in audit().err
     after = card.read_text()
-    assert "- **Does it hold still?** partly." in after
+    assert "- **Stability**: partly." in after
     assert after.startswith(before)
     audit()
     assert card.read_text() == after
@@ -284,7 +284,7 @@ def test_an_interrupted_audit_says_that_nothing_was_written(audit, monkeypatch, 
 def test_people_see_the_verdicts_and_what_they_rest_on_and_all_numbers_on_request(audit, canned, monkeypatch):
     monkeypatch.setenv("COLUMNS", "200")
     short, full = audit().out, audit("-v").out
-    assert short.index("Does it hold still?") < short.index("accuracy")
+    assert short.index("Stability") < short.index("accuracy")
     assert "comprehensiveness/above-random" in short
     assert "normalized-entropy" not in short
     assert "9 more numbers" in short

@@ -646,19 +646,24 @@ def rename_word(word: str, table: dict[str, str]) -> str:
     return word
 
 
-def simplify(value: Json, renames: Renames, texts: set[str]) -> Json:
-    """Rename the words of a JSON tree, remove the volatile keys, and replace sentences that are not in the data."""
+def simplify(value: Json, renames: Renames, texts: set[str], parent: str = "") -> Json:
+    """Rename the words of a JSON tree, remove the volatile keys, and replace sentences that are not in the data.
+
+    `parent`: the key of the value.  The table of keys can name both: verdicts.question.
+    """
     if isinstance(value, dict):
-        entries = ((key, rename_word(key, renames.names | renames.keys), entry) for key, entry in value.items())
+        table = renames.names | renames.keys
+        entries = ((k, table.get(f"{parent}.{k}") or rename_word(k, table), entry) for k, entry in value.items())
         return {
-            new_key: entry if key == "tokens" else simplify(entry, renames, texts)
+            new_key: entry if key == "tokens" else simplify(entry, renames, texts, key)
             for key, new_key, entry in entries
             if key not in VOLATILE_KEYS and new_key not in VOLATILE_KEYS
         }
     if isinstance(value, list):
-        return [simplify(entry, renames, texts) for entry in value]
+        return [simplify(entry, renames, texts, parent) for entry in value]
     if not isinstance(value, str):
         return value
+    value = renames.names.get(value, value)
     if " " not in value:
         return rename_word(value, renames.names)
     return value if value in texts else "<sentence>"

@@ -12,9 +12,9 @@ from steadygaze.results.verdict import Fact, Shift, Verdict
 NAN = math.nan
 LN2 = math.log(2)
 KNOWN = {"corpus": "planted-reviews", "split": "test", "data": "3f6c1a9be0d2", "model": "a41c77e05b19", "seed": 0}
-STILL, MATTERS = "Does it hold still?", "Does it matter to the prediction?"
-SEEDS, SHORTCUT = "Is it the same after retraining?", "Is it more than position or a shortcut?"
-PEOPLE = "Do people agree?"
+STILL, MATTERS = "Stability", "Faithfulness"
+SEEDS, SHORTCUT = "Seed consistency", "Shortcut leakage"
+PEOPLE = "Plausibility"
 ABOUT = {
     "noise": "A little noise was added to the vector of every word.",
     "3-synonyms": "Three words were exchanged for synonyms.",
@@ -97,7 +97,7 @@ VERDICTS = (
         key="faithfulness",
         **limited("comprehensiveness/above-random"),
     ),
-    Verdict(SEEDS, "not asked", f"{ALONE[0].upper()}{ALONE[1:]}.", key="seed-consistency"),
+    Verdict(SEEDS, "not measured", f"{ALONE[0].upper()}{ALONE[1:]}.", key="seed-consistency"),
     Verdict(
         SHORTCUT,
         "no",
@@ -105,7 +105,7 @@ VERDICTS = (
         key="shortcut-leakage",
         **limited("position-leak"),
     ),
-    Verdict(PEOPLE, "not asked", "Nobody marked words in these texts.", key="plausibility"),
+    Verdict(PEOPLE, "not measured", "Nobody marked words in these texts.", key="plausibility"),
 )
 
 
@@ -180,7 +180,7 @@ def plots() -> dict[str, list[dict[str, str | float]]]:
 
 def full_report(**changes) -> Report:
     parts = {
-        "title": "How far may this explanation be believed?",
+        "title": "Audit of the explanations",
         "rows": ROWS,
         "verdicts": VERDICTS,
         "shifts": SHIFTS,
@@ -197,8 +197,8 @@ def full_report(**changes) -> Report:
         "notes": ("Four texts were longer than the model reads.",),
         "measures": MEANINGS,
         "probes": ABOUT,
-        "questions": {
-            "accuracy": "How good is the model itself?",
+        "sections": {
+            "accuracy": "Correctness",
             **dict.fromkeys(
                 ("collapsed", "normalized-entropy", "jensen-shannon/noise", "jensen-shannon/3-synonyms"), STILL
             ),

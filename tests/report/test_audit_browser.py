@@ -30,7 +30,7 @@ def test_a_browser_runs_no_script_of_a_text_asks_for_nothing_and_has_nothing_to_
 WIDTHS = (320, 390, 1200)
 ASK = """
   const colour = (name, what) => view.getComputedStyle(doc.querySelector(name))[what];
-  const cards = ["no", "partly", "yes", "not-asked"].map(answer => `.card.${answer} .answer`);
+  const cards = ["no", "partly", "yes", "not-measured"].map(answer => `.card.${answer} .answer`);
   const words = [".card h3", ".meaning", ".axis .bound", ".answers a", ".shift .verdict.wrong", "a", ...cards];
   const inks = words.map(name => colour(name, "color"));
   const fills = ["text", ".fill-series-1", ".fill-series-2"].map(name => colour(`.plot ${name}`, "fill"));

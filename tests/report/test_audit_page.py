@@ -27,7 +27,7 @@ from report.audited import (
 )
 from report.browser import Outline, plain_text
 from report.hostile import IMAGE, SCRIPT, hostile
-from steadygaze.report.audit_page import OTHER, TITLES, _question
+from steadygaze.report.audit_page import OTHER, SUBTITLES, _section
 from steadygaze.report.verdict_axis import deciding_sentence
 from steadygaze.results.report import Report
 from steadygaze.results.verdict import Fact, Shift, Verdict
@@ -80,31 +80,31 @@ def test_parts_that_have_nothing_to_show_are_left_out():
     assert tags.count("section") == 1  # how it was made
 
 
-ANSWERS = [("~", "partly"), ("✓", "yes"), ("–", "not asked"), ("✗", "no"), ("–", "not asked")]
+ANSWERS = [("~", "partly"), ("✓", "yes"), ("–", "not measured"), ("✗", "no"), ("–", "not measured")]
 
 
-def test_the_answers_come_first_each_with_its_question_and_what_it_means(html):
+def test_the_answers_come_first_each_with_its_section_and_what_it_means(html):
     first = html[html.index("<body>") : html.index("<main>")]
-    assert re.findall(r'aria-hidden="true">(.)</span> (yes|partly|no|not asked)</span>', first) == ANSWERS
+    assert re.findall(r'aria-hidden="true">(.)</span> (yes|partly|no|not measured)</span>', first) == ANSWERS
     said = plain_text(first)
     assert "Explanation: attention · Model: reviews-model, a steadygaze classifier · 400 texts" in said
     assert "~ partly Stability Some small perturbations may shift the attention to other words." in said
     assert "✓ yes Faithfulness The model uses the highlighted words: without them the prediction changes." in said
-    assert "– not asked Plausibility Nobody marked words in these texts." in said
+    assert "– not measured Plausibility Nobody marked words in these texts." in said
     assert "· 1 text" in plain_text(full_report(plots={}, facts={**full_report().facts, "texts": "1"}).to_html())
 
 
 def test_every_answer_leads_to_its_card(html):
     asked = re.findall(r'<a href="#(verdict-\d)">([^<]+)</a>', html)
     assert asked == re.findall(r'<article class="card [^"]*" id="([^"]+)">\n<header>\n<h3>([^<]+)</h3>', html)
-    assert [title for _, title in asked] == [TITLES[verdict.key] for verdict in VERDICTS]
+    assert [title for _, title in asked] == [verdict.title for verdict in VERDICTS]
     cards = html[html.index('id="verdicts"') :]
-    assert all(f'<p class="aside">{verdict.question}</p>' in cards for verdict in VERDICTS)
+    assert all(f'<p class="aside">{SUBTITLES[verdict.key]}</p>' in cards for verdict in VERDICTS)
 
 
-def test_a_card_has_the_question_the_answer_in_words_with_a_sign_why_and_the_deciding_numbers(html, text):
+def test_a_card_has_the_section_the_answer_in_words_with_a_sign_why_and_the_deciding_numbers(html, text):
     cards = html[html.index('id="verdicts"') :]
-    assert re.findall(r'aria-hidden="true">(.)</span> (yes|partly|no|not asked)</span>', cards) == ANSWERS
+    assert re.findall(r'aria-hidden="true">(.)</span> (yes|partly|no|not measured)</span>', cards) == ANSWERS
     assert (
         "jensen-shannon/3-synonyms 0.071 0.060 to 0.082 0 yes up to 0.05 no from 0.1 up 0.14 … "
         "How far the explanation moved, in nats (Lin 1991). "
@@ -162,10 +162,10 @@ def test_exchanged_words_are_underlined_and_a_changed_label_is_said_in_words(htm
     assert "known rationale" not in text
 
 
-def test_numbers_are_grouped_by_question_and_explainer_with_the_audited_one_open(html):
+def test_numbers_are_grouped_by_section_and_explainer_with_the_audited_one_open(html):
     numbers = html[html.index('id="numbers"') : html.index('id="absent"')]
     assert re.findall(r"<h3>([^<]+)</h3>|<details( open)?>\n<summary>([^<]+) <", numbers) == [
-        ("How good is the model itself?", "", ""), ("", " open", "the prediction itself"),
+        ("Correctness", "", ""), ("", " open", "the prediction itself"),
         (STILL, "", ""), ("", " open", "attention"), ("", "", "gradient"),
         (MATTERS, "", ""), ("", " open", "attention"), ("", "", "random"), ("", "", "gradient"),
         (SHORTCUT, "", ""), ("", " open", "attention"),
@@ -189,9 +189,9 @@ def test_what_could_not_be_asked_stands_together_and_says_why(html, text):
 
 
 def test_a_report_without_headings_files_its_numbers_under_the_verdicts():
-    text = Outline(full_report(plots={}, questions={}).to_html()).text
+    text = Outline(full_report(plots={}, sections={}).to_html()).text
     assert text.rindex("Other numbers") > text.rindex(SHORTCUT)
-    assert text.count(STILL) == 2  # a card, a heading
+    assert text.count(STILL) == 3  # the summary, a card, a heading
 
 
 def test_a_measure_without_a_heading_is_filed_with_its_probe_or_its_family():
@@ -201,7 +201,7 @@ def test_a_measure_without_a_heading_is_filed_with_its_probe_or_its_family():
         "kendall/noise": STILL, "label-flip/seeds": SEEDS, "auprc": PEOPLE, "comprehensiveness": MATTERS,
         "flip-radius/above-random": OTHER, "jensen-shannon/new": OTHER, "accuracy": OTHER,
     }  # fmt: skip
-    assert {name: _question(name, filed) for name in expected} == expected
+    assert {name: _section(name, filed) for name in expected} == expected
 
 
 def test_the_command_can_be_copied_and_the_way_to_check_is_told(text):

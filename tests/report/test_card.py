@@ -90,8 +90,8 @@ def test_an_audit_takes_the_place_of_the_sentence_that_there_was_none():
     assert "has not been audited yet" not in page
     assert "Audited on 2026-01-31 with steadygaze 0.1.0: `attention`, on 400 texts of `planted-reviews` `test`" in page
     assert "weights `a41c77e05b19`" in page
-    assert "- **Does it matter to the prediction?** yes. Erasing the highlighted words costs" in page
-    assert "- **Do people agree?** not asked. Nobody marked words in these texts." in page
+    assert "- **Faithfulness**: yes. Erasing the highlighted words costs" in page
+    assert "- **Plausibility**: not measured. Nobody marked words in these texts." in page
     assert "| `accuracy` | the prediction | 0.912 | 0.884 to 0.941 | 400 |" in page
     assert "| `jensen-shannon/noise` | `attention` | 0.003 | 0.003 to 0.004 | 400 |" in page
     assert "normalized-entropy" not in page  # no verdict rests on it

@@ -36,7 +36,7 @@ def full(bad: str = "", **changes) -> Comparison:
             "vanilla",
             {F1: entry(F1, 0.9, bad=bad), NOISE: entry(NOISE, 0.1, bad=bad), EVEN: entry(EVEN, 0.5)},
             (False, False),
-            {"Does it hold still?": ("partly", "no"), "Do people agree?": ("not asked", "not asked")},
+            {"Stability": ("partly", "no"), "Plausibility": ("not measured", "not measured")},
         ),
         TechniqueResult(
             f"steady{bad}",
@@ -48,7 +48,7 @@ def full(bad: str = "", **changes) -> Comparison:
                 EVEN: entry(EVEN, 0.6, "differs", 0.1, bad),
             },
             (False, False),
-            {"Does it hold still?": ("yes", "yes")},
+            {"Stability": ("yes", "yes")},
             {f"epsilon{bad}": f"0.2{bad}"},
         ),
         TechniqueResult(
@@ -59,7 +59,7 @@ def full(bad: str = "", **changes) -> Comparison:
                 EVEN: entry(EVEN, math.nan, note=f"silent, seed 1: not applicable, because it rained {bad}"),
             },
             (True, False),
-            {"Does it hold still?": ("no", "no")},
+            {"Stability": ("no", "no")},
         ),
     )
     parts = {
@@ -120,8 +120,8 @@ def test_verdicts_in_plain_words_and_collapse_first():
     )
     text = " ".join(Outline(found.to_html()).text.split())
     assert "⚠ 1 of 2" in text
-    assert "Does it hold still? 1 × partly, 1 × no 2 × yes 2 × no" in text
-    assert "Do people agree?" not in text, "nobody was asked"
+    assert "Stability 1 × partly, 1 × no 2 × yes 2 × no" in text
+    assert "Plausibility" not in text, "nobody was asked"
 
 
 def test_one_seed_is_not_called_seeds():

@@ -36,7 +36,7 @@ def test_a_report_comes_back_from_its_json_as_it_was(tmp_path):
     again = Report.from_json(tmp_path / "report.json")
     assert again.to_dict() == report.to_dict()
     assert all(map(same, again.rows, report.rows))
-    for name in ("verdicts", "shifts", "measures", "probes", "questions", "facts", "notes", "command", "versions"):
+    for name in ("verdicts", "shifts", "measures", "probes", "sections", "facts", "notes", "command", "versions"):
         assert getattr(again, name) == getattr(report, name), name
     assert again.plots == report.plots
     assert again.to_html() == report.to_html()
@@ -154,10 +154,10 @@ def printed(report: Report, full: bool = False) -> list[str]:
 
 def test_a_terminal_is_told_what_to_know_first_every_answer_in_words_and_what_it_rests_on():
     lines = printed(full_report())
-    assert lines[0] == "How far may this explanation be believed?"
+    assert lines[0] == "Audit of the explanations"
     assert lines[1] == "! Four texts were longer than the model reads."
-    assert lines[2].startswith("~ partly    Does it hold still? When three words")
-    assert any(line.startswith("✗ no        Is it more than position") for line in lines)
+    assert lines[2].startswith("~ partly       Stability. When three words")
+    assert any(line.startswith("✗ no           Shortcut leakage. ") for line in lines)
     table = lines[lines.index("") + 1 :]
     assert [line.split()[0] for line in table[1:-1]] == [
         "accuracy",
@@ -202,7 +202,7 @@ def test_what_moves_a_cursor_does_not_reach_the_terminal():
 def test_a_notebook_shows_the_verdicts_and_folds_the_numbers():
     html = full_report(title="<script>")._repr_html_()
     assert "<script>" not in html
-    assert "✗ no</strong> <strong>Is it more than position" in html
+    assert "✗ no</strong> <strong>Shortcut leakage.</strong>" in html
     assert "<summary>14 numbers</summary>" in html
     assert html.count("<tr>") == 15
     assert len(html) < 10_000
@@ -210,13 +210,13 @@ def test_a_notebook_shows_the_verdicts_and_folds_the_numbers():
 
 
 def test_a_report_says_what_it_is_in_one_line():
-    assert repr(full_report()).startswith(f"<Report: 17 numbers; {STILL} partly, {MATTERS} yes, ")
+    assert repr(full_report()).startswith(f"<Report: 17 numbers; {STILL}: partly, {MATTERS}: yes, ")
 
 
 def test_print_tells_what_to_know_first_the_answers_and_the_numbers_that_there_are():
     lines = str(full_report()).splitlines()
     assert lines[:2] == [full_report().title, "! Four texts were longer than the model reads."]
-    assert lines[2].startswith(f"{STILL} partly. When three words")
+    assert lines[2].startswith(f"{STILL}: partly. When three words")
     assert lines[7:-1] == [str(one) for one in ROWS if one.n]
     assert lines[-1].startswith("3 numbers could not be measured: the notes in report.rows")
     assert str(full_report(rows=ROWS[:1])).splitlines()[-1] == str(ROWS[0]), "nothing is missing"

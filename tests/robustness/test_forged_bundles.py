@@ -28,7 +28,7 @@ from steadygaze.results.row import Row
 
 QUOTES = ("{} .answer: was 'no', is 'yes'", "Approved (verdicts.0.answer: was confirmed)")
 """Texts of a forger: some read like the sentences in which verification lists differences."""
-ANSWERS = ("yes", "partly", "no", "not asked")
+ANSWERS = ("yes", "partly", "no", "not measured")
 FIRST = 1
 """Entries of each list and mapping that are changed one by one; all of them are changed together."""
 Leaf = tuple[tuple[str | int, ...], Any]
@@ -116,7 +116,7 @@ def short(report: Report) -> Report:
     """The report with the first entries of everything in it."""
     parts: dict[str, Any] = {
         name: dict(list(getattr(report, name).items())[:FIRST])
-        for name in ("facts", "measures", "probes", "questions", "plots")
+        for name in ("facts", "measures", "probes", "sections", "plots")
     }
     parts["plots"] = {name: points[:FIRST] for name, points in parts["plots"].items()}
     interval = next(row for row in report.rows if row.interval is not None)

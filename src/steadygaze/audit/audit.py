@@ -121,7 +121,7 @@ def audit(
     Returns
     -------
     Report
-        `verdicts` answers five questions, `rows` has every number, `to_html(path)` writes the page, and
+        `verdicts` has five verdicts, `rows` has every number, `to_html(path)` writes the page, and
         `failing(["accuracy>=0.9"])` lists the failed requirements.
     """
     examples, config = _examples(texts, labels, rationales), build(ProbeConfig, settings)

@@ -96,7 +96,7 @@ def build_report(audited: AuditFindings) -> Report:
         notes=notes,
         measures={name: Fact(m.sentence, *m.bounds, m.direction, m.citation) for name, m in MEASURES.items()},
         probes=PROBES,
-        questions={
+        sections={
             finding.measure: heading for heading, group in audited.findings_by_heading.items() for finding in group
         },
     )

@@ -75,7 +75,7 @@ def changes(old: Manifest, new: Manifest) -> list[str]:
 
 def _passed(manifest: Manifest) -> str:
     gate = manifest.gate
-    return "not asked" if gate is None else "passed" if gate.get("passed") else "not passed"
+    return "not set" if gate is None else "passed" if gate.get("passed") else "not passed"
 
 
 def read_manifest(folder: Path) -> tuple[Manifest, str]:

@@ -1,11 +1,11 @@
-"""Verdicts: the questions an audit answers, and the numbers that decide them, fixed before anybody's model is seen.
+"""Rules for verdicts: the measures that decide each one, and thresholds that were fixed before any model was audited.
 
-An answer is `yes` when every number that decides it is beyond doubt on the good side (the whole interval is) and the
-ones it cannot do without are there, `no` when one is beyond doubt on the bad side, and `partly` in between; a mean over
-fewer than FEWEST texts is beyond no doubt.  `not asked`: there were no numbers.  That nothing has collapsed speaks for
-nothing: it can only speak against.
+    yes            every interval lies within the threshold of yes, and one of the required measures is available
+    no             at least one interval lies beyond the threshold of no
+    partly         all other cases; a mean over fewer than FEWEST texts decides nothing
+    not measured   no deciding measure is available
 
-What an audit may be required to find: refused before anything is read where no audit could.
+A collapse can only lead to a no: its absence is not evidence of stability.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,13 +25,13 @@ FEWEST = 8
 
 
 @dataclass(frozen=True)
-class Bound:
-    """Where yes ends and where no begins.  More is better where `good` is above `bad`."""
+class Threshold:
+    """The thresholds of yes and of no.  Higher values are better if `good` is above `bad`."""
 
     good: float
     bad: float
     sentence: str
-    """What the number says, in plain words, with {value}; or with its {size}, and {more} (less) or {better} (worse).
+    """Describes the score by {value}; or by {size} with {more} (less) or {better} (worse).
 
     {noun}: attention, selection, weight.
     """
@@ -44,95 +44,99 @@ class Bound:
             return "yes" if low >= self.good else "no" if high <= self.bad else "partly"
         return "yes" if high <= self.good else "no" if low >= self.bad else "partly"
 
+    def describe(self, row: Row) -> str:
+        more, better = ("more", "better") if row.value >= 0 else ("less", "worse")
+        value, size = (
+            "less than 0.001" if 0 < score < 0.001 else number(score) for score in (row.value, abs(row.value))
+        )
+        noun = measure_noun(explainer_name(row))
+        return self.sentence.format(value=value, size=size, more=more, better=better, noun=noun)
+
 
 @dataclass(frozen=True)
-class Question:
-    key: str
-    """As a policy calls it."""
-    question: str
-    bounds: Mapping[str, Bound]
-    """Measure -> what it must be."""
-    needs: tuple[str, ...]
-    """Measures of which one at least must be there for a yes."""
+class VerdictRule:
+    title: str
+    thresholds: Mapping[str, Threshold]
+    """By the name of a row."""
+    required: tuple[str, ...]
+    """A yes needs at least one of these rows."""
+
+    @property
+    def key(self) -> str:
+        """The name in a policy: seed-consistency."""
+        return self.title.lower().replace(" ", "-")
 
 
-LEAKAGE = Bound(
+LEAKAGE = Threshold(
     MARGIN,
     2 * MARGIN,
-    "the network trained on the selections gives the label {size} {more} often than an independent reader",
+    "a network trained on the selections recovers the label {size} {more} often than an independent reader",
 )
-QUESTIONS = (
-    Question(
-        "stability",
-        "Does it hold still?",
+VERDICT_RULES = (
+    VerdictRule(
+        "Stability",
         {
-            COLLAPSED: Bound(0, 1, "the {noun} says the same whatever the text"),
-            "jensen-shannon/noise": Bound(0.005, 0.02, "under a little noise the {noun} moves by {value} nats"),
-            "jensen-shannon/fgm-label": Bound(
-                0.02, 0.10, "under a little step of the vectors against the label the {noun} moves by {value} nats"
+            COLLAPSED: Threshold(0, 1, "the {noun} does not depend on the text"),
+            "jensen-shannon/noise": Threshold(0.005, 0.02, "small noise shifts the {noun} by {value} nats"),
+            "jensen-shannon/fgm-label": Threshold(0.02, 0.10, "FGM on the label shifts the {noun} by {value} nats"),
+            "jensen-shannon/pgd-attention": Threshold(
+                0.02, 0.10, "the worst small change of the embeddings shifts the {noun} by {value} nats"
             ),
-            "jensen-shannon/pgd-attention": Bound(
-                0.02, 0.10, "under the worst little change of the vectors the {noun} moves by {value} nats"
+            "jensen-shannon/1-synonym": Threshold(
+                0.02, 0.05, "substituting one word by a synonym shifts the {noun} by {value} nats"
             ),
-            "jensen-shannon/1-synonym": Bound(
-                0.02, 0.05, "when one word is exchanged for a synonym the {noun} moves by {value} nats"
-            ),
-            "jensen-shannon/3-synonyms": Bound(
-                0.05, 0.10, "when three words are exchanged for synonyms the {noun} moves by {value} nats"
+            "jensen-shannon/3-synonyms": Threshold(
+                0.05, 0.10, "substituting three words by synonyms shifts the {noun} by {value} nats"
             ),
         },
         ("jensen-shannon/1-synonym", "jensen-shannon/3-synonyms"),
     ),
-    Question(
-        "faithfulness",
-        "Does it matter to the prediction?",
+    VerdictRule(
+        "Faithfulness",
         {
-            "comprehensiveness/above-random": Bound(
-                0.05, 0.02, "erasing the highlighted words costs the label {size} {more} than erasing random ones"
+            "comprehensiveness/above-random": Threshold(
+                0.05, 0.02, "erasing the highlighted words lowers the probability by {size} {more} than random words"
             ),
-            "prediction-change/permuted": Bound(0.02, 0.01, "shuffling the weights moves the prediction by {value}"),
-            "kendall/randomized": Bound(0.3, 0.5, "a model with random weights orders the words alike by {value} (τ)"),
+            "prediction-change/permuted": Threshold(
+                0.02, 0.01, "permuting the weights changes the prediction by {value}"
+            ),
+            "kendall/randomized": Threshold(0.3, 0.5, "the rank correlation (τ) with a randomized model is {value}"),
             "leakage-gap": LEAKAGE,
         },
         ("comprehensiveness/above-random",),
     ),
-    Question(
-        "seed-consistency",
-        "Is it the same after retraining?",
-        {
-            "jensen-shannon/seeds": Bound(0.05, 0.15, "models trained alike with another seed differ by {value} nats"),
-        },
+    VerdictRule(
+        "Seed consistency",
+        {"jensen-shannon/seeds": Threshold(0.05, 0.15, "models trained with other seeds differ by {value} nats")},
         ("jensen-shannon/seeds",),
     ),
-    Question(
-        "shortcut-leakage",
-        "Is it more than position or a shortcut?",
+    VerdictRule(
+        "Shortcut leakage",
         {
-            COLLAPSED: Bound(0, 1, "the {noun} follows the place of a word, or is the same for all"),
-            "position-leak/shuffled": Bound(
+            COLLAPSED: Threshold(0, 1, "the {noun} is uniform or depends on positions alone"),
+            "position-leak/shuffled": Threshold(
                 0.05,
                 0.10,
-                "with the words shuffled, the place of the {noun} tells the label {size} {better} than guessing",
+                "with shuffled words, the positions of the {noun} predict the label {size} {better} than the length",
             ),
             "leakage-gap": LEAKAGE,
-            "default-mass/above-share": Bound(
-                0.10, 0.30, "tokens that say nothing get {size} {more} of the {noun} than an even share"
+            "default-mass/above-share": Threshold(
+                0.10, 0.30, "tokens without content get {size} {more} of the {noun} than under uniform weights"
             ),
-            "first-sentence-share/above-rationale": Bound(
+            "first-sentence-share/above-rationale": Threshold(
                 0.10,
                 0.30,
-                "the first sentence gets {size} {more} of the {noun} than its length or the marked words account for",
+                "the first sentence gets {size} {more} of the {noun} than its length or the human rationales explain",
             ),
         },
         ("position-leak/shuffled",),
     ),
-    Question(
-        "plausibility",
-        "Do people agree?",
+    VerdictRule(
+        "Plausibility",
         {
-            "average-precision/above-random": Bound(
-                0.10, 0.02, "it ranks the words people marked {size} {better} than chance"
-            ),
+            "average-precision/above-random": Threshold(
+                0.10, 0.02, "it ranks the words of human rationales {size} {better} than a random order"
+            )
         },
         ("average-precision/above-random",),
     ),
@@ -140,65 +144,50 @@ QUESTIONS = (
 
 
 def verdicts(rows: Sequence[Row], explainer: str) -> tuple[Verdict, ...]:
-    mine = {row.measure: row for row in rows if row.settings.get("explainer", explainer) == explainer}
-    return tuple(_verdict(question, mine) for question in QUESTIONS)
+    by_name = {row.measure: row for row in rows if row.settings.get("explainer", explainer) == explainer}
+    return tuple(_verdict(rule, by_name) for rule in VERDICT_RULES)
 
 
-def _verdict(question: Question, mine: Mapping[str, Row]) -> Verdict:
-    bounds = question.bounds
-    asked = [name for name in bounds if name in mine]
-    judged = {name: bounds[name].decide(mine[name]) for name in asked if mine[name].n}
-    limits = {name: (bound.good, bound.bad) for name, bound in bounds.items()}
-    if not {name for name in judged if name != COLLAPSED or judged[name] == "no"}:
-        notes = [mine[name].note for name in (*question.needs, *asked) if name in mine and mine[name].note]
-        return Verdict(
-            question.question, "not asked", _sentence([*notes[:1], "nobody asked"][:1]), (), question.key, limits
-        )
-    lacks = judged.keys().isdisjoint(question.needs)
-    sure = set(judged.values()) == {"yes"} and not lacks
-    answer: Answer = "no" if "no" in judged.values() else "yes" if sure else "partly"
-    # What stands against it first; that nothing has collapsed need not be said.
-    order = sorted(judged, key=lambda name: ("no", "partly", "yes").index(judged[name]))
-    told = [_says(bounds[name], mine[name]) for name in order if name != COLLAPSED or judged[name] != "yes"]
-    if answer == "partly" and lacks:
-        told.append(_lacks(question.needs[0], mine))
-    rows = tuple(mine[name].signature for name in judged)
-    return Verdict(question.question, answer, _sentence(told), rows, question.key, limits)
-
-
-def _lacks(name: str, mine: Mapping[str, Row]) -> str:
-    """Without which there is no yes, however good the others are."""
-    note = mine[name].note if name in mine else ""
-    return f"a yes needs {name} too, which is {note or 'not there'}"
-
-
-def _says(bound: Bound, row: Row) -> str:
-    """A number below 0 is said with its own word: 0.010 worse, and not −0.010 better."""
-    more, better = ("more", "better") if row.value >= 0 else ("less", "worse")
-    value, size = _spoken(row.value), _spoken(abs(row.value))
-    return bound.sentence.format(
-        value=value, size=size, more=more, better=better, noun=measure_noun(explainer_name(row))
+def _verdict(rule: VerdictRule, rows: Mapping[str, Row]) -> Verdict:
+    answers = {
+        name: rule.thresholds[name].decide(rows[name]) for name in rule.thresholds if name in rows and rows[name].n
+    }
+    limits = {name: (threshold.good, threshold.bad) for name, threshold in rule.thresholds.items()}
+    if not {name for name in answers if name != COLLAPSED or answers[name] == "no"}:
+        notes = [rows[name].note for name in (*rule.required, *rule.thresholds) if name in rows and rows[name].note]
+        why = _sentence([*notes, "no deciding measure is available"][:1])
+        return Verdict(rule.title, "not measured", why, (), rule.key, limits)
+    incomplete = answers.keys().isdisjoint(rule.required)
+    answer: Answer = "no" if "no" in answers.values() else "partly"
+    if set(answers.values()) == {"yes"} and not incomplete:
+        answer = "yes"
+    # The worst answers come first; the absence of a collapse is not mentioned.
+    order = sorted(answers, key=lambda name: ("no", "partly", "yes").index(answers[name]))
+    reasons = [
+        rule.thresholds[name].describe(rows[name]) for name in order if name != COLLAPSED or answers[name] != "yes"
+    ]
+    if answer == "partly" and incomplete:
+        name = rule.required[0]
+        note = rows[name].note if name in rows else ""
+        reasons.append(f"a yes also needs {name}, which is {note or 'missing'}")
+    return Verdict(
+        rule.title, answer, _sentence(reasons), tuple(rows[name].signature for name in answers), rule.key, limits
     )
-
-
-def _spoken(value: float) -> str:
-    return "less than 0.001" if 0 < value < 0.001 else number(value)
 
 
 def _sentence(parts: Sequence[str]) -> str:
-    said = "; ".join(parts)
-    return f"{said[:1].upper()}{said[1:]}."
+    text = "; ".join(parts)
+    return f"{text[:1].upper()}{text[1:]}."
 
 
 def check_policy(*parts: Policy) -> Policy | None:
-    """All of them together; None where they require nothing."""
-    policy = Policy(
-        tuple(one for part in parts for one in part.requirements), tuple(one for part in parts for one in part.verdicts)
-    )
-    for required in policy.requirements:
-        check_name(required.measure)
-    known = [name for question in QUESTIONS for name in (question.key, question.question)]
-    for wanted in policy.verdicts:
-        if wanted.question not in known:
-            raise unknown("question", wanted.question, known)
-    return policy if policy.requirements or policy.verdicts else None
+    """All requirements together; None if there are none.  Unknown names are refused before the audit."""
+    requirements = tuple(requirement for part in parts for requirement in part.requirements)
+    allowed = tuple(verdict for part in parts for verdict in part.verdicts)
+    for requirement in requirements:
+        check_name(requirement.measure)
+    names = [name for rule in VERDICT_RULES for name in (rule.key, rule.title)]
+    for verdict in allowed:
+        if verdict.name not in names:
+            raise unknown("verdict", verdict.name, names)
+    return Policy(requirements, allowed) if requirements or allowed else None

@@ -159,10 +159,10 @@ def audit_model(clf: TextClassifier, corpus: Corpus, name: str, seed: int) -> Re
 
 
 def _verdicts(reports: Mapping[str, Report]) -> Table:
-    table = Table(*("question", *reports), box=None, pad_edge=False, header_style="bold")
-    answers = [{verdict.question: verdict.answer for verdict in report.verdicts} for report in reports.values()]
-    for question in answers[0]:
-        table.add_row(question, *(answer[question] for answer in answers))
+    table = Table(*("verdict", *reports), box=None, pad_edge=False, header_style="bold")
+    answers = [{verdict.title: verdict.answer for verdict in report.verdicts} for report in reports.values()]
+    for title in answers[0]:
+        table.add_row(title, *(answer[title] for answer in answers))
     return table
 
 

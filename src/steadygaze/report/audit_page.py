@@ -23,14 +23,14 @@ from steadygaze.results.verdict import Answer, Shift, Verdict
 
 COLLAPSED = "collapsed"
 SILENT = "The {noun} does not depend on the text: it is stable, but explains nothing."
-TITLES = {
-    "stability": "Stability",
-    "faithfulness": "Faithfulness",
-    "seed-consistency": "Seed consistency",
-    "shortcut-leakage": "Shortcut leakage",
-    "plausibility": "Plausibility",
+SUBTITLES = {
+    "stability": "Does the explanation stay the same under small perturbations of the text?",
+    "faithfulness": "Do the highlighted words matter to the prediction?",
+    "seed-consistency": "Is the explanation the same after retraining with another seed?",
+    "shortcut-leakage": "Does the explanation depend on more than positions and shortcuts?",
+    "plausibility": "Does the explanation agree with human rationales?",
 }
-"""Key of a verdict -> its title; the question is the subtitle."""
+"""Key of a verdict -> what it is about."""
 MEANS: Mapping[str, Mapping[Answer, str]] = {
     "stability": {
         "yes": "Small perturbations leave the highlighted words unchanged.",
@@ -175,7 +175,7 @@ def render(report: Report) -> str:
             lead=_lead(report),
             summary=_summary(report),
             cards=[(v, meaning(v, bool(collapsed), noun), _axes(report, v)) for v in report.verdicts],
-            titles=TITLES,
+            subtitles=SUBTITLES,
             noun=noun,
             collapsed=collapsed,
             aloud=axis_sentence,
@@ -248,23 +248,23 @@ def _legend(pairs: Sequence[TextPair]) -> Markup:
 
 
 def _groups(report: Report) -> list[tuple[str, list[tuple[str, list[Row]]]]]:
-    """Question -> explainer -> rows, in the order of measurement; the audited explainer first."""
-    headings = {**_decided(report), **report.questions}
+    """Section -> explainer -> rows, in the order of measurement; the audited explainer first."""
+    headings = {**_decided(report), **report.sections}
     groups: dict[str, dict[str, list[Row]]] = {}
     for row in (row for row in report.rows if not math.isnan(row.value)):
-        groups.setdefault(_question(row.measure, headings), {}).setdefault(explainer_name(row), []).append(row)
+        groups.setdefault(_section(row.measure, headings), {}).setdefault(explainer_name(row), []).append(row)
     main, last = report.facts.get("explanation"), groups.pop(OTHER, None)
     if last is not None:
         groups[OTHER] = last
-    return [(question, sorted(rows.items(), key=lambda item: item[0] != main)) for question, rows in groups.items()]
+    return [(section, sorted(rows.items(), key=lambda item: item[0] != main)) for section, rows in groups.items()]
 
 
 def _decided(report: Report) -> dict[str, str]:
     measures = {row.signature: row.measure for row in report.rows}
-    return {measures[name]: v.question for v in report.verdicts for name in v.rows if name in measures}
+    return {measures[name]: v.title for v in report.verdicts for name in v.rows if name in measures}
 
 
-def _question(measure: str, headings: Mapping[str, str]) -> str:
+def _section(measure: str, headings: Mapping[str, str]) -> str:
     """The heading of a measure, else of its perturbation, else of its family, if that is unique."""
     if measure in headings:
         return headings[measure]

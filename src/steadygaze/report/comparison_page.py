@@ -41,7 +41,7 @@ def render(comparison: Comparison) -> str:
             significant=SIGNIFICANT,
             direction=direction,
             against=difference_text,
-            questions=_questions(comparison),
+            verdicts=_verdicts(comparison),
             command=shlex.join(comparison.command),
             isnan=math.isnan,
         )
@@ -54,7 +54,7 @@ class Card:
     """The summary of one technique."""
 
     tone: str
-    """CSS class: yes, partly, no, not-asked."""
+    """CSS class: yes, partly, no, not-measured."""
     answer: str
     said: tuple[str, ...]
 
@@ -102,10 +102,10 @@ def _answer(comparison: Comparison, standing: TechniqueResult, better: bool, wor
     if standing.silent:
         return "no", "collapsed"
     if standing is comparison.baseline:
-        return "not-asked", "baseline"
+        return "not-measured", "baseline"
     if better and worse:
         return "partly", "better and worse"
-    return ("yes", "better") if better else ("no", "worse") if worse else ("not-asked", "no significant difference")
+    return ("yes", "better") if better else ("no", "worse") if worse else ("not-measured", "no significant difference")
 
 
 def _signed(value: float) -> str:
@@ -150,16 +150,16 @@ def scale(comparison: Comparison, measure: str) -> Scale | None:
     return replace(bare, baseline=bare.place(rows[0].value)) if math.isfinite(rows[0].value) else bare
 
 
-def _questions(comparison: Comparison) -> list[tuple[str, list[str]]]:
-    """Question -> counts of the answers per technique: 2 × yes, 1 × partly.  Skips questions without answers."""
+def _verdicts(comparison: Comparison) -> list[tuple[str, list[str]]]:
+    """Title of a verdict -> counts of the answers per technique: 2 × yes, 1 × partly.  Skips unmeasured verdicts."""
     results = comparison.standings
-    answers = [(question, result.answers[question]) for result in results for question in result.answers]
-    answered = dict.fromkeys(question for question, given in answers if set(given) - {"not asked"})
-    return [(question, [_count(result.answers.get(question, ())) for result in results]) for question in answered]
+    answers = [item for result in results for item in result.answers.items()]
+    titles = dict.fromkeys(title for title, per_seed in answers if set(per_seed) - {"not measured"})
+    return [(title, [_count(result.answers.get(title, ())) for result in results]) for title in titles]
 
 
 def _count(answers: tuple[Answer, ...]) -> str:
-    order: tuple[Answer, ...] = ("yes", "partly", "no", "not asked")
+    order: tuple[Answer, ...] = ("yes", "partly", "no", "not measured")
     counts = Counter(answers)
     if len(answers) == 1:
         return answers[0]

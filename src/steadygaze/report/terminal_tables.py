@@ -44,8 +44,8 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-COLORS: dict[Answer, str] = {"yes": "green", "partly": "yellow", "no": "red", "not asked": "dim"}
-HUES: dict[Answer, str] = {"yes": "#1a7f50", "partly": "#a86400", "no": "#c0392b", "not asked": "#777777"}
+COLORS: dict[Answer, str] = {"yes": "green", "partly": "yellow", "no": "red", "not measured": "dim"}
+HUES: dict[Answer, str] = {"yes": "#1a7f50", "partly": "#a86400", "no": "#c0392b", "not measured": "#777777"}
 """Colors in a notebook, legible on light and dark backgrounds."""
 COLUMNS = ("measure", "explains", "value", "95 % interval", "n", "better")
 
@@ -78,15 +78,15 @@ def _note(note: str) -> "Text":
 
 
 def _answers(report: Report) -> "Table":
-    """Each answer with its question and reason."""
+    """Each answer with its title and reason."""
     from rich.table import Table
     from rich.text import Text
 
     table = Table.grid(padding=(0, 1))
     table.add_column(no_wrap=True)
     for verdict in report.verdicts:
-        answer = Text(f"{ICONS[verdict.answer]} {verdict.answer:<9}", style=f"bold {COLORS[verdict.answer]}")
-        table.add_row(answer, Text.assemble((printable(verdict.question), "bold"), f" {printable(verdict.why)}"))
+        answer = Text(f"{ICONS[verdict.answer]} {verdict.answer:<12}", style=f"bold {COLORS[verdict.answer]}")
+        table.add_row(answer, Text.assemble((f"{printable(verdict.title)}.", "bold"), f" {printable(verdict.why)}"))
     return table
 
 
@@ -96,7 +96,7 @@ def text(report: Report) -> str:
     lines = [
         report.title,
         *map(flag_text, report.notes),
-        *(f"{v.question} {v.answer}. {v.why}" for v in report.verdicts),
+        *(f"{v.title}: {v.answer}. {v.why}" for v in report.verdicts),
     ]
     left = len(report.rows) - len(measured)
     why = "could not be measured: the notes in report.rows and the page (report.to_html) give the reasons."
@@ -109,7 +109,7 @@ def notebook(report: Report) -> str:
     answers = "".join(f"<li><strong>{escape(flag_text(note))}</strong></li>" for note in report.notes)
     answers += "".join(
         f'<li><strong style="color:{HUES[v.answer]}">{ICONS[v.answer]} {escape(v.answer)}</strong> '
-        f"<strong>{escape(v.question)}</strong> {escape(v.why)}</li>"
+        f"<strong>{escape(v.title)}.</strong> {escape(v.why)}</li>"
         for v in report.verdicts
     )
     head = "".join(f'<th style="text-align:left">{name}</th>' for name in COLUMNS)

@@ -78,7 +78,7 @@ class TechniqueResult:
     collapsed: tuple[bool | None, ...]
     """Per seed: the weights do not depend on the text; None: not known."""
     answers: Mapping[str, tuple[Answer, ...]] = field(default_factory=dict)
-    """Audit question -> answer per seed."""
+    """Title of a verdict -> answer per seed."""
     settings: Mapping[str, Any] = field(default_factory=dict)
     """Settings of the technique itself."""
 
@@ -159,7 +159,7 @@ def _standing(result: TechniqueResult) -> dict[str, Any]:
         "technique": result.technique,
         "collapsed": list(result.collapsed),
         "numbers": {measure: _entry(entry) for measure, entry in result.entries.items()},
-        "answers": {question: list(answers) for question, answers in result.answers.items()},
+        "answers": {title: list(answers) for title, answers in result.answers.items()},
         "settings": _plain(result.settings),
     }
 

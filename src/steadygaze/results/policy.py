@@ -8,7 +8,7 @@ interval = true           # optional: the whole 95 % interval must be within
 why = "…"                 # optional: shown when it fails
 
 [[verdict]]
-question = "Does it hold still?"   # or its short name: stability
+name = "stability"        # or faithfulness, seed-consistency, shortcut-leakage, plausibility
 answer = ["yes", "partly"]
 why = "…"
 """
@@ -55,9 +55,10 @@ class Requirement:
 
 @dataclass(frozen=True, slots=True)
 class VerdictRequirement:
-    """The allowed answers to a question."""
+    """The allowed answers of a verdict."""
 
-    question: str
+    name: str
+    """Its key or its title."""
     answers: tuple[Answer, ...]
     why: str = ""
 
@@ -106,7 +107,7 @@ def parse_requirement(text: str) -> Requirement:
 LARGEST = 1 << 20
 """Largest size of a policy file, in bytes."""
 REQUIRE = ("measure", *LIMITS, "explainer", "interval", "why")
-VERDICT = ("question", "answer", "why")
+VERDICT = ("name", "answer", "why")
 
 
 def read_policy(path: Path) -> Policy:
@@ -158,14 +159,14 @@ def _requirements(part: Mapping[str, Any], place: str) -> Iterable[Requirement]:
 
 
 def _verdict_requirement(part: Mapping[str, Any], place: str) -> VerdictRequirement:
-    _check(part, place, VERDICT, {"question": str, "answer": (str, list), "why": str})
-    if "question" not in part or not part.get("answer"):
-        raise UserError(f"{place}: it needs a question and an answer")
+    _check(part, place, VERDICT, {"name": str, "answer": (str, list), "why": str})
+    if "name" not in part or not part.get("answer"):
+        raise UserError(f"{place}: it needs a name and an answer")
     answers: list[Any] = [part["answer"]] if isinstance(part["answer"], str) else part["answer"]
     for answer in answers:
         if answer not in get_args(Answer):
             raise UserError(f"{place}: {unknown('answer', answer, get_args(Answer))}")
-    return VerdictRequirement(part["question"], tuple(answers), part.get("why", ""))
+    return VerdictRequirement(part["name"], tuple(answers), part.get("why", ""))
 
 
 def _check(part: Mapping[str, Any], place: str, known: Sequence[str], kinds: Mapping[str, Any]) -> None:
@@ -192,7 +193,7 @@ def to_toml(policy: Policy) -> str:
         tables.append(("require", {**values, "interval": rule.interval or None}))
     for verdict in policy.verdicts:
         answers = list(verdict.answers)
-        tables.append(("verdict", {"question": verdict.question, "answer": answers, "why": verdict.why}))
+        tables.append(("verdict", {"name": verdict.name, "answer": answers, "why": verdict.why}))
     lines = [
         [f"[[{kind}]]", *(f"{k} = {_toml(v)}" for k, v in values.items() if v not in (None, ""))]
         for kind, values in tables

@@ -47,8 +47,8 @@ class Report:
     """Measure -> its description, by full name (jensen-shannon/noise) or by the part before the slash."""
     probes: Mapping[str, str] = field(default_factory=dict)
     """Perturbation or comparison, after the slash of a measure -> its description."""
-    questions: Mapping[str, str] = field(default_factory=dict)
-    """Measure -> the question or heading of its scores."""
+    sections: Mapping[str, str] = field(default_factory=dict)
+    """Measure -> the heading of its scores."""
     command: tuple[str, ...] = ()
     """The command line; empty if made in Python."""
     versions: Mapping[str, str] = field(default_factory=dict)
@@ -93,7 +93,7 @@ class Report:
     def with_gate(self, policy: "Policy") -> "Report":
         """Return the report with the result of a policy."""
         required = [str(rule) for rule in policy.requirements]
-        required += [f"{rule.question}: {' or '.join(rule.answers)}" for rule in policy.verdicts]
+        required += [f"{rule.name}: {' or '.join(rule.answers)}" for rule in policy.verdicts]
         failures = self.failing(policy)
         unmet = len({failure.required for failure in failures})
         return replace(self, gate=Gate(tuple(required), unmet, tuple(map(str, failures))))
@@ -117,7 +117,7 @@ class Report:
             "plots": _plain(self.plots),
             "measures": {name: _plain(asdict(fact)) for name, fact in self.measures.items()},
             "probes": dict(self.probes),
-            "questions": dict(self.questions),
+            "sections": dict(self.sections),
             "notes": list(self.notes),
             "command": list(self.command),
             "versions": dict(self.versions),
@@ -154,7 +154,7 @@ class Report:
         return str(entry_point("steadygaze.report.terminal_tables:text")(self))
 
     def __repr__(self) -> str:
-        answers = ", ".join(f"{v.question} {v.answer}" for v in self.verdicts)
+        answers = ", ".join(f"{v.title}: {v.answer}" for v in self.verdicts)
         return f"<Report: {len(self.rows)} numbers{'; ' if answers else ''}{answers}>"
 
     def __rich__(self) -> "Group":
@@ -206,7 +206,7 @@ class Failure:
     """One unmet requirement."""
 
     required: str
-    """The requirement: jensen-shannon/noise<=0.02, or a question."""
+    """The requirement: jensen-shannon/noise<=0.02, or a verdict."""
     sentence: str
     signature: str = ""
     """Signature of the row that fails, if there is one."""
@@ -216,7 +216,7 @@ class Failure:
 
 
 def check(report: Report, policy: Policy) -> list[Failure]:
-    """Return all unmet requirements.  Raises UserError for an unknown measure or question."""
+    """Return all unmet requirements.  Raises UserError for an unknown measure or verdict."""
     failures = [failure for rule in policy.requirements for failure in _measured(report, rule)]
     return failures + [failure for rule in policy.verdicts for failure in _answered(report, rule)]
 
@@ -261,21 +261,19 @@ def _fault(row: Row, required: Requirement) -> str | None:
 
 
 def _answered(report: Report, required: VerdictRequirement) -> Iterator[Failure]:
-    verdict = _verdict(report, required.question)
+    verdict = _verdict(report, required.name)
     if verdict.answer not in required.answers:
         answers = " or ".join(repr(answer) for answer in required.answers)
         reason = verdict.why.rstrip(".")
-        sentence = f"{verdict.question} The answer is {verdict.answer!r}; {answers} was required ({reason})"
-        yield Failure(verdict.question, _because(sentence, required.why))
+        sentence = f"{verdict.title}: the answer is {verdict.answer!r}; {answers} was required ({reason})"
+        yield Failure(verdict.title, _because(sentence, required.why))
 
 
-def _verdict(report: Report, question: str) -> Verdict:
+def _verdict(report: Report, name: str) -> Verdict:
     for verdict in report.verdicts:
-        if question in (verdict.question, verdict.key):
+        if name in (verdict.title, verdict.key):
             return verdict
-    raise unknown(
-        "question", question, [v.question for v in report.verdicts] + [v.key for v in report.verdicts if v.key]
-    )
+    raise unknown("verdict", name, [v.title for v in report.verdicts] + [v.key for v in report.verdicts if v.key])
 
 
 def _because(sentence: str, why: str) -> str:

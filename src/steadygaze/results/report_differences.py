@@ -41,9 +41,9 @@ def _values(rows: Iterable[Row], name: str) -> str:
 
 
 def _verdicts(old: Report, new: Report) -> Iterator[str]:
-    was, now = ({v.question: v.answer for v in report.verdicts} for report in (old, new))
-    for question, one, other in _changed(was, now):
-        yield f"{question} The answer was {one!r}, is {other!r}"
+    was, now = ({v.title: v.answer for v in report.verdicts} for report in (old, new))
+    for title, one, other in _changed(was, now):
+        yield f"{title}: the answer was {one!r}, is {other!r}"
 
 
 def _rows(old: Mapping[Key, list[Row]], new: Mapping[Key, list[Row]], tolerance: float) -> Iterator[str]:

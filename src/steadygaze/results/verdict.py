@@ -6,7 +6,7 @@ from typing import Literal
 
 from steadygaze.results.explanation import Explanation
 
-Answer = Literal["yes", "partly", "no", "not asked"]
+Answer = Literal["yes", "partly", "no", "not measured"]
 Better = Literal["higher", "lower", "neither"]
 SCHEMA = 1
 """Incremented when older versions cannot read a new file."""
@@ -26,15 +26,16 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The answer to one question, with its reason and rows."""
+    """The answer about one property of the explanation, with its reason and rows."""
 
-    question: str
+    title: str
+    """The property: Stability, Faithfulness …"""
     answer: Answer
     why: str
     rows: tuple[str, ...] = ()
     """Signatures of the rows that it uses."""
     key: str = ""
-    """Short name for policies: stability."""
+    """The name in a policy: stability."""
     thresholds: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     """Measure -> thresholds of yes and of no.  The first is smaller if lower values are better."""
 

@@ -220,14 +220,10 @@ def _collapsed(cell: StudyCell) -> bool | None:
 
 
 def _answers(cells: Sequence[StudyCell]) -> dict[str, tuple[Answer, ...]]:
-    """Question -> answer per seed."""
-    questions = dict.fromkeys(verdict.question for cell in cells for verdict in cell.report.verdicts)
-    return {
-        question: tuple(
-            next((v.answer for v in cell.report.verdicts if v.question == question), "not asked") for cell in cells
-        )
-        for question in questions
-    }
+    """Title of a verdict -> answer per seed."""
+    per_seed = [{verdict.title: verdict.answer for verdict in cell.report.verdicts} for cell in cells]
+    titles = dict.fromkeys(title for answers in per_seed for title in answers)
+    return {title: tuple(answers.get(title, "not measured") for answers in per_seed) for title in titles}
 
 
 def with_settings(

@@ -10,7 +10,7 @@ from steadygaze.audit.audit_config import ProbeConfig
 from steadygaze.audit.measures.measure import PROBES
 from steadygaze.audit.measures.registry import MEASURES, NAMES, check_name, measure_of
 from steadygaze.audit.protocols import PROTOCOLS
-from steadygaze.audit.verdict_rules import QUESTIONS
+from steadygaze.audit.verdict_rules import VERDICT_RULES
 from steadygaze.cli.registry_listing import list_registry
 from steadygaze.core.errors import UserError
 from steadygaze.explainers.attention import Attention
@@ -44,8 +44,8 @@ def test_everything_a_protocol_finds_is_in_the_catalogue_and_within_its_bounds(h
 
 
 def test_every_number_that_decides_a_question_is_in_the_catalogue_and_points_the_same_way():
-    for question in QUESTIONS:
-        for name, bound in question.bounds.items():
+    for rule in VERDICT_RULES:
+        for name, bound in rule.thresholds.items():
             assert name in NAMES
             better = measure_of(name).direction
             assert better in ("neither", "higher" if bound.good > bound.bad else "lower"), name

@@ -1,4 +1,4 @@
-"""Does it matter: what erasing the highlighted words does, asked of models built to be faithful and unfaithful."""
+"""Faithfulness: what erasing the highlighted words does, asked of models built to be faithful and unfaithful."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Do people agree: chosen words and ranks against marks that are written down."""
+"""Plausibility: chosen words and ranks against marks that are written down."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Is it the same after retraining: three models of which it is known what they say."""
+"""Seed consistency: three models of which it is known what they say."""
 
 import math
 from dataclasses import replace

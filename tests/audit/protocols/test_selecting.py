@@ -192,7 +192,7 @@ def test_of_a_model_that_selects_nothing_there_is_no_number_but_that_of_nothing_
             assert (row.n, row.value) == (24, 0 if measure != "first-sentence/rationales" else row.value)
         else:
             assert (row.n, row.note) == (0, f"not applicable, because {NONE}"), measure
-    assert {one.answer for one in report.verdicts} == {"not asked"}
+    assert {one.answer for one in report.verdicts} == {"not measured"}
     assert NONE in report.to_html()
     assert not {"gradient", "seeds"} & report.plots.keys()
 

@@ -1,4 +1,4 @@
-"""Is it more than position or a shortcut: asked of explanations and predictions that are written down beforehand."""
+"""Shortcut leakage: asked of explanations and predictions that are written down beforehand."""
 
 from dataclasses import replace
 

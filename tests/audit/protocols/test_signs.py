@@ -1,4 +1,4 @@
-"""Does it hold still, of saliencies with signs: what speaks for the class and what speaks against it are two things."""
+"""Stability of saliencies with signs: what speaks for the class and what speaks against it are two things."""
 
 import math
 

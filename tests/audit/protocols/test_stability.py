@@ -1,4 +1,4 @@
-"""Does it hold still: a number per text and question, asked of models built to be faithful and unfaithful."""
+"""Stability: a number per text and question, asked of models built to be faithful and unfaithful."""
 
 from dataclasses import replace
 

@@ -14,17 +14,15 @@ from steadygaze.audit.protocols.selection import label_leakage, rationale_agreem
 from steadygaze.audit.protocols.shortcut_leakage import shortcut_leakage
 from steadygaze.audit.protocols.stability import seed_consistency, stability
 
-STILL, MATTERS = "Does it hold still?", "Does it matter to the prediction?"
-RETRAINED = "Is it the same after retraining?"
-SHORTCUT = "Is it more than position or a shortcut?"
+STILL, MATTERS, RETRAINED, SHORTCUT = "Stability", "Faithfulness", "Seed consistency", "Shortcut leakage"
 Protocol = Callable[[AuditCase], Iterator[Finding]]
 PROTOCOLS: dict[str, tuple[Protocol, ...]] = {
-    "Is the label right?": (correctness,),
+    "Correctness": (correctness,),
     STILL: (stability, max_sensitivity),
     MATTERS: (faithfulness, attention_interventions, flip_radius, infidelity),
     RETRAINED: (seed_consistency,),
     SHORTCUT: (shortcut_leakage, selection, label_leakage),
-    "Do people agree?": (plausibility, rationale_agreement),
+    "Plausibility": (plausibility, rationale_agreement),
 }
 COUNTING = (selection, rationale_agreement)
 """Protocols that include texts with an empty selection."""

@@ -28,7 +28,7 @@ from torch import Tensor
 from steadygaze.audit.audit_config import silent
 from steadygaze.audit.finding import NO_LABELS, Finding, missing_findings
 from steadygaze.audit.measures.plausibility_measures import first_sentence
-from steadygaze.audit.verdict_rules import FEWEST, Bound
+from steadygaze.audit.verdict_rules import FEWEST, Threshold
 from steadygaze.core.errors import CollapseWarning, UserError
 from steadygaze.core.types import Example
 from steadygaze.data.corpora import add_shortcut
@@ -75,7 +75,7 @@ HOW = {
     SKEWED: "trained with a predictor that was first trained on first sentences alone",
 }
 AGREEMENT = 0.8
-FREE = Bound(0.3, 0.8, "it selects the first sentence of {value}")
+FREE = Threshold(0.3, 0.8, "it selects the first sentence of {value}")
 """Thresholds of the share of texts for which it should select another sentence."""
 ANSWERS: dict[Answer, str] = {
     "yes": "it does not interlock",

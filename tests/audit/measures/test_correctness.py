@@ -21,6 +21,11 @@ def test_a_class_that_neither_occurs_nor_is_predicted_does_not_count():
     assert macro_f1(PROBS, torch.tensor([0, 1, 0, 0])) == 1
 
 
+def test_a_class_that_is_only_predicted_has_an_f1_of_0():
+    """Predicted 0 1 0 0, true 0 0 0 0.  Class 0: 3 of 3 right, 3 of 4 found: 6/7; class 1: 0.  Mean 3/7."""
+    assert macro_f1(PROBS, torch.tensor([0, 0, 0, 0])) == pytest.approx(3 / 7)
+
+
 def test_no_examples_have_no_f1():
     with pytest.raises(ValueError, match="at least one example"):
         macro_f1(torch.zeros(0, 2), torch.zeros(0, dtype=torch.long))

@@ -48,6 +48,15 @@ def test_weights_that_say_the_same_of_every_text_have_collapsed(kind, expected):
     assert stability_measures.attention_collapse(weights, mask, torch.randint(9, mask.shape)) == expected
 
 
+def test_copies_of_one_text_cannot_show_constant_attention():
+    """Twelve texts with all weight on the first word: constant if the texts differ, unknown if they are copies."""
+    mask = torch.ones(12, 6, dtype=torch.bool)
+    weights = torch.tensor([0.9, *[0.02] * 5], dtype=torch.float64).repeat(12, 1)
+    texts = torch.arange(72).view(12, 6)
+    assert stability_measures.attention_collapse(weights, mask, texts) == 1
+    assert stability_measures.attention_collapse(weights, mask, texts[:1].repeat(12, 1)) == 0
+
+
 def test_texts_of_one_word_cannot_collapse():
     one = torch.ones(3, 1)
     with pytest.raises(ValueError, match="at least two words"):

@@ -3,6 +3,7 @@
 A test function with the mark `sweep` keeps a few of its cases; all others get the mark `slow`.  The choice satisfies
 each-choice coverage (Ammann and Offutt, Introduction to Software Testing, 2016, ch. 6): every value of every parameter
 is in a case that stays.  `sweep(strength=2)` satisfies pair-wise coverage: every pair of values is in one that stays.
+`sweep(split="damage")` counts a value such as "config-empty" of the parameter `damage` as two: "config" and "empty".
 """
 
 from collections.abc import Hashable, Mapping, Sequence
@@ -30,9 +31,12 @@ def mark_slow(items: Sequence[pytest.Item]) -> None:
 
 def case_of(item: pytest.Function) -> Case:
     """The parameters of a test; a value whose text holds an address is known by its position."""
-    spec = item.callspec
+    spec, mark = item.callspec, item.get_closest_marker("sweep")
     texts = {name: repr(value) for name, value in spec.params.items()}
-    return {name: (name, spec.indices[name]) if " at 0x" in text else text for name, text in texts.items()}
+    case = {name: (name, spec.indices[name]) if " at 0x" in text else text for name, text in texts.items()}
+    if (name := mark.kwargs.get("split")) is not None:
+        case[name], _, case[f"{name}, second part"] = spec.params[name].partition("-")
+    return case
 
 
 def representatives(cases: Sequence[Case], strength: int = 1) -> set[int]:

@@ -48,6 +48,7 @@ def test_the_gpu_build_of_the_default_index_is_never_installed(checkout: Path, t
     assert not (checkout / ".venv" / "torch.stamp").exists()
 
 
+@pytest.mark.slow
 def test_the_cpu_build_is_preferred_to_the_gpu_build(checkout: Path, tmp_path: Path) -> None:
     wheel(tmp_path, "torch", pinned(), requires="nvidia_cuda_runtime")
     wheel(tmp_path, "nvidia_cuda_runtime", "13.0")

@@ -20,7 +20,7 @@ from study.tiny import order, quicken
 from study.tiny import run as run_comparison
 
 SMALL = ["--set", "hidden=4", "--set", "dimension=6", "--encoder", "average", "--device", "cpu", "--quiet"]
-SHARE = {"train": 4, "train --replace": 4, "consensus": 2, "fit-explainer": 2, "audit": 2, "compare": 2}
+SHARE = {"train": 4, "train --replace": 4, "consensus": 2, "fit-explainer": 1, "audit": 1, "compare": 1}
 """States of each command that are tried where all take too long."""
 
 

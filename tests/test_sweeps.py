@@ -40,12 +40,26 @@ def test_the_other_cases_of_a_sweep_are_slow_and_of_other_tests_none_is(
 ) -> None:
     """Of this very module: four of eight cases of the sweep below stay, and all of this file's other tests."""
     items = [item for item in request.session.items if item.path == request.path]
-    sweep = [item for item in items if item.get_closest_marker("sweep")]
-    assert not [item for item in items if item not in sweep and item.get_closest_marker("slow")]
+    sweep = [item for item in items if getattr(item, "originalname", "") == "test_a_sweep"]
+    assert not [item for item in items if not item.get_closest_marker("sweep") and item.get_closest_marker("slow")]
     stay = [item.callspec.params for item in sweep if not item.get_closest_marker("slow")]
     assert {params["encoder"] for params in stay} == {*"abcd"}
     assert {params["pair"] for params in stay} == {False, True}
     assert len(stay) == 4
+
+
+def test_a_split_parameter_counts_as_two(request: pytest.FixtureRequest) -> None:
+    sweep = [item for item in request.session.items if getattr(item, "originalname", "") == "test_a_split_sweep"]
+    stay = {item.callspec.params["damage"] for item in sweep if not item.get_closest_marker("slow")}
+    assert {damage.partition("-")[0] for damage in stay} == {"config", "weights", "alone"}
+    assert {damage.partition("-")[2] for damage in stay} == {"empty", "cut", ""}
+    assert len(stay) == 3
+
+
+@pytest.mark.sweep(split="damage")
+@pytest.mark.parametrize("damage", ["config-empty", "config-cut", "weights-empty", "weights-cut", "alone"])
+def test_a_split_sweep(damage: str) -> None:
+    assert damage
 
 
 @pytest.mark.sweep

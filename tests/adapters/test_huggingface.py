@@ -48,6 +48,7 @@ def theirs(folder, pair):
     return [one["input_ids"][0].tolist() for one in asked], probs
 
 
+@pytest.mark.sweep
 @KIND
 @PAIR
 def test_ids_and_probabilities_are_the_librarys_own(kind, pair, folder):
@@ -203,6 +204,7 @@ def test_a_text_that_lost_every_word_is_still_read_and_alike_in_every_batch(kind
     torch.testing.assert_close(observe(subject.model, one).probs, seen.probs, **CLOSE)
 
 
+@pytest.mark.sweep
 @KIND
 @PAIR
 def test_probes_and_explainers_leave_it_as_it_was(kind, pair, folder):

@@ -35,6 +35,7 @@ def test_it_is_the_librarys_own_attention_from_cls_to_special_tokens():
     assert ((found > 0) & (found < 1)).any()
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("kind", ["bert", "gpt2"])
 @pytest.mark.parametrize("pair", [False, True])
 def test_neither_padding_nor_the_batch_changes_it(kind, pair):

@@ -91,6 +91,7 @@ def test_no_random_change_breaks_a_certificate(norm, simplex, classes):
         assert_sound(found, clean, decoded(clf, texts, inside(texts.mask, radius, norm, simplex)))
 
 
+@pytest.mark.sweep
 @CLASSES
 @NORM
 def test_no_gradient_ascent_breaks_a_certificate(norm, classes):
@@ -120,6 +121,7 @@ def test_no_gradient_ascent_breaks_a_certificate(norm, classes):
     assert (highest > 0.8 * found.alpha_low).double().mean() > 0.8, "otherwise the attack was no attack"
 
 
+@pytest.mark.sweep
 @CLASSES
 @SIMPLEX
 @NORM
@@ -148,6 +150,7 @@ def test_at_a_radius_below_the_certified_one_a_text_is_certified_and_above_it_is
         assert not certify_batch(clf, texts, 1.001 * float(radii[i]), norm, 3, False).certified[i]
 
 
+@pytest.mark.sweep
 @NORM
 @pytest.mark.parametrize("pair", [False, True], ids=["single", "pair"])
 def test_at_exactly_the_certified_radius_rounding_does_not_decide(norm, pair):
@@ -174,6 +177,7 @@ def test_for_two_classes_alpha_and_tvd_are_the_highest_of_all_corners(radius):
     assert_close(found.alpha_low, found.alpha)
 
 
+@pytest.mark.sweep
 @SIMPLEX
 @NORM
 def test_with_more_classes_alpha_lies_between_its_ends(norm, simplex):
@@ -240,6 +244,7 @@ def test_the_top_words_change_just_above_the_bound_and_not_below(norm):
         assert torch.cat(found).tolist() == [holds] * int(some.sum())
 
 
+@pytest.mark.sweep
 @CLASSES
 @SIMPLEX
 @NORM
@@ -341,6 +346,7 @@ def test_a_decoder_that_is_not_linear_is_refused_with_the_way_out():
         certify_batch(clf, texts, 0.01, "linf", 3, True, lower_bound=True)
 
 
+@pytest.mark.sweep
 @CLASSES
 @NORM
 def test_its_lower_bound_is_as_high_as_any_random_change_and_nothing_is_certified(norm, classes):

@@ -281,6 +281,8 @@ def test_texts_of_one_sentence_are_audited_and_their_first_sentence_says_nothing
 
 def test_the_vectors_of_a_whole_vocabulary_are_looked_at_once_and_not_with_every_batch(monkeypatch):
     """Those of a rationaliser are two tables side by side: put together anew whenever someone asks."""
+    for name in ("ROUNDS", "SEAT_STEPS"):
+        monkeypatch.setitem(flip_radius.__globals__, name, 1)
     asked, whole = [], Rationalizer.vectors.fget
     monkeypatch.setattr(Rationalizer, "vectors", property(lambda model: asked.append(1) or whole(model)))
     found = {}

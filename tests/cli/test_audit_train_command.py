@@ -60,6 +60,7 @@ def audit(capsys, tmp_path):
     )
 
 
+@pytest.mark.slow
 def test_it_says_what_python_says_and_the_evidence_holds(audit, capsys, tmp_path, monkeypatch):
     monkeypatch.setenv("COLUMNS", "400")
     fitted("a2r").save(tmp_path / "model")

@@ -344,6 +344,7 @@ def test_a_reader_that_goes_away_is_no_fault(model: Path, tmp_path: Path) -> Non
     assert "internal error" not in ended.stderr
 
 
+@pytest.mark.slow
 def test_ctrl_c_exits_with_130_and_leaves_a_resumable_run(csv: Path, tmp_path: Path) -> None:
     out = tmp_path / "m"
     train = [

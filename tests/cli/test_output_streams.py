@@ -55,6 +55,7 @@ def test_a_closed_pipe_does_not_fail_a_command(
         assert getattr(sys, name) is stream, "the caller's stream is restored"
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("more", [[], ["--json"]])
 @pytest.mark.parametrize("requirement", ["accuracy>=0", "accuracy>=1.5"])
 def test_a_closed_pipe_keeps_the_exit_code_of_the_gate(

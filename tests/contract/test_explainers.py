@@ -80,6 +80,7 @@ def test_one_number_per_word_none_elsewhere_and_the_logits_of_the_model(name, en
     assert not saliency.logits.requires_grad
 
 
+@pytest.mark.sweep
 @EXPLAINER_AND_MODEL
 def test_the_model_is_left_as_it_was(name, encoder):
     model = in_use(encoder)

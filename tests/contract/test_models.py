@@ -57,6 +57,7 @@ def test_padding_and_company_change_neither_value_nor_gradient(encoder, pair, dt
     assert_close(gradient, reference, dtype)
 
 
+@pytest.mark.sweep
 @PAIR
 @ENCODER
 @FEW
@@ -72,6 +73,7 @@ def test_a_text_reads_the_same_alone_and_in_any_batch(encoder, pair, texts, ques
         assert_close(together.encoded.hidden[row : row + 1, : len(text)], alone.encoded.hidden)
 
 
+@pytest.mark.sweep
 @PAIR
 @ENCODER
 def test_what_stands_in_the_padding_is_never_read(encoder, pair):
@@ -96,6 +98,7 @@ def test_embeddings_of_padding_get_no_gradient_and_those_of_tokens_do(encoder, p
     assert gradient[texts.mask].any(-1).all()
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("attention", ATTENTIONS)
 @PAIR
 @ENCODER

@@ -62,6 +62,7 @@ def test_a_probe_leaves_the_model_as_it_was_whichever_call_of_whichever_seam_fai
             assert state(model) == before
 
 
+@pytest.mark.sweep
 @MODEL
 @PROBE
 def test_a_model_in_training_shows_what_it_shows_in_evaluation(name, encoder):
@@ -74,6 +75,7 @@ def test_a_model_in_training_shows_what_it_shows_in_evaluation(name, encoder):
 # --- nothing asked, nothing done
 
 
+@pytest.mark.sweep
 @PAIR
 @MODEL
 @pytest.mark.parametrize("name", IDLE)
@@ -182,6 +184,7 @@ def test_texts_of_one_word_or_none_give_finite_numbers_of_the_right_shape_and_no
             assert values.dtype == torch.float64
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("attention", ATTENTIONS)
 @PROBE
 def test_numbers_are_finite_under_every_attention_in_single_precision(name, attention):

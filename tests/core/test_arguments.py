@@ -117,6 +117,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Small:
     return small(tmp_path_factory.mktemp("small"))
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("option", ["--label", "--text", "--rationales"])
 @pytest.mark.parametrize(
     "command",

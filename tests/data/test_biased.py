@@ -38,6 +38,7 @@ def many(label: str, n: int) -> list[Example]:
     return [Example(f"{label} {i}", label) for i in range(n)]
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("agreement", [0.5, 0.7, 0.75, 0.8])
 @pytest.mark.parametrize("split", ["train", "validation", "test"])
 def test_the_token_agrees_as_often_as_it_is_told_to_in_every_split(agreement: float, split: str) -> None:

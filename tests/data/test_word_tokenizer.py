@@ -99,7 +99,7 @@ def test_every_character_but_white_space_is_in_exactly_one_span(text):
     assert covered.tolist() == [int(not character.isspace()) for character in text]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(TEXT)
 def test_a_token_cut_out_of_its_text_is_the_same_single_token_again(text):
     tokens = split(text)
@@ -108,7 +108,7 @@ def test_a_token_cut_out_of_its_text_is_the_same_single_token_again(text):
     assert [knows_all.encode([token]).ids[1] for token in tokens] == knows_all.encode([text]).ids[1:-1].tolist()
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.lists(TEXT, max_size=6))
 def test_encode_and_place_agree_and_a_batch_is_its_texts_one_by_one(texts):
     tokenizer = build_word_tokenizer(texts[::2])
@@ -121,7 +121,7 @@ def test_encode_and_place_agree_and_a_batch_is_its_texts_one_by_one(texts):
         assert (alone.spans[0], alone.groups[0]) == (placed.spans[row], placed.groups[row])
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(TEXT)
 def test_canonically_equal_texts_have_equal_ids(text):
     text = "".join(character for character in text if character in "’" or unicodedata.category(character) != "Cn")
@@ -131,7 +131,7 @@ def test_canonically_equal_texts_have_equal_ids(text):
     assert 1 not in vocabulary.encode(forms).ids
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(TEXT)
 def test_a_token_has_the_id_of_qqq_exactly_when_a_digit_is_in_it(text):
     ids = TOKENIZER.encode([text]).ids[1:-1].tolist()
@@ -180,6 +180,7 @@ def test_no_texts_and_blank_texts_make_a_vocabulary_of_specials():
     assert build_word_tokenizer([]).encode(["new"]).ids.tolist() == [2, 1, 3]
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("end", ["", "'"])
 @pytest.mark.parametrize(
     "unit",

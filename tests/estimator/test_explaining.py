@@ -63,6 +63,7 @@ def test_label_and_probabilities_are_those_of_predict():
     assert list(explained[0].probabilities) == ["neg", "pos"]
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("explainer", EXPLAINERS)
 @pytest.mark.parametrize("text", HARD)
 def test_highlights_land_on_the_users_own_text(explainer, text):

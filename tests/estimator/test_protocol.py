@@ -144,6 +144,7 @@ def test_score_weighs_its_texts():
     assert fitted().score(TEXTS, wrong, sample_weight=weights) == pytest.approx(23 / 32)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("encoder", ENCODERS)
 @pytest.mark.parametrize("X", [TEXTS, PAIRS], ids=["single", "pair"])
 def test_every_encoder_fits_and_predicts(encoder, X):

@@ -24,6 +24,7 @@ def test_of_a_straight_line_every_word_gets_what_it_adds():
     torch.testing.assert_close(found, expected, rtol=0, atol=1e-12)
 
 
+@pytest.mark.sweep
 @PAIR
 @MODEL
 def test_the_weights_of_a_text_sum_to_what_its_words_change_against_padding(encoder, pair):

@@ -43,6 +43,7 @@ def batch_of(texts: list[str]):
     return box, subject.model, collate(data, np.arange(len(texts)))
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("words", [300, 600, 1200])
 @pytest.mark.parametrize(
     ("explainer", "readings"),

@@ -42,6 +42,7 @@ def test_logits_stand_in_the_order_of_the_split(size):
     assert (expected[0] - expected[1]).abs().max() > 1e-3  # rows differ, so an order can be wrong
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("size", [1, 4, 100])
 @pytest.mark.parametrize("pair", [False, True])
 def test_readings_are_the_forward_passes_of_the_texts_one_by_one(size, pair):

@@ -3,6 +3,7 @@
 import math
 import random
 import re
+from functools import cache
 
 from steadygaze.results.explanation import Explanation
 from steadygaze.results.report import Report
@@ -152,6 +153,7 @@ SHIFTS = (
 )  # fmt: skip
 
 
+@cache
 def plots() -> dict[str, list[dict[str, str | float]]]:
     """Points that look as an audit's do, the same every time."""
     chance = random.Random(0)

@@ -46,6 +46,7 @@ def test_a_command_succeeds_whatever_the_encoding_of_its_output(made: Small, com
         assert result.stdout.decode(encoding).strip()
 
 
+@pytest.mark.slow
 def test_a_process_with_another_encoding_prints_a_table() -> None:
     environment = {**os.environ, "PYTHONIOENCODING": "cp1252"}
     command = [sys.executable, "-m", "steadygaze", "list", "measures"]

@@ -61,6 +61,7 @@ BUNDLE: dict[str, tuple[str, Damage]] = {
 }
 
 
+@pytest.mark.sweep(split="damage")
 @pytest.mark.parametrize("damage", BUNDLE)
 def test_a_damaged_bundle_is_refused(damage: str, copy: Path) -> None:
     name, spoil = BUNDLE[damage]
@@ -91,6 +92,7 @@ EXPLAINER: dict[str, tuple[str, Damage]] = {
 }
 
 
+@pytest.mark.sweep(split="damage")
 @pytest.mark.parametrize("damage", EXPLAINER)
 def test_a_damaged_explainer_is_refused(damage: str, copy: Path) -> None:
     name, spoil = EXPLAINER[damage]
@@ -287,13 +289,22 @@ CHECKPOINTS: dict[str, Damage] = {
 }
 
 
+@pytest.fixture(scope="module")
+def interrupted(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Checkpoints of two interrupted runs: anneal/ and distil/."""
+    folder = tmp_path_factory.mktemp("interrupted")
+    for name, epochs in (("anneal", 1), ("distil", 3)):
+        with pytest.raises(KeyboardInterrupt):
+            make_run(TOYS[name], folder=folder / name, watcher=Recorder(epochs=epochs)).execute()
+    return folder
+
+
 @pytest.mark.parametrize("damage", CHECKPOINTS)
-def test_a_tampered_checkpoint_is_refused(damage: str, tmp_path: Path) -> None:
-    with pytest.raises(KeyboardInterrupt):
-        make_run(TOYS["anneal"], folder=tmp_path, watcher=Recorder(epochs=1)).execute()
-    CHECKPOINTS[damage](tmp_path / "checkpoint.safetensors")
+def test_a_tampered_checkpoint_is_refused(damage: str, interrupted: Path, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(interrupted / "anneal", tmp_path / "run"))
+    CHECKPOINTS[damage](folder / "checkpoint.safetensors")
     with pytest.raises(sg.UserError, match=r"checkpoint\.safetensors|older version|nonsense") as refusal:
-        make_run(TOYS["anneal"], folder=tmp_path, resume=True).execute()
+        make_run(TOYS["anneal"], folder=folder, resume=True).execute()
     assert "\n" not in str(refusal.value)
 
 
@@ -305,12 +316,11 @@ FINISHED: dict[str, Damage] = {
 
 
 @pytest.mark.parametrize("damage", FINISHED)
-def test_a_tampered_finished_stage_is_refused(damage: str, tmp_path: Path) -> None:
-    with pytest.raises(KeyboardInterrupt):
-        make_run(TOYS["distil"], folder=tmp_path, watcher=Recorder(epochs=3)).execute()
-    FINISHED[damage](tmp_path / "finished-0.safetensors")
+def test_a_tampered_finished_stage_is_refused(damage: str, interrupted: Path, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(interrupted / "distil", tmp_path / "run"))
+    FINISHED[damage](folder / "finished-0.safetensors")
     with pytest.raises(sg.UserError):
-        make_run(TOYS["distil"], folder=tmp_path, resume=True).execute()
+        make_run(TOYS["distil"], folder=folder, resume=True).execute()
 
 
 COMPARISONS: dict[str, tuple[str, Damage]] = {
@@ -343,6 +353,7 @@ def compared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
+@pytest.mark.sweep(split="damage")
 @pytest.mark.parametrize("damage", COMPARISONS)
 def test_a_tampered_comparison_is_refused(
     damage: str, compared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -170,6 +170,7 @@ def test_every_leaf_of_the_report_is_listed(rerun: Rerun, monkeypatch: pytest.Mo
     assert len(found) == total
 
 
+@pytest.mark.slow
 def test_a_report_with_one_forged_value_does_not_hold(rerun: Rerun, forged: Path) -> None:
     report = short(rerun.report)
     values, manifest = json.loads(report.to_json()), json.loads((forged / MANIFEST).read_bytes())
@@ -184,6 +185,7 @@ def test_a_report_with_one_forged_value_does_not_hold(rerun: Rerun, forged: Path
     assert hidden == []
 
 
+@pytest.mark.slow
 def test_a_manifest_with_one_forged_value_does_not_hold(
     rerun: Rerun, forged: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

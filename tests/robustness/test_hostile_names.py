@@ -125,6 +125,7 @@ def test_a_result_that_shows_a_hostile_label_is_printable(
     assert len(result.out) < 50_000
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("command", ["predict", "explain"])
 def test_json_escapes_control_characters_and_gives_back_the_text(labeled: tuple[str, Path, Path], command: str) -> None:
     name, model, _ = labeled

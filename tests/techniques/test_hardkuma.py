@@ -292,11 +292,8 @@ def test_it_learns_the_labels_and_what_to_leave_out():
     assert selected[read.mask].double().mean() < 0.5
 
 
-@pytest.mark.parametrize(
-    ("multipliers", "least", "most"),
-    [({}, 0.15, 0.6), pytest.param({"sparsity": 1e-5}, 0.99, 1.0, marks=pytest.mark.slow)],
-    ids=str,
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("multipliers", "least", "most"), [({}, 0.15, 0.6), ({"sparsity": 1e-5}, 0.99, 1.0)], ids=str)
 def test_in_300_steps_led_gates_end_near_the_share_and_multipliers_have_not_begun(multipliers, least, most):
     """The label is whether word 1 is among a text's words; share .3, half of it to twice."""
     technique = HardKuma(share=0.3, continuity=0.0, generator_learning_rate=0.005, **multipliers)

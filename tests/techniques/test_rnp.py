@@ -75,6 +75,7 @@ def cost(technique: Rnp, model: Rationalizer, batch: Batch, chosen: Tensor) -> T
     return found + technique.sparsity * abs(z.sum() / n - technique.share) + technique.continuity * pieces
 
 
+@pytest.mark.sweep(strength=2)
 @pytest.mark.parametrize("batch", [THREE, WORDS], ids=["sentences", "tokens"])
 @pytest.mark.parametrize("costs", [(), (0.3, 0.5)], ids=["no baseline", "baseline"])
 @pytest.mark.parametrize("exploration", [0.0, 0.2])
@@ -133,6 +134,7 @@ def test_by_reinforce_the_generator_hears_the_policy_alone_and_the_predictor_the
     }
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("granularity", ["sentence", "token"])
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 def test_whatever_the_estimator_what_is_read_is_a_selection_and_nothing_in_between(estimator, granularity):

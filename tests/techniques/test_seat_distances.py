@@ -96,6 +96,7 @@ def test_the_worst_change_by_hand():
         assert found.item() == pytest.approx(math.log(16 / 3) / 2, abs=1e-12)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("encoder", ["average", "bilstm", "transformer"])
 @pytest.mark.parametrize("radius", [1e-3, 0.1, 1.0])
 def test_for_two_classes_pairs_and_exact_are_the_highest_of_all_corners(encoder, radius):

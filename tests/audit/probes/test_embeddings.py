@@ -70,6 +70,7 @@ def steps(found: Classifier, texts: Batch) -> Iterator[list[Tensor]]:
         yield seen
 
 
+@pytest.mark.sweep(strength=2)
 @pytest.mark.parametrize("radius", [0.01, 0.1, 2.0])
 @MODEL
 @MOVE

@@ -118,6 +118,7 @@ def shown(probs: Tensor) -> set[int]:
 # --- how many, and which
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("shares", [SHARES, OTHERS], ids=["eraser", "others"])
 @REMOVAL
 def test_exactly_so_many_of_the_heaviest_words_of_each_text(removal, shares):
@@ -183,6 +184,7 @@ def test_in_single_precision_too(encoder):
         torch.testing.assert_close(found, expected, rtol=0, atol=1e-6)
 
 
+@pytest.mark.sweep
 @REMOVAL
 @PAIR
 def test_neither_the_other_texts_nor_their_order_nor_padding_matter(removal, pair):

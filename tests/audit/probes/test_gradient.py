@@ -120,6 +120,7 @@ def by_steps(model: Classifier, batch: Batch, detach: bool, step: float = 1e-5) 
     return torch.stack(columns, -1).masked_fill(~batch.mask, 0.0)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize(("encoder", "pair"), list(product(["bilstm", "cnn", "average", "transformer"], [False, True])))
 @DETACH
 def test_the_gradient_is_what_small_steps_find(detach, encoder, pair):

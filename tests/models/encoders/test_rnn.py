@@ -25,6 +25,7 @@ def packed(tower: Recurrent, cell: str, embedded: torch.Tensor, sizes: list[int]
     return pad_packed_sequence(output, batch_first=True)[0], last.transpose(0, 1).flatten(1)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("both", [False, True], ids=["one direction", "both"])
 @pytest.mark.parametrize("cell", CELLS)
 @settings(max_examples=12, deadline=None)

@@ -110,6 +110,7 @@ def test_positions_that_are_counted_from_the_padding_need_a_padding_id(padding):
         limit(config)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
 @KIND
 def test_a_network_rebuilt_from_its_configuration_and_weights_is_the_same(kind, dtype, folders, tmp_path):

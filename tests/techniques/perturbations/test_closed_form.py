@@ -79,6 +79,7 @@ def test_for_two_classes_it_is_the_highest_of_all_corners_of_the_cube(words, rad
     assert_close(worst_binary(reach, logits, target, mask, radius, "linf", False), highest)
 
 
+@pytest.mark.sweep
 @NORM
 @SIMPLEX
 def test_the_spread_is_what_a_solver_finds(norm, simplex):
@@ -169,6 +170,7 @@ def test_with_more_classes_pairs_is_a_lower_bound_that_ascent_may_exceed(norm):
     assert (higher > pairs * 1.001).any()
 
 
+@pytest.mark.sweep
 @NORM
 @SIMPLEX
 def test_its_gradient_is_right(norm, simplex):

@@ -65,6 +65,14 @@ def short_reader_training() -> Iterator[None]:
         yield
 
 
+@pytest.fixture
+def fewer_protocols(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For tests of an audit that are not about its numbers: it runs four protocols."""
+    from study.tiny import quicken
+
+    quicken(monkeypatch)
+
+
 @pytest.fixture(scope="session", autouse=True)
 def charts_drawn_once() -> Iterator[None]:
     """Drawing a chart takes half a second; the same points give the same SVG, as `report/test_plots.py` tests."""

@@ -230,6 +230,7 @@ def test_a_network_that_cannot_read_vectors_is_refused_in_its_own_words(monkeypa
         as_adapter((model, tokenizer("bert")))
 
 
+@pytest.mark.slow
 def test_minilm_with_a_head_of_classes_is_read_from_its_folder(tmp_path):
     """A network of real size, saved as anybody saves one."""
     pytest.importorskip(PACKAGES["minilm"][0], reason="the minilm extra is not installed")

@@ -129,6 +129,7 @@ def test_it_is_not_made_anew_for_every_text_and_new_words_are_added(
     assert len(asked) == 3, "once more for the other one alone"
 
 
+@pytest.mark.usefixtures("fewer_protocols")
 def test_an_audit_and_a_classifier_take_what_was_fitted(tmp_path: Path) -> None:
     clf, other = tiny.tiny().fit(tiny.TEXTS, tiny.LABELS), tiny.tiny(seed=1).fit(tiny.TEXTS, tiny.LABELS)
     own = fit_explainer(clf, tiny.TEXTS, k=2, settings={**QUICK, "epochs": 1})

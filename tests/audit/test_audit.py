@@ -270,6 +270,7 @@ def test_the_room_itself_imports_nothing_heavy():
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "False\n"
 
 
+@pytest.mark.usefixtures("fewer_protocols")
 def test_a_hugging_face_model_is_loaded_where_and_looked_at_as_asked(tmp_path):
     """Two ways to look at one model are two signatures; what is not about attention has one."""
     folder = save("bert", tmp_path / "bert")
@@ -284,6 +285,7 @@ def test_a_hugging_face_model_is_loaded_where_and_looked_at_as_asked(tmp_path):
         audit(folder, TEXTS, device="abacus")
 
 
+@pytest.mark.usefixtures("fewer_protocols")
 def test_the_signature_says_which_texts_labels_and_synonyms(here, monkeypatch):
     quicken(monkeypatch)
     asked = [e.text for e in here.examples], [e.label for e in here.examples]

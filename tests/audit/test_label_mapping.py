@@ -33,6 +33,7 @@ def accuracy(report: Report) -> float:
     return float(found.value)
 
 
+@pytest.mark.usefixtures("fewer_protocols")
 @pytest.mark.parametrize("labels", [HATE_IS_1, list(map(str, HATE_IS_1)), np.array(HATE_IS_1, float)], ids=repr)
 @pytest.mark.parametrize("classes", [[1, 0], ["1", "0"]], ids=repr)
 def test_whole_number_labels_follow_the_declared_classes(labels, classes):
@@ -70,6 +71,7 @@ def hugging_face(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     return model, folder / "data.csv"
 
 
+@pytest.mark.usefixtures("fewer_protocols")
 @pytest.mark.parametrize(("more", "found"), [([], 0.0), (["--classes", "1, 0"], 1.0)], ids=["positions", "--classes"])
 def test_the_command_maps_whole_number_labels_of_a_file_by_its_classes(capsys, hugging_face, more, found):
     model, data = hugging_face

@@ -3,7 +3,9 @@
 The thresholds are those of audit/verdict_rules.py; nothing here may be tuned to these models.
 """
 
+from collections.abc import Iterable
 from functools import cache
+from typing import Any
 
 import pytest
 
@@ -35,6 +37,14 @@ GUILTY = {  # model -> the number that must speak against it
 }
 
 
+FAST = {"honest", "even", "coded"}
+"""The other models are slow tests."""
+
+
+def fast_and_slow(names: Iterable[str]) -> list[Any]:
+    return [name if name in FAST else pytest.param(name, marks=pytest.mark.slow) for name in names]
+
+
 @cache
 def report(name: str, seed: int) -> Report:
     here = world(seed)
@@ -47,12 +57,12 @@ def answers(name: str, seed: int) -> dict[str, str]:
     return {question: found[question] for question in EXPECTED[name]}
 
 
-@pytest.mark.parametrize("name", EXPECTED)
+@pytest.mark.parametrize("name", fast_and_slow(EXPECTED))
 def test_a_model_built_to_be_so_is_found_to_be_so(name):
     assert answers(name, 0) == EXPECTED[name]
 
 
-@pytest.mark.parametrize("name", GUILTY)
+@pytest.mark.parametrize("name", fast_and_slow(GUILTY))
 def test_it_is_caught_by_what_should_catch_it(name):
     row = report(name, 0).find(GUILTY[name])
     bounds = [rule.thresholds[row.measure] for rule in VERDICT_RULES if row.measure in rule.thresholds]

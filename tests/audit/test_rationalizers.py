@@ -103,6 +103,7 @@ def test_its_numbers_are_those_of_what_explain_shows():
     assert report.find("selected-spans").value == 1
 
 
+@pytest.mark.usefixtures("fewer_protocols")
 def test_one_that_selects_has_no_attention_to_audit():
     with pytest.raises(UserError, match=r"attention of .* cannot be audited: the model selects words and"):
         sg.audit(fitted("a2r"), TEXTS, LABELS, explainers=["attention"])
@@ -111,6 +112,7 @@ def test_one_that_selects_has_no_attention_to_audit():
     assert f"The explainer attention was not audited: {SELECTS}." in report.notes
 
 
+@pytest.mark.usefixtures("fewer_protocols")
 @pytest.mark.parametrize(("taken", "right", "sign"), [(0, 1, "✓"), (0, 0, "~"), (1, 1, "✗")])
 def test_whether_it_would_lock_is_told_with_the_sign_of_the_answer(monkeypatch, taken, right, sign):
     """All first sentences or none are taken, where none should be; a model that is never right has learnt nothing."""

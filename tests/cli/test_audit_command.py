@@ -22,7 +22,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("audit")
     texts = planted_reviews(sizes=(160, 0, 0))["train"]
     clf = sg.TextClassifier(
-        "average", epochs=20, seed=0, device="cpu", settings={"learning_rate": 0.05, "patience": 20}
+        "average", epochs=12, seed=0, device="cpu", settings={"learning_rate": 0.05, "patience": 12, "dimension": 32}
     )
     clf.fit([e.text for e in texts[:120]], [e.label for e in texts[:120]])
     clf.save(folder / "model")
@@ -77,6 +77,7 @@ def test_evidence_is_written_and_holds_when_run_again_wherever_it_lies(audit, co
     assert again.code == 0, again.out + again.err
 
 
+@pytest.mark.usefixtures("fewer_protocols")
 @pytest.mark.parametrize("pair", [False, True])
 def test_texts_that_the_model_was_trained_on_are_told_by_what_it_knows_of_them(command, tmp_path, pair):
     """Whole, and in their order, whatever is drawn of them; less one they are others."""
@@ -97,6 +98,7 @@ def test_texts_that_the_model_was_trained_on_are_told_by_what_it_knows_of_them(c
     assert notes(tmp_path / "fewer.jsonl") == []
 
 
+@pytest.mark.usefixtures("fewer_protocols")
 @pytest.mark.parametrize(("split", "expected"), [("train", [CALLED]), ("test", [])])
 def test_a_split_that_the_data_call_training_is_called_so(command, here, split, expected):
     data = ("--data", "planted-reviews:sizes=[16,8,8]", "--split", split, "--sample", "1", "--limit", "4")
@@ -105,6 +107,7 @@ def test_a_split_that_the_data_call_training_is_called_so(command, here, split, 
     assert [note for note in json.loads(ended.out)["notes"] if note in (SEEN, CALLED)] == expected
 
 
+@pytest.mark.usefixtures("fewer_protocols")
 def test_another_model_is_told_from_the_one_of_the_rationales(audit, command, here, tmp_path):
     audit("--bundle", str(tmp_path / "bundle"))
     other = sg.load(here / "model", device="cpu")
@@ -184,6 +187,7 @@ def test_verifying_writes_nothing(audit, command, canned, here, tmp_path):
     assert card.read_text() == "As it is."
 
 
+@pytest.mark.usefixtures("fewer_protocols")
 def test_texts_without_labels_are_audited_and_it_is_said(command, here):
     asked = ("audit", here / "model", "--data", here / "texts.csv", "--sample", "4", "--limit", "16", "--no-card")
     ended = command(*asked, "--json")
@@ -291,6 +295,7 @@ def test_people_see_the_verdicts_and_what_they_rest_on_and_all_numbers_on_reques
     assert "normalized-entropy" in full
 
 
+@pytest.mark.usefixtures("fewer_protocols")
 def test_a_model_that_gives_every_text_the_same_label_is_said_first(command, here, tmp_path):
     constant = sg.load(here / "model", device="cpu")
     constant.stored_.model.decoder.output.bias.data[0] += 100

@@ -89,6 +89,7 @@ def test_the_manifest_knows_the_texts_it_was_trained_on_by_the_fingerprint_that_
     assert said.startswith(f"data, train: was '{known}', is '")
 
 
+@pytest.mark.usefixtures("fewer_protocols")
 def test_whoever_watches_is_told_of_every_epoch(tmp_path):
     """One of the model with a token in front, ten and one of the skewed one; and that all are done."""
     fitted("a2r").save(tmp_path / "model")
@@ -99,6 +100,7 @@ def test_whoever_watches_is_told_of_every_epoch(tmp_path):
         assert list(dict.fromkeys(told)) == [(done, epochs) for done in range(epochs + 1)]
 
 
+@pytest.mark.usefixtures("fewer_protocols")
 def test_what_it_was_trained_on_is_found_from_the_evidence_wherever_we_work(audit, capsys, tmp_path, monkeypatch):
     """And has no folder of this machine in it; where it lies elsewhere, it is asked for by its option."""
     monkeypatch.setattr(audit_function, "_retrain", lambda found, *_: found)
@@ -119,6 +121,7 @@ def test_what_it_was_trained_on_is_found_from_the_evidence_wherever_we_work(audi
     assert commands.run(capsys, *verify, "--train", moved, "--device", "cpu").code == 0
 
 
+@pytest.mark.usefixtures("fewer_protocols")
 def test_unasked_it_is_not_trained(audit, tmp_path, monkeypatch):
     monkeypatch.setattr(audit_function, "_retrain", lambda *_: pytest.fail("it was trained"))
     fitted("a2r").save(tmp_path / "model")

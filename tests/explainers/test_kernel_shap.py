@@ -41,7 +41,9 @@ def test_three_players_by_hand():
     torch.testing.assert_close(found, torch.full((1, 3), 3.0).double(), rtol=0, atol=1e-8)
 
 
-@pytest.mark.parametrize("encoder", ["bilstm", "cnn", "transformer"])
+@pytest.mark.parametrize(
+    "encoder", ["bilstm", *(pytest.param(name, marks=pytest.mark.slow) for name in ("cnn", "transformer"))]
+)
 def test_texts_of_up_to_six_words_get_their_shapley_values(encoder):
     model, words = cached_classifier(encoder), batch(split())
     target = torch.arange(len(words)) % CLASSES

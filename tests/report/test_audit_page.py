@@ -262,6 +262,7 @@ def test_the_page_forbids_itself_to_load_or_run_anything(html):
     assert re.search(r"""(src|srcset)\s*=|href="[^#]|url\(|@import|https?:|<script| on\w+=""", html) is None
 
 
+@pytest.mark.slow
 def test_the_page_is_made_again_from_the_json_where_there_is_no_torch(tmp_path: Path, html):
     """A subprocess in which torch, and everything that comes with it, cannot be imported."""
     full_report().to_json(tmp_path / "report.json")

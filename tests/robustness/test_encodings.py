@@ -55,6 +55,7 @@ def test_a_process_with_another_encoding_prints_a_table() -> None:
     assert "comprehensiveness" in ended.stdout.decode("cp1252")
 
 
+@pytest.mark.usefixtures("fewer_protocols")
 def test_a_written_bundle_is_followed_by_its_table(made: Small, tmp_path: Path) -> None:
     audit = ["audit", made.model, "--data", made.data, "--sample", "2", "--limit", "4", "--no-card"]
     result = run_case([*audit, "--bundle", tmp_path / "bundle"], encoding="ascii")

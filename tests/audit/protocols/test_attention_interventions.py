@@ -44,7 +44,7 @@ VARIED = ["s" + "w" * n + "s" for n in (3, 9, 1, 0, 5, 5, 2, 8, 4, 7, 6, 3)]
 @pytest.fixture
 def hasty(monkeypatch):
     """Three classes are searched: a few steps will do here."""
-    monkeypatch.setattr(search, "STEPS", 8)
+    monkeypatch.setattr(search, "STEPS", 4)
 
 
 # --- one number per text and question, each text by itself

@@ -29,6 +29,13 @@ SEARCHED = GROWTH ** (1 / 2 ** (ROUNDS - 6)) + 0.01
 """How much too far a search may end: a rung halved four times; of a sum the ascent finds the best at once."""
 
 
+@pytest.fixture
+def few_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Searches end earlier, in the same way for every text."""
+    monkeypatch.setitem(flip_radius.__globals__, "ROUNDS", 4)
+    monkeypatch.setitem(flip_radius.__globals__, "SEAT_STEPS", 3)
+
+
 class Sums(Model):
     """Two classes by Σ_t u_t a·x_t + b over the words: `use` says by how much the place of a word counts."""
 
@@ -124,6 +131,7 @@ def test_a_real_model_turns_with_more_words_sooner():
     assert found.min() > SMALLEST
 
 
+@pytest.mark.usefixtures("few_rounds")
 def test_what_is_found_does_not_depend_on_padding_or_on_the_texts_beside_it():
     model, given = cached_classifier("transformer"), batch(split(["sww", "wwwwww", "swwwwwws"]))
     found, wide = smallest(model, given, heaviest(given)), widened(given, 3)
@@ -187,6 +195,7 @@ def test_random_words_are_those_of_the_explainer_called_random_where_there_is_on
     assert ("flip-radius/above-random", "random") not in found
 
 
+@pytest.mark.usefixtures("few_rounds")
 def test_it_is_asked_of_a_sample_whatever_the_batch_and_the_order():
     weights = torch.rand(12, 12, dtype=torch.float64)
     lengths = [3, 8, 1, 5, 9, 7, 2, 12, 4, 6, 5, 3]
@@ -208,6 +217,7 @@ def test_a_black_box_has_no_vectors_to_move_and_texts_without_labels_no_wrong_an
     assert not found["flip-radius", "one"].absent
 
 
+@pytest.mark.usefixtures("few_rounds")
 def test_the_model_is_left_as_it_was_even_after_a_failure():
     model = in_use("bilstm")
     before, case = state(model), AuditCase(model, split(), {"attention": Attention()}, ProbeConfig(sample=3))

@@ -110,6 +110,7 @@ def test_texts_to_train_on_have_the_labels_of_the_model(monkeypatch):
             sg.audit(fitted("a2r"), TEXTS, LABELS, train=(TEXTS, labels))
 
 
+@pytest.mark.usefixtures("fewer_protocols")
 def test_classes_that_were_named_otherwise_are_those_of_the_model():
     report = sg.audit(
         fitted("a2r"),

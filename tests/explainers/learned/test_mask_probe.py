@@ -107,6 +107,7 @@ def fit(inputs: Inputs, method: type[SelectorConfig] = L2X, **settings: Any) -> 
     return SelectorFit(how, made, inputs, inputs, SilentWatcher(), torch.device("cpu"))
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::steadygaze.core.errors.LeakageWarning")
 def test_the_judge_that_a_fit_returns_reads_masks_as_explanations_have_them(inputs: Inputs) -> None:
     """The one who learnt beside the selector had two steps, on soft masks, and knows nothing."""

@@ -14,7 +14,6 @@ from torch import Tensor
 
 import steadygaze as sg
 from commands import run
-from steadygaze.audit.audit_config import ProbeConfig
 from steadygaze.core.maths import masked, segments
 from steadygaze.core.random_key import RandomKey
 from steadygaze.core.settings import settings
@@ -133,14 +132,13 @@ def test_a_label_coded_in_fillers_is_reported_in_training_and_audit(
         message.startswith(f"{LEAKAGE}: from the selected words the model's own predictor recovers the label")
         for message in said
     )
-    plan = ProbeConfig(sample=10)
-    report = sg.audit(clf, *test, plan=plan)
+    report = sg.audit(clf, *test, sample=10)
     assert report.find(READER).value < 0.75
     assert report.find(GAP).value > 0.25
     assert any(note.startswith(LEAKAGE) for note in report.notes)
     assert next(verdict for verdict in report.verdicts if verdict.key == "faithfulness").answer == "no"
     clf.save(tmp_path / "model")
-    assert sg.audit(sg.load(tmp_path / "model"), *test, plan=plan).find(READER).value == report.find(READER).value
+    assert sg.audit(sg.load(tmp_path / "model"), *test, sample=10).find(READER).value == report.find(READER).value
 
 
 def test_explanations_carry_the_accuracy_of_the_reader_before_and_after_saving(

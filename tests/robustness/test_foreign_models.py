@@ -153,5 +153,5 @@ def test_the_python_functions_raise_a_user_error(load: str, damage: str, place: 
 
 def test_a_tokenizer_with_ids_beyond_the_vectors_is_refused(place: Path) -> None:
     text = (place / "model" / "tokenizer.json").read_text()
-    content(text.replace('"good": ', '"good": 99'))(place / "model" / "tokenizer.json")
+    content(text.replace('"good": ', '"good": 99999'))(place / "model" / "tokenizer.json")
     assert_clean(run(place, *COMMANDS["predict"]), codes={2})

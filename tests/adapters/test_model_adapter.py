@@ -8,7 +8,7 @@ import pytest
 
 from steadygaze.adapters.black_box import TextWords
 from steadygaze.adapters.model_adapter import ModelAdapter
-from steadygaze.audit.audit_config import fingerprint
+from steadygaze.audit.prepare_case import fingerprint
 from steadygaze.core.errors import UserError
 from steadygaze.data.corpora import load_corpus
 from steadygaze.models.model_protocol import Model

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from steadygaze.results.explanation import Explanation as Explanation
 
 
-_HOMES = {  # public name -> the module it lives in
+_MODULES = {  # public name -> its module
     "Explanation": "steadygaze.results.explanation",
     "ImageClassifier": "steadygaze.images.image_classifier",
     "ImageExplanation": "steadygaze.images.image_explanation",
@@ -36,7 +36,7 @@ _HOMES = {  # public name -> the module it lives in
     "load_explainer": "steadygaze.adapters.fit_explainer",
     "load_images": "steadygaze.images.image_inputs",
 }
-_ROOMS = ("audit",)  # a room of that name can be called
+_CALLABLE_PACKAGES = ("audit",)  # packages that can be called, as sg.audit(...)
 __all__ = [
     "Explanation",
     "ImageClassifier",
@@ -55,11 +55,11 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name in _ROOMS:
+    if name in _CALLABLE_PACKAGES:
         return import_module(f"steadygaze.{name}")
-    if name not in _HOMES:
+    if name not in _MODULES:
         raise AttributeError(f"module 'steadygaze' has no attribute {name!r}")
-    return getattr(import_module(_HOMES[name]), name)
+    return getattr(import_module(_MODULES[name]), name)
 
 
 def __dir__() -> list[str]:

@@ -17,7 +17,7 @@ from steadygaze.audit.verdict_rules import VERDICT_RULES
 from steadygaze.results.report import Report
 
 STILL, MATTERS = "Stability", "Faithfulness"
-POSITION, PEOPLE = "Shortcut leakage", "Plausibility"
+POSITION, PEOPLE = "No shortcut leakage", "Plausibility"
 SEEDS, RIGHT = 20, 19
 EXPECTED = {  # model -> what must be said of it
     "honest": {STILL: "yes", MATTERS: "yes", POSITION: "yes", PEOPLE: "yes"},

@@ -20,7 +20,7 @@ from steadygaze.audit.finding import Finding
 from steadygaze.audit.measures.registry import NAMES, measure_names, probe_names
 from steadygaze.audit.prepare_case import prepare
 from steadygaze.audit.probes.text_perturbations import embedding_noise, fgm_on_label, gradient, pgd_on_attention
-from steadygaze.audit.protocols import MATTERS
+from steadygaze.audit.protocols import FAITHFULNESS
 from steadygaze.audit.protocols.faithfulness import UNREAD
 from steadygaze.audit.protocols.flip_radius import flip_radius
 from steadygaze.audit.protocols.interlocking import HOW, KNOWN, LOCKS, interlocking_sentence
@@ -226,7 +226,7 @@ def test_the_page_lists_sentences_and_is_made_again_from_its_json(tmp_path):
     assert Report.from_json(tmp_path / "report.json").to_html() == page
     start, end, _ = report.shifts[0].before.rationale[0]
     assert f"<b>{report.shifts[0].before.text[start:end]}</b>" in page
-    assert MATTERS in page
+    assert FAITHFULNESS in page
 
 
 def test_its_page_speaks_of_the_selection_and_of_attention_only_where_it_has_none():

@@ -14,7 +14,7 @@ NAN = math.nan
 LN2 = math.log(2)
 KNOWN = {"corpus": "planted-reviews", "split": "test", "data": "3f6c1a9be0d2", "model": "a41c77e05b19", "seed": 0}
 STILL, MATTERS = "Stability", "Faithfulness"
-SEEDS, SHORTCUT = "Seed consistency", "Shortcut leakage"
+SEEDS, SHORTCUT = "Seed consistency", "No shortcut leakage"
 PEOPLE = "Plausibility"
 ABOUT = {
     "noise": "A little noise was added to the vector of every word.",

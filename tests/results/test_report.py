@@ -157,7 +157,7 @@ def test_a_terminal_is_told_what_to_know_first_every_answer_in_words_and_what_it
     assert lines[0] == "Audit of the explanations"
     assert lines[1] == "! Four texts were longer than the model reads."
     assert lines[2].startswith("~ partly       Stability. When three words")
-    assert any(line.startswith("✗ no           Shortcut leakage. ") for line in lines)
+    assert any(line.startswith("✗ no           No shortcut leakage. ") for line in lines)
     table = lines[lines.index("") + 1 :]
     assert [line.split()[0] for line in table[1:-1]] == [
         "accuracy",
@@ -202,7 +202,7 @@ def test_what_moves_a_cursor_does_not_reach_the_terminal():
 def test_a_notebook_shows_the_verdicts_and_folds_the_numbers():
     html = full_report(title="<script>")._repr_html_()
     assert "<script>" not in html
-    assert "✗ no</strong> <strong>Shortcut leakage.</strong>" in html
+    assert "✗ no</strong> <strong>No shortcut leakage.</strong>" in html
     assert "<summary>14 numbers</summary>" in html
     assert html.count("<tr>") == 15
     assert len(html) < 10_000

@@ -27,7 +27,7 @@ from steadygaze.audit.prepare_case import (
     prepare_all,
     training_difference,
 )
-from steadygaze.audit.protocols import COUNTING, MATTERS, PROTOCOLS, RETRAINED, SHORTCUT, STILL, THOROUGH, Protocol
+from steadygaze.audit.protocols import COUNTING, FAITHFULNESS, PROTOCOLS, SEEDS, SHORTCUT, STABILITY, THOROUGH, Protocol
 from steadygaze.audit.protocols.default_tokens import DEFAULT_TOKEN_MEASURES, NO_TRAINING_TEXTS, default_tokens
 from steadygaze.audit.protocols.interlocking import LOCKS, SELECTS, UNLOCKED, interlocking
 from steadygaze.audit.protocols.selection import FIRST_RATIONALE
@@ -143,10 +143,12 @@ def run_audit(request: AuditRequest) -> AuditFindings:
     prepared = prepare_all(request, explainers)
     findings = {heading: list(_run(prepared.case, protocols)) for heading, protocols in PROTOCOLS.items()}
     if why := training_difference(request.adapter, request.others):
-        findings[RETRAINED] = list(not_comparable(findings[RETRAINED], why))
+        findings[SEEDS] = list(not_comparable(findings[SEEDS], why))
     for heading, missing in _missing(prepared.case, request.adapter).items():
         findings[heading] += missing
-    findings[MATTERS] += [Finding("comprehensiveness", explainer=name, absent=why) for name, why in unsupported.items()]
+    findings[FAITHFULNESS] += [
+        Finding("comprehensiveness", explainer=name, absent=why) for name, why in unsupported.items()
+    ]
     notes = tuple(f"The explainer {name} was not audited: {why}." for name, why in unsupported.items())
     audited = AuditFindings(prepared, findings, request, notes)
     return audited if request.train is None else _retrain(audited, request.train)
@@ -188,8 +190,8 @@ def _missing(case: AuditCase, adapter: ModelAdapter) -> dict[str, list[Finding]]
         return SELECTS if selects(case.model) else NOT_OURS if adapter.classifier is None else without
 
     return {
-        STILL: [*missing_findings(probe_names(*probes, *(f"{name}-kept" for name in probes)), NO_SYNONYMS)],
-        MATTERS: [*missing_findings(TRAINED, reason(UNTRAINED))],
+        STABILITY: [*missing_findings(probe_names(*probes, *(f"{name}-kept" for name in probes)), NO_SYNONYMS)],
+        FAITHFULNESS: [*missing_findings(TRAINED, reason(UNTRAINED))],
         SHORTCUT: [
             *missing_findings(DEFAULT_TOKEN_MEASURES, reason(NO_TRAINING_TEXTS)),
             *missing_findings(LOCKS, interlocking_not_applicable(case.model) or UNLOCKED),
@@ -205,7 +207,7 @@ def _retrain(audited: AuditFindings, train: tuple[Any, Any]) -> AuditFindings:
     if not selects(case.model):
         test = texts_of(prepared.examples), case.data.label
         new = {
-            MATTERS: list(attention_necessity(classifier, train, None, test)),
+            FAITHFULNESS: list(attention_necessity(classifier, train, None, test)),
             SHORTCUT: list(default_tokens(classifier, train)),
         }
     elif interlocking_not_applicable(case.model):

@@ -64,7 +64,7 @@ class VerdictRule:
     @property
     def key(self) -> str:
         """The name in a policy: seed-consistency."""
-        return self.title.lower().replace(" ", "-")
+        return self.title.lower().removeprefix("no ").replace(" ", "-")
 
 
 LEAKAGE = Threshold(
@@ -111,7 +111,7 @@ VERDICT_RULES = (
         ("jensen-shannon/seeds",),
     ),
     VerdictRule(
-        "Shortcut leakage",
+        "No shortcut leakage",
         {
             COLLAPSED: Threshold(0, 1, "the {noun} is uniform or depends on positions alone"),
             "position-leak/shuffled": Threshold(

@@ -14,13 +14,13 @@ from steadygaze.audit.protocols.selection import label_leakage, rationale_agreem
 from steadygaze.audit.protocols.shortcut_leakage import shortcut_leakage
 from steadygaze.audit.protocols.stability import seed_consistency, stability
 
-STILL, MATTERS, RETRAINED, SHORTCUT = "Stability", "Faithfulness", "Seed consistency", "Shortcut leakage"
+STABILITY, FAITHFULNESS, SEEDS, SHORTCUT = "Stability", "Faithfulness", "Seed consistency", "No shortcut leakage"
 Protocol = Callable[[AuditCase], Iterator[Finding]]
 PROTOCOLS: dict[str, tuple[Protocol, ...]] = {
     "Correctness": (correctness,),
-    STILL: (stability, max_sensitivity),
-    MATTERS: (faithfulness, attention_interventions, flip_radius, infidelity),
-    RETRAINED: (seed_consistency,),
+    STABILITY: (stability, max_sensitivity),
+    FAITHFULNESS: (faithfulness, attention_interventions, flip_radius, infidelity),
+    SEEDS: (seed_consistency,),
     SHORTCUT: (shortcut_leakage, selection, label_leakage),
     "Plausibility": (plausibility, rationale_agreement),
 }

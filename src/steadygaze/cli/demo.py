@@ -2,6 +2,10 @@
 
 The corpus is generated: the words that decide each label and their synonyms are known.  The recommended model is a
 `consensus` student of two vanilla teachers, the first of which is the vanilla model itself.
+
+CORPUS and EPOCHS were chosen from eleven configurations by the table that the demonstration prints, so that table is an
+illustration and no evidence.  In ten with a recorded table, consensus had a smaller shift under three synonyms and a
+higher macro-F1 in all ten, but a lower rationale mass in five and a lower comprehensiveness in six.
 """
 
 import json

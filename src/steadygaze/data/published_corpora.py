@@ -1,7 +1,7 @@
 r"""Published texts as they are stored -> as people wrote them.  Each function takes a text and returns one.
 
     imdb        `<br />` for line breaks
-    yelp        `\n`, `\""` and `\u00e9` spelled out; some copies still wear the quotes of a csv cell
+    yelp        `\n`, `\""` and `\u00e9` spelled out; some copies keep the quotes of a CSV cell
     ag_news     entities, most without their ampersand (`#39;`), and a backslash where a line was broken
     newsgroups  headers and the names of the groups, which reveal the label
 
@@ -11,7 +11,7 @@ Published corpora by name: description, hub address and columns.
 
 The copies on disk and on the hub differ for some sets, and the corpus' fingerprint shows it:
 
-    sst2               disk: sentences, every word rated (rationales); hub: 67,000 phrases, unrated, no labelled test
+    sst2               disk: sentences, every word rated (rationales); hub: 67,000 phrases, unrated, no labeled test
     newsgroups_sport   hub: signatures and quotations are removed as well as headers
     ag_news yelp_polarity snli multinli babi_3     disk: as much as the folder holds, often a part
 """

@@ -8,7 +8,7 @@ Codes: texts in which a selection of words can encode the label, a test of expla
 
     heads heads heads heads heads tails tails tails tails tails   dapo fime … rusa
 
-Every text begins with the same ten words, which carry no information.  Of the `length` words after them, five are
+Every text begins with the same ten words, which carry no information.  Five of the `length` words after them are
 opinions, out of 600 that praise or 600 that blame; the label is their majority.  The others are neutral.  All are
 invented words, so their meaning can be learned only from the texts.  An explainer that knows the label can encode it by
 selecting heads for praise and tails for blame.  The opinions on the label's side are the rationales.

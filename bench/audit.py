@@ -8,7 +8,7 @@ One interleaved run on the same model and the same SST-2 texts, five sizes each 
     ferret          ferret-xai's two AOPC measures on the same Hugging Face folder, one text of ten, from the same
                     strings and scores; its sizes round down, so that it reads fewer texts than ours.  No bar.
 
-What a model has learnt does not change what it costs: weights are random, MiniLM's but for its head are pre-trained.
+What a model has learned does not change what it costs: weights are random, MiniLM's but for its head are pre-trained.
 
     python bench/audit.py [--texts 500] [--rounds 3] [--threads 1] [--device cpu] [--ferret PYTHON]
 

@@ -85,7 +85,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--corpus", choices=K, default="imdb")
-    parser.add_argument("--inputs", type=int, default=6000, help="learnt from")
+    parser.add_argument("--inputs", type=int, default=6000, help="learned from")
     parser.add_argument("--examples", type=int, default=4)
     parser.add_argument("--device", default="cpu")
     given = parser.parse_args()

@@ -34,7 +34,7 @@ TEXTS, LIME_TEXTS, LIME_SAMPLES = 512, 4, 200
 
 
 def black_box() -> tuple[sg.TextClassifier, list[str]]:
-    """A bilstm of the default size; what it has learnt does not change what it costs."""
+    """A bilstm of the default size; what it has learned does not change what it costs."""
     examples = sg.load_corpus("planted-reviews:sizes=[512,64,64]").splits["train"]
     texts = [example.text for example in examples]
     clf = sg.TextClassifier(epochs=1, verbose=False, device="cpu")

@@ -19,7 +19,7 @@ import job_queue
 
 K = {"planted": 5, "imdb": 10, "yelp_polarity": 5, "mnist_3_8": 25, "fashion_mnist_pullover_shirt": 64}
 IMAGES = ("mnist_3_8", "fashion_mnist_pullover_shirt")
-FILLS = ("mean", "zero", "grey")
+FILLS = ("mean", "zero", "gray")
 """What unselected pixels become, for approximator and black box alike; the papers' is the first."""
 FIRST = {"imdb": 5, "planted": 15, "yelp_polarity": 15, **dict.fromkeys(IMAGES, 12)}
 """Epochs in which an approximator learns by itself.  L2X that has no such stage gets them on top of its own, so that

@@ -152,7 +152,7 @@ def climb(attacked: Attacked, radius: float, norm: Norm, runs: int, draw: torch.
         delta = ascend(
             lambda weights, loss=loss: loss(attacked.model.decode(forward.encoded, weights)),  # type: ignore[misc]
             start,
-            centre=forward.weights,
+            center=forward.weights,
             radius=radius * (1 - ROUNDING),
             norm=norm,
             steps=STEPS,
@@ -164,7 +164,7 @@ def climb(attacked: Attacked, radius: float, norm: Norm, runs: int, draw: torch.
 
 @torch.no_grad()
 def built(attacked: Attacked, norm: Norm, simplex: bool) -> bool:
-    """The change towards each other class at the certified radius: where it must and must not flip."""
+    """The change toward each other class at the certified radius: where it must and must not flip."""
     forward, bounds = attacked.forward, attacked.bounds
     assert bounds.radius is not None
     reach = attacked.model.decoder.reach(forward.encoded)  # type: ignore[operator]
@@ -197,9 +197,9 @@ def times(model: Classifier, batch: Batch, rounds: int) -> float:
             return kl_logits(clean, forward.logits + (delta.unsqueeze(1) @ reach).squeeze(1))
 
         start = radius * (2 * torch.rand_like(forward.weights) - 1)
-        centre = torch.zeros_like(start)
+        center = torch.zeros_like(start)
         return divergence(
-            ascend(divergence, start, centre=centre, radius=radius, norm="linf", steps=STEPS, keep=batch.mask)
+            ascend(divergence, start, center=center, radius=radius, norm="linf", steps=STEPS, keep=batch.mask)
         )
 
     taken: dict[str, list[float]] = {"exact": [], "ascent": []}

@@ -1,6 +1,6 @@
 """What `explain --file` costs beside the bare forward pass, and whether its memory grows with the file.
 
-One interleaved run: the whole work of `explain --file --json` (read, tokenise, batch, forward, make explanations, write
+One interleaved run: the whole work of `explain --file --json` (read, tokenize, batch, forward, make explanations, write
 JSON) and the forward pass alone over the very same batches, ready-made: as torch runs it, every operation on all
 cores, and on the lanes that `explain` itself uses, a chunk per core.  Then two children explain the file once and five
 times over, and print their peak memory.
@@ -45,7 +45,7 @@ def texts(count: int) -> list[str]:
 
 
 def model(folder: Path, read: list[str]) -> None:
-    """A bilstm of the default size; what it has learnt does not change what it costs."""
+    """A bilstm of the default size; what it has learned does not change what it costs."""
     labels = [i % 2 for i in range(len(read))]
     clf = TextClassifier(epochs=1, settings={"hidden": 128}, verbose=False, device="cpu")
     clf.fit(read[:512], labels[:512], validation=(read[:64], labels[:64]))

@@ -3,7 +3,7 @@
 For each kill a process of its own does what `steadygaze train --resume` does, and is sent SIGKILL; another does the
 same to its end.  Then every file of the model folder must have the SHA-256 it has after a run that nobody disturbed,
 and the run's folder must be gone.  The model is small, but its checkpoint is not (wide word vectors), so that a write
-takes a while.  A kill counts as inside a write when what was being written or deleted is found lying there afterwards.
+takes a while.  A kill counts as inside a write when what was being written or deleted is found lying there afterward.
 
     python bench/kill_resume.py [--kills 20] [--inside 5] [--ending 5] [--seed 0]
 

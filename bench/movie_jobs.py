@@ -73,7 +73,7 @@ def taught(reviews: Reviews, technique: Technique, run: dict[str, Any], seed: in
 
 
 def by_model(model: Model, page: Page) -> tuple[Tensor, Tensor]:
-    """A rationaliser's best windows, which it reads alone; of attention, the heaviest."""
+    """A rationalizer's best windows, which it reads alone; of attention, the heaviest."""
     with inference.inference(model):
         if not isinstance(model, Rationalizer):
             said = model(page.batch)

@@ -1,4 +1,4 @@
-"""Do rationalisers find what people marked?  Table 4 of Yu et al. 2021 (A2R, arXiv:2110.13880): movie reviews, words.
+"""Do rationalizers find what people marked?  Table 4 of Yu et al. 2021 (A2R, arXiv:2110.13880): movie reviews, words.
 
     python bench/movies.py --cut DIR --data-dir DIR [--vectors FILE]                          # once: what is needed
     python bench/movies.py --cut DIR --out DIR [--workers 14] [--device cuda] [--seeds 5] [--only REGEX]
@@ -14,7 +14,7 @@ highest (core/maths/windows.py): the paper punishes more than that, here nothing
     *-minilm                              on MiniLM, over reviews of any length (bench/movie_windows.py);
                                           rnp-minilm is the paper's BERT-RNP
     attention     vanilla attention, its heaviest windows       supervised    taught what people marked
-    random, first, last, all              nothing is learnt; random-tokens, all: more pieces, or words, than may count
+    random, first, last, all              nothing is learned; random-tokens, all: more pieces, or words, than may count
 
 One job is one row trained with one seed.  TUNED are tuned alike: the first TRIED seeds try all RATES of the generator,
 and the rate of the best mean accuracy on validation texts goes on with the other seeds.  What people marked chooses
@@ -47,7 +47,7 @@ ROWS: dict[str, tuple[str, dict[str, Any]]] = {
     "attention": ("vanilla", {}),
 }
 """HardKuma's multipliers start where 800 steps are enough: from the usual 1e-5 they come when all gates are open for
-good, from 1e-2 before anything has been learnt."""
+good, from 1e-2 before anything has been learned."""
 MINILM = {f"{row}-minilm": row for row in ("a2r", "rnp", "rnp-straight-through", "a2r-released", "attention")}
 TUNED = (
     "a2r-minilm",

@@ -1,4 +1,4 @@
-"""One job of bench/rationales.py: reviews from a cut file, a rationaliser trained on them, and what it selects."""
+"""One job of bench/rationales.py: reviews from a cut file, a rationalizer trained on them, and what it selects."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -57,7 +57,7 @@ class Warnless(SilentWatcher):
 
 
 def read(file: Path, aspect: str, bias: str | None, most: int | None = None) -> Reviews:
-    """The reviews of a cut file, labelled by one aspect; `bias`: with the token that agrees so often before each."""
+    """The reviews of a cut file, labeled by one aspect; `bias`: with the token that agrees so often before each."""
     with np.load(file, allow_pickle=False) as opened:
         kept = {name: opened[name] for name in opened.files}
     data, truth = {}, {}

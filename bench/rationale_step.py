@@ -1,4 +1,4 @@
-"""What a step of each rationaliser costs beside a step of RNP, and how large the largest tensor is that it makes.
+"""What a step of each rationalizer costs beside a step of RNP, and how large the largest tensor is that it makes.
 
 Every row takes a block of steps on the same batches, one after the other, again and again; the ratio is the median over
 the blocks of its time to that of RNP of the same granularity in the same round.  Then one step more, with every tensor

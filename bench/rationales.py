@@ -44,7 +44,7 @@ REGIMES: dict[str, dict[str, Any]] = {
 """Options of planted_reviews.  The first is the one of the tables.  The next three differ from it in how a model is
 trained (RUNS), the others take one thing back to how reviews come; `plain`, everything.
 """
-CHOSEN, NEIGHBOURS = "easy", ("many", "large", "dropout", "negated", "apart", "shared")
+CHOSEN, NEIGHBORS = "easy", ("many", "large", "dropout", "negated", "apart", "shared")
 RUN: dict[str, Any] = {
     "hidden": 100,
     "score": "additive",
@@ -71,7 +71,7 @@ LAMBDAS = (0.0, 0.001, 0.01, 0.1, 0.5, 2.0, 10.0)
 ROOM = "negated"
 """A regime in which A2R is not sure by itself: some of LAMBDAS are tried there too."""
 FEWER = 3
-"""Seeds of the curve of λ and of the neighbouring regimes."""
+"""Seeds of the curve of λ and of the neighboring regimes."""
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ def plan(seeds: int) -> list[Job]:
     more = [Job("palate", setting, row, seed) for seed in few for row in beside for setting in HARD]
     more += [Job("palate", "biased80", f"a2r-lambda-{one:g}", seed, ROOM) for one in LAMBDAS for seed in few]
     ours = [("a2r", seed) for seed in few] + [(rnp(rate), seed) for rate in RATES for seed in few if seed < TUNED]
-    near = [Job("palate", setting, *row, one) for row in ours for one in NEIGHBOURS for setting in HARD]
+    near = [Job("palate", setting, *row, one) for row in ours for one in NEIGHBORS for setting in HARD]
     return [*tuned, *others, *more, *near]
 
 
@@ -126,7 +126,7 @@ def scouted() -> list[Job]:
 
 def plan_tuned(out: Path, seeds: int) -> list[Job]:
     """RNP with the other seeds, wherever all of its rates have been tried."""
-    many = {CHOSEN: seeds, **dict.fromkeys(NEIGHBOURS, min(FEWER, seeds))}
+    many = {CHOSEN: seeds, **dict.fromkeys(NEIGHBORS, min(FEWER, seeds))}
     found = tuned(records(out / "records"), min(TUNED, seeds))
     return [Job(*cell, row, seed, at) for (at, *cell), row in found.items() for seed in range(TUNED, many.get(at, 0))]
 

@@ -108,7 +108,7 @@ def _counts(folder: Path) -> dict[tuple[str, str], int]:
 
 
 def _lines(file: Path) -> Iterable[list[str]]:
-    """The fields of each line but those of the licence, which begin with two spaces."""
+    """The fields of each line but those of the license, which begin with two spaces."""
     return (line.split() for line in file.read_text(encoding="latin-1").splitlines() if not line.startswith("  "))
 
 

@@ -33,7 +33,7 @@ SHARES = np.linspace(0, 1, 51)
 NEAR = 0.01
 """From an end: nearer than this is at the end."""
 MISSING = "The picture needs two more packages: pip install 'steadygaze[report]'."
-COLOURS = {
+COLORS = {
     "selection": "#c0392b",
     "selection, told which sentence": "#e59a8f",
     "attention": "#1f5fa8",
@@ -49,7 +49,7 @@ PARTS = {
     "A2R: between the two; dots: where models end": (
         "selection",
         "attention",
-        *(name for name in COLOURS if name.startswith("A2R")),
+        *(name for name in COLORS if name.startswith("A2R")),
     ),
 }
 AXIS = "datum.value == 0 ? 'never' : datum.value == 1 ? 'always' : 'half of the time'"
@@ -122,12 +122,12 @@ def _part(alt: Any, title: str, names: tuple[str, ...], losses: dict[str, list[f
         for name, size in zip(names, (260, *[90] * len(names)), strict=False)
         if last
     ]
-    colour = alt.Color("loss:N", title=None, scale=alt.Scale(domain=list(COLOURS), range=list(COLOURS.values())))
+    color = alt.Color("loss:N", title=None, scale=alt.Scale(domain=list(COLORS), range=list(COLORS.values())))
     x = alt.X("share:Q", title="the better sentence is chosen", axis=alt.Axis(values=[0, 0.5, 1], labelExpr=AXIS))
     y = alt.Y("nats:Q", title="loss in nats, lower is better", scale=alt.Scale(domain=[0.35, 0.7]))
-    lines = alt.Chart(alt.InlineData(values=points)).mark_line(strokeWidth=2).encode(x, y, colour)
+    lines = alt.Chart(alt.InlineData(values=points)).mark_line(strokeWidth=2).encode(x, y, color)
     size = alt.Size("size:Q", scale=None)
-    marks = alt.Chart(alt.InlineData(values=dots)).mark_point(filled=True, opacity=1).encode(x, y, colour, size)
+    marks = alt.Chart(alt.InlineData(values=dots)).mark_point(filled=True, opacity=1).encode(x, y, color, size)
     return alt.layer(lines, marks, title=title, width=260, height=260)
 
 

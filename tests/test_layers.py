@@ -130,7 +130,7 @@ def test_a_circle_is_found(tmp_path: Path) -> None:
 
 
 def test_a_wrong_import_is_found(tmp_path: Path) -> None:
-    """The test above can fail: upwards, torch where it is banned, a measure that calls a model."""
+    """The test above can fail: upward, torch where it is banned, a measure that calls a model."""
     for name, text in {
         "models/classifier.py": "from steadygaze.estimator import load\n",
         "results/row.py": "import torch.nn\n",

@@ -83,7 +83,7 @@ def test_the_commands_run(folder: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert (folder / "audit.html").is_file()
 
 
-def test_no_command_of_the_readme_stops_a_training_before_anything_is_learnt() -> None:
+def test_no_command_of_the_readme_stops_a_training_before_anything_is_learned() -> None:
     """A reader's own file may be small: two epochs of 300 texts are twenty steps."""
     assert not any("--epochs" in command for command in printed(README))
 

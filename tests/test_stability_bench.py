@@ -215,7 +215,7 @@ def test_function_words_and_negations_are_on_no_side_of_a_pair(bench: Any) -> No
 
 def test_wordnet_files_are_read_by_first_sense_and_commonest_part_of_speech(bench: Any, tmp_path: Path) -> None:
     """film: noun, tagged 5 times, as verb once.  movie shares its first noun sense, pic a later one of its own."""
-    licence = "  1 This software and database\n"
+    license_text = "  1 This software and database\n"
     index = {
         "noun": "film n 1 0 1 1 00000001\nmovie n 1 0 1 1 00000001\npic n 2 0 2 1 00000002 00000001\n"
         "films n 1 0 1 1 00000001\n",
@@ -226,8 +226,8 @@ def test_wordnet_files_are_read_by_first_sense_and_commonest_part_of_speech(benc
         "verb": "00000003 36 v 02 film 0 shoot 0 000 | make a film\n",
     }
     for part in bench.synonyms.PARTS:
-        (tmp_path / f"index.{part}").write_text(licence + index.get(part, ""))
-        (tmp_path / f"data.{part}").write_text(licence + data.get(part, ""))
+        (tmp_path / f"index.{part}").write_text(license_text + index.get(part, ""))
+        (tmp_path / f"data.{part}").write_text(license_text + data.get(part, ""))
         (tmp_path / f"{part}.exc").write_text("")
     (tmp_path / "cntlist.rev").write_text("film%1:10:00:: 1 5\nfilm%2:36:00:: 1 1\n")
     found = bench.synonyms.wordnet(tmp_path)

@@ -22,7 +22,7 @@ from steadygaze.estimator.text_classifier import TextClassifier
 from steadygaze.models.encoders.transformer import PACKAGES, locate
 
 
-def spoilt(folder, place, **changes):
+def spoiled(folder, place, **changes):
     """A copy whose config.json says something else."""
     shutil.copytree(folder, place)
     config = json.loads((place / "config.json").read_text())
@@ -104,7 +104,7 @@ def test_classes_are_the_models_own_or_those_given(folder):
 )
 def test_a_folder_that_is_no_trained_classifier_of_one_label_is_refused(changes, sentence, folder, tmp_path):
     with pytest.raises(UserError, match=sentence) as refusal:
-        as_adapter(spoilt(folder("bert"), tmp_path / "spoilt", **changes), device="cpu")
+        as_adapter(spoiled(folder("bert"), tmp_path / "spoiled", **changes), device="cpu")
     assert "\n" not in str(refusal.value)
 
 
@@ -147,7 +147,7 @@ def test_damaged_files_are_named(folder, tmp_path):
 
 
 def test_pickled_weights_and_code_of_a_folder_are_never_opened(folder, tmp_path):
-    place = spoilt(folder("bert"), tmp_path / "evil", auto_map={"AutoModelForSequenceClassification": "evil.Evil"})
+    place = spoiled(folder("bert"), tmp_path / "evil", auto_map={"AutoModelForSequenceClassification": "evil.Evil"})
     (place / "evil.py").write_text(f"open({str(tmp_path / 'was_here')!r}, 'w').close()\nclass Evil: ...\n")
     assert type(as_adapter(place, device="cpu").model.network).__module__.startswith("transformers.")
     assert not (tmp_path / "was_here").exists()
@@ -158,7 +158,7 @@ def test_pickled_weights_and_code_of_a_folder_are_never_opened(folder, tmp_path)
 
 
 def test_a_kernel_named_in_a_folder_is_never_fetched(folder, tmp_path):
-    place = spoilt(folder("bert"), tmp_path / "kernel", _attn_implementation="kernels-community/flash-attn")
+    place = spoiled(folder("bert"), tmp_path / "kernel", _attn_implementation="kernels-community/flash-attn")
     assert as_adapter(place, device="cpu").model.network.config._attn_implementation == "eager"
 
 

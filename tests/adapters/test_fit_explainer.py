@@ -152,7 +152,7 @@ def pieced(many: int = 40) -> list[str]:
 @pytest.mark.parametrize("explainer", [pytest.param("l2x", marks=pytest.mark.slow), "cxplain"])
 def test_of_a_hugging_face_model_whole_words_are_selected(explainer: str, tmp_path: Path) -> None:
     """ "unbelievable" is three pieces: k counts words, and the pieces of a selected word are selected together."""
-    with pytest.warns(UserWarning, match="the same label"):  # it has learnt nothing
+    with pytest.warns(UserWarning, match="the same label"):  # it has learned nothing
         fitted = fit_explainer(
             save("bert", tmp_path / "bert"), pieced(), explainer, k=5, settings={**QUICK, "epochs": 1}
         )

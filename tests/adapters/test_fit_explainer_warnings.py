@@ -118,7 +118,7 @@ def test_one_bar_tells_of_everything_in_order() -> None:
 
 def coded(many: int, seed: int = 0) -> list[str]:
     """As data/planted/reviews.py: words that are the same in every text, with which a label can be said in code, and
-    opinions that are too rare to be learnt.
+    opinions that are too rare to be learned.
     """
     random, found = np.random.default_rng(seed), []
     for _ in range(many):

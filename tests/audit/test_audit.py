@@ -67,7 +67,7 @@ def assert_same(one: Report, other: Report, *, rounding: float = ROUNDING) -> No
         assert value == pytest.approx(second[name][0], abs=rounding, nan_ok=True), name
 
 
-def test_every_number_is_in_the_catalogue_and_within_its_bounds(found):
+def test_every_number_is_in_the_catalog_and_within_its_bounds(found):
     for row in found.rows:
         low, high = MEASURES[row.measure.partition("/")[0]].bounds
         assert row.n == 0 or low - ROUNDING <= row.value <= high + ROUNDING or "/above-" in row.measure, row

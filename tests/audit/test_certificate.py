@@ -108,7 +108,7 @@ def test_no_gradient_ascent_breaks_a_certificate(norm, classes):
         delta = ascend(
             lambda w, loss=loss: loss(clf.decode(forward.encoded, w)),
             inside(texts.mask, radius, norm, False),
-            centre=forward.weights,
+            center=forward.weights,
             radius=radius,
             norm=norm,
             steps=10,

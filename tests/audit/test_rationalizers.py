@@ -115,7 +115,7 @@ def test_one_that_selects_has_no_attention_to_audit():
 @pytest.mark.usefixtures("fewer_protocols")
 @pytest.mark.parametrize(("taken", "right", "sign"), [(0, 1, "✓"), (0, 0, "~"), (1, 1, "✗")])
 def test_whether_it_would_lock_is_told_with_the_sign_of_the_answer(monkeypatch, taken, right, sign):
-    """All first sentences or none are taken, where none should be; a model that is never right has learnt nothing."""
+    """All first sentences or none are taken, where none should be; a model that is never right has learned nothing."""
     first, every = torch.full((24,), float(taken)), torch.ones(24, dtype=torch.bool)
     answer, said = interlocking_sentence(first, torch.full((24,), float(right)), 0.5, (every, KNOWN))
     monkeypatch.setattr(
@@ -282,7 +282,7 @@ def test_texts_of_one_sentence_are_audited_and_their_first_sentence_says_nothing
 
 
 def test_the_vectors_of_a_whole_vocabulary_are_looked_at_once_and_not_with_every_batch(monkeypatch):
-    """Those of a rationaliser are two tables side by side: put together anew whenever someone asks."""
+    """Those of a rationalizer are two tables side by side: put together anew whenever someone asks."""
     for name in ("ROUNDS", "SEAT_STEPS"):
         monkeypatch.setitem(flip_radius.__globals__, name, 1)
     asked, whole = [], Rationalizer.vectors.fget

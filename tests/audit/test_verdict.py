@@ -245,7 +245,7 @@ def test_where_nothing_was_measured_it_is_said_why():
 
 
 @pytest.mark.parametrize("rule", VERDICT_RULES, ids=KEYS)
-def test_every_number_is_in_the_catalogue_and_points_the_way_it_points_there(rule):
+def test_every_number_is_in_the_catalog_and_points_the_way_it_points_there(rule):
     for name, bound in rule.thresholds.items():
         measure = MEASURES.get(name) or MEASURES[name.partition("/")[0]]
         assert measure.direction in ("neither", "higher" if bound.good > bound.bad else "lower"), name

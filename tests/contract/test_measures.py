@@ -1,4 +1,4 @@
-"""Every measure in the catalogue keeps its word: bounds, symmetry, neutral value, padding, batch, a slow reference.
+"""Every measure in the catalog keeps its word: bounds, symmetry, neutral value, padding, batch, a slow reference.
 
 What a measure takes is read from the names of its arguments.
 """
@@ -204,7 +204,7 @@ def test_a_measure_leaves_its_arguments_alone(name):
 
 
 def test_nothing_is_forgotten():
-    """Every measure has a slow reference and a plain sentence; every file of the room is in the catalogue."""
+    """Every measure has a slow reference and a plain sentence; every file of the room is in the catalog."""
     assert set(SLOW) <= set(PER_EXAMPLE)
     assert set(SLOW_SETS) == set(OF_A_SET)
     assert all(slow(name) for name in MEASURES)

@@ -93,7 +93,7 @@ def labels_loss(model: Model) -> float:
     return float(cross_entropy(inference.logits(model, data), torch.from_numpy(data.label)))
 
 
-def test_terms_are_one_finite_number_for_each_text_and_one_of_them_can_be_minimised(name: str) -> None:
+def test_terms_are_one_finite_number_for_each_text_and_one_of_them_can_be_minimized(name: str) -> None:
     terms = terms_of(name, batch_of(list(range(12))))
     assert all(value.shape == (12,) and value.isfinite().all() for value in terms.values())
     assert "task" in terms
@@ -167,7 +167,7 @@ def test_what_it_declares_hangs_together(name: str) -> None:
         assert 0 <= player.offset < player.every
 
 
-def test_thirty_steps_a_stage_lower_what_is_minimised_and_teach_the_labels(name: str) -> None:
+def test_thirty_steps_a_stage_lower_what_is_minimized_and_teach_the_labels(name: str) -> None:
     technique = TECHNIQUES[name](**QUICK.get(name, {}))
     run = make_run(technique, partial(model_for, technique), epochs=5)
     run.job = dataclasses.replace(run.job, synonyms=synonyms_of())
@@ -177,7 +177,7 @@ def test_thirty_steps_a_stage_lower_what_is_minimised_and_teach_the_labels(name:
     last = [record["terms"] for record in run.history if record["stage"] == run.history[-1]["stage"]]
     assert min(sum(terms.values()) for terms in last[1:]) < sum(last[0].values())
     *earlier, stage = run.technique.stages(0)
-    # A student that starts from its teacher agrees with it at once; a model that goes on has learnt the labels before.
+    # A student that starts from its teacher agrees with it at once; a model that goes on has learned the labels before.
     if stage.start is None and stage.model not in {one.model for one in earlier}:
         assert min(terms["task"] for terms in last[1:]) < 0.95 * last[0]["task"]
 

@@ -44,7 +44,7 @@ def ragged(patterns: Sequence[str], seed: int = 0) -> TokenArray:
 
 
 def split(texts: Sequence[str] = TEXTS, pair: bool = False, questions: Sequence[str] = QUESTIONS) -> Data:
-    """A labelled split; the questions are taken in turn where there are fewer of them than texts."""
+    """A labeled split; the questions are taken in turn where there are fewer of them than texts."""
     asked = [questions[i % len(questions)] for i in range(len(texts))]
     label = np.arange(len(texts), dtype=np.int64) % CLASSES
     return Data(ragged(texts), ragged(asked, 1) if pair else None, label)

@@ -24,7 +24,7 @@ def test_uniform_numbers_are_uniform_and_normal_ones_normal():
         assert stats.kstest(RandomKey(7).normal(ROWS, 50, dtype=dtype).flatten().numpy(), "norm").pvalue > 0.01
 
 
-def test_neighbours_in_every_direction_are_unrelated():
+def test_neighbors_in_every_direction_are_unrelated():
     values = RandomKey(3).uniform(ROWS, 300, dtype=torch.float64).numpy()
     later = RandomKey(3).child(1).uniform(ROWS, 300, dtype=torch.float64).numpy()
     for one, other in ((values[1:], values[:-1]), (values[:, 1:], values[:, :-1]), (values, later)):

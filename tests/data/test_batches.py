@@ -62,7 +62,7 @@ def test_a_batch_holds_texts_of_like_length():
         found = data.text.lengths[chosen]
         assert (
             found.min() > found.max() * (1 - NOISE) / (1 + NOISE) * 0.95
-        )  # 0.95: 16 neighbours in 3000 differ a little
+        )  # 0.95: 16 neighbors in 3000 differ a little
 
 
 def test_bucketing_pads_far_less_than_chance():

@@ -174,7 +174,7 @@ def test_the_command_line_takes_it(tmp_path: Path, capsys: pytest.CaptureFixture
     assert json.loads(run(capsys, *wanted).out)["corpus"] == "biased=1.0:a.jsonl"
 
 
-UNLABELLED = Corpus("bare", {"train": [*many("a", 1), *many("b", 1), Example("x")]})
+UNLABELED = Corpus("bare", {"train": [*many("a", 1), *many("b", 1), Example("x")]})
 
 
 @pytest.mark.parametrize(
@@ -183,7 +183,7 @@ UNLABELLED = Corpus("bare", {"train": [*many("a", 1), *many("b", 1), Example("x"
         (PLAIN, {"agreement": 1.2}, "setting 'agreement': found 1.2; it should be less than or equal to 1."),
         (PLAIN, {"agreement": -0.1}, "setting 'agreement': found -0.1; it should be greater than or equal to 0."),
         (PLAIN, {"agreement": float("nan")}, "setting 'agreement': found nan"),
-        (UNLABELLED, {}, "bare has texts without a label, with which no token can agree"),
+        (UNLABELED, {}, "bare has texts without a label, with which no token can agree"),
         (Corpus("one", {"train": many("a", 3)}), {}, "one has 1 class; a token agrees with one of at least two."),
         (PLAIN, {"tokens": (",",)}, "2 classes, each of which needs a token of its own; found 1 different ones, ,:"),
         (PLAIN, {"tokens": (",", ",")}, "needs a token of its own; found 1 different ones, , ,:"),

@@ -158,7 +158,7 @@ def test_the_hub_serves_what_the_folder_lacks(on_hub, tmp_path, monkeypatch):
     assert call == ("cardiffnlp/tweet_eval", {"name": "emotion"})
 
 
-def test_sst2_on_the_hub_has_no_labelled_test(on_hub):
+def test_sst2_on_the_hub_has_no_labeled_test(on_hub):
     rows = {"idx": [0, 1], "sentence": ["fine ", "dull "], "label": [1, 0]}
     corpus, call = on_hub("sst2", train=rows, validation=rows, test=rows | {"label": [-1, -1]})
     assert corpus.splits["train"] == [Example("fine ", "positive"), Example("dull ", "negative")]

@@ -89,7 +89,7 @@ def test_what_a_models_words_are_worth_adds_up():
 
 
 @pytest.mark.parametrize("explainer", ["gradient", "input-x-gradient", "lime", "kernel-shap", "leave-one-out"])
-def test_the_words_a_model_learnt_from_weigh_most(explainer):
+def test_the_words_a_model_learned_from_weigh_most(explainer):
     top = dict(fitted().explain(TEXTS[0], explainer=explainer).top(3)).keys()
     assert top & {"good", "fine", "and", "was"}  # which stand in all texts of one class and in none of the other
 

@@ -31,7 +31,7 @@ def films(tmp_path_factory):
         ("attention-rp", "epsilon", "far"),
         ("attention-iat", "variant", "printed"),
         ("word-at", "epsilon", 101),
-        ("word-iat", "neighbours", 0),
+        ("word-iat", "neighbors", 0),
         ("seat", "radius", 0),
         ("seat", "k", 0),
         ("seat", "stability", -1),

@@ -212,7 +212,7 @@ def test_students_of_two_seeds_share_teachers_where_no_validation_texts_are_give
         assert bits(clf) == bits(alone)
 
 
-def test_a_reference_can_be_trained_on_afterwards():
+def test_a_reference_can_be_trained_on_afterward():
     reference = tiny().fit(TEXTS, LABELS)
     student().fit(TEXTS, LABELS, reference=reference)
     assert all(parameter.requires_grad for parameter in reference.stored_.model.parameters())

@@ -67,9 +67,9 @@ def test_fit_returns_the_estimator_and_keeps_its_parameters():
     assert clf.get_params() == before
 
 
-def test_what_is_learnt_ends_in_an_underscore():
-    learnt = set(vars(fitted())) - set(OTHER)
-    assert learnt == {"classes_", "history_", "stored_"}
+def test_what_is_learned_ends_in_an_underscore():
+    learned = set(vars(fitted())) - set(OTHER)
+    assert learned == {"classes_", "history_", "stored_"}
 
 
 def test_the_third_argument_of_fit_is_the_sample_weight():
@@ -262,7 +262,7 @@ def test_few_texts_are_trained_on_whole_with_a_warning():
     assert clf.score(TEXTS[10:14], LABELS[10:14]) in (0.0, 0.25, 0.5, 0.75, 1.0)
 
 
-def test_a_class_of_one_text_is_learnt_not_set_aside():
+def test_a_class_of_one_text_is_learned_not_set_aside():
     for seed in range(6):
         clf = tiny("average", seed=seed).fit([*TEXTS, f"odd {SUBJECTS[0]}"], [*LABELS, "rare"])
         assert clf.classes_.tolist() == ["neg", "pos", "rare"]

@@ -1,4 +1,4 @@
-"""Rationalisers as a user has them: trained, asked, saved and read back as any classifier is."""
+"""Rationalizers as a user has them: trained, asked, saved and read back as any classifier is."""
 
 from functools import cache, partial
 from pathlib import Path

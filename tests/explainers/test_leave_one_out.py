@@ -22,7 +22,7 @@ def test_a_special_token_is_neither_taken_out_nor_given_anything():
 
 @pytest.mark.parametrize("encoder", ["bilstm", "cnn", "transformer"])
 def test_it_is_what_a_text_written_without_the_word_gets(encoder):
-    """Order and neighbours matter to these: the text must have closed up."""
+    """Order and neighbors matter to these: the text must have closed up."""
     model, words = cached_classifier(encoder), batch(split(("swwws", "swwwwwws", "sws")))
     target = torch.arange(len(words)) % CLASSES
     found = LeaveOneOut().explain(model, words, target).weights

@@ -152,7 +152,7 @@ def test_of_a_long_text_that_a_report_shows_in_parts_the_sentence_is_marked_wher
 
 
 def test_training_says_which_sentence_is_always_taken_and_calls_no_other_collapsed():
-    """tests/maths/test_collapse.py has the judgement; here that a run of a rationaliser is judged by sentences."""
+    """tests/maths/test_collapse.py has the judgment; here that a run of a rationalizer is judged by sentences."""
     technique = Rnp()
     run = make_run(technique, partial(model_for, technique), epochs=1)
     run.execute()

@@ -6,7 +6,7 @@
     python golden_record.py compare [OLD] NEW [--renames TSV] [--tolerance X]
         Print the differences; the exit code is 1 if there are any.  OLD defaults to before.json.gz beside this script.
     python golden_record.py data FOLDER
-        Write the fixed data.  This is necessary only once: afterwards the files are the data.
+        Write the fixed data.  This is necessary only once: afterward the files are the data.
 
 A record shows whether a change of files and names also changes results.  The script uses only the public API and the
 command line, and it works before and after the renames: it asks the package which name exists (explain_fit or

@@ -63,7 +63,7 @@ def test_an_image_is_explained_alike_in_any_batch(learned):
 
 
 @pytest.mark.usefixtures("short_probe_training")
-@pytest.mark.parametrize("fill", ["zero", "mean", "grey"])
+@pytest.mark.parametrize("fill", ["zero", "mean", "gray"])
 def test_the_black_box_is_shown_what_the_approximator_saw(fill):
     few = IMAGES.of(IMAGES.pixels[:40])
     watched, seen = Watched(), []
@@ -78,7 +78,7 @@ def test_the_black_box_is_shown_what_the_approximator_saw(fill):
     blank = few.of(learned.fill.unsqueeze(0)).as_given()[0]
     np.testing.assert_array_equal((selected == whole) | (selected == blank), np.ones_like(whole, bool))
     np.testing.assert_array_equal(selected.astype(int) + rest, whole.astype(int) + blank)
-    assert {"zero": 0, "grey": 128}.get(fill, blank[0, 0]) == blank[0, 0]
+    assert {"zero": 0, "gray": 128}.get(fill, blank[0, 0]) == blank[0, 0]
 
 
 def test_post_hoc_accuracy_by_hand():

@@ -57,7 +57,7 @@ def test_a_prediction_does_not_depend_on_the_batch_or_the_way_an_image_is_given(
     np.testing.assert_allclose(fitted.predict_proba(IMAGES[:9, ..., None]), whole, atol=1e-5)
 
 
-def test_colours_and_more_classes():
+def test_colors_and_more_classes():
     images = np.random.default_rng(0).random((30, 9, 7, 3))
     clf = tiny(epochs=1).fit(images, np.arange(30) % 3)
     assert clf.predict_proba(images).shape == (30, 3)
@@ -102,9 +102,9 @@ def test_patches_are_filled_with_the_mean_of_the_images_it_was_trained_on(fitted
         (one,) = clf.explain(IMAGES[:1], "leave-one-out", 1, patch=4)
         np.testing.assert_allclose(one.weights[0, 0], lost, atol=1e-6)
         (same,) = clf.explain(IMAGES[:1], "leave-one-out", 1, patch=4, fill="mean")
-        (grey,) = clf.explain(IMAGES[:1], "leave-one-out", 1, patch=4, fill="grey")
+        (gray,) = clf.explain(IMAGES[:1], "leave-one-out", 1, patch=4, fill="gray")
         assert (same.weights == one.weights).all()
-        assert (grey.weights != one.weights).any()
+        assert (gray.weights != one.weights).any()
 
 
 def test_a_fitted_explainer_explains_the_classifier_it_was_fitted_to(fitted):

@@ -24,7 +24,7 @@ def box():
 
 @pytest.fixture(scope="module")
 def learned():
-    return ImageFit(HOW, PatchConfig(patch=2, fill="grey")).fit(box(), IMAGES, TEST)
+    return ImageFit(HOW, PatchConfig(patch=2, fill="gray")).fit(box(), IMAGES, TEST)
 
 
 def test_what_a_patch_is_worth_is_what_the_prediction_loses():

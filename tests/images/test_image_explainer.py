@@ -23,7 +23,7 @@ pytestmark = pytest.mark.usefixtures("hasty_judge", "short_probe_training")
 CLASSES = ["dark", "bright"]
 IMAGES, TEST = planted(400)[0], planted(40, seed=1)[0]
 QUICK = {"epochs": 4, "batch_size": 32, "hidden": 32, "approximator": "simple", "patch": 2}
-WORTH = {"epochs": 4, "batch_size": 16, "hidden": 16, "members": 2, "learning_rate": 3e-3, "patch": 2, "fill": "grey"}
+WORTH = {"epochs": 4, "batch_size": 16, "hidden": 16, "members": 2, "learning_rate": 3e-3, "patch": 2, "fill": "gray"}
 ONCE = {**QUICK, "epochs": 1}
 
 
@@ -61,7 +61,7 @@ def test_how_well_it_does_is_measured_on_images_it_was_not_fitted_to(
     assert known.items() <= rows["fidelity"].settings.items()
     assert rows["fidelity"].settings["fill"] == "mean"
     assert {row.measure for row in worth.rows} == {"post-hoc-accuracy", "post-hoc-accuracy/unselected"}
-    assert worth.rows[0].settings["fill"] == "grey"
+    assert worth.rows[0].settings["fill"] == "gray"
     again = {row.measure: row.value for row in fitted.measure(TEST)}
     assert again["post-hoc-accuracy"] > 0.95
     assert fitted.warnings == worth.warnings == []

@@ -58,9 +58,9 @@ def test_a_png_holds_the_pixels_and_others_can_read_it():
     np.testing.assert_array_equal(np.asarray(pillow.open(io.BytesIO(png(drawn)))), drawn)
 
 
-def test_selected_patches_keep_their_pixels_and_the_rest_is_greyed():
+def test_selected_patches_keep_their_pixels_and_the_rest_is_grayed():
     """8 pixels become 224: 28 to one.  Pixel (2, 4) is selected; its middle is not on the line, which is 4 thick.
-    (0, 0) is black, a quarter of whose contrast with grey 128 is left: 96.
+    (0, 0) is black, a quarter of whose contrast with gray 128 is left: 96.
     """
     shown = overlay(IMAGE, explained().mask)
     assert shown.shape == (224, 224, 3)
@@ -83,7 +83,7 @@ def test_the_image_stands_beside_its_overlay(tmp_path):
 
 
 @pytest.mark.parametrize("image", [np.full((8, 8, 3), 200, np.uint8), np.zeros((8, 8, 1)), np.ones((8, 8, 4))])
-def test_colours_are_drawn(image):
+def test_colors_are_drawn(image):
     assert decoded(explained(image).to_png()).shape == (224, 456, 3)
 
 

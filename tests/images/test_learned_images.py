@@ -41,7 +41,7 @@ def test_fills():
     pixels = torch.stack([torch.full(SHAPE, shade) for shade in (0.0, 0.5, 0.1)])
     assert torch.allclose(PatchConfig(fill="mean").blank(pixels), torch.full(SHAPE, 0.2))
     assert (PatchConfig(fill="zero").blank(pixels) == 0).all()
-    assert (PatchConfig(fill="grey").blank(pixels) == 0.5).all()
+    assert (PatchConfig(fill="gray").blank(pixels) == 0.5).all()
     whole = PatchConfig(fill="mean").blank(pixels + 0.01, whole=True)
     assert torch.allclose(whole, torch.full(SHAPE, 54 / 255))
     with pytest.raises(UserError, match="mean image needs several images"):

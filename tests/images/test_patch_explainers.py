@@ -50,7 +50,7 @@ def test_lime_of_a_linear_model_is_what_each_patch_adds():
 
 def test_the_gradient_of_a_linear_network_is_known():
     """Two classes, logits V x: ∂p_c/∂x = p (1 − p) (v_c − v_other), whose sizes are summed."""
-    network = straight(colours=3)
+    network = straight(channels=3)
     images = read_images(np.random.default_rng(0).random((4, 6, 6, 3)))
     images = images.of(images.pixels.double())
     box = as_image_box(network, classes=[0, 1])
@@ -92,7 +92,7 @@ def test_random_weights_belong_to_the_image_and_the_seed():
 def test_the_patch_that_decides_is_found(name):
     images, labels = planted(6)
     box = as_image_box(knows, classes=["dark", "bright"])
-    found = explain_images(box, images, name, k=1, canvas=PatchConfig(patch=2, fill="grey"))
+    found = explain_images(box, images, name, k=1, canvas=PatchConfig(patch=2, fill="gray"))
     assert [one.top()[0][0] for one in found] == [PLACE] * 6
     assert [one.label for one in found] == [["dark", "bright"][label] for label in labels]
     assert found[0].explainer == name
@@ -181,15 +181,15 @@ def test_a_black_box_of_others_is_asked_by_its_predict_proba_whatever_else_it_ha
 
 
 @pytest.mark.parametrize("name", ["leave-one-out", "lime"])
-def test_one_image_can_be_explained_and_the_fill_is_grey_unless_the_mean_is_known(name):
+def test_one_image_can_be_explained_and_the_fill_is_gray_unless_the_mean_is_known(name):
     """Of a black box nobody knows which images it was trained on; a batch says nothing of them."""
     images, _ = planted(7)
-    alone, grey = (
-        explain_images(Watched(), images[:1], name, 1, canvas)[0] for canvas in (None, PatchConfig(fill="grey"))
+    alone, gray = (
+        explain_images(Watched(), images[:1], name, 1, canvas)[0] for canvas in (None, PatchConfig(fill="gray"))
     )
-    np.testing.assert_array_equal(alone.weights, grey.weights)
+    np.testing.assert_array_equal(alone.weights, gray.weights)
     np.testing.assert_allclose(explain_images(Watched(), images, name, 1)[0].weights, alone.weights, atol=1e-9)
-    with pytest.raises(UserError, match=r"the mean image of Watched is not known.* choose the fill zero or grey"):
+    with pytest.raises(UserError, match=r"the mean image of Watched is not known.* choose the fill zero or gray"):
         explain_images(Watched(), images, name, 1, PatchConfig(fill="mean"))
 
 

@@ -36,7 +36,7 @@ def selector(query=0, patch=2):
 
 
 def test_table_seven_has_the_layers_of_the_paper():
-    """28 × 28, one colour, two classes.  32·9+32 = 320; 64·32·9+64 = 18,496; 28−4 = 24, halved 12: 64·12·12 = 9,216
+    """28 × 28, one color, two classes.  32·9+32 = 320; 64·32·9+64 = 18,496; 28−4 = 24, halved 12: 64·12·12 = 9,216
     inputs of 128 units: 1,179,776; 128·2+2 = 258.
     """
     network = bai_image_network((1, 28, 28), 2, (0.25, 0.5))
@@ -82,7 +82,7 @@ def test_a_selector_that_is_told_what_the_black_box_says_heeds_it():
 
 
 def test_a_selector_knows_where_a_patch_stands():
-    """An image of one colour looks the same everywhere but at its edge; its inner patches get different scores."""
+    """An image of one color looks the same everywhere but at its edge; its inner patches get different scores."""
     even = InputBatch(torch.full((1, *SHAPE), 0.5, dtype=torch.float64), *vars_of(views(1)))
     scores = selector()(even).view(4, 3)[1:3, 1]
     assert scores[0] != scores[1]

@@ -39,7 +39,7 @@ class Watched:
         return knows(images)
 
 
-def straight(colours=1, side=6, seed=0):
+def straight(channels=1, side=6, seed=0):
     """A network whose logits are linear in the pixels."""
     torch.manual_seed(seed)
-    return nn.Sequential(nn.Flatten(), nn.Linear(colours * side * side, 2)).double().eval()
+    return nn.Sequential(nn.Flatten(), nn.Linear(channels * side * side, 2)).double().eval()

@@ -44,7 +44,7 @@ def test_three_classes_and_few_masks() -> None:
     label = masks()[:40].long() @ torch.arange(PLACES) % 3
     judge = fit_probe(masks()[:40], label, 3, seed=0)
     assert judge(masks(1)).exp().sum(-1).allclose(torch.ones(MANY))
-    assert lost(judge, masks(1), masks(1).long() @ torch.arange(PLACES) % 3) < 1.5, "it is not sure of what it learnt"
+    assert lost(judge, masks(1), masks(1).long() @ torch.arange(PLACES) % 3) < 1.5, "it is not sure of what it learned"
 
 
 @pytest.mark.usefixtures("short_probe_training")

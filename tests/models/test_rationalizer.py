@@ -1,4 +1,4 @@
-"""A rationaliser: what is not selected cannot be read, nothing else in the batch either, and nothing is drawn."""
+"""A rationalizer: what is not selected cannot be read, nothing else in the batch either, and nothing is drawn."""
 
 import copy
 from dataclasses import replace

@@ -124,7 +124,7 @@ def explanation(text: str, weights: dict[str, float], label: str, sure: float) -
     )
 
 
-LONG = "The plot wanders from the harbour to the hills and back, and nobody on the screen seems to mind. " * 25
+LONG = "The plot wanders from the harbor to the hills and back, and nobody on the screen seems to mind. " * 25
 SHIFTS = (
     Shift(
         "3-synonyms",

@@ -29,18 +29,18 @@ def test_a_browser_runs_no_script_of_a_text_asks_for_nothing_and_has_nothing_to_
 
 WIDTHS = (320, 390, 1200)
 ASK = """
-  const colour = (name, what) => view.getComputedStyle(doc.querySelector(name))[what];
+  const color = (name, what) => view.getComputedStyle(doc.querySelector(name))[what];
   const cards = ["no", "partly", "yes", "not-measured"].map(answer => `.card.${answer} .answer`);
   const words = [".card h3", ".meaning", ".axis .bound", ".answers a", ".shift .verdict.wrong", "a", ...cards];
-  const inks = words.map(name => colour(name, "color"));
-  const fills = ["text", ".fill-series-1", ".fill-series-2"].map(name => colour(`.plot ${name}`, "fill"));
+  const inks = words.map(name => color(name, "color"));
+  const fills = ["text", ".fill-series-1", ".fill-series-2"].map(name => color(`.plot ${name}`, "fill"));
   const folds = [...doc.querySelectorAll("details")];
   folds.forEach(one => one.open = true);
   const parts = [...doc.querySelectorAll("body *")].filter(one => !one.closest(".scroll, .skip, svg"));
   const wide = parts.filter(one => one.getBoundingClientRect().right > view.innerWidth + 0.5);
   const reached = [...doc.querySelectorAll("summary, a, [tabindex]")];
   return {
-    paper: colour("body", "backgroundColor"), inks: [...inks, ...fills],
+    paper: color("body", "backgroundColor"), inks: [...inks, ...fills],
     answered: doc.querySelector(".answers").getBoundingClientRect().bottom,
     fits: doc.documentElement.scrollWidth <= view.innerWidth, wide: wide.map(one => one.outerHTML.slice(0, 120)),
     keyboard: reached.every(one => { one.focus(); return doc.activeElement === one; }),
@@ -69,15 +69,15 @@ def test_all_that_is_folded_can_be_opened_from_the_keyboard(seen):
     assert all(found["keyboard"] and found["named"] for found in seen[1].values())
 
 
-def luminance(colour: str) -> float:
+def luminance(color: str) -> float:
     """Relative luminance of WCAG 2."""
-    parts = [int(part) / 255 for part in re.findall(r"\d+", colour)[:3]]
+    parts = [int(part) / 255 for part in re.findall(r"\d+", color)[:3]]
     red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
 def test_words_and_pictures_are_legible_in_light_and_dark(seen):
-    """Contrast of WCAG 2 AA: 4.5 for text, and here for the colours of pictures too."""
+    """Contrast of WCAG 2 AA: 4.5 for text, and here for the colors of pictures too."""
     dark, found = seen
     paper = luminance(found[390]["paper"])
     assert (paper < 0.05) == dark

@@ -18,7 +18,7 @@ def test_every_mark_lies_where_its_number_is():
     assert found.ends == ("0", "0.2 …")
     places = [100 * number / 0.2 for number in (0.12, 0.09, 0.15, 0.05, 0.1)]
     assert [found.value, found.low, found.high, found.yes, found.no] == pytest.approx(places, abs=0.051)
-    assert not found.upwards
+    assert not found.upward
     assert found.bounds == ("yes up to 0.05", "no from 0.1 up")
 
 
@@ -36,7 +36,7 @@ def test_an_axis_ends_where_the_measure_does_and_says_where_it_does_not():
 
 def test_more_is_better_where_the_yes_lies_above_the_no():
     found = axis(row("m", 0.3, 0.03), GAIN, (0.05, 0.02))
-    assert found.upwards
+    assert found.upward
     assert found.bounds == ("yes from 0.05 up", "no up to 0.02")
     assert found.no < found.yes < found.low < found.value < found.high
 

@@ -81,7 +81,7 @@ def test_more_points_than_a_page_can_bear_are_thinned_and_the_caption_says_so():
     assert picture.body[0][0] == "9,000"  # the table is of all of them
 
 
-def test_a_picture_leaves_colours_and_fonts_to_the_page_and_brings_nothing_along(drawn):
+def test_a_picture_leaves_colors_and_fonts_to_the_page_and_brings_nothing_along(drawn):
     for picture in drawn.values():
         root = ElementTree.fromstring(picture.svg)
         assert {element.tag for element in root.iter()} <= {"svg", "g", "path", "line", "rect", "text", "tspan"}
@@ -144,7 +144,7 @@ def test_without_the_packages_that_draw_the_page_has_tables_and_says_what_to_ins
 
 
 def test_tidying_keeps_only_what_is_drawn():
-    """Colours that stand for a class become it; what is not drawn, and what is not seen, goes."""
+    """Colors that stand for a class become it; what is not drawn, and what is not seen, goes."""
     svg = (
         '<svg xmlns="http://www.w3.org/2000/svg" width="10" height="20"><script>x</script><rect fill="transparent"/>'
         f'<g class="a"><path d="M0,0L1.23456,2" fill="{SHADES["ink"]}" stroke="none" aria-label="n" onclick="x"/>'

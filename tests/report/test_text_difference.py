@@ -48,7 +48,7 @@ def long_text(word: str, at: int, many: int = 400) -> str:
     return " ".join(words)
 
 
-def test_of_a_long_text_the_heaviest_and_the_exchanged_words_and_their_neighbours_are_shown():
+def test_of_a_long_text_the_heaviest_and_the_exchanged_words_and_their_neighbors_are_shown():
     before = explanation(long_text("fine", 200), {"w40": 0.5}, "positive", 0.9)
     after = explanation(long_text("good", 200), {"w390": 0.5}, "positive", 0.9)
     seen = text_pair(Shift("1-synonym", 0.1, before, after))

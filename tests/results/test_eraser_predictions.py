@@ -41,7 +41,7 @@ def test_a_token_weighs_what_the_words_in_it_weigh() -> None:
 @pytest.mark.parametrize(
     ("weights", "share", "spans"),
     [
-        ((0.1, 0.2, 0.3, 0.0, 0.1, 0.2, 0.1), 0.6, [(1, 3), (4, 5)]),  # neighbours are one span
+        ((0.1, 0.2, 0.3, 0.0, 0.1, 0.2, 0.1), 0.6, [(1, 3), (4, 5)]),  # neighbors are one span
         ((0.1, 0.2, 0.3, 0.0, 0.2, 0.1, 0.1), 0.6, [(1, 4)]),  # three weigh .2: of equals the earlier
         ((0.1, 0.2, 0.3, 0.0, 0.2, 0.1, 0.1), 0.01, [(2, 3)]),  # at least one
         ((0.1, 0.2, 0.3, 0.0, 0.2, 0.1, 0.1), 1.0, [(0, 5)]),

@@ -204,7 +204,7 @@ def test_evidence_is_underlined_through_words_and_the_gaps_between_them():
     assert "known rationale" not in legend([explain()])
 
 
-def test_what_was_not_read_is_greyed_and_said():
+def test_what_was_not_read_is_grayed_and_said():
     e = explain("good rest of it", (1.0, 0, 0, 0), read_to=4)
     assert Reader(highlight_html(e)).shown == "good [truncated: longer than the limit]  rest of it"
     assert re.search(r'opacity:0.6" title="truncated: longer than the limit"> <span', highlight_html(e))
@@ -276,7 +276,7 @@ def test_attention_is_called_a_share_and_other_weights_by_their_explainer():
     assert "attention" not in str(other) + other._repr_html_()
 
 
-def test_without_colour_the_terminal_still_says_everything():
+def test_without_color_the_terminal_still_says_everything():
     lines = printed(explain(rationales=((12, 15),), target="negative", question="Why?"), no_color=True).splitlines()
     assert [line.rstrip() for line in lines] == [
         "Question: Why?",
@@ -288,7 +288,7 @@ def test_without_colour_the_terminal_still_says_everything():
     ]
 
 
-def test_with_colour_the_background_follows_the_weight():
+def test_with_color_the_background_follows_the_weight():
     shown = printed(explain(), force_terminal=True, color_system="truecolor", no_color=False)
     assert "48;2;37;99;235mgood" in shown  # the heaviest: the pure hue
     assert "48;2;76;101;154mbad" in shown  # a third of it: 96 + (37 - 96)/3, 102 + (99 - 102)/3, 114 + (235 - 114)/3
@@ -320,8 +320,8 @@ def contrast(one, other) -> float:
     return (high + 0.05) / (low + 0.05)
 
 
-def luminance(colour) -> float:
-    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in (part / 255 for part in colour)]
+def luminance(color) -> float:
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in (part / 255 for part in color)]
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 

@@ -19,7 +19,7 @@ def weighed(weights, **more) -> Explanation:
 
 
 def strengths(e: Explanation) -> list[float]:
-    """Of the full colour."""
+    """Of the full color."""
     return [float(alpha) / OPAQUE for alpha in re.findall(r"rgba\([\d,]+,([\d.]+)\)", highlight_html(e))]
 
 
@@ -28,7 +28,7 @@ def near(*values: float):
 
 
 def test_weights_that_are_all_alike_are_all_pale():
-    """20 words of 1/20: five even shares, 1/4, would have the full colour; 1/20 has a fifth of it."""
+    """20 words of 1/20: five even shares, 1/4, would have the full color; 1/20 has a fifth of it."""
     assert strengths(weighed([0.05] * 20)) == near(*[0.2] * 20)
     assert strengths(weighed([0.051, *[0.049] * 18, 0.067])) == near(0.204, *[0.196] * 18, 0.268)
 
@@ -39,19 +39,19 @@ def test_weights_of_another_scale_are_drawn_alike():
     assert strengths(weighed([1000 * weight for weight in weights])) == strengths(weighed(weights))
 
 
-def test_a_word_that_stands_out_has_the_full_colour_and_the_others_their_part_of_it():
+def test_a_word_that_stands_out_has_the_full_color_and_the_others_their_part_of_it():
     """Sum 1 of 20 words: 0.43 is more than five even shares (0.25), so that 0.03 is drawn as 0.03 / 0.43."""
     assert strengths(weighed([0.43, *[0.03] * 19])) == near(1.0, *[0.07] * 19)
 
 
-def test_of_few_words_half_of_all_weight_has_the_full_colour():
+def test_of_few_words_half_of_all_weight_has_the_full_color():
     """Four words: five even shares are more than all there is."""
     assert strengths(weighed([0.5, 0.2, 0.2, 0.1])) == near(1.0, 0.4, 0.4, 0.2)
     assert strengths(weighed([0.25] * 4)) == near(*[0.5] * 4)
 
 
 def test_what_was_not_read_has_no_share():
-    """Ten of 20 words were read: five even shares of those are 1/2, and 1/10 has a fifth of the colour."""
+    """Ten of 20 words were read: five even shares of those are 1/2, and 1/10 has a fifth of the color."""
     e = weighed([0.1] * 10 + [0.0] * 10, read_to=29)
     assert strengths(e) == near(*[0.2] * 10)
 
@@ -76,7 +76,7 @@ def test_a_terminal_paints_what_stands_out_and_no_even_share():
 
 
 def test_every_word_of_a_selection_is_painted_the_heavier_the_stronger():
-    """0.4 of the colour for being selected, and of the other 0.6 the part that |w| / 0.8 is."""
+    """0.4 of the color for being selected, and of the other 0.6 the part that |w| / 0.8 is."""
     e = weighed([0.8, 0, 0.2, 0.08, 1e-9, 2e-308, *[0] * 14], selected=True)
     assert strengths(e) == near(1.0, 0.55, 0.46, 0.4, 0.4)
     assert painted(e) == ["w0", "w2", "w3", "w4", "w5"]
@@ -100,7 +100,7 @@ THEMES = {
 @pytest.mark.parametrize("name", THEMES)
 @pytest.mark.parametrize("hue", [FOR, AGAINST])
 def test_the_strongest_mark_is_legible_in_notebooks(name, hue):
-    """The text has the notebook's own colour: none is set, and the mark lets the paper through."""
+    """The text has the notebook's own color: none is set, and the mark lets the paper through."""
     paper, ink = THEMES[name]
     mixed = tuple(OPAQUE * h + (1 - OPAQUE) * p for h, p in zip(hue, paper, strict=True))
     assert contrast(mixed, ink) >= READABLE

@@ -181,7 +181,7 @@ def test_one_number_is_no_numbers():
     assert printed(full_report(verdicts=(), rows=ROWS[1:2]))[-1] == "1 more number: -v, the page or the JSON."
 
 
-def test_answers_are_coloured():
+def test_answers_are_colored():
     console = Console(width=200, force_terminal=True, color_system="standard", file=StringIO())
     with console.capture() as got:
         console.print(full_report())
@@ -222,7 +222,7 @@ def test_print_tells_what_to_know_first_the_answers_and_the_numbers_that_there_a
     assert str(full_report(rows=ROWS[:1])).splitlines()[-1] == str(ROWS[0]), "nothing is missing"
 
 
-def test_a_note_that_is_an_answer_has_the_sign_and_the_colour_of_it():
+def test_a_note_that_is_an_answer_has_the_sign_and_the_color_of_it():
     """A good answer is no warning."""
     report = full_report(notes=("✓ It would not lock.", "~ It cannot be told.", "✗ It would lock.", "Mind the gap."))
     assert printed(report)[1:5] == [*report.notes[:3], "! Mind the gap."]
@@ -230,8 +230,8 @@ def test_a_note_that_is_an_answer_has_the_sign_and_the_colour_of_it():
     console = Console(width=200, force_terminal=True, color_system="standard", file=StringIO())
     with console.capture() as got:
         console.print(report)
-    colours = zip((32, 33, 31, 33), printed(report)[1:5], strict=True)
-    assert all(f"\x1b[1;{colour}m{note}" in got.get() for colour, note in colours)
+    colors = zip((32, 33, 31, 33), printed(report)[1:5], strict=True)
+    assert all(f"\x1b[1;{color}m{note}" in got.get() for color, note in colors)
 
 
 def test_what_fails_a_requirement_is_named():

@@ -95,7 +95,7 @@ def test_terms_are_those_of_the_equations_and_agreement_scales_the_gap(technique
     assert not none.loss(model, TEXTS, GIVEN)["gap"].any()
 
 
-def test_who_minimises_what():
+def test_who_minimizes_what():
     predictor, generator = A2R(generator_learning_rate=0.5).players()
     assert (predictor.terms, generator.terms) == (("task", "soft", "gap"), ("soft", "gap"))
     assert (predictor.every, generator.every) == (1, 1)

@@ -22,7 +22,7 @@ OFF = {"noise": 0, "swaps": 0, "stability": 0}
 
 
 def synonyms(size: int = VOCABULARY, pairs: dict[int, int] | None = None) -> Synonyms:
-    """One synonym each; by default every id but padding has its neighbour's id."""
+    """One synonym each; by default every id but padding has its neighbor's id."""
     pairs = pairs or {word: word % (size - 1) + 1 for word in range(1, size)}
     table, count = torch.zeros(size, 1, dtype=torch.long), torch.zeros(size, dtype=torch.long)
     for word, other in pairs.items():

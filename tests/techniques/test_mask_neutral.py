@@ -137,7 +137,7 @@ def test_it_must_be_told_the_prior():
 
 
 @pytest.mark.parametrize("weigh", ["joint", "downstream"])
-def test_each_player_minimises_its_own_terms_and_every_parameter_has_one_player(weigh):
+def test_each_player_minimizes_its_own_terms_and_every_parameter_has_one_player(weigh):
     technique = MaskNeutral(weigh=weigh)
     model = make_model()
     names = [f"model.{name}" for name, _ in model.named_parameters()]

@@ -163,7 +163,7 @@ def test_tokens_need_no_sentences():
 
 
 @pytest.mark.parametrize("technique", [Rnp(), A2R()])
-def test_what_a_rationaliser_has_not_is_refused_and_not_ignored(technique: Technique):
+def test_what_a_rationalizer_has_not_is_refused_and_not_ignored(technique: Technique):
     assert "attention=sparsemax" in (technique.validate(Architecture(attention="sparsemax"), 2) or "")
     assert "decoder=mlp" in (technique.validate(Architecture(decoder="mlp"), 2) or "")
     assert technique.validate(Architecture(), 2) is None

@@ -88,7 +88,7 @@ def test_reinforce_is_unbiased_for_the_cost_of_a_selection_as_it_is_drawn(batch,
     every, drawn = selections(model, batch), chances(technique, model, batch)
     assert_close(sum(drawn).detach(), torch.tensor(1.0, dtype=torch.float64))
     charged = [cost(technique, model, batch, one).detach() for one in every]
-    assert max(charged) - min(charged) > 0.05, "or nothing is to be learnt"
+    assert max(charged) - min(charged) > 0.05, "or nothing is to be learned"
     truth = generator_pull(sum(q * c for q, c in zip(drawn, charged, strict=True)), model)
     assert any(pull.abs().max() > 1e-4 for pull in truth), "or nothing is compared"
 

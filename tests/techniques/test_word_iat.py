@@ -1,4 +1,4 @@
-"""Word iAT: worked by hand, against loops over words and neighbours, and only where other words lie."""
+"""Word iAT: worked by hand, against loops over words and neighbors, and only where other words lie."""
 
 import math
 
@@ -18,7 +18,7 @@ WORDS = [(0, 2 * LN3), (LN3, 2 * LN3), (0, -1)]
 """The second is the first one's nearest by cosine (2/√5), the third the other way (−1)."""
 
 
-def slow(model, batch, neighbours, epsilon, released):
+def slow(model, batch, neighbors, epsilon, released):
     """r, in loops, from the definition of either variant."""
     vectors = model.encoder.vectors.detach()
     lengths = [float(v.norm()) for v in vectors if v.any()]
@@ -29,7 +29,7 @@ def slow(model, batch, neighbours, epsilon, released):
         word = int(batch.ids[b, t])
         others = [k for k in range(len(vectors)) if k != word and vectors[k].any()]
         others.sort(key=lambda k: -float(torch.cosine_similarity(vectors[k], vectors[word], dim=0)))
-        directions = [(vectors[k] - x[b, t]) / (vectors[k] - x[b, t]).norm() for k in others[:neighbours]]
+        directions = [(vectors[k] - x[b, t]) / (vectors[k] - x[b, t]).norm() for k in others[:neighbors]]
         rise = [float(g[b, t] @ d) for d in directions]
         size = math.sqrt(sum(value * value for value in rise)) if released else 1
         squares[b] += sum(value * value for value in rise)
@@ -44,36 +44,36 @@ def slow(model, batch, neighbours, epsilon, released):
 def test_one_word_by_hand():
     """The first word alone: z = (0, 2 ln 3), ℓ = ln(10/9); g points along (0, −1).
 
-    One neighbour: the second word, along (1, 0), where the loss does not rise: r = 0.
+    One neighbor: the second word, along (1, 0), where the loss does not rise: r = 0.
     Two: the third as well, along (0, −1): α = (0, 1), r = ε (0, −1); ε = ln 3 makes z = (0, ln 3), ℓ = ln(4/3).
     Of one word whose directions are at right angles both variants are the same.
     """
     model, batch = by_hand(WORDS), texts([1])
     for variant in ("paper", "released"):
         how = {"epsilon": LN3, "relative": False, "variant": variant}
-        one = loss(WordIAT(**how, neighbours=1), model, batch)
+        one = loss(WordIAT(**how, neighbors=1), model, batch)
         assert one["adversarial"].item() == pytest.approx(math.log(10 / 9), abs=1e-12)
-        r, two = move_of(WordIAT(**how, neighbours=2), by_hand(WORDS), batch)
+        r, two = move_of(WordIAT(**how, neighbors=2), by_hand(WORDS), batch)
         assert_close(r, torch.tensor([[[0, -LN3]]], dtype=torch.float64))
         assert two["adversarial"].item() == pytest.approx(math.log(4 / 3), abs=1e-12)
 
 
 @pytest.mark.sweep
 @pytest.mark.parametrize("encoder", ENCODER_NAMES)
-@pytest.mark.parametrize("neighbours", [1, 3, 10])
+@pytest.mark.parametrize("neighbors", [1, 3, 10])
 @pytest.mark.parametrize("variant", ["paper", "released"])
-def test_it_is_the_definition_in_loops(encoder, neighbours, variant):
+def test_it_is_the_definition_in_loops(encoder, neighbors, variant):
     model, batch = real_model(encoder)
-    r, _ = move_of(WordIAT(epsilon=0.4, neighbours=neighbours, variant=variant), model, batch)
-    assert_close(r, slow(model, batch, neighbours, 0.4, variant == "released"))
+    r, _ = move_of(WordIAT(epsilon=0.4, neighbors=neighbors, variant=variant), model, batch)
+    assert_close(r, slow(model, batch, neighbors, 0.4, variant == "released"))
     assert (r[~batch.mask] == 0).all()
 
 
 def test_the_printed_form_is_the_default_and_differs_from_the_released_one():
     """Released, every word's α has length 1 before the text is normalized; printed, α follows the gradient."""
     model, batch = real_model()
-    printed, _ = move_of(WordIAT(neighbours=2), model, batch)
-    released, _ = move_of(WordIAT(neighbours=2, variant="released"), real_model()[0], batch)
+    printed, _ = move_of(WordIAT(neighbors=2), model, batch)
+    released, _ = move_of(WordIAT(neighbors=2, variant="released"), real_model()[0], batch)
     assert WordIAT().variant == "paper"
     several = (batch.mask.sum(-1) > 1).nonzero().flatten()
     cosine = torch.cosine_similarity(printed[several].flatten(1), released[several].flatten(1), dim=-1)
@@ -86,8 +86,8 @@ def test_special_tokens_are_never_neighbors():
     names = ["<pad>", "<unk>", "[CLS]", "good", "fine", "film"]
     model, known = by_hand(vectors), vocabulary_lexicon(names, "words")
     told = without_synonyms(6, *map(torch.from_numpy, (known.continues, known.words, known.special)))
-    assert WordIAT(neighbours=2).on_epoch_start(model, None)["nearest"][3].tolist() == [1, 2]
-    assert WordIAT(neighbours=2).on_epoch_start(model, told)["nearest"][3].tolist() == [4, 5]
+    assert WordIAT(neighbors=2).on_epoch_start(model, None)["nearest"][3].tolist() == [1, 2]
+    assert WordIAT(neighbors=2).on_epoch_start(model, told)["nearest"][3].tolist() == [4, 5]
     every = WordIAT().on_epoch_start(model, told)["nearest"]
     assert every.shape == (6, 2)
     assert set(every.flatten().tolist()) == {3, 4, 5}
@@ -99,9 +99,9 @@ def test_vectors_beyond_the_vocabulary_are_never_neighbors():
 
 
 def test_it_lies_where_other_words_are():
-    """Two neighbours span a plane of the five dimensions; Word AT's direction does not lie in it."""
+    """Two neighbors span a plane of the five dimensions; Word AT's direction does not lie in it."""
     model, batch = real_model()
-    technique = WordIAT(epsilon=1.0, neighbours=2)
+    technique = WordIAT(epsilon=1.0, neighbors=2)
     r, _ = move_of(technique, model, batch)
     vectors, nearest = model.encoder.vectors.detach(), technique.on_epoch_start(model, None)["nearest"]
     for b, t in batch.mask.nonzero().tolist():
@@ -113,8 +113,8 @@ def test_it_lies_where_other_words_are():
 
 
 @pytest.mark.parametrize("words", [1, 2, 3])
-def test_a_vocabulary_of_fewer_words_than_neighbours_has_those_it_has(words):
-    """Padding is nobody's neighbour, and nobody is one's own."""
+def test_a_vocabulary_of_fewer_words_than_neighbors_has_those_it_has(words):
+    """Padding is nobody's neighbor, and nobody is one's own."""
     model, batch = by_hand(WORDS[:words]), texts([1])
     technique = WordIAT(epsilon=LN3, relative=False)
     nearest = technique.on_epoch_start(model, None)["nearest"]
@@ -125,9 +125,9 @@ def test_a_vocabulary_of_fewer_words_than_neighbours_has_those_it_has(words):
     assert loss(technique, model, batch)["adversarial"].item() == pytest.approx(math.log(expected), abs=1e-12)
 
 
-def test_neighbours_are_looked_up_anew_when_the_loop_asks():
+def test_neighbors_are_looked_up_anew_when_the_loop_asks():
     model, batch = by_hand(WORDS), texts([1])
-    technique = WordIAT(neighbours=1)
+    technique = WordIAT(neighbors=1)
     before = handed(technique, model, batch)
     assert before.epoch_tables["nearest"][1].tolist() == [2]
     with torch.no_grad():
@@ -137,7 +137,7 @@ def test_neighbours_are_looked_up_anew_when_the_loop_asks():
 
 @pytest.mark.parametrize("encoder", ["average", "bilstm"])
 def test_the_clean_loss_counts_once_and_the_perturbation_is_a_constant(encoder):
-    """Neighbours' vectors are a constant as well: no word is drawn anywhere by being near."""
+    """Neighbors' vectors are a constant as well: no word is drawn anywhere by being near."""
     model, batch = real_model(encoder)
     r, terms = move_of(WordIAT(epsilon=0.8, weight=0.7), model, batch)
     expected = task(model, batch) + 0.7 * task(model, batch, moved=r)

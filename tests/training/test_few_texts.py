@@ -1,4 +1,4 @@
-"""A user's first file has few rows.  It is read often enough to be learnt, and if it is not, that is said aloud."""
+"""A user's first file has few rows.  It is read often enough to be learned, and if it is not, that is said aloud."""
 
 import json
 from pathlib import Path
@@ -36,7 +36,7 @@ def write(file: Path, texts: list[str], labels: list[str]) -> Path:
     return file
 
 
-def test_a_first_file_of_150_rows_is_learnt_with_the_settings_that_nobody_chose(
+def test_a_first_file_of_150_rows_is_learned_with_the_settings_that_nobody_chose(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     """135 texts in batches of 32 are 5 steps an epoch: 60 epochs make 300."""

@@ -192,7 +192,7 @@ def test_a_run_whose_attention_looks_at_words_does_not_warn() -> None:
         assert not any(record["attention"]["collapsed"] for record in run.history)
 
 
-def rationaliser(scorer: nn.Module | None = None) -> Rationalizer:
+def rationalizer(scorer: nn.Module | None = None) -> Rationalizer:
     """One that looks at some words and not at others from the start, or scores sentences by this."""
     model = model_for(Rnp())
     assert isinstance(model, Rationalizer)
@@ -215,8 +215,8 @@ class Sentences(Place):
 
 
 @pytest.mark.parametrize("sign", [1, -1], ids=["last", "first"])
-def test_a_rationaliser_that_always_takes_the_same_sentence_is_constant(sign: int) -> None:
-    run = make_run(Rnp(generator_learning_rate=1e-9), lambda: rationaliser(Sentences(sign)))
+def test_a_rationalizer_that_always_takes_the_same_sentence_is_constant(sign: int) -> None:
+    run = make_run(Rnp(generator_learning_rate=1e-9), lambda: rationalizer(Sentences(sign)))
     run.job = replace(run.job, validation=corpus(80, seed=1))  # few of them have two sentences
     assert warned(run) == [f"an interlocked selection: {run.kept['attention']['reason']}"]
     assert run.kept["attention"]["constant"]
@@ -235,9 +235,9 @@ def test_where_no_text_has_two_sentences_to_choose_from_it_is_said() -> None:
     assert not [warning for warning in caught if "two sentences" in str(warning.message)]
 
 
-def test_a_rationaliser_that_takes_one_sentence_or_another_is_not_collapsed() -> None:
+def test_a_rationalizer_that_takes_one_sentence_or_another_is_not_collapsed() -> None:
     """Though all words of a sentence weigh alike."""
-    run = make_run(Rnp(generator_learning_rate=1e-9), rationaliser)
+    run = make_run(Rnp(generator_learning_rate=1e-9), rationalizer)
     run.job = replace(run.job, validation=corpus(80, seed=1))
     assert warned(run) == []
     assert not any(record["attention"]["collapsed"] for record in run.history)
@@ -321,15 +321,15 @@ def test_a_resumed_run_warns_of_what_was_kept_before_the_interruption(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     @settings
-    class Afterwards(Vanilla):
+    class Afterward(Vanilla):
         def stages(self, seed: int) -> tuple[Stage, ...]:
             return Stage("train"), Stage("after", technique=Vanilla(), model="other")
 
     scripted(monkeypatch, [True, True, False])
     with pytest.raises(KeyboardInterrupt):
-        make_run(Afterwards(), folder=tmp_path, watcher=Recorder(epochs=3)).execute()
+        make_run(Afterward(), folder=tmp_path, watcher=Recorder(epochs=3)).execute()
     scripted(monkeypatch, [False])
-    assert warned(make_run(Afterwards(), folder=tmp_path, resume=True)) == ["collapsed attention: Why."]
+    assert warned(make_run(Afterward(), folder=tmp_path, resume=True)) == ["collapsed attention: Why."]
 
 
 @pytest.mark.parametrize("technique", [Vanilla(), Distil()])

@@ -130,7 +130,7 @@ def test_each_player_takes_adams_step_on_its_own_terms_and_no_others() -> None:
     assert all(not torch.equal(now, then) for now, then in zip(first, begun, strict=False))
 
 
-def test_a_player_that_does_not_minimise_a_term_is_not_moved_by_it() -> None:
+def test_a_player_that_does_not_minimize_a_term_is_not_moved_by_it() -> None:
     """With the task alone, the model is what it is without any critic; what the critic does is its own affair."""
 
     @settings
@@ -188,7 +188,7 @@ def test_a_player_whose_parameters_a_stage_freezes_sits_it_out() -> None:
         (None, [2.0, 0.0], 5.0),  # 2·(1 + 4) / 2
     ],
 )
-def test_a_player_minimises_the_weighted_mean_of_its_terms(
+def test_a_player_minimizes_the_weighted_mean_of_its_terms(
     terms: tuple[str, ...] | None, weight: list[float] | None, expected: float
 ) -> None:
     values = {"a": torch.tensor([1.0, 2.0]), "b": torch.tensor([4.0, 10.0])}

@@ -167,7 +167,7 @@ def test_state_is_moved_by_next_once_a_step_and_starts_afresh_in_every_run() -> 
     assert run.technique == Watched()
 
 
-def test_progress_rises_from_step_to_step_towards_one() -> None:
+def test_progress_rises_from_step_to_step_toward_one() -> None:
     shares: list[float] = []
 
     @settings
@@ -263,19 +263,19 @@ def test_what_was_kept_is_of_the_last_stage_of_the_result_even_where_an_earlier_
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     @settings
-    class Afterwards(Distil):
+    class Afterward(Distil):
         def stages(self, seed: int) -> tuple[Stage, ...]:
             return *super().stages(seed), Stage("after", technique=Vanilla(), model="other")
 
     scores = [0.9, 0.8, 0.4, 0.5, 0.7, 0.6]  # teacher, result, other
     scripted(monkeypatch, scores)
-    whole = make_run(Afterwards())
+    whole = make_run(Afterward())
     whole.execute()
     assert whole.kept == {"stage": "learn", "epoch": 2, "macro-f1": 0.5, "constant_label": None, "attention": AWAKE}
     scripted(monkeypatch, scores)
     with pytest.raises(KeyboardInterrupt):
-        make_run(Afterwards(), folder=tmp_path, watcher=Recorder(epochs=5)).execute()
-    resumed = make_run(Afterwards(), folder=tmp_path, resume=True)
+        make_run(Afterward(), folder=tmp_path, watcher=Recorder(epochs=5)).execute()
+    resumed = make_run(Afterward(), folder=tmp_path, resume=True)
     scripted(monkeypatch, scores[5:])
     resumed.execute()
     assert resumed.kept == whole.kept

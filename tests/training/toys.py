@@ -104,7 +104,7 @@ def outcome(run: TrainingRun) -> tuple[dict[str, bytes], str]:
 
 @settings
 class Distil(Technique):
-    """Two stages, two models: a teacher is trained as usual; then attention alone is drawn towards the teacher's."""
+    """Two stages, two models: a teacher is trained as usual; then attention alone is drawn toward the teacher's."""
 
     strength: float = 1.0
 
@@ -122,7 +122,7 @@ class Distil(Technique):
 
 @settings
 class Committee(Distil):
-    """Three stages, three models: two teachers; then attention is drawn towards their mean."""
+    """Three stages, three models: two teachers; then attention is drawn toward their mean."""
 
     def loss(self, model: Classifier, batch: Batch, given: LossContext) -> Terms:
         out = model(batch)

@@ -101,7 +101,7 @@ def fit_explainer(
     `k`: number of selected words or patches; None: 10 words, 25 patches.  `conditioned`: whether the selector is
     conditioned on the prediction; `mitigation`: against label leakage through the mask, by default random-pretraining
     with `conditioned`.  `settings`: other settings of the method, and for images `patch` (side of a patch in pixels)
-    and `fill` (zero, mean or grey).  `batch_size`: texts per query of the black box.
+    and `fill` (zero, mean or gray).  `batch_size`: texts per query of the black box.
     `validation`: inputs that choose the epoch and measure the fit; None: a tenth of the inputs is held out.  `keep`: a
     folder that caches the black box's answers, so that a failed run can be resumed.
     A warning, also in `warnings`, reports an explainer whose selections leak the label.

@@ -60,19 +60,19 @@ def ascend_divergence(
         return kl_logits(clean, logits + (delta.unsqueeze(1) @ reach).squeeze(1))
 
     if not simplex:
-        centre = torch.zeros_like(delta)
-        delta = ascend(divergence, delta, centre=centre, radius=radius, norm=norm, steps=STEPS, keep=mask, best=True)
+        center = torch.zeros_like(delta)
+        delta = ascend(divergence, delta, center=center, radius=radius, norm=norm, steps=STEPS, keep=mask, best=True)
     return divergence(delta)
 
 
 def search(model: Classifier, forward: Forward, mask: Tensor, radius: float, norm: Norm) -> Tensor:
     """-> (B,)"""
-    clean, centre = forward.logits.double().softmax(-1), forward.weights.double()
+    clean, center = forward.logits.double().softmax(-1), forward.weights.double()
     likely = clean.topk(min(clean.shape[-1] - 1, LIKELY)).indices.unbind(
         -1
     )  # of two classes one is enough: p_0 = 1 − p_1
     row = torch.arange(len(clean), device=clean.device)
-    up = partial(ascend, centre=centre, radius=radius, norm=norm, keep=mask)
+    up = partial(ascend, center=center, radius=radius, norm=norm, keep=mask)
 
     def decode(weights: Tensor) -> Tensor:
         return model.decode(forward.encoded, weights).double()
@@ -84,11 +84,11 @@ def search(model: Classifier, forward: Forward, mask: Tensor, radius: float, nor
         return decode(weights).log_softmax(-1)[row, of]
 
     with evaluation(model):
-        most = [up(partial(chance, of=one), torch.zeros_like(centre), steps=1, step_size=radius) for one in likely]
+        most = [up(partial(chance, of=one), torch.zeros_like(center), steps=1, step_size=radius) for one in likely]
         starts = [sign * start for start in most for sign in (1, -1)]
         ends = [up(divergence, start, steps=STEPS, best=True) for start in starts]
         with torch.no_grad():
-            return torch.stack([divergence(centre + end) for end in ends]).amax(0).clamp_min(0.0)
+            return torch.stack([divergence(center + end) for end in ends]).amax(0).clamp_min(0.0)
 
 
 ULPS = 32

@@ -175,7 +175,7 @@ def foreign_error(what: str) -> Iterator[None]:
 
 @contextmanager
 def quiet_panics() -> Iterator[None]:
-    """Hide the output of a panicking Rust library on standard error; print other output afterwards."""
+    """Hide the output of a panicking Rust library on standard error; print other output afterward."""
     _flush_errors()
     try:
         stderr = os.dup(2)

@@ -69,7 +69,7 @@ def _words(text: str, spans: list[Span], word_ids: list[int | None]) -> list[int
 
 
 def _settle(spans: list[Span], groups: list[int]) -> None:
-    """Give every token without characters to a neighbour: the next that has some, else the last that has."""
+    """Give every token without characters to a neighbor: the next that has some, else the last that has."""
     full = [index for index, (start, end) in enumerate(spans) if start < end]
     for index in range(full[-1] - 1 if full else -1, -1, -1):
         if spans[index][0] == spans[index][1]:

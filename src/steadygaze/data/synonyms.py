@@ -42,7 +42,7 @@ which what whatever whichever whoever one ones another other others each every e
 more most less least several such same own enough something anything everything someone anyone everyone somebody
 anybody everybody and or but if because as while whereas although though unless until since whether than then so yet
 of at by for with about against between among into through during before after above below to from up down in out on
-off over under again further within upon onto toward towards across along around behind beyond beside besides despite
+off over under again further within upon onto toward toward across along around behind beyond beside besides despite
 except near per via am is are was were be been being have has had having do does did doing done will would shall
 should can could may might must ought need let s t d ll m re ve here there where when why how ever also too very just
 only even still rather quite almost perhaps maybe however therefore thus hence indeed instead else otherwise once

@@ -4,7 +4,7 @@
     place    ids, character spans and words: what explaining needs
 
 The splitting itself is done by the `tokenizers` library, without its truncation, padding and special tokens: those are
-put on here, for all texts at once.  Spans count code points of the Python string the user gave, whatever normalisation
+put on here, for all texts at once.  Spans count code points of the Python string the user gave, whatever normalization
 did to it.  The special tokens a user types ("[SEP]", "<s>") are ordinary text.
 """
 

@@ -136,8 +136,8 @@ def coverage(tokens: Any, read: TokenArray) -> Coverage:
 
 SIGNS = ".!?…‥。．！？｡؟۔।॥"
 BYTES = ByteLevel(add_prefix_space=False, use_regex=False)
-SPELT = [*SIGNS, *(BYTES.pre_tokenize_str(sign)[0][0] for sign in SIGNS)]
-ENDS = re.compile(f"(?:{'|'.join([*STARTS, CONTINUES])})*(?:{'|'.join(map(re.escape, SPELT))})+")
+SPELLED = [*SIGNS, *(BYTES.pre_tokenize_str(sign)[0][0] for sign in SIGNS)]
+ENDS = re.compile(f"(?:{'|'.join([*STARTS, CONTINUES])})*(?:{'|'.join(map(re.escape, SPELLED))})+")
 
 
 def sentence_ends(vocabulary: Sequence[str]) -> NDArray[np.bool_]:

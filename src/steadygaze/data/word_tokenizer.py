@@ -127,7 +127,7 @@ class WordTokenizer(TextTokenizer):
     def _spot(self, text: str, encoding: Encoding) -> Spot:
         ids, spans = encoding.ids, align_spans(text, encoding.offsets)
         if self._has_number(text, ids):
-            # Not by a Replace of the normaliser, because that loses the offsets.
+            # Not by a Replace of the normalizer, because that loses the offsets.
             ids = [
                 self._number if index == self._unknown and _DIGIT.search(text, start, end) else index
                 for index, (start, end) in zip(ids, spans, strict=True)

@@ -184,7 +184,7 @@ def _arguments(explained: ExplainedBatch, mask: Tensor) -> dict[str, Any]:
 
 @contextmanager
 def _seeded(key: int, device: torch.device) -> Iterator[None]:
-    """Seed the global generators that Captum draws from, and restore their states afterwards."""
+    """Seed the global generators that Captum draws from, and restore their states afterward."""
     state = np.random.get_state()
     with torch.random.fork_rng([device] if device.type == "cuda" else []):
         torch.default_generator.manual_seed(key)

@@ -20,7 +20,7 @@ from steadygaze.core.tensor_files import layout, layout_difference, read_layout,
 from steadygaze.core.types import Label, Terms
 from steadygaze.core.untrusted_files import read_json
 from steadygaze.estimator.model_folder import check_model_folder
-from steadygaze.images.image_inputs import MOST_COLOURS, Images
+from steadygaze.images.image_inputs import MAX_CHANNELS, Images
 from steadygaze.images.patch_networks import SMALLEST, PatchConfig, Shape, bai_image_network, shuffled_rows
 from steadygaze.techniques.technique import Player, Stage
 from steadygaze.training.progress import SilentWatcher
@@ -108,7 +108,7 @@ class ImageModelConfig:
 
     def __post_init__(self) -> None:
         channels, height, width = self.shape
-        if not (1 <= channels <= MOST_COLOURS and 1 <= height <= LARGEST and 1 <= width <= LARGEST):
+        if not (1 <= channels <= MAX_CHANNELS and 1 <= height <= LARGEST and 1 <= width <= LARGEST):
             raise ValueError(f"has images of {height} × {width} pixels with {channels} channels")
 
 

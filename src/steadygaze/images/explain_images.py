@@ -66,7 +66,7 @@ def explain_images(
 ) -> list[ImageExplanation]:
     """The k top-weighted patches of each image, by default 25.
 
-    The fill is that of `canvas`, by default the mean training image if known, else grey.  A fitted explainer has its
+    The fill is that of `canvas`, by default the mean training image if known, else gray.  A fitted explainer has its
     own k and canvas.
     """
     box, images = as_image_box(black_box, classes), read_images(X)
@@ -74,7 +74,7 @@ def explain_images(
         _refuse_other(explainer.black_box, box, configured=k is not None or canvas is not None)
         return explainer.explain_of(box, images)
     name, method = resolve_image_explainer(explainer)
-    canvas = canvas or PatchConfig(fill="grey" if box.mean is None else "mean")
+    canvas = canvas or PatchConfig(fill="gray" if box.mean is None else "mean")
     units = canvas.units(images.shape)
     k = check_k(SELECTED if k is None else k, units, images.shape)
     fill = _fill(canvas, box, images) if method.fills else torch.zeros(images.shape)
@@ -101,7 +101,7 @@ def _fill(canvas: PatchConfig, box: ImageBox, images: Images) -> Tensor:
     if box.mean is None:
         raise UserError(
             f"the mean image of {box.name} is not known, because it is not an ImageClassifier: choose the fill zero or "
-            f"grey"
+            f"gray"
         )
     return box.mean
 

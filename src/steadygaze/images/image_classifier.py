@@ -129,7 +129,7 @@ class ImageClassifier(ImageClassifierBox, ClassifierMixin, BaseEstimator):  # ty
         its own k, patch and fill.
         k : number of selected patches, default=25.
         patch : side of a patch in pixels, default=1.
-        fill : zero, mean or grey, default="mean", the mean training image.
+        fill : zero, mean or gray, default="mean", the mean training image.
         """
         self._read(X)
         options = {name: value for name, value in {"patch": patch, "fill": fill}.items() if value is not None}

@@ -39,7 +39,7 @@ from steadygaze.images.fitted_images import (
 from steadygaze.images.image_box import ImageBox, as_image_box
 from steadygaze.images.image_classifier import ImageClassifier
 from steadygaze.images.image_explanation import ImageExplanation
-from steadygaze.images.image_inputs import MOST_COLOURS, Images, read_images
+from steadygaze.images.image_inputs import MAX_CHANNELS, Images, read_images
 from steadygaze.images.patch_networks import (
     USUAL,
     PatchConfig,
@@ -162,7 +162,7 @@ def image_box(given: Any, classes: Sequence[Label] | None, device: str) -> Image
 
 def _shape(shape: Any) -> Shape:
     valid = isinstance(shape, list) and len(shape) == 3 and all(type(side) is int and side > 0 for side in shape)
-    if not valid or shape[0] > MOST_COLOURS or max(shape) > LARGEST:
+    if not valid or shape[0] > MAX_CHANNELS or max(shape) > LARGEST:
         raise UserError(f"channels, height and width of an image must be three whole numbers; found {shape!r:.80}")
     return shape[0], shape[1], shape[2]
 

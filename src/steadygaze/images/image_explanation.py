@@ -41,7 +41,7 @@ def _chunk(kind: bytes, body: bytes) -> bytes:
 
 S = TypeVar("S", bound=np.generic)
 LINE = (230, 159, 0)
-GREY = 128
+GRAY = 128
 LEFT = 0.25
 """Contrast of unselected patches."""
 SIDE = 224
@@ -60,7 +60,7 @@ def colored(image: NDArray[np.float64]) -> NDArray[np.uint8]:
 def overlay(image: NDArray[np.float64], mask: NDArray[np.bool_]) -> NDArray[np.uint8]:
     """The selected part, enlarged.  (H,W[,C]), (H,W) -> (H·s,W·s,3)"""
     clear = colored(image)
-    faint = np.rint(GREY + LEFT * (clear.astype(np.float64) - GREY)).astype(np.uint8)
+    faint = np.rint(GRAY + LEFT * (clear.astype(np.float64) - GRAY)).astype(np.uint8)
     picture = enlarged(np.where(mask[..., None], clear, faint))
     picture[_border(enlarged(mask), max(1, _times(mask) // 6))] = LINE
     return picture

@@ -99,7 +99,7 @@ def _file(folder: Path, name: str) -> Path:
     raise UserError(f"{folder} has no {name}.gz")
 
 
-MOST_COLOURS = 4
+MAX_CHANNELS = 4
 WANTED = "images must be arrays of shape (N, H, W), or (N, H, W, C) with 1 to 4 channels last"
 
 
@@ -116,8 +116,8 @@ class Images:
 
     @property
     def shape(self) -> Shape:
-        _, colours, height, width = self.pixels.shape
-        return colours, height, width
+        _, channels, height, width = self.pixels.shape
+        return channels, height, width
 
     def of(self, pixels: Tensor) -> "Images":
         """Other pixels of the same kind."""
@@ -134,7 +134,7 @@ def read_images(given: Any) -> Images:
     """Convert and check images."""
     values = _array(given)
     flat = values.ndim == 3
-    if not flat and (values.ndim != 4 or values.shape[-1] > MOST_COLOURS):
+    if not flat and (values.ndim != 4 or values.shape[-1] > MAX_CHANNELS):
         advice = ": put a single image in a list, [image]" if values.ndim == 2 else ""
         raise UserError(f"{WANTED}; found shape {values.shape}{advice}")
     if 0 in values.shape:

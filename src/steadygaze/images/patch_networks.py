@@ -15,7 +15,7 @@ The paper does not specify how explainers differ from Table 7 "to incorporate gl
 
     zero   black
     mean   the mean image, as in the papers ("their average values")
-    grey   one half
+    gray   one half
 """
 
 from dataclasses import dataclass
@@ -44,9 +44,9 @@ INNER = 128
 
 def bai_image_network(shape: Shape, classes: int, dropouts: tuple[float, float] = (0.0, 0.0)) -> nn.Sequential:
     """The classifier of Table 7.  (B,C,H,W) -> (B,classes)"""
-    colours, height, width = shape
+    channels, height, width = shape
     return nn.Sequential(
-        nn.Conv2d(colours, 32, 3),
+        nn.Conv2d(channels, 32, 3),
         nn.ReLU(),
         nn.Conv2d(32, 64, 3),
         nn.ReLU(),
@@ -68,8 +68,8 @@ def spread(mask: Tensor, shape: Shape, patch: int) -> Tensor:
 
 def fill_patches(pixels: Tensor, mask: Tensor, fill: Tensor, patch: int) -> Tensor:
     """x ⊙ m + fill ⊙ (1 − m).  (B,C,H,W), (B,D) -> (B,C,H,W)"""
-    _, colours, height, width = pixels.shape
-    kept = spread(mask.to(pixels.dtype), (colours, height, width), patch)
+    _, channels, height, width = pixels.shape
+    kept = spread(mask.to(pixels.dtype), (channels, height, width), patch)
     return pixels * kept + fill.to(pixels) * (1 - kept)
 
 
@@ -77,12 +77,12 @@ class Selector(nn.Module):
     def __init__(self, shape: Shape, patch: int, query: int, hidden: int, dropout: float = 0.0) -> None:
         """`query`: number of classes if conditioned on the prediction, else 0."""
         super().__init__()
-        colours, self.height, self.width = shape
+        channels, self.height, self.width = shape
         self.patch = patch
         units = (self.height // patch) * (self.width // patch)
         self.said = nn.Linear(query, self.height * self.width) if query else None
         self.near = nn.Sequential(
-            nn.Conv2d(colours + bool(query), 32, 3, padding="same"),
+            nn.Conv2d(channels + bool(query), 32, 3, padding="same"),
             nn.ReLU(),
             nn.Conv2d(32, 64, 3, padding="same"),
             nn.ReLU(),
@@ -153,7 +153,7 @@ class PatchConfig:
 
     patch: Annotated[int, Field(ge=1, le=4096)] = 1
     """Side of a patch in pixels; 1: single pixels."""
-    fill: Literal["zero", "mean", "grey"] = "mean"
+    fill: Literal["zero", "mean", "gray"] = "mean"
     """Fill of unselected patches: black, the mean image, or one half."""
 
     def units(self, shape: Shape) -> int:
@@ -170,7 +170,7 @@ class PatchConfig:
         """The fill.  `whole`: rounded, for images in whole numbers.  (N,C,H,W) -> (C,H,W)"""
         if self.fill == "mean" and len(pixels) < 2:
             raise UserError("the mean image needs several images, found one: pass more, or choose another fill")
-        shades = {"zero": torch.zeros_like(pixels[0]), "grey": torch.full_like(pixels[0], 0.5)}
+        shades = {"zero": torch.zeros_like(pixels[0]), "gray": torch.full_like(pixels[0], 0.5)}
         shade = pixels.mean(0) if self.fill == "mean" else shades[self.fill]
         return (shade * 255).round() / 255 if whole else shade
 

@@ -89,7 +89,7 @@ TEXTS = {
     ),
     "gradient": (
         "Agreement of the {of} with the gradient",
-        "One dot is one word; both axes are stretched towards 0. On the diagonal both give it the same share. "
+        "One dot is one word; both axes are stretched toward 0. On the diagonal both give it the same share. "
         "Look for words at the lower right: large {of}, but little influence on the prediction.",
     ),
 }

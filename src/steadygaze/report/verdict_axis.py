@@ -28,7 +28,7 @@ class Axis:
     """The thresholds of yes and no, in words."""
 
     @property
-    def upwards(self) -> bool:
+    def upward(self) -> bool:
         return self.yes > self.no
 
 
@@ -54,8 +54,8 @@ def axis_words(limits: Sequence[float]) -> tuple[str, str]:
     (('yes up to 0.05', 'no from 0.1 up'), ('yes from 0.05 up', 'no up to 0.02'))
     """
     good, bad = map(short_number, limits)
-    upwards = limits[0] > limits[1]
-    return (f"yes from {good} up", f"no up to {bad}") if upwards else (f"yes up to {good}", f"no from {bad} up")
+    upward = limits[0] > limits[1]
+    return (f"yes from {good} up", f"no up to {bad}") if upward else (f"yes up to {good}", f"no from {bad} up")
 
 
 def axis_sentence(row: Row, drawn: Axis) -> str:

@@ -123,7 +123,7 @@ class AnchoringTechnique(WeightBall, Technique):
         size = (self.noise_radius * context.epoch_tables["sigma"]).to(embedded.dtype)
         start = size * (2 * context.key.child(1).uniform(batch.index, *embedded.shape[1:], dtype=embedded.dtype) - 1)
         return ascend(
-            distance, start, centre=embedded, radius=size, norm="linf", steps=1, step_size=size, keep=batch.mask
+            distance, start, center=embedded, radius=size, norm="linf", steps=1, step_size=size, keep=batch.mask
         )
 
 

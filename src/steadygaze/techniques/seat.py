@@ -132,7 +132,7 @@ def worst_change(
             return measure(own.detach(), model.decode(encoded, perturbed))
 
         options = {"radius": ball.radius, "norm": ball.norm, "steps": ball.steps}
-        delta = ascend(change, ball.radius * shift, centre=weights, keep=batch.mask, **options)  # type: ignore[arg-type]
+        delta = ascend(change, ball.radius * shift, center=weights, keep=batch.mask, **options)  # type: ignore[arg-type]
         return measure(own, model.decode(encoded, weights + delta))
     reach = _reach(model, encoded).to(own.dtype)
     if logits.shape[-1] == 2:
@@ -219,7 +219,7 @@ class Seat(WeightBall, Technique):
         size = self.embedding_radius
         start = size * (2 * context.key.uniform(batch.index, *embedded.shape[1:], dtype=embedded.dtype) - 1)
         options = {"radius": size, "norm": "linf", "steps": self.steps, "keep": batch.mask}
-        r = ascend(lambda vectors: read(vectors)[0], start, centre=embedded, **options)  # type: ignore[arg-type]
+        r = ascend(lambda vectors: read(vectors)[0], start, center=embedded, **options)  # type: ignore[arg-type]
         perturbed, perturbed_weights = read(embedded + r)
         clean = model.encode(batch, embedded)
         own = model.attend(model.score(clean), batch.mask)

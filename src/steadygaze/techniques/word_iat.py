@@ -8,7 +8,7 @@ Sato et al., IJCAI 2018 (arXiv:1805.02917), Eq. 9–13.
     r_t    =  Σ_k α_tk d̃_tk
     L      =  ℓ(y, f(x))  +  λ · ℓ(y, f(x + r))
 
-    x (B,T,E) embeddings   g = ∇ₓℓ   v_k the `neighbours` nearest words by cosine, updated before every epoch
+    x (B,T,E) embeddings   g = ∇ₓℓ   v_k the `neighbors` nearest words by cosine, updated before every epoch
     ε `epsilon`, times the mean norm of a word vector if `relative`   λ `weight`
 
 It needs only the gradient of the embeddings: as many passes as Word AT.
@@ -46,7 +46,7 @@ class WordIAT(Technique):
     """Length of the perturbation of a text; see `relative`."""
     relative: bool = True
     """Measure `epsilon` relative to the mean norm of a word vector."""
-    neighbours: Annotated[int, Field(ge=1, le=100)] = 10
+    neighbors: Annotated[int, Field(ge=1, le=100)] = 10
     """Number of nearest words of each word."""
     variant: Literal["paper", "released"] = "paper"
     """Normalization: over the text as printed, or per word and then per text as in the authors' code."""
@@ -75,7 +75,7 @@ class WordIAT(Technique):
         most = max(int(real.sum()) - 1, 0)  # a word is not its own neighbor
         return {
             "unit": size if self.relative else size.new_ones(()),
-            "nearest": nearest_words(vectors, min(self.neighbours, most), real)[0],
+            "nearest": nearest_words(vectors, min(self.neighbors, most), real)[0],
         }
 
 

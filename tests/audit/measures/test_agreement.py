@@ -11,7 +11,7 @@ ALL = torch.ones(1, 4, dtype=torch.bool)
 def test_order_and_share_are_different_questions():
     """1 2 3 4 and 1 2 3 100 are in one order (τ = 1) and far from one line.
 
-    Centred: (−1.5, −0.5, 0.5, 1.5) and (−25.5, −24.5, −23.5, 73.5): r = 149 / √(5 · 7205) = 0.7850.
+    Centered: (−1.5, −0.5, 0.5, 1.5) and (−25.5, −24.5, −23.5, 73.5): r = 149 / √(5 · 7205) = 0.7850.
     """
     x, y = torch.tensor([[1.0, 2, 3, 4]]), torch.tensor([[1.0, 2, 3, 100]])
     assert kendall(x, y, ALL).item() == 1

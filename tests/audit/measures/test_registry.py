@@ -1,4 +1,4 @@
-"""The catalogue knows every number that an audit reports, and what an audit reports keeps to it."""
+"""The catalog knows every number that an audit reports, and what an audit reports keeps to it."""
 
 import pytest
 import torch
@@ -31,7 +31,7 @@ def case() -> AuditCase:
 
 
 @pytest.mark.parametrize("heading", PROTOCOLS)
-def test_everything_a_protocol_finds_is_in_the_catalogue_and_within_its_bounds(heading, case):
+def test_everything_a_protocol_finds_is_in_the_catalog_and_within_its_bounds(heading, case):
     findings = [finding for protocol in PROTOCOLS[heading] for finding in protocol(case)]
     assert findings
     for finding in findings:
@@ -43,7 +43,7 @@ def test_everything_a_protocol_finds_is_in_the_catalogue_and_within_its_bounds(h
         assert finding.value is None or low <= finding.value <= high, finding.measure
 
 
-def test_every_number_that_decides_a_question_is_in_the_catalogue_and_points_the_same_way():
+def test_every_number_that_decides_a_question_is_in_the_catalog_and_points_the_same_way():
     for rule in VERDICT_RULES:
         for name, bound in rule.thresholds.items():
             assert name in NAMES

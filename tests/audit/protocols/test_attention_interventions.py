@@ -1,4 +1,4 @@
-"""Other weights, and models that have learnt nothing: asked of models built to be faithful and unfaithful."""
+"""Other weights, and models that have learned nothing: asked of models built to be faithful and unfaithful."""
 
 import math
 from dataclasses import replace
@@ -213,14 +213,14 @@ def test_a_model_that_ignores_its_attention_is_found_out():
 
 
 @pytest.mark.usefixtures("hasty")
-def test_an_attention_by_place_survives_random_parameters_and_one_that_was_learnt_does_not():
+def test_an_attention_by_place_survives_random_parameters_and_one_that_was_learned_does_not():
     data = split(["s" + "w" * n + "s" for n in range(5, 14)])
-    learnt, by_place = classifier("bilstm"), classifier("bilstm")
+    learned, by_place = classifier("bilstm"), classifier("bilstm")
     by_place.attention = ByPlace()
     found = found_by(attention_interventions, case_of(by_place, data, PLAN))
     assert found["kendall/randomized"].tolist() == [1.0] * 9
     assert found["jensen-shannon/randomized"].max() < 1e-15
-    found = found_by(attention_interventions, case_of(learnt, data, PLAN))
+    found = found_by(attention_interventions, case_of(learned, data, PLAN))
     assert abs(float(found["kendall/randomized"].mean())) < 0.3
     assert found["jensen-shannon/randomized"].min() > 0
 

@@ -76,7 +76,7 @@ def test_the_users_model_is_left_alone():
     assert "d" not in clf.stored_.tokenizer.vocabulary
 
 
-def test_what_mass_means_is_said_where_hidden_states_know_their_neighbours(said):
+def test_what_mass_means_is_said_where_hidden_states_know_their_neighbors(said):
     assert {one.note for one in said.values()} == {CONTEXTUAL}
     assert {one.note for one in found(model("average", epochs=1)).values()} == {""}
 

@@ -190,7 +190,7 @@ def test_more_texts_turn_a_doubt_into_an_answer():
 
 
 @pytest.mark.parametrize(
-    ("right", "guessed", "learnt"),
+    ("right", "guessed", "learned"),
     [
         (0.5, 0.5, False),
         (0.6, 0.5, False),  # 60 % ± 15 %
@@ -199,16 +199,16 @@ def test_more_texts_turn_a_doubt_into_an_answer():
         (0.3, 0.5, False),
     ],
 )
-def test_of_a_model_that_may_have_learnt_nothing_it_is_not_said_that_it_would_not_lock(right, guessed, learnt):
+def test_of_a_model_that_may_have_learned_nothing_it_is_not_said_that_it_would_not_lock(right, guessed, learned):
     """That it would is: one that takes first sentences which say nothing can learn nothing."""
     for taken, answer, link in (
-        (0.0, "it does not interlock" if learnt else "interlocking is undecided", "but"),
+        (0.0, "it does not interlock" if learned else "interlocking is undecided", "but"),
         (0.5, "interlocking is undecided", "and"),
         (1.0, "it interlocks", "and"),
     ):
         found, said = interlocking_sentence(ones(taken), ones(right), guessed, (EVERY, KNOWN))
         assert ANSWERS[found] == answer
-        doubt = "; " if learnt else f", {link} it may have learned nothing: "
+        doubt = "; " if learned else f", {link} it may have learned nothing: "
         assert said.startswith(f"{answer}: it selects the first sentence of {taken:.0%} (")
         assert f"{KNOWN}{doubt}its accuracy is {right:.0%} (" in said
         assert said.endswith(f", the share of the most frequent label {guessed:.0%}")

@@ -184,7 +184,7 @@ def test_a_reason_that_stands_in_the_middle_part_of_each_text_is_not_a_habit(low
 
 
 def test_words_that_count_are_not_lost_to_a_leaning_in_long_texts():
-    """Scores that rise towards the end, and words of their own scores on top: half of what is said is about words."""
+    """Scores that rise toward the end, and words of their own scores on top: half of what is said is about words."""
     mask = lengths(low=100, high=600)
     rise = 3 * mask.cumsum(-1) / mask.sum(-1, keepdim=True)
     found = detect_collapse(masked.softmax(rise + torch.randn(mask.shape, dtype=torch.float64), mask), mask)

@@ -116,7 +116,7 @@ def test_padding_counts_neither_in_l0_nor_in_the_lasso():
         wide = statistic(pad(a, (0, 4), value=3.0), pad(b, (0, 4), value=3.0), pad(mask, (0, 4)))
         assert torch.equal(wide, statistic(a, b, mask))
         assert statistic(a, b, mask)[2] == 0
-    assert hard.lasso(a, b, mask)[1] == 0  # one token has no neighbour
+    assert hard.lasso(a, b, mask)[1] == 0  # one token has no neighbor
 
 
 def test_evaluation_shows_what_has_most_of_the_mass():

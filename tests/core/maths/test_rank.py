@@ -112,7 +112,7 @@ def test_kendall_on_four_words_with_a_tie():
 
 
 def test_pearson_on_three_words():
-    """x = 1 2 3, y = 1 3 2: centred (−1, 0, 1) and (−1, 1, 0), so r = 1 / (√2 · √2) = ½."""
+    """x = 1 2 3, y = 1 3 2: centered (−1, 0, 1) and (−1, 1, 0), so r = 1 / (√2 · √2) = ½."""
     x, y = torch.tensor([[1.0, 2, 3]]), torch.tensor([[1.0, 3, 2]])
     assert pearson(x, y, torch.ones(1, 3, dtype=torch.bool)).item() == pytest.approx(0.5)
 

@@ -150,7 +150,7 @@ def test_a_config_with_a_wrong_value_says_which(folder, changes, sentence):
 
 
 def test_a_key_of_a_later_package_is_passed_over(folder):
-    rewrite(folder, colour="blue")
+    rewrite(folder, color="blue")
     assert_same(fitted(), load(folder), TEXTS)
 
 

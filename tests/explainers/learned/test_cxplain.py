@@ -112,11 +112,11 @@ def test_an_input_that_is_drawn_twice_counts_twice():
     other.load_state_dict(net.state_dict())
     loop = MemberLoop(Ensemble(HOW, nn.Identity, these, these, SilentWatcher(), CPU), net, 0)
     loop.counts, loop.state.optimizer = np.array([2, 0, 1]), torch.optim.SGD(net.parameters(), 1.0)
-    learnt = loop.train_epoch()["divergence"]
+    learned = loop.train_epoch()["divergence"]
     lost = these.loss(HOW, other, np.array([0, 0, 2])).mean()
     lost.backward()
     torch.optim.SGD(other.parameters(), 1.0).step()
-    assert learnt == pytest.approx(lost.item(), rel=1e-6)
+    assert learned == pytest.approx(lost.item(), rel=1e-6)
     for found, expected in zip(net.parameters(), other.parameters(), strict=True):
         assert_close(found, expected)
 
@@ -126,7 +126,7 @@ def test_one_member_alone_reads_every_input_once():
     assert alone.bootstrap_counts(0).tolist() == [1] * 5
 
 
-def test_what_a_member_minimises_is_the_divergence_between_the_two():
+def test_what_a_member_minimizes_is_the_divergence_between_the_two():
     """By core/maths/divergence.py, from the softmax; a text's padding is in neither."""
     torch.manual_seed(0)
     these, net = weighed(6, 4), text_member(HOW, WORDS + 1).double()

@@ -110,7 +110,7 @@ def fit(inputs: Inputs, method: type[SelectorConfig] = L2X, **settings: Any) -> 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::steadygaze.core.errors.LeakageWarning")
 def test_the_judge_that_a_fit_returns_reads_masks_as_explanations_have_them(inputs: Inputs) -> None:
-    """The one who learnt beside the selector had two steps, on soft masks, and knows nothing."""
+    """The one who learned beside the selector had two steps, on soft masks, and knows nothing."""
     run = fit(inputs)
     nets = run.execute()
     assert given_away(run.config, nets, inputs) < 0.02

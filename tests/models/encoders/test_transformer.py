@@ -160,7 +160,7 @@ def test_a_short_name_without_its_package_says_what_to_install(monkeypatch):
         locate("minilm")
 
 
-def spoilt(folder, tmp_path, **files: bytes | None):
+def spoiled(folder, tmp_path, **files: bytes | None):
     """A copy of a model folder with some files replaced, or left out where None."""
     for path in folder.iterdir():
         content = files.get(path.stem, path.read_bytes())
@@ -170,7 +170,7 @@ def spoilt(folder, tmp_path, **files: bytes | None):
 
 
 def test_weights_that_could_run_code_are_refused(folders, tmp_path):
-    spoilt(folders["bert"], tmp_path, model=None)
+    spoiled(folders["bert"], tmp_path, model=None)
     (tmp_path / "pytorch_model.bin").write_bytes(b"\x80\x04.")
     with pytest.raises(UserError, match=r"has no \.safetensors weights"):
         from_folder(tmp_path)
@@ -178,7 +178,7 @@ def test_weights_that_could_run_code_are_refused(folders, tmp_path):
 
 def test_a_folder_without_a_configuration_is_refused(folders, tmp_path):
     with pytest.raises(UserError, match=r"it has no config\.json"):
-        read_config(spoilt(folders["bert"], tmp_path, config=None))
+        read_config(spoiled(folders["bert"], tmp_path, config=None))
 
 
 @pytest.mark.parametrize(
@@ -193,17 +193,17 @@ def test_a_folder_without_a_configuration_is_refused(folders, tmp_path):
 )
 def test_a_configuration_that_cannot_be_read_is_refused(config, sentence, folders, tmp_path):
     with pytest.raises(UserError, match=sentence) as caught:
-        read_config(spoilt(folders["bert"], tmp_path, config=config))
+        read_config(spoiled(folders["bert"], tmp_path, config=config))
     assert "\n" not in str(caught.value)
 
 
 def test_weights_that_are_cut_short_or_of_another_shape_are_refused(folders, tmp_path):
     weights = (folders["bert"] / "model.safetensors").read_bytes()
     with pytest.raises(UserError, match=r"model\.safetensors is damaged or cut short"):
-        from_folder(spoilt(folders["bert"], tmp_path, model=weights[:-100]))
+        from_folder(spoiled(folders["bert"], tmp_path, model=weights[:-100]))
     config = json.loads((folders["bert"] / "config.json").read_text()) | {"vocab_size": VOCABULARY + 1}
     with pytest.raises(UserError, match="cannot be read as a Hugging Face encoder"):
-        from_folder(spoilt(folders["bert"], tmp_path, config=json.dumps(config).encode()))
+        from_folder(spoiled(folders["bert"], tmp_path, config=json.dumps(config).encode()))
 
 
 def test_a_network_that_writes_text_is_refused(tmp_path):
@@ -215,7 +215,7 @@ def test_a_network_that_writes_text_is_refused(tmp_path):
 def test_code_that_comes_with_a_model_is_never_run(folders, tmp_path):
     config = json.loads((folders["bert"] / "config.json").read_text())
     config["auto_map"] = {"AutoConfig": "evil.Evil", "AutoModel": "evil.Evil"}
-    spoilt(folders["bert"], tmp_path, config=json.dumps(config).encode())
+    spoiled(folders["bert"], tmp_path, config=json.dumps(config).encode())
     (tmp_path / "evil.py").write_text(f"open({str(tmp_path / 'was_here')!r}, 'w').close()\nclass Evil: ...\n")
     assert read_config(tmp_path).model_type == "bert"
     assert type(from_folder(tmp_path).network).__module__.startswith("transformers.")

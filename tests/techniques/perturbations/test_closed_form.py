@@ -1,4 +1,4 @@
-"""The closed form against enumeration, linear programmes, a general solver, and gradient ascent."""
+"""The closed form against enumeration, linear programs, a general solver, and gradient ascent."""
 
 from itertools import product
 
@@ -40,7 +40,7 @@ def divergence(reach: Tensor, logits: Tensor, target: Tensor, delta: Tensor) -> 
     return kl_logits(target, logits + torch.einsum("btc,bt->bc", reach, delta))
 
 
-def by_programme(a: np.ndarray, norm: str, simplex: bool) -> float:
+def by_program(a: np.ndarray, norm: str, simplex: bool) -> float:
     """max a·δ over ‖δ‖ ≤ 1 [and Σδ = 0], by somebody else's solver."""
     if norm == "linf":
         sums = {"A_eq": np.ones((1, len(a))), "b_eq": [0.0]} if simplex else {}
@@ -88,7 +88,7 @@ def test_the_spread_is_what_a_solver_finds(norm, simplex):
     found = spread(reach, mask, norm, simplex)
     for b, i, j in product(range(len(reach)), range(4), range(4)):
         a = (reach[b, mask[b], i] - reach[b, mask[b], j]).numpy()
-        expected = by_programme(a, norm, simplex) if len(a) and a.any() else 0.0
+        expected = by_program(a, norm, simplex) if len(a) and a.any() else 0.0
         if len(a) == 1 and simplex:
             expected = 0.0  # one word cannot move without another
         assert found[b, i, j].item() == pytest.approx(expected, abs=1e-6)
@@ -132,16 +132,16 @@ def test_the_value_of_pairs_is_reached_by_its_corner(norm, simplex, classes):
 @NORM
 def test_gradient_ascent_never_exceeds_the_exact_value_and_comes_near_it(norm):
     reach, logits, target, mask = given(2, (8,) * 40)
-    centre = torch.rand(40, 8, dtype=torch.float64)
+    center = torch.rand(40, 8, dtype=torch.float64)
     for radius in (1e-3, 0.05, 0.5):
         exact = worst_binary(reach, logits, target, mask, radius, norm, False)
         best = torch.zeros(40, dtype=torch.float64)
         random = radius * (2 * torch.rand(40, 8, dtype=torch.float64) - 1)
         for start in (random, -random):  # one of the two leans to the end that counts
             found = ascend(
-                lambda w: divergence(reach, logits, target, w - centre),
+                lambda w: divergence(reach, logits, target, w - center),
                 start,
-                centre=centre,
+                center=center,
                 radius=radius,
                 norm=norm,
                 steps=10,
@@ -159,7 +159,7 @@ def test_with_more_classes_pairs_is_a_lower_bound_that_ascent_may_exceed(norm):
     found = ascend(
         lambda delta: divergence(reach, logits, target, delta),
         best_pair(reach, logits, target, mask, 1.0, norm, False),
-        centre=torch.zeros(200, 6, dtype=torch.float64),
+        center=torch.zeros(200, 6, dtype=torch.float64),
         radius=1.0,
         norm=norm,
         steps=20,

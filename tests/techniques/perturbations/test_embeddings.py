@@ -54,10 +54,10 @@ def test_the_slope_of_a_faint_loss_survives_half_precision():
     assert loss_gradient((x.sum((1, 2)).float() * 1e-6).half() * 0.01, x, torch.ones(1, 1, dtype=torch.bool)).item() > 0
 
 
-def test_toward_neighbours_by_hand():
-    """x = (1, 1), neighbours (4, 1) and (1, 3): d̃ = (1, 0) and (0, 1).  g = (3, 4): α = (3/5, 4/5) = d.
+def test_toward_neighbors_by_hand():
+    """x = (1, 1), neighbors (4, 1) and (1, 3): d̃ = (1, 0) and (0, 1).  g = (3, 4): α = (3/5, 4/5) = d.
 
-    With neighbours (4, 1) and (9, 1), both along (1, 0): α = (1, 1)/√2, d = (√2, 0).
+    With neighbors (4, 1) and (9, 1), both along (1, 0): α = (1, 1)/√2, d = (√2, 0).
     With (1, 3) and (1, −1): d̃ = (0, 1) and (0, −1), rise 4 and −4, α = (1, −1)/√2, d = (0, √2): away from a word too.
     """
     g, x = (torch.tensor([[row] * 3], dtype=torch.float64) for row in ((3.0, 4.0), (1.0, 1.0)))
@@ -66,7 +66,7 @@ def test_toward_neighbours_by_hand():
     assert_close(found, torch.tensor([[[0.6, 0.8], [2**0.5, 0], [0, 2**0.5]]], dtype=torch.float64))
 
 
-def test_toward_neighbours_as_printed_keeps_the_size_of_each_words_gradient():
+def test_toward_neighbors_as_printed_keeps_the_size_of_each_words_gradient():
     """As above, but one norm over the text: G = (3, 4), (3, 3), (4, −4), ‖G‖² = 25 + 18 + 32 = 75.
 
     d = (3, 4)/√75, (6, 0)/√75, (0, 8)/√75.
@@ -87,7 +87,7 @@ def test_only_the_direction_of_the_slope_counts(scale, per_word):
 
 
 @pytest.mark.parametrize("per_word", [False, True])
-def test_there_is_no_way_to_oneself_nor_without_neighbours_nor_along_no_slope(per_word):
+def test_there_is_no_way_to_oneself_nor_without_neighbors_nor_along_no_slope(per_word):
     g, x = torch.randn(1, 2, 4, dtype=torch.float64), torch.randn(1, 2, 4, dtype=torch.float64)
     nobody, others = (torch.randn(1, 2, many, 4, dtype=torch.float64) for many in (0, 3))
     for slope_, near in ((g, x.unsqueeze(2)), (g, nobody), (0 * g, others)):

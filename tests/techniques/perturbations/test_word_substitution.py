@@ -292,7 +292,7 @@ def test_nearest_neither_changes_the_vectors_nor_asks_for_gradients() -> None:
 
 
 @given(st.permutations(range(7)))
-def test_renaming_the_words_renames_their_neighbours(order: list[int]) -> None:
+def test_renaming_the_words_renames_their_neighbors(order: list[int]) -> None:
     vectors = torch.randn(7, 4, generator=torch.Generator().manual_seed(0))
     ids, cosines = nearest_words(vectors, 3)
     renamed, same = nearest_words(vectors[order], 3)

@@ -114,7 +114,7 @@ def fgm_on_label(model: Model, batch: Batch, radius: float | Tensor) -> Perturbe
 
     start = embedded.new_zeros(embedded.shape)
     with with_gradients(model):
-        r = ascend(loss, start, centre=embedded, radius=size, norm="linf", steps=1, step_size=size, keep=batch.mask)
+        r = ascend(loss, start, center=embedded, radius=size, norm="linf", steps=1, step_size=size, keep=batch.mask)
     return _perturbed(batch, embedded + r)
 
 
@@ -137,7 +137,7 @@ def pgd_on_attention(
     start = _uniform_noise(batch, embedded, size, chance)
     with with_gradients(model):
         r = ascend(
-            divergence, start, centre=embedded, radius=size, norm="linf", steps=steps, keep=batch.mask, best=True
+            divergence, start, center=embedded, radius=size, norm="linf", steps=steps, keep=batch.mask, best=True
         )
     return _perturbed(batch, embedded + r)
 

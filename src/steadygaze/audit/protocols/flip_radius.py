@@ -121,7 +121,7 @@ def smallest(model: Model, batch: Batch, weights: Tensor, unit: Tensor) -> Tenso
 
 
 def _search_radius(
-    margin: Callable[[Tensor], Tensor], centre: Tensor, free: Tensor, unit: Tensor, start: tuple[Tensor, Tensor]
+    margin: Callable[[Tensor], Tensor], center: Tensor, free: Tensor, unit: Tensor, start: tuple[Tensor, Tensor]
 ) -> tuple[Tensor, Tensor]:
     """The smallest δ that flips the label, and its norm; ∞ and the last δ if none does."""
     delta, high = start
@@ -129,9 +129,9 @@ def _search_radius(
     for round_ in range(ROUNDS):
         unflipped = high.isinf()
         radius = torch.where(unflipped, min(LARGEST, SMALLEST * GROWTH**round_), (low * high).sqrt())
-        new = ascend(margin, delta, centre=centre, radius=radius * unit, norm="l2", steps=STEPS, keep=free)
+        new = ascend(margin, delta, center=center, radius=radius * unit, norm="l2", steps=STEPS, keep=free)
         with torch.no_grad():
-            flipped = margin(centre + new) > 0
+            flipped = margin(center + new) > 0
         delta = torch.where((flipped | unflipped)[:, None, None], new, delta)
         low, high = torch.where(flipped, low, radius), torch.where(flipped, radius, high)
     return delta, high
@@ -163,6 +163,6 @@ def worst(model: Model, batch: Batch, chance: RandomKey) -> Tensor:
     for radius in RADII:
         start = radius * noise
         with with_gradients(model):
-            r = ascend(loss, start, centre=embedded, radius=radius, norm="linf", steps=SEAT_STEPS, keep=batch.mask)
+            r = ascend(loss, start, center=embedded, radius=radius, norm="linf", steps=SEAT_STEPS, keep=batch.mask)
         probs.append(observe(model, batch, embedded + r).probs)
     return torch.stack(probs, 1)

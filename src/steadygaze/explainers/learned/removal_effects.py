@@ -12,7 +12,7 @@ Removal effects: Schwab & Karlen, "CXPlain: Causal explanations for model interp
     Δ_i = max(ℓ(f(x ∖ i)) − ℓ(f(x)), ε)        ℓ(p) = −ln p_y
     Ω_i = Δ_i / Σ_j Δ_j
 
-The cache has the raw differences; ε and the normalization are applied afterwards.
+The cache has the raw differences; ε and the normalization are applied afterward.
 """
 
 from collections.abc import Callable, Iterable, Iterator

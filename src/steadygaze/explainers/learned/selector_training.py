@@ -1,6 +1,6 @@
 """Fit a selector: the stages of its mitigation in order; the best epoch of the last stage is kept.
 
-Afterwards a new mask probe is trained on final masks of exactly k units.  The probe that was trained along has seen
+Afterward a new mask probe is trained on final masks of exactly k units.  The probe that was trained along has seen
 relaxed masks of earlier selectors.
 """
 

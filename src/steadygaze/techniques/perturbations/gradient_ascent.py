@@ -5,7 +5,7 @@ Madry et al., ICLR 2018 (arXiv 1706.06083), §2.1; one step without projection i
     δ ← Π_R( δ + η·n(g) ),   g = ∇_δ L(x + δ)
     n(g) = sign(g) for an ℓ∞ ball, g/‖g‖₂ for an ℓ2 ball;   η = 2R/P by default
 
-    L loss, one number per example   x `centre`   R `radius`   Π_R projection on the ball   P `steps`   η `step_size`
+    L loss, one number per example   x `center`   R `radius`   Π_R projection on the ball   P `steps`   η `step_size`
 
 FGM is steps=1, step_size=radius, from a start of zeros.  A divergence from the clean prediction has its minimum at
 δ = 0, where its gradient is exactly 0: start elsewhere (`start`).
@@ -35,7 +35,7 @@ def ascend(
     loss: Callable[[Tensor], Tensor],
     start: Tensor,
     *,
-    centre: Tensor,
+    center: Tensor,
     radius: float | Tensor,
     norm: Norm,
     steps: int,
@@ -43,7 +43,7 @@ def ascend(
     keep: Tensor | None = None,
     best: bool = False,
 ) -> Tensor:
-    """Return the perturbation δ that raises `loss` at centre + δ, as a constant.  (B,…) -> (B,…)
+    """Return the perturbation δ that raises `loss` at center + δ, as a constant.  (B,…) -> (B,…)
 
     Parameters
     ----------
@@ -54,18 +54,18 @@ def ascend(
     radius, step_size
         A float, or one for each example (B,).
     keep
-        True where δ may differ from 0, shaped as the leading dimensions of `centre`; None: everywhere.
+        True where δ may differ from 0, shaped as the leading dimensions of `center`; None: everywhere.
     best
         Return the δ with the highest loss of each example, instead of the last.
     """
     free = torch.ones_like(start, dtype=torch.bool) if keep is None else _widen(keep, start).expand_as(start)
-    centre = centre.detach()  # no gradient flows through the search
+    center = center.detach()  # no gradient flows through the search
     step = 2 * radius / max(steps, 1) if step_size is None else step_size
     step = _widen(step, start) if isinstance(step, Tensor) else step
     delta = project(start.detach().masked_fill(~free, 0.0), radius, norm)
     best_delta, highest = delta, torch.full(start.shape[:1], -torch.inf, dtype=start.dtype, device=start.device)
     for _ in range(steps):
-        values, gradient = _loss_and_gradient(loss, centre + delta)
+        values, gradient = _loss_and_gradient(loss, center + delta)
         if best:
             best_delta, highest = _keep_higher(delta, values, best_delta, highest)
         gradient = gradient.masked_fill(~free, 0.0)
@@ -73,7 +73,7 @@ def ascend(
     if not best:
         return delta
     with torch.no_grad():
-        return _keep_higher(delta, loss(centre + delta), best_delta, highest)[0]
+        return _keep_higher(delta, loss(center + delta), best_delta, highest)[0]
 
 
 def _loss_and_gradient(loss: Callable[[Tensor], Tensor], point: Tensor) -> tuple[Tensor, Tensor]:
@@ -124,9 +124,9 @@ def embedding_norm(vectors: Tensor) -> Tensor:
     return lengths.mean()
 
 
-def toward_neighbors(g: Tensor, embedded: Tensor, neighbours: Tensor, *, per_word: bool) -> Tensor:
+def toward_neighbors(g: Tensor, embedded: Tensor, neighbors: Tensor, *, per_word: bool) -> Tensor:
     """Project g on the directions to other words; g is 0 on padding.  (B,T,E), (B,T,E), (B,T,K,E) -> (B,T,E)"""
-    directions = normalize(neighbours - embedded.unsqueeze(2), dim=-1)
+    directions = normalize(neighbors - embedded.unsqueeze(2), dim=-1)
     rise = (directions @ g.unsqueeze(-1)).squeeze(-1)  # (B,T,K): ∂ℓ/∂α at α = 0
     # not `normalize`, which does not scale up small gradients
     alpha = unit_vector(rise.flatten(0, 1)).view_as(rise) if per_word else unit_vector(rise)

@@ -13,7 +13,7 @@ from report.audited import full_report
 from steadygaze.audit.audit_run import CALLED, SEEN
 from steadygaze.cli import audit_output
 from steadygaze.data.planted.reviews import planted_reviews
-from steadygaze.report import audited_card
+from steadygaze.results import model_card
 
 
 @pytest.fixture(scope="module")
@@ -173,7 +173,7 @@ def test_a_folder_that_cannot_be_written_to_costs_the_card_and_nothing_else(audi
     def refused(path: Path, text: str) -> None:
         raise PermissionError(13, "Permission denied", str(path))
 
-    monkeypatch.setattr(audited_card, "write_text", refused)
+    monkeypatch.setattr(model_card, "write_text", refused)
     ended = audit()
     assert ended.code == 0
     assert "README.md is unchanged" in ended.err

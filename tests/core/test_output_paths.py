@@ -18,9 +18,9 @@ from steadygaze.cli import audit_output, demo
 from steadygaze.core.errors import UserError
 from steadygaze.core.output_paths import check_file, check_folder, check_separate, write_output
 from steadygaze.estimator import resumable_training
-from steadygaze.report.audited_card import write_card
 from steadygaze.report.page import render, write
 from steadygaze.results.explanation import Explanation
+from steadygaze.results.model_card import write_card
 from steadygaze.study import compare as compare_run
 
 ONE = Explanation("good film", ("good", "film"), ((0, 4), (5, 9)), (0.7, 0.3), "yes", {"yes": 1.0})

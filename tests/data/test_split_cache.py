@@ -5,9 +5,8 @@ from concurrent.futures import ThreadPoolExecutor
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from steadygaze.data import split_cache
-from steadygaze.data.split_cache import SplitCache
-from steadygaze.data.word_tokenizer import build_word_tokenizer
+from steadygaze.data import word_tokenizer
+from steadygaze.data.word_tokenizer import SplitCache, build_word_tokenizer
 
 ASCII = st.lists(
     st.sampled_from([*"ab'.,:-@#!/ 09", "n't", "'s", "www.", "don't ", "film, ", "\t", "\n", "u.s.", "\x1c", "é"]),
@@ -51,7 +50,7 @@ def test_a_stretch_is_split_once():
 
 
 def test_a_full_table_learns_no_more(monkeypatch):
-    monkeypatch.setattr(split_cache, "MOST", 2)
+    monkeypatch.setattr(word_tokenizer, "MOST_STRETCHES", 2)
     look_up = SplitCache(TOKENIZER._split)
     assert look_up(["a b"])[0] is not None
     assert look_up(["a c", "b a"])[0] is None

@@ -28,7 +28,7 @@ from report.audited import (
 from report.browser import Outline, plain_text
 from report.hostile import IMAGE, SCRIPT, hostile
 from steadygaze.report.audit_page import OTHER, SUBTITLES, _section
-from steadygaze.report.verdict_axis import deciding_sentence
+from steadygaze.report.page import deciding_sentence
 from steadygaze.results.report import Report
 from steadygaze.results.verdict import Fact, Shift, Verdict
 

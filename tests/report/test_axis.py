@@ -5,7 +5,7 @@ import math
 import pytest
 
 from report.audited import row
-from steadygaze.report.verdict_axis import axis, axis_sentence
+from steadygaze.report.page import axis, axis_sentence
 from steadygaze.results.verdict import Fact
 
 DISTANCE = Fact("How far.", 0, math.log(2), "lower")

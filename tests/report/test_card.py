@@ -8,9 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from report.audited import full_report
-from steadygaze.report.audited_card import add_audit_to_card
 from steadygaze.results.formatting import code
-from steadygaze.results.model_card import BEGIN, END, card
+from steadygaze.results.model_card import BEGIN, END, add_audit_to_card, card
 from steadygaze.results.verdict import Verdict
 
 CONFIG = {

@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from report.browser import Outline, browse
-from steadygaze.report.page import _panels, render, write
-from steadygaze.report.verdict_axis import ticks
+from steadygaze.report.page import _panels, render, ticks, write
 from steadygaze.results.explanation import Explanation
 from steadygaze.results.formatting import number as _number
 from steadygaze.results.row import Row

@@ -10,8 +10,8 @@ from report.audited import full_report, plots
 from steadygaze.core.errors import UserError
 from steadygaze.report import plots as plots_module
 from steadygaze.report.charts import SHADES, clean_svg
-from steadygaze.report.plot_tables import TABLES, bin_of
-from steadygaze.report.plots import FIELDS, MOST, TEXTS, pictures
+from steadygaze.report.plots import FIELDS, MOST, TABLES, TEXTS, pictures
+from steadygaze.results.formatting import bin_of
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -4,7 +4,7 @@ from datetime import date
 
 from report.audited import full_report
 from report.browser import Outline, plain_text
-from steadygaze.report.audited_card import add_audit_to_card
+from steadygaze.results.model_card import add_audit_to_card
 from steadygaze.results.policy import as_policy
 from steadygaze.results.report import Report
 

@@ -4,6 +4,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -14,7 +15,6 @@ from torch import Tensor
 from steadygaze.adapters.as_adapter import as_adapter
 from steadygaze.adapters.model_adapter import ModelAdapter
 from steadygaze.adapters.text_explainer import TextExplainer, check_removal
-from steadygaze.core import entry_point
 from steadygaze.core.arguments import choice, function, instance, integer, optional, path, sequence_of, validated
 from steadygaze.core.digests import digest_values
 from steadygaze.core.errors import LeakageWarning, UserError
@@ -111,7 +111,7 @@ def fit_explainer(
     run = FitRun(check_seed(seed), best_device(device), cache, watcher or SilentWatcher(), watch, batch_size)
     fitted: FittedExplainer
     if are_images(inputs):
-        fit = entry_point("steadygaze.images.image_explainer:fit_images")
+        fit = resolve_name("steadygaze.images.image_explainer:fit_images")
         fitted = fit(run, black_box, classes, device, order, (inputs, validation))
     else:
         method, parts = fit_config(*order), text_splits(inputs, validation)
@@ -126,7 +126,7 @@ def load_explainer(
 ) -> FittedExplainer:
     """A fitted explainer from its folder, with the black box it was fitted to."""
     sort = "adapters.text_explainer" if explainer_folder.load(Path(path)).sort == "texts" else "images.image_explainer"
-    load = entry_point(f"steadygaze.{sort}:load_explainer")
+    load = resolve_name(f"steadygaze.{sort}:load_explainer")
     fitted: FittedExplainer = load(path, black_box, classes=classes, device=device)
     _warn(fitted)
     return fitted

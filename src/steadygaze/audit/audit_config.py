@@ -9,7 +9,7 @@ from annotated_types import Ge, Interval
 
 from steadygaze.core.arguments import Option
 from steadygaze.core.types import Removal
-from steadygaze.data.data_config import COUNT, DataConfig
+from steadygaze.data.splits import COUNT, DataConfig
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,7 +17,7 @@ from typer.core import TyperCommand
 import steadygaze
 from steadygaze.core.arguments import option_name, options
 from steadygaze.core.output_paths import check_file, check_folder, check_separate
-from steadygaze.data.data_config import DataConfig
+from steadygaze.data.splits import DataConfig
 
 if TYPE_CHECKING:
     from steadygaze.core.console import Console

@@ -22,9 +22,9 @@ from steadygaze.core.errors import RequirementNotMet, UserError
 from steadygaze.core.output_paths import check_file
 from steadygaze.core.settings import build
 from steadygaze.core.untrusted_files import resolve
-from steadygaze.report.audited_card import write_card
 from steadygaze.report.terminal_tables import terminal
 from steadygaze.results.formatting import count_text
+from steadygaze.results.model_card import write_card
 from steadygaze.results.policy import Policy, as_policy
 from steadygaze.results.report import Report, now
 from steadygaze.results.verdict import Gate

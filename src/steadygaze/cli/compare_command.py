@@ -24,7 +24,7 @@ from steadygaze.cli.application import (
     training_option,
 )
 from steadygaze.cli.output_streams import Watch, print_json, print_line, progress_bar
-from steadygaze.data.data_config import DataConfig
+from steadygaze.data.splits import DataConfig
 
 if TYPE_CHECKING:
     from steadygaze.core.console import Console

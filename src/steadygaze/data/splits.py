@@ -1,4 +1,4 @@
-"""Hold out rows, and draw samples of rows.
+"""Select rows: the split and columns that a command reads, held-out rows, and random samples.
 
 The seed is not that of a training run: models that differ only in their seed have the same training texts.
 """
@@ -6,10 +6,14 @@ The seed is not that of a training run: models that differ only in their seed ha
 import math
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any
 
 import numpy as np
+from annotated_types import Interval
 from numpy.typing import NDArray
 
+from steadygaze.core.arguments import Option
 from steadygaze.core.types import Label
 
 HELD_OUT = 0.1
@@ -44,3 +48,29 @@ def hold_out(
 def sample_rows(n: int, size: int, seed: int | tuple[int, ...]) -> NDArray[np.int64]:
     """Return at most `size` random rows, sorted."""
     return np.sort(np.random.default_rng(seed).permutation(n)[:size])
+
+
+COUNT = Interval(ge=1, le=(1 << 31) - 1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataConfig:
+    """Build it with `core.settings.build`, which validates the fields."""
+
+    data: str
+    split: Annotated[str | None, Option("Data", "Split to read.", default="test, or the only one")] = None
+    limit: Annotated[int | None, COUNT, Option("Data", "Texts, sampled at random.", "N", "all")] = None
+    text: Annotated[tuple[str, ...], Option("Data", "Text column; repeat for pairs.", "COL", "text")] = ("text",)
+    label: Annotated[str | None, Option("Data", "Label column.", "COL", "label, if there is one")] = None
+    rationales: Annotated[str | None, Option("Data", "Column of human rationales.", "COL")] = None
+    drop_empty: Annotated[bool, Option("Data", "Skip rows without text instead of stopping.")] = False
+
+    @property
+    def columns(self) -> dict[str, Any]:
+        """Arguments of `load_corpus`, besides the data and their folder."""
+        return {name: getattr(self, name) for name in ("text", "label", "rationales", "drop_empty")}
+
+    @property
+    def labeled_columns(self) -> dict[str, Any]:
+        """The same for training texts, which need labels."""
+        return {**self.columns, "label": "label" if self.label is None else self.label}

@@ -13,8 +13,7 @@ from tokenizers import Encoding
 from steadygaze.core.errors import UserError
 from steadygaze.core.types import Span
 from steadygaze.core.untrusted_files import MissingFile, read_object, read_text
-from steadygaze.data.split_cache import Spot
-from steadygaze.data.text_tokenizer import Kind, TextTokenizer, align_spans, read_engine
+from steadygaze.data.text_tokenizer import Kind, Spot, TextTokenizer, align_spans, read_engine
 
 
 def load_subword_tokenizer(folder: Path, *, max_length: int) -> "PieceTokenizer":

@@ -21,9 +21,10 @@ from steadygaze.core.errors import UserError
 from steadygaze.core.ragged import TokenArray, TokenizedTexts, row_starts
 from steadygaze.core.types import Span
 from steadygaze.core.untrusted_files import foreign_error, quiet_panics
-from steadygaze.data.split_cache import Spot
 
 Kind = Literal["words", "pieces"]
+Spot = tuple[list[int], list[Span], Sequence[int]]
+"""Ids, spans and groups of one text."""
 CHUNK = 1 << 20
 """Characters per call of the library: an encoding needs about fifty times the memory of its ids."""
 

@@ -1,9 +1,9 @@
 """Load a saved classifier of texts or images."""
 
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any
 
-from steadygaze.core import entry_point
 from steadygaze.core.arguments import path, validated
 from steadygaze.core.atomic_files import recover_folder
 from steadygaze.core.errors import UserError
@@ -20,7 +20,7 @@ def load(folder: str | Path, device: str = "auto") -> Any:
     if is_fitted(where):
         raise UserError(f"{where} is a fitted explainer; load it with load_explainer(folder, black_box)")
     if _is_image_classifier(where):
-        return entry_point("steadygaze.images.image_classifier:ImageClassifier").load(where, device)
+        return resolve_name("steadygaze.images.image_classifier:ImageClassifier").load(where, device)
     return load_classifier(where, device)
 
 

@@ -11,9 +11,8 @@ from itertools import groupby, pairwise
 from markupsafe import Markup
 
 from steadygaze.core.types import Picked, Span
-from steadygaze.report.page import templates
+from steadygaze.report.page import Axis, DecidingRow, axis, axis_sentence, deciding_rows, deciding_sentence, templates
 from steadygaze.report.plots import MISSING, pictures
-from steadygaze.report.verdict_axis import Axis, DecidingRow, axis, axis_sentence, deciding_rows, deciding_sentence
 from steadygaze.results.explanation import Explanation
 from steadygaze.results.formatting import ICONS, explainer_name, interval, measure_noun, number
 from steadygaze.results.highlight import legend

@@ -12,7 +12,9 @@ from xml.etree import ElementTree as Tree
 import altair as alt
 import vl_convert
 
-from steadygaze.report.plot_tables import BINS, Points, bin_of
+from steadygaze.results.formatting import BINS, bin_of
+
+Points = list[dict[str, Any]]
 
 SHADES = {
     "ink": "#010101",

@@ -5,8 +5,7 @@ import shlex
 from collections import Counter
 from dataclasses import dataclass, replace
 
-from steadygaze.report.page import templates
-from steadygaze.report.verdict_axis import ticks
+from steadygaze.report.page import templates, ticks
 from steadygaze.results.comparison import SIGNIFICANT, Comparison, ComparisonCell, Mark, TechniqueResult
 from steadygaze.results.formatting import direction, number, short_number
 from steadygaze.results.row import Row

@@ -16,14 +16,18 @@ Report.plots has the points by name.  Shares lie between 0 and 1; distances are 
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from steadygaze.core.errors import UserError, unknown
-from steadygaze.report.plot_tables import TABLES, Points
-from steadygaze.results.formatting import measure_noun
+from steadygaze.results.formatting import BINS, bin_of, measure_noun, number
 from steadygaze.results.report import Report
+
+Points = list[dict[str, Any]]
+Table = tuple[tuple[str, ...], list[tuple[str, ...]]]
 
 FIELDS: dict[str, tuple[str, ...]] = {
     "moves": ("probe", "distance"),
@@ -121,3 +125,43 @@ def _draw(name: str, points: Points, of: str) -> str | None:
     except ImportError:
         return None
     return draw(name, points, of)
+
+
+def _groups(points: Points, by: str, first: str) -> Table:
+    """Per group: count, quartiles and maximum."""
+    names = list(dict.fromkeys(point[by] for point in points))
+    lines = []
+    for name in names:
+        values = [point["distance"] for point in points if point[by] == name]
+        parts = np.quantile(values, [0.25, 0.5, 0.75, 1.0])
+        lines.append((str(name), f"{len(values):,}", *map(number, parts)))
+    return (first, "points", "lower quartile", "median", "upper quartile", "largest"), lines
+
+
+def _seeds(points: Points) -> Table:
+    ordered = sorted(points, key=lambda point: BINS.index(bin_of(point["max"])))
+    return _groups([{**p, "bin": bin_of(p["max"])} for p in ordered], "bin", "share of the top-weighted word")
+
+
+def _aopc(points: Points) -> Table:
+    lines: list[tuple[str, ...]] = [
+        (str(p["explainer"]), f"{p['share']:.0%}", number(p["erased"]), number(p["kept"])) for p in points
+    ]
+    return ("explainer", "share of the words", "lost when erased", "lost when alone"), lines
+
+
+def _gradient(points: Points) -> Table:
+    pairs = np.array([(p["attention"], p["gradient"]) for p in points], dtype=np.float64)
+    centered, spread = pairs - pairs.mean(0), pairs.std(0)
+    correlation = float(centered.prod(1).mean() / spread.prod()) if spread.all() else np.nan
+    heavy = pairs[np.argsort(-pairs[:, 0], kind="stable")[: max(1, len(pairs) // 10)]].mean(0)
+    head = ("words", "correlation over all of them", "mean share of the top tenth", "its mean share of the gradient")
+    return head, [(f"{len(pairs):,}", number(correlation), *map(number, heavy.tolist()))]
+
+
+TABLES: dict[str, Callable[[Points], Table]] = {
+    "moves": lambda points: _groups(points, "probe", "change"),
+    "seeds": _seeds,
+    "aopc": _aopc,
+    "gradient": _gradient,
+}

@@ -12,7 +12,6 @@ from rich.table import Table
 from rich.text import Text
 
 from steadygaze.core.errors import one_line, printable
-from steadygaze.report.verdict_axis import main_rows
 from steadygaze.results.comparison import SIGNIFICANT, Comparison, ComparisonCell, Mark, TechniqueResult
 from steadygaze.results.formatting import (
     ARROWS,
@@ -59,7 +58,7 @@ def terminal(report: Report, full: bool = False) -> "Group":
     lines = [Text(printable(report.title), style="bold")]
     lines += map(_note, report.notes)
     measured = _measured(report)
-    rows = measured if full else main_rows(report)
+    rows = measured if full else report.main_rows
     more, left = len(measured) - len(rows), len(report.rows) - len(measured)
     ends = [
         f"{count_text(more, 'more number')}: -v, the page or the JSON" if more else "",

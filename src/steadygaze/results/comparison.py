@@ -7,9 +7,9 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any, Literal
 
-from steadygaze.core import entry_point
 from steadygaze.core.output_paths import GENERATOR, write_output
 from steadygaze.results.row import MeasureKey, Row, plain
 from steadygaze.results.verdict import Answer, Better
@@ -148,7 +148,7 @@ class Comparison:
 
     def to_html(self, path: str | Path | None = None, *, replace: bool = False) -> str:
         """Return one HTML page without scripts or external files; write it to `path` if given."""
-        html: str = entry_point("steadygaze.report.comparison_page:render")(self)
+        html: str = resolve_name("steadygaze.report.comparison_page:render")(self)
         if path is not None:
             write_output(path, html, replace)
         return html

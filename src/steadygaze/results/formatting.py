@@ -118,3 +118,15 @@ def code(value: object) -> str:
     fence = "`" * (1 + max(map(len, re.findall("`+", text)), default=0))
     edge = " " if len(fence) > 1 else ""  # keep the backticks of the text apart from the fence
     return f"{fence}{edge}{text}{edge}{fence}"
+
+
+BINS = ("under 0.25", "under 0.5", "under 0.75", "up to 1")
+"""Bins of the largest weight, as in Jain & Wallace 2019 and SEAT (Fig. 2)."""
+
+
+def bin_of(share: float) -> str:
+    """
+    >>> bin_of(0.1), bin_of(0.25), bin_of(1.0)
+    ('under 0.25', 'under 0.5', 'up to 1')
+    """
+    return BINS[min(int(4 * share), 3)]

@@ -1,9 +1,21 @@
-"""The model card: README.md of a saved model, in the format of model hubs."""
+"""The model card: README.md of a saved model, in the format of model hubs, with the results of its audit.
 
+Does not import torch.
+"""
+
+import re
 from collections.abc import Mapping
+from datetime import UTC, date, datetime
+from pathlib import Path
 from typing import Any
 
-from steadygaze.results.formatting import code
+from steadygaze.core.atomic_files import write_text
+from steadygaze.core.errors import UserError
+from steadygaze.core.untrusted_files import read_text
+from steadygaze.results.formatting import code, interval, number
+from steadygaze.results.report import Report
+from steadygaze.results.row import Row
+from steadygaze.results.verdict import Gate
 
 SHOWS = {
     "attention": "The highlighted words have the largest attention weights.",
@@ -68,3 +80,76 @@ def _vectors(config: Mapping[str, Any]) -> str:
     if (share := config.get("token_coverage")) is None:
         return ""
     return f"\n| training tokens with a vector in {code(config['vectors'])} | {share:.1%} |"
+
+
+AUDIT = """{begin}
+## Audit of the explanations
+
+Audited on {day} with steadygaze {v}: {explanation}, on {n} of {data}; weights `{model}`.
+
+{gate}{notes}{verdicts}
+
+| number | of | value | 95 % interval | n |
+|---|---|---|---|---|
+{rows}
+{end}"""
+
+
+def add_audit_to_card(page: str, report: Report, day: date) -> str:
+    """Replace the audit section of a card; keep everything else."""
+    rows = report.main_rows
+    settings = rows[0].settings if rows else {}
+    part = AUDIT.format(
+        begin=BEGIN,
+        end=END,
+        day=day.isoformat(),
+        v=settings.get("v", "of an unknown version"),
+        explanation=code(report.facts.get("explanation", "the explanation")),
+        n=f"{report.facts.get('texts', 'some')} text{'s' * (report.facts.get('texts') != '1')}",
+        gate="" if report.gate is None else _gate(report.gate),
+        notes="".join(f"> {_line(note)}\n\n" for note in report.notes),
+        data=" ".join(code(report.facts[name]) for name in ("corpus", "split", "data") if name in report.facts),
+        model=settings.get("model", "not known"),
+        verdicts="\n".join(f"- **{_line(v.title)}**: {v.answer}. {_line(v.why)}" for v in report.verdicts),
+        rows="\n".join(f"| {' | '.join(_cells(row))} |" for row in rows),
+    )
+    if re.search(f"{BEGIN}.*?{END}", page, re.DOTALL):
+        return re.sub(f"{BEGIN}.*?{END}", lambda _: part, page, count=1, flags=re.DOTALL)
+    return f"{page.rstrip()}\n\n{part}\n".lstrip()
+
+
+def _gate(gate: Gate) -> str:
+    required = ", ".join(map(code, gate.requirements))
+    failures = "".join(f"- {_line(failure)}\n" for failure in gate.failures)
+    return f"**Gate {_line(gate.summary)}** ({required}).\n\n{failures}{failures and chr(10)}"
+
+
+def _cells(row: Row) -> tuple[str, ...]:
+    of = code(row.settings["explainer"]) if "explainer" in row.settings else "the prediction"
+    return code(row.measure), of, number(row.value), "" if row.interval is None else interval(row), f"{row.n:,}"
+
+
+def _line(text: str) -> str:
+    """One line of Markdown without HTML tags."""
+    return " ".join(text.split()).replace("<", "&lt;")
+
+
+CARD = "README.md"
+
+
+def write_card(folder: Path, report: Report) -> str:
+    """Write the card; return what was done.  An error does not stop the audit."""
+    file = folder / CARD
+    if file.is_symlink() or (file.exists() and not file.is_file()):
+        return f"the model card {file} is unchanged: it is not a regular file"
+    try:
+        page = read_text(file) if file.exists() else ""
+        write_text(
+            file,
+            add_audit_to_card(
+                page, report, date.fromisoformat(report.date[:10]) if report.date else datetime.now(UTC).date()
+            ),
+        )
+    except (OSError, UserError) as error:
+        return f"the model card {file} is unchanged: {error}"
+    return f"written: {file}, the part about the audit"

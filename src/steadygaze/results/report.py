@@ -11,9 +11,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
-from steadygaze.core import arguments, entry_point
+from steadygaze.core import arguments
 from steadygaze.core.errors import unknown
 from steadygaze.core.output_paths import GENERATOR, write_output
 from steadygaze.results.formatting import explainer_name, short_number
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 
 
 TIME = "%Y-%m-%dT%H:%M:%SZ"
+CORRECTNESS = ("accuracy", "macro-f1")
+"""Measures of correctness, shown with those of the verdicts."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -75,6 +78,12 @@ class Report:
             return rows
         own = [row for row in rows if row.settings.get("explainer") == name]
         return own or [row for row in rows if "explainer" not in row.settings]
+
+    @property
+    def main_rows(self) -> list[Row]:
+        """Rows of a short report: correctness and the rows of the verdicts."""
+        signatures = {signature for verdict in self.verdicts for signature in verdict.rows}
+        return [row for row in self.rows if row.n and (row.measure in CORRECTNESS or row.signature in signatures)]
 
     def meaning(self, measure: str) -> Fact | None:
         return self.measures.get(measure) or self.measures.get(MeasureKey.parse(measure).measure)
@@ -145,24 +154,24 @@ class Report:
     def to_html(self, path: str | Path | None = None, *, replace: bool = False) -> str:
         """Return one HTML page without scripts or external files; write it to `path` if given."""
         file = None if path is None else arguments.path("path", path)
-        html: str = entry_point("steadygaze.report.audit_page:render")(self)
+        html: str = resolve_name("steadygaze.report.audit_page:render")(self)
         if file is not None:
             write_output(file, html, replace)
         return html
 
     def __str__(self) -> str:
-        return str(entry_point("steadygaze.report.terminal_tables:text")(self))
+        return str(resolve_name("steadygaze.report.terminal_tables:text")(self))
 
     def __repr__(self) -> str:
         answers = ", ".join(f"{v.title}: {v.answer}" for v in self.verdicts)
         return f"<Report: {len(self.rows)} numbers{'; ' if answers else ''}{answers}>"
 
     def __rich__(self) -> "Group":
-        drawn: Group = entry_point("steadygaze.report.terminal_tables:terminal")(self)
+        drawn: Group = resolve_name("steadygaze.report.terminal_tables:terminal")(self)
         return drawn
 
     def _repr_html_(self) -> str:
-        return str(entry_point("steadygaze.report.terminal_tables:notebook")(self))
+        return str(resolve_name("steadygaze.report.terminal_tables:notebook")(self))
 
 
 def now() -> str:

@@ -114,7 +114,7 @@ def test_it_is_not_made_anew_for_every_text_and_new_words_are_added(
     fitted: TextExplainer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[int] = []
-    own = Vocabulary.own
+    own = Vocabulary.token_ids
 
     def counted(self: Vocabulary, tokens: list[str]) -> torch.Tensor:
         asked.append(len(tokens))
@@ -122,7 +122,7 @@ def test_it_is_not_made_anew_for_every_text_and_new_words_are_added(
 
     again = replace(fitted)
     known = len(again.adapter.tokens.vocabulary)
-    monkeypatch.setattr(Vocabulary, "own", counted)
+    monkeypatch.setattr(Vocabulary, "token_ids", counted)
     first = again.explain("superb novelties word1 word2")  # the last word of a text has no space behind it
     assert asked == [known, len(again.adapter.tokens.vocabulary) - known]
     assert again.explain("superb novelties word1 word2") == first == replace(fitted).explain(first.text)

@@ -22,10 +22,10 @@ def some(*lengths: int, samples: int = 1024, chance: RandomKey = CHANCE):
 def test_four_words_have_every_subset_once_with_the_weight_of_the_kernel():
     """1/k(4−k): 1/3, 1/4, 1/3 for k = 1, 2, 3, so 4/11, 3/11, 4/11 of 4, 6 and 4 subsets."""
     found = some(4)
-    assert found.kept.shape == (1, 14, 4)
-    assert len(found.kept[0].unique(dim=0)) == 14
+    assert found.masks.shape == (1, 14, 4)
+    assert len(found.masks[0].unique(dim=0)) == 14
     expected = {1: 1 / 11, 2: 1 / 22, 3: 1 / 11}
-    np.testing.assert_allclose(found.share[0], [expected[int(k)] for k in found.kept[0].sum(-1)], rtol=1e-12)
+    np.testing.assert_allclose(found.share[0], [expected[int(k)] for k in found.masks[0].sum(-1)], rtol=1e-12)
 
 
 def test_ranks_are_the_lexicographic_order_of_all_subsets():
@@ -40,20 +40,20 @@ def test_whole_sizes_are_read_while_the_readings_suffice():
     512 · 0.3612 = 185 ≥ 12, so k = 1 is whole; then 500 · 0.3111 = 156 ≥ 66; then 434 · 0.3345 = 145 < 220.
     """
     known = strata(12, 512)
-    assert (known.whole, known.rest, known.left) == ((1, 2), (3, 4, 5, 6), 512 - 12 - 66)
+    assert (known.complete_sizes, known.sampled_sizes, known.samples) == ((1, 2), (3, 4, 5, 6), 512 - 12 - 66)
     found = some(12)
-    sizes = found.kept[0].sum(-1).bincount(minlength=13).tolist()
+    sizes = found.masks[0].sum(-1).bincount(minlength=13).tolist()
     assert sizes[:3] == [0, 12, 66]
     assert sizes == sizes[::-1]
     mass = [0.0, *(1 / (k * (12 - k)) for k in range(1, 12)), 0.0]
-    by_size = torch.zeros(13, dtype=torch.float64).index_add(0, found.kept[0].sum(-1), found.share[0])
+    by_size = torch.zeros(13, dtype=torch.float64).index_add(0, found.masks[0].sum(-1), found.share[0])
     np.testing.assert_allclose(by_size, np.array(mass) / sum(mass), rtol=1e-12)
 
 
 @pytest.mark.parametrize("words", [2, 3, 9, 10, 11, 12, 16, 25, 54, 70, 300])
 def test_no_subset_is_read_twice_and_each_has_its_opposite(words):
     found = some(words)
-    kept = found.kept[0]
+    kept = found.masks[0]
     assert len(kept) == min(2**words - 2, max(1024, 4 * words))
     assert len(kept.unique(dim=0)) == len(kept)
     assert torch.equal(kept[::2], ~kept[1::2])
@@ -78,7 +78,7 @@ def test_ranks_cover_the_whole_range():
 
 def test_a_middle_size_has_each_pair_once():
     assert pairs(10, 5) == comb(10, 5) // 2
-    assert some(10).kept.shape[1] == 2**10 - 2
+    assert some(10).masks.shape[1] == 2**10 - 2
 
 
 def test_what_a_text_draws_does_not_depend_on_its_company_and_does_on_the_seed():
@@ -86,12 +86,12 @@ def test_what_a_text_draws_does_not_depend_on_its_company_and_does_on_the_seed()
     together = coalitions(batch, 64, CHANCE)
     for place in range(4):
         alone = coalitions(take_rows(batch, torch.tensor([place])), 64, CHANCE)
-        many, words = alone.kept.shape[1:]
-        assert torch.equal(together.kept[place, :many, :words], alone.kept[0])
+        many, words = alone.masks.shape[1:]
+        assert torch.equal(together.masks[place, :many, :words], alone.masks[0])
         assert torch.equal(together.share[place, :many], alone.share[0])
         assert not together.share[place, many:].any()
     other = coalitions(batch, 64, RandomKey(4))
-    assert (other.kept[0] != together.kept[0]).any()
+    assert (other.masks[0] != together.masks[0]).any()
 
 
 def table(n: int) -> np.ndarray:
@@ -175,6 +175,6 @@ def test_just_above_the_exact_limit_the_error_is_below_that_of_shaps_sampling(wo
     for i, game in enumerate(games(words, 12)):
         exact = solved(z, kernel / kernel.sum(), game)
         found = coalitions(random_texts(words), 1024, RandomKey(i))
-        ours.append(np.linalg.norm(solved(found.kept[0].numpy(), found.share[0].numpy(), game) - exact))
+        ours.append(np.linalg.norm(solved(found.masks[0].numpy(), found.share[0].numpy(), game) - exact))
         shaps.append(np.linalg.norm(solved(*by_shap(words, 1024, np.random.default_rng(i)), game) - exact))
     assert np.mean(ours) <= np.mean(shaps)

@@ -101,7 +101,7 @@ def test_captum_solves_the_same_subsets_to_the_same_values():
     def one_by_one(_, **__):
         yield torch.ones(1, 11)
         yield torch.zeros(1, 11)
-        yield from (kept.unsqueeze(0).float() for kept in drawn.kept[0])
+        yield from (kept.unsqueeze(0).float() for kept in drawn.masks[0])
 
     base = LimeBase(
         lambda z: torch.tensor([value(frozenset(one.nonzero().flatten().tolist())) for one in z]),

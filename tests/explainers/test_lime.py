@@ -55,7 +55,7 @@ def test_captum_makes_the_same_line_of_the_same_subsets_of_a_long_text():
     """Captum keeps inputs, answers and weights in single precision."""
     model, words = cached_classifier("bilstm"), random_texts(12)
     found = Lime(samples=200).explain(model, words, torch.tensor([2])).weights[0, 1:]
-    drawn = subsets(words, lambda k, _: torch.ones_like(k), 200, RandomKey(0).child(1)).kept[0]
+    drawn = subsets(words, lambda k, _: torch.ones_like(k), 200, RandomKey(0).child(1)).masks[0]
     value = game(model, words, 2)
 
     def one_by_one(_, **__):

@@ -31,7 +31,7 @@ def some(batch, samples=64, law=even, **how):
 def test_of_a_short_text_every_subset_is_there_once_with_its_share():
     """Three words, each size as likely: none, all: ¼ each; the three of one word and the three of two: ¼ / 3 each."""
     found = some(texts([5, 1, 2, 3], specials=True))
-    kept = [frozenset(one.nonzero().flatten().tolist()) for one in found.kept[0]]
+    kept = [frozenset(one.nonzero().flatten().tolist()) for one in found.masks[0]]
     assert sorted(map(sorted, kept)) == sorted(sorted(one) for one in subsets_of(3))
     shares = {0: 1 / 4, 1: 1 / 12, 2: 1 / 12, 3: 1 / 4}
     assert_close(found.share[0], torch.tensor([shares[len(one)] for one in kept], dtype=torch.float64))
@@ -41,7 +41,7 @@ def test_the_shapley_kernel_leaves_out_the_empty_and_the_whole():
     """Four words, 1/k(4−k): 1/3, 1/4, 1/3 for k = 1, 2, 3, so 4/11, 3/11, 4/11 of 4, 6 and 4 subsets."""
     found = some(texts([1, 2, 3, 4]), law=kernel)
     expected = {0: 0.0, 1: 1 / 11, 2: 1 / 22, 3: 1 / 11, 4: 0.0}
-    assert_close(found.share[0], torch.tensor([expected[int(k)] for k in found.kept[0].sum(-1)], dtype=torch.float64))
+    assert_close(found.share[0], torch.tensor([expected[int(k)] for k in found.masks[0].sum(-1)], dtype=torch.float64))
 
 
 @pytest.mark.parametrize("law", [even, kernel])
@@ -51,13 +51,13 @@ def test_subsets_of_a_long_text_have_the_sizes_the_law_says(law):
     k = torch.arange(13.0, dtype=torch.float64)
     expected = law(k, torch.tensor(12.0, dtype=torch.float64))
     expected = (expected / expected.sum() * 4000).numpy()
-    seen = found.kept[0].sum(-1).bincount(minlength=13).numpy()
+    seen = found.masks[0].sum(-1).bincount(minlength=13).numpy()
     assert seen[expected == 0].sum() == 0
     assert chisquare(seen[expected > 0], expected[expected > 0]).pvalue > 1e-4
 
 
 def test_every_word_is_kept_as_often():
-    found = subsets(random_texts(12), even, 4000, CHANCE).kept[0].sum(0)
+    found = subsets(random_texts(12), even, 4000, CHANCE).masks[0].sum(0)
     assert ((found >= binom.ppf(1e-5, 4000, 0.5)) & (found <= binom.ppf(1 - 1e-5, 4000, 0.5))).all()
 
 
@@ -72,17 +72,17 @@ def test_what_a_text_draws_does_not_depend_on_its_company_or_on_how_many_are_dra
     together = some(batch)
     for place in range(4):
         alone = some(take_rows(batch, torch.tensor([place])))
-        many, words = alone.kept.shape[1:]
-        assert torch.equal(together.kept[place, :many, :words] & (alone.share[0] > 0)[:, None], alone.kept[0])
+        many, words = alone.masks.shape[1:]
+        assert torch.equal(together.masks[place, :many, :words] & (alone.share[0] > 0)[:, None], alone.masks[0])
         assert torch.equal(together.share[place, :many], alone.share[0])
         assert not together.share[place, many:].any()
     more = some(batch, samples=100)
-    assert torch.equal(more.kept[0, :100], together.kept[0, :100])
+    assert torch.equal(more.masks[0, :100], together.masks[0, :100])
 
 
 def test_another_seed_draws_others():
     batch = random_texts(9)
-    one, other = (subsets(batch, even, 64, RandomKey(seed)).kept[0] for seed in (0, 1))
+    one, other = (subsets(batch, even, 64, RandomKey(seed)).masks[0] for seed in (0, 1))
     assert (one == other).all(-1).float().mean() < 0.2
 
 
@@ -91,7 +91,7 @@ def test_each_is_read_as_a_text_of_those_words_alone():
     drawn = some(batch)
     found = drawn.read(model, batch, torch.tensor([1, 1]))
     worth = torch.tensor([[0.03, -0.04, -0.11], [-0.01, 0.0, 0.0]], dtype=torch.float64)
-    expected = 0.5 + 0.06 + (worth.unsqueeze(1) * drawn.kept).sum(-1)  # 0.06: the special token, always there
+    expected = 0.5 + 0.06 + (worth.unsqueeze(1) * drawn.masks).sum(-1)  # 0.06: the special token, always there
     assert_close(found, expected * (drawn.share > 0))
     assert sum(map(len, model.read)) == 8 + 2
 

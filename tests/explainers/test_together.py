@@ -6,7 +6,7 @@ import torch
 from steadygaze.core.errors import UserError
 from steadygaze.core.settings import build
 from steadygaze.explainers import EXPLAINERS
-from steadygaze.explainers.class_probability import NEAR, forward_passes, length_groups
+from steadygaze.explainers.class_probability import MIN_LENGTH_RATIO, forward_passes, length_groups
 
 
 @pytest.mark.parametrize(("most", "ends"), [(1000, [3, 5, 6, 8]), (24, [2, 4, 5, 6, 8]), (1, [*range(1, 9)])])
@@ -28,7 +28,7 @@ def test_every_text_is_in_one_pass_with_texts_of_similar_length():
     assert torch.cat([some for some, _ in named]).sort().values.equal(torch.arange(200))
     for some, width in named:
         assert lengths[some].clamp_min(1).max() == width
-        assert lengths[some].clamp_min(1).min() >= NEAR * width
+        assert lengths[some].clamp_min(1).min() >= MIN_LENGTH_RATIO * width
         assert len(some) == 1 or len(some) * width <= 100
     assert list(length_groups(lengths[:0], 100)) == []
 

@@ -62,8 +62,8 @@ def test_views_are_of_the_rows_that_are_named():
     seen = given.views(np.array([7, 2]))
     assert (seen.x == given.pixels[[7, 2]]).all()
     assert seen.rows.tolist() == [7, 2]
-    assert seen.able.all()
-    assert seen.able.shape == (2, 16)
+    assert seen.selectable.all()
+    assert seen.selectable.shape == (2, 16)
     assert torch.allclose(seen.probs.double(), given.probs[[7, 2]])
 
 
@@ -71,7 +71,7 @@ def test_views_are_of_the_rows_that_are_named():
 def test_exactly_k_patches_are_selected(how):
     nets, seen = image_nets(how, SHAPE, 2, 2), inputs().views(np.arange(10))
     scores = nets["selector"](seen, seen.probs if how.conditioned else None)
-    mask = k_subset.top_k_subset(scores, seen.able, how.k)
+    mask = k_subset.top_k_subset(scores, seen.selectable, how.k)
     assert set(mask.flatten().tolist()) == {0.0, 1.0}
     assert (mask.sum(-1) == 3).all()
     assert nets["probe"](mask).shape == (10, 2)

@@ -28,7 +28,7 @@ def views(many=5, seed=0, shape=SHAPE, units=UNITS):
 
 
 def some(seen, rows):
-    return InputBatch(seen.x[rows], seen.able[rows], seen.probs[rows], seen.rows[rows])
+    return InputBatch(seen.x[rows], seen.selectable[rows], seen.probs[rows], seen.rows[rows])
 
 
 def selector(query=0, patch=2):
@@ -89,14 +89,14 @@ def test_a_selector_knows_where_a_patch_stands():
 
 
 def vars_of(seen):
-    return seen.able, seen.probs, seen.rows
+    return seen.selectable, seen.probs, seen.rows
 
 
 @pytest.mark.parametrize("name", APPROXIMATORS)
 def test_an_approximator_reads_the_selected_patches_and_nothing_else(name):
     guess = Approximator(APPROXIMATORS[name](SHAPE, 2), 2, torch.rand(SHAPE)).double().eval()
     seen = views()
-    mask = k_subset.top_k_subset(torch.rand(5, UNITS, dtype=torch.float64), seen.able, 3)
+    mask = k_subset.top_k_subset(torch.rand(5, UNITS, dtype=torch.float64), seen.selectable, 3)
     logits = guess(seen, mask)
     assert logits.shape == (5, 2)
     assert_close(torch.cat([guess(some(seen, [i]), mask[[i]]) for i in range(5)]), logits)
@@ -112,7 +112,7 @@ def test_the_slope_of_the_guess_reaches_every_part_of_the_selector(name):
     seen, choose = views(), selector(query=2)
     guess = Approximator(APPROXIMATORS[name](SHAPE, 2), 2, torch.zeros(SHAPE)).double()
     mask = k_subset.relaxed_k_subset(
-        choose(seen, seen.probs), seen.able, 3, 0.5, torch.rand(5, UNITS, 3, dtype=torch.float64)
+        choose(seen, seen.probs), seen.selectable, 3, 0.5, torch.rand(5, UNITS, 3, dtype=torch.float64)
     )
     (-(seen.probs * guess(seen, mask).log_softmax(-1)).sum()).backward()
     for part, parameter in choose.named_parameters():

@@ -28,7 +28,6 @@ from steadygaze.estimator.inputs import read_texts
 from steadygaze.estimator.train_config import check_seed
 from steadygaze.explainers.learned.answer_cache import AnswerCache
 from steadygaze.explainers.learned.black_box_queries import Watch, query, silent
-from steadygaze.explainers.learned.cxplain import CXPlain
 from steadygaze.explainers.learned.fit_config import Method, method_name
 from steadygaze.explainers.learned.fit_config import fit_config as fit_config
 from steadygaze.explainers.learned.fitted_explainer import FitContext, QueriedTexts, measure_selection
@@ -146,7 +145,7 @@ class FitRun:
 
     def texts(self, subject: ModelAdapter, how: Method, parts: tuple[Texts, Texts]) -> TextExplainer:
         subject = subject.for_pairs(parts[0][1] is not None)
-        check_removal(subject, how.removal if isinstance(how, CXPlain) else "delete")
+        check_removal(subject, how.removal)
         tokens = subject.tokens
         data = [subject.data(tokens.place(texts), questions) for texts, questions in parts]
         _warn_short(words_of(data[0], tokens), how.k)

@@ -84,9 +84,9 @@ class Captum(Explainer):
                 part = trim_to_longest(take_rows(batch, index))
                 width, words = part.ids.shape[1], words_of(part)
                 with _seeded(keys[row], device):
-                    own = None if embedded is None else embedded[index, :width].detach()
+                    vectors = None if embedded is None else embedded[index, :width].detach()
                     scores = self._attribute(
-                        explained_batch(model, part, clean.target_class[index], own), words
+                        explained_batch(model, part, clean.target_class[index], vectors), words
                     ).masked_fill(~words[0], 0.0)
                 weights[row, :width] = scores[:width]
                 if question is not None:
@@ -97,9 +97,9 @@ class Captum(Explainer):
         """(1,T,E) -> (T,)"""
         method = _with_function(self.method, explained.f)
         inner = getattr(method, "attribution_method", method)  # NoiseTunnel passes other arguments on
-        takes = {**signature(method.attribute).parameters, **signature(inner.attribute).parameters}
-        given = {name: value for name, value in _arguments(explained, mask).items() if name in takes}
-        attributions = method.attribute(explained.vectors, **{**given, **self.settings})
+        parameters = {**signature(method.attribute).parameters, **signature(inner.attribute).parameters}
+        arguments = {name: value for name, value in _arguments(explained, mask).items() if name in parameters}
+        attributions = method.attribute(explained.vectors, **{**arguments, **self.settings})
         attributions = attributions[0] if isinstance(attributions, tuple) else attributions
         if not isinstance(attributions, Tensor) or attributions.shape != explained.vectors.shape:
             raise UserError(
@@ -107,7 +107,7 @@ class Captum(Explainer):
             )
         # Perturbation methods treat a word as one feature and repeat its value in each entry of the vector.
         values = attributions[0].detach().double()
-        return values.mean(-1) if {"feature_mask", "sliding_window_shapes"} & takes.keys() else values.sum(-1)
+        return values.mean(-1) if {"feature_mask", "sliding_window_shapes"} & parameters.keys() else values.sum(-1)
 
 
 def is_captum(explainer: object) -> bool:
@@ -124,14 +124,14 @@ def _refuse(kind: type[Any]) -> None:
     """Refuse methods that do not explain words or would be wrong for these networks."""
     from captum.attr import FeaturePermutation, LayerAttribution, NeuronAttribution
 
-    name, takes = kind.__name__, signature(kind.attribute).parameters
+    name, parameters = kind.__name__, signature(kind.attribute).parameters
     if issubclass(kind, LayerAttribution | NeuronAttribution):
         raise UserError(f"{name} explains a layer or a neuron inside a network; use a method that explains inputs")
     if "model" in signature(kind).parameters:
         raise UserError(f"{name} replaces activation modules, which these models do not have; try integrated-gradients")
     if issubclass(kind, FeaturePermutation):
         raise UserError(f"{name} permutes words between texts; try leave-one-out, which deletes each word")
-    if not {"additional_forward_args", "nt_type"} & takes.keys():
+    if not {"additional_forward_args", "nt_type"} & parameters.keys():
         raise UserError(f"{name} does not explain the inputs of a function; try integrated-gradients")
 
 

@@ -19,29 +19,29 @@ from steadygaze.models.inference import inference
 from steadygaze.models.model_protocol import Model
 from steadygaze.techniques.perturbations.word_removal import remove_words, take_rows, trim_padding
 
-NEAR = 0.75
+MIN_LENGTH_RATIO = 0.75
 """Smallest length of a text relative to the longest text of its forward pass; limits padding."""
 
 
 def length_groups(
-    lengths: Tensor, max_tokens: int, max_texts: int | None = None, near: float = NEAR
+    lengths: Tensor, max_tokens: int, max_texts: int | None = None, min_length_ratio: float = MIN_LENGTH_RATIO
 ) -> Iterator[tuple[Tensor, int]]:
     """Rows of the texts of each forward pass, and the length of the longest; questions count.  (K,) -> (k,), number"""
     lengths, order = lengths.clamp_min(1).sort(descending=True, stable=True)
     widths = lengths.tolist()
-    for start, end in forward_passes(widths, max_tokens, max_texts, near):
+    for start, end in forward_passes(widths, max_tokens, max_texts, min_length_ratio):
         yield order[start:end], widths[start]
 
 
 def forward_passes(
-    lengths: list[int], max_tokens: int, max_texts: int | None = None, near: float = NEAR
+    lengths: list[int], max_tokens: int, max_texts: int | None = None, min_length_ratio: float = MIN_LENGTH_RATIO
 ) -> Iterator[tuple[int, int]]:
     """Split texts, longest first, into forward passes [start, end).  A text above `max_tokens` has its own."""
     start = 0
     while start < len(lengths):
         longest = lengths[start]
-        similar = bisect_right(lengths, -near * longest, lo=start, key=neg)
-        end = min(similar, start + max(1, max_tokens // longest), start + (max_texts or len(lengths)))
+        similar_length_end = bisect_right(lengths, -min_length_ratio * longest, lo=start, key=neg)
+        end = min(similar_length_end, start + max(1, max_tokens // longest), start + (max_texts or len(lengths)))
         yield start, end
         start = end
 
@@ -82,13 +82,13 @@ def predict_rest(
 
     `widths`: longest remaining text and question.
     """
-    rest = remove_words(batch, removed, removal, model.padding)
-    rest = rest if widths is None else trim_padding(rest, *widths)
+    remaining = remove_words(batch, removed, removal, model.padding)
+    remaining = remaining if widths is None else trim_padding(remaining, *widths)
     with inference(model):
         if removal != "zero":
-            return model.logits(rest)
-        zeroed = removed[:, : rest.ids.shape[1]].unsqueeze(-1)
-        return model.logits(rest, model.embed(rest).masked_fill(zeroed, 0.0))
+            return model.logits(remaining)
+        zeroed = removed[:, : remaining.ids.shape[1]].unsqueeze(-1)
+        return model.logits(remaining, model.embed(remaining).masked_fill(zeroed, 0.0))
 
 
 def logits_without(
@@ -138,9 +138,9 @@ def probability_of_embeddings(model: Model, batch: Batch, aim: Tensor) -> Callab
     return probability
 
 
-def max_tokens(like: Tensor) -> int:
+def max_tokens(tensor: Tensor) -> int:
     """Tokens per forward pass on this tensor's device."""
-    return TOKENS.get(like.device.type, TOKENS["cpu"])
+    return TOKENS.get(tensor.device.type, TOKENS["cpu"])
 
 
 def _probability(logits: Tensor, aim: Tensor) -> Tensor:

@@ -22,8 +22,8 @@ class SelectionPredictions:
 
     reader: Tensor  # (B,C) by the independent reader
     random: Tensor  # (B,K,C) by the reader, from K random masks of the same size
-    nothing: Tensor  # (B,C) by the reader, without any unit
-    own: Tensor | None = None  # (B,C) by the network that was trained on such selections
+    no_words: Tensor  # (B,C) by the reader, without any unit
+    approximator: Tensor | None = None  # (B,C) by the network that was trained on such selections
     gold: Tensor | None = None  # (B,) labels, if these and not the prediction are to be recovered
     any_selection: Tensor | None = None  # (B,) True where the own network predicts the same from random selections
 
@@ -38,14 +38,14 @@ class SelectionPredictions:
         values = {
             ACCURACY: independent_reader_accuracy(predicted, self.reader.unsqueeze(1)),
             f"{ACCURACY}/random-words": independent_reader_accuracy(predicted, self.random),
-            f"{ACCURACY}/no-words": independent_reader_accuracy(predicted, self.nothing.unsqueeze(1)),
+            f"{ACCURACY}/no-words": independent_reader_accuracy(predicted, self.no_words.unsqueeze(1)),
         }
-        if self.own is not None:
-            values[GAP] = leakage_gap(self.own, self.reader, predicted)
+        if self.approximator is not None:
+            values[GAP] = leakage_gap(self.approximator, self.reader, predicted)
             if self.any_selection is not None:
                 values[GAP] = values[GAP].masked_fill(self.any_selection, 0.0)
-        if self.own is not None and black_box is not None:
-            values[f"{GAP}/black-box"] = leakage_gap(self.own, black_box, predicted)
+        if self.approximator is not None and black_box is not None:
+            values[f"{GAP}/black-box"] = leakage_gap(self.approximator, black_box, predicted)
         return values
 
 

@@ -41,7 +41,7 @@ from steadygaze.core.settings import Field, settings
 from steadygaze.core.types import Batch
 from steadygaze.explainers.class_probability import (
     GRADIENT_TOKENS,
-    NEAR,
+    MIN_LENGTH_RATIO,
     clean_prediction,
     length_groups,
     probability_of_embeddings,
@@ -78,12 +78,13 @@ def gradient_saliency(
     weights = torch.zeros(batch.ids.shape, dtype=torch.float64, device=batch.ids.device)
     question = None if batch.question_mask is None else weights.new_zeros(batch.question_mask.shape)
     with with_gradients(model):
-        most = gradient_tokens(batch.ids) // forward_passes
-        for rows, _ in length_groups(lengths(batch), most, near=NEAR if forward_passes == 1 else 1.0):
+        token_limit = gradient_tokens(batch.ids) // forward_passes
+        ratio = MIN_LENGTH_RATIO if forward_passes == 1 else 1.0
+        for rows, _ in length_groups(lengths(batch), token_limit, min_length_ratio=ratio):
             part = trim_to_longest(take_rows(batch, rows))
             width = part.ids.shape[1]
-            own = None if embedded is None else embedded[rows, :width].detach()
-            scores = method(explained_batch(model, part, clean.target_class[rows], own)).detach().double()
+            vectors = None if embedded is None else embedded[rows, :width].detach()
+            scores = method(explained_batch(model, part, clean.target_class[rows], vectors)).detach().double()
             weights[rows, :width] = scores[:, :width]
             if question is not None:
                 question[rows, : scores.shape[1] - width] = scores[:, width:]
@@ -94,8 +95,8 @@ def gradient_saliency(
 
 def lengths(batch: Batch) -> Tensor:
     """Tokens of each text, those of its question included.  (B,)"""
-    own = batch.present.sum(-1)
-    return own if batch.question_present is None else own + batch.question_present.sum(-1)
+    text_lengths = batch.present.sum(-1)
+    return text_lengths if batch.question_present is None else text_lengths + batch.question_present.sum(-1)
 
 
 def trim_to_longest(batch: Batch) -> Batch:
@@ -106,8 +107,8 @@ def trim_to_longest(batch: Batch) -> Batch:
 
 def explained_batch(model: Model, batch: Batch, aim: Tensor, embedded: Tensor | None = None) -> ExplainedBatch:
     """`embedded` (B,T,E) replaces the vectors of the texts."""
-    vectors, nothing = own_vectors(model, batch, embedded), own_vectors(model, _blank(batch, model.padding))
-    baseline = torch.where(words_of(batch).unsqueeze(-1), nothing, vectors)
+    vectors, padding_vectors = own_vectors(model, batch, embedded), own_vectors(model, _blank(batch, model.padding))
+    baseline = torch.where(words_of(batch).unsqueeze(-1), padding_vectors, vectors)
     rows = torch.arange(len(batch), device=vectors.device)
     return ExplainedBatch(
         probability_of_embeddings(model, batch, aim), vectors.clone().requires_grad_(), baseline, rows
@@ -124,9 +125,9 @@ def own_vectors(model: Model, batch: Batch, embedded: Tensor | None = None) -> T
         return vectors if question is None else torch.cat([vectors, question], 1)
 
 
-def gradient_tokens(like: Tensor) -> int:
+def gradient_tokens(tensor: Tensor) -> int:
     """Tokens per forward pass with gradients on this tensor's device."""
-    return GRADIENT_TOKENS.get(like.device.type, GRADIENT_TOKENS["cpu"])
+    return GRADIENT_TOKENS.get(tensor.device.type, GRADIENT_TOKENS["cpu"])
 
 
 def _blank(batch: Batch, padding: int) -> Batch:

@@ -64,25 +64,25 @@ RANKED = 1 << 50
 class CoalitionStrata:
     """Number of pairs of each size; depends only on the number of words."""
 
-    whole: tuple[int, ...]
+    complete_sizes: tuple[int, ...]
     """Sizes with every pair."""
-    rest: tuple[int, ...]
+    sampled_sizes: tuple[int, ...]
     """Sizes with random pairs."""
-    left: int
+    samples: int
     """Number of random pairs over all these sizes."""
 
 
-def coalitions(batch: Batch, samples: int, chance: RandomKey, most: int = MOST_UNITS) -> Subsets:
+def coalitions(batch: Batch, samples: int, chance: RandomKey, max_units: int = MOST_UNITS) -> Subsets:
     """`samples` subsets of each text, at least PER_WORD per word, without the empty and the whole text."""
-    units = units_of(batch, most=most)
+    units = units_of(batch, most=max_units)
     words, keys = units.mask.sum(-1).tolist(), text_key(batch)
     rows = [_text_coalitions(n, samples, chance, key) for n, key in zip(words, keys, strict=True)]
-    most = max(len(share) for _, share in rows)
-    kept = np.zeros((len(rows), max(1, most), units.mask.shape[1]), np.bool_)
-    share = np.zeros(kept.shape[:2])
-    for row, (own, weight) in enumerate(rows):
-        kept[row, : len(own), : own.shape[1]], share[row, : len(weight)] = own, weight
-    return Subsets(units, torch.from_numpy(kept).to(keys.device), torch.from_numpy(share).to(keys.device))
+    max_units = max(len(share) for _, share in rows)
+    subset_masks = np.zeros((len(rows), max(1, max_units), units.mask.shape[1]), np.bool_)
+    share = np.zeros(subset_masks.shape[:2])
+    for row, (mask, weight) in enumerate(rows):
+        subset_masks[row, : len(mask), : mask.shape[1]], share[row, : len(weight)] = mask, weight
+    return Subsets(units, torch.from_numpy(subset_masks).to(keys.device), torch.from_numpy(share).to(keys.device))
 
 
 def _text_coalitions(
@@ -92,29 +92,29 @@ def _text_coalitions(
     if n < 2:  # only the empty and the whole text
         return np.zeros((0, n), np.bool_), np.zeros(0)
     plan = strata(n, max(samples, PER_WORD * n) // 2)
-    many = {k: pairs(n, k) for k in plan.whole}
-    weight = {k: _mass(n, k) / many[k] for k in plan.whole}
-    ranks = [np.arange(many[k], dtype=np.float64) for k in plan.whole]
-    if plan.left:
-        counts, count_weights = _allocate(n, plan, chance.uniform(key.view(1), 1, dtype=torch.float64).item())
-        ranks += [_ranks(pairs(n, k), counts[k], chance.child(k), key) for k in counts]
-        many, weight = {**many, **counts}, {**weight, **count_weights}
-    size = np.repeat(np.array([*many], np.int64), [*many.values()])
-    kept = unranked(n, size, np.concatenate(ranks))
-    unranked_rows = np.isin(size, [k for k in many if pairs(n, k) > RANKED])
+    counts = {k: pairs(n, k) for k in plan.complete_sizes}
+    weight = {k: _mass(n, k) / counts[k] for k in plan.complete_sizes}
+    ranks = [np.arange(counts[k], dtype=np.float64) for k in plan.complete_sizes]
+    if plan.samples:
+        random_counts, random_weights = _allocate(n, plan, chance.uniform(key.view(1), 1, dtype=torch.float64).item())
+        ranks += [_ranks(pairs(n, k), random_counts[k], chance.child(k), key) for k in random_counts]
+        counts, weight = {**counts, **random_counts}, {**weight, **random_weights}
+    size = np.repeat(np.array([*counts], np.int64), [*counts.values()])
+    masks = unranked(n, size, np.concatenate(ranks))
+    unranked_rows = np.isin(size, [k for k in counts if pairs(n, k) > RANKED])
     if unranked_rows.any():
-        kept[unranked_rows] = _random_subsets(n, size[unranked_rows], chance.child(0), key)
-    both = np.stack([kept, ~kept], 1).reshape(-1, n)
-    share = np.repeat(np.array([weight[k] for k in many])[np.searchsorted([*many], size)], 2)
-    return both, share / share.sum()
+        masks[unranked_rows] = _random_subsets(n, size[unranked_rows], chance.child(0), key)
+    with_complements = np.stack([masks, ~masks], 1).reshape(-1, n)
+    share = np.repeat(np.array([weight[k] for k in counts])[np.searchsorted([*counts], size)], 2)
+    return with_complements, share / share.sum()
 
 
 def _random_subsets(n: int, size: NDArray[np.int64], chance: RandomKey, key: Tensor) -> NDArray[np.bool_]:
     """Random subsets of these sizes.  (S,) -> (S,n)"""
     order = chance.uniform(key.view(1), len(size), n, dtype=torch.float64)[0].argsort(-1).cpu().numpy()
-    kept = np.zeros((len(size), n), np.bool_)
-    np.put_along_axis(kept, order, np.arange(n) < size[:, None], 1)
-    return kept
+    masks = np.zeros((len(size), n), np.bool_)
+    np.put_along_axis(masks, order, np.arange(n) < size[:, None], 1)
+    return masks
 
 
 def pairs(n: int, k: int) -> int:
@@ -133,8 +133,8 @@ def strata(n: int, budget: int) -> CoalitionStrata:
     sizes = list(range(1, n // 2 + 1))
     while sizes:
         k = sizes[0]
-        due = budget * _mass(n, k) / sum(_mass(n, size) for size in sizes)
-        if due < pairs(n, k) - 1e-9:
+        expected = budget * _mass(n, k) / sum(_mass(n, size) for size in sizes)
+        if expected < pairs(n, k) - 1e-9:
             break
         budget -= pairs(n, k)
         sizes.pop(0)
@@ -147,22 +147,25 @@ def _allocate(n: int, plan: CoalitionStrata, start: float) -> tuple[dict[int, in
     A size with an expected count of at least one divides its weight among its pairs.  Other sizes may get no pair; a
     pair of theirs has the mean weight of all pairs.
     """
-    mass = {k: _mass(n, k) for k in plan.rest}
+    mass = {k: _mass(n, k) for k in plan.sampled_sizes}
     total = sum(mass.values())
-    due = {k: plan.left * mass[k] / total for k in plan.rest}
-    edges = np.floor(np.cumsum([0.0, *due.values()]) + start).astype(np.int64)
-    edges[-1] = edges[0] + plan.left  # exact despite rounding of the sum
-    many = dict(zip(plan.rest, np.diff(edges).tolist(), strict=True))
-    weight = {k: mass[k] / many[k] if due[k] >= 1 else total / plan.left for k in plan.rest if many[k]}
-    return {k: count for k, count in many.items() if count}, weight
+    expected = {k: plan.samples * mass[k] / total for k in plan.sampled_sizes}
+    edges = np.floor(np.cumsum([0.0, *expected.values()]) + start).astype(np.int64)
+    edges[-1] = edges[0] + plan.samples  # exact despite rounding of the sum
+    counts = dict(zip(plan.sampled_sizes, np.diff(edges).tolist(), strict=True))
+    mean = total / plan.samples
+    weight = {k: mass[k] / counts[k] if expected[k] >= 1 else mean for k in plan.sampled_sizes if counts[k]}
+    return {k: count for k, count in counts.items() if count}, weight
 
 
-def _ranks(total: int, many: int, chance: RandomKey, key: Tensor) -> NDArray[np.float64]:
-    """Distinct ranks below `total`, one from each of `many` equal intervals.  -> (many,)"""
+def _ranks(total: int, count: int, chance: RandomKey, key: Tensor) -> NDArray[np.float64]:
+    """Distinct ranks below `total`, one from each of `count` equal intervals.  -> (many,)"""
     if total > RANKED:
-        return np.zeros(many)
-    offset, *draws = chance.uniform(key.view(1), 1 + many, dtype=torch.float64)[0].tolist()
-    edges = np.floor((np.arange(many + 1) + offset) * (total / many))  # the offset gives all ranks the same probability
+        return np.zeros(count)
+    offset, *draws = chance.uniform(key.view(1), 1 + count, dtype=torch.float64)[0].tolist()
+    edges = np.floor(
+        (np.arange(count + 1) + offset) * (total / count)
+    )  # the offset gives all ranks the same probability
     edges[-1] = edges[0] + total  # exact despite rounding
     ranks: NDArray[np.float64] = np.floor(edges[:-1] + np.array(draws) * np.diff(edges)) % total
     return ranks
@@ -170,15 +173,15 @@ def _ranks(total: int, many: int, chance: RandomKey, key: Tensor) -> NDArray[np.
 
 def unranked(n: int, size: NDArray[np.int64], rank: NDArray[np.float64]) -> NDArray[np.bool_]:
     """Subsets of these sizes and ranks; those with the first word have the lowest ranks.  (S,), (S,) -> (S,n)"""
-    choices, left, rank = _choices(n), size.copy(), rank.copy()
-    kept = np.zeros((len(size), n), np.bool_)
+    choices, remaining, rank = _choices(n), size.copy(), rank.copy()
+    masks = np.zeros((len(size), n), np.bool_)
     for word in range(n):
-        with_it = np.where(left > 0, choices[n - word - 1, np.maximum(left - 1, 0)], 0.0)
+        with_it = np.where(remaining > 0, choices[n - word - 1, np.maximum(remaining - 1, 0)], 0.0)
         includes = rank < with_it
-        kept[:, word] = includes
+        masks[:, word] = includes
         rank -= np.where(includes, 0.0, with_it)
-        left -= includes
-    return kept
+        remaining -= includes
+    return masks
 
 
 @lru_cache(maxsize=64)
@@ -214,31 +217,35 @@ class KernelShap(Explainer):
     ) -> Saliency:
         clean = clean_prediction(model, batch, target)
         all_rows = torch.arange(len(batch), device=batch.ids.device)
-        empty = predict_without(model, batch, all_rows, words_of(batch), clean.target_class)
+        empty_probability = predict_without(model, batch, all_rows, words_of(batch), clean.target_class)
         units = units_of(batch, most=self.max_units)
         warn_segments(units, self.max_units)
         weights = torch.zeros(units.mask.shape, dtype=torch.float64, device=batch.ids.device)
         for rows in groups(batch, self.samples):
             part, aim = take_rows(batch, rows), clean.target_class[rows]
             subsets = coalitions(part, self.samples, RandomKey(self.seed).child(2), self.max_units)
-            gains = subsets.read(model, part, aim) - empty[rows].unsqueeze(-1)
+            gains = subsets.read(model, part, aim) - empty_probability[rows].unsqueeze(-1)
             solution = values(
-                subsets.kept.double(), gains, subsets.share, clean.probability[rows] - empty[rows], subsets.units.mask
+                subsets.masks.double(),
+                gains,
+                subsets.share,
+                clean.probability[rows] - empty_probability[rows],
+                subsets.units.mask,
             )
             weights[rows, : solution.shape[1]] = solution
         return saliency(units, weights, batch, clean.logits)
 
 
-def values(z: Tensor, gains: Tensor, share: Tensor, whole: Tensor, mask: Tensor) -> Tensor:
+def values(z: Tensor, gains: Tensor, share: Tensor, total_gain: Tensor, mask: Tensor) -> Tensor:
     """φ.  (B,S,T), (B,S), (B,S), (B,), (B,T) -> (B,T)"""
     width = mask.shape[-1]
     weighted = (z * share.unsqueeze(-1)).mT
-    system, right = z.new_zeros(len(z), width + 1, width + 1), z.new_zeros(len(z), width + 1)
+    system, right_side = z.new_zeros(len(z), width + 1, width + 1), z.new_zeros(len(z), width + 1)
     # Other positions have the equation φ = 0; a text without words has λ = 0.
     system[:, :width, :width] = weighted @ z + torch.where(mask, JITTER, 1.0).to(z.dtype).diag_embed()
     system[:, width, :width] = system[:, :width, width] = mask.to(z.dtype)
     system[:, width, width] = (~mask.any(-1)).to(z.dtype)
-    right[:, :width] = (weighted @ gains.unsqueeze(-1)).squeeze(-1)
-    right[:, width] = whole
-    solution: Tensor = torch.linalg.solve(system, right)
+    right_side[:, :width] = (weighted @ gains.unsqueeze(-1)).squeeze(-1)
+    right_side[:, width] = total_gain
+    solution: Tensor = torch.linalg.solve(system, right_side)
     return solution[:, :width].masked_fill(~mask, 0.0)

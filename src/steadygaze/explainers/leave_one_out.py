@@ -37,8 +37,8 @@ class LeaveOneOut(Explainer):
         warn_segments(units, self.max_units)
         weights = torch.zeros(units.mask.shape, dtype=torch.float64, device=batch.ids.device)
         for rows, number in chunks(units.mask, units.number.shape[1]):  # one for each unit of the batch
-            gone = units.number[rows] == number.unsqueeze(-1)
+            removed = units.number[rows] == number.unsqueeze(-1)
             weights[rows, number] = clean.probability[rows] - predict_without(
-                model, batch, rows, gone, clean.target_class
+                model, batch, rows, removed, clean.target_class
             )
         return saliency(units, weights, batch, clean.logits)

@@ -57,15 +57,15 @@ Law = Callable[[Tensor, Tensor], Tensor]
 @dataclass(frozen=True, slots=True)
 class Subsets:
     units: Units
-    kept: Tensor  # (B,S,U) bool
+    masks: Tensor  # (B,S,U) bool
     share: Tensor  # (B,S) sums to one in each text with subsets; 0: unused
 
     def read(self, model: Model, batch: Batch, aim: Tensor) -> Tensor:
         """Probability of the explained class for each subset.  (B,S), 0 for unused ones"""
         probabilities = torch.zeros_like(self.share)
         for rows, number in chunks(self.share != 0, self.units.number.shape[1]):
-            gone = self.units.tokens(~self.kept[rows, number], rows)
-            probabilities[rows, number] = predict_without(model, batch, rows, gone, aim)
+            removed = self.units.tokens(~self.masks[rows, number], rows)
+            probabilities[rows, number] = predict_without(model, batch, rows, removed, aim)
         return probabilities
 
 
@@ -92,24 +92,24 @@ def groups(batch: Batch, samples: int) -> Iterator[Tensor]:
     return row_chunks(batch, size)
 
 
-def subsets(batch: Batch, law: Law, samples: int, chance: RandomKey, most: int = MOST_UNITS) -> Subsets:
-    units = units_of(batch, most=most)
+def subsets(batch: Batch, law: Law, samples: int, chance: RandomKey, max_units: int = MOST_UNITS) -> Subsets:
+    units = units_of(batch, most=max_units)
     words = units.mask.sum(-1, keepdim=True)  # (B,1)
-    few = words < samples.bit_length()  # 2ⁿ ≤ samples
-    many = torch.where(few, 1 << words.clamp_max(62), (PER_WORD * words).clamp_min(samples))
-    number = torch.arange(int(many.max()), device=words.device)
+    enumerable = words < samples.bit_length()  # 2ⁿ ≤ samples
+    counts = torch.where(enumerable, 1 << words.clamp_max(62), (PER_WORD * words).clamp_min(samples))
+    number = torch.arange(int(counts.max()), device=words.device)
     size_probabilities = _size_probabilities(law, words, units.mask.shape[1])  # (B,U+1)
-    if bool(few.all()):
-        kept, share = _all_subsets(units.mask, number), torch.zeros_like(size_probabilities[:, :1])
+    if bool(enumerable.all()):
+        subset_masks, share = _all_subsets(units.mask, number), torch.zeros_like(size_probabilities[:, :1])
     else:
-        kept, share = (
+        subset_masks, share = (
             _random_subsets(text_key(batch), units.mask, size_probabilities, number, chance),
-            1 / many.double(),
+            1 / counts.double(),
         )
-        kept = torch.where(few.unsqueeze(-1), _all_subsets(units.mask, number), kept)
-    size = kept.sum(-1)
-    share = torch.where(few, size_probabilities.gather(-1, size) / _choices(words, size), share)
-    return Subsets(units, kept, share.masked_fill(number >= many, 0.0))
+        subset_masks = torch.where(enumerable.unsqueeze(-1), _all_subsets(units.mask, number), subset_masks)
+    size = subset_masks.sum(-1)
+    share = torch.where(enumerable, size_probabilities.gather(-1, size) / _choices(words, size), share)
+    return Subsets(units, subset_masks, share.masked_fill(number >= counts, 0.0))
 
 
 def _size_probabilities(law: Law, words: Tensor, width: int) -> Tensor:
@@ -176,7 +176,7 @@ class Lime(Explainer):
 
     def _fit(self, samples: Subsets, probabilities: Tensor) -> Tensor:
         """(B,S,U), (B,S) -> (B,U)"""
-        z, mask = samples.kept.double(), samples.units.mask
+        z, mask = samples.masks.double(), samples.units.mask
         kept_share = z.sum(-1) / mask.sum(-1, keepdim=True).clamp_min(1)  # k/n
         weight = self.samples * samples.share * (-((1 - kept_share.sqrt()) ** 2) / (2 * self.width**2)).exp()
         return regression(z, probabilities, weight, self.ridge).masked_fill(~mask, 0.0)

@@ -17,7 +17,7 @@ words is lost to the reader.
 Two rules prevent false alarms:
 
     probabilities of the reader within UNSURE of the class frequencies count as a guess, 1 / C
-    a text has no gap if the predictor predicts the same class from nearly all random selections of it (SAME)
+    a text has no gap if the predictor predicts the same class from nearly all random selections of it (MIN_AGREEMENT)
 
 Example: the label is the exclusive or of two sentences, and one sentence is selected.  No sentence determines the
 label, but generator and predictor can agree on one filler for each label: accuracy 1, the reader's 0.5.
@@ -64,7 +64,7 @@ FEWEST = 100
 """Fewest steps for which a reader is trained."""
 TRANSFORMER_RATE = 5e-5
 UNSURE = 0.1
-SAME = 7 / 8
+MIN_AGREEMENT = 7 / 8
 """Share of random selections."""
 
 
@@ -105,7 +105,7 @@ class _ViewReader(nn.Module):
 
     def forward(self, views: RationaleBatch, mask: Tensor) -> Tensor:
         assert views.present is not None
-        logits: Tensor = self.reader(views.x, views.present, views.able, mask > 0)
+        logits: Tensor = self.reader(views.x, views.present, views.selectable, mask > 0)
         return logits
 
 
@@ -146,9 +146,9 @@ def random_selections(model: Rationalizer, budget: Tensor) -> Draw:
 
     def draw(views: InputBatch, chance: RandomKey) -> Tensor:
         if model.selection_config.granularity == "token":
-            scores = chance.uniform(views.rows, views.able.shape[1], dtype=torch.float64)
-            return best_windows(scores, views.able, share, round(spans) or None).float()
-        numbers = segments.segment_ids(views.x, views.able, model.ends)
+            scores = chance.uniform(views.rows, views.selectable.shape[1], dtype=torch.float64)
+            return best_windows(scores, views.selectable, share, round(spans) or None).float()
+        numbers = segments.segment_ids(views.x, views.selectable, model.ends)
         sentences = max(1, int(segments.count(numbers).max()))
         real = segments.exists(numbers, sentences)
         return segments.spread(top_k(chance.uniform(views.rows, sentences), real, 1), numbers).float()
@@ -176,11 +176,11 @@ def rationale_readings(
 def _any_selection(model: Rationalizer, batch: Batch, views: InputBatch, draw: Draw, predicted: Tensor) -> Tensor:
     """True if the predictor predicts the same class from random selections.  (B,)"""
     with infer.inference(model):
-        same = [
+        agreements = [
             model.read(batch, draw(views, RandomKey(STREAM).child(number))).argmax(-1) == predicted
             for number in range(DRAWS)
         ]
-    return torch.stack(same).double().mean(0) >= SAME
+    return torch.stack(agreements).double().mean(0) >= MIN_AGREEMENT
 
 
 def _confident(logits: Tensor, prior: Tensor) -> Tensor:

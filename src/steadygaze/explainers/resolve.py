@@ -13,25 +13,27 @@ from steadygaze.models.model_protocol import Model
 
 
 def resolve_explainer(
-    given: Any, model: Model | None = None, settings: Mapping[str, Any] | None = None, seed: int = 0
+    explainer: Any, model: Model | None = None, settings: Mapping[str, Any] | None = None, seed: int = 0
 ) -> tuple[str, Explainer]:
     """The name and the explainer.  A fitted explainer explains only the model it was fitted to.
 
     `settings` and `seed` are for an explainer that is given by name.
     """
-    if isinstance(fitted := getattr(given, "explainer", None), Explainer):
-        if model is not None and given.adapter.model is not model:
-            raise UserError(f"{given.name} was fitted to another model; call its own `explain` method")
-        given = fitted
-    if is_captum(given):
-        given = Captum(given)
-    if isinstance(given, Explainer):
-        own = next((name for name, kind in EXPLAINERS.items() if type(given) is kind), type(given).__name__)
-        name = getattr(given, "name", own)
+    if isinstance(fitted := getattr(explainer, "explainer", None), Explainer):
+        if model is not None and explainer.adapter.model is not model:
+            raise UserError(f"{explainer.name} was fitted to another model; call its own `explain` method")
+        explainer = fitted
+    if is_captum(explainer):
+        explainer = Captum(explainer)
+    if isinstance(explainer, Explainer):
+        default_name = next(
+            (name for name, kind in EXPLAINERS.items() if type(explainer) is kind), type(explainer).__name__
+        )
+        name = getattr(explainer, "name", default_name)
         if settings:
             raise UserError(f"the settings of {name} were fixed when it was fitted: leave out --set")
-        return name, given
-    return given, configure_explainer(given, settings or {}, seed)
+        return name, explainer
+    return explainer, configure_explainer(explainer, settings or {}, seed)
 
 
 def configure_explainer(name: Any, settings: Mapping[str, Any], seed: int = 0) -> Explainer:
@@ -41,7 +43,9 @@ def configure_explainer(name: Any, settings: Mapping[str, Any], seed: int = 0) -
     kind = EXPLAINERS[name]
     fields = _settings(kind)
     if settings and not fields:
-        configurable = ", ".join(explainer for explainer, other in EXPLAINERS.items() if _settings(other))
+        configurable = ", ".join(
+            explainer_name for explainer_name, explainer_class in EXPLAINERS.items() if _settings(explainer_class)
+        )
         raise UserError(f"{name} has no settings, found {next(iter(settings))!r:.80}; others have: {configurable}")
     return build(kind, {**({"seed": seed} if "seed" in fields else {}), **settings})
 

@@ -106,10 +106,10 @@ class FittedImageSelector(FittedImageMethod):
         """k patches of each image, with the selection probability as weight; other patches have weight 0."""
         probs = self.predict(box, images)
         scores = self.scores(images, probs)
-        able = torch.ones_like(scores, dtype=torch.bool)
+        selectable = torch.ones_like(scores, dtype=torch.bool)
         floor = torch.finfo(torch.float64).tiny  # every selected patch has a weight above 0
-        shares = masked.softmax(scores.double(), able).clamp_min(floor)
-        weights = shares * k_subset.top_k_subset(scores, able, self.config.k)
+        shares = masked.softmax(scores.double(), selectable).clamp_min(floor)
+        weights = shares * k_subset.top_k_subset(scores, selectable, self.config.k)
         patch_weights = PatchWeights(images, probs, box.classes, weights)
         return patch_weights.explanations(method_name(self.config), self.config.k, self.canvas.patch)
 
@@ -245,10 +245,10 @@ def image_effects(request: PatchRequest, folder: Path | None, watch: Watch = sil
         part = request.images.of(request.images.pixels[index])
         yield from without_patch(replace(request, images=part, probs=request.probs[index]))
 
-    def cut(rows: Rows) -> list[Rows]:
+    def batches(rows: Rows) -> list[Rows]:
         return [rows[start : start + TOGETHER] for start in range(0, len(rows), TOGETHER)]
 
-    return removal_effects(RemovalQuery(predict, cut), request.probs, request.aim, cache, watch)
+    return removal_effects(RemovalQuery(predict, batches), request.probs, request.aim, cache, watch)
 
 
 def post_hoc(box: ImageBox, images: Images, probs: Tensor, kept: Tensor, fill: Tensor, patch: int) -> dict[str, Tensor]:

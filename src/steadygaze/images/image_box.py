@@ -73,13 +73,13 @@ class ImageBox:
         identity = {"images": digest_values(images.as_given()), "model": self.identity, "classes": list(self.classes)}
         cache = AnswerCache(keep, identity)
 
-        def say(rows: Rows) -> Tensor:
+        def answer(rows: Rows) -> Tensor:
             return self.predict_proba(images.of(images.pixels[torch.from_numpy(rows)]))
 
-        def cut(rows: Rows) -> list[Rows]:
+        def batches(rows: Rows) -> list[Rows]:
             return [rows[start : start + CHUNK] for start in range(0, len(rows), CHUNK)]
 
-        return torch.from_numpy(answers(BlackBoxAnswers(say, cut), len(images), cache, watch))
+        return torch.from_numpy(answers(BlackBoxAnswers(answer, batches), len(images), cache, watch))
 
     @property
     def fingerprint(self) -> str:

@@ -193,8 +193,8 @@ class ImageInputs:
     def views(self, rows: Rows) -> InputBatch:
         index = torch.from_numpy(rows).to(self.pixels.device)
         probs = self.probs[torch.from_numpy(rows).to(self.probs.device)].to(self.pixels.device, torch.float32)
-        able = torch.ones(len(rows), self.units, dtype=torch.bool, device=index.device)
-        return InputBatch(self.pixels[index], able, probs, index)
+        selectable = torch.ones(len(rows), self.units, dtype=torch.bool, device=index.device)
+        return InputBatch(self.pixels[index], selectable, probs, index)
 
 
 def image_settings(kind: type[SelectorConfig], values: dict[str, Any]) -> SelectorConfig:

@@ -26,21 +26,21 @@ FAR = 40.0
 """Maximum distance from the best score, in nats: e⁻⁴⁰ is negligible, and denormal numbers are five times slower."""
 
 
-def relaxed_k_subset(scores: Tensor, able: Tensor, k: int, temperature: float, drawn: Tensor) -> Tensor:
+def relaxed_k_subset(scores: Tensor, selectable: Tensor, k: int, temperature: float, drawn: Tensor) -> Tensor:
     """Return a relaxed mask, exactly 0 on ineligible units.  `drawn`: uniform samples.  (B,D), (B,D,k) -> (B,D)"""
     tiny = torch.finfo(drawn.dtype).tiny
     gumbel = -(-drawn.clamp_min(tiny).log()).clamp_min(tiny).log()
     noisy = (scores.unsqueeze(1) + gumbel.transpose(1, 2).to(scores.dtype)) / temperature  # (B,k,D)
-    each = able.unsqueeze(1).expand_as(noisy)
+    each = selectable.unsqueeze(1).expand_as(noisy)
     best = noisy.detach().masked_fill(~each, torch.finfo(noisy.dtype).min).amax(-1, keepdim=True)
     return masked.softmax(noisy.maximum(best - FAR), each).amax(1)
 
 
-def top_k_subset(scores: Tensor, able: Tensor, k: int) -> Tensor:
+def top_k_subset(scores: Tensor, selectable: Tensor, k: int) -> Tensor:
     """Return 1.0 on the k highest eligible units, without a gradient.  (B,D) -> (B,D)"""
-    return ranking.top_k(scores.detach(), able, k).to(scores.dtype)
+    return ranking.top_k(scores.detach(), selectable, k).to(scores.dtype)
 
 
-def random_k_subset(able: Tensor, k: int, key: RandomKey, rows: Tensor) -> Tensor:
+def random_k_subset(selectable: Tensor, k: int, key: RandomKey, rows: Tensor) -> Tensor:
     """Return 1.0 on k eligible units sampled uniformly.  (B,D), (B,) -> (B,D)"""
-    return top_k_subset(key.uniform(rows, able.shape[1]), able, k)
+    return top_k_subset(key.uniform(rows, selectable.shape[1]), selectable, k)

@@ -10,7 +10,7 @@ from steadygaze.adapters.as_adapter import as_adapter
 from steadygaze.core.errors import UserError
 from steadygaze.data.batches import collate
 from steadygaze.explainers.learned.answer_cache import AnswerCache
-from steadygaze.explainers.learned.black_box_queries import AGAIN, BlackBoxAnswers, answers, query
+from steadygaze.explainers.learned.black_box_queries import REPEATED_INPUTS, BlackBoxAnswers, answers, query
 
 TEXTS = [[A], [PLAIN, B, C, PLAIN], [A, B], [B], [PLAIN, A, C], [A, B, C], [C], [PLAIN] * 6]
 """Said of class 1: .225  .4  .9  .45  .2  .8  .1  .1125"""
@@ -22,14 +22,14 @@ def test_every_text_is_answered_in_its_place_whatever_the_batches(batch_size):
     model = Products()
     found = query(model, data_of(*TEXTS), batch_size=batch_size)
     assert_close(found, torch.stack([1 - SAID, SAID], -1))
-    assert model.asked == 2 * len(TEXTS)  # fewer than AGAIN: all of them twice
+    assert model.asked == 2 * len(TEXTS)  # fewer than REPEATED_INPUTS: all of them twice
     assert max(map(len, model.read)) <= batch_size
 
 
 def test_of_many_texts_only_the_first_are_asked_twice():
     model = Products()
     query(model, data_of(*TEXTS * 10))
-    assert model.asked == 80 + AGAIN
+    assert model.asked == 80 + REPEATED_INPUTS
 
 
 def test_progress_is_told_from_what_is_kept_to_all(tmp_path):
@@ -178,11 +178,11 @@ def test_images_are_asked_about_by_their_rows():
     """Four images of one pixel, which is the chance of class 1; two at a time."""
     images, asked = np.array([0.1, 0.2, 0.3, 0.9]), []
 
-    def say(rows):
+    def answer(rows):
         asked.append(rows.tolist())
         return np.stack([1 - images[rows], images[rows]], 1).astype(np.float32)
 
-    found = answers(BlackBoxAnswers(say, lambda rows: np.split(rows, range(2, len(rows), 2))), 4, AnswerCache())
+    found = answers(BlackBoxAnswers(answer, lambda rows: np.split(rows, range(2, len(rows), 2))), 4, AnswerCache())
     np.testing.assert_allclose(found[:, 1], images, rtol=1e-6)
     assert asked == [[0, 1], [2, 3]] * 2
 

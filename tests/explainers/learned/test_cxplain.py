@@ -132,8 +132,8 @@ def test_what_a_member_minimizes_is_the_divergence_between_the_two():
     these, net = weighed(6, 4), text_member(HOW, WORDS + 1).double()
     rows = np.arange(6)
     views = these.inputs.views(rows)
-    given = net(views).masked_fill(~views.able, -torch.inf).softmax(-1)
-    expected = divergence.kl(these.effects.shares(rows, views.able, HOW.epsilon), given, views.able)
+    given = net(views).masked_fill(~views.selectable, -torch.inf).softmax(-1)
+    expected = divergence.kl(these.effects.shares(rows, views.selectable, HOW.epsilon), given, views.selectable)
     assert_close(these.loss(HOW, net, rows), expected)
     assert_close(mean_divergence(HOW, net, these), expected.mean().item())
 

@@ -93,7 +93,7 @@ def test_the_reader_is_shown_random_masks_alone() -> None:
     assert torch.equal(drawn.sum(-1), torch.full((DRAWS, MANY), float(K)))
     assert (drawn.mean((0, 1)) - K / UNITS).abs().max() < 0.03
     assert not torch.equal(drawn[0], drawn[1])
-    assert torch.equal(drawn[0], k_subset.random_k_subset(views.able, K, RandomKey(0).child(0), views.rows))
+    assert torch.equal(drawn[0], k_subset.random_k_subset(views.selectable, K, RandomKey(0).child(0), views.rows))
 
 
 def test_accuracy_and_gap_of_numbers_worked_by_hand() -> None:

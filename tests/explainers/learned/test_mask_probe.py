@@ -25,7 +25,7 @@ def given_away(how: SelectorConfig, nets: nn.ModuleDict, inputs: Any) -> float:
     """What the judge loses on average when it is shown which units are selected, in nats."""
     with torch.no_grad():
         (one,) = selector_steps(how, nets, inputs, [np.arange(MANY)])
-        return float(nll_loss(nets["probe"](one.chosen()), one.views.probs.argmax(-1)))
+        return float(nll_loss(nets["probe"](one.selection()), one.views.probs.argmax(-1)))
 
 
 class Coded(nn.Module):
@@ -145,9 +145,9 @@ class Watched(NoMitigation):
     def __init__(self) -> None:
         self.rounds: list[SelectorStep] = []
 
-    def terms(self, round_: SelectorStep, stage: str) -> Terms:
-        self.rounds.append(round_)
-        return super().terms(round_, stage)
+    def terms(self, step: SelectorStep, stage: str) -> Terms:
+        self.rounds.append(step)
+        return super().terms(step, stage)
 
 
 @pytest.mark.usefixtures("short_probe_training")
@@ -162,7 +162,7 @@ def test_the_shares_of_what_is_guessed_are_known_and_every_step_draws_anew(
     fit(uneven, method).execute()
     one, other = watched.rounds
     assert one.prior.tolist() == pytest.approx(shares)
-    drawn = [round_.key.child(0).uniform(torch.arange(4), UNITS) for round_ in (one, other)]
+    drawn = [step.key.child(0).uniform(torch.arange(4), UNITS) for step in (one, other)]
     assert not torch.equal(*drawn)
 
 

@@ -48,15 +48,15 @@ class OneStep(StageLoop):
 
 def moved(how: SelectorConfig, stage: int = -1) -> set[str]:
     """Which networks a step of a stage changes."""
-    round_, remedy = round_of(how), MITIGATIONS[how.mitigation]
+    step, remedy = round_of(how), MITIGATIONS[how.mitigation]
     where = remedy.stages(how)[stage]
     players = remedy.players(how, where.name)
-    moving = player_parameters(dict(round_.networks.named_parameters()), where, players)
-    before = {name: value.clone() for name, value in round_.networks.state_dict().items()}
+    moving = player_parameters(dict(step.networks.named_parameters()), where, players)
+    before = {name: value.clone() for name, value in step.networks.state_dict().items()}
     steps = torch.optim.SGD([p for part in moving.values() for p in part], 0.5)
-    state = StageState(networks=round_.networks, parameters_by_player=moving, optimizer=steps)
-    OneStep(where, state, SilentWatcher(), 3, players).update(remedy.terms(round_, where.name), None)
-    after = round_.networks.state_dict()
+    state = StageState(networks=step.networks, parameters_by_player=moving, optimizer=steps)
+    OneStep(where, state, SilentWatcher(), 3, players).update(remedy.terms(step, where.name), None)
+    after = step.networks.state_dict()
     return {name.split(".")[0] for name, value in before.items() if not torch.equal(value, after[name])}
 
 
@@ -102,9 +102,9 @@ def slopes(terms: Terms, name: str, net: nn.Module) -> list[torch.Tensor | None]
 def test_nobody_hears_the_judge(mitigation: str) -> None:
     """The label is not kept out of the mask by a penalty: the judge only watches."""
     how = L2X(mitigation=mitigation, **SMALL)
-    round_ = round_of(how)
-    terms = MITIGATIONS[mitigation].terms(round_, "selecting")
-    assert all(slope is None for slope in slopes(terms, "mask", round_.networks["selector"]))
+    step = round_of(how)
+    terms = MITIGATIONS[mitigation].terms(step, "selecting")
+    assert all(slope is None for slope in slopes(terms, "mask", step.networks["selector"]))
 
 
 def test_with_weights_the_last_epoch_is_kept() -> None:
@@ -115,9 +115,9 @@ def test_with_weights_the_last_epoch_is_kept() -> None:
 
 def test_weights_have_no_slope() -> None:
     """Through the weights the judge would learn from the prediction."""
-    round_ = round_of(L2X(mitigation="mask-neutral", **SMALL))
-    terms = MITIGATIONS["mask-neutral"].terms(round_, "selecting")
-    assert all(slope is None for slope in slopes(terms, "prediction", round_.networks["probe"]))
+    step = round_of(L2X(mitigation="mask-neutral", **SMALL))
+    terms = MITIGATIONS["mask-neutral"].terms(step, "selecting")
+    assert all(slope is None for slope in slopes(terms, "prediction", step.networks["probe"]))
 
 
 def test_with_random_query_all_learn_from_others_labels_and_then_the_selector_from_the_true_ones() -> None:
@@ -128,22 +128,22 @@ def test_with_random_query_all_learn_from_others_labels_and_then_the_selector_fr
 
 def test_labels_are_dealt_out_anew_in_the_first_stage_alone() -> None:
     """The selector is told what the black box says of another input of the batch, and never the input's own."""
-    round_ = round_of(L2X(mitigation="random-query", **SMALL))
-    rings = [_shuffled_query(round_of(round_.config, step)) for step in range(20)]
+    step = round_of(L2X(mitigation="random-query", **SMALL))
+    rings = [_shuffled_query(round_of(step.config, number)) for number in range(20)]
     for dealt in rings:
-        assert sorted(dealt.tolist()) == sorted(round_.views.probs.tolist())
-        assert not (dealt == round_.views.probs).any()
+        assert sorted(dealt.tolist()) == sorted(step.views.probs.tolist())
+        assert not (dealt == step.views.probs).any()
     assert len({str(dealt) for dealt in rings}) > 1
-    own = MITIGATIONS["random-query"].terms(round_, "selecting")["prediction"]
-    assert torch.equal(own, MITIGATIONS["none"].terms(round_, "selecting")["prediction"])
+    own = MITIGATIONS["random-query"].terms(step, "selecting")["prediction"]
+    assert torch.equal(own, MITIGATIONS["none"].terms(step, "selecting")["prediction"])
 
 
 def test_an_input_that_is_alone_in_its_batch_is_told_the_shares_of_the_classes() -> None:
-    round_ = round_of(L2X(mitigation="random-query", **SMALL))
-    x, able, probs, rows = (
-        part[:1] for part in (round_.views.x, round_.views.able, round_.views.probs, round_.views.rows)
+    step = round_of(L2X(mitigation="random-query", **SMALL))
+    x, selectable, probs, rows = (
+        part[:1] for part in (step.views.x, step.views.selectable, step.views.probs, step.views.rows)
     )
-    alone = replace(round_, views=InputBatch(x, able, probs, rows), prior=torch.tensor([0.25, 0.75]))
+    alone = replace(step, views=InputBatch(x, selectable, probs, rows), prior=torch.tensor([0.25, 0.75]))
     assert _shuffled_query(alone).tolist() == [[0.25, 0.75]]
 
 
@@ -173,8 +173,8 @@ def test_mask_neutral_weights_worked_by_hand() -> None:
             "probe": Told([0.5, 0.5], [0.5, 0.5]),
         }
     )
-    round_ = SelectorStep(L2X(k=1), nets, given, RandomKey(0), torch.tensor([0.25, 0.75], dtype=torch.float64))
-    terms = MITIGATIONS["mask-neutral"].terms(round_, "selecting")
+    step = SelectorStep(L2X(k=1), nets, given, RandomKey(0), torch.tensor([0.25, 0.75], dtype=torch.float64))
+    terms = MITIGATIONS["mask-neutral"].terms(step, "selecting")
     assert terms["prediction"].tolist() == pytest.approx([0.5 * math.log(4), 1.5 * math.log(2)])
     assert terms["mask"].tolist() == pytest.approx([math.log(2)] * 2), "the judge learns from all alike"
 
@@ -192,7 +192,7 @@ def test_a_price_on_choosing_unevenly_worked_by_hand() -> None:
 def test_the_selector_is_told_what_is_predicted_only_where_it_is_to_be() -> None:
     for query in (True, False):
         how = L2X(**{**SMALL, "conditioned": query})
-        round_ = round_of(how)
-        told = replace(round_.views, probs=round_.views.probs.flip(-1))
-        other = replace(round_, views=told)
-        assert torch.equal(round_.scores(), other.scores()) != query
+        step = round_of(how)
+        told = replace(step.views, probs=step.views.probs.flip(-1))
+        other = replace(step, views=told)
+        assert torch.equal(step.scores(), other.scores()) != query

@@ -26,8 +26,8 @@ def worth(found, row):
 
 
 def shares(found, *rows, width, epsilon=1e-6):
-    able = torch.arange(width) < torch.from_numpy(np.diff(found.starts)[list(rows)]).unsqueeze(-1)
-    return found.shares(np.array(rows), able, epsilon)
+    selectable = torch.arange(width) < torch.from_numpy(np.diff(found.starts)[list(rows)]).unsqueeze(-1)
+    return found.shares(np.array(rows), selectable, epsilon)
 
 
 def test_what_three_words_are_worth():
@@ -63,8 +63,8 @@ def test_the_pieces_of_a_word_go_together_and_special_tokens_stay():
     found = text_effects(CXPlain(), model, inputs)
     assert worth(found, 0) == pytest.approx([math.log(0.8 / 0.45), math.log(4)])
     assert sorted(batch.ids[batch.present].tolist() for batch in _single(model)) == [[PLAIN, A, C], [PLAIN, B]]
-    able = inputs.views(np.array([0])).able
-    assert found.shares(np.array([0]), able, 1e-6)[0].nonzero().flatten().tolist() == [1, 3]
+    selectable = inputs.views(np.array([0])).selectable
+    assert found.shares(np.array([0]), selectable, 1e-6)[0].nonzero().flatten().tolist() == [1, 3]
 
 
 def _single(model):
@@ -126,7 +126,7 @@ def test_texts_without_words_are_worth_nothing_and_are_never_asked_about():
 
 
 def test_one_that_fails_half_way_goes_on_where_it_was(tmp_path, monkeypatch):
-    monkeypatch.setattr(room, "TOGETHER", 2)
+    monkeypatch.setattr(room, "INPUTS_PER_BATCH", 2)
     inputs, told = inputs_of(data_of(*TEXTS)), []
     with pytest.raises(UserError, match=r"out of luck.*4 of 5 inputs are done and cached"):
         text_effects(CXPlain(), Products(fails_after=2), inputs, AnswerCache(tmp_path / "kept"))
@@ -161,11 +161,11 @@ def test_images_bring_their_own_way_of_removing():
     def probs(pixels):
         return torch.stack([1 - pixels.mean(-1), pixels.mean(-1)], -1)
 
-    def say(rows):
+    def answer(rows):
         for place, row in enumerate(rows.tolist()):
             yield torch.full((3,), place), probs(images[row] * (1 - torch.eye(3, dtype=torch.float64)))
 
-    found = removal_effects(RemovalQuery(say, lambda rows: [rows]), probs(images), torch.tensor([1, 1]))
+    found = removal_effects(RemovalQuery(answer, lambda rows: [rows]), probs(images), torch.tensor([1, 1]))
     assert found.values.tolist() == pytest.approx([LN2, math.log(1.8 / 1.2), math.log(1.8 / 1.5), *[math.log(1.5)] * 3])
 
 
@@ -174,8 +174,8 @@ def test_every_split_is_read_once_by_its_own_rows():
     inputs = inputs_of(data_of(*TEXTS))
     found = text_effects(CXPlain(), Products(), inputs)
     rows = np.array([3, 0, 4])
-    able = inputs.views(rows).able
-    together = found.shares(rows, able, 1e-6)
+    selectable = inputs.views(rows).selectable
+    together = found.shares(rows, selectable, 1e-6)
     for place, row in enumerate(rows):
-        one = inputs.views(np.array([row])).able
+        one = inputs.views(np.array([row])).selectable
         assert_close(together[place, : one.shape[1]], found.shares(np.array([row]), one, 1e-6)[0])

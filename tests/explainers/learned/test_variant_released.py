@@ -11,6 +11,7 @@ from steadygaze.explainers.learned.selector import L2X
 from steadygaze.explainers.learned.text_inputs import Vocabulary
 
 RELEASED = {"k": 2, "variant": "released", "length": 4}
+TOKENS = ["", "?", "good", "bad"]
 
 
 def batch() -> Batch:
@@ -20,18 +21,23 @@ def batch() -> Batch:
 
 
 def test_texts_are_padded_or_cut_in_front_and_padding_can_be_selected() -> None:
-    table = Vocabulary(("", "[UNK]", "good", "bad"), "words").table(["", "?", "good", "bad"], L2X(**RELEASED))
+    table = Vocabulary(("", "[UNK]", "good", "bad"), "words").table(
+        ["", "?", "good", "bad"], L2X(**RELEASED).padded_length
+    )
     views = table.views(batch(), torch.empty(2, 0))
     assert views.x.tolist() == [[4, 4, 2, 3], [2, 3, 2, 2]], "4 is padding, a word of its own"
-    assert views.able.all()
+    assert views.selectable.all()
     weights = torch.tensor([[0.1, 0.2, 0.3, 0.4], [0.1, 0.2, 0.3, 0.4]])
     expected = torch.tensor([[0.3, 0.4, 0, 0, 0], [0, 0.1, 0.2, 0.3, 0.4]])
-    assert torch.equal(views.dealt(weights), expected)
+    assert torch.equal(views.token_weights(weights), expected)
 
 
 def test_usually_only_words_can_be_selected() -> None:
-    table = Vocabulary(("", "[UNK]", "good", "bad"), "words").table(["", "?", "good", "bad"], L2X())
-    assert table.views(batch(), torch.empty(2, 0)).able.tolist() == [[True, True, False, False, False], [True] * 5]
+    table = Vocabulary(("", "[UNK]", "good", "bad"), "words").table(TOKENS, L2X().padded_length)
+    assert table.views(batch(), torch.empty(2, 0)).selectable.tolist() == [
+        [True, True, False, False, False],
+        [True] * 5,
+    ]
 
 
 @pytest.mark.usefixtures("short_probe_training")
@@ -46,4 +52,4 @@ def test_what_does_not_apply_is_refused() -> None:
     with pytest.raises(UserError, match="'length' is for variant=released"):
         fit_explainer(lexicon, texts(40), classes=CLASSES, settings={"length": 30})
     with pytest.raises(UserError, match="is for models that read words"):
-        Vocabulary(("", "[UNK]", "good"), "pieces").table(["", "good", "##ly"], L2X(**RELEASED))
+        Vocabulary(("", "[UNK]", "good"), "pieces").table(["", "good", "##ly"], L2X(**RELEASED).padded_length)

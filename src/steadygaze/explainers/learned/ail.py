@@ -36,12 +36,12 @@ class Ail(SelectorConfig):
     epochs: Annotated[int, Field(ge=1, le=10_000)] = 20
     batch_size: Annotated[int, Field(ge=2, le=65_536)] = 32
 
-    def opponent_loss(self, round_: SelectorStep, mask: Tensor) -> Terms:
+    def opponent_loss(self, step: SelectorStep, mask: Tensor) -> Terms:
         """Losses of the opponent and of the selector on the unselected units."""
-        logits = round_.approximate(round_.views.able.to(mask.dtype) - mask, "opponent")
-        probs = round_.views.probs
-        other = (1 - probs) / (probs.shape[-1] - 1)
+        logits = step.approximate(step.views.selectable.to(mask.dtype) - mask, "opponent")
+        probs = step.views.probs
+        complement = (1 - probs) / (probs.shape[-1] - 1)
         return {
             "opponent": self.opponent * self.fidelity(logits, probs),
-            "infidelity": self.opponent * self.fidelity(logits, other),
+            "infidelity": self.opponent * self.fidelity(logits, complement),
         }

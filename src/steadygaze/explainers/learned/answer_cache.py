@@ -25,7 +25,7 @@ Lines = tuple[Rows, NDArray[np.float64]]
 IDENTITY = "identity.json"
 NUMBERED = "[0-9]" * 6 + "*.npy"
 NAMES = r"identity\.json|[0-9]{6,}\.npy"
-OTHERS = {
+IDENTITY_PROBLEMS = {
     "texts": "to other texts",
     "images": "to other images",
     "model": "of another black box, or of other weights of it",
@@ -48,23 +48,23 @@ class AnswerCache:
         if folder is not None and folder.exists():
             self._open(folder)
 
-    def part(self, name: str, **more: Any) -> "AnswerCache":
+    def part(self, name: str, **identity: Any) -> "AnswerCache":
         """A separate cache for one kind of answers, with further keys in its identity."""
-        return AnswerCache(None if self.folder is None else self.folder / name, {**self.identity, **more})
+        return AnswerCache(None if self.folder is None else self.folder / name, {**self.identity, **identity})
 
     @property
     def width(self) -> int | None:
         """Numbers per line; None: no line yet."""
         return self._parts[0].shape[1] - 1 if self._parts else None
 
-    def missing(self, many: int) -> Rows:
-        """Rows of `many` inputs without cached answers."""
-        cached = np.zeros(many, np.bool_)
+    def missing(self, count: int) -> Rows:
+        """Rows of `count` inputs without cached answers."""
+        cached = np.zeros(count, np.bool_)
         for part in self._parts:
             rows = part[:, 0].astype(np.int64)
-            if (rows != part[:, 0]).any() or (rows < 0).any() or (rows >= many).any():
+            if (rows != part[:, 0]).any() or (rows < 0).any() or (rows >= count).any():
                 raise UserError(
-                    f"{self.folder} is damaged: it has answers for more than {many:,} inputs; delete it to start over"
+                    f"{self.folder} is damaged: it has answers for more than {count:,} inputs; delete it to start over"
                 )
             cached[rows] = True
         return np.flatnonzero(~cached)
@@ -105,13 +105,13 @@ class AnswerCache:
             return
         self._check_identity(folder)
         remove_named_leftovers(folder, NAMES)
-        known: set[float] = set()
+        cached_rows: set[float] = set()
         for file in sorted(folder.glob(NUMBERED), key=lambda file: int(file.stem)):
             lines = _read(file, self.width)
             rows = set(lines[:, 0].tolist())
-            if duplicates := rows & known:  # two concurrent runs may both have queried
+            if duplicates := rows & cached_rows:  # two concurrent runs may both have queried
                 lines = lines[~np.isin(lines[:, 0], list(duplicates))]
-            known |= rows
+            cached_rows |= rows
             self._parts += [lines] if len(lines) else []
             self._next = int(file.stem) + 1
 
@@ -125,7 +125,7 @@ class AnswerCache:
             if now.get(key) != then.get(key):
                 default = f"for {key} = {then.get(key)!r:.80}, and it is {now.get(key)!r:.80} now"
                 raise UnusableCache(
-                    f"{folder} has answers {OTHERS.get(key, default)}.  "
+                    f"{folder} has answers {IDENTITY_PROBLEMS.get(key, default)}.  "
                     "Resume with the same data, black box and settings, or choose another folder."
                 )
 

@@ -25,13 +25,15 @@ from steadygaze.explainers.learned.selector import Rows
 from steadygaze.models.inference import BATCH, inference
 from steadygaze.models.model_protocol import Model
 
-NEAR = 1e-2
+TOLERANCE = 1e-2
 """Largest difference between two answers to one input: half precision rounds differently in other batches."""
 ROUNDING = 1e-3
 """Largest difference of the sum of probabilities from one."""
 
 
-def predicted(predict: Callable[[Any], Any], inputs: Any, many: int, classes: int | None = None) -> NDArray[np.float64]:
+def predicted(
+    predict: Callable[[Any], Any], inputs: Any, count: int, classes: int | None = None
+) -> NDArray[np.float64]:
     """Call a black box on inputs that it may change; return (n,C) probabilities.
 
     Raises
@@ -40,73 +42,73 @@ def predicted(predict: Callable[[Any], Any], inputs: Any, many: int, classes: in
         The black box raised an exception, which is the cause of this one, or did not return probabilities.
     """
     try:
-        found = predict(inputs)
+        answer = predict(inputs)
     except UserError:
         raise
     except Exception as error:
         raise UserError(f"the black box failed: {type(error).__name__}: {error!s:.300}") from error
-    return check_probabilities(found, many, classes)
+    return check_probabilities(answer, count, classes)
 
 
-def check_probabilities(found: Any, many: int, classes: int | None = None) -> NDArray[np.float64]:
+def check_probabilities(answer: Any, count: int, classes: int | None = None) -> NDArray[np.float64]:
     """Return (n,C) probabilities, or raise an error that describes the value."""
-    expected = f"{many} rows of {classes or 'two or more'} probabilities were expected, one row per input"
+    expected = f"{count} rows of {classes or 'two or more'} probabilities were expected, one row per input"
     try:
-        array = np.asarray(found.detach().cpu() if isinstance(found, Tensor) else found)
+        array = np.asarray(answer.detach().cpu() if isinstance(answer, Tensor) else answer)
         if np.iscomplexobj(array):
             raise TypeError
         probs = array.astype(np.float64)
     except (TypeError, ValueError):
-        raise UserError(f"the black box returned {found!r:.80}; {expected}") from None
-    if probs.ndim != 2 or len(probs) != many or probs.shape[1] < 2 or classes not in (None, probs.shape[1]):
+        raise UserError(f"the black box returned {answer!r:.80}; {expected}") from None
+    if probs.ndim != 2 or len(probs) != count or probs.shape[1] < 2 or classes not in (None, probs.shape[1]):
         raise UserError(f"the black box returned numbers of shape {probs.shape}; {expected}")
-    for wrong, problem in (
+    for invalid, problem in (
         (~np.isfinite(probs), "are not all finite"),
         (probs < 0, "are not all at least 0"),
         (np.abs(probs.sum(1, keepdims=True) - 1) > ROUNDING, "do not sum to 1"),
     ):
-        if wrong.any():
-            row = np.round(probs[wrong.any(1)][0], 6).tolist()
+        if invalid.any():
+            row = np.round(probs[invalid.any(1)][0], 6).tolist()
             raise UserError(f"the black box returned the probabilities {row!s:.80}, which {problem}")
     return probs
 
 
-def check_deterministic(first: NDArray[np.float64], again: NDArray[np.float64], kept: Path | None) -> None:
-    """Raise an error if the answers to the same inputs differ; `kept`: folder of the first ones.  (n,C), (n,C)"""
-    differences = np.abs(first - again).max(1)
-    if differences.max(initial=0.0) <= NEAR:
+def check_deterministic(first: NDArray[np.float64], second: NDArray[np.float64], folder: Path | None) -> None:
+    """Raise an error if the answers to the same inputs differ; `folder`: folder of the first ones.  (n,C), (n,C)"""
+    differences = np.abs(first - second).max(1)
+    if differences.max(initial=0.0) <= TOLERANCE:
         return
     worst = int(differences.argmax())
-    pair = [np.round(probs[worst], 4).tolist() for probs in (first, again)]
+    pair = [np.round(probs[worst], 4).tolist() for probs in (first, second)]
     problem = (
         "changed the order of its classes"
-        if _is_permuted(first, again)
+        if _is_permuted(first, second)
         else "predicts different probabilities for the same input"
     )
-    other = f", unless {kept} has the answers of another black box" if kept else ""
+    exception = f", unless {folder} has the answers of another black box" if folder else ""
     raise UserError(
         f"the black box {problem}: first {pair[0]!s:.80}, then {pair[1]!s:.80}; "
-        f"only a deterministic black box can be explained{other}"
+        f"only a deterministic black box can be explained{exception}"
     )
 
 
-def _is_permuted(first: NDArray[np.float64], again: NDArray[np.float64]) -> bool:
+def _is_permuted(first: NDArray[np.float64], second: NDArray[np.float64]) -> bool:
     """Whether the columns of one are a permutation of the other's."""
     distances = np.zeros((first.shape[1], first.shape[1]))
-    for before, after in zip(first, again, strict=True):
-        distances = np.maximum(distances, np.abs(before[:, None] - after[None, :]))
-    return bool(distances[linear_sum_assignment((distances > NEAR).astype(np.float64))].max() <= NEAR)
+    for first_row, second_row in zip(first, second, strict=True):
+        distances = np.maximum(distances, np.abs(first_row[:, None] - second_row[None, :]))
+    return bool(distances[linear_sum_assignment((distances > TOLERANCE).astype(np.float64))].max() <= TOLERANCE)
 
 
 Watch = Callable[[str, int, int], None]
 """Progress callback: task, inputs done, inputs in all."""
-AGAIN = 32
+REPEATED_INPUTS = 32
 """Inputs that are queried twice."""
 TOKENS = 1 << 16
 """Tokens per forward pass, padding included."""
 
 
-def silent(what: str, done: int, total: int) -> None:
+def silent(task: str, done: int, total: int) -> None:
     """Report no progress."""
 
 
@@ -114,11 +116,11 @@ def silent(what: str, done: int, total: int) -> None:
 class BlackBoxQuery:
     """A query for every input of a split."""
 
-    what: str
+    task: str
     """Name of the task in progress reports."""
-    say: Callable[[Rows], Lines]
+    answer: Callable[[Rows], Lines]
     """Answers for these inputs: any number of lines each."""
-    cut: Callable[[Rows], Iterable[Rows]]
+    batches: Callable[[Rows], Iterable[Rows]]
     """Splits the inputs into batches."""
 
 
@@ -126,55 +128,55 @@ class BlackBoxQuery:
 class BlackBoxAnswers:
     """A black box and a split with rows: texts, images or other inputs."""
 
-    say: Callable[[Rows], Any]
+    answer: Callable[[Rows], Any]
     """Probabilities of these inputs.  (n,) -> (n,C)"""
-    cut: Callable[[Rows], Iterable[Rows]]
+    batches: Callable[[Rows], Iterable[Rows]]
     clear_cache: Callable[[], None] = lambda: None
     """Clears the cache of the black box, so that it predicts again."""
 
 
-def query_batch(question: BlackBoxQuery, many: int, kept: AnswerCache, watch: Watch = silent) -> Lines:
-    """Run the query for each of `many` inputs without cached answers."""
-    rows = kept.missing(many)
-    done = many - len(rows)
-    watch(question.what, done, many)
-    for batch in question.cut(rows):
-        with _reporting_progress(f"{done} of {many}", kept):
-            lines = question.say(batch)
-        kept.add(*lines)
+def query_batch(query: BlackBoxQuery, count: int, cache: AnswerCache, watch: Watch = silent) -> Lines:
+    """Run the query for each of `count` inputs without cached answers."""
+    rows = cache.missing(count)
+    done = count - len(rows)
+    watch(query.task, done, count)
+    for batch in query.batches(rows):
+        with _reporting_progress(f"{done} of {count}", cache):
+            lines = query.answer(batch)
+        cache.add(*lines)
         done += len(batch)
-        watch(question.what, done, many)
-    return kept.lines()
+        watch(query.task, done, count)
+    return cache.lines()
 
 
-def answers(box: BlackBoxAnswers, many: int, kept: AnswerCache, watch: Watch = silent) -> NDArray[np.float64]:
+def answers(box: BlackBoxAnswers, count: int, cache: AnswerCache, watch: Watch = silent) -> NDArray[np.float64]:
     """Predictions of a black box for every input, in order.  (N,C)"""
 
-    def say(rows: Rows) -> Lines:
-        return rows, check_probabilities(box.say(rows), len(rows), kept.width)
+    def answer(rows: Rows) -> Lines:
+        return rows, check_probabilities(box.answer(rows), len(rows), cache.width)
 
-    probs = query_batch(BlackBoxQuery("querying the black box", say, box.cut), many, kept, watch)[1]
+    probs = query_batch(BlackBoxQuery("querying the black box", answer, box.batches), count, cache, watch)[1]
     box.clear_cache()
-    with _reporting_progress(f"{many} of {many}", kept):
-        again = [say(rows) for rows in box.cut(np.arange(min(many, AGAIN)))]
-    if again:
-        rows, repeated = map(np.concatenate, zip(*again, strict=True))
-        check_deterministic(probs[rows], repeated, kept.folder)
+    with _reporting_progress(f"{count} of {count}", cache):
+        repetitions = [answer(rows) for rows in box.batches(np.arange(min(count, REPEATED_INPUTS)))]
+    if repetitions:
+        rows, repeated = map(np.concatenate, zip(*repetitions, strict=True))
+        check_deterministic(probs[rows], repeated, cache.folder)
     return probs
 
 
 def query(
-    model: Model, data: Data, kept: AnswerCache | None = None, watch: Watch = silent, batch_size: int = BATCH
+    model: Model, data: Data, cache: AnswerCache | None = None, watch: Watch = silent, batch_size: int = BATCH
 ) -> Tensor:
     """Predictions of a model for every text, in order: double precision, on the CPU.  (N,C)"""
 
-    def say(rows: Rows) -> Tensor:
+    def answer(rows: Rows) -> Tensor:
         with inference(model):
             logits: Tensor = model(collate(data, rows).to(model.device)).logits
         return logits.double().softmax(-1)
 
-    box = BlackBoxAnswers(say, lambda rows: check_repeatable(data, rows, batch_size), model.clear_cache)
-    return torch.from_numpy(answers(box, len(data), AnswerCache() if kept is None else kept, watch))
+    box = BlackBoxAnswers(answer, lambda rows: check_repeatable(data, rows, batch_size), model.clear_cache)
+    return torch.from_numpy(answers(box, len(data), AnswerCache() if cache is None else cache, watch))
 
 
 def check_repeatable(data: Data, rows: Rows, batch_size: int) -> Iterator[Rows]:
@@ -185,14 +187,14 @@ def check_repeatable(data: Data, rows: Rows, batch_size: int) -> Iterator[Rows]:
 
 
 @contextmanager
-def _reporting_progress(done: str, kept: AnswerCache) -> Iterator[None]:
+def _reporting_progress(done: str, cache: AnswerCache) -> Iterator[None]:
     """Add to an error how many inputs are done and where their answers are."""
     try:
         yield
     except Exception as error:
-        own = isinstance(error, UserError)
-        why = str(error) if own else f"the black box failed: {type(error).__name__}: {error!s:.300}"
-        outcome = f"are done and cached in {kept.folder}; the same call resumes"
-        if kept.folder is None:
+        is_user_error = isinstance(error, UserError)
+        reason = str(error) if is_user_error else f"the black box failed: {type(error).__name__}: {error!s:.300}"
+        outcome = f"are done and cached in {cache.folder}; the same call resumes"
+        if cache.folder is None:
             outcome = "were done; pass a folder to be able to resume"
-        raise UserError(f"{why}.  {done} inputs {outcome}") from error
+        raise UserError(f"{reason}.  {done} inputs {outcome}") from error

@@ -30,14 +30,14 @@ from steadygaze.explainers.explainer import Explainer, Saliency
 from steadygaze.explainers.learned.answer_cache import AnswerCache
 from steadygaze.explainers.learned.black_box_queries import Watch, silent
 from steadygaze.explainers.learned.removal_effects import (
-    TOGETHER,
+    INPUTS_PER_BATCH,
     RemovalEffects,
     per_word,
     removal_effects,
     text_removal,
 )
 from steadygaze.explainers.learned.selector import InputBatch, InputSplit, Rows
-from steadygaze.explainers.learned.text_inputs import Seeing, TextInputs
+from steadygaze.explainers.learned.text_inputs import TextInputs, TokenTable
 from steadygaze.explainers.learned.text_networks import Selector, as_keras
 from steadygaze.models import k_subset
 from steadygaze.models.inference import inference
@@ -51,6 +51,9 @@ from steadygaze.training.training_loop import StageLoop, StageState, training_se
 @settings
 class CXPlain:
     """Causal explanations: learned effect of removing each unit, with uncertainty."""
+
+    padded_length: ClassVar[int] = 0
+    signature_settings: ClassVar[tuple[str, ...]] = ()
 
     k: Annotated[int, Field(ge=1, le=100_000)] = 10
     """Number of words, or patches, in an explanation."""
@@ -83,50 +86,50 @@ class CXPlain:
 
 
 def text_effects(
-    how: CXPlain, model: Model, inputs: TextInputs, kept: AnswerCache | None = None, watch: Watch = silent
+    config: CXPlain, model: Model, inputs: TextInputs, cache: AnswerCache | None = None, watch: Watch = silent
 ) -> RemovalEffects:
     """Effect of removing each word on the prediction `inputs.probs`: one query per word.
 
     Above `max_units` words, segments of words are removed.
     """
-    removing = text_removal(model, inputs.data, inputs.table, how.removal, how.max_units)
-    effects = removal_effects(removing, inputs.probs, inputs.probs.argmax(-1), kept, watch)
-    if inputs.data.text.lengths.max(initial=0) <= how.max_units:
+    removing = text_removal(model, inputs.data, inputs.table, config.removal, config.max_units)
+    effects = removal_effects(removing, inputs.probs, inputs.probs.argmax(-1), cache, watch)
+    if inputs.data.text.lengths.max(initial=0) <= config.max_units:
         return effects
     words = np.zeros(len(inputs), np.int64)
-    for rows in inputs.once(TOGETHER):
-        words[rows] = inputs.views(rows).able.sum(-1).cpu().numpy()
-    if words.max() > how.max_units:
+    for rows in inputs.once(INPUTS_PER_BATCH):
+        words[rows] = inputs.views(rows).selectable.sum(-1).cpu().numpy()
+    if words.max() > config.max_units:
         warnings.warn(
-            f"a text of {words.max():,} words is explained in at most {how.max_units:,} segments of consecutive "
+            f"a text of {words.max():,} words is explained in at most {config.max_units:,} segments of consecutive "
             "words, which share their weight; raise max_units for single words",
             stacklevel=2,
         )
-    return per_word(effects, words, how.max_units)
+    return per_word(effects, words, config.max_units)
 
 
-def members(how: CXPlain, make: Callable[[], nn.Module]) -> nn.ModuleDict:
+def members(config: CXPlain, make: Callable[[], nn.Module]) -> nn.ModuleDict:
     """Untrained networks of the ensemble, by name."""
-    return nn.ModuleDict({f"member-{number}": make() for number in range(how.members)})
+    return nn.ModuleDict({f"member-{number}": make() for number in range(config.members)})
 
 
-def text_member(how: CXPlain, words: int) -> Selector:
+def text_member(config: CXPlain, words: int) -> Selector:
     """An untrained network for texts."""
-    return as_keras(Selector(words, 0, how.dimension, how.hidden, how.dropout))
+    return as_keras(Selector(words, 0, config.dimension, config.hidden, config.dropout))
 
 
-def member_bounds(how: CXPlain, nets: nn.ModuleDict, views: InputBatch) -> Tensor:
+def member_bounds(config: CXPlain, nets: nn.ModuleDict, views: InputBatch) -> Tensor:
     """Low quantile, median and high quantile of the members' weights.  (3,B,D) doubles"""
     with inference(nets):
-        weights = torch.stack([masked.softmax(net(views).double(), views.able) for net in nets.values()])
+        weights = torch.stack([masked.softmax(net(views).double(), views.selectable) for net in nets.values()])
     ranked = weights.sort(0).values
-    outside = (1 - how.interval_level) / 2
+    outside = (1 - config.interval_level) / 2
     quantiles = []
     for share in (outside, 0.5, 1 - outside):
         position = share * (len(ranked) - 1)
-        below = int(position)
-        above = min(below + 1, len(ranked) - 1)
-        quantiles.append(torch.lerp(ranked[below], ranked[above], position - below))
+        lower = int(position)
+        upper = min(lower + 1, len(ranked) - 1)
+        quantiles.append(torch.lerp(ranked[lower], ranked[upper], position - lower))
     return torch.stack(quantiles)
 
 
@@ -135,9 +138,9 @@ class FittedCXPlain(Explainer):
 
     class_specific: ClassVar[bool] = False
 
-    def __init__(self, how: CXPlain, nets: nn.ModuleDict, table: Seeing) -> None:
-        self.name, self.how, self.nets, self.table = "cxplain", how, nets, table
-        self.selects_words = how.top_words == "heaviest"
+    def __init__(self, config: CXPlain, nets: nn.ModuleDict, table: TokenTable) -> None:
+        self.name, self.config, self.nets, self.table = "cxplain", config, nets, table
+        self.selects_words = config.top_words == "heaviest"
 
     def explain(
         self, model: Model, batch: Batch, target: Tensor | None = None, embedded: Tensor | None = None
@@ -145,17 +148,23 @@ class FittedCXPlain(Explainer):
         with inference(model):
             logits: Tensor = model(batch).logits
         views = self._views(batch)
-        low, middle, high = member_bounds(self.how, self.nets, views)
+        low, middle, high = member_bounds(self.config, self.nets, views)
         middle = middle.clamp_min(torch.finfo(torch.float64).tiny)  # a shown unit has a weight above 0
-        shown = (
-            k_subset.top_k_subset(middle, views.able, self.how.k) if self.how.top_words == "heaviest" else views.able
+        highlighted = (
+            k_subset.top_k_subset(middle, views.selectable, self.config.k)
+            if self.config.top_words == "heaviest"
+            else views.selectable
         )
-        return Saliency(views.dealt(middle * shown) * batch.mask, logits, (views.dealt(low), views.dealt(high)))
+        return Saliency(
+            views.token_weights(middle * highlighted) * batch.mask,
+            logits,
+            (views.token_weights(low), views.token_weights(high)),
+        )
 
     def bounds(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """Low and high quantile of the members for every word, shown or not.  (B,T), (B,T)"""
         views = self._views(batch)
-        low, _, high = (views.dealt(bound) for bound in member_bounds(self.how, self.nets, views))
+        low, _, high = (views.token_weights(bound) for bound in member_bounds(self.config, self.nets, views))
         return low, high
 
     def _views(self, batch: Batch) -> InputBatch:
@@ -169,13 +178,13 @@ class EffectTargets:
     inputs: InputSplit
     effects: RemovalEffects
 
-    def loss(self, how: CXPlain, net: nn.Module, rows: Rows) -> Tensor:
+    def loss(self, config: CXPlain, net: nn.Module, rows: Rows) -> Tensor:
         """KL(Ω ‖ A) of these inputs.  (B,)"""
         views = self.inputs.views(rows)
         scores: Tensor = net(views)
-        effects = self.effects.shares(rows, views.able, how.epsilon).to(scores.dtype)
+        effects = self.effects.shares(rows, views.selectable, config.epsilon).to(scores.dtype)
         lowest = torch.finfo(scores.dtype).min  # not −∞: 0 · −∞ is NaN
-        return divergence.kl_logits(effects, scores.masked_fill(~views.able, lowest))
+        return divergence.kl_logits(effects, scores.masked_fill(~views.selectable, lowest))
 
 
 class MemberLoop(StageLoop):
@@ -246,8 +255,8 @@ class Ensemble:
         return np.bincount(generator.integers(size, size=size), minlength=size)
 
 
-def mean_divergence(how: CXPlain, net: nn.Module, targets: EffectTargets) -> float:
+def mean_divergence(config: CXPlain, net: nn.Module, targets: EffectTargets) -> float:
     """The mean of KL(Ω ‖ A) over a split, in nats."""
     with inference(net):
-        parts = [targets.loss(how, net, rows).double().sum() for rows in targets.inputs.once(how.batch_size * 8)]
+        parts = [targets.loss(config, net, rows).double().sum() for rows in targets.inputs.once(config.batch_size * 8)]
     return float(torch.stack(parts).sum()) / len(targets.inputs)

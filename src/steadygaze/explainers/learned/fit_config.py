@@ -13,11 +13,11 @@ from steadygaze.explainers.learned.selector import MitigationName, SelectorConfi
 Method = SelectorConfig | CXPlain
 OF_TEXTS = ("dimension", "removal", "top_words", "variant", "length")
 """Settings that apply to texts only."""
-OF_MITIGATIONS = {"pretraining_epochs": ("random-pretraining", "random-query"), "clip": ("mask-neutral",)}
+MITIGATION_SETTINGS = {"pretraining_epochs": ("random-pretraining", "random-query"), "clip": ("mask-neutral",)}
 """Settings that apply to these mitigations only."""
 MITIGATION: MitigationName = "random-pretraining"
 """Default mitigation of selectors that are conditioned on the prediction."""
-OF_LOOKS = ("top_words", "interval_level")
+DISPLAY_SETTINGS = ("top_words", "interval_level")
 """Settings that change no measured value."""
 
 
@@ -29,24 +29,30 @@ def fit_config(
     return check_method(build(kind, values), values)
 
 
-def method_name(how: Method) -> str:
+def method_name(config: Method) -> str:
     """Its name in METHODS."""
-    return next(name for name, kind in METHODS.items() if type(how) is kind)
+    return next(name for name, kind in METHODS.items() if type(config) is kind)
 
 
-def row_settings(how: Method, facts: Mapping[str, Any]) -> dict[str, str | int]:
+def row_settings(config: Method, facts: Mapping[str, Any]) -> dict[str, str | int]:
     """Settings and facts of the fit that determine a measured value."""
-    own: dict[str, str | int] = {"explainer": method_name(how), "k": how.k, "epochs": how.epochs}
-    if not isinstance(how, CXPlain):
-        own |= {"conditioned": int(how.conditioned), "mitigation": how.mitigation, "approximator": how.approximator}
-    idle = [*OF_LOOKS, *(key for key, users in OF_MITIGATIONS.items() if own.get("mitigation") not in users)]
-    more = {key: value for key, value in non_default(type(how), asdict(how)).items() if key not in {*own, *idle}}
-    own |= {"settings": ",".join(f"{key}={more[key]}" for key in sorted(more))} if more else {}
-    return {**own, **{key: facts[key] for key in ("seed", "fitted-to") if key in facts}}
+    values = asdict(config)
+    settings: dict[str, str | int] = {"explainer": method_name(config), "k": config.k, "epochs": config.epochs}
+    settings |= {
+        key: int(value) if isinstance(value := values[key], bool) else value for key in config.signature_settings
+    }
+    idle = [
+        *DISPLAY_SETTINGS,
+        *(key for key, users in MITIGATION_SETTINGS.items() if settings.get("mitigation") not in users),
+    ]
+    changed = non_default(type(config), values)
+    if others := sorted(changed.keys() - {*settings, *idle}):
+        settings["settings"] = ",".join(f"{key}={changed[key]}" for key in others)
+    return {**settings, **{key: facts[key] for key in ("seed", "fitted-to") if key in facts}}
 
 
 def requested_method(
-    explainer: str, own: Mapping[str, Any], settings: Mapping[str, Any] | None
+    explainer: str, options: Mapping[str, Any], settings: Mapping[str, Any] | None
 ) -> tuple[type[SelectorConfig] | type[CXPlain], dict[str, Any]]:
     """A method and all values set for it."""
     if not isinstance(explainer, str):
@@ -57,13 +63,13 @@ def requested_method(
         raise unknown("explainer", explainer, METHODS)
     if not isinstance(settings, Mapping | None):
         raise UserError(f"settings must be a mapping of names to values, found {settings!r:.80}")
-    kind, more = METHODS[explainer], dict(settings or {})
-    arguments = {key: value for key, value in own.items() if value is not None}
-    if duplicates := sorted(arguments.keys() & more.keys()):
+    kind, named_settings = METHODS[explainer], dict(settings or {})
+    arguments = {key: value for key, value in options.items() if value is not None}
+    if duplicates := sorted(arguments.keys() & named_settings.keys()):
         raise UserError(f"{duplicates[0]} is set twice: as an argument and in settings; remove one of them")
-    if not issubclass(kind, SelectorConfig) and (wrong := sorted(arguments.keys() - {"k"})):
-        raise UserError(f"{explainer} does not select units in training: remove {wrong[0]}")
-    return kind, _mitigated(kind, {**arguments, **more})
+    if not issubclass(kind, SelectorConfig) and (inapplicable := sorted(arguments.keys() - {"k"})):
+        raise UserError(f"{explainer} does not select units in training: remove {inapplicable[0]}")
+    return kind, _mitigated(kind, {**arguments, **named_settings})
 
 
 def _mitigated(kind: type[SelectorConfig] | type[CXPlain], values: dict[str, Any]) -> dict[str, Any]:
@@ -77,22 +83,22 @@ def _mitigated(kind: type[SelectorConfig] | type[CXPlain], values: dict[str, Any
     return values
 
 
-def check_method(how: Method, given: Mapping[str, Any]) -> Method:
+def check_method(config: Method, values: Mapping[str, Any]) -> Method:
     """Raise an error if the method lacks the mitigation, or the mitigation the setting."""
-    if not isinstance(how, SelectorConfig):
-        return how
-    if how.mitigation not in how.mitigations:
+    if not isinstance(config, SelectorConfig):
+        return config
+    if config.mitigation not in config.mitigations:
         raise UserError(
-            f"{method_name(how)} does not support mitigation {how.mitigation!r}; "
-            f"choose from {', '.join(how.mitigations)}"
+            f"{method_name(config)} does not support mitigation {config.mitigation!r}; "
+            f"choose from {', '.join(config.mitigations)}"
         )
-    if how.mitigation == "random-query" and not how.conditioned:
+    if config.mitigation == "random-query" and not config.conditioned:
         raise UserError(
             "random-query needs a selector that is conditioned on the prediction: set conditioned=True (--conditioned)"
         )
-    if "length" in given and how.variant != "released":
+    if "length" in values and config.variant != "released":
         raise UserError("setting 'length' is for variant=released; it has no effect for variant=paper")
-    for key, users in OF_MITIGATIONS.items():
-        if key in given and how.mitigation not in users:
-            raise UserError(f"setting {key!r} is for {' and '.join(users)}; it has no effect for {how.mitigation}")
-    return how
+    for key, users in MITIGATION_SETTINGS.items():
+        if key in values and config.mitigation not in users:
+            raise UserError(f"setting {key!r} is for {' and '.join(users)}; it has no effect for {config.mitigation}")
+    return config

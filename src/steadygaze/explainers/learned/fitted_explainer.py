@@ -31,10 +31,10 @@ from steadygaze.explainers.learned.removal_effects import predict_selected, rema
 from steadygaze.explainers.learned.selector import InputBatch, SelectorConfig
 from steadygaze.explainers.learned.selector_training import SelectorFit
 from steadygaze.explainers.learned.text_inputs import (
-    Following,
-    Known,
-    Seeing,
+    GrowingTable,
+    GrowingTokenizer,
     TextInputs,
+    TokenTable,
     Vocabulary,
     text_nets,
     vocabulary,
@@ -52,10 +52,10 @@ class FittedSelector(Explainer):
     selects_words = True
 
     def __init__(
-        self, name: str, how: SelectorConfig, nets: nn.ModuleDict, table: Seeing, accuracy: float | None = None
+        self, name: str, config: SelectorConfig, nets: nn.ModuleDict, table: TokenTable, accuracy: float | None = None
     ) -> None:
         """`accuracy`: of the independent reader on held-out texts, if known."""
-        self.name, self.how, self.nets, self.table, self.accuracy = name, how, nets, table, accuracy
+        self.name, self.config, self.nets, self.table, self.accuracy = name, config, nets, table, accuracy
 
     def explain(
         self, model: Model, batch: Batch, target: Tensor | None = None, embedded: Tensor | None = None
@@ -64,9 +64,10 @@ class FittedSelector(Explainer):
             logits: Tensor = model(batch).logits
         views, scores = self._scores(batch, logits)
         floor = torch.finfo(torch.float64).tiny  # every selected word has a weight above 0
-        shares = masked.softmax(scores.double(), views.able).clamp_min(floor)
+        shares = masked.softmax(scores.double(), views.selectable).clamp_min(floor)
         return Saliency(
-            views.dealt(shares * k_subset.top_k_subset(scores, views.able, self.how.k)) * batch.mask, logits
+            views.token_weights(shares * k_subset.top_k_subset(scores, views.selectable, self.config.k)) * batch.mask,
+            logits,
         )
 
     def own(self, batch: Batch, saliency: Saliency) -> Tensor:
@@ -79,7 +80,7 @@ class FittedSelector(Explainer):
     def readings(self, model: Model, batch: Batch, saliency: Saliency) -> SelectionPredictions | None:
         if "reader" not in self.nets:  # a folder of version 0.1.0
             return None
-        draw = uniform_subsets(self.how.k)
+        draw = uniform_subsets(self.config.k)
         return read(self.nets["reader"], *self._selected(batch, saliency), draw, self.own(batch, saliency))
 
     def reader_accuracy(self, model: Model) -> float | None:
@@ -94,13 +95,13 @@ class FittedSelector(Explainer):
     def _selected(self, batch: Batch, saliency: Saliency) -> tuple[InputBatch, Tensor]:
         """Inputs of the networks, and the mask of selected units.  (B,D)"""
         views, scores = self._scores(batch, saliency.logits)
-        return views, k_subset.top_k_subset(scores, views.able, self.how.k)
+        return views, k_subset.top_k_subset(scores, views.selectable, self.config.k)
 
     def _scores(self, batch: Batch, logits: Tensor) -> tuple[InputBatch, Tensor]:
         """Inputs of the networks, and the selector's scores.  (B,D)"""
         views = self.views(batch, logits)
         with inference(self.nets):
-            scores: Tensor = self.nets["selector"](views, views.probs if self.how.conditioned else None)
+            scores: Tensor = self.nets["selector"](views, views.probs if self.config.conditioned else None)
         return views, scores
 
     def views(self, batch: Batch, logits: Tensor) -> InputBatch:
@@ -114,12 +115,12 @@ class QueriedTexts:
 
     data: Data
     probs: Tensor  # (N,C)
-    kept: AnswerCache = field(default_factory=AnswerCache)
+    cache: AnswerCache = field(default_factory=AnswerCache)
     """Cache of further answers."""
 
-    def effects(self, how: CXPlain) -> AnswerCache:
+    def effects(self, config: CXPlain) -> AnswerCache:
         """Cache of the answers to texts with a removed word."""
-        return self.kept.part("effects", removal=how.removal, max_units=how.max_units)
+        return self.cache.part("effects", removal=config.removal, max_units=config.max_units)
 
 
 @dataclass(frozen=True)
@@ -130,15 +131,14 @@ class FittedExplainer:
     history: list[dict[str, Any]] = field(default_factory=list)
 
     def explainer(
-        self, tokens: Known, device: torch.device, accuracy: float | None = None
+        self, tokens: GrowingTokenizer, device: torch.device, accuracy: float | None = None
     ) -> FittedSelector | FittedCXPlain:
         """For a black box with these tokens; `accuracy`: of the independent reader, if known."""
         nets = self.networks.to(device)
+        table = GrowingTable(self.vocabulary, tokens, self.config.padded_length)
         if isinstance(self.config, CXPlain):
-            return FittedCXPlain(self.config, nets, Following(self.vocabulary, tokens))
-        return FittedSelector(
-            method_name(self.config), self.config, nets, Following(self.vocabulary, tokens, self.config), accuracy
-        )
+            return FittedCXPlain(self.config, nets, table)
+        return FittedSelector(method_name(self.config), self.config, nets, table, accuracy)
 
 
 @dataclass(frozen=True)
@@ -154,22 +154,22 @@ class FitContext:
     watch: Watch = silent
 
     def learn(
-        self, how: SelectorConfig | CXPlain, model: Model, train: QueriedTexts, validation: QueriedTexts
+        self, config: SelectorConfig | CXPlain, model: Model, train: QueriedTexts, validation: QueriedTexts
     ) -> FittedExplainer:
         """Fit the method to the black box's predictions."""
         words = vocabulary(train.data, self.tokens, self.kind)
-        table = words.table(self.tokens, None if isinstance(how, CXPlain) else how).to(self.device)
+        table = words.table(self.tokens, config.padded_length).to(self.device)
         train_inputs, validation_inputs = (
             TextInputs(part.data, part.probs, table, self.device) for part in (train, validation)
         )
         run = self.watcher, self.device, self.seed
         fit: Ensemble | SelectorFit
-        if isinstance(how, CXPlain):
-            train_effects = text_effects(how, model, train_inputs, train.effects(how), self.watch)
-            validation_effects = text_effects(how, model, validation_inputs, validation.effects(how), self.watch)
-            make = partial(text_member, how, len(words.words))
+        if isinstance(config, CXPlain):
+            train_effects = text_effects(config, model, train_inputs, train.effects(config), self.watch)
+            validation_effects = text_effects(config, model, validation_inputs, validation.effects(config), self.watch)
+            make = partial(text_member, config, len(words.words))
             fit = Ensemble(
-                how,
+                config,
                 make,
                 EffectTargets(train_inputs, train_effects),
                 EffectTargets(validation_inputs, validation_effects),
@@ -177,20 +177,20 @@ class FitContext:
             )
         else:
             fit = SelectorFit(
-                how,
-                partial(text_nets, how, len(words.words), train.probs.shape[1]),
+                config,
+                partial(text_nets, config, len(words.words), train.probs.shape[1]),
                 train_inputs,
                 validation_inputs,
                 *run,
             )
-        return FittedExplainer(how, words, fit.execute(), fit.history)
+        return FittedExplainer(config, words, fit.execute(), fit.history)
 
 
-def untrained_networks(how: SelectorConfig | CXPlain, words: int, classes: int) -> nn.ModuleDict:
+def untrained_networks(config: SelectorConfig | CXPlain, words: int, classes: int) -> nn.ModuleDict:
     """Untrained networks."""
-    if isinstance(how, CXPlain):
-        return members(how, partial(text_member, how, words))
-    return text_nets(how, words, classes)
+    if isinstance(config, CXPlain):
+        return members(config, partial(text_member, config, words))
+    return text_nets(config, words, classes)
 
 
 def measure_selection(
@@ -202,16 +202,18 @@ def measure_selection(
     approximator, loss of the mask probe in nats, accuracy of the independent reader, and the predicted class.
     """
     if isinstance(fitted, FittedCXPlain):  # the k top-weighted words are measured
-        fitted = FittedCXPlain(replace(fitted.how, top_words="heaviest"), fitted.nets, fitted.table)
+        fitted = FittedCXPlain(replace(fitted.config, top_words="heaviest"), fitted.nets, fitted.table)
     row_parts, parts = [], []
     for rows in by_length(data, batch_size):
         batch = collate(data, rows).to(model.device)
         saliency = fitted.explain(model, batch)
-        predicted, kept = saliency.logits.argmax(-1), saliency.weights > 0
-        selected_logits = predict_selected(model, batch, kept, removal)
+        predicted, selected = saliency.logits.argmax(-1), saliency.weights > 0
+        selected_logits = predict_selected(model, batch, selected, removal)
         values = {
             "post-hoc-accuracy": selected_logits.argmax(-1) == predicted,
-            "post-hoc-accuracy/unselected": remainder_agreement(model, batch, batch.mask & ~kept, predicted, removal),
+            "post-hoc-accuracy/unselected": remainder_agreement(
+                model, batch, batch.mask & ~selected, predicted, removal
+            ),
             **(
                 _selector_measures(fitted, model, batch, saliency, selected_logits)
                 if isinstance(fitted, FittedSelector)

@@ -46,7 +46,7 @@ def uniform_subsets(k: int) -> Draw:
     """k units drawn uniformly, or all units of a smaller input."""
 
     def draw(views: InputBatch, chance: RandomKey) -> Tensor:
-        return k_subset.random_k_subset(views.able, k, chance, views.rows)
+        return k_subset.random_k_subset(views.selectable, k, chance, views.rows)
 
     return draw
 
@@ -69,12 +69,12 @@ class ReaderFit:
     """Whether the learning rate decays linearly to 0."""
 
     def execute(self) -> nn.Module:
-        own = derive_seed(self.seed, STREAM)
+        reader_seed = derive_seed(self.seed, STREAM)
         with forked_generators():
-            torch.manual_seed(own)
+            torch.manual_seed(reader_seed)
             net = self.make().to(self.device)
-        key = RandomKey(own)
-        batches = (rows for epoch in count() for rows in self.train.shuffled(BATCH, (own, epoch)))
+        key = RandomKey(reader_seed)
+        batches = (rows for epoch in count() for rows in self.train.shuffled(BATCH, (reader_seed, epoch)))
 
         def step_loss(step: int) -> Tensor:
             views = self.train.views(next(batches))
@@ -104,12 +104,14 @@ class ReaderFit:
 
 
 def read(
-    reader: nn.Module, views: InputBatch, mask: Tensor, draw: Draw, own: Tensor | None = None
+    reader: nn.Module, views: InputBatch, mask: Tensor, draw: Draw, approximator_logits: Tensor | None = None
 ) -> SelectionPredictions:
     """The reader's predictions from a batch of selections, with baselines.  (B,D)"""
     with inference(reader):
         random = torch.stack(_random_logits(reader, views, draw, RandomKey(STREAM)), 1)
-        return SelectionPredictions(reader(views, mask), random, reader(views, torch.zeros_like(mask)), own)
+        return SelectionPredictions(
+            reader(views, mask), random, reader(views, torch.zeros_like(mask)), approximator_logits
+        )
 
 
 def _random_logits(net: nn.Module, views: InputBatch, draw: Draw, chance: RandomKey) -> list[Tensor]:

@@ -36,7 +36,6 @@ from torch import Tensor
 
 from steadygaze.core.maths import label_leakage
 from steadygaze.core.types import Terms
-from steadygaze.explainers.learned.ail import Ail
 from steadygaze.explainers.learned.selector import SelectorConfig, SelectorStep
 from steadygaze.models import k_subset
 from steadygaze.techniques.technique import Player, Stage
@@ -46,13 +45,13 @@ PROBE_PLAYER = Player("probe", trains=("probe.",), terms=("mask",))
 
 
 class Mitigation(ABC):
-    def stages(self, how: SelectorConfig) -> tuple[Stage, ...]:
-        return (Stage("selecting", trains=("selector.", "approximator.", "opponent.", "probe."), epochs=how.epochs),)
+    def stages(self, config: SelectorConfig) -> tuple[Stage, ...]:
+        return (Stage("selecting", trains=("selector.", "approximator.", "opponent.", "probe."), epochs=config.epochs),)
 
-    def players(self, how: SelectorConfig, stage: str) -> tuple[Player, ...]:
+    def players(self, config: SelectorConfig, stage: str) -> tuple[Player, ...]:
         """Selector and approximator share the prediction loss; an opponent has its own loss."""
-        if not isinstance(how, Ail):
-            penalized = type(how).selection_cost is not SelectorConfig.selection_cost
+        if not config.opposes:
+            penalized = type(config).selection_cost is not SelectorConfig.selection_cost
             terms = ("prediction", "brevity") if penalized else ("prediction",)
             return Player("selector", trains=("selector.", "approximator."), terms=terms), PROBE_PLAYER
         return (
@@ -63,77 +62,79 @@ class Mitigation(ABC):
         )
 
     @abstractmethod
-    def terms(self, round_: SelectorStep, stage: str) -> Terms:
+    def terms(self, step: SelectorStep, stage: str) -> Terms:
         """Per-input terms (B,), by name."""
 
 
 class NoMitigation(Mitigation):
-    def terms(self, round_: SelectorStep, stage: str) -> Terms:
-        scores = round_.scores()
-        mask = round_.mask(scores)
-        terms = round_.loss(mask, scores)
-        return {**terms, **round_.config.opponent_loss(round_, mask)} if isinstance(round_.config, Ail) else terms
+    def terms(self, step: SelectorStep, stage: str) -> Terms:
+        scores = step.scores()
+        mask = step.mask(scores)
+        return {**step.loss(mask, scores), **step.config.opponent_loss(step, mask)}
 
 
 class MaskNeutral(Mitigation):
-    def stages(self, how: SelectorConfig) -> tuple[Stage, ...]:
+    def stages(self, config: SelectorConfig) -> tuple[Stage, ...]:
         # The epoch with the best fidelity would be the one with the most leakage, before the weights have an effect.
-        return tuple(replace(stage, select="last") for stage in super().stages(how))
+        return tuple(replace(stage, select="last") for stage in super().stages(config))
 
-    def terms(self, round_: SelectorStep, stage: str) -> Terms:
-        scores = round_.scores()
-        mask = round_.mask(scores)
-        target, clip = round_.config.target(round_.views.probs), round_.config.clip
-        weight = label_leakage.mask_neutral_weights(round_.prior, round_.probe_log_probs(mask), target, 1 / clip, clip)
-        return round_.loss(mask, scores, weight)
+    def terms(self, step: SelectorStep, stage: str) -> Terms:
+        scores = step.scores()
+        mask = step.mask(scores)
+        target, clip = step.config.target(step.views.probs), step.config.clip
+        weight = label_leakage.mask_neutral_weights(step.prior, step.probe_log_probs(mask), target, 1 / clip, clip)
+        return step.loss(mask, scores, weight)
 
 
 RANDOM = "random masks"
 
 
 class RandomPretraining(Mitigation):
-    def stages(self, how: SelectorConfig) -> tuple[Stage, ...]:
+    def stages(self, config: SelectorConfig) -> tuple[Stage, ...]:
         return (
-            Stage(RANDOM, trains=("approximator.",), epochs=how.pretraining_epochs, select="last"),
-            Stage("selecting", trains=("selector.", "probe."), epochs=how.epochs),
+            Stage(RANDOM, trains=("approximator.",), epochs=config.pretraining_epochs, select="last"),
+            Stage("selecting", trains=("selector.", "probe."), epochs=config.epochs),
         )
 
-    def players(self, how: SelectorConfig, stage: str) -> tuple[Player, ...]:
-        alone = Player("approximator", trains=("approximator.",), terms=("prediction",))
-        return (alone,) if stage == RANDOM else super().players(how, stage)
+    def players(self, config: SelectorConfig, stage: str) -> tuple[Player, ...]:
+        approximator = Player("approximator", trains=("approximator.",), terms=("prediction",))
+        return (approximator,) if stage == RANDOM else super().players(config, stage)
 
-    def terms(self, round_: SelectorStep, stage: str) -> Terms:
+    def terms(self, step: SelectorStep, stage: str) -> Terms:
         if stage == RANDOM:
-            views = round_.views
-            mask = k_subset.random_k_subset(views.able, round_.config.k, round_.key, views.rows)
-            return {"prediction": round_.config.fidelity(round_.approximate(mask), round_.config.target(views.probs))}
-        scores = round_.scores()
-        return round_.loss(round_.mask(scores), scores)
+            views = step.views
+            mask = k_subset.random_k_subset(views.selectable, step.config.k, step.key, views.rows)
+            return {"prediction": step.config.fidelity(step.approximate(mask), step.config.target(views.probs))}
+        scores = step.scores()
+        return step.loss(step.mask(scores), scores)
 
 
 SHUFFLED = "shuffled labels"
 
 
 class RandomQuery(Mitigation):
-    def stages(self, how: SelectorConfig) -> tuple[Stage, ...]:
+    def stages(self, config: SelectorConfig) -> tuple[Stage, ...]:
         return (
             Stage(
-                SHUFFLED, trains=("selector.", "approximator.", "probe."), epochs=how.pretraining_epochs, select="last"
+                SHUFFLED,
+                trains=("selector.", "approximator.", "probe."),
+                epochs=config.pretraining_epochs,
+                select="last",
             ),
-            Stage("selecting", trains=("selector.", "probe."), epochs=how.epochs),
+            Stage("selecting", trains=("selector.", "probe."), epochs=config.epochs),
         )
 
-    def terms(self, round_: SelectorStep, stage: str) -> Terms:
-        scores = round_.scores(_shuffled_query(round_) if stage == SHUFFLED else None)
-        return round_.loss(round_.mask(scores), scores)
+    def terms(self, step: SelectorStep, stage: str) -> Terms:
+        scores = step.scores(_shuffled_query(step) if stage == SHUFFLED else None)
+        return step.loss(step.mask(scores), scores)
 
 
-def _shuffled_query(round_: SelectorStep) -> Tensor:
+def _shuffled_query(step: SelectorStep) -> Tensor:
     """Predictions for another input of the batch; a single input gets the class frequencies.  (B,C)"""
-    probs = round_.views.probs
+    probs = step.views.probs
     if len(probs) == 1:
-        return round_.prior.to(probs.dtype).unsqueeze(0)
-    order = round_.key.child(2).uniform(round_.views.rows, 1).squeeze(-1).argsort()
+        return step.prior.to(probs.dtype).unsqueeze(0)
+    order = step.key.child(2).uniform(step.views.rows, 1).squeeze(-1).argsort()
     return torch.empty_like(probs).index_copy(0, order, probs[order.roll(1)])  # cyclic shift: no input keeps its own
 
 

@@ -43,20 +43,20 @@ from steadygaze.models.model_protocol import Model
 from steadygaze.techniques.perturbations.word_removal import MOST_UNITS, take_rows
 
 
-def predict_selected(model: Model, batch: Batch, kept: Tensor, removal: Removal = "delete") -> Tensor:
+def predict_selected(model: Model, batch: Batch, selected: Tensor, removal: Removal = "delete") -> Tensor:
     """Logits of the texts reduced to these words.  (B,T) -> (B,C)"""
-    return predict_rest(model, batch, batch.mask & ~kept, removal)
+    return predict_rest(model, batch, batch.mask & ~selected, removal)
 
 
 def remainder_agreement(
-    model: Model, batch: Batch, rest: Tensor, predicted: Tensor, removal: Removal = "delete"
+    model: Model, batch: Batch, remaining: Tensor, predicted: Tensor, removal: Removal = "delete"
 ) -> Tensor:
     """1 if the prediction from these words is the same; NaN: there are none.  (B,T), (B,) -> (B,)"""
-    agrees = (predict_selected(model, batch, rest, removal).argmax(-1) == predicted).double()
-    return torch.where(rest.any(-1), agrees, torch.nan)
+    agrees = (predict_selected(model, batch, remaining, removal).argmax(-1) == predicted).double()
+    return torch.where(remaining.any(-1), agrees, torch.nan)
 
 
-TOGETHER = 32
+INPUTS_PER_BATCH = 32
 """Texts per cache entry: the most that a failure of the black box loses."""
 
 
@@ -64,9 +64,9 @@ TOGETHER = 32
 class RemovalQuery:
     """A black box and a split whose units can be removed one at a time."""
 
-    say: Callable[[Rows], Iterator[tuple[Tensor, Tensor]]]
+    answer: Callable[[Rows], Iterator[tuple[Tensor, Tensor]]]
     """n inputs, first unit to last, in chunks -> index of the input (K,) and probabilities without the unit (K,C)."""
-    cut: Callable[[Rows], Iterable[Rows]]
+    batches: Callable[[Rows], Iterable[Rows]]
     """Splits the inputs into cache entries."""
 
 
@@ -77,30 +77,30 @@ class RemovalEffects(Ragged):
     values: NDArray[np.float64]  # all units, concatenated: loss without the unit minus the loss of the whole
     starts: NDArray[np.int64]  # (N+1,)
 
-    def shares(self, rows: Rows, able: Tensor, epsilon: float) -> Tensor:
-        """Ω of these inputs; `able`: units that can be selected.  (B,D) -> (B,D)"""
-        floored = torch.from_numpy(np.maximum(self.values[self.indices(rows)], epsilon)).to(able.device)
-        effects = torch.zeros(able.shape, dtype=torch.float64, device=able.device)
-        return masked.normalize(effects.masked_scatter(able, floored), able)
+    def shares(self, rows: Rows, selectable: Tensor, epsilon: float) -> Tensor:
+        """Ω of these inputs; `selectable`: units that can be selected.  (B,D) -> (B,D)"""
+        floored = torch.from_numpy(np.maximum(self.values[self.indices(rows)], epsilon)).to(selectable.device)
+        effects = torch.zeros(selectable.shape, dtype=torch.float64, device=selectable.device)
+        return masked.normalize(effects.masked_scatter(selectable, floored), selectable)
 
 
 def removal_effects(
-    removing: RemovalQuery, probs: Tensor, aim: Tensor, kept: AnswerCache | None = None, watch: Watch = silent
+    removing: RemovalQuery, probs: Tensor, aim: Tensor, cache: AnswerCache | None = None, watch: Watch = silent
 ) -> RemovalEffects:
     """`probs`: predictions for the whole inputs (N,C); `aim`: class of the loss (N,)."""
-    whole = _loss(probs, aim)
+    full_loss = _loss(probs, aim)
 
-    def say(rows: Rows) -> Lines:
-        owners, loss_parts = [rows[:0]], [whole[:0]]
-        for index, predictions in removing.say(rows):
+    def answer(rows: Rows) -> Lines:
+        owners, loss_parts = [rows[:0]], [full_loss[:0]]
+        for index, predictions in removing.answer(rows):
             inputs = torch.from_numpy(rows)[index.cpu()]
-            without = torch.from_numpy(check_probabilities(predictions, len(inputs), probs.shape[1]))
+            reduced_probs = torch.from_numpy(check_probabilities(predictions, len(inputs), probs.shape[1]))
             owners.append(inputs.numpy())
-            loss_parts.append(_loss(without, aim[inputs]) - whole[inputs])
+            loss_parts.append(_loss(reduced_probs, aim[inputs]) - full_loss[inputs])
         return np.concatenate(owners), torch.cat(loss_parts).unsqueeze(-1).numpy()
 
-    units_query = BlackBoxQuery("removing units", say, removing.cut)
-    owners, values = query_batch(units_query, len(probs), AnswerCache() if kept is None else kept, watch)
+    units_query = BlackBoxQuery("removing units", answer, removing.batches)
+    owners, values = query_batch(units_query, len(probs), AnswerCache() if cache is None else cache, watch)
     return RemovalEffects(values.reshape(-1), row_starts(np.bincount(owners, minlength=len(probs))))
 
 
@@ -110,21 +110,21 @@ def text_removal(
     """Removal of single words; in a text of n > `max_units` words, of segments of ⌈n / max_units⌉ words."""
     device_table = table.to(model.device)
 
-    def say(rows: Rows) -> Iterator[tuple[Tensor, Tensor]]:
+    def answer(rows: Rows) -> Iterator[tuple[Tensor, Tensor]]:
         batch = replace(collate(data, rows), label=None, weight=None).to(model.device)
         views = device_table.views(batch, torch.empty(len(rows), 0))
         question_length = 0 if batch.question_ids is None else batch.question_ids.shape[1]
-        many = max(1, max_tokens(batch.ids) // (batch.ids.shape[1] + question_length))
-        segment = _segments(views.able, max_units)
+        chunk_size = max(1, max_tokens(batch.ids) // (batch.ids.shape[1] + question_length))
+        segment = _segments(views.selectable, max_units)
         number = segment if views.owner is None else segment.gather(-1, views.owner)  # of each token
         index, unit = (
             torch.arange(int(segment.amax()) + 1, device=segment.device).le(segment.amax(-1, True)).nonzero().T
         )
-        for chunk, removed in zip(torch.split(index, many), torch.split(unit, many), strict=True):
+        for chunk, removed in zip(torch.split(index, chunk_size), torch.split(unit, chunk_size), strict=True):
             logits = predict_selected(model, take_rows(batch, chunk), number[chunk] != removed.unsqueeze(-1), removal)
             yield chunk, logits.double().softmax(-1)
 
-    return RemovalQuery(say, lambda rows: check_repeatable(data, rows, TOGETHER))
+    return RemovalQuery(answer, lambda rows: check_repeatable(data, rows, INPUTS_PER_BATCH))
 
 
 def per_word(effects: RemovalEffects, words: NDArray[np.int64], max_units: int) -> RemovalEffects:
@@ -136,11 +136,11 @@ def per_word(effects: RemovalEffects, words: NDArray[np.int64], max_units: int) 
     return RemovalEffects(np.repeat(effects.values / widths, widths), row_starts(words))
 
 
-def _segments(able: Tensor, max_units: int) -> Tensor:
+def _segments(selectable: Tensor, max_units: int) -> Tensor:
     """The segment of each unit, −1 where it cannot be selected.  (B,D) bool -> (B,D)"""
-    size = torch.from_numpy(_size(able.sum(-1).cpu().numpy(), max_units)).to(able.device)
-    position = able.long().cumsum(-1) - 1
-    return torch.div(position, size.unsqueeze(-1), rounding_mode="floor").masked_fill(~able, -1)
+    size = torch.from_numpy(_size(selectable.sum(-1).cpu().numpy(), max_units)).to(selectable.device)
+    position = selectable.long().cumsum(-1) - 1
+    return torch.div(position, size.unsqueeze(-1), rounding_mode="floor").masked_fill(~selectable, -1)
 
 
 def _size(words: NDArray[np.int64], max_units: int) -> NDArray[np.int64]:

@@ -23,7 +23,7 @@ from torch import Tensor, nn
 
 from steadygaze.core.random_key import RandomKey
 from steadygaze.core.settings import Field, settings
-from steadygaze.core.types import Terms
+from steadygaze.core.types import Removal, Terms
 from steadygaze.models import k_subset
 
 Rows = NDArray[np.int64]
@@ -34,7 +34,7 @@ class InputBatch:
     """B inputs with D units each: the words of a text, the patches of an image."""
 
     x: Tensor  # texts: (B,T) ids, 0 on padding; images: (B,C,H,W)
-    able: Tensor  # (B,D) bool: units that may be selected
+    selectable: Tensor  # (B,D) bool: units that may be selected
     probs: Tensor  # (B,C) prediction of the black box for the whole input
     rows: Tensor  # (B,) number that seeds the random draws of an input
     owner: Tensor | None = None  # (B,T) the unit each token belongs to; None: tokens are units
@@ -46,14 +46,14 @@ class InputBatch:
         """From units to tokens.  (B,D) -> (B,T)"""
         return mask if self.owner is None else mask.gather(-1, self.owner)
 
-    def dealt(self, weights: Tensor) -> Tensor:
+    def token_weights(self, weights: Tensor) -> Tensor:
         """Divide the weight of each unit equally among its tokens of the black box.  (B,D) -> (B,S)"""
         if self.places is not None:
             return weights.gather(-1, self.places.clamp_min(0)).masked_fill(self.places < 0, 0.0)
         if self.owner is None:
             return weights
-        many = torch.zeros_like(weights).scatter_add(-1, self.owner, torch.ones_like(weights))
-        return self.spread(weights / many.clamp_min(1))
+        counts = torch.zeros_like(weights).scatter_add(-1, self.owner, torch.ones_like(weights))
+        return self.spread(weights / counts.clamp_min(1))
 
 
 class InputSplit(Protocol):
@@ -87,6 +87,10 @@ class SelectorConfig:
     """Whether an opponent predicts from the unselected units."""
     betas: ClassVar[tuple[float, float]] = (0.9, 0.999)
     """Decay rates of Adam."""
+    removal: ClassVar[Removal] = "delete"
+    """How a word is removed when the selection is measured."""
+    signature_settings: ClassVar[tuple[str, ...]] = ("conditioned", "mitigation", "approximator")
+    """Settings that every measured row names."""
 
     k: Annotated[int, Field(ge=1, le=100_000)] = 10
     """Number of selected words, or patches."""
@@ -135,6 +139,15 @@ class SelectorConfig:
         """Additional loss of the selector.  (B,D) -> (B,)"""
         return None
 
+    def opponent_loss(self, step: "SelectorStep", mask: Tensor) -> Terms:
+        """Losses on the unselected units; none without an opponent."""
+        return {}
+
+    @property
+    def padded_length(self) -> int:
+        """Tokens to which every text is padded; 0: unchanged."""
+        return self.length if self.variant == "released" else 0
+
 
 @dataclass(frozen=True)
 class SelectorStep:
@@ -154,13 +167,13 @@ class SelectorStep:
 
     def mask(self, scores: Tensor, stream: int = 0) -> Tensor:
         """Relaxed mask with gradients; each stream has its own noise.  (B,D)"""
-        many, units = self.config.k, scores.shape[1]
-        noise = self.key.child(stream).uniform(self.views.rows, units, many)
-        return k_subset.relaxed_k_subset(scores, self.views.able, many, self.config.temperature, noise)
+        k, units = self.config.k, scores.shape[1]
+        noise = self.key.child(stream).uniform(self.views.rows, units, k)
+        return k_subset.relaxed_k_subset(scores, self.views.selectable, k, self.config.temperature, noise)
 
-    def chosen(self) -> Tensor:
+    def selection(self) -> Tensor:
         """Exactly k units, as at explanation time.  (B,D)"""
-        return k_subset.top_k_subset(self.scores(), self.views.able, self.config.k)
+        return k_subset.top_k_subset(self.scores(), self.views.selectable, self.config.k)
 
     def approximate(self, mask: Tensor, net: str = "approximator") -> Tensor:
         """(B,D) -> (B,C)"""
@@ -182,11 +195,11 @@ class SelectorStep:
 
 
 def selector_steps(
-    how: SelectorConfig, nets: nn.ModuleDict, inputs: InputSplit, batches: Iterable[Rows]
+    config: SelectorConfig, nets: nn.ModuleDict, inputs: InputSplit, batches: Iterable[Rows]
 ) -> Iterator[SelectorStep]:
     """Steps for evaluation."""
     for rows in batches:
-        yield SelectorStep(how, nets, inputs.views(rows), RandomKey(0), inputs.probs[0])
+        yield SelectorStep(config, nets, inputs.views(rows), RandomKey(0), inputs.probs[0])
 
 
 def one_hot(probs: Tensor) -> Tensor:

@@ -27,7 +27,7 @@ from steadygaze.training.optimizers import player_parameters
 from steadygaze.training.progress import Watcher
 from steadygaze.training.training_loop import StageLoop, StageState, fit_small_network, training_session
 
-MOST = 20_000
+MAX_PROBE_INPUTS = 20_000
 """Most masks in the training of a probe."""
 AT_ONCE = 256
 """Inputs per forward pass, and masks per step of the probe."""
@@ -39,16 +39,16 @@ HELD_OUT = 5
 """One in this many masks is held out for early stopping of the probe."""
 
 
-def fit_mask_probe(how: SelectorConfig, nets: nn.ModuleDict, inputs: InputSplit, seed: int) -> ProbeClassifier:
+def fit_mask_probe(config: SelectorConfig, nets: nn.ModuleDict, inputs: InputSplit, seed: int) -> ProbeClassifier:
     """Train a probe that predicts the label from the selected units."""
-    old: ProbeClassifier = nets["probe"]  # type: ignore[assignment]
-    rows = np.random.default_rng(seed).permutation(len(inputs))[:MOST]
+    trained_probe: ProbeClassifier = nets["probe"]  # type: ignore[assignment]
+    rows = np.random.default_rng(seed).permutation(len(inputs))[:MAX_PROBE_INPUTS]
     masks, labels = [], []
     with inference(nets):
-        for round_ in selector_steps(how, nets, inputs, np.array_split(rows, -(-len(rows) // AT_ONCE))):
-            mask = round_.chosen()
-            masks.append(pad(mask, (0, old.places - mask.shape[1])).bool())
-            labels.append(round_.views.probs.argmax(-1))
+        for step in selector_steps(config, nets, inputs, np.array_split(rows, -(-len(rows) // AT_ONCE))):
+            mask = step.selection()
+            masks.append(pad(mask, (0, trained_probe.places - mask.shape[1])).bool())
+            labels.append(step.views.probs.argmax(-1))
     return fit_probe(torch.cat(masks), torch.cat(labels), inputs.probs.shape[1], seed)
 
 
@@ -94,8 +94,8 @@ class SelectorLoop(StageLoop):
         players = fit.mitigation.players(fit.config, stage.name)
         parameters = player_parameters(dict(nets.train().requires_grad_(True).named_parameters()), stage, players)
         optimizer = _optimizer(fit.config, [parameter for group in parameters.values() for parameter in group])
-        kept = averaged_weights(nets, fit.config.weight_averaging, optimizer)
-        state = StageState(networks=kept, parameters_by_player=parameters, optimizer=optimizer, history=fit.history)
+        networks = averaged_weights(nets, fit.config.weight_averaging, optimizer)
+        state = StageState(networks=networks, parameters_by_player=parameters, optimizer=optimizer, history=fit.history)
         super().__init__(stage, state, fit.watcher, len(fit.train), players)
         self.key = RandomKey(derive_seed(fit.seed, number))
         self.prior = fit.config.target(fit.train.probs).float().mean(0).clamp_min(1e-6).to(fit.device)
@@ -161,23 +161,25 @@ class SelectorFit:
         return ReaderFit(lambda: self.make()["approximator"], draw, *splits, self.device, self.seed)
 
 
-def agreement(how: SelectorConfig, nets: nn.ModuleDict, inputs: InputSplit, chosen_by_selector: bool = True) -> float:
+def agreement(
+    config: SelectorConfig, nets: nn.ModuleDict, inputs: InputSplit, chosen_by_selector: bool = True
+) -> float:
     """Share of inputs whose predicted label the approximator recovers from exactly k units."""
     hits, chance = 0, RandomKey(0)
     with inference(nets):
-        for round_ in selector_steps(how, nets, inputs, inputs.once(how.batch_size * 8)):
+        for step in selector_steps(config, nets, inputs, inputs.once(config.batch_size * 8)):
             if chosen_by_selector:
-                mask = round_.chosen()
+                mask = step.selection()
             else:
-                mask = k_subset.random_k_subset(round_.views.able, how.k, chance, round_.views.rows)
-            hits += int((round_.approximate(mask).argmax(-1) == round_.views.probs.argmax(-1)).sum())
+                mask = k_subset.random_k_subset(step.views.selectable, config.k, chance, step.views.rows)
+            hits += int((step.approximate(mask).argmax(-1) == step.views.probs.argmax(-1)).sum())
     return hits / max(1, len(inputs))
 
 
-def _optimizer(how: SelectorConfig, parameters: list[nn.Parameter]) -> torch.optim.Optimizer:
-    if how.optimizer == "rmsprop":
-        return torch.optim.RMSprop(parameters, how.learning_rate, alpha=DECAY, eps=EPSILON, foreach=True)
-    return torch.optim.Adam(parameters, how.learning_rate, betas=how.betas, foreach=True)
+def _optimizer(config: SelectorConfig, parameters: list[nn.Parameter]) -> torch.optim.Optimizer:
+    if config.optimizer == "rmsprop":
+        return torch.optim.RMSprop(parameters, config.learning_rate, alpha=DECAY, eps=EPSILON, foreach=True)
+    return torch.optim.Adam(parameters, config.learning_rate, betas=config.betas, foreach=True)
 
 
 def averaged_weights(nets: nn.ModuleDict, decay: float, optimizer: torch.optim.Optimizer) -> nn.Module:

@@ -24,7 +24,7 @@ from steadygaze.explainers.learned.selector import InputBatch, Rows, SelectorCon
 from steadygaze.explainers.learned.text_networks import APPROXIMATORS, Selector, as_keras
 from steadygaze.models.probe_classifier import ProbeClassifier
 
-MOST = 20_000
+MAX_WORDS = 20_000
 """Largest vocabulary: the most frequent words."""
 PLACES = 512
 """Positions that the mask probe reads."""
@@ -44,58 +44,58 @@ class Vocabulary:
     def ids(self) -> dict[str, int]:
         return {word: index for index, word in enumerate(self.words)}
 
-    def table(self, tokens: Sequence[str], how: SelectorConfig | None = None) -> "Table":
+    def table(self, tokens: Sequence[str], padded_length: int = 0) -> "Table":
         """The mapping of a black box's tokens to this vocabulary."""
         continues = torch.from_numpy(vocabulary_lexicon(tokens, self.kind).continues)
         subwords = continues if bool(continues.any()) else None
-        if how is None or how.variant == "paper":
-            return Table(self.own(tokens), subwords)
+        if not padded_length:
+            return Table(self.token_ids(tokens), subwords)
         if subwords is not None:
             raise UserError(
                 "variant released is for models that read words, and this one reads subwords; use variant paper"
             )
-        return Table(self.own(tokens), None, how.length, len(self.words))
+        return Table(self.token_ids(tokens), None, padded_length, len(self.words))
 
-    def own(self, tokens: Sequence[str]) -> Tensor:
+    def token_ids(self, tokens: Sequence[str]) -> Tensor:
         """The id of each token in this vocabulary.  (V,)"""
         return torch.tensor([self.ids.get(plain(token, self.kind), 1) for token in tokens], dtype=torch.long)
 
 
 @dataclass(frozen=True)
 class Table:
-    own: Tensor  # (V,) explainer's id of each of the black box's ids
+    ids: Tensor  # (V,) explainer's id of each of the black box's ids
     continues: Tensor | None  # (V,) subwords that continue a word; None: tokens are words
     length: int = 0  # of every text, padded or truncated at its front; 0: unchanged
     filler: int = 0  # id of that padding, which can be selected like a word
 
     def to(self, device: torch.device) -> "Table":
         continues = None if self.continues is None else self.continues.to(device)
-        return replace(self, own=self.own.to(device), continues=continues)
+        return replace(self, ids=self.ids.to(device), continues=continues)
 
     def views(self, batch: Batch, probs: Tensor, rows: Tensor | None = None) -> InputBatch:
         """A batch of the black box as inputs of the explainer."""
-        x = self.own[batch.ids].masked_fill(~batch.present, 0)
+        x = self.ids[batch.ids].masked_fill(~batch.present, 0)
         if self.length:
             return self._padded(batch, x, probs, batch.index if rows is None else rows)
-        able, owner = batch.mask, None
+        selectable, owner = batch.mask, None
         if self.continues is not None:
-            able = batch.mask & ~self.continues[batch.ids]
-            able = able | _first(batch.mask)  # a truncated text may begin within a word
+            selectable = batch.mask & ~self.continues[batch.ids]
+            selectable = selectable | _first(batch.mask)  # a truncated text may begin within a word
             places = torch.arange(x.shape[1], device=x.device).expand_as(x)
-            owner = places.masked_fill(~(able | ~batch.mask), 0).cummax(-1).values
-        return InputBatch(x, able, probs, batch.index if rows is None else rows, owner)
+            owner = places.masked_fill(~(selectable | ~batch.mask), 0).cummax(-1).values
+        return InputBatch(x, selectable, probs, batch.index if rows is None else rows, owner)
 
     def _padded(self, batch: Batch, x: Tensor, probs: Tensor, rows: Tensor) -> InputBatch:
         """Pad all texts in front to one length, like Keras' pad_sequences.  (B,S) -> (B,length)"""
-        many = batch.present.sum(-1, keepdim=True)
-        places = (batch.present.cumsum(-1) - 1 + self.length - many).masked_fill(~batch.present, -1).clamp_min(-1)
+        counts = batch.present.sum(-1, keepdim=True)
+        places = (batch.present.cumsum(-1) - 1 + self.length - counts).masked_fill(~batch.present, -1).clamp_min(-1)
         targets = places.masked_fill(places < 0, self.length)  # an additional position for truncated tokens
         ids = x.new_full((len(x), self.length + 1), self.filler).scatter(-1, targets, x)[:, :-1]
-        able = batch.mask.new_ones(len(x), self.length + 1).scatter(-1, targets, batch.mask)[:, :-1]
-        return InputBatch(ids, able, probs, rows, places=places)
+        selectable = batch.mask.new_ones(len(x), self.length + 1).scatter(-1, targets, batch.mask)[:, :-1]
+        return InputBatch(ids, selectable, probs, rows, places=places)
 
 
-class Known(Protocol):
+class GrowingTokenizer(Protocol):
     """A tokenizer that may add ids."""
 
     @property
@@ -103,22 +103,22 @@ class Known(Protocol):
         """The token of each current id."""
 
 
-class Following:
+class GrowingTable:
     """A table that grows with the tokenizer: a black box that reads text adds an id for each new word."""
 
-    def __init__(self, vocabulary: Vocabulary, tokens: Known, how: SelectorConfig | None = None) -> None:
+    def __init__(self, vocabulary: Vocabulary, tokens: GrowingTokenizer, padded_length: int = 0) -> None:
         self._vocabulary, self._tokens = vocabulary, tokens
-        self._table = vocabulary.table(tokens.vocabulary, how)
+        self._table = vocabulary.table(tokens.vocabulary, padded_length)
 
     def views(self, batch: Batch, probs: Tensor) -> InputBatch:
         self._table = self._table.to(batch.ids.device)
-        if int(batch.ids.max()) >= (size := len(self._table.own)):
-            new = self._vocabulary.own(self._tokens.vocabulary[size:]).to(batch.ids.device)
-            self._table = replace(self._table, own=torch.cat([self._table.own, new]))
+        if int(batch.ids.max()) >= (size := len(self._table.ids)):
+            new_ids = self._vocabulary.token_ids(self._tokens.vocabulary[size:]).to(batch.ids.device)
+            self._table = replace(self._table, ids=torch.cat([self._table.ids, new_ids]))
         return self._table.views(batch, probs)
 
 
-Seeing = Table | Following
+TokenTable = Table | GrowingTable
 """Creates the explainer's inputs from a black box's batches."""
 
 
@@ -127,14 +127,14 @@ def plain(token: str, kind: Kind) -> str:
     return token.strip().lower() if kind == "words" else token
 
 
-def vocabulary(data: Data, tokens: Sequence[str], kind: Kind, most: int = MOST) -> Vocabulary:
+def vocabulary(data: Data, tokens: Sequence[str], kind: Kind, max_words: int = MAX_WORDS) -> Vocabulary:
     """The most frequent words of these texts; ties in alphabetical order."""
     counts: Counter[str] = Counter()
-    for index, many in enumerate(np.bincount(data.text.ids, minlength=len(tokens)).tolist()):
-        if many:
-            counts[plain(tokens[index], kind)] += many
+    for index, count in enumerate(np.bincount(data.text.ids, minlength=len(tokens)).tolist()):
+        if count:
+            counts[plain(tokens[index], kind)] += count
     words = [word for word, _ in sorted(counts.items(), key=lambda item: (-item[1], item[0])) if word not in SPECIALS]
-    return Vocabulary((*SPECIALS, *words[:most]), kind)
+    return Vocabulary((*SPECIALS, *words[:max_words]), kind)
 
 
 @dataclass(frozen=True)
@@ -158,18 +158,20 @@ class TextInputs:
         return self.table.views(batch, self.probs[rows].to(self.device, torch.float32))
 
 
-def text_nets(how: SelectorConfig, words: int, classes: int) -> nn.ModuleDict:
+def text_nets(config: SelectorConfig, words: int, classes: int) -> nn.ModuleDict:
     """Untrained networks for texts."""
-    approximator = APPROXIMATORS[how.approximator]
-    words += how.variant == "released"  # padding has a vector too
+    approximator = APPROXIMATORS[config.approximator]
+    words += config.variant == "released"  # padding has a vector too
     nets = {
-        "selector": Selector(words, classes if how.conditioned else 0, how.dimension, how.hidden, how.dropout),
-        "approximator": approximator(words, classes, how.dimension),
+        "selector": Selector(
+            words, classes if config.conditioned else 0, config.dimension, config.hidden, config.dropout
+        ),
+        "approximator": approximator(words, classes, config.dimension),
         "probe": ProbeClassifier(PLACES, classes),
     }
-    if how.opposes:
-        nets["opponent"] = approximator(words, classes, how.dimension)
-    nets["reader"] = approximator(words, classes, how.dimension)
+    if config.opposes:
+        nets["opponent"] = approximator(words, classes, config.dimension)
+    nets["reader"] = approximator(words, classes, config.dimension)
     return nn.ModuleDict({name: as_keras(net) for name, net in nets.items()})
 
 

@@ -40,7 +40,7 @@ class Vibi(SelectorConfig):
         return super().fidelity(logits, target, weight) / math.log(2)
 
     def selection_cost(self, scores: Tensor, views: InputBatch) -> Tensor:
-        p = masked.softmax(scores, views.able)
-        log_uniform = -views.able.sum(-1, keepdim=True).clamp_min(1).to(p.dtype).log()
+        p = masked.softmax(scores, views.selectable)
+        log_uniform = -views.selectable.sum(-1, keepdim=True).clamp_min(1).to(p.dtype).log()
         tiny = 1e-12  # p log p is 0 for p = 0
         return self.beta * self.k * (p * (p.clamp_min(tiny).log() - log_uniform)).sum(-1)

@@ -21,8 +21,8 @@ from steadygaze.explainers import EXPLAINERS
 from steadygaze.explainers.explainer import PREDICTED, class_balanced
 from steadygaze.explainers.learned.fitted_explainer import FitContext, QueriedTexts, measure_selection
 from steadygaze.explainers.learned.independent_reader import ReaderFit, read, uniform_subsets
+from steadygaze.explainers.learned.l2x import L2X
 from steadygaze.explainers.learned.removal_effects import predict_selected
-from steadygaze.explainers.learned.selector import L2X
 from steadygaze.explainers.learned.text_inputs import TextInputs, vocabulary
 from steadygaze.explainers.learned.text_networks import APPROXIMATORS, as_keras
 from steadygaze.models.model_protocol import Capability, Model

@@ -21,8 +21,8 @@ from movie_reviews import SPLITS, Page, Reviews, Split, read
 from movies import LONG, MINILM, ROWS, RUN, SHARE, SPANS, WHERE, Job
 from rationale_jobs import AGAINST, Kept, Warnless
 from steadygaze.audit.measures.plausibility_measures import spans
-from steadygaze.core.maths import segments
 from steadygaze.core.maths.windows import best_windows
+from steadygaze.core.ragged import segment_spread, segment_sum
 from steadygaze.data.batches import by_length, shuffled
 from steadygaze.models import inference
 from steadygaze.models.model_protocol import Model
@@ -79,7 +79,7 @@ def by_model(model: Model, page: Page) -> tuple[Tensor, Tensor]:
             said = model(page.batch)
             return windows(said.weights, page), said.logits
         selected = windows(model.ranks(model.generate(page.batch)), page)
-        return selected, model.read(page.batch, segments.spread(selected, page.numbers))
+        return selected, model.read(page.batch, segment_spread(selected, page.numbers))
 
 
 def by_generator(model: Rationalizer, page: Page) -> tuple[Tensor, None]:
@@ -91,7 +91,7 @@ def by_generator(model: Rationalizer, page: Page) -> tuple[Tensor, None]:
 def windows(scores: Tensor, page: Page) -> Tensor:
     """Of words, by the mean scores of their tokens.  (B,T) -> (B,W) bool"""
     scores = scores.double()
-    summed, many = (segments.total(one, page.numbers, page.real.shape[1]) for one in (scores, torch.ones_like(scores)))
+    summed, many = (segment_sum(one, page.numbers, page.real.shape[1]) for one in (scores, torch.ones_like(scores)))
     return best_windows(summed / many.clamp_min(1), page.real, SHARE, SPANS)
 
 
@@ -147,7 +147,7 @@ def supervised(reviews: Reviews, run: dict[str, Any], seed: int, device: str) ->
         for rows in shuffled(reviews.splits["train"].data, run["batch_size"], (seed, epoch)):
             page = reviews.splits["train"].page(rows, device)
             scores = model.generate(page.batch).scores
-            right, mask = segments.spread(page.marked, page.numbers).to(scores.dtype), page.batch.mask
+            right, mask = segment_spread(page.marked, page.numbers).to(scores.dtype), page.batch.mask
             adam.zero_grad()
             (binary_cross_entropy_with_logits(scores, right, mask, reduction="sum") / mask.sum()).backward()
             adam.step()

@@ -19,7 +19,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from rationale_jobs import read
-from steadygaze.core.maths import segments
+from steadygaze.core.ragged import segment_count, segment_ids
 from steadygaze.data.batches import Data, collate, shuffled
 from steadygaze.models.classifier import Architecture, word_encoder
 from steadygaze.techniques import TECHNIQUES
@@ -123,7 +123,7 @@ def _sizes(runners: dict[str, TechniqueLoop], rows: Any, ends: torch.Tensor) -> 
         with Largest() as largest[name]:
             loop.train_batch(rows)
     batch = collate(next(iter(runners.values())).job.train, rows)
-    sentences = int(segments.count(segments.segment_ids(batch.ids, batch.mask, ends)).max())
+    sentences = int(segment_count(segment_ids(batch.ids, batch.mask, ends)).max())
     return largest, batch.ids.numel() * 2 * SHAPE.hidden * sentences
 
 

@@ -15,7 +15,7 @@ from steadygaze.audit.audit_config import ProbeConfig
 from steadygaze.audit.protocols.faithfulness import faithfulness
 from steadygaze.audit.protocols.stability import stability
 from steadygaze.core.maths.collapse import detect_collapse
-from steadygaze.core.maths.divergence import jensen_shannon
+from steadygaze.core.maths.distributions import jensen_shannon
 from steadygaze.core.maths.ranking import top_k
 from steadygaze.data import word_vectors
 from steadygaze.data.synonyms import FUNCTION_WORDS, NEGATIONS, read_synonyms, vocabulary_lexicon

@@ -18,7 +18,7 @@ from estimator.tiny import LABELS, PAIRS, SMALL, TEXTS, fitted, fitted_pair, tin
 from steadygaze.audit.certificate import Certificate, Certificates, certify
 from steadygaze.audit.certificate_bounds import Bounds, certify_batch, top_k_holds
 from steadygaze.core.errors import UserError
-from steadygaze.core.maths.divergence import kl_logits
+from steadygaze.core.maths.distributions import kl_logits
 from steadygaze.core.types import Batch, Forward
 from steadygaze.models.classifier import Architecture, Classifier
 from steadygaze.techniques.perturbations.closed_form import corner

@@ -29,8 +29,7 @@ from steadygaze.audit.protocols.plausibility import NO_RATIONALES
 from steadygaze.audit.protocols.stability import NO_GRADIENT as SLOPE
 from steadygaze.audit.protocols.stability import stability
 from steadygaze.core.errors import UserError
-from steadygaze.core.maths.divergence import jensen_shannon
-from steadygaze.core.maths.masked import normalize
+from steadygaze.core.maths.distributions import jensen_shannon, normalize
 from steadygaze.core.maths.ranking import top_k
 from steadygaze.core.random_key import RandomKey
 from steadygaze.core.types import Batch, Example

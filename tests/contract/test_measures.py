@@ -17,7 +17,7 @@ from contract.slow import RADII, SHARES, SIZE, SLOW, SLOW_SETS
 from steadygaze.audit import measures as room
 from steadygaze.audit.measures.faithfulness_measures import LARGEST
 from steadygaze.audit.measures.registry import MEASURES
-from steadygaze.core.maths import masked
+from steadygaze.core.maths import distributions
 
 B, T, C, K = 40, 12, 3, 4
 MANY = 120  # where a class needs twenty different texts
@@ -50,7 +50,7 @@ def inputs(name: str) -> dict[str, Tensor | int]:
     mask[0], mask[1] = True, False
 
     def attention() -> Tensor:
-        return masked.softmax(2 * torch.randn(many, T, dtype=torch.float64), mask)
+        return distributions.softmax(2 * torch.randn(many, T, dtype=torch.float64), mask)
 
     def classes(*shape: int) -> Tensor:
         return (2 * torch.randn(*shape, C, dtype=torch.float64)).softmax(-1)

@@ -9,8 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from steadygaze.cli.output_streams import standard_streams
-from steadygaze.core.console import Console
-from steadygaze.core.errors import LONGEST, RequirementNotMet, UserError, one_line, printable, safe_json
+from steadygaze.core.errors import LONGEST, Console, RequirementNotMet, UserError, one_line, printable, safe_json
 
 CONTROLS = [chr(code) for code in (*range(32), *range(127, 160))]
 BIDI = [chr(code) for code in (0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x2028, 0x2029)]

@@ -14,7 +14,8 @@ from torch import Tensor
 
 import steadygaze as sg
 from commands import run
-from steadygaze.core.maths import masked, segments
+from steadygaze.core.maths import distributions
+from steadygaze.core.ragged import segment_sum
 from steadygaze.core.random_key import RandomKey
 from steadygaze.core.settings import settings
 from steadygaze.core.types import Batch
@@ -47,9 +48,11 @@ class Leaking(Rationalizer):
         assert looked.numbers is not None
         label = torch.stack([(batch.ids == word).any(-1) for word in self.causes]).long().sum(0) % 2
         word = torch.tensor(self.words)[label].unsqueeze(-1)
-        wanted = segments.total((batch.ids == word).float(), looked.numbers, looked.real.shape[1])
+        wanted = segment_sum((batch.ids == word).float(), looked.numbers, looked.real.shape[1])
         scores = looked.scores * 0 + 20 * wanted
-        return GeneratorOutput(looked.hidden, looked.numbers, looked.real, scores, masked.softmax(scores, looked.real))
+        return GeneratorOutput(
+            looked.hidden, looked.numbers, looked.real, scores, distributions.softmax(scores, looked.real)
+        )
 
 
 class Honest(Leaking):

@@ -10,7 +10,7 @@ from torch.testing import assert_close
 from images.toys import PLACE, Watched, knows, planted
 from steadygaze.core.errors import UserError
 from steadygaze.explainers.learned.ail import Ail
-from steadygaze.explainers.learned.selector import L2X
+from steadygaze.explainers.learned.l2x import L2X
 from steadygaze.images.fitted_images import ImageFit, hold_out_images, post_hoc
 from steadygaze.images.image_box import as_image_box
 from steadygaze.images.image_explainer import ImageExplainer, load_explainer

@@ -6,7 +6,7 @@ import torch
 
 from steadygaze.core.errors import UserError
 from steadygaze.explainers.learned.ail import Ail
-from steadygaze.explainers.learned.selector import L2X
+from steadygaze.explainers.learned.l2x import L2X
 from steadygaze.explainers.learned.vibi import Vibi
 from steadygaze.images.patch_networks import ImageInputs, PatchConfig, image_nets, image_settings
 from steadygaze.models import k_subset

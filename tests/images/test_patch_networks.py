@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from steadygaze.explainers.learned.selector import InputBatch
+from steadygaze.explainers.learned.l2x import InputBatch
 from steadygaze.images.patch_networks import (
     APPROXIMATORS,
     Approximator,

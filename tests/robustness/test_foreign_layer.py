@@ -13,7 +13,7 @@ from safetensors.torch import save_file
 import steadygaze
 from robustness.damage import SPECIAL
 from steadygaze.core.errors import UserError
-from steadygaze.core.maths.masked import normalize
+from steadygaze.core.maths.distributions import normalize
 from steadygaze.core.tensor_files import read_layout, read_tensors
 from steadygaze.core.types import Batch
 from steadygaze.core.untrusted_files import DEEPEST, MissingFile, open_file, parse_json, read_bytes, read_json, resolve

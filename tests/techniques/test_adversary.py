@@ -8,7 +8,7 @@ import torch
 from scipy.stats import entropy
 
 from contract.tiny import assert_close
-from steadygaze.core.maths.divergence import jensen_shannon
+from steadygaze.core.maths.distributions import jensen_shannon
 from steadygaze.models import inference
 from steadygaze.techniques.adversary import Adversary
 from steadygaze.techniques.technique import CachedTargets

@@ -9,7 +9,7 @@ import torch
 
 from contract.tiny import VOCABULARY, assert_close, split
 from contract.tiny import batch as whole
-from steadygaze.core.maths.divergence import cross_entropy
+from steadygaze.core.maths.distributions import cross_entropy
 from steadygaze.techniques.anchored import Anchored, stack_versions
 from steadygaze.techniques.perturbations.word_substitution import Synonyms, without_synonyms
 from steadygaze.techniques.seat import top_k_distance

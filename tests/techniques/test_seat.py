@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from contract.tiny import assert_close
-from steadygaze.core.maths.divergence import cross_entropy
+from steadygaze.core.maths.distributions import cross_entropy
 from steadygaze.techniques.seat import Seat
 from steadygaze.techniques.technique import CachedTargets
 from techniques.byhand import assert_gradient, by_hand, handed, heard, loss, real_model, texts

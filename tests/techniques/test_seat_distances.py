@@ -9,7 +9,7 @@ from torch import Tensor
 
 from contract.tiny import assert_close
 from steadygaze.core.errors import UserError
-from steadygaze.core.maths.divergence import cross_entropy, entropy
+from steadygaze.core.maths.distributions import cross_entropy, entropy
 from steadygaze.core.random_key import RandomKey
 from steadygaze.models.classifier import Architecture, Classifier
 from steadygaze.techniques.anchored import Anchored

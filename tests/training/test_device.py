@@ -9,8 +9,9 @@ from accelerate.state import AcceleratorState, GradientState, PartialState
 
 from steadygaze.core.errors import UserError
 from steadygaze.estimator.text_classifier import TextClassifier
+from steadygaze.models.inference import best_device, check_device
 from steadygaze.techniques.vanilla import Vanilla
-from steadygaze.training.device import accelerator, best_device, check_device, lstm_runs_in_bfloat16, own_state
+from steadygaze.training.device import accelerator, lstm_runs_in_bfloat16, own_state
 from training.toys import make_model, make_run, weights
 
 

@@ -12,15 +12,14 @@ from steadygaze.adapters.huggingface import from_folder, from_live, from_pipelin
 from steadygaze.adapters.model_adapter import OURS, ModelAdapter
 from steadygaze.core import arguments
 from steadygaze.core.atomic_files import recover_folder
-from steadygaze.core.digests import digest_json
 from steadygaze.core.errors import UserError
 from steadygaze.core.types import Label
-from steadygaze.core.untrusted_files import read_json, resolve
+from steadygaze.core.untrusted_files import digest_json, read_json, resolve
 from steadygaze.estimator.model_config import settings_of_model
 from steadygaze.estimator.model_folder import MODEL_KINDS, SavedModel, fingerprint
 from steadygaze.estimator.text_classifier import TextClassifier, load_classifier
 from steadygaze.models.encoders.transformer import from_hub
-from steadygaze.training.device import best_device
+from steadygaze.models.inference import best_device
 
 __all__ = ["ModelAdapter", "as_adapter"]
 

@@ -16,9 +16,9 @@ from steadygaze.adapters.as_adapter import as_adapter
 from steadygaze.adapters.model_adapter import ModelAdapter
 from steadygaze.adapters.text_explainer import TextExplainer, check_removal
 from steadygaze.core.arguments import choice, function, instance, integer, optional, path, sequence_of, validated
-from steadygaze.core.digests import digest_values
 from steadygaze.core.errors import LeakageWarning, UserError
 from steadygaze.core.types import Label
+from steadygaze.core.untrusted_files import digest_values
 from steadygaze.data.batches import Data
 from steadygaze.data.splits import hold_out
 from steadygaze.data.synonyms import vocabulary_lexicon
@@ -31,10 +31,9 @@ from steadygaze.explainers.learned.black_box_queries import Watch, query, silent
 from steadygaze.explainers.learned.fit_config import Method, method_name
 from steadygaze.explainers.learned.fit_config import fit_config as fit_config
 from steadygaze.explainers.learned.fitted_explainer import FitContext, QueriedTexts, measure_selection
-from steadygaze.models.inference import BATCH
+from steadygaze.models.inference import BATCH, DEVICES, best_device
 from steadygaze.results.leakage_warnings import ONE_LABEL
 from steadygaze.results.row import Row
-from steadygaze.training.device import DEVICES, best_device
 from steadygaze.training.progress import SilentWatcher, Watcher
 
 Read = TypeVar("Read")

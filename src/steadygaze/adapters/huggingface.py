@@ -33,7 +33,7 @@ from steadygaze.data.text_tokenizer import read_engine
 from steadygaze.estimator.model_folder import fingerprint, matches_layout
 from steadygaze.models.encoders.pretrained import load_network, read_config
 from steadygaze.models.encoders.transformer import limit
-from steadygaze.training.device import best_device
+from steadygaze.models.inference import best_device
 
 TRIAL = "This is a text of a few words."
 UNBOUNDED = 512

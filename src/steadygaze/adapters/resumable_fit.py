@@ -11,8 +11,8 @@ from steadygaze.adapters.fit_explainer import fit_explainer as teach
 from steadygaze.adapters.fit_explainer import text_splits
 from steadygaze.adapters.text_explainer import TextExplainer, load_explainer
 from steadygaze.core.atomic_files import exclusive, remove_folder, remove_leftovers, unknown_entries
-from steadygaze.core.digests import digest_values
 from steadygaze.core.errors import UserError
+from steadygaze.core.untrusted_files import digest_values
 from steadygaze.data.corpus import Corpus
 from steadygaze.estimator import explainer_folder
 from steadygaze.estimator.resumable_training import texts, unfinished_folder

@@ -12,9 +12,9 @@ from steadygaze.adapters.as_adapter import as_adapter
 from steadygaze.adapters.model_adapter import ModelAdapter
 from steadygaze.core import __version__, arguments
 from steadygaze.core.arguments import validated
-from steadygaze.core.digests import digest_values
 from steadygaze.core.errors import UserError, unknown
 from steadygaze.core.types import Removal
+from steadygaze.core.untrusted_files import digest_values
 from steadygaze.estimator import explainer_folder
 from steadygaze.estimator.explain_texts import ExplainRequest, explain_texts
 from steadygaze.estimator.inputs import is_single_text, read_texts

@@ -22,7 +22,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from steadygaze.core.maths.masked import normalize
+from steadygaze.core.maths.distributions import normalize
 from steadygaze.core.types import Batch
 from steadygaze.models.encoders.transformer import joined, take
 from steadygaze.models.model_protocol import Capability, Model

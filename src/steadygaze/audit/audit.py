@@ -42,10 +42,10 @@ from steadygaze.data.text_checks import check_labels
 from steadygaze.estimator.inputs import read_split, read_texts
 from steadygaze.estimator.resumable_training import texts as texts_of
 from steadygaze.estimator.text_classifier import TextClassifier
+from steadygaze.models.inference import DEVICES
 from steadygaze.models.rationalizer import selects
 from steadygaze.results.formatting import ICONS
 from steadygaze.results.report import Report, now
-from steadygaze.training.device import DEVICES
 
 NOT_THOROUGH = "it runs only in a thorough audit: it needs hundreds of forward passes per text"
 F = TypeVar("F", bound=Callable[..., Any])

@@ -15,8 +15,7 @@ from torch import Tensor
 
 from steadygaze.audit.audit_config import ProbeConfig, Runtime
 from steadygaze.audit.probes.text_perturbations import Probe, observe, probes
-from steadygaze.core.maths.divergence import jensen_shannon
-from steadygaze.core.maths.masked import normalize
+from steadygaze.core.maths.distributions import jensen_shannon, normalize
 from steadygaze.core.maths.ranking import top_k_overlap
 from steadygaze.core.random_key import RandomKey
 from steadygaze.core.types import Batch, Label

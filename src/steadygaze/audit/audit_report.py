@@ -18,7 +18,7 @@ from steadygaze.audit.probes.text_perturbations import gradient
 from steadygaze.audit.protocols.stability import SEEDS, seed_saliencies
 from steadygaze.audit.verdict_rules import verdicts
 from steadygaze.core import __version__
-from steadygaze.core.maths.masked import normalize
+from steadygaze.core.maths.distributions import normalize
 from steadygaze.data.token_alignment import coverage
 from steadygaze.results.formatting import count_text
 from steadygaze.results.leakage_warnings import PREDICTOR, READER, UNREAD, by_measure, has_leakage, leakage_sentence

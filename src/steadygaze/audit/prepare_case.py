@@ -15,10 +15,10 @@ from steadygaze.adapters.synonym_table import synonym_table
 from steadygaze.adapters.text_explainer import TextExplainer
 from steadygaze.audit.audit_case import AuditCase
 from steadygaze.audit.audit_config import ProbeConfig, Runtime
-from steadygaze.core.digests import digest_json
 from steadygaze.core.errors import UserError
 from steadygaze.core.ragged import TokenizedTexts
 from steadygaze.core.types import Example, Span
+from steadygaze.core.untrusted_files import digest_json
 from steadygaze.data.token_alignment import mark_tokens
 from steadygaze.explainers import EXPLAINERS
 from steadygaze.explainers.explainer import Explainer, missing_capability

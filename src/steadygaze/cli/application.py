@@ -20,7 +20,7 @@ from steadygaze.core.output_paths import check_file, check_folder, check_separat
 from steadygaze.data.splits import DataConfig
 
 if TYPE_CHECKING:
-    from steadygaze.core.console import Console
+    from steadygaze.core.errors import Console
     from steadygaze.estimator.text_classifier import TextClassifier
 
 LONGEST_PREFIX = 1000
@@ -278,13 +278,13 @@ def freeze_collector() -> None:
 
 def stderr_console(common: Common) -> "Console":
     """Return a console for messages: standard error."""
-    from steadygaze.core.console import Console
+    from steadygaze.core.errors import Console
 
     return Console(stderr=True, quiet=common.quiet)
 
 
 def stdout_console() -> "Console":
     """Return a console for formatted results: standard output."""
-    from steadygaze.core.console import Console
+    from steadygaze.core.errors import Console
 
     return Console()

@@ -30,7 +30,7 @@ from steadygaze.results.report import Report, now
 from steadygaze.results.verdict import Gate
 
 if TYPE_CHECKING:
-    from steadygaze.core.console import Console
+    from steadygaze.core.errors import Console
 
 NO_LABELS = "the data have no column 'label': the audit runs without labels (--label COL names another column)"
 INTERRUPTED = "interrupted; nothing was written"

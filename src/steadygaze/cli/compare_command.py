@@ -27,7 +27,7 @@ from steadygaze.cli.output_streams import Watch, print_json, print_line, progres
 from steadygaze.data.splits import DataConfig
 
 if TYPE_CHECKING:
-    from steadygaze.core.console import Console
+    from steadygaze.core.errors import Console
     from steadygaze.results.comparison import Comparison
 
 Techniques = Annotated[
@@ -151,7 +151,7 @@ def _show(comparison: "Comparison", out: Path, common: Common) -> None:
     if common.json:
         print_json(comparison.to_dict())
         return
-    from steadygaze.core.console import Console
+    from steadygaze.core.errors import Console
     from steadygaze.report.terminal_tables import ComparisonTable
 
     console = Console()

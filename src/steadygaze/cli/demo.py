@@ -21,8 +21,7 @@ from steadygaze.adapters.as_adapter import from_classifier
 from steadygaze.audit.audit import run_audit
 from steadygaze.audit.prepare_case import AuditRequest
 from steadygaze.core.atomic_files import write_text
-from steadygaze.core.console import Console
-from steadygaze.core.errors import UserError, one_line
+from steadygaze.core.errors import Console, UserError, one_line
 from steadygaze.core.output_paths import check_file
 from steadygaze.data.corpora import load_corpus
 from steadygaze.data.corpus import Corpus

@@ -31,7 +31,7 @@ from steadygaze.core.errors import LeakageWarning, one_line
 
 if TYPE_CHECKING:
     from steadygaze.adapters.text_explainer import TextExplainer
-    from steadygaze.core.console import Console
+    from steadygaze.core.errors import Console
 
 Replace = Annotated[bool, output_option("--replace", help="Replace the explainer in --out.")]
 Explainer = Annotated[str, model_option("--explainer", help="l2x, vibi, ail or cxplain.")]

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 from steadygaze.core.errors import one_line, safe_json
 
 if TYPE_CHECKING:
-    from steadygaze.core.console import Console
+    from steadygaze.core.errors import Console
 
 T = TypeVar("T")
 

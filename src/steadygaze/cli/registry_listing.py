@@ -11,7 +11,7 @@ from steadygaze.data.corpora import CORPORA
 from steadygaze.estimator.train_config import TextConfig
 from steadygaze.explainers import EXPLAINERS
 from steadygaze.explainers.learned import METHODS
-from steadygaze.explainers.learned.selector import SelectorConfig
+from steadygaze.explainers.learned.l2x import SelectorConfig
 from steadygaze.models.classifier import Architecture
 from steadygaze.models.encoders import ENCODERS, TRANSFORMER
 from steadygaze.results.row import MeasureKey

@@ -6,11 +6,18 @@ direction, or a million characters.  Three forms are safe:
     one_line    a message: one line, at most 500 characters, every other character escaped as in a Python literal
     printable   a text: control and bidirectional characters replaced, line breaks kept
     safe_json   JSON in UTF-8: control and bidirectional characters escaped
+
+`Console` prints to a terminal without markup and foreign escape sequences.
 """
 
 import re
 from collections.abc import Iterable
 from difflib import get_close_matches
+from typing import Any
+
+from rich import console
+from rich.console import ConsoleOptions, RenderableType
+from rich.segment import Segment
 
 LONGEST = 500
 """Maximum characters of a message."""
@@ -127,3 +134,17 @@ def unknown(kind: str, found: object, known: Iterable[object]) -> UserError:
     more = f" … ({len(names)} in all)" if len(names) > MOST_NAMES else ""
     listed = ", ".join(names[:MOST_NAMES]) or "none"
     return UserError(f"unknown {kind} {found!r:.{LONGEST_VALUE}}{hint}Known: {listed}{more}.")
+
+
+class Console(console.Console):
+    """A Rich console without markup in strings; control characters are replaced."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**{"markup": False, "emoji": False, "highlight": False, **options})
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        for segment in super().render(renderable, options):
+            if segment.control or segment.text.isprintable():
+                yield segment
+            else:
+                yield Segment(printable(segment.text), segment.style)

@@ -1,20 +1,23 @@
 """Read untrusted files: regular files only, of a limited size, without running code.
 
 Every reader of a user's file uses this module.  Errors become a UserError of one sentence.  Nothing is read or
-allocated before the kind and the size of the file are known.
+allocated before the kind and the size of the file are known.  SHA-256 digests, in hexadecimal, identify contents.
 """
 
 import errno
+import hashlib
 import json
 import os
 import stat
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from io import BufferedReader
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from steadygaze.core.errors import UserError
 
@@ -237,3 +240,29 @@ def _refuse(word: str) -> None:
 def _article(value: Any) -> str:
     names = {list: "a list", str: "a string", bool: "true or false", int: "a number", float: "a number"}
     return names.get(type(value), "null")
+
+
+def digest_json(values: Iterable[object], *, sort_keys: bool = False) -> str:
+    """Digest of the JSON of each value, concatenated."""
+    sha = hashlib.sha256()
+    for value in values:
+        sha.update(json.dumps(value, sort_keys=sort_keys).encode())
+    return sha.hexdigest()
+
+
+def digest_file(path: str | Path) -> str:
+    """Digest of the content of a file."""
+    with open_file(path) as opened:
+        return hashlib.file_digest(opened, "sha256").hexdigest()
+
+
+def digest_values(*values: object) -> str:
+    """Digest of texts, numbers and arrays, in this order."""
+    sha = hashlib.sha256()
+    for value in values:
+        if isinstance(value, np.ndarray):
+            sha.update(f"{value.dtype.str}{value.shape}".encode())
+            sha.update(np.ascontiguousarray(value).tobytes())
+        else:
+            sha.update(f"{value!r};".encode())
+    return sha.hexdigest()

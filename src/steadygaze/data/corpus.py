@@ -17,11 +17,10 @@ from typing import Any
 from pyarrow import parquet
 from pydantic import ValidationError, validate_call
 
-from steadygaze.core.digests import digest_json
 from steadygaze.core.errors import UserError, unknown
 from steadygaze.core.settings import sentence
 from steadygaze.core.types import Example, Label
-from steadygaze.core.untrusted_files import arrow_path, foreign_error
+from steadygaze.core.untrusted_files import arrow_path, digest_json, foreign_error
 from steadygaze.data.row_layouts import Layout
 from steadygaze.data.tables import require
 

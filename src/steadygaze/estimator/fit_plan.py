@@ -15,10 +15,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from steadygaze.core.digests import digest_file
 from steadygaze.core.errors import UserError, unknown
 from steadygaze.core.types import Label
-from steadygaze.core.untrusted_files import resolve
+from steadygaze.core.untrusted_files import digest_file, resolve
 from steadygaze.data.batches import Data
 from steadygaze.data.subword_tokenizer import load_subword_tokenizer
 from steadygaze.data.synonyms import read_synonyms, substitutable_pairs, vocabulary_lexicon

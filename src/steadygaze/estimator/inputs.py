@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.class_weight import compute_sample_weight
 
-from steadygaze.core.digests import digest_json
 from steadygaze.core.errors import UserError, unknown
 from steadygaze.core.types import Label
+from steadygaze.core.untrusted_files import digest_json
 from steadygaze.data.splits import hold_out
 from steadygaze.data.text_checks import check_labels, check_texts
 

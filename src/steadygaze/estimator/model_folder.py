@@ -23,14 +23,13 @@ from steadygaze.core.atomic_files import new_folder, recover_folder, unknown_ent
 from steadygaze.core.errors import UserError
 from steadygaze.core.output_paths import check_new_folder
 from steadygaze.core.settings import build, field_names
-from steadygaze.core.tensor_files import layout, layout_difference, read_layout, read_tensors
+from steadygaze.core.tensor_files import check_counts, layout, layout_difference, read_layout, read_tensors, sketch
 from steadygaze.core.untrusted_files import foreign_error, read_json, read_object_or_empty, read_text
 from steadygaze.data.batches import Data
 from steadygaze.data.subword_tokenizer import PieceTokenizer
 from steadygaze.data.text_tokenizer import Kind, TextTokenizer, read_engine
 from steadygaze.data.word_tokenizer import WordTokenizer
 from steadygaze.estimator.model_config import SCHEMA, ModelConfig, build_model, contradiction
-from steadygaze.models.encoders.size_limits import check_counts, sketch
 from steadygaze.models.model_protocol import Model
 from steadygaze.models.rationalizer import selects
 from steadygaze.results.model_card import card

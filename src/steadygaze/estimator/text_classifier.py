@@ -30,8 +30,8 @@ from steadygaze.estimator.inputs import (
 from steadygaze.estimator.model_config import settings_of_model
 from steadygaze.estimator.train_config import train_config
 from steadygaze.models import inference
+from steadygaze.models.inference import best_device, check_device
 from steadygaze.techniques.technique import Technique
-from steadygaze.training.device import best_device, check_device
 from steadygaze.training.progress import ProgressBar, SilentWatcher
 
 Granularity = Literal["word", "piece"]

@@ -13,9 +13,9 @@ from steadygaze.core.settings import Field, distribute_settings, settings
 from steadygaze.core.types import Label
 from steadygaze.models.classifier import Architecture
 from steadygaze.models.encoders import ENCODERS, TRANSFORMER
+from steadygaze.models.inference import check_device
 from steadygaze.techniques import TECHNIQUES
 from steadygaze.techniques.technique import FILLED, Technique
-from steadygaze.training.device import check_device
 from steadygaze.training.optimizers import Training
 
 MOST_TOKENS = 100_000

@@ -34,9 +34,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import one_hot
 
-from steadygaze.core.maths import segments
 from steadygaze.core.maths.ranking import top_k
 from steadygaze.core.maths.windows import best_windows
+from steadygaze.core.ragged import segment_count, segment_exists, segment_ids, segment_spread
 from steadygaze.core.random_key import RandomKey
 from steadygaze.core.types import Batch
 from steadygaze.data.batches import Data, by_length, collate, shuffled
@@ -51,7 +51,7 @@ from steadygaze.explainers.learned.independent_reader import (
     ReaderFit,
     read,
 )
-from steadygaze.explainers.learned.selector import InputBatch, Rows
+from steadygaze.explainers.learned.l2x import InputBatch, Rows
 from steadygaze.models import inference as infer
 from steadygaze.models.encoders.transformer import Transformer
 from steadygaze.models.inference import inference
@@ -148,10 +148,10 @@ def random_selections(model: Rationalizer, budget: Tensor) -> Draw:
         if model.selection_config.granularity == "token":
             scores = chance.uniform(views.rows, views.selectable.shape[1], dtype=torch.float64)
             return best_windows(scores, views.selectable, share, round(spans) or None).float()
-        numbers = segments.segment_ids(views.x, views.selectable, model.ends)
-        sentences = max(1, int(segments.count(numbers).max()))
-        real = segments.exists(numbers, sentences)
-        return segments.spread(top_k(chance.uniform(views.rows, sentences), real, 1), numbers).float()
+        numbers = segment_ids(views.x, views.selectable, model.ends)
+        sentences = max(1, int(segment_count(numbers).max()))
+        real = segment_exists(numbers, sentences)
+        return segment_spread(top_k(chance.uniform(views.rows, sentences), real, 1), numbers).float()
 
     return draw
 

@@ -16,10 +16,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from steadygaze.core.digests import digest_values
 from steadygaze.core.errors import UserError
-from steadygaze.core.maths import masked
+from steadygaze.core.maths import distributions
 from steadygaze.core.types import Label
+from steadygaze.core.untrusted_files import digest_values
 from steadygaze.data.splits import hold_out
 from steadygaze.explainers.explainer import GAP, PREDICTED, class_balanced
 from steadygaze.explainers.learned.answer_cache import AnswerCache
@@ -27,8 +27,8 @@ from steadygaze.explainers.learned.black_box_queries import Watch, silent
 from steadygaze.explainers.learned.cxplain import CXPlain, EffectTargets, Ensemble, member_bounds, members
 from steadygaze.explainers.learned.fit_config import Method, method_name
 from steadygaze.explainers.learned.independent_reader import read, uniform_subsets
+from steadygaze.explainers.learned.l2x import InputBatch, Rows, SelectorConfig
 from steadygaze.explainers.learned.removal_effects import RemovalEffects, RemovalQuery, removal_effects
-from steadygaze.explainers.learned.selector import InputBatch, Rows, SelectorConfig
 from steadygaze.explainers.learned.selector_training import SelectorFit
 from steadygaze.images.explain_images import PatchWeights
 from steadygaze.images.image_box import ImageBox
@@ -108,7 +108,7 @@ class FittedImageSelector(FittedImageMethod):
         scores = self.scores(images, probs)
         selectable = torch.ones_like(scores, dtype=torch.bool)
         floor = torch.finfo(torch.float64).tiny  # every selected patch has a weight above 0
-        shares = masked.softmax(scores.double(), selectable).clamp_min(floor)
+        shares = distributions.softmax(scores.double(), selectable).clamp_min(floor)
         weights = shares * k_subset.top_k_subset(scores, selectable, self.config.k)
         patch_weights = PatchWeights(images, probs, box.classes, weights)
         return patch_weights.explanations(method_name(self.config), self.config.k, self.canvas.patch)

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from steadygaze.adapters.model_adapter import check_label_order
-from steadygaze.core.digests import digest_values
 from steadygaze.core.errors import UserError
 from steadygaze.core.types import Label
+from steadygaze.core.untrusted_files import digest_values
 from steadygaze.estimator.model_folder import fingerprint
 from steadygaze.explainers.learned.answer_cache import AnswerCache
 from steadygaze.explainers.learned.black_box_queries import (
@@ -25,7 +25,7 @@ from steadygaze.explainers.learned.black_box_queries import (
     predicted,
     silent,
 )
-from steadygaze.explainers.learned.selector import Rows
+from steadygaze.explainers.learned.l2x import Rows
 from steadygaze.images.image_inputs import Images
 from steadygaze.images.patch_networks import Shape
 from steadygaze.models.inference import inference

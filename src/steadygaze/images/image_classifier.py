@@ -27,7 +27,7 @@ from steadygaze.images.image_box import ImageClassifierBox, as_image_box
 from steadygaze.images.image_explanation import ImageExplanation
 from steadygaze.images.image_inputs import Images, match_shape, read_images
 from steadygaze.images.patch_networks import PatchConfig
-from steadygaze.training.device import best_device
+from steadygaze.models.inference import best_device
 
 
 class ImageClassifier(ImageClassifierBox, ClassifierMixin, BaseEstimator):  # type: ignore[misc]

@@ -10,10 +10,10 @@ from torch import Tensor
 
 from steadygaze.adapters.fit_explainer import FitRun, noted, read_held_out, require_enough
 from steadygaze.core import __version__
-from steadygaze.core.digests import digest_values
 from steadygaze.core.errors import UserError, unknown
 from steadygaze.core.settings import build, field_names
 from steadygaze.core.types import Label
+from steadygaze.core.untrusted_files import digest_values
 from steadygaze.estimator import explainer_folder
 from steadygaze.explainers.explainer import PREDICTED
 from steadygaze.explainers.learned.cxplain import CXPlain
@@ -25,7 +25,7 @@ from steadygaze.explainers.learned.fit_config import (
     requested_method,
     row_settings,
 )
-from steadygaze.explainers.learned.selector import SelectorConfig
+from steadygaze.explainers.learned.l2x import SelectorConfig
 from steadygaze.images.classifier_training import LARGEST
 from steadygaze.images.explain_images import FittedImageExplainer
 from steadygaze.images.fitted_images import (
@@ -47,9 +47,9 @@ from steadygaze.images.patch_networks import (
     check_k,
     image_settings,
 )
+from steadygaze.models.inference import best_device
 from steadygaze.results.leakage_warnings import leakage_warnings, selection_rows
 from steadygaze.results.row import Row
-from steadygaze.training.device import best_device
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ from torch.nn.functional import avg_pool2d
 from steadygaze.core.errors import UserError
 from steadygaze.core.settings import Field, build, field_names, settings
 from steadygaze.explainers.learned.ail import Ail
-from steadygaze.explainers.learned.selector import InputBatch, Rows, SelectorConfig
+from steadygaze.explainers.learned.l2x import InputBatch, Rows, SelectorConfig
 from steadygaze.explainers.learned.vibi import Vibi
 from steadygaze.models.probe_classifier import ProbeClassifier
 

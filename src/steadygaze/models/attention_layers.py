@@ -28,7 +28,7 @@ import torch
 from entmax import entmax15, sparsemax
 from torch import Tensor, nn
 
-from steadygaze.core.maths import masked
+from steadygaze.core.maths import distributions
 from steadygaze.core.types import Encoded
 
 
@@ -69,7 +69,7 @@ class Softmax(nn.Module):
     """(B,T), (B,T) -> (B,T): sums to one over the mask, exactly 0 elsewhere."""
 
     def forward(self, scores: Tensor, mask: Tensor) -> Tensor:
-        return masked.softmax(scores, mask)
+        return distributions.softmax(scores, mask)
 
 
 class Sparsemax(nn.Module):

@@ -1,4 +1,4 @@
-"""Inference: evaluation mode without gradients, each text once."""
+"""Inference: its device, evaluation mode without gradients, each text once."""
 
 import sys
 from collections.abc import Iterator, Sequence
@@ -12,12 +12,31 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn.functional import pad
 
+from steadygaze.core.errors import UserError, unknown
 from steadygaze.core.types import Batch
 from steadygaze.data.batches import Data, by_length, collate
 from steadygaze.models.model_protocol import Model
 
 BATCH = 128
 """Texts per batch.  Explanations do not depend on it beyond rounding."""
+DEVICES = ("auto", "cpu", "cuda", "mps")
+
+
+def check_device(device: Any) -> None:
+    if not isinstance(device, str) or device not in DEVICES:
+        raise unknown("device", device, DEVICES)
+    if device == "cuda" and not torch.cuda.is_available():
+        raise UserError("device 'cuda' is not available: torch finds no GPU; use --device cpu, or auto")
+    if device == "mps" and not torch.backends.mps.is_available():
+        raise UserError("device 'mps' is not available; use --device cpu, or auto")
+
+
+def best_device(device: str) -> torch.device:
+    """Return the device of a name, for inference."""
+    check_device(device)
+    if device != "auto":
+        return torch.device(device)
+    return torch.accelerator.current_accelerator(check_available=True) or torch.device("cpu")
 
 
 @contextmanager

@@ -19,7 +19,7 @@ such as padding, are never selected.
 import torch
 from torch import Tensor
 
-from steadygaze.core.maths import masked, ranking
+from steadygaze.core.maths import distributions, ranking
 from steadygaze.core.random_key import RandomKey
 
 FAR = 40.0
@@ -33,7 +33,7 @@ def relaxed_k_subset(scores: Tensor, selectable: Tensor, k: int, temperature: fl
     noisy = (scores.unsqueeze(1) + gumbel.transpose(1, 2).to(scores.dtype)) / temperature  # (B,k,D)
     each = selectable.unsqueeze(1).expand_as(noisy)
     best = noisy.detach().masked_fill(~each, torch.finfo(noisy.dtype).min).amax(-1, keepdim=True)
-    return masked.softmax(noisy.maximum(best - FAR), each).amax(1)
+    return distributions.softmax(noisy.maximum(best - FAR), each).amax(1)
 
 
 def top_k_subset(scores: Tensor, selectable: Tensor, k: int) -> Tensor:

@@ -30,9 +30,10 @@ from typing import ClassVar, Literal, TypeGuard
 import torch
 from torch import Tensor, nn
 
-from steadygaze.core.maths import masked, segments
+from steadygaze.core.maths import distributions
 from steadygaze.core.maths.ranking import top_k
 from steadygaze.core.maths.windows import best_windows, exact_windows
+from steadygaze.core.ragged import segment_count, segment_exists, segment_ids, segment_max, segment_spread
 from steadygaze.core.types import Batch, Encoded
 from steadygaze.models.attention_layers import SCORES
 from steadygaze.models.classifier import Architecture
@@ -83,7 +84,7 @@ class GeneratorOutput:
 
     def spread(self, values: Tensor) -> Tensor:
         """Copy a unit's value to each of its tokens.  (B,U) -> (B,T)"""
-        return values if self.numbers is None else segments.spread(values, self.numbers)
+        return values if self.numbers is None else segment_spread(values, self.numbers)
 
 
 class Generator(nn.Module):
@@ -128,7 +129,7 @@ class IndependentReader(nn.Module):
         order = keep.long().argsort(dim=-1, descending=True, stable=True)[:, : max(1, int(keep.sum(-1).max()))]
         ids, keep, chosen = (values.gather(1, order) for values in (ids, keep, chosen))
         hidden: Tensor = self.encoder(self.encoder.embed(ids), keep).hidden
-        return _single_precision(self.head(masked.maximum(hidden, chosen)))
+        return _single_precision(self.head(distributions.maximum(hidden, chosen)))
 
 
 class Rationalizer(Model):
@@ -166,20 +167,20 @@ class Rationalizer(Model):
         selected, probability = selection > 0, output.spread(output.probability)
         logits = self.read(batch, selection, embedded=to_predictor)
         return RationalizerOutput(
-            masked.normalize(probability.clamp_min(MIN_WEIGHT), selected), logits, selected, probability
+            distributions.normalize(probability.clamp_min(MIN_WEIGHT), selected), logits, selected, probability
         )
 
     def generate(self, batch: Batch, embedded: Tensor | None = None) -> GeneratorOutput:
         """Return the scores and probabilities of the units."""
         hidden = self._encode(self.generator.encoder or self.predictor.encoder, batch, embedded)
         numbers = None if self.selection_config.granularity == "token" else self.sentences(batch)
-        sentences = 0 if numbers is None else max(1, int(segments.count(numbers).max()))
-        real = batch.mask if numbers is None else segments.exists(numbers, sentences)
+        sentences = 0 if numbers is None else max(1, int(segment_count(numbers).max()))
+        real = batch.mask if numbers is None else segment_exists(numbers, sentences)
         scores = _single_precision(self.generator.scorer(Encoded(_states(hidden, numbers, sentences))))
         probabilities = (
             scores.sigmoid().masked_fill(~real, 0.0)
             if self.selection_config.independent_units
-            else masked.softmax(scores, real)
+            else distributions.softmax(scores, real)
         )
         return GeneratorOutput(hidden, numbers, real, scores, probabilities)
 
@@ -205,7 +206,9 @@ class Rationalizer(Model):
         # A transformer omits unselected tokens; a recurrent network reads zeros.
         present = batch.present & (chosen | ~batch.mask) if encoder.allows_gaps else batch.present
         hidden: Tensor = encoder(vectors * visible, present).hidden
-        return _single_precision(self.predictor.heads[head](masked.maximum(hidden * selection.unsqueeze(-1), chosen)))
+        return _single_precision(
+            self.predictor.heads[head](distributions.maximum(hidden * selection.unsqueeze(-1), chosen))
+        )
 
     def soft_attention(self, batch: Batch, output: GeneratorOutput) -> Tensor:
         """Return the logits of the whole text, with units weighted by probability.  (B,C)"""
@@ -218,7 +221,7 @@ class Rationalizer(Model):
 
     def sentences(self, batch: Batch) -> Tensor:
         """Return the sentence of each token, from 0; −1 without one.  (B,T)"""
-        return segments.segment_ids(batch.ids, batch.mask, self.ends)
+        return segment_ids(batch.ids, batch.mask, self.ends)
 
     def embed(self, batch: Batch) -> Tensor:
         return torch.cat([encoder.embed(batch.ids) for encoder in self._encoders], -1)
@@ -252,7 +255,7 @@ def selects(model: Model) -> TypeGuard[Rationalizer]:
 
 def _states(hidden: Tensor, numbers: Tensor | None, sentences: int) -> Tensor:
     """Return the states of the units.  (B,T,H) -> (B,U,H)"""
-    return hidden if numbers is None else segments.amax(hidden, numbers, sentences)
+    return hidden if numbers is None else segment_max(hidden, numbers, sentences)
 
 
 def _single_precision(values: Tensor) -> Tensor:

@@ -12,15 +12,15 @@ from steadygaze.audit.audit_config import ProbeConfig
 from steadygaze.audit.audit_run import sample_examples
 from steadygaze.audit.prepare_case import fingerprint
 from steadygaze.core import __version__
-from steadygaze.core.digests import digest_file, digest_json
 from steadygaze.core.errors import UserError
 from steadygaze.core.settings import field_names
 from steadygaze.core.types import Example
+from steadygaze.core.untrusted_files import digest_file, digest_json
 from steadygaze.data.corpora import load_corpus
 from steadygaze.data.corpus import Corpus
 from steadygaze.data.splits import hold_out
+from steadygaze.models.inference import best_device
 from steadygaze.study.compare_config import CompareConfig
-from steadygaze.training.device import best_device
 
 KEPT_OUT = 5
 """One text in so many of every class is held out if there is no split to audit."""

@@ -32,7 +32,7 @@ from typing import Annotated, Literal
 import torch
 from torch import Tensor
 
-from steadygaze.core.maths.divergence import jensen_shannon, kl_logits
+from steadygaze.core.maths.distributions import jensen_shannon, kl_logits
 from steadygaze.core.settings import Field, settings
 from steadygaze.core.types import Batch, Terms
 from steadygaze.models.classifier import Architecture

@@ -21,7 +21,7 @@ from typing import Annotated
 
 import torch
 
-from steadygaze.core.maths.divergence import kl, total_variation
+from steadygaze.core.maths.distributions import kl, total_variation
 from steadygaze.core.settings import Field, settings
 from steadygaze.core.types import Batch, Forward, Terms
 from steadygaze.models.classifier import Classifier

@@ -27,7 +27,7 @@ from typing import Annotated
 import torch
 from torch import Tensor
 
-from steadygaze.core.maths.divergence import cross_entropy
+from steadygaze.core.maths.distributions import cross_entropy
 from steadygaze.core.settings import Field, settings
 from steadygaze.core.types import Batch, Encoded, Terms
 from steadygaze.models.classifier import Classifier

@@ -24,7 +24,7 @@ from typing import Annotated, Literal
 
 from torch import Tensor
 
-from steadygaze.core.maths import masked
+from steadygaze.core.maths import distributions
 from steadygaze.core.maths.ranking import unit_vector
 from steadygaze.core.settings import Field, settings
 from steadygaze.core.types import Batch, Terms
@@ -65,7 +65,7 @@ def iat_direction(scores: Tensor, mask: Tensor) -> Tensor:
     """Return Σ_k d̃_tk: the height of s_t above the others, in [−√n, √n]; 0 if all are equal.  (B,T) -> (B,T)"""
     words = mask.sum(-1, keepdim=True).clamp_min(1).to(scores.dtype)  # the root of an integer would be a float32
     # Subtract the maximum, so that equal scores are exactly 0, without rounding error of the mean.
-    scores = scores - masked.maximum(scores.unsqueeze(-1), mask)
+    scores = scores - distributions.maximum(scores.unsqueeze(-1), mask)
     mean = scores.masked_fill(~mask, 0.0).sum(-1, keepdim=True) / words
     centered = (scores - mean).masked_fill(~mask, 0.0)
     spread = centered.square() + centered.square().sum(-1, keepdim=True) / words  # ‖d_t‖²/n = (s_t − s̄)² + var(s)

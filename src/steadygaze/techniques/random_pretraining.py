@@ -22,7 +22,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, nll_loss
 
-from steadygaze.core.maths import masked
+from steadygaze.core.maths import distributions
 from steadygaze.core.random_key import RandomKey
 from steadygaze.core.settings import Field, settings
 from steadygaze.core.types import Batch, Forward, Terms
@@ -80,4 +80,4 @@ def dirichlet(key: RandomKey, batch: Batch, dtype: torch.dtype) -> Tensor:
     """Sample weights uniformly from the simplex over the words of each text.  -> (B,T)"""
     dtype = torch.promote_types(dtype, torch.float32)  # half precision has few distinct samples
     noise = key.uniform(batch.index, batch.ids.shape[1], dtype=dtype)
-    return masked.normalize(-noise.clamp_min(torch.finfo(dtype).tiny).log(), batch.mask)
+    return distributions.normalize(-noise.clamp_min(torch.finfo(dtype).tiny).log(), batch.mask)

@@ -32,7 +32,7 @@ from typing import Annotated, Literal
 
 from torch import Tensor
 
-from steadygaze.core.maths import masked
+from steadygaze.core.maths import distributions
 from steadygaze.core.maths.windows import best_windows, exact_windows
 from steadygaze.core.settings import Field, settings
 from steadygaze.core.types import Batch, Terms
@@ -91,7 +91,7 @@ class Rnp(RewardBaselineTechnique):
         soft, odds = output.probability, output.scores
         if self.estimator == "gumbel":
             odds = sample.noisy / self.temperature
-            soft = masked.softmax(odds, output.real) if self.granularity == "sentence" else odds.sigmoid()
+            soft = distributions.softmax(odds, output.real) if self.granularity == "sentence" else odds.sigmoid()
         if self.granularity == "sentence" or self.share is None:
             return straight_through(sample.units, soft)
         return straight_through(best_windows(exact_windows(odds).sigmoid(), batch.mask, self.share, self.spans), soft)

@@ -3,16 +3,15 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
-from typing import Any
 
 import torch
 from accelerate import Accelerator
 from accelerate.state import AcceleratorState, GradientState, PartialState
 from accelerate.utils.environment import get_int_from_env
 
-from steadygaze.core.errors import UserError, unknown
+from steadygaze.core.errors import UserError
+from steadygaze.models.inference import best_device, check_device
 
-DEVICES = ("auto", "cpu", "cuda", "mps")
 PROCESSES = ("WORLD_SIZE", "PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE")
 """Environment variables with the number of processes, set by launchers."""
 
@@ -58,20 +57,3 @@ def own_state() -> Iterator[None]:
     finally:
         for kind, state in zip(kinds, states, strict=True):
             kind._shared_state = state
-
-
-def check_device(device: Any) -> None:
-    if not isinstance(device, str) or device not in DEVICES:
-        raise unknown("device", device, DEVICES)
-    if device == "cuda" and not torch.cuda.is_available():
-        raise UserError("device 'cuda' is not available: torch finds no GPU; use --device cpu, or auto")
-    if device == "mps" and not torch.backends.mps.is_available():
-        raise UserError("device 'mps' is not available; use --device cpu, or auto")
-
-
-def best_device(device: str) -> torch.device:
-    """Return the device of a name, for inference."""
-    check_device(device)
-    if device != "auto":
-        return torch.device(device)
-    return torch.accelerator.current_accelerator(check_available=True) or torch.device("cpu")

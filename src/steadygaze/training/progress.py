@@ -8,8 +8,7 @@ from typing import Any, Protocol, runtime_checkable
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from torch import Tensor
 
-from steadygaze.core.console import Console
-from steadygaze.core.errors import one_line
+from steadygaze.core.errors import Console, one_line
 
 SCORES = {"macro-f1": "macro-F1", "fidelity": "fidelity", "divergence": "divergence"}
 """Validation scores of an epoch."""

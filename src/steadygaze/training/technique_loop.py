@@ -12,9 +12,8 @@ from sklearn.metrics import accuracy_score, f1_score
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from steadygaze.core.maths import segments
 from steadygaze.core.maths.collapse import Collapse, detect_collapse, detect_sentence_collapse, selected_share
-from steadygaze.core.ragged import RaggedTensor
+from steadygaze.core.ragged import RaggedTensor, segment_ids
 from steadygaze.core.types import Batch, Terms
 from steadygaze.data.batches import Data, collate, shuffled
 from steadygaze.models import inference
@@ -160,7 +159,7 @@ def collapse_of(model: Model, read: inference.SplitOutputs, reference: Tensor | 
         free = selects(model) and model.selection_config.share is None
         return replace(collapse, selected=selected_share(weights, mask)) if free else collapse
     nonempty = mask.any(-1)
-    numbers = segments.segment_ids(ids, mask, model.ends.cpu())
+    numbers = segment_ids(ids, mask, model.ends.cpu())
     return detect_sentence_collapse(
         RaggedTensor(weights[mask].double(), mask.sum(-1)[nonempty]), numbers[mask], ids[mask]
     )

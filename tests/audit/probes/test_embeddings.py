@@ -20,7 +20,7 @@ from steadygaze.audit.probes.text_perturbations import (
     observe,
     pgd_on_attention,
 )
-from steadygaze.core.maths.divergence import jensen_shannon
+from steadygaze.core.maths.distributions import jensen_shannon
 from steadygaze.core.random_key import RandomKey
 from steadygaze.core.types import Batch
 from steadygaze.models.classifier import Classifier

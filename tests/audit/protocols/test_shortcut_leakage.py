@@ -14,7 +14,7 @@ from steadygaze.audit.audit_config import ProbeConfig, Runtime
 from steadygaze.audit.finding import Finding
 from steadygaze.audit.measures.shortcut_measures import position_leak
 from steadygaze.audit.protocols.shortcut_leakage import shortcut_leakage
-from steadygaze.core.maths.masked import normalize
+from steadygaze.core.maths.distributions import normalize
 from steadygaze.core.types import Batch
 from steadygaze.data.batches import Data, collate
 from steadygaze.explainers.attention import Attention

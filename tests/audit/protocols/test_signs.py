@@ -15,7 +15,7 @@ from steadygaze.audit.audit_case import saliency_divergence
 from steadygaze.audit.audit_config import ProbeConfig
 from steadygaze.audit.probes.text_perturbations import substitute_synonyms
 from steadygaze.audit.protocols.stability import stability
-from steadygaze.core.maths.divergence import jensen_shannon
+from steadygaze.core.maths.distributions import jensen_shannon
 from steadygaze.core.random_key import RandomKey
 from steadygaze.explainers.leave_one_out import LeaveOneOut
 

@@ -9,7 +9,7 @@ from steadygaze.audit.audit import audit
 from steadygaze.audit.finding import Finding
 from steadygaze.audit.protocols.wiegreffe_pinter import attention_necessity, same_labels
 from steadygaze.core.errors import UserError
-from steadygaze.core.maths.divergence import jensen_shannon
+from steadygaze.core.maths.distributions import jensen_shannon
 from steadygaze.estimator.text_classifier import TextClassifier
 from steadygaze.models import inference
 

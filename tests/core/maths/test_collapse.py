@@ -10,7 +10,7 @@ import torch
 from torch.nn.functional import pad
 from torch.overrides import TorchFunctionMode
 
-from steadygaze.core.maths import masked
+from steadygaze.core.maths import distributions
 from steadygaze.core.maths.collapse import (
     Collapse,
     detect_collapse,
@@ -34,7 +34,7 @@ def lengths(texts: int = TEXTS, low: int = 3, high: int = WIDTH) -> torch.Tensor
 
 def ordinary(mask: torch.Tensor, sharpness: float = 1.5) -> torch.Tensor:
     """A softmax of scores drawn for each word: what attention looks like before anything collapses."""
-    return masked.softmax(sharpness * torch.randn(mask.shape, dtype=torch.float64), mask)
+    return distributions.softmax(sharpness * torch.randn(mask.shape, dtype=torch.float64), mask)
 
 
 def first(mask: torch.Tensor) -> torch.Tensor:
@@ -130,7 +130,7 @@ def test_a_moderate_leaning_to_some_places_is_not_a_habit():
     mask = lengths(low=10)
     scores = torch.randn(mask.shape, dtype=torch.float64)
     scores[torch.rand(TEXTS) < 2 / 3, 4] += 4
-    assert not detect_collapse(masked.softmax(scores, mask), mask).constant
+    assert not detect_collapse(distributions.softmax(scores, mask), mask).constant
 
 
 def test_uniform_attention_is_collapsed_and_so_is_nearly_uniform():
@@ -187,7 +187,7 @@ def test_words_that_count_are_not_lost_to_a_leaning_in_long_texts():
     """Scores that rise toward the end, and words of their own scores on top: half of what is said is about words."""
     mask = lengths(low=100, high=600)
     rise = 3 * mask.cumsum(-1) / mask.sum(-1, keepdim=True)
-    found = detect_collapse(masked.softmax(rise + torch.randn(mask.shape, dtype=torch.float64), mask), mask)
+    found = detect_collapse(distributions.softmax(rise + torch.randn(mask.shape, dtype=torch.float64), mask), mask)
     assert found.unexplained > 0.3
     assert not found.constant
 
@@ -196,7 +196,7 @@ def test_a_fixed_pattern_over_places_is_collapsed_though_it_is_on_many_words():
     """Of texts of similar length; where lengths differ tenfold, the short ones lift the mean of the early places."""
     mask = lengths(low=20)
     scores = (2 * torch.randn(WIDTH, dtype=torch.float64)).expand(mask.shape)
-    assert detect_collapse(masked.softmax(scores + 0.05 * torch.randn(mask.shape), mask), mask).constant
+    assert detect_collapse(distributions.softmax(scores + 0.05 * torch.randn(mask.shape), mask), mask).constant
 
 
 def test_texts_all_alike_are_not_taken_for_a_habit():
@@ -222,8 +222,8 @@ def test_uniform_is_measured_against_the_reference():
     """Scores at a fifth of the reference's lie at about 1/25 of its distance: JSD is quadratic.  Half: at a quarter."""
     mask = lengths(low=8)
     scores = torch.randn(mask.shape, dtype=torch.float64)
-    reference = masked.softmax(scores, mask)
-    flat, flatter = (masked.softmax(scale * scores, mask) for scale in (0.5, 0.19))
+    reference = distributions.softmax(scores, mask)
+    flat, flatter = (distributions.softmax(scale * scores, mask) for scale in (0.5, 0.19))
     assert detect_collapse(flatter, mask, reference).uniform
     assert not detect_collapse(flat, mask, reference).uniform
     assert detect_collapse(flat, mask, reference).overlap == pytest.approx(1.0)  # the order of the words is the same

@@ -9,8 +9,8 @@ import scipy.stats
 import torch
 from torch.nn.functional import pad
 
-from steadygaze.core.maths import masked
-from steadygaze.core.maths.divergence import cross_entropy, entropy, jensen_shannon, kl, kl_logits, total_variation
+from steadygaze.core.maths import distributions
+from steadygaze.core.maths.distributions import cross_entropy, entropy, jensen_shannon, kl, kl_logits, total_variation
 
 MASK = torch.tensor([[True] * 5, [True, False, True, True, False], [False] * 4 + [True]])
 SCIPY = {
@@ -20,13 +20,13 @@ SCIPY = {
 }
 
 
-def distributions(count: int = 2) -> list[torch.Tensor]:
-    return [masked.softmax(2 * torch.randn(3, 5, dtype=torch.float64), MASK) for _ in range(count)]
+def random_distributions(count: int = 2) -> list[torch.Tensor]:
+    return [distributions.softmax(2 * torch.randn(3, 5, dtype=torch.float64), MASK) for _ in range(count)]
 
 
 @pytest.mark.parametrize("distance", SCIPY)
 def test_a_distance_is_scipys_over_the_real_tokens(distance):
-    p, q = distributions()
+    p, q = random_distributions()
     expected = [SCIPY[distance](a[real].numpy(), b[real].numpy()) for a, b, real in zip(p, q, MASK, strict=True)]
     np.testing.assert_allclose(distance(p, q, MASK), expected, rtol=1e-12, atol=1e-15)
 
@@ -66,7 +66,7 @@ def test_no_distance_rounds_below_nothing():
 
 @pytest.mark.parametrize("distance", SCIPY)
 def test_what_is_masked_changes_neither_value_nor_gradient(distance):
-    p, q = distributions()
+    p, q = random_distributions()
     value = distance(p, q, MASK)
     dirty = [pad(x.masked_fill(~MASK, torch.nan), (0, 3), value=0.7).requires_grad_() for x in (p, q)]
     again = distance(*dirty, pad(MASK, (0, 3)))
@@ -80,7 +80,7 @@ def test_what_is_masked_changes_neither_value_nor_gradient(distance):
 def test_the_gradient_through_a_softmax_is_right_and_finite_on_exact_zeros(distance):
     scores = [torch.randn(3, 5, dtype=torch.float64, requires_grad=True) for _ in range(2)]
     assert torch.autograd.gradcheck(
-        lambda a, b: distance(masked.softmax(a, MASK), masked.softmax(b, MASK), MASK), scores
+        lambda a, b: distance(distributions.softmax(a, MASK), distributions.softmax(b, MASK), MASK), scores
     )
     p, q = torch.tensor([[1.0, 0.0]], requires_grad=True), torch.tensor([[0.0, 1.0]], requires_grad=True)
     gradients = torch.autograd.grad(distance(p, q, torch.ones(1, 2, dtype=torch.bool)).sum(), (p, q))
@@ -89,14 +89,14 @@ def test_the_gradient_through_a_softmax_is_right_and_finite_on_exact_zeros(dista
 
 @pytest.mark.parametrize("distance", SCIPY)
 def test_a_batch_is_its_examples_and_leading_dimensions_are_free(distance):
-    p, q = distributions()
+    p, q = random_distributions()
     value = distance(p, q, MASK)
     assert torch.equal(torch.cat([distance(p[i : i + 1], q[i : i + 1], MASK[i : i + 1]) for i in range(3)]), value)
     assert torch.equal(distance(p[None], q[None], MASK[None]), value[None])
 
 
 def test_entropy_is_scipys_and_none_of_a_sure_thing_is_plain_zero():
-    (p,) = distributions(1)
+    (p,) = random_distributions(1)
     expected = [scipy.stats.entropy(row[real].numpy()) for row, real in zip(p, MASK, strict=True)]
     np.testing.assert_allclose(entropy(p, MASK), expected, rtol=1e-12, atol=1e-15)
     assert str(entropy(torch.tensor([[1.0, 0.0]]), torch.tensor([[True, True]])).item()) == "0.0"

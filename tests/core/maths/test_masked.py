@@ -5,15 +5,15 @@ import pytest
 import scipy.special
 import torch
 
-from steadygaze.core.maths import masked
+from steadygaze.core.maths import distributions
 
 MASK = torch.tensor([[True, True, True, True], [True, False, True, False], [False] * 4, [False, False, False, True]])
-POOLS = {masked.mean: lambda rows: rows.mean(0), masked.maximum: lambda rows: rows.amax(0)}
+POOLS = {distributions.mean: lambda rows: rows.mean(0), distributions.maximum: lambda rows: rows.amax(0)}
 
 
 def test_softmax_is_scipys_over_the_real_tokens():
     scores = 5 * torch.randn(4, 4, dtype=torch.float64)
-    found = masked.softmax(scores, MASK)
+    found = distributions.softmax(scores, MASK)
     for row, real, weights in zip(scores.numpy(), MASK.numpy(), found.numpy(), strict=True):
         assert not weights[~real].any()
         if real.any():
@@ -24,7 +24,7 @@ def test_softmax_is_scipys_over_the_real_tokens():
 def test_softmax_does_not_see_a_masked_score_however_high(dtype):
     highest = torch.finfo(dtype).max
     scores = torch.tensor([[0.0, highest, 0.0], [-highest / 2, highest, -highest / 2]], dtype=dtype)
-    assert masked.softmax(scores, torch.tensor([[True, False, True]] * 2)).tolist() == [[0.5, 0.0, 0.5]] * 2
+    assert distributions.softmax(scores, torch.tensor([[True, False, True]] * 2)).tolist() == [[0.5, 0.0, 0.5]] * 2
 
 
 @pytest.mark.parametrize("pool", POOLS)
@@ -35,9 +35,9 @@ def test_a_pool_is_what_a_loop_over_the_real_tokens_makes(pool):
         torch.testing.assert_close(found, expected, rtol=1e-14, atol=1e-14)
 
 
-@pytest.mark.parametrize("function", [masked.softmax, masked.mean, masked.maximum])
+@pytest.mark.parametrize("function", [distributions.softmax, distributions.mean, distributions.maximum])
 def test_the_gradient_is_right_and_zero_on_what_is_masked(function):
-    shape = (4, 4) if function is masked.softmax else (4, 4, 3)
+    shape = (4, 4) if function is distributions.softmax else (4, 4, 3)
     values = torch.randn(shape, dtype=torch.float64, requires_grad=True)
     assert torch.autograd.gradcheck(lambda v: function(v, MASK), values)
     (gradient,) = torch.autograd.grad(function(values, MASK).square().sum(), values)
@@ -45,11 +45,11 @@ def test_the_gradient_is_right_and_zero_on_what_is_masked(function):
     assert gradient[0].any()
 
 
-@pytest.mark.parametrize("function", [masked.mean, masked.maximum])
+@pytest.mark.parametrize("function", [distributions.mean, distributions.maximum])
 def test_what_is_masked_may_even_be_infinite_or_no_number(function):
     values = torch.tensor([[[1.0], [torch.inf], [3.0], [torch.nan]]], requires_grad=True)
     pooled = function(values, MASK[1:2])
-    assert pooled.tolist() == ([[2.0]] if function is masked.mean else [[3.0]])
+    assert pooled.tolist() == ([[2.0]] if function is distributions.mean else [[3.0]])
     pooled.sum().backward()
     assert values.grad.isfinite().all()
 
@@ -57,16 +57,16 @@ def test_what_is_masked_may_even_be_infinite_or_no_number(function):
 def test_leading_dimensions_are_free():
     values = torch.randn(2, 4, 4, 3)
     mask = MASK.expand(2, 4, 4)
-    assert torch.equal(masked.mean(values, mask)[1], masked.mean(values[1], MASK))
-    assert torch.equal(masked.maximum(values, mask)[1], masked.maximum(values[1], MASK))
-    assert torch.equal(masked.softmax(values[..., 0], mask)[1], masked.softmax(values[1, ..., 0], MASK))
+    assert torch.equal(distributions.mean(values, mask)[1], distributions.mean(values[1], MASK))
+    assert torch.equal(distributions.maximum(values, mask)[1], distributions.maximum(values[1], MASK))
+    assert torch.equal(distributions.softmax(values[..., 0], mask)[1], distributions.softmax(values[1, ..., 0], MASK))
 
 
 def test_shares_are_over_the_words_alone_whatever_their_sign_and_even_where_none_has_any():
     looked = torch.tensor([[0.5, -0.3, 0.1, 0.1], [1.0, 0.0, 0.0, 0.0], [1.0, 0.0, 0.0, 0.0]])
     mask = torch.tensor([[False, True, True, False], [False, True, True, False], [False] * 4])
     expected = torch.tensor([[0.0, 0.75, 0.25, 0.0], [0.0, 0.5, 0.5, 0.0], [0.0] * 4])
-    torch.testing.assert_close(masked.normalize(looked, mask), expected)
+    torch.testing.assert_close(distributions.normalize(looked, mask), expected)
     looked.requires_grad_()
-    masked.normalize(looked, mask).square().sum().backward()
+    distributions.normalize(looked, mask).square().sum().backward()
     assert looked.grad.isfinite().all()

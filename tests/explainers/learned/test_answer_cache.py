@@ -5,8 +5,8 @@ import json
 import numpy as np
 import pytest
 
-from steadygaze.core.digests import digest_values
 from steadygaze.core.errors import UserError
+from steadygaze.core.untrusted_files import digest_values
 from steadygaze.explainers.learned import answer_cache as room
 from steadygaze.explainers.learned.answer_cache import AnswerCache
 

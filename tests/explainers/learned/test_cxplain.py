@@ -11,7 +11,7 @@ from torch import nn
 from contract.tiny import assert_close, widened
 from explainers.learned.products import PLAIN, STANDS, A, B, C, Products, data_of, inputs_of, table
 from steadygaze.core.errors import UserError
-from steadygaze.core.maths import divergence
+from steadygaze.core.maths import distributions
 from steadygaze.core.settings import build
 from steadygaze.data.batches import collate
 from steadygaze.explainers.learned.cxplain import (
@@ -26,7 +26,7 @@ from steadygaze.explainers.learned.cxplain import (
     text_effects,
     text_member,
 )
-from steadygaze.explainers.learned.selector import InputBatch
+from steadygaze.explainers.learned.l2x import InputBatch
 from steadygaze.models.model_protocol import Model
 from steadygaze.training.progress import SilentWatcher
 
@@ -133,7 +133,7 @@ def test_what_a_member_minimizes_is_the_divergence_between_the_two():
     rows = np.arange(6)
     views = these.inputs.views(rows)
     given = net(views).masked_fill(~views.selectable, -torch.inf).softmax(-1)
-    expected = divergence.kl(these.effects.shares(rows, views.selectable, HOW.epsilon), given, views.selectable)
+    expected = distributions.kl(these.effects.shares(rows, views.selectable, HOW.epsilon), given, views.selectable)
     assert_close(these.loss(HOW, net, rows), expected)
     assert_close(mean_divergence(HOW, net, these), expected.mean().item())
 

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from steadygaze.core.maths.label_leakage import class_balanced_accuracy, independent_reader_accuracy, leakage_gap
 from steadygaze.core.random_key import RandomKey
 from steadygaze.explainers.learned.independent_reader import DRAWS, ReaderFit, read, uniform_subsets
-from steadygaze.explainers.learned.selector import InputBatch
+from steadygaze.explainers.learned.l2x import InputBatch
 from steadygaze.models import k_subset
 
 MANY, UNITS, K = 400, 6, 2

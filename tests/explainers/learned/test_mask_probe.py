@@ -10,8 +10,8 @@ from torch import Tensor, nn
 from torch.nn.functional import nll_loss
 
 from steadygaze.core.types import Terms
+from steadygaze.explainers.learned.l2x import L2X, InputBatch, SelectorConfig, SelectorStep, selector_steps
 from steadygaze.explainers.learned.mitigations import MITIGATIONS, NoMitigation
-from steadygaze.explainers.learned.selector import L2X, InputBatch, SelectorConfig, SelectorStep, selector_steps
 from steadygaze.explainers.learned.selector_training import SelectorFit, SelectorLoop, averaged_weights, fit_mask_probe
 from steadygaze.explainers.learned.vibi import Vibi
 from steadygaze.models.probe_classifier import ProbeClassifier

@@ -10,8 +10,8 @@ from torch import nn
 from steadygaze.core.random_key import RandomKey
 from steadygaze.core.types import Terms
 from steadygaze.explainers.learned import METHODS
+from steadygaze.explainers.learned.l2x import L2X, InputBatch, SelectorConfig, SelectorStep
 from steadygaze.explainers.learned.mitigations import MITIGATIONS, RANDOM, _shuffled_query
-from steadygaze.explainers.learned.selector import L2X, InputBatch, SelectorConfig, SelectorStep
 from steadygaze.explainers.learned.text_inputs import text_nets
 from steadygaze.explainers.learned.vibi import Vibi
 from steadygaze.training.optimizers import player_parameters

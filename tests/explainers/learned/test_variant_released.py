@@ -7,7 +7,7 @@ from opinions import CLASSES, QUICK, lexicon, texts
 from steadygaze.adapters.fit_explainer import fit_explainer
 from steadygaze.core.errors import UserError
 from steadygaze.core.types import Batch
-from steadygaze.explainers.learned.selector import L2X
+from steadygaze.explainers.learned.l2x import L2X
 from steadygaze.explainers.learned.text_inputs import Vocabulary
 
 RELEASED = {"k": 2, "variant": "released", "length": 4}

@@ -9,7 +9,7 @@ from scipy.optimize import linprog, minimize
 from torch import Tensor
 
 from contract.tiny import assert_close
-from steadygaze.core.maths.divergence import kl_logits
+from steadygaze.core.maths.distributions import kl_logits
 from steadygaze.techniques.perturbations.closed_form import (
     best_pair,
     corner,

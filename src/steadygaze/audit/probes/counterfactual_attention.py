@@ -44,8 +44,7 @@ from typing import TypeVar
 import torch
 from torch import Tensor, nn
 
-from steadygaze.core.maths.divergence import jensen_shannon
-from steadygaze.core.maths.masked import softmax
+from steadygaze.core.maths.distributions import jensen_shannon, softmax
 from steadygaze.core.random_key import RandomKey
 from steadygaze.core.types import Batch, Encoded, Forward
 from steadygaze.models.classifier import Classifier

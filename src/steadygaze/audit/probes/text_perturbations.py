@@ -27,8 +27,7 @@ from torch import Tensor
 from torch.nn.functional import nll_loss
 
 from steadygaze.audit.audit_config import ProbeConfig
-from steadygaze.core.maths.divergence import jensen_shannon
-from steadygaze.core.maths.masked import normalize
+from steadygaze.core.maths.distributions import jensen_shannon, normalize
 from steadygaze.core.random_key import RandomKey
 from steadygaze.core.types import Batch
 from steadygaze.models.classifier import has_extension_points

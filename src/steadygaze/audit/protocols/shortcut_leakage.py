@@ -27,7 +27,7 @@ from steadygaze.audit.probes.text_perturbations import shuffle_words
 from steadygaze.audit.protocols.plausibility import NO_RATIONALES
 from steadygaze.audit.protocols.selection import first_sentence, knows_sentences, sentences
 from steadygaze.core.maths.collapse import detect_ragged_collapse, detect_sentence_collapse
-from steadygaze.core.maths.masked import normalize
+from steadygaze.core.maths.distributions import normalize
 from steadygaze.core.ragged import RaggedTensor
 from steadygaze.core.random_key import RandomKey
 from steadygaze.core.types import Batch

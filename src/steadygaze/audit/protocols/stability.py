@@ -39,7 +39,7 @@ from steadygaze.audit.measures import stability_measures
 from steadygaze.audit.measures.registry import probe_names
 from steadygaze.audit.probes.text_perturbations import OWN, PerturbedBatch, Probe, observe
 from steadygaze.core.maths.collapse import distance_to_uniform, normalized_entropy
-from steadygaze.core.maths.masked import normalize
+from steadygaze.core.maths.distributions import normalize
 from steadygaze.core.maths.ranking import kendall
 from steadygaze.core.types import Batch
 from steadygaze.explainers.explainer import finite_weights

@@ -25,7 +25,7 @@ from steadygaze.audit.finding import NO_LABELS, Finding, missing_findings
 from steadygaze.audit.measures import stability_measures
 from steadygaze.audit.measures.registry import probe_names
 from steadygaze.core.errors import CollapseWarning, UserError
-from steadygaze.core.maths.divergence import jensen_shannon
+from steadygaze.core.maths.distributions import jensen_shannon
 from steadygaze.core.settings import field_names
 from steadygaze.estimator.inputs import read_texts
 from steadygaze.estimator.text_classifier import TextClassifier

@@ -2,7 +2,7 @@
 
 from steadygaze.explainers.learned.ail import Ail
 from steadygaze.explainers.learned.cxplain import CXPlain
-from steadygaze.explainers.learned.selector import L2X, SelectorConfig
+from steadygaze.explainers.learned.l2x import L2X, SelectorConfig
 from steadygaze.explainers.learned.vibi import Vibi
 
 METHODS: dict[str, type[SelectorConfig] | type[CXPlain]] = {

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from steadygaze.core.settings import Field, settings
 from steadygaze.core.types import Terms
-from steadygaze.explainers.learned.selector import MitigationName, SelectorConfig, SelectorStep
+from steadygaze.explainers.learned.l2x import MitigationName, SelectorConfig, SelectorStep
 
 
 @settings

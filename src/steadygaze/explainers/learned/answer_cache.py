@@ -18,7 +18,7 @@ from steadygaze.core.atomic_files import new_file, remove_named_leftovers, write
 from steadygaze.core.errors import UserError
 from steadygaze.core.settings import flat
 from steadygaze.core.untrusted_files import foreign_error, open_file, read_object
-from steadygaze.explainers.learned.selector import Rows
+from steadygaze.explainers.learned.l2x import Rows
 
 Lines = tuple[Rows, NDArray[np.float64]]
 """The input that each line belongs to (L,), and its numbers (L,V)."""

@@ -21,7 +21,7 @@ from torch import Tensor
 from steadygaze.core.errors import UserError
 from steadygaze.data.batches import Data, by_length, collate
 from steadygaze.explainers.learned.answer_cache import AnswerCache, Lines
-from steadygaze.explainers.learned.selector import Rows
+from steadygaze.explainers.learned.l2x import Rows
 from steadygaze.models.inference import BATCH, inference
 from steadygaze.models.model_protocol import Model
 

@@ -22,13 +22,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from steadygaze.core.maths import divergence, masked
+from steadygaze.core.maths import distributions
 from steadygaze.core.random_key import derive_seed
 from steadygaze.core.settings import Field, settings
 from steadygaze.core.types import Batch, Removal, Terms
 from steadygaze.explainers.explainer import Explainer, Saliency
 from steadygaze.explainers.learned.answer_cache import AnswerCache
 from steadygaze.explainers.learned.black_box_queries import Watch, silent
+from steadygaze.explainers.learned.l2x import InputBatch, InputSplit, Rows
 from steadygaze.explainers.learned.removal_effects import (
     INPUTS_PER_BATCH,
     RemovalEffects,
@@ -36,7 +37,6 @@ from steadygaze.explainers.learned.removal_effects import (
     removal_effects,
     text_removal,
 )
-from steadygaze.explainers.learned.selector import InputBatch, InputSplit, Rows
 from steadygaze.explainers.learned.text_inputs import TextInputs, TokenTable
 from steadygaze.explainers.learned.text_networks import Selector, as_keras
 from steadygaze.models import k_subset
@@ -121,7 +121,7 @@ def text_member(config: CXPlain, words: int) -> Selector:
 def member_bounds(config: CXPlain, nets: nn.ModuleDict, views: InputBatch) -> Tensor:
     """Low quantile, median and high quantile of the members' weights.  (3,B,D) doubles"""
     with inference(nets):
-        weights = torch.stack([masked.softmax(net(views).double(), views.selectable) for net in nets.values()])
+        weights = torch.stack([distributions.softmax(net(views).double(), views.selectable) for net in nets.values()])
     ranked = weights.sort(0).values
     outside = (1 - config.interval_level) / 2
     quantiles = []
@@ -184,7 +184,7 @@ class EffectTargets:
         scores: Tensor = net(views)
         effects = self.effects.shares(rows, views.selectable, config.epsilon).to(scores.dtype)
         lowest = torch.finfo(scores.dtype).min  # not −∞: 0 · −∞ is NaN
-        return divergence.kl_logits(effects, scores.masked_fill(~views.selectable, lowest))
+        return distributions.kl_logits(effects, scores.masked_fill(~views.selectable, lowest))
 
 
 class MemberLoop(StageLoop):

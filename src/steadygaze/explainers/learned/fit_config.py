@@ -8,7 +8,7 @@ from steadygaze.core.errors import UserError, unknown
 from steadygaze.core.settings import build, non_default
 from steadygaze.explainers.learned import METHODS
 from steadygaze.explainers.learned.cxplain import CXPlain
-from steadygaze.explainers.learned.selector import MitigationName, SelectorConfig
+from steadygaze.explainers.learned.l2x import MitigationName, SelectorConfig
 
 Method = SelectorConfig | CXPlain
 OF_TEXTS = ("dimension", "removal", "top_words", "variant", "length")

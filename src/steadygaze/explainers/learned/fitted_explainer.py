@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from steadygaze.core.maths import masked
+from steadygaze.core.maths import distributions
 from steadygaze.core.types import Batch, Removal
 from steadygaze.data.batches import Data, by_length, collate
 from steadygaze.data.text_tokenizer import Kind
@@ -27,8 +27,8 @@ from steadygaze.explainers.learned.cxplain import (
 )
 from steadygaze.explainers.learned.fit_config import method_name
 from steadygaze.explainers.learned.independent_reader import read, uniform_subsets
+from steadygaze.explainers.learned.l2x import InputBatch, SelectorConfig
 from steadygaze.explainers.learned.removal_effects import predict_selected, remainder_agreement
-from steadygaze.explainers.learned.selector import InputBatch, SelectorConfig
 from steadygaze.explainers.learned.selector_training import SelectorFit
 from steadygaze.explainers.learned.text_inputs import (
     GrowingTable,
@@ -64,7 +64,7 @@ class FittedSelector(Explainer):
             logits: Tensor = model(batch).logits
         views, scores = self._scores(batch, logits)
         floor = torch.finfo(torch.float64).tiny  # every selected word has a weight above 0
-        shares = masked.softmax(scores.double(), views.selectable).clamp_min(floor)
+        shares = distributions.softmax(scores.double(), views.selectable).clamp_min(floor)
         return Saliency(
             views.token_weights(shares * k_subset.top_k_subset(scores, views.selectable, self.config.k)) * batch.mask,
             logits,

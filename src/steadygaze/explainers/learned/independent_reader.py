@@ -22,7 +22,7 @@ from torch import Tensor, nn
 
 from steadygaze.core.random_key import RandomKey, derive_seed, forked_generators
 from steadygaze.explainers.explainer import SelectionPredictions
-from steadygaze.explainers.learned.selector import InputBatch, InputSplit
+from steadygaze.explainers.learned.l2x import InputBatch, InputSplit
 from steadygaze.models import k_subset
 from steadygaze.models.inference import inference
 from steadygaze.training.training_loop import fit_small_network

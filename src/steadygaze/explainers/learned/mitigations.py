@@ -36,7 +36,7 @@ from torch import Tensor
 
 from steadygaze.core.maths import label_leakage
 from steadygaze.core.types import Terms
-from steadygaze.explainers.learned.selector import SelectorConfig, SelectorStep
+from steadygaze.explainers.learned.l2x import SelectorConfig, SelectorStep
 from steadygaze.models import k_subset
 from steadygaze.techniques.technique import Player, Stage
 

@@ -23,7 +23,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from steadygaze.core.maths import masked
+from steadygaze.core.maths import distributions
 from steadygaze.core.ragged import Ragged, row_starts
 from steadygaze.core.types import Batch, Removal
 from steadygaze.data.batches import Data, collate
@@ -37,7 +37,7 @@ from steadygaze.explainers.learned.black_box_queries import (
     query_batch,
     silent,
 )
-from steadygaze.explainers.learned.selector import Rows
+from steadygaze.explainers.learned.l2x import Rows
 from steadygaze.explainers.learned.text_inputs import Table
 from steadygaze.models.model_protocol import Model
 from steadygaze.techniques.perturbations.word_removal import MOST_UNITS, take_rows
@@ -81,7 +81,7 @@ class RemovalEffects(Ragged):
         """Ω of these inputs; `selectable`: units that can be selected.  (B,D) -> (B,D)"""
         floored = torch.from_numpy(np.maximum(self.values[self.indices(rows)], epsilon)).to(selectable.device)
         effects = torch.zeros(selectable.shape, dtype=torch.float64, device=selectable.device)
-        return masked.normalize(effects.masked_scatter(selectable, floored), selectable)
+        return distributions.normalize(effects.masked_scatter(selectable, floored), selectable)
 
 
 def removal_effects(

@@ -20,7 +20,7 @@ from steadygaze.core.types import Batch
 from steadygaze.data.batches import Data, by_length, collate, shuffled
 from steadygaze.data.synonyms import vocabulary_lexicon
 from steadygaze.data.text_tokenizer import Kind
-from steadygaze.explainers.learned.selector import InputBatch, Rows, SelectorConfig
+from steadygaze.explainers.learned.l2x import InputBatch, Rows, SelectorConfig
 from steadygaze.explainers.learned.text_networks import APPROXIMATORS, Selector, as_keras
 from steadygaze.models.probe_classifier import ProbeClassifier
 

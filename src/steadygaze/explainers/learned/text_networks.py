@@ -17,8 +17,8 @@ from typing import TypeVar
 import torch
 from torch import Tensor, nn
 
-from steadygaze.core.maths import masked
-from steadygaze.explainers.learned.selector import InputBatch
+from steadygaze.core.maths import distributions
+from steadygaze.explainers.learned.l2x import InputBatch
 
 WIDTH = 3
 INNER = 250
@@ -44,7 +44,7 @@ class Selector(nn.Module):
         """(B,T), (B,C) -> (B,T)"""
         present = views.x != 0
         hidden = _convolved(self.first, self.vectors(views.x), present)
-        context = [self.whole(masked.maximum(hidden, present)).relu()]
+        context = [self.whole(distributions.maximum(hidden, present)).relu()]
         if self.said is not None and query is not None:
             context.append(self.said(query.to(hidden.dtype)))
         for layer in self.near:
@@ -82,7 +82,7 @@ class Convolution(nn.Module):
         present = views.x != 0
         selected = self.vectors(views.x) * views.spread(mask).unsqueeze(-1)
         logits: Tensor = self.out(
-            self.inner(masked.maximum(_convolved(self.kernel, selected, present), present)).relu()
+            self.inner(distributions.maximum(_convolved(self.kernel, selected, present), present)).relu()
         )
         return logits
 

@@ -14,9 +14,9 @@ from typing import Annotated, ClassVar, Literal
 
 from torch import Tensor
 
-from steadygaze.core.maths import masked
+from steadygaze.core.maths import distributions
 from steadygaze.core.settings import Field, settings
-from steadygaze.explainers.learned.selector import InputBatch, SelectorConfig, one_hot
+from steadygaze.explainers.learned.l2x import InputBatch, SelectorConfig, one_hot
 
 
 @settings
@@ -40,7 +40,7 @@ class Vibi(SelectorConfig):
         return super().fidelity(logits, target, weight) / math.log(2)
 
     def selection_cost(self, scores: Tensor, views: InputBatch) -> Tensor:
-        p = masked.softmax(scores, views.selectable)
+        p = distributions.softmax(scores, views.selectable)
         log_uniform = -views.selectable.sum(-1, keepdim=True).clamp_min(1).to(p.dtype).log()
         tiny = 1e-12  # p log p is 0 for p = 0
         return self.beta * self.k * (p * (p.clamp_min(tiny).log() - log_uniform)).sum(-1)

@@ -17,9 +17,16 @@ import torch
 from torch import Tensor
 
 from steadygaze.core.errors import UserError
-from steadygaze.core.tensor_files import count, read_layout, read_tensors, refuse_non_finite
+from steadygaze.core.tensor_files import (
+    check_counts,
+    check_size,
+    count,
+    read_layout,
+    read_tensors,
+    refuse_non_finite,
+    sketch,
+)
 from steadygaze.core.untrusted_files import check_file, foreign_error, read_object, read_object_or_empty, resolve
-from steadygaze.models.encoders.size_limits import check_counts, check_size, sketch
 
 CONFIG, WEIGHTS, INDEX = "config.json", "model.safetensors", "model.safetensors.index.json"
 KERNELS = ("attn_implementation", "_attn_implementation", "_attn_implementation_internal", "experts_implementation")

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from steadygaze.core.errors import UserError
-from steadygaze.core.maths import masked
+from steadygaze.core.maths import distributions
 from steadygaze.core.types import Encoded
 from steadygaze.models.encoders.pretrained import IGNORED, load_network
 from steadygaze.models.encoders.word_encoders import Encoder
@@ -63,7 +63,7 @@ class Transformer(Encoder):
         order = (~real).long().argsort(dim=1, stable=True)  # real tokens first, in order
         hidden = self._run(take(vectors, order), real.gather(1, order), part.gather(1, order))
         hidden = take(hidden, order.argsort(1))
-        return Encoded(hidden[:, :length], masked.mean(hidden[:, length:], question_present))
+        return Encoded(hidden[:, :length], distributions.mean(hidden[:, length:], question_present))
 
     def _run(self, vectors: Tensor, present: Tensor, part: Tensor | None) -> Tensor:
         types = part is not None and getattr(self.config, "type_vocab_size", 0) > 1

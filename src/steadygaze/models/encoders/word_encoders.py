@@ -23,7 +23,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
-from steadygaze.core.maths import masked
+from steadygaze.core.maths import distributions
 from steadygaze.core.types import Encoded
 
 
@@ -108,7 +108,7 @@ class Average(nn.Module):
 
     def forward(self, embedded: Tensor, present: Tensor) -> tuple[Tensor, Tensor]:
         hidden = self.project(embedded).relu() * present.unsqueeze(-1)
-        return hidden, masked.mean(hidden, present)
+        return hidden, distributions.mean(hidden, present)
 
 
 WIDTHS = (1, 3, 5, 7)
@@ -129,7 +129,7 @@ class Convolutional(nn.Module):
         channels = (embedded * present.unsqueeze(-1)).transpose(1, 2)  # (B,E,T); padding is zero like the edge
         hidden = torch.cat([kernel(channels) for kernel in self.kernels], 1).transpose(1, 2).relu()
         hidden = hidden * present.unsqueeze(-1)
-        return hidden, masked.maximum(hidden, present)
+        return hidden, distributions.maximum(hidden, present)
 
 
 CELLS = {"rnn": nn.RNN, "gru": nn.GRU, "lstm": nn.LSTM}

@@ -24,8 +24,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import softplus
 
-from steadygaze.core.maths.divergence import kl_logits
-from steadygaze.core.maths.masked import mean
+from steadygaze.core.maths.distributions import kl_logits, mean
 from steadygaze.core.maths.ranking import Norm, dual_norm, unit_vector
 
 Divergence = Literal["cross-entropy", "kl"]

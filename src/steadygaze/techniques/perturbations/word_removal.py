@@ -21,7 +21,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from steadygaze.core.maths import segments
+from steadygaze.core.ragged import segment_exists, segment_spread, segment_sum
 from steadygaze.core.random_key import RandomKey
 from steadygaze.core.types import Batch, Removal
 
@@ -102,19 +102,19 @@ class Units:
 
     def total(self, values: Tensor) -> Tensor:
         """Return the sum over the tokens of each unit.  (B,W) -> (B,U)"""
-        return segments.total(values, self.number, self.mask.shape[1])
+        return segment_sum(values, self.number, self.mask.shape[1])
 
     def tokens(self, chosen: Tensor, rows: Tensor | None = None) -> Tensor:
         """Return all tokens of these units.  (K,U) bool, (K,) -> (K,W) bool; without rows K = B"""
         number = self.number if rows is None else self.number[rows]
-        return segments.spread(chosen, number) & (number >= 0)
+        return segment_spread(chosen, number) & (number >= 0)
 
     def on_first(self, values: Tensor) -> Tensor:
         """Put a unit's value on its first token, or spread a segment's evenly over its words.  (B,U) -> (B,W)"""
         if self.words is None:
-            return segments.spread(values, self.number).masked_fill(~self.first, 0.0)
+            return segment_spread(values, self.number).masked_fill(~self.first, 0.0)
         each = values / self.total(self.words.to(values.dtype)).clamp_min(1)
-        return segments.spread(each, self.number).masked_fill(~self.words, 0.0)
+        return segment_spread(each, self.number).masked_fill(~self.words, 0.0)
 
 
 def units_of(batch: Batch, *, question: bool = True, most: int | None = None) -> Units:
@@ -136,8 +136,8 @@ def units_of(batch: Batch, *, question: bool = True, most: int | None = None) ->
         words = number.amax(-1, keepdim=True) + 1
         size = torch.div(words + most - 1, most, rounding_mode="floor").clamp_min(1)  # ⌈n / most⌉
         number = torch.where(mask, torch.div(number, size, rounding_mode="floor"), -1)
-        return Units(number, segments.exists(number, int(number.amax()) + 1), begins)
-    return Units(number, segments.exists(number, max(1, int(number.amax()) + 1)))
+        return Units(number, segment_exists(number, int(number.amax()) + 1), begins)
+    return Units(number, segment_exists(number, max(1, int(number.amax()) + 1)))
 
 
 def warn_segments(units: Units, most: int) -> None:

@@ -1,4 +1,4 @@
-"""Inputs, settings and losses of selectors (L2X, VIBI, AIL).
+"""L2X, and the inputs, settings and losses that it shares with the other selectors (VIBI, AIL).
 
 A selector chooses k units, and an approximator predicts the black box's output from them.  The method defines the
 losses; the mitigation (mitigations.py) defines which network learns from which masks.

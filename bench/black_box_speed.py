@@ -55,7 +55,7 @@ def ratio(one: Callable[[], Any], other: Callable[[], Any], rounds: int) -> str:
 
 def selector(clf: sg.TextClassifier, texts: list[str], rounds: int) -> None:
     fitted = sg.fit_explainer(clf, texts, "l2x", k=5, settings={"epochs": 1}, device="cpu")
-    subject, explainer = fitted.adapter, fitted.explainer
+    subject, explainer = fitted.black_box, fitted.explainer
     data = subject.data(subject.tokens.place(texts), None)
     batches = [collate(data, rows) for rows in by_length(data, 128)]
     passes = dict.fromkeys(("black box", *fitted.learned.nets), 0)

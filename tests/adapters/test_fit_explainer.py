@@ -118,7 +118,7 @@ def test_a_scikit_learn_pipeline_is_a_black_box() -> None:
     pipeline = make_pipeline(CountVectorizer(), LogisticRegression()).fit(given, lexicon(given).argmax(1))
     fitted = fit_explainer(pipeline, given, k=2, settings=QUICK)
     assert found_words(fitted) > 0.9
-    assert fitted.adapter.classes == [0, 1]
+    assert fitted.black_box.classes == [0, 1]
 
 
 def test_a_text_classifier_is_a_black_box() -> None:
@@ -138,7 +138,7 @@ class Keras:
 def test_what_is_called_like_a_keras_model_is_a_black_box() -> None:
     fitted = fit_explainer(Keras(), texts(), k=2, classes=CLASSES, settings=QUICK)
     assert found_words(fitted) > 0.9
-    assert fitted.adapter.name == "Keras"
+    assert fitted.black_box.name == "Keras"
 
 
 FEW_WORDS = ["film", "cast", "good", "bad", "the", "was", "not", "unbelievable", "a"]
@@ -156,7 +156,7 @@ def test_of_a_hugging_face_model_whole_words_are_selected(explainer: str, tmp_pa
         fitted = fit_explainer(
             save("bert", tmp_path / "bert"), pieced(), explainer, k=5, settings={**QUICK, "epochs": 1}
         )
-    subject, way = fitted.adapter, fitted.explainer
+    subject, way = fitted.black_box, fitted.explainer
     asked = subject.model, subject.tokens, subject.classes, pieced(), None
     words = explain_texts(*asked, ExplainRequest(way, explainer))
     pieces = explain_texts(*asked, ExplainRequest(way, explainer, granularity="piece"))
@@ -192,7 +192,7 @@ def test_pairs_are_explained_and_the_folder_knows_that_they_were_pairs(tmp_path:
     fitted.save(tmp_path / "l2x")
     again = load_explainer(tmp_path / "l2x", asked_about, classes=CLASSES)
     assert again.explain(pairs[:5]) == fitted.explain(pairs[:5])
-    assert again.adapter.pair
+    assert again.black_box.pair
     with pytest.raises(UserError, match="reads pairs"):
         again.explain(["word1 superb word3"])
 
@@ -200,7 +200,7 @@ def test_pairs_are_explained_and_the_folder_knows_that_they_were_pairs(tmp_path:
 def test_a_fitted_explainer_can_be_audited(fitted: TextExplainer) -> None:
     given = texts(30, seed=5)
     labels = [CLASSES[i] for i in lexicon(given).argmax(1)]
-    report = sg.audit(fitted.adapter, given, labels, explainers=[fitted.explainer, "leave-one-out"])
+    report = sg.audit(fitted.black_box, given, labels, explainers=[fitted.explainer, "leave-one-out"])
     names = {row.settings.get("explainer") for row in report.rows}
     assert {"l2x", "leave-one-out"} <= names
     assert report.find("accuracy").value == 1.0

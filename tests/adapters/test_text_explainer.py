@@ -121,10 +121,10 @@ def test_it_is_not_made_anew_for_every_text_and_new_words_are_added(
         return own(self, tokens)
 
     again = replace(fitted)
-    known = len(again.adapter.tokens.vocabulary)
+    known = len(again.black_box.tokens.vocabulary)
     monkeypatch.setattr(Vocabulary, "token_ids", counted)
     first = again.explain("superb novelties word1 word2")  # the last word of a text has no space behind it
-    assert asked == [known, len(again.adapter.tokens.vocabulary) - known]
+    assert asked == [known, len(again.black_box.tokens.vocabulary) - known]
     assert again.explain("superb novelties word1 word2") == first == replace(fitted).explain(first.text)
     assert len(asked) == 3, "once more for the other one alone"
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from pkgutil import resolve_name
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -24,6 +24,7 @@ from steadygaze.data.splits import hold_out
 from steadygaze.data.synonyms import vocabulary_lexicon
 from steadygaze.data.text_tokenizer import Tokens
 from steadygaze.estimator import explainer_folder
+from steadygaze.estimator.explainer_folder import SavedExplainer
 from steadygaze.estimator.inputs import read_texts
 from steadygaze.estimator.train_config import check_seed
 from steadygaze.explainers.learned.answer_cache import AnswerCache
@@ -42,20 +43,6 @@ Texts = tuple[list[str], list[str] | None]
 FEWEST = 20
 """Fewest inputs for a fit."""
 FEW_WORDS = "{few:,} of {all:,} texts have no more than k = {k} words: all of their words are selected"
-
-
-class FittedExplainer(Protocol):
-    """TextExplainer, or ImageExplainer of `images`."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def rows(self) -> tuple[Row, ...]: ...
-    @property
-    def warnings(self) -> list[str]: ...
-    def explain(self, inputs: Any, /) -> Any: ...
-    def measure(self, inputs: Any, /) -> list[Row]: ...
-    def save(self, path: str | Path) -> None: ...
 
 
 @validated(
@@ -83,7 +70,7 @@ def fit_explainer(
     keep: str | Path | None = None,
     watcher: Watcher | None = None,
     watch: Watch = silent,
-) -> FittedExplainer:
+) -> SavedExplainer:
     """Fit an explainer to a black box: anything with `predict_proba`, a model, a folder, or a function.
 
     >>> import steadygaze as sg
@@ -107,7 +94,7 @@ def fit_explainer(
     order = explainer, k, mitigation, conditioned, settings
     cache = None if keep is None else Path(keep)
     run = FitRun(check_seed(seed), best_device(device), cache, watcher or SilentWatcher(), watch, batch_size)
-    fitted: FittedExplainer
+    fitted: SavedExplainer
     if are_images(inputs):
         fit = resolve_name("steadygaze.images.image_explainer:fit_images")
         fitted = fit(run, black_box, classes, device, order, (inputs, validation))
@@ -121,11 +108,11 @@ def fit_explainer(
 @validated(path=path, classes=optional(sequence_of), device=choice(*DEVICES))
 def load_explainer(
     path: str | Path, black_box: Any, *, classes: Sequence[Label] | None = None, device: str = "auto"
-) -> FittedExplainer:
+) -> SavedExplainer:
     """A fitted explainer from its folder, with the black box it was fitted to."""
     sort = "adapters.text_explainer" if explainer_folder.load(Path(path)).sort == "texts" else "images.image_explainer"
     load = resolve_name(f"steadygaze.{sort}:load_explainer")
-    fitted: FittedExplainer = load(path, black_box, classes=classes, device=device)
+    fitted: SavedExplainer = load(path, black_box, classes=classes, device=device)
     _warn(fitted)
     return fitted
 
@@ -154,7 +141,7 @@ class FitRun:
         learned = context.learn(how, subject.model, train, held_out)
         fitted = TextExplainer(method_name(how), subject, learned, facts=self.facts(*parts[0]))
         measures = measure_selection(subject.model, fitted.explainer, held_out.data)
-        rows = fitted.to_rows(measures, "delete", digest_values(*parts[1]))
+        rows = fitted.to_rows(measures, digest_values(*parts[1]), removal="delete")
         return replace(fitted, rows=noted(rows, held_out.probs))
 
     def facts(self, *inputs: object) -> dict[str, Any]:
@@ -195,7 +182,7 @@ def require_enough(found: int, what: str) -> None:
         raise UserError(f"found {found} {what}; an explainer needs at least {FEWEST}")
 
 
-def _warn(fitted: FittedExplainer) -> None:
+def _warn(fitted: SavedExplainer) -> None:
     for sentence in fitted.warnings:
         warnings.warn(sentence, LeakageWarning, stacklevel=4)
 

@@ -186,7 +186,7 @@ def _explained(
     adapter = as_adapter(model, device=common.device)
     method = _resolve(explainer, adapter)
     notes = [] if isinstance(method, str | None) else method.warnings
-    adapter = adapter if isinstance(method, str | None) else method.adapter  # it knows whether it was fitted to pairs
+    adapter = adapter if isinstance(method, str | None) else method.black_box  # it knows whether it was fitted to pairs
     for note in notes:
         print_line(stderr_console(common), f"! {note}")
     leakage = reader_note(adapter, method) if isinstance(method, str | None) else read_sentence(method.rows)

@@ -1,10 +1,11 @@
-"""Read untrusted weights: .safetensors files, and the size of the network that a configuration describes.
+"""Write weights, and read untrusted ones: .safetensors files, and the size of the network of a configuration.
 
 Shapes are read before values, and values must be finite.  A configuration can claim any size, and every architecture
 has its own names for sizes.  Therefore the network is built without memory (PyTorch's device "meta"), its parts are
 counted during construction, and its parameters are compared with the header of the weights.
 """
 
+import json
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -12,10 +13,12 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import torch
-from safetensors import safe_open
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
 from torch import Tensor
 from torch.nn.modules import module as registration
 
+from steadygaze.core.atomic_files import new_folder
 from steadygaze.core.errors import UserError
 from steadygaze.core.untrusted_files import check_file, foreign_error, parse_json
 
@@ -58,6 +61,21 @@ def read_metadata(file: Path, key: str) -> Any:
     if key not in metadata:
         raise UserError(f"{file} is damaged (its header has no {key})")
     return parse_json(metadata[key], f"the header of {file}")
+
+
+def write_network_folder(
+    folder: Path, config: Mapping[str, Any], weights: Mapping[str, Mapping[str, Tensor]], texts: Mapping[str, str]
+) -> None:
+    """Write config.json, files of weights and files of text into a folder, all or nothing."""
+    try:
+        with new_folder(folder) as new:
+            for name, text in {"config.json": json.dumps(config, indent=1) + "\n", **texts}.items():
+                (new / name).write_text(text, encoding="utf-8")
+            for name, tensors in weights.items():
+                parts = {key: value.detach().cpu().contiguous() for key, value in tensors.items()}
+                save_file(parts, new / name, metadata={"format": "pt"})
+    except (OSError, SafetensorError) as error:
+        raise UserError(f"could not write {folder}: {error}; existing files are unchanged") from None
 
 
 def refuse_non_finite(tensors: Mapping[str, Tensor], where: object) -> None:

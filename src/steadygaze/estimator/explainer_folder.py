@@ -6,25 +6,28 @@ model.safetensors    the networks
 """
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, Protocol, TypeVar
 
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from steadygaze.core.atomic_files import new_folder, recover_folder, unknown_entries
+from steadygaze.core import __version__, arguments
+from steadygaze.core.arguments import validated
+from steadygaze.core.atomic_files import recover_folder, unknown_entries
 from steadygaze.core.errors import UserError, unknown
 from steadygaze.core.output_paths import check_new_folder
 from steadygaze.core.settings import build
-from steadygaze.core.tensor_files import layout, layout_difference, read_tensors
+from steadygaze.core.tensor_files import layout, layout_difference, read_tensors, write_network_folder
 from steadygaze.core.types import Label
 from steadygaze.core.untrusted_files import LARGEST_TEXT, foreign_error, read_json, read_object, read_object_or_empty
+from steadygaze.explainers.explainer import PREDICTED
 from steadygaze.explainers.learned import METHODS
-from steadygaze.explainers.learned.fit_config import Method
+from steadygaze.explainers.learned.fit_config import Method, row_settings
+from steadygaze.results.leakage_warnings import leakage_warnings, selection_rows
 from steadygaze.results.row import Row
 
 P = TypeVar("P")
@@ -35,8 +38,102 @@ KIND = "steadygaze explainer"
 SORTS = ("texts", "images")
 
 
+class ExplainedModel(Protocol):
+    """A black box."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def classes(self) -> Sequence[Label]: ...
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 of the weights; '' if they are not known."""
+
+
+@dataclass(frozen=True)
+class SavedExplainer(ABC):
+    """A fitted explainer with its black box."""
+
+    name: str
+    """Method: l2x, vibi, ail or cxplain."""
+    black_box: Any
+    """An `ExplainedModel`."""
+    learned: Any
+    """Settings (`config`), networks and history of the fit."""
+    rows: tuple[Row, ...] = ()
+    """Measures on held-out inputs."""
+    facts: dict[str, Any] = field(default_factory=dict)
+    """Seed and digest of the inputs of the fit."""
+
+    @abstractmethod
+    def explain(self, inputs: Any, /) -> Any:
+        """Explain each input."""
+
+    @abstractmethod
+    def measure(self, inputs: Any, /) -> list[Row]:
+        """Measures of the selections of these inputs."""
+
+    @abstractmethod
+    def description(self) -> dict[str, Any]:
+        """The part of config.json that depends on the kind of inputs."""
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The vocabulary of an explainer of texts."""
+        return ()
+
+    @property
+    def warnings(self) -> list[str]:
+        """Warnings about label leakage through the selections."""
+        return leakage_warnings(self.rows)
+
+    def check_model(self, model: ExplainedModel) -> None:
+        """Refuse a black box that this explainer was not fitted to."""
+        if model.fingerprint != self.black_box.fingerprint or len(model.classes) != len(self.black_box.classes):
+            raise UserError(
+                f"{self.name} was fitted to another model than {model.name}, or to other weights of it: "
+                "it cannot explain this one; call fit_explainer for this model"
+            )
+
+    def to_rows(self, measures: dict[str, Tensor], data: str, **settings: str | int) -> list[Row]:
+        """Rows from one number per input, by measure; `data`: a digest of the inputs."""
+        fit = {**row_settings(self.learned.config, self.facts), "black-box": self.black_box.name}
+        values = {name: numbers.tolist() for name, numbers in measures.items()}
+        return selection_rows(
+            values,
+            values.pop(PREDICTED),
+            self.black_box.classes,
+            {**fit, **settings, "data": data[:12], "steadygaze": __version__},
+        )
+
+    @validated(path=arguments.path)
+    def save(self, path: str | Path) -> None:
+        """Write a folder, without the black box; an existing explainer is replaced, anything else is refused."""
+        folder = Path(path)
+        check_explainer_folder(folder)
+        config = {
+            "kind": KIND,
+            "schema": SCHEMA,
+            "steadygaze_explainer": __version__,
+            "explainer": self.name,
+            "settings": asdict(self.learned.config),
+            "classes": list(self.black_box.classes),
+            "black_box": {"name": self.black_box.name, "fingerprint": self.black_box.fingerprint},
+            "rows": [row.to_dict() for row in self.rows],
+            "history": self.learned.history,
+            "facts": self.facts,
+            **self.description(),
+        }
+        # ASCII: a word may contain surrogates, which UTF-8 cannot encode
+        words = {WORDS: json.dumps(self.words, ensure_ascii=True) + "\n"} if self.words else {}
+        write_network_folder(folder, config, {NETS: self.learned.networks.state_dict()}, words)
+
+
 @dataclass(frozen=True)
 class ExplainerFiles:
+    """The content of a folder."""
+
+    folder: Path
     config: Mapping[str, Any]
     words: tuple[str, ...] = ()
     weights: Mapping[str, Tensor] = field(default_factory=dict)
@@ -46,23 +143,68 @@ class ExplainerFiles:
         """Kind of inputs: texts or images."""
         return str(self.config.get("inputs", "texts"))
 
+    def damaged(self, why: object) -> UserError:
+        return UserError(f"{self.folder / CONFIG} is damaged: {why}")
 
-def save(folder: Path, written: ExplainerFiles) -> None:
-    """Write the folder; an existing explainer is replaced, anything else is refused."""
-    check_explainer_folder(folder)
-    config = {"kind": KIND, "schema": SCHEMA, **written.config}
-    weights = {name: value.detach().cpu().contiguous() for name, value in written.weights.items()}
-    try:
-        with new_folder(folder) as new:
-            (new / CONFIG).write_text(json.dumps(config, indent=1) + "\n", encoding="utf-8")
-            if written.sort == "texts":
-                words = json.dumps(
-                    written.words, ensure_ascii=True
-                )  # a word may contain surrogates, which UTF-8 cannot encode
-                (new / WORDS).write_text(words + "\n", encoding="utf-8")
-            save_file(weights, new / NETS, metadata={"format": "pt"})
-    except (OSError, SafetensorError) as error:
-        raise UserError(f"could not write {folder}: {error}; existing files are unchanged") from None
+    def value(self, key: str, kind: type[P]) -> P:
+        """The value of a key in config.json."""
+        value = self.config.get(key)
+        if not isinstance(value, kind):
+            raise self.damaged(f"it has no {key}")
+        return value
+
+    def method(self) -> Method:
+        """Settings of the fit."""
+        name, values = self.config.get("explainer"), self.value("settings", dict)
+        if not isinstance(name, str) or name not in METHODS:
+            raise unknown("explainer", name, METHODS)
+        try:
+            return build(METHODS[name], values)
+        except UserError as error:
+            raise self.damaged(error) from None
+
+    def networks(self, make: Callable[[], nn.ModuleDict]) -> nn.ModuleDict:
+        """Networks with the saved weights, in evaluation mode."""
+        # no memory: a damaged file may claim any size
+        with torch.device("meta"), foreign_error(f"{self.folder / CONFIG} is damaged"):
+            nets = make()
+        if "reader" in nets and not any(name.startswith("reader.") for name in self.weights):
+            del nets["reader"]  # version 0.1.0 has no reader
+        if (difference := layout_difference(layout(self.weights), layout(nets.state_dict()))) is not None:
+            raise UserError(f"{self.folder / NETS} does not match the networks that {CONFIG} describes: {difference}")
+        nets.load_state_dict(dict(self.weights), assign=True)
+        return nets.eval().requires_grad_(False)
+
+    def check_model(self, model: ExplainedModel) -> None:
+        """Raise an error for another black box than the one of the fit."""
+        black_box, classes = self.value("black_box", dict), list(model.classes)
+        if self.config.get("classes") != classes:
+            raise UserError(
+                f"{self.folder} was fitted to a black box with the classes "
+                f"{json.dumps(self.config.get('classes')):.80}, this one has {json.dumps(classes):.80}; "
+                "run fit-explainer for this model"
+            )
+        if black_box.get("fingerprint") != model.fingerprint:
+            raise UserError(
+                f"{self.folder} was fitted to another model, {black_box.get('name')!r:.80}, or to other weights of it: "
+                "it cannot explain this one; run fit-explainer for this model"
+            )
+
+    def measured(self) -> tuple[tuple[Row, ...], dict[str, Any]]:
+        """Rows and facts of the fit; raise an error if fields of the folder contradict each other."""
+        rows, facts = tuple(map(Row.from_dict, self.value("rows", list))), self.value("facts", dict)
+        texts, contradiction = self.sort == "texts", f"{self.folder / CONFIG} contradicts itself"
+        if any((name in self.config) == texts for name in ("canvas", "shape")) or (
+            (self.folder / WORDS).exists() != texts
+        ):
+            raise UserError(f"{contradiction}: inputs is {self.sort!r}, but other fields are not")
+        own = {"explainer": self.config.get("explainer"), "k": self.value("settings", dict).get("k"), **facts}
+        for row in rows:
+            for name in ("explainer", "k", "seed", "fitted-to"):
+                if name in row.settings and name in own and row.settings[name] != own[name]:
+                    conflict = f"{name} is {own[name]!r:.40}, and {row.settings[name]!r:.40} in rows"
+                    raise UserError(f"{contradiction}: {conflict}")
+        return rows, facts
 
 
 def load(folder: Path, sort: Literal["texts", "images"] | None = None) -> ExplainerFiles:
@@ -75,7 +217,7 @@ def load(folder: Path, sort: Literal["texts", "images"] | None = None) -> Explai
         raise UserError(f"{folder} is not a fitted explainer; create one with fit-explainer")
     if not isinstance(schema := config.get("schema"), int) or schema > SCHEMA:
         raise UserError(f"{folder} has schema {schema!r:.40}; this package reads up to {SCHEMA}: upgrade to read it")
-    inputs = ExplainerFiles(config).sort
+    inputs = ExplainerFiles(folder, config).sort
     if inputs not in SORTS or sort not in (None, inputs):
         raise UserError(
             f"{folder} explains {inputs!s:.40}; use an explainer of {' or '.join([sort] if sort else SORTS)}"
@@ -83,70 +225,7 @@ def load(folder: Path, sort: Literal["texts", "images"] | None = None) -> Explai
     words = read_json(folder / WORDS, LARGEST_TEXT) if inputs == "texts" else []
     if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
         raise UserError(f"{folder / WORDS} is damaged: it must contain a list of words")
-    return ExplainerFiles(config, tuple(words), read_tensors(folder / NETS))
-
-
-def check_consistent_rows(written: ExplainerFiles, rows: Iterable[Row], where: Path) -> None:
-    """Raise an error if fields of a folder contradict each other."""
-    config, texts = written.config, written.sort == "texts"
-    if any((name in config) == texts for name in ("canvas", "shape")) or (where / WORDS).exists() != texts:
-        raise UserError(f"{where / CONFIG} contradicts itself: inputs is {written.sort!r}, but other fields are not")
-    facts = config_value(written, "facts", dict, where)
-    own = {"explainer": config.get("explainer"), "k": config_value(written, "settings", dict, where).get("k"), **facts}
-    for row in rows:
-        for name in ("explainer", "k", "seed", "fitted-to"):
-            if name in row.settings and name in own and row.settings[name] != own[name]:
-                conflict = f"{name} is {own[name]!r:.40}, and {row.settings[name]!r:.40} in rows"
-                raise UserError(f"{where / CONFIG} contradicts itself: {conflict}")
-
-
-def config_value(written: ExplainerFiles, key: str, kind: type[P], where: Path) -> P:
-    """The value of a key in config.json."""
-    value = written.config.get(key)
-    if not isinstance(value, kind):
-        raise UserError(f"{where / CONFIG} is damaged: it has no {key}")
-    return value
-
-
-def settings_of(written: ExplainerFiles, where: Path) -> Method:
-    """Settings of the fit."""
-    name, values = written.config.get("explainer"), config_value(written, "settings", dict, where)
-    if not isinstance(name, str) or name not in METHODS:
-        raise unknown("explainer", name, METHODS)
-    try:
-        return build(METHODS[name], values)
-    except UserError as error:
-        raise UserError(f"{where / CONFIG} is damaged: {error}") from None
-
-
-def load_networks(make: Callable[[], nn.ModuleDict], written: ExplainerFiles, where: Path) -> nn.ModuleDict:
-    """Networks with the saved weights, in evaluation mode."""
-    with (
-        torch.device("meta"),
-        foreign_error(f"{where / CONFIG} is damaged"),
-    ):  # no memory: a damaged file may claim any size
-        nets = make()
-    if "reader" in nets and not any(name.startswith("reader.") for name in written.weights):
-        del nets["reader"]  # version 0.1.0 has no reader
-    if (difference := layout_difference(layout(written.weights), layout(nets.state_dict()))) is not None:
-        raise UserError(f"{where / NETS} does not match the networks that {CONFIG} describes: {difference}")
-    nets.load_state_dict(dict(written.weights), assign=True)
-    return nets.eval().requires_grad_(False)
-
-
-def check_same_black_box(written: ExplainerFiles, classes: Sequence[Label], fingerprint: str, where: Path) -> None:
-    """Raise an error for another black box than the one of the fit."""
-    black_box = config_value(written, "black_box", dict, where)
-    if written.config.get("classes") != list(classes):
-        raise UserError(
-            f"{where} was fitted to a black box with the classes {json.dumps(written.config.get('classes')):.80}, "
-            f"this one has {json.dumps(list(classes)):.80}; run fit-explainer for this model"
-        )
-    if black_box.get("fingerprint") != fingerprint:
-        raise UserError(
-            f"{where} was fitted to another model, {black_box.get('name')!r:.80}, or to other weights of it: "
-            "it cannot explain this one; run fit-explainer for this model"
-        )
+    return ExplainerFiles(folder, config, tuple(words), read_tensors(folder / NETS))
 
 
 def is_fitted(folder: Path) -> bool:

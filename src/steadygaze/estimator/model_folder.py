@@ -8,22 +8,27 @@ README.md            a model card
 
 import dataclasses
 import hashlib
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import save_file
 from torch import nn
 
 from steadygaze.core import __version__
-from steadygaze.core.atomic_files import new_folder, recover_folder, unknown_entries
+from steadygaze.core.atomic_files import recover_folder, unknown_entries
 from steadygaze.core.errors import UserError
 from steadygaze.core.output_paths import check_new_folder
 from steadygaze.core.settings import build, field_names
-from steadygaze.core.tensor_files import check_counts, layout, layout_difference, read_layout, read_tensors, sketch
+from steadygaze.core.tensor_files import (
+    check_counts,
+    layout,
+    layout_difference,
+    read_layout,
+    read_tensors,
+    sketch,
+    write_network_folder,
+)
 from steadygaze.core.untrusted_files import foreign_error, read_json, read_object_or_empty, read_text
 from steadygaze.data.batches import Data
 from steadygaze.data.subword_tokenizer import PieceTokenizer
@@ -47,8 +52,8 @@ WEIGHTS = "model.safetensors"
 FILES = ("config.json", WEIGHTS, "tokenizer.json")
 READER = "reader.safetensors"
 """The independent reader of a rationalizer, in a separate file that version 0.1.0 ignores."""
-PREFIXES = {READER: "reader.", WEIGHTS: ""}
-"""Prefix of the tensor names in each file."""
+PREFIX = "reader."
+"""Prefix of its tensor names in the model."""
 CARD = "README.md"
 MODEL_KINDS = {
     "image-classifier": "classifies images, and a text classifier is needed here.  In Python load it with "
@@ -89,22 +94,11 @@ def save(folder: Path, stored: SavedModel) -> None:
     """Write the folder; an existing model is replaced, anything else is refused."""
     recover_folder(folder)
     check_model_folder(folder)
-    values = dataclasses.asdict(stored.description)
-    weights = {name: value.detach().cpu().contiguous() for name, value in stored.model.state_dict().items()}
-    try:
-        with new_folder(folder) as new:
-            (new / "config.json").write_text(json.dumps(values, indent=1) + "\n", encoding="utf-8")
-            (new / "tokenizer.json").write_text(stored.tokenizer.to_json(), encoding="utf-8")
-            (new / CARD).write_text(card(values), encoding="utf-8", errors="replace")
-            for file in (READER, WEIGHTS):  # the first removes its tensors, the second has the rest
-                prefix = PREFIXES[file]
-                part = {
-                    name.removeprefix(prefix): weights.pop(name) for name in list(weights) if name.startswith(prefix)
-                }
-                if part:
-                    save_file(part, new / file, metadata={"format": "pt"})
-    except (OSError, SafetensorError) as error:
-        raise UserError(f"could not write {folder}: {error}; existing files are unchanged") from None
+    values, state = dataclasses.asdict(stored.description), stored.model.state_dict()
+    reader = {name.removeprefix(PREFIX): value for name, value in state.items() if name.startswith(PREFIX)}
+    weights = {name: value for name, value in state.items() if not name.startswith(PREFIX)}
+    texts = {"tokenizer.json": stored.tokenizer.to_json(), CARD: card(values).encode(errors="replace").decode()}
+    write_network_folder(folder, values, {**({READER: reader} if reader else {}), WEIGHTS: weights}, texts)
 
 
 def check_model_folder(folder: Path) -> None:

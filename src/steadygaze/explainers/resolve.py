@@ -20,7 +20,7 @@ def resolve_explainer(
     `settings` and `seed` are for an explainer that is given by name.
     """
     if isinstance(fitted := getattr(explainer, "explainer", None), Explainer):
-        if model is not None and explainer.adapter.model is not model:
+        if model is not None and explainer.black_box.model is not model:
             raise UserError(f"{explainer.name} was fitted to another model; call its own `explain` method")
         explainer = fitted
     if is_captum(explainer):

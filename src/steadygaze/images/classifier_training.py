@@ -1,22 +1,19 @@
 """Train an image classifier with Adadelta; save it as config.json and model.safetensors."""
 
 import dataclasses
-import json
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import save_file
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from steadygaze.core import __version__
-from steadygaze.core.atomic_files import new_folder, recover_folder
+from steadygaze.core.atomic_files import recover_folder
 from steadygaze.core.errors import UserError
 from steadygaze.core.random_key import derive_seed, forked_generators
 from steadygaze.core.settings import Field, build, field_names, settings
-from steadygaze.core.tensor_files import layout, layout_difference, read_layout, read_tensors
+from steadygaze.core.tensor_files import layout, layout_difference, read_layout, read_tensors, write_network_folder
 from steadygaze.core.types import Label, Terms
 from steadygaze.core.untrusted_files import read_json
 from steadygaze.estimator.model_folder import check_model_folder
@@ -116,13 +113,7 @@ def write_folder(folder: Path, description: ImageModelConfig, network: nn.Module
     """Write the folder; an existing model is replaced, anything else is refused."""
     recover_folder(folder)
     check_model_folder(folder)
-    weights = {name: value.detach().cpu().contiguous() for name, value in network.state_dict().items()}
-    try:
-        with new_folder(folder) as new:
-            (new / CONFIG).write_text(json.dumps(dataclasses.asdict(description), indent=1) + "\n", encoding="utf-8")
-            save_file(weights, new / WEIGHTS, metadata={"format": "pt"})
-    except (OSError, SafetensorError) as error:
-        raise UserError(f"could not write {folder}: {error}; existing files are unchanged") from None
+    write_network_folder(folder, dataclasses.asdict(description), {WEIGHTS: network.state_dict()}, {})
 
 
 def read_folder(folder: Path) -> tuple[ImageModelConfig, nn.Module]:

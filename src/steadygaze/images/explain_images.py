@@ -1,6 +1,6 @@
 """Explain images with a patch explainer or a fitted explainer."""
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +10,7 @@ from torch import Tensor
 
 from steadygaze.core.errors import UserError, unknown
 from steadygaze.core.types import Label
+from steadygaze.estimator.explainer_folder import SavedExplainer
 from steadygaze.images.image_box import ImageBox, as_image_box
 from steadygaze.images.image_explanation import ImageExplanation
 from steadygaze.images.image_inputs import Images, read_images
@@ -46,9 +47,7 @@ class PatchWeights:
         return explanations
 
 
-class FittedImageExplainer(ABC):
-    """An explainer that was fitted to one black box."""
-
+class FittedImageExplainer(SavedExplainer):
     black_box: ImageBox
 
     @abstractmethod
@@ -71,7 +70,8 @@ def explain_images(
     """
     box, images = as_image_box(black_box, classes), read_images(X)
     if isinstance(explainer, FittedImageExplainer):
-        _refuse_other(explainer.black_box, box, configured=k is not None or canvas is not None)
+        if k is not None or canvas is not None:
+            raise UserError("a fitted explainer has the k, patch and fill of its fit: remove these arguments")
         return explainer.explain_of(box, images)
     name, method = resolve_image_explainer(explainer)
     canvas = canvas or PatchConfig(fill="gray" if box.mean is None else "mean")
@@ -104,18 +104,3 @@ def _fill(canvas: PatchConfig, box: ImageBox, images: Images) -> Tensor:
             f"gray"
         )
     return box.mean
-
-
-def _refuse_other(own: ImageBox, box: ImageBox, configured: bool) -> None:
-    if configured:
-        raise UserError("a fitted explainer has the k, patch and fill of its fit: remove these arguments")
-    if own.classes != box.classes:
-        raise UserError(
-            f"this explainer was fitted to a black box of the classes {list(own.classes)!s:.80} in this order; "
-            f"{box.name} has {list(box.classes)!s:.80}"
-        )
-    if own.fingerprint and own.fingerprint != box.fingerprint:
-        raise UserError(
-            f"this explainer was fitted to another model, {own.name!r:.80}, or to other weights of it: "
-            "it cannot explain this one; call fit_explainer for this model"
-        )

@@ -17,19 +17,17 @@ import torch
 from torch import Tensor, nn
 
 from steadygaze.core.errors import UserError
-from steadygaze.core.maths import distributions
 from steadygaze.core.types import Label
 from steadygaze.core.untrusted_files import digest_values
 from steadygaze.data.splits import hold_out
 from steadygaze.explainers.explainer import GAP, PREDICTED, class_balanced
 from steadygaze.explainers.learned.answer_cache import AnswerCache
 from steadygaze.explainers.learned.black_box_queries import Watch, silent
-from steadygaze.explainers.learned.cxplain import CXPlain, EffectTargets, Ensemble, member_bounds, members
+from steadygaze.explainers.learned.cxplain import CXPlain, member_bounds, members
 from steadygaze.explainers.learned.fit_config import Method, method_name
-from steadygaze.explainers.learned.independent_reader import read, uniform_subsets
-from steadygaze.explainers.learned.l2x import InputBatch, Rows, SelectorConfig
+from steadygaze.explainers.learned.fitted_explainer import fit_networks, selection_weights, selector_measures
+from steadygaze.explainers.learned.l2x import Rows, SelectorConfig
 from steadygaze.explainers.learned.removal_effects import RemovalEffects, RemovalQuery, removal_effects
-from steadygaze.explainers.learned.selector_training import SelectorFit
 from steadygaze.images.explain_images import PatchWeights
 from steadygaze.images.image_box import ImageBox
 from steadygaze.images.image_explanation import ImageExplanation
@@ -41,6 +39,7 @@ from steadygaze.images.patch_networks import (
     Selector,
     Shape,
     check_k,
+    cut_rows,
     fill_patches,
     image_nets,
 )
@@ -75,13 +74,17 @@ class FittedImageMethod(ABC):
     def measured(self, box: ImageBox, images: Images) -> dict[str, Tensor]:
         """Measures of the selections, by name: (N,) each."""
 
-    def predict(self, box: ImageBox, images: Images) -> Tensor:
-        """Predictions of the black box; one with other classes is refused.  (N,C)"""
+    def check_classes(self, box: ImageBox) -> None:
+        """Refuse a black box with other classes."""
         if box.classes != self.classes:
             raise UserError(
                 f"this explainer was fitted to a black box with the classes {list(self.classes)!s:.80} in this order; "
                 f"{box.name} has {list(box.classes)!s:.80}"
             )
+
+    def predict(self, box: ImageBox, images: Images) -> Tensor:
+        """Predictions of the black box.  (N,C)"""
+        self.check_classes(box)
         return box.predict_proba(match_shape(images, self.shape, "this explainer"))
 
     def inputs(self, images: Images, probs: Tensor) -> ImageInputs:
@@ -106,10 +109,7 @@ class FittedImageSelector(FittedImageMethod):
         """k patches of each image, with the selection probability as weight; other patches have weight 0."""
         probs = self.predict(box, images)
         scores = self.scores(images, probs)
-        selectable = torch.ones_like(scores, dtype=torch.bool)
-        floor = torch.finfo(torch.float64).tiny  # every selected patch has a weight above 0
-        shares = distributions.softmax(scores.double(), selectable).clamp_min(floor)
-        weights = shares * k_subset.top_k_subset(scores, selectable, self.config.k)
+        weights = selection_weights(scores, torch.ones_like(scores, dtype=torch.bool), self.config.k)
         patch_weights = PatchWeights(images, probs, box.classes, weights)
         return patch_weights.explanations(method_name(self.config), self.config.k, self.canvas.patch)
 
@@ -132,23 +132,12 @@ class FittedImageSelector(FittedImageMethod):
         mask, agreement = self.agreement(box, images, probs, self.scores(images, probs))
         inputs, parts = self.inputs(images, probs), []
         for rows in inputs.once(READ):
-            parts.append(self._network_measures(inputs.views(rows), mask[rows].to(self.fill.device)))
-        measures = {name: torch.cat([part[name] for part in parts]) for name in parts[0]}
+            views, selected = inputs.views(rows), mask[rows].to(self.fill.device)
+            parts.append(selector_measures(self.config, self.networks, views, selected, views.probs))
+        measures = {name: torch.cat([part[name].double().cpu() for part in parts]) for name in parts[0]}
         if GAP in measures:
             measures[f"{GAP}/black-box"] = measures["fidelity"] - agreement["post-hoc-accuracy"]
         return class_balanced({**agreement, **measures, PREDICTED: probs.argmax(-1)})
-
-    def _network_measures(self, views: InputBatch, mask: Tensor) -> dict[str, Tensor]:
-        """Measures of the approximator, the mask probe and the independent reader.  (B,) each, on the CPU"""
-        predicted = views.probs.argmax(-1)
-        with inference(self.networks):
-            logits = self.networks["approximator"](views, mask)
-            log_probability = self.networks["probe"](mask).gather(-1, predicted.unsqueeze(-1)).squeeze(-1)
-        measures = {"fidelity": logits.argmax(-1) == predicted, "probe-loss": -log_probability}
-        if "reader" in self.networks:
-            draw = uniform_subsets(self.config.k)
-            measures |= read(self.networks["reader"], views, mask, draw, logits).measures(views.probs)
-        return {name: values.double().cpu() for name, values in measures.items()}
 
 
 class FittedImageCXPlain(FittedImageMethod):
@@ -198,40 +187,29 @@ class ImageFit:
         check_k(self.config.k, units, shape)  # fail before the first query
         fill = self.canvas.blank(images.pixels, images.whole)
 
-        def query(name: str, part: Images) -> tuple[ImageInputs, PatchRequest]:
+        inputs, requests = [], []
+        for name, part in (("train", images), ("held-out", validation)):
             probs = box.answers(part, None if keep is None else keep / name, self.watch)
-            inputs = ImageInputs(part.pixels.to(self.device), probs.float().to(self.device), units)
-            return inputs, PatchRequest(box, part, probs, fill, patch, units)
+            inputs.append(ImageInputs(part.pixels.to(self.device), probs.float().to(self.device), units))
+            requests.append((PatchRequest(box, part, probs, fill, patch, units), keep and keep / f"{name}-effects"))
 
-        (train, train_request), (held_out, held_out_request) = query("train", images), query("held-out", validation)
-        run = self.watcher, self.device, self.seed
-        if not isinstance(self.config, CXPlain):
-            make = partial(image_nets, self.config, shape, len(box.classes), patch, fill)
-            selector = SelectorFit(self.config, make, train, held_out, *run)
-            nets = selector.execute()
-            return FittedImageSelector(self.config, self.canvas, shape, box.classes, nets, selector.history)
-        train_targets, targets = (
-            EffectTargets(
-                inputs, image_effects(request, None if keep is None else keep / f"{name}-effects", self.watch)
-            )
-            for name, inputs, request in (("train", train, train_request), ("held-out", held_out, held_out_request))
-        )
-        ensemble = Ensemble(self.config, partial(image_member, self.config, shape, patch), train_targets, targets, *run)
-        nets = ensemble.execute()
-        nets.register_buffer("fill", fill.to(self.device))
-        return FittedImageCXPlain(self.config, self.canvas, shape, box.classes, nets, ensemble.history)
+        def effects(_: CXPlain, split: int) -> RemovalEffects:
+            return image_effects(*requests[split], self.watch)
+
+        make = partial(untrained_image_networks, self.config, shape, len(box.classes), patch, fill)
+        networks, history = fit_networks(self.config, make, inputs, effects, self.watcher, self.device, self.seed)
+        fitted_as = FittedImageCXPlain if isinstance(self.config, CXPlain) else FittedImageSelector
+        return fitted_as(self.config, self.canvas, shape, box.classes, networks, history)
 
 
-def image_member(how: CXPlain, shape: Shape, patch: int) -> Selector:
-    """An untrained member of CXPlain for images."""
-    return Selector(shape, patch, 0, how.hidden, how.dropout)
-
-
-def untrained_image_networks(how: Method, shape: Shape, classes: int, patch: int) -> nn.ModuleDict:
-    if not isinstance(how, CXPlain):
-        return image_nets(how, shape, classes, patch)
-    nets = members(how, partial(image_member, how, shape, patch))
-    nets.register_buffer("fill", torch.zeros(shape))
+def untrained_image_networks(
+    config: Method, shape: Shape, classes: int, patch: int, fill: Tensor | None = None
+) -> nn.ModuleDict:
+    """Networks that save the fill."""
+    if not isinstance(config, CXPlain):
+        return image_nets(config, shape, classes, patch, fill)
+    nets = members(config, partial(Selector, shape, patch, 0, config.hidden, config.dropout))
+    nets.register_buffer("fill", torch.zeros(shape) if fill is None else fill.clone())
     return nets
 
 
@@ -245,10 +223,9 @@ def image_effects(request: PatchRequest, folder: Path | None, watch: Watch = sil
         part = request.images.of(request.images.pixels[index])
         yield from without_patch(replace(request, images=part, probs=request.probs[index]))
 
-    def batches(rows: Rows) -> list[Rows]:
-        return [rows[start : start + TOGETHER] for start in range(0, len(rows), TOGETHER)]
-
-    return removal_effects(RemovalQuery(predict, batches), request.probs, request.aim, cache, watch)
+    return removal_effects(
+        RemovalQuery(predict, partial(cut_rows, size=TOGETHER)), request.probs, request.aim, cache, watch
+    )
 
 
 def post_hoc(box: ImageBox, images: Images, probs: Tensor, kept: Tensor, fill: Tensor, patch: int) -> dict[str, Tensor]:

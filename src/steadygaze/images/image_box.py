@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -27,7 +28,7 @@ from steadygaze.explainers.learned.black_box_queries import (
 )
 from steadygaze.explainers.learned.l2x import Rows
 from steadygaze.images.image_inputs import Images
-from steadygaze.images.patch_networks import Shape
+from steadygaze.images.patch_networks import Shape, cut_rows
 from steadygaze.models.inference import inference
 
 CHUNK = 512
@@ -76,10 +77,8 @@ class ImageBox:
         def answer(rows: Rows) -> Tensor:
             return self.predict_proba(images.of(images.pixels[torch.from_numpy(rows)]))
 
-        def batches(rows: Rows) -> list[Rows]:
-            return [rows[start : start + CHUNK] for start in range(0, len(rows), CHUNK)]
-
-        return torch.from_numpy(answers(BlackBoxAnswers(answer, batches), len(images), cache, watch))
+        queries = BlackBoxAnswers(answer, partial(cut_rows, size=CHUNK))
+        return torch.from_numpy(answers(queries, len(images), cache, watch))
 
     @property
     def fingerprint(self) -> str:

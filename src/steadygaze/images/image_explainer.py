@@ -1,21 +1,17 @@
 """ImageExplainer: a fitted explainer of images with its black box."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from torch import Tensor
-
 from steadygaze.adapters.fit_explainer import FitRun, noted, read_held_out, require_enough
-from steadygaze.core import __version__
 from steadygaze.core.errors import UserError, unknown
 from steadygaze.core.settings import build, field_names
 from steadygaze.core.types import Label
 from steadygaze.core.untrusted_files import digest_values
 from steadygaze.estimator import explainer_folder
-from steadygaze.explainers.explainer import PREDICTED
 from steadygaze.explainers.learned.cxplain import CXPlain
 from steadygaze.explainers.learned.fit_config import (
     OF_TEXTS,
@@ -23,7 +19,6 @@ from steadygaze.explainers.learned.fit_config import (
     check_method,
     method_name,
     requested_method,
-    row_settings,
 )
 from steadygaze.explainers.learned.l2x import SelectorConfig
 from steadygaze.images.classifier_training import LARGEST
@@ -48,7 +43,6 @@ from steadygaze.images.patch_networks import (
     image_settings,
 )
 from steadygaze.models.inference import best_device
-from steadygaze.results.leakage_warnings import leakage_warnings, selection_rows
 from steadygaze.results.row import Row
 
 
@@ -61,19 +55,8 @@ class ImageExplainer(FittedImageExplainer):
     fitted.save("l2x/"); fitted = sg.load_explainer("l2x/", model)
     """
 
-    name: str
-    """Method: l2x, vibi, ail or cxplain."""
     black_box: ImageBox
     learned: FittedImageMethod
-    rows: tuple[Row, ...] = ()
-    """Measures on held-out images."""
-    facts: dict[str, Any] = field(default_factory=dict)
-    """Seed and digest of the images of the fit."""
-
-    @property
-    def warnings(self) -> list[str]:
-        """Warnings about label leakage through the selections."""
-        return leakage_warnings(self.rows)
 
     def explain(self, images: Any) -> list[ImageExplanation]:
         """The selected patches of each image."""
@@ -81,78 +64,41 @@ class ImageExplainer(FittedImageExplainer):
 
     def explain_of(self, box: ImageBox, images: Images) -> list[ImageExplanation]:
         """Explain the predictions of a black box; another one than that of the fit is refused."""
-        if box.fingerprint != self.black_box.fingerprint:
-            raise UserError(
-                f"{self.name} was fitted to another model than {box.name}, or to other weights of it: "
-                "it cannot explain this one; call fit_explainer for this model"
-            )
+        self.learned.check_classes(box)
+        self.check_model(box)
         return self.learned.explain(box, images)
 
     def measure(self, images: Any) -> list[Row]:
         """Measures of the selections of these images."""
-        inputs = read_images(images)
-        return self.to_rows(self.learned.measured(self.black_box, inputs), digest_values(inputs.as_given()))
+        return self.rows_of(read_images(images))
 
-    def to_rows(self, found: dict[str, Tensor], data: str) -> list[Row]:
-        """Rows from one number per image, by measure; `data`: a digest of the images."""
-        canvas = self.learned.canvas
-        own: dict[str, str | int] = {
-            "black-box": self.black_box.name,
-            "patch": canvas.patch,
-            "fill": canvas.fill,
-            "data": data[:12],
-            "steadygaze": __version__,
-        }
-        settings = {**row_settings(self.learned.config, self.facts), **own}
-        values = {name: numbers.tolist() for name, numbers in found.items()}
-        return selection_rows(values, values.pop(PREDICTED), self.black_box.classes, settings)
+    def rows_of(self, images: Images) -> list[Row]:
+        """Rows of these images."""
+        canvas, measures = self.learned.canvas, self.learned.measured(self.black_box, images)
+        return self.to_rows(measures, digest_values(images.as_given()), patch=canvas.patch, fill=canvas.fill)
 
-    def save(self, path: str | Path) -> None:
-        """Write a folder, without the black box."""
-        learned = self.learned
-        config = {
-            "steadygaze_explainer": __version__,
-            "inputs": "images",
-            "explainer": self.name,
-            "settings": asdict(learned.config),
-            "canvas": asdict(learned.canvas),
-            "shape": list(learned.shape),
-            "classes": list(self.black_box.classes),
-            "black_box": {"name": self.black_box.name, "fingerprint": self.black_box.fingerprint},
-            "rows": [row.to_dict() for row in self.rows],
-            "history": learned.history,
-            "facts": self.facts,
-        }
-        explainer_folder.save(
-            Path(path), explainer_folder.ExplainerFiles(config, weights=learned.networks.state_dict())
-        )
+    def description(self) -> dict[str, Any]:
+        return {"inputs": "images", "canvas": asdict(self.learned.canvas), "shape": list(self.learned.shape)}
 
 
 def load_explainer(
     path: str | Path, black_box: Any, *, classes: Sequence[Label] | None = None, device: str = "auto"
 ) -> ImageExplainer:
     """A fitted explainer of images from its folder, with the black box it was fitted to."""
-    where = Path(path)
-    written = explainer_folder.load(where, "images")
-    how, box = explainer_folder.settings_of(written, where), image_box(black_box, classes, device)
-    explainer_folder.check_same_black_box(written, box.classes, box.fingerprint, where)
-    canvas_values = explainer_folder.config_value(written, "canvas", dict, where)
+    files = explainer_folder.load(Path(path), "images")
+    config, box = files.method(), image_box(black_box, classes, device)
+    files.check_model(box)
+    canvas_values = files.value("canvas", dict)
     try:
-        shape, canvas = _shape(written.config.get("shape")), build(PatchConfig, canvas_values)
-        check_k(how.k, canvas.units(shape), shape)
+        shape, canvas = _shape(files.config.get("shape")), build(PatchConfig, canvas_values)
+        check_k(config.k, canvas.units(shape), shape)
     except UserError as error:
-        raise UserError(f"{where / explainer_folder.CONFIG} is damaged: {error}") from None
-    nets = explainer_folder.load_networks(
-        partial(untrained_image_networks, how, shape, len(box.classes), canvas.patch), written, where
-    ).to(best_device(device))
-    history = explainer_folder.config_value(written, "history", list, where)
-    fitted_as = FittedImageCXPlain if isinstance(how, CXPlain) else FittedImageSelector
-    learned = fitted_as(how, canvas, shape, box.classes, nets, history)
-    rows = tuple(map(Row.from_dict, explainer_folder.config_value(written, "rows", list, where)))
-    explainer_folder.check_consistent_rows(written, rows, where)
-    return ImageExplainer(
-        method_name(how), box, learned, rows, explainer_folder.config_value(written, "facts", dict, where)
-    )
+        raise files.damaged(error) from None
+    make = partial(untrained_image_networks, config, shape, len(box.classes), canvas.patch)
+    nets, history = files.networks(make).to(best_device(device)), files.value("history", list)
+    fitted_as = FittedImageCXPlain if isinstance(config, CXPlain) else FittedImageSelector
+    learned = fitted_as(config, canvas, shape, box.classes, nets, history)
+    return ImageExplainer(method_name(config), box, learned, *files.measured())
 
 
 def image_box(given: Any, classes: Sequence[Label] | None, device: str) -> ImageBox:
@@ -210,5 +156,4 @@ def fit_images(
     fitted = ImageExplainer(
         method_name(how), box, ImageFit(how, canvas, *options).fit(box, *parts, run.keep), facts=facts
     )
-    rows = fitted.to_rows(fitted.learned.measured(box, parts[1]), digest_values(parts[1].as_given()))
-    return replace(fitted, rows=noted(rows, box.predict_proba(parts[1])))
+    return replace(fitted, rows=noted(fitted.rows_of(parts[1]), box.predict_proba(parts[1])))

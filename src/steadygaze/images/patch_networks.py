@@ -30,9 +30,8 @@ from torch.nn.functional import avg_pool2d
 from steadygaze.core.errors import UserError
 from steadygaze.core.settings import Field, build, field_names, settings
 from steadygaze.explainers.learned.ail import Ail
-from steadygaze.explainers.learned.l2x import InputBatch, Rows, SelectorConfig
+from steadygaze.explainers.learned.l2x import InputBatch, Rows, SelectorConfig, selector_networks
 from steadygaze.explainers.learned.vibi import Vibi
-from steadygaze.models.probe_classifier import ProbeClassifier
 
 Shape = tuple[int, int, int]
 """Channels, height and width."""
@@ -188,7 +187,7 @@ class ImageInputs:
         return shuffled_rows(len(self), size, seed)
 
     def once(self, size: int) -> list[NDArray[np.int64]]:
-        return _cut(np.arange(len(self)), size)
+        return cut_rows(np.arange(len(self)), size)
 
     def views(self, rows: Rows) -> InputBatch:
         index = torch.from_numpy(rows).to(self.pixels.device)
@@ -216,15 +215,8 @@ def image_nets(
     def approximator() -> nn.Module:
         return Approximator(APPROXIMATORS[how.approximator](shape, classes), patch, blank)
 
-    nets = {
-        "selector": Selector(shape, patch, classes if how.conditioned else 0, how.hidden, how.dropout),
-        "approximator": approximator(),
-        "probe": ProbeClassifier(units, classes),
-    }
-    if how.opposes:
-        nets["opponent"] = approximator()
-    nets["reader"] = approximator()
-    return nn.ModuleDict(nets)
+    selector = Selector(shape, patch, classes if how.conditioned else 0, how.hidden, how.dropout)
+    return selector_networks(how, selector, approximator, units, classes)
 
 
 def check_k(k: Any, units: int, shape: Shape) -> int:
@@ -238,8 +230,9 @@ def check_k(k: Any, units: int, shape: Shape) -> int:
 
 def shuffled_rows(count: int, size: int, seed: tuple[int, ...]) -> list[NDArray[np.int64]]:
     """The batches of an epoch."""
-    return _cut(np.random.default_rng(seed).permutation(count), size)
+    return cut_rows(np.random.default_rng(seed).permutation(count), size)
 
 
-def _cut(order: NDArray[np.int64], size: int) -> list[NDArray[np.int64]]:
+def cut_rows(order: Rows, size: int) -> list[Rows]:
+    """Batches of at most `size` rows."""
     return [order[start : start + size] for start in range(0, len(order), size)]

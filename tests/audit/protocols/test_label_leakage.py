@@ -18,7 +18,7 @@ def fitted() -> TextExplainer:
 
 
 def audited(fitted: TextExplainer) -> Report:
-    return sg.audit(fitted.adapter, texts(40, seed=3), explainers=[fitted.explainer])
+    return sg.audit(fitted.black_box, texts(40, seed=3), explainers=[fitted.explainer])
 
 
 def test_a_selection_that_carries_the_label_has_no_gap(fitted: TextExplainer) -> None:
@@ -41,7 +41,7 @@ def test_a_selection_that_encodes_the_label_is_warned_of(fitted: TextExplainer, 
     explainer = fitted.explainer
     monkeypatch.setattr(explainer.nets["selector"], "forward", scores)
     monkeypatch.setattr(explainer.nets["approximator"], "forward", lambda views, mask: views.probs.log())
-    report = sg.audit(fitted.adapter, texts(60, seed=3), explainers=[explainer])
+    report = sg.audit(fitted.black_box, texts(60, seed=3), explainers=[explainer])
     (note,) = (note for note in report.notes if "leakage" in note)
     assert note.startswith("Label leakage: from the selected words l2x's own approximator recovers")
     verdict = next(one for one in report.verdicts if one.key == "shortcut-leakage")
@@ -50,7 +50,7 @@ def test_a_selection_that_encodes_the_label_is_warned_of(fitted: TextExplainer, 
 
 
 def test_where_nothing_selects_or_no_reader_was_trained_the_reason_is_given(fitted: TextExplainer) -> None:
-    report = sg.audit(fitted.adapter, texts(12, seed=3), explainers=["leave-one-out"])
+    report = sg.audit(fitted.black_box, texts(12, seed=3), explainers=["leave-one-out"])
     assert all("selects words" in report.find(name).note for name in NAMES)
     nets = fitted.explainer.nets
     reader = nets.pop("reader")

@@ -8,8 +8,8 @@ import commands
 from disk import room_for
 from estimator.model_folder.compare import assert_same, contents
 from estimator.tiny import LABELS, PAIRS, TEXTS, fitted, fitted_pair
+from steadygaze.core import tensor_files
 from steadygaze.core.errors import UserError
-from steadygaze.estimator import model_folder
 from steadygaze.estimator.loading import load
 
 
@@ -100,7 +100,7 @@ def test_a_disk_that_fills_up_leaves_the_old_model_whole(folder):
 @pytest.mark.parametrize("name", ["config.json", "tokenizer.json", "README.md", "model.safetensors"])
 def test_a_write_that_fails_at_any_file_leaves_the_old_model_whole(folder, name, monkeypatch):
     before = contents(folder)
-    write, save = Path.write_text, model_folder.save_file
+    write, save = Path.write_text, tensor_files.save_file
 
     def refuse(path):
         if Path(path).name == name:
@@ -108,7 +108,7 @@ def test_a_write_that_fails_at_any_file_leaves_the_old_model_whole(folder, name,
             raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(Path, "write_text", lambda self, *a, **k: refuse(self) or write(self, *a, **k))
-    monkeypatch.setattr(model_folder, "save_file", lambda w, path, **k: refuse(path) or save(w, path, **k))
+    monkeypatch.setattr(tensor_files, "save_file", lambda w, path, **k: refuse(path) or save(w, path, **k))
     with pytest.raises(UserError, match="No space left on device"):
         fitted_pair().save(folder)
     assert contents(folder) == before

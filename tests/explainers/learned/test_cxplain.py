@@ -26,6 +26,7 @@ from steadygaze.explainers.learned.cxplain import (
     text_effects,
     text_member,
 )
+from steadygaze.explainers.learned.fitted_explainer import untrained_networks
 from steadygaze.explainers.learned.l2x import InputBatch
 from steadygaze.models.model_protocol import Model
 from steadygaze.training.progress import SilentWatcher
@@ -64,7 +65,13 @@ def weighed(many, seed, how=HOW):
 def fitted():
     torch.manual_seed(0)
     fit = Ensemble(
-        HOW, partial(text_member, HOW, WORDS + 1), weighed(160, 0), weighed(60, 1), SilentWatcher(), CPU, seed=3
+        HOW,
+        partial(untrained_networks, HOW, WORDS + 1, 2),
+        weighed(160, 0),
+        weighed(60, 1),
+        SilentWatcher(),
+        CPU,
+        seed=3,
     )
     return fit, fit.execute()
 
@@ -73,7 +80,7 @@ def test_members_come_to_the_entropy_of_what_they_learn(fitted):
     """The word that matters is worth nearly all: KL falls from about ln 6 to nearly 0, and it is found in new texts."""
     fit, nets = fitted
     fresh = weighed(60, 2)
-    untaught = members(HOW, fit.make)
+    untaught = fit.make()
     for net, before in zip(nets.values(), untaught.values(), strict=True):
         assert mean_divergence(HOW, net, fresh) < 0.05 < 1.0 < mean_divergence(HOW, before, fresh)
     batch = collate(fresh.inputs.data, np.arange(60))
@@ -98,7 +105,7 @@ def test_the_members_differ_and_the_same_seed_gives_the_same(fitted):
     assert len({tuple(fit.bootstrap_counts(number)) for number in range(3)}) == 3
     assert all(fit.bootstrap_counts(number).sum() == 160 and 0 in fit.bootstrap_counts(number) for number in range(3))
     short = build(CXPlain, {"members": 2, "epochs": 1, "dimension": 4, "hidden": 4})
-    make = partial(text_member, short, WORDS + 1)
+    make = partial(untrained_networks, short, WORDS + 1, 2)
     runs = [Ensemble(short, make, fit.train, fit.validation, SilentWatcher(), CPU, seed=1).execute() for _ in range(2)]
     for one, other in zip(*(run.state_dict().values() for run in runs), strict=True):
         assert torch.equal(one, other)
@@ -150,7 +157,7 @@ def test_a_loss_that_is_no_number_is_a_sentence():
             return (views.x * torch.nan) * self.scale
 
     with pytest.raises(UserError, match="lower learning_rate"):
-        Ensemble(wild, Endless, weighed(5, 0), weighed(5, 0), SilentWatcher(), CPU).execute()
+        Ensemble(wild, partial(members, wild, Endless), weighed(5, 0), weighed(5, 0), SilentWatcher(), CPU).execute()
 
 
 class Fixed(nn.Module):

@@ -226,8 +226,8 @@ class MemberLoop(StageLoop):
 @dataclass
 class Ensemble:
     config: CXPlain
-    make: Callable[[], nn.Module]
-    """Creates an untrained network, views -> (B,D); torch's generator is seeded before the call."""
+    make: Callable[[], nn.ModuleDict]
+    """Creates untrained members, views -> (B,D); torch's generator is seeded before the call."""
     train: EffectTargets
     validation: EffectTargets
     watcher: Watcher
@@ -240,7 +240,7 @@ class Ensemble:
         config, steps = self.config, -(-len(self.train.inputs) // self.config.batch_size)
         with training_session(self.watcher, config.members, config.members * config.epochs, steps):
             torch.manual_seed(derive_seed(self.seed))
-            nets = members(config, self.make).to(self.device)
+            nets = self.make().to(self.device)
             for number, net in enumerate(nets.values()):
                 torch.manual_seed(derive_seed(self.seed, number))
                 MemberLoop(self, net, number).execute()

@@ -1,6 +1,6 @@
 """Fitted explainers: fit a method to a model's predictions, explain with it, and measure its selections."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, ClassVar
@@ -27,8 +27,8 @@ from steadygaze.explainers.learned.cxplain import (
 )
 from steadygaze.explainers.learned.fit_config import method_name
 from steadygaze.explainers.learned.independent_reader import read, uniform_subsets
-from steadygaze.explainers.learned.l2x import InputBatch, SelectorConfig
-from steadygaze.explainers.learned.removal_effects import predict_selected, remainder_agreement
+from steadygaze.explainers.learned.l2x import InputBatch, InputSplit, SelectorConfig
+from steadygaze.explainers.learned.removal_effects import RemovalEffects, predict_selected, remainder_agreement
 from steadygaze.explainers.learned.selector_training import SelectorFit
 from steadygaze.explainers.learned.text_inputs import (
     GrowingTable,
@@ -63,16 +63,13 @@ class FittedSelector(Explainer):
         with inference(model):
             logits: Tensor = model(batch).logits
         views, scores = self._scores(batch, logits)
-        floor = torch.finfo(torch.float64).tiny  # every selected word has a weight above 0
-        shares = distributions.softmax(scores.double(), views.selectable).clamp_min(floor)
         return Saliency(
-            views.token_weights(shares * k_subset.top_k_subset(scores, views.selectable, self.config.k)) * batch.mask,
-            logits,
+            views.token_weights(selection_weights(scores, views.selectable, self.config.k)) * batch.mask, logits
         )
 
     def own(self, batch: Batch, saliency: Saliency) -> Tensor:
         """Prediction of the approximator from the selected words.  (B,C)"""
-        views, mask = self._selected(batch, saliency)
+        views, mask = self.selected(batch, saliency)
         with inference(self.nets):
             logits: Tensor = self.nets["approximator"](views, mask)
         return logits
@@ -81,7 +78,7 @@ class FittedSelector(Explainer):
         if "reader" not in self.nets:  # a folder of version 0.1.0
             return None
         draw = uniform_subsets(self.config.k)
-        return read(self.nets["reader"], *self._selected(batch, saliency), draw, self.own(batch, saliency))
+        return read(self.nets["reader"], *self.selected(batch, saliency), draw, self.own(batch, saliency))
 
     def reader_accuracy(self, model: Model) -> float | None:
         return self.accuracy
@@ -89,10 +86,10 @@ class FittedSelector(Explainer):
     def prediction_input(self, batch: Batch, saliency: Saliency) -> Tensor:
         """log P(y|m): log-probabilities of the mask probe.  (B,C)"""
         with inference(self.nets):
-            log_probs: Tensor = self.nets["probe"](self._selected(batch, saliency)[1])
+            log_probs: Tensor = self.nets["probe"](self.selected(batch, saliency)[1])
         return log_probs
 
-    def _selected(self, batch: Batch, saliency: Saliency) -> tuple[InputBatch, Tensor]:
+    def selected(self, batch: Batch, saliency: Saliency) -> tuple[InputBatch, Tensor]:
         """Inputs of the networks, and the mask of selected units.  (B,D)"""
         views, scores = self._scores(batch, saliency.logits)
         return views, k_subset.top_k_subset(scores, views.selectable, self.config.k)
@@ -159,31 +156,43 @@ class FitContext:
         """Fit the method to the black box's predictions."""
         words = vocabulary(train.data, self.tokens, self.kind)
         table = words.table(self.tokens, config.padded_length).to(self.device)
-        train_inputs, validation_inputs = (
-            TextInputs(part.data, part.probs, table, self.device) for part in (train, validation)
+        parts = (train, validation)
+        inputs = [TextInputs(part.data, part.probs, table, self.device) for part in parts]
+
+        def effects(config: CXPlain, split: int) -> RemovalEffects:
+            return text_effects(config, model, inputs[split], parts[split].effects(config), self.watch)
+
+        make = partial(untrained_networks, config, len(words.words), train.probs.shape[1])
+        return FittedExplainer(
+            config, words, *fit_networks(config, make, inputs, effects, self.watcher, self.device, self.seed)
         )
-        run = self.watcher, self.device, self.seed
-        fit: Ensemble | SelectorFit
-        if isinstance(config, CXPlain):
-            train_effects = text_effects(config, model, train_inputs, train.effects(config), self.watch)
-            validation_effects = text_effects(config, model, validation_inputs, validation.effects(config), self.watch)
-            make = partial(text_member, config, len(words.words))
-            fit = Ensemble(
-                config,
-                make,
-                EffectTargets(train_inputs, train_effects),
-                EffectTargets(validation_inputs, validation_effects),
-                *run,
-            )
-        else:
-            fit = SelectorFit(
-                config,
-                partial(text_nets, config, len(words.words), train.probs.shape[1]),
-                train_inputs,
-                validation_inputs,
-                *run,
-            )
-        return FittedExplainer(config, words, fit.execute(), fit.history)
+
+
+def fit_networks(
+    config: SelectorConfig | CXPlain,
+    make: Callable[[], nn.ModuleDict],
+    inputs: Sequence[InputSplit],
+    effects: Callable[[CXPlain, int], RemovalEffects],
+    *run: Any,
+) -> tuple[nn.ModuleDict, list[dict[str, Any]]]:
+    """Fitted networks and the history of the fit.
+
+    `inputs`: training and validation split; `effects`: effects of removing the units of split 0 or 1, for
+    CXPlain.  `run`: watcher, device and seed.
+    """
+    fit: Ensemble | SelectorFit
+    if isinstance(config, CXPlain):
+        targets = [EffectTargets(split, effects(config, number)) for number, split in enumerate(inputs)]
+        fit = Ensemble(config, make, targets[0], targets[1], *run)
+    else:
+        fit = SelectorFit(config, make, inputs[0], inputs[1], *run)
+    return fit.execute(), fit.history
+
+
+def selection_weights(scores: Tensor, selectable: Tensor, k: int) -> Tensor:
+    """Selection probabilities of the k selected units; every one is above 0.  (B,D) -> (B,D) doubles"""
+    shares = distributions.softmax(scores.double(), selectable).clamp_min(torch.finfo(torch.float64).tiny)
+    return shares * k_subset.top_k_subset(scores, selectable, k)
 
 
 def untrained_networks(config: SelectorConfig | CXPlain, words: int, classes: int) -> nn.ModuleDict:
@@ -214,27 +223,36 @@ def measure_selection(
             "post-hoc-accuracy/unselected": remainder_agreement(
                 model, batch, batch.mask & ~selected, predicted, removal
             ),
-            **(
-                _selector_measures(fitted, model, batch, saliency, selected_logits)
-                if isinstance(fitted, FittedSelector)
-                else {}
-            ),
             PREDICTED: predicted,
         }
+        if isinstance(fitted, FittedSelector):
+            units = fitted.selected(batch, saliency)
+            values |= selector_measures(fitted.config, fitted.nets, *units, saliency.logits, selected_logits)
         row_parts.append(rows)
         parts.append({name: values.double().cpu() for name, values in values.items()})
     order = torch.from_numpy(np.argsort(np.concatenate(row_parts), kind="stable"))
     return class_balanced({name: torch.cat([part[name] for part in parts])[order] for name in parts[0]})
 
 
-def _selector_measures(
-    fitted: FittedSelector, model: Model, batch: Batch, saliency: Saliency, selected_logits: Tensor
+def selector_measures(
+    config: SelectorConfig,
+    nets: nn.ModuleDict,
+    views: InputBatch,
+    mask: Tensor,
+    predictions: Tensor,
+    selected_predictions: Tensor | None = None,
 ) -> dict[str, Tensor]:
     """Measures of the approximator, the mask probe and the independent reader.  (B,) each
 
-    `selected_logits`: the black box's prediction from the selected words.  (B,C)
+    `mask`: the selected units (B,D).  `predictions`: of the black box (B,C).  `selected_predictions`: from the selected
+    units alone.
     """
-    predicted, readings = saliency.logits.argmax(-1), fitted.readings(model, batch, saliency)
-    log_probability = fitted.prediction_input(batch, saliency).gather(-1, predicted.unsqueeze(-1)).squeeze(-1)
-    measures = {"fidelity": fitted.own(batch, saliency).argmax(-1) == predicted, "probe-loss": -log_probability}
-    return measures if readings is None else {**measures, **readings.measures(saliency.logits, selected_logits)}
+    predicted = predictions.argmax(-1)
+    with inference(nets):
+        logits = nets["approximator"](views, mask)
+        log_probability = nets["probe"](mask).gather(-1, predicted.unsqueeze(-1)).squeeze(-1)
+    measures = {"fidelity": logits.argmax(-1) == predicted, "probe-loss": -log_probability}
+    if "reader" in nets:  # a folder of version 0.1.0 has none
+        readings = read(nets["reader"], views, mask, uniform_subsets(config.k), logits)
+        measures |= readings.measures(predictions, selected_predictions)
+    return measures

@@ -12,7 +12,7 @@ Differences from the paper: see models/k_subset.py and text_networks.py.  Paddin
 pads every text in front to 400 tokens and can select padding; `variant = released` does the same.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal, Protocol
 
@@ -25,6 +25,7 @@ from steadygaze.core.random_key import RandomKey
 from steadygaze.core.settings import Field, settings
 from steadygaze.core.types import Removal, Terms
 from steadygaze.models import k_subset
+from steadygaze.models.probe_classifier import ProbeClassifier
 
 Rows = NDArray[np.int64]
 
@@ -200,6 +201,16 @@ def selector_steps(
     """Steps for evaluation."""
     for rows in batches:
         yield SelectorStep(config, nets, inputs.views(rows), RandomKey(0), inputs.probs[0])
+
+
+def selector_networks(
+    config: SelectorConfig, selector: nn.Module, approximator: Callable[[], nn.Module], units: int, classes: int
+) -> nn.ModuleDict:
+    """Untrained networks of a method; `units`: units that the mask probe reads."""
+    nets = {"selector": selector, "approximator": approximator(), "probe": ProbeClassifier(units, classes)}
+    if config.opposes:
+        nets["opponent"] = approximator()
+    return nn.ModuleDict({**nets, "reader": approximator()})
 
 
 def one_hot(probs: Tensor) -> Tensor:

@@ -7,7 +7,7 @@ Subwords of one word are one unit, represented by the first of them.
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Protocol
 
 import numpy as np
@@ -20,9 +20,8 @@ from steadygaze.core.types import Batch
 from steadygaze.data.batches import Data, by_length, collate, shuffled
 from steadygaze.data.synonyms import vocabulary_lexicon
 from steadygaze.data.text_tokenizer import Kind
-from steadygaze.explainers.learned.l2x import InputBatch, Rows, SelectorConfig
+from steadygaze.explainers.learned.l2x import InputBatch, Rows, SelectorConfig, selector_networks
 from steadygaze.explainers.learned.text_networks import APPROXIMATORS, Selector, as_keras
-from steadygaze.models.probe_classifier import ProbeClassifier
 
 MAX_WORDS = 20_000
 """Largest vocabulary: the most frequent words."""
@@ -160,19 +159,10 @@ class TextInputs:
 
 def text_nets(config: SelectorConfig, words: int, classes: int) -> nn.ModuleDict:
     """Untrained networks for texts."""
-    approximator = APPROXIMATORS[config.approximator]
     words += config.variant == "released"  # padding has a vector too
-    nets = {
-        "selector": Selector(
-            words, classes if config.conditioned else 0, config.dimension, config.hidden, config.dropout
-        ),
-        "approximator": approximator(words, classes, config.dimension),
-        "probe": ProbeClassifier(PLACES, classes),
-    }
-    if config.opposes:
-        nets["opponent"] = approximator(words, classes, config.dimension)
-    nets["reader"] = approximator(words, classes, config.dimension)
-    return nn.ModuleDict({name: as_keras(net) for name, net in nets.items()})
+    selector = Selector(words, classes if config.conditioned else 0, config.dimension, config.hidden, config.dropout)
+    approximator = partial(APPROXIMATORS[config.approximator], words, classes, config.dimension)
+    return as_keras(selector_networks(config, selector, approximator, PLACES, classes))
 
 
 def _first(mask: Tensor) -> Tensor:

@@ -1,19 +1,26 @@
 """Subwords: the fast tokenizer of a Hugging Face model, from its folder.
 
 A text is [CLS] text [SEP] or whatever the tokenizer's template says; a question is `question [SEP]`, so that the two in
-a row are one joint sequence.  White space is trimmed off the spans.  A token of white space has an empty span
-and belongs to the next word, or to the last one at the end of a text.
+a row are one joint sequence.  In Chinese, Japanese, Thai, Lao, Khmer and Burmese, the pieces of a word are those that
+begin between two breaks of word_segmentation.py.
+
+White space is trimmed off the spans.  A token of white space has an empty span and belongs to the next word, or to the
+last one at the end of a text.
 """
 
+from collections.abc import Hashable, Sequence
 from pathlib import Path
 from typing import ClassVar
 
+import numpy as np
+from numpy.typing import NDArray
 from tokenizers import Encoding
 
 from steadygaze.core.errors import UserError
 from steadygaze.core.types import Span
 from steadygaze.core.untrusted_files import MissingFile, read_object, read_text
 from steadygaze.data.text_tokenizer import Kind, Spot, TextTokenizer, align_spans, read_engine
+from steadygaze.data.word_segmentation import LETTER, word_breaks
 
 
 def load_subword_tokenizer(folder: Path, *, max_length: int) -> "PieceTokenizer":
@@ -36,12 +43,17 @@ class PieceTokenizer(TextTokenizer):
 
     def _spots(self, texts: list[str]) -> list[Spot]:
         encodings = self._engine.encode_batch(texts, add_special_tokens=False)
-        return [_spot(text, encoding) for text, encoding in zip(texts, encodings, strict=True)]
+        breaks = word_breaks(texts)
+        return [
+            _spot(text, encoding, breaks.get(row))
+            for row, (text, encoding) in enumerate(zip(texts, encodings, strict=True))
+        ]
 
 
-def _spot(text: str, encoding: Encoding) -> Spot:
+def _spot(text: str, encoding: Encoding, breaks: NDArray[np.int64] | None) -> Spot:
     spans = align_spans(text, _trimmed(text, encoding.offsets))
-    groups = _words(text, spans, encoding.word_ids)
+    words = encoding.word_ids if breaks is None else _segmented(text, spans, encoding.word_ids, breaks)
+    groups = _words(text, spans, words)
     if any(start == end for start, end in spans):
         _settle(spans, groups)
     return encoding.ids, spans, groups
@@ -55,10 +67,22 @@ def _trimmed(text: str, spans: list[Span]) -> list[Span]:
     ]
 
 
-def _words(text: str, spans: list[Span], word_ids: list[int | None]) -> list[int]:
+def _segmented(
+    text: str, spans: list[Span], word_ids: list[int | None], breaks: NDArray[np.int64]
+) -> list[tuple[int, int | None]]:
+    """The library's words, cut at the breaks; between two of them, letters of scripts without spaces are one word."""
+    parts = np.searchsorted(breaks, [start for start, _ in spans], side="right").tolist()
+    return [
+        (part, None if LETTER.match(text, start) else word)
+        for part, (start, _), word in zip(parts, spans, word_ids, strict=True)
+    ]
+
+
+def _words(text: str, spans: list[Span], word_ids: Sequence[Hashable]) -> list[int]:
     """The library's words, and a new one after white space: there are tokenizers to which a whole text is one word."""
     groups: list[int] = []
-    group, previous, reach = -1, None, 0
+    group, reach = -1, 0
+    previous: Hashable = None
     for (start, end), word in zip(spans, word_ids, strict=True):
         if word != previous or (start > reach and text[start - 1].isspace()):
             group += 1

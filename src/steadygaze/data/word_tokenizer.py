@@ -3,8 +3,8 @@
 How a text is split (the golden examples are in tests/data/test_word_tokenizer.py):
 
     words            letters, marks, digits and "_", with inner apostrophes (o'clock) and inner format characters
-                     (zero-width joiners, soft hyphens); scripts that write no spaces are not segmented;
-                     cut after 9,999 letters or 99 inner apostrophes
+                     (zero-width joiners, soft hyphens); cut after 9,999 letters or 99 inner apostrophes
+    without spaces   Chinese, Japanese, Thai, Lao, Khmer and Burmese as in word_segmentation.py, also inside a URL
     contractions     do n't, it 's, we 'll, they 'd 've; text that already comes so is left so; ’ counts as '
     hyphens          a token of their own, as spaCy has them: well - made.  Fewer words are unknown, and each part is
                      highlighted on its own merit
@@ -15,8 +15,9 @@ How a text is split (the golden examples are in tests/data/test_word_tokenizer.p
     emoji            one grapheme cluster, one token: families, skin tones, flags
     all the rest     a run of one character is one token: "..." and "!!!", but "?", "!" in "?!"
 
-Every character that is not white space is in exactly one token, and a token cut out of its text is the same single
-token again.  Composed and decomposed accents are the same word.
+Every character that is not white space is in exactly one token; beside a letter of a script without spaces, a
+zero-width space is white space.  In other scripts, a token cut out of its text is the same single token again.
+Composed and decomposed accents are the same word.
 """
 
 import re
@@ -32,6 +33,13 @@ from tokenizers import Encoding, Regex, Tokenizer, models, normalizers, pre_toke
 from steadygaze.core.errors import UserError
 from steadygaze.core.ragged import row_starts
 from steadygaze.data.text_tokenizer import Kind, Spot, TextTokenizer, align_spans, chunks, clean
+from steadygaze.data.word_segmentation import (
+    SEPARATOR,
+    blank_zero_width_spaces,
+    mark_breaks,
+    unmarked_spans,
+    word_breaks,
+)
 
 PAD, UNKNOWN, START, END = SPECIALS = ("<pad>", "<unk>", "<s>", "</s>")
 NUMBER = "qqq"
@@ -45,7 +53,7 @@ def _pattern() -> str:
     A token on its own is split as in its text, because no part depends on what follows, except that nothing continues
     it.  There is no unbounded backtracking: time is linear, and Oniguruma stays below its limit of ten million steps.
     """
-    space = r"\s\x1c-\x1f"  # what str.isspace says
+    space = rf"\s\x1c-\x1f{SEPARATOR}"  # what str.isspace says, and the separator of words
     letter = r"[\p{L}\p{M}\p{N}_]"
     negation = rf"n't(?!(?!n't){letter})"
     inner = rf"(?:(?!{negation}){letter})"  # a letter that does not begin "n't"
@@ -79,14 +87,14 @@ def document_frequency(texts: Sequence[str]) -> dict[str, int]:
     """In how many texts each word occurs."""
     engine = _engine({})
     everything = trainers.WordLevelTrainer(vocab_size=2**31, min_frequency=0, special_tokens=[], show_progress=False)
-    engine.train_from_iterator(map(_folded, texts), everything)
+    engine.train_from_iterator(chain.from_iterable(map(_segmented, chunks(texts))), everything)
     index_of = engine.get_vocab()
     words = [*sorted(index_of, key=index_of.__getitem__), NUMBER]
     number = words.index(NUMBER)  # the last, unless somebody wrote it
     same = np.array([number if _DIGIT.search(word) else index for index, word in enumerate(words)])
     total = np.zeros(len(words), np.int64)
     for chunk in chunks(texts):
-        total += _spread(engine.encode_batch_fast([_folded(text) for text in chunk]), same)
+        total += _spread(engine.encode_batch_fast(_segmented(chunk)), same)
     return {word: int(n) for word, n in zip(words, total, strict=True) if n}
 
 
@@ -105,13 +113,15 @@ class WordTokenizer(TextTokenizer):
         self._unknown = unknown
         self._number = engine.token_to_id(NUMBER) or unknown
         self._known = SplitCache(self._split)
+        # The pattern of a tokenizer of version 0.1.0 has no separator; its model has learned unsegmented runs.
+        self._segments = not engine.pre_tokenizer.pre_tokenize_str(SEPARATOR)
 
     def _leading(self, question: bool) -> Sequence[int]:
         """A question is a sequence of its own, and gets its `<s>` like any text."""
         return self._before
 
     def _prepare(self, text: str) -> str:
-        return _folded(text)
+        return _folded(text) if self._segments else _plain_apostrophes(text)
 
     def _ids(self, texts: list[str]) -> list[list[int]]:
         return [ids for ids, _, _ in self._spots(texts)]
@@ -122,11 +132,17 @@ class WordTokenizer(TextTokenizer):
         return [next(others) if spot is None else spot for spot in known]
 
     def _split(self, texts: list[str]) -> list[Spot]:
-        encodings = self._encodings(texts)
-        return [self._spot(text, encoding) for text, encoding in zip(texts, encodings, strict=True)]
+        breaks = word_breaks(texts) if self._segments else {}
+        marked = mark_breaks(texts, breaks)
+        encodings = self._encodings(marked)
+        spots = [self._spot(text, encoding) for text, encoding in zip(marked, encodings, strict=True)]
+        for row, positions in breaks.items():
+            ids, spans, groups = spots[row]
+            spots[row] = ids, unmarked_spans(spans, positions), groups
+        return spots
 
     def _spot(self, text: str, encoding: Encoding) -> Spot:
-        ids, spans = encoding.ids, align_spans(text, encoding.offsets)
+        ids, spans = encoding.ids, align_spans(text.replace(SEPARATOR, " "), encoding.offsets)
         if self._has_number(text, ids):
             # Not by a Replace of the normalizer, because that loses the offsets.
             ids = [
@@ -160,7 +176,19 @@ def _engine(vocabulary: dict[str, int]) -> Tokenizer:
     return engine
 
 
+def _segmented(texts: list[str]) -> list[str]:
+    """The texts as a new tokenizer reads them, with separators between the words of scripts without spaces."""
+    folded = [_folded(text) for text in texts]
+    return mark_breaks(folded, word_breaks(folded))
+
+
 def _folded(text: str) -> str:
+    """Apostrophes as below; zero-width spaces that separate words become separators, and no others remain."""
+    text = _plain_apostrophes(text)
+    return text if text.isascii() else blank_zero_width_spaces(text.replace(SEPARATOR, "\ufffd"))
+
+
+def _plain_apostrophes(text: str) -> str:
     """Typographic apostrophes made plain, and the lower case where that cannot move a character."""
     text = clean(text).replace("’", "'")
     return text.lower() if text.isascii() else text

@@ -47,8 +47,7 @@ from steadygaze.data.text_tokenizer import Tokens
 from steadygaze.data.word_tokenizer import build_word_tokenizer
 from steadygaze.models.classifier import Architecture, Classifier, word_encoder
 from steadygaze.models.encoders.transformer import from_folder, locate
-from steadygaze.models.inference import inference
-from steadygaze.models.model_protocol import Model
+from steadygaze.models.inference import Model, inference
 
 T = TypeVar("T")
 FEWEST = {"cpu": 2.5, "cuda": 10.0}

@@ -15,8 +15,7 @@ from steadygaze.core.types import Batch
 from steadygaze.data.batches import Data, by_length, collate, shuffled
 from steadygaze.data.corpora import load_corpus
 from steadygaze.data.word_tokenizer import SPECIALS, build_word_tokenizer
-from steadygaze.models.inference import inference
-from steadygaze.models.model_protocol import Capability, Model
+from steadygaze.models.inference import Capability, Model, inference
 from steadygaze.techniques.perturbations.word_removal import take_rows
 
 WORDS, LENGTH = 5000, 400

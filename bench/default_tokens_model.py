@@ -29,7 +29,7 @@ from steadygaze.models import inference
 from steadygaze.models.attention_layers import Softmax, context
 from steadygaze.models.classifier import Classifier
 from steadygaze.models.encoders.word_encoders import Convolutional, WordEncoder, embedding
-from steadygaze.models.model_protocol import Model
+from steadygaze.models.inference import Model
 from steadygaze.techniques import TECHNIQUES
 from steadygaze.training.device import accelerator
 from steadygaze.training.optimizers import Training

@@ -25,7 +25,7 @@ from steadygaze.explainers.learned.l2x import L2X
 from steadygaze.explainers.learned.removal_effects import predict_selected
 from steadygaze.explainers.learned.text_inputs import TextInputs, vocabulary
 from steadygaze.explainers.learned.text_networks import APPROXIMATORS, as_keras
-from steadygaze.models.model_protocol import Capability, Model
+from steadygaze.models.inference import Capability, Model
 from steadygaze.results.leakage_warnings import by_measure, has_leakage, leakage_warnings, selection_rows
 from steadygaze.training.progress import SilentWatcher
 

@@ -25,7 +25,7 @@ from steadygaze.core.maths.windows import best_windows
 from steadygaze.core.ragged import segment_spread, segment_sum
 from steadygaze.data.batches import by_length, shuffled
 from steadygaze.models import inference
-from steadygaze.models.model_protocol import Model
+from steadygaze.models.inference import Model
 from steadygaze.models.rationalizer import Rationalizer
 from steadygaze.techniques import TECHNIQUES
 from steadygaze.techniques.technique import Technique

@@ -13,8 +13,7 @@ from steadygaze.audit.measures.plausibility_measures import token_f1, token_prec
 from steadygaze.core.ragged import TokenArray
 from steadygaze.data.batches import Data
 from steadygaze.models.classifier import Architecture, word_encoder
-from steadygaze.models.inference import forwards
-from steadygaze.models.model_protocol import Model
+from steadygaze.models.inference import Model, forwards
 from steadygaze.models.rationalizer import Rationalizer
 from steadygaze.techniques import TECHNIQUES
 from steadygaze.techniques.rationalizing import RationalizingTechnique

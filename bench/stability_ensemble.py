@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from steadygaze.core.types import Batch
-from steadygaze.models.model_protocol import Capability, Model
+from steadygaze.models.inference import Capability, Model
 
 
 class MeanForward(NamedTuple):

@@ -23,7 +23,7 @@ from steadygaze.estimator.loading import load
 from steadygaze.estimator.text_classifier import TextClassifier
 from steadygaze.explainers.attention import Attention
 from steadygaze.models import inference
-from steadygaze.models.model_protocol import Model
+from steadygaze.models.inference import Model
 from steadygaze.techniques.perturbations.word_substitution import MOST, Synonyms
 
 if TYPE_CHECKING:

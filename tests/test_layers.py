@@ -136,12 +136,12 @@ def test_a_wrong_import_is_found(tmp_path: Path) -> None:
         "results/row.py": "import torch.nn\n",
         "report/page.py": "from steadygaze.results.row import Row\nfrom steadygaze.data.eraser import read\n",
         "training/loop.py": "from steadygaze.models.classifier import Classifier\n",
-        "audit/measures/sums.py": "from steadygaze.core import maths\nfrom steadygaze.models.model import Model\n",
+        "audit/measures/sums.py": "from steadygaze.core import maths\nfrom steadygaze.models.inference import Model\n",
     }.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
     assert sorted(wrong_imports(tmp_path)) == [
-        "audit.measures.sums -> steadygaze.models.model.Model",
+        "audit.measures.sums -> steadygaze.models.inference.Model",
         "models.classifier -> steadygaze.estimator.load",
         "report.page -> steadygaze.data.eraser.read",
         "results.row -> torch.nn",

@@ -11,7 +11,7 @@ from steadygaze.adapters.model_adapter import ModelAdapter
 from steadygaze.audit.prepare_case import fingerprint
 from steadygaze.core.errors import UserError
 from steadygaze.data.corpora import load_corpus
-from steadygaze.models.model_protocol import Model
+from steadygaze.models.inference import Model
 
 
 def subject(classes=("negative", "positive"), pair=None, **more):

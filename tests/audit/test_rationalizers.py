@@ -14,10 +14,9 @@ import steadygaze as sg
 from estimator.test_rationalizers import LABELS, TEXTS, fitted
 from report.browser import plain_text
 from steadygaze.adapters.as_adapter import as_adapter
-from steadygaze.audit.audit_case import AuditCase
+from steadygaze.audit.audit_case import AuditCase, Finding
 from steadygaze.audit.audit_config import ProbeConfig, Runtime
-from steadygaze.audit.finding import Finding
-from steadygaze.audit.measures.registry import NAMES, measure_names, probe_names
+from steadygaze.audit.measures import NAMES, measure_names, probe_names
 from steadygaze.audit.prepare_case import prepare
 from steadygaze.audit.probes.text_perturbations import embedding_noise, fgm_on_label, gradient, pgd_on_attention
 from steadygaze.audit.protocols import FAITHFULNESS
@@ -36,7 +35,7 @@ from steadygaze.core.types import Batch, Example
 from steadygaze.data.batches import collate
 from steadygaze.explainers.explainer import SELECTS
 from steadygaze.explainers.rationale import RationaleExplainer
-from steadygaze.models.model_protocol import MISSING_CAPABILITY
+from steadygaze.models.inference import MISSING_CAPABILITY
 from steadygaze.models.rationalizer import GeneratorOutput, Rationalizer
 from steadygaze.results.report import Report
 

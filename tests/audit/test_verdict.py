@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from steadygaze.audit.measures.registry import MEASURES
+from steadygaze.audit.measures import MEASURES
 from steadygaze.audit.verdict_rules import COLLAPSED, FEWEST, VERDICT_RULES, Threshold, VerdictRule, verdicts
 from steadygaze.results.row import Row
 from steadygaze.results.verdict import Verdict

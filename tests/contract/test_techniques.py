@@ -14,7 +14,7 @@ from steadygaze.core.settings import build
 from steadygaze.core.types import Batch, Terms
 from steadygaze.data.batches import collate
 from steadygaze.models import inference
-from steadygaze.models.model_protocol import Model
+from steadygaze.models.inference import Model
 from steadygaze.techniques import TECHNIQUES
 from steadygaze.techniques.perturbations.word_substitution import Synonyms
 from steadygaze.techniques.technique import CachedTargets, LossContext, Technique

@@ -15,7 +15,7 @@ from steadygaze.core.random_key import RandomKey
 from steadygaze.core.types import Batch, Terms
 from steadygaze.data.batches import Data
 from steadygaze.models.classifier import Architecture
-from steadygaze.models.model_protocol import Model
+from steadygaze.models.inference import Model
 from steadygaze.techniques import TECHNIQUES
 from steadygaze.techniques.perturbations.word_substitution import Synonyms
 from steadygaze.techniques.technique import LossContext, Technique

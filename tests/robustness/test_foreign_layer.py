@@ -17,7 +17,7 @@ from steadygaze.core.maths.distributions import normalize
 from steadygaze.core.tensor_files import read_layout, read_tensors
 from steadygaze.core.types import Batch
 from steadygaze.core.untrusted_files import DEEPEST, MissingFile, open_file, parse_json, read_bytes, read_json, resolve
-from steadygaze.models.model_protocol import NonFiniteOutput, refuse_non_finite
+from steadygaze.models.inference import NonFiniteOutput, refuse_non_finite
 
 SOURCE = Path(steadygaze.__file__).parent
 LAYER = {"foreign_files.py", "tensor_files.py"}

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from steadygaze.audit.measures.registry import COLUMNS, MEASURES, NAMES
+from steadygaze.audit.measures import COLUMNS, MEASURES, NAMES
 from steadygaze.results.comparison import Column, Difference
 from steadygaze.results.row import ValueKey
 from steadygaze.study.compare_config import BETWEEN

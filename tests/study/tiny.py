@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from steadygaze.audit.protocols import PROTOCOLS
-from steadygaze.audit.protocols.correctness import correctness
 from steadygaze.audit.protocols.faithfulness import faithfulness
+from steadygaze.audit.protocols.plausibility import correctness
 from steadygaze.audit.protocols.shortcut_leakage import shortcut_leakage
 from steadygaze.audit.protocols.stability import stability
 from steadygaze.data.planted.lexicon import SYNONYMS as PLANTED

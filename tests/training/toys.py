@@ -18,7 +18,7 @@ from steadygaze.core.settings import settings
 from steadygaze.core.types import Batch, Terms
 from steadygaze.data.batches import Data
 from steadygaze.models.classifier import Architecture, Classifier, word_encoder
-from steadygaze.models.model_protocol import Model
+from steadygaze.models.inference import Model
 from steadygaze.techniques.technique import LossContext, Player, Stage, Technique
 from steadygaze.techniques.vanilla import Vanilla
 from steadygaze.training.checkpoint import Checkpoint

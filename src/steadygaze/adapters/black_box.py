@@ -28,7 +28,7 @@ from steadygaze.core.types import Batch, Label, Span
 from steadygaze.data.text_tokenizer import Kind
 from steadygaze.data.word_tokenizer import build_word_tokenizer
 from steadygaze.explainers.learned.black_box_queries import predicted
-from steadygaze.models.model_protocol import Capability, Model
+from steadygaze.models.inference import Capability, Model
 
 NOTHING = ""
 """The piece of padding; its id is 0."""

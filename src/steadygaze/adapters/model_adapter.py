@@ -16,7 +16,7 @@ from steadygaze.data.batches import Data, placed_data
 from steadygaze.data.text_checks import BooleanLabel, check_labels
 from steadygaze.data.text_tokenizer import Tokens as Tokens
 from steadygaze.estimator.text_classifier import TextClassifier
-from steadygaze.models.model_protocol import Model
+from steadygaze.models.inference import Model
 
 
 @dataclass(frozen=True)

@@ -21,8 +21,7 @@ from steadygaze.core.errors import UserError
 from steadygaze.core.ragged import TokenArray, TokenizedTexts
 from steadygaze.core.types import Batch
 from steadygaze.data.subword_tokenizer import PieceTokenizer
-from steadygaze.models.inference import evaluation, inference
-from steadygaze.models.model_protocol import NonFiniteOutput
+from steadygaze.models.inference import NonFiniteOutput, evaluation, inference
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from torch.nn.functional import pad
 from steadygaze.core.maths.distributions import normalize
 from steadygaze.core.types import Batch
 from steadygaze.models.encoders.transformer import joined, take
-from steadygaze.models.model_protocol import Capability, Model
+from steadygaze.models.inference import Capability, Model
 
 
 def last_layer_attention(attentions: Sequence[Tensor], read: Tensor) -> Tensor:

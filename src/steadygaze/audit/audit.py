@@ -8,19 +8,19 @@ from typing import Any, TypeVar, get_type_hints
 
 from steadygaze.adapters.as_adapter import as_adapter
 from steadygaze.adapters.model_adapter import ModelAdapter
-from steadygaze.audit.audit_case import AuditCase
-from steadygaze.audit.audit_config import AuditConfig, ProbeConfig, Runtime
-from steadygaze.audit.audit_report import AuditFindings
-from steadygaze.audit.finding import (
+from steadygaze.audit.audit_case import (
+    AuditCase,
     Finding,
     drop_texts,
     interlocking_not_applicable,
     missing_findings,
     texts_without_selection,
 )
-from steadygaze.audit.measures.registry import probe_names
+from steadygaze.audit.audit_config import AuditConfig, ProbeConfig, Runtime
+from steadygaze.audit.audit_report import AuditFindings
+from steadygaze.audit.measures import probe_names
+from steadygaze.audit.measures.measure import LABEL_KEPT, SUBSTITUTIONS
 from steadygaze.audit.prepare_case import (
-    SYNONYM_PROBES,
     AuditRequest,
     choose_explainers,
     fingerprint,
@@ -47,6 +47,7 @@ from steadygaze.models.rationalizer import selects
 from steadygaze.results.formatting import ICONS
 from steadygaze.results.report import Report, now
 
+SYNONYM_MEASURES = probe_names(*SUBSTITUTIONS, *LABEL_KEPT)
 NOT_THOROUGH = "it runs only in a thorough audit: it needs hundreds of forward passes per text"
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -184,13 +185,12 @@ def _run(case: AuditCase, protocols: Sequence[Protocol]) -> Iterator[Finding]:
 
 def _missing(case: AuditCase, adapter: ModelAdapter) -> dict[str, list[Finding]]:
     """Measures that need synonyms or training texts, with the reason why they are missing."""
-    probes = [name for name in SYNONYM_PROBES if name not in case.substitutions]
 
     def reason(without: str) -> str:
         return SELECTS if selects(case.model) else NOT_OURS if adapter.classifier is None else without
 
     return {
-        STABILITY: [*missing_findings(probe_names(*probes, *(f"{name}-kept" for name in probes)), NO_SYNONYMS)],
+        STABILITY: [*missing_findings(() if case.substitutions else SYNONYM_MEASURES, NO_SYNONYMS)],
         FAITHFULNESS: [*missing_findings(TRAINED, reason(UNTRAINED))],
         SHORTCUT: [
             *missing_findings(DEFAULT_TOKEN_MEASURES, reason(NO_TRAINING_TEXTS)),

@@ -1,30 +1,41 @@
 """AuditFindings -> Report: the rows, verdicts, notes, examples and plot points."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
-from steadygaze.audit.audit_case import AuditCase, Rows, saliency_divergence
-from steadygaze.audit.finding import Finding, selecting_explainers, texts_without_selection
-from steadygaze.audit.largest_shifts import largest_shifts
+from steadygaze.audit.audit_case import (
+    AuditCase,
+    Finding,
+    Rows,
+    saliency_divergence,
+    selecting_explainers,
+    texts_without_selection,
+)
+from steadygaze.audit.measures import FACTS
 from steadygaze.audit.measures.measure import PROBES
-from steadygaze.audit.measures.registry import MEASURES
 from steadygaze.audit.prepare_case import AuditRequest, PreparedCase, Settings
-from steadygaze.audit.probes.text_perturbations import gradient
+from steadygaze.audit.probes.text_perturbations import PerturbedBatch, gradient
 from steadygaze.audit.protocols.stability import SEEDS, seed_saliencies
 from steadygaze.audit.verdict_rules import verdicts
 from steadygaze.core import __version__
 from steadygaze.core.maths.distributions import normalize
-from steadygaze.data.token_alignment import coverage
+from steadygaze.core.types import Span
+from steadygaze.data.batches import collate
+from steadygaze.data.synonyms import vocabulary_lexicon
+from steadygaze.data.token_alignment import coverage, mean_of_words, merge_words
+from steadygaze.estimator.explain_texts import rationale_spans
+from steadygaze.results.explanation import Explanation
 from steadygaze.results.formatting import count_text
 from steadygaze.results.leakage_warnings import PREDICTOR, READER, UNREAD, by_measure, has_leakage, leakage_sentence
 from steadygaze.results.report import Report
 from steadygaze.results.row import MeasureKey, Row, mean_row
-from steadygaze.results.verdict import Fact
+from steadygaze.results.verdict import Shift
 
 TITLE = "Explanation audit"
 MOST = 1000
@@ -94,7 +105,7 @@ def build_report(audited: AuditFindings) -> Report:
         plot_points(prepared.case, main, findings),
         facts=facts,
         notes=notes,
-        measures={name: Fact(m.sentence, *m.bounds, m.direction, m.citation) for name, m in MEASURES.items()},
+        measures=FACTS,
         probes=PROBES,
         sections={
             finding.measure: heading for heading, group in audited.findings_by_heading.items() for finding in group
@@ -229,3 +240,101 @@ def _gradient(case: AuditCase, explainer: str) -> Points:
         pairs = torch.stack([weights, slope], -1)[batch.mask].cpu().tolist()
         points += [{"attention": round(a, 4), "gradient": round(g, 4)} for a, g in pairs]
     return points[:: max(1, len(points) // MOST)]
+
+
+EACH = 3
+"""Texts per probe."""
+MOVED = "jensen-shannon/"
+
+
+def largest_shifts(
+    prepared: PreparedCase, explainer: str, findings: Sequence[Finding], each: int = EACH
+) -> tuple[Shift, ...]:
+    """The texts with the largest shift under each probe, largest first."""
+    known = prepared.case.probes
+    shown: list[Shift] = []
+    for finding in findings:
+        name = finding.measure.removeprefix(MOVED)
+        mine = finding.measure.startswith(MOVED) and name in known and finding.explainer == explainer
+        if mine and finding.values is not None:
+            shown += _worst(prepared, explainer, name, finding.values, each)
+    return tuple(shown)
+
+
+def _worst(prepared: PreparedCase, explainer: str, probe: str, moved: Tensor, each: int) -> Iterator[Shift]:
+    far = moved.nan_to_num(nan=-1.0).argsort(descending=True, stable=True)[:each]
+    rows = far[moved[far] > 0].numpy()
+    if not len(rows):
+        return
+    case = prepared.case
+    batch = collate(case.data, rows).to(case.model.device)
+    after = case.probes[probe].move(case.model, batch)
+    for states in zip(
+        rows.tolist(),
+        _explanations(prepared, explainer, rows, PerturbedBatch(batch, None, after.touched)),
+        _explanations(prepared, explainer, rows, after),
+        strict=True,
+    ):
+        row, old, new = states
+        yield Shift(probe, float(moved[row]), old, new)
+
+
+def _explanations(
+    prepared: PreparedCase, explainer: str, rows: np.ndarray, at: PerturbedBatch
+) -> Iterator[Explanation]:
+    saliency = prepared.case.explainers[explainer].explain(prepared.case.model, at.batch, embedded=at.embedded)
+    chances = None if saliency.chances is None else saliency.chances.double().cpu()
+    weights, probs = saliency.weights.double().cpu(), saliency.logits.double().softmax(-1).cpu()
+    mask, ids = at.batch.mask.cpu(), at.batch.ids.cpu()
+    clean = collate(prepared.case.data, rows).ids
+    for i, row in enumerate(rows.tolist()):
+        new = [(position, int(ids[i, t])) for position, t in enumerate(_positions(mask[i])) if ids[i, t] != clean[i, t]]
+        shown = _explanation(prepared, row, explainer, weights[i][mask[i]].tolist(), probs[i].tolist(), dict(new))
+        yield shown if chances is None else _with_rationale(prepared, row, shown, chances[i][mask[i]].tolist())
+
+
+def _explanation(
+    prepared: PreparedCase, row: int, explainer: str, weights: list[float], probs: list[float], new: dict[int, int]
+) -> Explanation:
+    example, adapter = prepared.examples[row], prepared.adapter
+    text, spans = _rewritten(prepared, row, new)
+    tokens = [text[start:end] for start, end in spans]
+    if adapter.tokens.kind == "pieces":
+        tokens, spans, merged = merge_words(text, spans, prepared.placed.groups[row], weights)
+        weights = merged.tolist()
+    return Explanation(
+        text=text,
+        tokens=tuple(tokens),
+        spans=tuple(spans),
+        weights=tuple(weights),
+        label=adapter.classes[probs.index(max(probs))],
+        probabilities=dict(zip(adapter.classes, probs, strict=True)),
+        question=example.question,
+        explainer=explainer,
+        selected=prepared.case.explainers[explainer].selects_words,
+    )
+
+
+def _with_rationale(prepared: PreparedCase, row: int, shown: Explanation, chances: list[float]) -> Explanation:
+    pieces = prepared.adapter.tokens.kind == "pieces"
+    chances = mean_of_words(prepared.placed.groups[row], chances) if pieces else chances
+    return replace(shown, rationale=rationale_spans(shown.spans, shown.weights, chances))
+
+
+def _rewritten(prepared: PreparedCase, row: int, new: dict[int, int]) -> tuple[str, list[Span]]:
+    """The text with these tokens substituted, and the new token spans."""
+    text, spans = prepared.examples[row].text, prepared.placed.spans[row]
+    if not new:
+        return text, list(spans)
+    names = vocabulary_lexicon(prepared.adapter.tokens.vocabulary, prepared.adapter.tokens.kind).names
+    written, moved, end = "", [], 0
+    for i, (start, stop) in enumerate(spans):
+        written += text[end:start]
+        word = names[new[i]].strip() if i in new else text[start:stop]
+        moved.append((len(written), len(written) + len(word)))
+        written, end = written + word, stop
+    return written + text[end:], moved
+
+
+def _positions(mask: Tensor) -> list[int]:
+    return torch.nonzero(mask).squeeze(-1).tolist()

@@ -36,13 +36,13 @@ from steadygaze.audit.manifest import (
     read_manifest,
 )
 from steadygaze.audit.manifest import changes as changes
-from steadygaze.audit.manifest import versions as versions
 from steadygaze.core.atomic_files import new_folder, recover_folder, unknown_entries
 from steadygaze.core.errors import UserError
 from steadygaze.core.output_paths import check_new_folder
 from steadygaze.core.untrusted_files import decode
 from steadygaze.results.policy import Policy, parse_policy, to_toml
 from steadygaze.results.report import Report
+from steadygaze.results.report import versions as versions
 from steadygaze.results.report_differences import differences as differences
 from steadygaze.results.report_file import parse
 from steadygaze.results.row import to_jsonl

@@ -2,20 +2,17 @@
 
 import hashlib
 import json
-import platform
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cache
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from steadygaze.core import __version__
 from steadygaze.core.errors import UserError
 from steadygaze.core.untrusted_files import MissingFile, parse_json, read_bytes
-from steadygaze.results.report import is_time
+from steadygaze.results.report import is_time, versions
 
 SCHEMA = 1
 MANIFEST, REPORT, POLICY = "manifest.json", "report.json", "policy.toml"
@@ -26,11 +23,6 @@ NEEDED = {"report.html", REPORT, "rows.jsonl"}
 
 class ManifestChange(UserError):
     """The bundle was changed after it was written."""
-
-
-def versions() -> dict[str, str]:
-    """The package versions, for a Report and its manifest."""
-    return {"steadygaze": __version__, "python": platform.python_version(), **dict(_installed())}
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,11 +112,3 @@ def content_of(file: Path) -> bytes:
         return read_bytes(file)
     except MissingFile:
         raise UserError(f"{file.parent} is not a whole audit bundle: it has no {file.name}") from None
-
-
-def _installed() -> Iterator[tuple[str, str]]:
-    for name in ("torch", "numpy", "transformers"):
-        try:
-            yield name, version(name)
-        except PackageNotFoundError:
-            continue

@@ -11,7 +11,7 @@ A collapse can only lead to a no: its absence is not evidence of stability.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from steadygaze.audit.measures.registry import check_name
+from steadygaze.audit.measures import check_name
 from steadygaze.core.errors import unknown
 from steadygaze.results.formatting import explainer_name, measure_noun, number
 from steadygaze.results.leakage_warnings import MARGIN

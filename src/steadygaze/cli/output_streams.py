@@ -1,4 +1,4 @@
-"""Standard output and standard error of a command: printing, progress bars, closed streams.
+"""Exit codes, standard output and standard error of a command: printing, progress bars, closed streams.
 
 Writes to a closed stream are dropped.  A reader may close the pipe, as `| head` does, or the caller may close the
 stream, as `>&-` does.  The exit code stays the same: an unmet requirement still exits with 1.
@@ -8,18 +8,27 @@ import io
 import json
 import os
 import sys
+import tempfile
+import traceback
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout, suppress
 from time import monotonic
 from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
-from steadygaze.core.errors import one_line, safe_json
+import typer
+
+from steadygaze.core.errors import RequirementNotMet, UserError, one_line, safe_json
 
 if TYPE_CHECKING:
     from steadygaze.core.errors import Console
 
 T = TypeVar("T")
+MOST_LINES = 50
+"""Unmet requirements that are printed."""
+MEMORY = "not enough memory: choose a smaller --batch-size or a smaller model, or read fewer texts"
+UsageError: type[Any] = typer.BadParameter.__mro__[1]
+"""From click, or from the copy of click in typer."""
 
 
 class Pipe(io.RawIOBase):
@@ -148,3 +157,52 @@ def until_closed(items: Iterable[T]) -> Iterator[T]:
         if output_closed():
             return
         yield item
+
+
+def run_command(app: Callable[..., Any], arguments: Sequence[str] | None = None) -> None:
+    """Run a command of the application and exit with its exit code."""
+    words = sys.argv[1:] if arguments is None else list(arguments)
+    with standard_streams():
+        try:
+            code = app(words, standalone_mode=not words)  # without arguments typer prints the help
+            sys.stdout.flush()
+        except UserError as error:
+            _stop(2, f"error: {error}")
+        except UsageError as error:
+            _stop(2, f"error: {_usage(error)}")
+        except RequirementNotMet as error:
+            _stop(1, *(f"requirement not met: {message}" for message in error.args))
+        except KeyboardInterrupt:
+            _stop(130)
+        except OSError as error:  # no permission, full disk, a folder instead of a file
+            _stop(2, f"error: {error}")
+        except Exception as error:
+            if _out_of_memory(error):
+                _stop(2, f"error: {MEMORY}")
+            with tempfile.NamedTemporaryFile("w", prefix="steadygaze-", suffix=".log", delete=False) as log:
+                traceback.print_exc(file=log)
+            _stop(70, f"internal error; please report it with the file {log.name}")
+        sys.exit(code if isinstance(code, int) else 0)
+
+
+def _out_of_memory(error: Exception) -> bool:
+    """Torch raises a RuntimeError for CPU memory and an OutOfMemoryError for GPU memory."""
+    from_torch = type(error).__name__ == "OutOfMemoryError" or "can't allocate memory" in str(error)
+    return isinstance(error, MemoryError) or from_torch
+
+
+def _usage(error: Any) -> str:
+    """Describe the wrong arguments and name the command that shows the help."""
+    inner = error.ctx is not None and error.ctx.parent is not None
+    command = f"steadygaze {error.ctx.info_name} --help" if inner else "steadygaze --help"
+    message = " ".join(error.format_message().split())
+    return f"{message.rstrip('.')}; see: {command}"
+
+
+def _stop(code: int, *messages: str) -> None:
+    with suppress(OSError):  # a message that cannot be printed does not change the exit code
+        for message in messages[:MOST_LINES]:
+            print(one_line(message), file=sys.stderr)
+        if len(messages) > MOST_LINES:
+            print(f"… and {len(messages) - MOST_LINES:,} more", file=sys.stderr)
+    sys.exit(code)

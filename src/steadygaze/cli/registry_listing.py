@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import is_dataclass
 from typing import Any
 
+from steadygaze.audit.measures import MEASURES, NAMES, measure_of
 from steadygaze.audit.measures.measure import PROBES
-from steadygaze.audit.measures.registry import MEASURES, NAMES, measure_of
 from steadygaze.core.errors import unknown
 from steadygaze.data.corpora import CORPORA
 from steadygaze.estimator.train_config import TextConfig

@@ -30,7 +30,7 @@ from steadygaze.estimator.inputs import read_texts
 from steadygaze.estimator.resumable_training import texts
 from steadygaze.estimator.text_classifier import Granularity, TextClassifier, predict_labels
 from steadygaze.models import inference
-from steadygaze.models.model_protocol import Model, NonFiniteOutput
+from steadygaze.models.inference import Model, NonFiniteOutput
 from steadygaze.report.page import render, write
 from steadygaze.results.explanation import Explanation
 

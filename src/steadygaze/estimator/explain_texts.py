@@ -21,7 +21,7 @@ from steadygaze.estimator.inputs import known_label
 from steadygaze.explainers.explainer import Explainer, Saliency, finite_weights, missing_capability
 from steadygaze.explainers.resolve import default_explainer, resolve_explainer
 from steadygaze.models import inference
-from steadygaze.models.model_protocol import Model
+from steadygaze.models.inference import Model
 from steadygaze.results.explanation import Explanation
 
 

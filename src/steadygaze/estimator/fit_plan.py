@@ -31,7 +31,7 @@ from steadygaze.estimator.train_config import TrainConfig
 from steadygaze.models.encoders import TRANSFORMER
 from steadygaze.models.encoders.pretrained import read_config, weight_files
 from steadygaze.models.encoders.transformer import from_folder, limit, locate
-from steadygaze.models.model_protocol import Model
+from steadygaze.models.inference import Model
 from steadygaze.techniques.perturbations.word_substitution import MOST, Synonyms, without_synonyms
 from steadygaze.techniques.technique import Technique
 from steadygaze.training.progress import Watcher

@@ -19,7 +19,7 @@ from steadygaze.models.classifier import Architecture, word_encoder
 from steadygaze.models.encoders import ENCODERS, TRANSFORMER
 from steadygaze.models.encoders.transformer import from_config
 from steadygaze.models.encoders.word_encoders import Encoder
-from steadygaze.models.model_protocol import Model
+from steadygaze.models.inference import Model
 from steadygaze.techniques import TECHNIQUES
 from steadygaze.techniques.technique import Technique
 from steadygaze.techniques.vanilla import Vanilla

@@ -35,7 +35,7 @@ from steadygaze.data.subword_tokenizer import PieceTokenizer
 from steadygaze.data.text_tokenizer import Kind, TextTokenizer, read_engine
 from steadygaze.data.word_tokenizer import WordTokenizer
 from steadygaze.estimator.model_config import SCHEMA, ModelConfig, build_model, contradiction
-from steadygaze.models.model_protocol import Model
+from steadygaze.models.inference import Model
 from steadygaze.models.rationalizer import selects
 from steadygaze.results.model_card import card
 from steadygaze.techniques import TECHNIQUES

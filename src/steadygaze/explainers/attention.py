@@ -6,8 +6,7 @@ from torch import Tensor
 
 from steadygaze.core.types import Batch
 from steadygaze.explainers.explainer import Explainer, Saliency
-from steadygaze.models.inference import inference
-from steadygaze.models.model_protocol import Capability, Model
+from steadygaze.models.inference import Capability, Model, inference
 
 
 class Attention(Explainer):

@@ -26,8 +26,7 @@ from steadygaze.core.types import Batch
 from steadygaze.explainers.class_probability import clean_prediction, max_tokens
 from steadygaze.explainers.explainer import Explainer, Saliency
 from steadygaze.explainers.gradient import ExplainedBatch, explained_batch, gradient_tokens, trim_to_longest
-from steadygaze.models.inference import with_gradients
-from steadygaze.models.model_protocol import Capability, Model
+from steadygaze.models.inference import Capability, Model, with_gradients
 from steadygaze.techniques.perturbations.word_removal import take_rows, text_key, words_of
 
 

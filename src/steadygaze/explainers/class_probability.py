@@ -15,8 +15,7 @@ import torch
 from torch import Tensor
 
 from steadygaze.core.types import Batch, Removal
-from steadygaze.models.inference import inference
-from steadygaze.models.model_protocol import Model
+from steadygaze.models.inference import Model, inference
 from steadygaze.techniques.perturbations.word_removal import remove_words, take_rows, trim_padding
 
 MIN_LENGTH_RATIO = 0.75

@@ -9,7 +9,7 @@ from torch.nn.functional import one_hot
 
 from steadygaze.core.maths.label_leakage import class_balanced_accuracy, independent_reader_accuracy, leakage_gap
 from steadygaze.core.types import Batch
-from steadygaze.models.model_protocol import MISSING_CAPABILITY, Capability, Model, refuse_non_finite
+from steadygaze.models.inference import MISSING_CAPABILITY, Capability, Model, refuse_non_finite
 
 ACCURACY, GAP = "independent-reader-accuracy", "leakage-gap"
 PREDICTED = "predicted"

@@ -47,8 +47,7 @@ from steadygaze.explainers.class_probability import (
     probability_of_embeddings,
 )
 from steadygaze.explainers.explainer import Explainer, Saliency
-from steadygaze.models.inference import inference, with_gradients
-from steadygaze.models.model_protocol import Capability, Model
+from steadygaze.models.inference import Capability, Model, inference, with_gradients
 from steadygaze.techniques.perturbations.word_removal import take_rows, trim_padding, words_of
 
 

@@ -33,7 +33,7 @@ from steadygaze.core.settings import Field, settings
 from steadygaze.core.types import Batch
 from steadygaze.explainers.class_probability import clean_prediction, predict_without
 from steadygaze.explainers.explainer import Explainer, Saliency
-from steadygaze.models.model_protocol import Model
+from steadygaze.models.inference import Model
 from steadygaze.techniques.perturbations.word_removal import (
     MOST_UNITS,
     Units,

@@ -10,8 +10,7 @@ from steadygaze.core.settings import settings
 from steadygaze.core.types import Batch
 from steadygaze.explainers.explainer import Explainer, Saliency
 from steadygaze.explainers.lime import saliency
-from steadygaze.models.inference import inference
-from steadygaze.models.model_protocol import Model
+from steadygaze.models.inference import Model, inference
 from steadygaze.techniques.perturbations.word_removal import text_key, units_of
 
 

@@ -54,8 +54,7 @@ from steadygaze.explainers.learned.independent_reader import (
 from steadygaze.explainers.learned.l2x import InputBatch, Rows
 from steadygaze.models import inference as infer
 from steadygaze.models.encoders.transformer import Transformer
-from steadygaze.models.inference import inference
-from steadygaze.models.model_protocol import Capability, Model
+from steadygaze.models.inference import Capability, Model, inference
 from steadygaze.models.rationalizer import IndependentReader, Rationalizer, selects
 
 READINGS = 6

@@ -9,7 +9,7 @@ from steadygaze.core.settings import build, field_names
 from steadygaze.explainers import EXPLAINERS
 from steadygaze.explainers.captum import Captum, is_captum
 from steadygaze.explainers.explainer import Explainer
-from steadygaze.models.model_protocol import Model
+from steadygaze.models.inference import Model
 
 
 def resolve_explainer(

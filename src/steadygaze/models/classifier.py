@@ -19,7 +19,7 @@ from steadygaze.core.types import Batch, Encoded, Forward
 from steadygaze.models.attention_layers import ATTENTIONS, DECODERS, SCORES, Linear
 from steadygaze.models.encoders import ENCODERS
 from steadygaze.models.encoders.word_encoders import Encoder, WordEncoder, embedding
-from steadygaze.models.model_protocol import Capability, Model
+from steadygaze.models.inference import Capability, Model
 
 MOST_PARAMETERS = 1 << 31
 """Maximum for an encoder over word vectors: 8 GiB of weights."""

@@ -38,7 +38,7 @@ from steadygaze.core.types import Batch, Encoded
 from steadygaze.models.attention_layers import SCORES
 from steadygaze.models.classifier import Architecture
 from steadygaze.models.encoders.word_encoders import Encoder
-from steadygaze.models.model_protocol import Capability, Model
+from steadygaze.models.inference import Capability, Model
 
 Granularity = Literal["token", "sentence"]
 MIN_WEIGHT = 1e-30

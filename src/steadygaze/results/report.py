@@ -7,14 +7,16 @@ applicable fails.
 import json
 import math
 import operator
+import platform
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
-from steadygaze.core import arguments
+from steadygaze.core import __version__, arguments
 from steadygaze.core.errors import unknown
 from steadygaze.core.output_paths import GENERATOR, write_output
 from steadygaze.results.formatting import explainer_name, short_number
@@ -177,6 +179,19 @@ class Report:
 def now() -> str:
     """The time in UTC, to the second."""
     return datetime.now(UTC).strftime(TIME)
+
+
+def versions() -> dict[str, str]:
+    """The package versions, for a Report and its manifest."""
+    return {"steadygaze": __version__, "python": platform.python_version(), **dict(_installed())}
+
+
+def _installed() -> Iterator[tuple[str, str]]:
+    for name in ("torch", "numpy", "transformers"):
+        try:
+            yield name, version(name)
+        except PackageNotFoundError:
+            continue
 
 
 def is_time(text: str) -> bool:

@@ -10,7 +10,7 @@ import torch
 
 import steadygaze
 from steadygaze.audit.audit_config import silent
-from steadygaze.audit.measures.registry import COLUMNS
+from steadygaze.audit.measures import COLUMNS
 from steadygaze.core.atomic_files import exclusive
 from steadygaze.core.errors import UserError
 from steadygaze.estimator.text_classifier import TextClassifier, load_classifier

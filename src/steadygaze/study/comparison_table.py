@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from steadygaze.audit.measures.registry import COLUMNS
+from steadygaze.audit.measures import COLUMNS
 from steadygaze.audit.protocols.stability import ALONE
 from steadygaze.results.bootstrap import RESAMPLES, Interval, Values, bootstrap_means
 from steadygaze.results.comparison import SIGNIFICANT, Column, ComparisonCell, Difference, Mark, TechniqueResult

@@ -28,8 +28,7 @@ from steadygaze.core.output_paths import check_folder
 from steadygaze.core.tensor_files import read_metadata, read_tensors
 from steadygaze.core.types import Batch
 from steadygaze.data.batches import Data, by_length, collate
-from steadygaze.models.inference import BATCH, inference
-from steadygaze.models.model_protocol import Model
+from steadygaze.models.inference import BATCH, Model, inference
 from steadygaze.techniques.technique import CachedTargets, Technique
 from steadygaze.training.training_state import are_records
 

@@ -17,7 +17,7 @@ from steadygaze.core.ragged import RaggedTensor, segment_ids
 from steadygaze.core.types import Batch, Terms
 from steadygaze.data.batches import Data, collate, shuffled
 from steadygaze.models import inference
-from steadygaze.models.model_protocol import Model
+from steadygaze.models.inference import Model
 from steadygaze.models.rationalizer import selects
 from steadygaze.techniques.perturbations.word_substitution import Synonyms
 from steadygaze.techniques.technique import LossContext, Player, Stage, Technique

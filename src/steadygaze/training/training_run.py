@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from steadygaze.core.errors import CollapseWarning, UserError
 from steadygaze.core.random_key import RandomKey, derive_seed
 from steadygaze.core.tensor_files import layout, layout_difference
-from steadygaze.models.model_protocol import Model
+from steadygaze.models.inference import Model
 from steadygaze.techniques.technique import LossContext, Stage, Technique
 from steadygaze.training import optimizers
 from steadygaze.training.checkpoint import Checkpoint, SavedStage

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from steadygaze.core.random_key import RandomKey, generator_states, set_generator_states
 from steadygaze.core.settings import build
 from steadygaze.core.tensor_files import layout, layout_difference
-from steadygaze.models.model_protocol import Model
+from steadygaze.models.inference import Model
 from steadygaze.techniques.technique import Technique
 from steadygaze.training.training_loop import StageState
 

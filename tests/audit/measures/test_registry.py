@@ -7,8 +7,8 @@ from contract.probing import synonyms
 from contract.tiny import cached_classifier, split
 from steadygaze.audit.audit_case import AuditCase
 from steadygaze.audit.audit_config import ProbeConfig
+from steadygaze.audit.measures import MEASURES, NAMES, check_name, measure_of
 from steadygaze.audit.measures.measure import PROBES
-from steadygaze.audit.measures.registry import MEASURES, NAMES, check_name, measure_of
 from steadygaze.audit.protocols import PROTOCOLS
 from steadygaze.audit.verdict_rules import VERDICT_RULES
 from steadygaze.cli.registry_listing import list_registry

@@ -24,7 +24,7 @@ from steadygaze.core.types import Batch
 from steadygaze.data.batches import Data
 from steadygaze.explainers.class_probability import NEAR
 from steadygaze.models.classifier import Classifier
-from steadygaze.models.model_protocol import Model
+from steadygaze.models.inference import Model
 from steadygaze.techniques.perturbations.word_removal import remove_words, take_rows
 
 PATTERNS = ["s" + "w" * n + "s" for n in (5, 0, 1, 12, 7, 2)]

@@ -10,17 +10,15 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from steadygaze.audit.audit_case import AuditCase
+from steadygaze.audit.audit_case import AuditCase, Finding
 from steadygaze.audit.audit_config import ProbeConfig, Runtime
-from steadygaze.audit.finding import Finding
 from steadygaze.core.ragged import TokenArray, row_starts
 from steadygaze.core.types import Batch, Encoded
 from steadygaze.data.batches import Data
 from steadygaze.explainers.attention import Attention
 from steadygaze.explainers.explainer import Explainer, Saliency
 from steadygaze.models.classifier import Architecture, Classifier, word_encoder
-from steadygaze.models.inference import inference
-from steadygaze.models.model_protocol import Capability, Model
+from steadygaze.models.inference import Capability, Model, inference
 from steadygaze.techniques.perturbations.word_substitution import Synonyms
 
 Protocol = Callable[[AuditCase], Iterator[Finding]]

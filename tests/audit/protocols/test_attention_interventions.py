@@ -23,8 +23,8 @@ from audit.protocols.cases import (
 from contract import tiny
 from contract.probing import in_use, state
 from contract.tiny import TEXTS, assert_close, batch, cached_classifier, classifier, split
+from steadygaze.audit.audit_case import ONLY_RANDOM
 from steadygaze.audit.audit_config import ProbeConfig
-from steadygaze.audit.finding import ONLY_RANDOM
 from steadygaze.audit.probes import counterfactual_attention as search
 from steadygaze.audit.probes.counterfactual_attention import permuted_predictions, randomized_copy
 from steadygaze.audit.probes.text_perturbations import observe

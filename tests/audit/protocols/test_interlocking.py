@@ -6,8 +6,8 @@ import torch
 import steadygaze as sg
 from estimator.test_rationalizers import LABELS, TEXTS, fitted
 from estimator.tiny import SMALL, tiny
-from steadygaze.audit.finding import NO_LABELS, interlocking_not_applicable
-from steadygaze.audit.measures.registry import NAMES
+from steadygaze.audit.audit_case import NO_LABELS, interlocking_not_applicable
+from steadygaze.audit.measures import NAMES
 from steadygaze.audit.protocols.interlocking import (
     ANSWERS,
     BIASED,

@@ -6,7 +6,7 @@ import torch
 import steadygaze as sg
 from opinions import CLASSES, QUICK, lexicon, texts
 from steadygaze.adapters.text_explainer import TextExplainer
-from steadygaze.audit.measures.registry import measure_names
+from steadygaze.audit.measures import measure_names
 from steadygaze.results.report import Report
 
 NAMES = measure_names("independent-reader-accuracy", "leakage-gap")

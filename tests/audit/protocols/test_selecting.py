@@ -17,9 +17,16 @@ from audit.protocols.written import Told, Written, laid, tokens
 from contract.tiny import ragged
 from estimator.test_rationalizers import LABELS, TEXTS
 from estimator.tiny import SMALL, tiny
-from steadygaze.audit.audit_case import AuditCase, saliency_divergence, shared_top_k
+from steadygaze.audit.audit_case import (
+    NONE,
+    AuditCase,
+    Finding,
+    drop_texts,
+    saliency_divergence,
+    shared_top_k,
+    texts_without_selection,
+)
 from steadygaze.audit.audit_config import Runtime
-from steadygaze.audit.finding import NONE, Finding, drop_texts, texts_without_selection
 from steadygaze.audit.protocols.flip_radius import flip_radius
 from steadygaze.audit.protocols.plausibility import plausibility
 from steadygaze.audit.protocols.shortcut_leakage import shortcut_leakage

@@ -10,11 +10,10 @@ from audit.protocols.cases import case_of as plain_case
 from audit.protocols.written import Told, Written, laid, tokens
 from contract.tiny import cached_classifier, ragged, split
 from models.test_rationalizer import by_hand
-from steadygaze.audit.audit_case import AuditCase
+from steadygaze.audit.audit_case import AuditCase, Finding
 from steadygaze.audit.audit_config import ProbeConfig, Runtime
-from steadygaze.audit.finding import Finding
+from steadygaze.audit.measures import NAMES
 from steadygaze.audit.measures.measure import PROBES
-from steadygaze.audit.measures.registry import NAMES
 from steadygaze.audit.protocols.plausibility import NO_RATIONALES
 from steadygaze.audit.protocols.selection import (
     AGREEMENT,

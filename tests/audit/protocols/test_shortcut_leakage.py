@@ -9,9 +9,8 @@ from torch import Tensor
 
 from audit.protocols.written import Costly, Told, Written, laid, tokens
 from contract.tiny import classifier, ragged
-from steadygaze.audit.audit_case import AuditCase
+from steadygaze.audit.audit_case import AuditCase, Finding
 from steadygaze.audit.audit_config import ProbeConfig, Runtime
-from steadygaze.audit.finding import Finding
 from steadygaze.audit.measures.shortcut_measures import position_leak
 from steadygaze.audit.protocols.shortcut_leakage import shortcut_leakage
 from steadygaze.core.maths.distributions import normalize
@@ -19,7 +18,7 @@ from steadygaze.core.types import Batch
 from steadygaze.data.batches import Data, collate
 from steadygaze.explainers.attention import Attention
 from steadygaze.explainers.explainer import Explainer, Saliency
-from steadygaze.models.model_protocol import Model
+from steadygaze.models.inference import Model
 
 MEASURES = (
     "position-leak",

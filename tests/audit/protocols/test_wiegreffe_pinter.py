@@ -6,7 +6,7 @@ import torch
 
 from estimator.tiny import LABELS, PAIRS, SMALL, TEXTS, tiny
 from steadygaze.audit.audit import audit
-from steadygaze.audit.finding import Finding
+from steadygaze.audit.audit_case import Finding
 from steadygaze.audit.protocols.wiegreffe_pinter import attention_necessity, same_labels
 from steadygaze.core.errors import UserError
 from steadygaze.core.maths.distributions import jensen_shannon

@@ -8,7 +8,7 @@ from torch import Tensor
 from steadygaze.core.types import Batch
 from steadygaze.data.batches import Data
 from steadygaze.explainers.explainer import Explainer, Saliency
-from steadygaze.models.model_protocol import Capability, Model
+from steadygaze.models.inference import Capability, Model
 
 
 class Told(Model):

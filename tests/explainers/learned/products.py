@@ -12,7 +12,7 @@ from steadygaze.core.types import Batch
 from steadygaze.data.batches import Data
 from steadygaze.explainers.learned.black_box_queries import query
 from steadygaze.explainers.learned.text_inputs import Table, TextInputs
-from steadygaze.models.model_protocol import Model
+from steadygaze.models.inference import Model
 
 BASE = 0.1125
 TIMES = [1.0, 2.0, 4.0, 8 / 9, 1.0, 0.5]

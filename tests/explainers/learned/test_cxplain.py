@@ -28,7 +28,7 @@ from steadygaze.explainers.learned.cxplain import (
 )
 from steadygaze.explainers.learned.fitted_explainer import untrained_networks
 from steadygaze.explainers.learned.l2x import InputBatch
-from steadygaze.models.model_protocol import Model
+from steadygaze.models.inference import Model
 from steadygaze.training.progress import SilentWatcher
 
 CPU = torch.device("cpu")

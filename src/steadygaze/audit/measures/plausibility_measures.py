@@ -43,17 +43,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from steadygaze.audit.measures.measure import ERASER, SIGNED, UNIT, YU, Measure
-
-
-def mass(weights: Tensor, where: Tensor, mask: Tensor) -> Tensor:
-    """Σ_{t∈where} |w_t| / Σ_t |w_t| over the words, in [0, 1]; `weights` may be chosen tokens.  (B,T) -> (B,)"""
-    size = weights.to(torch.promote_types(weights.dtype, torch.float32)).masked_fill(~mask, 0.0).abs()
-    return mass_share(size.masked_fill(~where, 0.0).sum(-1), size.sum(-1))
-
-
-def mass_share(some: Tensor, whole: Tensor) -> Tensor:
-    """some / whole; 0 if `whole` is 0."""
-    return some / whole.masked_fill(whole == 0, 1)
+from steadygaze.core.maths.distributions import mass, mass_share
 
 
 def token_precision(chosen: Tensor, rationales: Tensor, mask: Tensor) -> Tensor:

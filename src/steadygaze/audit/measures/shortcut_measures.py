@@ -52,7 +52,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from steadygaze.audit.measures.measure import BAI, SIGNED, UNIT, YU, Measure
-from steadygaze.audit.measures.plausibility_measures import mass, mass_share
+from steadygaze.core.maths.distributions import mass, mass_share
 from steadygaze.core.maths.label_leakage import independent_reader_accuracy, leakage_gap
 
 

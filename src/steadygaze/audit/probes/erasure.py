@@ -22,8 +22,7 @@ from steadygaze.core.maths.ranking import top_k
 from steadygaze.core.random_key import RandomKey
 from steadygaze.core.types import Batch, Removal
 from steadygaze.explainers.class_probability import logits_without
-from steadygaze.models.inference import BATCH
-from steadygaze.models.model_protocol import Model
+from steadygaze.models.inference import BATCH, Model
 from steadygaze.techniques.perturbations.word_removal import remove_words, take_rows, text_key, units_of
 
 SHARES = (0.01, 0.05, 0.1, 0.2, 0.5)

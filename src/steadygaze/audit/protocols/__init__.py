@@ -2,14 +2,12 @@
 
 from collections.abc import Callable, Iterator
 
-from steadygaze.audit.audit_case import AuditCase
-from steadygaze.audit.finding import Finding
-from steadygaze.audit.measures.registry import measure_names
+from steadygaze.audit.audit_case import AuditCase, Finding
+from steadygaze.audit.measures import measure_names
 from steadygaze.audit.protocols.attention_interventions import attention_interventions
-from steadygaze.audit.protocols.correctness import correctness
 from steadygaze.audit.protocols.faithfulness import faithfulness, infidelity, max_sensitivity
 from steadygaze.audit.protocols.flip_radius import flip_radius
-from steadygaze.audit.protocols.plausibility import plausibility
+from steadygaze.audit.protocols.plausibility import correctness, plausibility
 from steadygaze.audit.protocols.selection import label_leakage, rationale_agreement, selection
 from steadygaze.audit.protocols.shortcut_leakage import shortcut_leakage
 from steadygaze.audit.protocols.stability import seed_consistency, stability

@@ -16,10 +16,17 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from steadygaze.audit.audit_case import AuditCase, Rows, other_explainers, saliency_divergence
-from steadygaze.audit.finding import ONLY_RANDOM, Finding, missing_capability_reason, missing_findings
-from steadygaze.audit.measures import stability_measures
-from steadygaze.audit.measures.registry import probe_names
+from steadygaze.audit.audit_case import (
+    ONLY_RANDOM,
+    AuditCase,
+    Finding,
+    Rows,
+    missing_capability_reason,
+    missing_findings,
+    other_explainers,
+    saliency_divergence,
+)
+from steadygaze.audit.measures import probe_names, stability_measures
 from steadygaze.audit.probes.counterfactual_attention import (
     ALLOWED,
     NUMBER,
@@ -32,7 +39,7 @@ from steadygaze.core.random_key import RandomKey
 from steadygaze.core.types import Batch
 from steadygaze.explainers.explainer import finite_weights
 from steadygaze.models.classifier import Classifier, has_extension_points
-from steadygaze.models.model_protocol import MISSING_CAPABILITY, Model
+from steadygaze.models.inference import MISSING_CAPABILITY, Model
 from steadygaze.results.row import MeasureKey, ValueKey
 
 RANDOMIZED = "randomized"

@@ -24,8 +24,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import pad
 
-from steadygaze.audit.finding import Finding
-from steadygaze.audit.measures.registry import probe_names
+from steadygaze.audit.audit_case import Finding
+from steadygaze.audit.measures import probe_names
 from steadygaze.audit.measures.shortcut_measures import class_gap, default_mass
 from steadygaze.core.ragged import TokenArray
 from steadygaze.data.batches import Data
@@ -34,7 +34,7 @@ from steadygaze.estimator.inputs import Split, read_split
 from steadygaze.estimator.text_classifier import TextClassifier
 from steadygaze.estimator.train_config import train_config
 from steadygaze.models import inference
-from steadygaze.models.model_protocol import Model
+from steadygaze.models.inference import Model
 from steadygaze.results.bootstrap import bootstrap_statistic
 from steadygaze.training.device import accelerator
 from steadygaze.training.progress import SilentWatcher

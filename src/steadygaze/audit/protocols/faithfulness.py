@@ -26,23 +26,26 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from steadygaze.audit.audit_case import RANDOM, AuditCase, Rows, other_explainers, random_weights
-from steadygaze.audit.finding import (
+from steadygaze.audit.audit_case import (
     ONLY_RANDOM,
+    RANDOM,
+    AuditCase,
     Finding,
+    Rows,
     explainer_or_none,
     missing_capability_reason,
     missing_findings,
+    other_explainers,
+    random_weights,
 )
-from steadygaze.audit.measures import faithfulness_measures
-from steadygaze.audit.measures.registry import measure_names, probe_names
+from steadygaze.audit.measures import faithfulness_measures, measure_names, probe_names
 from steadygaze.audit.probes.erasure import SHARES, Erasure, erase_words, rationale_sizes
 from steadygaze.audit.probes.text_perturbations import embedding_noise, gradient, perturbation_radius
 from steadygaze.core.maths.ranking import kendall, pearson
 from steadygaze.core.random_key import RandomKey
 from steadygaze.core.types import Batch
 from steadygaze.explainers.class_probability import predict_without
-from steadygaze.models.model_protocol import MISSING_CAPABILITY, Capability
+from steadygaze.models.inference import MISSING_CAPABILITY, Capability
 from steadygaze.results.row import MeasureKey
 from steadygaze.techniques.perturbations.word_removal import Units, text_key, units_of
 
@@ -51,6 +54,7 @@ GRADIENTS: dict[str, frozenset[Capability]] = {
     "gradient-through-attention": frozenset({"embeddings"}),
 }
 """Kinds of gradient, and the model capabilities they need."""
+SIZED = [name for name in measure_names("comprehensiveness") if name.endswith("%")]
 UNREAD = "the model reads only the selected words: the gradient of the others is 0"
 
 
@@ -85,8 +89,7 @@ def _above_random(case: AuditCase, name: str, scores: dict[str, Tensor], baselin
     Sizes of one word do not count for an explainer that computes its weights by deleting single words.
     """
     words = case.words
-    sizes = [name for name in measure_names("comprehensiveness") if name.endswith("%")]
-    above = torch.stack([scores[size] - baseline[size] for size in sizes], -1)  # (N,K)
+    above = torch.stack([scores[size] - baseline[size] for size in SIZED], -1)  # (N,K)
     if case.explainers[name].deletes_words:
         above = above.masked_fill(rationale_sizes(words, SHARES) <= 1, torch.nan)
     return above.nanmean(-1).masked_fill(words < 2, torch.nan)

@@ -23,18 +23,27 @@ import torch
 from torch import Tensor
 from torch.nn.functional import nll_loss
 
-from steadygaze.audit.audit_case import RANDOM, AuditCase, Rows, other_explainers, random_weights
-from steadygaze.audit.finding import NO_LABELS, ONLY_RANDOM, Finding, missing_findings, texts_without_selection
+from steadygaze.audit.audit_case import (
+    NO_LABELS,
+    ONLY_RANDOM,
+    RANDOM,
+    AuditCase,
+    Finding,
+    Rows,
+    missing_findings,
+    other_explainers,
+    random_weights,
+    texts_without_selection,
+)
 from steadygaze.audit.measures import faithfulness_measures as measure
+from steadygaze.audit.measures import measure_names
 from steadygaze.audit.measures.faithfulness_measures import LARGEST, RADII, SHARES
-from steadygaze.audit.measures.registry import measure_names
 from steadygaze.audit.probes.erasure import rationale_sizes
 from steadygaze.audit.probes.text_perturbations import observe
 from steadygaze.core.maths.ranking import top_k
 from steadygaze.core.random_key import RandomKey
 from steadygaze.core.types import Batch
-from steadygaze.models.inference import inference, with_gradients
-from steadygaze.models.model_protocol import MISSING_CAPABILITY, Model
+from steadygaze.models.inference import MISSING_CAPABILITY, Model, inference, with_gradients
 from steadygaze.techniques.perturbations.gradient_ascent import ascend, embedding_norm
 from steadygaze.techniques.perturbations.word_removal import row_chunks, take_rows, text_key, units_of
 

@@ -25,8 +25,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from steadygaze.audit.audit_case import NO_LABELS, Finding, missing_findings
 from steadygaze.audit.audit_config import silent
-from steadygaze.audit.finding import NO_LABELS, Finding, missing_findings
 from steadygaze.audit.measures.plausibility_measures import first_sentence
 from steadygaze.audit.verdict_rules import FEWEST, Threshold
 from steadygaze.core.errors import CollapseWarning, UserError

@@ -1,4 +1,4 @@
-"""Plausibility: agreement of the top-weighted words with human rationales.
+"""Plausibility and correctness: agreement of the top-weighted words with human rationales, of predictions with labels.
 
     token-precision, -recall, -f1   of the chosen words: for each text, as many top words as its rationale has
     token-…-micro                   the same pooled over all texts
@@ -10,6 +10,8 @@
 
 With as many words as the rationale, precision, recall and F1 of a text are equal.  For a signed saliency, the top words
 are those with the largest positive weight for the predicted class.  NaN for a text without a rationale.
+
+Correctness: accuracy, macro-F1 and calibration of the predictions.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -20,13 +22,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from steadygaze.audit.audit_case import AuditCase, Rows
-from steadygaze.audit.finding import Finding, missing_findings, texts_without_selection
-from steadygaze.audit.measures import plausibility_measures
+from steadygaze.audit.audit_case import NO_LABELS, AuditCase, Finding, Rows, missing_findings, texts_without_selection
+from steadygaze.audit.measures import correctness_measures, plausibility_measures
 from steadygaze.core.maths.ranking import top_k
 from steadygaze.core.types import Batch
 from steadygaze.results.bootstrap import bootstrap_statistic
 
+Statistic = Callable[[NDArray[np.int64]], float]
 NO_RATIONALES = "these texts have no human rationales"
 CHOOSE = {"choose": "as many as marked"}
 OF_CHOSEN = {
@@ -95,3 +97,32 @@ def pooled_agreement(
         value, statistic = rate(np.arange(n), index), partial(rate, index=index)
         interval = bootstrap_statistic(statistic, n, seed=case.config.seed) if n > 1 else None
         yield Finding(measure, value=value, interval=interval, explainer=name, settings=how, n=n)
+
+
+def correctness(case: AuditCase) -> Iterator[Finding]:
+    if case.data.label is None:
+        yield from missing_findings(("accuracy", "macro-f1", "expected-calibration-error"), NO_LABELS)
+        return
+    label = torch.from_numpy(case.data.label)
+    yield Finding("accuracy", correctness_measures.accuracy(case.probs, label))
+    for name, statistic in _set_statistics(case, label).items():
+        # The calibration error has no interval: bootstrap draws overestimate it.
+        bootstrappable = len(case) > 1 and name == "macro-f1"
+        interval = bootstrap_statistic(statistic, len(case), seed=case.config.seed) if bootstrappable else None
+        yield Finding(name, value=statistic(case.all_rows), interval=interval, n=len(case))
+
+
+def _set_statistics(case: AuditCase, label: torch.Tensor) -> dict[str, Statistic]:
+    """Functions from rows to a number, for the bootstrap."""
+    classes = case.probs.shape[-1]
+    pairs = (label * classes + case.probs.argmax(-1)).numpy()
+    bins, gaps = (part.numpy() for part in correctness_measures.calibration_gaps(case.probs, label))
+
+    def macro(rows: NDArray[np.int64]) -> float:
+        counts = np.bincount(pairs[rows], minlength=classes**2).reshape(classes, classes)
+        return correctness_measures.macro_f1_of(counts)
+
+    def calibration_error(rows: NDArray[np.int64]) -> float:
+        return float(np.abs(np.bincount(bins[rows], gaps[rows])).sum() / len(rows))
+
+    return {"macro-f1": macro, "expected-calibration-error": calibration_error}

@@ -27,11 +27,9 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from steadygaze.audit.audit_case import AuditCase, Rows
-from steadygaze.audit.finding import Finding, missing_findings, selecting_explainers
-from steadygaze.audit.measures import plausibility_measures
+from steadygaze.audit.audit_case import AuditCase, Finding, Rows, missing_findings, selecting_explainers
+from steadygaze.audit.measures import measure_names, plausibility_measures
 from steadygaze.audit.measures import plausibility_measures as measure
-from steadygaze.audit.measures.registry import measure_names
 from steadygaze.audit.protocols.plausibility import NO_RATIONALES, pooled_agreement
 from steadygaze.core.types import Batch
 from steadygaze.explainers.explainer import PREDICTED, Saliency, class_balanced

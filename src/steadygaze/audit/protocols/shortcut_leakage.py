@@ -19,8 +19,15 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from steadygaze.audit.audit_case import AuditCase, Rows, has_weight
-from steadygaze.audit.finding import Finding, missing_findings, selecting_explainers, texts_without_selection
+from steadygaze.audit.audit_case import (
+    AuditCase,
+    Finding,
+    Rows,
+    has_weight,
+    missing_findings,
+    selecting_explainers,
+    texts_without_selection,
+)
 from steadygaze.audit.measures import shortcut_measures
 from steadygaze.audit.measures import shortcut_measures as measure
 from steadygaze.audit.probes.text_perturbations import shuffle_words

@@ -33,17 +33,23 @@ from itertools import combinations
 import torch
 from torch import Tensor
 
-from steadygaze.audit.audit_case import AuditCase, Rows, saliency_divergence, shared_top_k
-from steadygaze.audit.finding import Finding, missing_capability_reason, missing_findings
-from steadygaze.audit.measures import stability_measures
-from steadygaze.audit.measures.registry import probe_names
+from steadygaze.audit.audit_case import (
+    AuditCase,
+    Finding,
+    Rows,
+    missing_capability_reason,
+    missing_findings,
+    saliency_divergence,
+    shared_top_k,
+)
+from steadygaze.audit.measures import probe_names, stability_measures
 from steadygaze.audit.probes.text_perturbations import OWN, PerturbedBatch, Probe, observe
 from steadygaze.core.maths.collapse import distance_to_uniform, normalized_entropy
 from steadygaze.core.maths.distributions import normalize
 from steadygaze.core.maths.ranking import kendall
 from steadygaze.core.types import Batch
 from steadygaze.explainers.explainer import finite_weights
-from steadygaze.models.model_protocol import MISSING_CAPABILITY
+from steadygaze.models.inference import MISSING_CAPABILITY
 from steadygaze.models.rationalizer import selects
 from steadygaze.results.row import MeasureKey, ValueKey
 

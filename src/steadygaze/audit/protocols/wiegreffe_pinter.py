@@ -21,9 +21,8 @@ import torch
 from sklearn.base import clone
 from torch import Tensor
 
-from steadygaze.audit.finding import NO_LABELS, Finding, missing_findings
-from steadygaze.audit.measures import stability_measures
-from steadygaze.audit.measures.registry import probe_names
+from steadygaze.audit.audit_case import NO_LABELS, Finding, missing_findings
+from steadygaze.audit.measures import probe_names, stability_measures
 from steadygaze.core.errors import CollapseWarning, UserError
 from steadygaze.core.maths.distributions import jensen_shannon
 from steadygaze.core.settings import field_names

@@ -38,6 +38,17 @@ def maximum(values: Tensor, mask: Tensor) -> Tensor:
     return highest.masked_fill(~mask.any(-1, keepdim=True), 0.0)
 
 
+def mass(weights: Tensor, where: Tensor, mask: Tensor) -> Tensor:
+    """Σ_{t∈where} |w_t| / Σ_t |w_t| over the words, in [0, 1]; `weights` may be chosen tokens.  (B,T) -> (B,)"""
+    size = weights.to(torch.promote_types(weights.dtype, torch.float32)).masked_fill(~mask, 0.0).abs()
+    return mass_share(size.masked_fill(~where, 0.0).sum(-1), size.sum(-1))
+
+
+def mass_share(some: Tensor, whole: Tensor) -> Tensor:
+    """some / whole; 0 if `whole` is 0."""
+    return some / whole.masked_fill(whole == 0, 1)
+
+
 def total_variation(p: Tensor, q: Tensor, mask: Tensor) -> Tensor:
     """½ Σ |p − q|   in [0, 1].  (…,T) -> (…,)"""
     return (p - q).masked_fill(~mask, 0.0).abs().sum(-1) / 2

@@ -22,8 +22,7 @@ from steadygaze.core.errors import UserError
 from steadygaze.data.batches import Data, by_length, collate
 from steadygaze.explainers.learned.answer_cache import AnswerCache, Lines
 from steadygaze.explainers.learned.l2x import Rows
-from steadygaze.models.inference import BATCH, inference
-from steadygaze.models.model_protocol import Model
+from steadygaze.models.inference import BATCH, Model, inference
 
 TOLERANCE = 1e-2
 """Largest difference between two answers to one input: half precision rounds differently in other batches."""

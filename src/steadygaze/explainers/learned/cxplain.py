@@ -40,8 +40,7 @@ from steadygaze.explainers.learned.removal_effects import (
 from steadygaze.explainers.learned.text_inputs import TextInputs, TokenTable
 from steadygaze.explainers.learned.text_networks import Selector, as_keras
 from steadygaze.models import k_subset
-from steadygaze.models.inference import inference
-from steadygaze.models.model_protocol import Model
+from steadygaze.models.inference import Model, inference
 from steadygaze.techniques.perturbations.word_removal import MOST_UNITS
 from steadygaze.techniques.technique import Player, Stage
 from steadygaze.training.progress import Watcher

@@ -40,8 +40,7 @@ from steadygaze.explainers.learned.text_inputs import (
     vocabulary,
 )
 from steadygaze.models import k_subset
-from steadygaze.models.inference import inference
-from steadygaze.models.model_protocol import Model
+from steadygaze.models.inference import Model, inference
 from steadygaze.training.progress import Watcher
 
 

@@ -39,7 +39,7 @@ from steadygaze.explainers.learned.black_box_queries import (
 )
 from steadygaze.explainers.learned.l2x import Rows
 from steadygaze.explainers.learned.text_inputs import Table
-from steadygaze.models.model_protocol import Model
+from steadygaze.models.inference import Model
 from steadygaze.techniques.perturbations.word_removal import MOST_UNITS, take_rows
 
 

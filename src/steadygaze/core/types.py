@@ -6,7 +6,6 @@ A mask is True on a real token.  `present` is True on everything but padding, wh
 on the words that attention may weight; it excludes special tokens.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -91,15 +90,9 @@ class Batch:
 
     def to(self, device: Any) -> "Batch":
         """The same batch on another device."""
-        return self._map(lambda tensor: tensor.to(device, non_blocking=True))
-
-    def pin(self) -> "Batch":
-        """The same batch in page-locked memory, so that the copy to a GPU does not wait."""
-        return self._map(lambda tensor: tensor.pin_memory())
-
-    def _map(self, change: "Callable[[Tensor], Tensor]") -> "Batch":
         values = {name: getattr(self, name) for name in self.__slots__}
-        return replace(self, **{name: change(value) for name, value in values.items() if value is not None})
+        moved = {k: value.to(device, non_blocking=True) for k, value in values.items() if value is not None}
+        return replace(self, **moved)
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,6 +29,7 @@ The integral uses the Gauss–Legendre rule with `steps` points; completeness me
 """
 
 import math
+from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar
@@ -137,62 +138,50 @@ def _blank(batch: Batch, padding: int) -> Batch:
     return replace(blank, question_ids=batch.question_ids.masked_fill(batch.question_mask, padding))
 
 
-class Gradient(Explainer):
+class GradientExplainer(Explainer):
+    """An explainer by the gradient of the class probability."""
+
+    requires: ClassVar[frozenset[Capability]] = frozenset({"embeddings"})
+    forward_passes: ClassVar[int] = 3
+    steps: int = 1
+    """Points at which the gradient is computed."""
+
+    @abstractmethod
+    def weigh(self, explained: ExplainedBatch) -> Tensor:
+        """Weight of each word.  (B,W,E) -> (B,W)"""
+
+    def explain(
+        self, model: Model, batch: Batch, target: Tensor | None = None, embedded: Tensor | None = None
+    ) -> Saliency:
+        return gradient_saliency(self.weigh, model, batch, target, embedded, forward_passes=self.steps)
+
+
+class Gradient(GradientExplainer):
     """Gradient: norm of the gradient with respect to each word vector; unsigned."""
 
-    requires: ClassVar[frozenset[Capability]] = frozenset({"embeddings"})
-    forward_passes: ClassVar[int] = 3
-
-    def explain(
-        self, model: Model, batch: Batch, target: Tensor | None = None, embedded: Tensor | None = None
-    ) -> Saliency:
-        return gradient_saliency(_gradient_norm, model, batch, target, embedded)
+    def weigh(self, explained: ExplainedBatch) -> Tensor:
+        norms: Tensor = _gradients(explained.f, explained.vectors, explained.rows).double().norm(dim=-1)
+        return norms
 
 
-def _gradient_norm(explained: ExplainedBatch) -> Tensor:
-    norms: Tensor = _gradients(explained.f, explained.vectors, explained.rows).double().norm(dim=-1)
-    return norms
-
-
-def _gradients(f: Callable[[Tensor, Tensor], Tensor], vectors: Tensor, rows: Tensor) -> Tensor:
-    """Gradient of each text's f with respect to its vectors.  (K,W,E), (K,) -> (K,W,E)"""
-    vectors = vectors.detach().requires_grad_()
-    gradients: Tensor = torch.autograd.grad(f(vectors, rows).sum(), vectors)[0]
-    return gradients
-
-
-class InputXGradient(Explainer):
+class InputXGradient(GradientExplainer):
     """Input × gradient: first-order effect of each word vector (Shrikumar et al. 2016)."""
 
-    requires: ClassVar[frozenset[Capability]] = frozenset({"embeddings"})
-    forward_passes: ClassVar[int] = 3
-
-    def explain(
-        self, model: Model, batch: Batch, target: Tensor | None = None, embedded: Tensor | None = None
-    ) -> Saliency:
-        return gradient_saliency(_product, model, batch, target, embedded)
-
-
-def _product(explained: ExplainedBatch) -> Tensor:
-    return (_gradients(explained.f, explained.vectors, explained.rows) * explained.vectors.detach()).double().sum(-1)
+    def weigh(self, explained: ExplainedBatch) -> Tensor:
+        gradients = _gradients(explained.f, explained.vectors, explained.rows)
+        return (gradients * explained.vectors.detach()).double().sum(-1)
 
 
 @settings
-class IntegratedGradients(Explainer):
+class IntegratedGradients(GradientExplainer):
     """Integrated gradients: sums to the change of the prediction against padding (Sundararajan et al. 2017)."""
 
-    requires: ClassVar[frozenset[Capability]] = frozenset({"embeddings"})
     forward_passes: ClassVar[int] = 150  # a step needs gradients and costs about three forward passes
 
     steps: Annotated[int, Field(ge=1, le=10_000)] = 50
     """Integration points on the path from the baseline."""
 
-    def explain(
-        self, model: Model, batch: Batch, target: Tensor | None = None, embedded: Tensor | None = None
-    ) -> Saliency:
-        return gradient_saliency(self._integral, model, batch, target, embedded, forward_passes=self.steps)
-
-    def _integral(self, explained: ExplainedBatch) -> Tensor:
+    def weigh(self, explained: ExplainedBatch) -> Tensor:
         nodes, node_weights = np.polynomial.legendre.leggauss(self.steps)
         alphas, alpha_weights = (
             torch.from_numpy(values / 2).to(explained.vectors).view(-1, 1, 1, 1) for values in (nodes + 1, node_weights)
@@ -208,3 +197,10 @@ class IntegratedGradients(Explainer):
             gradients = _gradients(explained.f, vectors, explained.rows.repeat(len(alpha)))
             integral += (weight * gradients.view(-1, texts, width, size)).sum(0)
         return (integral * change).double().sum(-1)
+
+
+def _gradients(f: Callable[[Tensor, Tensor], Tensor], vectors: Tensor, rows: Tensor) -> Tensor:
+    """Gradient of each text's f with respect to its vectors.  (K,W,E), (K,) -> (K,W,E)"""
+    vectors = vectors.detach().requires_grad_()
+    gradients: Tensor = torch.autograd.grad(f(vectors, rows).sum(), vectors)[0]
+    return gradients

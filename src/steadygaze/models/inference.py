@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, Protocol
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
@@ -55,18 +55,6 @@ def refuse_non_finite(batch: Batch, *values: Tensor | None) -> None:
     rows = torch.stack(wrong).any(0) if wrong else torch.zeros(0, dtype=torch.bool)
     if rows.any():  # a sum of finite numbers can overflow
         raise NonFiniteOutput(int(batch.index.to(rows.device)[rows].min()))
-
-
-class ModelOutput(Protocol):
-    """Output of a model for a batch."""
-
-    @property
-    def weights(self) -> Tensor | None:
-        """(B,T), 0 outside the mask; None without attention."""
-
-    @property
-    def logits(self) -> Tensor:
-        """(B,C)"""
 
 
 class Model(nn.Module):

@@ -3,15 +3,12 @@
 Every score is a Row; its difference from the baseline has an interval and a corrected p-value.
 """
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
-from pkgutil import resolve_name
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
-from steadygaze.core.output_paths import GENERATOR, write_output
-from steadygaze.results.row import MeasureKey, Row, plain
+from steadygaze.core.output_paths import GENERATOR
+from steadygaze.results.row import MeasureKey, Row, SavedResult, json_values
 from steadygaze.results.verdict import Answer, Better
 
 Mark = Literal["better", "worse", "differs", "bought", ""]
@@ -92,7 +89,9 @@ class TechniqueResult:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class Comparison(SavedResult):
+    renderer: ClassVar[str] = "steadygaze.report.comparison_page:render"
+
     columns: tuple[Column, ...]
     standings: tuple[TechniqueResult, ...]
     """The baseline first."""
@@ -133,25 +132,11 @@ class Comparison:
             "facts": dict(self.facts),
             "columns": [asdict(column) for column in self.columns],
             "techniques": [_standing(standing) for standing in self.standings],
-            "settings": _plain(self.settings),
+            "settings": json_values(self.settings),
             "notes": list(self.notes),
             "command": list(self.command),
             "versions": dict(self.versions),
         }
-
-    def to_json(self, path: str | Path | None = None, *, replace: bool = False) -> str:
-        """Return the comparison as JSON; write it to `path` if given."""
-        text = json.dumps(self.to_dict(), ensure_ascii=False, indent=1, allow_nan=False) + "\n"
-        if path is not None:
-            write_output(path, text, replace)
-        return text
-
-    def to_html(self, path: str | Path | None = None, *, replace: bool = False) -> str:
-        """Return one HTML page without scripts or external files; write it to `path` if given."""
-        html: str = resolve_name("steadygaze.report.comparison_page:render")(self)
-        if path is not None:
-            write_output(path, html, replace)
-        return html
 
 
 def _standing(result: TechniqueResult) -> dict[str, Any]:
@@ -160,19 +145,10 @@ def _standing(result: TechniqueResult) -> dict[str, Any]:
         "collapsed": list(result.collapsed),
         "numbers": {measure: _entry(entry) for measure, entry in result.entries.items()},
         "answers": {title: list(answers) for title, answers in result.answers.items()},
-        "settings": _plain(result.settings),
+        "settings": json_values(result.settings),
     }
 
 
 def _entry(cell: ComparisonCell) -> dict[str, Any]:
-    against = None if cell.against is None else _plain(asdict(cell.against))
-    return {**cell.row.to_dict(), "seeds": _plain(cell.seeds), "against": against, "mark": cell.mark}
-
-
-def _plain(value: Any) -> Any:
-    """Convert to JSON values."""
-    if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, Sequence) and not isinstance(value, str):
-        return [_plain(item) for item in value]
-    return plain(value) if isinstance(value, str | int | float | None) else str(value)
+    against = None if cell.against is None else json_values(asdict(cell.against))
+    return {**cell.row.to_dict(), "seeds": json_values(cell.seeds), "against": against, "mark": cell.mark}

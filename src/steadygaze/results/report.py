@@ -4,7 +4,6 @@
 applicable fails.
 """
 
-import json
 import math
 import operator
 import platform
@@ -14,16 +13,16 @@ from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from pkgutil import resolve_name
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from steadygaze.core import __version__, arguments
 from steadygaze.core.errors import unknown
-from steadygaze.core.output_paths import GENERATOR, write_output
+from steadygaze.core.output_paths import GENERATOR
 from steadygaze.results.formatting import explainer_name, short_number
 from steadygaze.results.policy import Op, Policy, Requirement, VerdictRequirement, as_policy
 from steadygaze.results.report_file import read as read_report
 from steadygaze.results.report_file import read_file as read_report_file
-from steadygaze.results.row import MeasureKey, Row, plain
+from steadygaze.results.row import MeasureKey, Row, SavedResult, json_values
 from steadygaze.results.verdict import SCHEMA, Better, Fact, Gate, Shift, Verdict
 
 if TYPE_CHECKING:
@@ -36,7 +35,9 @@ CORRECTNESS = ("accuracy", "macro-f1")
 
 
 @dataclass(frozen=True, repr=False)
-class Report:
+class Report(SavedResult):
+    renderer: ClassVar[str] = "steadygaze.report.audit_page:render"
+
     title: str
     rows: tuple[Row, ...]
     verdicts: tuple[Verdict, ...] = ()
@@ -116,24 +117,24 @@ class Report:
             "schema": SCHEMA,
             "title": self.title,
             "facts": dict(self.facts),
-            "verdicts": [_plain(asdict(verdict)) for verdict in self.verdicts],
+            "verdicts": [json_values(asdict(verdict)) for verdict in self.verdicts],
             "rows": [row.to_dict() for row in self.rows],
             "shifts": [
                 {
-                    **{name: plain(getattr(shift, name)) for name in ("probe", "distance")},
+                    **{name: json_values(getattr(shift, name)) for name in ("probe", "distance")},
                     **{name: getattr(shift, name).to_dict() for name in ("before", "after")},
                 }
                 for shift in self.shifts
             ],
-            "plots": _plain(self.plots),
-            "measures": {name: _plain(asdict(fact)) for name, fact in self.measures.items()},
+            "plots": json_values(self.plots),
+            "measures": {name: json_values(asdict(fact)) for name, fact in self.measures.items()},
             "probes": dict(self.probes),
             "sections": dict(self.sections),
             "notes": list(self.notes),
             "command": list(self.command),
             "versions": dict(self.versions),
             "date": self.date,
-            "gate": None if self.gate is None else _plain(asdict(self.gate)),
+            "gate": None if self.gate is None else json_values(asdict(self.gate)),
         }
 
     @classmethod
@@ -141,25 +142,10 @@ class Report:
         """Restore a report from the result of `to_dict`.  No code in it is run."""
         return read_report(cls, values)
 
-    def to_json(self, path: str | Path | None = None, *, replace: bool = False) -> str:
-        """Return the report as JSON; write it to `path` if given."""
-        text = json.dumps(self.to_dict(), ensure_ascii=False, indent=1, allow_nan=False) + "\n"
-        if path is not None:
-            write_output(path, text, replace)
-        return text
-
     @classmethod
     def from_json(cls, path: str | Path) -> "Report":
         """Read a file of `to_json`."""
         return read_report_file(cls, Path(path))
-
-    def to_html(self, path: str | Path | None = None, *, replace: bool = False) -> str:
-        """Return one HTML page without scripts or external files; write it to `path` if given."""
-        file = None if path is None else arguments.path("path", path)
-        html: str = resolve_name("steadygaze.report.audit_page:render")(self)
-        if file is not None:
-            write_output(file, html, replace)
-        return html
 
     def __str__(self) -> str:
         return str(resolve_name("steadygaze.report.terminal_tables:text")(self))
@@ -204,15 +190,6 @@ def is_time(text: str) -> bool:
         return datetime.strptime(text, TIME).strftime(TIME) == text
     except ValueError:
         return False
-
-
-def _plain(value: Any) -> Any:
-    """Convert to JSON values."""
-    if isinstance(value, Mapping):
-        return {key: _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    return plain(value)
 
 
 HOLDS: dict[Op, Callable[[float, float], bool]] = {

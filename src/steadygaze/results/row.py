@@ -1,12 +1,17 @@
-"""Row: one score with the settings needed to reproduce it; and the keys of measures and of their values."""
+"""Row: one score with the settings needed to reproduce it; the keys of measures and values; results as files."""
 
 import json
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from pathlib import Path
+from pkgutil import resolve_name
+from typing import Any, ClassVar
 
+from steadygaze.core import arguments
 from steadygaze.core.errors import UserError
+from steadygaze.core.output_paths import write_output
 from steadygaze.results.bootstrap import bootstrap_mean, finite_values
 
 
@@ -128,6 +133,41 @@ def plain(value: Any) -> Any:
     if not isinstance(value, float) or math.isfinite(value):
         return value
     return None if math.isnan(value) else str(value)
+
+
+def json_values(value: Any) -> Any:
+    """Convert mappings, sequences and numbers to JSON values."""
+    if isinstance(value, Mapping):
+        return {str(key): json_values(item) for key, item in value.items()}
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [json_values(item) for item in value]
+    return plain(value) if isinstance(value, str | int | float | None) else str(value)
+
+
+class SavedResult(ABC):
+    """A result that is saved as JSON or as a page."""
+
+    renderer: ClassVar[str]
+    """module:function that renders the page."""
+
+    @abstractmethod
+    def to_dict(self) -> dict[str, Any]:
+        """Ready for JSON."""
+
+    def to_json(self, path: str | Path | None = None, *, replace: bool = False) -> str:
+        """Return the result as JSON; write it to `path` if given."""
+        text = json.dumps(self.to_dict(), ensure_ascii=False, indent=1, allow_nan=False) + "\n"
+        if path is not None:
+            write_output(path, text, replace)
+        return text
+
+    def to_html(self, path: str | Path | None = None, *, replace: bool = False) -> str:
+        """Return one HTML page without scripts or external files; write it to `path` if given."""
+        file = None if path is None else arguments.path("path", path)
+        html: str = resolve_name(self.renderer)(self)
+        if file is not None:
+            write_output(file, html, replace)
+        return html
 
 
 def _word(value: Any) -> Any:

@@ -41,8 +41,12 @@ class AttentionAT(Technique):
     def loss(self, model: Classifier, batch: Batch, context: LossContext) -> Terms:
         task, scores = task_of_scores(model, batch)
         clean = task(scores)
-        r = unit_vector(loss_gradient(clean, scores))
+        r = self.direction(clean, scores, batch, context)
         return {"task": clean, "adversarial": self.weight * task(scores.add(r, alpha=self.epsilon))}
+
+    def direction(self, clean: Tensor, scores: Tensor, batch: Batch, context: LossContext) -> Tensor:
+        """r / ε.  (B,), (B,T) -> (B,T)"""
+        return unit_vector(loss_gradient(clean, scores))
 
 
 def task_of_scores(model: Classifier, batch: Batch) -> tuple[Callable[[Tensor], Tensor], Tensor]:

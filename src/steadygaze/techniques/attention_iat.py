@@ -20,44 +20,32 @@ Differs from the paper: names the readings that the paper leaves open.
 Tested by tests/techniques/test_attention_iat.py.
 """
 
-from typing import Annotated, Literal
+from typing import Literal
 
 from torch import Tensor
 
 from steadygaze.core.maths import distributions
 from steadygaze.core.maths.ranking import unit_vector
-from steadygaze.core.settings import Field, settings
-from steadygaze.core.types import Batch, Terms
-from steadygaze.models.classifier import Classifier
-from steadygaze.techniques.attention_at import task_of_scores
+from steadygaze.core.settings import settings
+from steadygaze.core.types import Batch
+from steadygaze.techniques.attention_at import AttentionAT
 from steadygaze.techniques.perturbations.gradient_ascent import loss_gradient
-from steadygaze.techniques.technique import LossContext, Technique
+from steadygaze.techniques.technique import LossContext
 
 
 @settings
-class AttentionIAT(Technique):
+class AttentionIAT(AttentionAT):
     """Adversarial training along differences of attention scores (Kitada & Iyatomi 2021)."""
 
-    epsilon: Annotated[float, Field(ge=0, le=1000)] = 0.3
-    """Size of the perturbation, in units of score; `variant` determines the norm."""
     variant: Literal["sentence", "word", "literal", "released"] = "sentence"
-    """Reading of Eq. 18; `sentence` equals attention-at."""
-    weight: Annotated[float, Field(ge=0)] = 1.0
-    """λ: weight of the perturbed loss."""
+    """Reading of Eq. 18, which determines the norm of the perturbation; `sentence` equals attention-at."""
 
-    def loss(self, model: Classifier, batch: Batch, context: LossContext) -> Terms:
-        task, scores = task_of_scores(model, batch)
-        clean = task(scores)
+    def direction(self, clean: Tensor, scores: Tensor, batch: Batch, context: LossContext) -> Tensor:
         g = loss_gradient(clean, scores)
-        r = self._direction(g, scores.detach(), batch.mask)
-        return {"task": clean, "adversarial": self.weight * task(scores.add(r, alpha=self.epsilon))}
-
-    def _direction(self, g: Tensor, scores: Tensor, mask: Tensor) -> Tensor:
-        """r / ε.  (B,T) -> (B,T)"""
         if self.variant == "word":
             return g.sign()
         if self.variant == "literal":
-            return unit_vector(g) * iat_direction(scores, mask)
+            return unit_vector(g) * iat_direction(scores.detach(), batch.mask)
         return -unit_vector(g) if self.variant == "released" else unit_vector(g)
 
 

@@ -44,7 +44,7 @@ Tested by tests/techniques/test_hardkuma.py.
 import dataclasses
 import math
 from collections.abc import Callable, Mapping
-from typing import Annotated, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Self
 
 import torch
 from torch import Tensor
@@ -82,15 +82,8 @@ class HardKumaGates(GeneratorOutput):
 class HardKumaRationalizer(Rationalizer):
     """A rationalizer with two scores for each token."""
 
-    def __init__(
-        self,
-        encoder: Callable[[], Encoder],
-        architecture: Architecture,
-        classes: int,
-        ends: Tensor,
-        config: SelectionConfig,
-    ) -> None:
-        super().__init__(encoder, architecture, classes, ends, config)
+    def __init__(self, encoder: Callable[[], Encoder], architecture: Architecture, *parts: Any) -> None:
+        super().__init__(encoder, architecture, *parts)
         self.generator.second = SCORES[architecture.score](self.predictor.encoder.size, False)
 
     def generate(self, batch: Batch, embedded: Tensor | None = None) -> HardKumaGates:

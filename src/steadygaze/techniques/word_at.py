@@ -43,14 +43,14 @@ class WordAT(Technique):
 
     def loss(self, model: Classifier, batch: Batch, context: LossContext) -> Terms:
         embedded = embedding_leaf(model.embed(batch))
-
-        def task(vectors: Tensor) -> Tensor:  # ℓ(y, f(x))
-            return task_loss(model, batch, vectors)
-
-        clean = task(embedded)
+        clean = task_loss(model, batch, embedded)
         g = loss_gradient(clean, embedded, batch.mask)
-        r = self.epsilon * context.epoch_tables["unit"] * unit_vector(g)
-        return {"task": clean, "adversarial": self.weight * task(embedded + r)}
+        r = self.epsilon * context.epoch_tables["unit"] * self.direction(g, embedded, model, batch, context)
+        return {"task": clean, "adversarial": self.weight * task_loss(model, batch, embedded + r)}
+
+    def direction(self, g: Tensor, embedded: Tensor, model: Classifier, batch: Batch, context: LossContext) -> Tensor:
+        """r, before its scale.  (B,T,E), (B,T,E) -> (B,T,E)"""
+        return unit_vector(g)
 
     def on_epoch_start(self, model: Classifier, synonyms: Synonyms | None) -> Mapping[str, Tensor]:
         size = embedding_norm(model.encoder.vectors)

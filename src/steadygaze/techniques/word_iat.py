@@ -30,38 +30,28 @@ from torch import Tensor
 
 from steadygaze.core.maths.ranking import unit_vector
 from steadygaze.core.settings import Field, settings
-from steadygaze.core.types import Batch, Terms
+from steadygaze.core.types import Batch
 from steadygaze.models.classifier import Classifier
-from steadygaze.techniques.perturbations.gradient_ascent import embedding_norm, loss_gradient, toward_neighbors
+from steadygaze.techniques.perturbations.gradient_ascent import toward_neighbors
 from steadygaze.techniques.perturbations.word_substitution import Synonyms, nearest_words
-from steadygaze.techniques.technique import LossContext, Technique
-from steadygaze.techniques.word_at import embedding_leaf, task_loss
+from steadygaze.techniques.technique import LossContext
+from steadygaze.techniques.word_at import WordAT
 
 
 @settings
-class WordIAT(Technique):
+class WordIAT(WordAT):
     """Adversarial training toward other words (Sato et al. 2018)."""
 
-    epsilon: Annotated[float, Field(ge=0, le=100)] = 0.2
-    """Length of the perturbation of a text; see `relative`."""
-    relative: bool = True
-    """Measure `epsilon` relative to the mean norm of a word vector."""
     neighbors: Annotated[int, Field(ge=1, le=100)] = 10
     """Number of nearest words of each word."""
     variant: Literal["paper", "released"] = "paper"
     """Normalization: over the text as printed, or per word and then per text as in the authors' code."""
-    weight: Annotated[float, Field(ge=0)] = 1.0
-    """λ: weight of the perturbed loss."""
 
-    def loss(self, model: Classifier, batch: Batch, context: LossContext) -> Terms:
-        embedded = embedding_leaf(model.embed(batch))
-        clean = task_loss(model, batch, embedded)
-        g = loss_gradient(clean, embedded, batch.mask)
+    def direction(self, g: Tensor, embedded: Tensor, model: Classifier, batch: Batch, context: LossContext) -> Tensor:
         others = model.encoder.vectors.detach()[context.epoch_tables["nearest"][batch.ids]]  # (B,T,K,E)
         released = self.variant == "released"
         d = toward_neighbors(g, embedded.detach(), others, per_word=released)
-        r = self.epsilon * context.epoch_tables["unit"] * (unit_vector(d) if released else d)
-        return {"task": clean, "adversarial": self.weight * task_loss(model, batch, embedded + r)}
+        return unit_vector(d) if released else d
 
     @property
     def reads_vocabulary(self) -> bool:
@@ -69,14 +59,12 @@ class WordIAT(Technique):
 
     def on_epoch_start(self, model: Classifier, synonyms: Synonyms | None) -> Mapping[str, Tensor]:
         vectors = model.encoder.vectors.detach()
-        size, real = embedding_norm(vectors), vectors.any(-1)  # zeros: the id of padding
+        real = vectors.any(-1)  # zeros: the id of padding
         if synonyms is not None and synonyms.special is not None:
             real = real & _padded(~synonyms.special, len(real))
         most = max(int(real.sum()) - 1, 0)  # a word is not its own neighbor
-        return {
-            "unit": size if self.relative else size.new_ones(()),
-            "nearest": nearest_words(vectors, min(self.neighbors, most), real)[0],
-        }
+        nearest = nearest_words(vectors, min(self.neighbors, most), real)[0]
+        return {**super().on_epoch_start(model, synonyms), "nearest": nearest}
 
 
 def _padded(words: Tensor, size: int) -> Tensor:

@@ -103,15 +103,6 @@ def distance_to_uniform(w: Tensor, mask: Tensor) -> Tensor:
     return jensen_shannon(w, mask / mask.sum(-1, keepdim=True).clamp_min(1).to(w.dtype), mask)
 
 
-def distance_to_positional_mean(w: Tensor, mask: Tensor) -> Tensor:
-    """Return JSD(w, h) in [0, ln 2) over all texts; NaN under two words.  (N,T), (N,T) -> (N,)"""
-    telling = mask.sum(-1) > 1
-    mask = mask & telling.unsqueeze(-1)
-    found = w.new_full(telling.shape, torch.nan)
-    found[telling] = _distance_to_positional_mean(RaggedTensor(w[mask], mask.sum(-1)[telling]))
-    return found
-
-
 def detect_collapse(
     weights: Tensor, mask: Tensor, reference: Tensor | None = None, k: int = 7, *, ids: Tensor | None = None
 ) -> Collapse:
@@ -135,7 +126,7 @@ def detect_ragged_collapse(ragged: RaggedTensor, *others: Tensor) -> Collapse:
     w = ragged.values
     spread, from_positional_mean = (
         ragged.jensen_shannon(1 / ragged.text_length).mean(),
-        _distance_to_positional_mean(ragged).mean(),
+        distance_to_positional_mean(ragged).mean(),
     )
     left, profile, even = from_positional_mean / spread, _profile(ragged, w), _profile(ragged, 1 / ragged.text_length)
     inside = torch.ones_like(profile, dtype=torch.bool)
@@ -170,7 +161,7 @@ def selected_share(weights: Tensor, mask: Tensor) -> float | None:
     return float((weights[inside] > 0).double().mean()) if inside.any() else None
 
 
-def _distance_to_positional_mean(ragged: RaggedTensor) -> Tensor:
+def distance_to_positional_mean(ragged: RaggedTensor) -> Tensor:
     """Return the smallest distance over the four position counts.  -> (N,)"""
     return torch.stack(
         [ragged.jensen_shannon(_positional_mean(ragged, place)) for place in _position_counts(ragged)]

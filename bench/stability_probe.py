@@ -11,7 +11,6 @@ from sklearn.metrics import accuracy_score, f1_score
 from stability_ensemble import Ensemble
 from stability_plan import SELECTION_PROBES, SETTINGS
 from steadygaze.audit.audit_case import AuditCase
-from steadygaze.audit.audit_config import ProbeConfig
 from steadygaze.audit.protocols.faithfulness import faithfulness
 from steadygaze.audit.protocols.stability import stability
 from steadygaze.core.maths.collapse import detect_collapse
@@ -24,6 +23,7 @@ from steadygaze.estimator.text_classifier import TextClassifier
 from steadygaze.explainers.attention import Attention
 from steadygaze.models import inference
 from steadygaze.models.inference import Model
+from steadygaze.results.audit_config import ProbeConfig
 from steadygaze.techniques.perturbations.word_substitution import MOST, Synonyms
 
 if TYPE_CHECKING:

@@ -121,6 +121,24 @@ def test_torch_is_not_imported_before_it_is_used(arguments: list[str]) -> None:
     assert not loaded & {"torch", "transformers", "sklearn", "pyarrow", "pandas", "pydantic"}
 
 
+def test_training_imports_no_code_of_audits_reports_and_images(tmp_path: Path) -> None:
+    rows = [f"a {'good' if i % 2 else 'dull'} film {i},{i % 2}" for i in range(24)]
+    (tmp_path / "data.csv").write_text("\n".join(["text,label", *rows]))
+    options = ["--out", str(tmp_path / "model"), "--encoder", "average", "--epochs", "1", "--quiet"]
+    script = f"""
+import sys
+from steadygaze.cli import main
+try:
+    main(["train", {str(tmp_path / "data.csv")!r}, *{options}])
+finally:
+    print(*(name for name in sys.modules if name.startswith("steadygaze.")))
+"""
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=120)
+    packages = {name.split(".")[1] for name in run.stdout.split() if name.startswith("steadygaze.")}
+    assert {"estimator", "training"} <= packages
+    assert not packages & {"audit", "report", "images", "study"}
+
+
 def test_no_path_of_this_machine_and_no_registry_host_in_tracked_files() -> None:
     found = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False)
     if found.returncode:

@@ -17,13 +17,13 @@ from adapters.folders import TEXTS, save
 from audit.oracles import CLASSES, subject, world
 from steadygaze.adapters.as_adapter import as_adapter
 from steadygaze.audit.audit import audit, run_audit
-from steadygaze.audit.audit_config import ProbeConfig, Runtime
 from steadygaze.audit.measures import MEASURES, NAMES, probe_names
 from steadygaze.audit.prepare_case import AuditRequest, fingerprint
 from steadygaze.audit.protocols.stability import NO_SYNONYMS, TABLE
 from steadygaze.audit.protocols.wiegreffe_pinter import TRAINED
 from steadygaze.core.errors import UserError
 from steadygaze.core.types import Example
+from steadygaze.results.audit_config import ProbeConfig, Runtime
 from steadygaze.results.report import Report
 from study.tiny import quicken
 

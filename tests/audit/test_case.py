@@ -14,12 +14,12 @@ from audit.protocols.written import Told, Written
 from contract.tiny import ragged
 from steadygaze.adapters.black_box import black_box
 from steadygaze.audit.audit_case import AuditCase
-from steadygaze.audit.audit_config import ProbeConfig, Runtime
 from steadygaze.audit.prepare_case import prepare
 from steadygaze.audit.protocols.shortcut_leakage import shortcut_leakage
 from steadygaze.audit.protocols.stability import seed_consistency
 from steadygaze.core.types import Example
 from steadygaze.data.batches import Data, collate
+from steadygaze.results.audit_config import ProbeConfig, Runtime
 
 LONG, SHORT = 5_000, 300
 

@@ -11,9 +11,9 @@ import pytest
 
 from audit.oracles import subject, world
 from steadygaze.audit.audit import run_audit
-from steadygaze.audit.audit_config import ProbeConfig
 from steadygaze.audit.prepare_case import AuditRequest
 from steadygaze.audit.verdict_rules import VERDICT_RULES
+from steadygaze.results.audit_config import ProbeConfig
 from steadygaze.results.report import Report
 
 STILL, MATTERS = "Stability", "Faithfulness"

@@ -7,9 +7,9 @@ import pytest
 from audit.oracles import subject, world
 from estimator.tiny import LABELS, SMALL, TEXTS, fitted, tiny
 from steadygaze.audit.audit import audit, run_audit
-from steadygaze.audit.audit_config import ProbeConfig
 from steadygaze.audit.prepare_case import AuditRequest, check_comparable, training_difference
 from steadygaze.core.errors import UserError
+from steadygaze.results.audit_config import ProbeConfig
 
 FACTS = {"encoder": "lstm", "technique": "vanilla", "seed": "0"}
 RETRAINED = "Seed consistency"

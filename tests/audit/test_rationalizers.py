@@ -15,7 +15,6 @@ from estimator.test_rationalizers import LABELS, TEXTS, fitted
 from report.browser import plain_text
 from steadygaze.adapters.as_adapter import as_adapter
 from steadygaze.audit.audit_case import AuditCase, Finding
-from steadygaze.audit.audit_config import ProbeConfig, Runtime
 from steadygaze.audit.measures import NAMES, measure_names, probe_names
 from steadygaze.audit.prepare_case import prepare
 from steadygaze.audit.probes.text_perturbations import embedding_noise, fgm_on_label, gradient, pgd_on_attention
@@ -37,6 +36,7 @@ from steadygaze.explainers.explainer import SELECTS
 from steadygaze.explainers.rationale import RationaleExplainer
 from steadygaze.models.inference import MISSING_CAPABILITY
 from steadygaze.models.rationalizer import GeneratorOutput, Rationalizer
+from steadygaze.results.audit_config import ProbeConfig, Runtime
 from steadygaze.results.report import Report
 
 WORDS = ["good"] * 12 + ["bad"] * 12

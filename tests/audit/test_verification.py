@@ -16,12 +16,12 @@ from estimator.tiny import LABELS, TEXTS, fitted
 from report.audited import full_report
 from steadygaze import cli
 from steadygaze.audit import bundle
-from steadygaze.audit.audit_config import AuditConfig
 from steadygaze.audit.bundle import AuditBundle, gate, read, render
 from steadygaze.audit.manifest import MANIFEST, SIGNATURE, Manifest
 from steadygaze.audit.reproduction import discrepancies
 from steadygaze.audit.reproduction import rerun_command as repeating
 from steadygaze.cli import audit_output
+from steadygaze.results.audit_config import AuditConfig
 from steadygaze.results.policy import Policy, as_policy
 from steadygaze.results.report import Report
 

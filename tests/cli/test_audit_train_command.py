@@ -16,13 +16,13 @@ from estimator.test_rationalizers import LABELS, TEXTS, fitted
 from estimator.tiny import tiny
 from steadygaze.audit import audit as audit_function
 from steadygaze.audit import audit_run
-from steadygaze.audit.audit_config import AuditConfig, ProbeConfig, Runtime
 from steadygaze.audit.manifest import Manifest, changes
 from steadygaze.audit.protocols.default_tokens import DEFAULT_TOKEN_MEASURES
 from steadygaze.audit.protocols.interlocking import LOCKS, interlocking
 from steadygaze.audit.protocols.wiegreffe_pinter import NOT_OURS, TRAINED
 from steadygaze.core.errors import UserError
 from steadygaze.core.types import Example
+from steadygaze.results.audit_config import AuditConfig, ProbeConfig, Runtime
 from steadygaze.results.report import Report
 
 QUICK = ("--sample", "2", "--device", "cpu", "--no-card")

@@ -11,7 +11,6 @@ from robustness.harness import assert_clean, run_case
 from robustness.small import LABELS, TEXTS, Small, small
 from steadygaze.adapters.as_adapter import as_adapter
 from steadygaze.audit.audit import run_audit
-from steadygaze.audit.audit_config import ProbeConfig
 from steadygaze.audit.prepare_case import AuditRequest
 from steadygaze.core.arguments import (
     choice,
@@ -28,6 +27,7 @@ from steadygaze.core.arguments import (
 from steadygaze.core.errors import UserError
 from steadygaze.core.settings import build
 from steadygaze.core.types import Example
+from steadygaze.results.audit_config import ProbeConfig
 
 
 @pytest.mark.parametrize(

@@ -16,13 +16,13 @@ from estimator.tiny import LABELS, TEXTS, fitted
 from robustness.harness import Result, run_case
 from steadygaze.audit import audit_run, reproduction
 from steadygaze.audit import bundle as bundle
-from steadygaze.audit.audit_config import AuditConfig, Runtime
 from steadygaze.audit.bundle import AuditBundle
 from steadygaze.audit.manifest import MANIFEST, Manifest
 from steadygaze.audit.reproduction import discrepancies
 from steadygaze.cli import audit_output
 from steadygaze.core.errors import UserError
 from steadygaze.core.settings import build
+from steadygaze.results.audit_config import AuditConfig, Runtime
 from steadygaze.results.report import Report
 from steadygaze.results.row import Row
 

@@ -16,7 +16,6 @@ from steadygaze.audit.audit_case import (
     missing_findings,
     texts_without_selection,
 )
-from steadygaze.audit.audit_config import AuditConfig, ProbeConfig, Runtime
 from steadygaze.audit.audit_report import AuditFindings
 from steadygaze.audit.measures import probe_names
 from steadygaze.audit.measures.measure import LABEL_KEPT, SUBSTITUTIONS
@@ -44,6 +43,7 @@ from steadygaze.estimator.resumable_training import texts as texts_of
 from steadygaze.estimator.text_classifier import TextClassifier
 from steadygaze.models.inference import DEVICES
 from steadygaze.models.rationalizer import selects
+from steadygaze.results.audit_config import AuditConfig, ProbeConfig, Runtime
 from steadygaze.results.formatting import ICONS
 from steadygaze.results.report import Report, now
 

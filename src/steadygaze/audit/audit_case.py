@@ -17,7 +17,6 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from steadygaze.audit.audit_config import ProbeConfig, Runtime
 from steadygaze.audit.probes.text_perturbations import OWN, Probe, observe, probes
 from steadygaze.core.maths.distributions import jensen_shannon, normalize
 from steadygaze.core.maths.ranking import top_k_overlap
@@ -28,6 +27,7 @@ from steadygaze.data.splits import sample_rows
 from steadygaze.explainers.explainer import Explainer, finite_weights
 from steadygaze.models.inference import MISSING_CAPABILITY, Model
 from steadygaze.models.rationalizer import selects
+from steadygaze.results.audit_config import ProbeConfig, Runtime
 from steadygaze.results.row import MeasureKey
 from steadygaze.results.verdict import Answer
 from steadygaze.techniques.perturbations.word_removal import text_key, units_of

@@ -8,7 +8,6 @@ from typing import Any
 from steadygaze.adapters.as_adapter import as_adapter
 from steadygaze.adapters.model_adapter import ModelAdapter
 from steadygaze.audit.audit import check_train, run_audit, trainable
-from steadygaze.audit.audit_config import AuditConfig, Runtime
 from steadygaze.audit.manifest import Manifest
 from steadygaze.audit.prepare_case import AuditRequest, fingerprint
 from steadygaze.core.types import Example
@@ -17,6 +16,7 @@ from steadygaze.data.corpus import Corpus
 from steadygaze.data.splits import sample_rows
 from steadygaze.estimator.inputs import Split, read_split
 from steadygaze.estimator.resumable_training import columns
+from steadygaze.results.audit_config import AuditConfig, Runtime
 from steadygaze.results.report import Report
 
 SEEN = "These are training texts: the scores are optimistic."

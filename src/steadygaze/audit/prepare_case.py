@@ -14,7 +14,6 @@ from steadygaze.adapters.model_adapter import ModelAdapter
 from steadygaze.adapters.synonym_table import synonym_table
 from steadygaze.adapters.text_explainer import TextExplainer
 from steadygaze.audit.audit_case import AuditCase
-from steadygaze.audit.audit_config import ProbeConfig, Runtime
 from steadygaze.core.errors import UserError
 from steadygaze.core.ragged import TokenizedTexts
 from steadygaze.core.types import Example, Span
@@ -23,6 +22,7 @@ from steadygaze.data.token_alignment import mark_tokens
 from steadygaze.explainers import EXPLAINERS
 from steadygaze.explainers.explainer import Explainer, missing_capability
 from steadygaze.explainers.resolve import resolve_explainer
+from steadygaze.results.audit_config import ProbeConfig, Runtime
 from steadygaze.techniques.perturbations.word_substitution import Synonyms
 
 SEED = "seed"

@@ -24,13 +24,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from steadygaze.audit.audit_config import AuditConfig
 from steadygaze.audit.bundle import AuditBundle, render_files, render_manifest
 from steadygaze.audit.manifest import MANIFEST, POLICY, REPORT, Manifest, changes
 from steadygaze.core.arguments import option_name, options
 from steadygaze.core.errors import UserError
 from steadygaze.core.untrusted_files import resolve
 from steadygaze.data.corpora import CORPORA, divided
+from steadygaze.results.audit_config import AuditConfig
 from steadygaze.results.policy import Policy, Requirement
 from steadygaze.results.report import Report
 from steadygaze.results.report_differences import differences

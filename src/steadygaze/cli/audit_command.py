@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from steadygaze.audit.audit_config import AuditConfig
 from steadygaze.cli.application import (
     AUDIT_EXIT_CODES,
     CLASSIFIER,
@@ -21,6 +20,7 @@ from steadygaze.cli.application import (
     output_file,
     output_option,
 )
+from steadygaze.results.audit_config import AuditConfig
 
 if TYPE_CHECKING:
     from steadygaze.cli.audit_output import AuditOutputs

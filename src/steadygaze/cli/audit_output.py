@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from steadygaze.audit import bundle, reproduction
-from steadygaze.audit.audit_config import AuditConfig, Runtime
 from steadygaze.audit.audit_run import LoadedAudit, load
 from steadygaze.audit.bundle import AuditBundle, sign
 from steadygaze.audit.manifest import MANIFEST, Manifest, ManifestChange
@@ -23,6 +22,7 @@ from steadygaze.core.output_paths import check_file
 from steadygaze.core.settings import build
 from steadygaze.core.untrusted_files import resolve
 from steadygaze.report.terminal_tables import terminal
+from steadygaze.results.audit_config import AuditConfig, Runtime
 from steadygaze.results.formatting import count_text
 from steadygaze.results.model_card import write_card
 from steadygaze.results.policy import Policy, as_policy

@@ -18,7 +18,6 @@ from steadygaze.adapters.as_adapter import as_adapter
 from steadygaze.audit.audit import run_audit
 from steadygaze.audit.audit_case import AuditCase, Rows
 from steadygaze.audit.audit_case import saliency_divergence as distance
-from steadygaze.audit.audit_config import Runtime
 from steadygaze.audit.audit_report import AuditFindings
 from steadygaze.audit.prepare_case import AuditRequest, prepare
 from steadygaze.core.errors import UserError
@@ -26,6 +25,7 @@ from steadygaze.core.types import Batch
 from steadygaze.estimator import resumable_training
 from steadygaze.estimator.text_classifier import TextClassifier, load_classifier
 from steadygaze.explainers import EXPLAINERS
+from steadygaze.results.audit_config import Runtime
 from steadygaze.results.report import Report
 from steadygaze.results.row import ValueKey
 from steadygaze.study.compare_config import BETWEEN, CompareConfig

@@ -9,11 +9,11 @@ import numpy as np
 import torch
 
 import steadygaze
-from steadygaze.audit.audit_config import silent
 from steadygaze.audit.measures import COLUMNS
 from steadygaze.core.atomic_files import exclusive
 from steadygaze.core.errors import UserError
 from steadygaze.estimator.text_classifier import TextClassifier, load_classifier
+from steadygaze.results.audit_config import silent
 from steadygaze.results.comparison import Comparison
 from steadygaze.results.row import ValueKey
 from steadygaze.study import cells as cell

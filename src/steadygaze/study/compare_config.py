@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from steadygaze.audit.audit_config import ProbeConfig
 from steadygaze.core.errors import UserError, unknown
 from steadygaze.core.settings import Field, field_names, settings
 from steadygaze.data.splits import DataConfig
@@ -14,6 +13,7 @@ from steadygaze.explainers import EXPLAINERS
 from steadygaze.explainers.explainer import missing_capability
 from steadygaze.explainers.resolve import default_explainer
 from steadygaze.models.classifier import Architecture
+from steadygaze.results.audit_config import ProbeConfig
 from steadygaze.results.row import MeasureKey
 from steadygaze.techniques import TECHNIQUES
 from steadygaze.training.optimizers import Training

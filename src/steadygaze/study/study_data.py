@@ -8,7 +8,6 @@ from typing import Any
 
 import torch
 
-from steadygaze.audit.audit_config import ProbeConfig
 from steadygaze.audit.audit_run import sample_examples
 from steadygaze.audit.prepare_case import fingerprint
 from steadygaze.core import __version__
@@ -20,6 +19,7 @@ from steadygaze.data.corpora import load_corpus
 from steadygaze.data.corpus import Corpus
 from steadygaze.data.splits import hold_out
 from steadygaze.models.inference import best_device
+from steadygaze.results.audit_config import ProbeConfig
 from steadygaze.study.compare_config import CompareConfig
 
 KEPT_OUT = 5

@@ -6,7 +6,6 @@ import torch
 from contract.probing import synonyms
 from contract.tiny import cached_classifier, split
 from steadygaze.audit.audit_case import AuditCase
-from steadygaze.audit.audit_config import ProbeConfig
 from steadygaze.audit.measures import MEASURES, NAMES, check_name, measure_of
 from steadygaze.audit.measures.measure import PROBES
 from steadygaze.audit.protocols import PROTOCOLS
@@ -14,6 +13,7 @@ from steadygaze.audit.verdict_rules import VERDICT_RULES
 from steadygaze.cli.registry_listing import list_registry
 from steadygaze.core.errors import UserError
 from steadygaze.explainers.attention import Attention
+from steadygaze.results.audit_config import ProbeConfig
 from steadygaze.results.row import MeasureKey
 
 

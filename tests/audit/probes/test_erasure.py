@@ -22,7 +22,7 @@ from steadygaze.audit.probes.text_perturbations import observe
 from steadygaze.core.ragged import TokenArray, row_starts
 from steadygaze.core.types import Batch
 from steadygaze.data.batches import Data
-from steadygaze.explainers.class_probability import NEAR
+from steadygaze.explainers.class_probability import MIN_LENGTH_RATIO
 from steadygaze.models.classifier import Classifier
 from steadygaze.models.inference import Model
 from steadygaze.techniques.perturbations.word_removal import remove_words, take_rows
@@ -379,7 +379,7 @@ def test_no_forward_pass_has_more_tokens_than_allowed_or_is_mostly_padding(pair)
             assert len(given) * width <= most
             lengths = given.present.sum(-1).clamp_min(1) + asks
             assert lengths.max() == width
-            assert lengths.min() >= NEAR * width
+            assert lengths.min() >= MIN_LENGTH_RATIO * width
         many.append(len(seen))
     assert many[0] > many[1] > many[2]
 

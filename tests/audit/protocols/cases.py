@@ -11,7 +11,6 @@ import torch
 from torch import Tensor, nn
 
 from steadygaze.audit.audit_case import AuditCase, Finding
-from steadygaze.audit.audit_config import ProbeConfig, Runtime
 from steadygaze.core.ragged import TokenArray, row_starts
 from steadygaze.core.types import Batch, Encoded
 from steadygaze.data.batches import Data
@@ -19,6 +18,7 @@ from steadygaze.explainers.attention import Attention
 from steadygaze.explainers.explainer import Explainer, Saliency
 from steadygaze.models.classifier import Architecture, Classifier, word_encoder
 from steadygaze.models.inference import Capability, Model, inference
+from steadygaze.results.audit_config import ProbeConfig, Runtime
 from steadygaze.techniques.perturbations.word_substitution import Synonyms
 
 Protocol = Callable[[AuditCase], Iterator[Finding]]

@@ -24,7 +24,6 @@ from contract import tiny
 from contract.probing import in_use, state
 from contract.tiny import TEXTS, assert_close, batch, cached_classifier, classifier, split
 from steadygaze.audit.audit_case import ONLY_RANDOM
-from steadygaze.audit.audit_config import ProbeConfig
 from steadygaze.audit.probes import counterfactual_attention as search
 from steadygaze.audit.probes.counterfactual_attention import permuted_predictions, randomized_copy
 from steadygaze.audit.probes.text_perturbations import observe
@@ -34,6 +33,7 @@ from steadygaze.core.maths.ranking import FEWEST, kendall
 from steadygaze.core.random_key import RandomKey
 from steadygaze.explainers import EXPLAINERS
 from steadygaze.explainers.attention import Attention
+from steadygaze.results.audit_config import ProbeConfig
 
 PLAN = ProbeConfig(seed=4)
 REWEIGHED = ("prediction-change/permuted", "jensen-shannon/adversarial")

@@ -21,7 +21,6 @@ from audit.protocols.cases import (
 from audit.protocols.written import Written
 from contract.probing import in_use, state
 from contract.tiny import TEXTS, assert_close, batch, cached_classifier, classifier, split
-from steadygaze.audit.audit_config import ProbeConfig
 from steadygaze.audit.measures import faithfulness_measures
 from steadygaze.audit.probes.erasure import Erasure, erase_words
 from steadygaze.audit.probes.text_perturbations import gradient, observe
@@ -30,6 +29,7 @@ from steadygaze.core.maths.ranking import FEWEST, kendall, pearson
 from steadygaze.explainers import EXPLAINERS
 from steadygaze.explainers.attention import Attention
 from steadygaze.explainers.leave_one_out import LeaveOneOut
+from steadygaze.results.audit_config import ProbeConfig
 
 PLAN = ProbeConfig(seed=4)
 ERASED = ("comprehensiveness", "sufficiency", "comprehensiveness/above-random")

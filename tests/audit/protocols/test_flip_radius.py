@@ -13,7 +13,6 @@ from audit.protocols.written import Written
 from contract.probing import PlantedError, failing, in_use, state
 from contract.tiny import TEXTS, batch, cached_classifier, ragged, split, widened
 from steadygaze.audit.audit_case import AuditCase, Finding
-from steadygaze.audit.audit_config import ProbeConfig, Runtime
 from steadygaze.audit.measures.faithfulness_measures import LARGEST, RADII, SHARES
 from steadygaze.audit.protocols.flip_radius import GROWTH, ROUNDS, SMALLEST, flip_radius, worst
 from steadygaze.audit.protocols.flip_radius import smallest as smallest_in
@@ -22,6 +21,7 @@ from steadygaze.core.types import Batch
 from steadygaze.data.batches import Data
 from steadygaze.explainers.attention import Attention
 from steadygaze.models.inference import Capability, Model
+from steadygaze.results.audit_config import ProbeConfig, Runtime
 from steadygaze.techniques.perturbations.gradient_ascent import embedding_norm
 
 SEARCHED = GROWTH ** (1 / 2 ** (ROUNDS - 6)) + 0.01

@@ -7,7 +7,6 @@ from captum.metrics import sensitivity_max
 from contract.tiny import batch, cached_classifier, split
 from explainers.worked import game, row
 from steadygaze.audit.audit_case import AuditCase
-from steadygaze.audit.audit_config import ProbeConfig
 from steadygaze.audit.probes.text_perturbations import embedding_noise, perturbation_radius
 from steadygaze.audit.protocols import PROTOCOLS, THOROUGH
 from steadygaze.audit.protocols.faithfulness import DRAWS, NO_VECTORS, SAMPLES, infidelity, max_sensitivity, removed
@@ -15,6 +14,7 @@ from steadygaze.core.random_key import RandomKey
 from steadygaze.explainers.attention import Attention
 from steadygaze.explainers.gradient import Gradient
 from steadygaze.explainers.leave_one_out import LeaveOneOut
+from steadygaze.results.audit_config import ProbeConfig
 from steadygaze.techniques.perturbations.word_removal import take_rows, text_key, units_of
 
 EXPLAINERS = {"attention": Attention(), "gradient": Gradient(), "leave-one-out": LeaveOneOut()}

@@ -10,10 +10,10 @@ from torch import Tensor
 from audit.protocols.written import Costly, Told, Written, laid, tokens
 from contract.tiny import ragged
 from steadygaze.audit.audit_case import AuditCase, Finding
-from steadygaze.audit.audit_config import ProbeConfig, Runtime
 from steadygaze.audit.measures import plausibility_measures
 from steadygaze.audit.protocols.plausibility import MICRO, OF_CHOSEN, OF_WEIGHTS, plausibility
 from steadygaze.data.batches import Data
+from steadygaze.results.audit_config import ProbeConfig, Runtime
 
 EVERY = [*OF_CHOSEN, *OF_WEIGHTS, *MICRO]
 

@@ -9,11 +9,11 @@ import torch
 from audit.protocols.cases import absences, case_of, found_by, reader, toy
 from audit.protocols.written import Written
 from contract.tiny import cached_classifier, split
-from steadygaze.audit.audit_config import ProbeConfig
 from steadygaze.audit.protocols.stability import not_comparable, seed_consistency
 from steadygaze.data.batches import Data
 from steadygaze.explainers import EXPLAINERS
 from steadygaze.explainers.explainer import Explainer, Saliency
+from steadygaze.results.audit_config import ProbeConfig
 
 MEASURES = ("prediction-change/seeds", "label-flip/seeds", "jensen-shannon/seeds", "top-k-overlap/seeds")
 

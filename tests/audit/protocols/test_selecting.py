@@ -26,7 +26,6 @@ from steadygaze.audit.audit_case import (
     shared_top_k,
     texts_without_selection,
 )
-from steadygaze.audit.audit_config import Runtime
 from steadygaze.audit.protocols.flip_radius import flip_radius
 from steadygaze.audit.protocols.plausibility import plausibility
 from steadygaze.audit.protocols.shortcut_leakage import shortcut_leakage
@@ -34,6 +33,7 @@ from steadygaze.core.maths.ranking import top_k
 from steadygaze.core.types import Batch
 from steadygaze.data.batches import Data
 from steadygaze.models.rationalizer import GeneratorOutput, Rationalizer
+from steadygaze.results.audit_config import Runtime
 from steadygaze.results.report import Report
 from steadygaze.results.row import Row
 

@@ -11,7 +11,6 @@ from audit.protocols.written import Told, Written, laid, tokens
 from contract.tiny import cached_classifier, ragged, split
 from models.test_rationalizer import by_hand
 from steadygaze.audit.audit_case import AuditCase, Finding
-from steadygaze.audit.audit_config import ProbeConfig, Runtime
 from steadygaze.audit.measures import NAMES
 from steadygaze.audit.measures.measure import PROBES
 from steadygaze.audit.protocols.plausibility import NO_RATIONALES
@@ -31,6 +30,7 @@ from steadygaze.audit.protocols.shortcut_leakage import shortcut_leakage
 from steadygaze.core.ragged import TokenArray
 from steadygaze.data.batches import Data
 from steadygaze.explainers.rationale import RationaleExplainer
+from steadygaze.results.audit_config import ProbeConfig, Runtime
 
 LENGTHS = [6, 6, 4, 6]
 CHOSEN = tokens("xx.x..", "......", "xxxx..", "...xx.")

@@ -10,7 +10,6 @@ from torch import Tensor
 from audit.protocols.written import Costly, Told, Written, laid, tokens
 from contract.tiny import classifier, ragged
 from steadygaze.audit.audit_case import AuditCase, Finding
-from steadygaze.audit.audit_config import ProbeConfig, Runtime
 from steadygaze.audit.measures.shortcut_measures import position_leak
 from steadygaze.audit.protocols.shortcut_leakage import shortcut_leakage
 from steadygaze.core.maths.distributions import normalize
@@ -19,6 +18,7 @@ from steadygaze.data.batches import Data, collate
 from steadygaze.explainers.attention import Attention
 from steadygaze.explainers.explainer import Explainer, Saliency
 from steadygaze.models.inference import Model
+from steadygaze.results.audit_config import ProbeConfig, Runtime
 
 MEASURES = (
     "position-leak",

@@ -12,12 +12,12 @@ from audit.protocols.cases import Signed, Target, case_of, found_by, opposites, 
 from contract.probing import synonyms
 from contract.tiny import assert_close, batch, cached_classifier, split
 from steadygaze.audit.audit_case import saliency_divergence
-from steadygaze.audit.audit_config import ProbeConfig
 from steadygaze.audit.probes.text_perturbations import substitute_synonyms
 from steadygaze.audit.protocols.stability import stability
 from steadygaze.core.maths.distributions import jensen_shannon
 from steadygaze.core.random_key import RandomKey
 from steadygaze.explainers.leave_one_out import LeaveOneOut
+from steadygaze.results.audit_config import ProbeConfig
 
 
 def test_a_signed_saliency_is_compared_by_what_speaks_for_and_against_and_ranked_by_its_signs():

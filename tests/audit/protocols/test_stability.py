@@ -19,7 +19,6 @@ from audit.protocols.cases import (
 )
 from contract.probing import after, in_use, state, synonyms
 from contract.tiny import TEXTS, assert_close, batch, cached_classifier, classifier, split
-from steadygaze.audit.audit_config import ProbeConfig
 from steadygaze.audit.probes import text_perturbations
 from steadygaze.audit.probes.text_perturbations import observe, probes, substitute_synonyms
 from steadygaze.audit.protocols.stability import TABLE, stability
@@ -30,6 +29,7 @@ from steadygaze.core.random_key import RandomKey
 from steadygaze.explainers import EXPLAINERS
 from steadygaze.explainers.attention import Attention
 from steadygaze.models.inference import split_outputs
+from steadygaze.results.audit_config import ProbeConfig
 
 PLAN = ProbeConfig(seed=4)
 SUBSTITUTIONS = {"1-synonym": (synonyms(), 1), "3-synonyms": (synonyms(), 3)}

@@ -134,7 +134,7 @@ def test_one_member_alone_reads_every_input_once():
 
 
 def test_what_a_member_minimizes_is_the_divergence_between_the_two():
-    """By core/maths/divergence.py, from the softmax; a text's padding is in neither."""
+    """By core/maths/distributions.py, from the softmax; a text's padding is in neither."""
     torch.manual_seed(0)
     these, net = weighed(6, 4), text_member(HOW, WORDS + 1).double()
     rows = np.arange(6)

@@ -26,13 +26,13 @@ import torch
 from torch import Tensor
 from torch.nn.functional import nll_loss
 
-from steadygaze.audit.audit_config import ProbeConfig
 from steadygaze.core.maths.distributions import jensen_shannon, normalize
 from steadygaze.core.random_key import RandomKey
 from steadygaze.core.types import Batch
 from steadygaze.models.classifier import has_extension_points
 from steadygaze.models.inference import MISSING_CAPABILITY as MISSING_CAPABILITY
 from steadygaze.models.inference import Capability, Model, inference, with_gradients
+from steadygaze.results.audit_config import ProbeConfig
 from steadygaze.techniques.perturbations.gradient_ascent import ascend, embedding_std
 from steadygaze.techniques.perturbations.word_removal import row_chunks, take_rows, text_key
 from steadygaze.techniques.perturbations.word_substitution import Synonyms, substitute_some_words

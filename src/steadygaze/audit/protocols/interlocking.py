@@ -26,7 +26,6 @@ import torch
 from torch import Tensor
 
 from steadygaze.audit.audit_case import NO_LABELS, Finding, missing_findings
-from steadygaze.audit.audit_config import silent
 from steadygaze.audit.measures.plausibility_measures import first_sentence
 from steadygaze.audit.verdict_rules import FEWEST, Threshold
 from steadygaze.core.errors import CollapseWarning, UserError
@@ -40,6 +39,7 @@ from steadygaze.estimator.text_classifier import TextClassifier
 from steadygaze.estimator.train_config import train_config
 from steadygaze.models import inference
 from steadygaze.models.rationalizer import selects
+from steadygaze.results.audit_config import silent
 from steadygaze.results.bootstrap import bootstrap_mean
 from steadygaze.results.row import mean_row
 from steadygaze.results.verdict import Answer

@@ -22,12 +22,12 @@ from pathlib import Path
 
 import torch
 
+from steadygaze.adapters.loading import load
 from steadygaze.cli import streaming
 from steadygaze.cli.streaming import lane_count, map_in_lanes
 from steadygaze.core.types import Batch
 from steadygaze.data.batches import by_length, collate
 from steadygaze.data.corpora import load_corpus
-from steadygaze.estimator.loading import load
 from steadygaze.estimator.text_classifier import TextClassifier
 from steadygaze.models import inference
 

@@ -11,11 +11,12 @@ from steadygaze.core import __version__
 if TYPE_CHECKING:
     from steadygaze.adapters.fit_explainer import fit_explainer as fit_explainer
     from steadygaze.adapters.fit_explainer import load_explainer as load_explainer
+    from steadygaze.adapters.loading import explain as explain
+    from steadygaze.adapters.loading import load as load
     from steadygaze.audit.audit import audit as audit
     from steadygaze.audit.certificate import certify as certify
     from steadygaze.core.errors import UserError as UserError
     from steadygaze.data.corpora import load_corpus as load_corpus
-    from steadygaze.estimator.loading import load as load
     from steadygaze.estimator.text_classifier import TextClassifier as TextClassifier
     from steadygaze.images.image_classifier import ImageClassifier as ImageClassifier
     from steadygaze.images.image_explanation import ImageExplanation as ImageExplanation
@@ -30,8 +31,9 @@ _MODULES = {  # public name -> its module
     "TextClassifier": "steadygaze.estimator.text_classifier",
     "UserError": "steadygaze.core.errors",
     "certify": "steadygaze.audit.certificate",
+    "explain": "steadygaze.adapters.loading",
     "fit_explainer": "steadygaze.adapters.fit_explainer",
-    "load": "steadygaze.estimator.loading",
+    "load": "steadygaze.adapters.loading",
     "load_corpus": "steadygaze.data.corpora",
     "load_explainer": "steadygaze.adapters.fit_explainer",
     "load_images": "steadygaze.images.image_inputs",
@@ -46,6 +48,7 @@ __all__ = [
     "__version__",
     "audit",
     "certify",
+    "explain",
     "fit_explainer",
     "load",
     "load_corpus",

@@ -172,13 +172,13 @@ def test_a_kernel_named_in_a_folder_is_never_fetched(folder, tmp_path):
         (lambda: network("bert"), r"alone cannot read texts: pass it with its tokenizer, \(model, tokenizer\)"),
         (lambda: TextClassifier(), "has not been trained yet"),
         (lambda: tiny, "has no classes_"),
-        (lambda: TextClassifier, "cannot audit .*a TextClassifier, a folder or hub id"),
-        (lambda: 3, "cannot audit 3; pass a TextClassifier, a folder"),
-        (lambda: None, "cannot audit None"),
-        (lambda: ("a", "b"), "cannot audit"),
+        (lambda: TextClassifier, "is not a model; pass a TextClassifier, a folder or hub id"),
+        (lambda: 3, "3 is not a model; pass a TextClassifier, a folder"),
+        (lambda: None, "None is not a model"),
+        (lambda: ("a", "b"), "is not a model"),
     ],
 )
-def test_what_cannot_be_audited_is_told_what_can(given, sentence):
+def test_an_object_that_is_not_a_model_is_refused_with_what_is_accepted(given, sentence):
     with pytest.raises(UserError, match=sentence):
         as_adapter(given())
 

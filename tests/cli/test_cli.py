@@ -226,7 +226,7 @@ def test_an_interrupted_run_is_not_thrown_away(run: Run, csv: Path, tmp_path: Pa
     ("arguments", "hint"),
     [
         (["predict", "MODEL"], "nothing to read"),
-        (["predict", "nowhere", "text"], "not a steadygaze model"),
+        (["predict", "nowhere", "text"], "no such folder"),
         (["explain", "MODEL", "text", "--target", "goood"], "did you mean 'good'"),
         (["explain", "MODEL", "text", "--explainer", "attenton"], "did you mean 'attention'"),
         (["explain", "MODEL", "   "], "empty"),

@@ -60,10 +60,10 @@ def test_settings_reach_the_explainer(explained):
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        (["--explainer", "lime", "--set", "sampels=9"], "did you mean 'samples'?  Known: max_units, ridge,"),
+        (["--explainer", "lime", "--set", "sampels=9"], "did you mean 'samples'?  Known: max_units, output,"),
         (["--explainer", "lime", "--set", "samples=9"], "'samples': found 9"),
         (["--explainer", "lime", "--set", "samples"], "--set takes key=value"),
-        (["--explainer", "gradient", "--set", "steps=9"], "gradient has no settings"),
+        (["--explainer", "gradient", "--set", "steps=9"], "unknown setting 'steps'"),
         (["--set", "steps=9"], "attention has no settings"),
     ],
 )
@@ -73,10 +73,13 @@ def test_settings_are_checked(explained, given, said):
     assert said in ended.err
 
 
+LIME_SETTINGS = {"samples", "width", "ridge", "max_units", "output", "seed"}
+
+
 def test_the_settings_of_explainers_are_listed(capsys):
     rows = {row["name"]: row for row in json.loads(run(capsys, "list", "explainers", "--json").out)}
-    assert {field["name"] for field in rows["lime"]["settings"]} == {"samples", "width", "ridge", "max_units", "seed"}
-    assert [field["name"] for field in rows["integrated-gradients"]["settings"]] == ["steps"]
+    assert {field["name"] for field in rows["lime"]["settings"]} == LIME_SETTINGS
+    assert [field["name"] for field in rows["integrated-gradients"]["settings"]] == ["steps", "output"]
 
 
 def test_a_pair_is_given_by_its_own_option_and_both_texts_are_explained(explained):

@@ -330,10 +330,13 @@ def test_a_reason_for_another_class_is_asked_of_anybody(run: Run, somebody: Path
     assert "did you mean 'neutral'" in run(*asked, "netral").err
 
 
-def test_attention_is_not_asked_of_who_shows_none(run: Run, somebody: Path, monkeypatch: Any) -> None:
+def test_a_model_without_attention_is_explained_by_leaving_words_out(
+    run: Run, somebody: Path, monkeypatch: Any
+) -> None:
     monkeypatch.setattr(
         "steadygaze.adapters.transformer_network.AttentionTransformerModel.capabilities", frozenset({"embeddings"})
     )
-    ended = run("explain", somebody, "a good film")
+    assert "leave-one-out: " in run("explain", somebody, "a good film").out
+    ended = run("explain", somebody, "a good film", "--explainer", "attention")
     assert ended.code == 2
     assert "attention cannot explain bert: the model has no attention weights" in ended.err

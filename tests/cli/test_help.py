@@ -10,7 +10,7 @@ from steadygaze.cli.registry_listing import list_registry
 
 PANELS = {
     "train": {"Data", "Model", "Training", "Output", "Runtime"},
-    "predict": {"Data", "Output", "Runtime"},
+    "predict": {"Data", "Model", "Output", "Runtime"},
     "explain": {"Data", "Model", "Output", "Runtime"},
     "fit-explainer": {"Data", "Model", "Training", "Output", "Runtime"},
     "audit": {"Data", "Model", "Training", "Audit", "Output", "Runtime"},

@@ -237,7 +237,11 @@ def test_a_command_refuses_before_any_work(
     def work(*_: object, **__: object) -> None:
         raise AssertionError("the command began to work")
 
-    for name in ("estimator.loading.load_classifier", "adapters.as_adapter.as_adapter", "data.corpora.load_corpus"):
+    for name in (
+        "estimator.text_classifier.load_classifier",
+        "adapters.as_adapter.as_adapter",
+        "data.corpora.load_corpus",
+    ):
         monkeypatch.setattr(f"steadygaze.{name}", work)
     for module, name in (
         (audit_output, "load"),

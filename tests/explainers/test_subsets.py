@@ -89,7 +89,7 @@ def test_another_seed_draws_others():
 def test_each_is_read_as_a_text_of_those_words_alone():
     model, batch = Line(), texts([6, 1, 2, 4], [6, 3], specials=True)
     drawn = some(batch)
-    found = drawn.read(model, batch, torch.tensor([1, 1]))
+    found = drawn.read(model, batch, torch.tensor([1, 1]), "probability")
     worth = torch.tensor([[0.03, -0.04, -0.11], [-0.01, 0.0, 0.0]], dtype=torch.float64)
     expected = 0.5 + 0.06 + (worth.unsqueeze(1) * drawn.masks).sum(-1)  # 0.06: the special token, always there
     assert_close(found, expected * (drawn.share > 0))

@@ -107,7 +107,12 @@ CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any], list[str]]] = {
     "score": (lambda **given: fitted().score(**given), {"X": TEXTS, "y": LABELS}, ["X", "y", "sample_weight"]),
     "explain": (lambda **given: fitted().explain(**given), {"X": TEXTS[0]}, arguments(sg.TextClassifier.explain)),
     "save": (lambda **given: fitted().save(**given), {"folder": "new"}, ["folder"]),
-    "load": (sg.load, {"folder": "MODEL"}, ["folder", "device"]),
+    "load": (sg.load, {"model": "MODEL"}, arguments(sg.load)),
+    "explain any model": (
+        sg.explain,
+        {"model": predict, "texts": TEXTS[0], "explainer": "leave-one-out", "classes": CLASSES},
+        arguments(sg.explain),
+    ),
     "load_corpus": (sg.load_corpus, {"data": "DATA"}, arguments(sg.load_corpus)),
     "load_images": (sg.load_images, {"folder": "IMAGES"}, ["folder"]),
     "certify": (sg.certify, {"clf": fitted, "texts": TEXTS[:2]}, arguments(sg.certify)),

@@ -1,8 +1,11 @@
 """Convert any supported model to a ModelAdapter."""
 
 import os
+import re
+import sys
 from collections.abc import Sequence
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any
 
 from torch import nn
@@ -64,15 +67,26 @@ ACCEPTED = (
 )
 
 
+OBJECT = re.compile(r"(?!\d)[\w.]+:(?!\d)\w+")
+"""A Python object, MODULE:NAME."""
+
+
 def as_adapter(
-    given: Any, *, classes: Sequence[Label] | None = None, device: str = "auto", attention: str = "last"
+    given: Any,
+    *,
+    classes: Sequence[Label] | None = None,
+    device: str = "auto",
+    attention: str = "last",
+    import_objects: bool = False,
 ) -> ModelAdapter:
     """Convert one of the inputs that ACCEPTED lists.
 
     `classes`: names of the classes in the order of the probabilities.  `device`: for models that are loaded here;
     models in memory are not moved.  `attention`: how the heads and layers of a Hugging Face model are aggregated, last
-    or rollout.
+    or rollout.  `import_objects`: import "MODULE:NAME", which runs code; only for a name that the user has typed.
     """
+    if import_objects and isinstance(given, str) and OBJECT.fullmatch(given) and not Path(given).exists():
+        given = _imported(given)
     if isinstance(given, ModelAdapter):
         return given.label_names(classes)
     if isinstance(given, TextClassifier):
@@ -105,7 +119,19 @@ def _is_ours(folder: Path) -> bool:
     if not file.is_file():
         raise UserError(f"{folder} is not a steadygaze model or a Hugging Face classifier: it has no config.json")
     config = read_json(file)
-    return isinstance(config, dict) and ("steadygaze" in config or str(config.get("kind")) in MODEL_KINDS)
+    if not isinstance(config, dict) or "model_type" not in config:
+        return True  # load_classifier says what is damaged
+    return "steadygaze" in config or str(config.get("kind")) in MODEL_KINDS
+
+
+def _imported(reference: str) -> Any:
+    """The object MODULE:NAME; modules of the current folder are found, as with `python -m`."""
+    if "" not in sys.path and os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())
+    try:
+        return resolve_name(reference)
+    except (ImportError, AttributeError) as error:
+        raise UserError(f"{reference} could not be imported as MODULE:NAME: {error}") from None
 
 
 def _from_outside(given: Any, classes: Sequence[Label] | None) -> ModelAdapter:
@@ -116,11 +142,13 @@ def _from_outside(given: Any, classes: Sequence[Label] | None) -> ModelAdapter:
         )
     predict = getattr(given, "predict_proba", given)
     if isinstance(given, type) or not callable(predict):
-        raise UserError(f"cannot audit {given!r:.80}; pass {ACCEPTED}")
+        raise UserError(f"{given!r:.80} is not a model; pass {ACCEPTED}")
     name = _display_name(given)
     names = getattr(given, "classes_", classes)
     if names is None:
-        raise UserError(f"{name} has no classes_: pass their names as classes=, in the order of the probabilities")
+        raise UserError(
+            f"{name} has no classes_: pass their names in the order of the probabilities, as classes= (--classes A,B)"
+        )
     return black_box(predict, list(names), name).label_names(classes)
 
 

@@ -1,4 +1,4 @@
-"""ModelAdapter: a model with its tokenizer and classes; match the labels of the data with the classes.
+"""ModelAdapter: any model with `predict`, `predict_proba`, `score` and `explain`; labels matched with its classes.
 
 1. By name.  Numbers and strings are compared as strings: the label 1 matches the class "1".  A boolean label also
    matches the words: true matches the class "True", "true" or "TRUE".
@@ -8,14 +8,24 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from steadygaze.core.arguments import choice, integer, validated
 from steadygaze.core.errors import MOST_NAMES, UserError
 from steadygaze.core.ragged import TokenizedTexts
 from steadygaze.core.types import Label
 from steadygaze.data.batches import Data, placed_data
 from steadygaze.data.text_checks import BooleanLabel, check_labels
 from steadygaze.data.text_tokenizer import Tokens as Tokens
+from steadygaze.data.token_alignment import Coverage, coverage
+from steadygaze.estimator.explain_texts import explain_request, explain_texts
+from steadygaze.estimator.inputs import is_single_text, read_texts
 from steadygaze.estimator.text_classifier import TextClassifier
+from steadygaze.explainers.class_probability import Output
+from steadygaze.models import inference
 from steadygaze.models.inference import Model
 
 
@@ -74,6 +84,14 @@ KINDS = ("single texts", "pairs (text, question)")
 
 @dataclass(frozen=True)
 class ModelAdapter:
+    """A model of any origin, as returned by `steadygaze.load`.
+
+    model = sg.load("path/to/huggingface-model")
+    model.predict(["A gorgeous, witty, seductive movie."])
+    model.explain("A gorgeous, witty, seductive movie.", explainer="integrated-gradients")
+    sg.audit(model, texts, labels)
+    """
+
     name: str
     """Name in reports: a folder's name, never a path."""
     kind: str
@@ -91,6 +109,70 @@ class ModelAdapter:
     """Tokenizer of pairs, if it differs from that of single texts."""
     classifier: TextClassifier | None = None
     """The classifier, which can be retrained; None for other models."""
+
+    @property
+    def classes_(self) -> NDArray[Any]:
+        """The labels, in the order of the probabilities."""
+        return np.asarray(self.classes)
+
+    @validated(batch_size=integer(1))
+    def predict_proba(self, X: Any, *, batch_size: int = inference.BATCH) -> NDArray[np.float64]:
+        """(N,C), columns in the order of `classes_`.  X: texts or pairs, as for `TextClassifier`."""
+        return self.predict_covered(X, batch_size)[0]
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """(N,)"""
+        labels: NDArray[Any] = self.classes_[self.predict_proba(X).argmax(-1)]
+        return labels
+
+    def score(self, X: Any, y: Any) -> float:
+        """Accuracy."""
+        return float((self.predict_proba(X).argmax(-1) == np.asarray(self.label_codes(list(y)))).mean())
+
+    @validated(granularity=choice("word", "piece"), output=choice("probability", "logit"), batch_size=integer(1))
+    def explain(
+        self,
+        X: Any,
+        explainer: Any = None,
+        target: Label | None = None,
+        granularity: str = "word",
+        *,
+        output: Output = "probability",
+        settings: Mapping[str, Any] | None = None,
+        seed: int = 0,
+        batch_size: int = inference.BATCH,
+    ) -> Any:
+        """Explain predictions: an Explanation for one text, a list for a list.
+
+        Parameters as for `steadygaze.explain`.
+        """
+        single = is_single_text(X)
+        texts, questions = read_texts([X] if single else X)
+        subject = self.for_pairs(questions is not None)
+        label = target if target is None else {str(name): name for name in self.classes}.get(str(target), target)
+        request = explain_request(
+            self.model,
+            self.classes,
+            explainer,
+            label,
+            granularity,
+            output=output,
+            model_name=self.name,
+            settings=settings,
+            seed=seed,
+        )
+        explanations = explain_texts(
+            subject.model, subject.tokens, subject.classes, texts, questions, request, batch_size
+        )
+        return explanations[0] if single else explanations
+
+    def predict_covered(self, X: Any, batch_size: int) -> tuple[NDArray[np.float64], Coverage]:
+        """Probabilities (N,C), and the coverage of the texts by the vocabulary."""
+        texts, questions = read_texts(X)
+        subject = self.for_pairs(questions is not None)
+        data = subject.data(subject.tokens.place(texts), questions)
+        logits = inference.logits(subject.model, data, batch_size)
+        return logits.double().softmax(-1).numpy(), coverage(subject.tokens, data.text)
 
     def for_pairs(self, pair: bool) -> "ModelAdapter":
         """This adapter, for single texts or for pairs."""

@@ -36,7 +36,7 @@ def check_fit_explainer(out: Path, replace: bool, asked: Mapping[str, Any], seed
 
 
 def fit_explainer_resumable(
-    black_box: str, corpus: Corpus, out: Path, *, replace: bool = False, seed: int = 0, **asked: Any
+    black_box: Any, corpus: Corpus, out: Path, *, replace: bool = False, seed: int = 0, **asked: Any
 ) -> TextExplainer:
     """Fit and save.  The black box's answers are cached: the same call resumes after a failure.
 
@@ -70,7 +70,7 @@ def fit_explainer_resumable(
     return result
 
 
-def _fit(black_box: str, given: list[Any], replace: bool, run: dict[str, Any]) -> TextExplainer:
+def _fit(black_box: Any, given: list[Any], replace: bool, run: dict[str, Any]) -> TextExplainer:
     """Fit.  With `replace`, answers of another fit are discarded."""
     try:
         fitted = teach(black_box, given, **run)

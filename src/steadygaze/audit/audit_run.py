@@ -66,10 +66,15 @@ class LoadedAudit:
 
 
 def load(config: AuditConfig, runtime: Runtime) -> LoadedAudit:
-    options: dict[str, Any] = {"classes": config.classes or None, "attention": config.attention}
-    adapter = as_adapter(config.model, device=runtime.device, **options)
+    options: dict[str, Any] = {
+        "classes": config.classes or None,
+        "attention": config.attention,
+        "device": runtime.device,
+        "import_objects": runtime.import_objects,
+    }
+    adapter = as_adapter(config.model, **options)
     train = None if config.train is None else _train(config, adapter, runtime)
-    others = [as_adapter(name, device=runtime.device, **options) for name in config.other_seeds]
+    others = [as_adapter(name, **options) for name in config.other_seeds]
     corpus = load_corpus(config.data, **config.columns, data_dir=runtime.data_dir)
     split = corpus.choose(config.split)
     request = AuditRequest(

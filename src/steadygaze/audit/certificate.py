@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, get_args
 import torch
 from torch import Tensor
 
+from steadygaze.adapters.as_adapter import as_adapter
 from steadygaze.audit.certificate_bounds import Bounds
 from steadygaze.audit.certificate_bounds import certify_batch as certify_batch
 from steadygaze.core.arguments import choice, flag, instance, integer, number, optional, validated
@@ -202,7 +203,6 @@ OTHER_TOKENS = "the reference splits texts into other tokens: use a model with t
 
 
 @validated(
-    clf=instance(TextClassifier, "a TextClassifier"),
     radius=number(above=0),
     norm=choice(*get_args(Norm)),
     k=integer(1),
@@ -212,7 +212,7 @@ OTHER_TOKENS = "the reference splits texts into other tokens: use a model with t
     batch_size=integer(1),
 )
 def certify(
-    clf: TextClassifier,
+    clf: Any,
     texts: Any,
     radius: float = 0.01,
     norm: Norm = "linf",
@@ -225,22 +225,24 @@ def certify(
 ) -> Certificates:
     """Certify, per text, that no change of its attention weights up to `radius` changes the label or the top words.
 
+    clf         a fitted TextClassifier, or its folder; other models have no attention layer to certify
     norm        "linf": largest change of a weight; "l2": root of the summed squared changes
     simplex     only changes that keep the sum of the weights; certifies more
     reference   another fitted classifier of the same labels that splits texts into the same tokens, for β and γ
     lower_bound for a nonlinear decoder: a lower bound by gradient ascent, without certificate
     """
+    clf = _classifier(clf)
     read, questions = clf._read([texts] if is_single_text(texts) else texts)
-    data, model = clf.stored_.data(read, questions), clf.stored_.model
-    if not has_extension_points(model):
+    data, network = clf.stored_.data(read, questions), clf.stored_.model
+    if not has_extension_points(network):
         raise UserError("this model selects what it reads: it has no attention weights to certify changes of")
     other = None if reference is None else _same(clf, reference).data(read, questions)
-    device, found = next(model.parameters()).device, dict[int, Certificate]()
+    device, found = network.device, dict[int, Certificate]()
     shared: dict[str, Any] = {"R": float(radius), "k": int(k), "norm": norm, "simplex": bool(simplex)}
     for rows in by_length(data, batch_size):
         batch = collate(data, rows).to(device)
         theirs = None if reference is None or other is None else _forward(reference, collate(other, rows), batch.mask)
-        bounds = certify_batch(model, batch, float(radius), norm, int(k), bool(simplex), theirs, lower_bound)
+        bounds = certify_batch(network, batch, float(radius), norm, int(k), bool(simplex), theirs, lower_bound)
         for row, values in zip(rows.tolist(), _rows(bounds, clf), strict=True):
             asked = None if questions is None else questions[row]
             found[row] = Certificate(text=read[row], question=asked, **{**values, **shared})
@@ -256,6 +258,15 @@ def _rows(bounds: Bounds, clf: TextClassifier) -> Iterator[dict[str, Any]]:
         row = dict(zip(fields, values, strict=True))
         label = classes[row.pop("predicted")]
         yield {"label": label, "exact": bounds.alpha is not None and len(classes) == 2, **row, **unsaid}
+
+
+def _classifier(model: Any) -> TextClassifier:
+    adapter = as_adapter(model)
+    if adapter.classifier is None:
+        raise UserError(
+            f"{adapter.name} cannot be certified: a certificate needs the attention layer of a TextClassifier"
+        )
+    return adapter.classifier
 
 
 def _same(clf: TextClassifier, reference: TextClassifier) -> SavedModel:

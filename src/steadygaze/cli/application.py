@@ -20,6 +20,7 @@ from steadygaze.core.output_paths import check_file, check_folder, check_separat
 from steadygaze.data.splits import DataConfig
 
 if TYPE_CHECKING:
+    from steadygaze.adapters.model_adapter import ModelAdapter
     from steadygaze.core.errors import Console
     from steadygaze.estimator.text_classifier import TextClassifier
 
@@ -53,12 +54,21 @@ def config_option(config: type[Any], field: str, default: str | None = None) -> 
 
 
 DATA = "Corpus name, .csv, .tsv, .jsonl or .parquet file, or folder of train, validation and test files."
-CLASSIFIER = "Model folder of train, or Hugging Face sequence classifier (folder or hub id)."
+CLASSIFIER = (
+    "Model folder of train, Hugging Face classifier (folder or hub id), or MODULE:NAME, a function or an object with "
+    "predict_proba in your own code."
+)
 
 Data = Annotated[str, typer.Argument(metavar="DATA", help=DATA)]
 DataOption = Annotated[str, data_option("--data", metavar="DATA", help=DATA)]
 Model = Annotated[Path, typer.Argument(metavar="MODEL", help="Model folder of train.")]
 AnyModel = Annotated[str, typer.Argument(metavar="MODEL", help=CLASSIFIER)]
+ClassNames = Annotated[
+    str | None,
+    model_option(
+        "--classes", metavar="A,B", help="Names of the classes, in the model's order.", show_default="the model's"
+    ),
+]
 Texts = Annotated[list[str] | None, typer.Argument(metavar="[TEXT]...", help="Texts, in quotes.", show_default=False)]
 Pair = Annotated[
     tuple[str, str] | None,
@@ -267,6 +277,16 @@ def load_model(model: Path, common: Common) -> "TextClassifier":
     clf = load(model, common.device)
     freeze_collector()
     return clf
+
+
+def load_adapter(model: str, common: Common, classes: str | None = None) -> "ModelAdapter":
+    """Any model; MODULE:NAME imports the user's own code."""
+    from steadygaze.adapters.as_adapter import as_adapter
+
+    names = None if classes is None else [name.strip() for name in classes.split(",")]
+    adapter = as_adapter(model, classes=names, device=common.device, import_objects=True)
+    freeze_collector()
+    return adapter
 
 
 def freeze_collector() -> None:

@@ -69,7 +69,7 @@ def run_audit_command(options: dict[str, Any], outputs: AuditOutputs, common: Co
     config, console = build(AuditConfig, options), stderr_console(common)
     policy, replaced = outputs.required, _check(outputs)
     settings = reproduction.portable_settings(asdict(config), outputs.base)
-    with audit_runtime(common, console) as runtime:
+    with audit_runtime(common, console, True) as runtime:
         loaded = load(config, runtime)
         if not loaded.labeled:
             print_line(console, NO_LABELS)
@@ -87,12 +87,12 @@ def run_audit_command(options: dict[str, Any], outputs: AuditOutputs, common: Co
 
 
 @contextmanager
-def audit_runtime(common: Common, console: "Console") -> Iterator[Runtime]:
+def audit_runtime(common: Common, console: "Console", import_objects: bool) -> Iterator[Runtime]:
     """Yield the runtime with a progress bar; on an interruption, print that nothing was written."""
     try:
         with progress_bar(console) as watch:
             size = Runtime.batch_size if common.batch_size is None else common.batch_size
-            yield Runtime(common.data_dir, common.device, size, watch=watch)
+            yield Runtime(common.data_dir, common.device, size, watch=watch, import_objects=import_objects)
     except KeyboardInterrupt:
         print_line(console, INTERRUPTED)
         raise
@@ -166,7 +166,7 @@ def run_verify_command(expected: ExpectedBundle, common: Common) -> None:
     recorded = asdict(build(AuditConfig, dict(old.manifest.settings)))
     config = build(AuditConfig, reproduction.restored_settings({**recorded, **expected.instead}, expected.folder))
     settings = json.loads(json.dumps({**asdict(config), **reproduction.canonical(recorded, expected.folder)}))
-    with audit_runtime(common, stderr_console(common)) as runtime:
+    with audit_runtime(common, stderr_console(common), "model" in expected.instead) as runtime:
         loaded, renames = _with_bundle_names(load(config, runtime), old, expected.instead)
         report = with_provenance(loaded.run(), settings, old.policy, old.manifest.date)
     rerun = bundle.complete(loaded.manifest(report, settings), report, old.policy)

@@ -11,6 +11,7 @@ import typer
 
 from steadygaze.cli.application import (
     CLASSIFIER,
+    ClassNames,
     Common,
     DataOption,
     DropEmpty,
@@ -20,6 +21,7 @@ from steadygaze.cli.application import (
     app,
     command_help,
     common_options,
+    load_adapter,
     model_option,
     output_option,
     stderr_console,
@@ -75,6 +77,7 @@ def fit_explainer(
     mitigation: Mitigation = None,
     settings: Settings = None,
     replace: Replace = False,
+    classes: ClassNames = None,
     *,
     common: Common,
 ) -> None:
@@ -104,7 +107,8 @@ def fit_explainer(
             "watch": watch,
             "watcher": FitProgress(console, watch),
         }
-        fitted = resumable_fit.fit_explainer_resumable(black_box, corpus, out, replace=replace, **options, **run)
+        adapter = load_adapter(black_box, common, classes)
+        fitted = resumable_fit.fit_explainer_resumable(adapter, corpus, out, replace=replace, **options, **run)
     _show(fitted, black_box, out, common)
 
 

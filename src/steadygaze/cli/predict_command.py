@@ -10,6 +10,7 @@ import typer
 
 from steadygaze.cli.application import (
     AnyModel,
+    ClassNames,
     Common,
     DataOption,
     DropEmpty,
@@ -24,7 +25,7 @@ from steadygaze.cli.application import (
     app,
     command_help,
     common_options,
-    freeze_collector,
+    load_adapter,
     load_model,
     model_option,
     output_file,
@@ -67,6 +68,9 @@ Target = Annotated[str | None, model_option("--target", help="Label to explain."
 Granularities = Annotated[
     Literal["word", "piece"], model_option("--granularity", help="Words, or subwords of a transformer.")
 ]
+OutputKind = Annotated[
+    Literal["probability", "logit"], model_option("--output", help="Explain the probability or the logit of the class.")
+]
 Radius = Annotated[float, certificate_option("--radius", help="Largest change of the attention weights.")]
 Norm = Annotated[Literal["l2", "linf"], certificate_option("--norm", help="Norm of the change.")]
 TopK = Annotated[int, certificate_option("--k", help="Top-k words to certify.")]
@@ -88,12 +92,13 @@ LowerBound = Annotated[
 )
 @common_options
 def predict(
-    model: Model,
+    model: AnyModel,
     texts: Texts = None,
     file: File = None,
     pair: Pair = None,
     text: TextColumn = None,
     drop_empty: DropEmpty = False,
+    classes: ClassNames = None,
     *,
     common: Common,
 ) -> None:
@@ -101,10 +106,13 @@ def predict(
     from steadygaze.cli import streaming
     from steadygaze.results.explanation import LABEL
 
-    clf = load_model(model, common)
-    chunks = streaming.read(clf.stored_.description.pair, texts or [], file, text or ["text"], drop_empty, pair)
+    adapter = load_adapter(model, common, classes)
+    check_pairs(adapter, texts or [])
+    chunks = streaming.read(bool(adapter.pair), texts or [], file, text or ["text"], drop_empty, pair)
     console = stderr_console(common)
-    records = streaming.predict(clf, chunks, common.batch_size, lambda warning: print_line(console, f"! {warning}."))
+    records = streaming.predict(
+        adapter, chunks, common.batch_size, lambda warning: print_line(console, f"! {warning}.")
+    )
     if common.json:
         print_json_lines(json.dumps(record, ensure_ascii=False).encode(errors="replace") for record in records)
         return
@@ -133,6 +141,8 @@ def explain(
     settings: ExplainerSettings = None,
     target: Target = None,
     granularity: Granularities = "word",
+    output: OutputKind = "probability",
+    classes: ClassNames = None,
     html: Page = None,
     eraser: Eraser = None,
     share: Share = 0.2,
@@ -147,8 +157,13 @@ def explain(
 
     if eraser is not None and (file is None or texts or html is not None):
         raise UserError("--eraser writes the rationales of the texts of a file: give --file alone, and no --html")
-    options = {"target": target, "granularity": granularity, "settings": parse(settings or [])}
-    explain_chunks, notes = _explained(model, explainer, options, common)
+    options = {
+        "target": target,
+        "granularity": granularity,
+        "output": output,
+        "settings": parse(settings or []),
+    }
+    explain_chunks, notes = _explained(load_adapter(model, common, classes), explainer, options, common)
     explanations = explain_chunks(texts or [], file, text or ["text"], drop_empty, pair)
     if eraser is not None and file is not None:
         from steadygaze.results.eraser_predictions import names, write_predictions
@@ -175,15 +190,13 @@ def explain(
 
 
 def _explained(
-    model: str, explainer: str | None, options: dict[str, Any], common: Common
+    adapter: "ModelAdapter", explainer: str | None, options: dict[str, Any], common: Common
 ) -> "tuple[Callable[..., Iterator[Explanation]], list[str]]":
     """Return a function that reads and explains texts, and notes about how reliable the explanations are."""
-    from steadygaze.adapters.as_adapter import as_adapter
     from steadygaze.cli import streaming
     from steadygaze.core.errors import printable
     from steadygaze.results.leakage_warnings import read_sentence
 
-    adapter = as_adapter(model, device=common.device)
     method = _resolve(explainer, adapter)
     notes = [] if isinstance(method, str | None) else method.warnings
     adapter = adapter if isinstance(method, str | None) else method.black_box  # it knows whether it was fitted to pairs
@@ -193,7 +206,6 @@ def _explained(
     if leakage:
         print_line(stderr_console(common), printable(leakage))
         notes = [*notes, leakage]
-    freeze_collector()
 
     def explain_chunks(*sources: Any) -> "Iterator[Explanation]":
         check_pairs(adapter, sources[0])

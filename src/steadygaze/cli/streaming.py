@@ -28,7 +28,8 @@ from steadygaze.data.user_files import stream
 from steadygaze.estimator.explain_texts import explain_request, explain_texts
 from steadygaze.estimator.inputs import read_texts
 from steadygaze.estimator.resumable_training import texts
-from steadygaze.estimator.text_classifier import Granularity, TextClassifier, predict_labels
+from steadygaze.estimator.text_classifier import Granularity, TextClassifier
+from steadygaze.explainers.class_probability import Output
 from steadygaze.models import inference
 from steadygaze.models.inference import Model, NonFiniteOutput
 from steadygaze.report.page import render, write
@@ -120,22 +121,25 @@ def read(
 
 
 def predict(
-    clf: TextClassifier,
+    adapter: ModelAdapter,
     chunks: Iterator[list[Any]],
     batch_size: int | None = None,
     warn: Callable[[Warning], None] = warnings.warn,
 ) -> Iterator[dict[str, Any]]:
     """Yield one record per text, in order; then `warn` receives the warnings about tokenization."""
-    classes = [str(label) for label in clf.classes_]
-    work = partial(predict_labels, clf, batch_size=batch_size or inference.BATCH)
+    classes = [str(label) for label in adapter.classes]
+    work = partial(adapter.predict_covered, batch_size=batch_size or inference.BATCH)
     coverage = Coverage()
-    for chunk, (rows, part) in _in_parallel(clf.stored_.model, work, chunks):
+    for chunk, (rows, part) in _in_parallel(adapter.model, work, chunks):
         coverage += part
         for item, probabilities in zip(chunk, rows.tolist(), strict=True):
             best = max(range(len(probabilities)), key=probabilities.__getitem__)
             record = {"text": item} if isinstance(item, str) else {"text": item[0], "question": item[1]}
-            label = clf.classes_[best].item()
-            yield {**record, "label": label, "probabilities": dict(zip(classes, probabilities, strict=True))}
+            yield {
+                **record,
+                "label": adapter.classes[best],
+                "probabilities": dict(zip(classes, probabilities, strict=True)),
+            }
     for warning in coverage.warnings():
         warn(warning)
 
@@ -146,6 +150,7 @@ def explain(
     explainer: str | TextExplainer | None = None,
     target: str | None = None,
     granularity: Granularity = "word",
+    output: Output = "probability",
     batch_size: int | None = None,
     settings: Mapping[str, Any] | None = None,
     seed: int = 0,
@@ -162,6 +167,7 @@ def explain(
         explainer,
         label,
         granularity,
+        output=output,
         model_name=adapter.name,
         settings=settings,
         seed=seed,

@@ -18,8 +18,9 @@ from steadygaze.data.batches import by_length, collate, placed_data
 from steadygaze.data.text_tokenizer import Tokens
 from steadygaze.data.token_alignment import mean_of_words, merge_words
 from steadygaze.estimator.inputs import known_label
+from steadygaze.explainers.class_probability import Output
 from steadygaze.explainers.explainer import Explainer, Saliency, finite_weights, missing_capability
-from steadygaze.explainers.resolve import default_explainer, resolve_explainer
+from steadygaze.explainers.resolve import default_explainer, resolve_explainer, with_output
 from steadygaze.models import inference
 from steadygaze.models.inference import Model
 from steadygaze.results.explanation import Explanation
@@ -42,6 +43,7 @@ def explain_request(
     target: Any = None,
     granularity: str = "word",
     *,
+    output: Output = "probability",
     model_name: str = "this model",
     settings: Mapping[str, Any] | None = None,
     seed: int = 0,
@@ -53,6 +55,7 @@ def explain_request(
     name, method = resolve_explainer(
         default_explainer(model) if explainer is None else explainer, model, settings, seed
     )
+    method = with_output(method, name, output)
     label = None if target is None else known_label(target, classes)
     if why := missing_capability(method, model):
         raise UserError(f"{name} cannot explain {model_name}: {why}; choose another explainer")

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from steadygaze.core.arguments import choice, flag, integer, optional, path, validated
 from steadygaze.core.errors import UserError
 from steadygaze.core.types import Label
-from steadygaze.data.token_alignment import Coverage, coverage
+from steadygaze.data.token_alignment import coverage
 from steadygaze.estimator import fit, model_folder
 from steadygaze.estimator.explain_texts import explain_request, explain_texts
 from steadygaze.estimator.inputs import (
@@ -29,6 +29,7 @@ from steadygaze.estimator.inputs import (
 )
 from steadygaze.estimator.model_config import settings_of_model
 from steadygaze.estimator.train_config import train_config
+from steadygaze.explainers.class_probability import Output
 from steadygaze.models import inference
 from steadygaze.models.inference import best_device, check_device
 from steadygaze.techniques.technique import Technique
@@ -152,10 +153,10 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     @validated(batch_size=integer(1))
     def predict_proba(self, X: Any, *, batch_size: int = inference.BATCH) -> NDArray[np.float64]:
         """(N,C), columns in the order of `classes_`."""
-        probabilities, read = predict_labels(self, X, batch_size)
-        for warning in read.warnings():
+        data = self.stored_.data(*self._read(X))
+        for warning in coverage(self.stored_.tokenizer, data.text).warnings():
             warnings.warn(warning, stacklevel=3)
-        return probabilities
+        return inference.logits(self.stored_.model, data, batch_size).double().softmax(-1).numpy()
 
     def predict(self, X: Any) -> NDArray[Any]:
         """(N,)"""
@@ -171,7 +172,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         split = Split(*self._read(X), labels, read_weights(sample_weight))
         return float(super().score(X, np.asarray(labels), split.weights))
 
-    @validated(granularity=choice("word", "piece"), batch_size=integer(1))
+    @validated(granularity=choice("word", "piece"), output=choice("probability", "logit"), batch_size=integer(1))
     def explain(
         self,
         X: Any,
@@ -179,13 +180,14 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         target: Label | None = None,
         granularity: Granularity = "word",
         *,
+        output: Output = "probability",
         batch_size: int = inference.BATCH,
     ) -> Any:
         """Explain predictions: an Explanation for one text, a list for a list.
 
         One text is a string, one pair a tuple (text, question).  granularity="piece" shows a transformer's subwords.
         `target`: the explained class; None: the predicted class.  Attention is the same for all classes and accepts
-        none.
+        none.  `output`: explain the "probability" or the "logit" of the class.
         `explainer`: None is the attention, or the rationale of a model that selects words.  Else it is a name
         (`steadygaze list explainers`), an Explainer, a result of `fit_explainer` for this model, or any method of
         Captum that explains inputs, as a class or an object.  Captum methods explain the word vectors.
@@ -197,7 +199,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         single = is_single_text(X)
         texts, questions = self._read([X] if single else X)
         model, classes = self.stored_.model, self.stored_.description.classes
-        request = explain_request(model, classes, explainer, target, granularity)
+        request = explain_request(model, classes, explainer, target, granularity, output=output)
         explanations = explain_texts(model, self.stored_.tokenizer, classes, texts, questions, request, batch_size)
         return explanations[0] if single else explanations
 
@@ -229,14 +231,6 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.history_ = stored.description.history
         stored.model.to(best_device(self.device))
         return self
-
-
-def predict_labels(clf: TextClassifier, X: Any, batch_size: int) -> tuple[NDArray[np.float64], Coverage]:
-    """Probabilities (N,C), and the coverage of the texts by the vocabulary."""
-    texts, questions = clf._read(X)
-    data = clf.stored_.data(texts, questions)
-    logits = inference.logits(clf.stored_.model, data, batch_size)
-    return logits.double().softmax(-1).numpy(), coverage(clf.stored_.tokenizer, data.text)
 
 
 def references(given: "TextClassifier | Sequence[TextClassifier] | None") -> list[model_folder.SavedModel]:

@@ -23,7 +23,7 @@ from torch import Tensor
 
 from steadygaze.core.errors import UserError
 from steadygaze.core.types import Batch
-from steadygaze.explainers.class_probability import clean_prediction, max_tokens
+from steadygaze.explainers.class_probability import Output, clean_prediction, max_tokens
 from steadygaze.explainers.explainer import Explainer, Saliency
 from steadygaze.explainers.gradient import ExplainedBatch, explained_batch, gradient_tokens, trim_to_longest
 from steadygaze.models.inference import Capability, Model, with_gradients
@@ -46,6 +46,8 @@ class Captum(Explainer):
     """A class of Captum, a factory that takes the function, or an object, which is copied with a new function."""
     settings: Mapping[str, Any] = field(default_factory=dict)
     """Further arguments of `attribute`: n_samples, n_steps …"""
+    output: Output = "probability"
+    """What the words explain: the probability or the logit of the class."""
 
     def __post_init__(self) -> None:
         from captum.attr import Attribution
@@ -85,7 +87,7 @@ class Captum(Explainer):
                 with _seeded(keys[row], device):
                     vectors = None if embedded is None else embedded[index, :width].detach()
                     scores = self._attribute(
-                        explained_batch(model, part, clean.target_class[index], vectors), words
+                        explained_batch(model, part, clean.target_class[index], vectors, self.output), words
                     ).masked_fill(~words[0], 0.0)
                 weights[row, :width] = scores[:width]
                 if question is not None:

@@ -1,6 +1,9 @@
-"""Class probability of original texts, texts with deleted words, and replaced word vectors.
+"""The explained output, for original texts, texts with deleted words, and replaced word vectors.
 
-    p_c(x) = softmax(z(x))_c          c the explained class
+    p_c(x) = softmax(z(x))_c          c the explained class; output="probability"
+    z_c(x)                            its logit; output="logit"
+
+A black box has no logits; its logarithms of probabilities take their place.
 
 Texts of similar length share a forward pass, so that little of it is padding.  The probability has double precision:
 single precision rounds a confident prediction to 1, and no word would change it.
@@ -10,6 +13,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from operator import neg
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -18,6 +22,8 @@ from steadygaze.core.types import Batch, Removal
 from steadygaze.models.inference import Model, inference
 from steadygaze.techniques.perturbations.word_removal import remove_words, take_rows, trim_padding
 
+Output = Literal["probability", "logit"]
+"""What an explainer attributes to the words: the probability or the logit of a class."""
 MIN_LENGTH_RATIO = 0.75
 """Smallest length of a text relative to the longest text of its forward pass; limits padding."""
 
@@ -57,17 +63,21 @@ class CleanPrediction:
 
     logits: Tensor  # (B,C)
     target_class: Tensor  # (B,) the explained class
-    probability: Tensor  # (B,) its probability
+    value: Tensor  # (B,) its probability or logit
 
 
 def clean_prediction(
-    model: Model, batch: Batch, target: Tensor | None = None, embedded: Tensor | None = None
+    model: Model,
+    batch: Batch,
+    target: Tensor | None = None,
+    embedded: Tensor | None = None,
+    output: Output = "probability",
 ) -> CleanPrediction:
     """The explained class is `target`, or the predicted one."""
     with inference(model):
         logits = model.logits(batch, embedded)
     aim = logits.argmax(-1) if target is None else target
-    return CleanPrediction(logits, aim, _probability(logits, aim))
+    return CleanPrediction(logits, aim, _value(logits, aim, output))
 
 
 def predict_rest(
@@ -115,26 +125,30 @@ def logits_without(
         yield group, predict_rest(model, take_rows(batch, rows[group]), removed[group], removal, widths)
 
 
-def predict_without(model: Model, batch: Batch, rows: Tensor, removed: Tensor, aim: Tensor) -> Tensor:
-    """p of each of K texts, given by row, without these words; for a pair, of text and question.
+def predict_without(
+    model: Model, batch: Batch, rows: Tensor, removed: Tensor, aim: Tensor, output: Output = "probability"
+) -> Tensor:
+    """The output of each of K texts, given by row, without these words; for a pair, of text and question.
 
     (K,), (K,T) or (K,T+Q), (B,) -> (K,)
     """
-    probabilities = torch.empty(len(rows), dtype=torch.float64, device=batch.ids.device)
+    values = torch.empty(len(rows), dtype=torch.float64, device=batch.ids.device)
     for group, logits in logits_without(model, batch, rows, removed):
-        probabilities[group] = _probability(logits, aim[rows[group]])
-    return probabilities
+        values[group] = _value(logits, aim[rows[group]], output)
+    return values
 
 
-def probability_of_embeddings(model: Model, batch: Batch, aim: Tensor) -> Callable[[Tensor, Tensor], Tensor]:
-    """p as a function of the vectors of K texts and their rows (K,).  (K,T,E), for pairs (K,T+Q,E) -> (K,)"""
+def output_of_embeddings(
+    model: Model, batch: Batch, aim: Tensor, output: Output = "probability"
+) -> Callable[[Tensor, Tensor], Tensor]:
+    """The output as a function of the vectors of K texts and their rows (K,).  (K,T,E), for pairs (K,T+Q,E) -> (K,)"""
     width = batch.ids.shape[1]
 
-    def probability(vectors: Tensor, rows: Tensor) -> Tensor:
+    def value(vectors: Tensor, rows: Tensor) -> Tensor:
         question = vectors[:, width:] if vectors.shape[1] > width else None
-        return _probability(model.logits(take_rows(batch, rows), vectors[:, :width], question), aim[rows])
+        return _value(model.logits(take_rows(batch, rows), vectors[:, :width], question), aim[rows], output)
 
-    return probability
+    return value
 
 
 def max_tokens(tensor: Tensor) -> int:
@@ -142,5 +156,7 @@ def max_tokens(tensor: Tensor) -> int:
     return TOKENS.get(tensor.device.type, TOKENS["cpu"])
 
 
-def _probability(logits: Tensor, aim: Tensor) -> Tensor:
-    return logits.double().softmax(-1).gather(-1, aim.unsqueeze(-1)).squeeze(-1)
+def _value(logits: Tensor, aim: Tensor, output: Output) -> Tensor:
+    """(B,C), (B,) -> (B,)"""
+    values = logits.double() if output == "logit" else logits.double().softmax(-1)
+    return values.gather(-1, aim.unsqueeze(-1)).squeeze(-1)

@@ -1,6 +1,6 @@
 """Gradient explainers of word vectors: Gradient, InputXGradient and IntegratedGradients.
 
-    f(x) = p_c(x)         probability of the explained class, x (T,E) the word vectors
+    f(x) = p_c(x)         probability of the explained class, or its logit; x (T,E) the word vectors
 
 For a pair, x is the vectors of the text followed by those of the question: T + Q = W.  Texts of similar length share a
 forward pass, so that little of it is padding.
@@ -43,9 +43,10 @@ from steadygaze.core.types import Batch
 from steadygaze.explainers.class_probability import (
     GRADIENT_TOKENS,
     MIN_LENGTH_RATIO,
+    Output,
     clean_prediction,
     length_groups,
-    probability_of_embeddings,
+    output_of_embeddings,
 )
 from steadygaze.explainers.explainer import Explainer, Saliency
 from steadygaze.models.inference import Capability, Model, inference, with_gradients
@@ -69,6 +70,7 @@ def gradient_saliency(
     target: Tensor | None,
     embedded: Tensor | None,
     forward_passes: int = 1,
+    output: Output = "probability",
 ) -> Saliency:
     """Weights by a deterministic method, (B,W,E) -> (B,W); 0 outside the mask.
 
@@ -84,7 +86,8 @@ def gradient_saliency(
             part = trim_to_longest(take_rows(batch, rows))
             width = part.ids.shape[1]
             vectors = None if embedded is None else embedded[rows, :width].detach()
-            scores = method(explained_batch(model, part, clean.target_class[rows], vectors)).detach().double()
+            explained = explained_batch(model, part, clean.target_class[rows], vectors, output)
+            scores = method(explained).detach().double()
             weights[rows, :width] = scores[:, :width]
             if question is not None:
                 question[rows, : scores.shape[1] - width] = scores[:, width:]
@@ -105,13 +108,15 @@ def trim_to_longest(batch: Batch) -> Batch:
     return trim_padding(batch, max(1, int(batch.present.sum(-1).max())), question_width)
 
 
-def explained_batch(model: Model, batch: Batch, aim: Tensor, embedded: Tensor | None = None) -> ExplainedBatch:
+def explained_batch(
+    model: Model, batch: Batch, aim: Tensor, embedded: Tensor | None = None, output: Output = "probability"
+) -> ExplainedBatch:
     """`embedded` (B,T,E) replaces the vectors of the texts."""
     vectors, padding_vectors = own_vectors(model, batch, embedded), own_vectors(model, _blank(batch, model.padding))
     baseline = torch.where(words_of(batch).unsqueeze(-1), padding_vectors, vectors)
     rows = torch.arange(len(batch), device=vectors.device)
     return ExplainedBatch(
-        probability_of_embeddings(model, batch, aim), vectors.clone().requires_grad_(), baseline, rows
+        output_of_embeddings(model, batch, aim, output), vectors.clone().requires_grad_(), baseline, rows
     )
 
 
@@ -145,6 +150,8 @@ class GradientExplainer(Explainer):
     forward_passes: ClassVar[int] = 3
     steps: int = 1
     """Points at which the gradient is computed."""
+    output: Output = "probability"
+    """What the words explain: the probability or the logit of the class."""
 
     @abstractmethod
     def weigh(self, explained: ExplainedBatch) -> Tensor:
@@ -153,19 +160,27 @@ class GradientExplainer(Explainer):
     def explain(
         self, model: Model, batch: Batch, target: Tensor | None = None, embedded: Tensor | None = None
     ) -> Saliency:
-        return gradient_saliency(self.weigh, model, batch, target, embedded, forward_passes=self.steps)
+        return gradient_saliency(self.weigh, model, batch, target, embedded, self.steps, self.output)
 
 
+@settings
 class Gradient(GradientExplainer):
     """Gradient: norm of the gradient with respect to each word vector; unsigned."""
+
+    output: Output = "probability"
+    """What the words explain: the probability or the logit of the class."""
 
     def weigh(self, explained: ExplainedBatch) -> Tensor:
         norms: Tensor = _gradients(explained.f, explained.vectors, explained.rows).double().norm(dim=-1)
         return norms
 
 
+@settings
 class InputXGradient(GradientExplainer):
     """Input × gradient: first-order effect of each word vector (Shrikumar et al. 2016)."""
+
+    output: Output = "probability"
+    """What the words explain: the probability or the logit of the class."""
 
     def weigh(self, explained: ExplainedBatch) -> Tensor:
         gradients = _gradients(explained.f, explained.vectors, explained.rows)
@@ -180,6 +195,8 @@ class IntegratedGradients(GradientExplainer):
 
     steps: Annotated[int, Field(ge=1, le=10_000)] = 50
     """Integration points on the path from the baseline."""
+    output: Output = "probability"
+    """What the words explain: the probability or the logit of the class."""
 
     def weigh(self, explained: ExplainedBatch) -> Tensor:
         nodes, node_weights = np.polynomial.legendre.leggauss(self.steps)

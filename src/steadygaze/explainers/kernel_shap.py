@@ -43,7 +43,7 @@ from torch import Tensor
 from steadygaze.core.random_key import RandomKey
 from steadygaze.core.settings import Field, settings
 from steadygaze.core.types import Batch
-from steadygaze.explainers.class_probability import clean_prediction, predict_without
+from steadygaze.explainers.class_probability import Output, clean_prediction, predict_without
 from steadygaze.explainers.explainer import Explainer, Saliency
 from steadygaze.explainers.lime import MOST_SAMPLES, PER_WORD, Subsets, groups, saliency
 from steadygaze.models.inference import Model
@@ -209,28 +209,26 @@ class KernelShap(Explainer):
     """Forward passes with deleted words per text."""
     max_units: Annotated[int, Field(ge=1)] = MOST_UNITS
     """Words that are removed; in a text of more, segments of consecutive words."""
+    output: Output = "probability"
+    """What the words explain: the probability or the logit of the class."""
     seed: int = 0
     """Random seed."""
 
     def explain(
         self, model: Model, batch: Batch, target: Tensor | None = None, embedded: Tensor | None = None
     ) -> Saliency:
-        clean = clean_prediction(model, batch, target)
+        clean = clean_prediction(model, batch, target, output=self.output)
         all_rows = torch.arange(len(batch), device=batch.ids.device)
-        empty_probability = predict_without(model, batch, all_rows, words_of(batch), clean.target_class)
+        empty = predict_without(model, batch, all_rows, words_of(batch), clean.target_class, self.output)
         units = units_of(batch, most=self.max_units)
         warn_segments(units, self.max_units)
         weights = torch.zeros(units.mask.shape, dtype=torch.float64, device=batch.ids.device)
         for rows in groups(batch, self.samples):
             part, aim = take_rows(batch, rows), clean.target_class[rows]
             subsets = coalitions(part, self.samples, RandomKey(self.seed).child(2), self.max_units)
-            gains = subsets.read(model, part, aim) - empty_probability[rows].unsqueeze(-1)
+            gains = subsets.read(model, part, aim, self.output) - empty[rows].unsqueeze(-1)
             solution = values(
-                subsets.masks.double(),
-                gains,
-                subsets.share,
-                clean.probability[rows] - empty_probability[rows],
-                subsets.units.mask,
+                subsets.masks.double(), gains, subsets.share, clean.value[rows] - empty[rows], subsets.units.mask
             )
             weights[rows, : solution.shape[1]] = solution
         return saliency(units, weights, batch, clean.logits)

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from steadygaze.core.settings import Field, settings
 from steadygaze.core.types import Batch
-from steadygaze.explainers.class_probability import clean_prediction, predict_without
+from steadygaze.explainers.class_probability import Output, clean_prediction, predict_without
 from steadygaze.explainers.explainer import Explainer, Saliency
 from steadygaze.explainers.lime import chunks, saliency
 from steadygaze.models.inference import Model
@@ -29,16 +29,19 @@ class LeaveOneOut(Explainer):
 
     max_units: Annotated[int, Field(ge=1)] = MOST_UNITS
     """Words that are removed; in a text of more, segments of consecutive words."""
+    output: Output = "probability"
+    """What the words explain: the probability or the logit of the class."""
 
     def explain(
         self, model: Model, batch: Batch, target: Tensor | None = None, embedded: Tensor | None = None
     ) -> Saliency:
-        clean, units = clean_prediction(model, batch, target), units_of(batch, most=self.max_units)
+        clean = clean_prediction(model, batch, target, output=self.output)
+        units = units_of(batch, most=self.max_units)
         warn_segments(units, self.max_units)
         weights = torch.zeros(units.mask.shape, dtype=torch.float64, device=batch.ids.device)
         for rows, number in chunks(units.mask, units.number.shape[1]):  # one for each unit of the batch
             removed = units.number[rows] == number.unsqueeze(-1)
-            weights[rows, number] = clean.probability[rows] - predict_without(
-                model, batch, rows, removed, clean.target_class
+            weights[rows, number] = clean.value[rows] - predict_without(
+                model, batch, rows, removed, clean.target_class, self.output
             )
         return saliency(units, weights, batch, clean.logits)

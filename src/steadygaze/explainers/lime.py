@@ -31,7 +31,7 @@ from torch import Tensor
 from steadygaze.core.random_key import RandomKey
 from steadygaze.core.settings import Field, settings
 from steadygaze.core.types import Batch
-from steadygaze.explainers.class_probability import clean_prediction, predict_without
+from steadygaze.explainers.class_probability import Output, clean_prediction, predict_without
 from steadygaze.explainers.explainer import Explainer, Saliency
 from steadygaze.models.inference import Model
 from steadygaze.techniques.perturbations.word_removal import (
@@ -60,13 +60,13 @@ class Subsets:
     masks: Tensor  # (B,S,U) bool
     share: Tensor  # (B,S) sums to one in each text with subsets; 0: unused
 
-    def read(self, model: Model, batch: Batch, aim: Tensor) -> Tensor:
-        """Probability of the explained class for each subset.  (B,S), 0 for unused ones"""
-        probabilities = torch.zeros_like(self.share)
+    def read(self, model: Model, batch: Batch, aim: Tensor, output: Output) -> Tensor:
+        """Output of the explained class for each subset.  (B,S), 0 for unused ones"""
+        values = torch.zeros_like(self.share)
         for rows, number in chunks(self.share != 0, self.units.number.shape[1]):
             removed = self.units.tokens(~self.masks[rows, number], rows)
-            probabilities[rows, number] = predict_without(model, batch, rows, removed, aim)
-        return probabilities
+            values[rows, number] = predict_without(model, batch, rows, removed, aim, output)
+        return values
 
 
 def saliency(units: Units, weights: Tensor, batch: Batch, logits: Tensor) -> Saliency:
@@ -157,29 +157,32 @@ class Lime(Explainer):
     """Ridge penalty, relative to `samples` subsets."""
     max_units: Annotated[int, Field(ge=1)] = MOST_UNITS
     """Words that are removed; in a text of more, segments of consecutive words."""
+    output: Output = "probability"
+    """What the words explain: the probability or the logit of the class."""
     seed: int = 0
     """Random seed."""
 
     def explain(
         self, model: Model, batch: Batch, target: Tensor | None = None, embedded: Tensor | None = None
     ) -> Saliency:
-        clean, units = clean_prediction(model, batch, target), units_of(batch, most=self.max_units)
+        clean = clean_prediction(model, batch, target, output=self.output)
+        units = units_of(batch, most=self.max_units)
         warn_segments(units, self.max_units)
         weights = torch.zeros(units.mask.shape, dtype=torch.float64, device=batch.ids.device)
         for rows in groups(batch, self.samples):
             part, aim = take_rows(batch, rows), clean.target_class[rows]
             chance = RandomKey(self.seed).child(1)
             samples = subsets(part, lambda k, _: torch.ones_like(k), self.samples, chance, self.max_units)
-            solution = self._fit(samples, samples.read(model, part, aim))
+            solution = self._fit(samples, samples.read(model, part, aim, self.output))
             weights[rows, : solution.shape[1]] = solution
         return saliency(units, weights, batch, clean.logits)
 
-    def _fit(self, samples: Subsets, probabilities: Tensor) -> Tensor:
+    def _fit(self, samples: Subsets, values: Tensor) -> Tensor:
         """(B,S,U), (B,S) -> (B,U)"""
         z, mask = samples.masks.double(), samples.units.mask
         kept_share = z.sum(-1) / mask.sum(-1, keepdim=True).clamp_min(1)  # k/n
         weight = self.samples * samples.share * (-((1 - kept_share.sqrt()) ** 2) / (2 * self.width**2)).exp()
-        return regression(z, probabilities, weight, self.ridge).masked_fill(~mask, 0.0)
+        return regression(z, values, weight, self.ridge).masked_fill(~mask, 0.0)
 
 
 def regression(z: Tensor, y: Tensor, weight: Tensor, ridge: float) -> Tensor:

@@ -1,13 +1,14 @@
 """Resolve an explainer from a name, an Explainer, a fitted explainer, or a method of Captum."""
 
 from collections.abc import Mapping
-from dataclasses import is_dataclass
+from dataclasses import is_dataclass, replace
 from typing import Any, cast
 
 from steadygaze.core.errors import UserError, unknown
 from steadygaze.core.settings import build, field_names
 from steadygaze.explainers import EXPLAINERS
 from steadygaze.explainers.captum import Captum, is_captum
+from steadygaze.explainers.class_probability import Output
 from steadygaze.explainers.explainer import Explainer
 from steadygaze.models.inference import Model
 
@@ -54,6 +55,18 @@ def _settings(kind: Any) -> tuple[str, ...]:
     return field_names(cast(type[Any], kind)) if is_dataclass(kind) else ()
 
 
+def with_output(explainer: Explainer, name: str, output: Output) -> Explainer:
+    """The explainer of this output of the model; "probability" leaves it as it is."""
+    if output == "probability":
+        return explainer
+    if "output" not in _settings(type(explainer)):
+        raise UserError(f"{name} does not explain an output of the model: leave out output={output!r}")
+    changed: Explainer = replace(cast(Any, explainer), output=output)
+    return changed
+
+
 def default_explainer(model: Model | type[Model]) -> str:
-    """The model's own explanation: its rationale if it selects words, else its attention."""
-    return "rationale" if "selection" in model.capabilities else "attention"
+    """The model's own explanation: its rationale or its attention; for a model without both, leave-one-out."""
+    if "selection" in model.capabilities:
+        return "rationale"
+    return "attention" if "attention" in model.capabilities else "leave-one-out"

@@ -163,7 +163,7 @@ def with_gradients(model: nn.Module) -> Iterator[None]:
 
 def forwards(model: Model, data: Data, batch_size: int = BATCH) -> Iterator[tuple[NDArray[np.int64], Batch, Any]]:
     """Iterate over (rows, batch, output) for every row of the split, shortest texts first."""
-    device = next(model.parameters()).device
+    device = model.device
     for rows in by_length(data, batch_size):
         batch = collate(data, rows).to(device)
         with inference(model):

@@ -69,3 +69,5 @@ class Runtime:
     """Tokens in one forward pass with erased words; bounds the memory."""
     watch: Callable[[str, int, int], None] = silent
     """Progress callback: the task, the number of finished texts and the total."""
+    import_objects: bool = False
+    """Whether a model MODULE:NAME is imported, which runs code: only if the user typed it."""

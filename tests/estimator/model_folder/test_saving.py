@@ -8,9 +8,9 @@ import commands
 from disk import room_for
 from estimator.model_folder.compare import assert_same, contents
 from estimator.tiny import LABELS, PAIRS, TEXTS, fitted, fitted_pair
+from steadygaze.adapters.loading import load
 from steadygaze.core import tensor_files
 from steadygaze.core.errors import UserError
-from steadygaze.estimator.loading import load
 
 
 @pytest.mark.parametrize(

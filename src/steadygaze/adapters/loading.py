@@ -1,0 +1,71 @@
+"""sg.load and sg.explain: any model of texts."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from pkgutil import resolve_name
+from typing import Any
+
+from steadygaze.adapters.as_adapter import as_adapter
+from steadygaze.core.arguments import instance, optional, sequence_of, validated
+from steadygaze.core.atomic_files import recover_folder
+from steadygaze.core.errors import UserError
+from steadygaze.core.types import Label
+from steadygaze.core.untrusted_files import read_object_or_empty
+from steadygaze.estimator.explainer_folder import is_fitted
+from steadygaze.explainers.class_probability import Output
+
+
+@validated(classes=optional(sequence_of))
+def load(model: Any, *, classes: Sequence[Label] | None = None, device: str = "auto", attention: str = "last") -> Any:
+    """A model that can predict and explain.
+
+    model : a folder of `save`, which gives a TextClassifier or an ImageClassifier; or, for a ModelAdapter:
+        a folder or hub id of a Hugging Face classifier, a text-classification pipeline, a tuple (model, tokenizer),
+        a fitted scikit-learn pipeline or another object with `predict_proba`, or a function texts -> probabilities.
+    classes : the names of the classes in the order of the probabilities; required for a function.
+    device : auto, cpu, cuda or mps, for models that are loaded here.
+    attention : last or rollout: how the heads and layers of a Hugging Face model are aggregated.
+    """
+    if isinstance(model, str | Path):
+        folder = Path(model)
+        recover_folder(folder)
+        if is_fitted(folder):
+            raise UserError(f"{folder} is a fitted explainer; load it with load_explainer(folder, black_box)")
+        if read_object_or_empty(folder / "config.json").get("kind") == "image-classifier":
+            return resolve_name("steadygaze.images.image_classifier:ImageClassifier").load(folder, device)
+    adapter = as_adapter(model, classes=classes, device=device, attention=attention)
+    return adapter if adapter.classifier is None else adapter.classifier
+
+
+@validated(settings=optional(instance(Mapping, "a dict")), classes=optional(sequence_of))
+def explain(
+    model: Any,
+    texts: Any,
+    explainer: Any = None,
+    target: Label | None = None,
+    granularity: str = "word",
+    *,
+    output: Output = "probability",
+    settings: Mapping[str, Any] | None = None,
+    seed: int = 0,
+    classes: Sequence[Label] | None = None,
+    device: str = "auto",
+) -> Any:
+    """Explain predictions of any model: an Explanation for one text, a list for a list.
+
+    model : as for `load`, or the result of `load`.
+    texts : a string, or a list, NumPy array or column of strings; pairs are tuples (text, question).
+    explainer : a name (`steadygaze list explainers`), an Explainer, a method of Captum, or a fitted explainer;
+        None: the rationale or the attention of the model, or leave-one-out for a model without both.
+    target : the explained class; None: the predicted one.
+    granularity : "word", or "piece" for the subwords of a transformer.
+    output : explain the "probability" or the "logit" of the class.  A black box has logarithms of probabilities.
+    settings : settings of the explainer, by name: {"samples": 500}.
+    seed : random seed of the explainer.
+    classes, device : as for `load`.
+
+        sg.explain("distilbert-base-uncased-finetuned-sst-2-english", "A gorgeous, witty, seductive movie.")
+        sg.explain(sklearn_pipeline, texts, explainer="kernel-shap", target="positive", output="logit")
+    """
+    adapter = as_adapter(model, classes=classes, device=device)
+    return adapter.explain(texts, explainer, target, granularity, output=output, settings=settings, seed=seed)

@@ -1,0 +1,154 @@
+"""Every loader with every function and command: predict, explain, evaluate, audit, fit_explainer, certify."""
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+
+import steadygaze as sg
+from adapters.folders import LABELS, TEXTS
+from commands import run
+
+LOADERS = ["folder", "pipeline", "scikit-learn", "function"]
+ON_THE_COMMAND_LINE = ["folder", "scikit-learn", "function"]
+MANY = [
+    f"{text} {word}"
+    for text in TEXTS
+    for word in ("film good", "cast bad", "good film", "bad cast", "the film", "was good")
+]
+
+CODE = """
+from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+
+texts = ["good good", "bad", "the film"]
+pipeline = make_pipeline(CountVectorizer(), LogisticRegression()).fit(texts, ["positive", "negative", "neutral"])
+
+def predict(texts):
+    return pipeline.predict_proba(texts)
+"""
+
+
+def pipeline_of_sklearn():
+    texts = ["good good", "bad", "the film"]
+    return make_pipeline(CountVectorizer(), LogisticRegression()).fit(texts, ["positive", "negative", "neutral"])
+
+
+@pytest.fixture
+def subject(folder):
+    """Loader -> (model, classes=, probabilities of the texts by a direct call)."""
+
+    def make(loader: str):
+        from transformers import AutoModelForSequenceClassification, AutoTokenizer, pipeline
+
+        if loader in ("folder", "pipeline"):
+            network = AutoModelForSequenceClassification.from_pretrained(folder("bert"))
+            tokenizer = AutoTokenizer.from_pretrained(folder("bert"))
+            inputs = tokenizer(TEXTS, padding=True, return_tensors="pt")
+            with torch.no_grad():
+                expected = network(**inputs).logits.softmax(-1).numpy()
+            if loader == "folder":
+                return str(folder("bert")), None, expected
+            return pipeline("text-classification", model=network, tokenizer=tokenizer), None, expected
+        fitted = pipeline_of_sklearn()
+        expected = fitted.predict_proba(TEXTS)
+        if loader == "scikit-learn":
+            return fitted, None, expected
+        return fitted.predict_proba, LABELS, expected
+
+    return make
+
+
+@pytest.mark.parametrize("loader", LOADERS)
+def test_a_loaded_model_predicts_what_a_direct_call_gives(loader, subject):
+    source, classes, expected = subject(loader)
+    model = sg.load(source, classes=classes)
+    assert list(model.classes_) == LABELS
+    np.testing.assert_allclose(model.predict_proba(TEXTS), expected, atol=1e-5)
+    assert list(model.predict(TEXTS)) == [LABELS[best] for best in expected.argmax(1)]
+    assert model.score(TEXTS, model.predict(TEXTS)) == 1.0
+
+
+@pytest.mark.parametrize("loader", LOADERS)
+def test_a_loaded_model_explains(loader, subject):
+    source, classes, expected = subject(loader)
+    model = sg.load(source, classes=classes)
+    explanation = model.explain(TEXTS[0], explainer="leave-one-out", target="positive")
+    assert explanation.tokens == ("A", "good", ",", "unbelievable", "film", "!")
+    assert explanation.probabilities["positive"] == pytest.approx(expected[0, 2], abs=1e-5)
+    without = model.predict_proba(["A , unbelievable film!"])[0, 2]
+    assert explanation.weights[1] == pytest.approx(expected[0, 2] - without, abs=1e-5)
+    again = sg.explain(source, [TEXTS[0]], explainer="leave-one-out", target="positive", classes=classes)
+    assert [item.weights for item in again] == [explanation.weights]
+    logit = sg.explain(model, TEXTS[0], explainer="leave-one-out", target="positive", output="logit")
+    assert logit.weights != explanation.weights
+    assert sg.explain(model, TEXTS[0]).explainer == ("attention" if loader in LOADERS[:2] else "leave-one-out")
+
+
+@pytest.mark.filterwarnings("ignore::steadygaze.core.errors.LeakageWarning")
+@pytest.mark.parametrize("loader", LOADERS)
+def test_a_loaded_model_is_audited_and_gets_a_fitted_explainer(loader, subject, short_probe_training):
+    source, classes, _ = subject(loader)
+    model = sg.load(source, classes=classes)
+    labels = [LABELS[best] for best in model.predict_proba(MANY).argmax(1)]
+    report = sg.audit(model, MANY, labels, explainers=["leave-one-out"])
+    assert report.find("accuracy").value == 1.0
+    fitted = sg.fit_explainer(model, MANY, explainer="l2x", k=2, settings={"epochs": 1})
+    assert len([weight for weight in fitted.explain(TEXTS[0]).weights if weight]) == 2
+
+
+@pytest.mark.parametrize("loader", LOADERS)
+def test_certify_refuses_models_without_our_attention(loader, subject):
+    source, classes, _ = subject(loader)
+    with pytest.raises(sg.UserError, match="certif"):
+        sg.certify(sg.load(source, classes=classes), TEXTS, radius=0.01)
+
+
+@pytest.fixture
+def named(loader, folder, tmp_path, monkeypatch):
+    """The model as an argument of a command."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    Path("our_models.py").write_text(CODE)
+    monkeypatch.delitem(sys.modules, "our_models", raising=False)
+    names = {"folder": [folder("bert")], "scikit-learn": ["our_models:pipeline"]}
+    return names.get(loader, ["our_models:predict", "--classes", "negative,neutral,positive"])
+
+
+@pytest.mark.parametrize("loader", ON_THE_COMMAND_LINE)
+def test_commands_take_every_model(loader, named, capsys, short_probe_training):
+    lines = run(capsys, "predict", *named, TEXTS[0], "--json")
+    record = json.loads(lines.out)
+    assert lines.code == 0
+    assert sum(record["probabilities"].values()) == pytest.approx(1)
+    lines = run(capsys, "explain", *named, TEXTS[0], "--explainer", "leave-one-out", "--output", "logit", "--json")
+    assert lines.code == 0
+    assert json.loads(lines.out)["probabilities"] == pytest.approx(record["probabilities"])
+    Path("data.csv").write_text("text,label\n" + "".join(f'"{text}",{LABELS[i % 3]}\n' for i, text in enumerate(MANY)))
+    audit = run(capsys, "audit", *named, "--data", "data.csv", "--explainer", "leave-one-out", "--html", "page.html")
+    assert audit.code == 0, audit.err
+    assert Path("page.html").exists()
+    options = ["--data", "data.csv", "--k", "2", "--set", "epochs=1", "--out", "l2x"]
+    fit = run(capsys, "fit-explainer", *named, *options)
+    assert fit.code == 0, fit.err
+    assert run(capsys, "explain", *named, TEXTS[0], "--explainer", "l2x", "--json").code == 0
+    certify = run(capsys, "certify", named[0], "--data", "data.csv", "--radius", "0.01")
+    assert certify.code == 2
+
+
+def test_a_module_that_cannot_be_imported_is_named(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    ended = run(capsys, "predict", "no_such_module:model", "a text")
+    assert (ended.code, "no_such_module:model could not be imported" in ended.err) == (2, True)
+
+
+def test_python_calls_never_import_an_object_by_name():
+    with pytest.raises(sg.UserError):
+        sg.load("os:getcwd")

@@ -112,7 +112,7 @@ def test_the_slope_of_the_guess_reaches_every_part_of_the_selector(name):
     seen, choose = views(), selector(query=2)
     guess = Approximator(APPROXIMATORS[name](SHAPE, 2), 2, torch.zeros(SHAPE)).double()
     mask = k_subset.relaxed_k_subset(
-        choose(seen, seen.probs), seen.selectable, 3, 0.5, torch.rand(5, UNITS, 3, dtype=torch.float64)
+        choose(seen, seen.probs), seen.selectable, 0.5, torch.rand(5, UNITS, 3, dtype=torch.float64)
     )
     (-(seen.probs * guess(seen, mask).log_softmax(-1)).sum()).backward()
     for part, parameter in choose.named_parameters():

@@ -24,13 +24,13 @@ def test_a_text_of_fewer_words_than_k_is_taken_whole() -> None:
 
 
 def test_a_relaxed_mask_lies_between_0_and_1_and_is_0_where_nothing_may_be_taken() -> None:
-    mask = k_subset.relaxed_k_subset(SCORES, ABLE, 3, 0.5, drawn(3))
+    mask = k_subset.relaxed_k_subset(SCORES, ABLE, 0.5, drawn(3))
     assert ((mask >= 0) & (mask <= 1)).all()
     assert (mask[~ABLE] == 0).all()
 
 
 def test_cold_draws_are_hard_and_at_most_k() -> None:
-    mask = k_subset.relaxed_k_subset(SCORES, ABLE, 2, 1e-6, drawn(2))
+    mask = k_subset.relaxed_k_subset(SCORES, ABLE, 1e-6, drawn(2))
     assert set(mask.round(decimals=6).flatten().tolist()) <= {0.0, 1.0}
     assert (mask.sum(-1) <= 2 + 1e-9).all()
 
@@ -39,13 +39,13 @@ def test_one_draw_is_the_gumbel_softmax_worked_by_hand() -> None:
     """u = (1/e, 1/e): both Gumbels are −ln(−ln(1/e)) = −ln 1 = 0, so m = softmax(z / τ) = softmax(2, 0)."""
     half = torch.full((1, 2, 1), torch.e**-1, dtype=torch.float64)
     scores = torch.tensor([[1.0, 0.0]], dtype=torch.float64)
-    found = k_subset.relaxed_k_subset(scores, torch.ones(1, 2, dtype=torch.bool), 1, 0.5, half)
+    found = k_subset.relaxed_k_subset(scores, torch.ones(1, 2, dtype=torch.bool), 0.5, half)
     torch.testing.assert_close(found, torch.tensor([[2.0, 0.0]], dtype=torch.float64).softmax(-1))
 
 
 def test_slopes_reach_every_score_that_may_be_taken_and_no_other() -> None:
     scores = SCORES.clone().requires_grad_()
-    (slope,) = torch.autograd.grad((k_subset.relaxed_k_subset(scores, ABLE, 2, 0.5, drawn(2)) ** 2).sum(), scores)
+    (slope,) = torch.autograd.grad((k_subset.relaxed_k_subset(scores, ABLE, 0.5, drawn(2)) ** 2).sum(), scores)
     assert (slope[ABLE] != 0).all()
     assert (slope[~ABLE] == 0).all()
 
@@ -55,14 +55,14 @@ def test_what_scores_highest_is_drawn_most_often() -> None:
     rows = torch.arange(20_000)
     scores = SCORES[:1].expand(len(rows), -1)
     able = ABLE[:1].expand(len(rows), -1)
-    taken = k_subset.relaxed_k_subset(scores, able, 1, 1e-4, drawn(1, rows=rows)).round()
+    taken = k_subset.relaxed_k_subset(scores, able, 1e-4, drawn(1, rows=rows)).round()
     found, right = taken.mean(0), SCORES[0, :4].softmax(-1)
     assert (found[:4] - right).abs().max() < 4 * (0.25 / len(rows)) ** 0.5
     assert found[:4].argsort().tolist() == SCORES[0, :4].argsort().tolist()
 
 
 def test_every_step_has_noise_of_its_own_and_the_same_step_the_same() -> None:
-    one, same, other = (k_subset.relaxed_k_subset(SCORES, ABLE, 2, 0.5, drawn(2, stream)) for stream in (0, 0, 1))
+    one, same, other = (k_subset.relaxed_k_subset(SCORES, ABLE, 0.5, drawn(2, stream)) for stream in (0, 0, 1))
     assert torch.equal(one, same)
     assert not torch.allclose(one, other)
 
@@ -72,7 +72,7 @@ def test_neither_padding_nor_company_changes_a_mask(make: str) -> None:
     def masks(scores: torch.Tensor, able: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
         if make == "random":
             return k_subset.random_k_subset(able, 2, RandomKey(3), rows)
-        return k_subset.relaxed_k_subset(scores, able, 2, 0.5, drawn(2, rows=rows, units=able.shape[1]))
+        return k_subset.relaxed_k_subset(scores, able, 0.5, drawn(2, rows=rows, units=able.shape[1]))
 
     together = masks(SCORES, ABLE, ROWS)
     wide = torch.nn.functional.pad(SCORES[1:], (0, 4)), torch.nn.functional.pad(ABLE[1:], (0, 4)), ROWS[1:]
@@ -91,7 +91,7 @@ def test_a_sure_selector_leaves_no_numbers_too_small_to_be_stored_in_full() -> N
     """On them a CPU takes several times as long."""
     scores = torch.tensor([[0.0, 30.0, 60.0, 45.0]]).requires_grad_()
     able = torch.tensor([[True, True, True, False]])
-    mask = k_subset.relaxed_k_subset(scores, able, 2, 0.5, torch.full((1, 4, 2), 0.5))
+    mask = k_subset.relaxed_k_subset(scores, able, 0.5, torch.full((1, 4, 2), 0.5))
     (slope,) = torch.autograd.grad(mask.square().sum(), scores)
     tiny = torch.finfo(mask.dtype).tiny
     assert mask[0].tolist() == [pytest.approx(0, abs=1e-17), pytest.approx(0, abs=1e-17), 1.0, 0.0]

@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from steadygaze.core.errors import UserError
-from steadygaze.core.untrusted_files import MissingFile, parse_json, read_bytes
+from steadygaze.core.untrusted_files import MissingFile, digest_json, parse_json, read_bytes
 from steadygaze.results.report import is_time, versions
 
 SCHEMA = 1
@@ -104,7 +104,7 @@ def _adapter() -> TypeAdapter[Manifest]:
 
 
 def _settings(manifest: Manifest) -> str:
-    return hashlib.sha256(json.dumps(manifest.settings, sort_keys=True).encode()).hexdigest()
+    return digest_json([manifest.settings], sort_keys=True)
 
 
 def content_of(file: Path) -> bytes:

@@ -23,7 +23,7 @@ from steadygaze.cli.application import (
     stderr_console,
     training_option,
 )
-from steadygaze.cli.output_streams import Watch, print_json, print_line, progress_bar
+from steadygaze.cli.output_streams import Watch, interruptible, print_json, print_line, progress_bar
 from steadygaze.data.splits import DataConfig
 
 if TYPE_CHECKING:
@@ -107,14 +107,14 @@ def _run(config: dict[str, Any], out: Path, common: Common) -> "Comparison":
     from steadygaze.study.compare_config import CompareConfig
 
     study, console = build(CompareConfig, config), stderr_console(common)
-    try:
-        with progress_bar(console, each=True) as bar, _print_warnings(console, bar) as watch:
-            runtime = StudyRuntime(out, common.data_dir, common.device, watch, ("steadygaze", *sys.argv[1:]))
-            return compare(study, runtime)
-    except KeyboardInterrupt:
-        if (out / "order.json").is_file():
-            print_line(console, f"interrupted; {out} keeps the finished models: run the same command again to continue")
-        raise
+    resume = f"{out} keeps the finished models: run the same command again to continue"
+    with (
+        interruptible(console, lambda: resume if (out / "order.json").is_file() else ""),
+        progress_bar(console, each=True) as bar,
+        _print_warnings(console, bar) as watch,
+    ):
+        runtime = StudyRuntime(out, common.data_dir, common.device, watch, ("steadygaze", *sys.argv[1:]))
+        return compare(study, runtime)
 
 
 def _parse_settings_for(pairs: Sequence[str]) -> dict[str, dict[str, Any]]:

@@ -87,7 +87,7 @@ def run_demo(out: Path, device: str, seed: int, console: Console, replace: bool 
     _print(console, f"[bold]1. Data.[/bold]  {escape(resumable_training.describe(corpus))}")
     models = train(corpus, out, device, seed, console, replace)
     _print(console, f"[bold]3. Audit[/bold] of vanilla and consensus on {TEXTS} held-out texts.")
-    reports = {name: audit_model(models[name], corpus, name, seed) for name in PAGES}
+    reports = {name: audit_model(models[name], corpus, name) for name in PAGES}
     for name, report in reports.items():
         _print(console, f"\nThe text whose attention shifts most under three synonyms, [bold]{name}[/bold]:")
         for shift in [shift for shift in report.shifts if shift.probe == WORST][:1]:
@@ -154,7 +154,7 @@ def _table() -> str:
     return "\n".join(lines) + "\n"
 
 
-def audit_model(clf: TextClassifier, corpus: Corpus, name: str, seed: int) -> Report:
+def audit_model(clf: TextClassifier, corpus: Corpus, name: str) -> Report:
     facts = {"corpus": corpus.name, "split": "test", "data": corpus.fingerprint[:12]}
     texts = corpus.splits["test"][:TEXTS]
     report = run_audit(AuditRequest(from_classifier(clf, name), texts, synonyms=SYNONYMS, facts=facts)).report()

@@ -28,7 +28,7 @@ from steadygaze.cli.application import (
     stdout_console,
     training_option,
 )
-from steadygaze.cli.output_streams import Watch, print_json, print_line, progress_bar, show
+from steadygaze.cli.output_streams import Watch, interruptible, print_json, print_line, progress_bar, show
 from steadygaze.core.errors import LeakageWarning, one_line
 
 if TYPE_CHECKING:
@@ -99,7 +99,10 @@ def fit_explainer(
     corpus = load_corpus(data, text=columns, label=label, data_dir=common.data_dir, drop_empty=drop_empty)
     console = stderr_console(common)
     print_line(console, resumable_training.describe(corpus))
-    with _interruptible(console, out), _progress(console) as watch:
+    folder = resumable_training.unfinished_folder(out)
+    resume = f"{folder} keeps the predictions of the black box: run the same command again to continue"
+    interruption = interruptible(console, lambda: resume if folder.exists() else "nothing is kept")
+    with interruption, _progress(console) as watch:
         run: dict[str, Any] = {
             "seed": common.seed,
             "device": common.device,
@@ -166,20 +169,6 @@ def _progress(console: "Console") -> Iterator[Watch]:
         warnings.simplefilter("ignore", LeakageWarning)
         warnings.showwarning = lambda message, *_, **__: _line(console, message)
         yield watch
-
-
-@contextmanager
-def _interruptible(console: "Console", out: Path) -> Iterator[None]:
-    """On an interruption, print how to continue."""
-    from steadygaze.estimator.resumable_training import unfinished_folder
-
-    try:
-        yield
-    except KeyboardInterrupt:
-        folder = unfinished_folder(out)
-        resume = f"{folder} keeps the predictions of the black box: run the same command again to continue"
-        print_line(console, f"interrupted; {resume if folder.exists() else 'nothing is kept'}")
-        raise
 
 
 def _show(fitted: "TextExplainer", black_box: str, out: Path, common: Common) -> None:

@@ -129,6 +129,17 @@ def progress_bar(console: "Console", each: bool = False) -> Iterator[Watch]:
         yield watch
 
 
+@contextmanager
+def interruptible(console: "Console", kept: Callable[[], str]) -> Iterator[None]:
+    """On an interruption, print what is kept and how to continue; `kept` returns that sentence, or nothing."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        if sentence := kept():
+            print_line(console, f"interrupted; {sentence}")
+        raise
+
+
 def print_line(console: "Console", message: str) -> None:
     """Print one line without wrapping."""
     console.print(one_line(message), highlight=False, markup=False, soft_wrap=True)

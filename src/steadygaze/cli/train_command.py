@@ -1,7 +1,5 @@
 """The command `train`."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -24,7 +22,7 @@ from steadygaze.cli.application import (
     stderr_console,
     training_option,
 )
-from steadygaze.cli.output_streams import print_json, print_line, show
+from steadygaze.cli.output_streams import interruptible, print_json, print_line, show
 
 Technique = Annotated[str, training_option("--technique", help="Technique; see: list techniques.")]
 Settings = Annotated[list[str] | None, training_option("--set", metavar="KEY=VALUE", help="Other setting; repeatable.")]
@@ -108,24 +106,11 @@ def train(
     columns: dict[str, Any] = {"text": text or ["text"], "label": label, "rationales": rationales}
     corpus = load_corpus(data, **columns, data_dir=common.data_dir, drop_empty=drop_empty)
     print_line(stderr_console(common), resumable_training.describe(corpus))
-    with _resumable(out, common):
+    kept = f"{resumable_training.unfinished_folder(out)} keeps the finished epochs"
+    with interruptible(stderr_console(common), lambda: f"{kept}: add --resume to the command to continue"):
         clf = resumable_training.train(clf, corpus, out, resume, reference, teacher_cache, replace)
     constant = clf.stored_.description.constant_label
     _show({**resumable_training.summary(clf, corpus, out), "constant_label": constant}, out, common)
-
-
-@contextmanager
-def _resumable(out: Path, common: Common) -> Iterator[None]:
-    """On an interruption, print the folder of the run and how to continue."""
-    from steadygaze.estimator import resumable_training
-
-    try:
-        yield
-    except KeyboardInterrupt:
-        folder = resumable_training.unfinished_folder(out)
-        message = f"interrupted; {folder} keeps the finished epochs: add --resume to the command to continue"
-        print_line(stderr_console(common), message)
-        raise
 
 
 def _show(result: dict[str, Any], out: Path, common: Common) -> None:

@@ -8,6 +8,7 @@ clf.save("model/"); clf = ImageClassifier.load("model/")
 The network is that of Bai et al. 2021 (arXiv:2006.05656), Table 7; Adadelta, 12 epochs, batches of 128.
 """
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Self
 
@@ -147,15 +148,7 @@ class ImageClassifier(ImageClassifierBox, ClassifierMixin, BaseEstimator):  # ty
         """A saved classifier with its training parameters."""
         target_device = best_device(device)
         description, network = read_folder(Path(folder))
-        how = description.learning
-        classifier = cls(
-            seed=how.seed,
-            epochs=how.epochs,
-            batch_size=how.batch_size,
-            learning_rate=how.learning_rate,
-            device=device,
-        )
-        return classifier._take(description, network.to(target_device))
+        return cls(**asdict(description.learning), device=device)._take(description, network.to(target_device))
 
     def _read(self, X: Any) -> Images:
         check_is_fitted(self, "network_")

@@ -26,7 +26,7 @@ FAR = 40.0
 """Maximum distance from the best score, in nats: e⁻⁴⁰ is negligible, and denormal numbers are five times slower."""
 
 
-def relaxed_k_subset(scores: Tensor, selectable: Tensor, k: int, temperature: float, drawn: Tensor) -> Tensor:
+def relaxed_k_subset(scores: Tensor, selectable: Tensor, temperature: float, drawn: Tensor) -> Tensor:
     """Return a relaxed mask, exactly 0 on ineligible units.  `drawn`: uniform samples.  (B,D), (B,D,k) -> (B,D)"""
     tiny = torch.finfo(drawn.dtype).tiny
     gumbel = -(-drawn.clamp_min(tiny).log()).clamp_min(tiny).log()

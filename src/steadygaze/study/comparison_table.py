@@ -49,7 +49,7 @@ def facts(order: CompareConfig, given: StudyData) -> dict[str, str]:
 
 
 def notes(order: CompareConfig, given: StudyData, results: Sequence[TechniqueResult]) -> tuple[str, ...]:
-    sentences = [_intervals(order), *_test(order), *_texts(order, given)]
+    sentences = [_intervals(order), *_test(order), *_texts(given)]
     baseline = results[0]
     if baseline.silent:
         sentences.append(
@@ -88,7 +88,7 @@ def _test(order: CompareConfig) -> list[str]:
     ]
 
 
-def _texts(order: CompareConfig, given: StudyData) -> list[str]:
+def _texts(given: StudyData) -> list[str]:
     if given.split == HELD_OUT:
         return [
             f"The data have no test split: one text in {KEPT_OUT} of every class was held out from training, with a "

@@ -9,7 +9,6 @@ everything that determines its weights.  A cached teacher therefore equals the t
 for bit.  A damaged file is ignored.
 """
 
-import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -27,6 +26,7 @@ from steadygaze.core.errors import UserError
 from steadygaze.core.output_paths import check_folder
 from steadygaze.core.tensor_files import read_metadata, read_tensors
 from steadygaze.core.types import Batch
+from steadygaze.core.untrusted_files import digest_json
 from steadygaze.data.batches import Data, by_length, collate
 from steadygaze.models.inference import BATCH, Model, inference
 from steadygaze.techniques.technique import CachedTargets, Technique
@@ -118,5 +118,5 @@ class TeacherCache:
         return None
 
     def _file(self, key: dict[str, Any]) -> Path:
-        everything = json.dumps({**self.identity, "stage": key}, sort_keys=True)
-        return self.folder / f"{hashlib.sha256(everything.encode()).hexdigest()[:32]}.safetensors"
+        digest = digest_json([{**self.identity, "stage": key}], sort_keys=True)
+        return self.folder / f"{digest[:32]}.safetensors"

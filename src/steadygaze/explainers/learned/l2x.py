@@ -170,7 +170,7 @@ class SelectorStep:
         """Relaxed mask with gradients; each stream has its own noise.  (B,D)"""
         k, units = self.config.k, scores.shape[1]
         noise = self.key.child(stream).uniform(self.views.rows, units, k)
-        return k_subset.relaxed_k_subset(scores, self.views.selectable, k, self.config.temperature, noise)
+        return k_subset.relaxed_k_subset(scores, self.views.selectable, self.config.temperature, noise)
 
     def selection(self) -> Tensor:
         """Exactly k units, as at explanation time.  (B,D)"""

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from steadygaze.adapters.loading import load as load
     from steadygaze.audit.audit import audit as audit
     from steadygaze.audit.certificate import certify as certify
+    from steadygaze.audit.evaluate import evaluate as evaluate
     from steadygaze.core.errors import UserError as UserError
     from steadygaze.data.corpora import load_corpus as load_corpus
     from steadygaze.estimator.text_classifier import TextClassifier as TextClassifier
@@ -31,6 +32,7 @@ _MODULES = {  # public name -> its module
     "TextClassifier": "steadygaze.estimator.text_classifier",
     "UserError": "steadygaze.core.errors",
     "certify": "steadygaze.audit.certificate",
+    "evaluate": "steadygaze.audit.evaluate",
     "explain": "steadygaze.adapters.loading",
     "fit_explainer": "steadygaze.adapters.fit_explainer",
     "load": "steadygaze.adapters.loading",
@@ -48,6 +50,7 @@ __all__ = [
     "__version__",
     "audit",
     "certify",
+    "evaluate",
     "explain",
     "fit_explainer",
     "load",

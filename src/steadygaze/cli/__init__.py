@@ -9,6 +9,7 @@ from functools import partial
 from steadygaze.cli import (
     audit_command,
     compare_command,
+    evaluate_command,
     fit_explainer_command,
     list_command,
     predict_command,
@@ -21,6 +22,7 @@ COMMANDS = (
     train_command.train,
     predict_command.predict,
     predict_command.explain,
+    evaluate_command.evaluate,
     fit_explainer_command.fit_explainer,
     audit_command.audit,
     predict_command.certify,

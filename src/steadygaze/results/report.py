@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from steadygaze.core import __version__, arguments
 from steadygaze.core.errors import unknown
 from steadygaze.core.output_paths import GENERATOR
+from steadygaze.results.evaluation import data_frame
 from steadygaze.results.formatting import explainer_name, short_number
 from steadygaze.results.policy import Op, Policy, Requirement, VerdictRequirement, as_policy
 from steadygaze.results.report_file import read as read_report
@@ -26,6 +27,7 @@ from steadygaze.results.row import MeasureKey, Row, SavedResult, json_values
 from steadygaze.results.verdict import SCHEMA, Better, Fact, Gate, Shift, Verdict
 
 if TYPE_CHECKING:
+    from pandas import DataFrame
     from rich.console import Group
 
 
@@ -136,6 +138,24 @@ class Report(SavedResult):
             "date": self.date,
             "gate": None if self.gate is None else json_values(asdict(self.gate)),
         }
+
+    def to_pandas(self) -> "DataFrame":
+        """One row per score: measure, value, low, high, n, explainer, note and signature."""
+        return data_frame(
+            [
+                {
+                    "measure": row.measure,
+                    "explainer": row.settings.get("explainer"),
+                    "value": row.value,
+                    "low": None if row.interval is None else row.interval[0],
+                    "high": None if row.interval is None else row.interval[1],
+                    "n": row.n,
+                    "note": row.note,
+                    "signature": row.signature,
+                }
+                for row in self.rows
+            ]
+        )
 
     @classmethod
     def from_dict(cls, values: Any) -> "Report":

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from steadygaze.audit.measures.measure import UNIT, Measure
+from steadygaze.results.bootstrap import bootstrap_statistic
 from steadygaze.results.comparison import Column
 
 
@@ -29,9 +30,14 @@ def macro_f1(probs: Tensor, label: Tensor) -> float:
     """
     if not len(probs):
         raise ValueError("macro-F1 needs at least one example")
+    return macro_f1_of(confusion_matrix(probs, label))
+
+
+def confusion_matrix(probs: Tensor, label: Tensor) -> NDArray[np.int64]:
+    """Number of examples by label (row) and predicted class (column).  (N,C), (N,) -> (C,C)"""
     classes = probs.shape[-1]
     pairs = (label * classes + probs.argmax(-1)).cpu().numpy()
-    return macro_f1_of(np.bincount(pairs, minlength=classes**2).reshape(classes, classes))
+    return np.bincount(pairs, minlength=classes**2).reshape(classes, classes)
 
 
 def macro_f1_of(counts: NDArray[np.int64]) -> float:
@@ -59,6 +65,24 @@ def calibration_gaps(probs: Tensor, label: Tensor) -> tuple[Tensor, Tensor]:
     confidence, predicted = probs.to(torch.float64).max(-1)
     edges = torch.linspace(0, 1, BINS + 1, dtype=torch.float64, device=probs.device)[1:-1]
     return torch.bucketize(confidence, edges), (predicted == label).to(torch.float64) - confidence
+
+
+def set_scores(probs: Tensor, label: Tensor, seed: int = 0) -> dict[str, tuple[float, tuple[float, float] | None]]:
+    """Measure -> its value for the whole set, and its interval.  (N,C), (N,)
+
+    The calibration error has no interval: bootstrap draws overestimate it.
+    """
+    rows, predicted = np.arange(len(probs)), probs.argmax(-1)
+    pairs, classes = (label * probs.shape[-1] + predicted).cpu().numpy(), probs.shape[-1]
+
+    def macro(drawn: NDArray[np.int64]) -> float:
+        return macro_f1_of(np.bincount(pairs[drawn], minlength=classes**2).reshape(classes, classes))
+
+    interval = bootstrap_statistic(macro, len(rows), seed=seed) if len(rows) > 1 else None
+    return {
+        "macro-f1": (macro(rows), interval),
+        "expected-calibration-error": (expected_calibration_error(probs, label), None),
+    }
 
 
 _CALIBRATION = "mean difference between confidence and accuracy"

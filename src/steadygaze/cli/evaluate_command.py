@@ -1,0 +1,84 @@
+"""The command `evaluate`."""
+
+from pathlib import Path
+from typing import Annotated
+
+from steadygaze.cli.application import (
+    AnyModel,
+    ClassNames,
+    Common,
+    DataOption,
+    DropEmpty,
+    LabelIfAny,
+    Replace,
+    Split,
+    TextColumn,
+    app,
+    command_help,
+    common_options,
+    load_adapter,
+    output_file,
+    output_option,
+    stderr_console,
+    stdout_console,
+)
+from steadygaze.cli.output_streams import print_json, print_line
+from steadygaze.core.errors import one_line
+
+SHOWN = 5
+"""Wrong predictions in the terminal."""
+Out = Annotated[
+    Path | None, output_option("--out", "-o", metavar="PATH", parser=output_file, help="JSON file of the evaluation.")
+]
+
+
+@app.command(
+    **command_help(
+        "evaluate model/ --data reviews.csv",
+        "evaluate model/ --data sst2 --split test --json",
+        "evaluate my_code:predict --classes negative,positive --data reviews.csv --out evaluation.json",
+    )
+)
+@common_options
+def evaluate(
+    model: AnyModel,
+    data: DataOption,
+    split: Split = None,
+    text: TextColumn = None,
+    label: LabelIfAny = None,
+    drop_empty: DropEmpty = False,
+    classes: ClassNames = None,
+    out: Out = None,
+    replace: Replace = False,
+    *,
+    common: Common,
+) -> None:
+    """Measure accuracy, macro-F1, calibration and the scores of each class."""
+    from steadygaze.audit.evaluate import evaluate_adapter
+    from steadygaze.core.errors import UserError
+    from steadygaze.data.corpora import load_corpus
+    from steadygaze.estimator.resumable_training import texts
+    from steadygaze.models import inference
+
+    adapter = load_adapter(model, common, classes)
+    columns = tuple(text or ("text",))
+    corpus = load_corpus(data, text=columns, label=label, data_dir=common.data_dir, drop_empty=drop_empty)
+    examples = corpus.splits[corpus.choose(split)]
+    labels = [example.label for example in examples if example.label is not None]
+    if len(labels) < len(examples):
+        raise UserError("evaluate needs labels: name their column with --label")
+    size = common.batch_size or inference.BATCH
+    evaluation = evaluate_adapter(adapter, texts(examples), labels, size, common.seed)
+    if out is not None:
+        evaluation.to_json(out, replace=replace)
+        print_line(stderr_console(common), f"written: {out}")
+    if common.json:
+        print_json(evaluation.to_dict())
+        return
+    stdout_console().print(evaluation)
+    console = stderr_console(common)
+    for error in evaluation.errors[:SHOWN]:
+        said = f"{one_line(error.predicted, 24)} {error.probability:.1%}, label {one_line(error.label, 24)}"
+        print_line(console, f"wrong: {said}: {one_line(error.text, 80)}")
+    if len(evaluation.errors) > SHOWN:
+        print_line(console, "more wrong predictions: --out PATH or --json")

@@ -1,0 +1,141 @@
+"""Evaluation: scores of predictions against labels, per class, with the confusion matrix.  Does not import torch."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from steadygaze.core.errors import UserError, one_line
+from steadygaze.core.output_paths import GENERATOR, write_output
+from steadygaze.core.types import Label
+from steadygaze.results.formatting import interval, number
+from steadygaze.results.row import Row, plain
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+    from rich.console import Group
+
+LABEL = 24
+"""Longest class name in a table, in characters."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClassScores:
+    """Scores of one class."""
+
+    label: Label
+    precision: float
+    """Share of the texts predicted as this class that belong to it; NaN: none was predicted."""
+    recall: float
+    """Share of its texts that are predicted as this class; NaN: it has no texts."""
+    f1: float
+    n: int
+    """Texts of this class."""
+
+
+@dataclass(frozen=True, slots=True)
+class WrongPrediction:
+    row: int
+    """Position of the text in the data, from 0."""
+    text: str
+    label: Label
+    predicted: Label
+    probability: float
+    """Probability of the predicted class."""
+
+
+@dataclass(frozen=True, repr=False)
+class Evaluation:
+    """Predictions of a model against labels, as returned by `steadygaze.evaluate`."""
+
+    model: str
+    classes: tuple[Label, ...]
+    rows: tuple[Row, ...]
+    """Accuracy, macro-F1 and expected calibration error."""
+    confusion: tuple[tuple[int, ...], ...]
+    """Number of texts by label (row) and predicted class (column)."""
+    errors: tuple[WrongPrediction, ...]
+    """Wrong predictions, the most confident first."""
+
+    def __iter__(self) -> Iterator[Row]:
+        return iter(self.rows)
+
+    def __getitem__(self, measure: str) -> float:
+        """The value of a measure."""
+        return next(row.value for row in self.rows if row.measure == measure)
+
+    @property
+    def per_class(self) -> tuple[ClassScores, ...]:
+        counts = np.array(self.confusion, dtype=np.float64)
+        hits, labeled, predicted = np.diag(counts), counts.sum(1), counts.sum(0)
+        with np.errstate(invalid="ignore"):  # NaN for a class without texts or predictions
+            columns = hits / predicted, hits / labeled, 2 * hits / (labeled + predicted)
+        scores = zip(self.classes, *(column.tolist() for column in columns), labeled.astype(int).tolist(), strict=True)
+        return tuple(ClassScores(*values) for values in scores)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Ready for JSON."""
+        return {
+            **GENERATOR,
+            "model": self.model,
+            "classes": list(self.classes),
+            "rows": [row.to_dict() for row in self.rows],
+            "per_class": [{name: plain(getattr(item, name)) for name in item.__slots__} for item in self.per_class],
+            "confusion": list(map(list, self.confusion)),
+            "errors": [{name: getattr(item, name) for name in item.__slots__} for item in self.errors],
+        }
+
+    def to_json(self, path: str | Path | None = None, *, replace: bool = False) -> str:
+        """Return the evaluation as JSON; write it to `path` if given."""
+        text = json.dumps(self.to_dict(), ensure_ascii=False, indent=1, allow_nan=False) + "\n"
+        if path is not None:
+            write_output(path, text, replace)
+        return text
+
+    def to_pandas(self) -> "DataFrame":
+        """One row per class: precision, recall, f1 and n."""
+        return data_frame([{name: getattr(item, name) for name in item.__slots__} for item in self.per_class])
+
+    def __repr__(self) -> str:
+        return f"<Evaluation of {self.model}: {', '.join(f'{row.measure} {number(row.value)}' for row in self.rows)}>"
+
+    def __rich__(self) -> "Group":
+        from rich.console import Group
+        from rich.table import Table
+        from rich.text import Text
+
+        names = [one_line(name, LABEL) for name in self.classes]
+        scores = Table("measure", "value", "95 % interval", "n", box=None)
+        for row in self.rows:
+            scores.add_row(row.measure, number(row.value), interval(row), f"{row.n:,}")
+        classes = Table("class", "precision", "recall", "F1", "n", box=None)
+        for name, item in zip(names, self.per_class, strict=True):
+            classes.add_row(name, *(number(value) for value in (item.precision, item.recall, item.f1)), f"{item.n:,}")
+        counts = Table("label \\ predicted", *names, box=None)
+        for name, line in zip(names, self.confusion, strict=True):
+            counts.add_row(name, *(f"{count:,}" for count in line))
+        return Group(Text(f"Evaluation of {one_line(self.model)}", "bold"), scores, Text(), classes, Text(), counts)
+
+    def __str__(self) -> str:
+        from rich.console import Console
+
+        console = Console(width=100, no_color=True)
+        with console.capture() as captured:
+            console.print(self)
+        return captured.get()
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(str(self))}</pre>"
+
+
+def data_frame(records: list[dict[str, Any]]) -> "DataFrame":
+    """A pandas DataFrame of these records."""
+    try:
+        import pandas
+    except ImportError:
+        raise UserError("to_pandas() needs pandas, which is not installed: pip install pandas.") from None
+    return pandas.DataFrame(records)

@@ -1,0 +1,99 @@
+"""sg.evaluate and `steadygaze evaluate`."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+from sklearn.metrics import accuracy_score, confusion_matrix, f1_score, precision_recall_fscore_support
+
+import steadygaze as sg
+from commands import run
+
+CLASSES = ["bad", "good", "mixed"]
+TEXTS = ["a good film", "a bad film", "good and bad", "nothing", "bad bad", "good good", "bad film"]
+LABELS = ["good", "bad", "mixed", "mixed", "bad", "bad", "good"]
+
+
+def predict(texts):
+    """By the share of good and bad words; without both, the class mixed has half."""
+    good, bad = (np.array([text.split().count(word) for text in texts], float) for word in ("good", "bad"))
+    scores = np.stack([bad, good, np.full(len(texts), 0.5)], 1) + 0.1
+    return scores / scores.sum(1, keepdims=True)
+
+
+@pytest.fixture
+def evaluation():
+    return sg.evaluate(predict, TEXTS, LABELS, classes=CLASSES)
+
+
+def test_scores_are_those_of_scikit_learn(evaluation):
+    predicted = [CLASSES[i] for i in predict(TEXTS).argmax(1)]
+    assert evaluation["accuracy"] == pytest.approx(accuracy_score(LABELS, predicted))
+    assert evaluation["macro-f1"] == pytest.approx(f1_score(LABELS, predicted, average="macro"))
+    assert np.array_equal(evaluation.confusion, confusion_matrix(LABELS, predicted, labels=CLASSES))
+    expected = precision_recall_fscore_support(LABELS, predicted, labels=CLASSES)
+    per_class = [(item.precision, item.recall, item.f1, item.n) for item in evaluation.per_class]
+    np.testing.assert_allclose(np.array(per_class).T, expected)
+
+
+def test_rows_have_intervals_and_signatures(evaluation):
+    rows = {row.measure: row for row in evaluation}
+    assert set(rows) == {"accuracy", "macro-f1", "expected-calibration-error"}
+    low, high = rows["accuracy"].interval
+    assert low < rows["accuracy"].value < high
+    assert all(row.signature and row.n == len(TEXTS) for row in evaluation)
+
+
+def test_errors_are_listed_with_the_most_confident_first(evaluation):
+    assert [error.text for error in evaluation.errors] == ["good good", "bad film", "good and bad"]
+    assert [error.row for error in evaluation.errors] == [5, 6, 2]
+    probabilities = [error.probability for error in evaluation.errors]
+    assert probabilities == sorted(probabilities, reverse=True)
+    assert probabilities[0] == pytest.approx(2.1 / 2.8)
+
+
+def test_a_class_without_texts_and_predictions_has_no_scores():
+    found = sg.evaluate(predict, ["a good film", "good good"], ["good", "good"], classes=CLASSES).per_class
+    assert math.isnan(found[0].recall)
+    assert math.isnan(found[0].f1)
+    assert (found[1].f1, found[1].n) == (1.0, 2)
+
+
+def test_tables(evaluation, tmp_path):
+    assert list(evaluation.to_pandas().columns) == ["label", "precision", "recall", "f1", "n"]
+    values = json.loads(evaluation.to_json(tmp_path / "evaluation.json"))
+    assert json.loads((tmp_path / "evaluation.json").read_text()) == values
+    assert values["confusion"] == [list(line) for line in evaluation.confusion]
+    assert "label \\ predicted" in str(evaluation)
+    assert "<pre>" in evaluation._repr_html_()
+
+
+def test_a_label_per_text_is_needed():
+    with pytest.raises(sg.UserError, match="3 texts and 2 labels"):
+        sg.evaluate(predict, TEXTS[:3], LABELS[:2], classes=CLASSES)
+
+
+def test_the_command_prints_and_writes(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    lines = [f"{text},{label}" for text, label in zip(TEXTS, LABELS, strict=True)]
+    (tmp_path / "data.csv").write_text("text,label\n" + "\n".join(lines))
+    (tmp_path / "unlabeled.csv").write_text("text\n" + "\n".join(TEXTS))
+    model = ["audit.test_evaluate:predict", "--classes", ",".join(CLASSES)]
+    ended = run(capsys, "evaluate", *model, "--data", "data.csv", "--out", "evaluation.json")
+    assert ended.code == 0, ended.err
+    assert "macro-f1" in ended.out
+    assert "wrong: good 75.0%, label bad: good good" in ended.err
+    printed = json.loads(run(capsys, "evaluate", *model, "--data", "data.csv", "--json").out)
+    assert printed == json.loads((tmp_path / "evaluation.json").read_text())
+    refused = run(capsys, "evaluate", *model, "--data", "unlabeled.csv")
+    assert (refused.code, "--label" in refused.err) == (2, True)
+
+
+def test_a_report_is_a_table():
+    report = sg.audit(predict, TEXTS, LABELS, classes=CLASSES, explainers=["leave-one-out"])
+    table = report.to_pandas()
+    assert len(table) == len(report.rows)
+    accuracy = table[table.measure == "accuracy"].iloc[0]
+    assert accuracy.value == report.find("accuracy").value
+    assert (accuracy.low, accuracy.high) == report.find("accuracy").interval

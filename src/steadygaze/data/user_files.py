@@ -44,7 +44,8 @@ class ColumnNames:
 
 def load_files(path: Path, columns: ColumnNames, drop_empty: bool = False) -> Corpus:
     """Load a file as the split "train", or a folder as its splits."""
-    if columns == ColumnNames(("text",), "label") and is_eraser(path):
+    default = columns == ColumnNames(("text",), "label")
+    if default and path.suffix.lower() not in UNTYPED and is_eraser(path):
         return load_eraser(path, drop_empty)
     paths = _split_files(path) if path.is_dir() else {"train": path}
     if columns.label is not None and ".txt" in {file.suffix.lower() for file in paths.values()}:

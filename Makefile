@@ -16,14 +16,17 @@ help:  ## this list
 demo: $(VENV)/use.stamp  ## train two models, audit both on a built-in corpus: runs/demo/report.html
 	$(BIN)/steadygaze demo --out runs/demo
 
+# Bytecode is written even if the environment says otherwise: the workers and the commands that tests start read it.
+PYTEST = PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
+
 test: $(VENV)/work.stamp browser  ## the tests, on two cores
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not slow"
+	$(PYTEST) -m "not slow"
 
 test-slow: $(VENV)/work.stamp browser  ## the tests that `make test` leaves out: long trainings, the rest of each sweep
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m slow
+	$(PYTEST) -m slow
 
 test-all: $(VENV)/work.stamp browser  ## the tests, slow ones included
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
+	$(PYTEST)
 
 check: $(VENV)/work.stamp  ## format, lint, types
 	$(BIN)/ruff format --check .

@@ -4,6 +4,7 @@ import gc
 import json
 import os
 from collections.abc import Iterator
+from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ from hypothesis import settings
 from steadygaze.report import plots
 from sweeps import mark_slow
 
+gc.disable()  # until all tests are collected: imported modules and tests are not garbage
 ROOT = Path(__file__).parent.parent
 torch.set_num_threads(1)
 settings.register_profile("untimed", settings(), deadline=None)  # how long a test takes says nothing of the code
@@ -24,6 +26,10 @@ DATA = Path(os.environ.get("STEADYGAZE_DATA", ROOT.parent / "shared" / "data"))
 @pytest.hookimpl(tryfirst=True)  # before `-m "not slow"` is applied
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     mark_slow(items)
+
+
+def pytest_collection_finish() -> None:
+    gc.enable()
 
 
 @pytest.fixture(autouse=True)
@@ -74,19 +80,15 @@ def fewer_protocols(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def charts_drawn_once() -> Iterator[None]:
-    """Drawing a chart takes half a second; the same points give the same SVG, as `report/test_plots.py` tests."""
-    draw, known = plots._draw, {}
+def chart_placeholders() -> Iterator[None]:
+    """Drawing a chart takes half a second: outside `tests/report`, pages have a hash of its points in its place."""
 
-    def draw_once(name: str, points: list[dict[str, object]], of: str) -> str | None:
-        key = json.dumps([name, points, of])
-        if key not in known:
-            known[key] = draw(name, points, of)
-        return known[key]
+    def placeholder(name: str, points: list[dict[str, object]], of: str) -> str:
+        return f"<svg><title>{sha256(json.dumps([name, points, of]).encode()).hexdigest()}</title></svg>"
 
-    draw_once.__wrapped__ = draw  # type: ignore[attr-defined]
+    placeholder.__wrapped__ = plots._draw  # type: ignore[attr-defined]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(plots, "_draw", draw_once)
+        patch.setattr(plots, "_draw", placeholder)
         yield
 
 

@@ -3,6 +3,7 @@
 A test function with the mark `sweep` keeps a few of its cases; all others get the mark `slow`.  The choice satisfies
 each-choice coverage (Ammann and Offutt, Introduction to Software Testing, 2016, ch. 6): every value of every parameter
 is in a case that stays.  `sweep(strength=2)` satisfies pair-wise coverage: every pair of values is in one that stays.
+`sweep(keep=1)` is for values that repeat one behavior: only the first case stays.
 `sweep(split="damage")` counts a value such as "config-empty" of the parameter `damage` as two: "config" and "empty".
 """
 
@@ -22,8 +23,8 @@ def mark_slow(items: Sequence[pytest.Item]) -> None:
         if isinstance(item, pytest.Function) and item.get_closest_marker("sweep") and hasattr(item, "callspec"):
             groups.setdefault((str(item.path), item.originalname), []).append(item)
     for group in groups.values():
-        strength = group[0].get_closest_marker("sweep").kwargs.get("strength", 1)
-        chosen = representatives([case_of(item) for item in group], strength)
+        options, cases = group[0].get_closest_marker("sweep").kwargs, [case_of(item) for item in group]
+        chosen = range(options["keep"]) if "keep" in options else representatives(cases, options.get("strength", 1))
         for position, item in enumerate(group):
             if position not in chosen:
                 item.add_marker(pytest.mark.slow)

@@ -22,6 +22,8 @@ from study.tiny import run as run_comparison
 SMALL = ["--set", "hidden=4", "--set", "dimension=6", "--encoder", "average", "--device", "cpu", "--quiet"]
 SHARE = {"train": 4, "train --replace": 4, "consensus": 2, "fit-explainer": 1, "audit": 1, "compare": 1}
 """States of each command that are tried where all take too long."""
+LONG_COMMANDS = [pytest.param(name, marks=pytest.mark.slow) for name in ("consensus", "compare")]
+"""Slow tests: `train` covers checkpoints, and `study/test_compare.py` interrupts a comparison."""
 
 
 @dataclass
@@ -109,7 +111,7 @@ def check(one: Case, recorded: Recorder, states: list[State]) -> None:
 
 
 @pytest.mark.usefixtures("quick")
-@pytest.mark.parametrize("name", SHARE)
+@pytest.mark.parametrize("name", ["train", "train --replace", "fit-explainer", "audit", *LONG_COMMANDS])
 def test_a_command_killed_at_some_disk_operations_ends_in_the_same_bytes(
     name: str, inputs: Path, tmp_path: Path
 ) -> None:

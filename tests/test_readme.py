@@ -88,10 +88,12 @@ def test_no_command_of_the_readme_stops_a_training_before_anything_is_learned() 
     assert not any("--epochs" in command for command in printed(README))
 
 
-LONG_PAGES = [pytest.param(page, marks=pytest.mark.slow) for page in ("audit", "explainers", "rationales")]
+LONG_PAGES = [
+    pytest.param(page, marks=pytest.mark.slow) for page in ("audit", "explainers", "rationales", "techniques")
+]
 
 
-@pytest.mark.parametrize("page", ["corpora", "techniques", *LONG_PAGES])
+@pytest.mark.parametrize("page", ["corpora", *LONG_PAGES])
 def test_the_commands_of_the_docs_run(page: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8").replace("[2000,200,200]", "[60,20,20]")
     command_lines = printed(text)
@@ -138,6 +140,7 @@ SMALL_EXPLAINERS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::steadygaze.core.errors.LeakageWarning")  # it learns for one epoch here
 def test_the_python_about_explainers_runs(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     examples = blocks((ROOT / "docs" / "explainers.md").read_text(encoding="utf-8"), "python")

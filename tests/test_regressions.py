@@ -163,6 +163,7 @@ def test_the_demonstration_ends_with_the_gate_of_the_model_it_recommends(
     """Whether it passes takes the real corpus: `make demo`."""
     monkeypatch.setattr(demo, "CORPUS", "planted-reviews:sizes=[40,8,8]")
     monkeypatch.setattr(demo, "EPOCHS", dict.fromkeys(demo.EPOCHS, 1))
+    monkeypatch.setattr(demo, "SETTINGS", {"hidden": 4, "dimension": 4})
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         ended = run(capsys, "demo", "--out", tmp_path / "demo", "--json", "--quiet", "--device", "cpu")

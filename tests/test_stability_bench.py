@@ -265,11 +265,13 @@ def test_compact_records_keep_what_the_tables_need(bench: Any) -> None:
         bench.records.header([{"commit": "a"}, {"commit": "b"}])
 
 
+@pytest.mark.slow
 def test_the_tables_of_the_documentation_are_those_of_the_committed_records(bench: Any) -> None:
     page = (BENCH.parent / "docs" / "results" / "stability-tables.md").read_text()
     assert bench.table.page(BENCH / "records" / "stability.jsonl") == page
 
 
+@pytest.mark.slow
 def test_seed_effects_have_a_row_and_cancel_against_the_own_start(bench: Any) -> None:
     """`seat` (`paper`) changes nothing: its row is that of its five vanilla models, and 1 against its own start."""
     found = bench.page.tables(BENCH / "records" / "stability.jsonl")
@@ -291,6 +293,7 @@ def test_flatness_of_a_model_that_starts_from_vanilla_is_measured_from_its_start
     assert np.exp(page._tempered(rows, row, setting, key)) == pytest.approx(own.value)
 
 
+@pytest.mark.slow
 def test_every_table_row_of_the_results_page_is_made_from_the_committed_records(bench: Any) -> None:
     found = bench.page.tables(BENCH / "records" / "stability.jsonl")
     made = [line for table in found.values() for line in table.splitlines()]

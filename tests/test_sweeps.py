@@ -68,3 +68,14 @@ def test_a_split_sweep(damage: str) -> None:
 def test_a_sweep(encoder: str, pair: bool) -> None:
     assert encoder.isalpha()
     assert pair in (False, True)
+
+
+def test_only_the_first_cases_of_a_sweep_with_keep_stay(request: pytest.FixtureRequest) -> None:
+    sweep = [item for item in request.session.items if getattr(item, "originalname", "") == "test_a_sweep_with_keep"]
+    assert [item.callspec.params["seed"] for item in sweep if not item.get_closest_marker("slow")] == [0, 1]
+
+
+@pytest.mark.sweep(keep=2)
+@pytest.mark.parametrize("seed", range(4))
+def test_a_sweep_with_keep(seed: int) -> None:
+    """Collected for the test above."""

@@ -66,7 +66,7 @@ def test_both_are_distributions_with_gradients():
     assert torch.autograd.gradcheck(lambda *several: last_layer_attention(several, read), tuple(layers))
 
 
-def test_what_lies_elsewhere_by_hand():
+def test_attention_on_special_tokens_by_hand():
     """[CLS] w w [SEP] and what is no part of the text: padding, or a question.
 
     .4 .3 .1 .2         → (.4 + .2) / 1 = .6

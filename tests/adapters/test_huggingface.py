@@ -138,7 +138,7 @@ def test_gradients_flow_through_weights_and_logits_and_only_from_real_tokens(kin
 
 
 @pytest.mark.parametrize("kind", sorted(KINDS.keys() - {"modernbert"}))  # whose softmax is always in singles
-def test_those_gradients_are_right(kind):
+def test_gradients_agree_with_finite_differences(kind):
     """In doubles, against finite differences."""
     subject, batch = batch_of(as_adapter((network(kind).double(), tokenizer(kind))), rows=[1, 3])
     vectors = subject.model.embed(batch).detach().requires_grad_()

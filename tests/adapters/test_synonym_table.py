@@ -61,7 +61,7 @@ def test_exchanged_ids_are_the_texts_with_the_words_exchanged(box):
     observe(box.model, moved.batch)
 
 
-def test_what_goes_on_with_a_word_keeps_it(box):
+def test_a_word_with_a_contraction_is_not_substituted(box):
     texts = ["they daren't, I dare", "I daren’t"]
     table = synonym_table(box, {"dare": ["risk"]}, texts)
     batch = collate(box.for_pairs(False).data(box.tokens.place(texts), None), np.arange(2))

@@ -83,7 +83,12 @@ def test_every_text_is_counted_or_said_to_be_left_out(found, here):
     ("model", "explainers", "plan"),
     [
         ("honest", (), {}),
-        ("honest", ("attention", "gradient", "leave-one-out", "lime", "random"), {"thorough": True}),
+        pytest.param(
+            "honest",
+            ("attention", "gradient", "leave-one-out", "lime", "random"),
+            {"thorough": True},
+            marks=pytest.mark.slow,
+        ),
         ("honest", ("gradient",), {}),
         ("honest", ("random",), {"thorough": True}),
         (counted, (), {}),
@@ -154,10 +159,12 @@ def test_the_same_audit_again_says_the_same_to_the_last_bit(found, here):
     assert_same(found, report(here, here.examples), rounding=0.0)
 
 
+@pytest.mark.slow  # each protocol has such a test
 def test_how_many_texts_are_read_at_once_changes_nothing(found, here):
     assert_same(found, report(here, here.examples, batch_size=5))
 
 
+@pytest.mark.slow  # each protocol has such a test
 def test_the_order_of_the_texts_changes_no_mean(here):
     """All texts are in the sample, so that the same ones are asked about."""
     one = report(here, here.examples, sample=len(here.examples))

@@ -37,7 +37,7 @@ GUILTY = {  # model -> the number that must speak against it
 }
 
 
-FAST = {"honest", "even", "coded"}
+FAST = {"honest", "coded"}
 """The other models are slow tests."""
 
 
@@ -58,12 +58,12 @@ def answers(name: str, seed: int) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("name", fast_and_slow(EXPECTED))
-def test_a_model_built_to_be_so_is_found_to_be_so(name):
+def test_models_with_known_properties_get_the_expected_verdicts(name):
     assert answers(name, 0) == EXPECTED[name]
 
 
 @pytest.mark.parametrize("name", fast_and_slow(GUILTY))
-def test_it_is_caught_by_what_should_catch_it(name):
+def test_the_measure_made_for_a_flaw_fails_its_thresholds(name):
     row = report(name, 0).find(GUILTY[name])
     bounds = [rule.thresholds[row.measure] for rule in VERDICT_RULES if row.measure in rule.thresholds]
     assert bounds
@@ -72,6 +72,6 @@ def test_it_is_caught_by_what_should_catch_it(name):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", EXPECTED)
-def test_and_it_is_not_by_luck(name):
+def test_the_expected_verdicts_hold_for_19_of_20_seeds(name):
     right = sum(answers(name, seed) == EXPECTED[name] for seed in range(SEEDS))
     assert right >= RIGHT

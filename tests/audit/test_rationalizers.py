@@ -61,6 +61,7 @@ def audited(order: str) -> Report:
     return sg.audit(fitted(order), TEXTS, LABELS, rationales=RATIONALES, sample=4)
 
 
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("order", ORDERS)
 def test_what_needs_seams_a_training_more_texts_or_a_slope_is_missing_and_nothing_else_is(order):
     """A generator that reads what the predictor reads, as `a2r attention` has it, moves with the label's slope."""
@@ -74,6 +75,7 @@ def test_what_needs_seams_a_training_more_texts_or_a_slope_is_missing_and_nothin
     assert all(found[name].note.startswith("not applicable, because") for name in spoken)
 
 
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("order", ORDERS)
 def test_the_rationale_is_what_is_audited_and_the_model_is_left_as_it_was(order):
     model = fitted(order).stored_.model

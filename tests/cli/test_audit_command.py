@@ -61,6 +61,7 @@ def canned(monkeypatch) -> None:
     monkeypatch.setattr(audit_output.LoadedAudit, "run", lambda _: full_report(plots={}))
 
 
+@pytest.mark.usefixtures("fewer_protocols")
 def test_evidence_is_written_and_holds_when_run_again_wherever_it_lies(audit, command, here, tmp_path):
     ended = audit("--bundle", str(tmp_path / "bundle"), "--html", str(tmp_path / "page.html"), "--json")
     assert ended.code == 0, ended.err

@@ -128,20 +128,22 @@ def test_unasked_it_is_not_trained(audit, tmp_path, monkeypatch):
     assert audit("--limit", 2).code == 0
 
 
-def test_the_option_accepts_what_the_argument_accepts(capsys, tmp_path):
+@pytest.mark.sweep(keep=1)
+@pytest.mark.parametrize("name", ["attention", "rationale"])
+def test_the_option_accepts_what_the_argument_accepts(name, capsys, tmp_path):
     """A classifier with attention and a rationalizer of words: the same rows from --train and from train=."""
     held, train = table(tmp_path / "held.csv"), table(tmp_path / "train.csv")
     columns = ("--data", held, "--text", "review", "--label", "verdict", "--train", train, "--json", *QUICK)
-    for name, classifier in (("plain", tiny().fit(TEXTS, LABELS)), ("words", fitted("rnp tokens"))):
-        classifier.save(tmp_path / name)
-        ended = commands.run(capsys, "audit", tmp_path / name, *columns)
-        assert ended.code == 0, ended.err
-        rows = {row["measure"]: row["value"] for row in json.loads(ended.out)["rows"]}
-        report = sg.audit(sg.load(tmp_path / name, device="cpu"), TEXTS, LABELS, train=(TEXTS, LABELS), sample=2)
-        for measure in (*TRAINED, *DEFAULT_TOKEN_MEASURES, *LOCKS):
-            value = report.find(measure).value
-            assert rows[measure] == (None if math.isnan(value) else value), measure
-            assert math.isnan(value) == (name == "words" or measure in LOCKS), measure
+    classifier = tiny().fit(TEXTS, LABELS) if name == "attention" else fitted("rnp tokens")
+    classifier.save(tmp_path / name)
+    ended = commands.run(capsys, "audit", tmp_path / name, *columns)
+    assert ended.code == 0, ended.err
+    rows = {row["measure"]: row["value"] for row in json.loads(ended.out)["rows"]}
+    report = sg.audit(sg.load(tmp_path / name, device="cpu"), TEXTS, LABELS, train=(TEXTS, LABELS), sample=2)
+    for measure in (*TRAINED, *DEFAULT_TOKEN_MEASURES, *LOCKS):
+        value = report.find(measure).value
+        assert rows[measure] == (None if math.isnan(value) else value), measure
+        assert math.isnan(value) == (name == "rationale" or measure in LOCKS), measure
 
 
 def test_only_a_text_classifier_can_be_retrained(capsys, tmp_path):

@@ -35,6 +35,7 @@ def weights(ended: Ended) -> list[float]:
     return json.loads(ended.out)["weights"]
 
 
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("explainer", ["lime", "kernel-shap", "random"])
 def test_the_seed_reaches_what_draws_and_is_the_same_again_by_default(explained, explainer):
     few = [] if explainer == "random" else ["--set", "samples=64"]

@@ -153,7 +153,7 @@ def test_bad_input_gets_a_sentence(made: Path, run: Run, tmp_path: Path, more: l
     assert list(tmp_path.iterdir()) == [], "nothing was written"
 
 
-def test_what_stands_in_the_way_is_left_alone(made: Path, run: Run, tmp_path: Path) -> None:
+def test_a_folder_with_other_files_is_not_overwritten(made: Path, run: Run, tmp_path: Path) -> None:
     thesis = tmp_path / "thesis"
     thesis.mkdir()
     (thesis / "chapter1.txt").write_text("precious")

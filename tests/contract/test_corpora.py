@@ -40,7 +40,9 @@ EVERY = pytest.mark.parametrize("corpus", [*map(_case, CORPORA)], indirect=True,
 
 
 @EVERY
-def test_a_corpus_keeps_its_word(corpus: Corpus, request: pytest.FixtureRequest) -> None:
+def test_a_corpus_is_reproducible_and_every_example_has_text_and_label(
+    corpus: Corpus, request: pytest.FixtureRequest
+) -> None:
     assert corpus.fingerprint == loaded(request.node.callspec.params["corpus"], request).fingerprint
     assert len(corpus.label_names) >= 2
     for split, examples in corpus.splits.items():

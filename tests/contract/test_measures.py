@@ -203,7 +203,7 @@ def test_a_measure_leaves_its_arguments_alone(name):
     assert all(torch.equal(x, before[a]) for a, x in given.items() if isinstance(x, Tensor))
 
 
-def test_nothing_is_forgotten():
+def test_every_measure_has_a_reference_a_sentence_and_a_citation():
     """Every measure has a slow reference and a plain sentence; every file of the room is in the catalog."""
     assert set(SLOW) <= set(PER_EXAMPLE)
     assert set(SLOW_SETS) == set(OF_A_SET)

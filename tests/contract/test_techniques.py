@@ -182,7 +182,7 @@ def test_thirty_steps_a_stage_lower_what_is_minimized_and_teach_the_labels(name:
         assert min(terms["task"] for terms in last[1:]) < 0.95 * last[0]["task"]
 
 
-def test_it_is_documented(name: str) -> None:
+def test_every_technique_and_setting_has_a_description(name: str) -> None:
     """The first line of its docstring is what `steadygaze list techniques` prints; every setting says what it is."""
     technique = TECHNIQUES[name]
     assert technique.__doc__

@@ -51,7 +51,7 @@ def test_no_weight_is_lost(steps):
     assert [end for _, end in merged[:-1]] == [start for start, _ in merged[1:]]
 
 
-def test_nothing_merges_into_nothing():
+def test_merging_an_empty_text_gives_no_words():
     words, spans, weights = merge_words("", [], [], np.zeros(0, np.float32))
     assert (words, spans, weights.tolist(), weights.dtype) == ([], [], [], np.float32)
 

@@ -191,7 +191,7 @@ UNLABELED = Corpus("bare", {"train": [*many("a", 1), *many("b", 1), Example("x")
         (PLAIN, {"tokens": ("", ",")}, "one word or mark without white space; found ''."),
     ],
 )
-def test_what_cannot_be_is_said(corpus: Corpus, options: dict, sentence: str) -> None:
+def test_a_shortcut_with_invalid_options_is_refused(corpus: Corpus, options: dict, sentence: str) -> None:
     with pytest.raises(UserError, match=re.escape(sentence)):
         add_shortcut(corpus, **options)
 

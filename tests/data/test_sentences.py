@@ -17,7 +17,7 @@ def test_a_stop_ends_a_sentence_however_a_vocabulary_marks_it(token):
 @pytest.mark.parametrize(
     "token", ["", "u.s.", "a", ",", ";", ":", "-", '"', "3.5", "##", "Ġ", "▁", "Ġa", "<s>", "qqq", ".)"]
 )
-def test_nothing_else_does(token):
+def test_other_tokens_do_not_end_a_sentence(token):
     assert sentence_ends([token]).tolist() == [False]
 
 

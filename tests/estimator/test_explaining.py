@@ -111,6 +111,7 @@ def test_a_script_in_a_review_is_shown_and_not_run():
         assert "alert" in html
 
 
+@pytest.mark.sweep(keep=2)
 @pytest.mark.parametrize("explainer", EXPLAINERS)
 def test_the_same_text_gets_the_same_explanation_bit_for_bit(explainer):
     first = able(explainer).explain(TEXTS + HARD, explainer=explainer)
@@ -118,6 +119,7 @@ def test_the_same_text_gets_the_same_explanation_bit_for_bit(explainer):
     assert able(explainer).explain(TEXTS + HARD, explainer=explainer) == first
 
 
+@pytest.mark.sweep(keep=2)
 @pytest.mark.parametrize("explainer", EXPLAINERS)
 def test_the_company_of_a_text_does_not_matter(explainer):
     texts = [*TEXTS[::4], *HARD, "good film " * 30]

@@ -175,6 +175,7 @@ def test_a_shelf_that_cannot_be_one_is_refused_before_anything_is_trained(capsys
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("technique", STUDENTS)
 def test_a_kept_teacher_spares_its_epochs_and_the_student_is_the_same(technique, tmp_path):
     def trained(seed=0, **changes):

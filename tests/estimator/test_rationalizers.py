@@ -31,6 +31,7 @@ def fitted(order: str) -> TextClassifier:
     return tiny("bigru", technique=technique, settings={**SMALL, **settings}).fit(TEXTS, LABELS)
 
 
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("order", ORDERS)
 def test_a_saved_one_says_the_same_when_it_is_read_back(order, tmp_path):
     clf = fitted(order)

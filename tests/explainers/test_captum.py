@@ -137,7 +137,7 @@ def test_a_method_that_answers_something_else_than_numbers_for_vectors_is_refuse
         Captum(attr.KernelShap, {"return_input_shape": False}).explain(Line(), texts([1, 2, 3]))
 
 
-def test_what_is_captums_is_known():
+def test_methods_of_captum_are_recognized():
     assert is_captum(attr.Saliency)
     assert is_captum(attr.Saliency(print))
     assert is_captum(partial(attr.Saliency))

@@ -61,6 +61,7 @@ def test_no_subset_is_read_twice_and_each_has_its_opposite(words):
     assert (found.share > 0).all()
 
 
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize(("total", "many"), [(7, 5), (7, 7), (20, 6)])
 def test_ranks_are_distinct_and_equally_probable(total, many):
     """2,000 draws: the standard error of a frequency is at most 0.0112; 5 of them are allowed."""
@@ -165,6 +166,7 @@ def by_shap(n: int, samples: int, rng: np.random.Generator) -> tuple[np.ndarray,
     return kept, np.array([*known.values()])
 
 
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("words", [11, 12, 13])
 def test_just_above_the_exact_limit_the_error_is_below_that_of_shaps_sampling(words):
     """Twelve games and as many texts; the reference is the regression on all 2ⁿ − 2 subsets, which is exact."""

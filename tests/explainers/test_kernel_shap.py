@@ -122,6 +122,7 @@ def test_a_word_that_changes_nothing_gets_nothing_and_twins_get_the_same():
     torch.testing.assert_close(found, torch.tensor([0.06, 0.0, -0.04, 0.06]).double(), rtol=0, atol=1e-8)
 
 
+@pytest.mark.slow  # contract/test_explainers.py tests short texts
 def test_a_long_text_gets_the_same_again_and_in_any_company(monkeypatch):
     model, words = cached_classifier("bilstm", False, torch.float32), random_texts(14, 40, 3)
     explainer = KernelShap(samples=64)

@@ -18,7 +18,7 @@ from steadygaze.explainers.lime import Lime, regression, subsets
 from steadygaze.techniques.perturbations.word_removal import take_rows
 
 
-def test_of_a_straight_line_it_is_the_line():
+def test_lime_without_ridge_recovers_a_linear_model():
     """Without a ridge the fit is exact, whatever was drawn: short texts (all subsets) and a long one (some)."""
     words = texts([1, 2, 4], [6, 3], [1, 2, 3, 4, 5, 6, 1, 2, 3])
     found = Lime(ridge=0, samples=64).explain(Line(), words, torch.tensor([1, 0, 1])).weights

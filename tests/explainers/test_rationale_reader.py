@@ -126,7 +126,7 @@ def leaky(reviews: Callable[[int, int], Texts], generator_states: list[Tensor]) 
 
 
 def test_a_label_coded_in_fillers_is_reported_in_training_and_audit(
-    leaky: Fit, reviews: Callable[[int, int], Texts], tmp_path: Path
+    leaky: Fit, reviews: Callable[[int, int], Texts]
 ) -> None:
     """All accuracy above one half is leakage, and the audit does not call such a selection faithful."""
     (clf, said), test = leaky, reviews(100, 1)
@@ -140,8 +140,16 @@ def test_a_label_coded_in_fillers_is_reported_in_training_and_audit(
     assert report.find(GAP).value > 0.25
     assert any(note.startswith(LEAKAGE) for note in report.notes)
     assert next(verdict for verdict in report.verdicts if verdict.key == "faithfulness").answer == "no"
+
+
+@pytest.mark.slow
+def test_a_loaded_model_is_audited_with_the_same_reader(
+    leaky: Fit, reviews: Callable[[int, int], Texts], tmp_path: Path
+) -> None:
+    (clf, _), test = leaky, reviews(100, 1)
     clf.save(tmp_path / "model")
-    assert sg.audit(sg.load(tmp_path / "model"), *test, sample=10).find(READER).value == report.find(READER).value
+    original, loaded = (sg.audit(model, *test, sample=10) for model in (clf, sg.load(tmp_path / "model")))
+    assert loaded.find(READER).value == original.find(READER).value
 
 
 def test_explanations_carry_the_accuracy_of_the_reader_before_and_after_saving(

@@ -99,6 +99,7 @@ def test_the_same_seed_gives_the_same_selector():
     assert all((first[name] == again[name]).all() for name in first)
 
 
+@pytest.mark.sweep(keep=1)
 @pytest.mark.usefixtures("short_probe_training")
 @pytest.mark.parametrize("mitigation", ["random-pretraining", "mask-neutral", "random-query"])
 def test_every_mitigation_runs_on_images(mitigation):
@@ -117,7 +118,7 @@ def test_ail_runs_on_images():
     assert learned.explain(box(), TEST)[0].explainer == "ail"
 
 
-def test_what_does_not_fit_is_said(learned):
+def test_images_classes_and_patches_of_other_shapes_are_refused(learned):
     with pytest.raises(UserError, match="this explainer has images of 8 × 8 pixels"):
         learned.explain(box(), read_images(np.zeros((2, 6, 8), np.uint8)))
     swapped = as_image_box(knows, classes=["bright", "dark"])

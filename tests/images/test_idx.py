@@ -56,7 +56,7 @@ def test_a_damaged_file_is_named(folder, content, sentence):
     assert file.name in str(found.value)
 
 
-def test_what_is_missing_is_said(folder):
+def test_missing_files_and_unequal_counts_are_refused(folder):
     with pytest.raises(UserError, match="there is no folder"):
         load_images(folder / "nowhere")
     (folder / "t10k-labels-idx1-ubyte").write_bytes(idx(LABELS[:1]))

@@ -105,6 +105,7 @@ def test_images_in_a_list_and_images_for_validation() -> None:
     assert said(fitted, list(TEST)) == said(fitted)
 
 
+@pytest.mark.sweep(keep=2)
 @pytest.mark.parametrize("kind", ["l2x", "told", "ail", "cxplain"])
 def test_an_explainer_read_from_its_folder_says_the_same(kind: str, tmp_path: Path) -> None:
     method = {"told": "vibi"}.get(kind, kind)

@@ -24,7 +24,7 @@ def lost(judge: ProbeClassifier, mask: Tensor, label: Tensor) -> float:
         return float(nll_loss(judge(mask), label))
 
 
-def test_of_masks_that_say_nothing_it_knows_the_shares_of_the_classes() -> None:
+def test_the_probe_predicts_class_shares_from_uninformative_masks() -> None:
     label = (torch.rand(MANY, generator=torch.Generator().manual_seed(7)) < 0.3).long()
     entropy = -0.3 * math.log(0.3) - 0.7 * math.log(0.7)
     found = lost(fit_probe(masks(), label, 2, seed=0), masks(1), label)
@@ -32,7 +32,7 @@ def test_of_masks_that_say_nothing_it_knows_the_shares_of_the_classes() -> None:
 
 
 @pytest.mark.parametrize("rule", [pytest.param("one place", marks=pytest.mark.slow), "two places at odds"])
-def test_of_masks_that_say_the_label_it_knows_it(rule: str) -> None:
+def test_the_probe_predicts_the_label_from_masks_that_encode_it(rule: str) -> None:
     def label(mask: Tensor) -> Tensor:
         return (mask[:, 3] if rule == "one place" else mask[:, 3] ^ mask[:, 8]).long()
 

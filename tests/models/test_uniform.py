@@ -15,7 +15,7 @@ def test_weights_worked_by_hand():
 
 
 @pytest.mark.parametrize("score", [float("inf"), float("-inf"), float("nan")])
-def test_not_even_a_score_gone_wrong_is_heard(score):
+def test_scores_that_are_not_finite_do_not_change_the_weights(score):
     weights = Uniform()(torch.tensor([[score, 0.0]]), torch.ones(1, 2, dtype=torch.bool))
     assert weights.tolist() == [[0.5, 0.5]]
 

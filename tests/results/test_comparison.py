@@ -128,7 +128,7 @@ def test_one_seed_is_not_called_seeds():
     assert card(full(), TechniqueResult("alone", {}, (True,))).said[0].startswith("In 1 of 1 seed its weights")
 
 
-def test_nothing_clear_is_said_so():
+def test_a_card_without_significant_differences_reports_none():
     plain = TechniqueResult("same", {}, (False, False))
     assert card(full(), plain).said == ("No significant difference from vanilla.",)
     unsure = TechniqueResult("unsure", {NOISE: entry(NOISE, 0.04, "", -0.06)}, (False, False))

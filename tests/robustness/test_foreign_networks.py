@@ -249,7 +249,7 @@ def test_a_tokenizer_that_panics_or_has_ids_without_vectors_is_refused(
 
 
 @pytest.mark.parametrize("damage", [name for name in TOKENIZERS if name != "ids-beyond"])
-def test_so_is_the_tokenizer_of_an_encoder(damage: str, place: Path) -> None:
+def test_a_damaged_tokenizer_of_an_encoder_is_refused(damage: str, place: Path) -> None:
     TOKENIZERS[damage](place / "encoder" / "tokenizer.json")
     assert_clean(run(place, *TRAIN, limit=30), codes={2})
 

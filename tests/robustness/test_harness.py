@@ -32,7 +32,7 @@ def test_a_command_is_run_and_a_user_error_is_clean(tmp_path: Path) -> None:
         ended(changed=("a.csv",)),
     ],
 )
-def test_what_is_not_clean_fails(result: Result) -> None:
+def test_assert_clean_fails_for_an_unclean_result(result: Result) -> None:
     with pytest.raises(AssertionError):
         assert_clean(result)
 

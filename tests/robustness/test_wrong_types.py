@@ -206,25 +206,34 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     }
 
 
+@pytest.fixture
+def valid_arguments(
+    call: str, files: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> dict[str, Any]:
+    monkeypatch.chdir(tmp_path)
+    arguments = {
+        key: files.get(value, value) if isinstance(value, str) else value for key, value in CALLS[call][1].items()
+    }
+    return {key: value() if value is fitted else value for key, value in arguments.items()}
+
+
+@pytest.mark.usefixtures("hasty_judge", "short_probe_training")
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("call", CALLS)
+def test_the_call_with_valid_arguments_succeeds(call: str, valid_arguments: dict[str, Any]) -> None:
+    CALLS[call][0](**valid_arguments)
+
+
 @pytest.mark.sweep
 @pytest.mark.usefixtures("hasty_judge", "short_probe_training")
+@pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(("call", "name"), CASES, ids=[f"{call}-{name}" for call, name in CASES])
-def test_a_wrong_type_is_a_user_error(
-    call: str, name: str, files: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    function, valid, _ = CALLS[call]
-    valid = {key: files.get(value, value) if isinstance(value, str) else value for key, value in valid.items()}
-    valid = {key: value() if value is fitted else value for key, value in valid.items()}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        function(**valid)
+def test_a_wrong_type_is_a_user_error(call: str, name: str, valid_arguments: dict[str, Any]) -> None:
     failures = []
     for kind, make in WRONG.items():
-        with warnings.catch_warnings(), time_limit(60):
-            warnings.simplefilter("ignore")
+        with time_limit(60):
             try:
-                function(**{**valid, name: make()})
+                CALLS[call][0](**{**valid_arguments, name: make()})
             except (UserError, NotFittedError):
                 pass
             except Exception as error:

@@ -149,7 +149,7 @@ def test_signs_of_three_texts():
     assert sign_flips(np.array([[1.0, 2.0, 3.0, NAN]])).tolist() == [0.25]
 
 
-def test_nothing_differs_and_nothing_is_known():
+def test_sign_flips_of_zeros_give_p_1_and_of_nan_give_nan():
     assert sign_flips(np.zeros((1, 30))).tolist() == [1.0]
     assert sign_flips(np.zeros((1, 3))).tolist() == [1.0]
     assert np.isnan(sign_flips(np.full((1, 30), NAN))).all()

@@ -146,7 +146,7 @@ def test_a_disk_that_fills_up_leaves_the_last_epoch_to_resume_from(
     assert [file.read_bytes() for file in tmp_path.iterdir()] == [before]
 
 
-def test_nothing_to_resume_is_nothing_wrong(tmp_path: Path) -> None:
+def test_resuming_without_a_checkpoint_starts_a_new_run(tmp_path: Path) -> None:
     assert Checkpoint(tmp_path / "new", IDENTITY, resume=True).load() is None
     assert not (tmp_path / "new").exists()
 

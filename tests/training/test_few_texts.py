@@ -134,7 +134,7 @@ def test_a_model_that_gives_every_text_the_same_label_says_so_on_the_command_lin
     assert f"predicts the same label for every text: {label}" in " ".join(ended.err.split())
 
 
-def test_and_fit_warns_of_it() -> None:
+def test_fit_warns_if_the_model_predicts_one_label_for_every_text() -> None:
     texts, labels = ["a text like any other"] * 40, ["good", "bad"] * 20
     with pytest.warns(UserWarning, match="predicts the same label for every text: (good|bad)"):
         clf = TextClassifier("average", epochs=1, settings=SMALL, device="cpu", verbose=False).fit(texts, labels)

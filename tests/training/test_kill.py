@@ -10,6 +10,7 @@ import pytest
 BENCH = Path(__file__).parents[2] / "bench" / "kill_resume.py"
 
 
+@pytest.mark.slow  # tests/test_kills.py kills commands at their disk operations
 @pytest.mark.skipif(sys.platform == "win32", reason="SIGKILL is a Unix thing")
 def test_a_run_killed_at_any_moment_and_resumed_ends_in_the_same_bytes() -> None:
     command = [sys.executable, str(BENCH), "--kills", "3", "--inside", "1", "--ending", "1"]

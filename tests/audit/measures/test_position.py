@@ -88,6 +88,7 @@ def test_three_classes_leave_two_thirds_to_leak():
     assert 0.5 < position_leak(*texts("coded", 900, classes=3)) < 2 / 3
 
 
+@pytest.mark.sweep(keep=1)
 @pytest.mark.parametrize("kind", ["nothing", "word", "length"])
 def test_weights_at_places_that_have_nothing_to_do_with_the_label_leak_nothing(kind):
     """Not even where the length of a text tells its label: that is no doing of the weights.
@@ -188,7 +189,7 @@ def test_thirty_texts_five_times_over_are_thirty_texts_and_tell_nothing():
     assert leaks(*given).isnan().all()
 
 
-def test_of_one_class_there_is_nothing_to_tell():
+def test_leakage_of_a_single_class_is_undefined():
     weights, label, mask, key = texts("word", 60)
     alone = torch.where(torch.arange(60) < FEWEST - 1, 1, 0)
     for label in (torch.zeros(60, dtype=torch.long), alone):

@@ -50,7 +50,7 @@ def hasty(monkeypatch):
 # --- one number per text and question, each text by itself
 
 
-@pytest.mark.sweep
+@pytest.mark.sweep(keep=1)
 @pytest.mark.usefixtures("hasty")
 @pytest.mark.parametrize("pair", [False, True], ids=["single", "pair"])
 @pytest.mark.parametrize("encoder", ["bilstm", "transformer"])

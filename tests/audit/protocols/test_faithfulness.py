@@ -41,7 +41,7 @@ MODEL = pytest.mark.parametrize("encoder", ["bilstm", "cnn", "transformer"])
 PAIR = pytest.mark.parametrize("pair", [False, True], ids=["single", "pair"])
 
 
-@pytest.mark.sweep
+@pytest.mark.sweep(keep=1)
 @PAIR
 @MODEL
 def test_one_number_per_text_and_question_in_the_order_of_the_split_as_if_asked_text_by_text(encoder, pair):

@@ -87,7 +87,7 @@ def test_agreement_by_hand():
     assert found["token-f1-micro/selected"].interval is not None
 
 
-def test_what_is_missing_is_said():
+def test_findings_without_rationales_or_sentences_give_the_reason():
     model, data = cached_classifier(), split()
     for protocol in (selection, rationale_agreement):
         assert {one.absent for one in protocol(plain_case(model, data))} == {NOTHING_SELECTS}

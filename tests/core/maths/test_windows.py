@@ -120,7 +120,7 @@ def test_padding_the_batch_and_the_order_of_texts_change_nothing():
 @pytest.mark.parametrize(
     ("share", "spans", "said"), [(0.0, 1, "share is 0"), (1.5, 1, "share is 1.5"), (0.5, 0, "spans is 0")]
 )
-def test_what_keeps_nothing_is_refused(share, spans, said):
+def test_shares_and_spans_that_select_nothing_are_refused(share, spans, said):
     with pytest.raises(ValueError, match=said):
         best_windows(torch.zeros(1, 3), torch.ones(1, 3, dtype=torch.bool), share, spans)
 

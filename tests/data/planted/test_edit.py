@@ -29,7 +29,7 @@ def test_flipping_one_word_flips_the_label():
         assert flip_label(flipped) == example
 
 
-def test_nothing_but_the_truth_matters():
+def test_a_redrawn_review_keeps_its_label_and_rationale():
     for example in some_examples():
         other = redraw_review(example, seed=1)
         assert other.label == example.label == read_planted_review(other.text, aspect_of(example))

@@ -69,7 +69,7 @@ def test_a_transformer_needs_its_folder_no_more_once_it_is_saved(network, X, tmp
     ),
     max_length=st.none() | st.integers(1, 9),
 )
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 def test_any_tiny_model_comes_back_as_it_was(architecture, encoder, pair, labels, max_length):
     X, y = PAIRS if pair else TEXTS, [labels[i % len(labels)] for i in range(24)]
     clf = tiny(encoder, settings=architecture, max_length=max_length)

@@ -68,7 +68,7 @@ def inputs() -> Inputs:
 
 
 @pytest.mark.parametrize(("told", "least", "most"), [(True, 0.0, 0.02), (False, 0.66, 0.75)])
-def test_a_code_is_read_and_where_there_is_none_nothing_is(inputs, told, least, most) -> None:
+def test_the_probe_recovers_an_encoded_label_and_nothing_otherwise(inputs, told, least, most) -> None:
     how = L2X(k=1, conditioned=True)
     nets = nn.ModuleDict({"selector": Coded(told), "probe": ProbeClassifier(UNITS + 4, 2)})
     nets["probe"] = fit_mask_probe(how, nets, inputs, seed=0)

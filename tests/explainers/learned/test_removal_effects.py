@@ -30,7 +30,7 @@ def shares(found, *rows, width, epsilon=1e-6):
     return found.shares(np.array(rows), selectable, epsilon)
 
 
-def test_what_three_words_are_worth():
+def test_removal_effects_of_three_words_by_hand():
     """p = .1125 · 2 · 4 · 8/9 = .8, so class 1 is said.  Without A .4, without B .2, without C .9:
 
     Δ = ln(.8/.4), ln(.8/.2), ln(.8/.9) = ln 2, 2 ln 2, −.1178, of which the last is floored: Ω = 1/3, 2/3, 0.

@@ -48,7 +48,7 @@ def test_it_can_be_fitted_saved_and_asked() -> None:
     assert sum(weight > 0 for weight in fitted.explain(texts(1)[0]).weights) <= 2
 
 
-def test_what_does_not_apply_is_refused() -> None:
+def test_settings_of_the_released_variant_are_refused_elsewhere() -> None:
     with pytest.raises(UserError, match="'length' is for variant=released"):
         fit_explainer(lexicon, texts(40), classes=CLASSES, settings={"length": 30})
     with pytest.raises(UserError, match="is for models that read words"):

@@ -64,7 +64,7 @@ def test_swappable_is_every_whole_word_that_has_a_synonym() -> None:
         ([LONER, 3, END], [False, True, False]),
     ],
 )
-def test_a_word_that_goes_on_is_not_whole(row: list[int], expected: list[bool]) -> None:
+def test_a_word_of_several_pieces_is_not_swappable(row: list[int], expected: list[bool]) -> None:
     assert synonyms().swappable(*text(row)).tolist() == [expected]
 
 
